@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from echo_hf.pipeline.result import StageResult
     from echo_hf.pipeline.stage import ModelStage, Stage
     from echo_hf.pipeline.stage_runner import run_stage
+    from echo_hf.report.evaluation import Evaluation, evaluate_systems
 
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
@@ -34,6 +35,7 @@ _HOME = {
     "Config": "echo_hf.config.loading",
     "EchoError": "echo_hf.errors",
     "EngineChoice": "echo_hf.config.checks",
+    "Evaluation": "echo_hf.report.evaluation",
     "ModelStage": "echo_hf.pipeline.stage",
     "Release": "echo_hf.hub.release",
     "Stage": "echo_hf.pipeline.stage",
@@ -42,6 +44,7 @@ _HOME = {
     "build": "echo_hf.builder.build",
     "check_engine": "echo_hf.builder.gold.check",
     "evaluate_module": "echo_hf.hub.evaluate_module",
+    "evaluate_systems": "echo_hf.report.evaluation",
     "fill": "echo_hf.pipeline.batch_inference",
     "load_benchmark": "echo_hf.hub.load",
     "load_config": "echo_hf.config.loading",
@@ -57,6 +60,7 @@ __all__ = [
     "Config",
     "EchoError",
     "EngineChoice",
+    "Evaluation",
     "ModelStage",
     "Release",
     "Stage",
@@ -66,6 +70,7 @@ __all__ = [
     "build",
     "check_engine",
     "evaluate_module",
+    "evaluate_systems",
     "fill",
     "load_benchmark",
     "load_config",

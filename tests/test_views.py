@@ -35,6 +35,7 @@ from echo_hf.engines.base import Needs
 from echo_hf.judging.score_board import show_scores
 from echo_hf.reasons import Reason, Unscored
 from echo_hf.report.analysis.analyze import Analyzed
+from echo_hf.report.evaluation import PlannedWork
 
 MARKUP = "[/b]x [link=https://x.example]y[/link] :smile:"
 HOSTILE = f"{MARKUP}\x1b]8;;https://x.example\x07\x1b[31m\x9b31m\u202e\u2066\x00"
@@ -72,7 +73,7 @@ OURS: dict[str, Any] = {
 ASK = {"plain_table", "show", "show_address", "show_draw", "show_holding", "show_scores"}
 ASK |= {"show_table", "show_written"}
 # What views import for their types alone.
-NAMES = {"Needs": Needs, "Analyzed": Analyzed}
+NAMES = {"Needs": Needs, "Analyzed": Analyzed, "PlannedWork": PlannedWork}
 CONTAINERS = {list: list, abc.Sequence: list, abc.Iterable: list, abc.Collection: list}
 
 

@@ -17,7 +17,8 @@ import typer
 
 from echo_hf.cli.build import build, check_engine, update, why
 from echo_hf.cli.collect import collect, refresh
-from echo_hf.cli.evaluate import agree, analyze, audit, generate, judge, rank, report, score
+from echo_hf.cli.evaluate import agree, analyze, audit, eval_, generate, judge, rank, report, score
+from echo_hf.cli.init import init
 from echo_hf.cli.release import diff, forget, hydrate, leaderboard, publish
 from echo_hf.cli.review import review
 from echo_hf.cli.start import engines, quickstart, systems
@@ -28,10 +29,10 @@ Begin with `echo-hf quickstart`; `echo-hf VERB --help` explains a verb.
 Exit codes: 0 done; 2 a mistake to fix, in one line; 130 stopped; 1 a bug.
 """
 GROUPS: Mapping[str, tuple[Callable[..., Any], ...]] = {
-    "Start": (quickstart, engines, systems),
+    "Start": (quickstart, init, engines, systems),
     "Build": (collect, build, update, why, check_engine, review, refresh),
     "Release": (diff, publish, hydrate, forget, leaderboard),
-    "Evaluate": (generate, judge, audit, score, rank, agree, analyze, report),
+    "Evaluate": (eval_, generate, judge, audit, score, rank, agree, analyze, report),
 }
 app = typer.Typer(
     name="echo-hf",

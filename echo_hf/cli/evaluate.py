@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,6 +17,82 @@ if TYPE_CHECKING:
 Evaluation = Annotated[
     Path, typer.Argument(help="The YAML file that names systems, and posts or a benchmark.")
 ]
+
+
+def eval_(
+    config: Evaluation,
+    systems: Annotated[
+        list[str] | None,
+        typer.Option("--systems", help="Only this one draws; may be repeated."),
+    ] = None,
+    judges: Annotated[
+        list[str] | None, typer.Option("--judges", help="Only this one; may be repeated.")
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Most samples of each split, a random draw.")
+    ] = None,
+    budget: Annotated[
+        float | None,
+        typer.Option(min=0, help="Ask nothing more when this many US dollars are spent."),
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Go on without asking, whatever it costs.")] = (
+        False
+    ),
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only show what would be asked, and the cost.")
+    ] = False,
+    runs: Runs = DEFAULT_RUNS,
+) -> Told:
+    """Generate, judge, score and report in one; resumes after a stop."""
+    from echo_hf.cli.evaluation_view import show_planned
+    from echo_hf.cli.progress import Watch
+    from echo_hf.errors import ConfigError, GenerationError
+    from echo_hf.judging.score_board import show_scores
+    from echo_hf.report.evaluation import PlannedWork, evaluate_systems
+
+    console = terminal()
+
+    def agreed(plan: tuple[PlannedWork, ...]) -> None:
+        show_planned(console, plan)
+        if dry_run or yes or all(one.cost_usd == 0 for one in plan):
+            return
+        if not (sys.stdin.isatty() and console.is_terminal):
+            raise ConfigError("this may cost money, and nobody is there to ask: add --yes to go on")
+        if not typer.confirm("go on?", err=True):
+            raise typer.Exit
+
+    with Watch(console) as watch:
+        done = evaluate_systems(
+            config,
+            runs=runs,
+            systems=systems,
+            judges=judges,
+            limit=limit,
+            budget_usd=budget,
+            dry_run=dry_run,
+            before=agreed,
+            watch=watch,
+        )
+    if done.results is None:
+        say(console, "nothing was asked: leave out --dry-run to begin")
+    else:
+        console.print()
+        show_scores(console, done.results.path)
+        say(console, f"report: {done.report}")
+        say(console, f"cost, as far as it is known: ${done.cost_usd:.2f}")
+    if done.spent:
+        said = "the budget is spent: a larger one, and the same command, resume from here"
+        say(console, said, "yellow")
+    if done.stopped:
+        raise GenerationError("; ".join(done.stopped))
+    return {
+        "board": done.board.to_list(),
+        "results": done.results and done.results.path,
+        "report": done.report,
+        "plan": done.plan,
+        "cost_usd": done.cost_usd,
+        "spent": done.spent,
+    }
 
 
 def generate(

@@ -19,6 +19,7 @@ from echo_hf.systems.generate import Generated, SystemListing
 
 if TYPE_CHECKING:
     from echo_hf.apps.rank.rank import Ranks
+    from echo_hf.report.evaluation import PlannedWork
 
 
 UNKNOWN = "?"
@@ -81,6 +82,23 @@ def outcome_table(generated: Generated) -> Table:
     for system, counts in generated.outcomes.items():
         table.add_row(Text(system, "bold"), *(f"{counts.get(one, 0):,}" for one in there))
     return table
+
+
+def show_planned(console: Console, plan: Sequence[PlannedWork]) -> None:
+    """Prints what systems and judges are about to be asked, and what all of it costs."""
+    table = plain_table("", "about", "to ask", "stored", "about $", left=ABOUT)
+    for one in plan:
+        cost = UNKNOWN if one.cost_usd is None else f"{one.cost_usd:.2f}"
+        table.add_row(
+            Text(one.who, "bold"), Text(one.about), f"{one.todo:,}", f"{one.stored:,}", cost
+        )
+    console.print(table)
+    unknown = [one.who for one in plan if one.cost_usd is None]
+    known = sum(one.cost_usd or 0.0 for one in plan)
+    more = (
+        f", and {', '.join(dict.fromkeys(unknown))} at a price that is not known" if unknown else ""
+    )
+    say(console, f"in all about ${known:.2f}{more}")
 
 
 NOTHING = "-"

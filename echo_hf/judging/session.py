@@ -195,10 +195,11 @@ def _spent_usd(stats: FillStats, engine: Engine) -> float:
 
 
 def _cost_usd(planned: RequestPlan, engine: Engine) -> float | None:
-    _, completion = _prices(engine)
-    if planned.cost_usd is None or completion is None:
+    prompt, completion = _prices(engine)
+    if prompt is None or completion is None:
         return None
-    return planned.cost_usd + planned.calls * TOKENS_PER_ANSWER * completion / MILLION
+    answers = planned.calls * TOKENS_PER_ANSWER
+    return (planned.prompt_tokens * prompt + answers * completion) / MILLION
 
 
 LOCK = ".judge.lock"

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import csv
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from io import StringIO
 from pathlib import Path, PurePosixPath
 from threading import Lock
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 from xxhash import xxh3_128
 
 from echo_hf.config.checks import File, Name, Section
@@ -50,6 +53,7 @@ LAYOUTS: Mapping[str, Layout] = {
     "generated": Layout(
         "{system}/SPLIT/ID/gen_0.png", lambda system, split: f"{system}/{split}", nested=True
     ),
+    "flat": Layout("ID.png", lambda _system, _split: "", nested=False),
 }
 
 
@@ -59,10 +63,16 @@ def names_in(folder: Path) -> list[str]:
 
 
 class Outputs:
-    """The files of one system's outputs in one split."""
+    """The files of one system's outputs in one split; with a table, those that it names."""
 
-    def __init__(self, folder: Path, nested: bool) -> None:
-        self.folder, self.nested = folder, nested
+    def __init__(self, folder: Path, nested: bool, table: str | None = None) -> None:
+        self.folder, self.nested, self.table = folder, nested, table
+
+    def told(self) -> Mapping[str, FileEntry]:
+        """What the manifest, or the table, says, by sample."""
+        if self.table is not None:
+            return read_table(self.folder / self.table)
+        return read_manifest(self.folder / MANIFEST)
 
     def of(self, sample_id: str) -> list[Path]:
         """The files that may be the output to a sample."""
@@ -83,11 +93,11 @@ class Outputs:
 
     @cached_property
     def _names(self) -> frozenset[str]:
-        return frozenset(names_in(self.folder))
+        return frozenset(names_in(self.folder) if self.table is None else [self.table])
 
     @cached_property
     def _by_stem(self) -> Mapping[str, list[Path]]:
-        return _by_stem(self.folder)
+        return _by_stem(self.folder) if self.table is None else {}
 
 
 def _by_stem(folder: Path) -> Mapping[str, list[Path]]:
@@ -123,12 +133,40 @@ class FileEntry(ExternalResult):
 
 
 def read_manifest(path: Path) -> Mapping[str, FileEntry]:
+    lines = enumerate(_lines(path), start=1)
+    places = ((f"{str(path)!r}, line {number}", line) for number, line in lines if line.strip())
+    return _by_sample((place, _entry(line, place)) for place, line in places)
+
+
+TABLE_COLUMNS = {"id": "sample_id", "path": "file"}
+
+
+def read_table(path: Path) -> Mapping[str, FileEntry]:
+    """Reads which file is of which sample from a CSV."""
+    if not path.is_file():
+        raise GenerationError(f"no file {str(path)!r}: expected a CSV with the columns id and path")
+    try:
+        text = b"\n".join(_lines(path)).decode("utf-8-sig")
+        return _by_sample(_rows(csv.DictReader(StringIO(text, newline="")), path))
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise GenerationError(f"cannot read {str(path)!r} as a CSV: {error}") from None
+
+
+def _rows(rows: csv.DictReader[str], path: Path) -> Iterator[tuple[str, FileEntry]]:
+    if missing := TABLE_COLUMNS.keys() - set(rows.fieldnames or ()):
+        raise GenerationError(
+            f"{str(path)!r} has the columns {rows.fieldnames!r}: expected id and path, "
+            f"{' and '.join(sorted(missing))} is missing"
+        )
+    for row in rows:
+        place = f"{str(path)!r}, line {rows.line_num}"
+        told = {name: row[column] for column, name in TABLE_COLUMNS.items()}
+        yield place, _entry(json.dumps(told).encode(), place)
+
+
+def _by_sample(told: Iterable[tuple[str, FileEntry]]) -> Mapping[str, FileEntry]:
     entries: dict[str, FileEntry] = {}
-    for number, line in enumerate(_lines(path), start=1):
-        place = f"{str(path)!r}, line {number}"
-        if not line.strip():
-            continue
-        entry = _entry(line, place)
+    for place, entry in told:
         if entry.sample_id in entries:
             raise GenerationError(
                 f"{place} is about {entry.sample_id!r}, as an earlier one is: keep one of them"
@@ -162,13 +200,22 @@ class FilesOptions(Section):
     Attributes:
         folder: Where the outputs lie.
         system: What the folder calls the system; null for the name of the config.
-        layout: `autoeval`: SPLIT/SYSTEM/ID.png; `generated`: SYSTEM/SPLIT/ID/gen_0.png. Anything
-            else can be described by a manifest.
+        layout: `flat`: ID.png; `autoeval`: SPLIT/SYSTEM/ID.png; `generated`:
+            SYSTEM/SPLIT/ID/gen_0.png. Anything else can be described by a manifest.
+        table: Name of a CSV in the folder, whose columns id and path alone say which file is of
+            which sample; it goes with `flat`.
     """
 
     folder: File
     system: Name | None = None
-    layout: Literal["autoeval", "generated"] = "autoeval"
+    layout: Literal["autoeval", "generated", "flat"] = "autoeval"
+    table: Name | None = None
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.table is not None and self.layout != "flat":
+            raise ValueError("table goes with layout: flat")
+        return self
 
 
 @register("files", "outputs that somebody made before")
@@ -204,7 +251,7 @@ class FilesSystem:
                 f"{_names(self._options.folder)}: set parameters.folder, system or layout"
             )
         for outputs in self._every():
-            read_manifest(outputs.folder / MANIFEST)
+            outputs.told()
 
     def draw(self, task: Task) -> GenerationResult:
         """The image of a sample, or what the manifest says became of it."""
@@ -250,23 +297,25 @@ class FilesSystem:
     def _paths(self) -> Iterator[Path]:
         for outputs in self._every():
             yield from outputs.every()
-            for entry in read_manifest(outputs.folder / MANIFEST).values():
+            for entry in outputs.told().values():
                 if entry.file is not None:
                     yield outputs.folder / entry.file
 
     def _every(self) -> Iterator[Outputs]:
         root = self._options.folder
-        nested = self._layout.nested
-        above = root / self._system if nested else root
-        for split in names_in(above):
-            yield Outputs(root / self._layout.place(self._system, split), nested)
+        above = root / self._system if self._layout.nested else root
+        for split in [""] if self._options.layout == "flat" else names_in(above):
+            yield self._outputs(split)
+
+    def _outputs(self, split: str) -> Outputs:
+        folder = self._options.folder / self._layout.place(self._system, split)
+        return Outputs(folder, self._layout.nested, self._options.table)
 
     def _split(self, split: str) -> tuple[Outputs, Mapping[str, FileEntry]]:
         with self._reading:
             if split not in self._splits:
-                folder = self._options.folder / self._layout.place(self._system, split)
-                outputs = Outputs(folder, self._layout.nested)
-                self._splits[split] = outputs, read_manifest(folder / MANIFEST)
+                outputs = self._outputs(split)
+                self._splits[split] = outputs, outputs.told()
             return self._splits[split]
 
     def _image(

@@ -47,6 +47,7 @@ class Generated:
     cost_usd: float | None
     left_out: Mapping[NoTask, int]
     not_tabled: Mapping[str, Mapping[NotTabled, int]] = field(default_factory=dict)
+    stopped: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,23 @@ def generate(
     watch: ProgressListener | None = None,
 ) -> Generated:
     """Has systems draw the tasks of a benchmark; what is drawn already is not drawn again."""
+    made = drawn_outputs(config, runs, systems, limit, dry_run=dry_run, watch=watch)
+    if made.stopped:
+        raise GenerationError("; ".join(made.stopped))
+    return made
+
+
+def drawn_outputs(
+    config: Evaluated | Path | str,
+    runs: Path | str = RUNS,
+    systems: Sequence[str] | None = None,
+    limit: int | None = None,
+    *,
+    dry_run: bool = False,
+    budget_usd: float | None = None,
+    watch: ProgressListener | None = None,
+) -> Generated:
+    """The same, with what stopped a system told beside what the others made."""
     config = config if isinstance(config, Evaluated) else load_evaluation(config)
     if limit is not None and limit < 1:
         raise ConfigError(f"limit is {limit!r}: expected 1 or more, or none for all samples")
@@ -81,9 +99,15 @@ def generate(
         if not folder.root.exists():  # a plan leaves nothing there
             benchmark = replace(benchmark, cache=Path(aside))
         tasks = benchmark.tasks(None if dry_run else folder.images, limit)
-        ready = (one for one in chosen if one.name in made)
-        workers = [_worker(one, made[one.name], folder, tasks.tasks) for one in ready]
+        workers = list[_Worker]()
+        for one in (one for one in chosen if one.name in made):
+            try:
+                workers.append(_worker(one, made[one.name], folder, tasks.tasks))
+            except GenerationError as error:  # its files cannot be read: the others go on
+                missing[one.name] = str(error)
         plans = tuple(worker.plan for worker in workers)
+        if budget_usd is not None:
+            _check_prices(workers)
         for plan in plans:
             watch.started(plan.system, len(plan.todo), plan)
         for reason, count in sorted(tasks.left_out.items()):
@@ -91,16 +115,16 @@ def generate(
         stopped = [f"{said}; its {len(tasks.tasks):,} tasks wait" for said in missing.values()]
         for name in missing:
             watch.noticed(f"{name} was stopped")
-        ends = [] if dry_run else _run_all(workers, folder, watch)
-    if stopped := [*stopped, *(end.stopped for end in ends if end.stopped)]:
-        raise GenerationError("; ".join(stopped))
+        ends = [] if dry_run else _run_all(workers, folder, budget_usd, watch)
+    stopped += [end.stopped for end in ends if end.stopped]
     if dry_run:
-        return Generated(None, plans, {}, None, tasks.left_out)
+        return Generated(None, plans, {}, None, tasks.left_out, stopped=tuple(stopped))
     outcomes = {worker.config.name: _outcomes(worker, tasks.tasks) for worker in workers}
     costs = [cost for end in ends for cost in end.costs]
     cost_usd = sum(costs) if costs else None
     kept_back = not_tabled(folder.root)
-    return Generated(folder.root / FILE, plans, outcomes, cost_usd, tasks.left_out, kept_back)
+    path = folder.root / FILE
+    return Generated(path, plans, outcomes, cost_usd, tasks.left_out, kept_back, tuple(stopped))
 
 
 @dataclass(frozen=True)
@@ -160,27 +184,48 @@ def _worker(
     return _Worker(config, system, journal, plan)
 
 
-def _retired(worker: _Worker) -> Retired | None:
+def _check_prices(workers: Sequence[_Worker]) -> None:
+    for worker in workers:
+        plan, config = worker.plan, worker.config
+        if plan.todo and plan.cost_usd is None and config.price is None:
+            raise GenerationError(
+                f"system {config.name!r} has no known price, so that no budget can be kept: give "
+                "it one, such as price: {usd_per_image: 0, as_of: 2026-03-02} for a local model"
+            )
+
+
+def _looked_for(worker: _Worker) -> Retired | _End | None:
+    """What keeps a system from being run: its model is gone, or it cannot be found out."""
     if not worker.plan.todo:
         return None
     try:
         return worker.system.preflight()
-    except EchoError:
-        raise
+    except EchoError as error:
+        return _End(str(error))
     except Exception as error:
         said = without_secrets(" ".join(str(error).split()))
-        raise GenerationError(
+        return _End(
             f"system {worker.config.name!r} cannot be looked for ({type(error).__name__}: {said}): "
             "fix that, or choose other systems with --systems"
-        ) from error
+        )
 
 
-def _run_all(workers: Sequence[_Worker], folder: RunFolder, watch: ProgressListener) -> list[_End]:
+def _run_all(
+    workers: Sequence[_Worker],
+    folder: RunFolder,
+    budget_usd: float | None,
+    watch: ProgressListener,
+) -> list[_End]:
     """Runs the systems one after the other, and writes the table of outputs."""
     outputs_table(folder.root)  # what is damaged is told before anything is spent
-    retired = [_retired(worker) for worker in workers]
+    found = [_looked_for(worker) for worker in workers]
+    ends = list[_End]()
     try:
-        return [_run(*one, folder, watch) for one in zip(workers, retired, strict=True)]
+        for worker, one in zip(workers, found, strict=True):
+            spent = sum(cost for end in ends for cost in end.costs)
+            left = None if budget_usd is None else budget_usd - spent
+            ends.append(_run(worker, one, folder, left, watch))
+        return ends
     finally:
         write_outputs(folder.root)
         for system, counts in not_tabled(folder.root).items():
@@ -190,18 +235,29 @@ def _run_all(workers: Sequence[_Worker], folder: RunFolder, watch: ProgressListe
 
 
 def _run(
-    worker: _Worker, retired: Retired | None, folder: RunFolder, watch: ProgressListener
+    worker: _Worker,
+    retired: Retired | _End | None,
+    folder: RunFolder,
+    budget_usd: float | None,
+    watch: ProgressListener,
 ) -> _End:
+    if isinstance(retired, _End):
+        watch.noticed(f"{worker.config.name} was stopped")
+        return retired
     signature, limits = _signature(worker, retired), worker.config.limits
+    is_free = worker.config.usd_per_image == 0  # what its files say was paid when they were made
+    left = None if is_free else budget_usd
     given = Generations(worker.config.name)
     drawing = GenerationRun(
-        worker.system, worker.journal, folder.images, limits, signature, watch, given
+        worker.system, worker.journal, folder.images, limits, signature, watch, given, left
     )
     end = _End()
     if retired is not None:
         drawing.retire(worker.plan.todo, retired)
     else:
-        end = _drawn(drawing, worker.plan)
+        stopped = _drawn(drawing, worker.plan)
+        paid = () if is_free else (one.cost_usd for one in given.entries)
+        end = _End(stopped, tuple(cost for cost in paid if cost is not None))
     if given.entries:
         logger.info("system %s", given, extra=TOLD)
         watch.finished(given)
@@ -220,15 +276,16 @@ def _signature(worker: _Worker, retired: Retired | None) -> str:
     return worker.journal.sign(worker.system.signature(), worker.system.determinism)
 
 
-def _drawn(drawing: GenerationRun, plan: GenerationPlan) -> _End:
+def _drawn(drawing: GenerationRun, plan: GenerationPlan) -> str | None:
+    """Has a system draw its tasks; says what stopped it."""
     try:
         with drawing.system:
             entries = drawing.run(plan.todo)
     except EchoError as error:  # the other systems go on
-        return _End(str(error))
+        return str(error)
     if entries and not plan.stored and all(one.outcome == Outcome.FAILED for one in entries):
-        return _End(str(broken(plan.system, f"all {len(entries)} tasks failed", entries[-1])))
-    return _End(costs=tuple(one.cost_usd for one in entries if one.cost_usd is not None))
+        return str(broken(plan.system, f"all {len(entries)} tasks failed", entries[-1]))
+    return None
 
 
 def _outcomes(worker: _Worker, tasks: Sequence[Task]) -> Mapping[Outcome, int]:

@@ -243,6 +243,14 @@ class GenerationRun:
     signature: str
     watch: ProgressListener
     given: Generations
+    budget_usd: float | None = None
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether nothing is left of the budget."""
+        if self.budget_usd is None:
+            return False
+        return sum(one.cost_usd or 0.0 for one in self.given.entries) >= self.budget_usd
 
     def run(self, tasks: Iterable[Task]) -> list[JournalEntry]:
         """Draws tasks; what is under way when it is stopped is still waited for and kept."""
@@ -256,6 +264,8 @@ class GenerationRun:
         with ThreadPoolExecutor(concurrency, thread_name_prefix="draw") as pool:
             try:
                 while True:
+                    if self.is_spent:
+                        waiting = iter(())
                     for task in islice(waiting, concurrency - len(running)):
                         running.add(pool.submit(self._drawn, task, limiter, stopped))
                     if not running:

@@ -367,16 +367,16 @@ def test_a_retired_model_is_found_before_anything_is_spent(tmp_path: Path, relea
 
 
 @pytest.mark.parametrize("error", [GenerationError("no key"), ConnectionError("no route, no key")])
-def test_a_system_that_cannot_be_run_is_told_before_anything_is_drawn(
+def test_a_system_that_cannot_be_run_stops_alone(
     tmp_path: Path, release: Path, error: Exception
 ) -> None:
-    """Whatever its adapter trips over: the first one has drawn nothing then."""
+    """Whatever its adapter trips over when it is looked for: the others go on, it is told."""
     good, bad = Acting(), Acting()
     bad.__class__ = type("Bad", (Acting,), {"preflight": _raising(error)})
     config = evaluation(release, system("good"), system("bad"))
     with known(good=good, bad=bad), pytest.raises(GenerationError, match="no key"):
         generate(config, runs=tmp_path)
-    assert good.asked == []
+    assert (sorted(good.asked), bad.asked) == (EVERY, [])
 
 
 def test_what_is_damaged_is_told_before_anything_is_spent(

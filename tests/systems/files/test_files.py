@@ -334,10 +334,71 @@ def test_another_systems_files_do_not_change_the_signature(outputs: Path, tmp_pa
 
 @pytest.mark.parametrize(
     ("parameters", "text"),
-    [({"layout": "flat"}, "layout is 'flat'"), ({"folders": "x"}, "did you mean 'folder'")],
+    [
+        ({"layout": "flta"}, "layout is 'flta'"),
+        ({"folders": "x"}, "did you mean 'folder'"),
+        ({"table": "images.csv"}, "table goes with layout: flat"),
+    ],
 )
 def test_bad_parameters_are_named(parameters: dict[str, Any], text: str, tmp_path: Path) -> None:
     """In one line."""
     with pytest.raises(GenerationError) as error:
         files_system(tmp_path, **parameters)
     assert text in str(error.value)
+
+
+def test_a_flat_folder_has_the_images_of_all_splits(tmp_path: Path) -> None:
+    """Named by sample id, whatever their suffix; nothing below it is looked at."""
+    (tmp_path / "a1.png").write_bytes(PNG)
+    (tmp_path / "a2.JPEG").write_bytes(JPEG)
+    (tmp_path / SPLIT).mkdir()
+    (tmp_path / SPLIT / "a3.png").write_bytes(PNG)
+    assert files_system(tmp_path, layout="flat").preflight() is None
+    assert draw(tmp_path, "a1", layout="flat").image == PNG
+    assert draw(tmp_path, "a2", "image_to_image", layout="flat").image == JPEG
+    assert draw(tmp_path, "a3", layout="flat").code == "no_file"
+
+
+@pytest.mark.parametrize("text", ["id,path\na1,x/7.png\n", "\ufeffpath,id,note\r\nx/7.png,a1,\r\n"])
+def test_a_table_alone_says_which_file_is_of_which_sample(text: str, tmp_path: Path) -> None:
+    """A file that is named by an id beside it is not taken; columns stand in any order."""
+    (tmp_path / "x").mkdir()
+    (tmp_path / "x" / "7.png").write_bytes(PNG)
+    (tmp_path / "a2.png").write_bytes(PNG)
+    (tmp_path / "images.csv").write_text(text, "utf-8", newline="")
+    options = {"layout": "flat", "table": "images.csv"}
+    assert draw(tmp_path, "a1", **options).image == PNG
+    assert draw(tmp_path, "a2", **options).code == "no_file"
+    before = files_system(tmp_path, **options).signature()
+    (tmp_path / "a2.png").write_bytes(JPEG)
+    assert files_system(tmp_path, **options).signature() == before
+    (tmp_path / "x" / "7.png").write_bytes(JPEG)
+    assert files_system(tmp_path, **options).signature() != before
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        (b"sample,path\na1,x.png\n", "has the columns ['sample', 'path']: expected id and path"),
+        (b"", "has the columns None: expected id and path"),
+        (b"id,path\na1,x.png\na1,y.png\n", "line 3 is about 'a1', as an earlier one is"),
+        (b"id,path\na1,../x.png\n", "below the folder"),
+        (b"id,path\na1,/x.png\n", "below the folder"),
+        (b"id,path\n,x.png\n", "line 2: sample_id is ''"),
+        (b"id,path\na1,\xff.png\n", "as a CSV: 'utf-8' codec"),
+        (b'id,path\na1,"' + b"x" * 200_000, "as a CSV: field larger"),
+        (None, "expected a CSV with the columns id and path"),
+    ],
+)
+def test_a_table_that_cannot_be_read_is_one_line(
+    data: bytes | None, text: str, tmp_path: Path
+) -> None:
+    """Before anything is drawn."""
+    (tmp_path / "a.png").write_bytes(PNG)
+    if data is not None:
+        (tmp_path / "images.csv").write_bytes(data)
+    system = files_system(tmp_path, layout="flat", table="images.csv")
+    with pytest.raises(GenerationError) as error:
+        system.draw(Task("a1", "0" * 64, SPLIT, "a kite"))
+    assert text in str(error.value)
+    assert "\n" not in str(error.value)

@@ -1,0 +1,315 @@
+"""A config to begin with: of a benchmark, or of systems that are compared on one."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from echo_hf._infra.console import say, terminal
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+    from echo_hf.config.systems import SystemConfig
+
+CHOICES = {
+    "benchmark": "a config that builds a benchmark from posts, and a few posts to try it on",
+    "comparison": "a config that compares image systems on a benchmark, with images you have",
+}
+
+
+def init(
+    what: Annotated[str | None, typer.Argument(help=f"{' or '.join(CHOICES)}.")] = None,
+    folder: Annotated[Path, typer.Argument(help="Where to write; made if need be.")] = Path(),
+    from_images: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--from-images",
+            help="NAME=FOLDER with an image for each sample, named by its id, such as ID.png; or "
+            "NAME=FILE.csv with the columns id and path. For a comparison; may be repeated.",
+        ),
+    ] = None,
+    benchmark: Annotated[
+        str | None,
+        typer.Option(help="Folder of a release, or ORG/NAME@TAG; else the quickstart's release."),
+    ] = None,
+) -> None:
+    """Write a commented config for this machine, with examples; no file is overwritten."""
+    from echo_hf.errors import ConfigError, unknown
+
+    console, verb, limit = terminal(), "build", ""
+    if what is None:
+        for name, about in CHOICES.items():
+            say(console, f"{name:<12}{about}")
+        raise ConfigError(f"init what? expected `echo-hf init {'|'.join(CHOICES)} [FOLDER]`")
+    if what not in CHOICES:
+        raise ConfigError(unknown("config", what, CHOICES, "init"))
+    if what == "benchmark" and (from_images or benchmark):
+        raise ConfigError("--from-images and --benchmark go with `echo-hf init comparison`")
+    config, (fields, remarks) = folder / f"{what}.yaml", _machine(what)
+    _check_free([config])
+    if what == "benchmark":
+        written = dict(_example_posts(folder))
+    else:
+        verb, limit = "eval", "" if from_images else f" --limit {EXAMPLES}"
+        more, written, said = _compared(folder, from_images or (), _place(benchmark))
+        fields, remarks = {**fields, **more}, [*said, *remarks]
+    schema = Path(str(files("echo_hf.config"))) / "config.schema.json"
+    fields |= {"file": shlex.quote(str(config)), "schema": schema.as_uri()}
+    template = files("echo_hf.cli").joinpath(f"templates/{what}.yaml").read_text("utf-8")
+    written = {config: Template(template).substitute(fields).encode(), **written}
+    _check_free(written)
+    for path, data in written.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    for place in dict.fromkeys(one if one.parent == folder else one.parent for one in written):
+        say(console, f"wrote {place}")
+    for line in remarks:
+        say(console, line, "yellow")
+    say(console, f"next: echo-hf {verb} {shlex.quote(str(config))}{limit}")
+
+
+def _check_free(paths: Iterator[Path] | Sequence[Path] | Mapping[Path, bytes]) -> None:
+    from echo_hf.errors import ConfigError
+
+    if (there := next((path for path in paths if os.path.lexists(path)), None)) is not None:
+        raise ConfigError(f"{str(there)!r} is there already: name another folder, or move it away")
+
+
+EXAMPLE_SERVER = "http://127.0.0.1:8000/v1"
+REMARKS = {
+    "benchmark": "no GPU and no server was found: rules read the posts, which is good for a trial; "
+    "the file has other engines",
+    "comparison": "no GPU and no server was found, so no judge is named: metrics need none, win "
+    "rates need one; the file has three to choose from",
+}
+
+
+def _machine(what: str) -> tuple[dict[str, str], list[str]]:
+    """Which lines of a template this machine can use, and what to say of it."""
+    from echo_hf.config.checks import secrets_in
+    from echo_hf.engines.auto import KEY, SERVER, has_gpu
+    from echo_hf.engines.base import engine_needs
+    from echo_hf.errors import ConfigError
+
+    url = os.environ.get(SERVER)
+    if secret := next(secrets_in({SERVER: url}), None):
+        raise ConfigError(f"{secret}: a config holds no secret; set OPENAI_API_KEY to it instead")
+    kind = (
+        "vllm" if has_gpu() else "server" if url else "provider" if os.environ.get(KEY) else "rules"
+    )
+    names = ("vllm", "server", "provider", "rules")
+    fields = {name: "" if name == kind else "# " for name in names}
+    fields["openai"] = "" if kind in ("server", "provider") else "# "
+    fields["some"] = "# " if kind == "rules" else ""
+    address = json.dumps(url or EXAMPLE_SERVER)
+    model = "Qwen/Qwen2.5-VL-32B-Instruct"
+    fields["own_server"] = f"{{kind: openai, model: {model}, base_url: {address}}}"
+    fields["engine"] = fields["own_server"]
+    if kind == "provider":
+        fields["engine"] = "{kind: openai, model: gpt-6-luna, temperature: null}"
+    if kind == "rules":
+        return fields, [REMARKS[what]]
+    needs = engine_needs()["vllm" if kind == "vllm" else "openai"]
+    remarks = [f'first: pip install "echo-hf[{needs.extra}]"'] if needs.missing else []
+    if kind == "server":
+        remarks.append(f"model: write what {url!r} calls its own, which has to see images")
+    return fields, remarks
+
+
+IMAGES = "images"
+# Threads of the bundled posts: two edits that rules can read, and a prompt that needs a model.
+EXAMPLE_THREADS = (
+    "https://x.com/hana_hikes/status/9900316480787844284",
+    "https://social.example/@old_albums/109942933212661778",
+    "https://x.com/mira_draws/status/9900316480379532473",
+)
+
+
+def _example_posts(folder: Path) -> Iterator[tuple[Path, bytes]]:
+    corpus, lines = files("echo_hf.quickstart"), []
+    for line in corpus.joinpath("posts.jsonl").read_text("utf-8").splitlines():
+        post = json.loads(line)
+        if not {post["url"], post.get("parent_url")}.isdisjoint(EXAMPLE_THREADS):
+            for image in post.get("pictures", ()):
+                name = Path(image["path"]).name
+                yield folder / IMAGES / name, corpus.joinpath(image["path"]).read_bytes()
+                image["path"] = f"{IMAGES}/{name}"
+            lines.append(json.dumps(post, ensure_ascii=False) + "\n")
+    yield folder / "posts.jsonl", "".join(lines).encode()
+
+
+EXAMPLES = 5  # of each split
+SYSTEM = """\
+  - name: {name}
+    adapter: files  # images that are there already: {layout}
+    developer: unknown  # who made it; a judge by the same maker is told of
+    status: replay
+    parameters: {parameters}
+"""
+FLAT = "ID.png, named by sample id, with any suffix of an image"
+TABLE = "a CSV with the columns id and path, below its own folder"
+
+
+def _place(given: str | None) -> str:
+    """The benchmark that is meant: a folder, or a name on the Hub."""
+    from echo_hf.builder.build import RUNS
+    from echo_hf.errors import ConfigError
+    from echo_hf.systems.benchmark import ON_HUB
+
+    place = given or str(RUNS / "quickstart" / "release")
+    if given is None and not Path(place).exists():
+        raise ConfigError(
+            f"there is no benchmark in {place!r}: run `echo-hf quickstart` first, or name one with "
+            "--benchmark"
+        )
+    if not Path(place).exists() and not ON_HUB.fullmatch(place):
+        raise ConfigError(
+            f"--benchmark is {place!r}, where nothing is: expected the folder of a release, or "
+            "ORGANISATION/NAME@TAG"
+        )
+    return place
+
+
+def _compared(
+    folder: Path, given: Sequence[str], place: str
+) -> tuple[dict[str, str], dict[Path, bytes], list[str]]:
+    """The systems of a comparison, images to go with them, and what to say of both."""
+    from echo_hf.config.checks import FOLDER_AND_TAG
+    from echo_hf.curate.splits import BENCHMARKS
+    from echo_hf.errors import ConfigError
+    from echo_hf.systems.benchmark import Benchmark
+
+    samples = {split: Benchmark(place).load(split) for split in BENCHMARKS}
+    written, said, entries = dict[Path, bytes](), list[str](), dict[str, str]()
+    for one in given:
+        system = _source(one)
+        if system.name in entries:
+            raise ConfigError(f"--from-images: two are called {system.name!r}: name each once")
+        said += _found(system, samples)
+        entries[system.name] = _entry(system.name, system.parameters, folder)
+    if not given:
+        place_of_examples = folder / IMAGES / "posted"
+        written = dict(_posted(samples, place_of_examples))
+        if not written:
+            raise ConfigError(f"{place!r} shows no posted images: name yours with --from-images")
+        entries["posted"] = _entry(
+            "posted", {"folder": place_of_examples, "layout": "flat"}, folder
+        )
+        said.append(f"{place_of_examples} holds what was posted of {len(written)} samples")
+    if len(entries) == 1:
+        said.append("win rates compare systems: add a second one")
+    reference = _from(folder, Path(place)) if Path(place).exists() else place
+    own = folder.resolve().name if folder != Path() else ""
+    return (
+        {
+            "name": json.dumps(own if FOLDER_AND_TAG.fullmatch(own) else "comparison"),
+            "benchmark": json.dumps(reference),
+            "systems": "".join(entries.values()).rstrip(),
+        },
+        written,
+        said,
+    )
+
+
+def _source(given: str) -> SystemConfig:
+    from pydantic import ValidationError
+
+    from echo_hf.config.checks import first_error
+    from echo_hf.config.systems import SystemConfig
+    from echo_hf.errors import ConfigError
+
+    name, _, place = given.partition("=")
+    path = Path(place).absolute()
+    is_table = path.suffix.lower() == ".csv" and path.is_file()
+    if not place or not (is_table or path.is_dir()):
+        raise ConfigError(
+            f"--from-images is {given!r}: expected NAME=FOLDER, with images named by sample id, or "
+            "NAME=FILE.csv, with the columns id and path"
+        )
+    parameters = {"folder": str(path.parent if is_table else path), "layout": "flat"}
+    known = {"name": name, "adapter": "files", "developer": "unknown", "status": "replay"}
+    if is_table:
+        parameters["table"] = path.name
+    try:
+        return SystemConfig.model_validate({**known, "parameters": parameters})
+    except ValidationError as error:
+        raise ConfigError(first_error(error, f"--from-images {given!r}", SystemConfig)) from None
+
+
+def _entry(name: str, parameters: Mapping[str, Any], folder: Path) -> str:
+    told = {**parameters, "folder": _from(folder, Path(parameters["folder"]))}
+    shown = ", ".join(f"{key}: {json.dumps(value)}" for key, value in told.items())
+    layout = TABLE if "table" in told else FLAT
+    return SYSTEM.format(name=json.dumps(name), layout=layout, parameters=f"{{{shown}}}")
+
+
+def _from(folder: Path, place: Path) -> str:
+    """A place as a config in a folder names it: what lies apart from it by its whole path."""
+    here, there = Path.cwd(), place.resolve()
+    near = there.is_relative_to(here) and folder.resolve().is_relative_to(here)
+    return os.path.relpath(there, folder.resolve()) if near else str(there)
+
+
+def _found(config: SystemConfig, samples: Mapping[str, Dataset]) -> Iterator[str]:
+    """Of how many samples a source has an image, and whatever of it cannot be used."""
+    from echo_hf.errors import ConfigError
+    from echo_hf.systems.base import Task
+    from echo_hf.systems.files import MANIFEST, FilesSystem, Outputs, names_in
+
+    system, missing, unfit = FilesSystem(config), list[str](), dict[str, list[str]]()
+    system.preflight()
+    every = {name: split for split, dataset in samples.items() for name in dataset["id"]}
+    for name, split in every.items():
+        drawn = system.draw(Task(name, "", split, ""))
+        if drawn.code == "no_file":
+            missing.append(name)
+        elif drawn.image is None:
+            unfit.setdefault(str(drawn.code), []).append(str(drawn.text))
+    folder, table = Path(config.parameters["folder"]), config.parameters.get("table")
+    told = Outputs(folder, nested=False, table=table).told()
+    named = {MANIFEST, *(one.file for one in told.values())}
+    there = () if table else names_in(folder)
+    strangers = [name for name in told if name not in every]
+    strangers += [name for name in there if name not in named and Path(name).stem not in every]
+    found = len(every) - len(missing) - sum(map(len, unfit.values()))
+    lines = [f"{config.name}: images of {found:,} of {len(every):,} samples"]
+    if missing:
+        lines.append(f"{len(missing):,} samples without an image: {_some(missing)}")
+    if strangers:
+        lines.append(f"{len(strangers):,} of no sample: {_some(strangers)}")
+    lines += [f"{len(texts):,} unusable, {code}: {texts[0]}" for code, texts in unfit.items()]
+    if not found:
+        raise ConfigError(f"--from-images {'; '.join(lines)}")
+    yield from (lines[0], *(f"{config.name}: {line}" for line in lines[1:]))
+
+
+def _some(names: Sequence[str], most: int = 3) -> str:
+    return ", ".join(map(repr, names[:most])) + (", ..." if len(names) > most else "")
+
+
+def _posted(samples: Mapping[str, Dataset], folder: Path) -> Iterator[tuple[Path, bytes]]:
+    """The first image that was posted of each of the first samples."""
+    from echo_hf.config.checks import FOLDER_AND_TAG
+    from echo_hf.systems.files import IMAGE_SUFFIXES
+
+    for dataset in samples.values():
+        first = dataset.select_columns(["id", "output_images"]).select(
+            range(min(EXAMPLES, len(dataset)))
+        )
+        for table in first.with_format("arrow").iter(1):
+            (row,) = table.to_pylist()
+            image = next((one for one in row["output_images"] or () if one), None)
+            # An id is somebody's text, and becomes the name of a file.
+            if image and image["bytes"] and FOLDER_AND_TAG.fullmatch(row["id"]):
+                suffix = Path(image["path"] or "").suffix
+                suffix = suffix if suffix in IMAGE_SUFFIXES else ".png"
+                yield folder / f"{row['id']}{suffix}", image["bytes"]

@@ -1,0 +1,277 @@
+"""The whole of an evaluation: generate, judge, score and report, after one estimate of its cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, get_args
+
+import pyarrow as pa
+from datasets import Dataset
+
+from echo_hf.builder.build import RUNS
+from echo_hf.config.checks import EngineChoice
+from echo_hf.config.evaluation import Evaluated
+from echo_hf.config.judges import ImageSize, JudgeConfig
+from echo_hf.engines.base import ImageRef, check_installed
+from echo_hf.errors import GenerationError, JudgeError
+from echo_hf.judging.judge import RUBRICS, chosen_judges, rated_outputs
+from echo_hf.judging.outputs import ToRate, outputs_to_rate
+from echo_hf.judging.questions import APPLICABILITY as FITTING
+from echo_hf.judging.questions import SentImages, fitting_question, rating_questions
+from echo_hf.judging.run_tables import read_table
+from echo_hf.judging.score import Scores, SplitScores, score
+from echo_hf.judging.session import (
+    Asking,
+    JudgeTask,
+    ask_judges,
+    asking_in,
+    write_applicability,
+    write_ratings,
+)
+from echo_hf.judging.stage import METRICS
+from echo_hf.pipeline.progress import NullProgress, ProgressListener
+from echo_hf.pipeline.run_folder import RunFolder
+from echo_hf.reasons import Outcome
+from echo_hf.report.report import report
+from echo_hf.systems.base import Task
+from echo_hf.systems.benchmark import Tasks, benchmark_of, evaluation_folder, load_evaluation
+from echo_hf.systems.generate import Generated, drawn_outputs
+from echo_hf.tables import APPLICABILITY, OUTPUTS
+
+NUMBERS = ("win_rate", "low", "high", "coverage", *METRICS)
+BOARD = pa.schema(
+    [("split", pa.string()), ("system", pa.string()), ("tier", pa.int64())]
+    + [(name, pa.float64()) for name in NUMBERS]
+)
+
+
+@dataclass(frozen=True)
+class PlannedWork:
+    """What one system or judge is about to be asked.
+
+    Attributes:
+        who: The system or judge.
+        about: What for: `images`, a rubric, or `applicability`.
+        todo: Calls to make; of judges also about images that are yet to be drawn.
+        stored: What is there already, and not asked again.
+        cost_usd: About what the calls cost, in US dollars; null where no price is known.
+    """
+
+    who: str
+    about: str
+    todo: int
+    stored: int
+    cost_usd: float | None
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What an evaluation came to.
+
+    Attributes:
+        board: A row for each split and system: `win_rate` with `low` and `high`, the ends of its
+            95 % interval, `tier`, `coverage`, and the value of each metric; null where it has none.
+        results: All figures, as `echo-hf score` writes them; null after a dry run.
+        report: The page, `index.html`; null after a dry run.
+        plan: What was to be asked when it began, a part for each system, judge and rubric.
+        cost_usd: What this call cost in US dollars, as far as it is known.
+        spent: Whether the budget is spent.
+        stopped: What stopped a system or a judge, a line each; the others went on.
+    """
+
+    board: Dataset
+    results: Scores | None
+    report: Path | None
+    plan: tuple[PlannedWork, ...]
+    cost_usd: float = 0.0
+    spent: bool = False
+    stopped: tuple[str, ...] = ()
+
+
+def evaluate_systems(
+    config: Evaluated | Path | str,
+    *,
+    runs: Path | str = RUNS,
+    systems: Sequence[str] | None = None,
+    judges: Sequence[str] | None = None,
+    limit: int | None = None,
+    budget_usd: float | None = None,
+    dry_run: bool = False,
+    before: Callable[[tuple[PlannedWork, ...]], None] | None = None,
+    watch: ProgressListener | None = None,
+) -> Evaluation:
+    """Has systems draw a benchmark and judges rate what they drew, scores it, and writes a report.
+
+    What a run holds is not asked for again: the same call goes on after a stop. Without a judge,
+    the metrics are computed alone. A system or judge that stops does not stop the others.
+
+    Args:
+        config: The YAML file that names systems and a benchmark or posts, or what it holds.
+        runs: Folder of runs; this one is named by its config.
+        systems: Names of those that draw; null for all. Judges rate whatever the run holds.
+        judges: Names of those that are asked; null for all.
+        limit: Most samples of each split, the first of its random order; null for all.
+        budget_usd: US dollars after which neither systems nor judges are asked any more; what is
+            under way then is waited for. Null for no limit.
+        dry_run: Only plan: nobody is asked, and nothing is written.
+        before: Is given the plan before anybody is asked; what it raises ends the call.
+        watch: Is told of progress.
+
+    Returns:
+        Board, figures, report, and what was planned.
+
+    Raises:
+        ConfigError: The config cannot be used, or does not name the systems or judges.
+        GenerationError: No system could draw; or one has no known price, and there is a budget.
+        JudgeError: A judge has no known price, and there is a budget; or it is no model.
+        MissingExtraError: Packages of a judge are missing.
+    """
+    config = config if isinstance(config, Evaluated) else load_evaluation(config)
+    chosen = chosen_judges(config, judges) if config.judges or judges else []
+    watch = watch or NullProgress()
+    made = drawn_outputs(config, runs, systems, limit, dry_run=True, budget_usd=budget_usd)
+    plan = _planned(config, Path(runs) / config.name, made, chosen, limit, budget_usd)
+    for said in made.stopped:
+        watch.noticed(said)
+    if not chosen:
+        watch.noticed("no judge is named: metrics alone; win rates need one under `judges`")
+    if before is not None:
+        before(plan)
+    if dry_run:
+        return Evaluation(_board(()), None, None, plan, stopped=made.stopped)
+    for one in chosen:
+        check_installed(one.engine.kind, f"judge {one.name!r}")  # before anything is spent
+    made = drawn_outputs(config, runs, systems, limit, budget_usd=budget_usd, watch=watch)
+    if made.stopped and not any(counts.get(Outcome.OK) for counts in made.outcomes.values()):
+        raise GenerationError("; ".join(made.stopped))
+    cost_usd, stopped = made.cost_usd or 0.0, [*made.stopped]
+    if chosen or config.applicability:
+        left = None if budget_usd is None else max(budget_usd - cost_usd, 0.0)
+        folder = evaluation_folder(config, runs)
+        with asking_in(folder, _engines(config, chosen), left, watch) as asking:
+            stopped += _judged(asking, config, folder, chosen, limit)
+        cost_usd += asking.spent_usd
+    spent = budget_usd is not None and cost_usd >= budget_usd
+    scores = score(config, runs=runs)
+    page, board = report(config, runs=runs).path, _board(scores.splits)
+    return Evaluation(board, scores, page, plan, cost_usd, spent, tuple(stopped))
+
+
+def _engines(config: Evaluated, judges: Sequence[JudgeConfig]) -> dict[str, EngineChoice]:
+    """Who answers for each judge, and for what is asked of which metrics fit."""
+    asked = {FITTING: config.applicability.engine} if config.applicability else {}
+    return {**asked, **{one.name: one.engine for one in judges}}
+
+
+def _planned(
+    config: Evaluated,
+    root: Path,
+    made: Generated,
+    judges: Sequence[JudgeConfig],
+    limit: int | None,
+    budget_usd: float | None,
+) -> tuple[PlannedWork, ...]:
+    drawn = [
+        PlannedWork(
+            one.system, "images", len(one.todo), one.stored, one.cost_usd if one.todo else 0.0
+        )
+        for one in made.plans
+    ]
+    if not (engines := _engines(config, judges)):
+        return tuple(drawn)
+    with TemporaryDirectory() as aside:
+        benchmark = benchmark_of(config, RunFolder(root))
+        folder = RunFolder(root if root.exists() else Path(aside))  # a plan leaves nothing there
+        tasks = replace(benchmark, cache=folder.cache).tasks(folder.images)
+        to_rate = _with_pending(folder, tasks, made, limit)
+        pending = {one.system: ImageRef(one.system) for one in made.plans}
+        shown = SentImages(folder.images, {how: dict(pending) for how in get_args(ImageSize)})
+        with asking_in(folder, engines, budget_usd, None) as asking:
+            fits = read_table(folder.root, APPLICABILITY)
+            asked = [*_fitting(config, to_rate.tasks, shown)]
+            asked += rating_questions(config, judges, RUBRICS, to_rate, fits, shown)
+            plans = [asking.plan(one) for one in asked]
+    return *drawn, *(
+        PlannedWork(
+            one.who,
+            one.rubric,
+            one.plan.calls,
+            one.plan.stored,
+            one.cost_usd if one.plan.calls else 0.0,
+        )
+        for one in plans
+    )
+
+
+def _with_pending(folder: RunFolder, tasks: Tasks, made: Generated, limit: int | None) -> ToRate:
+    """The outputs to rate once all is drawn: those yet to come are named by their systems."""
+    todo = {(task.sample_id, one.system) for one in made.plans for task in one.todo}
+    table = read_table(folder.root, OUTPUTS)
+    there = (OUTPUTS.empty() if table is None else table).to_pylist()
+    kept = [row for row in there if (row["sample_id"], row["system"]) not in todo]
+    to_rate = outputs_to_rate(pa.Table.from_pylist(kept, OUTPUTS.schema), tasks, limit)
+    outputs = {name: list(rows) for name, rows in to_rate.outputs.items()}
+    for sample_id, system in sorted(todo):
+        outputs.setdefault(sample_id, []).append({"system": system, "image": system})
+    return replace(to_rate, outputs=outputs)
+
+
+def _fitting(config: Evaluated, tasks: Sequence[Task], shown: SentImages) -> Iterator[JudgeTask]:
+    if config.applicability is not None:
+        yield fitting_question(config.applicability, tasks, shown)
+
+
+def _judged(
+    asking: Asking,
+    config: Evaluated,
+    folder: RunFolder,
+    judges: Sequence[JudgeConfig],
+    limit: int | None,
+) -> Iterator[str]:
+    """Asks which metrics fit, and has judges rate; gives what stopped one of them."""
+    to_rate, shown = rated_outputs(config, folder, limit), SentImages(folder.images)
+    samples = {task.sample_id for task in to_rate.tasks}
+
+    def rating() -> Iterator[JudgeTask]:
+        # Not before it was asked which samples have text to render.
+        fits = read_table(folder.root, APPLICABILITY)
+        yield from rating_questions(config, judges, RUBRICS, to_rate, fits, shown)
+
+    asked = (_fitting(config, to_rate.tasks, shown), write_applicability), (rating(), write_ratings)
+    for questions, write in asked:
+        try:
+            ask_judges(asking, [*questions], {}, partial(write, folder.root), samples)
+        except JudgeError as error:  # the others were asked, and their answers are written
+            yield str(error)
+
+
+def _board(splits: Sequence[SplitScores]) -> Dataset:
+    rows = [row for split in splits for row in _rows(split)]
+    return Dataset(pa.Table.from_pylist(rows, BOARD))
+
+
+def _rows(split: SplitScores) -> Iterator[dict[str, Any]]:
+    """A row for each system, the best first."""
+    rows: dict[str, dict[str, Any]] = {}
+    if found := split.win_rates:
+        rates = found.rates
+        known = any(rates.interval.values())  # else one tier for all would read as no difference
+        tiers = {name: at for at, names in enumerate(found.tiers, 1) for name in names if known}
+        for name, rate in rates.win_rate.items():
+            low, high = rates.interval[name] or (None, None)
+            rows[name] = {
+                "win_rate": rate,
+                "low": low,
+                "high": high,
+                "tier": tiers.get(name),
+                "coverage": rates.coverage[name],
+            }
+    for one in split.metrics:
+        value = one.result.value if one.result else None
+        rows.setdefault(one.system, {})[one.metric] = value
+    ranked = sorted(rows, key=lambda name: -(rows[name].get("win_rate") or -1.0))
+    yield from ({"split": split.split, "system": name, **rows[name]} for name in ranked)

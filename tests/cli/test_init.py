@@ -1,0 +1,306 @@
+"""A config to begin with: what is written, what it says of images, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import datasets
+import pytest
+from PIL import Image
+from typer.testing import CliRunner, Result
+
+from echo_hf.builder.build import build
+from echo_hf.cli import app
+from echo_hf.config.evaluation import Evaluation
+from echo_hf.config.loading import load_config
+from echo_hf.errors import EchoError
+from echo_hf.hub.load import load_benchmark
+from echo_hf.images.store import ImageStore
+from echo_hf.systems.benchmark import load_evaluation
+from tests.systems.runs_for_tests import benchmark, png, sample, written
+
+SCHEMA = re.compile(
+    r"# yaml-language-server: \$schema=file:///\S*/echo_hf/config/config\.schema\.json"
+)
+SERVER = "http://127.0.0.1:8000/v1"
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder without a run, on a machine without a GPU or a server."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    for name in ("OPENAI_BASE_URL", "OPENAI_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def init(*arguments: str) -> Result:
+    """The verb."""
+    return CliRunner().invoke(app, ["init", *arguments])
+
+
+def refused(*arguments: str) -> str:
+    """The one line that it ends with."""
+    done = init(*arguments)
+    assert isinstance(done.exception, EchoError), done.output
+    assert "\n" not in str(done.exception)
+    return str(done.exception)
+
+
+@pytest.fixture
+def images(tmp_path: Path) -> Path:
+    """A folder with a drawn image for each sample of the benchmark `release`."""
+    benchmark(tmp_path, texts=2, edits=1)
+    folder = tmp_path / "drawn"
+    folder.mkdir()
+    for name in ("e0", "t0", "t1"):
+        Image.new("RGB", (8, 8), (90, 10, 10)).save(folder / f"{name}.png")
+    return folder
+
+
+def compared(*sources: str) -> Result:
+    """A comparison of images on that benchmark, in the folder `mine`."""
+    given = [part for source in sources for part in ("--from-images", source)]
+    return init("comparison", "mine", "--benchmark", "release", *given)
+
+
+def test_it_says_what_there_is_to_choose() -> None:
+    """Nothing is asked: both choices, and a line that says how."""
+    command = [sys.executable, "-m", "echo_hf", "init"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert [line.split()[0] for line in done.stdout.splitlines()] == ["benchmark", "comparison"]
+    assert done.stderr.count("\n") == 1
+    assert "echo-hf init benchmark|comparison [FOLDER]" in done.stderr
+    assert "did you mean 'benchmark'?" in refused("benchmarks")
+    assert "echo-hf init comparison" in refused("benchmark", "--benchmark", "x")
+
+
+def test_a_benchmark_is_built_as_it_was_written() -> None:
+    """On a machine with nothing: at least one sample; the schema stands first."""
+    done = init("benchmark", "mine")
+    assert done.exit_code == 0, done.output
+    assert done.output.splitlines()[-1] == "next: echo-hf build mine/benchmark.yaml"
+    assert "good for a trial" in done.output
+    text = Path("mine/benchmark.yaml").read_text("utf-8")
+    assert SCHEMA.fullmatch(text.splitlines()[0])
+    assert len(text.splitlines()) <= 45
+    release = build("mine/benchmark.yaml").path
+    (sample, *_) = load_benchmark(release, "image_to_image")
+    assert sample["prompt"].startswith("Turn this photo into a night scene")
+    assert len(sample["input_images"]) == 1
+
+
+def commented(text: str, *first: str) -> str:
+    """A config with those of its commented lines in force that begin with these words."""
+    return "\n".join(
+        line[2:] if line.startswith("#") and line[2:].strip().startswith(first) else line
+        for line in text.splitlines()
+    )
+
+
+@pytest.mark.parametrize(
+    ("first", "engines"),
+    [
+        (("reader: {kind: vllm", "guard:"), {"reader": "vllm", "guard": "vllm"}),
+        (("reader: {kind: openai",), {"reader": "openai"}),
+    ],
+)
+def test_other_engines_stand_beside_the_rules(
+    first: tuple[str, ...], engines: dict[str, str]
+) -> None:
+    """Each is taken by removing a sign, in the place of the rules."""
+    init("benchmark")
+    path = Path("benchmark.yaml")
+    text = path.read_text("utf-8").replace("  reader: {kind: rules}\n", "")
+    path.write_text(commented(text, *first), "utf-8")
+    assert {name: one.kind for name, one in load_config(path).engines.items()} == engines
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "engine", "judge"),
+    [
+        ("OPENAI_BASE_URL", SERVER, {"base_url": SERVER}, "server_judge"),
+        ("OPENAI_API_KEY", "a key of nobody", {"model": "gpt-6-luna"}, "gpt_6_luna"),
+    ],
+)
+def test_a_server_in_the_environment_is_taken(
+    variable: str,
+    value: str,
+    engine: dict[str, str],
+    judge: str,
+    images: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """By a benchmark as its engine, by a comparison as its judge; no key is written."""
+    monkeypatch.setenv(variable, value)
+    assert init("benchmark").exit_code == 0
+    reader = load_config("benchmark.yaml").engines["reader"]
+    assert reader.kind == "openai"
+    assert engine.items() <= reader.options.items()
+    assert compared(f"lumen={images}").exit_code == 0
+    config = load_evaluation("mine/comparison.yaml")
+    assert [one.name for one in config.judges] == [judge]
+    assert engine.items() <= config.judges[0].engine.options.items()
+    for path in ("benchmark.yaml", "mine/comparison.yaml"):
+        assert "a key of nobody" not in Path(path).read_text("utf-8")
+
+
+def test_no_secret_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even one in an address."""
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://otto:hidden@127.0.0.1/v1")
+    said = refused("benchmark")
+    assert "OPENAI_BASE_URL with a name and password in it" in said
+    assert "hidden" not in said
+    assert not Path("benchmark.yaml").exists()
+
+
+def test_a_comparison_takes_images_that_are_there(images: Path) -> None:
+    """It says how many samples have one, and loads with the place of folder and benchmark."""
+    done = compared(f"lumen={images}", "umbra=drawn")
+    assert done.exit_code == 0, done.output
+    assert "lumen: images of 3 of 3 samples" in done.output
+    assert "win rates need one" in done.output
+    assert done.output.splitlines()[-1] == "next: echo-hf eval mine/comparison.yaml"
+    text = Path("mine/comparison.yaml").read_text("utf-8")
+    assert SCHEMA.fullmatch(text.splitlines()[0])
+    config = load_evaluation("mine/comparison.yaml")
+    assert isinstance(config, Evaluation)
+    assert (config.name, config.judges) == ("mine", ())
+    assert Path(config.benchmark).resolve() == Path("release").resolve()
+    for one in config.systems:
+        assert Path(one.parameters["folder"]).resolve() == images
+    # What is commented is right as well.
+    judges = ("judges:", "- judges/", "- name: server", "developer: A", "engine:", "rubrics:")
+    own = re.sub(r"(?m)^  # (- name|  \w)", r"  \1", text)
+    own = commented(own, *judges, "status: current", "applicability:")
+    Path("mine/all.yaml").write_text(own, "utf-8")
+    every = load_evaluation("mine/all.yaml")
+    assert [one.name for one in every.systems] == ["lumen", "umbra", "my_system"]
+    assert [one.name for one in every.judges] == ["qwen2_5_vl_32b", "gpt_6_luna", "server_judge"]
+    assert every.applicability is not None
+
+
+def test_a_table_of_images_is_taken(images: Path) -> None:
+    """Columns id and path; names of its own are no hindrance."""
+    (images / "e0.png").rename(images / "edit.png")
+    (images / "images.csv").write_text("id,path\ne0,edit.png\nt1,t1.png\nzz,t0.png\n")
+    done = compared(f"lumen={images / 'images.csv'}")
+    assert "lumen: images of 2 of 3 samples" in done.output
+    assert "lumen: 1 samples without an image: 't0'" in done.output
+    assert "lumen: 1 of no sample: 'zz'" in done.output
+    (system,) = load_evaluation("mine/comparison.yaml").systems
+    assert system.parameters["table"] == "images.csv"
+
+
+def test_what_cannot_be_used_is_counted_and_named(images: Path, tmp_path: Path) -> None:
+    """Missing, of no sample, twice, broken, no image, out of the folder: each has its line."""
+    outside = tmp_path / "secret.png"
+    outside.write_bytes(png("secret"))
+    (images / "t1.png").unlink()
+    (images / "t1.png").symlink_to(outside)
+    (images / "t0.png").write_bytes(png("x")[:40])
+    (images / "zz.png").write_bytes(png("x"))
+    (images / "notes.txt").write_text("drawn on Monday")
+    done = compared(f"lumen={images}")
+    assert done.exit_code == 0, done.output
+    said = [line for line in done.output.splitlines() if line.startswith("lumen: ")]
+    assert said[:2] == [
+        "lumen: images of 1 of 3 samples",
+        "lumen: 2 of no sample: 'notes.txt', 'zz.png'",
+    ]
+    assert said[2].startswith("lumen: 1 unusable, bad_picture: 't0.png': ")
+    assert said[3] == "lumen: 1 unusable, outside: 't1.png' leads out of its folder"
+    Path("mine/comparison.yaml").unlink()
+    (images / "e0.jpg").write_bytes(png("x"))
+    assert "several_files: 'e0.jpg', 'e0.png' are of one sample" in refused(
+        "comparison", "mine", "--benchmark", "release", "--from-images", f"lumen={images}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("drawn", "--from-images is 'drawn': expected NAME=FOLDER"),
+        ("lumen=nowhere", "--from-images is 'lumen=nowhere': expected NAME=FOLDER"),
+        ("lumen=nowhere.csv", "expected NAME=FOLDER"),
+        ("lu men=drawn", "--from-images 'lu men=drawn': name is 'lu men'"),
+        ("lumen=empty", "no file 'ID.png'"),
+        ("lumen=others", "images of 0 of 3 samples; 3 samples without an image: 'e0', 't0', 't1'"),
+        ("lumen=bad.csv", "has the columns ['sample', 'file']: expected id and path"),
+        ("lumen=twice.csv", "line 3 is about 't0', as an earlier one is"),
+    ],
+)
+def test_a_source_that_cannot_be_used_is_one_line(source: str, said: str, images: Path) -> None:
+    """And nothing is written."""
+    for name in ("empty", "others"):
+        Path(name).mkdir()
+    Path("others/unknown.png").write_bytes(png("x"))
+    Path("bad.csv").write_text("sample,file\nt0,drawn/t0.png\n")
+    Path("twice.csv").write_text("id,path\nt0,drawn/t0.png\nt0,drawn/t0.png\n")
+    assert said in refused("comparison", "mine", "--benchmark", "release", "--from-images", source)
+    assert not Path("mine").exists()
+
+
+def test_two_sources_have_two_names(images: Path) -> None:
+    """Else one would stand for the other."""
+    given = ["--from-images", "lumen=drawn"] * 2
+    assert "two are called 'lumen'" in refused("comparison", "--benchmark", "release", *given)
+
+
+def test_a_comparison_needs_a_benchmark() -> None:
+    """One that is there: the quickstart's, or the one that is named."""
+    assert "run `echo-hf quickstart` first" in refused("comparison")
+    assert "--benchmark is 'runs/none/release'" in refused(
+        "comparison", "--benchmark", "runs/none/release"
+    )
+    assert not Path("comparison.yaml").exists()
+
+
+def test_posted_images_are_the_example(tmp_path: Path) -> None:
+    """Of the first samples of each split; an id that is a path makes no file elsewhere."""
+    quickstart = tmp_path / "runs" / "quickstart"
+    quickstart.mkdir(parents=True)
+    store = ImageStore(quickstart / "pictures")
+    names = ("a", "b", "../c", "d", "e", "f")
+    rows = [sample(name, output_images=[store.put(png(name))]) for name in names]
+    written(quickstart, rows)
+    done = init("comparison")
+    assert done.exit_code == 0, done.output
+    assert "eval comparison.yaml --limit 5" in done.output
+    posted = {path.stem: path.read_bytes() for path in Path("images/posted").iterdir()}
+    assert posted == {name: png(name) for name in ("a", "b", "d", "e")}  # of the first five
+    assert [path for path in tmp_path.rglob("c.*") if "cache" not in path.parts] == []
+    assert [one.name for one in load_evaluation("comparison.yaml").systems] == ["posted"]
+
+
+def test_a_benchmark_without_posted_images_wants_images(images: Path) -> None:
+    """One line says how to name them."""
+    said = refused("comparison", "mine", "--benchmark", "release")
+    assert said == "'release' shows no posted images: name yours with --from-images"
+
+
+@pytest.mark.parametrize("there", ["benchmark.yaml", "posts.jsonl", "images/lake_day.jpg"])
+def test_no_file_is_overwritten(there: str, tmp_path: Path) -> None:
+    """One line names it, and none of the others is written."""
+    path = tmp_path / "mine" / there
+    path.parent.mkdir(parents=True)
+    path.write_text("mine")
+    assert f"'mine/{there}' is there already" in refused("benchmark", "mine")
+    assert [one for one in (tmp_path / "mine").rglob("*") if one.is_file()] == [path]
+    assert path.read_text() == "mine"
+
+
+def test_example_posts_hold_a_labelled_prompt_and_an_image() -> None:
+    """All images that they name are there."""
+    init("benchmark")
+    posts = [json.loads(line) for line in Path("posts.jsonl").read_text("utf-8").splitlines()]
+    shown = [image["path"] for post in posts for image in post.get("pictures", ())]
+    assert all(Path(path).is_file() for path in shown)
+    assert len(shown) == len(list(Path("images").iterdir())) >= 1
+    assert any("Prompt: " in post["text"] for post in posts)

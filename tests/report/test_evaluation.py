@@ -1,0 +1,351 @@
+"""The whole of an evaluation, against a judge that is a real server on loopback."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import datasets
+import pytest
+import yaml
+from PIL import Image
+from typer.testing import CliRunner
+
+import echo_hf
+from echo_hf.cli import app
+from echo_hf.errors import ConfigError, GenerationError, JudgeError
+from echo_hf.pipeline.progress import NullProgress
+from echo_hf.reasons import Outcome
+from echo_hf.report.evaluation import PlannedWork
+from echo_hf.systems.base import GenerationResult, Task
+from tests.engines.openai.loopback_server import (
+    Answer,
+    Asked,
+    LoopbackServer,
+    completion,
+    fault,
+    running,
+)
+from tests.systems.runs_for_tests import Acting, benchmark, known, png
+
+RED, BLUE = (200, 30, 30), (30, 30, 200)
+TEXTS, EDITS = 10, 2
+IDS = [*(f"e{number}" for number in range(EDITS)), *(f"t{number}" for number in range(TEXTS))]
+# Of 1,000 tokens of a prompt and 100 of an answer: a call is a cent.
+USAGE = {"prompt_tokens": 1000, "completion_tokens": 100, "total_tokens": 1100}
+PRICES = {"usd_per_million_prompt_tokens": 5.0, "usd_per_million_completion_tokens": 50.0}
+CENT = 0.01
+
+
+class Heard(NullProgress):
+    """Keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.remarks: list[str] = []
+
+    def noticed(self, remark: str) -> None:
+        """Keeps a remark."""
+        self.remarks.append(remark)
+
+
+def by_color(asked: Asked) -> Answer:
+    """A judge that likes red outputs."""
+    parts = asked.body["messages"][1]["content"]
+    urls = [part["image_url"]["url"] for part in parts if part["type"] == "image_url"]
+    with Image.open(io.BytesIO(base64.b64decode(urls[-1].partition(",")[2]))) as image:
+        red, _, blue = image.convert("RGB").getpixel((1, 1))
+    return completion(f"I looked at it. [[{9 if red > blue else 3}]]", usage=USAGE)
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopbackServer]:
+    """That judge; no proxy stands before it, no key is used."""
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+    with running() as loopback:
+        loopback.behave = by_color
+        yield loopback
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A benchmark of twelve samples, and a folder of drawn images for each of two systems."""
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+    benchmark(tmp_path, texts=TEXTS, edits=EDITS)
+    for name, color in (("warm", RED), ("cold", BLUE)):
+        (tmp_path / name).mkdir()
+        for at, one in enumerate(IDS):
+            other = RED if color == BLUE else BLUE
+            red, _, blue = other if one == "t0" else color  # of one sample the other is the better
+            image = Image.new("RGB", (16, 16), (red, 30 + at, blue))
+            image.paste((90, 90, 90), (8, 8, 16, 16))
+            image.save(tmp_path / name / f"{one}.png")
+    return tmp_path
+
+
+def system(name: str, **more: Any) -> dict[str, Any]:
+    """A system of that folder."""
+    parameters = {"folder": name, "layout": "flat"}
+    known = {"name": name, "adapter": "files", "developer": "Northlight", "status": "replay"}
+    return {**known, "parameters": parameters, **more}
+
+
+def judge_at(server: LoopbackServer, **engine: Any) -> dict[str, Any]:
+    """A judge behind the server."""
+    usual = {"kind": "openai", "model": "tiny", "base_url": server.url, "backoff_s": 0.001}
+    known = {"name": "mira", "developer": "Northlight", "status": "current"}
+    return {**known, "engine": {**usual, **PRICES, **engine}}
+
+
+def config_of(folder: Path, judges: list[Any], *systems: dict[str, Any], **more: Any) -> Path:
+    """The config of the run."""
+    drawn = list(systems) or [system("warm"), system("cold")]
+    known = {"name": "measured", "benchmark": "release", "systems": drawn, "judges": judges}
+    path = folder / "comparison.yaml"
+    path.write_text(yaml.safe_dump({**known, **more}), "utf-8")
+    return path
+
+
+def test_a_board_figures_and_a_page_come_of_one_call(folder: Path, server: LoopbackServer) -> None:
+    """The system whose images the judge likes wins everywhere; each output is asked about once."""
+    config = config_of(folder, [judge_at(server)])
+    done = echo_hf.evaluate_systems(config, runs=folder / "runs")
+    rates = {(row["split"], row["system"]): row["win_rate"] for row in done.board}
+    assert rates == {
+        ("image_to_image", "warm"): 1.0,
+        ("image_to_image", "cold"): 0.0,
+        ("text_to_image", "warm"): 0.9,
+        ("text_to_image", "cold"): pytest.approx(0.1),
+    }
+    texts = [row for row in done.board if row["split"] == "text_to_image"]
+    assert [(row["system"], row["tier"], row["coverage"]) for row in texts] == [
+        ("warm", 1, 1.0),
+        ("cold", 2, 1.0),
+    ]
+    assert all(row["low"] <= row["win_rate"] <= row["high"] for row in texts)
+    assert len(server.asked) == 2 * len(IDS)
+    assert done.results is not None
+    assert done.report == folder / "runs" / "measured" / "report" / "index.html"
+    assert "warm" in done.report.read_text("utf-8")
+    figures = json.loads(done.results.path.read_bytes())["results"]
+    written = {
+        (one["split"], one["system"], one["metric"]): one["value"]
+        for one in figures
+        if one["metric"] != "win_rate" or one["protocol"] == "corrected"
+    }
+    for row in done.board:
+        for name in ("win_rate", "color_shift"):
+            assert row[name] == written.get((row["split"], row["system"], name))
+    assert (done.spent, done.stopped) == (False, ())
+    assert done.cost_usd == pytest.approx(2 * len(IDS) * CENT)
+
+
+def test_the_same_call_asks_nothing_again(folder: Path, server: LoopbackServer) -> None:
+    """Not even after a stop in the middle, of what was answered before."""
+    config = config_of(folder, [judge_at(server, concurrency=1)])
+    server.behave = lambda asked: (
+        by_color(asked) if len(server.asked) <= 5 else fault(401, "no more for now")
+    )
+    stopped = echo_hf.evaluate_systems(config, runs=folder / "runs")
+    assert "status 401" in stopped.stopped[0]
+    failed = len(server.asked) - 5
+    server.behave = by_color
+    done = echo_hf.evaluate_systems(config, runs=folder / "runs")
+    assert len(server.asked) == 2 * len(IDS) + failed
+    assert [one.todo for one in done.plan] == [0, 0, 2 * len(IDS) - 5]
+    again = echo_hf.evaluate_systems(config, runs=folder / "runs")
+    assert len(server.asked) == 2 * len(IDS) + failed
+    assert {(one.todo, one.cost_usd) for one in again.plan} == {(0, 0.0)}
+    assert again.board.to_list() == done.board.to_list()
+    assert again.cost_usd == 0
+
+
+def test_a_dry_run_asks_and_writes_nothing(folder: Path, server: LoopbackServer) -> None:
+    """Its plan counts ratings of images that are yet to be drawn, and those alone are missing."""
+    config = config_of(folder, [judge_at(server)])
+    before = sorted(path for path in folder.rglob("*") if "cache" not in path.parts)
+    done = echo_hf.evaluate_systems(config, runs=folder / "runs", dry_run=True)
+    assert (len(done.board), done.results, done.report, server.asked) == (0, None, None, [])
+    assert sorted(path for path in folder.rglob("*") if "cache" not in path.parts) == before
+    assert [(one.who, one.about, one.todo, one.stored) for one in done.plan] == [
+        ("warm", "images", len(IDS), 0),
+        ("cold", "images", len(IDS), 0),
+        ("mira", "overall", 2 * len(IDS), 0),
+    ]
+    assert [one.cost_usd for one in done.plan[:2]] == [0.0, 0.0]
+    assert done.plan[2].cost_usd
+    echo_hf.evaluate_systems(config, runs=folder / "runs", systems=["warm"], limit=3)
+    assert len(server.asked) == EDITS + 3
+    left = echo_hf.evaluate_systems(config, runs=folder / "runs", dry_run=True).plan
+    assert [(one.todo, one.stored) for one in left] == [
+        (TEXTS - 3, EDITS + 3),
+        (len(IDS), 0),
+        (2 * len(IDS) - EDITS - 3, EDITS + 3),
+    ]
+
+
+def test_a_plan_can_be_turned_down(folder: Path, server: LoopbackServer) -> None:
+    """Whatever `before` raises ends the call: nothing is drawn or asked."""
+
+    def refuse(plan: tuple[PlannedWork, ...]) -> None:
+        assert len(plan) == 3
+        raise InterruptedError
+
+    config = config_of(folder, [judge_at(server)])
+    with pytest.raises(InterruptedError):
+        echo_hf.evaluate_systems(config, runs=folder / "runs", before=refuse)
+    assert (server.asked, (folder / "runs").exists()) == ([], False)
+
+
+def test_a_budget_ends_judging_and_the_next_call_goes_on(
+    folder: Path, server: LoopbackServer
+) -> None:
+    """Four cents are four calls; board and page come of what there is."""
+    config = config_of(folder, [judge_at(server, concurrency=1)])
+    done = echo_hf.evaluate_systems(config, runs=folder / "runs", budget_usd=4 * CENT)
+    assert (len(server.asked), done.spent) == (4, True)
+    assert done.report is not None
+    assert done.report.is_file()
+    echo_hf.evaluate_systems(config, runs=folder / "runs")
+    assert len(server.asked) == 2 * len(IDS)
+
+
+def test_what_images_cost_is_taken_off_the_budget(folder: Path, server: LoopbackServer) -> None:
+    """Images of half a dollar: two of them leave nothing to judge with, and more is never drawn."""
+
+    def draw(task: Task) -> GenerationResult:
+        return GenerationResult(Outcome.OK, png(task.prompt), cost_usd=0.5)
+
+    paid = {**system("mine", adapter="acting", parameters={}), "limits": {"concurrency": 1}}
+    priced = {**paid, "price": {"usd_per_image": 0.5, "as_of": "2026-03-02"}}
+    one, runs = Acting(draw), folder / "runs"
+    with known(one):
+        config = config_of(folder, [judge_at(server, concurrency=1)], priced)
+        done = echo_hf.evaluate_systems(config, runs=runs, budget_usd=1.0)
+        assert (len(one.asked), server.asked, done.spent) == (2, [], True)
+        assert done.cost_usd == 1.0
+        part = echo_hf.evaluate_systems(config, runs=runs, budget_usd=1 + 1.5 * CENT, limit=2)
+        assert (len(one.asked), len(server.asked), part.spent) == (4, 2, True)
+
+
+@pytest.mark.parametrize("who", ["mira", "mine"])
+def test_a_budget_needs_prices_before_anything_is_asked(
+    who: str, folder: Path, server: LoopbackServer
+) -> None:
+    """Of a judge and of a system: one line that says how to give one."""
+    unpriced = dict.fromkeys(PRICES) if who == "mira" else {}
+    one = Acting()
+    mine = [system("mine", adapter="acting", parameters={})] if who == "mine" else []
+    config = config_of(folder, [judge_at(server, **unpriced)], *mine)
+    with known(one), pytest.raises((JudgeError, GenerationError), match=f"'{who}' has no known p"):
+        echo_hf.evaluate_systems(config, runs=folder / "runs", budget_usd=1)
+    assert (server.asked, one.asked) == ([], [])
+
+
+def test_without_a_judge_the_metrics_are_computed(folder: Path) -> None:
+    """And it says what is not there, and why."""
+    heard = Heard()
+    done = echo_hf.evaluate_systems(config_of(folder, []), runs=folder / "runs", watch=heard)
+    assert {row["win_rate"] for row in done.board} == {None}
+    assert {row["system"] for row in done.board} == {"warm", "cold"}
+    assert any("no judge is named" in remark for remark in heard.remarks)
+    with pytest.raises(ConfigError, match="names no judges"):
+        echo_hf.evaluate_systems(config_of(folder, []), runs=folder / "runs", judges=["mira"])
+
+
+def test_a_system_that_cannot_run_does_not_stop_the_others(
+    folder: Path, server: LoopbackServer
+) -> None:
+    """A folder in another layout: told at the end, beside a board of the others."""
+    wrong = system("off", parameters={"folder": "warm", "layout": "autoeval"})
+    config = config_of(folder, [judge_at(server)], wrong, system("warm"), system("cold"))
+    done = echo_hf.evaluate_systems(config, runs=folder / "runs")
+    (said,) = done.stopped
+    assert "system 'off': no file 'SPLIT/off/ID.png'" in said
+    rates = {row["system"]: row["win_rate"] for row in done.board}
+    assert (rates["warm"], rates["cold"]) == (0.9, pytest.approx(0.1))
+    alone = config_of(folder, [judge_at(server)], wrong)
+    with pytest.raises(GenerationError, match="system 'off'"):
+        echo_hf.evaluate_systems(alone, runs=folder / "other")
+
+
+def test_metrics_are_asked_about_before_text_is_rated(folder: Path, server: LoopbackServer) -> None:
+    """A judge of `text_rendering` rates the samples that were said to have text."""
+    judge = {**judge_at(server), "rubrics": ["overall", "text_rendering"]}
+
+    def behave(asked: Asked) -> Answer:
+        if "response_format" in asked.body:
+            names = asked.body["response_format"]["json_schema"]["schema"]["properties"]
+            first = "t0" in str(asked.body["messages"][1])
+            flags = {name: int(first) for name in names if name != "rationale"}
+            return completion(json.dumps({**flags, "rationale": "So."}), usage=USAGE)
+        return by_color(asked)
+
+    server.behave = behave
+    config = config_of(folder, [judge], applicability={"engine": judge["engine"]})
+    done = echo_hf.evaluate_systems(config, runs=folder / "runs")
+    texts = {
+        row["system"]: row["text_rendering"]
+        for row in done.board
+        if row["split"] == "text_to_image"
+    }
+    assert texts == {"warm": 0.3, "cold": 0.9}  # on a scale of 0 to 1
+    assert len(server.asked) == len(IDS) + 2 * len(IDS) + 2
+    assert [(one.who, one.about) for one in done.plan[2:]] == [
+        ("applicability", "applicability"),
+        ("mira", "overall"),
+        ("mira", "text_rendering"),
+    ]
+
+
+def ran(config: Path, *options: str) -> Any:
+    """The verb, in a script: nobody is at a terminal."""
+    runs = str(config.parent / "runs")
+    return CliRunner().invoke(app, ["eval", str(config), "--runs", runs, *options])
+
+
+def test_a_script_says_yes_to_costs(folder: Path, server: LoopbackServer) -> None:
+    """Without, one line says what to add; what costs nothing needs no consent."""
+    config = config_of(folder, [judge_at(server)])
+    asked = ran(config)
+    assert isinstance(asked.exception, ConfigError)
+    assert "add --yes" in str(asked.exception)
+    assert "mira" in asked.output
+    assert (server.asked, (folder / "runs").exists()) == ([], False)
+    planned = ran(config, "--dry-run")
+    assert (planned.exit_code, server.asked) == (0, [])
+    done = ran(config, "--yes")
+    assert done.exit_code == 0, done.output
+    page = folder / "runs" / "measured" / "report" / "index.html"
+    for words in ("judged by mira", "warm       0.900", f"report: {page}"):
+        assert words in " ".join(done.output.splitlines()), done.output
+    assert ran(config).exit_code == 0  # all of it is stored
+
+
+def test_one_object_is_printed_where_json_is_wanted(folder: Path, server: LoopbackServer) -> None:
+    """Everything else goes to standard error."""
+    config = config_of(folder, [judge_at(server)])
+    done = ran(config, "--yes", "--json")
+    found = json.loads(done.stdout)
+    assert found["board"][0] | {"system": "warm", "win_rate": 1.0} == found["board"][0]
+    assert found["cost_usd"] == pytest.approx(2 * len(IDS) * CENT)
+    assert Path(found["report"]).is_file()
+    assert "judged by mira" in done.stderr
+    planned = json.loads(ran(config, "--dry-run", "--json").stdout)
+    assert (planned["board"], planned["report"]) == ([], None)
+    assert [one["todo"] for one in planned["plan"]] == [0, 0, 0]
+
+
+def test_what_stopped_is_an_error_after_the_board(folder: Path, server: LoopbackServer) -> None:
+    """The others are on the board; the end says what to fix."""
+    wrong = system("off", parameters={"folder": "nowhere", "layout": "flat"})
+    config = config_of(folder, [], wrong, system("warm"))
+    done = ran(config)
+    assert isinstance(done.exception, GenerationError)
+    assert "system 'off': no folder" in str(done.exception)
+    assert "report: " in done.output
