@@ -43,7 +43,10 @@ def eval_(
     ] = False,
     runs: Runs = DEFAULT_RUNS,
 ) -> Told:
-    """Generate, judge, score and report in one; resumes after a stop."""
+    """Generate, judge, score and report in one.
+
+    The same command resumes after a stop.
+    """
     from echo_hf.cli.evaluation_view import show_planned
     from echo_hf.cli.progress import Watch
     from echo_hf.errors import ConfigError, GenerationError

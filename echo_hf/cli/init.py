@@ -42,7 +42,10 @@ def init(
         typer.Option(help="Folder of a release, or ORG/NAME@TAG; else the quickstart's release."),
     ] = None,
 ) -> None:
-    """Write a commented config for this machine, with examples; no file is overwritten."""
+    """Write a commented config for this machine, and examples.
+
+    No file is overwritten.
+    """
     from echo_hf.errors import ConfigError, unknown
 
     console, verb, limit = terminal(), "build", ""
