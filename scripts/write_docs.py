@@ -3,9 +3,9 @@
     python scripts/write_docs.py [--check]
 
 `dataset_card/tables.md` lists every table and column, with the names used by the paper's table D.1
-and by the official dataset. `docs/systems.md` lists the parameters of each adapter.
+and by the official dataset. `docs/reference/cli.md` lists the verbs as `--help` does.
 `dataset_card/README.md` is the card of the bundled benchmark. The README shows what the quickstart
-prints, without the times, and `docs/check_engine.md` what `check-engine` does.
+prints, without the times, and `docs/how-to/check_engine.md` what `check-engine` does.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import datasets
-from adapter_parameters import parameter_lines
+from cli_reference import cli_page
 from rich.console import Console
 
 from echo_hf.builder.build import RUNS, build
@@ -35,10 +35,27 @@ from echo_hf.config.systems import shipped_config
 from echo_hf.curate.privacy import VARIABLE
 from echo_hf.curate.splits import SPLIT_SAMPLES
 from echo_hf.quickstart.run import show
-from echo_hf.reasons import Failed, LeftOut, Match, Missing, Notice, Reject, Review
+from echo_hf.reasons import (
+    CrawlEnd,
+    Failed,
+    IgnoredRating,
+    LeftOut,
+    Match,
+    MetricReason,
+    Missing,
+    NotAnalyzed,
+    NotGold,
+    Notice,
+    OutcomeStage,
+    Reject,
+    Review,
+    Unrated,
+    Unscored,
+)
 from echo_hf.tables import OFFICIAL_DATASET, PAPER_PROCESSED, PAPER_RETRIEVED, TABLES, Table
 
 ROOT = Path(__file__).resolve().parent.parent
+CHECK_ENGINE = ROOT / "docs" / "how-to" / "check_engine.md"
 WIDTH = 110
 INTRODUCTION = """# Tables
 
@@ -99,11 +116,19 @@ def reason_lines() -> Iterator[str]:
     kinds = {
         "rejects": Reject,
         "quarantine": Failed,
+        "`outputs.stage`": OutcomeStage,
+        "`ratings.outcome`, `comparisons.outcome`": Unrated,
+        "ratings that no score takes": IgnoredRating,
+        "no score": Unscored,
+        "no number of a metric": MetricReason,
+        "`crawl.json`": CrawlEnd,
+        "`analysis.json`": NotAnalyzed,
         "notices": Notice,
         "`samples.review`": Review,
         "`posts.missing`": Missing,
         "left out of a release": LeftOut,
         "`hydration.json`": Match,
+        "no gold": NotGold,
     }
     for where, kind in kinds.items():
         yield f"| {where} | meaning |"
@@ -150,9 +175,7 @@ def quickstart_pages() -> dict[Path, str]:
     printed = "\n".join(line.rstrip() for line in printed.splitlines()).strip()
     return {
         ROOT / "README.md": with_output(ROOT / "README.md", "quickstart", printed),
-        ROOT / "docs" / "check_engine.md": with_output(
-            ROOT / "docs" / "check_engine.md", "check-engine", checked
-        ),
+        CHECK_ENGINE: with_output(CHECK_ENGINE, "check-engine", checked),
         ROOT / "dataset_card" / "README.md": card,
     }
 
@@ -160,12 +183,6 @@ def quickstart_pages() -> dict[Path, str]:
 def with_output(page: Path, name: str, text: str) -> str:
     """A page with what a command prints now."""
     return replaced(page.read_text("utf-8"), name, f"```text\n{text}\n```")
-
-
-def systems_page() -> str:
-    """The page about systems, with the parameters of each adapter."""
-    page = (ROOT / "docs" / "systems.md").read_text("utf-8")
-    return replaced(page, "parameters", "\n".join(parameter_lines()).rstrip())
 
 
 def replaced(page: str, name: str, text: str) -> str:
@@ -200,7 +217,7 @@ def main() -> None:
     os.environ.pop(VARIABLE, None)  # the pages are those of whoever has no key
     pages = {
         ROOT / "dataset_card" / "tables.md": tables_page(),
-        ROOT / "docs" / "systems.md": systems_page(),
+        ROOT / "docs" / "reference" / "cli.md": cli_page(),
         **quickstart_pages(),
     }
     stale = [path for path, text in pages.items() if not _is_current(path, text)]
