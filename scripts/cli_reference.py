@@ -41,7 +41,7 @@ def verb_lines(command: Any, root: Any) -> Iterator[str]:
     yield f"### {command.name}\n"
     yield f"{inspect.cleandoc(command.help)}\n"
     yield f"```text\necho-hf {command.name} {usage}\n```\n"
-    yield "| takes | |"
+    yield "| takes | meaning |"
     yield "|---|---|"
     for parameter in command.params:
         if record := parameter.get_help_record(context):
