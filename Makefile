@@ -8,6 +8,8 @@ VLLM_FILES := tests/vllm_environment
 EXTRAS_VENV := .venv-extras
 EXTRAS_BIN := $(EXTRAS_VENV)/bin
 EXTRAS_FILES := tests/extras_environment
+DOCS_VENV := .venv-docs
+DOCS_BIN := $(DOCS_VENV)/bin
 # One process, one thread (two would mostly wait for each other), a gigabyte for keys and values.
 VLLM_SETTINGS := PYTHONPATH=$(CURDIR)/$(VLLM_FILES) VLLM_ENABLE_V1_MULTIPROCESSING=0 \
 	OMP_NUM_THREADS=1 VLLM_CPU_OMP_THREADS_BIND=nobind VLLM_CPU_KVCACHE_SPACE=1 \
@@ -43,12 +45,14 @@ format: $(VENV)/.installed-test
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-docs: $(VENV)/.installed
-	$(BIN)/python scripts/write_docs.py
-	$(BIN)/python scripts/readme_figure.py
+# What is generated, then the site, into site/.
+docs: $(DOCS_VENV)/.installed
+	$(DOCS_BIN)/python scripts/write_docs.py
+	$(DOCS_BIN)/python scripts/readme_figure.py
+	NO_MKDOCS_2_WARNING=1 $(DOCS_BIN)/mkdocs build --strict
 
 clean:
-	rm -rf $(VENV) $(EXTRAS_VENV) $(VLLM_VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(EXTRAS_VENV) $(VLLM_VENV) $(DOCS_VENV) site .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(VENV)/.created:
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "echo-hf needs Python 3.11 or newer, this is " + sys.version.split()[0] + ": run make PYTHON=/path/to/python3.11")'
@@ -63,10 +67,15 @@ $(VENV)/.installed-test: $(VENV)/.created pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable '.[test]'
 	touch $@ $(VENV)/.installed
 
+$(DOCS_VENV)/.installed: pyproject.toml
+	$(PYTHON) -m venv $(DOCS_VENV)
+	$(DOCS_BIN)/python -m pip install --quiet --editable '.[docs]'
+	touch $@
+
 $(EXTRAS_VENV)/.installed-test: pyproject.toml $(EXTRAS_FILES)/constraints.txt
 	$(PYTHON) -m venv $(EXTRAS_VENV)
 	$(EXTRAS_BIN)/python -m pip install --quiet --constraint $(EXTRAS_FILES)/constraints.txt \
-		--editable '.[test,openai,google,diffusers,metrics,face,ocr,analysis,analysis-models,sources,apps,plot,browser,notebook]'
+		--editable '.[test,openai,google,diffusers,metrics,face,ocr,analysis,analysis-models,sources,apps,plot,browser,notebook,docs]'
 	touch $@
 
 # Small models with real weights in two packages; of what these ask for, only a reader of GGUF is needed.

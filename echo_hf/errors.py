@@ -125,7 +125,7 @@ def unknown(kind: str, name: object, known: Iterable[str], place: str = "") -> s
     Returns:
         The message.
 
-    Example:
+    Examples:
         >>> unknown("engine", "rulse", ["rules", "vllm"])
         "unknown engine 'rulse'; did you mean 'rules'? known: rules, vllm"
     """

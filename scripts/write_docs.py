@@ -4,9 +4,9 @@
 
 `dataset_card/tables.md` lists every table and column, with the names used by the paper's table D.1
 and by the official dataset. `docs/reference/config.md` lists every key of a config, and
-`echo_hf/config/config.schema.json` tells them to editors. `dataset_card/README.md` is the card of
-the bundled benchmark. The README shows what the quickstart prints, without the times, and
-`docs/check_engine.md` what `check-engine` does.
+`echo_hf/config/config.schema.json` tells them to editors; `docs/reference/cli.md` lists the verbs
+as `--help` does. `dataset_card/README.md` is the card of the bundled benchmark. The README shows
+the funnel and a board of the quickstart, `docs/how-to/check_engine.md` what `check-engine` does.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import datasets
+from cli_reference import cli_page
 from config_reference import reference_page, schema_text
 from rich.console import Console
 
@@ -36,10 +37,27 @@ from echo_hf.config.systems import shipped_config
 from echo_hf.curate.privacy import VARIABLE
 from echo_hf.curate.splits import SPLIT_SAMPLES
 from echo_hf.quickstart.run import show
-from echo_hf.reasons import Failed, LeftOut, Match, Missing, Notice, Reject, Review
+from echo_hf.reasons import (
+    CrawlEnd,
+    Failed,
+    IgnoredRating,
+    LeftOut,
+    Match,
+    MetricReason,
+    Missing,
+    NotAnalyzed,
+    NotGold,
+    Notice,
+    OutcomeStage,
+    Reject,
+    Review,
+    Unrated,
+    Unscored,
+)
 from echo_hf.tables import OFFICIAL_DATASET, PAPER_PROCESSED, PAPER_RETRIEVED, TABLES, Table
 
 ROOT = Path(__file__).resolve().parent.parent
+CHECK_ENGINE = ROOT / "docs" / "how-to" / "check_engine.md"
 WIDTH = 110
 INTRODUCTION = """# Tables
 
@@ -100,11 +118,19 @@ def reason_lines() -> Iterator[str]:
     kinds = {
         "rejects": Reject,
         "quarantine": Failed,
+        "`outputs.stage`": OutcomeStage,
+        "`ratings.outcome`, `comparisons.outcome`": Unrated,
+        "ratings that no score takes": IgnoredRating,
+        "no score": Unscored,
+        "no number of a metric": MetricReason,
+        "`crawl.json`": CrawlEnd,
+        "`analysis.json`": NotAnalyzed,
         "notices": Notice,
         "`samples.review`": Review,
         "`posts.missing`": Missing,
         "left out of a release": LeftOut,
         "`hydration.json`": Match,
+        "no gold": NotGold,
     }
     for where, kind in kinds.items():
         yield f"| {where} | meaning |"
@@ -150,12 +176,18 @@ def quickstart_pages() -> dict[Path, str]:
     printed = re.sub(r" +\d+\.\d s$", "", printed, flags=re.MULTILINE)
     printed = "\n".join(line.rstrip() for line in printed.splitlines()).strip()
     return {
-        ROOT / "README.md": with_output(ROOT / "README.md", "quickstart", printed),
-        ROOT / "docs" / "check_engine.md": with_output(
-            ROOT / "docs" / "check_engine.md", "check-engine", checked
-        ),
+        ROOT / "README.md": with_output(ROOT / "README.md", "quickstart", at_a_glance(printed)),
+        CHECK_ENGINE: with_output(CHECK_ENGINE, "check-engine", checked),
         ROOT / "dataset_card" / "README.md": card,
     }
+
+
+def at_a_glance(printed: str) -> str:
+    """Of what the quickstart prints: the funnel, a board, and where the report is."""
+    parts = printed.split("\n\n")
+    board = next(one for one in parts if one.startswith("text_to_image: win rate"))
+    report = next(line for line in printed.splitlines() if line.startswith("report: "))
+    return "\n...\n".join((parts[1], board, report))
 
 
 def with_output(page: Path, name: str, text: str) -> str:
@@ -197,6 +229,7 @@ def main() -> None:
         ROOT / "dataset_card" / "tables.md": tables_page(),
         ROOT / "docs" / "reference" / "config.md": reference_page(),
         ROOT / "echo_hf" / "config" / "config.schema.json": schema_text(),
+        ROOT / "docs" / "reference" / "cli.md": cli_page(),
         **quickstart_pages(),
     }
     stale = [path for path, text in pages.items() if not _is_current(path, text)]

@@ -13,7 +13,7 @@ def evaluate_module() -> str:
     Returns:
         The path of a script; the folder around it is a metric Space for the Hub.
 
-    Example:
+    Examples:
         >>> evaluate_module().endswith("echo.py")
         True
     """

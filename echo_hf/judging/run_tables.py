@@ -35,7 +35,7 @@ NEEDED: Mapping[str, tuple[str, ...]] = {
     "human": ("sample_id", "rater", "system", "rank"),
 }
 USUAL: Mapping[str, Any] = {"rubric": "overall", "repeat": 0}
-PAGE = "dataset_card/tables.md lists them"
+PAGE = "https://echo-hf.github.io/echo-hf/reference/tables/ lists them"
 
 
 def read_table(root: Path, table: Table) -> pa.Table | None:

@@ -179,7 +179,7 @@ class ColorShift:
     Raises:
         ScoreError: There is no such protocol.
 
-    Example:
+    Examples:
         >>> from PIL import Image
         >>> grey = Image.linear_gradient("L")
         >>> yellow = Image.merge("RGB", [grey, grey, grey.point(lambda level: level // 2)])
@@ -312,7 +312,7 @@ def color_shift(
         ScoreError: The two differ in length, an element is no image, or a choice is none of
             those there are.
 
-    Example:
+    Examples:
         >>> from PIL import Image
         >>> grey = Image.linear_gradient("L")
         >>> yellow = Image.merge("RGB", [grey, grey, grey.point(lambda level: level // 2)])

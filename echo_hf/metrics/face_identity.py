@@ -377,7 +377,7 @@ def face_identity(
         ScoreError: There is no such pack or it cannot be used, the two differ in length, an
             element is no image, or a choice is none of those there are.
 
-    Example:
+    Examples:
         The cosine of two faces that were found, as the result has one for each sample:
 
         >>> import numpy as np

@@ -324,7 +324,7 @@ class FaceCache(InputCache[FaceReader, Faces]):
     Raises:
         ScoreError: `most_bytes` is no number of bytes.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> cache = FaceCache(most_bytes=1000)
         >>> nobody = Faces(np.empty((0, 4), np.float32), np.empty((0, 512), np.float32))

@@ -305,7 +305,7 @@ def ocr_accuracy(
         ScoreError: The two differ in length, an entry is no prompt or no image, or a choice is
             none of those that are possible.
 
-    Example:
+    Examples:
         What was read in an image, as the result's `readings` tell it, without reading one:
 
         >>> from echo_hf.metrics.ocr_scores import match_quotes

@@ -84,7 +84,7 @@ class MetricResult:
     def counts(self) -> dict[MetricReason, int]:
         """How many samples have no number, by reason.
 
-        Example:
+        Examples:
             >>> missing = Unmeasured(MetricReason.MISSING_OUTPUT)
             >>> result = MetricResult(
             ...     value=0.5, per_sample=(0.5, None), interval=None, n=1, coverage=0.5,
@@ -166,7 +166,7 @@ def coverage_of(counted: int, samples: int) -> float | None:
 def versions_of(*packages: str) -> dict[str, str]:
     """Versions of installed packages, for the definition of a result.
 
-    Example:
+    Examples:
         >>> list(versions_of("echo-hf", "numpy"))
         ['echo-hf', 'numpy']
     """
@@ -193,7 +193,7 @@ def means_of(
 def definition_of(n_boot: int, seed: int) -> dict[str, Any]:
     """How intervals are made, for the definition of a result.
 
-    Example:
+    Examples:
         >>> definition_of(1000, 0)["draws"]
         1000
     """

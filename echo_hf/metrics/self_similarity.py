@@ -146,7 +146,7 @@ class SimilarityCache(InputCache[LoadedVit, Similarity]):
     Raises:
         ScoreError: `most_bytes` is no number of bytes.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> cache = SimilarityCache(most_bytes=2000)
         >>> for name in (b"first", b"second"):

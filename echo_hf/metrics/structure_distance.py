@@ -357,7 +357,7 @@ def structure_distance(
         ScoreError: The two differ in length, an element is no image, a choice is none of those
             there are, or the model is none, is no ViT, or does not have such a block or size.
 
-    Example:
+    Examples:
         The distance of two tables of cosines, as the result has one for each sample:
 
         >>> import numpy as np

@@ -91,7 +91,7 @@ def text_rendering(
             the rubric; the rows are of several systems and none is named, or not of the one that
             is named; or a choice is none of those there are.
 
-    Example:
+    Examples:
         >>> rows = [
         ...     {"sample_id": sample, "system": "a", "judge": judge, "rating": rating}
         ...     for sample, judge, rating in [

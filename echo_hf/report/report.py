@@ -169,7 +169,7 @@ UNSAFE = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
 class Numbered:
     """Texts by number, in the order in which they came.
 
-    Example:
+    Examples:
         >>> texts = Numbered()
         >>> texts.number("b"), texts.number("a"), texts.number("b"), texts.number(None)
         (0, 1, 0, None)

@@ -106,7 +106,7 @@ class MeanColors:
 class ColorSum:
     """Histograms of images that come one by one; each image counts once, whatever its size.
 
-    Example:
+    Examples:
         >>> from PIL import Image
         >>> from echo_hf.metrics.color_histograms import histograms
         >>> found = ColorSum()

@@ -176,7 +176,7 @@ def _same_place(draft: Draft, found: Draft, prompts: Collection[str]) -> bool:
 def _wordless(text: str | None) -> bool:
     """Whether a text says nothing: mentions, links, emoji and punctuation are no words.
 
-    Example:
+    Examples:
         >>> _wordless("@mira_draws !! https://example.org/1"), _wordless("@mira_draws wow")
         (True, False)
     """

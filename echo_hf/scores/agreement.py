@@ -56,7 +56,7 @@ PROCEDURES: Mapping[Protocol, Procedure] = {
 def procedure_of(protocol: Protocol) -> Procedure:
     """The procedure of a protocol.
 
-    Example:
+    Examples:
         >>> procedure_of("published").judges_ties
         'random'
     """
@@ -103,7 +103,7 @@ def verdict_of(people: HumanRanks, consensus: Floats, blocks: Blocks, draws: Dra
 def mean_ranks(systems: Sequence[str], ranks: Floats, draws: Draws) -> MeanRanks:
     """Mean rank of each system.
 
-    Example:
+    Examples:
         >>> ranks = np.array([[1.0, 1.0, np.nan], [2.0, 1.0, 1.0]])
         >>> {name: mean.value for name, mean in mean_ranks("ab", ranks, Draws()).items()}
         {'a': 1.25, 'b': 1.75}
@@ -363,7 +363,7 @@ def agreement(
         ScoreError: Ranks or ratings contradict each other, nobody ranked what is rated, there are
             fewer than two systems or more than 14, or a choice is none of those there are.
 
-    Example:
+    Examples:
         >>> rows = [
         ...     {"sample_id": str(at), "rater": rater, "system": system, "rank": rank}
         ...     for at in range(12)

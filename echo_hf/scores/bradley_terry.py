@@ -73,7 +73,7 @@ def bradley_terry(
         TableError: As for `win_rate`.
         ScoreError: As for `win_rate`.
 
-    Example:
+    Examples:
         >>> rows = [
         ...     {"sample_id": str(at), "system": system, "judge": "j", "rating": rating}
         ...     for at in range(40)
@@ -184,7 +184,7 @@ def relative_gap(values: Mapping[str, float | None]) -> Gap:
     Raises:
         ScoreError: A value is infinite or no number.
 
-    Example:
+    Examples:
         >>> gap = relative_gap({"4o Image Gen": 0.81, "Nano Banana": 0.66, "Anole": 0.07})
         >>> gap.first, gap.second, round(gap.gap, 3)
         ('4o Image Gen', 'Nano Banana', 0.227)
@@ -217,7 +217,7 @@ def gap_ratio(values: Mapping[str, float | None], other: Mapping[str, float | No
     Returns:
         The ratio with both gaps.
 
-    Example:
+    Examples:
         >>> printed = {"4o Image Gen": 0.81, "Nano Banana": 0.66}
         >>> round(gap_ratio(printed, {"one": 1.071, "two": 1.0}).ratio, 1)
         3.2

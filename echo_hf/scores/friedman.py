@@ -53,7 +53,7 @@ def friedman(values: ArrayLike) -> Friedman:
     Raises:
         ScoreError: The array has another form, or fewer than two systems.
 
-    Example:
+    Examples:
         >>> found = friedman([[1, 2, 3], [1, 3, 2], [1, 2, 3], [2, 1, 3]])
         >>> found.statistic, found.degrees, round(found.p_value, 4), found.w
         (4.5, 2, 0.1054, 0.5625)
@@ -89,7 +89,7 @@ def kendalls_w(values: ArrayLike) -> float | None:
     Raises:
         ScoreError: The array has another form, or fewer than two systems.
 
-    Example:
+    Examples:
         >>> kendalls_w([[1, 2, 3], [1, 2, 3]]), kendalls_w([[1, 2, 3], [3, 2, 1]])
         (1.0, 0.0)
     """
@@ -109,7 +109,7 @@ def concordances(ranks: Floats) -> Floats:
 def concordance(values: Floats) -> Floats:
     """Kendall's W of complete blocks.
 
-    Example:
+    Examples:
         >>> round(float(concordance(np.array([[1.0, 1.0, 2.0], [1.0, 2.0, 3.0]]))), 4)
         0.9286
     """
@@ -125,7 +125,7 @@ def concordance(values: Floats) -> Floats:
 def block_array(values: ArrayLike) -> Floats:
     """Values in blocks, as an array that is one.
 
-    Example:
+    Examples:
         >>> block_array([[1, 2]]).tolist()
         [[1.0, 2.0]]
     """
@@ -182,7 +182,7 @@ def dunn(values: ArrayLike, systems: Sequence[str]) -> tuple[PairTest, ...]:
     Raises:
         ScoreError: Names and array do not fit, or there are fewer than two systems.
 
-    Example:
+    Examples:
         >>> test = dunn([[1.0, 4.0], [2.0, 5.0], [3.0, 6.0]], ["a", "b"])[0]
         >>> test.better, round(test.z, 4), round(test.p_value, 4), test.stars
         ('a', 1.964, 0.0495, '*')
@@ -216,7 +216,7 @@ def siegel_castellan(values: ArrayLike, systems: Sequence[str]) -> tuple[PairTes
     Raises:
         ScoreError: Names and array do not fit, or there are fewer than two systems.
 
-    Example:
+    Examples:
         >>> test = siegel_castellan([[1, 2, 3]] * 8, ["a", "b", "c"])[0]
         >>> test.better, test.worse, test.z, round(test.bonferroni, 6)
         ('a', 'c', 4.0, 0.00019)

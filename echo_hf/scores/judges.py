@@ -89,7 +89,7 @@ def self_preference(
         TableError: As for `win_rate`.
         ScoreError: As for `win_rate`, or a judge or a system has no entry among the developers.
 
-    Example:
+    Examples:
         >>> rated = {"pip-1": {"pip-judge": 9, "other": 5}, "rival": {"pip-judge": 3, "other": 5}}
         >>> rows = [
         ...     {"sample_id": "s", "system": system, "judge": judge, "rating": rating}

@@ -125,7 +125,7 @@ def kemeny_consensus(rankings: Sequence[Ranking]) -> Consensus:
     Raises:
         ScoreError: A ranking holds a name twice or what is no name, or there are more than 14.
 
-    Example:
+    Examples:
         >>> found = kemeny_consensus([["a", "b", "c"], ["a", "c", "b"], [["b", "a"], "c"]])
         >>> found.ranking, found.distance, found.n_optimal
         (('a', 'b', 'c'), 1.5, 1)

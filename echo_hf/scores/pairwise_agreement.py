@@ -47,7 +47,7 @@ class TwoOrders:
 def read_comparisons(comparisons: Any) -> dict[str, list[TwoOrders]]:
     """Reads choices.
 
-    Example:
+    Examples:
         >>> row = {"sample_id": "s", "system_a": "a", "system_b": "b", "judge": "j"}
         >>> rows = [{**row, "order": "ab", "winner": "b"}, {**row, "order": "ba", "winner": "a"}]
         >>> read_comparisons(rows)
@@ -111,7 +111,7 @@ class Share:
 def share_of(part: Floats, whole: Floats, missing: Unscored, *, n_boot: int, seed: int) -> Share:
     """The share of all samples' things together.
 
-    Example:
+    Examples:
         >>> share_of(np.array([1, 2]), np.array([2, 2]), Unscored.NO_VERDICTS, n_boot=0, seed=0)
         Share(value=0.75, interval=None, count=4, reason=<Unscored.NO_DRAWS: 'no_draws'>)
     """
@@ -197,7 +197,7 @@ def pairwise_agreement(
         TableError: A table lacks a column, or has it with another type.
         ScoreError: Rows contradict each other, or no rating has the rubric.
 
-    Example:
+    Examples:
         >>> row = {"sample_id": "s", "system_a": "a", "system_b": "b", "judge": "j"}
         >>> rows = [{**row, "order": "ab", "winner": "a"}, {**row, "order": "ba", "winner": "b"}]
         >>> found = pairwise_agreement(rows).judges["j"]
@@ -267,7 +267,7 @@ def _judge(
 def verdict_of(ab: float, ba: float) -> float:
     """The verdict of a pair: what both orders say, and a tie where they differ.
 
-    Example:
+    Examples:
         >>> verdict_of(1.0, 1.0), verdict_of(1.0, 0.0), verdict_of(-1.0, 1.0)
         (1.0, 0.0, 0.0)
     """

@@ -118,7 +118,7 @@ def tau_b(
     Raises:
         ScoreError: The arrays have other shapes, or a number of draws or the seed is none.
 
-    Example:
+    Examples:
         >>> found = tau_b([[1, 2, 3], [1, 2, 3]], [[1, 2, 3], [3, 1, 2]])
         >>> round(found.tau, 3), found.samples
         (0.333, 2)

@@ -118,7 +118,7 @@ def sensitivity(ratings: Any, outputs: Any = None, **selection: Unpack[Selection
         TableError: As for `win_rate`.
         ScoreError: As for `win_rate`.
 
-    Example:
+    Examples:
         >>> rated = {"a": {"j": 9, "k": 4, "l": 4}, "b": {"j": 3, "k": 5, "l": 5}}
         >>> rows = [
         ...     {"sample_id": "s", "system": system, "judge": judge, "rating": rating}
@@ -238,7 +238,7 @@ def bounds(ratings: Any, outputs: Any = None, **choices: Unpack[Choices]) -> Bou
         TableError: As for `win_rate`.
         ScoreError: As for `win_rate`.
 
-    Example:
+    Examples:
         >>> rated = {"a": [8, 9, 7, 8], "b": [5, 5, 5, None]}
         >>> rows = [
         ...     {"sample_id": str(at), "system": system, "judge": "j", "rating": rating}
@@ -328,7 +328,7 @@ def leave_one_judge_out(
         TableError: As for `win_rate`.
         ScoreError: As for `win_rate`.
 
-    Example:
+    Examples:
         >>> rated = {"a": {"j": 9, "k": 4, "l": 4}, "b": {"j": 3, "k": 4, "l": 5}}
         >>> rows = [
         ...     {"sample_id": "s", "system": system, "judge": judge, "rating": rating}

@@ -80,7 +80,7 @@ def tiers(
         ScoreError: As for `win_rate`, alpha is not between 0 and 1, or with that few draws
             no p value could reach it.
 
-    Example:
+    Examples:
         >>> rows = [
         ...     {"sample_id": str(at), "system": system, "judge": "j", "rating": rating + at % 3}
         ...     for system, rating in {"a": 8, "b": 8, "c": 2}.items()
@@ -239,7 +239,7 @@ def samples_needed(
         TableError: As for `win_rate`.
         ScoreError: As for `win_rate`, or a probability is not between 0 and 1.
 
-    Example:
+    Examples:
         >>> rows = [
         ...     {"sample_id": str(at), "system": system, "judge": "j", "rating": rating}
         ...     for at in range(40)

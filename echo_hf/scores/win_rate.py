@@ -129,7 +129,7 @@ def win_rate(
         ScoreError: A rating is infinite, two rows have the same key, no rating has the rubric,
             `loss` is asked for without outputs, or a choice is none of those there are.
 
-    Example:
+    Examples:
         >>> rated = {"a": [8, 9, 7], "b": [8, 5, None]}
         >>> rows = [
         ...     {"sample_id": str(at), "system": system, "judge": "j", "rating": rating}

@@ -169,7 +169,7 @@ def unsupported_task(
     Returns:
         An outcome `unsupported`: inputs are never dropped to make a task fit. Null where it fits.
 
-    Example:
+    Examples:
         >>> unsupported_task(Task("s1", "d" * 64, "image_to_image", "add a hat"), 1, 1).text
         'the task has 0 input images, and the system takes at least 1'
     """
@@ -231,7 +231,7 @@ IN_QUERY = re.compile(r"([?&](?:api_?)?(?:key|token|signature|sig)=)[^&\s'\"]+",
 def is_secret(variable: str) -> bool:
     """Whether an environment variable holds a secret, by its name.
 
-    Example:
+    Examples:
         >>> is_secret("SHOP_KEY"), is_secret("TOKENIZERS_PARALLELISM")
         (True, False)
     """
@@ -249,7 +249,7 @@ def without_secrets(text: str, environment: Mapping[str, str] = os.environ) -> s
     Returns:
         The text, with a remark in place of each.
 
-    Example:
+    Examples:
         >>> without_secrets("401 for https://mira:tulip@example.org/v1?key=abc", {})
         '401 for https://[hidden]@example.org/v1?key=[hidden]'
         >>> without_secrets("bad key sk-123456", {"OPENAI_API_KEY": "sk-123456"})
@@ -267,7 +267,7 @@ def without_secrets(text: str, environment: Mapping[str, str] = os.environ) -> s
 def without_folders(text: str) -> str:
     """A text without the folders of absolute paths; the names of files stay.
 
-    Example:
+    Examples:
         >>> without_folders("--weights=/data/mira/lumen.ckpt"), without_folders("models/lumen.ckpt")
         ('--weights=lumen.ckpt', 'models/lumen.ckpt')
     """

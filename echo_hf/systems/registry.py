@@ -91,7 +91,7 @@ def described(config: SystemConfig) -> dict[str, Any]:
     Returns:
         Its adapter, model, parameters, size and seed, as JSON holds them.
 
-    Example:
+    Examples:
         >>> config = SystemConfig(name="mine", adapter="command", developer="Northlight",
         ...                       status="current", parameters={"steps": 28, "folder": "/data"})
         >>> described(config)["parameters"], described(config)["size"]

@@ -75,7 +75,8 @@ def test_a_second_rating_without_a_first_is_no_pair() -> None:
 @pytest.mark.parametrize("honeypot", RULES)
 def test_the_guide_states_the_rules(honeypot: Honeypot) -> None:
     """The share first, then the margin, in hundredths."""
-    rows = {row[0]: row for row in cells((ROOT / "docs" / "judges.md").read_text("utf-8"))}
+    guide = (ROOT / "docs" / "how-to" / "judges.md").read_text("utf-8")
+    rows = {row[0]: row for row in cells(guide)}
     stated = [int(one) for one in re.findall(r"(\d+) %", rows[honeypot.value][2])]
     rule = RULES[honeypot]
     assert stated == [round(100 * rule.share), round(100 * rule.margin)]

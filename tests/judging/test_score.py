@@ -370,7 +370,7 @@ def test_what_is_wrong_with_a_table_is_named_at_once(
     pq.write_table(pa.table(columns), root(folder) / "ratings.parquet")
     with pytest.raises(RunError, match=said) as error:
         scored(folder)
-    assert "dataset_card/tables.md" in str(error.value)
+    assert "/reference/tables/" in str(error.value)
 
 
 def test_names_are_printed_without_what_moves_a_terminal(folder: Path) -> None:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 EXTRA = "sources"
 HIDDEN = "[key]"
 LONGEST = 200
+HELP = "https://echo-hf.github.io/echo-hf/how-to/platforms/"
 
 
 def check_package(platform: str, package: str) -> None:
@@ -42,7 +43,7 @@ def key_of(platform: str, variable: str, what: str) -> SecretStr:
     if not value:
         raise PlatformError(
             f"environment variable {variable!r} is not set, and {platform!r} wants {what}: set it, "
-            "and see docs/platforms.md for where to get one"
+            f"and see {HELP} for where to get one"
         )
     if not value.isascii() or not value.isprintable():
         raise PlatformError(f"environment variable {variable!r}: expected plain letters and signs")
@@ -80,9 +81,7 @@ def check_answer(
     said = quiet(f"{status} {' '.join(_words(body))}", keys.values())
     if status in KEYS_FAIL:
         held = " and ".join(keys) or "no key"
-        raise PlatformError(
-            f"{platform!r} refuses {held}, or what it may do: {said}; see docs/platforms.md"
-        )
+        raise PlatformError(f"{platform!r} refuses {held}, or what it may do: {said}; see {HELP}")
     if 300 <= status < 400:
         said = f"{said}, which leads elsewhere: expected the address that it leads to"
     if 400 <= status < 500 and not may_pass(status):

@@ -3,7 +3,7 @@
     python bagel.py --weights models/BAGEL-7B-MoT
 
 It is started in a checkout of BAGEL, imports BAGEL's modules from there and nothing of echo-hf, and
-speaks the protocol of `docs/systems_command.md`. `parameters` of a request may hold `think`, which
+speaks the protocol of the adapter `command`. `parameters` of a request may hold `think`, which
 makes the model plan in words first, and, in `text_to_image` and `edit`, arguments of BAGEL's
 `interleave_inference` that replace the ones below.
 """
@@ -97,7 +97,7 @@ def chosen(parameters: dict[str, Any], size: Any, editing: bool) -> dict[str, An
     Returns:
         BAGEL's own choice for the kind of task, changed as the parameters say.
 
-    Example:
+    Examples:
         >>> chosen({"edit": {"num_timesteps": 20}}, "auto", True)["num_timesteps"]
         20
         >>> chosen({}, {"width": 768, "height": 1024}, False)["image_shapes"]

@@ -224,7 +224,7 @@ def test_an_exception_ends_the_workers_too() -> None:
 
 def test_the_worker_of_the_documentation_works(tmp_path: Path) -> None:
     """As it stands there; this Python has what it imports."""
-    text = (ROOT / "docs/systems_command.md").read_text("utf-8")
+    text = (ROOT / "docs/how-to/command.md").read_text("utf-8")
     script = re.search(r"```python\n(.*?)```", text, re.DOTALL)
     assert script is not None
     (tmp_path / "worker.py").write_text(script[1])

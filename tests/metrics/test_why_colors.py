@@ -1,4 +1,4 @@
-"""The README's table of color shifts is what our functions make of the published means."""
+"""The table of color shifts on the page "Why" is what our functions make of the published means."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from echo_hf.metrics.color_shift import tints
 from tests.metrics.published_colors import INPUTS, PUBLISHED
 
-README = Path(__file__).parent.parent.parent / "README.md"
+PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "why.md"
 LINE = re.compile(
     r"^\| (?P<system>[^|]+) \| (?P<shift>[\d.]+) \| (?P<rest>[−+\d. |]+) \|$", re.MULTILINE
 )
@@ -19,7 +19,7 @@ LINE = re.compile(
 
 def test_every_number_of_the_table_is_current() -> None:
     """All eight systems, to the shown decimals: shift, lighter, yellower, difference."""
-    lines = {line["system"]: line for line in LINE.finditer(README.read_text("utf-8"))}
+    lines = {line["system"]: line for line in LINE.finditer(PAGE.read_text("utf-8"))}
     for system, (mean, printed) in PUBLISHED.items():
         shown = [float(one.replace("−", "-")) for one in lines[system]["rest"].split("|")]
         lighter, _, yellower, difference = tints(INPUTS, mean)

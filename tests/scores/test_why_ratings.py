@@ -1,4 +1,4 @@
-"""The README's table of win rates is what our functions make of the real ratings."""
+"""The table of win rates on the page "Why" is what our functions make of the real ratings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from echo_hf.scores import win_rate
 from echo_hf.scores.judge_votes import ranks
 from tests.scores.ratings_for_tests import real_rows
 
-README = Path(__file__).resolve().parents[2] / "README.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "explanation" / "why.md"
 JUDGES = ["gpt4o", "gemini", "qwenvl"]
 LINE = re.compile(
     r"^\| (\w+) \| (\.\d+) ± (\.\d+) \| (\d) \| (\.\d+) \((\.\d+) to (\.\d+)\) \| (\d) \|$", re.M
@@ -23,7 +23,7 @@ def test_every_number_of_the_table_is_current(test_data: Path) -> None:
     rows = real_rows(test_data)
     published = win_rate(rows, protocol="published", judges=JUDGES)
     corrected = win_rate(rows)
-    lines = LINE.findall(README.read_text("utf-8"))
+    lines = LINE.findall(PAGE.read_text("utf-8"))
 
     assert [line[0] for line in lines] == list(corrected.win_rate)
     for system, rate, error, place, vote, low, high, rank in lines:

@@ -1,4 +1,4 @@
-"""What the README shows works as it stands there."""
+"""What the pages show works as it stands there."""
 
 from __future__ import annotations
 
@@ -15,18 +15,20 @@ from echo_hf.engines.server import ServerOptions
 from echo_hf.engines.transformers_model import TransformersOptions
 from echo_hf.engines.vllm_model import VllmOptions, window_size
 
-README = (Path(__file__).resolve().parents[2] / "README.md").read_text("utf-8")
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+IMPORT = (DOCS / "how-to" / "import.md").read_text("utf-8")
+PIPELINE = (DOCS / "explanation" / "pipeline.md").read_text("utf-8")
 
 
 def shown(language: str) -> str:
-    """The first block of a language, without the indent of its list item."""
-    found = re.search(rf"^ *```{language}\n(.*?)^ *```$", README, re.DOTALL | re.MULTILINE)
+    """The first block of a language."""
+    found = re.search(rf"^```{language}\n(.*?)^```$", IMPORT, re.DOTALL | re.MULTILINE)
     assert found is not None
-    return "".join(f"{line[3:]}\n" for line in found[1].splitlines())
+    return found[1]
 
 
 def test_the_example_posts_and_config_give_a_sample(tmp_path: Path) -> None:
-    """The config and the two posts of the README become one sample."""
+    """The config and the two posts of the page about imports become one sample."""
     config = yaml.safe_load(shown("yaml"))
     config["posts"] = [entry for entry in config["posts"] if entry["source"] == "jsonl"]
     (tmp_path / "config.yaml").write_text(yaml.safe_dump(config), "utf-8")
@@ -47,7 +49,7 @@ def test_the_stage_by_hand_runs_as_it_stands(
     """Both ways of the example keep its post, with the score of one that names the model."""
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
-    exec(README.split("### Stages by hand")[1].split("```python")[1].split("```")[0], names)  # noqa: S102 - our own
+    exec(PIPELINE.split("## Stages by hand")[1].split("```python")[1].split("```")[0], names)  # noqa: S102 - our own
     (row,) = names["scored"].with_format(None)
     (kept,) = names["result"].dataset.with_format(None)
     assert row["_status"] == "kept"
@@ -57,7 +59,7 @@ def test_the_stage_by_hand_runs_as_it_stands(
 
 def test_what_a_kill_asks_for_twice_is_named_with_its_numbers() -> None:
     """They are the engines' own defaults: requests of a server, of vLLM, of a batch."""
-    said = " ".join(README.split())
+    said = " ".join(PIPELINE.split())
     server, batch = ServerOptions(model="m").concurrency, TransformersOptions(model="m").batch_size
     local = window_size(VllmOptions(model="m").max_num_seqs)
     assert f"`concurrency` requests of a server ({server} by default)" in said

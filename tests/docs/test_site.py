@@ -1,0 +1,118 @@
+"""The documentation site, as mkdocs builds it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from functools import cached_property
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urljoin, urlsplit
+
+import pytest
+
+import echo_hf
+from tests.stages_for_tests import ROOT
+
+REASON = "needs mkdocs-material and mkdocstrings: make test-extras"
+pytestmark = [pytest.mark.extras, pytest.mark.slow]
+HOME = "https://echo-hf.github.io/echo-hf/"
+LOADING = {"stylesheet", "icon", "preconnect", "preload", "prefetch", "dns-prefetch"}
+
+
+class Page(HTMLParser):
+    """What a page links to, what it loads, and what may be linked to on it."""
+
+    def __init__(self, file: Path) -> None:
+        super().__init__()
+        self.links: set[str] = set()
+        self.loads: set[str] = set()
+        self.anchors: set[str] = set()
+        self.feed(file.read_text("utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Sorts the addresses of one element."""
+        given = {key: value or "" for key, value in attrs}
+        self.anchors |= {given[key] for key in ("id", "name") if key in given}
+        if "src" in given or LOADING & set(given.get("rel", "").split()):
+            self.loads.add(given.get("src") or given["href"])
+        elif tag in ("a", "link") and "href" in given:
+            self.links.add(given["href"])
+
+
+class Site:
+    """A built site."""
+
+    def __init__(self, folder: Path, said: str) -> None:
+        self.folder, self.said = folder, said
+
+    @cached_property
+    def pages(self) -> dict[str, Page]:
+        """Pages by their address."""
+        files = [one for one in self.folder.rglob("*.html") if one.name != "404.html"]
+        return {
+            HOME + str(one.relative_to(self.folder)).removesuffix("index.html"): Page(one)
+            for one in files
+        }
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
+    """The site of this tree."""
+    for package in ("mkdocs", "material", "mkdocstrings_handlers.python"):
+        pytest.importorskip(package, reason=REASON)
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
+    own = {
+        "NO_MKDOCS_2_WARNING": "1",
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+    }
+    done = subprocess.run(
+        command, cwd=ROOT, env=os.environ | own, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return Site(folder, done.stdout + done.stderr)
+
+
+def test_it_is_built_without_a_warning(site: Site) -> None:
+    """With a page for each file."""
+    assert "WARNING" not in site.said
+    assert len(site.pages) == len(list((ROOT / "docs").rglob("*.md")))
+
+
+def test_no_link_is_broken(site: Site) -> None:
+    """Each leads to a page or a file of the site, and to a place on it."""
+    for address, page in site.pages.items():
+        for link in page.links | page.loads:
+            target, _, place = urljoin(address, link).partition("#")
+            if target.startswith(HOME):
+                file = site.folder / unquote(urlsplit(target.removeprefix(HOME)).path)
+                assert file.exists(), (address, link)
+                if place and target in site.pages:
+                    assert unquote(place) in site.pages[target].anchors | {"__skip"}, (
+                        address,
+                        link,
+                    )
+
+
+def test_no_page_loads_anything_from_another_host(site: Site) -> None:
+    """Neither fonts nor scripts nor counters."""
+    for address, page in site.pages.items():
+        for loaded in page.loads:
+            assert urljoin(address, loaded).startswith((HOME, "data:")), (address, loaded)
+    for file in site.folder.rglob("*.css"):
+        text = file.read_text("utf-8")
+        assert "@import" not in text
+        assert not {one for one in ("url(http", 'url("http', "url(//") if one in text}
+
+
+@pytest.mark.parametrize("part", [echo_hf, echo_hf.scores, echo_hf.metrics])
+def test_every_public_name_is_explained(site: Site, part: object) -> None:
+    """Under its own name or that of its module."""
+    anchors = site.pages[f"{HOME}reference/api/"].anchors
+    for name in part.__all__:  # type: ignore[attr-defined]
+        if name not in ("__version__", "metrics", "scores"):
+            home = getattr(part, name).__module__
+            names = {f"{part.__name__}.{name}", f"{home}.{name}"}  # type: ignore[attr-defined]
+            assert names & anchors, name
