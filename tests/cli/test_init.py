@@ -7,9 +7,13 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 import datasets
 import pytest
+import yaml
+from jsonschema import Draft202012Validator
 from PIL import Image
 from typer.testing import CliRunner, Result
 
@@ -79,6 +83,18 @@ def test_it_says_what_there_is_to_choose() -> None:
     assert "echo-hf init benchmark|comparison [FOLDER]" in done.stderr
     assert "did you mean 'benchmark'?" in refused("benchmarks")
     assert "echo-hf init comparison" in refused("benchmark", "--benchmark", "x")
+
+
+@pytest.mark.usefixtures("images")
+def test_editors_find_the_schema_and_no_fault() -> None:
+    """The first line names a file that is there, and by it the whole config is right."""
+    assert init("benchmark", "mine").exit_code == compared("lumen=drawn").exit_code == 0
+    for path in (Path("mine/benchmark.yaml"), Path("mine/comparison.yaml")):
+        text = path.read_text("utf-8")
+        address = urlsplit(text.splitlines()[0].partition("$schema=")[2])
+        schema = json.loads(Path(url2pathname(address.path)).read_text("utf-8"))
+        plain = json.loads(json.dumps(yaml.safe_load(text), default=str))  # dates are text in JSON
+        assert not [error.message for error in Draft202012Validator(schema).iter_errors(plain)]
 
 
 def test_a_benchmark_is_built_as_it_was_written() -> None:

@@ -34,6 +34,11 @@ def named(entry: object) -> Iterator[str]:
             yield from named(one)
 
 
+def test_the_readme_is_short() -> None:
+    """At most 1,500 words, what it prints and its code included."""
+    assert len((ROOT / "README.md").read_text("utf-8").split()) <= 1_500
+
+
 def test_every_page_is_in_the_navigation() -> None:
     """Once, and the navigation names no other."""
     navigation = yaml.safe_load((ROOT / "mkdocs.yml").read_text("utf-8"))["nav"]

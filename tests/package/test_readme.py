@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.package.blocks import Environment, blocks, run_page
-from tests.package.conftest import ROOT, Quickstart
+from tests.package.conftest import ROOT
 
 README = ROOT / "README.md"
 TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
@@ -17,9 +17,9 @@ EXTRAS = re.compile(r"(?:echo-hf|\.)\[([\w,-]+)\]")
 
 
 @pytest.mark.package
-def test_the_readme_runs(installed: Environment, quickstart: Quickstart) -> None:
-    """In the folder where the quickstart ran."""
-    assert run_page(README.read_text("utf-8"), installed, quickstart.folder) > 0
+def test_the_readme_runs(installed: Environment, tmp_path: Path) -> None:
+    """In an empty folder, where its first block is the quickstart."""
+    assert run_page(README.read_text("utf-8"), installed, tmp_path) > 0
 
 
 @pytest.mark.package
