@@ -46,10 +46,10 @@ def build(
     from echo_hf.builder import build as run
     from echo_hf.errors import ConfigError
 
-    if until and (with_responses or allow_empty):
+    if until is not None and (with_responses or allow_empty):
         raise ConfigError("--until writes no release: leave out --with-responses and --allow-empty")
     with _watch() as watch:
-        if until:
+        if until is not None:
             run.run_until(
                 config, until, runs=runs, offline=offline, responses=responses, watch=watch
             )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from echo_hf._infra.console import say, terminal
-from echo_hf.cli.verb import DEFAULT_RUNS, Runs, Told
+from echo_hf.cli.verb import DEFAULT_RUNS, PartlyDoneError, Runs, Told
 
 if TYPE_CHECKING:
     from echo_hf.judging.session import JudgingResult
@@ -49,7 +49,7 @@ def eval_(
     """
     from echo_hf.cli.evaluation_view import show_planned
     from echo_hf.cli.progress import Watch
-    from echo_hf.errors import ConfigError, GenerationError
+    from echo_hf.errors import ConfigError
     from echo_hf.judging.score_board import show_scores
     from echo_hf.report.evaluation import PlannedWork, evaluate_systems
 
@@ -59,10 +59,10 @@ def eval_(
         show_planned(console, plan)
         if dry_run or yes or all(one.cost_usd == 0 for one in plan):
             return
-        if not (sys.stdin.isatty() and console.is_terminal):
+        if not (sys.stdin.isatty() and sys.stderr.isatty()):
             raise ConfigError("this may cost money, and nobody is there to ask: add --yes to go on")
         if not typer.confirm("go on?", err=True):
-            raise typer.Exit
+            raise typer.Exit(130)
 
     with Watch(console) as watch:
         done = evaluate_systems(
@@ -86,16 +86,18 @@ def eval_(
     if done.spent:
         said = "the budget is spent: a larger one, and the same command, resume from here"
         say(console, said, "yellow")
-    if done.stopped:
-        raise GenerationError("; ".join(done.stopped))
-    return {
+    told = {
         "board": done.board.to_list(),
         "results": done.results and done.results.path,
         "report": done.report,
         "plan": done.plan,
         "cost_usd": done.cost_usd,
         "spent": done.spent,
+        "stopped": done.stopped,
     }
+    if done.stopped:
+        raise PartlyDoneError("; ".join(done.stopped), told)
+    return told
 
 
 def generate(

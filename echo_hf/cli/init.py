@@ -7,11 +7,13 @@ import os
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
+from math import inf
 from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+import yaml
 
 from echo_hf._infra.console import say, terminal
 
@@ -57,6 +59,8 @@ def init(
         raise ConfigError(unknown("config", what, CHOICES, "init"))
     if what == "benchmark" and (from_images or benchmark):
         raise ConfigError("--from-images and --benchmark go with `echo-hf init comparison`")
+    if not str(folder).isprintable():
+        raise ConfigError(f"FOLDER is {str(folder)!r}: expected a name that can be printed")
     config, (fields, remarks) = folder / f"{what}.yaml", _machine(what)
     _check_free([config])
     if what == "benchmark":
@@ -71,7 +75,11 @@ def init(
     written = {config: Template(template).substitute(fields).encode(), **written}
     _check_free(written)
     for path, data in written.items():
-        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except FileExistsError as error:
+            place = repr(error.filename)
+            raise ConfigError(f"{place} is no folder: name another FOLDER, or move it") from None
         path.write_bytes(data)
     for place in dict.fromkeys(one if one.parent == folder else one.parent for one in written):
         say(console, f"wrote {place}")
@@ -85,6 +93,10 @@ def _check_free(paths: Iterator[Path] | Sequence[Path] | Mapping[Path, bytes]) -
 
     if (there := next((path for path in paths if os.path.lexists(path)), None)) is not None:
         raise ConfigError(f"{str(there)!r} is there already: name another folder, or move it away")
+
+
+def _quoted(text: str) -> str:
+    return yaml.safe_dump(text, default_style='"', allow_unicode=True, width=inf).strip()
 
 
 EXAMPLE_SERVER = "http://127.0.0.1:8000/v1"
@@ -113,7 +125,7 @@ def _machine(what: str) -> tuple[dict[str, str], list[str]]:
     fields = {name: "" if name == kind else "# " for name in names}
     fields["openai"] = "" if kind in ("server", "provider") else "# "
     fields["some"] = "# " if kind == "rules" else ""
-    address = json.dumps(url or EXAMPLE_SERVER)
+    address = _quoted(url or EXAMPLE_SERVER)
     model = "Qwen/Qwen2.5-VL-32B-Instruct"
     fields["own_server"] = f"{{kind: openai, model: {model}, base_url: {address}}}"
     fields["engine"] = fields["own_server"]
@@ -214,8 +226,8 @@ def _compared(
     own = folder.resolve().name if folder != Path() else ""
     return (
         {
-            "name": json.dumps(own if FOLDER_AND_TAG.fullmatch(own) else "comparison"),
-            "benchmark": json.dumps(reference),
+            "name": _quoted(own if FOLDER_AND_TAG.fullmatch(own) else "comparison"),
+            "benchmark": _quoted(reference),
             "systems": "".join(entries.values()).rstrip(),
         },
         written,
@@ -250,9 +262,9 @@ def _source(given: str) -> SystemConfig:
 
 def _entry(name: str, parameters: Mapping[str, Any], folder: Path) -> str:
     told = {**parameters, "folder": _from(folder, Path(parameters["folder"]))}
-    shown = ", ".join(f"{key}: {json.dumps(value)}" for key, value in told.items())
+    shown = ", ".join(f"{key}: {_quoted(value)}" for key, value in told.items())
     layout = TABLE if "table" in told else FLAT
-    return SYSTEM.format(name=json.dumps(name), layout=layout, parameters=f"{{{shown}}}")
+    return SYSTEM.format(name=_quoted(name), layout=layout, parameters=f"{{{shown}}}")
 
 
 def _from(folder: Path, place: Path) -> str:

@@ -20,8 +20,9 @@ from echo_hf.systems.base import without_secrets
 
 LONGEST = 1000
 MOST_BYTES = 1_000_000
+MOST_WAITING = 1000
 LINE = "%(asctime)s %(levelname)-8s %(name)s: %(message)s"
-EXPECTED = (EchoError, OSError, typer.Exit, typer.Abort)
+EXPECTED = (EchoError, OSError, typer.Abort)
 logger = logging.getLogger("echo_hf")
 
 
@@ -65,6 +66,7 @@ class _RunLog(MemoryHandler):
             self.flush()
         else:
             super().emit(record)
+            del self.buffer[:-MOST_WAITING]
 
     def close(self) -> None:
         file = self.target
@@ -80,20 +82,24 @@ def logged(verb: str, level: int) -> Iterator[None]:
     console.setLevel(level)
     console.setFormatter(_Safe("%(message)s"))
     console.addFilter(lambda record: not TOLD.keys() & vars(record).keys())
-    before, began = logger.level, time.monotonic()
+    before, began = (logger.level, logger.propagate), time.monotonic()
     logger.setLevel(min(level, logging.INFO))
+    logger.propagate = False  # others' handlers mask no secrets
     for handler in (console, file):
         logger.addHandler(handler)
     try:
         yield
         logger.info("done in %.1f s", time.monotonic() - began)
+    except typer.Exit:
+        raise
     except BaseException as error:
         is_bug = isinstance(error, Exception) and not isinstance(error, EXPECTED)
         level, said = (logging.CRITICAL if is_bug else logging.ERROR), str(error)
         logger.log(level, "ended: %s", said or type(error).__name__, exc_info=is_bug, extra=TOLD)
         raise
     finally:
-        logger.setLevel(before)
+        logger.setLevel(before[0])
+        logger.propagate = before[1]
         for handler in (console, file):
             logger.removeHandler(handler)
             handler.close()

@@ -17,7 +17,7 @@ from typer.core import TyperGroup
 
 from echo_hf._infra.console import say_json
 from echo_hf.builder.steps import STAGES
-from echo_hf.errors import EchoError, unknown
+from echo_hf.errors import EchoError, GenerationError, unknown
 
 ConfigFile = Annotated[Path, typer.Argument(help="The YAML file that describes the benchmark.")]
 Runs = Annotated[Path, typer.Option(help="Folder of runs; this one is named by its config.")]
@@ -39,6 +39,14 @@ Json = Annotated[
 ]
 COMMON: dict[str, tuple[Any, Any]] = {"verbose": (Verbose, 0), "quiet": (Quiet, False)}
 NAMES = 14
+
+
+class PartlyDoneError(GenerationError):
+    """What stopped a part of the work; `--json` tells of the rest all the same."""
+
+    def __init__(self, said: str, told: Told) -> None:
+        super().__init__(said)
+        self.told = told
 
 
 class Verbs(TyperGroup):
@@ -90,10 +98,16 @@ def verb(function: Callable[..., Told | None]) -> Callable[..., None]:
         before = ctx.find_root().params  # `echo-hf -v VERB` is `echo-hf VERB -v`
         quiet, verbose = quiet or before["quiet"], verbose + before["verbose"]
         level = logging.ERROR if quiet else max(logging.WARNING - 10 * verbose, logging.DEBUG)
-        with _printing(quiet=quiet, json=json), logged(name_of(function), level):
-            told = function(**given)
-        if json:
-            say_json({"verb": name_of(function), **(told or {})})
+        told: Told | None = None
+        try:
+            with _printing(quiet=quiet, json=json), logged(name_of(function), level):
+                told = function(**given) or {}
+        except PartlyDoneError as error:
+            told = error.told
+            raise
+        finally:
+            if json and told is not None:
+                say_json({"verb": name_of(function), **told})
 
     kind = inspect.Parameter.KEYWORD_ONLY
     parameters = [

@@ -78,6 +78,7 @@ class Answered:
 class Asking:
     """Asks judges, of which one at a time has its model in memory."""
 
+    folder: RunFolder
     engines: Engines
     store: Store
     watch: ProgressListener
@@ -148,8 +149,9 @@ class Asking:
         return so_far, stopped
 
     def _is_enough(self, stats: FillStats, engine: Engine) -> bool:
-        spent = self.spent_usd + _spent_usd(stats, engine)
-        return self.budget_usd is not None and spent >= self.budget_usd
+        if self.budget_usd is None or _prices(engine) == (0.0, 0.0):
+            return False
+        return self.spent_usd + _spent_usd(stats, engine) >= self.budget_usd
 
     def _read(
         self, question: JudgeTask, engine: Engine, filled: FillStats, stopped: str | None
@@ -240,8 +242,7 @@ def asking_in(
     )
     lock = held(folder.root / LOCK, busy)
     with lock, Engines(engines) as loaded, closing(folder.store()) as store:
-        folder.enter()
-        asking = Asking(loaded, store, watch or NullProgress(), budget_usd)
+        asking = Asking(folder, loaded, store, watch or NullProgress(), budget_usd)
         for who in engines:
             asking.engine(who).signature()  # what is wrong with one is said before any is asked
         yield asking
@@ -257,6 +258,7 @@ def ask_judges(
     """Asks all questions, and writes down what was answered to each as soon as it is done."""
     for question in questions:
         asking.check_installed(question.who)  # before anything is spent
+    asking.folder.enter()
     path, answered = None, list[Answered]()
     for question in questions:
         answered.append(asking.ask(question))

@@ -40,8 +40,10 @@ NEXT = """
 what to do next
   {why}
       which stages would run again, and what changed since they last did
-  echo-hf build my_config.yaml
-      your own posts, target and engine: copy {config} and edit it
+  echo-hf init benchmark mine
+      a config for your own posts, target and engine
+  echo-hf init comparison mine
+      a config that compares your own images
 
   from datasets import load_dataset
   load_dataset("{release}", "text_to_image", split="test")
@@ -84,8 +86,7 @@ def show(screen: Screen, runs: Path) -> None:
     show_scores(console, run / "results.json")
     console.print(rating_note(pq.ParquetFile(run / "ratings.parquet").read()), soft_wrap=True)
     console.print(f"report: {run / 'report' / 'index.html'} ({made['report']})", soft_wrap=True)
-    shown = {"release": _short(run.resolve() / "release"), "config": _short(shipped_config())}
-    said = NEXT.format(**shown, why=why_command(runs))
+    said = NEXT.format(release=_short(run.resolve() / "release"), why=why_command(runs))
     console.print(said, soft_wrap=True)
 
 

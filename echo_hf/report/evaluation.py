@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -27,6 +27,7 @@ from echo_hf.judging.score import Scores, SplitScores, score
 from echo_hf.judging.session import (
     Asking,
     JudgeTask,
+    JudgingResult,
     ask_judges,
     asking_in,
     write_applicability,
@@ -79,7 +80,7 @@ class Evaluation:
         report: The page, `index.html`; null after a dry run.
         plan: What was to be asked when it began, a part for each system, judge and rubric.
         cost_usd: What this call cost in US dollars, as far as it is known.
-        spent: Whether the budget is spent.
+        spent: Whether the budget ended it before all was asked.
         stopped: What stopped a system or a judge, a line each; the others went on.
     """
 
@@ -117,7 +118,7 @@ def evaluate_systems(
         limit: Most samples of each split, the first of its random order; null for all.
         budget_usd: US dollars after which neither systems nor judges are asked any more; what is
             under way then is waited for. Null for no limit.
-        dry_run: Only plan: nobody is asked, and nothing is written.
+        dry_run: Only plan: nobody is asked, and no table changes.
         before: Is given the plan before anybody is asked; what it raises ends the call.
         watch: Is told of progress.
 
@@ -139,23 +140,34 @@ def evaluate_systems(
         watch.noticed(said)
     if not chosen:
         watch.noticed("no judge is named: metrics alone; win rates need one under `judges`")
+    about = sum(one.cost_usd or 0.0 for one in plan)
+    if budget_usd is not None and about > budget_usd:
+        watch.noticed(
+            f"all of it costs about ${about:.2f}, the budget of ${budget_usd:.2f} ends it before: "
+            "a limit asks for fewer samples of everybody"
+        )
     if before is not None:
         before(plan)
     if dry_run:
         return Evaluation(_board(()), None, None, plan, stopped=made.stopped)
-    for one in chosen:
-        check_installed(one.engine.kind, f"judge {one.name!r}")  # before anything is spent
+    engines = _engines(config, chosen)
+    for who, engine in engines.items():
+        check_installed(engine.kind, f"judge {who!r}")  # before anything is spent
     made = drawn_outputs(config, runs, systems, limit, budget_usd=budget_usd, watch=watch)
     if made.stopped and not any(counts.get(Outcome.OK) for counts in made.outcomes.values()):
         raise GenerationError("; ".join(made.stopped))
-    cost_usd, stopped = made.cost_usd or 0.0, [*made.stopped]
-    if chosen or config.applicability:
+    cost_usd, spent, stopped = made.cost_usd or 0.0, made.spent, [*made.stopped]
+    if engines:
         left = None if budget_usd is None else max(budget_usd - cost_usd, 0.0)
-        folder = evaluation_folder(config, runs)
-        with asking_in(folder, _engines(config, chosen), left, watch) as asking:
-            stopped += _judged(asking, config, folder, chosen, limit)
+        with asking_in(evaluation_folder(config, runs), engines, left, watch) as asking:
+            for done in _judged(asking, config, chosen, limit):
+                if isinstance(done, JudgeError):
+                    stopped.append(str(done))
+                    continue
+                spent |= done.spent
+                for said in _unanswered(done):
+                    watch.noticed(said)
         cost_usd += asking.spent_usd
-    spent = budget_usd is not None and cost_usd >= budget_usd
     scores = score(config, runs=runs)
     page, board = report(config, runs=runs).path, _board(scores.splits)
     return Evaluation(board, scores, page, plan, cost_usd, spent, tuple(stopped))
@@ -226,27 +238,34 @@ def _fitting(config: Evaluated, tasks: Sequence[Task], shown: SentImages) -> Ite
 
 
 def _judged(
-    asking: Asking,
-    config: Evaluated,
-    folder: RunFolder,
-    judges: Sequence[JudgeConfig],
-    limit: int | None,
-) -> Iterator[str]:
-    """Asks which metrics fit, and has judges rate; gives what stopped one of them."""
+    asking: Asking, config: Evaluated, judges: Sequence[JudgeConfig], limit: int | None
+) -> Iterator[JudgingResult | JudgeError]:
+    """Asks which metrics fit, then has judges rate: what has text to render is known only then."""
+    folder = asking.folder
     to_rate, shown = rated_outputs(config, folder, limit), SentImages(folder.images)
+    yield _asked(asking, _fitting(config, to_rate.tasks, shown), write_applicability, to_rate)
+    fits = read_table(folder.root, APPLICABILITY)
+    rating = rating_questions(config, judges, RUBRICS, to_rate, fits, shown)
+    yield _asked(asking, rating, write_ratings, to_rate)
+
+
+def _unanswered(done: JudgingResult) -> Iterator[str]:
+    """What became of questions that have no answer to use."""
+    for one in done.answered:
+        others = {name: n for name, n in sorted(one.outcomes.items()) if name != Outcome.OK}
+        if others:
+            told = ", ".join(f"{count:,} {name}" for name, count in others.items())
+            yield f"{one.who}, {one.rubric}: {told}, of {sum(one.outcomes.values()):,}"
+
+
+def _asked(
+    asking: Asking, questions: Iterable[JudgeTask], write: Callable[..., Path], to_rate: ToRate
+) -> JudgingResult | JudgeError:
     samples = {task.sample_id for task in to_rate.tasks}
-
-    def rating() -> Iterator[JudgeTask]:
-        # Not before it was asked which samples have text to render.
-        fits = read_table(folder.root, APPLICABILITY)
-        yield from rating_questions(config, judges, RUBRICS, to_rate, fits, shown)
-
-    asked = (_fitting(config, to_rate.tasks, shown), write_applicability), (rating(), write_ratings)
-    for questions, write in asked:
-        try:
-            ask_judges(asking, [*questions], {}, partial(write, folder.root), samples)
-        except JudgeError as error:  # the others were asked, and their answers are written
-            yield str(error)
+    try:
+        return ask_judges(asking, [*questions], {}, partial(write, asking.folder.root), samples)
+    except JudgeError as error:  # the others were asked, and their answers are written
+        return error
 
 
 def _board(splits: Sequence[SplitScores]) -> Dataset:
@@ -273,5 +292,6 @@ def _rows(split: SplitScores) -> Iterator[dict[str, Any]]:
     for one in split.metrics:
         value = one.result.value if one.result else None
         rows.setdefault(one.system, {})[one.metric] = value
-    ranked = sorted(rows, key=lambda name: -(rows[name].get("win_rate") or -1.0))
+    won = {name: row.get("win_rate") for name, row in rows.items()}
+    ranked = sorted(rows, key=lambda name: (won[name] is None, -(won[name] or 0.0)))
     yield from ({"split": split.split, "system": name, **rows[name]} for name in ranked)

@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 from xxhash import xxh3_128
 
+from echo_hf._infra.text import plain
 from echo_hf.config.checks import File, Name, Section
 from echo_hf.config.systems import SystemConfig
 from echo_hf.errors import GenerationError
@@ -138,6 +139,7 @@ def read_manifest(path: Path) -> Mapping[str, FileEntry]:
     return _by_sample((place, _entry(line, place)) for place, line in places)
 
 
+MOST_HEADER = 200
 TABLE_COLUMNS = {"id": "sample_id", "path": "file"}
 
 
@@ -155,7 +157,8 @@ def read_table(path: Path) -> Mapping[str, FileEntry]:
 def _rows(rows: csv.DictReader[str], path: Path) -> Iterator[tuple[str, FileEntry]]:
     if missing := TABLE_COLUMNS.keys() - set(rows.fieldnames or ()):
         raise GenerationError(
-            f"{str(path)!r} has the columns {rows.fieldnames!r}: expected id and path, "
+            f"{str(path)!r} has the columns {plain(repr(rows.fieldnames), MOST_HEADER)}: expected "
+            "id and path, "
             f"{' and '.join(sorted(missing))} is missing"
         )
     for row in rows:
@@ -178,6 +181,8 @@ def _by_sample(told: Iterable[tuple[str, FileEntry]]) -> Mapping[str, FileEntry]
 def _lines(path: Path) -> list[bytes]:
     if not path.is_file():
         return []
+    if not path.resolve().is_relative_to(path.parent.resolve()):
+        raise GenerationError(f"{str(path)!r} leads out of its folder: put the file itself there")
     try:
         return path.read_bytes().split(b"\n")
     except OSError as error:
@@ -209,7 +214,7 @@ class FilesOptions(Section):
     folder: File
     system: Name | None = None
     layout: Literal["autoeval", "generated", "flat"] = "autoeval"
-    table: Name | None = None
+    table: Annotated[str, Field(min_length=1), AfterValidator(_below)] | None = None
 
     @model_validator(mode="after")
     def _fits(self) -> Self:

@@ -48,6 +48,7 @@ class Generated:
     left_out: Mapping[NoTask, int]
     not_tabled: Mapping[str, Mapping[NotTabled, int]] = field(default_factory=dict)
     stopped: tuple[str, ...] = ()
+    spent: bool = False
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ def drawn_outputs(
     budget_usd: float | None = None,
     watch: ProgressListener | None = None,
 ) -> Generated:
-    """The same, with what stopped a system told beside what the others made."""
+    """Has systems draw; what stopped one of them stands beside what the others made."""
     config = config if isinstance(config, Evaluated) else load_evaluation(config)
     if limit is not None and limit < 1:
         raise ConfigError(f"limit is {limit!r}: expected 1 or more, or none for all samples")
@@ -120,19 +121,26 @@ def drawn_outputs(
     if dry_run:
         return Generated(None, plans, {}, None, tasks.left_out, stopped=tuple(stopped))
     outcomes = {worker.config.name: _outcomes(worker, tasks.tasks) for worker in workers}
-    costs = [cost for end in ends for cost in end.costs]
-    cost_usd = sum(costs) if costs else None
-    kept_back = not_tabled(folder.root)
-    path = folder.root / FILE
-    return Generated(path, plans, outcomes, cost_usd, tasks.left_out, kept_back, tuple(stopped))
+    costs = [end.cost_usd for end in ends if end.cost_usd is not None]
+    return Generated(
+        folder.root / FILE,
+        plans,
+        outcomes,
+        sum(costs) if costs else None,
+        tasks.left_out,
+        not_tabled(folder.root),
+        tuple(stopped),
+        any(end.spent for end in ends),
+    )
 
 
 @dataclass(frozen=True)
 class _End:
-    """How a system's work ended: what stopped it, null when nothing did, and what it cost."""
+    """How a system's work ended: what stopped it, what it cost, whether a budget was too small."""
 
     stopped: str | None = None
-    costs: tuple[float, ...] = ()
+    cost_usd: float | None = None
+    spent: bool = False
 
 
 @contextmanager
@@ -222,7 +230,7 @@ def _run_all(
     ends = list[_End]()
     try:
         for worker, one in zip(workers, found, strict=True):
-            spent = sum(cost for end in ends for cost in end.costs)
+            spent = sum(end.cost_usd or 0.0 for end in ends)
             left = None if budget_usd is None else budget_usd - spent
             ends.append(_run(worker, one, folder, left, watch))
         return ends
@@ -247,17 +255,27 @@ def _run(
     signature, limits = _signature(worker, retired), worker.config.limits
     is_free = worker.config.usd_per_image == 0  # what its files say was paid when they were made
     left = None if is_free else budget_usd
-    given = Generations(worker.config.name)
+    given, plan = Generations(worker.config.name), worker.plan
+    unstated = plan.cost_usd / len(plan.todo) if plan.cost_usd and plan.todo else 0.0
     drawing = GenerationRun(
-        worker.system, worker.journal, folder.images, limits, signature, watch, given, left
+        worker.system,
+        worker.journal,
+        folder.images,
+        limits,
+        signature,
+        watch,
+        given,
+        left,
+        unstated,
     )
     end = _End()
     if retired is not None:
-        drawing.retire(worker.plan.todo, retired)
+        drawing.retire(plan.todo, retired)
     else:
-        stopped = _drawn(drawing, worker.plan)
-        paid = () if is_free else (one.cost_usd for one in given.entries)
-        end = _End(stopped, tuple(cost for cost in paid if cost is not None))
+        stopped = _drawn(drawing, plan)
+        is_known = drawing.spent_usd or any(one.cost_usd is not None for one in given.entries)
+        cost_usd = drawing.spent_usd if is_known and not is_free else None
+        end = _End(stopped, cost_usd, drawing.is_spent and len(given.entries) < len(plan.todo))
     if given.entries:
         logger.info("system %s", given, extra=TOLD)
         watch.finished(given)

@@ -244,13 +244,20 @@ class GenerationRun:
     watch: ProgressListener
     given: Generations
     budget_usd: float | None = None
+    usd_unstated: float = 0.0
+
+    @property
+    def spent_usd(self) -> float:
+        """What it cost; an image of which nobody says so counts as `usd_unstated`."""
+        entries = self.given.entries
+        unstated = sum(one.cost_usd is None and one.outcome == Outcome.OK for one in entries)
+        known = sum(one.cost_usd or 0.0 for one in entries)
+        return known + (unstated * self.usd_unstated if unstated else 0.0)
 
     @property
     def is_spent(self) -> bool:
         """Whether nothing is left of the budget."""
-        if self.budget_usd is None:
-            return False
-        return sum(one.cost_usd or 0.0 for one in self.given.entries) >= self.budget_usd
+        return self.budget_usd is not None and self.spent_usd >= self.budget_usd
 
     def run(self, tasks: Iterable[Task]) -> list[JournalEntry]:
         """Draws tasks; what is under way when it is stopped is still waited for and kept."""
