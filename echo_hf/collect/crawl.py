@@ -44,8 +44,6 @@ from echo_hf.reasons import CrawlEnd
 
 @dataclass
 class CrawlProgress:
-    """How far a run is."""
-
     platform: str
     requests: int = 0
     posts: int = 0

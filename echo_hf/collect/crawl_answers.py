@@ -34,8 +34,6 @@ WHOLE_FIRST_LINE = ":1"  # an answer is one document: its line says nothing
 
 @dataclass(frozen=True, slots=True)
 class StoredAnswer:
-    """A page as it came."""
-
     id: int
     attempt: int
     page: int
@@ -171,7 +169,6 @@ def crawl_stats(
     waited_s: float = 0.0,
     seconds: float = 0.0,
 ) -> CrawlStats:
-    """Counts what a ledger holds of a platform."""
     ((by_terms, by_replies),) = ledger.execute(POSTS, platform)
     missing, questions, errors = (
         dict(ledger.execute(query, platform)) for query in (MISSING, STATES, ERRORS)
@@ -181,7 +178,6 @@ def crawl_stats(
 
 
 def write_stats(path: Path, stats: Iterable[CrawlStats]) -> None:
-    """Writes the figures of all platforms down as JSON."""
     every = {
         one.platform: {**dataclasses.asdict(one), "missed_by_terms": one.missed_by_terms}
         for one in stats

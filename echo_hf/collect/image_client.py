@@ -40,7 +40,6 @@ class Body:
         self._known = False
 
     def add(self, piece: bytes) -> None:
-        """Takes the next piece in."""
         self._came += len(piece)
         self._data += self._unpacked(piece)
         if max(self._came, len(self._data)) > self._most:
@@ -81,7 +80,6 @@ class ImageClient:
     connections: httpcore2.AsyncConnectionPool
 
     async def fetch(self, url: str) -> bytes:
-        """Makes one attempt."""
         with as_fetch_error(), anyio.fail_after(self.policy.total_timeout_s):
             seen: list[str] = []
             while url not in seen and len(seen) <= self.policy.max_redirects:
@@ -139,7 +137,6 @@ async def image_client(
 
 
 def allowed_url(url: str, policy: FetchPolicy) -> str:
-    """An address that may be asked."""
     address = web_url(url)
     if address is None:
         raise FetchError(Unfetched.NOT_ALLOWED, "expected an address with http or https")

@@ -17,7 +17,6 @@ TEXTS = json.JSONDecoder()
 
 
 def deep_loads(text: str) -> Any:
-    """Decodes a JSON text of any depth."""
     try:
         return json.loads(text)
     except RecursionError:
@@ -113,7 +112,6 @@ class _Written(str):
 
 
 def deep_dumps(value: Any) -> str:
-    """Encodes a value of any depth."""
     try:
         return json.dumps(value)
     except RecursionError:

@@ -19,7 +19,6 @@ class Query:
 
 
 def planned(search: Search, released: datetime.date, now: datetime.datetime) -> Iterator[Query]:
-    """The queries of a search, in the order in which they are asked."""
     until = last_full_hour(now)
     for number, (phase, span) in enumerate(
         zip(search.phases, phase_spans(search.phases, released), strict=True)

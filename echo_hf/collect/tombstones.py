@@ -22,8 +22,6 @@ STAND_IN = "urn:sha256:"
 
 @dataclass(frozen=True)
 class Tombstones:
-    """The hashes of all posts that are forgotten."""
-
     hashes: frozenset[str] = frozenset()
 
     def __contains__(self, url: str) -> bool:
@@ -34,7 +32,6 @@ class Tombstones:
         return STAND_IN + hashed(url) if url is not None and url in self else url
 
     def cleared(self, post: Post) -> Post:
-        """A post without what is to be forgotten."""
         parent, quoted = self.stand_in(post.parent_url), self.stand_in(post.quoted_url)
         if post.url in self:
             place = STAND_IN + hashed(post.url)

@@ -85,7 +85,6 @@ class BlueskyClient:
         check_answer("bluesky", answer.status_code, answer.headers, body_of(answer), self._keys)
 
     def close(self) -> None:
-        """Lets go of the connection."""
         self._client.request.close()
 
     def _begin_session(self) -> None:
@@ -156,7 +155,6 @@ def body_of(answer: httpx.Response) -> str:
 
 
 def session_file(host: str, handle: str) -> Path:
-    """Where the session of an account is kept."""
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     name = hashlib.sha256(f"{host}\n{handle}".encode()).hexdigest()[:16]
     return Path(cache) / "echo-hf" / f"bluesky-{name}.session"
@@ -214,7 +212,6 @@ class SearchPlace:
         times: Iterable[datetime.datetime],
         window: TimeWindow | None,
     ) -> SearchPlace | None:
-        """The place after a page."""
         # Authors date their posts as they like: a time outside of the window says nothing.
         inside = [t for t in times if not window or window.start <= t < window.end]
         seen = min([*inside, *([self.oldest] if self.oldest else [])], default=None)
@@ -252,7 +249,6 @@ class Bluesky:
         self._client: BlueskyClient | None = None
 
     def __enter__(self) -> Self:
-        """Signs in, with the session that was kept if there is one."""
         check_package(self.name, "atproto")
 
         handle = key_of(self.name, HANDLE, "the handle of an account").get_secret_value()
@@ -272,7 +268,6 @@ class Bluesky:
             self._client = None
 
     def ask(self, question: Question, cursor: str | None = None) -> Answer:
-        """Asks for one page; it costs nothing."""
         if question.kind == "search":
             return self._search(question, SearchPlace.read(cursor, question.window))
         if question.kind == "posts":

@@ -69,7 +69,6 @@ class Mastodon(LibraryPlatform):
         return self
 
     def ask(self, question: Question, cursor: str | None = None) -> Answer:
-        """Asks for one page; it costs nothing."""
         if question.kind == "search" and len(question.about) == 1:
             term = question.about[0]
             is_tag = TAG.fullmatch(term) is not None

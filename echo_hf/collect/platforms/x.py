@@ -242,7 +242,6 @@ class X(LibraryPlatform):
         return body
 
     def _body(self, call: Callable[[tweepy.Client], object], cursor: str | None = None) -> str:
-        """The answer to a call as it came."""
         answer = self._heard(call)
         if cursor is not None and answer.status_code == 400 and b"next_token" in answer.content:
             raise StaleCursorError

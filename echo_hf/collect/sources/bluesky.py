@@ -143,7 +143,6 @@ class Bluesky:
                 yield f"{place}#{number}", shallow_dumps(part)
 
     def posts(self, record: Any, keywords: Sequence[str]) -> Iterator[Parsed]:
-        """The post of a record, those it quotes, and what was wrong with them."""
         if not isinstance(record, dict):
             yield Finding(Reject.NOT_A_POST, f"{short_repr(record)}, expected a post of Bluesky")
         elif "_findings" in record:

@@ -28,7 +28,6 @@ Cells = list[str]
 
 
 def csv_rows(lines: Iterable[str], delimiter: str) -> Iterator[tuple[int, Cells | str]]:
-    """Takes a text apart into rows."""
     taken: list[str] = []
     reader = csv.reader(_noted(lines, taken), delimiter=delimiter, strict=True)
     while True:
@@ -224,8 +223,6 @@ Json = Mapping[str, Any]
 
 @register("table")
 class TableOfPosts:
-    """Posts of a table with columns of its own."""
-
     keyword_sign = r'"keywords": '
     split = staticmethod(numbered_lines)
 
@@ -242,7 +239,6 @@ class TableOfPosts:
             yield place, json.dumps(record, default=_as_json)
 
     def posts(self, record: Any, keywords: Sequence[str]) -> Iterator[Parsed]:
-        """The post of a row, and what was wrong with it."""
         row = record.get("row") if isinstance(record, dict) else None
         if isinstance(record, dict) and "broken_row" in record:
             yield Finding(Reject.BROKEN_ROW, str(record["broken_row"]))

@@ -28,7 +28,6 @@ def is_page(document: Any) -> bool:
 
 
 def flattened(page: Json) -> Iterator[tuple[str, Any]]:
-    """Takes a page apart."""
     fields = Fields(page)
     inside = _Includes.of(fields)
     data = page.get("data")
@@ -61,14 +60,12 @@ class _Includes:
 
     @classmethod
     def of(cls, page: Fields) -> _Includes:
-        """Reads the `includes` of a page."""
         given = Fields(page.object("includes"), page.findings)
         posts = [one for name in INCLUDED for one in given.objects(name)]
         users, media = given.objects("users"), given.objects("media")
         return cls(_by(users, "id"), _by(media, "media_key"), posts, _by(posts, "id"))
 
     def flat(self, post: Json) -> dict[str, Any]:
-        """A post with its author and its media."""
         attached = post.get("attachments")
         given = attached.get("media_keys") if isinstance(attached, dict) else None
         keys = given if isinstance(given, list) else []
@@ -138,7 +135,6 @@ class XPages:
                 yield f"{place}{part}", _dumped(post)
 
     def posts(self, record: Any, keywords: Sequence[str]) -> Iterator[Parsed]:
-        """The post of a record and those nested in it."""
         if not isinstance(record, dict):
             yield Finding(Reject.NOT_A_POST, f"{short_repr(record)}, expected a post of the X API")
         elif "_findings" in record:
