@@ -43,8 +43,6 @@ Post = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Archive:
-    """Posts and images at hand."""
-
     table: pa.Table
     images: ImageStore
     fetched: Mapping[str, str] = field(default_factory=dict)
@@ -67,7 +65,6 @@ class Archive:
         return sources_of(post for url in urls if (post := self.post(url)))
 
     def has(self, digest: str) -> bool:
-        """Whether an image is here."""
         return self.images.path(digest).exists()
 
     def copies(self, post_url: str | None, url: str | None) -> list[str]:
@@ -117,8 +114,6 @@ Entry = Mapping[str, Any]
 
 
 class Rebuilt(NamedTuple):
-    """What came of one text or image."""
-
     value: str | None
     match: Match
     detail: str = ""
@@ -130,7 +125,6 @@ def rebuilt_text(
     archive: Archive,
     sources: Sequence[Source] = (),
 ) -> Rebuilt:
-    """Puts a text together from the posts."""
     if spans is None or sha256 is None:
         return Rebuilt(None, Match.MISSING, "nobody noted where it stands")
     try:

@@ -62,7 +62,6 @@ GUARDS: Mapping[str, GuardCard] = {
 
 
 def safety_text(facts: ReleaseFacts) -> str:
-    """What was done about unsafe samples, in Markdown."""
     if SAFETY not in facts.provenance:
         return NOT_SCREENED
     engine = facts.provenance[SAFETY].get("engine") or {}
@@ -78,7 +77,6 @@ def safety_text(facts: ReleaseFacts) -> str:
 
 
 def privacy_text(facts: ReleaseFacts) -> str:
-    """What was done about personal data, in Markdown."""
     masked = (
         "In `community_feedback` e-mail and IP addresses, numbers of phones, cards and bank "
         "accounts, keys of services and names of accounts are masked."
@@ -286,7 +284,6 @@ ORIGINS: Mapping[str, Origin] = {
 
 
 def made_by(column: str, provenance: Mapping[str, Mapping[str, Any]]) -> str:
-    """Who made a column in one build, in Markdown."""
     maker, stages = ORIGINS[column]
     ran = [stage for stage in stages if stage in provenance]
     if stages and not ran:
@@ -310,13 +307,11 @@ def _origin_named(stages: list[str] | tuple[str, ...], word: str) -> str:
 
 
 def sample_columns(facts: ReleaseFacts) -> str:
-    """The columns of the samples with who made each, in Markdown."""
     rows = [[*_column(SAMPLES, name), made_by(name, facts.provenance)] for name in SAMPLES.columns]
     return table(["Column", "Type", "Meaning", "Made by"], rows)
 
 
 def other_columns(manifest: Manifest) -> str:
-    """The columns of the other configs, in Markdown."""
     held = [name for name in CONFIGS if name in manifest.configs]
     others = [name for name in held if CONFIGS[name].table is not SAMPLES]
     return "".join(_part(name, CONFIGS[name].table) for name in others)
@@ -471,7 +466,6 @@ def _fenced(text: str) -> str:
 
 
 def type_name(feature: Any) -> str:
-    """A feature in words."""
     if isinstance(feature, List):
         return f"list of {type_name(feature.feature)}"
     if isinstance(feature, dict):

@@ -26,8 +26,6 @@ TOKEN = re.compile(rf"[{UNSPACED}]|(?:(?![{UNSPACED}_])\w)+")
 
 @dataclass(frozen=True)
 class Mover:
-    """A name whose share changed."""
-
     name: str
     a: int
     b: int
@@ -36,8 +34,6 @@ class Mover:
 
 @dataclass(frozen=True)
 class Drift:
-    """How far two distributions lie apart."""
-
     distance: float | None
     a: int
     b: int
@@ -76,8 +72,6 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class SampleView:
-    """A sample as a comparison needs it."""
-
     names: tuple[str, ...]
     digests: bytes
     sources: bytes
@@ -184,8 +178,6 @@ Views = Mapping[str, SampleView]
 
 @dataclass(frozen=True)
 class SharedSamples:
-    """The samples of one config that two releases have in common."""
-
     shared: int
     a: int
     b: int
@@ -193,8 +185,6 @@ class SharedSamples:
 
 @dataclass(frozen=True)
 class Comparability:
-    """Whether scores on two releases may be compared."""
-
     same_protocol: bool
     configs: Mapping[str, SharedSamples]
 

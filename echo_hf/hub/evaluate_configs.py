@@ -32,8 +32,6 @@ Stored = Mapping[str, list[Any]]
 
 @dataclass(frozen=True)
 class EvaluateColumns:
-    """A kind of input of `evaluate` modules."""
-
     features: Features
     meaning: Mapping[str, str]
     store: Callable[..., Iterator[Stored]]
@@ -217,8 +215,6 @@ OF_METRICS = (
 
 @dataclass(frozen=True)
 class EvaluateConfig:
-    """One measure, as `evaluate` offers it."""
-
     name: str
     part: str
     columns: EvaluateColumns
@@ -250,7 +246,6 @@ class EvaluateConfig:
         return self.columns.store(**{name: values[name] for name in features})
 
     def check_options(self, options: Iterable[str]) -> None:
-        """Refuses parameters that the measure does not have."""
         if not options:
             return
         parameters = list(inspect.signature(self._function()).parameters)
@@ -260,7 +255,6 @@ class EvaluateConfig:
                 raise ScoreError(unknown("parameter", name, known, self.name))
 
     def check_installed(self) -> None:
-        """Refuses to go on without the packages that the measure needs."""
         if self.extra:
             check_extra(self.name, self.extra, self.packages)
 

@@ -68,7 +68,6 @@ NOT_LANGUAGES = frozenset({"art", "mis", "mul", "und", "zxx"})
 
 
 def language(code: str | None) -> str | None:
-    """The language that a platform's code names."""
     primary = re.split(r"[-_]", (code or "").strip().lower())[0]
     named = RENAMED_LANGUAGES.get(primary, primary)
     # qaa to qtz are private: X uses them for posts without words.
@@ -126,17 +125,7 @@ Author = tuple[str, str]
 
 
 class SampleCounts(BaseModel):
-    """Counts over some samples; what cannot be told is counted under `unknown`.
-
-    Attributes:
-        samples: How many they are.
-        languages: By language of the primary post, as its platform names it.
-        platforms: By platform of the primary post.
-        tasks: By task.
-        authors: How many accounts wrote the primary posts.
-        repeated_authors: How many of these wrote the primary posts of several samples.
-        unknown_authors: Samples whose author is not known.
-    """
+    """Counts over some samples; what cannot be told is counted under `unknown`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

@@ -91,13 +91,7 @@ class ManifestModel(BaseModel):
 
 
 class FileEntry(ManifestModel):
-    """One file of the release.
-
-    Attributes:
-        path: Where it lies, relative to the release, with forward slashes.
-        bytes: Its size.
-        sha256: Of its bytes, in hexadecimal.
-    """
+    """One file of the release."""
 
     path: ReleasePath
     bytes: int
@@ -266,7 +260,6 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def file_entry(folder: Path, path: str) -> FileEntry:
-    """Size and digest of one file of a release."""
     with (folder / path).open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     return FileEntry(path=path, bytes=(folder / path).stat().st_size, sha256=digest)

@@ -25,20 +25,7 @@ Figure = Annotated[float, Field(allow_inf_nan=False)]
 
 
 class Result(BaseModel):
-    """One figure of one system, as `results.json` has it.
-
-    Attributes:
-        metric: Name of the metric.
-        protocol: Whose arithmetic gave it.
-        split: Config of the samples.
-        system: The system.
-        value: The figure, null when there is none.
-        low: Lower end of its interval.
-        high: Upper end of its interval.
-        n: How many samples, pairs or pictures went into it.
-        coverage: Share of what could have gone into it.
-        definition: What exactly was computed.
-    """
+    """One figure of one system, as `results.json` has it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -90,8 +77,6 @@ OF_OUTPUTS = ("image", "output_sha256", "output_a_sha256", "output_b_sha256")
 
 @dataclass(frozen=True)
 class RunTables:
-    """The tables of a run beside its samples."""
-
     configs: Mapping[str, Dataset]
     left_out: Mapping[str, Mapping[str, int]]
 
