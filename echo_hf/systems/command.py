@@ -210,7 +210,6 @@ PYTHON_SETTINGS = {"PYTHONUNBUFFERED": "1", "PYTHONUTF8": "1"}
 def worker_environment(
     variables: Mapping[str, str], passed: Sequence[str], parent: Mapping[str, str]
 ) -> dict[str, str]:
-    """The variables of a worker."""
     names = [name for name in (*KEPT, *passed) if name in parent]
     return {**PYTHON_SETTINGS, **{name: parent[name] for name in names}, **variables}
 
@@ -267,8 +266,6 @@ def _copied(image: ImageRef, place: Path, number: int) -> ImageRef:
 
 @register("command", "a model in an environment of its own, behind a worker process")
 class CommandSystem:
-    """Gives tasks to worker processes."""
-
     def __init__(self, config: SystemConfig) -> None:
         self._config, self._options = config, options_of(config, CommandOptions)
         self._place = f"system {config.name!r}"
@@ -305,7 +302,6 @@ class CommandSystem:
             )
 
     def draw(self, task: Task) -> GenerationResult:
-        """Gives the task to a worker that has none."""
         crew = self._workers()
         with crew.borrowed(task.sample_id) as worker:
             self.determinism = worker.hello.determinism or self.determinism

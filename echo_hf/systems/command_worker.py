@@ -68,7 +68,6 @@ class WorkerProcess:
         self._pipes.register(self._stderr, selectors.EVENT_READ)
 
     def ask(self, request: bytes, is_answer: Callable[[bytes], bool], timeout_s: float) -> bytes:
-        """Sends a request and waits for its answer."""
         self._unsent = request
         try:
             return self._answer(is_answer, time.monotonic() + timeout_s, timeout_s)
@@ -255,7 +254,6 @@ def request_line(
 
 
 def has_key(line: bytes, key: str) -> bool:
-    """Whether a line is a JSON object with a key."""
     return key in _object(line)
 
 
@@ -285,8 +283,6 @@ class Launch:
 
 
 class Worker:
-    """A place for one process at a time."""
-
     def __init__(self) -> None:
         self.process: WorkerProcess | None = None
         self.task = ""
@@ -294,8 +290,6 @@ class Worker:
 
 
 class Crew:
-    """Several workers, of which each has one task at a time."""
-
     def __init__(self, launch: Launch, size: int) -> None:
         self._launch = launch
         self._every = tuple(Worker() for _ in range(size))

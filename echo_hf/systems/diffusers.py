@@ -44,8 +44,6 @@ WRONG_SIZE = "size_of_input"
 
 @dataclass(frozen=True, slots=True)
 class GivenInputs:
-    """The inputs of a task as a pipeline gets them."""
-
     arguments: dict[str, Any] = field(default_factory=dict)
     details: dict[str, Any] = field(default_factory=dict)
 
@@ -165,8 +163,6 @@ VIDEOS = "torchvision"
 
 @dataclass(frozen=True, slots=True)
 class LoadedPipeline:
-    """A pipeline that can be called."""
-
     pipe: Any
     pipeline: PipelineClass
     details: Mapping[str, Any]
@@ -306,8 +302,6 @@ UNSAFE = "nsfw_content_detected"
     packages=("torch", "diffusers", "transformers", "accelerate"),
 )
 class DiffusersSystem:
-    """Draws with a pipeline of diffusers."""
-
     concurrency = 1
     determinism = (
         "The noise is drawn on the processor from the seed: the same seed gives the same picture "
@@ -336,7 +330,6 @@ class DiffusersSystem:
         return None
 
     def draw(self, task: Task) -> GenerationResult:
-        """Draws the image that a task asks for; the first task loads the pipeline."""
         loaded = self._load()
         refused = not_taken(task, loaded.pipeline, way_of(loaded.pipeline, self.options))
         if refused is not None:

@@ -100,7 +100,6 @@ def result_as_reported(
 
 
 def read_told(line: bytes, model: type[Model], place: str) -> Model:
-    """Reads one line of JSON."""
     try:
         return model.model_validate_json(line)
     except ValidationError as error:

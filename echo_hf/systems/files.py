@@ -39,8 +39,6 @@ FIRST_OUTPUT = "gen_0"
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A convention of naming outputs."""
-
     pattern: str
     place: Callable[[str, str], str]
     nested: bool
@@ -75,7 +73,6 @@ class Outputs:
         return read_manifest(self.folder / MANIFEST)
 
     def of(self, sample_id: str) -> list[Path]:
-        """The files that may be the output to a sample."""
         if not self.nested:
             return _images_first(self._by_stem.get(sample_id, []))
         if sample_id not in self._names:
@@ -142,7 +139,6 @@ TABLE_COLUMNS = {"id": "sample_id", "path": "file"}
 
 
 def read_table(path: Path) -> Mapping[str, FileEntry]:
-    """Reads which file is of which sample from a CSV."""
     if not path.is_file():
         raise GenerationError(f"no file {str(path)!r}: expected a CSV with the columns id and path")
     try:
@@ -220,8 +216,6 @@ class FilesOptions(Section):
 
 @register("files", "outputs that somebody made before")
 class FilesSystem:
-    """Gives the images of a folder."""
-
     determinism = "the same files give the same pictures"
 
     def __init__(self, config: SystemConfig) -> None:

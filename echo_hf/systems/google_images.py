@@ -270,7 +270,6 @@ class GoogleOptions(HostedOptions):
 
 
 def read_options(config: SystemConfig) -> GoogleOptions:
-    """The parameters of a system of this adapter."""
     most = FIRST_MOST_INPUTS if (config.model or "").startswith(FIRST_MODELS) else MOST_INPUTS
     parameters = {"most_inputs": most, **config.parameters}
     options = hosted_options(config.model_copy(update={"parameters": parameters}), GoogleOptions)

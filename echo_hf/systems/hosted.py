@@ -136,7 +136,6 @@ def _storable(text: str) -> str:
 
 
 def one_line(text: str, key: ApiKey) -> str:
-    """A message in one line, without the key."""
     return " ".join(key.hidden_in(text).split())
 
 
@@ -312,7 +311,6 @@ class HostedSystem(ABC):
         return None if found is None else Retired(one_line(found.text, connection.key), found.code)
 
     def draw(self, task: Task) -> GenerationResult:
-        """Draws the image that a task asks for."""
         unfit = unsupported_task(task, self._given.fewest_inputs, self._given.most_inputs)
         if unfit is not None:
             return by_config(unfit, self._config)

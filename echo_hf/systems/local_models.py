@@ -27,8 +27,6 @@ MAIN = "main"
 
 @dataclass(frozen=True)
 class LocalModel:
-    """A model as a config names it."""
-
     system: str
     source: str
     revision: str | None
@@ -149,14 +147,12 @@ class LocalOptions(Section):
 
 
 def dtype_of(options: LocalOptions) -> Any:
-    """The type of numbers, as torch names it."""
     import torch
 
     return getattr(torch, options.dtype)
 
 
 def device_of(options: LocalOptions, place: str) -> str:
-    """The device that a config asks for."""
     import torch
 
     there = [kind for kind in BY_SPEED if getattr(torch, kind).is_available()]

@@ -154,7 +154,6 @@ class OpenAIImagesOptions(HostedOptions):
 
 
 def read_options(config: SystemConfig) -> OpenAIImagesOptions:
-    """The parameters of a system of this adapter."""
     options = hosted_options(config, OpenAIImagesOptions)
     if options.mode == "chat" and config.size != "auto":
         raise GenerationError(

@@ -39,8 +39,6 @@ class Rewritten(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Writing:
-    """What came of asking for a prompt."""
-
     prompt: str | None
     failure: Failure | None
     usage: Usage
@@ -55,7 +53,6 @@ class _NoTarget:
 
 @cache
 def instructions() -> str:
-    """What the language model is told."""
     return load_prompt(PROMPT, _NoTarget()).text
 
 
@@ -75,7 +72,6 @@ def rewriting(task: Task, max_tokens: int) -> Request:
 
 
 def written_by(engine: Engine, request: Request) -> Writing:
-    """Asks a language model for a prompt."""
     completion = _completion(lambda: dict(engine.stream([request])))
     answer = parse(request, completion, b"")
     if isinstance(answer, Failure):
@@ -135,8 +131,6 @@ class RewriteOptions(Section):
 
 
 class Rewrite:
-    """Draws what a language model makes of a task."""
-
     def __init__(self, config: SystemConfig) -> None:
         _check_whole(config)
         options = options_of(config, RewriteOptions)
@@ -169,7 +163,6 @@ class Rewrite:
         return self._artist.preflight()
 
     def draw(self, task: Task) -> GenerationResult:
-        """Draws the image that a task asks for."""
         writing = self._writing(task)
         if writing.prompt is None:
             return _unwritten(writing)

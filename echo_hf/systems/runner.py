@@ -42,8 +42,6 @@ FEW = 5  # failures that the log repeats
 
 @dataclass(frozen=True, slots=True)
 class AttemptedTask:
-    """What became of a task after all its attempts."""
-
     drawn: GenerationResult
     attempts: int
     latency_s: float
@@ -234,8 +232,6 @@ def concurrency_of(limits: Limits, system: System) -> int:
 
 @dataclass(frozen=True)
 class GenerationRun:
-    """One system at work."""
-
     system: System
     journal: Journal
     images: ImageStore
@@ -247,7 +243,6 @@ class GenerationRun:
 
     @property
     def is_spent(self) -> bool:
-        """Whether nothing is left of the budget."""
         if self.budget_usd is None:
             return False
         return sum(one.cost_usd or 0.0 for one in self.given.entries) >= self.budget_usd
