@@ -123,8 +123,6 @@ ByHoneypot = Mapping[str, Mapping[str, float]]  # ratings by honeypot and sample
 
 @dataclass(frozen=True)
 class Rule:
-    """When a judge passes."""
-
     margin: float
     share: float
 
@@ -139,8 +137,6 @@ RULES: Mapping[Honeypot, Rule] = {
 
 @dataclass(frozen=True)
 class Check:
-    """How a judge did on one honeypot."""
-
     rule: Rule
     shown: int
     rated: int
@@ -152,8 +148,6 @@ class Check:
 
 @dataclass(frozen=True)
 class Noise:
-    """How far a judge differs from itself, asked the same twice."""
-
     samples: int
     equal: float | None
     deviation: float | None
@@ -170,7 +164,6 @@ def ratings_of(rows: Iterable[Row]) -> dict[str, dict[str, float]]:
 
 
 def checks_of(rows: Sequence[Row], scale: Scale) -> dict[str, Check]:
-    """How a judge did on each honeypot."""
     ratings = ratings_of(rows)
     return {
         honeypot.value: _check(honeypot, rule, ratings, _shown(rows, honeypot), scale)

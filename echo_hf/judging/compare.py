@@ -73,7 +73,6 @@ TO_COMPARE = Table(
 
 
 def to_compare(judge: JudgeConfig, outputs: ToRate) -> Dataset:
-    """The rows that a judge is asked about."""
     rows = [row for task in outputs.tasks for row in _of_task(judge, task, outputs)]
     return Dataset(pa.Table.from_pylist(rows, schema=TO_COMPARE.features.arrow_schema))
 
@@ -126,7 +125,6 @@ class Compare(JudgingStage):
 
     @property
     def prompt(self) -> Prompt:
-        """What the judge is told."""
         return pairwise_prompt(self.judge)
 
     def describe(self) -> dict[str, Any]:

@@ -53,7 +53,6 @@ def chosen_judges(config: Evaluated, names: Sequence[str] | None) -> list[JudgeC
 
 
 def chosen_rubrics(names: Sequence[str] | None) -> Sequence[str]:
-    """The rubrics that judges are asked about."""
     for name in names or ():
         if name not in RUBRICS:
             raise ConfigError(unknown("rubric", name, RUBRICS, "--rubric"))

@@ -27,8 +27,6 @@ PAIRWISE = "pairwise"
 
 @dataclass
 class SentImages:
-    """Images as they are sent, each made once for all judges."""
-
     images: ImageStore
     _known: dict[ImageSize, dict[str, ImageRef]] = field(default_factory=dict)
 

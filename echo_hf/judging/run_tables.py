@@ -212,7 +212,6 @@ class HumanRow(Section):
 
 
 def read_human_file(path: Path) -> pa.Table:
-    """Reads people's ranks from a file."""
     if path.suffix.lower() not in FORMS:
         raise TableError(f"{str(path)!r} holds no ranks: expected a file named .jsonl or .csv")
     records, strict = FORMS[path.suffix.lower()]

@@ -95,8 +95,6 @@ def _results(split: str, rate: WinRate) -> Iterator[Result]:
 
 @dataclass(frozen=True)
 class Applicable:
-    """The samples of a split that a metric fits."""
-
     fitting: tuple[Task, ...]
     unknown: int
     asked: bool
@@ -108,7 +106,6 @@ class Applicable:
 
 
 def applicable(metric: str, tasks: Sequence[Task], applicability: pa.Table | None) -> Applicable:
-    """The samples that a metric fits."""
     said = _said(metric, applicability)
     if all(answer is None for answer in said.values()):
         return Applicable(tuple(tasks), 0, asked=False)
@@ -129,8 +126,6 @@ NOT_ASKED = "not_asked"
 
 @dataclass(frozen=True)
 class Measured:
-    """One metric of one system."""
-
     metric: str
     system: str
     about: Applicable
@@ -194,9 +189,7 @@ FITS_NONE = "it fits no sample of this split"
 class Accumulator(TypingProtocol):
     """A metric whose images come in batches, such as `echo_hf.metrics.ColorShift`."""
 
-    def add(self, inputs: Any, outputs: Any) -> None:
-        """Takes some more samples."""
-        ...
+    def add(self, inputs: Any, outputs: Any) -> None: ...
 
     def compute(self, *, n_boot: int, seed: int) -> MetricResult: ...
 
@@ -354,8 +347,6 @@ class SplitScores:
 
 @dataclass(frozen=True)
 class Scores:
-    """The figures of a run."""
-
     path: Path
     protocol: Protocol
     splits: tuple[SplitScores, ...]

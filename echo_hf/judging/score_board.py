@@ -36,7 +36,6 @@ Part = Mapping[str, Any]  # of the file, which `score` has written
 
 
 def show_scores(console: Console, path: Path) -> None:
-    """Prints the figures of a run."""
     found = json.loads(path.read_bytes())
     for name, counts in found["left_out"].items():
         for reason, count in counts.items():

@@ -55,8 +55,6 @@ class JudgeTask:
 
 @dataclass(frozen=True)
 class Planned:
-    """What one judge is about to be asked."""
-
     who: str
     rubric: str
     plan: RequestPlan
@@ -86,7 +84,6 @@ class Asking:
 
     @property
     def is_spent(self) -> bool:
-        """Whether nothing is left of the budget."""
         return self.budget_usd is not None and self.spent_usd >= self.budget_usd
 
     def engine(self, who: str) -> Engine:
@@ -278,8 +275,6 @@ Row = Mapping[str, Any]
 
 
 def write_ratings(root: Path, answered: Answered, judges: Collection[str]) -> Path:
-    """Writes what a judge has said by a rubric into the run's table of ratings."""
-
     def stays(row: Row) -> bool:
         if (row["judge"], row["rubric"]) != (answered.who, answered.rubric):
             return True
@@ -289,8 +284,6 @@ def write_ratings(root: Path, answered: Answered, judges: Collection[str]) -> Pa
 
 
 def write_comparisons(root: Path, answered: Answered, judges: Collection[str]) -> Path:
-    """Writes what a judge has chosen into the run's table of comparisons."""
-
     def stays(row: Row) -> bool:
         if row["judge"] != answered.who:
             return True

@@ -53,7 +53,6 @@ class JudgingStage(ModelStage):
         return [of_row(key, self._asked(system, row)) for key, row in rows]
 
     def finish(self, table: pa.Table, answers: list[list[BaseModel | Failure]]) -> pa.Table:
-        """A row of judgements for each input row."""
         requests, rows = self.requests(table), StageRows(self.outputs)
         calls = iter(calls_of(self.answers, [one for asked in requests for one in asked]))
         made_by = self._made_by()
@@ -110,7 +109,6 @@ def pairwise_prompt(judge: JudgeConfig) -> Prompt:
 
 
 def rating_form(judge: JudgeConfig) -> str:
-    """How a judge is to give its rating."""
     lowest, highest = judge.scale
     fields = {
         "number": "a number, decimals allowed," if judge.decimals else "a whole number",
@@ -122,7 +120,6 @@ def rating_form(judge: JudgeConfig) -> str:
 
 
 def applicability_prompt(metrics: Sequence[str]) -> Prompt:
-    """The instructions for saying which metrics fit a sample."""
     measures = (filled_prompt(f"{FOLDER}/measure_{metric}", {}).text for metric in metrics)
     keys = ", ".join(f'"{metric}": <0 or 1>' for metric in metrics)
     fields = {"measures": "\n\n".join(measures), "keys": keys}
