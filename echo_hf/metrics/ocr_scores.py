@@ -137,8 +137,6 @@ MOST_NAMED = 10
 
 @dataclass(frozen=True, slots=True)
 class QuoteMatch:
-    """A string that the prompt quotes, and what of it was read."""
-
     wanted: str
     found: str
     distance: int | None
@@ -164,8 +162,6 @@ class Least(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class OcrScore:
-    """One sample's number, by one of the two rules."""
-
     by: Rule | None
     value: float | None
     exact: float | None

@@ -29,8 +29,6 @@ _APOSTROPHES = str.maketrans(dict.fromkeys("‘’ʼ′`", "'"))
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Vocabulary:
-    """Words, in small letters."""
-
     words: frozenset[str]
     latin: bool
     definition: Mapping[str, Any]
@@ -134,12 +132,7 @@ MOST_TIMES = 10
 
 @dataclass(frozen=True, slots=True)
 class TextLine:
-    """A line of text in an image.
-
-    Attributes:
-        text: What was read.
-        confidence: The reader's own, from 0 to 1, which says little about the text.
-    """
+    """A line of text in an image."""
 
     text: str
     confidence: float
@@ -147,8 +140,6 @@ class TextLine:
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """All that was read in an image."""
-
     lines: tuple[TextLine, ...]
     failed: str = ""
 

@@ -17,8 +17,6 @@ CHANNELS = 3
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """How an image is divided."""
-
     size: int
     patch: int
     trained: int
@@ -100,7 +98,6 @@ class LoadedVit:
 
 
 def load_vit(options: VitOptions) -> LoadedVit:
-    """Loads a ViT onto its device."""
     check_extra("structure_distance", EXTRA, PACKAGES)
     device = _device(options.device)
     checkpoint = _checkpoint(options)
