@@ -109,7 +109,6 @@ def _plain(caption: str, heads: Sequence[str], rows: Iterable[Row]) -> Markup:
 
 
 def lengths(sets: tuple[SetLengths, ...]) -> Markup:
-    """Words and characters of the prompts of each set."""
     rows = [
         [
             name_of(one.name),
@@ -167,7 +166,6 @@ ABOUT = "What people ask for and what they say of it, beside the prompts of othe
 
 
 def analysis(data: RunData) -> Markup | None:
-    """Everything that the analysis found."""
     found = data.analysis
     if found is None:
         return None

@@ -120,7 +120,6 @@ ABOUT = (
 
 
 def board(data: RunData) -> Markup:
-    """The win rates of each split."""
     return section("win-rates", "Win rates", [_split(data, one) for one in data.splits], lead=ABOUT)
 
 
@@ -237,7 +236,6 @@ def _pair(one: str, other: str, rates: Rates) -> Markup:
 
 
 def judge_table(rates: Rates, data: RunData) -> Markup:
-    """Win rates by each judge alone."""
     judges = list(rates.per_judge)
     heads = [Column(judge_name(judge, data.failures), "heat") for judge in judges]
     rows = [
@@ -341,7 +339,6 @@ UNKNOWN = "unknown"
 
 
 def tasks(data: RunData) -> Markup:
-    """Samples by task, split by split."""
     cards = [element("div", _table(data, split), class_="card") for split in data.splits]
     return section("tasks", "Tasks", element("div", cards, class_="columns"))
 

@@ -85,7 +85,6 @@ FINE = 1000  # units of the width of a drawn outline
 
 
 def plot(*marks: Markup, scale: Scale, at: float | None = None) -> Markup:
-    """A row's image."""
     grid = [_upright(scale, tick, "grid") for tick in scale.ticks]
     if at is not None:
         grid.append(_upright(scale, at, "reference"))
@@ -110,7 +109,6 @@ def axis(scale: Scale) -> Markup:
 
 
 def point(scale: Scale, value: float | None, ends: tuple[float, float] | None) -> Markup:
-    """A number with its interval."""
     return joined(
         None if ends is None else span(scale, *ends, "whisker"),
         None if value is None else dot(scale, value),
@@ -122,7 +120,6 @@ def dot(scale: Scale, value: float, kind: str = "dot", radius: float = 4.5) -> M
 
 
 def span(scale: Scale, low: float, high: float, kind: str) -> Markup:
-    """A line from one number to another."""
     ends = {"x1": scale.percent(low), "x2": scale.percent(high)}
     return element("line", **ends, y1=MIDDLE, y2=MIDDLE, class_=kind)
 
@@ -219,7 +216,6 @@ def columns(counts: Sequence[int], top: float) -> str:
 
 
 def days(counts: Sequence[int], first: str, last: str, label: str) -> Markup:
-    """Counts over time."""
     top = max(*counts, 1)
     path = element("path", d=columns(counts, top), class_="column")
     drawn = element(

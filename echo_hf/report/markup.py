@@ -94,7 +94,6 @@ Interval = tuple[float, float]
 
 
 def number(value: float | None, digits: int = 3) -> str:
-    """A number with a fixed number of decimals."""
     if value is None:
         return NOTHING
     said = f"{value:.{digits}f}"
@@ -113,7 +112,6 @@ def share(value: float | None) -> str:
 
 
 def count(value: int) -> str:
-    """A count with its thousands apart."""
     return f"{value:,}"
 
 

@@ -202,7 +202,6 @@ PROVENANCE_ABOUT = (
 
 
 def provenance(data: RunData) -> Markup:
-    """Coverage and definitions."""
     return section(
         "provenance",
         "Provenance",

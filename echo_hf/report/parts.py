@@ -30,7 +30,6 @@ def titled(name: str) -> str:
 
 
 def section(name: str, title: str, *children: Child, lead: Child = None) -> Markup:
-    """A section of the page with its heading."""
     heading = element("h2", title, id=f"{name}-title")
     intro = element("p", lead, class_="lead") if lead else None
     return element("section", heading, intro, *children, id=name, aria_labelledby=f"{name}-title")
@@ -52,7 +51,6 @@ def collapsible(title: Child, *children: Child) -> Markup:
 
 
 def name_of(name: str) -> Markup:
-    """Somebody's name for a system, a judge or a person."""
     return element("bdi", name)
 
 
@@ -165,7 +163,6 @@ def _cell(column: Column, cell: Child) -> Markup:
 
 
 def heat_cell(value: float | None, part: float | None, text: str, title: str) -> Markup:
-    """A cell colored by its number."""
     if value is None or part is None:
         return element("td", "–", class_="heat", title=title)
     step = min(10, max(0, round(part * 10)))

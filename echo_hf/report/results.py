@@ -55,8 +55,6 @@ class Tiers(ResultsModel):
 
 
 class Board(ResultsModel):
-    """The order of systems under one rule."""
-
     vote: str
     ties: str
     average: str
@@ -90,8 +88,6 @@ class WinRates(ResultsModel):
 
 
 class Estimate(ResultsModel):
-    """A mean with its interval."""
-
     value: float | None = None
     interval: Interval | None = None
 
@@ -126,16 +122,12 @@ def judges_of(rows: Iterable[Metric]) -> list[str]:
 
 
 class Share(ResultsModel):
-    """A share of cases with its interval."""
-
     value: float | None = None
     interval: Interval | None = None
     reason: str | None = None
 
 
 class JudgePairs(ResultsModel):
-    """What a judge said of two outputs side by side."""
-
     pairs: int
     first: Share
     follows_position: Share
@@ -144,8 +136,6 @@ class JudgePairs(ResultsModel):
 
 
 class Pairwise(ResultsModel):
-    """What judges said of two outputs side by side."""
-
     judges: Mapping[str, JudgePairs]
 
 
@@ -157,8 +147,6 @@ class Split(ResultsModel):
 
 
 class Identity(ResultsModel):
-    """Which benchmark the figures are of."""
-
     name: str | None = None
     on_hub: str | None = None
     digests: Mapping[str, str] | None = None
@@ -250,14 +238,10 @@ class JudgeComparison(ResultsModel):
 
 
 class Consensus(ResultsModel):
-    """The order nearest to all rankings."""
-
     ranking: tuple[str, ...]
 
 
 class Friedman(ResultsModel):
-    """Whether the systems differ at all."""
-
     statistic: float | None = None
     degrees: int | None = None
     p_value: float | None = None
@@ -265,8 +249,6 @@ class Friedman(ResultsModel):
 
 
 class PairTest(ResultsModel):
-    """Whether two systems differ."""
-
     better: str
     worse: str
     z: float
@@ -276,8 +258,6 @@ class PairTest(ResultsModel):
 
 
 class HumanResults(ResultsModel):
-    """What people say of the systems."""
-
     consensus: Consensus
     mean_rank: MeanRanks
     mean_rank_by_rater: Mapping[str, MeanRanks]

@@ -33,8 +33,6 @@ SHOWN = ("id", "task", "review", "has_nsfw", "community_feedback", "output_image
 
 @dataclass(frozen=True)
 class ReportFeedback:
-    """What somebody said of a result."""
-
     text: str
     verdict: str | None
     keyword: str | None
@@ -55,8 +53,6 @@ class ReportSample:
 
 @dataclass(frozen=True)
 class Output:
-    """What a system made of a sample."""
-
     image: str | None
     outcome: str
     reason: str | None = None
@@ -65,8 +61,6 @@ class Output:
 
 @dataclass(frozen=True)
 class Rating:
-    """What a judge said of an output."""
-
     system: str
     judge: str
     rubric: str
@@ -165,8 +159,6 @@ def _place(one: Rating) -> tuple[str, str, str, int]:
 
 @dataclass(frozen=True)
 class RunData:
-    """A run as its report shows it."""
-
     name: str
     title: str
     target: Target | None
@@ -201,7 +193,6 @@ class RunData:
 
 
 def read_run_data(config: Evaluated | Path | str, runs: Path | str) -> RunData:
-    """Reads what a run's folder holds."""
     config = config if isinstance(config, Evaluated) else load_evaluation(config)
     folder = RunFolder(Path(runs) / config.name)
     results = read_figures(folder.root / RESULTS_FILE, Results, "score")

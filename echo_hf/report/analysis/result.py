@@ -99,13 +99,7 @@ class Failures(Figures):
 
 
 class WordCloud(Figures):
-    """A word cloud of the failures.
-
-    Attributes:
-        svg: The image, to be shown inside a page; words are escaped.
-        words: How many keywords it shows.
-        left_out: Keywords that it does not show, by reason.
-    """
+    """A word cloud of the failures."""
 
     svg: str
     words: NonNegativeInt
@@ -113,14 +107,7 @@ class WordCloud(Figures):
 
 
 class Workaround(Figures):
-    """A comment that speaks of success where another one spoke of a failure.
-
-    Attributes:
-        id: The sample.
-        prompt: The first words of its prompt.
-        failed: Keywords of the failures that came before.
-        comment: What was said then.
-    """
+    """A comment that speaks of success where another one spoke of a failure."""
 
     id: str
     prompt: str | None
@@ -129,14 +116,7 @@ class Workaround(Figures):
 
 
 class Probe(Figures):
-    """A request that explores the model itself.
-
-    Attributes:
-        id: The sample.
-        prompt: The first words of its prompt.
-        post: Its primary post.
-        comments: How many comments it has.
-    """
+    """A request that explores the model itself."""
 
     id: str
     prompt: str | None
@@ -435,29 +415,7 @@ FILE = "analysis.json"
 
 
 class Analysis(Figures):
-    """All of `analysis.json`.
-
-    Attributes:
-        format: Version of this shape.
-        name: Of the run or the release.
-        toolkit: Version that wrote it.
-        source: What was analyzed: its name, on the Hub or not, digests of its splits, and the
-            configs that samples were read from.
-        samples: How many samples.
-        sets: The prompt sets: the benchmark's first.
-        diversity: Unique first bigrams, by set (figure 3, top right).
-        lengths: Words and characters, by set.
-        languages: Languages, by set.
-        near_duplicates: Near-duplicates, by set.
-        perplexity: By set (figure 3, bottom right).
-        tasks: Tasks, and win rates by task (figure 3, top left).
-        embedding_map: Prompts against references.
-        failures: What people say failed (figure 4).
-        word_cloud: The same as an image.
-        interaction: Workarounds and probes (figures 5a and 5b).
-        activity: Posts over time (figure 5c).
-        funnel: What each stage kept (figure 2).
-    """
+    """All of `analysis.json`."""
 
     format: Literal[1] = FORMAT
     name: str
