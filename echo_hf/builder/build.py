@@ -201,7 +201,6 @@ class Pipeline:
         return result
 
     def _records_of(self, posts: Dataset, records: Dataset) -> Iterator[dict[str, Any]]:
-        """The records of rejected posts, with the reasons."""
         at = {place: row for row, place in enumerate(records["place"])}
         forgotten = self._reader.forgotten
         for post in posts:

@@ -33,8 +33,6 @@ FIND = "select at, gone from checks where post = ?"
 
 
 class RefreshRecord(Database):
-    """The record of a run, in a file."""
-
     name = "record of refreshed posts"
     remedy = "ask about all posts again"
     damage = (sqlite3.DatabaseError, ValueError)  # the second: a reason that there is not
@@ -80,8 +78,6 @@ Groups = Mapping[str, list[str]]
 
 @dataclass
 class Refreshed:
-    """What a platform said of its posts."""
-
     platform: str
     posts: int
     asked: int = 0
@@ -94,7 +90,6 @@ class Refreshed:
 
     @property
     def reasons(self) -> dict[Missing, int]:
-        """How many are gone for each reason."""
         return dict(sorted(Counter(self.gone.values()).items()))
 
     @property
@@ -106,14 +101,11 @@ class Refreshed:
 
 @dataclass(frozen=True)
 class Refresh:
-    """What all platforms said."""
-
     platforms: tuple[Refreshed, ...]
     unasked: Mapping[str, int]
 
     @property
     def gone(self) -> list[str]:
-        """The addresses of all posts that are gone."""
         return [url for one in self.platforms for url in one.gone]
 
 
@@ -215,7 +207,6 @@ class _Round:
 
 
 def _by_platform(folder: RunFolder) -> Groups:
-    """The addresses of all posts with content, by the platform that has them."""
     file = folder.stage("collect") / "kept.parquet"
     try:
         table = pq.read_table(file, columns=["url", "platform", "missing"])

@@ -45,8 +45,6 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Case:
-    """A sample for a reviewer."""
-
     row: Row
     context: Sequence[Row] = ()
     notices: Sequence[tuple[str, str | None]] = ()
@@ -85,7 +83,6 @@ def read_cases(pipeline: Pipeline) -> dict[str, Case]:
 
 
 def owners_of(rows: Sequence[Row]) -> dict[str, set[str]]:
-    """Which samples have an image as input or output."""
     owners: dict[str, set[str]] = {}
     for row in rows:
         # Of Trash every image of its posts is listed, whosoever it is.
@@ -112,7 +109,6 @@ def made_decision(
     event: int | None = None,
     at: datetime.datetime | None = None,
 ) -> Decision:
-    """A decision about a sample as it is."""
     if decided not in DECISIONS:
         raise ReviewError(unknown("decision", decided, DECISIONS))
     when = at or datetime.datetime.now(datetime.UTC)
@@ -158,8 +154,6 @@ class OpenReview:
 
 @dataclass(frozen=True)
 class Reviews:
-    """What is open in a run."""
-
     open: tuple[OpenReview, ...]
     file: Path
     cut: tuple[int, ...]

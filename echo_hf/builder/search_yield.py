@@ -87,8 +87,6 @@ Flags = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Yield:
-    """What a term brought in a stretch of time."""
-
     found: int
     scored: int
     passed: int
@@ -108,8 +106,6 @@ class Yield:
 
 @dataclass(frozen=True)
 class KeywordYield:
-    """What a term brought, over all and in each window."""
-
     keyword: str | None
     total: Yield
     windows: tuple[Yield, ...]
@@ -118,8 +114,6 @@ class KeywordYield:
 
 @dataclass(frozen=True)
 class Yields:
-    """What the terms of a search brought."""
-
     windows: tuple[DayWindow, ...]
     together: KeywordYield
     keywords: tuple[KeywordYield, ...]
@@ -178,7 +172,6 @@ class _Counted:
     windows: int
 
     def of(self, keyword: str | None, rows: Numbers) -> KeywordYield:
-        """What a term brought, by the rows that it found."""
         masks = (
             np.ones(len(rows), dtype=bool),
             self.scored[rows],
@@ -317,8 +310,6 @@ COLUMNS = ["timestamp", "keywords", "relevance"]
 
 @dataclass(frozen=True)
 class WrittenYields:
-    """What the terms brought, and where it is written."""
-
     yields: Yields
     figures: Path
     plot: Path
@@ -342,7 +333,6 @@ def write_yields(config: Config | Path | str, *, runs: Path | str = RUNS) -> Wri
 
 
 def as_json(yields: Yields, released: datetime.date) -> dict[str, Any]:
-    """The counts as plain data."""
     return {
         "released": released.isoformat(),
         "windows": [one._asdict() for one in yields.windows],

@@ -42,13 +42,7 @@ HUMAN = "human"
 
 @dataclass(frozen=True)
 class RunFiles:
-    """Files about samples that are written above the build, in a run's folder.
-
-    Attributes:
-        drop: Deletes what they say about some samples.
-        images: The images that they name.
-        held: Keeps every process from writing them, by what a config calls its systems.
-    """
+    """Files about samples that are written above the build, in a run's folder."""
 
     drop: Callable[[Path, Collection[str]], object]
     images: Callable[[Path], Iterable[str]] = lambda _: ()
@@ -113,8 +107,6 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Removal:
-    """What forgetting took away."""
-
     urls: tuple[str, ...]
     posts: int
     unknown: tuple[str, ...]
