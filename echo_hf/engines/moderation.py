@@ -57,7 +57,6 @@ class ModerationOptions(ServerOptions):
 
 
 def read_options(options: Mapping[str, Any]) -> ModerationOptions:
-    """Checks the options of a config."""
     return checked_as(ModerationOptions, options, PLACE)
 
 
@@ -143,7 +142,6 @@ class ModerationEngine(ServerEngine):
         return await send({**body, "extra_body": dict(self.options.extra_body) or None})
 
     def create(self, client: AsyncOpenAI) -> Callable[..., Awaitable[Any]]:
-        """The client's method for moderations."""
         return client.moderations.with_raw_response.create
 
     def judged(self, reply: Reply) -> Completion:

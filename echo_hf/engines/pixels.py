@@ -46,8 +46,6 @@ def fitted(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SentImage:
-    """An image as a model gets it."""
-
     image: Image.Image
     original_size: Size
 

@@ -141,7 +141,6 @@ def read_usage(document: Mapping[str, Any]) -> Tokens | None:
 
 
 def usage_of(tokens: Tokens | None) -> Usage:
-    """The tokens as a completion carries them."""
     return Usage() if tokens is None else Usage(tokens.prompt, tokens.completion, tokens.cached)
 
 

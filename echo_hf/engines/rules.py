@@ -46,7 +46,6 @@ class RulesEngine:
         return {"kind": "rules", "source": _source()}
 
     def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Completion]]:
-        """Yields (number of the request, completion) in order."""
         for number, request in enumerate(requests):
             yield number, answered(request)
 

@@ -175,7 +175,6 @@ class ServerOptions(BaseModel):
 
     @property
     def server(self) -> Server:
-        """Where requests go."""
         return Server(self.base_url)
 
     @field_validator("extra_body")
@@ -208,7 +207,6 @@ Checked = TypeVar("Checked", bound=ServerOptions)
 
 
 def checked_as(kind: type[Checked], raw: Mapping[str, Any], place: str) -> Checked:
-    """Checks the options of a config."""
     _without_secrets(raw, place)
     try:
         options = kind.model_validate(dict(raw))

@@ -150,7 +150,6 @@ class TransformersEngine:
         }
 
     def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Completion]]:
-        """Answers requests in batches."""
         answers = self._answers(requests)
         self._streams.add(answers)
         return answers

@@ -67,7 +67,6 @@ class PreparedRequest:
 
 
 def question(request: Request, render: Render, read: Read) -> PreparedRequest:
-    """Makes a request ready."""
     messages = instructed(request)
     images = tuple(
         read(part).image
@@ -107,7 +106,6 @@ def _content(part: Text | ImageRef) -> dict[str, str]:
 def sampling_processors(
     seeds: Sequence[int], temperature: float, top_p: float, device: Any
 ) -> list[Any]:
-    """How the tokens of a batch are drawn."""
     if temperature == 0:
         return []
     from transformers import TemperatureLogitsWarper, TopPLogitsWarper
@@ -124,7 +122,6 @@ class Noise:
 
     @classmethod
     def seeded(cls, seeds: Sequence[int], device: Any) -> Noise:
-        """Noise for rows of these seeds."""
         import torch
 
         return cls(tuple(torch.Generator(device).manual_seed(seed) for seed in seeds))
@@ -308,7 +305,6 @@ class LoadedModel:
         return str(text)
 
     def answers(self, questions: Sequence[PreparedRequest]) -> list[Completion]:
-        """Asks a batch."""
         import torch
 
         most = questions[0].request.max_tokens

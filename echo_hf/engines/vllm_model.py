@@ -88,7 +88,6 @@ class Loaded:
 
 
 def load(options: VllmOptions, checkpoint: Checkpoint) -> Loaded:
-    """Starts vLLM with a model."""
     library = _library()
     try:
         with children_guarded() as guard:
@@ -126,7 +125,6 @@ def arguments(options: VllmOptions, checkpoint: Checkpoint) -> dict[str, Any]:
 
 
 def free(loaded: Loaded) -> None:
-    """Stops vLLM and gives back its memory and its processes."""
     from vllm.distributed import cleanup_dist_env_and_memory
 
     loaded.llm.renderer.shutdown()
@@ -207,7 +205,6 @@ def conversation(request: Request, image: ImageLoader) -> list[dict[str, Any]]:
 
 
 def sampling(request: Request, options: VllmOptions) -> Any:
-    """How the answer to a request is sampled."""
     from vllm import SamplingParams
 
     return SamplingParams(
@@ -229,7 +226,6 @@ def _form(request: Request) -> Any:
 
 
 def completion(output: Any) -> Completion:
-    """What vLLM said."""
     said = output.outputs[0]
     usage = Usage(
         len(output.prompt_token_ids or ()), len(said.token_ids), output.num_cached_tokens or 0
