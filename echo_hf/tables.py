@@ -78,13 +78,11 @@ class Table:
 
     @property
     def released_features(self) -> Features:
-        """The table's types in a release."""
         return Features(
             {name: column.released or column.feature for name, column in self.columns.items()}
         )
 
     def empty(self) -> pa.Table:
-        """The table with all its columns and no row."""
         return self.schema.empty_table()
 
 

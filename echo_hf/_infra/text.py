@@ -60,7 +60,6 @@ def share(part: int, whole: int) -> str:
 
 
 def rounded(value: float | None, digits: int = 3) -> str:
-    """A number with so many digits after the point."""
     return "-" if value is None else f"{value:.{digits}f}"
 
 
@@ -79,12 +78,10 @@ def escaped(text: object) -> str:
 
 
 def one_line(text: object) -> str:
-    """Text without line breaks."""
     return " ".join(str(text).split())
 
 
 def table_row(*cells: str) -> str:
-    """A row of a table."""
     return f"| {' | '.join(cells)} |"
 
 

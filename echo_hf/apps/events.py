@@ -44,14 +44,11 @@ COLUMNS = "id, app, subject, person, action, payload, base, at"
 
 
 def now() -> datetime:
-    """The time, UTC."""
     return datetime.now(UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that a person did."""
-
     id: int
     app: str
     subject: str
@@ -196,8 +193,6 @@ MINUTES = 10
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """A sample that is lent."""
-
     person: str
     until: datetime
 

@@ -70,7 +70,6 @@ def check_reachable(host: str, people: AppUsers, *, anyone: bool) -> None:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address is reached from this machine only."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

@@ -141,15 +141,7 @@ class CropsChange(ChangeModel):
 
 
 class Changes(ChangeModel):
-    """Everything a reviewer changed of a sample; what is null or empty stays as it was.
-
-    Attributes:
-        prompt: Another prompt.
-        quality: Another quality.
-        roles: Images with another role.
-        crops: Other parts of the screenshot.
-        sample_digest: The `sample_digest` of the sample with the changes.
-    """
+    """Everything a reviewer changed of a sample; what is null or empty stays as it was."""
 
     prompt: PromptChange | None = None
     quality: Quality | None = None

@@ -156,12 +156,10 @@ class Candidate:
 
     @property
     def text(self) -> str:
-        """The piece with its marks."""
         return self.prompt[self.start : self.end]
 
     @property
     def inner(self) -> str:
-        """The piece without its marks."""
         return inside(self.text)
 
     @property
@@ -385,8 +383,6 @@ class PromptPlace(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """A prompt with values in its blanks."""
-
     prompt: str
     unknown: tuple[str, ...]
     left: tuple[str, ...]
@@ -395,7 +391,6 @@ class Completed:
 
 
 def placeholders(prompt: str) -> list[str]:
-    """Finds what looks like a blank to fill in."""
     return [place.of(prompt) for place in places(prompt)]
 
 
@@ -414,7 +409,6 @@ def name_of(placeholder: str) -> str:
 
 
 def completed(prompt: str, fillings: Sequence[tuple[str, str]]) -> Completed:
-    """Puts values into the blanks of a prompt."""
     values: dict[str, list[str]] = {}
     for placeholder, value in fillings:
         values.setdefault(placeholder, []).append(value)

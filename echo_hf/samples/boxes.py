@@ -70,7 +70,6 @@ WORDS: Mapping[Convention, str] = MappingProxyType(
 
 
 def convention_of(family: str | None, model: str = "") -> Convention | None:
-    """How a model names places."""
     if family is not None and family in OF_FAMILIES:
         return OF_FAMILIES[family]
     return next((one for words, one in OF_NAMES if words.search(model.lower())), None)
@@ -78,8 +77,6 @@ def convention_of(family: str | None, model: str = "") -> Convention | None:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """How a model names places in one image."""
-
     convention: Convention
     original: Size
     sent: Size
@@ -260,8 +257,6 @@ ASSUMED = Convention.REL_1000  # the one that no resizing disturbs
 
 @dataclass(frozen=True)
 class EngineFrames:
-    """How one engine sends images and names places in them."""
-
     convention: Convention
     family: str | None = None
     min_pixels: int | None = None
@@ -356,7 +351,6 @@ def cut(image: Image.Image, box: Pixels, inset: int = 0) -> bytes:
 
 
 def inner(box: Pixels, inset: int) -> Pixels:
-    """A box that is smaller by so many pixels on each side."""
     left, top, right, bottom = box
     return left + inset, top + inset, right - inset, bottom - inset
 

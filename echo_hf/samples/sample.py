@@ -29,7 +29,6 @@ def sample_id(*sources: str | int) -> str:
 
 
 def sample_ids(primary: str, text: str, starts: Sequence[int]) -> list[str]:
-    """Names for the samples of one primary post."""
     names = [""] * len(starts)
     counts: Counter[int] = Counter()
     order = sorted(range(len(starts)), key=lambda number: (starts[number] < 0, starts[number]))

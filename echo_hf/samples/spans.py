@@ -106,7 +106,6 @@ def span_start(prompt: str, text: str) -> int:
 
 
 def paragraph(text: str, start: int) -> int:
-    """Where the paragraph of a span begins."""
     return start if start < 0 else text.rfind("\n", 0, start) + 1
 
 
@@ -126,8 +125,6 @@ SourcePlace = tuple[str | None, str | None]
 
 
 class Source(NamedTuple):
-    """A text that spans are places of."""
-
     post_url: str | None
     field: str
     text: str

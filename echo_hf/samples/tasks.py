@@ -20,8 +20,6 @@ Fillings = tuple[tuple[str, str], ...]
 
 @dataclass(eq=False)
 class Task:
-    """One task that the images show."""
-
     prompt: str
     fillings: Fillings = ()
     inputs: list[str] = field(default_factory=list)
@@ -149,7 +147,6 @@ def _reviews(task: Task, may_show_minor: Collection[str]) -> list[str]:
 
 
 def at_most_analysis(quality: str) -> str:
-    """The quality of a sample that is for analysis only."""
     return "Analysis" if quality == "Benchmark" else quality
 
 

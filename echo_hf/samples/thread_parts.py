@@ -51,7 +51,6 @@ MARK = len("\\n [... 999999999 characters left out]")
 
 
 def rendered(posts: Sequence[Post], longest: int) -> list[dict[str, Any]]:
-    """What a model is shown of a thread's posts."""
     authors: dict[str, int] = {}
     shown = [
         {

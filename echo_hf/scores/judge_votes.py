@@ -48,7 +48,6 @@ def named_pairs(names: Sequence[str], values: Floats) -> dict[str, dict[str, flo
 
 
 def counted_pairs(names: Sequence[str], counts: Floats) -> dict[str, dict[str, int]]:
-    """A count for each two different names."""
     return {
         name: {other: int(row[at]) for at, other in enumerate(names) if other != name}
         for name, row in zip(names, counts, strict=True)

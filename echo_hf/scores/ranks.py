@@ -110,8 +110,6 @@ DECIMALS = 9
 
 @dataclass(frozen=True)
 class JudgeRatings:
-    """What judges said of the outputs that people ranked."""
-
     judges: tuple[str, ...]
     ratings: Floats
     elsewhere: int

@@ -14,7 +14,6 @@ MOST_KEYS = 8
 
 
 def letter(item: int) -> str:
-    """What an image is called on the page."""
     again, at = divmod(item, len(LETTERS))
     return LETTERS[at] + (str(again + 1) if again else "")
 

@@ -22,16 +22,13 @@ class Ranking:
 
     @classmethod
     def empty(cls, count: int) -> Self:
-        """A ranking that has yet to be made."""
         return cls((None,) * count)
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """Reads what `as_json` gave."""
         return cls(tuple(value["ranks"]), frozenset(value["barred"]), value["impossible"])
 
     def as_json(self) -> dict[str, Any]:
-        """As JSON can hold it."""
         return {
             "ranks": list(self.ranks),
             "barred": sorted(self.barred),
@@ -83,7 +80,6 @@ class Ranking:
         return self.place(item, min(rank + 1, last))
 
     def clear(self, item: int) -> Ranking:
-        """Takes an image's rank away."""
         return self._with({item: None})
 
     def bar(self, item: int) -> Ranking:
@@ -119,7 +115,6 @@ IMAGE: Mapping[str, Callable[[Ranking, int], Ranking]] = {
 
 
 def changed(ranking: Ranking, kind: str, item: object, rank: object) -> Ranking | None:
-    """The ranking after what a page asked for."""
     if kind == "impossible":
         return ranking.give_up()
     count = len(ranking.ranks)
@@ -139,8 +134,6 @@ OPEN = "open"
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What one person's page shows."""
-
     person: str
     sample: RankedSample
     number: int
@@ -154,21 +147,16 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Acted:
-    """What became of something that a person did."""
-
     view: View
     table_changes: bool
 
 
 @dataclass(frozen=True)
 class Ranker:
-    """Shows people samples, and writes down what they do."""
-
     log: EventLog
     draw: Draw
 
     def view(self, person: str) -> View:
-        """What a person's page shows now."""
         return self._state(person).view()
 
     def act(self, person: str, action: Mapping[str, Any]) -> Acted:

@@ -27,8 +27,6 @@ NUMBERS = re.compile(r"\s*(\d{1,9})[\s,;]+(\d{1,9})[\s,;]+(\d{1,9})[\s,;]+(\d{1,
 
 @dataclass(frozen=True)
 class Form:
-    """What stands in the fields."""
-
     prompt: str
     quality: str
     note: str = ""
@@ -51,7 +49,6 @@ class Form:
 
 
 def form_of(row: Mapping[str, Any], changes: Changes | None, note: str | None) -> Form:
-    """The fields for a sample."""
     roles: dict[str, str] = {}
     boxes: list[tuple[str, str]] = []
     for role in (INPUT, OUTPUT):
@@ -68,7 +65,6 @@ def own_note(last: Decision | None, person: str) -> str | None:
 
 
 def edit_of(row: Mapping[str, Any], form: Form) -> Edit:
-    """The edit that the fields ask for."""
     boxes = None
     if row["screenshot"] and (form.boxes or row["is_screenshot"]):
         boxes = [(role, _numbers(text)) for role, text in form.boxes]
@@ -105,8 +101,6 @@ TOLD = {"keep": "kept", "remove": "removed", "flag": "flagged", "edit": "changed
 
 @dataclass(frozen=True)
 class View:
-    """What one person's page shows."""
-
     person: str
     case: Case
     images: ImageStore

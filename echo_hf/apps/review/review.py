@@ -33,7 +33,6 @@ from echo_hf.reasons import Reject
 
 
 def desk_of(config: Config | Path | str, *, runs: Path | str = RUNS) -> ReviewController:
-    """Opens a run for people to review."""
     with opened(config, runs, writes=False) as pipeline:
         cases = read_cases(pipeline)
         if not cases:
