@@ -48,7 +48,6 @@ class StoredAnswer:
 
     @property
     def keywords(self) -> tuple[str, ...]:
-        """The term that found its posts; none where no search did."""
         question = self.asked.question
         return question.about if question.kind == "search" else ()
 
@@ -140,8 +139,6 @@ ERRORS = """select error, count(*) from questions where platform = ? and error i
 
 @dataclass(frozen=True, slots=True)
 class CrawlStats:
-    """What all runs have found on a platform, and why the last one ended."""
-
     platform: str
     end: CrawlEnd
     by_terms: int

@@ -111,8 +111,6 @@ SPENT = """select coalesce(sum(requests), 0), coalesce(sum(posts), 0), coalesce(
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What asking a platform has taken so far, in all runs."""
-
     requests: int
     posts: int
     cost_usd: float
@@ -125,7 +123,6 @@ class Spent:
         return f"${self.cost_usd:.2f}{rest}"
 
     def plus(self, question: LedgerQuestion, answer: Answer, cost_usd: float | None) -> Spent:
-        """The same after one more page."""
         return Spent(
             self.requests + 1,
             self.posts + answer.posts,

@@ -138,7 +138,6 @@ class FetchStats:
 
     @property
     def done(self) -> int:
-        """Addresses whose outcome is known."""
         return self.known + self.fetched + self.reasons.total()
 
     def count(self, result: FetchResult) -> None:

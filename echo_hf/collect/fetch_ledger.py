@@ -98,8 +98,6 @@ AS_AN_IMAGE = {
 
 
 class FetchError(RequestError):
-    """One attempt that gave no image."""
-
     def __init__(
         self, reason: Unfetched, detail: str, *, again: bool = False, wait_s: float | None = None
     ) -> None:

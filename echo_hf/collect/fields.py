@@ -149,7 +149,6 @@ def short_repr(value: Any) -> str:
 
 
 def read_moment(value: Any) -> datetime.datetime | None:
-    """Reads a time as people and programs write it."""
     try:
         if isinstance(value, int | float) and not isinstance(value, bool):
             if not math.isfinite(value):

@@ -27,8 +27,6 @@ EITHER_ZLIB_OR_GZIP = 47
 
 
 class Body:
-    """The body of a response, as far as it has come."""
-
     def __init__(self, encoding: str | None, most_bytes: int) -> None:
         name = (encoding or "").strip().lower()
         if name not in PLAIN | ZLIB:
@@ -152,7 +150,6 @@ def allowed_url(url: str, policy: FetchPolicy) -> str:
 
 
 def refusal(status: int, headers: dict[str, str]) -> FetchError:
-    """What a server's answer without an image means."""
     reason = {404: Unfetched.GONE, 408: Unfetched.TIMEOUT, 410: Unfetched.GONE}.get(status)
     if status == 429:
         reason = Unfetched.RATE_LIMITED

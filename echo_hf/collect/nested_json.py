@@ -51,8 +51,6 @@ def _decoded(text: str) -> Any:
 
 @dataclass
 class _Building:
-    """What has been read so far."""
-
     filled: list[Any] = field(default_factory=lambda: [[]])
     previous: Literal["nothing", "value", "comma"] = "nothing"
 

@@ -39,7 +39,6 @@ class Tombstones:
         return dataclasses.replace(post, parent_url=parent, quoted_url=quoted)
 
     def are_named_in(self, record: Any) -> bool:
-        """Whether a decoded record holds the address or the number of a forgotten post."""
         waiting = [record] if self.hashes else []
         while waiting:
             value = waiting.pop()

@@ -124,7 +124,6 @@ def is_x_name(platform: str | None) -> bool:
 
 
 def post_id_of(url: str) -> str:
-    """The platform's own name of a post, from its address."""
     platform, path = platform_of(url), urlsplit(url).path
     reddit = REDDIT_POST.fullmatch(path) if platform == "reddit" else None
     if reddit:

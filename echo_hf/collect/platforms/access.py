@@ -90,7 +90,6 @@ def check_answer(
 
 
 def seconds_to_wait(headers: Mapping[str, str]) -> float:
-    """How long a platform wants to be left alone."""
     lower = {name.lower(): value for name, value in headers.items()}
     told = retry_after(lower)
     if told is None and lower.get("x-rate-limit-remaining", "0") not in ("0", ""):

@@ -69,7 +69,6 @@ class BlueskyClient:
             self._begin_session()
 
     def get(self, call: Callable[[Client], object]) -> httpx.Response:
-        """Asks, with a new session where the old one has ended."""
         answer = self._heard(call)
         if answer is None or (answer.status_code in (400, 401) and error_of(answer) in EXPIRED):
             self._begin_session()
@@ -81,7 +80,6 @@ class BlueskyClient:
         return answer
 
     def check(self, answer: httpx.Response) -> None:
-        """Raises what an answer means, if it is no success."""
         check_answer("bluesky", answer.status_code, answer.headers, body_of(answer), self._keys)
 
     def close(self) -> None:
@@ -262,7 +260,6 @@ class Bluesky:
         return self
 
     def __exit__(self, *trouble: object) -> None:
-        """Closes the connection; the session goes on."""
         if self._client is not None:
             self._client.close()
             self._client = None

@@ -48,7 +48,6 @@ class Mastodon(LibraryPlatform):
         self._base_url = base_url
 
     def __enter__(self) -> Self:
-        """Takes server and key from the environment; asks nobody."""
         check_package(self.name, "mastodon")
         from mastodon import Mastodon as Client
 

@@ -161,7 +161,6 @@ class X(LibraryPlatform):
         self._archive = RateLimiter(60 / ARCHIVE_PAUSE_S)
 
     def __enter__(self) -> Self:
-        """Takes the key from the environment; asks nobody."""
         check_package(self.name, "tweepy")
         key = key_of(self.name, KEY, "an app's bearer token")
         self._connect(x_client(key, self._base_url), {KEY: key})

@@ -130,8 +130,6 @@ LANGUAGE = re.compile(r"[a-z]{2,3}(?=-|$)", re.IGNORECASE)
 
 @register("bluesky")
 class Bluesky:
-    """Answers of `searchPosts`, `getPosts` and `getPostThread`."""
-
     def split(self, lines: Iterable[str]) -> Iterator[tuple[str, str]]:
         """One post a record; what is no JSON stays as it is, to be rejected by name."""
         for place, text in json_documents(lines):

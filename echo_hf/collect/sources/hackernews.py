@@ -75,7 +75,6 @@ def _holds_items(document: Any) -> bool:
 
 
 def _apart(item: Any, came_along: bool, query: Any) -> tuple[Any, list[Any]]:
-    """An item without those below it, and what found it; and those."""
     if not isinstance(item, dict):
         return item, []
     given = item.get("children")

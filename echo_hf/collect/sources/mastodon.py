@@ -82,8 +82,6 @@ CONTENT = frozenset({"content", "text"})
 
 @register("mastodon")
 class Mastodon:
-    """Statuses of Mastodon and of servers that speak as it does."""
-
     def split(self, lines: Iterable[str]) -> Iterator[tuple[str, str]]:
         """One status a record; what is no JSON stays as it is, to be rejected by name."""
         for place, text in json_documents(lines):

@@ -36,8 +36,6 @@ Json = Mapping[str, Any]
 
 @register("snscrape")
 class Snscrape:
-    """Posts of X in the form of snscrape and its successors."""
-
     split = staticmethod(numbered_lines)
 
     def posts(self, record: Any, keywords: Sequence[str]) -> Iterator[Parsed]:

@@ -227,7 +227,6 @@ class TableOfPosts:
     split = staticmethod(numbered_lines)
 
     def records(self, path: Path, columns: Columns) -> Iterator[tuple[str, str]]:
-        """Each row with the fields that the map knows, and how they are to be read."""
         names, options = columns.names, columns.options
         for place, row in table_rows(path, list(names.values())):
             if isinstance(row, str):
@@ -259,7 +258,6 @@ class TableOfPosts:
 
 
 def _line(row: Json, options: Mapping[str, Json], findings: list[Finding]) -> dict[str, Any]:
-    """A row as a line of our own format."""
     line: dict[str, Any] = {name: _text(row[name]) for name in TEXTS if name in row}
     for name in ADDRESSES:
         if name in row:

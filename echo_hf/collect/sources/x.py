@@ -23,7 +23,6 @@ KINDS = ("tweet", "post")
 
 
 def is_page(document: Any) -> bool:
-    """Whether a JSON document is a page, and not a post."""
     return isinstance(document, dict) and "id" not in document and not PARTS.isdisjoint(document)
 
 
@@ -74,7 +73,6 @@ class _Includes:
         return {**post, "author": author, "attachments": {"media_keys": keys, "media": media}}
 
     def complete(self, post: Json) -> dict[str, Any]:
-        """A post with its author, its media, and the posts it refers to."""
         whole = self.flat(post)
         for name in REFERENCES:
             if isinstance(post.get(name), list):
@@ -120,8 +118,6 @@ OWN_MEDIA = re.compile(r"/status/(\d+)/(?:photo|video)/\d+/?", re.ASCII)
 
 @register("x")
 class XPages:
-    """Posts of the X API, version 2."""
-
     keyword_sign = r"[?&]query="
 
     def split(self, lines: Iterable[str]) -> Iterator[tuple[str, str]]:
