@@ -61,7 +61,6 @@ class Archive:
         return None if post["missing"] is not None else post
 
     def sources(self, urls: Iterable[str]) -> list[Source]:
-        """The texts of some posts, as far as they are here."""
         return sources_of(post for url in urls if (post := self.post(url)))
 
     def has(self, digest: str) -> bool:
@@ -77,7 +76,6 @@ class Archive:
         return list(dict.fromkeys(filter(None, (self.cleaned.get(one, one) for one in named))))
 
     def without_metadata(self) -> Archive:
-        """The archive with each image as a release has it from which metadata was removed."""
         shown = {one["sha256"] for each in self.table["pictures"].to_pylist() for one in each or ()}
         new = {*shown, *self.fetched.values()} - {None, *self.cleaned}
         cleaned = {digest: cleaned_image(digest, self.images).sha256 for digest in sorted(new)}

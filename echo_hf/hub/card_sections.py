@@ -42,8 +42,6 @@ NO_GUARD = (
 
 
 class GuardCard(NamedTuple):
-    """What a guard's own model card says of it."""
-
     source: str
     rates: Mapping[str, tuple[int, int]]
 
@@ -185,14 +183,12 @@ OF_MODELS_IN_SILENCE = {
 
 
 def model_text(facts: ReleaseFacts, manifest: Manifest) -> str:
-    """Which text models wrote, and which models they are, in Markdown."""
     engines = [one for origin in facts.provenance.values() if (one := origin.get("engine"))]
     makers = NO_MODELS if engines and all(map(abstains, engines)) else MODELS
     return "\n\n".join([f"{makers} {MADE}", *_beside(facts, manifest), _models(facts)])
 
 
 def provenance_table(facts: ReleaseFacts) -> str:
-    """What made each stage's result: digests, and the signature of its engine."""
     rows = [_origin_row(*row) for row in facts.provenance.items()]
     return table(["Stage", "Digest", "Instructions", "Engine"], rows or [["none", "", "", ""]])
 
@@ -238,8 +234,6 @@ def _origin_row(stage: str, origin: Mapping[str, Any]) -> list[str]:
 
 
 class Maker(StrEnum):
-    """Who decides a column's values."""
-
     COPIED = "copied"
     RULE = "rule"
     MODEL = "model"
@@ -334,7 +328,6 @@ Parts = Mapping[str, SampleCounts]
 
 
 def measured_text(measured: Parts) -> str:
-    """Counts of each config side by side, in Markdown."""
     if not measured:
         return NOT_COUNTED
     parts = {name: counts for name, counts in measured.items() if name != ALL}
@@ -402,13 +395,11 @@ ALL_SCREENED = (
 
 
 def screening_text(manifest: Manifest) -> str:
-    """How many samples no safety model has looked at, in Markdown."""
     unscreened = manifest.unscreened
     return UNSCREENED.format(count=unscreened) if unscreened else ALL_SCREENED
 
 
 def people_text(manifest: Manifest) -> str:
-    """Whether authors stand in it, and how many samples wait for a person, in Markdown."""
     waiting = manifest.open_reviews
     authors = HASHED_AUTHORS if manifest.hashed_authors else NO_AUTHORS
     return f"{authors} {OPEN_REVIEWS.format(count=waiting) if waiting else NO_OPEN_REVIEWS}"
@@ -427,7 +418,6 @@ WORDS = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textascii
 
 
 def citation_text(facts: ReleaseFacts) -> str:
-    """The paper and the dataset in BibTeX, in Markdown."""
     if facts.citation:
         return f"{_fenced(PAPER)}\n\n{_fenced(facts.citation.strip())}"
     return (

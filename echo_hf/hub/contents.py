@@ -193,7 +193,6 @@ class Changes:
 
 
 def changes(contents: Mapping[str, Content], there: Mapping[str, RepoFile]) -> Changes:
-    """Compares a release with a revision."""
     upload = {
         path: content
         for path, content in contents.items()
@@ -245,7 +244,6 @@ OF_WRITER = frozenset({"format", "echo_hf", "configs", "card", "stats", "benchma
 
 
 def is_same_release(ours: Manifest, folder: Path, there: Mapping[str, RepoFile]) -> bool:
-    """Whether a revision holds the rows and the statements of a release."""
     try:
         theirs = read_manifest(folder)
     except ReleaseError:  # none, or one that this version does not understand

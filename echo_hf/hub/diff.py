@@ -81,7 +81,6 @@ def causes_of(a: SampleView, b: SampleView, before: Origins, now: Origins) -> tu
 
 
 def changed_columns(a: SampleView, b: SampleView) -> tuple[str, ...]:
-    """The columns whose values differ, of those that both releases have."""
     old, new = a.columns, b.columns
     return tuple(name for name in new if name in old and old[name] != new[name])
 

@@ -41,7 +41,6 @@ class Drift:
 
 
 def drift(a: Mapping[str, int], b: Mapping[str, int]) -> Drift:
-    """Compares two distributions, given by their counts."""
     sizes = sum(a.values()), sum(b.values())
     if not all(sizes):
         return Drift(None, *sizes)
@@ -202,7 +201,6 @@ class Comparability:
 
 
 def comparability(a: Views, b: Views, *, same_protocol: bool) -> Comparability:
-    """Counts what two releases share."""
     configs = {name: _shared(_seen(a, name), _seen(b, name)) for name in BENCHMARK_CONFIGS}
     return Comparability(same_protocol, configs)
 

@@ -57,7 +57,6 @@ def store_ratings(predictions: Any) -> Iterator[Stored]:
 
 
 def read_ratings(*, predictions: Any) -> tuple[pa.Table]:
-    """Stored ratings as the measures take them."""
     table = pa.Table.from_struct_array(predictions)
     empty = [name for name in OPTIONAL if table[name].null_count == table.num_rows]
     return (table.drop_columns(empty),)
@@ -155,7 +154,6 @@ MOST_SAMPLES, MOST_BATCH_BYTES = 8, 2**26
 
 
 def store_images(predictions: Any, references: Any) -> Iterator[Stored]:
-    """Outputs and inputs as `evaluate` stores them."""
     try:
         rows = map(_row, count(), samples_of(references, predictions))
         while part := _part(rows):
@@ -178,7 +176,6 @@ def _part(rows: Iterator[Row]) -> list[Row]:
 
 
 def _row(number: int, sample: MetricSample) -> Row:
-    """An output and its inputs as files."""
     return (
         stored_image(sample.output, f"predictions[{number}]"),
         [stored_image(one, f"references[{number}]") for one in sample.inputs],
@@ -186,7 +183,6 @@ def _row(number: int, sample: MetricSample) -> Row:
 
 
 def read_images(*, predictions: Any, references: Any) -> tuple[Iterator[Any], Iterator[Any]]:
-    """Inputs and outputs, read from the store one at a time."""
     return _one_by_one(references), _one_by_one(predictions)
 
 

@@ -113,7 +113,6 @@ SCORE_CONFIGS = tuple(name for name in CONFIGS if name not in (*SAMPLE_CONFIGS, 
 
 
 def default_config(rows: Mapping[str, int]) -> str:
-    """The config that `load_dataset` takes when none is named."""
     held = [name for name in CONFIGS if name in rows]
     return next((name for name in held if rows[name]), held[0])
 
@@ -139,7 +138,6 @@ class SampleCounts(BaseModel):
 
 
 def measure(configs: Mapping[str, Dataset], posts: Dataset) -> dict[str, SampleCounts]:
-    """Counts the samples of each config, and all of them together."""
     rows = {name: _samples(configs[name]) for name in SAMPLE_CONFIGS if name in configs}
     every = {row["id"]: row for some in rows.values() for row in some}
     known = _posts(posts, {row["post"] for row in every.values()})

@@ -53,7 +53,6 @@ class Hydration:
     samples: tuple[SampleMatch, ...]
 
     def counts(self) -> dict[str, dict[str, int]]:
-        """How many samples, texts and images match how, the best first."""
         parts = [part for sample in self.samples for part in sample.parts]
         texts = [part for part in parts if part.name.partition(".")[0] in WORDS]
         return {
@@ -99,7 +98,6 @@ class Hydration:
 
 
 def show_hydration(console: Console, hydration: Hydration) -> None:
-    """Prints how much could be put back, and what most often stood in the way."""
     counts = hydration.counts()
     table = Table(*("", *counts, "meaning"), box=None, pad_edge=False)
     for match in Match:

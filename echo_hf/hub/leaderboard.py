@@ -155,7 +155,6 @@ def splits_of(release: ScoredRelease) -> list[str]:
 def metrics_of(
     release: ScoredRelease, split: str, protocol: str
 ) -> dict[str, tuple[BoardRow, ...]]:
-    """The metrics beside the win rate."""
     found: dict[str, list[BoardRow]] = {}
     for figure in release.figures_of(split, protocol):
         if figure["metric"] != METRIC:

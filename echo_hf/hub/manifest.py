@@ -195,7 +195,6 @@ class Manifest(ManifestModel):
 
     @property
     def files(self) -> list[FileEntry]:
-        """Every listed file, in the order of their paths."""
         listed = [file for config in self.configs.values() for file in config.files]
         beside = filter(None, [self.card, self.stats, self.benchmark])
         return sorted([*listed, *beside], key=lambda file: file.path)

@@ -38,8 +38,6 @@ Boxes = list[list[float]]
 
 @dataclass(frozen=True)
 class OfficialImage:
-    """One image of a row, or why there is none."""
-
     position: int
     digest: str | None
     reason: Reason | None = None
@@ -122,7 +120,6 @@ class OfficialImages:
     resolve: Resolve = resolve
 
     def fetch(self, names: Iterable[str]) -> Mapping[str, FetchResult]:
-        """Fetches images that are not kept yet, with a progress bar."""
         found: dict[str, FetchResult] = {}
         left = list(dict.fromkeys(names))
         for place in self.media:

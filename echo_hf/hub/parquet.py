@@ -153,7 +153,6 @@ def write_shards(
 
 
 def embedded(row: dict[str, Any], store: ImageStore, table: Table) -> dict[str, Any]:
-    """A row with its images in place of their digests."""
     shown = dict(row)
     for column in table.images:
         value = row[column]

@@ -284,8 +284,6 @@ ROWS = "select * from recorded where key in ({0})"
 
 
 class Recorded:
-    """Recorded answers by the key of their request; a context manager."""
-
     def __init__(self) -> None:
         self._connection = scratch(TABLE)
 

@@ -26,8 +26,6 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Holding:
-    """A revision that holds posts which somebody wants removed."""
-
     revision: str
     commit: str
     samples: tuple[str, ...]

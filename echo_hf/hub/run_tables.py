@@ -82,7 +82,6 @@ class RunTables:
 
 
 def run_tables(root: Path, samples: Mapping[str, Dataset], cache: Path) -> RunTables:
-    """Reads what a run's folder holds beside its stages."""
     digests = dict(_digests(samples))
     configs, left_out = {}, {}
     for name in SCORE_CONFIGS:
@@ -108,7 +107,6 @@ def cleaned_outputs(
 
 
 def _renamed(rows: Dataset, new: Mapping[str, str | None]) -> Dataset:
-    """Rows of outputs, and of judgements of them, whose images have new digests."""
     names = [name for name in OF_OUTPUTS if name in rows.column_names]
     if not names or all(old == digest for old, digest in new.items()):
         return rows
