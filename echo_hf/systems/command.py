@@ -60,7 +60,6 @@ PYTHON = re.compile(r"^(?:python|pypy)[\d.]*$")
 
 
 def resolved(command: Sequence[str], place: str) -> list[str]:
-    """A command with the files of the workers that echo-hf brings."""
     return [_shipped(one, place) if one.startswith(SHIPPED) else one for one in command]
 
 

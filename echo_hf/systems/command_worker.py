@@ -337,7 +337,6 @@ class Crew:
         return self._loss(worker, WorkerError("wrong_id", why))
 
     def close(self) -> None:
-        """Ends all workers, those that are at a task as well; none is started any more."""
         with self._changing:
             self._closed = True
         idle = list(self._taken())

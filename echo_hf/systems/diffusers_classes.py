@@ -69,7 +69,6 @@ class PipelineKind:
         return frozenset({"prompt", "height", "width", *map(str, own)})
 
     def like(self, size: Pixels) -> Pixels:
-        """The size of its own that is most like that of an image."""
         if self.sizes:
             return nearest(size, self.sizes)
         return within(size, MEGAPIXEL, self.multiple)

@@ -80,7 +80,6 @@ class Outputs:
         return _images_first(_by_stem(self.folder / sample_id).get(FIRST_OUTPUT, []))
 
     def every(self) -> Iterator[Path]:
-        """All files of the outputs, the manifest included, in order."""
         for name in sorted(self._names):
             path = self.folder / name
             if path.is_file():

@@ -125,8 +125,6 @@ def drawn_outputs(
 
 @dataclass(frozen=True)
 class _End:
-    """How a system's work ended: what stopped it, null when nothing did, and what it cost."""
-
     stopped: str | None = None
     costs: tuple[float, ...] = ()
 

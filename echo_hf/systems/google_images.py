@@ -169,7 +169,6 @@ def ask(connection: Connection, send: Callable[..., Any], **arguments: Any) -> A
 
 @contextmanager
 def connected(host: Host, timeout_s: float, api_version: str) -> Iterator[Connection]:
-    """Opens a connection; nothing is sent yet."""
     from google.genai import Client
     from google.genai.types import HttpOptions
 
@@ -237,7 +236,6 @@ class GoogleOptions(HostedOptions):
 
     @property
     def ratios(self) -> dict[Pixels, str]:
-        """The shapes, by their two numbers."""
         return {_numbers(one): one for one in self.aspect_ratios}
 
     def _sent(self, size: Size) -> Iterable[str]:

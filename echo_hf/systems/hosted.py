@@ -68,7 +68,6 @@ class HostedOptions(Section):
         return self.model_dump(mode="json", include=set(self._sent(size)), exclude_defaults=True)
 
     def _sent(self, size: Size) -> Iterable[str]:
-        """The names of the options that reach a request."""
         del size
         return ("revision",)
 
@@ -77,7 +76,6 @@ Checked = TypeVar("Checked", bound=HostedOptions)
 
 
 def hosted_options(config: SystemConfig, options: type[Checked]) -> Checked:
-    """The parameters of a system that is asked over the network."""
     place = f"system {config.name!r}"
     try:
         check_variable(config.parameters.get("api_key_env"))
@@ -95,8 +93,6 @@ def hosted_options(config: SystemConfig, options: type[Checked]) -> Checked:
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """Who is asked, as far as messages name it."""
-
     name: str
     server: Server
     model: str
@@ -232,7 +228,6 @@ def limited(client_class: type[Any], timeout_s: float) -> type[Any]:
 
 
 def http_library() -> Any:
-    """The HTTP library that is installed: httpx, or else its successor."""
     return import_module("httpx" if find_spec("httpx") is not None else "httpx2")
 
 
@@ -251,8 +246,6 @@ def _body(response: Any, until: float) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """The client of a library, and what its calls need."""
-
     client: Any
     key: ApiKey
     host: Host

@@ -146,11 +146,9 @@ class SentInput:
 
     @property
     def ending(self) -> str:
-        """What the name of such a file ends in."""
         return ENDINGS[self.mime_type]
 
     def details(self) -> dict[str, Any]:
-        """How it was sent, for the provenance of an output."""
         return {"type": self.mime_type, "size": list(self.size), "changed": list(self.changed)}
 
 

@@ -93,7 +93,6 @@ class Journal:
 
     @property
     def images(self) -> set[str]:
-        """Digests of the images that the entries name."""
         return {one.image for one in self._entries.values() if one.image is not None}
 
     def describes(self, signature: str) -> Mapping[str, Any]:
@@ -161,7 +160,6 @@ def journals(root: Path) -> list[Journal]:
 
 
 def drop_samples(root: Path, samples: Collection[str]) -> None:
-    """Deletes what was written down about samples."""
     kept = {
         path: b"".join(line + b"\n" for line in _lines_of_others(path, samples))
         for path in sorted((root / FOLDER).glob(f"*{SUFFIX}"))
@@ -276,7 +274,6 @@ def not_tabled(root: Path) -> Mapping[str, Mapping[NotTabled, int]]:
 
 
 def output_rows(journal: Journal) -> list[dict[str, Any]]:
-    """Rows of `OUTPUTS` for what one system has drawn with its last settings."""
     entries = journal.entries.values()
     return [_row(journal, entry) for entry in entries if entry.signature == journal.current]
 

@@ -62,7 +62,6 @@ def instructions_digest() -> str:
 
 
 def rewriting(task: Task, max_tokens: int) -> Request:
-    """The question that is put to the language model."""
     data = as_data("request", {"prompt": task.prompt, "pictures": len(task.inputs)})
     turns = (
         Message("system", (Text(instructions()),)),

@@ -123,7 +123,6 @@ FIELDS: Mapping[str, TypeAdapter[Any]] = {
 def entry_of(
     task: Task, attempted: AttemptedTask, signature: str, images: ImageStore
 ) -> JournalEntry:
-    """Puts an image away, and makes the entry about its task."""
     drawn, digest = _stored(_fitting(_sound(attempted.drawn)), images)
     return JournalEntry(
         sample_id=task.sample_id,
@@ -358,7 +357,6 @@ class _Row:
 
 
 def broken(system: str, how: str, last: JournalEntry) -> GenerationError:
-    """What to say of a system that only fails."""
     said = (last.text or "")[:LONGEST_REMARK]
     return GenerationError(
         f"system {system!r}: {how}, the last with {said!r}: fix that; the same command goes on "
