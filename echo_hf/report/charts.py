@@ -57,7 +57,6 @@ def percent(part: float) -> str:
 def round_scale(
     values: Iterable[float], *, ticks: int = 4, from_zero: bool = True, whole: bool = False
 ) -> Scale:
-    """An axis with round numbers that reaches over all values."""
     known = sorted(values)
     low, high = (known[0], known[-1]) if known else (0.0, 1.0)
     if from_zero:
@@ -125,7 +124,6 @@ def span(scale: Scale, low: float, high: float, kind: str) -> Markup:
 
 
 def bar(scale: Scale, value: float, kind: str = "bar") -> Markup:
-    """A bar from zero, or from the nearest end of the axis."""
     start, end = sorted((scale.share(0.0), scale.share(value)))
     return element(
         "rect", x=percent(start), y=7, width=percent(end - start), height=12, rx=2, class_=kind
@@ -205,7 +203,6 @@ GAP = 0.15  # of the width of a column
 
 
 def columns(counts: Sequence[int], top: float) -> str:
-    """The outline of columns side by side."""
     width = FINE / len(counts)
     return "".join(
         f"M{(at + GAP / 2) * width:.0f},{DAYS_HEIGHT}V{DAYS_HEIGHT * (1 - count / top):.1f}"
@@ -236,7 +233,6 @@ Places = Sequence[tuple[float, float]]
 
 
 def scatter(groups: Mapping[str, Places], label: str) -> Markup:
-    """Points of several groups, the last group on top."""
     every = [place for places in groups.values() for place in places]
     box = _box(every)
     paths = [

@@ -62,7 +62,6 @@ def is_web(address: str) -> bool:
 
 
 def shortened(text: str, longest: int) -> str:
-    """A text that is no longer than asked, with an ellipsis where it was cut."""
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
@@ -107,7 +106,6 @@ def interval(ends: Interval | None, digits: int = 3) -> str:
 
 
 def share(value: float | None) -> str:
-    """A share as a whole number of per cent."""
     return NOTHING if value is None else f"{100 * value:.0f} %"
 
 
@@ -116,7 +114,6 @@ def count(value: int) -> str:
 
 
 def p_value(value: float | None) -> str:
-    """A probability under the null hypothesis."""
     if value is None:
         return NOTHING
     return "< 0.001" if value < 0.001 else f"{value:.3f}"
@@ -128,7 +125,6 @@ def plural(number_of: int, noun: str, more: str | None = None) -> str:
 
 
 def listed(counts: Mapping[str, int], most: int = 12) -> str:
-    """Names with their counts, the largest count first."""
     pairs = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
     said = [f"{name} {count(number_of)}" for name, number_of in pairs[:most]]
     return ", ".join([*said, *(["..."] if len(pairs) > most else [])])

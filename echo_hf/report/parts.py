@@ -25,7 +25,6 @@ NAMES = {
 
 
 def titled(name: str) -> str:
-    """How a split, a metric or a task is called in prose."""
     return NAMES.get(name) or (name[:1].upper() + name[1:]).replace("_", " ")
 
 
@@ -63,7 +62,6 @@ def breakable(name: str) -> Markup:
 
 
 def judge_name(judge: str, failures: Mapping[str, Sequence[str]]) -> Markup:
-    """A judge's name, with a flag where it failed its audit."""
     failed = failures.get(judge)
     if not failed:
         return breakable(judge)
@@ -72,7 +70,6 @@ def judge_name(judge: str, failures: Mapping[str, Sequence[str]]) -> Markup:
 
 
 def failed_note(judges: Sequence[str], failures: Mapping[str, Sequence[str]]) -> Markup | None:
-    """A warning where judges of a board failed their audits."""
     failed = [judge for judge in judges if failures.get(judge)]
     if not failed:
         return None
@@ -89,7 +86,6 @@ def failed_note(judges: Sequence[str], failures: Mapping[str, Sequence[str]]) ->
 
 
 def image(thumbnail: Thumbnail, text: str) -> Markup:
-    """A small copy of an image, loaded when it comes into view."""
     return element(
         "img",
         src=thumbnail.source,
@@ -128,7 +124,6 @@ Row = Sequence[Child]
 def table(
     caption: Child, columns: Sequence[Column], groups: Iterable[Iterable[Row]], kind: str = ""
 ) -> Markup:
-    """A table whose first column names its rows."""
     head = element("tr", [_head(column) for column in columns])
     bodies = [element("tbody", [_row(columns, row) for row in group]) for group in groups]
     whole = element(

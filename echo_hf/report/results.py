@@ -26,8 +26,6 @@ class ResultsModel(BaseModel):
 
 
 class Rates(ResultsModel):
-    """Win rates of one protocol; as `echo_hf.scores.win_rate.WinRate`."""
-
     win_rate: BySystem
     interval: Mapping[str, Interval | None]
     matrix: Mapping[str, BySystem]
@@ -48,8 +46,6 @@ class Rates(ResultsModel):
 
 
 class Tiers(ResultsModel):
-    """Groups of systems that do not differ, the best first."""
-
     tiers: tuple[tuple[str, ...], ...]
     definition: Mapping[str, Any]
 
@@ -78,8 +74,6 @@ class Bounds(ResultsModel):
 
 
 class WinRates(ResultsModel):
-    """The win rates of a split, with what lies beside them."""
-
     published: Rates
     corrected: Rates
     tiers: Tiers
@@ -93,8 +87,6 @@ class Estimate(ResultsModel):
 
 
 class Measurement(ResultsModel):
-    """A metric of a system: its value, and the number of each sample."""
-
     value: float | None = None
     interval: Interval | None = None
     per_sample: tuple[float | None, ...] = ()
@@ -106,8 +98,6 @@ class Measurement(ResultsModel):
 
 
 class Metric(ResultsModel):
-    """A metric of a system, measured or not."""
-
     metric: Annotated[str, Field(pattern=NAME)]
     system: str
     samples: tuple[str, ...] = ()
@@ -117,7 +107,6 @@ class Metric(ResultsModel):
 
 
 def judges_of(rows: Iterable[Metric]) -> list[str]:
-    """The judges whose ratings a metric is made of, in alphabetical order."""
     return sorted({judge for one in rows if one.result for judge in one.result.per_judge})
 
 
@@ -215,8 +204,6 @@ class CeilingShare(ResultsModel):
 
 
 class PearsonR(ResultsModel):
-    """Pearson's correlation of two judges' ratings."""
-
     r: float | None = None
     outputs: int = 0
 
@@ -226,8 +213,6 @@ MeanRanks = Mapping[str, Estimate]
 
 
 class JudgeComparison(ResultsModel):
-    """How far judges agree with people, and people with each other."""
-
     with_consensus: Mapping[str, Tau]
     with_raters: Taus
     among_raters: Taus
@@ -274,8 +259,6 @@ class Counted(ResultsModel):
 
 
 class Compared(ResultsModel):
-    """Judges and people compared, over the samples of all splits or of one."""
-
     people: HumanResults
     judges: JudgeComparison
     counts: Counted
@@ -284,7 +267,5 @@ class Compared(ResultsModel):
 
 
 class AgreementFile(ResultsModel):
-    """How far a run's judges agree with people, and which of them had failed their audits."""
-
     merged: Compared
     failed_audit: Mapping[str, tuple[str, ...]] = {}

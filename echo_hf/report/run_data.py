@@ -71,7 +71,6 @@ class Rating:
 
 
 def outputs_of(rows: pa.Table | None) -> dict[tuple[str, str], Output]:
-    """What became of each sample and system."""
     if rows is None:
         return {}
     columns = ("sample_id", "system", "image", "outcome", "stage", "code", "text")
@@ -235,7 +234,6 @@ def failures_of(root: Path, results: Results, agreement: AgreementFile | None) -
 
 
 def systems_of(results: Results, outputs: Mapping[tuple[str, str], Output]) -> tuple[str, ...]:
-    """All systems, in the order of the first split that has win rates; the others by name."""
     boards = (results.rates(split) for split in results.details)
     ranked = [system for rates in boards if rates for system in rates.order]
     others = {system for _, system in outputs} | {row.system for row in results.results}

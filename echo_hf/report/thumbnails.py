@@ -82,8 +82,6 @@ Thumbnails = Mapping[str, Thumbnail]
 
 @dataclass(frozen=True)
 class MeanColors:
-    """The mean of some images' histograms."""
-
     images: int
     shares: Floats
 

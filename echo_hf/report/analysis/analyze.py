@@ -80,7 +80,6 @@ def read_source(name: str, benchmark: Benchmark, folder: RunFolder) -> Source:
 
 
 def manifest_of(reference: str) -> Manifest | None:
-    """What a release says of itself."""
     repo, at, revision = reference.rpartition("@")
     on_hub = at and not Path(reference).exists()
     try:

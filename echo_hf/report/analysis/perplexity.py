@@ -25,8 +25,6 @@ from echo_hf.report.analysis.result import AnalysisPart, Estimate, SetPerplexity
 
 @dataclass(frozen=True, slots=True)
 class TokenWindow:
-    """A part of one text, and which of its tokens count."""
-
     text: int
     start: int
     end: int
