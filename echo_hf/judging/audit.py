@@ -62,7 +62,6 @@ class AuditSample:
 
 
 def drawn_samples(outputs: ToRate, fits: Callable[[Task], bool], samples: int) -> list[AuditSample]:
-    """Draws samples by their digests, from each split in turn, and one output of each."""
     by_split: dict[str, list[Task]] = {}
     for task in sorted(outputs.tasks, key=lambda task: _place(task.sample_id)):
         if fits(task) and outputs.outputs.get(task.sample_id):
@@ -155,7 +154,6 @@ class Noise:
 
 
 def ratings_of(rows: Iterable[Row]) -> dict[str, dict[str, float]]:
-    """Ratings by honeypot and sample; rows without a rating are left out."""
     found: dict[str, dict[str, float]] = {}
     for row in rows:
         if row["rating"] is not None:

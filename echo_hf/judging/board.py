@@ -28,7 +28,6 @@ NAMES = {
 
 
 def show_agreement(console: Console, agreement: RunAgreement) -> None:
-    """Prints what people say of the systems, and how far judges agree with them."""
     for name, counts in sorted(agreement.left_out.items()):
         for reason, count in sorted(counts.items()):
             line = f"{count:,} rows of {name} do not count, {reason}: {reason.meaning}"

@@ -111,8 +111,6 @@ def _shared(task: Task, a: OutputRow, b: OutputRow) -> OutputRow:
 
 @dataclass(frozen=True)
 class Compare(JudgingStage):
-    """Chooses between two outputs as one judge does."""
-
     name: ClassVar[str] = "compare"
     version: ClassVar[int] = 1
     inputs: ClassVar[Table] = TO_COMPARE
@@ -184,7 +182,6 @@ class Compare(JudgingStage):
 
 
 def _in_order(row: Row) -> list[str]:
-    """The outputs as they are shown."""
     outputs = [row["output_a"], row["output_b"]]
     return outputs if row["order"] == "ab" else outputs[::-1]
 

@@ -129,7 +129,6 @@ def applicability(
 
 
 def rated_outputs(config: Evaluated, folder: RunFolder, limit: int | None = None) -> ToRate:
-    """The outputs of a run that there are to look at."""
     return outputs_to_rate(_outputs(folder), _tasks(config, folder), limit)
 
 

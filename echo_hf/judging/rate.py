@@ -109,8 +109,6 @@ def applicability_answer(metrics: tuple[str, ...]) -> type[ApplicabilityAnswer]:
 
 @dataclass(frozen=True)
 class Rate(JudgingStage):
-    """Rates outputs by one rubric as one judge does."""
-
     name: ClassVar[str] = "rate"
     version: ClassVar[int] = 1
     inputs: ClassVar[Table] = TO_RATE

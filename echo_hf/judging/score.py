@@ -101,7 +101,6 @@ class Applicable:
 
     @property
     def samples(self) -> int:
-        """Of how many samples a number would be wanted."""
         return len(self.fitting) + self.unknown
 
 
@@ -134,7 +133,6 @@ class Measured:
 
     @property
     def n(self) -> int:
-        """How many samples its value is made of."""
         return self.result.n if self.result else 0
 
     @property
@@ -150,7 +148,6 @@ class Measured:
         return {**{str(reason): count for reason, count in counts.items()}, **unknown}
 
     def row(self, split: str, protocol: MetricProtocol) -> Result:
-        """Its figure, as `results.json` has it."""
         result = self.result
         low, high = (result.interval if result else None) or (None, None)
         return Result(
@@ -220,7 +217,6 @@ def measured(
 
 
 def accumulators(config: Evaluated) -> Mapping[str, Callable[[], Accumulator]]:
-    """The image metrics, each as what makes a new accumulator with the config's options."""
     protocol, options = config.protocol, config.metrics
     similarities, faces = metrics.SimilarityCache(), metrics.FaceCache()
     return {
@@ -355,7 +351,6 @@ class Scores:
 
     @property
     def results(self) -> list[Result]:
-        """All figures, one for each metric, protocol, split and system."""
         return [row for split in self.splits for row in _rows(split, self.protocol)]
 
 

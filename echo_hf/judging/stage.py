@@ -23,7 +23,6 @@ from echo_hf.reasons import Unrated
 
 
 def calls_of(answers: Answers | None, requests: Sequence[Request]) -> list[dict[str, Any]]:
-    """Tokens and price of all calls that were made for requests, failed ones included."""
     if not isinstance(answers, StoredAnswers):
         return [{"usage": None, "cost_usd": None} for _ in requests]
     keys = request_keys(answers.signature, requests)
@@ -44,8 +43,6 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class JudgingStage(ModelStage):
-    """Judges images, one row at a time."""
-
     def requests(self, table: pa.Table) -> list[list[Request]]:
         """One call for each row whose images can be shown."""
         system = Message("system", (Text(self.prompt.text),))
