@@ -63,12 +63,10 @@ class Table:
 
     @property
     def features(self) -> Features:
-        """The table's types, as datasets declares them."""
         return Features({name: column.feature for name, column in self.columns.items()})
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """The table's types, as Arrow declares them."""
         return self.features.arrow_schema.remove_metadata()
 
     @property

@@ -23,7 +23,6 @@ def plain(text: str | None, longest: int = LONGEST_TEXT) -> str:
 
 
 def disarmed(text: str) -> str:
-    """The text without control and formatting characters, but for the ends of its lines."""
     if text.isprintable():
         return text
     kept = {"\n", "\u200d"}  # the second joins the parts of an emoji
@@ -34,7 +33,6 @@ MARK = re.compile(r"\[\.\.\. \d+ (?:characters|descriptions) left out\]")
 
 
 def shortened(texts: Sequence[str | None], longest: int, together: int) -> list[str | None]:
-    """Cuts the longest of some texts, so that all of them fit."""
     limit = _limit([min(len(text), longest) for text in texts if text], longest, together)
     return [text if text is None else _cut(text, limit) for text in texts]
 

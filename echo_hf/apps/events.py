@@ -145,7 +145,6 @@ def _event(row: tuple[Any, ...]) -> Event:
 
 
 def standing(events: Iterable[Event]) -> tuple[Event, ...]:
-    """The events that were not taken back, without those that take back."""
     ordered = sorted(events, key=lambda event: event.id)
     gone: set[int | None] = set()
     for event in reversed(ordered):  # an undo is later than what it takes back
@@ -226,7 +225,6 @@ class Leases:
             )
 
     def running(self) -> dict[str, Lease]:
-        """The samples that are lent now, and to whom."""
         with _EventFile(self.log.path) as file, file.opened() as connection:
             return self._running(connection)
 

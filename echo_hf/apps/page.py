@@ -74,7 +74,6 @@ class AskedPage:
 
 
 def look(css: Traversable) -> dict[str, Any]:
-    """How a page looks, as options for `gradio.mount_gradio_app`."""
     import gradio
 
     fonts = ["system-ui", "-apple-system", "Segoe UI", "Roboto", "sans-serif"]
@@ -209,7 +208,6 @@ def serve(
 
 
 def application(images: ShownImages, host: str) -> fastapi.FastAPI:
-    """What serves images, and puts limits on the page that is mounted in it."""
     import fastapi
     from starlette.middleware.trustedhost import TrustedHostMiddleware
 

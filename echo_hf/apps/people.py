@@ -30,7 +30,6 @@ class AppUsers:
     passwords: Mapping[str, str] | None = None
 
     def admitted(self, name: str) -> str:
-        """The pseudonym of somebody who may work."""
         found = pseudonym(name)
         if self.names and found not in self.names:
             raise RunError(f"{found!r} is not on the list: choose one of {', '.join(self.names)}")

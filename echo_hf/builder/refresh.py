@@ -41,7 +41,6 @@ class RefreshRecord(Database):
 ) without rowid"""
 
     def due(self, urls: Iterable[str], since: datetime.datetime) -> list[str]:
-        """Posts that nobody was asked about since a moment, in their order."""
         limit = _written(since)
         return [url for url in urls if (found := self._found(url)) is None or found[0] < limit]
 
@@ -142,8 +141,6 @@ def refresh(
 
 @dataclass
 class _Round:
-    """Asking one platform."""
-
     platform: Any
     record: RefreshRecord
     watch: ProgressListener

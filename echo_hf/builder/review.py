@@ -63,7 +63,6 @@ def samples_of(pipeline: Pipeline) -> pa.Table:
 
 
 def read_cases(pipeline: Pipeline) -> dict[str, Case]:
-    """The samples of the last build with all that a reviewer is shown."""
     table = samples_of(pipeline)
     contexts = {row["id"]: row["context"] for row in _read(pipeline, IN_CONTEXT, "id", "context")}
     notices: dict[str, list[tuple[str, str | None]]] = {}
@@ -144,8 +143,6 @@ def _read(pipeline: Pipeline, stage: str, *columns: str, part: str = "kept") -> 
 
 @dataclass(frozen=True)
 class OpenReview:
-    """A sample that would be published, but for what a person has to look at."""
-
     id: str
     reasons: tuple[str, ...]
     prompt: str
@@ -284,8 +281,6 @@ class Fitness(StrEnum):
 
 @dataclass(frozen=True)
 class Triage:
-    """What a sample is fit for, as far as rules can say."""
-
     verdict: Fitness
     look_at: tuple[str, ...] = ()
 

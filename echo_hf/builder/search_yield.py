@@ -162,8 +162,6 @@ def keyword_yields(
 
 @dataclass(frozen=True)
 class _Counted:
-    """What is known of each post, and how posts are counted by it."""
-
     window: Numbers
     scored: Flags
     passed: Flags
@@ -219,7 +217,6 @@ WindowYield = tuple[DayWindow, Yield]
 
 
 def yield_plot(yields: Yields) -> str:
-    """Draws the terms with the most posts on topic, and all together."""
     dated = [at for at, one in enumerate(yields.windows) if one.start is not None]
     used = [at for at in dated if yields.together.windows[at].found]
     shown = dated[: used[-1] + 1 - dated[0]] if used else []

@@ -154,8 +154,6 @@ def forget(
 
 @dataclass
 class _Held:
-    """What is known of posts, here and in the input files."""
-
     posts: set[str] = field(default_factory=set)
     samples: set[str] = field(default_factory=set)
     shown: set[str] = field(default_factory=set)

@@ -58,7 +58,6 @@ def family_of(model: str) -> str | None:
 def budget_of(
     family: str | None, min_pixels: int | None = None, max_pixels: int | None = None
 ) -> Budget:
-    """The budget in force: what is asked for, else the family's own."""
     if family is not None and family not in FAMILIES:
         raise EngineError(unknown("family", family, FAMILIES))
     own = ANY_SIZE if family is None else FAMILIES[family]
@@ -91,8 +90,6 @@ PIECE = 4096
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A model whose weights cannot change any more."""
-
     source: str
     name: str
     revision: str
@@ -246,7 +243,6 @@ Options = TypeVar("Options", bound=ModelOptions)
 
 
 def checked_as(kind: type[Options], options: Mapping[str, Any], place: str) -> Options:
-    """The options that a config gives, with the rest at their defaults."""
     try:
         read = kind.model_validate(dict(options))
     except ValidationError as error:

@@ -114,7 +114,6 @@ class ModerationEngine(ServerEngine):
         super().__init__(read, None if most is None else PixelRule(None, None, most))
 
     def unfit(self, request: Request) -> str | None:
-        """Why a request cannot be moderated, null where it can."""
         if request.answer is not None or request.regex is not None:
             return (
                 f"stage {request.task!r} wants an answer of a declared form, which a moderation "

@@ -25,8 +25,6 @@ Dollars = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """What a call is billed for."""
-
     prompt: int
     completion: int
     cached: int = 0

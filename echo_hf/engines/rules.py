@@ -87,7 +87,6 @@ LETTER = r"(?-i:[^\W\u2e80-\U0010ffff])"
 
 
 def _one_of(phrases: Iterable[str]) -> str:
-    """A regular expression for any of some phrases, as whole words where spaces part words."""
     return "|".join(
         (rf"(?<!{LETTER})" if re.match(LETTER, one) else "")
         + re.escape(one)

@@ -107,7 +107,6 @@ class ApiKey:
         return bool(self.secret.get_secret_value())
 
     def hidden_in(self, text: str) -> str:
-        """The text with something else in the key's places."""
         key = self.secret.get_secret_value()
         return text.replace(key, HIDDEN) if key else text
 

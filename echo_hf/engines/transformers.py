@@ -158,7 +158,6 @@ class TransformersEngine:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Ends what is being streamed, and gives back the model's memory."""
         for stream in list(self._streams):
             stream.close()
         if self._loaded is not None:

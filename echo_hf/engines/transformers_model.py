@@ -35,8 +35,6 @@ SEED_BITS = 63
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PreparedRequest:
-    """A request that a model can be given as it is."""
-
     request: Request
     text: str
     images: tuple[Image.Image, ...]
@@ -181,7 +179,6 @@ class TransformersOptions(ModelOptions):
 
 
 def checked(options: Mapping[str, Any]) -> TransformersOptions:
-    """The options that a config gives, with the rest at their defaults."""
     return checked_as(TransformersOptions, options, PLACE)
 
 
@@ -191,7 +188,6 @@ LLAMA_4 = "llama4"
 
 
 def load(options: TransformersOptions, checkpoint: Checkpoint) -> tuple[Any, Any]:
-    """Loads a model, spread over what devices there are."""
     check_installed("transformers")
     try:
         return _model(options, checkpoint), _processor(options, checkpoint)
@@ -286,8 +282,6 @@ def _explained(model: str, error: Exception) -> str:
 
 @dataclass
 class LoadedModel:
-    """A model in memory, with what turns questions into numbers and numbers into answers."""
-
     model: Any
     processor: Any
     options: TransformersOptions

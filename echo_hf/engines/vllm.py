@@ -141,7 +141,6 @@ class VllmEngine:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Aborts what is in flight, and gives back the model's memory and processes."""
         if self._open_stream is not None:
             self._open_stream.close()
         if self._loaded is not None:

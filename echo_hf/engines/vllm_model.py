@@ -71,7 +71,6 @@ class VllmOptions(ModelOptions):
 
 
 def checked(options: Mapping[str, Any]) -> VllmOptions:
-    """The options that a config gives, with the rest at their defaults."""
     return checked_as(VllmOptions, options, PLACE)
 
 
@@ -145,7 +144,6 @@ def installed_versions() -> dict[str, str]:
 
 
 def reason(error: BaseException) -> str:
-    """What an error says, in one line of bearable length."""
     return f"{type(error).__name__}: {' '.join(str(error).split())}"[:LONGEST_REASON]
 
 
@@ -260,7 +258,6 @@ Send = Callable[[Request], str]
 
 
 def window_size(max_num_seqs: int) -> int:
-    """How many requests to keep in flight."""
     return math.ceil(max_num_seqs * MORE_THAN_COMPUTED)
 
 
@@ -274,7 +271,6 @@ class RequestWindow:
     _in_flight: dict[str, tuple[int, str]] = field(default_factory=dict)
 
     def stream(self, requests: Iterator[Numbered]) -> Iterator[tuple[int, Completion]]:
-        """Answers requests, in the order in which they are done."""
         try:
             yield from self._topped_up(requests)
             # A request that vLLM lost is never reported: no reason to wait for ever.

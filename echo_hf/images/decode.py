@@ -42,7 +42,6 @@ def format_of(data: bytes) -> str | None:
 
 
 def kind_of_other(data: bytes) -> BadImage:
-    """What bytes are that are in none of the formats."""
     # Without the zeros that text in UTF-16 is full of.
     start = data[:FIRST_BYTES].replace(b"\x00", b"").lstrip(b"\xef\xbb\xbf\xff\xfe \t\r\n").lower()
     if not start.startswith(b"<"):

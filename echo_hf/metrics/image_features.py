@@ -85,8 +85,6 @@ _OF_OUTPUT = _Faults(
 
 @dataclass(frozen=True, slots=True)
 class _Side(Generic[Value]):
-    """What is kept of one image, or of all inputs of a sample."""
-
     values: tuple[Value, ...] = ()
     digest: str = ""
     notices: tuple[ImageNotice, ...] = ()

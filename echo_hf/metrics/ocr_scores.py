@@ -154,8 +154,6 @@ class Reading:
 
 
 class Least(NamedTuple):
-    """From when on something counts."""
-
     words: int
     confidence: float
 

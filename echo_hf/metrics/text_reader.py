@@ -34,7 +34,6 @@ class Vocabulary:
     definition: Mapping[str, Any]
 
     def knows(self, word: str) -> bool:
-        """Whether there is such a word, with or without a genitive's ending."""
         return word in self.words or word.removesuffix("'s") in self.words
 
 

@@ -77,8 +77,6 @@ LONGEST_REASON = 300
 
 @dataclass(frozen=True, slots=True)
 class VitOptions:
-    """Which keys of which ViT are compared."""
-
     model: str
     revision: str | None
     layer: int
@@ -88,8 +86,6 @@ class VitOptions:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LoadedVit:
-    """A ViT, ready to run."""
-
     model: Any
     device: str
     interpolated: bool

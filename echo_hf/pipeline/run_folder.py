@@ -109,7 +109,6 @@ class RunFolder:
         (self.root / "config.yaml").write_text(text, "utf-8")
 
     def record(self, name: str) -> StageRecord | None:
-        """What made the result of a stage, null when it has none."""
         path = self.stage(name) / "digest.json"
         if not path.exists():
             return None

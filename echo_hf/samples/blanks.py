@@ -15,7 +15,6 @@ from echo_hf.samples.shown_images import LONGEST_PLACEHOLDER
 
 
 def words(text: str) -> frozenset[str]:
-    """The words of a text that white space separates."""
     return frozenset(text.split())
 
 
@@ -146,8 +145,6 @@ NEARBY = 60
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A piece of a prompt that is written as a blank may be."""
-
     prompt: str
     start: int
     end: int
@@ -191,7 +188,6 @@ def begins_line(prompt: str, at: int) -> bool:
 
 
 def inside(placeholder: str) -> str:
-    """What stands between the marks of a placeholder."""
     return placeholder.removeprefix("$").strip(MARKS)
 
 
@@ -395,12 +391,10 @@ def placeholders(prompt: str) -> list[str]:
 
 
 def places(prompt: str) -> list[PromptPlace]:
-    """Where a prompt has blanks, in order; none inside another."""
     return list(_places(prompt))
 
 
 def name_of(placeholder: str) -> str:
-    """What a placeholder calls the thing that it leaves open."""
     named = NAME.search(placeholder) if placeholder.startswith("{") else None
     if EMPTY.fullmatch(placeholder):
         return ""

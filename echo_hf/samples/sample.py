@@ -18,7 +18,6 @@ LENGTH = 22
 
 
 def sample_id(*sources: str | int) -> str:
-    """A name for the sample that comes from these sources."""
     text = json.dumps(sources, ensure_ascii=False)
     number = int.from_bytes(hashlib.sha256(text.encode()).digest())
     letters = []

@@ -32,8 +32,6 @@ class Span(NamedTuple):
 
 @dataclass
 class SpanIndex:
-    """Texts, ready for looking up spans."""
-
     texts: Sequence[str]
     shortest: int = SHORTEST_SPAN
 
@@ -110,7 +108,6 @@ def paragraph(text: str, start: int) -> int:
 
 
 def squeezed(text: str) -> str:
-    """The text with every run of white space made one space."""
     return " ".join(text.split())
 
 
@@ -200,7 +197,6 @@ def repeats(texts: Iterable[str], sources: Iterable[Source]) -> bool:
 
 
 def text_digest(text: str) -> str:
-    """Sha256 of a text in UTF-8, in hexadecimal."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 

@@ -29,7 +29,6 @@ class Task:
 
     @property
     def shown_by(self) -> list[str]:
-        """Digests of its outputs and its screenshot."""
         return [*self.outputs, *filter(None, [self.screenshot])]
 
     @property

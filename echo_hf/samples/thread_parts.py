@@ -71,7 +71,6 @@ def rendered(posts: Sequence[Post], longest: int) -> list[dict[str, Any]]:
 
 
 def parts(shown: Sequence[Post], longest: int) -> list[list[int]]:
-    """Cuts a thread into parts that fit a model's context."""
     sizes = _sizes(shown)
     if _fits(sizes, longest):
         return [list(range(len(shown)))]

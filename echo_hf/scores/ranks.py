@@ -115,7 +115,6 @@ class JudgeRatings:
     elsewhere: int
 
     def ranks(self, *, ties_seed: int | None = None) -> Floats:
-        """The order in which ratings put the systems."""
         worse = -self.ratings
         if ties_seed is None:
             return worse

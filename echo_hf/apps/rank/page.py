@@ -39,7 +39,6 @@ def board(view: View, address: Address, answer: int = 0) -> str:
 
 
 def columns(count: int) -> int:
-    """How many images stand side by side on a wide screen."""
     return count if count < 4 else -(-count // 2)
 
 

@@ -37,7 +37,6 @@ class Ranking:
 
     @property
     def is_complete(self) -> bool:
-        """Whether nothing is left to do: each image has a rank, or cannot be ranked."""
         left = (at for at, rank in enumerate(self.ranks) if rank is None and at not in self.barred)
         return self.impossible or next(left, None) is None
 
@@ -160,7 +159,6 @@ class Ranker:
         return self._state(person).view()
 
     def act(self, person: str, action: Mapping[str, Any]) -> Acted:
-        """Writes down what a person did; it is on the disk when this returns."""
         state = self._state(person)
         kind = action.get("kind")
         if action.get("subject") == state.sample.task.sample_id:

@@ -164,7 +164,6 @@ class ReviewController:
     def of(
         cls, cases: Mapping[str, Case], duplicates: Mapping[str, str], root: Path
     ) -> ReviewController:
-        """A desk whose samples stand in the order in which they should be looked at."""
         order = sorted(
             cases.values(),
             key=lambda case: triage(case.row, case.notices, duplicates.get(case.row["id"])).turn,

@@ -126,7 +126,6 @@ TITLES = {INPUT: "Inputs", OUTPUT: "Outputs", "neither": "Other images of the th
 
 
 def images(view: View, address: Address) -> str:
-    """The images by their role, each with buttons for another one."""
     shown: dict[str, list[str]] = {role: [] for role in TITLES}
     for digest, role, is_cut in _every(view):
         shown[role].append(_card(digest, role, is_cut, digest in view.case.taken, address))
@@ -141,7 +140,6 @@ def _group(role: str, cards: list[str]) -> str:
 
 
 def screenshot(view: View, address: Address) -> str:
-    """The screenshot with its boxes, and their numbers to change."""
     digest = view.case.row["screenshot"]
     if digest is None:
         return ""

@@ -70,7 +70,6 @@ def review(
 
 
 def digests_of(desk: ReviewController) -> Iterator[str]:
-    """The images that the page may show: those of samples, of their threads, and cut out."""
     for case in desk.cases.values():
         yield from _of_case(case)
     for one in desk.ledger.decided().by_id.values():

@@ -184,7 +184,6 @@ class RolesLine(SampleLine):
 
     @property
     def marked(self) -> list[ImageAt]:
-        """Every image that it says to be a screenshot."""
         every = (self.conversation, self.collage, *self.duplicates_of_conversation)
         return [one for one in every if one]
 

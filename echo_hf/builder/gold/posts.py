@@ -75,7 +75,6 @@ class GoldPosts:
 
 
 def read_posts(entries: Sequence[Posts], addresses: Iterable[str], images: ImageStore) -> GoldPosts:
-    """Reads the posts that are named, and all others of their threads."""
     records = read_records(entries)
     parsed = list(_parsed(records))
     # The images of a large collection need not be copied to read a hundred threads of it.

@@ -134,7 +134,6 @@ class Material:
 
     @cached_property
     def roles(self) -> dict[Key, ImageRoles]:
-        """What people said about the images that `roles` is shown."""
         digest, line_of = self.posts.digest, {line.key: line for line in self.gold["roles"]}
         # An image that a sample does not use may stand in the line of another one of its thread.
         every = (one for line in line_of.values() for one in line.pictures)
