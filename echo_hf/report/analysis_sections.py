@@ -260,7 +260,7 @@ def _failures(found: Failures) -> Markup:
             plot(bar(scale, one.comments), scale=scale),
             count(one.comments),
             count(one.samples),
-            _months(one),
+            ", ".join(f"{month} {number}" for month, number in sorted(one.by_month.items())),
         ]
         for one in shown
     ]
@@ -271,10 +271,6 @@ def _failures(found: Failures) -> Markup:
         note(f"{more}Verdicts: {listed(found.verdicts)}."),
         collapsible("In people's words", [_examples(one) for one in shown if one.examples]),
     )
-
-
-def _months(one: FailureKeyword) -> str:
-    return ", ".join(f"{month} {comments}" for month, comments in sorted(one.by_month.items()))
 
 
 def _examples(one: FailureKeyword) -> Markup:

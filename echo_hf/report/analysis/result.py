@@ -63,16 +63,7 @@ class Example(Figures):
 
 
 class FailureKeyword(Figures):
-    """One kind of failure that people speak of.
-
-    Attributes:
-        keyword: Its most frequent spelling.
-        comments: Comments that speak of it.
-        samples: Samples that those are about.
-        spellings: Comments by spelling, as models gave them.
-        by_month: Comments by month, such as `2025-03`; those without a time are in none.
-        examples: Some of the comments.
-    """
+    """One kind of failure that people speak of."""
 
     keyword: str
     comments: NonNegativeInt
@@ -83,14 +74,7 @@ class FailureKeyword(Figures):
 
 
 class Failures(Figures):
-    """What people say failed.
-
-    Attributes:
-        keywords: The most frequent first.
-        verdicts: Comments by verdict, `unasked` where there is none.
-        unnamed: Failures without a keyword.
-        untimed: Comments with a keyword whose time is not known.
-    """
+    """What people say failed."""
 
     keywords: tuple[FailureKeyword, ...]
     verdicts: Counts
@@ -132,16 +116,7 @@ class Interaction(Figures):
 
 
 class Day(Figures):
-    """Posts of one day, 0:00 to 24:00 UTC.
-
-    Attributes:
-        date: ISO 8601.
-        since_release: Days since the release; 0 is its day.
-        posts: All posts.
-        found: Those that a keyword found.
-        came_along: Those that came along in their threads.
-        unknown: Those whose file does not say.
-    """
+    """Posts of one day, 0:00 to 24:00 UTC."""
 
     date: str
     since_release: int
@@ -152,13 +127,7 @@ class Day(Figures):
 
 
 class Activity(Figures):
-    """Posts over time (figure 5c).
-
-    Attributes:
-        days: Those with a post, in order.
-        keywords: Posts by the search term that found them; a post may have several.
-        undated: Posts without a time; in no day.
-    """
+    """Posts over time (figure 5c)."""
 
     days: tuple[Day, ...]
     keywords: Counts
@@ -263,16 +232,7 @@ class SetLanguages(Figures):
 
 
 class SetDuplicates(Figures):
-    """Near-duplicates within one prompt set.
-
-    Attributes:
-        name: Of the set.
-        prompts: How many were compared.
-        clusters: Groups of two or more prompts that are nearly the same.
-        in_clusters: Prompts in such groups.
-        share: The same as a share of all, 0 to 1; null without prompts.
-        largest: Size of the largest group, 0 where there is none.
-    """
+    """Near-duplicates within one prompt set."""
 
     name: str
     prompts: NonNegativeInt
@@ -327,16 +287,7 @@ class TaskCount(Figures):
 
 
 class TaskRate(Figures):
-    """Win rates on the samples of one task.
-
-    Attributes:
-        split: Name of the split.
-        task: Of the samples.
-        samples: Rated samples of the task.
-        few: Whether they are too few for an interval.
-        rates: By system, best first.
-        coverage: Share, 0 to 1, of each system's comparisons that count.
-    """
+    """Win rates on the samples of one task."""
 
     split: str
     task: str
