@@ -457,10 +457,8 @@ def opened(
         if writes:
             folder.save_config(config)
         if replay:
-            _tell_unknown(replay, watch)
+            for stage in replay.unknown():
+                watch.noticed(
+                    f"the release was built with a stage {stage!r}, which this version has not"
+                )
         yield Pipeline(config, folder, engines, offline, watch, replay)
-
-
-def _tell_unknown(replay: Replay, watch: ProgressListener) -> None:
-    for stage in replay.unknown():
-        watch.noticed(f"the release was built with a stage {stage!r}, which this version has not")

@@ -143,7 +143,9 @@ def forget(
             return Removal(forgotten, 0, forgotten, (), 0, 0, (), pages)
         remove_rows(folder.root, held.samples, files)
         images = _sweep(folder, held.shown | images_named(folder.root, files))
-        _clear_ledger(folder.root / LEDGER, held.addresses)
+        if (folder.root / LEDGER).exists():
+            with FetchLedger(folder.root / LEDGER) as ledger:
+                ledger.forget(web_url(one) or one for one in held.addresses)
         pages = forget_answers(folder.root / COLLECTED, forgotten)
         _delete_derived(folder.root)
         left = (*_left_in(config, folder), *_left_in_answers(config, forgotten))
@@ -252,12 +254,6 @@ def _named_before(folder: RunFolder) -> Iterator[str]:
 def _images(sample: Row) -> set[str]:
     shown = {one for name in IMAGES_OF_SAMPLE for one in sample[name] or ()}
     return shown | {sample["screenshot"]} - {None}
-
-
-def _clear_ledger(path: Path, addresses: Iterable[str]) -> None:
-    if path.exists():
-        with FetchLedger(path) as ledger:
-            ledger.forget(web_url(one) or one for one in addresses)
 
 
 def _left_in(config: Config, folder: RunFolder) -> Iterator[str]:

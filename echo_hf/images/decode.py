@@ -196,7 +196,8 @@ def _opened(source: ImageSource, data: bytes, most_pixels: int) -> Iterator[Imag
     if len(data) > MOST_BYTES:
         raise BadImageError(BadImage.TOO_MANY_BYTES, f"expected at most {MOST_BYTES} bytes")
     if format_of(data) is None:
-        raise BadImageError(kind_of_other(data), _beginning(data))
+        said = f"it begins with {data[:16]!r}, expected one of {', '.join(FORMATS)}"
+        raise BadImageError(kind_of_other(data), said)
     with Image.open(io.BytesIO(data), formats=FORMATS) as image:
         _check_size(image, most_pixels)
         yield image
@@ -228,7 +229,3 @@ def _detail(reason: BadImage, error: Exception, data: bytes) -> str:
     # Pillow names the object in memory when it cannot tell what the bytes are.
     said = "" if "<_io." in str(error) else " ".join(str(error).split())
     return said[:200] or type(error).__name__
-
-
-def _beginning(data: bytes) -> str:
-    return f"it begins with {data[:16]!r}, expected one of {', '.join(FORMATS)}"

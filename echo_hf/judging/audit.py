@@ -286,7 +286,8 @@ def _question(
     shown: SentImages,
 ) -> JudgeTask:
     check_scale(judge, config.protocol)
-    rubric = _rubric(judge)
+    # The rubric that win rates are made of, if the judge has it.
+    rubric = OVERALL if OVERALL in judge.rubrics else judge.rubrics[0]
     fits = has_text(judge, read_table(folder.root, APPLICABILITY))
     drawn = drawn_samples(outputs, fits if rubric == TEXT else lambda _: True, samples)
     if not drawn:
@@ -296,11 +297,6 @@ def _question(
         )
     rows = rows_to_rate(honeypots(drawn, folder.images, inputs=rubric != TEXT))
     return rating_question(judge, rubric, config.protocol, rows, shown)
-
-
-def _rubric(judge: JudgeConfig) -> str:
-    """The rubric that a judge is audited by: the one that win rates are made of, if it has it."""
-    return OVERALL if OVERALL in judge.rubrics else judge.rubrics[0]
 
 
 def _write(

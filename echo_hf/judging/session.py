@@ -95,7 +95,7 @@ class Asking:
                 "keeps "
                 "no answers: name one with a model that sees images"
             )
-        if self.budget_usd is not None and not _has_price(engine):
+        if self.budget_usd is not None and None in _prices(engine):
             raise JudgeError(
                 f"judge {who!r} has no known price, so that no budget can be kept: give its engine "
                 "usd_per_million_prompt_tokens and usd_per_million_completion_tokens"
@@ -168,11 +168,6 @@ class Asking:
             filled,
             stopped,
         )
-
-
-def _has_price(engine: Engine) -> bool:
-    """Whether calls cost what is known; an engine on this machine costs nothing."""
-    return None not in _prices(engine)
 
 
 def _prices(engine: Engine) -> tuple[float | None, float | None]:

@@ -53,7 +53,8 @@ def check_vocabulary(words: Collection[str] | None) -> None:
 def words_of(text: str) -> list[str]:
     """The words of a text that have three letters or more, in small letters."""
     plain = unicodedata.normalize("NFKC", text).translate(_APOSTROPHES).casefold()
-    return [word for word in _WORD.findall(plain) if _letters(word) >= FEWEST_LETTERS]
+    words = _WORD.findall(plain)
+    return [word for word in words if len(word) - word.count("'") >= FEWEST_LETTERS]
 
 
 def mostly_latin(text: str) -> bool:
@@ -63,10 +64,6 @@ def mostly_latin(text: str) -> bool:
         unicodedata.name(one, "").startswith(("LATIN", "FULLWIDTH LATIN")) for one in letters
     )
     return 2 * latin >= len(letters)
-
-
-def _letters(word: str) -> int:
-    return len(word) - word.count("'")
 
 
 def _english() -> Vocabulary:

@@ -220,10 +220,6 @@ def _is_between_words(piece: Candidate) -> bool:
     return bool(words) and not (CODE.search(before) or CODE.search(after))
 
 
-def _declared(piece: Candidate) -> bool:
-    return len(piece.text) <= LONGEST_PLACEHOLDER
-
-
 def _square(piece: Candidate) -> bool:
     if piece.inner in {"", "x", "X"} and piece.begins_line:
         return False  # a box to tick
@@ -232,10 +228,6 @@ def _square(piece: Candidate) -> bool:
     body = piece.body
     link = piece.before == "!" or TARGET.match(piece.prompt, piece.end)
     return not (link or WEIGHT.search(body) or _is_list(piece)) and _enclosed(piece)
-
-
-def _lens(piece: Candidate) -> bool:
-    return _enclosed(piece)
 
 
 def _curly(piece: Candidate) -> bool:
@@ -287,10 +279,6 @@ def _is_rule(piece: Candidate) -> bool:
     return piece.begins_line and not rest.strip(" \t")
 
 
-def _circles(_: Candidate) -> bool:
-    return True
-
-
 def _enclosed(piece: Candidate) -> bool:
     inner = piece.inner
     return (
@@ -338,14 +326,14 @@ def _is_latin(letter: str) -> bool:
 
 TESTS: Mapping[str, Callable[[Candidate], bool]] = {
     "empty": _empty,
-    "declared": _declared,
+    "declared": lambda piece: len(piece.text) <= LONGEST_PLACEHOLDER,
     "square": _square,
-    "lens": _lens,
+    "lens": _enclosed,
     "curly": _curly,
     "angle": _angle,
     "round": _round,
     "line": _line,
-    "circles": _circles,
+    "circles": lambda _: True,
 }
 
 

@@ -309,7 +309,8 @@ class CommandSystem:
                 return by_config(unfit, self._config)
             try:
                 with placed(task) as (given, place):
-                    line = crew.ask(worker, self._request(given, place), self._timeout_s)
+                    longest = self._config.limits.timeout_s
+                    line = crew.ask(worker, self._request(given, place), longest)
                     if not answers(line, task.sample_id):
                         raise crew.dismiss(worker, f"it answered {line[:80]!r} to another request")
                     return self._answered(line, worker, place)
@@ -339,10 +340,6 @@ class CommandSystem:
     def _environment(self) -> dict[str, str]:
         options = self._options
         return worker_environment(options.environment, options.pass_environment, os.environ)
-
-    @property
-    def _timeout_s(self) -> float:
-        return self._config.limits.timeout_s
 
     def _hide(self, said: bytes) -> bytes:
         return hidden(said, self._options.pass_environment, os.environ)

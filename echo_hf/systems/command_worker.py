@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Lock
@@ -117,7 +118,9 @@ class WorkerProcess:
                 raise WorkerError("timeout", f"it gave no answer in {timeout_s:g} s")
             # Asked before the pipes are: what it wrote last is then still read.
             gone = self._process.poll() is not None
-            if not self._moved(min(left, LOOK_EVERY_S)) and (gone or self._is_closed()):
+            if not self._moved(min(left, LOOK_EVERY_S)) and (
+                gone or self._stdout not in self._pipes.get_map()
+            ):
                 raise WorkerError("worker_ended", f"it ended{self._how()}")
 
     def _next_line(self) -> bytes | None:
@@ -163,9 +166,6 @@ class WorkerProcess:
 
     def _note(self, data: bytes) -> None:
         self._log = (self._log + data)[-KEPT_LOG:]
-
-    def _is_closed(self) -> bool:
-        return self._stdout not in self._pipes.get_map()
 
     def _how(self) -> str:
         # A process that ends closes its output a little before its status is known.
@@ -380,7 +380,7 @@ class Crew:
 
     def _greeting(self, worker: Worker, process: WorkerProcess) -> Hello:
         try:
-            line = process.ask(b"", _is_greeting, self._launch.start_timeout_s)
+            line = process.ask(b"", partial(has_key, key=GREETING), self._launch.start_timeout_s)
         except WorkerError as error:
             if self._greeted:  # what could be started once may be started again
                 raise self._loss(worker, error) from None
@@ -405,7 +405,3 @@ class Crew:
                 f"the last one so: {error}"
             )
         return TransientError(f"the worker is gone: {error}", error.code)
-
-
-def _is_greeting(line: bytes) -> bool:
-    return has_key(line, GREETING)

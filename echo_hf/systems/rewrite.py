@@ -56,11 +56,6 @@ def instructions() -> str:
     return load_prompt(PROMPT, _NoTarget()).text
 
 
-def instructions_digest() -> str:
-    """Sha256 of the instructions: another wording gives other prompts."""
-    return hashlib.sha256(instructions().encode()).hexdigest()
-
-
 def rewriting(task: Task, max_tokens: int) -> Request:
     data = as_data("request", {"prompt": task.prompt, "pictures": len(task.inputs)})
     turns = (
@@ -151,7 +146,7 @@ class Rewrite:
         """Everything that decides an image: the writer, what it is told, and the artist."""
         return {
             "adapter": ADAPTER,
-            "instructions": instructions_digest(),
+            "instructions": hashlib.sha256(instructions().encode()).hexdigest(),
             "most_tokens": self._most_tokens,
             "writer": dict(self._writer.signature()),
             "artist": dict(self._artist.signature()),

@@ -166,19 +166,17 @@ def _every(view: View) -> Iterator[tuple[str, str, bool]]:
             seen.add(digest)
             yield digest, role if number < cut else view.form.roles.get(digest, role), number < cut
     around = [one["sha256"] for post in view.case.context for one in post["pictures"] or ()]
-    cuts = {
-        view.case.row[f"{role}_images"][n] for role in (INPUT, OUTPUT) for n in _cuts(view, role)
+    row = view.case.row
+    cuts = {  # the images that were cut out before any change
+        row[f"{role}_images"][n]
+        for role in (INPUT, OUTPUT)
+        for n in range(len(row[f"{role}_bboxs"] or ()))
     }
     before = [*(view.case.row["input_images"] or ()), *(view.case.row["output_images"] or ())]
     for digest in dict.fromkeys([*before, *around]):
         if digest and digest not in seen and digest not in cuts:
             seen.add(digest)
             yield digest, view.form.roles.get(digest, "neither"), False
-
-
-def _cuts(view: View, role: str) -> range:
-    """Numbers of the images that were cut out before any change."""
-    return range(len(view.case.row[f"{role}_bboxs"] or ()))
 
 
 def _card(digest: str, role: str, is_cut: bool, is_taken: bool, address: Address) -> str:

@@ -219,7 +219,7 @@ def _read(
     for quote in quotes:
         if "value" in quote:
             waiting.append((quote, ()))
-        elif not _is_reference(quote):
+        elif not quote.keys() <= {"uri", "cid", "$type"}:  # nothing is known of a reference
             yield from _gone(quote, None)
 
 
@@ -249,11 +249,6 @@ def _why(node: Json) -> Missing:
     if node.get("notFound") or "notfound" in kind:
         return Missing.NOT_FOUND
     return Missing.NOT_FETCHED
-
-
-def _is_reference(record: Json) -> bool:
-    """Whether it is no more than an address and a hash, of which nothing is known."""
-    return record.keys() <= {"uri", "cid", "$type"}
 
 
 def _url(uri: Any) -> str | None:
