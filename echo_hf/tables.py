@@ -63,12 +63,10 @@ class Table:
 
     @property
     def features(self) -> Features:
-        """The table's types, as datasets declares them."""
         return Features({name: column.feature for name, column in self.columns.items()})
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """The table's types, as Arrow declares them."""
         return self.features.arrow_schema.remove_metadata()
 
     @property
@@ -78,13 +76,11 @@ class Table:
 
     @property
     def released_features(self) -> Features:
-        """The table's types in a release."""
         return Features(
             {name: column.released or column.feature for name, column in self.columns.items()}
         )
 
     def empty(self) -> pa.Table:
-        """The table with all its columns and no row."""
         return self.schema.empty_table()
 
 

@@ -21,7 +21,6 @@ Interval = tuple[float, float]
 
 
 def generator(seed: int) -> np.random.Generator:
-    """The numbers that a seed stands for."""
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
         raise ScoreError(f"seed is {seed!r}: expected a whole number, 0 or more")
     return np.random.default_rng(seed)

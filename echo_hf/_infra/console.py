@@ -69,7 +69,6 @@ def plain_table(*headings: str, left: Collection[str] = (), title: str | None = 
 
 
 def show_table(console: Console, title: str, table: Table, notes: Iterable[str] = ()) -> None:
-    """Prints a table below its title, and notes below that."""
     say(console, title, "bold")
     console.print(table)
     for note in notes:

@@ -49,8 +49,6 @@ class Meaning(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ApiError:
-    """What a server says went wrong."""
-
     status: int
     message: str
     codes: frozenset[str] = frozenset()
@@ -164,7 +162,6 @@ def _is_account_stopped(error: ApiError) -> bool:
 
 
 def api_error(reply: Reply) -> ApiError:
-    """What a response with an error status says."""
     try:
         document = json.loads(reply.text)
     except (ValueError, RecursionError):
@@ -177,7 +174,6 @@ def api_error(reply: Reply) -> ApiError:
 
 
 def error_in(reply: Reply, error: Any) -> ApiError:
-    """What an error object in a response says."""
     # FastAPI, and servers built on it, name each part that they do not take.
     parts = list(map(mapping, error if isinstance(error, list) else [error]))
     first = parts[0] if parts else {}

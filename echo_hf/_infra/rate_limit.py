@@ -41,7 +41,6 @@ class RateLimiter:
         self._stood_still_s = 0.0
 
     def reserve(self, amount: float = 1.0) -> float:
-        """Takes the next place."""
         with self._lock:
             now = max(self._clock(), self._held_until) - self._stood_still_s
             place = max(now, self._free_at)

@@ -26,8 +26,6 @@ class Registry(Generic[Member, Facts]):
         self.entries: dict[str, tuple[Any, Facts | None]] = {}
 
     def register(self, name: str, facts: Facts | None = None) -> Callable[[Made], Made]:
-        """Makes the decorated member known by a name."""
-
         def add(member: Made) -> Made:
             self.entries[name] = member, facts
             return member

@@ -56,7 +56,6 @@ class Database:
             ) from error
 
     def execute(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
-        """Runs one statement, and gives the rows that it finds."""
         with self.opened() as connection:
             return connection.execute(query, values).fetchall()
 

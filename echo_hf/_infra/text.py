@@ -23,7 +23,6 @@ def plain(text: str | None, longest: int = LONGEST_TEXT) -> str:
 
 
 def disarmed(text: str) -> str:
-    """The text without control and formatting characters, but for the ends of its lines."""
     if text.isprintable():
         return text
     kept = {"\n", "\u200d"}  # the second joins the parts of an emoji
@@ -34,7 +33,6 @@ MARK = re.compile(r"\[\.\.\. \d+ (?:characters|descriptions) left out\]")
 
 
 def shortened(texts: Sequence[str | None], longest: int, together: int) -> list[str | None]:
-    """Cuts the longest of some texts, so that all of them fit."""
     limit = _limit([min(len(text), longest) for text in texts if text], longest, together)
     return [text if text is None else _cut(text, limit) for text in texts]
 
@@ -60,7 +58,6 @@ def share(part: int, whole: int) -> str:
 
 
 def rounded(value: float | None, digits: int = 3) -> str:
-    """A number with so many digits after the point."""
     return "-" if value is None else f"{value:.{digits}f}"
 
 
@@ -79,12 +76,10 @@ def escaped(text: object) -> str:
 
 
 def one_line(text: object) -> str:
-    """Text without line breaks."""
     return " ".join(str(text).split())
 
 
 def table_row(*cells: str) -> str:
-    """A row of a table."""
     return f"| {' | '.join(cells)} |"
 
 

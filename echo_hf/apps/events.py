@@ -44,14 +44,11 @@ COLUMNS = "id, app, subject, person, action, payload, base, at"
 
 
 def now() -> datetime:
-    """The time, UTC."""
     return datetime.now(UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that a person did."""
-
     id: int
     app: str
     subject: str
@@ -148,7 +145,6 @@ def _event(row: tuple[Any, ...]) -> Event:
 
 
 def standing(events: Iterable[Event]) -> tuple[Event, ...]:
-    """The events that were not taken back, without those that take back."""
     ordered = sorted(events, key=lambda event: event.id)
     gone: set[int | None] = set()
     for event in reversed(ordered):  # an undo is later than what it takes back
@@ -196,8 +192,6 @@ MINUTES = 10
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """A sample that is lent."""
-
     person: str
     until: datetime
 
@@ -231,7 +225,6 @@ class Leases:
             )
 
     def running(self) -> dict[str, Lease]:
-        """The samples that are lent now, and to whom."""
         with _EventFile(self.log.path) as file, file.opened() as connection:
             return self._running(connection)
 

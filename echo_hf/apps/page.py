@@ -65,7 +65,6 @@ class AskedPage:
         return blocks
 
     def shown_to(self, named: str | None) -> str:
-        """What somebody sees who comes in."""
         if not named:
             return start_page(self.title, self.people.names)
         try:
@@ -75,7 +74,6 @@ class AskedPage:
 
 
 def look(css: Traversable) -> dict[str, Any]:
-    """How a page looks, as options for `gradio.mount_gradio_app`."""
     import gradio
 
     fonts = ["system-ui", "-apple-system", "Segoe UI", "Roboto", "sans-serif"]
@@ -129,7 +127,6 @@ class ShownImages:
         return ROUTE + _name(self.secret, digest)
 
     def png(self, name: str) -> bytes | None:
-        """An image as a page gets it."""
         digest = self.digests.get(name)
         return None if digest is None else packed(self.images.open(digest))
 
@@ -164,8 +161,6 @@ LAST_WORDS_S = 2
 
 @dataclass(frozen=True)
 class Place:
-    """Where an app is reached."""
-
     host: str = "127.0.0.1"
     port: int = 7860
 
@@ -184,7 +179,6 @@ def serve(
     ready: Callable[[str], None],
     look: Callable[[], Mapping[str, Any]],
 ) -> None:
-    """Serves a page until it is stopped."""
     os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"  # read when gradio is imported
     import gradio
     import uvicorn
@@ -214,7 +208,6 @@ def serve(
 
 
 def application(images: ShownImages, host: str) -> fastapi.FastAPI:
-    """What serves images, and puts limits on the page that is mounted in it."""
     import fastapi
     from starlette.middleware.trustedhost import TrustedHostMiddleware
 
@@ -258,7 +251,6 @@ class _Limited:
 
 
 def listening(place: Place) -> socket.socket:
-    """Takes a port."""
     try:
         family = socket.AF_INET6 if ":" in place.host else socket.AF_INET
         return socket.create_server((place.host, place.port), family=family)

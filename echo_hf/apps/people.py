@@ -30,7 +30,6 @@ class AppUsers:
     passwords: Mapping[str, str] | None = None
 
     def admitted(self, name: str) -> str:
-        """The pseudonym of somebody who may work."""
         found = pseudonym(name)
         if self.names and found not in self.names:
             raise RunError(f"{found!r} is not on the list: choose one of {', '.join(self.names)}")
@@ -70,7 +69,6 @@ def check_reachable(host: str, people: AppUsers, *, anyone: bool) -> None:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address is reached from this machine only."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

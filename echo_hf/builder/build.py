@@ -201,7 +201,6 @@ class Pipeline:
         return result
 
     def _records_of(self, posts: Dataset, records: Dataset) -> Iterator[dict[str, Any]]:
-        """The records of rejected posts, with the reasons."""
         at = {place: row for row, place in enumerate(records["place"])}
         forgotten = self._reader.forgotten
         for post in posts:
@@ -458,10 +457,8 @@ def opened(
         if writes:
             folder.save_config(config)
         if replay:
-            _tell_unknown(replay, watch)
+            for stage in replay.unknown():
+                watch.noticed(
+                    f"the release was built with a stage {stage!r}, which this version has not"
+                )
         yield Pipeline(config, folder, engines, offline, watch, replay)
-
-
-def _tell_unknown(replay: Replay, watch: ProgressListener) -> None:
-    for stage in replay.unknown():
-        watch.noticed(f"the release was built with a stage {stage!r}, which this version has not")

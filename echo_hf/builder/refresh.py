@@ -33,8 +33,6 @@ FIND = "select at, gone from checks where post = ?"
 
 
 class RefreshRecord(Database):
-    """The record of a run, in a file."""
-
     name = "record of refreshed posts"
     remedy = "ask about all posts again"
     damage = (sqlite3.DatabaseError, ValueError)  # the second: a reason that there is not
@@ -43,7 +41,6 @@ class RefreshRecord(Database):
 ) without rowid"""
 
     def due(self, urls: Iterable[str], since: datetime.datetime) -> list[str]:
-        """Posts that nobody was asked about since a moment, in their order."""
         limit = _written(since)
         return [url for url in urls if (found := self._found(url)) is None or found[0] < limit]
 
@@ -80,8 +77,6 @@ Groups = Mapping[str, list[str]]
 
 @dataclass
 class Refreshed:
-    """What a platform said of its posts."""
-
     platform: str
     posts: int
     asked: int = 0
@@ -94,7 +89,6 @@ class Refreshed:
 
     @property
     def reasons(self) -> dict[Missing, int]:
-        """How many are gone for each reason."""
         return dict(sorted(Counter(self.gone.values()).items()))
 
     @property
@@ -106,14 +100,11 @@ class Refreshed:
 
 @dataclass(frozen=True)
 class Refresh:
-    """What all platforms said."""
-
     platforms: tuple[Refreshed, ...]
     unasked: Mapping[str, int]
 
     @property
     def gone(self) -> list[str]:
-        """The addresses of all posts that are gone."""
         return [url for one in self.platforms for url in one.gone]
 
 
@@ -150,8 +141,6 @@ def refresh(
 
 @dataclass
 class _Round:
-    """Asking one platform."""
-
     platform: Any
     record: RefreshRecord
     watch: ProgressListener
@@ -215,7 +204,6 @@ class _Round:
 
 
 def _by_platform(folder: RunFolder) -> Groups:
-    """The addresses of all posts with content, by the platform that has them."""
     file = folder.stage("collect") / "kept.parquet"
     try:
         table = pq.read_table(file, columns=["url", "platform", "missing"])

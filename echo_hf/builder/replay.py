@@ -54,9 +54,7 @@ class ReplayEngine:
 class Records(Protocol):
     """Something that answers were recorded in."""
 
-    def get(self, keys: Sequence[bytes]) -> Mapping[bytes, Completion]:
-        """What is recorded of requests, by their keys."""
-        ...
+    def get(self, keys: Sequence[bytes]) -> Mapping[bytes, Completion]: ...
 
 
 def import_answers(
@@ -124,8 +122,6 @@ UNRECORDED = {"kind": "not recorded"}
 
 @dataclass(frozen=True)
 class Replay:
-    """What a release recorded of its build."""
-
     origins: Mapping[str, StageOrigin]
     recorded: Recorded
 
@@ -181,7 +177,6 @@ def _difference(origin: StageOrigin | None, engine: Mapping[str, Any] | None) ->
 
 @contextmanager
 def replay_of(place: Path | str | None) -> Iterator[Replay | None]:
-    """What a release recorded of its build."""
     if place is None:
         yield None
         return

@@ -45,8 +45,6 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Case:
-    """A sample for a reviewer."""
-
     row: Row
     context: Sequence[Row] = ()
     notices: Sequence[tuple[str, str | None]] = ()
@@ -65,7 +63,6 @@ def samples_of(pipeline: Pipeline) -> pa.Table:
 
 
 def read_cases(pipeline: Pipeline) -> dict[str, Case]:
-    """The samples of the last build with all that a reviewer is shown."""
     table = samples_of(pipeline)
     contexts = {row["id"]: row["context"] for row in _read(pipeline, IN_CONTEXT, "id", "context")}
     notices: dict[str, list[tuple[str, str | None]]] = {}
@@ -85,7 +82,6 @@ def read_cases(pipeline: Pipeline) -> dict[str, Case]:
 
 
 def owners_of(rows: Sequence[Row]) -> dict[str, set[str]]:
-    """Which samples have an image as input or output."""
     owners: dict[str, set[str]] = {}
     for row in rows:
         # Of Trash every image of its posts is listed, whosoever it is.
@@ -112,7 +108,6 @@ def made_decision(
     event: int | None = None,
     at: datetime.datetime | None = None,
 ) -> Decision:
-    """A decision about a sample as it is."""
     if decided not in DECISIONS:
         raise ReviewError(unknown("decision", decided, DECISIONS))
     when = at or datetime.datetime.now(datetime.UTC)
@@ -148,8 +143,6 @@ def _read(pipeline: Pipeline, stage: str, *columns: str, part: str = "kept") -> 
 
 @dataclass(frozen=True)
 class OpenReview:
-    """A sample that would be published, but for what a person has to look at."""
-
     id: str
     reasons: tuple[str, ...]
     prompt: str
@@ -158,8 +151,6 @@ class OpenReview:
 
 @dataclass(frozen=True)
 class Reviews:
-    """What is open in a run."""
-
     open: tuple[OpenReview, ...]
     file: Path
     cut: tuple[int, ...]
@@ -290,8 +281,6 @@ class Fitness(StrEnum):
 
 @dataclass(frozen=True)
 class Triage:
-    """What a sample is fit for, as far as rules can say."""
-
     verdict: Fitness
     look_at: tuple[str, ...] = ()
 

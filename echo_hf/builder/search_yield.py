@@ -87,8 +87,6 @@ Flags = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Yield:
-    """What a term brought in a stretch of time."""
-
     found: int
     scored: int
     passed: int
@@ -108,8 +106,6 @@ class Yield:
 
 @dataclass(frozen=True)
 class KeywordYield:
-    """What a term brought, over all and in each window."""
-
     keyword: str | None
     total: Yield
     windows: tuple[Yield, ...]
@@ -118,8 +114,6 @@ class KeywordYield:
 
 @dataclass(frozen=True)
 class Yields:
-    """What the terms of a search brought."""
-
     windows: tuple[DayWindow, ...]
     together: KeywordYield
     keywords: tuple[KeywordYield, ...]
@@ -168,8 +162,6 @@ def keyword_yields(
 
 @dataclass(frozen=True)
 class _Counted:
-    """What is known of each post, and how posts are counted by it."""
-
     window: Numbers
     scored: Flags
     passed: Flags
@@ -178,7 +170,6 @@ class _Counted:
     windows: int
 
     def of(self, keyword: str | None, rows: Numbers) -> KeywordYield:
-        """What a term brought, by the rows that it found."""
         masks = (
             np.ones(len(rows), dtype=bool),
             self.scored[rows],
@@ -226,7 +217,6 @@ WindowYield = tuple[DayWindow, Yield]
 
 
 def yield_plot(yields: Yields) -> str:
-    """Draws the terms with the most posts on topic, and all together."""
     dated = [at for at, one in enumerate(yields.windows) if one.start is not None]
     used = [at for at in dated if yields.together.windows[at].found]
     shown = dated[: used[-1] + 1 - dated[0]] if used else []
@@ -317,8 +307,6 @@ COLUMNS = ["timestamp", "keywords", "relevance"]
 
 @dataclass(frozen=True)
 class WrittenYields:
-    """What the terms brought, and where it is written."""
-
     yields: Yields
     figures: Path
     plot: Path
@@ -342,7 +330,6 @@ def write_yields(config: Config | Path | str, *, runs: Path | str = RUNS) -> Wri
 
 
 def as_json(yields: Yields, released: datetime.date) -> dict[str, Any]:
-    """The counts as plain data."""
     return {
         "released": released.isoformat(),
         "windows": [one._asdict() for one in yields.windows],

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
 
 class Step(NamedTuple):
-    """A stage's place in a build."""
-
     about: str
     where: str
 

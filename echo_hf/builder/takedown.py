@@ -42,13 +42,7 @@ HUMAN = "human"
 
 @dataclass(frozen=True)
 class RunFiles:
-    """Files about samples that are written above the build, in a run's folder.
-
-    Attributes:
-        drop: Deletes what they say about some samples.
-        images: The images that they name.
-        held: Keeps every process from writing them, by what a config calls its systems.
-    """
+    """Files about samples that are written above the build, in a run's folder."""
 
     drop: Callable[[Path, Collection[str]], object]
     images: Callable[[Path], Iterable[str]] = lambda _: ()
@@ -113,8 +107,6 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Removal:
-    """What forgetting took away."""
-
     urls: tuple[str, ...]
     posts: int
     unknown: tuple[str, ...]
@@ -151,7 +143,9 @@ def forget(
             return Removal(forgotten, 0, forgotten, (), 0, 0, (), pages)
         remove_rows(folder.root, held.samples, files)
         images = _sweep(folder, held.shown | images_named(folder.root, files))
-        _clear_ledger(folder.root / LEDGER, held.addresses)
+        if (folder.root / LEDGER).exists():
+            with FetchLedger(folder.root / LEDGER) as ledger:
+                ledger.forget(web_url(one) or one for one in held.addresses)
         pages = forget_answers(folder.root / COLLECTED, forgotten)
         _delete_derived(folder.root)
         left = (*_left_in(config, folder), *_left_in_answers(config, forgotten))
@@ -162,8 +156,6 @@ def forget(
 
 @dataclass
 class _Held:
-    """What is known of posts, here and in the input files."""
-
     posts: set[str] = field(default_factory=set)
     samples: set[str] = field(default_factory=set)
     shown: set[str] = field(default_factory=set)
@@ -262,12 +254,6 @@ def _named_before(folder: RunFolder) -> Iterator[str]:
 def _images(sample: Row) -> set[str]:
     shown = {one for name in IMAGES_OF_SAMPLE for one in sample[name] or ()}
     return shown | {sample["screenshot"]} - {None}
-
-
-def _clear_ledger(path: Path, addresses: Iterable[str]) -> None:
-    if path.exists():
-        with FetchLedger(path) as ledger:
-            ledger.forget(web_url(one) or one for one in addresses)
 
 
 def _left_in(config: Config, folder: RunFolder) -> Iterator[str]:

@@ -259,7 +259,11 @@ class Collect(Stage):
         empty, named = True, self.forgotten.are_named_in(data)
         for parsed in _source(record["source"]).posts(data, record["keywords"] or ()):
             empty = False
-            if isinstance(parsed, Post) and is_x_name(parsed.platform) and not _is_of_x(parsed):
+            if (
+                isinstance(parsed, Post)
+                and is_x_name(parsed.platform)
+                and platform_of(parsed.url) != "x"
+            ):
                 # What may be done with a post is told by its address for good.
                 found = Finding(Reject.OTHER_PLATFORM, f"{parsed.platform!r}: {parsed.url}")
                 yield _without_content(found) if named else found
@@ -327,10 +331,6 @@ def _read_image(path: str, folder: str) -> bytes | Finding:
         return Finding(Notice.IMAGE_NOT_FOUND, f"{path!r}: {error.strerror}")
     except (ValueError, RuntimeError) as error:  # a NUL in the path; a link that leads to itself
         return Finding(Notice.IMAGE_NOT_FOUND, f"{path!r}: {type(error).__name__}")
-
-
-def _is_of_x(post: Post) -> bool:
-    return platform_of(post.url) == "x"
 
 
 def _without_content(finding: Finding) -> Finding:

@@ -44,8 +44,6 @@ from echo_hf.reasons import CrawlEnd
 
 @dataclass
 class CrawlProgress:
-    """How far a run is."""
-
     platform: str
     requests: int = 0
     posts: int = 0
@@ -112,7 +110,6 @@ class Patience:
 
     @contextmanager
     def connected(self, platform: Platform, waits: Waits) -> Iterator[Platform]:
-        """Connects, which some platforms limit as they do questions; lets go in the end."""
         self.until_done(platform.__enter__, waits)
         with ExitStack() as leaving:
             leaving.push(platform)
@@ -308,7 +305,6 @@ def _one_line(error: Exception) -> str:
 
 
 def searches(config: Config) -> dict[str, Search]:
-    """What a config asks of each platform, by its name."""
     return {entry.source: entry.search for entry in config.posts if entry.search is not None}
 
 
@@ -320,7 +316,6 @@ def crawl_posts(
     patience: Patience | None = None,
     make: Callable[[str], Platform] = make_platform,
 ) -> list[CrawlStats]:
-    """Asks every platform that a config searches, and goes on where an earlier run has ended."""
     wanted, patience, refused = searches(config), patience or Patience(), list[PlatformError]()
     with folder.locked(), ExitStack() as connections:
         # A key that is missing is told before anybody is asked.

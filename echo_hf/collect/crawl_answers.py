@@ -34,8 +34,6 @@ WHOLE_FIRST_LINE = ":1"  # an answer is one document: its line says nothing
 
 @dataclass(frozen=True, slots=True)
 class StoredAnswer:
-    """A page as it came."""
-
     id: int
     attempt: int
     page: int
@@ -50,7 +48,6 @@ class StoredAnswer:
 
     @property
     def keywords(self) -> tuple[str, ...]:
-        """The term that found its posts; none where no search did."""
         question = self.asked.question
         return question.about if question.kind == "search" else ()
 
@@ -142,8 +139,6 @@ ERRORS = """select error, count(*) from questions where platform = ? and error i
 
 @dataclass(frozen=True, slots=True)
 class CrawlStats:
-    """What all runs have found on a platform, and why the last one ended."""
-
     platform: str
     end: CrawlEnd
     by_terms: int
@@ -171,7 +166,6 @@ def crawl_stats(
     waited_s: float = 0.0,
     seconds: float = 0.0,
 ) -> CrawlStats:
-    """Counts what a ledger holds of a platform."""
     ((by_terms, by_replies),) = ledger.execute(POSTS, platform)
     missing, questions, errors = (
         dict(ledger.execute(query, platform)) for query in (MISSING, STATES, ERRORS)
@@ -181,7 +175,6 @@ def crawl_stats(
 
 
 def write_stats(path: Path, stats: Iterable[CrawlStats]) -> None:
-    """Writes the figures of all platforms down as JSON."""
     every = {
         one.platform: {**dataclasses.asdict(one), "missed_by_terms": one.missed_by_terms}
         for one in stats

@@ -53,12 +53,10 @@ create table if not exists asked (
 
 
 def packed(body: str) -> bytes:
-    """A page as the ledger keeps it."""
     return zlib.compress(body.encode("utf-8", "surrogatepass"))
 
 
 def unpacked(data: bytes) -> str:
-    """A page as it came."""
     return zlib.decompress(data).decode("utf-8", "surrogatepass")
 
 
@@ -79,8 +77,6 @@ class QuestionState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LedgerQuestion:
-    """A question of the ledger, and how far it is."""
-
     id: int
     cursor: str | None
     attempt: int
@@ -92,7 +88,6 @@ class LedgerQuestion:
 
 
 def asked_of(row: tuple[Any, ...]) -> LedgerQuestion:
-    """A question from the columns `ASKED`."""
     number, cursor, attempt, pages, platform, kind, about, language, starts, ends, *last = row
     read = datetime.datetime.fromisoformat
     window = None if starts is None else TimeWindow(read(starts), read(ends))
@@ -106,7 +101,6 @@ def moment(time: datetime.datetime) -> str:
 
 
 def names(about: tuple[str, ...]) -> str:
-    """What a question is about, as the ledger writes it."""
     return json.dumps(about, ensure_ascii=False)
 
 
@@ -117,8 +111,6 @@ SPENT = """select coalesce(sum(requests), 0), coalesce(sum(posts), 0), coalesce(
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What asking a platform has taken so far, in all runs."""
-
     requests: int
     posts: int
     cost_usd: float
@@ -131,7 +123,6 @@ class Spent:
         return f"${self.cost_usd:.2f}{rest}"
 
     def plus(self, question: LedgerQuestion, answer: Answer, cost_usd: float | None) -> Spent:
-        """The same after one more page."""
         return Spent(
             self.requests + 1,
             self.posts + answer.posts,
@@ -233,8 +224,6 @@ ADD_ASKED = "insert or ignore into asked values (?, ?, ?)"
 
 @dataclass(frozen=True, slots=True)
 class Unexpanded:
-    """A post whose tree was not asked for yet."""
-
     row: int
     round: int
     post: Post
@@ -287,7 +276,6 @@ class CrawlLedger(Database):
         self.execute(REOPEN, platform)
 
     def open_searches(self, platform: str) -> list[LedgerQuestion]:
-        """The searches with pages left to ask for."""
         return [asked_of(row) for row in self.execute(SEARCHES, platform)]
 
     def has_troubled(self, platform: str) -> bool:
@@ -355,7 +343,6 @@ class CrawlLedger(Database):
         return None if found is None else datetime.datetime.fromisoformat(found)
 
     def count_open(self, platform: str) -> int:
-        """How many questions have pages left to ask for."""
         return int(self.execute(UNFINISHED, platform)[0][0])
 
     def state(self, platform: str, question: Question) -> QuestionState | None:
@@ -364,7 +351,6 @@ class CrawlLedger(Database):
         return QuestionState(rows[0][0]) if rows else None
 
     def spent(self, platform: str) -> Spent:
-        """What asking a platform has taken so far."""
         return Spent(*self.execute(SPENT, platform)[0])
 
     def _not_asked_before(self, platform: str, question: Question) -> Question | None:

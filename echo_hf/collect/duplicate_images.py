@@ -42,7 +42,6 @@ def reencoded_copies(
     progress: Progress | None = None,
     workers: int | None = None,
 ) -> dict[str, str]:
-    """Finds the copies among images."""
     names, signatures = _signatures(images, unreadable, progress, workers or os.cpu_count() or 1)
     if not names:
         return {}
@@ -138,7 +137,6 @@ class _Name(NamedTuple):
 
 
 def merge_images(rows: Sequence[Sequence[Entry]]) -> list[dict[str, Any]]:
-    """Joins the images of several rows of one post."""
     fullest = min(rows, key=_fewest, default=[])
     every = [*fullest, *sorted((one for row in rows for one in row), key=_spelt)]
     named = [one for one in every if one["url"] is not None or one["sha256"] is not None]

@@ -37,8 +37,6 @@ class _Host:
 
 
 class _Fetcher:
-    """Asks for images, each as often as it makes sense, and keeps them."""
-
     def __init__(
         self, client: ImageClient, store: ImageStore, ledger: FetchLedger, policy: FetchPolicy
     ) -> None:
@@ -50,7 +48,6 @@ class _Fetcher:
         )
 
     async def outcome(self, url: str) -> Outcome:
-        """What becomes of an address, written down."""
         times, host = 0, self._hosts[urlsplit(url).netloc]
 
         async def attempt() -> str:
@@ -115,8 +112,6 @@ LEDGER = "fetched.sqlite"
 
 @dataclass(frozen=True, slots=True)
 class FetchResult:
-    """What became of an address."""
-
     url: str
     sha256: str | None
     reason: Unfetched | None = None
@@ -143,11 +138,9 @@ class FetchStats:
 
     @property
     def done(self) -> int:
-        """Addresses whose outcome is known."""
         return self.known + self.fetched + self.reasons.total()
 
     def count(self, result: FetchResult) -> None:
-        """Adds one outcome."""
         if result.known:
             self.known += 1
         elif result.reason is None:

@@ -30,13 +30,7 @@ ROWS = "select url, sha256, reason, detail from fetches where url in ({0})"
 
 @dataclass(frozen=True, slots=True)
 class FetchEntry:
-    """What became of an address.
-
-    Attributes:
-        sha256: Digest of the image; null when there is none.
-        reason: Why there is none.
-        detail: What a person needs to see the cause.
-    """
+    """What became of an address."""
 
     sha256: str | None
     reason: Unfetched | None
@@ -80,7 +74,6 @@ class FetchLedger(Database):
 
 
 def read_ledger(path: Path, urls: Sequence[str]) -> dict[str, FetchEntry]:
-    """What the ledger in a file knows of addresses."""
     if not path.exists():
         return {}
     with FetchLedger(path) as ledger:
@@ -105,8 +98,6 @@ AS_AN_IMAGE = {
 
 
 class FetchError(RequestError):
-    """One attempt that gave no image."""
-
     def __init__(
         self, reason: Unfetched, detail: str, *, again: bool = False, wait_s: float | None = None
     ) -> None:
@@ -117,7 +108,6 @@ class FetchError(RequestError):
 
 @contextmanager
 def as_fetch_error() -> Iterator[None]:
-    """Turns what the network and a decoder raise into a `FetchError`."""
     try:
         yield
     except PrivateAddressError as error:

@@ -127,7 +127,6 @@ class Fields:
         return {}
 
     def find(self, notice: Notice, name: str, value: Any, expected: str) -> None:
-        """Notes what was wrong with a field."""
         self.findings.append(
             Finding(notice, f"{self.place}{name} is {short_repr(value)}, expected {expected}")
         )
@@ -150,7 +149,6 @@ def short_repr(value: Any) -> str:
 
 
 def read_moment(value: Any) -> datetime.datetime | None:
-    """Reads a time as people and programs write it."""
     try:
         if isinstance(value, int | float) and not isinstance(value, bool):
             if not math.isfinite(value):
@@ -165,7 +163,6 @@ def read_moment(value: Any) -> datetime.datetime | None:
 
 
 def opened(path: Path, errors: str = "backslashreplace") -> TextIO:
-    """Opens a file of posts."""
     if path.suffix == ".gz":
         return gzip.open(path, "rt", encoding="utf-8-sig", errors=errors, newline="\n")
     return path.open(encoding="utf-8-sig", errors=errors, newline="\n")
@@ -237,7 +234,6 @@ SHORT_LINK = re.compile(r"https?://[\w.-]+/\w+", re.ASCII)
 
 
 def plain_text(text: str, links: Mapping[str, str]) -> str:
-    """A text as its author wrote it."""
     # Just these three: a general decoder would also undo what the author typed, and trips over
     # endless numbers. First, because an address is not escaped.
     text = text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")

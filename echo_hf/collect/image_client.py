@@ -27,8 +27,6 @@ EITHER_ZLIB_OR_GZIP = 47
 
 
 class Body:
-    """The body of a response, as far as it has come."""
-
     def __init__(self, encoding: str | None, most_bytes: int) -> None:
         name = (encoding or "").strip().lower()
         if name not in PLAIN | ZLIB:
@@ -40,7 +38,6 @@ class Body:
         self._known = False
 
     def add(self, piece: bytes) -> None:
-        """Takes the next piece in."""
         self._came += len(piece)
         self._data += self._unpacked(piece)
         if max(self._came, len(self._data)) > self._most:
@@ -81,7 +78,6 @@ class ImageClient:
     connections: httpcore2.AsyncConnectionPool
 
     async def fetch(self, url: str) -> bytes:
-        """Makes one attempt."""
         with as_fetch_error(), anyio.fail_after(self.policy.total_timeout_s):
             seen: list[str] = []
             while url not in seen and len(seen) <= self.policy.max_redirects:
@@ -139,7 +135,6 @@ async def image_client(
 
 
 def allowed_url(url: str, policy: FetchPolicy) -> str:
-    """An address that may be asked."""
     address = web_url(url)
     if address is None:
         raise FetchError(Unfetched.NOT_ALLOWED, "expected an address with http or https")
@@ -155,7 +150,6 @@ def allowed_url(url: str, policy: FetchPolicy) -> str:
 
 
 def refusal(status: int, headers: dict[str, str]) -> FetchError:
-    """What a server's answer without an image means."""
     reason = {404: Unfetched.GONE, 408: Unfetched.TIMEOUT, 410: Unfetched.GONE}.get(status)
     if status == 429:
         reason = Unfetched.RATE_LIMITED

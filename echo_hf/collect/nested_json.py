@@ -17,7 +17,6 @@ TEXTS = json.JSONDecoder()
 
 
 def deep_loads(text: str) -> Any:
-    """Decodes a JSON text of any depth."""
     try:
         return json.loads(text)
     except RecursionError:
@@ -52,8 +51,6 @@ def _decoded(text: str) -> Any:
 
 @dataclass
 class _Building:
-    """What has been read so far."""
-
     filled: list[Any] = field(default_factory=lambda: [[]])
     previous: Literal["nothing", "value", "comma"] = "nothing"
 
@@ -113,7 +110,6 @@ class _Written(str):
 
 
 def deep_dumps(value: Any) -> str:
-    """Encodes a value of any depth."""
     try:
         return json.dumps(value)
     except RecursionError:

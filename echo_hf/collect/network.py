@@ -47,7 +47,6 @@ SPECIAL: tuple[Network, ...] = tuple(
 
 
 def is_public(address: Address) -> bool:
-    """Whether an address belongs to the public internet."""
     if isinstance(address, IPv6Address):
         if address.scope_id is not None:
             return False

@@ -28,8 +28,6 @@ Estimate = Callable[[Query], int | None]
 
 @dataclass(frozen=True, slots=True)
 class PlannedQuery:
-    """A query of the plan, and what it will take."""
-
     platform: str
     query: Query
     done: bool
@@ -133,7 +131,6 @@ class _Estimates:
 
 
 def as_json(one: PlannedQuery) -> dict[str, object]:
-    """A query as plain values."""
     question, window = one.query.question, one.query.question.window
     return {
         "platform": one.platform,

@@ -19,8 +19,7 @@ class Query:
 
 
 def planned(search: Search, released: datetime.date, now: datetime.datetime) -> Iterator[Query]:
-    """The queries of a search, in the order in which they are asked."""
-    until = last_full_hour(now)
+    until = now.astimezone(datetime.UTC).replace(minute=0, second=0, microsecond=0)
     for number, (phase, span) in enumerate(
         zip(search.phases, phase_spans(search.phases, released), strict=True)
     ):
@@ -38,11 +37,6 @@ def is_planned(question: Question, search: Search, released: datetime.date) -> b
         and _holds(span, question.window)
         for phase, span in zip(search.phases, phase_spans(search.phases, released), strict=True)
     )
-
-
-def last_full_hour(now: datetime.datetime) -> datetime.datetime:
-    """Where windows end that are not over yet."""
-    return now.astimezone(datetime.UTC).replace(minute=0, second=0, microsecond=0)
 
 
 def _holds(span: Span, window: TimeWindow | None) -> bool:

@@ -42,7 +42,6 @@ RECORDS = Table(
 
 
 def read_records(posts: Sequence[Posts], collected: Path | None = None) -> Dataset:
-    """Reads the files that a config names, and what was collected for it."""
     sources = [(entry, *located(entry)) for entry in posts if entry.search is None]
     names = _names([path for _, _, path in sources])
     batches = [
@@ -61,7 +60,6 @@ def read_records(posts: Sequence[Posts], collected: Path | None = None) -> Datas
 
 
 def located(entry: Posts) -> tuple[Source, Path]:
-    """The reader of a config's entry, and the file it reads."""
     source = make_source(entry.source)
     bundled = getattr(source, "bundled", None)
     if bundled is not None and entry.path is not None:

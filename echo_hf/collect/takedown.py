@@ -66,8 +66,6 @@ def forget_names(path: Path, urls: Iterable[str]) -> None:
 
 @dataclass(frozen=True)
 class _Theirs:
-    """Tells the identifiers of forgotten posts from others."""
-
     stand_ins: Mapping[str, str]
     post_ids: Mapping[tuple[str, str], str]
 
@@ -146,7 +144,6 @@ def forget_answers(path: Path, urls: Iterable[str]) -> int:
 
 
 def without_posts(body: str, platform: str, urls: frozenset[str]) -> str | None:
-    """A page without the content of some posts."""
     names = {words[-1] for url in urls if (words := WORD.findall(url))}
     if names.isdisjoint(WORD.findall(body)):
         return body

@@ -22,8 +22,6 @@ STAND_IN = "urn:sha256:"
 
 @dataclass(frozen=True)
 class Tombstones:
-    """The hashes of all posts that are forgotten."""
-
     hashes: frozenset[str] = frozenset()
 
     def __contains__(self, url: str) -> bool:
@@ -34,7 +32,6 @@ class Tombstones:
         return STAND_IN + hashed(url) if url is not None and url in self else url
 
     def cleared(self, post: Post) -> Post:
-        """A post without what is to be forgotten."""
         parent, quoted = self.stand_in(post.parent_url), self.stand_in(post.quoted_url)
         if post.url in self:
             place = STAND_IN + hashed(post.url)
@@ -42,7 +39,6 @@ class Tombstones:
         return dataclasses.replace(post, parent_url=parent, quoted_url=quoted)
 
     def are_named_in(self, record: Any) -> bool:
-        """Whether a decoded record holds the address or the number of a forgotten post."""
         waiting = [record] if self.hashes else []
         while waiting:
             value = waiting.pop()

@@ -94,7 +94,6 @@ def web_url(text: str | None) -> str | None:
 
 
 def x_status_url(number: Any) -> str | None:
-    """The address of a post of X."""
     if isinstance(number, bool) or not isinstance(number, int | str):
         return None
     if isinstance(number, int) and not 0 <= number < 10**25:
@@ -112,7 +111,6 @@ def reddit_url(submission: str, comment: str | None = None) -> str:
 
 
 def platform_of(url: str) -> str:
-    """Name of the platform that an address belongs to."""
     parts = urlsplit(url)
     if _is_x(parts):
         return "x"
@@ -126,7 +124,6 @@ def is_x_name(platform: str | None) -> bool:
 
 
 def post_id_of(url: str) -> str:
-    """The platform's own name of a post, from its address."""
     platform, path = platform_of(url), urlsplit(url).path
     reddit = REDDIT_POST.fullmatch(path) if platform == "reddit" else None
     if reddit:

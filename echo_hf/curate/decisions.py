@@ -141,15 +141,7 @@ class CropsChange(ChangeModel):
 
 
 class Changes(ChangeModel):
-    """Everything a reviewer changed of a sample; what is null or empty stays as it was.
-
-    Attributes:
-        prompt: Another prompt.
-        quality: Another quality.
-        roles: Images with another role.
-        crops: Other parts of the screenshot.
-        sample_digest: The `sample_digest` of the sample with the changes.
-    """
+    """Everything a reviewer changed of a sample; what is null or empty stays as it was."""
 
     prompt: PromptChange | None = None
     quality: Quality | None = None
@@ -159,13 +151,11 @@ class Changes(ChangeModel):
 
     @property
     def named(self) -> tuple[str, ...]:
-        """Which parts are changed, in the order of the fields."""
         parts = ("prompt", "quality", "roles", "crops")
         return tuple(name for name in parts if getattr(self, name))
 
     @property
     def images(self) -> frozenset[str]:
-        """Digests of the images that it makes inputs or outputs."""
         cut = {one.sha256 for one in self.crops.crops} if self.crops else set()
         return frozenset(cut | {one.sha256 for one in self.roles if one.role != "neither"})
 
@@ -231,7 +221,6 @@ class Decision(BaseModel):
 
     @property
     def _named(self) -> frozenset[str]:
-        """Digests of the images that a change names."""
         if self.changes is None:
             return frozenset()
         shot = {self.changes.crops.screenshot} if self.changes.crops else set()
@@ -264,7 +253,6 @@ def cleaned_in(row: Row) -> dict[str, str | None]:
 
 
 def images_of(row: Row) -> tuple[str, ...]:
-    """Digests of all images that a sample shows."""
     screenshot = [row["screenshot"]] if row["screenshot"] else []
     every = [*(row["input_images"] or ()), *(row["output_images"] or ()), *screenshot]
     return tuple(dict.fromkeys(every))
@@ -272,8 +260,6 @@ def images_of(row: Row) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Decisions:
-    """The decision that counts for each sample."""
-
     by_id: Mapping[str, Decision] = field(default_factory=dict)
     cut: tuple[int, ...] = ()
     every: tuple[Decision, ...] = field(default=(), compare=False)

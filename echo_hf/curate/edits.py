@@ -62,7 +62,6 @@ class PlacedImage:
 def edited_sample(
     row: Row, changes: Changes, taken: Iterable[str] = ()
 ) -> tuple[dict[str, Any], list[Finding]]:
-    """A sample with a reviewer's changes."""
     images, findings, others = _images(row), list[Finding](), frozenset(taken)
     if row["quality"] == TRASH and changes.quality:
         # Nobody looked into it: it lists every image of its posts, whosoever it is.
@@ -81,7 +80,6 @@ def edited_sample(
 
 
 def with_review(provenance: str | None, review: Mapping[str, Any]) -> str:
-    """A provenance that says that a person changed the row."""
     return json.dumps({**json.loads(provenance or "{}"), "review": dict(review)}, sort_keys=True)
 
 
@@ -367,8 +365,6 @@ IMAGES = ("input_images", "output_images")
 
 @dataclass(frozen=True)
 class Reviewed:
-    """Samples after the changes of reviewers."""
-
     table: pa.Table
     edited: Mapping[str, Row] = field(default_factory=dict)
     findings: Mapping[str, Sequence[Finding]] = field(default_factory=dict)

@@ -19,8 +19,6 @@ NO_LABEL = "no label"
 
 @dataclass(frozen=True)
 class GuardVerdict:
-    """What a guard said of one look."""
-
     labels: tuple[str, ...] = ()
     hazards: frozenset[Hazard] = frozenset()
     strange: tuple[str, ...] = ()
@@ -42,8 +40,6 @@ Read = Callable[[BaseModel], GuardVerdict | None]
 
 @dataclass(frozen=True)
 class GuardForm:
-    """How a kind of guard is asked and read."""
-
     name: str
     turn: Turn
     read: Read
@@ -53,7 +49,6 @@ class GuardForm:
     most_pictures: int | None = None
 
     def accepts(self, text: str) -> bool:
-        """Whether a raw text is an answer."""
         return self.read(RawText(text)) is not None
 
     def verdict(self, answer: BaseModel) -> GuardVerdict:
@@ -208,8 +203,6 @@ Sample = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class GuardInput:
-    """What a guard is shown at a time."""
-
     images: tuple[str, ...]
     texts: tuple[str, ...] = ()
 

@@ -121,7 +121,6 @@ def joined(name: str) -> str:
 
 
 def names_in_run(root: Path, shortest_word: int = SHORTEST_WORD) -> frozenset[str]:
-    """What the authors of all posts that a run has collected are called."""
     try:
         posts = pq.read_table(
             complete(root / "stages" / "collect") / "kept.parquet", columns=[AUTHOR]
@@ -298,7 +297,6 @@ def personal_data(
 
 
 def masked(text: str, places: Iterable[Found]) -> str:
-    """The text with a mask in place of each thing found."""
     return _replaced(text, [(start, end, _mask(kind)) for start, end, kind in places])
 
 

@@ -87,7 +87,6 @@ def with_quotes(provenance: str | None, spans_of: Callable[[str], Spans]) -> str
 
 
 def without_quotes(provenance: str | None) -> str | None:
-    """Takes the quotations out of a provenance."""
     data = _parsed(provenance)
     quotations = list(_quotations(data))
     for path, _ in quotations:
@@ -107,7 +106,6 @@ def quotes_in(provenance: str | None) -> list[Quote]:
 
 
 def with_texts(provenance: str | None, texts: Mapping[ValuePath, str]) -> str | None:
-    """Puts quotations back into a provenance."""
     data = _parsed(provenance)
     for path, text in texts.items():
         _put(data, path, text)

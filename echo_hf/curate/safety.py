@@ -235,7 +235,6 @@ class Safety(ModelStage):
         )
 
     def _screening(self, sample: Sample, answers: Sequence[BaseModel | Failure]) -> Screening:
-        """The looks that were answered."""
         pairs = zip(self._looks(sample), answers, strict=True)
         answered = [(look, one) for look, one in pairs if not isinstance(one, Failure)]
         verdicts = [self._guard.verdict(one) for _, one in answered]

@@ -35,7 +35,6 @@ def chosen() -> str | None:
 
 @register("auto", "vllm on a GPU, else a server named in the environment", chooses=chosen)
 def auto(**options: Any) -> Engine:
-    """Builds the engine that fits this machine."""
     kind = chosen()
     if kind is None:
         raise EngineError(NEITHER)

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, TypeVar
@@ -14,6 +15,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import Field, FilePath, StringConstraints, ValidationError
 
 from echo_hf.config.checks import Section, Whole, first_error
+from echo_hf.engines.base import check_installed
 from echo_hf.errors import EngineError, unknown
 
 
@@ -58,7 +60,6 @@ def family_of(model: str) -> str | None:
 def budget_of(
     family: str | None, min_pixels: int | None = None, max_pixels: int | None = None
 ) -> Budget:
-    """The budget in force: what is asked for, else the family's own."""
     if family is not None and family not in FAMILIES:
         raise EngineError(unknown("family", family, FAMILIES))
     own = ANY_SIZE if family is None else FAMILIES[family]
@@ -91,8 +92,6 @@ PIECE = 4096
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A model whose weights cannot change any more."""
-
     source: str
     name: str
     revision: str
@@ -246,7 +245,6 @@ Options = TypeVar("Options", bound=ModelOptions)
 
 
 def checked_as(kind: type[Options], options: Mapping[str, Any], place: str) -> Options:
-    """The options that a config gives, with the rest at their defaults."""
     try:
         read = kind.model_validate(dict(options))
     except ValidationError as error:
@@ -255,3 +253,33 @@ def checked_as(kind: type[Options], options: Mapping[str, Any], place: str) -> O
         raise EngineError(unknown("family", read.family, FAMILIES, place))
     budget_of(read.family, read.min_pixels, read.max_pixels)
     return read
+
+
+class CheckpointEngine:
+    """What engines have in common that load a checkpoint on this machine."""
+
+    package: str
+    options: ModelOptions
+
+    @property
+    def _sampling(self) -> dict[str, Any]:
+        options = self.options
+        drawn = {"top_p": options.top_p, "seed": options.seed} if options.temperature else {}
+        return {"temperature": options.temperature, **drawn}
+
+    @property
+    def _family(self) -> str | None:
+        return self.options.family or self._checkpoint.family
+
+    @cached_property
+    def _checkpoint(self) -> Checkpoint:
+        return find_checkpoint(
+            self.options.model,
+            self.options.revision,
+            before_asking=partial(check_installed, self.package),
+        )
+
+    @cached_property
+    def _chat_template(self) -> str | None:
+        file = self.options.chat_template
+        return hashlib.sha256(file.read_bytes()).hexdigest() if file else None

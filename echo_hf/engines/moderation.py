@@ -57,7 +57,6 @@ class ModerationOptions(ServerOptions):
 
 
 def read_options(options: Mapping[str, Any]) -> ModerationOptions:
-    """Checks the options of a config."""
     return checked_as(ModerationOptions, options, PLACE)
 
 
@@ -115,7 +114,6 @@ class ModerationEngine(ServerEngine):
         super().__init__(read, None if most is None else PixelRule(None, None, most))
 
     def unfit(self, request: Request) -> str | None:
-        """Why a request cannot be moderated, null where it can."""
         if request.answer is not None or request.regex is not None:
             return (
                 f"stage {request.task!r} wants an answer of a declared form, which a moderation "
@@ -143,7 +141,6 @@ class ModerationEngine(ServerEngine):
         return await send({**body, "extra_body": dict(self.options.extra_body) or None})
 
     def create(self, client: AsyncOpenAI) -> Callable[..., Awaitable[Any]]:
-        """The client's method for moderations."""
         return client.moderations.with_raw_response.create
 
     def judged(self, reply: Reply) -> Completion:

@@ -79,7 +79,6 @@ class OpenAIEngine(ServerEngine):
         self._dialects = Dialects(read)
 
     def prepared(self, request: Request) -> list[Rendered]:
-        """The conversation, images and all."""
         return rendered(request, self._rule)
 
     async def put(self, request: Request, prepared: Sequence[Rendered], send: Send) -> Reply:
@@ -95,7 +94,6 @@ class OpenAIEngine(ServerEngine):
         return reply
 
     def create(self, client: AsyncOpenAI) -> Callable[..., Awaitable[Any]]:
-        """The client's method for chat completions."""
         return client.chat.completions.with_raw_response.create
 
     def judged(self, reply: Reply) -> Completion:

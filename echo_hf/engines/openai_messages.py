@@ -68,7 +68,6 @@ class Options(ServerOptions):
 
 
 def read_options(options: Mapping[str, Any]) -> Options:
-    """Checks the options of a config."""
     return checked_as(Options, options, PLACE)
 
 
@@ -90,8 +89,6 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """One way to put a request."""
-
     structured: Literal["json_schema", "json_object", "text"]
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"]
 
@@ -159,8 +156,6 @@ SIGNATURES = {
 
 @dataclass(frozen=True, slots=True)
 class PixelRule:
-    """How images are resized before they are sent."""
-
     family: str | None
     min_pixels: int | None
     max_pixels: int | None
@@ -176,7 +171,6 @@ class PixelRule:
 
 
 def pixel_rule(options: Options) -> PixelRule | None:
-    """How images are resized under these options."""
     budget = (options.min_pixels, options.max_pixels)
     if options.family is None and budget == (None, None):
         return None
@@ -220,14 +214,12 @@ Rendered = dict[str, Any]
 
 
 def rendered(request: Request, rule: PixelRule | None) -> list[Rendered]:
-    """The conversation, images and all."""
     return [{"role": each.role, "content": _content(each, rule)} for each in request.messages]
 
 
 def body(
     request: Request, messages: Sequence[Rendered], options: Options, dialect: Dialect
 ) -> Rendered:
-    """Everything that is sent for a request."""
     sampling = {
         "temperature": options.temperature,
         "top_p": options.top_p,
@@ -244,7 +236,6 @@ def body(
 
 
 def estimated_tokens(request: Request) -> int:
-    """Tokens of a request's prompt, roughly."""
     parts = [part for message in request.messages for part in message.parts]
     texts = sum(estimate_tokens(part.text) for part in parts if isinstance(part, Text))
     return texts + TOKENS_PER_IMAGE * sum(isinstance(part, ImageRef) for part in parts)

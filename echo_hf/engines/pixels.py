@@ -46,14 +46,11 @@ def fitted(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SentImage:
-    """An image as a model gets it."""
-
     image: Image.Image
     original_size: Size
 
     @property
     def size(self) -> Size:
-        """Width and height that are sent."""
         return self.image.size
 
     @property
@@ -83,7 +80,6 @@ def sent_image(
     max_pixels: int | None = None,
     sha256: str | None = None,
 ) -> SentImage:
-    """Reads an image and resizes it as the model's own processor would."""
     image = upright_rgb(file, sha256)
     size = fitted(image.size, family=family, min_pixels=min_pixels, max_pixels=max_pixels)
     # Resampled as the families' own processors do.

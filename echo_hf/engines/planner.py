@@ -31,8 +31,6 @@ def plan_order(requests: Sequence[Request]) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class RequestPlan:
-    """What a stage is about to ask."""
-
     requests: int = 0
     stored: int = 0
     repeated: int = 0

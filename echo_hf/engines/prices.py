@@ -25,8 +25,6 @@ Dollars = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """What a call is billed for."""
-
     prompt: int
     completion: int
     cached: int = 0
@@ -141,7 +139,6 @@ def read_usage(document: Mapping[str, Any]) -> Tokens | None:
 
 
 def usage_of(tokens: Tokens | None) -> Usage:
-    """The tokens as a completion carries them."""
     return Usage() if tokens is None else Usage(tokens.prompt, tokens.completion, tokens.cached)
 
 

@@ -62,7 +62,6 @@ class RecordedEngine:
         return {"kind": KIND, "sha256": self._sha256}
 
     def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Completion]]:
-        """Yields (number of the request, completion) in order."""
         for number, one in enumerate(requests):
             of_row = self._answers.get((one.task, one.row, None))
             text = self._answers.get((one.task, one.row, one.part), of_row)

@@ -46,7 +46,6 @@ class RulesEngine:
         return {"kind": "rules", "source": _source()}
 
     def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Completion]]:
-        """Yields (number of the request, completion) in order."""
         for number, request in enumerate(requests):
             yield number, answered(request)
 
@@ -88,7 +87,6 @@ LETTER = r"(?-i:[^\W\u2e80-\U0010ffff])"
 
 
 def _one_of(phrases: Iterable[str]) -> str:
-    """A regular expression for any of some phrases, as whole words where spaces part words."""
     return "|".join(
         (rf"(?<!{LETTER})" if re.match(LETTER, one) else "")
         + re.escape(one)

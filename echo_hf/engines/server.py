@@ -107,7 +107,6 @@ class ApiKey:
         return bool(self.secret.get_secret_value())
 
     def hidden_in(self, text: str) -> str:
-        """The text with something else in the key's places."""
         key = self.secret.get_secret_value()
         return text.replace(key, HIDDEN) if key else text
 
@@ -175,7 +174,6 @@ class ServerOptions(BaseModel):
 
     @property
     def server(self) -> Server:
-        """Where requests go."""
         return Server(self.base_url)
 
     @field_validator("extra_body")
@@ -208,7 +206,6 @@ Checked = TypeVar("Checked", bound=ServerOptions)
 
 
 def checked_as(kind: type[Checked], raw: Mapping[str, Any], place: str) -> Checked:
-    """Checks the options of a config."""
     _without_secrets(raw, place)
     try:
         options = kind.model_validate(dict(raw))

@@ -51,7 +51,6 @@ Document = Mapping[str, Any]
 
 
 def failed(error: str) -> Completion:
-    """A failure of one request."""
     return Completion(None, error, "error")
 
 

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 import logging
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
 from itertools import groupby, islice
 from typing import Any, Self, TypeVar
 from weakref import WeakSet
 
-from echo_hf.engines.base import Completion, ImageRef, Request, check_installed, register
-from echo_hf.engines.checkpoint import Checkpoint, budget_of, find_checkpoint
+from echo_hf.engines.base import Completion, ImageRef, Request, register
+from echo_hf.engines.checkpoint import CheckpointEngine, budget_of
 from echo_hf.engines.pixels import SentImage, sent_reference
 from echo_hf.engines.transformers_model import (
     SCHEMA_WORDS,
     LoadedModel,
     PreparedRequest,
+    TransformersOptions,
     checked,
     free,
     is_out_of_memory,
@@ -121,10 +120,12 @@ Answers = Generator[tuple[int, Completion], None, None]
     extra="transformers",
     packages=("torch", "transformers", "accelerate"),
 )
-class TransformersEngine:
+class TransformersEngine(CheckpointEngine):
     """Answers requests with a model that transformers runs in this process."""
 
     stored = True
+    package = "transformers"
+    options: TransformersOptions
 
     def __init__(self, **options: Any) -> None:
         self.options = checked(options)
@@ -150,7 +151,6 @@ class TransformersEngine:
         }
 
     def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Completion]]:
-        """Answers requests in batches."""
         answers = self._answers(requests)
         self._streams.add(answers)
         return answers
@@ -159,7 +159,6 @@ class TransformersEngine:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Ends what is being streamed, and gives back the model's memory."""
         for stream in list(self._streams):
             stream.close()
         if self._loaded is not None:
@@ -196,31 +195,8 @@ class TransformersEngine:
         return self._loaded
 
     @property
-    def _sampling(self) -> dict[str, Any]:
-        options = self.options
-        drawn = {"top_p": options.top_p, "seed": options.seed} if options.temperature else {}
-        return {"temperature": options.temperature, **drawn}
-
-    @property
     def _structured(self) -> bool:
         asked = self.options.structured
         if asked == "auto":
             return importlib.util.find_spec(GRAMMAR) is not None
         return asked == GRAMMAR
-
-    @property
-    def _family(self) -> str | None:
-        return self.options.family or self._checkpoint.family
-
-    @cached_property
-    def _checkpoint(self) -> Checkpoint:
-        return find_checkpoint(
-            self.options.model,
-            self.options.revision,
-            before_asking=partial(check_installed, "transformers"),
-        )
-
-    @cached_property
-    def _chat_template(self) -> str | None:
-        file = self.options.chat_template
-        return hashlib.sha256(file.read_bytes()).hexdigest() if file else None

@@ -35,8 +35,6 @@ SEED_BITS = 63
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PreparedRequest:
-    """A request that a model can be given as it is."""
-
     request: Request
     text: str
     images: tuple[Image.Image, ...]
@@ -67,7 +65,6 @@ class PreparedRequest:
 
 
 def question(request: Request, render: Render, read: Read) -> PreparedRequest:
-    """Makes a request ready."""
     messages = instructed(request)
     images = tuple(
         read(part).image
@@ -107,7 +104,6 @@ def _content(part: Text | ImageRef) -> dict[str, str]:
 def sampling_processors(
     seeds: Sequence[int], temperature: float, top_p: float, device: Any
 ) -> list[Any]:
-    """How the tokens of a batch are drawn."""
     if temperature == 0:
         return []
     from transformers import TemperatureLogitsWarper, TopPLogitsWarper
@@ -124,7 +120,6 @@ class Noise:
 
     @classmethod
     def seeded(cls, seeds: Sequence[int], device: Any) -> Noise:
-        """Noise for rows of these seeds."""
         import torch
 
         return cls(tuple(torch.Generator(device).manual_seed(seed) for seed in seeds))
@@ -184,7 +179,6 @@ class TransformersOptions(ModelOptions):
 
 
 def checked(options: Mapping[str, Any]) -> TransformersOptions:
-    """The options that a config gives, with the rest at their defaults."""
     return checked_as(TransformersOptions, options, PLACE)
 
 
@@ -194,7 +188,6 @@ LLAMA_4 = "llama4"
 
 
 def load(options: TransformersOptions, checkpoint: Checkpoint) -> tuple[Any, Any]:
-    """Loads a model, spread over what devices there are."""
     check_installed("transformers")
     try:
         return _model(options, checkpoint), _processor(options, checkpoint)
@@ -289,8 +282,6 @@ def _explained(model: str, error: Exception) -> str:
 
 @dataclass
 class LoadedModel:
-    """A model in memory, with what turns questions into numbers and numbers into answers."""
-
     model: Any
     processor: Any
     options: TransformersOptions
@@ -308,7 +299,6 @@ class LoadedModel:
         return str(text)
 
     def answers(self, questions: Sequence[PreparedRequest]) -> list[Completion]:
-        """Asks a batch."""
         import torch
 
         most = questions[0].request.max_tokens

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import hashlib
 import weakref
 from collections import OrderedDict, deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import partial
 from inspect import GEN_CLOSED, getgeneratorstate
 from itertools import chain
 from pathlib import Path
 from typing import Any, Self
 
-from echo_hf.engines.base import Completion, ImageRef, Request, check_installed, register
-from echo_hf.engines.checkpoint import Checkpoint, budget_of, find_checkpoint
+from echo_hf.engines.base import Completion, ImageRef, Request, register
+from echo_hf.engines.checkpoint import CheckpointEngine, budget_of
 from echo_hf.engines.pixels import SentImage, sent_reference
 from echo_hf.engines.vllm_model import (
     STRUCTURED_BACKEND,
     Loaded,
     RequestWindow,
+    VllmOptions,
     checked,
     conversation,
     free,
@@ -96,10 +96,12 @@ Answers = Generator[tuple[int, Completion], None, None]
 
 
 @register("vllm", "one GPU, or a few that share one model", extra="vllm", packages=("vllm",))
-class VllmEngine:
+class VllmEngine(CheckpointEngine):
     """Answers requests with a model that vLLM runs in this process, or in one that it starts."""
 
     stored = True
+    package = "vllm"
+    options: VllmOptions
 
     def __init__(self, **options: Any) -> None:
         self.options = checked(options)
@@ -141,7 +143,6 @@ class VllmEngine:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Aborts what is in flight, and gives back the model's memory and processes."""
         if self._open_stream is not None:
             self._open_stream.close()
         if self._loaded is not None:
@@ -183,26 +184,3 @@ class VllmEngine:
             min_pixels=self.options.min_pixels,
             max_pixels=self.options.max_pixels,
         )
-
-    @property
-    def _sampling(self) -> dict[str, Any]:
-        options = self.options
-        drawn = {"top_p": options.top_p, "seed": options.seed} if options.temperature else {}
-        return {"temperature": options.temperature, **drawn}
-
-    @property
-    def _family(self) -> str | None:
-        return self.options.family or self._checkpoint.family
-
-    @cached_property
-    def _checkpoint(self) -> Checkpoint:
-        return find_checkpoint(
-            self.options.model,
-            self.options.revision,
-            before_asking=partial(check_installed, "vllm"),
-        )
-
-    @cached_property
-    def _chat_template(self) -> str | None:
-        file = self.options.chat_template
-        return hashlib.sha256(file.read_bytes()).hexdigest() if file else None

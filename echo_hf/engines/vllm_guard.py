@@ -44,7 +44,6 @@ def children_guarded() -> Iterator[Guard | None]:
 
 
 def end(guard: Guard) -> None:
-    """Ends the guard, and before it whatever it still guards."""
     guard.communicate(DONE)
 
 

@@ -71,7 +71,6 @@ class VllmOptions(ModelOptions):
 
 
 def checked(options: Mapping[str, Any]) -> VllmOptions:
-    """The options that a config gives, with the rest at their defaults."""
     return checked_as(VllmOptions, options, PLACE)
 
 
@@ -88,7 +87,6 @@ class Loaded:
 
 
 def load(options: VllmOptions, checkpoint: Checkpoint) -> Loaded:
-    """Starts vLLM with a model."""
     library = _library()
     try:
         with children_guarded() as guard:
@@ -126,7 +124,6 @@ def arguments(options: VllmOptions, checkpoint: Checkpoint) -> dict[str, Any]:
 
 
 def free(loaded: Loaded) -> None:
-    """Stops vLLM and gives back its memory and its processes."""
     from vllm.distributed import cleanup_dist_env_and_memory
 
     loaded.llm.renderer.shutdown()
@@ -147,7 +144,6 @@ def installed_versions() -> dict[str, str]:
 
 
 def reason(error: BaseException) -> str:
-    """What an error says, in one line of bearable length."""
     return f"{type(error).__name__}: {' '.join(str(error).split())}"[:LONGEST_REASON]
 
 
@@ -207,7 +203,6 @@ def conversation(request: Request, image: ImageLoader) -> list[dict[str, Any]]:
 
 
 def sampling(request: Request, options: VllmOptions) -> Any:
-    """How the answer to a request is sampled."""
     from vllm import SamplingParams
 
     return SamplingParams(
@@ -229,7 +224,6 @@ def _form(request: Request) -> Any:
 
 
 def completion(output: Any) -> Completion:
-    """What vLLM said."""
     said = output.outputs[0]
     usage = Usage(
         len(output.prompt_token_ids or ()), len(said.token_ids), output.num_cached_tokens or 0
@@ -264,7 +258,6 @@ Send = Callable[[Request], str]
 
 
 def window_size(max_num_seqs: int) -> int:
-    """How many requests to keep in flight."""
     return math.ceil(max_num_seqs * MORE_THAN_COMPUTED)
 
 
@@ -278,7 +271,6 @@ class RequestWindow:
     _in_flight: dict[str, tuple[int, str]] = field(default_factory=dict)
 
     def stream(self, requests: Iterator[Numbered]) -> Iterator[tuple[int, Completion]]:
-        """Answers requests, in the order in which they are done."""
         try:
             yield from self._topped_up(requests)
             # A request that vLLM lost is never reported: no reason to wait for ever.

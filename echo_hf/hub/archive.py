@@ -43,8 +43,6 @@ Post = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Archive:
-    """Posts and images at hand."""
-
     table: pa.Table
     images: ImageStore
     fetched: Mapping[str, str] = field(default_factory=dict)
@@ -63,11 +61,9 @@ class Archive:
         return None if post["missing"] is not None else post
 
     def sources(self, urls: Iterable[str]) -> list[Source]:
-        """The texts of some posts, as far as they are here."""
         return sources_of(post for url in urls if (post := self.post(url)))
 
     def has(self, digest: str) -> bool:
-        """Whether an image is here."""
         return self.images.path(digest).exists()
 
     def copies(self, post_url: str | None, url: str | None) -> list[str]:
@@ -80,7 +76,6 @@ class Archive:
         return list(dict.fromkeys(filter(None, (self.cleaned.get(one, one) for one in named))))
 
     def without_metadata(self) -> Archive:
-        """The archive with each image as a release has it from which metadata was removed."""
         shown = {one["sha256"] for each in self.table["pictures"].to_pylist() for one in each or ()}
         new = {*shown, *self.fetched.values()} - {None, *self.cleaned}
         cleaned = {digest: cleaned_image(digest, self.images).sha256 for digest in sorted(new)}
@@ -117,8 +112,6 @@ Entry = Mapping[str, Any]
 
 
 class Rebuilt(NamedTuple):
-    """What came of one text or image."""
-
     value: str | None
     match: Match
     detail: str = ""
@@ -130,7 +123,6 @@ def rebuilt_text(
     archive: Archive,
     sources: Sequence[Source] = (),
 ) -> Rebuilt:
-    """Puts a text together from the posts."""
     if spans is None or sha256 is None:
         return Rebuilt(None, Match.MISSING, "nobody noted where it stands")
     try:

@@ -82,7 +82,6 @@ DEHYDRATED_NOTE = string.Template(
 
 
 def render_card(facts: ReleaseFacts, manifest: Manifest) -> str:
-    """The text of `README.md`."""
     body = card_template().substitute(_fields(facts, manifest))
     return f"---\n{front_matter(facts, manifest)}\n---\n{body}"
 
@@ -111,7 +110,6 @@ def front_matter(facts: ReleaseFacts, manifest: Manifest) -> str:
 
 
 def size_category(rows: int) -> str:
-    """The Hub's size category of a number of rows."""
     return next((name for limit, name in SIZES if rows < limit), "n>1M")
 
 
@@ -259,7 +257,6 @@ FRAMEWORK = "echo-hf"
 
 
 def eval_file(facts: ReleaseFacts, manifest: Manifest) -> str | None:
-    """The text of `eval.yaml`."""
     held = [name for name in BENCHMARK_CONFIGS if name in manifest.configs]
     tasks = [
         {"id": name, "config": name, "split": SPLIT} for name in held if manifest.configs[name].rows

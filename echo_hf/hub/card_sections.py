@@ -42,8 +42,6 @@ NO_GUARD = (
 
 
 class GuardCard(NamedTuple):
-    """What a guard's own model card says of it."""
-
     source: str
     rates: Mapping[str, tuple[int, int]]
 
@@ -62,7 +60,6 @@ GUARDS: Mapping[str, GuardCard] = {
 
 
 def safety_text(facts: ReleaseFacts) -> str:
-    """What was done about unsafe samples, in Markdown."""
     if SAFETY not in facts.provenance:
         return NOT_SCREENED
     engine = facts.provenance[SAFETY].get("engine") or {}
@@ -78,7 +75,6 @@ def safety_text(facts: ReleaseFacts) -> str:
 
 
 def privacy_text(facts: ReleaseFacts) -> str:
-    """What was done about personal data, in Markdown."""
     masked = (
         "In `community_feedback` e-mail and IP addresses, numbers of phones, cards and bank "
         "accounts, keys of services and names of accounts are masked."
@@ -187,14 +183,12 @@ OF_MODELS_IN_SILENCE = {
 
 
 def model_text(facts: ReleaseFacts, manifest: Manifest) -> str:
-    """Which text models wrote, and which models they are, in Markdown."""
     engines = [one for origin in facts.provenance.values() if (one := origin.get("engine"))]
     makers = NO_MODELS if engines and all(map(abstains, engines)) else MODELS
     return "\n\n".join([f"{makers} {MADE}", *_beside(facts, manifest), _models(facts)])
 
 
 def provenance_table(facts: ReleaseFacts) -> str:
-    """What made each stage's result: digests, and the signature of its engine."""
     rows = [_origin_row(*row) for row in facts.provenance.items()]
     return table(["Stage", "Digest", "Instructions", "Engine"], rows or [["none", "", "", ""]])
 
@@ -240,8 +234,6 @@ def _origin_row(stage: str, origin: Mapping[str, Any]) -> list[str]:
 
 
 class Maker(StrEnum):
-    """Who decides a column's values."""
-
     COPIED = "copied"
     RULE = "rule"
     MODEL = "model"
@@ -286,7 +278,6 @@ ORIGINS: Mapping[str, Origin] = {
 
 
 def made_by(column: str, provenance: Mapping[str, Mapping[str, Any]]) -> str:
-    """Who made a column in one build, in Markdown."""
     maker, stages = ORIGINS[column]
     ran = [stage for stage in stages if stage in provenance]
     if stages and not ran:
@@ -310,13 +301,11 @@ def _origin_named(stages: list[str] | tuple[str, ...], word: str) -> str:
 
 
 def sample_columns(facts: ReleaseFacts) -> str:
-    """The columns of the samples with who made each, in Markdown."""
     rows = [[*_column(SAMPLES, name), made_by(name, facts.provenance)] for name in SAMPLES.columns]
     return table(["Column", "Type", "Meaning", "Made by"], rows)
 
 
 def other_columns(manifest: Manifest) -> str:
-    """The columns of the other configs, in Markdown."""
     held = [name for name in CONFIGS if name in manifest.configs]
     others = [name for name in held if CONFIGS[name].table is not SAMPLES]
     return "".join(_part(name, CONFIGS[name].table) for name in others)
@@ -339,7 +328,6 @@ Parts = Mapping[str, SampleCounts]
 
 
 def measured_text(measured: Parts) -> str:
-    """Counts of each config side by side, in Markdown."""
     if not measured:
         return NOT_COUNTED
     parts = {name: counts for name, counts in measured.items() if name != ALL}
@@ -407,13 +395,11 @@ ALL_SCREENED = (
 
 
 def screening_text(manifest: Manifest) -> str:
-    """How many samples no safety model has looked at, in Markdown."""
     unscreened = manifest.unscreened
     return UNSCREENED.format(count=unscreened) if unscreened else ALL_SCREENED
 
 
 def people_text(manifest: Manifest) -> str:
-    """Whether authors stand in it, and how many samples wait for a person, in Markdown."""
     waiting = manifest.open_reviews
     authors = HASHED_AUTHORS if manifest.hashed_authors else NO_AUTHORS
     return f"{authors} {OPEN_REVIEWS.format(count=waiting) if waiting else NO_OPEN_REVIEWS}"
@@ -432,7 +418,6 @@ WORDS = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textascii
 
 
 def citation_text(facts: ReleaseFacts) -> str:
-    """The paper and the dataset in BibTeX, in Markdown."""
     if facts.citation:
         return f"{_fenced(PAPER)}\n\n{_fenced(facts.citation.strip())}"
     return (
@@ -471,7 +456,6 @@ def _fenced(text: str) -> str:
 
 
 def type_name(feature: Any) -> str:
-    """A feature in words."""
     if isinstance(feature, List):
         return f"list of {type_name(feature.feature)}"
     if isinstance(feature, dict):

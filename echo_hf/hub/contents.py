@@ -61,7 +61,6 @@ def with_section(card: str, text: str) -> str:
 
 
 def section_of(card: str) -> str | None:
-    """What a card says in its last section."""
     _, heading, after = card.rpartition(HEADING)
     return after.removeprefix("\n").removesuffix("\n") if heading else None
 
@@ -103,8 +102,6 @@ REVISION = re.compile(rf"\brevision={STRING}")
 
 @dataclass(frozen=True)
 class Content:
-    """A file as it is to be in the repository."""
-
     source: Path | bytes
     size: int
     sha256: str
@@ -183,12 +180,10 @@ class Changes:
     delete: tuple[str, ...]
 
     def __bool__(self) -> bool:
-        """Whether anything differs."""
         return bool(self.upload or self.delete)
 
     @property
     def bytes(self) -> int:
-        """Size of what is to be uploaded."""
         return sum(content.size for content in self.upload.values())
 
     def operations(self) -> list[CommitOperationAdd | CommitOperationDelete]:
@@ -198,7 +193,6 @@ class Changes:
 
 
 def changes(contents: Mapping[str, Content], there: Mapping[str, RepoFile]) -> Changes:
-    """Compares a release with a revision."""
     upload = {
         path: content
         for path, content in contents.items()
@@ -250,7 +244,6 @@ OF_WRITER = frozenset({"format", "echo_hf", "configs", "card", "stats", "benchma
 
 
 def is_same_release(ours: Manifest, folder: Path, there: Mapping[str, RepoFile]) -> bool:
-    """Whether a revision holds the rows and the statements of a release."""
     try:
         theirs = read_manifest(folder)
     except ReleaseError:  # none, or one that this version does not understand

@@ -55,7 +55,6 @@ FORM = re.compile(r"([1-9][0-9]{0,5})x([1-9][0-9]{0,5}):([A-Za-z0-9+/]+={0,2})",
 
 
 def image_signature(image: Path) -> str | None:
-    """The signature of an image as a table holds it."""
     try:
         found = block_signature(image)
     except ImageError:
@@ -65,12 +64,10 @@ def image_signature(image: Path) -> str | None:
 
 
 def size_in(signature: str) -> tuple[int, int]:
-    """Width and height of the image that a signature is of."""
     return _read(signature).size
 
 
 def distance(image: Path, signature: str) -> float | None:
-    """How far an image is from the one that a signature is of."""
     one, other = _read(signature), block_signature(image)
     many = other.means[None], other.contrasts[None]
     if not same_shape(one.size, other.size) or not same_colors(one.means, one.contrasts, *many)[0]:
@@ -159,7 +156,6 @@ def dehydrate(release_path: Path, to: Path, *, rights: Mapping[str, str] | None 
 
 
 def dehydrated(row: Row, signatures: Mapping[str, str | None] | None = None) -> dict[str, Any]:
-    """A sample without what people posted."""
     prompt = row["prompt"]
     return {
         **dict.fromkeys(SAMPLES.columns),

@@ -29,8 +29,6 @@ Origins = Mapping[str, StageOrigin]
 
 
 class Cause(StrEnum):
-    """What made a difference."""
-
     SOURCE = "source"
     MODEL = "model"
     PROMPT = "prompt"
@@ -55,8 +53,6 @@ MEANINGS: Mapping[Cause, str] = {
 
 @dataclass(frozen=True)
 class StageChange:
-    """A stage that differs between two releases."""
-
     stage: str
     causes: tuple[Cause, ...]
     a: StageOrigin | None
@@ -64,7 +60,6 @@ class StageChange:
 
 
 def stage_changes(a: Origins, b: Origins) -> tuple[StageChange, ...]:
-    """The stages that differ between two releases."""
     pairs = {name: (a.get(name), b.get(name)) for name in {**b, **a}}
     return tuple(
         # What collects the posts has their files in its digest.
@@ -75,7 +70,6 @@ def stage_changes(a: Origins, b: Origins) -> tuple[StageChange, ...]:
 
 
 def causes_of(a: SampleView, b: SampleView, before: Origins, now: Origins) -> tuple[Cause, ...]:
-    """Why a sample differs."""
     if not changed_columns(a, b):
         return (Cause.SELECTION,)
     found = set() if a.sources == b.sources else {Cause.SOURCE}
@@ -87,7 +81,6 @@ def causes_of(a: SampleView, b: SampleView, before: Origins, now: Origins) -> tu
 
 
 def changed_columns(a: SampleView, b: SampleView) -> tuple[str, ...]:
-    """The columns whose values differ, of those that both releases have."""
     old, new = a.columns, b.columns
     return tuple(name for name in new if name in old and old[name] != new[name])
 
@@ -139,8 +132,6 @@ DRIFTS = ("languages", "first bigrams", "tasks", "failure keywords")
 
 @dataclass(frozen=True)
 class ChangedSample:
-    """A sample that both releases have, and that differs."""
-
     id: str
     columns: tuple[str, ...]
     causes: tuple[Cause, ...]

@@ -26,8 +26,6 @@ TOKEN = re.compile(rf"[{UNSPACED}]|(?:(?![{UNSPACED}_])\w)+")
 
 @dataclass(frozen=True)
 class Mover:
-    """A name whose share changed."""
-
     name: str
     a: int
     b: int
@@ -36,8 +34,6 @@ class Mover:
 
 @dataclass(frozen=True)
 class Drift:
-    """How far two distributions lie apart."""
-
     distance: float | None
     a: int
     b: int
@@ -45,7 +41,6 @@ class Drift:
 
 
 def drift(a: Mapping[str, int], b: Mapping[str, int]) -> Drift:
-    """Compares two distributions, given by their counts."""
     sizes = sum(a.values()), sum(b.values())
     if not all(sizes):
         return Drift(None, *sizes)
@@ -76,8 +71,6 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class SampleView:
-    """A sample as a comparison needs it."""
-
     names: tuple[str, ...]
     digests: bytes
     sources: bytes
@@ -184,8 +177,6 @@ Views = Mapping[str, SampleView]
 
 @dataclass(frozen=True)
 class SharedSamples:
-    """The samples of one config that two releases have in common."""
-
     shared: int
     a: int
     b: int
@@ -193,8 +184,6 @@ class SharedSamples:
 
 @dataclass(frozen=True)
 class Comparability:
-    """Whether scores on two releases may be compared."""
-
     same_protocol: bool
     configs: Mapping[str, SharedSamples]
 
@@ -212,7 +201,6 @@ class Comparability:
 
 
 def comparability(a: Views, b: Views, *, same_protocol: bool) -> Comparability:
-    """Counts what two releases share."""
     configs = {name: _shared(_seen(a, name), _seen(b, name)) for name in BENCHMARK_CONFIGS}
     return Comparability(same_protocol, configs)
 

@@ -32,8 +32,6 @@ Stored = Mapping[str, list[Any]]
 
 @dataclass(frozen=True)
 class EvaluateColumns:
-    """A kind of input of `evaluate` modules."""
-
     features: Features
     meaning: Mapping[str, str]
     store: Callable[..., Iterator[Stored]]
@@ -59,7 +57,6 @@ def store_ratings(predictions: Any) -> Iterator[Stored]:
 
 
 def read_ratings(*, predictions: Any) -> tuple[pa.Table]:
-    """Stored ratings as the measures take them."""
     table = pa.Table.from_struct_array(predictions)
     empty = [name for name in OPTIONAL if table[name].null_count == table.num_rows]
     return (table.drop_columns(empty),)
@@ -157,7 +154,6 @@ MOST_SAMPLES, MOST_BATCH_BYTES = 8, 2**26
 
 
 def store_images(predictions: Any, references: Any) -> Iterator[Stored]:
-    """Outputs and inputs as `evaluate` stores them."""
     try:
         rows = map(_row, count(), samples_of(references, predictions))
         while part := _part(rows):
@@ -180,7 +176,6 @@ def _part(rows: Iterator[Row]) -> list[Row]:
 
 
 def _row(number: int, sample: MetricSample) -> Row:
-    """An output and its inputs as files."""
     return (
         stored_image(sample.output, f"predictions[{number}]"),
         [stored_image(one, f"references[{number}]") for one in sample.inputs],
@@ -188,7 +183,6 @@ def _row(number: int, sample: MetricSample) -> Row:
 
 
 def read_images(*, predictions: Any, references: Any) -> tuple[Iterator[Any], Iterator[Any]]:
-    """Inputs and outputs, read from the store one at a time."""
     return _one_by_one(references), _one_by_one(predictions)
 
 
@@ -217,8 +211,6 @@ OF_METRICS = (
 
 @dataclass(frozen=True)
 class EvaluateConfig:
-    """One measure, as `evaluate` offers it."""
-
     name: str
     part: str
     columns: EvaluateColumns
@@ -250,7 +242,6 @@ class EvaluateConfig:
         return self.columns.store(**{name: values[name] for name in features})
 
     def check_options(self, options: Iterable[str]) -> None:
-        """Refuses parameters that the measure does not have."""
         if not options:
             return
         parameters = list(inspect.signature(self._function()).parameters)
@@ -260,7 +251,6 @@ class EvaluateConfig:
                 raise ScoreError(unknown("parameter", name, known, self.name))
 
     def check_installed(self) -> None:
-        """Refuses to go on without the packages that the measure needs."""
         if self.extra:
             check_extra(self.name, self.extra, self.packages)
 

@@ -68,7 +68,6 @@ NOT_LANGUAGES = frozenset({"art", "mis", "mul", "und", "zxx"})
 
 
 def language(code: str | None) -> str | None:
-    """The language that a platform's code names."""
     primary = re.split(r"[-_]", (code or "").strip().lower())[0]
     named = RENAMED_LANGUAGES.get(primary, primary)
     # qaa to qtz are private: X uses them for posts without words.
@@ -114,7 +113,6 @@ SCORE_CONFIGS = tuple(name for name in CONFIGS if name not in (*SAMPLE_CONFIGS, 
 
 
 def default_config(rows: Mapping[str, int]) -> str:
-    """The config that `load_dataset` takes when none is named."""
     held = [name for name in CONFIGS if name in rows]
     return next((name for name in held if rows[name]), held[0])
 
@@ -126,17 +124,7 @@ Author = tuple[str, str]
 
 
 class SampleCounts(BaseModel):
-    """Counts over some samples; what cannot be told is counted under `unknown`.
-
-    Attributes:
-        samples: How many they are.
-        languages: By language of the primary post, as its platform names it.
-        platforms: By platform of the primary post.
-        tasks: By task.
-        authors: How many accounts wrote the primary posts.
-        repeated_authors: How many of these wrote the primary posts of several samples.
-        unknown_authors: Samples whose author is not known.
-    """
+    """Counts over some samples; what cannot be told is counted under `unknown`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -150,7 +138,6 @@ class SampleCounts(BaseModel):
 
 
 def measure(configs: Mapping[str, Dataset], posts: Dataset) -> dict[str, SampleCounts]:
-    """Counts the samples of each config, and all of them together."""
     rows = {name: _samples(configs[name]) for name in SAMPLE_CONFIGS if name in configs}
     every = {row["id"]: row for some in rows.values() for row in some}
     known = _posts(posts, {row["post"] for row in every.values()})

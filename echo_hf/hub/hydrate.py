@@ -23,7 +23,7 @@ from echo_hf.collect.fetch import FetchStats, fetch_images
 from echo_hf.config.collection import FetchPolicy
 from echo_hf.config.sections import Posts
 from echo_hf.errors import ImageError, ReleaseError
-from echo_hf.hub.archive import Archive, RestoredPart, SampleMatch, hydrated, read_archive, take_in
+from echo_hf.hub.archive import Archive, SampleMatch, hydrated, read_archive, take_in
 from echo_hf.hub.dehydrate import check_apart
 from echo_hf.hub.facts import SAMPLE_CONFIGS
 from echo_hf.hub.manifest import HYDRATION, Manifest, read_stats, row_digest
@@ -53,7 +53,6 @@ class Hydration:
     samples: tuple[SampleMatch, ...]
 
     def counts(self) -> dict[str, dict[str, int]]:
-        """How many samples, texts and images match how, the best first."""
         parts = [part for sample in self.samples for part in sample.parts]
         texts = [part for part in parts if part.name.partition(".")[0] in WORDS]
         return {
@@ -99,7 +98,6 @@ class Hydration:
 
 
 def show_hydration(console: Console, hydration: Hydration) -> None:
-    """Prints how much could be put back, and what most often stood in the way."""
     counts = hydration.counts()
     table = Table(*("", *counts, "meaning"), box=None, pad_edge=False)
     for match in Match:
@@ -111,11 +109,8 @@ def show_hydration(console: Console, hydration: Hydration) -> None:
 
 
 def _causes(samples: Iterable[SampleMatch]) -> Counter[str]:
-    return Counter(f"{part.match}: {part.detail}" for part in _lacking(samples))
-
-
-def _lacking(samples: Iterable[SampleMatch]) -> Iterator[RestoredPart]:
-    yield from (part for sample in samples for part in sample.parts if part.detail)
+    lacking = (part for sample in samples for part in sample.parts if part.detail)
+    return Counter(f"{part.match}: {part.detail}" for part in lacking)
 
 
 def _counted(matches: Iterable[Match]) -> dict[str, int]:

@@ -42,7 +42,6 @@ class ScoredRelease:
     problem: str | None = None
 
     def figures_of(self, split: str, protocol: str) -> list[Figure]:
-        """The figures of one split by one protocol, in the order of the release."""
         wanted = (split, protocol)
         return [each for each in self.figures if (each["split"], each["protocol"]) == wanted]
 
@@ -50,7 +49,6 @@ class ScoredRelease:
 def read_scored(
     repo_id: str, *, known: Sequence[ScoredRelease] = (), api: HfApi | None = None
 ) -> tuple[ScoredRelease, ...]:
-    """Reads every tagged release of a repository."""
     remote = Remote(api or HfApi(), repo_id)
     state = remote.state()
     if state is None:
@@ -120,17 +118,7 @@ OTHERS = "not comparable: a win rate depends on who takes part, and systems or j
 
 @dataclass(frozen=True)
 class BoardRow:
-    """One system on a board.
-
-    Attributes:
-        system: The system.
-        value: Its figure, null where it has none.
-        interval: Its interval at 95 %; null where it has none.
-        coverage: Share of what could have counted.
-        n: How many samples, pairs or images count.
-        tier: 1 for the best; null where nothing tells tiers.
-        missing: Why it has no figure, where that is known.
-    """
+    """One system on a board."""
 
     system: str
     value: float | None
@@ -167,7 +155,6 @@ def splits_of(release: ScoredRelease) -> list[str]:
 def metrics_of(
     release: ScoredRelease, split: str, protocol: str
 ) -> dict[str, tuple[BoardRow, ...]]:
-    """The metrics beside the win rate."""
     found: dict[str, list[BoardRow]] = {}
     for figure in release.figures_of(split, protocol):
         if figure["metric"] != METRIC:
@@ -179,7 +166,6 @@ def metrics_of(
 
 
 def published_board(release: ScoredRelease, split: str, protocol: Protocol) -> Board:
-    """The win rates that a release was published with."""
     figures = [each for each in release.figures_of(split, protocol) if each["metric"] == METRIC]
     definition = figures[0]["definition"] if figures else {}
     groups, note = _tiers(_ratings(release, split), protocol) if figures else ((), "")

@@ -91,13 +91,7 @@ class ManifestModel(BaseModel):
 
 
 class FileEntry(ManifestModel):
-    """One file of the release.
-
-    Attributes:
-        path: Where it lies, relative to the release, with forward slashes.
-        bytes: Its size.
-        sha256: Of its bytes, in hexadecimal.
-    """
+    """One file of the release."""
 
     path: ReleasePath
     bytes: int
@@ -201,7 +195,6 @@ class Manifest(ManifestModel):
 
     @property
     def files(self) -> list[FileEntry]:
-        """Every listed file, in the order of their paths."""
         listed = [file for config in self.configs.values() for file in config.files]
         beside = filter(None, [self.card, self.stats, self.benchmark])
         return sorted([*listed, *beside], key=lambda file: file.path)
@@ -266,7 +259,6 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def file_entry(folder: Path, path: str) -> FileEntry:
-    """Size and digest of one file of a release."""
     with (folder / path).open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     return FileEntry(path=path, bytes=(folder / path).stat().st_size, sha256=digest)

@@ -38,8 +38,6 @@ Boxes = list[list[float]]
 
 @dataclass(frozen=True)
 class OfficialImage:
-    """One image of a row, or why there is none."""
-
     position: int
     digest: str | None
     reason: Reason | None = None
@@ -49,8 +47,6 @@ class OfficialImage:
 
 @dataclass(frozen=True)
 class FetchedImages:
-    """The images that rows name."""
-
     store: ImageStore
     found: Mapping[str, FetchResult]
 
@@ -65,7 +61,6 @@ class FetchedImages:
                 yield from [whole] * max(1, len(boxes or ()))
 
     def whole(self, position: int, media: Any) -> OfficialImage:
-        """An image as it was posted."""
         if isinstance(media, Mapping):
             try:
                 return OfficialImage(position, self.store.put(media.get("bytes") or b""))
@@ -119,15 +114,12 @@ def kept_images() -> ImageStore:
 
 @dataclass(frozen=True)
 class OfficialImages:
-    """How images are fetched and where they are kept."""
-
     store: ImageStore = field(default_factory=kept_images)
     policy: FetchPolicy = field(default_factory=FetchPolicy)
     media: tuple[str, ...] = MEDIA
     resolve: Resolve = resolve
 
     def fetch(self, names: Iterable[str]) -> Mapping[str, FetchResult]:
-        """Fetches images that are not kept yet, with a progress bar."""
         found: dict[str, FetchResult] = {}
         left = list(dict.fromkeys(names))
         for place in self.media:
@@ -280,7 +272,6 @@ class MissingImagesWarning(UserWarning):
 def read_official(
     folder: Path, config: str, repo_id: str, images: OfficialImages | None = None
 ) -> Dataset:
-    """Reads one config of a downloaded revision."""
     files = sorted((folder / config).glob("*.parquet"))
     if not files:
         raise ReleaseError(

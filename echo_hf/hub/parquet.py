@@ -32,7 +32,6 @@ def released_schema(table: Table) -> pa.Schema:
 
 
 def writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
-    """Opens a file of a release."""
     return pq.ParquetWriter(
         path,
         schema,
@@ -111,7 +110,6 @@ class Batch:
     size: int = 0
 
     def add(self, row: dict[str, Any], store: ImageStore) -> None:
-        """Embeds the images of a row and takes it in."""
         shown, text = embedded(row, store, self.table), canonical(row)
         sizes = [len(image["bytes"]) for image in _images(shown, self.table)]
         self.rows.append(shown)
@@ -121,7 +119,6 @@ class Batch:
         self.size += len(text) + sum(sizes)
 
     def is_full(self, limit: int) -> bool:
-        """Whether it has enough rows, or `limit` bytes."""
         return len(self.rows) >= _most_rows(self.table) or self.size >= limit
 
 
@@ -156,7 +153,6 @@ def write_shards(
 
 
 def embedded(row: dict[str, Any], store: ImageStore, table: Table) -> dict[str, Any]:
-    """A row with its images in place of their digests."""
     shown = dict(row)
     for column in table.images:
         value = row[column]

@@ -296,7 +296,7 @@ def publish(
     remote = Remote(api or HfApi(), repo_id)
     remote.check_token()
     state = _allowed(remote, create_pr=create_pr, private=private)
-    say = progress or _silent
+    say = progress or (lambda _: None)
     with _before(previous, remote.api) as old, passed_on(release, say) as copy:
         since = changes_text(compare(old, copy)) if old else None
         candidate = Candidate(copy, remote, tag, since)
@@ -397,7 +397,3 @@ def _before(previous: Release | Path | str | None, api: HfApi) -> Iterator[Relea
     found = previous if isinstance(previous, Release) else release_at(previous, api)
     with passed_on(found) as copy:
         yield copy
-
-
-def _silent(_: str) -> None:
-    pass

@@ -91,8 +91,6 @@ Operation = CommitOperationAdd | CommitOperationDelete
 
 @dataclass(frozen=True)
 class State:
-    """What a repository was at one moment."""
-
     head: str
     tags: Mapping[str, str]
     private: bool
@@ -166,7 +164,6 @@ class Remote:
             return {each.path: each for each in found if isinstance(each, RepoFile)}
 
     def commit_of(self, revision: str) -> str:
-        """The commit that a branch, a tag or a pull request's branch points to."""
         with hub_errors(f"find {revision!r} of {self.repo_id!r}"):
             return str(self.api.dataset_info(self.repo_id, revision=revision).sha)
 

@@ -83,7 +83,6 @@ def is_recordable(completion: Completion) -> bool:
 
 
 def read_responses(path: Path) -> Iterator[tuple[bytes, Completion]]:
-    """Reads one file of recorded answers."""
     try:
         _check_shape(path, pq.read_metadata(path))
         # As a dictionary, a text that stands in every row is in memory once.
@@ -164,8 +163,6 @@ MayQuote = Callable[[Sequence[str]], bool]
 
 @dataclass(frozen=True)
 class RequestFacts:
-    """A request, as far as its answer's row tells of it."""
-
     key: bytes
     task: str
     sources: tuple[str, ...]
@@ -287,8 +284,6 @@ ROWS = "select * from recorded where key in ({0})"
 
 
 class Recorded:
-    """Recorded answers by the key of their request; a context manager."""
-
     def __init__(self) -> None:
         self._connection = scratch(TABLE)
 
@@ -327,7 +322,6 @@ class Recorded:
 
 
 def read_recorded(path: Path) -> Recorded:
-    """Reads the answers that a release carries."""
     release = read_release(path)
     configs = release.manifest.configs
     if CONFIG not in configs:

@@ -26,8 +26,6 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Holding:
-    """A revision that holds posts which somebody wants removed."""
-
     revision: str
     commit: str
     samples: tuple[str, ...]
@@ -76,7 +74,6 @@ def _names_posts(path: str) -> bool:
 
 
 def _rows(remote: Remote, commit: str, path: str) -> Iterator[Row]:
-    """The rows of a file, with those of the columns that it has."""
     with hub_errors(f"read {path!r} of {remote.repo_id!r}"):
         files = HfFileSystem(endpoint=remote.api.endpoint, token=remote.api.token)
         with files.open(f"datasets/{remote.repo_id}@{commit}/{path}") as file:

@@ -25,20 +25,7 @@ Figure = Annotated[float, Field(allow_inf_nan=False)]
 
 
 class Result(BaseModel):
-    """One figure of one system, as `results.json` has it.
-
-    Attributes:
-        metric: Name of the metric.
-        protocol: Whose arithmetic gave it.
-        split: Config of the samples.
-        system: The system.
-        value: The figure, null when there is none.
-        low: Lower end of its interval.
-        high: Upper end of its interval.
-        n: How many samples, pairs or pictures went into it.
-        coverage: Share of what could have gone into it.
-        definition: What exactly was computed.
-    """
+    """One figure of one system, as `results.json` has it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -90,14 +77,11 @@ OF_OUTPUTS = ("image", "output_sha256", "output_a_sha256", "output_b_sha256")
 
 @dataclass(frozen=True)
 class RunTables:
-    """The tables of a run beside its samples."""
-
     configs: Mapping[str, Dataset]
     left_out: Mapping[str, Mapping[str, int]]
 
 
 def run_tables(root: Path, samples: Mapping[str, Dataset], cache: Path) -> RunTables:
-    """Reads what a run's folder holds beside its stages."""
     digests = dict(_digests(samples))
     configs, left_out = {}, {}
     for name in SCORE_CONFIGS:
@@ -123,7 +107,6 @@ def cleaned_outputs(
 
 
 def _renamed(rows: Dataset, new: Mapping[str, str | None]) -> Dataset:
-    """Rows of outputs, and of judgements of them, whose images have new digests."""
     names = [name for name in OF_OUTPUTS if name in rows.column_names]
     if not names or all(old == digest for old, digest in new.items()):
         return rows

@@ -29,7 +29,6 @@ def lab_of_light(light: Floats) -> Floats:
 
 
 def lab_of(levels: ArrayLike) -> Floats:
-    """Colors of sRGB as CIELAB."""
     return lab_of_light(light_of(levels))
 
 

@@ -42,7 +42,6 @@ def format_of(data: bytes) -> str | None:
 
 
 def kind_of_other(data: bytes) -> BadImage:
-    """What bytes are that are in none of the formats."""
     # Without the zeros that text in UTF-16 is full of.
     start = data[:FIRST_BYTES].replace(b"\x00", b"").lstrip(b"\xef\xbb\xbf\xff\xfe \t\r\n").lower()
     if not start.startswith(b"<"):
@@ -197,7 +196,8 @@ def _opened(source: ImageSource, data: bytes, most_pixels: int) -> Iterator[Imag
     if len(data) > MOST_BYTES:
         raise BadImageError(BadImage.TOO_MANY_BYTES, f"expected at most {MOST_BYTES} bytes")
     if format_of(data) is None:
-        raise BadImageError(kind_of_other(data), _beginning(data))
+        said = f"it begins with {data[:16]!r}, expected one of {', '.join(FORMATS)}"
+        raise BadImageError(kind_of_other(data), said)
     with Image.open(io.BytesIO(data), formats=FORMATS) as image:
         _check_size(image, most_pixels)
         yield image
@@ -229,7 +229,3 @@ def _detail(reason: BadImage, error: Exception, data: bytes) -> str:
     # Pillow names the object in memory when it cannot tell what the bytes are.
     said = "" if "<_io." in str(error) else " ".join(str(error).split())
     return said[:200] or type(error).__name__
-
-
-def _beginning(data: bytes) -> str:
-    return f"it begins with {data[:16]!r}, expected one of {', '.join(FORMATS)}"

@@ -25,7 +25,6 @@ FLAGS = ImageCms.Flags.BLACKPOINTCOMPENSATION
 
 
 def to_srgb(image: Image.Image, profile: bytes) -> tuple[Image.Image, ImageNotice | None]:
-    """An image's colors in sRGB."""
     try:
         source = ImageCms.ImageCmsProfile(io.BytesIO(profile))
         if MODES.get(source.profile.xcolor_space.strip()) != image.mode:

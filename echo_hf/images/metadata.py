@@ -52,8 +52,6 @@ class Kind(StrEnum):
 
 
 class Cleaned(NamedTuple):
-    """An image file without metadata."""
-
     data: bytes
     kinds: tuple[Kind, ...]
 

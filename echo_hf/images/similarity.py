@@ -36,15 +36,12 @@ Contrasts = NDArray[np.uint8]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BlockSignature:
-    """What of an image the first look compares."""
-
     size: Size
     means: Means
     contrasts: Contrasts
 
 
 def block_signature(source: ImageSource) -> BlockSignature:
-    """Computes an image's signature."""
     on_white = load_image(source)
     pixels = _small(on_white.image)
     opacity = np.full((SIDE, SIDE, 1), 255, np.float32)

@@ -22,8 +22,6 @@ FORMATS = ("AVIF", "BMP", "GIF", "JPEG", "PNG", "TIFF", "WEBP")
 
 @dataclass(frozen=True)
 class ImageStore:
-    """A folder of images named by their digests."""
-
     root: Path
 
     def put(self, data: bytes) -> str:
@@ -75,7 +73,6 @@ def _sync(folder: Path) -> None:
 
 
 def check_image(data: bytes) -> tuple[int, int]:
-    """Decodes an image once, to know that it can be."""
     if len(data) > MOST_BYTES:
         raise ImageError(f"{len(data)} bytes, expected at most {MOST_BYTES}")
     try:

@@ -32,8 +32,6 @@ DRAWS = 1000
 
 @dataclass(frozen=True)
 class RunAgreement:
-    """How far a run's judges agree with people."""
-
     path: Path
     merged: Agreement
     splits: Mapping[str, Agreement]

@@ -75,7 +75,6 @@ class Fitting(ModelStage):
         return applicability_prompt(METRICS)
 
     def metrics_of(self, split: str) -> tuple[str, ...]:
-        """The metrics that are asked about for samples of a split."""
         if self.options.ask == "all":
             return METRICS
         return TEXT if split == WORDS_ALONE else OF_INPUTS
@@ -89,7 +88,6 @@ class Fitting(ModelStage):
         return [self._asked(systems[row["split"]], row) for row in self.input_rows(table)]
 
     def finish(self, table: pa.Table, answers: list[list[BaseModel | Failure]]) -> pa.Table:
-        """A row of applicability for each sample."""
         rows = StageRows(self.outputs)
         for number, row in enumerate(self.input_rows(table)):
             key = row["sample_id"]
@@ -100,7 +98,6 @@ class Fitting(ModelStage):
         return rows.table()
 
     def tally(self, kept: pa.Table) -> Mapping[str, int]:
-        """How many samples each metric fits."""
         return {name: kept[name].to_pylist().count(True) for name in METRICS}
 
     def _asked(self, system: Message, row: Row) -> list[Request]:

@@ -62,7 +62,6 @@ class AuditSample:
 
 
 def drawn_samples(outputs: ToRate, fits: Callable[[Task], bool], samples: int) -> list[AuditSample]:
-    """Draws samples by their digests, from each split in turn, and one output of each."""
     by_split: dict[str, list[Task]] = {}
     for task in sorted(outputs.tasks, key=lambda task: _place(task.sample_id)):
         if fits(task) and outputs.outputs.get(task.sample_id):
@@ -123,8 +122,6 @@ ByHoneypot = Mapping[str, Mapping[str, float]]  # ratings by honeypot and sample
 
 @dataclass(frozen=True)
 class Rule:
-    """When a judge passes."""
-
     margin: float
     share: float
 
@@ -139,8 +136,6 @@ RULES: Mapping[Honeypot, Rule] = {
 
 @dataclass(frozen=True)
 class Check:
-    """How a judge did on one honeypot."""
-
     rule: Rule
     shown: int
     rated: int
@@ -152,8 +147,6 @@ class Check:
 
 @dataclass(frozen=True)
 class Noise:
-    """How far a judge differs from itself, asked the same twice."""
-
     samples: int
     equal: float | None
     deviation: float | None
@@ -161,7 +154,6 @@ class Noise:
 
 
 def ratings_of(rows: Iterable[Row]) -> dict[str, dict[str, float]]:
-    """Ratings by honeypot and sample; rows without a rating are left out."""
     found: dict[str, dict[str, float]] = {}
     for row in rows:
         if row["rating"] is not None:
@@ -170,7 +162,6 @@ def ratings_of(rows: Iterable[Row]) -> dict[str, dict[str, float]]:
 
 
 def checks_of(rows: Sequence[Row], scale: Scale) -> dict[str, Check]:
-    """How a judge did on each honeypot."""
     ratings = ratings_of(rows)
     return {
         honeypot.value: _check(honeypot, rule, ratings, _shown(rows, honeypot), scale)
@@ -295,7 +286,8 @@ def _question(
     shown: SentImages,
 ) -> JudgeTask:
     check_scale(judge, config.protocol)
-    rubric = _rubric(judge)
+    # The rubric that win rates are made of, if the judge has it.
+    rubric = OVERALL if OVERALL in judge.rubrics else judge.rubrics[0]
     fits = has_text(judge, read_table(folder.root, APPLICABILITY))
     drawn = drawn_samples(outputs, fits if rubric == TEXT else lambda _: True, samples)
     if not drawn:
@@ -305,11 +297,6 @@ def _question(
         )
     rows = rows_to_rate(honeypots(drawn, folder.images, inputs=rubric != TEXT))
     return rating_question(judge, rubric, config.protocol, rows, shown)
-
-
-def _rubric(judge: JudgeConfig) -> str:
-    """The rubric that a judge is audited by: the one that win rates are made of, if it has it."""
-    return OVERALL if OVERALL in judge.rubrics else judge.rubrics[0]
 
 
 def _write(

@@ -44,7 +44,6 @@ def read_audits(root: Path) -> dict[str, dict[str, Any]]:
 
 
 def read_failures(root: Path) -> Failures:
-    """What judges have failed in their audits."""
     audits = sorted(read_audits(root).items())
     return {name: tuple(audit["failed"]) for name, audit in audits if audit["failed"]}
 

@@ -14,7 +14,6 @@ from echo_hf.judging.agreement import RunAgreement
 from echo_hf.judging.score_board import NOTHING, judge_names
 from echo_hf.scores.agreement import PROCEDURES, Agreement, HumanRanking, Taus
 from echo_hf.scores.friedman import PairTest
-from echo_hf.scores.rank_correlation import TauB
 from echo_hf.scores.rating_table import RUBRIC
 
 ALPHA = 0.05
@@ -28,7 +27,6 @@ NAMES = {
 
 
 def show_agreement(console: Console, agreement: RunAgreement) -> None:
-    """Prints what people say of the systems, and how far judges agree with them."""
     for name, counts in sorted(agreement.left_out.items()):
         for reason, count in sorted(counts.items()):
             line = f"{count:,} rows of {name} do not count, {reason}: {reason.meaning}"
@@ -119,7 +117,8 @@ def tau_table(agreement: Agreement) -> Table:
     for judge, tau in judges.with_consensus.items():
         share = judges.share_of_ceiling[judge].share
         by_rater = [rounded(one.tau) for one in judges.with_raters[judge].values()]
-        table.add_row(Text(plain(judge), "bold"), *_agreement_cells(tau), percent(share), *by_rater)
+        cells = rounded(tau.tau), rounded_interval(tau.interval), _p_value(tau.p_value)
+        table.add_row(Text(plain(judge), "bold"), *cells, percent(share), *by_rater)
     ceiling = judges.people_with_others
     table.add_row(Text(PEOPLE, "bold"), rounded(ceiling.value), rounded_interval(ceiling.interval))
     for rater in raters if len(raters) > 1 else ():
@@ -136,10 +135,6 @@ def pearson_lines(agreement: Agreement) -> list[str]:
         for judge, row in agreement.judges.pearson.items()
         for other, one in row.items()
     ]
-
-
-def _agreement_cells(tau: TauB) -> tuple[str, str, str]:
-    return rounded(tau.tau), rounded_interval(tau.interval), _p_value(tau.p_value)
 
 
 def _between(taus: Taus, one: str, other: str) -> str:

@@ -73,7 +73,6 @@ TO_COMPARE = Table(
 
 
 def to_compare(judge: JudgeConfig, outputs: ToRate) -> Dataset:
-    """The rows that a judge is asked about."""
     rows = [row for task in outputs.tasks for row in _of_task(judge, task, outputs)]
     return Dataset(pa.Table.from_pylist(rows, schema=TO_COMPARE.features.arrow_schema))
 
@@ -112,8 +111,6 @@ def _shared(task: Task, a: OutputRow, b: OutputRow) -> OutputRow:
 
 @dataclass(frozen=True)
 class Compare(JudgingStage):
-    """Chooses between two outputs as one judge does."""
-
     name: ClassVar[str] = "compare"
     version: ClassVar[int] = 1
     inputs: ClassVar[Table] = TO_COMPARE
@@ -126,7 +123,6 @@ class Compare(JudgingStage):
 
     @property
     def prompt(self) -> Prompt:
-        """What the judge is told."""
         return pairwise_prompt(self.judge)
 
     def describe(self) -> dict[str, Any]:
@@ -186,7 +182,6 @@ class Compare(JudgingStage):
 
 
 def _in_order(row: Row) -> list[str]:
-    """The outputs as they are shown."""
     outputs = [row["output_a"], row["output_b"]]
     return outputs if row["order"] == "ab" else outputs[::-1]
 

@@ -53,7 +53,6 @@ def chosen_judges(config: Evaluated, names: Sequence[str] | None) -> list[JudgeC
 
 
 def chosen_rubrics(names: Sequence[str] | None) -> Sequence[str]:
-    """The rubrics that judges are asked about."""
     for name in names or ():
         if name not in RUBRICS:
             raise ConfigError(unknown("rubric", name, RUBRICS, "--rubric"))
@@ -130,7 +129,6 @@ def applicability(
 
 
 def rated_outputs(config: Evaluated, folder: RunFolder, limit: int | None = None) -> ToRate:
-    """The outputs of a run that there are to look at."""
     return outputs_to_rate(_outputs(folder), _tasks(config, folder), limit)
 
 

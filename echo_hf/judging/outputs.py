@@ -53,7 +53,6 @@ class ToRate:
     left_out: Mapping[Reason, int]
 
     def rows(self, judge: JudgeConfig, fits: Callable[[Task], bool]) -> Dataset:
-        """The rows that a judge is asked about."""
         rows = [
             row_to_rate(task, output, repeat)
             for task in self.tasks
@@ -82,7 +81,6 @@ def outputs_to_rate(outputs: pa.Table, benchmark: Tasks, limit: int | None = Non
 
 
 def rows_to_rate(rows: Iterable[Row]) -> Dataset:
-    """Rows of `TO_RATE` as a dataset, in their order."""
     return Dataset(pa.Table.from_pylist(list(rows), schema=TO_RATE.features.arrow_schema))
 
 
@@ -135,7 +133,6 @@ Size = tuple[int, int]
 
 
 def shown_images(images: ImageStore, digests: Iterable[str], how: ImageSize) -> dict[str, ImageRef]:
-    """What judges are shown in the place of images."""
     wanted = dict.fromkeys(digests)
 
     def shown(digest: str) -> ImageRef | None:

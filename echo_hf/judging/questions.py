@@ -27,8 +27,6 @@ PAIRWISE = "pairwise"
 
 @dataclass
 class SentImages:
-    """Images as they are sent, each made once for all judges."""
-
     images: ImageStore
     _known: dict[ImageSize, dict[str, ImageRef]] = field(default_factory=dict)
 
@@ -60,7 +58,6 @@ def rating_questions(
 def pairwise_questions(
     config: Evaluated, judges: Sequence[JudgeConfig], outputs: ToRate, shown: SentImages
 ) -> Iterator[JudgeTask]:
-    """A question for each judge about its share of the pairs, in the order of the config."""
     for judge in judges:
         rows, how = to_compare(judge, outputs), judge.pictures or _usual(config.protocol)
         inputs = [digest for row in rows["inputs"] for digest in row]
@@ -96,7 +93,6 @@ def _every(task: Task) -> bool:
 def rating_question(
     judge: JudgeConfig, rubric: str, protocol: Protocol, rows: Dataset, shown: SentImages
 ) -> JudgeTask:
-    """The question about some images as outputs."""
     how = judge.pictures or _usual(protocol)
     inputs = [] if rubric == TEXT else [one for row in rows["inputs"] for one in row]
     images = shown.of([*inputs, *rows["output"]], how)

@@ -33,8 +33,6 @@ CORRECTED = re.compile(r"\[\[\s*([+-]?[0-9]+(?:\.[0-9]+)?)\s*\]\]")
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """The ratings that a judge may give."""
-
     lowest: float
     highest: float
     decimals: bool = False
@@ -89,7 +87,6 @@ class ApplicabilityAnswer(BaseModel):
 
 @lru_cache(maxsize=64)
 def rating_answer(scale: Scale) -> type[RatingAnswer]:
-    """The shape of an answer whose rating is on a scale."""
     number: Any = float if scale.decimals else int
     bounds = Field(ge=scale.lowest, le=scale.highest)
     if not scale.decimals:
@@ -101,7 +98,6 @@ def rating_answer(scale: Scale) -> type[RatingAnswer]:
 
 @lru_cache(maxsize=16)
 def applicability_answer(metrics: tuple[str, ...]) -> type[ApplicabilityAnswer]:
-    """The shape of an answer about some metrics."""
     fields: dict[str, Any] = dict.fromkeys(metrics, (Flag, ...))
     return create_model(
         "ApplicabilityAnswer",
@@ -113,8 +109,6 @@ def applicability_answer(metrics: tuple[str, ...]) -> type[ApplicabilityAnswer]:
 
 @dataclass(frozen=True)
 class Rate(JudgingStage):
-    """Rates outputs by one rubric as one judge does."""
-
     name: ClassVar[str] = "rate"
     version: ClassVar[int] = 1
     inputs: ClassVar[Table] = TO_RATE
@@ -130,12 +124,10 @@ class Rate(JudgingStage):
 
     @property
     def prompt(self) -> Prompt:
-        """What the judge is told."""
         return self.instructions
 
     @property
     def scale(self) -> Scale:
-        """The ratings that the judge may give."""
         return Scale(*self.judge.scale, decimals=self.judge.decimals)
 
     def describe(self) -> dict[str, Any]:

@@ -86,8 +86,6 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class RunTables:
-    """A run's tables, as far as they are about the benchmark as it is now."""
-
     tasks: Mapping[str, tuple[Task, ...]]
     outputs: pa.Table | None
     ratings: pa.Table | None
@@ -96,7 +94,6 @@ class RunTables:
     left_out: Mapping[str, Mapping[Reason, int]]
 
     def of_split(self, table: pa.Table | None, split: str) -> pa.Table | None:
-        """The rows of a table about the samples of a split; null where there is no such table."""
         if table is None:
             return None
         ids = pa.array([task.sample_id for task in self.tasks[split]], pa.string())
@@ -139,7 +136,6 @@ def _with_digests(rows: pa.Table, digests: Mapping[str, str]) -> pa.Table:
 
 
 def systems_in(tables: Collection[pa.Table | None]) -> list[str]:
-    """The systems that some tables speak of, in alphabetical order."""
     columns = (table["system"] for table in tables if table is not None)
     return sorted({name for column in columns for name in column.unique().to_pylist()})
 
@@ -150,7 +146,6 @@ def _mark_unscored(
     outputs: pa.Table | None,
     reasons: list[Reason | None],
 ) -> None:
-    """Marks verdicts by unknown rubrics, and about images that are gone or others by now."""
     rows = [] if judged is None else judged.to_pylist()
     made = None
     if outputs is not None:
@@ -212,7 +207,6 @@ class HumanRow(Section):
 
 
 def read_human_file(path: Path) -> pa.Table:
-    """Reads people's ranks from a file."""
     if path.suffix.lower() not in FORMS:
         raise TableError(f"{str(path)!r} holds no ranks: expected a file named .jsonl or .csv")
     records, strict = FORMS[path.suffix.lower()]

@@ -95,20 +95,16 @@ def _results(split: str, rate: WinRate) -> Iterator[Result]:
 
 @dataclass(frozen=True)
 class Applicable:
-    """The samples of a split that a metric fits."""
-
     fitting: tuple[Task, ...]
     unknown: int
     asked: bool
 
     @property
     def samples(self) -> int:
-        """Of how many samples a number would be wanted."""
         return len(self.fitting) + self.unknown
 
 
 def applicable(metric: str, tasks: Sequence[Task], applicability: pa.Table | None) -> Applicable:
-    """The samples that a metric fits."""
     said = _said(metric, applicability)
     if all(answer is None for answer in said.values()):
         return Applicable(tuple(tasks), 0, asked=False)
@@ -129,8 +125,6 @@ NOT_ASKED = "not_asked"
 
 @dataclass(frozen=True)
 class Measured:
-    """One metric of one system."""
-
     metric: str
     system: str
     about: Applicable
@@ -139,7 +133,6 @@ class Measured:
 
     @property
     def n(self) -> int:
-        """How many samples its value is made of."""
         return self.result.n if self.result else 0
 
     @property
@@ -155,7 +148,6 @@ class Measured:
         return {**{str(reason): count for reason, count in counts.items()}, **unknown}
 
     def row(self, split: str, protocol: MetricProtocol) -> Result:
-        """Its figure, as `results.json` has it."""
         result = self.result
         low, high = (result.interval if result else None) or (None, None)
         return Result(
@@ -194,9 +186,7 @@ FITS_NONE = "it fits no sample of this split"
 class Accumulator(TypingProtocol):
     """A metric whose images come in batches, such as `echo_hf.metrics.ColorShift`."""
 
-    def add(self, inputs: Any, outputs: Any) -> None:
-        """Takes some more samples."""
-        ...
+    def add(self, inputs: Any, outputs: Any) -> None: ...
 
     def compute(self, *, n_boot: int, seed: int) -> MetricResult: ...
 
@@ -227,7 +217,6 @@ def measured(
 
 
 def accumulators(config: Evaluated) -> Mapping[str, Callable[[], Accumulator]]:
-    """The image metrics, each as what makes a new accumulator with the config's options."""
     protocol, options = config.protocol, config.metrics
     similarities, faces = metrics.SimilarityCache(), metrics.FaceCache()
     return {
@@ -354,8 +343,6 @@ class SplitScores:
 
 @dataclass(frozen=True)
 class Scores:
-    """The figures of a run."""
-
     path: Path
     protocol: Protocol
     splits: tuple[SplitScores, ...]
@@ -364,7 +351,6 @@ class Scores:
 
     @property
     def results(self) -> list[Result]:
-        """All figures, one for each metric, protocol, split and system."""
         return [row for split in self.splits for row in _rows(split, self.protocol)]
 
 

@@ -36,7 +36,6 @@ Part = Mapping[str, Any]  # of the file, which `score` has written
 
 
 def show_scores(console: Console, path: Path) -> None:
-    """Prints the figures of a run."""
     found = json.loads(path.read_bytes())
     for name, counts in found["left_out"].items():
         for reason, count in counts.items():
@@ -83,7 +82,6 @@ def _said(share: Part) -> str:
 
 
 def _win_rates(rates: Part, tiers: Sequence[Sequence[str]]) -> Table:
-    """Win rates with intervals and tiers, the best first."""
     # Where nothing says how far others may differ, one tier for all would read as no difference.
     known = any(rates["interval"].values())
     tier = {name: at for at, names in enumerate(tiers, 1) for name in names if known}
@@ -101,7 +99,6 @@ def _win_rates(rates: Part, tiers: Sequence[Sequence[str]]) -> Table:
 
 
 def _why_not(rates: Part) -> list[str]:
-    """Why systems have no win rate, or no interval, a line for each reason."""
     named: dict[str, list[str]] = {}
     for system, reason in rates["reasons"].items():
         named.setdefault(reason, []).append(plain(system, LONGEST))
@@ -114,7 +111,6 @@ def _why_not(rates: Part) -> list[str]:
 
 
 def _metrics(metrics: Sequence[Part]) -> Table:
-    """The specialised metrics of each system, with the samples that they stand on."""
     table = Table("metric", box=None, pad_edge=False)
     for heading in ("value", "95 %", "samples"):
         table.add_column(heading, justify="right", no_wrap=True)
@@ -132,7 +128,6 @@ def _metrics(metrics: Sequence[Part]) -> Table:
 
 
 def _failed(rows: Sequence[Part]) -> str:
-    """The judges of a metric that failed their audits."""
     found = (one["result"]["definition"].get(KEY, {}) for one in rows if one["result"])
     failed = {judge: flags for one in found for judge, flags in one.items()}
     return ", ".join(judge_names(failed, failed))

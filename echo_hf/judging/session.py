@@ -55,8 +55,6 @@ class JudgeTask:
 
 @dataclass(frozen=True)
 class Planned:
-    """What one judge is about to be asked."""
-
     who: str
     rubric: str
     plan: RequestPlan
@@ -87,7 +85,6 @@ class Asking:
 
     @property
     def is_spent(self) -> bool:
-        """Whether nothing is left of the budget."""
         return self.budget_usd is not None and self.spent_usd >= self.budget_usd
 
     def engine(self, who: str) -> Engine:
@@ -99,7 +96,7 @@ class Asking:
                 "keeps "
                 "no answers: name one with a model that sees images"
             )
-        if self.budget_usd is not None and not _has_price(engine):
+        if self.budget_usd is not None and None in _prices(engine):
             raise JudgeError(
                 f"judge {who!r} has no known price, so that no budget can be kept: give its engine "
                 "usd_per_million_prompt_tokens and usd_per_million_completion_tokens"
@@ -173,11 +170,6 @@ class Asking:
             filled,
             stopped,
         )
-
-
-def _has_price(engine: Engine) -> bool:
-    """Whether calls cost what is known; an engine on this machine costs nothing."""
-    return None not in _prices(engine)
 
 
 def _prices(engine: Engine) -> tuple[float | None, float | None]:
@@ -280,8 +272,6 @@ Row = Mapping[str, Any]
 
 
 def write_ratings(root: Path, answered: Answered, judges: Collection[str]) -> Path:
-    """Writes what a judge has said by a rubric into the run's table of ratings."""
-
     def stays(row: Row) -> bool:
         if (row["judge"], row["rubric"]) != (answered.who, answered.rubric):
             return True
@@ -291,8 +281,6 @@ def write_ratings(root: Path, answered: Answered, judges: Collection[str]) -> Pa
 
 
 def write_comparisons(root: Path, answered: Answered, judges: Collection[str]) -> Path:
-    """Writes what a judge has chosen into the run's table of comparisons."""
-
     def stays(row: Row) -> bool:
         if row["judge"] != answered.who:
             return True

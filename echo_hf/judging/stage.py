@@ -23,7 +23,6 @@ from echo_hf.reasons import Unrated
 
 
 def calls_of(answers: Answers | None, requests: Sequence[Request]) -> list[dict[str, Any]]:
-    """Tokens and price of all calls that were made for requests, failed ones included."""
     if not isinstance(answers, StoredAnswers):
         return [{"usage": None, "cost_usd": None} for _ in requests]
     keys = request_keys(answers.signature, requests)
@@ -44,8 +43,6 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class JudgingStage(ModelStage):
-    """Judges images, one row at a time."""
-
     def requests(self, table: pa.Table) -> list[list[Request]]:
         """One call for each row whose images can be shown."""
         system = Message("system", (Text(self.prompt.text),))
@@ -53,7 +50,6 @@ class JudgingStage(ModelStage):
         return [of_row(key, self._asked(system, row)) for key, row in rows]
 
     def finish(self, table: pa.Table, answers: list[list[BaseModel | Failure]]) -> pa.Table:
-        """A row of judgements for each input row."""
         requests, rows = self.requests(table), StageRows(self.outputs)
         calls = iter(calls_of(self.answers, [one for asked in requests for one in asked]))
         made_by = self._made_by()
@@ -110,7 +106,6 @@ def pairwise_prompt(judge: JudgeConfig) -> Prompt:
 
 
 def rating_form(judge: JudgeConfig) -> str:
-    """How a judge is to give its rating."""
     lowest, highest = judge.scale
     fields = {
         "number": "a number, decimals allowed," if judge.decimals else "a whole number",
@@ -122,7 +117,6 @@ def rating_form(judge: JudgeConfig) -> str:
 
 
 def applicability_prompt(metrics: Sequence[str]) -> Prompt:
-    """The instructions for saying which metrics fit a sample."""
     measures = (filled_prompt(f"{FOLDER}/measure_{metric}", {}).text for metric in metrics)
     keys = ", ".join(f'"{metric}": <0 or 1>' for metric in metrics)
     fields = {"measures": "\n\n".join(measures), "keys": keys}

@@ -199,7 +199,6 @@ class ColorShift:
         self._samples: list[SampleFeatures[Integers]] = []
 
     def __len__(self) -> int:
-        """How many samples were added."""
         return len(self._samples)
 
     def add(self, inputs: Iterable[Any], outputs: Iterable[Any]) -> None:

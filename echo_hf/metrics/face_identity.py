@@ -222,7 +222,6 @@ class FaceIdentity:
         self._samples: list[SampleFeatures[Found]] = []
 
     def __len__(self) -> int:
-        """How many samples were added."""
         return len(self._samples)
 
     def __getstate__(self) -> dict[str, Any]:

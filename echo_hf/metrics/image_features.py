@@ -57,8 +57,6 @@ FeatureReader = Callable[[Image.Image], Value]
 
 @dataclass(frozen=True, slots=True)
 class SampleFeatures(Generic[Value]):
-    """What a metric keeps of one sample."""
-
     inputs: tuple[Value, ...] = ()
     output: Value | None = None
     unmeasured: Unmeasured | None = None
@@ -87,8 +85,6 @@ _OF_OUTPUT = _Faults(
 
 @dataclass(frozen=True, slots=True)
 class _Side(Generic[Value]):
-    """What is kept of one image, or of all inputs of a sample."""
-
     values: tuple[Value, ...] = ()
     digest: str = ""
     notices: tuple[ImageNotice, ...] = ()
@@ -206,7 +202,6 @@ class LoadedOnce(Generic[Network]):
         self._found: dict[Hashable, Network | ScoreError] = {}
 
     def __len__(self) -> int:
-        """How many outcomes are kept."""
         return len(self._found)
 
     def get(self, key: Hashable, load: Callable[[], Network]) -> Network:
@@ -263,7 +258,6 @@ class InputCache(ABC, Generic[Network, Value]):
         InputCache.__init__(self, **state)
 
     def __len__(self) -> int:
-        """How many inputs are kept."""
         return len(self._kept)
 
     @property

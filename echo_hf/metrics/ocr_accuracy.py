@@ -149,7 +149,6 @@ class OcrAccuracy:
         self._prompts: list[str] = []
 
     def __len__(self) -> int:
-        """How many samples were added."""
         return len(self._samples)
 
     def __getstate__(self) -> dict[str, Any]:

@@ -137,8 +137,6 @@ MOST_NAMED = 10
 
 @dataclass(frozen=True, slots=True)
 class QuoteMatch:
-    """A string that the prompt quotes, and what of it was read."""
-
     wanted: str
     found: str
     distance: int | None
@@ -156,16 +154,12 @@ class Reading:
 
 
 class Least(NamedTuple):
-    """From when on something counts."""
-
     words: int
     confidence: float
 
 
 @dataclass(frozen=True, slots=True)
 class OcrScore:
-    """One sample's number, by one of the two rules."""
-
     by: Rule | None
     value: float | None
     exact: float | None

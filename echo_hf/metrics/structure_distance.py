@@ -200,7 +200,6 @@ class StructureDistance:
         self._samples: list[SampleFeatures[float]] = []
 
     def __len__(self) -> int:
-        """How many samples were added."""
         return len(self._samples)
 
     @property

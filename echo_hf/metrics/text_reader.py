@@ -29,14 +29,11 @@ _APOSTROPHES = str.maketrans(dict.fromkeys("‘’ʼ′`", "'"))
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Vocabulary:
-    """Words, in small letters."""
-
     words: frozenset[str]
     latin: bool
     definition: Mapping[str, Any]
 
     def knows(self, word: str) -> bool:
-        """Whether there is such a word, with or without a genitive's ending."""
         return word in self.words or word.removesuffix("'s") in self.words
 
 
@@ -56,7 +53,8 @@ def check_vocabulary(words: Collection[str] | None) -> None:
 def words_of(text: str) -> list[str]:
     """The words of a text that have three letters or more, in small letters."""
     plain = unicodedata.normalize("NFKC", text).translate(_APOSTROPHES).casefold()
-    return [word for word in _WORD.findall(plain) if _letters(word) >= FEWEST_LETTERS]
+    words = _WORD.findall(plain)
+    return [word for word in words if len(word) - word.count("'") >= FEWEST_LETTERS]
 
 
 def mostly_latin(text: str) -> bool:
@@ -66,10 +64,6 @@ def mostly_latin(text: str) -> bool:
         unicodedata.name(one, "").startswith(("LATIN", "FULLWIDTH LATIN")) for one in letters
     )
     return 2 * latin >= len(letters)
-
-
-def _letters(word: str) -> int:
-    return len(word) - word.count("'")
 
 
 def _english() -> Vocabulary:
@@ -134,12 +128,7 @@ MOST_TIMES = 10
 
 @dataclass(frozen=True, slots=True)
 class TextLine:
-    """A line of text in an image.
-
-    Attributes:
-        text: What was read.
-        confidence: The reader's own, from 0 to 1, which says little about the text.
-    """
+    """A line of text in an image."""
 
     text: str
     confidence: float
@@ -147,8 +136,6 @@ class TextLine:
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """All that was read in an image."""
-
     lines: tuple[TextLine, ...]
     failed: str = ""
 

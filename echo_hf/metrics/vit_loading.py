@@ -17,8 +17,6 @@ CHANNELS = 3
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """How an image is divided."""
-
     size: int
     patch: int
     trained: int
@@ -79,8 +77,6 @@ LONGEST_REASON = 300
 
 @dataclass(frozen=True, slots=True)
 class VitOptions:
-    """Which keys of which ViT are compared."""
-
     model: str
     revision: str | None
     layer: int
@@ -90,8 +86,6 @@ class VitOptions:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LoadedVit:
-    """A ViT, ready to run."""
-
     model: Any
     device: str
     interpolated: bool
@@ -100,7 +94,6 @@ class LoadedVit:
 
 
 def load_vit(options: VitOptions) -> LoadedVit:
-    """Loads a ViT onto its device."""
     check_extra("structure_distance", EXTRA, PACKAGES)
     device = _device(options.device)
     checkpoint = _checkpoint(options)

@@ -19,8 +19,6 @@ LONGEST_DETAIL = 300
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A request without a usable answer."""
-
     reason: Failed
     detail: str
     request: str
@@ -45,13 +43,9 @@ class Answers(Protocol):
     """Something that knows the answers to requests."""
 
     @property
-    def signature(self) -> Mapping[str, Any]:
-        """Signature of the engine whose answers these are."""
-        ...
+    def signature(self) -> Mapping[str, Any]: ...
 
-    def read(self, requests: Sequence[Request]) -> list[BaseModel | Failure]:
-        """The answer to each request, in order."""
-        ...
+    def read(self, requests: Sequence[Request]) -> list[BaseModel | Failure]: ...
 
 
 @dataclass(frozen=True)

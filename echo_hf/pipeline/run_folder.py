@@ -50,8 +50,6 @@ class StageRecord:
 
 @dataclass(frozen=True)
 class RunFolder:
-    """Where a run keeps everything."""
-
     root: Path
 
     @property
@@ -79,11 +77,9 @@ class RunFolder:
         return self.root / "responses.parquet"
 
     def store(self) -> Store:
-        """Opens the stored answers."""
         return Store(self.root / "answers.sqlite")
 
     def stage(self, name: str) -> Path:
-        """Folder of a stage's result."""
         return self.root / "stages" / name
 
     def enter(self) -> None:
@@ -109,12 +105,10 @@ class RunFolder:
             yield
 
     def save_config(self, config: Evaluated) -> None:
-        """Writes down the config that this run follows."""
         text = yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
         (self.root / "config.yaml").write_text(text, "utf-8")
 
     def record(self, name: str) -> StageRecord | None:
-        """What made the result of a stage, null when it has none."""
         path = self.stage(name) / "digest.json"
         if not path.exists():
             return None

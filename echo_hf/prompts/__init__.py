@@ -23,8 +23,6 @@ class Described(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """Instructions ready to send."""
-
     name: str
     text: str
 
@@ -40,7 +38,6 @@ def load_prompt(name: str, target: Described) -> Prompt:
 
 
 def filled_prompt(name: str, fields: Mapping[str, str]) -> Prompt:
-    """Reads a prompt file and fills in its fields."""
     return Prompt(name, _template(name).substitute(fields).strip())
 
 

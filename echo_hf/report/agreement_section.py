@@ -40,7 +40,6 @@ ABOUT = (
 
 
 def agreement(data: RunData) -> Markup | None:
-    """People's verdict, and how far judges agree with it."""
     if data.agreement is None:
         return None
     found = data.agreement.merged
@@ -63,7 +62,6 @@ def agreement(data: RunData) -> Markup | None:
 
 
 def rank_table(found: Compared) -> Markup:
-    """Mean ranks, in the order of the consensus (figure C.1)."""
     people, systems = found.people, found.people.consensus.ranking
     places = Scale(0.5, len(systems) + 0.5, tuple(range(1, len(systems) + 1)))
     raters = people.mean_rank_by_rater
@@ -142,7 +140,6 @@ def stars(p: float | None) -> str:
 
 
 def pair_table(found: Compared) -> Markup:
-    """Pairs of systems that differ by the protocol's test (table C.1)."""
     procedure = PROCEDURES[found.protocol]
     adjusted = procedure.adjusted
     tests = found.people.tests.get(procedure.test, ())

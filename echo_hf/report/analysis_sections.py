@@ -57,7 +57,6 @@ MOST_ROWS = 20
 
 
 def estimate_table(caption: str, head: str, rows: Sequence[tuple[str, Estimate, Child]]) -> Markup:
-    """Numbers with intervals, one a prompt set."""
     known = [one.value for _, one, _ in rows if one.value is not None]
     scale = round_scale([*known, *(one.high for _, one, _ in rows if one.high is not None)])
     columns = (
@@ -96,7 +95,6 @@ def diversity(sets: tuple[SetDiversity, ...]) -> Markup:
 
 
 def perplexity(sets: tuple[SetPerplexity, ...]) -> Markup:
-    """How much a language model is surprised by the prompts of each set."""
     rows = [(one.name, one.token_level, _ratio(one.ratio)) for one in sets]
     caption = "Perplexity, lower is more like other text"
     remark = "Ratio: the perplexity of the set through that of the benchmark."
@@ -109,7 +107,6 @@ def _plain(caption: str, heads: Sequence[str], rows: Iterable[Row]) -> Markup:
 
 
 def lengths(sets: tuple[SetLengths, ...]) -> Markup:
-    """Words and characters of the prompts of each set."""
     rows = [
         [
             name_of(one.name),
@@ -124,7 +121,6 @@ def lengths(sets: tuple[SetLengths, ...]) -> Markup:
 
 
 def near_duplicates(sets: tuple[SetDuplicates, ...]) -> Markup:
-    """How many prompts of each set are nearly the same as another."""
     rows = [
         [name_of(one.name), count(one.in_clusters), share(one.share), count(one.clusters)]
         for one in sets
@@ -140,7 +136,6 @@ def languages(sets: tuple[SetLanguages, ...]) -> Markup:
 
 
 def embedding_map(points: EmbeddingMap) -> Markup:
-    """The prompts of all sets in a plane, and those that are farthest from every other set."""
     groups: dict[str, list[tuple[float, float]]] = {}
     for one in points.points:
         groups.setdefault(one.prompt_set, []).append((one.x, one.y))
@@ -167,7 +162,6 @@ ABOUT = "What people ask for and what they say of it, beside the prompts of othe
 
 
 def analysis(data: RunData) -> Markup | None:
-    """Everything that the analysis found."""
     found = data.analysis
     if found is None:
         return None
@@ -266,7 +260,7 @@ def _failures(found: Failures) -> Markup:
             plot(bar(scale, one.comments), scale=scale),
             count(one.comments),
             count(one.samples),
-            _months(one),
+            ", ".join(f"{month} {number}" for month, number in sorted(one.by_month.items())),
         ]
         for one in shown
     ]
@@ -277,10 +271,6 @@ def _failures(found: Failures) -> Markup:
         note(f"{more}Verdicts: {listed(found.verdicts)}."),
         collapsible("In people's words", [_examples(one) for one in shown if one.examples]),
     )
-
-
-def _months(one: FailureKeyword) -> str:
-    return ", ".join(f"{month} {comments}" for month, comments in sorted(one.by_month.items()))
 
 
 def _examples(one: FailureKeyword) -> Markup:

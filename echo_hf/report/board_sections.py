@@ -41,7 +41,6 @@ from echo_hf.scores.rating_table import RUBRIC
 
 
 def robustness(rates: Rates, win_rates: WinRates) -> Markup:
-    """The places of each system under every rule, and the bounds of its win rate."""
     places = Scale(0.5, len(rates.win_rate) + 0.5, tuple(range(1, len(rates.win_rate) + 1)))
     columns = (
         Column("System", "name"),
@@ -120,7 +119,6 @@ ABOUT = (
 
 
 def board(data: RunData) -> Markup:
-    """The win rates of each split."""
     return section("win-rates", "Win rates", [_split(data, one) for one in data.splits], lead=ABOUT)
 
 
@@ -153,7 +151,6 @@ def _how_sure(split: Split, rates: Rates, data: RunData) -> Markup:
 
 
 def tiers_of(rates: Rates, win_rates: WinRates) -> list[list[str]]:
-    """Systems in tiers, the best first, and those without a rate at the end."""
     every = list(rates.order)
     if not any(rates.interval.values()):
         return [every]
@@ -164,7 +161,6 @@ def tiers_of(rates: Rates, win_rates: WinRates) -> list[list[str]]:
 
 
 def main_table(rates: Rates, win_rates: WinRates) -> Markup:
-    """Win rates with their intervals, in tiers."""
     known = any(rates.interval.values())
     columns = (
         Column("System", "name"),
@@ -207,7 +203,6 @@ def _notes(rates: Rates, found: WinRates) -> Markup:
 
 
 def _why_not(rates: Rates) -> Iterator[str]:
-    """Why systems have no rate or no interval, a sentence for each reason."""
     named: dict[str, list[str]] = {}
     for system, reason in rates.reasons.items():
         named.setdefault(reason, []).append(system)
@@ -220,7 +215,6 @@ def _why_not(rates: Rates) -> Iterator[str]:
 
 
 def pair_table(rates: Rates) -> Markup:
-    """The share of points that each system won from each other one."""
     systems = rates.order
     columns = [Column("", "name", "System"), *(Column(breakable(one), "heat") for one in systems)]
     rows = [[name_of(one), *(_pair(one, other, rates) for other in systems)] for one in systems]
@@ -237,7 +231,6 @@ def _pair(one: str, other: str, rates: Rates) -> Markup:
 
 
 def judge_table(rates: Rates, data: RunData) -> Markup:
-    """Win rates by each judge alone."""
     judges = list(rates.per_judge)
     heads = [Column(judge_name(judge, data.failures), "heat") for judge in judges]
     rows = [
@@ -258,7 +251,6 @@ DRIFTS = ("face_identity", "structure_distance")
 
 
 def highlights(data: RunData, thumbnails: Thumbnails) -> Markup | None:
-    """Telling samples of each split and metric."""
     if not data.outputs:
         return None
     shown = [
@@ -341,7 +333,6 @@ UNKNOWN = "unknown"
 
 
 def tasks(data: RunData) -> Markup:
-    """Samples by task, split by split."""
     cards = [element("div", _table(data, split), class_="card") for split in data.splits]
     return section("tasks", "Tasks", element("div", cards, class_="columns"))
 

@@ -57,7 +57,6 @@ def percent(part: float) -> str:
 def round_scale(
     values: Iterable[float], *, ticks: int = 4, from_zero: bool = True, whole: bool = False
 ) -> Scale:
-    """An axis with round numbers that reaches over all values."""
     known = sorted(values)
     low, high = (known[0], known[-1]) if known else (0.0, 1.0)
     if from_zero:
@@ -85,7 +84,6 @@ FINE = 1000  # units of the width of a drawn outline
 
 
 def plot(*marks: Markup, scale: Scale, at: float | None = None) -> Markup:
-    """A row's image."""
     grid = [_upright(scale, tick, "grid") for tick in scale.ticks]
     if at is not None:
         grid.append(_upright(scale, at, "reference"))
@@ -110,7 +108,6 @@ def axis(scale: Scale) -> Markup:
 
 
 def point(scale: Scale, value: float | None, ends: tuple[float, float] | None) -> Markup:
-    """A number with its interval."""
     return joined(
         None if ends is None else span(scale, *ends, "whisker"),
         None if value is None else dot(scale, value),
@@ -122,13 +119,11 @@ def dot(scale: Scale, value: float, kind: str = "dot", radius: float = 4.5) -> M
 
 
 def span(scale: Scale, low: float, high: float, kind: str) -> Markup:
-    """A line from one number to another."""
     ends = {"x1": scale.percent(low), "x2": scale.percent(high)}
     return element("line", **ends, y1=MIDDLE, y2=MIDDLE, class_=kind)
 
 
 def bar(scale: Scale, value: float, kind: str = "bar") -> Markup:
-    """A bar from zero, or from the nearest end of the axis."""
     start, end = sorted((scale.share(0.0), scale.share(value)))
     return element(
         "rect", x=percent(start), y=7, width=percent(end - start), height=12, rx=2, class_=kind
@@ -208,7 +203,6 @@ GAP = 0.15  # of the width of a column
 
 
 def columns(counts: Sequence[int], top: float) -> str:
-    """The outline of columns side by side."""
     width = FINE / len(counts)
     return "".join(
         f"M{(at + GAP / 2) * width:.0f},{DAYS_HEIGHT}V{DAYS_HEIGHT * (1 - count / top):.1f}"
@@ -219,7 +213,6 @@ def columns(counts: Sequence[int], top: float) -> str:
 
 
 def days(counts: Sequence[int], first: str, last: str, label: str) -> Markup:
-    """Counts over time."""
     top = max(*counts, 1)
     path = element("path", d=columns(counts, top), class_="column")
     drawn = element(
@@ -240,7 +233,6 @@ Places = Sequence[tuple[float, float]]
 
 
 def scatter(groups: Mapping[str, Places], label: str) -> Markup:
-    """Points of several groups, the last group on top."""
     every = [place for places in groups.values() for place in places]
     box = _box(every)
     paths = [

@@ -62,7 +62,6 @@ def is_web(address: str) -> bool:
 
 
 def shortened(text: str, longest: int) -> str:
-    """A text that is no longer than asked, with an ellipsis where it was cut."""
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
@@ -94,7 +93,6 @@ Interval = tuple[float, float]
 
 
 def number(value: float | None, digits: int = 3) -> str:
-    """A number with a fixed number of decimals."""
     if value is None:
         return NOTHING
     said = f"{value:.{digits}f}"
@@ -108,17 +106,14 @@ def interval(ends: Interval | None, digits: int = 3) -> str:
 
 
 def share(value: float | None) -> str:
-    """A share as a whole number of per cent."""
     return NOTHING if value is None else f"{100 * value:.0f} %"
 
 
 def count(value: int) -> str:
-    """A count with its thousands apart."""
     return f"{value:,}"
 
 
 def p_value(value: float | None) -> str:
-    """A probability under the null hypothesis."""
     if value is None:
         return NOTHING
     return "< 0.001" if value < 0.001 else f"{value:.3f}"
@@ -130,7 +125,6 @@ def plural(number_of: int, noun: str, more: str | None = None) -> str:
 
 
 def listed(counts: Mapping[str, int], most: int = 12) -> str:
-    """Names with their counts, the largest count first."""
     pairs = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
     said = [f"{name} {count(number_of)}" for name, number_of in pairs[:most]]
     return ", ".join([*said, *(["..."] if len(pairs) > most else [])])

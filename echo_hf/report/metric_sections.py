@@ -101,7 +101,6 @@ def _table(title: Markup, rows: Sequence[Metric]) -> Markup:
 
 
 def scale_of(rows: Sequence[Metric]) -> Scale:
-    """An axis that holds every number of every system."""
     found = [one.result for one in rows if one.result]
     values = [value for one in found for value in one.per_sample if value is not None]
     values += [one.value for one in found if one.value is not None]
@@ -146,7 +145,6 @@ Colors = Mapping[tuple[str, str], MeanColors]
 
 
 def colors(data: RunData, colors: Colors, thumbnails: Thumbnails) -> Markup | None:
-    """Mean colors of the splits that have inputs."""
     splits = [split for split in data.splits if (split, INPUTS) in colors]
     shown = [_colors_split(data, split, colors, thumbnails) for split in splits]
     return section("colors", "Colors", shown, lead=COLORS_ABOUT) if shown else None
@@ -202,7 +200,6 @@ PROVENANCE_ABOUT = (
 
 
 def provenance(data: RunData) -> Markup:
-    """Coverage and definitions."""
     return section(
         "provenance",
         "Provenance",
@@ -217,7 +214,6 @@ def provenance(data: RunData) -> Markup:
 
 
 def coverage_table(data: RunData) -> Markup:
-    """What became of each system's tasks."""
     ended = Counter((system, one.outcome) for (_, system), one in data.outputs.items())
     outcomes = sorted({outcome for _, outcome in ended}, key=lambda one: (one != "ok", one))
     columns = (
@@ -269,7 +265,6 @@ def _judges(data: RunData) -> Markup | None:
 
 
 def _definitions(data: RunData) -> Markup:
-    """Every definition once, with the figures that it is of."""
     found: dict[str, list[str]] = {}
     for row in data.results.results:
         text = _text(row.definition)

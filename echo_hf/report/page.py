@@ -74,7 +74,6 @@ SCHEMES = "light dark"
 
 
 def page(title: str, head: Markup, sections: Sequence[Markup], data: str) -> str:
-    """The whole document."""
     style, script = asset("report.css"), asset("report.js")
     policy = POLICY.format(style=digest(style), script=digest(script))
     top = element(
@@ -101,7 +100,6 @@ def page(title: str, head: Markup, sections: Sequence[Markup], data: str) -> str
 
 
 def asset(name: str) -> str:
-    """The text of a file that comes with the report."""
     return (ASSETS / name).read_text("utf-8")
 
 
@@ -125,7 +123,6 @@ SHORT_DIGEST = 12
 
 
 def header(data: RunData) -> Markup:
-    """The head of the report."""
     facts = [
         element("div", element("dt", term), element("dd", said)) for term, said in _facts(data)
     ]

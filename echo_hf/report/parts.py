@@ -25,12 +25,10 @@ NAMES = {
 
 
 def titled(name: str) -> str:
-    """How a split, a metric or a task is called in prose."""
     return NAMES.get(name) or (name[:1].upper() + name[1:]).replace("_", " ")
 
 
 def section(name: str, title: str, *children: Child, lead: Child = None) -> Markup:
-    """A section of the page with its heading."""
     heading = element("h2", title, id=f"{name}-title")
     intro = element("p", lead, class_="lead") if lead else None
     return element("section", heading, intro, *children, id=name, aria_labelledby=f"{name}-title")
@@ -52,7 +50,6 @@ def collapsible(title: Child, *children: Child) -> Markup:
 
 
 def name_of(name: str) -> Markup:
-    """Somebody's name for a system, a judge or a person."""
     return element("bdi", name)
 
 
@@ -65,7 +62,6 @@ def breakable(name: str) -> Markup:
 
 
 def judge_name(judge: str, failures: Mapping[str, Sequence[str]]) -> Markup:
-    """A judge's name, with a flag where it failed its audit."""
     failed = failures.get(judge)
     if not failed:
         return breakable(judge)
@@ -74,7 +70,6 @@ def judge_name(judge: str, failures: Mapping[str, Sequence[str]]) -> Markup:
 
 
 def failed_note(judges: Sequence[str], failures: Mapping[str, Sequence[str]]) -> Markup | None:
-    """A warning where judges of a board failed their audits."""
     failed = [judge for judge in judges if failures.get(judge)]
     if not failed:
         return None
@@ -91,7 +86,6 @@ def failed_note(judges: Sequence[str], failures: Mapping[str, Sequence[str]]) ->
 
 
 def image(thumbnail: Thumbnail, text: str) -> Markup:
-    """A small copy of an image, loaded when it comes into view."""
     return element(
         "img",
         src=thumbnail.source,
@@ -130,7 +124,6 @@ Row = Sequence[Child]
 def table(
     caption: Child, columns: Sequence[Column], groups: Iterable[Iterable[Row]], kind: str = ""
 ) -> Markup:
-    """A table whose first column names its rows."""
     head = element("tr", [_head(column) for column in columns])
     bodies = [element("tbody", [_row(columns, row) for row in group]) for group in groups]
     whole = element(
@@ -165,7 +158,6 @@ def _cell(column: Column, cell: Child) -> Markup:
 
 
 def heat_cell(value: float | None, part: float | None, text: str, title: str) -> Markup:
-    """A cell colored by its number."""
     if value is None or part is None:
         return element("td", "–", class_="heat", title=title)
     step = min(10, max(0, round(part * 10)))

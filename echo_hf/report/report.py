@@ -64,7 +64,6 @@ def _metrics(data: RunData, split: str) -> dict[str, str]:
 
 
 def _failed(data: RunData, judges: Iterable[str]) -> str:
-    """Which of a figure's judges failed their audits."""
     named = ", ".join(judge_names(filter(data.failures.get, judges), data.failures))
     return f"judged by {named}" if named else ""
 
@@ -191,7 +190,6 @@ class Numbered:
 
 
 def gallery_data(data: RunData, thumbnails: Thumbnails, problems: Mapping[str, str]) -> str:
-    """All samples as the gallery's script reads them."""
     texts, images = Numbered(), Numbered()
     row = _Rows(data, texts, images, problems)
     samples = [row.sample(one) for one in data.samples]
@@ -227,8 +225,6 @@ def _image(digest: str, thumbnails: Thumbnails) -> list[str | int] | None:
 
 
 class _Rows:
-    """Makes rows of the gallery's data."""
-
     def __init__(
         self, data: RunData, texts: Numbered, images: Numbered, problems: Mapping[str, str]
     ) -> None:

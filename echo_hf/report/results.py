@@ -26,8 +26,6 @@ class ResultsModel(BaseModel):
 
 
 class Rates(ResultsModel):
-    """Win rates of one protocol; as `echo_hf.scores.win_rate.WinRate`."""
-
     win_rate: BySystem
     interval: Mapping[str, Interval | None]
     matrix: Mapping[str, BySystem]
@@ -48,15 +46,11 @@ class Rates(ResultsModel):
 
 
 class Tiers(ResultsModel):
-    """Groups of systems that do not differ, the best first."""
-
     tiers: tuple[tuple[str, ...], ...]
     definition: Mapping[str, Any]
 
 
 class Board(ResultsModel):
-    """The order of systems under one rule."""
-
     vote: str
     ties: str
     average: str
@@ -80,8 +74,6 @@ class Bounds(ResultsModel):
 
 
 class WinRates(ResultsModel):
-    """The win rates of a split, with what lies beside them."""
-
     published: Rates
     corrected: Rates
     tiers: Tiers
@@ -90,15 +82,11 @@ class WinRates(ResultsModel):
 
 
 class Estimate(ResultsModel):
-    """A mean with its interval."""
-
     value: float | None = None
     interval: Interval | None = None
 
 
 class Measurement(ResultsModel):
-    """A metric of a system: its value, and the number of each sample."""
-
     value: float | None = None
     interval: Interval | None = None
     per_sample: tuple[float | None, ...] = ()
@@ -110,8 +98,6 @@ class Measurement(ResultsModel):
 
 
 class Metric(ResultsModel):
-    """A metric of a system, measured or not."""
-
     metric: Annotated[str, Field(pattern=NAME)]
     system: str
     samples: tuple[str, ...] = ()
@@ -121,21 +107,16 @@ class Metric(ResultsModel):
 
 
 def judges_of(rows: Iterable[Metric]) -> list[str]:
-    """The judges whose ratings a metric is made of, in alphabetical order."""
     return sorted({judge for one in rows if one.result for judge in one.result.per_judge})
 
 
 class Share(ResultsModel):
-    """A share of cases with its interval."""
-
     value: float | None = None
     interval: Interval | None = None
     reason: str | None = None
 
 
 class JudgePairs(ResultsModel):
-    """What a judge said of two outputs side by side."""
-
     pairs: int
     first: Share
     follows_position: Share
@@ -144,8 +125,6 @@ class JudgePairs(ResultsModel):
 
 
 class Pairwise(ResultsModel):
-    """What judges said of two outputs side by side."""
-
     judges: Mapping[str, JudgePairs]
 
 
@@ -157,8 +136,6 @@ class Split(ResultsModel):
 
 
 class Identity(ResultsModel):
-    """Which benchmark the figures are of."""
-
     name: str | None = None
     on_hub: str | None = None
     digests: Mapping[str, str] | None = None
@@ -227,8 +204,6 @@ class CeilingShare(ResultsModel):
 
 
 class PearsonR(ResultsModel):
-    """Pearson's correlation of two judges' ratings."""
-
     r: float | None = None
     outputs: int = 0
 
@@ -238,8 +213,6 @@ MeanRanks = Mapping[str, Estimate]
 
 
 class JudgeComparison(ResultsModel):
-    """How far judges agree with people, and people with each other."""
-
     with_consensus: Mapping[str, Tau]
     with_raters: Taus
     among_raters: Taus
@@ -250,14 +223,10 @@ class JudgeComparison(ResultsModel):
 
 
 class Consensus(ResultsModel):
-    """The order nearest to all rankings."""
-
     ranking: tuple[str, ...]
 
 
 class Friedman(ResultsModel):
-    """Whether the systems differ at all."""
-
     statistic: float | None = None
     degrees: int | None = None
     p_value: float | None = None
@@ -265,8 +234,6 @@ class Friedman(ResultsModel):
 
 
 class PairTest(ResultsModel):
-    """Whether two systems differ."""
-
     better: str
     worse: str
     z: float
@@ -276,8 +243,6 @@ class PairTest(ResultsModel):
 
 
 class HumanResults(ResultsModel):
-    """What people say of the systems."""
-
     consensus: Consensus
     mean_rank: MeanRanks
     mean_rank_by_rater: Mapping[str, MeanRanks]
@@ -294,8 +259,6 @@ class Counted(ResultsModel):
 
 
 class Compared(ResultsModel):
-    """Judges and people compared, over the samples of all splits or of one."""
-
     people: HumanResults
     judges: JudgeComparison
     counts: Counted
@@ -304,7 +267,5 @@ class Compared(ResultsModel):
 
 
 class AgreementFile(ResultsModel):
-    """How far a run's judges agree with people, and which of them had failed their audits."""
-
     merged: Compared
     failed_audit: Mapping[str, tuple[str, ...]] = {}

@@ -33,8 +33,6 @@ SHOWN = ("id", "task", "review", "has_nsfw", "community_feedback", "output_image
 
 @dataclass(frozen=True)
 class ReportFeedback:
-    """What somebody said of a result."""
-
     text: str
     verdict: str | None
     keyword: str | None
@@ -55,8 +53,6 @@ class ReportSample:
 
 @dataclass(frozen=True)
 class Output:
-    """What a system made of a sample."""
-
     image: str | None
     outcome: str
     reason: str | None = None
@@ -65,8 +61,6 @@ class Output:
 
 @dataclass(frozen=True)
 class Rating:
-    """What a judge said of an output."""
-
     system: str
     judge: str
     rubric: str
@@ -77,7 +71,6 @@ class Rating:
 
 
 def outputs_of(rows: pa.Table | None) -> dict[tuple[str, str], Output]:
-    """What became of each sample and system."""
     if rows is None:
         return {}
     columns = ("sample_id", "system", "image", "outcome", "stage", "code", "text")
@@ -165,8 +158,6 @@ def _place(one: Rating) -> tuple[str, str, str, int]:
 
 @dataclass(frozen=True)
 class RunData:
-    """A run as its report shows it."""
-
     name: str
     title: str
     target: Target | None
@@ -201,7 +192,6 @@ class RunData:
 
 
 def read_run_data(config: Evaluated | Path | str, runs: Path | str) -> RunData:
-    """Reads what a run's folder holds."""
     config = config if isinstance(config, Evaluated) else load_evaluation(config)
     folder = RunFolder(Path(runs) / config.name)
     results = read_figures(folder.root / RESULTS_FILE, Results, "score")
@@ -244,7 +234,6 @@ def failures_of(root: Path, results: Results, agreement: AgreementFile | None) -
 
 
 def systems_of(results: Results, outputs: Mapping[tuple[str, str], Output]) -> tuple[str, ...]:
-    """All systems, in the order of the first split that has win rates; the others by name."""
     boards = (results.rates(split) for split in results.details)
     ranked = [system for rates in boards if rates for system in rates.order]
     others = {system for _, system in outputs} | {row.system for row in results.results}

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 
 def show_report(console: Console, written: Report) -> None:
-    """Prints where a report lies, and which images it could not show."""
     for reason, images in sorted(Counter(written.problems.values()).items()):
         say(console, f"{plural(images, 'image')} cannot be shown: {reason}", "yellow")
     held = f"{plural(written.samples, 'sample')}, {plural(written.images, 'image')}"

@@ -27,8 +27,6 @@ NAME_LENGTH = 20  # 80 bits of the digest
 
 @dataclass(frozen=True)
 class Thumbnail:
-    """A small copy of an image."""
-
     digest: str
     source: str
     width: int
@@ -37,8 +35,6 @@ class Thumbnail:
 
 @dataclass(frozen=True)
 class Looked:
-    """What came of decoding an image."""
-
     digest: str
     thumbnail: Thumbnail | None
     counts: Integers | None
@@ -86,8 +82,6 @@ Thumbnails = Mapping[str, Thumbnail]
 
 @dataclass(frozen=True)
 class MeanColors:
-    """The mean of some images' histograms."""
-
     images: int
     shares: Floats
 

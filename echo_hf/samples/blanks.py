@@ -15,7 +15,6 @@ from echo_hf.samples.shown_images import LONGEST_PLACEHOLDER
 
 
 def words(text: str) -> frozenset[str]:
-    """The words of a text that white space separates."""
     return frozenset(text.split())
 
 
@@ -146,8 +145,6 @@ NEARBY = 60
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A piece of a prompt that is written as a blank may be."""
-
     prompt: str
     start: int
     end: int
@@ -156,12 +153,10 @@ class Candidate:
 
     @property
     def text(self) -> str:
-        """The piece with its marks."""
         return self.prompt[self.start : self.end]
 
     @property
     def inner(self) -> str:
-        """The piece without its marks."""
         return inside(self.text)
 
     @property
@@ -193,7 +188,6 @@ def begins_line(prompt: str, at: int) -> bool:
 
 
 def inside(placeholder: str) -> str:
-    """What stands between the marks of a placeholder."""
     return placeholder.removeprefix("$").strip(MARKS)
 
 
@@ -226,10 +220,6 @@ def _is_between_words(piece: Candidate) -> bool:
     return bool(words) and not (CODE.search(before) or CODE.search(after))
 
 
-def _declared(piece: Candidate) -> bool:
-    return len(piece.text) <= LONGEST_PLACEHOLDER
-
-
 def _square(piece: Candidate) -> bool:
     if piece.inner in {"", "x", "X"} and piece.begins_line:
         return False  # a box to tick
@@ -238,10 +228,6 @@ def _square(piece: Candidate) -> bool:
     body = piece.body
     link = piece.before == "!" or TARGET.match(piece.prompt, piece.end)
     return not (link or WEIGHT.search(body) or _is_list(piece)) and _enclosed(piece)
-
-
-def _lens(piece: Candidate) -> bool:
-    return _enclosed(piece)
 
 
 def _curly(piece: Candidate) -> bool:
@@ -293,10 +279,6 @@ def _is_rule(piece: Candidate) -> bool:
     return piece.begins_line and not rest.strip(" \t")
 
 
-def _circles(_: Candidate) -> bool:
-    return True
-
-
 def _enclosed(piece: Candidate) -> bool:
     inner = piece.inner
     return (
@@ -344,14 +326,14 @@ def _is_latin(letter: str) -> bool:
 
 TESTS: Mapping[str, Callable[[Candidate], bool]] = {
     "empty": _empty,
-    "declared": _declared,
+    "declared": lambda piece: len(piece.text) <= LONGEST_PLACEHOLDER,
     "square": _square,
-    "lens": _lens,
+    "lens": _enclosed,
     "curly": _curly,
     "angle": _angle,
     "round": _round,
     "line": _line,
-    "circles": _circles,
+    "circles": lambda _: True,
 }
 
 
@@ -385,8 +367,6 @@ class PromptPlace(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """A prompt with values in its blanks."""
-
     prompt: str
     unknown: tuple[str, ...]
     left: tuple[str, ...]
@@ -395,17 +375,14 @@ class Completed:
 
 
 def placeholders(prompt: str) -> list[str]:
-    """Finds what looks like a blank to fill in."""
     return [place.of(prompt) for place in places(prompt)]
 
 
 def places(prompt: str) -> list[PromptPlace]:
-    """Where a prompt has blanks, in order; none inside another."""
     return list(_places(prompt))
 
 
 def name_of(placeholder: str) -> str:
-    """What a placeholder calls the thing that it leaves open."""
     named = NAME.search(placeholder) if placeholder.startswith("{") else None
     if EMPTY.fullmatch(placeholder):
         return ""
@@ -414,7 +391,6 @@ def name_of(placeholder: str) -> str:
 
 
 def completed(prompt: str, fillings: Sequence[tuple[str, str]]) -> Completed:
-    """Puts values into the blanks of a prompt."""
     values: dict[str, list[str]] = {}
     for placeholder, value in fillings:
         values.setdefault(placeholder, []).append(value)

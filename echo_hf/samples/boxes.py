@@ -28,8 +28,6 @@ BEYOND = 0.05  # how far past a side a model may miss, in parts of that side
 
 
 class Convention(StrEnum):
-    """How the four numbers of a box are meant."""
-
     ABS_RESIZED = "abs_resized"
     REL_1000 = "rel_1000"
     REL_1 = "rel_1"
@@ -70,7 +68,6 @@ WORDS: Mapping[Convention, str] = MappingProxyType(
 
 
 def convention_of(family: str | None, model: str = "") -> Convention | None:
-    """How a model names places."""
     if family is not None and family in OF_FAMILIES:
         return OF_FAMILIES[family]
     return next((one for words, one in OF_NAMES if words.search(model.lower())), None)
@@ -78,8 +75,6 @@ def convention_of(family: str | None, model: str = "") -> Convention | None:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """How a model names places in one image."""
-
     convention: Convention
     original: Size
     sent: Size
@@ -133,7 +128,6 @@ class Frame:
 
 
 def box_text(numbers: Iterable[float]) -> str:
-    """Numbers of a box as people read them."""
     return f"[{', '.join(f'{number:g}' for number in numbers)}]"
 
 
@@ -201,7 +195,6 @@ def reading_order(boxes: Sequence[Pixels]) -> list[Pixels]:
 
 
 def intersection(one: Pixels, other: Pixels) -> int:
-    """The number of pixels that two boxes share."""
     wide = min(one[2], other[2]) - max(one[0], other[0])
     high = min(one[3], other[3]) - max(one[1], other[1])
     return max(wide, 0) * max(high, 0)
@@ -260,8 +253,6 @@ ASSUMED = Convention.REL_1000  # the one that no resizing disturbs
 
 @dataclass(frozen=True)
 class EngineFrames:
-    """How one engine sends images and names places in them."""
-
     convention: Convention
     family: str | None = None
     min_pixels: int | None = None
@@ -316,7 +307,6 @@ ORIENTATION, ON_ITS_SIDE = 0x0112, frozenset({5, 6, 7, 8})
 
 
 def upright_size(data: bytes) -> tuple[int, int]:
-    """Width and height of an image as people see it, mostly without decoding it."""
     with _opened(data) as image:
         if image.getexif().get(ORIENTATION) not in ON_ITS_SIDE:
             return image.size
@@ -356,7 +346,6 @@ def cut(image: Image.Image, box: Pixels, inset: int = 0) -> bytes:
 
 
 def inner(box: Pixels, inset: int) -> Pixels:
-    """A box that is smaller by so many pixels on each side."""
     left, top, right, bottom = box
     return left + inset, top + inset, right - inset, bottom - inset
 

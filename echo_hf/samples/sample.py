@@ -18,7 +18,6 @@ LENGTH = 22
 
 
 def sample_id(*sources: str | int) -> str:
-    """A name for the sample that comes from these sources."""
     text = json.dumps(sources, ensure_ascii=False)
     number = int.from_bytes(hashlib.sha256(text.encode()).digest())
     letters = []
@@ -29,7 +28,6 @@ def sample_id(*sources: str | int) -> str:
 
 
 def sample_ids(primary: str, text: str, starts: Sequence[int]) -> list[str]:
-    """Names for the samples of one primary post."""
     names = [""] * len(starts)
     counts: Counter[int] = Counter()
     order = sorted(range(len(starts)), key=lambda number: (starts[number] < 0, starts[number]))

@@ -145,7 +145,6 @@ def lost_images(sample: Sample) -> Iterator[str]:
 
 
 def parts_of(sample: Sample, most_pictures: int) -> list[RequestPart]:
-    """Cuts a sample into parts of so many images."""
     images = images_of(sample)
     if not images:
         return []

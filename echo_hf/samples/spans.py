@@ -32,8 +32,6 @@ class Span(NamedTuple):
 
 @dataclass
 class SpanIndex:
-    """Texts, ready for looking up spans."""
-
     texts: Sequence[str]
     shortest: int = SHORTEST_SPAN
 
@@ -106,12 +104,10 @@ def span_start(prompt: str, text: str) -> int:
 
 
 def paragraph(text: str, start: int) -> int:
-    """Where the paragraph of a span begins."""
     return start if start < 0 else text.rfind("\n", 0, start) + 1
 
 
 def squeezed(text: str) -> str:
-    """The text with every run of white space made one space."""
     return " ".join(text.split())
 
 
@@ -126,8 +122,6 @@ SourcePlace = tuple[str | None, str | None]
 
 
 class Source(NamedTuple):
-    """A text that spans are places of."""
-
     post_url: str | None
     field: str
     text: str
@@ -203,7 +197,6 @@ def repeats(texts: Iterable[str], sources: Iterable[Source]) -> bool:
 
 
 def text_digest(text: str) -> str:
-    """Sha256 of a text in UTF-8, in hexadecimal."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 

@@ -20,8 +20,6 @@ Fillings = tuple[tuple[str, str], ...]
 
 @dataclass(eq=False)
 class Task:
-    """One task that the images show."""
-
     prompt: str
     fillings: Fillings = ()
     inputs: list[str] = field(default_factory=list)
@@ -31,7 +29,6 @@ class Task:
 
     @property
     def shown_by(self) -> list[str]:
-        """Digests of its outputs and its screenshot."""
         return [*self.outputs, *filter(None, [self.screenshot])]
 
     @property
@@ -63,7 +60,8 @@ def tries(tasks: Sequence[Task]) -> list[Task]:
             first.join(other)
         apart = [*(one for one in apart if one not in others), *([task] if first is task else [])]
     first_shown = next((task for task in apart if task.images), None)
-    return joined((_same_try(task if task.images else first_shown), task) for task in apart)
+    placed = ((task if task.images else first_shown, task) for task in apart)
+    return joined((same if same and same.inputs else None, task) for same, task in placed)
 
 
 def told_and_seen(told: Sequence[Task], seen: Sequence[Task]) -> list[Task]:
@@ -80,10 +78,6 @@ def told_and_seen(told: Sequence[Task], seen: Sequence[Task]) -> list[Task]:
         seen[0].join(lacking)
         apart.remove(lacking)
     return [*apart, *seen]
-
-
-def _same_try(task: Task | None) -> Task | None:
-    return task if task and task.inputs else None
 
 
 def _is_whole(task: Task) -> bool:
@@ -149,7 +143,6 @@ def _reviews(task: Task, may_show_minor: Collection[str]) -> list[str]:
 
 
 def at_most_analysis(quality: str) -> str:
-    """The quality of a sample that is for analysis only."""
     return "Analysis" if quality == "Benchmark" else quality
 
 

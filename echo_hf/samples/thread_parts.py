@@ -51,7 +51,6 @@ MARK = len("\\n [... 999999999 characters left out]")
 
 
 def rendered(posts: Sequence[Post], longest: int) -> list[dict[str, Any]]:
-    """What a model is shown of a thread's posts."""
     authors: dict[str, int] = {}
     shown = [
         {
@@ -72,7 +71,6 @@ def rendered(posts: Sequence[Post], longest: int) -> list[dict[str, Any]]:
 
 
 def parts(shown: Sequence[Post], longest: int) -> list[list[int]]:
-    """Cuts a thread into parts that fit a model's context."""
     sizes = _sizes(shown)
     if _fits(sizes, longest):
         return [list(range(len(shown)))]

@@ -49,7 +49,6 @@ class Spread:
 
 
 def spread_of(compared: Compared, points: Points, *, n_boot: int, seed: int) -> Spread:
-    """The intervals that go with a protocol."""
     if compared.protocol == "published":
         return _of_comparisons(compared, points)
     return _of_draws(compared, n_boot, seed)

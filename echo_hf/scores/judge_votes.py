@@ -40,7 +40,6 @@ def named(names: Sequence[str], values: Iterable[float]) -> dict[str, float | No
 
 
 def named_pairs(names: Sequence[str], values: Floats) -> dict[str, dict[str, float | None]]:
-    """A number for each two different names."""
     return {
         name: {other: value for other, value in named(names, row).items() if other != name}
         for name, row in zip(names, values, strict=True)
@@ -48,7 +47,6 @@ def named_pairs(names: Sequence[str], values: Floats) -> dict[str, dict[str, flo
 
 
 def counted_pairs(names: Sequence[str], counts: Floats) -> dict[str, dict[str, int]]:
-    """A count for each two different names."""
     return {
         name: {other: int(row[at]) for at, other in enumerate(names) if other != name}
         for name, row in zip(names, counts, strict=True)
@@ -145,7 +143,6 @@ class Compared:
         return Unscored.NOT_RATED if np.isnan(ratings).all() else Unscored.NOTHING_IN_COMMON
 
     def definition(self, measure: str, **parameters: Any) -> dict[str, Any]:
-        """Everything that the measure depends on, as plain values."""
         return {
             "measure": measure,
             "protocol": self.protocol,

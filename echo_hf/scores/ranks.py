@@ -110,14 +110,11 @@ DECIMALS = 9
 
 @dataclass(frozen=True)
 class JudgeRatings:
-    """What judges said of the outputs that people ranked."""
-
     judges: tuple[str, ...]
     ratings: Floats
     elsewhere: int
 
     def ranks(self, *, ties_seed: int | None = None) -> Floats:
-        """The order in which ratings put the systems."""
         worse = -self.ratings
         if ties_seed is None:
             return worse

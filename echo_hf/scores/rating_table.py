@@ -25,7 +25,6 @@ class RatedOutputs:
     rows: pa.Table
 
     def without_stale(self, ratings: pa.Table, ignored: dict[IgnoredRating, pa.Table]) -> pa.Table:
-        """The ratings of these very outputs."""
         output = self._output_of(ratings)
         known = output >= 0
         stale = self._differ(ratings, output)

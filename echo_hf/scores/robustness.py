@@ -150,10 +150,6 @@ def _usual(boards: tuple[Board, ...]) -> Board:
     return next(board for board in boards if board.protocol == "corrected")
 
 
-def _half(verdicts: Floats, systems: int) -> Points:
-    return points_of(verdicts, systems)
-
-
 def _drop(verdicts: Floats, systems: int) -> Points:
     return points_of(np.where(verdicts == 0, np.nan, verdicts), systems)
 
@@ -163,7 +159,11 @@ def _loss(verdicts: Floats, systems: int) -> Points:
     return points._replace(won=points.won - ties_of(verdicts, systems) / 2)
 
 
-TIES: Mapping[str, Callable[[Floats, int], Points]] = {"half": _half, "drop": _drop, "loss": _loss}
+TIES: Mapping[str, Callable[[Floats, int], Points]] = {
+    "half": points_of,
+    "drop": _drop,
+    "loss": _loss,
+}
 
 
 def _boards(compared: Compared) -> Iterator[Board]:

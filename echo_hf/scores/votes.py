@@ -120,7 +120,6 @@ PROTOCOLS: Mapping[Protocol, Rule] = {
 
 
 def rule_of(protocol: Protocol) -> Rule:
-    """The rule of a protocol."""
     if protocol not in PROTOCOLS:
         raise ScoreError(unknown("protocol", protocol, PROTOCOLS))
     return PROTOCOLS[protocol]
@@ -138,8 +137,6 @@ def check_missing(missing: Missing, outputs: object) -> None:
 
 
 class Points(NamedTuple):
-    """What each system won from each other one."""
-
     won: Floats
     compared: Floats
 

@@ -45,8 +45,6 @@ from echo_hf.systems.registry import deciding, model_of, options_of, register
 
 @dataclass(frozen=True, slots=True)
 class LoadedAnole:
-    """A model that can draw."""
-
     model: Any
     tokenizer: Any
     decoder: ImageDecoder
@@ -274,7 +272,6 @@ class AnoleSystem:
         return None
 
     def draw(self, task: Task) -> GenerationResult:
-        """Draws the image that a task asks for; the first task loads the model."""
         loaded = self._load()
         unfit = unsupported_task(task, 0, MOST_INPUTS, "Anole")
         if unfit is not None:

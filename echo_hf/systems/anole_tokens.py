@@ -27,12 +27,9 @@ CHANNELS = 3
 
 @dataclass(frozen=True, slots=True)
 class ImageDecoder:
-    """Turns codes into an image."""
-
     network: Any
 
     def image(self, codes: Sequence[int]) -> Image.Image:
-        """Decodes a square of codes."""
         import torch
 
         side, parts = isqrt(len(codes)), self.network
@@ -46,14 +43,12 @@ class ImageDecoder:
 
 
 def weights_name(decoder: str) -> str:
-    """The file that holds the weights of a decoder."""
     folder = Path(decoder)
     pickled = (folder / PICKLED).is_file() and not (folder / SAFETENSORS).is_file()
     return PICKLED if pickled else SAFETENSORS
 
 
 def make_decoder(vq_config: Any, weights: Mapping[str, Any], place: str) -> ImageDecoder:
-    """Builds a decoder and fills it."""
     network = _network(vq_config)
     try:
         network.load_state_dict(in_order(weights))
@@ -115,8 +110,6 @@ END_OF_TURN = "<reserved08706>"
 
 @dataclass(frozen=True, slots=True)
 class AnoleWords:
-    """The tokens around texts and images."""
-
     start: int
     image_starts: int
     image_ends: int
@@ -157,7 +150,6 @@ def guided(
 
 
 def draw_token(logits: Any, temperature: float, top_p: float, generator: Any) -> int:
-    """Draws from the most probable tokens."""
     import torch
 
     values, order = (logits / temperature).softmax(-1).sort(descending=True, stable=True)

@@ -41,12 +41,7 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class Tasks:
-    """The tasks of a benchmark.
-
-    Attributes:
-        tasks: In the order of the benchmark, split by split.
-        left_out: How many samples cannot be given to a system, by reason.
-    """
+    """The tasks of a benchmark."""
 
     tasks: tuple[Task, ...]
     left_out: Mapping[NoTask, int]
@@ -155,7 +150,6 @@ ON_HUB = re.compile(r"\w[\w.-]*/\w[\w.-]*(@[\w./-]*)?")
 
 
 def load_evaluation(path: Path | str) -> Config | Evaluation:
-    """Reads a config that says which systems are measured."""
     path = config_place(Path(path))
     data = read_yaml(path, "config", EXAMPLE)
     folder = path.resolve().parent
@@ -179,7 +173,6 @@ def load_evaluation(path: Path | str) -> Config | Evaluation:
 
 
 def benchmark_of(config: Evaluated, folder: RunFolder) -> Benchmark:
-    """The benchmark that the systems of a config are measured on."""
     if isinstance(config, Evaluation):
         if (folder.root / "stages").exists():
             raise RunError(
@@ -196,7 +189,6 @@ def benchmark_of(config: Evaluated, folder: RunFolder) -> Benchmark:
 
 
 def evaluation_folder(config: Evaluated, runs: Path | str) -> RunFolder:
-    """The folder of the run that measures a config's systems."""
     folder = RunFolder(Path(runs) / config.name)
     if isinstance(config, Evaluation):
         folder.root.mkdir(parents=True, exist_ok=True)

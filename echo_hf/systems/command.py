@@ -60,7 +60,6 @@ PYTHON = re.compile(r"^(?:python|pypy)[\d.]*$")
 
 
 def resolved(command: Sequence[str], place: str) -> list[str]:
-    """A command with the files of the workers that echo-hf brings."""
     return [_shipped(one, place) if one.startswith(SHIPPED) else one for one in command]
 
 
@@ -210,7 +209,6 @@ PYTHON_SETTINGS = {"PYTHONUNBUFFERED": "1", "PYTHONUTF8": "1"}
 def worker_environment(
     variables: Mapping[str, str], passed: Sequence[str], parent: Mapping[str, str]
 ) -> dict[str, str]:
-    """The variables of a worker."""
     names = [name for name in (*KEPT, *passed) if name in parent]
     return {**PYTHON_SETTINGS, **{name: parent[name] for name in names}, **variables}
 
@@ -267,8 +265,6 @@ def _copied(image: ImageRef, place: Path, number: int) -> ImageRef:
 
 @register("command", "a model in an environment of its own, behind a worker process")
 class CommandSystem:
-    """Gives tasks to worker processes."""
-
     def __init__(self, config: SystemConfig) -> None:
         self._config, self._options = config, options_of(config, CommandOptions)
         self._place = f"system {config.name!r}"
@@ -305,7 +301,6 @@ class CommandSystem:
             )
 
     def draw(self, task: Task) -> GenerationResult:
-        """Gives the task to a worker that has none."""
         crew = self._workers()
         with crew.borrowed(task.sample_id) as worker:
             self.determinism = worker.hello.determinism or self.determinism
@@ -314,7 +309,8 @@ class CommandSystem:
                 return by_config(unfit, self._config)
             try:
                 with placed(task) as (given, place):
-                    line = crew.ask(worker, self._request(given, place), self._timeout_s)
+                    longest = self._config.limits.timeout_s
+                    line = crew.ask(worker, self._request(given, place), longest)
                     if not answers(line, task.sample_id):
                         raise crew.dismiss(worker, f"it answered {line[:80]!r} to another request")
                     return self._answered(line, worker, place)
@@ -344,10 +340,6 @@ class CommandSystem:
     def _environment(self) -> dict[str, str]:
         options = self._options
         return worker_environment(options.environment, options.pass_environment, os.environ)
-
-    @property
-    def _timeout_s(self) -> float:
-        return self._config.limits.timeout_s
 
     def _hide(self, said: bytes) -> bytes:
         return hidden(said, self._options.pass_environment, os.environ)

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Lock
@@ -68,7 +69,6 @@ class WorkerProcess:
         self._pipes.register(self._stderr, selectors.EVENT_READ)
 
     def ask(self, request: bytes, is_answer: Callable[[bytes], bool], timeout_s: float) -> bytes:
-        """Sends a request and waits for its answer."""
         self._unsent = request
         try:
             return self._answer(is_answer, time.monotonic() + timeout_s, timeout_s)
@@ -118,7 +118,9 @@ class WorkerProcess:
                 raise WorkerError("timeout", f"it gave no answer in {timeout_s:g} s")
             # Asked before the pipes are: what it wrote last is then still read.
             gone = self._process.poll() is not None
-            if not self._moved(min(left, LOOK_EVERY_S)) and (gone or self._is_closed()):
+            if not self._moved(min(left, LOOK_EVERY_S)) and (
+                gone or self._stdout not in self._pipes.get_map()
+            ):
                 raise WorkerError("worker_ended", f"it ended{self._how()}")
 
     def _next_line(self) -> bytes | None:
@@ -164,9 +166,6 @@ class WorkerProcess:
 
     def _note(self, data: bytes) -> None:
         self._log = (self._log + data)[-KEPT_LOG:]
-
-    def _is_closed(self) -> bool:
-        return self._stdout not in self._pipes.get_map()
 
     def _how(self) -> str:
         # A process that ends closes its output a little before its status is known.
@@ -255,7 +254,6 @@ def request_line(
 
 
 def has_key(line: bytes, key: str) -> bool:
-    """Whether a line is a JSON object with a key."""
     return key in _object(line)
 
 
@@ -285,8 +283,6 @@ class Launch:
 
 
 class Worker:
-    """A place for one process at a time."""
-
     def __init__(self) -> None:
         self.process: WorkerProcess | None = None
         self.task = ""
@@ -294,8 +290,6 @@ class Worker:
 
 
 class Crew:
-    """Several workers, of which each has one task at a time."""
-
     def __init__(self, launch: Launch, size: int) -> None:
         self._launch = launch
         self._every = tuple(Worker() for _ in range(size))
@@ -343,7 +337,6 @@ class Crew:
         return self._loss(worker, WorkerError("wrong_id", why))
 
     def close(self) -> None:
-        """Ends all workers, those that are at a task as well; none is started any more."""
         with self._changing:
             self._closed = True
         idle = list(self._taken())
@@ -387,7 +380,7 @@ class Crew:
 
     def _greeting(self, worker: Worker, process: WorkerProcess) -> Hello:
         try:
-            line = process.ask(b"", _is_greeting, self._launch.start_timeout_s)
+            line = process.ask(b"", partial(has_key, key=GREETING), self._launch.start_timeout_s)
         except WorkerError as error:
             if self._greeted:  # what could be started once may be started again
                 raise self._loss(worker, error) from None
@@ -412,7 +405,3 @@ class Crew:
                 f"the last one so: {error}"
             )
         return TransientError(f"the worker is gone: {error}", error.code)
-
-
-def _is_greeting(line: bytes) -> bool:
-    return has_key(line, GREETING)

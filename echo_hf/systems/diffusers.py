@@ -44,8 +44,6 @@ WRONG_SIZE = "size_of_input"
 
 @dataclass(frozen=True, slots=True)
 class GivenInputs:
-    """The inputs of a task as a pipeline gets them."""
-
     arguments: dict[str, Any] = field(default_factory=dict)
     details: dict[str, Any] = field(default_factory=dict)
 
@@ -58,7 +56,6 @@ def way_of(pipeline: PipelineClass, options: DiffusersOptions) -> str:
 
 
 def check_way(pipeline: PipelineClass, options: DiffusersOptions, place: str) -> None:
-    """Checks that a pipeline takes several inputs the way a config wants to give them."""
     kind = pipeline.kind
     if options.several_inputs == "list" and kind.image and not kind.takes_list:
         raise GenerationError(
@@ -68,7 +65,6 @@ def check_way(pipeline: PipelineClass, options: DiffusersOptions, place: str) ->
 
 
 def not_taken(task: Task, pipeline: PipelineClass, way: str) -> GenerationResult | None:
-    """What becomes of a task that a pipeline does not take."""
     kind = pipeline.kind
     if kind.image is None:
         return unsupported_task(task, 0, 0, pipeline.name)
@@ -80,7 +76,6 @@ def not_taken(task: Task, pipeline: PipelineClass, way: str) -> GenerationResult
 
 
 def not_shown(images: Sequence[Image.Image], pipeline: PipelineClass) -> GenerationResult | None:
-    """What becomes of a task with an input that a pipeline cannot see."""
     kind = pipeline.kind
     for image in images:
         short, long = sorted(image.size)
@@ -95,7 +90,6 @@ def shown_images(
     pipeline: PipelineClass,
     options: DiffusersOptions,
 ) -> list[Image.Image]:
-    """The images that a pipeline gets for the inputs of a task."""
     way = way_of(pipeline, options)
     if len(images) < 2 or way == "list":
         return list(images)
@@ -111,7 +105,6 @@ def given_inputs(
     pipeline: PipelineClass,
     options: DiffusersOptions,
 ) -> GivenInputs:
-    """The arguments for a prompt and its images."""
     kind, count = pipeline.kind, len(task.inputs)
     if kind.image is None or not shown:
         return GivenInputs({"prompt": task.prompt}, {"given": 0, "used": 0})
@@ -165,8 +158,6 @@ VIDEOS = "torchvision"
 
 @dataclass(frozen=True, slots=True)
 class LoadedPipeline:
-    """A pipeline that can be called."""
-
     pipe: Any
     pipeline: PipelineClass
     details: Mapping[str, Any]
@@ -306,8 +297,6 @@ UNSAFE = "nsfw_content_detected"
     packages=("torch", "diffusers", "transformers", "accelerate"),
 )
 class DiffusersSystem:
-    """Draws with a pipeline of diffusers."""
-
     concurrency = 1
     determinism = (
         "The noise is drawn on the processor from the seed: the same seed gives the same picture "
@@ -336,7 +325,6 @@ class DiffusersSystem:
         return None
 
     def draw(self, task: Task) -> GenerationResult:
-        """Draws the image that a task asks for; the first task loads the pipeline."""
         loaded = self._load()
         refused = not_taken(task, loaded.pipeline, way_of(loaded.pipeline, self.options))
         if refused is not None:

@@ -69,7 +69,6 @@ class PipelineKind:
         return frozenset({"prompt", "height", "width", *map(str, own)})
 
     def like(self, size: Pixels) -> Pixels:
-        """The size of its own that is most like that of an image."""
         if self.sizes:
             return nearest(size, self.sizes)
         return within(size, MEGAPIXEL, self.multiple)
@@ -114,15 +113,12 @@ TEXT_TO_IMAGE = frozenset({"prompt", "height", "width"})
 
 @dataclass(frozen=True, slots=True)
 class PipelineClass:
-    """A class of pipelines as a config meets it."""
-
     name: str
     kind: PipelineKind
     parameters: frozenset[str]
 
 
 def class_named(index: Path, place: str) -> str:
-    """The class that a model's index names."""
     try:
         said = json.loads(index.read_bytes())
         name = said["_class_name"]
@@ -155,7 +151,6 @@ def pipeline_class(name: str, place: str) -> PipelineClass:
 
 
 def check_call(call: Mapping[str, Any], pipeline: PipelineClass, place: str) -> None:
-    """Checks the arguments that a config gives a pipeline."""
     ours = OURS | pipeline.kind.arguments
     taken = next((name for name in call if name in ours), None)
     if taken is not None:

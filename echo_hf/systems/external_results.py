@@ -100,7 +100,6 @@ def result_as_reported(
 
 
 def read_told(line: bytes, model: type[Model], place: str) -> Model:
-    """Reads one line of JSON."""
     try:
         return model.model_validate_json(line)
     except ValidationError as error:
@@ -110,8 +109,6 @@ def read_told(line: bytes, model: type[Model], place: str) -> Model:
 
 
 class BadFileError(ImageError):
-    """A file holds no image that can be kept."""
-
     def __init__(self, code: str, text: str) -> None:
         super().__init__(text)
         self.code = code
@@ -124,7 +121,6 @@ class BadFileError(ImageError):
 
 
 def read_image(path: Path, folder: Path) -> bytes:
-    """The bytes of an image file, after it was decoded once."""
     data = read_bytes(path, folder)
     try:
         check_image(data)
@@ -134,7 +130,6 @@ def read_image(path: Path, folder: Path) -> bytes:
 
 
 def read_bytes(path: Path, folder: Path) -> bytes:
-    """The bytes of a file in a folder, whatever they are."""
     place = _inside(path, folder)
     try:
         if not stat.S_ISREG(place.stat().st_mode):  # to read a pipe is to wait for ever

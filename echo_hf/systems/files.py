@@ -40,8 +40,6 @@ FIRST_OUTPUT = "gen_0"
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A convention of naming outputs."""
-
     pattern: str
     place: Callable[[str, str], str]
     nested: bool
@@ -76,7 +74,6 @@ class Outputs:
         return read_manifest(self.folder / MANIFEST)
 
     def of(self, sample_id: str) -> list[Path]:
-        """The files that may be the output to a sample."""
         if not self.nested:
             return _images_first(self._by_stem.get(sample_id, []))
         if sample_id not in self._names:
@@ -84,7 +81,6 @@ class Outputs:
         return _images_first(_by_stem(self.folder / sample_id).get(FIRST_OUTPUT, []))
 
     def every(self) -> Iterator[Path]:
-        """All files of the outputs, the manifest included, in order."""
         for name in sorted(self._names):
             path = self.folder / name
             if path.is_file():
@@ -144,7 +140,6 @@ TABLE_COLUMNS = {"id": "sample_id", "path": "file"}
 
 
 def read_table(path: Path) -> Mapping[str, FileEntry]:
-    """Reads which file is of which sample from a CSV."""
     if not path.is_file():
         raise GenerationError(f"no file {str(path)!r}: expected a CSV with the columns id and path")
     try:
@@ -225,8 +220,6 @@ class FilesOptions(Section):
 
 @register("files", "outputs that somebody made before")
 class FilesSystem:
-    """Gives the images of a folder."""
-
     determinism = "the same files give the same pictures"
 
     def __init__(self, config: SystemConfig) -> None:

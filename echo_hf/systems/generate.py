@@ -39,8 +39,6 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Generated:
-    """What became of a run of systems."""
-
     path: Path | None
     plans: tuple[GenerationPlan, ...]
     outcomes: Mapping[str, Mapping[Outcome, int]]
@@ -53,8 +51,6 @@ class Generated:
 
 @dataclass(frozen=True)
 class _Worker:
-    """A system with its journal and what it has to do."""
-
     config: SystemConfig
     system: System
     journal: Journal
@@ -317,8 +313,6 @@ KEY_OPTION = "api_key_env"
 
 @dataclass(frozen=True)
 class SystemListing:
-    """One system, and whether it can be run here."""
-
     config: SystemConfig
     file: Path | None
     known: bool

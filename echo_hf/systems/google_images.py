@@ -169,7 +169,6 @@ def ask(connection: Connection, send: Callable[..., Any], **arguments: Any) -> A
 
 @contextmanager
 def connected(host: Host, timeout_s: float, api_version: str) -> Iterator[Connection]:
-    """Opens a connection; nothing is sent yet."""
     from google.genai import Client
     from google.genai.types import HttpOptions
 
@@ -237,7 +236,6 @@ class GoogleOptions(HostedOptions):
 
     @property
     def ratios(self) -> dict[Pixels, str]:
-        """The shapes, by their two numbers."""
         return {_numbers(one): one for one in self.aspect_ratios}
 
     def _sent(self, size: Size) -> Iterable[str]:
@@ -270,7 +268,6 @@ class GoogleOptions(HostedOptions):
 
 
 def read_options(config: SystemConfig) -> GoogleOptions:
-    """The parameters of a system of this adapter."""
     most = FIRST_MOST_INPUTS if (config.model or "").startswith(FIRST_MODELS) else MOST_INPUTS
     parameters = {"most_inputs": most, **config.parameters}
     options = hosted_options(config.model_copy(update={"parameters": parameters}), GoogleOptions)

@@ -68,7 +68,6 @@ class HostedOptions(Section):
         return self.model_dump(mode="json", include=set(self._sent(size)), exclude_defaults=True)
 
     def _sent(self, size: Size) -> Iterable[str]:
-        """The names of the options that reach a request."""
         del size
         return ("revision",)
 
@@ -77,7 +76,6 @@ Checked = TypeVar("Checked", bound=HostedOptions)
 
 
 def hosted_options(config: SystemConfig, options: type[Checked]) -> Checked:
-    """The parameters of a system that is asked over the network."""
     place = f"system {config.name!r}"
     try:
         check_variable(config.parameters.get("api_key_env"))
@@ -95,8 +93,6 @@ def hosted_options(config: SystemConfig, options: type[Checked]) -> Checked:
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """Who is asked, as far as messages name it."""
-
     name: str
     server: Server
     model: str
@@ -136,7 +132,6 @@ def _storable(text: str) -> str:
 
 
 def one_line(text: str, key: ApiKey) -> str:
-    """A message in one line, without the key."""
     return " ".join(key.hidden_in(text).split())
 
 
@@ -233,7 +228,6 @@ def limited(client_class: type[Any], timeout_s: float) -> type[Any]:
 
 
 def http_library() -> Any:
-    """The HTTP library that is installed: httpx, or else its successor."""
     return import_module("httpx" if find_spec("httpx") is not None else "httpx2")
 
 
@@ -252,8 +246,6 @@ def _body(response: Any, until: float) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """The client of a library, and what its calls need."""
-
     client: Any
     key: ApiKey
     host: Host
@@ -312,7 +304,6 @@ class HostedSystem(ABC):
         return None if found is None else Retired(one_line(found.text, connection.key), found.code)
 
     def draw(self, task: Task) -> GenerationResult:
-        """Draws the image that a task asks for."""
         unfit = unsupported_task(task, self._given.fewest_inputs, self._given.most_inputs)
         if unfit is not None:
             return by_config(unfit, self._config)

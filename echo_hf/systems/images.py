@@ -34,7 +34,6 @@ def open_inputs(task: Task) -> tuple[Image.Image, ...]:
 
 
 def as_png(image: Image.Image) -> bytes:
-    """Encodes an image without loss."""
     file = io.BytesIO()
     image.save(file, "PNG")
     return file.getvalue()
@@ -46,7 +45,6 @@ LONGEST_START = 100
 
 
 def decoded(encoded: str) -> bytes:
-    """The bytes of an image that came as text."""
     if ADDRESS.match(encoded):
         raise ImageError(
             "the answer names an address instead of an image, and addresses are not followed: "
@@ -79,7 +77,6 @@ WRITTEN = re.compile(r"([1-9][0-9]{0,4})x([1-9][0-9]{0,4})")
 def chosen_size(
     size: Size, first_input: Pixels | None, like: Callable[[Pixels], Pixels]
 ) -> Pixels | None:
-    """The size to ask a model for."""
     if isinstance(size, FixedSize):
         return size.width, size.height
     if size == "match_input" and first_input is not None:
@@ -88,7 +85,6 @@ def chosen_size(
 
 
 def nearest(size: Pixels, choices: Sequence[Pixels]) -> Pixels:
-    """The choice whose shape is nearest to that of an image."""
     return min(choices, key=lambda choice: (_apart(size, choice), _larger(size, choice)))
 
 
@@ -105,12 +101,10 @@ def within(size: Pixels, most_pixels: int, multiple: int = 16, longest: float = 
 
 
 def written(size: Pixels) -> str:
-    """A size as servers read it."""
     return f"{size[0]}x{size[1]}"
 
 
 def read_size(text: str) -> Pixels:
-    """Reads a size as servers write it."""
     found = WRITTEN.fullmatch(text)
     if found is None:
         raise ValueError(f"{text!r} is not a size: expected width and height such as '1536x1024'")
@@ -148,21 +142,17 @@ class SentInput:
 
     @property
     def data_url(self) -> str:
-        """The image as an address that holds it."""
         return f"data:{self.mime_type};base64,{base64.b64encode(self.data).decode()}"
 
     @property
     def ending(self) -> str:
-        """What the name of such a file ends in."""
         return ENDINGS[self.mime_type]
 
     def details(self) -> dict[str, Any]:
-        """How it was sent, for the provenance of an output."""
         return {"type": self.mime_type, "size": list(self.size), "changed": list(self.changed)}
 
 
 def sent_input(reference: ImageRef) -> SentInput:
-    """Makes an input ready to be sent."""
     seen = sent_reference(reference, family=None).image
     data = reference.file.read_bytes() if reference.file is not None else b""
     changed = tuple(_changes(data))
@@ -205,7 +195,6 @@ def stitched(
     most_pixels: int,
     multiple: int,
 ) -> Image.Image:
-    """Puts images beside each other."""
     sizes = stitched_sizes([one.size for one in images], like, most_pixels, multiple)
     whole = Image.new("RGB", (sum(width for width, _ in sizes), sizes[0][1]))
     left = 0
@@ -221,7 +210,6 @@ def stitched_sizes(
     most_pixels: int,
     multiple: int,
 ) -> list[Pixels]:
-    """The size of each image in the whole."""
     first_width, first_height = like(sizes[0])
     ratios = [first_width / first_height, *(width / height for width, height in sizes[1:])]
     height = min(first_height, math.sqrt(most_pixels / sum(ratios)))

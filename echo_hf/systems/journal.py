@@ -34,29 +34,7 @@ SETTLED = frozenset({Outcome.OK, Outcome.REFUSED, Outcome.NO_IMAGE, Outcome.UNSU
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalEntry:
-    """What became of one task.
-
-    Attributes:
-        sample_id: The sample.
-        sample_digest: Sha256 of the prompt and inputs that the system saw.
-        split: Config of the benchmark that the sample is in.
-        signature: Digest of what decided the image.
-        outcome: What became of it.
-        image: Digest of the image, null when there is none.
-        image_bytes: Size of its file; null when there is none, and where it was not noted.
-        stage: Where it ended, null for `ok`.
-        code: The system's own error code.
-        text: What was said beside or instead of an image.
-        seed: Seed that was used.
-        revised_prompt: The prompt as the system rewrote it.
-        model_reported: Name of the model in the answer.
-        usage: Tokens, null where the system counts none.
-        cost_usd: Price in US dollars, null when unknown.
-        latency_s: Seconds that the last attempt took.
-        attempts: How many there were.
-        at: When it was known, ISO 8601 in UTC.
-        details: What else decides or explains the image.
-    """
+    """What became of one task."""
 
     __pydantic_config__: ClassVar = ConfigDict(extra="forbid")
 
@@ -115,7 +93,6 @@ class Journal:
 
     @property
     def images(self) -> set[str]:
-        """Digests of the images that the entries name."""
         return {one.image for one in self._entries.values() if one.image is not None}
 
     def describes(self, signature: str) -> Mapping[str, Any]:
@@ -178,13 +155,11 @@ def digest_of(signature: Mapping[str, Any]) -> str:
 
 
 def journals(root: Path) -> list[Journal]:
-    """The journals of a run, by name of their systems."""
     paths = sorted((root / FOLDER).glob(f"*{SUFFIX}"))
     return [Journal(root, path.name.removesuffix(SUFFIX)) for path in paths]
 
 
 def drop_samples(root: Path, samples: Collection[str]) -> None:
-    """Deletes what was written down about samples."""
     kept = {
         path: b"".join(line + b"\n" for line in _lines_of_others(path, samples))
         for path in sorted((root / FOLDER).glob(f"*{SUFFIX}"))
@@ -206,7 +181,6 @@ def _lines_of_others(path: Path, samples: Collection[str]) -> list[bytes]:
 
 
 def _lines(path: Path) -> list[bytes]:
-    """The whole lines of a file."""
     return path.read_bytes().split(b"\n")[:-1] if path.exists() else []
 
 
@@ -275,7 +249,6 @@ TOLD = ("code", "text", "revised_prompt", "model_reported")
 
 
 def write_outputs(root: Path) -> Path:
-    """Writes the table of a run's outputs."""
     path = root / FILE
     (root / FOLDER).mkdir(parents=True, exist_ok=True)
     # Whoever writes last has read last: several processes may end at a time.
@@ -287,7 +260,6 @@ def write_outputs(root: Path) -> Path:
 
 
 def outputs_table(root: Path) -> pa.Table:
-    """The outputs of a run, of all its systems."""
     drawn = journals(root)
     rows = [row for journal in drawn for row in output_rows(journal)]
     table = pa.Table.from_pylist(rows, OUTPUTS.schema)
@@ -296,14 +268,12 @@ def outputs_table(root: Path) -> pa.Table:
 
 
 def not_tabled(root: Path) -> Mapping[str, Mapping[NotTabled, int]]:
-    """How many outputs are in the journals of a run and not in its table."""
     drawn = journals(root)
     counts = {one.system: len(one.entries) - len(output_rows(one)) for one in drawn}
     return {name: {NotTabled.OTHER_SETTINGS: count} for name, count in counts.items() if count}
 
 
 def output_rows(journal: Journal) -> list[dict[str, Any]]:
-    """Rows of `OUTPUTS` for what one system has drawn with its last settings."""
     entries = journal.entries.values()
     return [_row(journal, entry) for entry in entries if entry.signature == journal.current]
 

@@ -27,8 +27,6 @@ MAIN = "main"
 
 @dataclass(frozen=True)
 class LocalModel:
-    """A model as a config names it."""
-
     system: str
     source: str
     revision: str | None
@@ -36,7 +34,6 @@ class LocalModel:
 
     @property
     def folder(self) -> Path | None:
-        """The folder, null for a name on the Hub."""
         folder = Path(self.source)
         return folder if folder.is_dir() else None
 
@@ -149,14 +146,12 @@ class LocalOptions(Section):
 
 
 def dtype_of(options: LocalOptions) -> Any:
-    """The type of numbers, as torch names it."""
     import torch
 
     return getattr(torch, options.dtype)
 
 
 def device_of(options: LocalOptions, place: str) -> str:
-    """The device that a config asks for."""
     import torch
 
     there = [kind for kind in BY_SPEED if getattr(torch, kind).is_available()]
@@ -183,7 +178,6 @@ def one_line(error: BaseException) -> str:
 
 
 def failure(error: Exception) -> GenerationResult:
-    """A breakdown of the model as what became of the task."""
     if is_out_of_memory(error):
         text = "out of memory: ask for a smaller size, or use a smaller model, dtype or offload"
         return GenerationResult(
@@ -196,7 +190,6 @@ def failure(error: Exception) -> GenerationResult:
 
 
 def bad_input(error: ImageError) -> GenerationResult:
-    """An input that cannot be opened as what became of the task."""
     code = str(error.reason) if isinstance(error, BadImageError) else None
     return GenerationResult(
         Outcome.FAILED, stage=OutcomeStage.INPUT, code=code, text=one_line(error)
@@ -204,5 +197,4 @@ def bad_input(error: ImageError) -> GenerationResult:
 
 
 def unsupported(stage: OutcomeStage, code: str, text: str) -> GenerationResult:
-    """A task that a system does not take."""
     return GenerationResult(Outcome.UNSUPPORTED, stage=stage, code=code, text=text)

@@ -154,7 +154,6 @@ class OpenAIImagesOptions(HostedOptions):
 
 
 def read_options(config: SystemConfig) -> OpenAIImagesOptions:
-    """The parameters of a system of this adapter."""
     options = hosted_options(config, OpenAIImagesOptions)
     if options.mode == "chat" and config.size != "auto":
         raise GenerationError(
@@ -173,7 +172,6 @@ FILTERED, REFUSAL, FINISHED = "content_filter", "refusal", "stop"
 
 @contextmanager
 def connected(host: Host, timeout_s: float) -> Iterator[Connection]:
-    """Opens a connection; nothing is sent yet."""
     from openai import DefaultHttpxClient, OpenAI, Timeout
 
     key = host.key()
@@ -212,7 +210,6 @@ def read_document(text: str) -> Document | None:
 
 
 def read_images(document: Document, price: Price | None) -> GenerationResult:
-    """What an answer of the Images API makes of a task."""
     data = document.get("data")
     entries = [mapping(one) for one in data] if isinstance(data, list) else []
     first = entries[0] if entries else {}
@@ -255,7 +252,6 @@ def _billed(usage: Document, images: int) -> Billed:
 
 
 def read_chat(document: Document, price: Price | None) -> GenerationResult:
-    """What a chat completion makes of a task."""
     choice = _choice_of(document)
     message, ended = mapping(choice.get("message")), _text_or_none(choice.get("finish_reason"))
     images = list(dict.fromkeys(_images(message)))

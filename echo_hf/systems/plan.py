@@ -19,8 +19,6 @@ from echo_hf.systems.journal import JournalEntry
 
 @dataclass(frozen=True)
 class GenerationPlan:
-    """What one system is about to do."""
-
     system: str
     todo: tuple[Task, ...]
     stored: int

@@ -39,8 +39,6 @@ class Rewritten(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Writing:
-    """What came of asking for a prompt."""
-
     prompt: str | None
     failure: Failure | None
     usage: Usage
@@ -55,17 +53,10 @@ class _NoTarget:
 
 @cache
 def instructions() -> str:
-    """What the language model is told."""
     return load_prompt(PROMPT, _NoTarget()).text
 
 
-def instructions_digest() -> str:
-    """Sha256 of the instructions: another wording gives other prompts."""
-    return hashlib.sha256(instructions().encode()).hexdigest()
-
-
 def rewriting(task: Task, max_tokens: int) -> Request:
-    """The question that is put to the language model."""
     data = as_data("request", {"prompt": task.prompt, "pictures": len(task.inputs)})
     turns = (
         Message("system", (Text(instructions()),)),
@@ -75,7 +66,6 @@ def rewriting(task: Task, max_tokens: int) -> Request:
 
 
 def written_by(engine: Engine, request: Request) -> Writing:
-    """Asks a language model for a prompt."""
     completion = _completion(lambda: dict(engine.stream([request])))
     answer = parse(request, completion, b"")
     if isinstance(answer, Failure):
@@ -135,8 +125,6 @@ class RewriteOptions(Section):
 
 
 class Rewrite:
-    """Draws what a language model makes of a task."""
-
     def __init__(self, config: SystemConfig) -> None:
         _check_whole(config)
         options = options_of(config, RewriteOptions)
@@ -158,7 +146,7 @@ class Rewrite:
         """Everything that decides an image: the writer, what it is told, and the artist."""
         return {
             "adapter": ADAPTER,
-            "instructions": instructions_digest(),
+            "instructions": hashlib.sha256(instructions().encode()).hexdigest(),
             "most_tokens": self._most_tokens,
             "writer": dict(self._writer.signature()),
             "artist": dict(self._artist.signature()),
@@ -169,7 +157,6 @@ class Rewrite:
         return self._artist.preflight()
 
     def draw(self, task: Task) -> GenerationResult:
-        """Draws the image that a task asks for."""
         writing = self._writing(task)
         if writing.prompt is None:
             return _unwritten(writing)

@@ -42,8 +42,6 @@ FEW = 5  # failures that the log repeats
 
 @dataclass(frozen=True, slots=True)
 class AttemptedTask:
-    """What became of a task after all its attempts."""
-
     drawn: GenerationResult
     attempts: int
     latency_s: float
@@ -125,7 +123,6 @@ FIELDS: Mapping[str, TypeAdapter[Any]] = {
 def entry_of(
     task: Task, attempted: AttemptedTask, signature: str, images: ImageStore
 ) -> JournalEntry:
-    """Puts an image away, and makes the entry about its task."""
     drawn, digest = _stored(_fitting(_sound(attempted.drawn)), images)
     return JournalEntry(
         sample_id=task.sample_id,
@@ -234,8 +231,6 @@ def concurrency_of(limits: Limits, system: System) -> int:
 
 @dataclass(frozen=True)
 class GenerationRun:
-    """One system at work."""
-
     system: System
     journal: Journal
     images: ImageStore
@@ -370,7 +365,6 @@ class _Row:
 
 
 def broken(system: str, how: str, last: JournalEntry) -> GenerationError:
-    """What to say of a system that only fails."""
     said = (last.text or "")[:LONGEST_REMARK]
     return GenerationError(
         f"system {system!r}: {how}, the last with {said!r}: fix that; the same command goes on "

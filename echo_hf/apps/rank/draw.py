@@ -21,8 +21,6 @@ LEAST_OUTPUTS = 2
 
 @dataclass(frozen=True, slots=True)
 class ShownOutput:
-    """One system's output of a sample."""
-
     system: str
     output: str
 
@@ -35,8 +33,6 @@ class RankedSample:
 
 @dataclass(frozen=True)
 class Draw:
-    """The samples that people rank."""
-
     samples: tuple[RankedSample, ...]
     known: Mapping[str, RankedSample]
     seed: int

@@ -14,7 +14,6 @@ MOST_KEYS = 8
 
 
 def letter(item: int) -> str:
-    """What an image is called on the page."""
     again, at = divmod(item, len(LETTERS))
     return LETTERS[at] + (str(again + 1) if again else "")
 
@@ -40,7 +39,6 @@ def board(view: View, address: Address, answer: int = 0) -> str:
 
 
 def columns(count: int) -> int:
-    """How many images stand side by side on a wide screen."""
     return count if count < 4 else -(-count // 2)
 
 

@@ -59,8 +59,6 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class HumanTable:
-    """The ranks that were written down."""
-
     path: Path
     rankings: int
     kept: int
@@ -122,13 +120,10 @@ def _write(root: Path, rows: list[Row], before: pa.Table | None) -> None:
 
 @dataclass(frozen=True)
 class Ranks:
-    """A run whose outputs people rank."""
-
     folder: RunFolder
     ranker: Ranker
 
     def write(self) -> HumanTable:
-        """Writes the ranks down as they are now; `write_human` says how."""
         return write_human(self.folder.root, self.ranker.log.events(APP), self.ranker.draw)
 
 
@@ -140,7 +135,6 @@ def ranks_of(
     seed: int = 0,
     splits: Collection[str] = (),
 ) -> Ranks:
-    """Opens a run for people to rank."""
     for name in splits:
         if name not in BENCHMARKS:
             raise RunError(unknown("split", name, BENCHMARKS))

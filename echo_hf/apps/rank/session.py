@@ -22,16 +22,13 @@ class Ranking:
 
     @classmethod
     def empty(cls, count: int) -> Self:
-        """A ranking that has yet to be made."""
         return cls((None,) * count)
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """Reads what `as_json` gave."""
         return cls(tuple(value["ranks"]), frozenset(value["barred"]), value["impossible"])
 
     def as_json(self) -> dict[str, Any]:
-        """As JSON can hold it."""
         return {
             "ranks": list(self.ranks),
             "barred": sorted(self.barred),
@@ -40,7 +37,6 @@ class Ranking:
 
     @property
     def is_complete(self) -> bool:
-        """Whether nothing is left to do: each image has a rank, or cannot be ranked."""
         left = (at for at, rank in enumerate(self.ranks) if rank is None and at not in self.barred)
         return self.impossible or next(left, None) is None
 
@@ -83,7 +79,6 @@ class Ranking:
         return self.place(item, min(rank + 1, last))
 
     def clear(self, item: int) -> Ranking:
-        """Takes an image's rank away."""
         return self._with({item: None})
 
     def bar(self, item: int) -> Ranking:
@@ -119,7 +114,6 @@ IMAGE: Mapping[str, Callable[[Ranking, int], Ranking]] = {
 
 
 def changed(ranking: Ranking, kind: str, item: object, rank: object) -> Ranking | None:
-    """The ranking after what a page asked for."""
     if kind == "impossible":
         return ranking.give_up()
     count = len(ranking.ranks)
@@ -139,8 +133,6 @@ OPEN = "open"
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What one person's page shows."""
-
     person: str
     sample: RankedSample
     number: int
@@ -154,25 +146,19 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Acted:
-    """What became of something that a person did."""
-
     view: View
     table_changes: bool
 
 
 @dataclass(frozen=True)
 class Ranker:
-    """Shows people samples, and writes down what they do."""
-
     log: EventLog
     draw: Draw
 
     def view(self, person: str) -> View:
-        """What a person's page shows now."""
         return self._state(person).view()
 
     def act(self, person: str, action: Mapping[str, Any]) -> Acted:
-        """Writes down what a person did; it is on the disk when this returns."""
         state = self._state(person)
         kind = action.get("kind")
         if action.get("subject") == state.sample.task.sample_id:

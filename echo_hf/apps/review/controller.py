@@ -40,7 +40,6 @@ class Ledger:
     file: Path
 
     def decided(self) -> Decisions:
-        """What stands now."""
         return read_decisions(self.file)
 
     def catch_up(self, subject: str | None = None) -> int:
@@ -155,8 +154,6 @@ ACTIONS = ("keep", "remove", "flag", "edit")
 
 @dataclass(frozen=True)
 class ReviewController:
-    """Shows people samples, and writes down what they decide."""
-
     cases: Mapping[str, Case]
     duplicates: Mapping[str, str]
     root: Path
@@ -167,7 +164,6 @@ class ReviewController:
     def of(
         cls, cases: Mapping[str, Case], duplicates: Mapping[str, str], root: Path
     ) -> ReviewController:
-        """A desk whose samples stand in the order in which they should be looked at."""
         order = sorted(
             cases.values(),
             key=lambda case: triage(case.row, case.notices, duplicates.get(case.row["id"])).turn,
@@ -178,7 +174,6 @@ class ReviewController:
 
     @property
     def ledger(self) -> Ledger:
-        """The log and the file of decisions."""
         return Ledger(self.log, self.root / FILE)
 
     @property
@@ -186,7 +181,6 @@ class ReviewController:
         return Leases(self.log, APP)
 
     def view(self, person: str, *, form: Form | None = None, **said: str) -> View:
-        """What a person's page shows now."""
         own, decided = self.log.events(APP, person=person), self.ledger.decided()
         here = next((one.subject for one in reversed(own) if one.subject in self.cases), None)
         subject = here or self._go(person, decided, None) or next(iter(self.cases))

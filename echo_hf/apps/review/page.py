@@ -27,8 +27,6 @@ NUMBERS = re.compile(r"\s*(\d{1,9})[\s,;]+(\d{1,9})[\s,;]+(\d{1,9})[\s,;]+(\d{1,
 
 @dataclass(frozen=True)
 class Form:
-    """What stands in the fields."""
-
     prompt: str
     quality: str
     note: str = ""
@@ -51,7 +49,6 @@ class Form:
 
 
 def form_of(row: Mapping[str, Any], changes: Changes | None, note: str | None) -> Form:
-    """The fields for a sample."""
     roles: dict[str, str] = {}
     boxes: list[tuple[str, str]] = []
     for role in (INPUT, OUTPUT):
@@ -68,7 +65,6 @@ def own_note(last: Decision | None, person: str) -> str | None:
 
 
 def edit_of(row: Mapping[str, Any], form: Form) -> Edit:
-    """The edit that the fields ask for."""
     boxes = None
     if row["screenshot"] and (form.boxes or row["is_screenshot"]):
         boxes = [(role, _numbers(text)) for role, text in form.boxes]
@@ -105,8 +101,6 @@ TOLD = {"keep": "kept", "remove": "removed", "flag": "flagged", "edit": "changed
 
 @dataclass(frozen=True)
 class View:
-    """What one person's page shows."""
-
     person: str
     case: Case
     images: ImageStore
@@ -132,7 +126,6 @@ TITLES = {INPUT: "Inputs", OUTPUT: "Outputs", "neither": "Other images of the th
 
 
 def images(view: View, address: Address) -> str:
-    """The images by their role, each with buttons for another one."""
     shown: dict[str, list[str]] = {role: [] for role in TITLES}
     for digest, role, is_cut in _every(view):
         shown[role].append(_card(digest, role, is_cut, digest in view.case.taken, address))
@@ -147,7 +140,6 @@ def _group(role: str, cards: list[str]) -> str:
 
 
 def screenshot(view: View, address: Address) -> str:
-    """The screenshot with its boxes, and their numbers to change."""
     digest = view.case.row["screenshot"]
     if digest is None:
         return ""
@@ -174,19 +166,17 @@ def _every(view: View) -> Iterator[tuple[str, str, bool]]:
             seen.add(digest)
             yield digest, role if number < cut else view.form.roles.get(digest, role), number < cut
     around = [one["sha256"] for post in view.case.context for one in post["pictures"] or ()]
-    cuts = {
-        view.case.row[f"{role}_images"][n] for role in (INPUT, OUTPUT) for n in _cuts(view, role)
+    row = view.case.row
+    cuts = {  # the images that were cut out before any change
+        row[f"{role}_images"][n]
+        for role in (INPUT, OUTPUT)
+        for n in range(len(row[f"{role}_bboxs"] or ()))
     }
     before = [*(view.case.row["input_images"] or ()), *(view.case.row["output_images"] or ())]
     for digest in dict.fromkeys([*before, *around]):
         if digest and digest not in seen and digest not in cuts:
             seen.add(digest)
             yield digest, view.form.roles.get(digest, "neither"), False
-
-
-def _cuts(view: View, role: str) -> range:
-    """Numbers of the images that were cut out before any change."""
-    return range(len(view.case.row[f"{role}_bboxs"] or ()))
 
 
 def _card(digest: str, role: str, is_cut: bool, is_taken: bool, address: Address) -> str:

@@ -33,7 +33,6 @@ from echo_hf.reasons import Reject
 
 
 def desk_of(config: Config | Path | str, *, runs: Path | str = RUNS) -> ReviewController:
-    """Opens a run for people to review."""
     with opened(config, runs, writes=False) as pipeline:
         cases = read_cases(pipeline)
         if not cases:
@@ -71,7 +70,6 @@ def review(
 
 
 def digests_of(desk: ReviewController) -> Iterator[str]:
-    """The images that the page may show: those of samples, of their threads, and cut out."""
     for case in desk.cases.values():
         yield from _of_case(case)
     for one in desk.ledger.decided().by_id.values():

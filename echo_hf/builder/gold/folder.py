@@ -184,7 +184,6 @@ class RolesLine(SampleLine):
 
     @property
     def marked(self) -> list[ImageAt]:
-        """Every image that it says to be a screenshot."""
         every = (self.conversation, self.collage, *self.duplicates_of_conversation)
         return [one for one in every if one]
 
@@ -277,7 +276,6 @@ class Gold(dict[str, tuple[Any, ...]]):
         return ()
 
     def of(self, half: str) -> Gold:
-        """The lines of one half, or of `all`."""
         kept = {half, *(HALVES if half == "all" else ())}
         chosen = {name: [one for one in lines if one.half in kept] for name, lines in self.items()}
         return Gold((name, tuple(lines)) for name, lines in chosen.items())
@@ -288,7 +286,6 @@ class Gold(dict[str, tuple[Any, ...]]):
 
 
 def read_gold(folder: Path | str) -> Gold:
-    """Reads what people wrote down about posts."""
     folder, names = Path(folder), ", ".join(f"{name}.jsonl" for name in LINES)
     if not folder.is_dir():
         raise GoldError(f"no folder {str(folder)!r}: expected one with {names}")

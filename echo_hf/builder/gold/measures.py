@@ -101,8 +101,6 @@ RECALLS: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Measure:
-    """How well a stage does one thing."""
-
     stage: str
     name: str
     value: float | None

@@ -46,7 +46,6 @@ KEEP = 5
 
 
 def dataset(table: Table, rows: Iterable[Row]) -> Dataset:
-    """Rows as a stage reads them."""
     return Dataset(pa.Table.from_pylist(list(rows), schema=table.features.arrow_schema))
 
 
@@ -72,12 +71,10 @@ class GoldPosts:
         return {post["url"]: row["root_url"] for row in self.threads for post in row["posts"]}
 
     def digest(self, image: ImageAt | ScreenshotLine) -> str | None:
-        """Sha256 of an image that gold names."""
         return self.images[image.post_url][image.index]
 
 
 def read_posts(entries: Sequence[Posts], addresses: Iterable[str], images: ImageStore) -> GoldPosts:
-    """Reads the posts that are named, and all others of their threads."""
     records = read_records(entries)
     parsed = list(_parsed(records))
     # The images of a large collection need not be copied to read a hundred threads of it.

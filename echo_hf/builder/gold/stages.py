@@ -53,7 +53,6 @@ Key = tuple[str, str]  # names a sample: the root of its thread, and its prompt,
 
 
 def sample_key(row: Row) -> Key:
-    """Which gold sample a row was made from."""
     root, prompt = json.loads(row["provenance"])["gold"]
     return root, prompt
 
@@ -135,7 +134,6 @@ class Material:
 
     @cached_property
     def roles(self) -> dict[Key, ImageRoles]:
-        """What people said about the images that `roles` is shown."""
         digest, line_of = self.posts.digest, {line.key: line for line in self.gold["roles"]}
         # An image that a sample does not use may stand in the line of another one of its thread.
         every = (one for line in line_of.values() for one in line.pictures)
@@ -327,7 +325,6 @@ def _order(gold: GoldSample, found: Row) -> tuple[Any, ...]:
 def compare_roles(
     gold: Mapping[Key, ImageRoles], found: Mapping[Key, ImageRoles]
 ) -> Iterator[Compared]:
-    """Compares the roles of images, screenshots and completions."""
     for key, one in gold.items():
         mine, root = found.get(key), key[0]
         for digest, place in one.places.items():
@@ -440,7 +437,6 @@ NO_IMAGE, NO_KEYWORD = "no image asked for", "no keyword"
 def compare_verdicts(
     lines: Iterable[FeedbackLine], found: Mapping[str, Row], root_of: Mapping[str, str]
 ) -> Iterator[Compared]:
-    """Compares what comments say."""
     for line in lines:
         said = found.get(line.post_url)
         at = root_of[line.post_url], line.post_url
@@ -465,7 +461,6 @@ def compare_tasks(rows: Iterable[tuple[TaskLine, Row | None]]) -> Iterator[Compa
 def compare_safety(
     rows: Iterable[tuple[SafetyLine, Row | None]], remove: Collection[str]
 ) -> Iterator[Compared]:
-    """Compares what is removed, and which hazards are named."""
     for line, said in rows:
         at = line.root_url, line.prompt
         side = "keep" if set(line.categories).isdisjoint(remove) else "remove"
@@ -582,7 +577,6 @@ def check_names(stages: Sequence[str] | None) -> None:
 
 
 def chosen_stages(gold: Gold, half: str, stages: Sequence[str] | None) -> list[str]:
-    """The stages to check, in order."""
     for name in stages or ():
         if why := CHECKS[name].lacks(gold, half):
             raise GoldError(f"stage {name!r} cannot be checked: {why}")
@@ -591,7 +585,6 @@ def chosen_stages(gold: Gold, half: str, stages: Sequence[str] | None) -> list[s
 
 
 def not_checked(gold: Gold, half: str, stages: Sequence[str] | None) -> Iterator[str]:
-    """Says for what there is no gold."""
     for name, check in CHECKS.items():
         if stages is not None and name not in stages:
             continue

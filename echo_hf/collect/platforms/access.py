@@ -90,7 +90,6 @@ def check_answer(
 
 
 def seconds_to_wait(headers: Mapping[str, str]) -> float:
-    """How long a platform wants to be left alone."""
     lower = {name.lower(): value for name, value in headers.items()}
     told = retry_after(lower)
     if told is None and lower.get("x-rate-limit-remaining", "0") not in ("0", ""):
@@ -149,11 +148,7 @@ def _different(words: Iterable[str]) -> list[str]:
 
 
 class LibraryPlatform:
-    """A platform whose library asks through a session of requests; answers are read as they came.
-
-    Attributes:
-        name: Of the platform.
-    """
+    """A platform whose library asks through a session of requests, and reads its answers raw."""
 
     name: str
     _client: Any = None
@@ -161,7 +156,6 @@ class LibraryPlatform:
     _last: requests.Response | None = None
 
     def __exit__(self, *trouble: object) -> None:
-        """Closes the connection."""
         if self._client is not None:
             self._client.session.close()
             self._client = None
@@ -209,7 +203,6 @@ def read_posts(platform: str, body: str) -> list[Post]:
 
 
 def missing_among(posts: Iterable[Post], urls: Iterable[str]) -> dict[str, Missing]:
-    """Which of some posts are missing, and why."""
     wanted = set(urls)
     return {post.url: WHY[post.missing] for post in posts if post.missing and post.url in wanted}
 

@@ -81,7 +81,6 @@ class RateLimitedError(Exception):
     """
 
     def __init__(self, seconds: float) -> None:
-        """Says for how long."""
         super().__init__(f"asks to wait {seconds:.0f} s")
         self.seconds = seconds
 
@@ -124,13 +123,9 @@ class Platform(Protocol):
     name: str  # also of the source that reads its answers
     tariff: Tariff
 
-    def __enter__(self) -> Platform:
-        """Connects."""
-        ...
+    def __enter__(self) -> Platform: ...
 
-    def __exit__(self, *trouble: object) -> None:
-        """Lets go."""
-        ...
+    def __exit__(self, *trouble: object) -> None: ...
 
     def ask(self, question: Question, cursor: str | None = None) -> Answer:
         """Asks for one page.

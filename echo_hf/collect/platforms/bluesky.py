@@ -69,7 +69,6 @@ class BlueskyClient:
             self._begin_session()
 
     def get(self, call: Callable[[Client], object]) -> httpx.Response:
-        """Asks, with a new session where the old one has ended."""
         answer = self._heard(call)
         if answer is None or (answer.status_code in (400, 401) and error_of(answer) in EXPIRED):
             self._begin_session()
@@ -81,11 +80,9 @@ class BlueskyClient:
         return answer
 
     def check(self, answer: httpx.Response) -> None:
-        """Raises what an answer means, if it is no success."""
         check_answer("bluesky", answer.status_code, answer.headers, body_of(answer), self._keys)
 
     def close(self) -> None:
-        """Lets go of the connection."""
         self._client.request.close()
 
     def _begin_session(self) -> None:
@@ -156,7 +153,6 @@ def body_of(answer: httpx.Response) -> str:
 
 
 def session_file(host: str, handle: str) -> Path:
-    """Where the session of an account is kept."""
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     name = hashlib.sha256(f"{host}\n{handle}".encode()).hexdigest()[:16]
     return Path(cache) / "echo-hf" / f"bluesky-{name}.session"
@@ -214,7 +210,6 @@ class SearchPlace:
         times: Iterable[datetime.datetime],
         window: TimeWindow | None,
     ) -> SearchPlace | None:
-        """The place after a page."""
         # Authors date their posts as they like: a time outside of the window says nothing.
         inside = [t for t in times if not window or window.start <= t < window.end]
         seen = min([*inside, *([self.oldest] if self.oldest else [])], default=None)
@@ -252,7 +247,6 @@ class Bluesky:
         self._client: BlueskyClient | None = None
 
     def __enter__(self) -> Self:
-        """Signs in, with the session that was kept if there is one."""
         check_package(self.name, "atproto")
 
         handle = key_of(self.name, HANDLE, "the handle of an account").get_secret_value()
@@ -266,13 +260,11 @@ class Bluesky:
         return self
 
     def __exit__(self, *trouble: object) -> None:
-        """Closes the connection; the session goes on."""
         if self._client is not None:
             self._client.close()
             self._client = None
 
     def ask(self, question: Question, cursor: str | None = None) -> Answer:
-        """Asks for one page; it costs nothing."""
         if question.kind == "search":
             return self._search(question, SearchPlace.read(cursor, question.window))
         if question.kind == "posts":

@@ -48,7 +48,6 @@ class Mastodon(LibraryPlatform):
         self._base_url = base_url
 
     def __enter__(self) -> Self:
-        """Takes server and key from the environment; asks nobody."""
         check_package(self.name, "mastodon")
         from mastodon import Mastodon as Client
 
@@ -69,7 +68,6 @@ class Mastodon(LibraryPlatform):
         return self
 
     def ask(self, question: Question, cursor: str | None = None) -> Answer:
-        """Asks for one page; it costs nothing."""
         if question.kind == "search" and len(question.about) == 1:
             term = question.about[0]
             is_tag = TAG.fullmatch(term) is not None

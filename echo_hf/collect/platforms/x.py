@@ -161,7 +161,6 @@ class X(LibraryPlatform):
         self._archive = RateLimiter(60 / ARCHIVE_PAUSE_S)
 
     def __enter__(self) -> Self:
-        """Takes the key from the environment; asks nobody."""
         check_package(self.name, "tweepy")
         key = key_of(self.name, KEY, "an app's bearer token")
         self._connect(x_client(key, self._base_url), {KEY: key})
@@ -237,12 +236,13 @@ class X(LibraryPlatform):
     def _looked_up(self, call: Callable[[tweepy.Client], object]) -> str:
         body = self._body(call)
         page = json_object(self.name, body)
-        if "data" not in page and not any(map(_is_about_a_post, Fields(page).objects("errors"))):
+        errors = Fields(page).objects("errors")
+        about_posts = any("resource_id" in one or "value" in one for one in errors)
+        if "data" not in page and not about_posts:
             json_object(self.name, body, data=list)
         return body
 
     def _body(self, call: Callable[[tweepy.Client], object], cursor: str | None = None) -> str:
-        """The answer to a call as it came."""
         answer = self._heard(call)
         if cursor is not None and answer.status_code == 400 and b"next_token" in answer.content:
             raise StaleCursorError
@@ -257,10 +257,6 @@ def _answer(body: str) -> Answer:
     posts = (len(data) if isinstance(data, list) else int(data is not None)) + len(beside)
     cost = posts * USD_PER_POST + len(includes.objects("users")) * USD_PER_USER
     return Answer(body, Fields(page.object("meta")).text("next_token"), posts, round(cost, 6))
-
-
-def _is_about_a_post(error: Mapping[str, Any]) -> bool:
-    return "resource_id" in error or "value" in error
 
 
 def _window(question: Question) -> dict[str, datetime.datetime]:

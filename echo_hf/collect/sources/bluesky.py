@@ -130,8 +130,6 @@ LANGUAGE = re.compile(r"[a-z]{2,3}(?=-|$)", re.IGNORECASE)
 
 @register("bluesky")
 class Bluesky:
-    """Answers of `searchPosts`, `getPosts` and `getPostThread`."""
-
     def split(self, lines: Iterable[str]) -> Iterator[tuple[str, str]]:
         """One post a record; what is no JSON stays as it is, to be rejected by name."""
         for place, text in json_documents(lines):
@@ -143,7 +141,6 @@ class Bluesky:
                 yield f"{place}#{number}", shallow_dumps(part)
 
     def posts(self, record: Any, keywords: Sequence[str]) -> Iterator[Parsed]:
-        """The post of a record, those it quotes, and what was wrong with them."""
         if not isinstance(record, dict):
             yield Finding(Reject.NOT_A_POST, f"{short_repr(record)}, expected a post of Bluesky")
         elif "_findings" in record:
@@ -222,7 +219,7 @@ def _read(
     for quote in quotes:
         if "value" in quote:
             waiting.append((quote, ()))
-        elif not _is_reference(quote):
+        elif not quote.keys() <= {"uri", "cid", "$type"}:  # nothing is known of a reference
             yield from _gone(quote, None)
 
 
@@ -252,11 +249,6 @@ def _why(node: Json) -> Missing:
     if node.get("notFound") or "notfound" in kind:
         return Missing.NOT_FOUND
     return Missing.NOT_FETCHED
-
-
-def _is_reference(record: Json) -> bool:
-    """Whether it is no more than an address and a hash, of which nothing is known."""
-    return record.keys() <= {"uri", "cid", "$type"}
 
 
 def _url(uri: Any) -> str | None:

@@ -23,14 +23,10 @@ Json = Mapping[str, Any]
 
 @register("discord")
 class Discord:
-    """Messages of an exported channel."""
-
     def split(self, lines: Iterable[str]) -> Iterator[tuple[str, str]]:
-        """One message a record, with its server and channel."""
         return taken_apart(lines, _messages)
 
     def posts(self, record: Any, keywords: Sequence[str]) -> Iterator[Parsed]:
-        """The post of a message, and what was wrong with it."""
         if not isinstance(record, dict) or "_channel" not in record:
             yield Finding(Reject.NOT_A_POST, f"{short_repr(record)}, expected an exported channel")
             return

@@ -22,16 +22,12 @@ Json = Mapping[str, Any]
 
 @register("hackernews")
 class HackerNews:
-    """Stories and comments of Hacker News."""
-
     keyword_sign = r'"_query": "[^"]'
 
     def split(self, lines: Iterable[str]) -> Iterator[tuple[str, str]]:
-        """One item a record."""
         return taken_apart(lines, _items)
 
     def posts(self, record: Any, keywords: Sequence[str]) -> Iterator[Parsed]:
-        """The post of an item, and what was wrong with it."""
         if not isinstance(record, dict):
             yield Finding(
                 Reject.NOT_A_POST, f"{short_repr(record)}, expected an item of Hacker News"
@@ -79,7 +75,6 @@ def _holds_items(document: Any) -> bool:
 
 
 def _apart(item: Any, came_along: bool, query: Any) -> tuple[Any, list[Any]]:
-    """An item without those below it, and what found it; and those."""
     if not isinstance(item, dict):
         return item, []
     given = item.get("children")

@@ -29,7 +29,6 @@ def is_page(document: Any) -> bool:
 
 
 def taken_apart(page: Any) -> Iterator[Any]:
-    """Takes an answer apart."""
     fields = Fields(page if isinstance(page, dict) else {"statuses": page})
     about = Fields(fields.object("about"), fields.findings, "about.")
     around = Fields(fields.object("context"), fields.findings, "context.") if about.record else None
@@ -83,8 +82,6 @@ CONTENT = frozenset({"content", "text"})
 
 @register("mastodon")
 class Mastodon:
-    """Statuses of Mastodon and of servers that speak as it does."""
-
     def split(self, lines: Iterable[str]) -> Iterator[tuple[str, str]]:
         """One status a record; what is no JSON stays as it is, to be rejected by name."""
         for place, text in json_documents(lines):
@@ -96,7 +93,6 @@ class Mastodon:
                 yield f"{place}#{number}", shallow_dumps(part)
 
     def posts(self, record: Any, keywords: Sequence[str]) -> Iterator[Parsed]:
-        """The status of a record, those it quotes, and what was wrong with them."""
         if not isinstance(record, dict):
             yield Finding(Reject.NOT_A_POST, f"{short_repr(record)}, expected a status of Mastodon")
         elif "_findings" in record:

@@ -20,7 +20,6 @@ BESIDE = "_came_along"
 
 
 def things(document: Any) -> Iterator[tuple[str, Any]]:
-    """Takes a document apart."""
     waiting = _in_turn(document) if _holds_things(document) else []
     number = 0
     while waiting:
@@ -63,7 +62,6 @@ def _listed(thing: Any) -> list[Any] | None:
 
 
 def _apart(thing: Any) -> tuple[Any, list[Any]]:
-    """A thing without the replies in it, and those."""
     if not isinstance(thing, dict):
         return thing, []
     data = thing.get("data")
@@ -92,14 +90,10 @@ COUNTS = {"views": "view_count", "reposts": "num_crossposts", "replies": "num_co
 
 @register("reddit")
 class Reddit:
-    """Submissions and comments of Reddit."""
-
     def split(self, lines: Iterable[str]) -> Iterator[tuple[str, str]]:
-        """One thing a record."""
         return taken_apart(lines, things)
 
     def posts(self, record: Any, keywords: Sequence[str]) -> Iterator[Parsed]:
-        """The post of a thing, and what was wrong with it."""
         if not isinstance(record, dict):
             yield Finding(Reject.NOT_A_POST, f"{short_repr(record)}, expected a thing of Reddit")
             return

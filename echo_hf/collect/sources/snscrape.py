@@ -36,12 +36,9 @@ Json = Mapping[str, Any]
 
 @register("snscrape")
 class Snscrape:
-    """Posts of X in the form of snscrape and its successors."""
-
     split = staticmethod(numbered_lines)
 
     def posts(self, record: Any, keywords: Sequence[str]) -> Iterator[Parsed]:
-        """The post of a line, those it quotes or repeats, and what was wrong with it."""
         if not isinstance(record, dict):
             yield Finding(Reject.NOT_A_POST, f"{type(record).__name__}, expected an object")
             return

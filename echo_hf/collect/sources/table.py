@@ -28,7 +28,6 @@ Cells = list[str]
 
 
 def csv_rows(lines: Iterable[str], delimiter: str) -> Iterator[tuple[int, Cells | str]]:
-    """Takes a text apart into rows."""
     taken: list[str] = []
     reader = csv.reader(_noted(lines, taken), delimiter=delimiter, strict=True)
     while True:
@@ -224,13 +223,10 @@ Json = Mapping[str, Any]
 
 @register("table")
 class TableOfPosts:
-    """Posts of a table with columns of its own."""
-
     keyword_sign = r'"keywords": '
     split = staticmethod(numbered_lines)
 
     def records(self, path: Path, columns: Columns) -> Iterator[tuple[str, str]]:
-        """Each row with the fields that the map knows, and how they are to be read."""
         names, options = columns.names, columns.options
         for place, row in table_rows(path, list(names.values())):
             if isinstance(row, str):
@@ -242,7 +238,6 @@ class TableOfPosts:
             yield place, json.dumps(record, default=_as_json)
 
     def posts(self, record: Any, keywords: Sequence[str]) -> Iterator[Parsed]:
-        """The post of a row, and what was wrong with it."""
         row = record.get("row") if isinstance(record, dict) else None
         if isinstance(record, dict) and "broken_row" in record:
             yield Finding(Reject.BROKEN_ROW, str(record["broken_row"]))
@@ -263,7 +258,6 @@ class TableOfPosts:
 
 
 def _line(row: Json, options: Mapping[str, Json], findings: list[Finding]) -> dict[str, Any]:
-    """A row as a line of our own format."""
     line: dict[str, Any] = {name: _text(row[name]) for name in TEXTS if name in row}
     for name in ADDRESSES:
         if name in row:

@@ -23,12 +23,10 @@ KINDS = ("tweet", "post")
 
 
 def is_page(document: Any) -> bool:
-    """Whether a JSON document is a page, and not a post."""
     return isinstance(document, dict) and "id" not in document and not PARTS.isdisjoint(document)
 
 
 def flattened(page: Json) -> Iterator[tuple[str, Any]]:
-    """Takes a page apart."""
     fields = Fields(page)
     inside = _Includes.of(fields)
     data = page.get("data")
@@ -61,14 +59,12 @@ class _Includes:
 
     @classmethod
     def of(cls, page: Fields) -> _Includes:
-        """Reads the `includes` of a page."""
         given = Fields(page.object("includes"), page.findings)
         posts = [one for name in INCLUDED for one in given.objects(name)]
         users, media = given.objects("users"), given.objects("media")
         return cls(_by(users, "id"), _by(media, "media_key"), posts, _by(posts, "id"))
 
     def flat(self, post: Json) -> dict[str, Any]:
-        """A post with its author and its media."""
         attached = post.get("attachments")
         given = attached.get("media_keys") if isinstance(attached, dict) else None
         keys = given if isinstance(given, list) else []
@@ -77,7 +73,6 @@ class _Includes:
         return {**post, "author": author, "attachments": {"media_keys": keys, "media": media}}
 
     def complete(self, post: Json) -> dict[str, Any]:
-        """A post with its author, its media, and the posts it refers to."""
         whole = self.flat(post)
         for name in REFERENCES:
             if isinstance(post.get(name), list):
@@ -123,8 +118,6 @@ OWN_MEDIA = re.compile(r"/status/(\d+)/(?:photo|video)/\d+/?", re.ASCII)
 
 @register("x")
 class XPages:
-    """Posts of the X API, version 2."""
-
     keyword_sign = r"[?&]query="
 
     def split(self, lines: Iterable[str]) -> Iterator[tuple[str, str]]:
@@ -138,7 +131,6 @@ class XPages:
                 yield f"{place}{part}", _dumped(post)
 
     def posts(self, record: Any, keywords: Sequence[str]) -> Iterator[Parsed]:
-        """The post of a record and those nested in it."""
         if not isinstance(record, dict):
             yield Finding(Reject.NOT_A_POST, f"{short_repr(record)}, expected a post of the X API")
         elif "_findings" in record:

@@ -55,8 +55,6 @@ Sample = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Source:
-    """What an analysis is made of."""
-
     name: str
     samples: Sequence[Sample]
     posts: pa.Table | None
@@ -67,7 +65,6 @@ class Source:
 
     @property
     def prompts(self) -> PromptSet:
-        """The benchmark's own prompts."""
         ids = [sample["id"] for sample in self.samples]
         return prompt_set(OWN, (one["prompt"] for one in self.samples), ids=ids)
 
@@ -83,7 +80,6 @@ def read_source(name: str, benchmark: Benchmark, folder: RunFolder) -> Source:
 
 
 def manifest_of(reference: str) -> Manifest | None:
-    """What a release says of itself."""
     repo, at, revision = reference.rpartition("@")
     on_hub = at and not Path(reference).exists()
     try:
@@ -120,8 +116,6 @@ ANY_TARGET = Target(name="an image model", developer="its maker", released=datet
 
 @dataclass(frozen=True)
 class Analyzed:
-    """An analysis, and where it was written."""
-
     path: Path
     analysis: Analysis
 

@@ -29,8 +29,6 @@ QUANTILE = 1.959963984540054  # of the normal distribution at 97.5 %
 
 @dataclass(frozen=True)
 class Rarefied:
-    """Different kinds in a subsample."""
-
     size: int
     expected: float
     deviation: float
@@ -97,14 +95,11 @@ Diversities = AnalysisPart[tuple[SetDiversity, ...]]
 
 @dataclass(frozen=True)
 class FirstBigrams:
-    """First bigrams of a prompt set."""
-
     counts: Counter[tuple[str, str]]
     left_out: Counter[NotAnalyzed]
 
 
 def first_bigrams(prompts: Sequence[str]) -> FirstBigrams:
-    """Counts how prompts begin."""
     counts: Counter[tuple[str, str]] = Counter()
     left_out: Counter[NotAnalyzed] = Counter()
     for prompt in prompts:
@@ -279,7 +274,6 @@ def _of_set(one: PromptSet, similarity: float, seed: int) -> SetDuplicates:
 
 
 def clusters(prompts: Sequence[str], *, similarity: float, seed: int = 0) -> list[list[int]]:
-    """Groups of prompts that are nearly the same."""
     import numpy as np
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components

@@ -24,8 +24,6 @@ PACKAGES = ("torch", "transformers", "sentence_transformers")
 
 @dataclass(frozen=True)
 class LoadedEncoder:
-    """A sentence-embedding model."""
-
     model: Any
     checkpoint: Checkpoint
     batch_size: int
@@ -103,8 +101,6 @@ DIMENSIONS = 2
 
 @dataclass(frozen=True)
 class Plane:
-    """Points in their principal plane."""
-
     points: Floats
     explained: tuple[float, float]
 

@@ -61,7 +61,6 @@ BELOW_TIME = 22  # bits of an identifier that say which of a millisecond's posts
 
 
 def time_in_address(url: str | None) -> datetime | None:
-    """The moment that an address at X holds in its identifier."""
     found = X_STATUS.match(url or "")
     if found is None:
         return None
@@ -114,7 +113,6 @@ class Comment:
 
     @property
     def form(self) -> str | None:
-        """The form that all spellings of its keyword share; null without a failure's keyword."""
         if self.verdict not in WITH_KEYWORD or not self.keyword:
             return None
         return keyword_form(self.keyword) or None
@@ -127,19 +125,16 @@ def comments_of(sample: Sample) -> Iterator[Comment]:
 
 
 def example(url: str | None, text: str | None, times: PostTimes) -> Example:
-    """A post's words as an example: its first characters, on one line."""
     shown = None if text is None else shortened(text, LONGEST_EXAMPLE)
     return Example(post_url=url, time=times.text(url), text=shown)
 
 
 def shortened(text: str, longest: int) -> str:
-    """A text on one line, no longer than asked."""
     line = " ".join(text.split())
     return line if len(line) <= longest else line[: longest - 1] + "…"
 
 
 def failures(samples: Sequence[Sample], times: PostTimes, *, examples: int = 5) -> FailurePart:
-    """Counts what people say failed."""
     comments = [comment for sample in samples for comment in comments_of(sample)]
     verdicts = Counter(one.verdict or UNASKED for one in comments)
     named: dict[str, list[Comment]] = defaultdict(list)

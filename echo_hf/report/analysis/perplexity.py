@@ -25,8 +25,6 @@ from echo_hf.report.analysis.result import AnalysisPart, Estimate, SetPerplexity
 
 @dataclass(frozen=True, slots=True)
 class TokenWindow:
-    """A part of one text, and which of its tokens count."""
-
     text: int
     start: int
     end: int
@@ -78,8 +76,6 @@ class CausalModel(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """How surprising one text is."""
-
     nll: float
     tokens: int
 
@@ -166,8 +162,6 @@ USUAL_WINDOW = 2048
 
 @dataclass(frozen=True)
 class LoadedCausalModel:
-    """A causal language model with its tokenizer."""
-
     model: Any
     tokenizer: Any
     checkpoint: Checkpoint
@@ -241,7 +235,6 @@ def perplexity(
     draws: int = 1000,
     seed: int = 0,
 ) -> Perplexities:
-    """Measures the perplexity of each prompt set."""
     if options is None:
         return Perplexities(
             reason=NotAnalyzed.NOT_CONFIGURED, detail="name a language model: analysis.perplexity"

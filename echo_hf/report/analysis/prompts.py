@@ -77,7 +77,6 @@ class UnsegmentedError(Exception):
 
 
 def words(text: str) -> Iterator[str]:
-    """The words of a text, in order, in small letters."""
     for is_word, letters in groupby(unicodedata.normalize("NFC", text), _in_word):
         run = "".join(letters)
         if is_word and any(letter.isalnum() or letter == "_" for letter in run):

@@ -98,7 +98,6 @@ def _objects(text: str, file: Path) -> Iterator[Mapping[str, Any]]:
 
 
 def table_rows(text: str, delimiter: str) -> list[dict[str, str]]:
-    """Rows of a table whose first line names its columns."""
     try:
         rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True))
     except csv.Error as error:

@@ -63,16 +63,7 @@ class Example(Figures):
 
 
 class FailureKeyword(Figures):
-    """One kind of failure that people speak of.
-
-    Attributes:
-        keyword: Its most frequent spelling.
-        comments: Comments that speak of it.
-        samples: Samples that those are about.
-        spellings: Comments by spelling, as models gave them.
-        by_month: Comments by month, such as `2025-03`; those without a time are in none.
-        examples: Some of the comments.
-    """
+    """One kind of failure that people speak of."""
 
     keyword: str
     comments: NonNegativeInt
@@ -83,14 +74,7 @@ class FailureKeyword(Figures):
 
 
 class Failures(Figures):
-    """What people say failed.
-
-    Attributes:
-        keywords: The most frequent first.
-        verdicts: Comments by verdict, `unasked` where there is none.
-        unnamed: Failures without a keyword.
-        untimed: Comments with a keyword whose time is not known.
-    """
+    """What people say failed."""
 
     keywords: tuple[FailureKeyword, ...]
     verdicts: Counts
@@ -99,13 +83,7 @@ class Failures(Figures):
 
 
 class WordCloud(Figures):
-    """A word cloud of the failures.
-
-    Attributes:
-        svg: The image, to be shown inside a page; words are escaped.
-        words: How many keywords it shows.
-        left_out: Keywords that it does not show, by reason.
-    """
+    """A word cloud of the failures."""
 
     svg: str
     words: NonNegativeInt
@@ -113,14 +91,7 @@ class WordCloud(Figures):
 
 
 class Workaround(Figures):
-    """A comment that speaks of success where another one spoke of a failure.
-
-    Attributes:
-        id: The sample.
-        prompt: The first words of its prompt.
-        failed: Keywords of the failures that came before.
-        comment: What was said then.
-    """
+    """A comment that speaks of success where another one spoke of a failure."""
 
     id: str
     prompt: str | None
@@ -129,14 +100,7 @@ class Workaround(Figures):
 
 
 class Probe(Figures):
-    """A request that explores the model itself.
-
-    Attributes:
-        id: The sample.
-        prompt: The first words of its prompt.
-        post: Its primary post.
-        comments: How many comments it has.
-    """
+    """A request that explores the model itself."""
 
     id: str
     prompt: str | None
@@ -152,16 +116,7 @@ class Interaction(Figures):
 
 
 class Day(Figures):
-    """Posts of one day, 0:00 to 24:00 UTC.
-
-    Attributes:
-        date: ISO 8601.
-        since_release: Days since the release; 0 is its day.
-        posts: All posts.
-        found: Those that a keyword found.
-        came_along: Those that came along in their threads.
-        unknown: Those whose file does not say.
-    """
+    """Posts of one day, 0:00 to 24:00 UTC."""
 
     date: str
     since_release: int
@@ -172,13 +127,7 @@ class Day(Figures):
 
 
 class Activity(Figures):
-    """Posts over time (figure 5c).
-
-    Attributes:
-        days: Those with a post, in order.
-        keywords: Posts by the search term that found them; a post may have several.
-        undated: Posts without a time; in no day.
-    """
+    """Posts over time (figure 5c)."""
 
     days: tuple[Day, ...]
     keywords: Counts
@@ -283,16 +232,7 @@ class SetLanguages(Figures):
 
 
 class SetDuplicates(Figures):
-    """Near-duplicates within one prompt set.
-
-    Attributes:
-        name: Of the set.
-        prompts: How many were compared.
-        clusters: Groups of two or more prompts that are nearly the same.
-        in_clusters: Prompts in such groups.
-        share: The same as a share of all, 0 to 1; null without prompts.
-        largest: Size of the largest group, 0 where there is none.
-    """
+    """Near-duplicates within one prompt set."""
 
     name: str
     prompts: NonNegativeInt
@@ -347,16 +287,7 @@ class TaskCount(Figures):
 
 
 class TaskRate(Figures):
-    """Win rates on the samples of one task.
-
-    Attributes:
-        split: Name of the split.
-        task: Of the samples.
-        samples: Rated samples of the task.
-        few: Whether they are too few for an interval.
-        rates: By system, best first.
-        coverage: Share, 0 to 1, of each system's comparisons that count.
-    """
+    """Win rates on the samples of one task."""
 
     split: str
     task: str
@@ -435,29 +366,7 @@ FILE = "analysis.json"
 
 
 class Analysis(Figures):
-    """All of `analysis.json`.
-
-    Attributes:
-        format: Version of this shape.
-        name: Of the run or the release.
-        toolkit: Version that wrote it.
-        source: What was analyzed: its name, on the Hub or not, digests of its splits, and the
-            configs that samples were read from.
-        samples: How many samples.
-        sets: The prompt sets: the benchmark's first.
-        diversity: Unique first bigrams, by set (figure 3, top right).
-        lengths: Words and characters, by set.
-        languages: Languages, by set.
-        near_duplicates: Near-duplicates, by set.
-        perplexity: By set (figure 3, bottom right).
-        tasks: Tasks, and win rates by task (figure 3, top left).
-        embedding_map: Prompts against references.
-        failures: What people say failed (figure 4).
-        word_cloud: The same as an image.
-        interaction: Workarounds and probes (figures 5a and 5b).
-        activity: Posts over time (figure 5c).
-        funnel: What each stage kept (figure 2).
-    """
+    """All of `analysis.json`."""
 
     format: Literal[1] = FORMAT
     name: str

@@ -98,7 +98,6 @@ def rates_of_run(
     draws: int,
     seed: int,
 ) -> tuple[tuple[TaskRate, ...], str | None]:
-    """Win rates by split and task of what a run holds."""
     if not (folder.root / f"{RATINGS.name}.parquet").exists():
         return (), UNRATED
     tables = read_run(benchmark, folder)
