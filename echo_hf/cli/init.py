@@ -78,8 +78,8 @@ def init(
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except FileExistsError as error:
-            said = f"{error.filename!r} is no folder: name another FOLDER, or move it away"
-            raise ConfigError(said) from None
+            blocked = f"{error.filename!r} is no folder: name another FOLDER, or move it away"
+            raise ConfigError(blocked) from None
         path.write_bytes(data)
     for place in dict.fromkeys(one if one.parent == folder else one.parent for one in written):
         say(console, f"wrote {place}")
