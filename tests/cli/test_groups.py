@@ -81,6 +81,7 @@ MISTAKES = {
         "--until",
         "relevanc",
     ): "unknown stage 'relevanc'; did you mean 'relevance'",
+    ("build", "c.yaml", "--until", ""): "unknown stage ''",
     ("build", "c.yaml", "--until", "splits", "--allow-empty"): "--until writes no release",
     ("collect", "c.yaml", "--plan", "--keywords"): "two things: give one at a time",
 }

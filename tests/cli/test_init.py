@@ -97,6 +97,23 @@ def test_editors_find_the_schema_and_no_fault() -> None:
         assert not [error.message for error in Draft202012Validator(schema).iter_errors(plain)]
 
 
+@pytest.mark.parametrize("name", ["a😀", "two words", "it's", 'a "b"', "0x1f"])
+def test_a_folder_of_any_name_is_written_so_that_it_is_read(images: Path, name: str) -> None:
+    """The config names that folder, and no other."""
+    images.rename(name)
+    done = compared(f"lumen={name}")
+    assert done.exit_code == 0, done.output
+    (system,) = load_evaluation(Path("mine/comparison.yaml")).systems
+    assert Path(system.parameters["folder"]).resolve() == Path(name).resolve()
+
+
+def test_a_folder_that_cannot_be_written_is_told_of() -> None:
+    """A name that a line cannot hold, and a file where the folder would be."""
+    assert "can be printed" in refused("benchmark", "two\nlines")
+    Path("taken").write_text("a file", "utf-8")
+    assert "'taken' is no folder" in refused("benchmark", "taken")
+
+
 def test_a_benchmark_is_built_as_it_was_written() -> None:
     """On a machine with nothing: at least one sample; the schema stands first."""
     done = init("benchmark", "mine")

@@ -215,11 +215,14 @@ def test_a_budget_ends_judging_and_the_next_call_goes_on(
     assert len(server.asked) == 2 * len(IDS)
 
 
-def test_what_images_cost_is_taken_off_the_budget(folder: Path, server: LoopbackServer) -> None:
+@pytest.mark.parametrize("stated", [0.5, None], ids=["stated", "by the price alone"])
+def test_what_images_cost_is_taken_off_the_budget(
+    folder: Path, server: LoopbackServer, stated: float | None
+) -> None:
     """Images of half a dollar: two of them leave nothing to judge with, and more is never drawn."""
 
     def draw(task: Task) -> GenerationResult:
-        return GenerationResult(Outcome.OK, png(task.prompt), cost_usd=0.5)
+        return GenerationResult(Outcome.OK, png(task.prompt), cost_usd=stated)
 
     paid = {**system("mine", adapter="acting", parameters={}), "limits": {"concurrency": 1}}
     priced = {**paid, "price": {"usd_per_image": 0.5, "as_of": "2026-03-02"}}
@@ -231,6 +234,33 @@ def test_what_images_cost_is_taken_off_the_budget(folder: Path, server: Loopback
         assert done.cost_usd == 1.0
         part = echo_hf.evaluate_systems(config, runs=runs, budget_usd=1 + 1.5 * CENT, limit=2)
         assert (len(one.asked), len(server.asked), part.spent) == (4, 2, True)
+
+
+def test_a_budget_is_spent_only_where_something_costs(folder: Path, server: LoopbackServer) -> None:
+    """A free judge rates without a dollar; where all is stored, none is missing."""
+    free = dict.fromkeys(PRICES, 0.0)
+    for judge, asked in (judge_at(server, **free), 2 * len(IDS)), (judge_at(server, **free), 0):
+        before = len(server.asked)
+        config = config_of(folder, [judge])
+        done = echo_hf.evaluate_systems(config, runs=folder / "runs", budget_usd=0.0)
+        assert (len(server.asked) - before, done.spent) == (asked, False)
+
+
+def test_more_than_the_budget_is_told_before(folder: Path, server: LoopbackServer) -> None:
+    """A cent for each of 24 ratings, and a dime to spend."""
+    heard = Heard()
+    config = config_of(folder, [judge_at(server)])
+    echo_hf.evaluate_systems(config, runs=folder, budget_usd=0.1, dry_run=True, watch=heard)
+    assert any("the budget of $0.10 ends it before" in said for said in heard.remarks)
+
+
+def test_answers_without_a_rating_are_told(folder: Path, server: LoopbackServer) -> None:
+    """How many, of how many, and why."""
+    server.behave = lambda _: completion("I would rather not say.", usage=USAGE)
+    heard = Heard()
+    config = config_of(folder, [judge_at(server)])
+    echo_hf.evaluate_systems(config, runs=folder / "runs", watch=heard)
+    assert "mira, overall: 24 no_rating, of 24" in heard.remarks
 
 
 @pytest.mark.parametrize("who", ["mira", "mine"])
@@ -324,6 +354,7 @@ def test_a_script_says_yes_to_costs(folder: Path, server: LoopbackServer) -> Non
     page = folder / "runs" / "measured" / "report" / "index.html"
     for words in ("judged by mira", "warm       0.900", f"report: {page}"):
         assert words in " ".join(done.output.splitlines()), done.output
+    assert "judge mira" in (folder / "runs" / "measured" / "echo-hf.log").read_text("utf-8")
     assert ran(config).exit_code == 0  # all of it is stored
 
 
@@ -349,3 +380,6 @@ def test_what_stopped_is_an_error_after_the_board(folder: Path, server: Loopback
     assert isinstance(done.exception, GenerationError)
     assert "system 'off': no folder" in str(done.exception)
     assert "report: " in done.output
+    told = json.loads(ran(config, "--json").stdout)
+    assert [one.partition(":")[0] for one in told["stopped"]] == ["system 'off'"]
+    assert told["board"]
