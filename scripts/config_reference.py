@@ -95,6 +95,8 @@ Made by `scripts/write_docs.py` from the models that check configs: change those
 A `*` stands for the number of an item of a list, or for a name that you choose. Paths are relative
 to the file that names them. An unknown key is an error. `echo_hf/config/config.schema.json` says
 the same to an editor: `echo-hf init` names it in the first line of the files that it writes.
+That line holds a path of your machine: before you share a config, put the schema beside it and
+write `$schema=config.schema.json`.
 """
 ENGINES_TEXT = """## Engines
 
@@ -216,8 +218,12 @@ def _name(reference: Node) -> str:
 
 
 def schema_text() -> str:
-    """The file of the schema."""
-    return json.dumps(config_schema(), indent=1, ensure_ascii=False) + "\n"
+    """The file of the schema, a line for each part."""
+    schema = config_schema()
+    parts = schema.pop("$defs")
+    lines = [f'"{name}": {json.dumps(one, ensure_ascii=False)}' for name, one in parts.items()]
+    head = json.dumps(schema, ensure_ascii=False).removesuffix("}")
+    return f'{head}, "$defs": {{\n' + ",\n".join(lines) + "\n}}\n"
 
 
 def reference_page() -> str:

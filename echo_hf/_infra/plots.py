@@ -73,7 +73,7 @@ class SystemValues:
             strength, low, high, reason. `Tiers`: win_rate, tier. `Sensitivity`: rank under the
             corrected rule, and low and high, the best and the worst rank under any rule.
 
-        Example:
+        Examples:
             >>> from echo_hf.scores import win_rate
             >>> rated = {"a": [8, 9], "b": [8, 5]}
             >>> rows = [

@@ -105,7 +105,7 @@ class MetricResult:
         Returns:
             `value`, NaN for a sample without a number; `reason`, `cause` and `detail` say why.
 
-        Example:
+        Examples:
             >>> missing = Unmeasured(MetricReason.MISSING_OUTPUT)
             >>> result = MetricResult(
             ...     value=0.5, per_sample=(0.5, None), interval=None, n=1, coverage=0.5,

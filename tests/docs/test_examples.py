@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -14,25 +13,19 @@ from echo_hf.builder.build import build
 from echo_hf.engines.server import ServerOptions
 from echo_hf.engines.transformers_model import TransformersOptions
 from echo_hf.engines.vllm_model import VllmOptions, window_size
+from tests.package.blocks import blocks
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 IMPORT = (DOCS / "how-to" / "import.md").read_text("utf-8")
 PIPELINE = (DOCS / "explanation" / "pipeline.md").read_text("utf-8")
 
 
-def shown(language: str) -> str:
-    """The first block of a language."""
-    found = re.search(rf"^```{language}\n(.*?)^```$", IMPORT, re.DOTALL | re.MULTILINE)
-    assert found is not None
-    return found[1]
-
-
 def test_the_example_posts_and_config_give_a_sample(tmp_path: Path) -> None:
     """The config and the two posts of the page about imports become one sample."""
-    config = yaml.safe_load(shown("yaml"))
+    config = yaml.safe_load(blocks(IMPORT, "yaml")[0].text)
     config["posts"] = [entry for entry in config["posts"] if entry["source"] == "jsonl"]
     (tmp_path / "config.yaml").write_text(yaml.safe_dump(config), "utf-8")
-    (tmp_path / "posts.jsonl").write_text(shown("json"), "utf-8")
+    (tmp_path / "posts.jsonl").write_text(blocks(IMPORT, "json")[0].text, "utf-8")
     corpus = Path(__file__).resolve().parents[2] / "echo_hf" / "quickstart" / "pictures"
     (tmp_path / "fox.png").write_bytes((corpus / "fox_teal.png").read_bytes())
     build(tmp_path / "config.yaml", runs=tmp_path)
@@ -49,7 +42,8 @@ def test_the_stage_by_hand_runs_as_it_stands(
     """Both ways of the example keep its post, with the score of one that names the model."""
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
-    exec(PIPELINE.split("## Stages by hand")[1].split("```python")[1].split("```")[0], names)  # noqa: S102 - our own
+    (block,) = blocks(PIPELINE, "python")
+    exec(block.text, names)  # noqa: S102 - our own
     (row,) = names["scored"].with_format(None)
     (kept,) = names["result"].dataset.with_format(None)
     assert row["_status"] == "kept"

@@ -13,6 +13,7 @@ import yaml
 
 from echo_hf.builder.steps import STAGES
 from echo_hf.cli import app
+from tests.package.blocks import blocks
 from tests.stages_for_tests import ROOT
 
 DOCS = ROOT / "docs"
@@ -56,8 +57,8 @@ def test_the_pages_are_short() -> None:
 def commands() -> Iterator[tuple[str, list[str]]]:
     """Every line of a block that calls `echo-hf`, by its page."""
     for name, text in WRITTEN.items():
-        for block in re.findall(r"^```(?:sh|bash)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):
-            for line in block.splitlines():
+        for block in blocks(text, "sh", "bash"):
+            for line in block.text.splitlines():
                 if line.startswith("echo-hf "):
                     yield name, shlex.split(line, comments=True)[1:]
 

@@ -102,25 +102,6 @@ def test_options_of_every_verb(frozen: Frozen) -> None:
     frozen("options", {"order": list(found), "verbs": found})
 
 
-def plain(node: Any, named: dict[str, Any]) -> Any:
-    """A schema without titles and descriptions; what it names stands in its place."""
-    if not isinstance(node, dict):
-        return [plain(one, named) for one in node] if isinstance(node, list) else node
-    if "$ref" in node:
-        node = {**named[node["$ref"].rpartition("/")[2]], **node}
-    left_out = {"title", "description", "$ref", "$defs"}
-    found = {key: plain(one, named) for key, one in node.items() if key not in left_out}
-    if "properties" in node:  # whose keys are names of fields
-        found["properties"] = {key: plain(one, named) for key, one in node["properties"].items()}
-    return found
-
-
-def test_schema_of_the_config(frozen: Frozen) -> None:
-    """A config file takes the keys, types and defaults that it took."""
-    schema = type(echo_hf.load_config(TREE / "eval_configs/quickstart.yaml")).model_json_schema()
-    frozen("config_schema", plain(schema, schema["$defs"]))
-
-
 def is_steady(key: str, value: Any) -> bool:
     """Whether a key stays; what the rules are read from is a digest of their code."""
     return key not in VOLATILE and not (key == "source" and len(str(value)) == 64)

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 from echo_hf.config.judges import read_judge, shipped_judges
 from echo_hf.reasons import Failed, Outcome, Unrated
 from echo_hf.systems.benchmark import load_evaluation
 from tests.markdown_for_tests import cells
+from tests.package.blocks import blocks
 from tests.stages_for_tests import ROOT
 
 GUIDE = (ROOT / "docs" / "how-to" / "judges.md").read_text("utf-8")
 ROWS = {row[0]: row[1:] for row in reversed(cells(GUIDE))}  # the first of a name counts
 
 
-def blocks(language: str) -> list[str]:
-    """Every example in a language."""
-    return re.findall(rf"^```{language}\n(.*?)^```$", GUIDE, re.DOTALL | re.MULTILINE)
-
-
 def test_the_config_is_one(tmp_path: Path) -> None:
     """With two judges that come along, one of its own, and applicability."""
-    (example,) = blocks("yaml")
-    (tmp_path / "my_config.yaml").write_text(example, "utf-8")
+    (example,) = blocks(GUIDE, "yaml")
+    (tmp_path / "my_config.yaml").write_text(example.text, "utf-8")
     config = load_evaluation(tmp_path / "my_config.yaml")
     assert [one.name for one in config.judges] == ["qwen2_5_vl_32b", "gpt_4o", "strict"]
     assert config.applicability is not None

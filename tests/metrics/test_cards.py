@@ -13,6 +13,7 @@ import pytest
 
 import echo_hf
 from echo_hf.metrics.samples import LOADERS
+from tests.package.blocks import blocks
 
 SECTIONS = (
     "What it answers",
@@ -88,12 +89,11 @@ def test_a_card_has_a_column_for_each_protocol(name: str) -> None:
 @pytest.mark.parametrize("name", METRICS)
 def test_the_code_of_a_card_calls_the_metric(name: str) -> None:
     """With parameters that it has, by the name that it is imported by."""
-    code = re.search(r"```python\n(.*?)```", _sections(name)["How to reproduce"], re.DOTALL)
-    assert code is not None
-    calls = [one for one in ast.walk(ast.parse(code[1])) if isinstance(one, ast.Call)]
+    (code,) = blocks(_sections(name)["How to reproduce"], "python")
+    calls = [one for one in ast.walk(ast.parse(code.text)) if isinstance(one, ast.Call)]
     (call,) = (one for one in calls if getattr(one.func, "id", "") == name)
     inspect.signature(METRICS[name]).bind(
         *call.args, **{str(one.arg): one.value for one in call.keywords}
     )
-    imported = [one for one in ast.walk(ast.parse(code[1])) if isinstance(one, ast.ImportFrom)]
+    imported = [one for one in ast.walk(ast.parse(code.text)) if isinstance(one, ast.ImportFrom)]
     assert [one.module for one in imported] == [METRICS[name].__module__.rpartition(".")[0]]

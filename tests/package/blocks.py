@@ -9,9 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-PYTHON = ("python",)
-SHELL = ("sh", "bash", "console")
-FENCE = re.compile(r"^(?P<indent> *)(?P<fence>`{3,}|~{3,}) *(?P<language>\w*)")
+SHELL = ("sh", "bash")
+FENCE = re.compile(r"^(?P<indent> *)(?P<fence>`{3,}) *(?P<language>\w*)")
 SKIPPED = re.compile(r"<!-- not run: (.*) -->")
 # Why a block may be left out; what it tells is checked in another way.
 REASONS = ("installs",)
@@ -20,7 +19,7 @@ LONGEST_S = 600
 
 @dataclass(frozen=True)
 class Block:
-    """A block of a page that a reader would run, unless a comment says why not."""
+    """A block of a page; a comment before it may say why it is not run."""
 
     line: int
     language: str
@@ -62,9 +61,9 @@ class Environment:
         return told.stdout
 
 
-def blocks(page: str) -> list[Block]:
-    """The blocks in Python and for a shell; those without a language are what was printed."""
-    return [one for one in _blocks(page) if one.language in (*PYTHON, *SHELL)]
+def blocks(page: str, *languages: str) -> list[Block]:
+    """The blocks in these languages; without any, those that a reader would run."""
+    return [one for one in _blocks(page) if one.language in (languages or ("python", *SHELL))]
 
 
 def _blocks(page: str) -> Iterator[Block]:
@@ -89,12 +88,9 @@ def _blocks(page: str) -> Iterator[Block]:
 
 def command_of(block: Block) -> list[str]:
     """How a block is run: each in a process of its own."""
-    if block.language in PYTHON:
+    if block.language == "python":
         return ["python", "-c", block.text]
-    text = block.text
-    if block.language == "console":  # commands after a prompt, and what they print
-        text = "\n".join(line[2:] for line in text.splitlines() if line.startswith("$ "))
-    return ["bash", "-euo", "pipefail", "-c", text]
+    return ["bash", "-euo", "pipefail", "-c", block.text]
 
 
 def run_page(page: str, environment: Environment, folder: Path) -> int:

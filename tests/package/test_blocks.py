@@ -42,10 +42,9 @@ exit 5
 ```
 ````
 
-```console
-$ test "$(tr -d '\\n' < made.txt)" = 12
-it is
-$ echo 3 >> made.txt
+```bash
+test "$(tr -d '\\n' < made.txt)" = 12
+echo 3 >> made.txt
 ```
 
 ```yaml
@@ -62,19 +61,20 @@ def environment(tmp_path: Path) -> Environment:
 
 def test_blocks_in_languages_that_run_are_found() -> None:
     """In order, without the indent of a list; a block inside another one is text."""
+    assert [one.text for one in blocks(PAGE, "yaml", "text")] == ["exit: 6"]
     found = [(one.language, one.skipped) for one in blocks(PAGE)]
-    assert found == [("sh", "installs"), ("sh", None), ("python", None), ("console", None)]
+    assert found == [("sh", "installs"), ("sh", None), ("python", None), ("bash", None)]
     assert blocks(PAGE)[2].text.startswith("from pathlib import Path\n\nif True:\n    Path(")
     assert [PAGE.splitlines()[one.line - 1].strip() for one in blocks(PAGE)] == [
         "```sh",
         "```sh",
         "```python",
-        "```console",
+        "```bash",
     ]
 
 
 def test_they_run_in_order_in_one_folder(environment: Environment, tmp_path: Path) -> None:
-    """Each in a process of its own; of a console what follows the prompts."""
+    """Each in a process of its own."""
     assert run_page(PAGE, environment, tmp_path) == 3
     assert (tmp_path / "made.txt").read_text() == "1\n23\n"
 
@@ -85,12 +85,11 @@ def test_they_run_in_order_in_one_folder(environment: Environment, tmp_path: Pat
         "```sh\nfalse\ntrue\n```",
         "```bash\nfalse | true\n```",
         "```sh\necho $NOTHING_OF_THIS_NAME\n```",
-        "```console\n$ false\nprinted\n$ true\n```",
         "```python\nassert False\n```",
         "```python\nkept\n```",
         "<!-- not run: why not -->\n```sh\ntrue\n```",
     ],
-    ids=["a command", "a pipe", "a variable", "a prompt", "an assertion", "a name", "no reason"],
+    ids=["a command", "a pipe", "a variable", "an assertion", "a name", "no reason"],
 )
 def test_a_block_that_fails_fails(block: str, environment: Environment, tmp_path: Path) -> None:
     """Whichever of its commands it was; a name of another block is not known, nor any reason."""

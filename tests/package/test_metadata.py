@@ -8,6 +8,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from echo_hf.hub.card_sections import PAPER
@@ -37,18 +38,29 @@ def test_the_citation_names_this_version_and_the_paper() -> None:
     assert all(str(paper[key]) in PAPER for key in ("title", "year", "url", "collection-title"))
 
 
-def test_a_release_is_published_without_a_secret() -> None:
+@pytest.mark.parametrize(
+    ("name", "pushed", "command", "environment", "allowed"),
+    [
+        ("release", {"tags": ["v*"]}, "make test-package", "pypi", {"id-token"}),
+        ("docs", {"branches": ["main"]}, "make docs", "github-pages", {"id-token", "pages"}),
+    ],
+)
+def test_what_is_published_is_checked_and_needs_no_secret(
+    name: str, pushed: dict[str, Any], command: str, environment: str, allowed: set[str]
+) -> None:
     """Only the job that publishes gets a token, which it exchanges; it runs none of our code."""
-    release = read(WORKFLOWS / "release.yml")
-    build, publish = release["jobs"]["build"], release["jobs"]["publish"]
+    workflow = read(WORKFLOWS / f"{name}.yml")
+    build, publish = workflow["jobs"]["build"], workflow["jobs"]["publish"]
 
-    assert release["on"] == {"push": {"tags": ["v*"]}}
-    assert release["permissions"] == {}
+    assert workflow["on"] == {"push": pushed}
+    assert workflow["permissions"] == {}
     assert build["permissions"] == {"contents": "read"}
-    assert publish["permissions"] == {"id-token": "write"}
-    assert publish["environment"]["name"] == "pypi"
+    assert command in [step.get("run") for step in build["steps"]]
+    assert publish["needs"] == "build"
+    assert publish["permissions"] == dict.fromkeys(allowed, "write")
+    assert publish["environment"]["name"] == environment
     assert all("run" not in step for step in publish["steps"])
-    assert "secrets." not in (WORKFLOWS / "release.yml").read_text("utf-8")
+    assert "secrets." not in (WORKFLOWS / f"{name}.yml").read_text("utf-8")
 
 
 def test_workflows_name_versions_of_actions() -> None:

@@ -1,4 +1,4 @@
-"""Every block of the README and of the tutorials runs as it stands, with the installed wheel."""
+"""Every block of README, tutorials and the guide to `eval` runs as it stands, from the wheel."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.package.blocks import Environment, blocks, run_page
 from tests.package.conftest import ROOT
 
 README = ROOT / "README.md"
-TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
+PAGES = [*sorted(ROOT.glob("docs/tutorials/*.md")), ROOT / "docs/how-to/evaluate.md"]
 EXTRAS = re.compile(r"(?:echo-hf|\.)\[([\w,-]+)\]")
 
 
@@ -23,14 +23,14 @@ def test_the_readme_runs(installed: Environment, tmp_path: Path) -> None:
 
 
 @pytest.mark.package
-@pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
-def test_a_tutorial_runs(path: Path, installed: Environment, tmp_path: Path) -> None:
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_a_page_runs(path: Path, installed: Environment, tmp_path: Path) -> None:
     """In a folder of its own, where the quickstart ran before."""
     installed.quickstart(tmp_path)
     assert run_page(path.read_text("utf-8"), installed, tmp_path) > 0
 
 
-@pytest.mark.parametrize("path", [README, *TUTORIALS], ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [README, *PAGES], ids=lambda path: path.stem)
 def test_what_is_installed_exists(path: Path) -> None:
     """A block that is not run installs, with extras that the project has."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]

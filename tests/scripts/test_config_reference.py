@@ -54,12 +54,6 @@ def faults(data: Any) -> list[str]:
     return [error.message for error in schema.iter_errors(plain)]
 
 
-def test_both_are_current(reference: ModuleType) -> None:
-    """`make docs` writes them again."""
-    assert SCHEMA.read_text("utf-8") == reference.schema_text()
-    assert PAGE.read_text("utf-8") == reference.reference_page()
-
-
 def test_the_schema_is_one() -> None:
     """Of draft 2020-12, with a meaning at every key that a config may have."""
     schema = json.loads(SCHEMA.read_text("utf-8"))

@@ -17,15 +17,11 @@ from echo_hf.systems.benchmark import load_evaluation
 from echo_hf.systems.generate import generate
 from echo_hf.systems.google_images import HELD_BACK, UNDRAWN
 from echo_hf.systems.journal import SETTLED
+from tests.package.blocks import blocks
 from tests.stages_for_tests import ROOT
 from tests.systems.runs_for_tests import evaluation, sample, system, written
 
 GUIDE = (ROOT / "docs" / "how-to" / "systems.md").read_text("utf-8")
-
-
-def blocks(page: str, language: str) -> list[str]:
-    """Every example in a language."""
-    return re.findall(rf"^```{language}\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
 
 
 def rows(heading: str) -> dict[str, list[str]]:
@@ -46,8 +42,8 @@ def test_every_outcome_is_told_with_whether_it_is_asked_again() -> None:
 
 def test_the_config_is_a_config(tmp_path: Path) -> None:
     """With a benchmark that is there already, and two systems."""
-    (text,) = blocks(GUIDE, "yaml")
-    (tmp_path / "config.yaml").write_text(text, "utf-8")
+    (block,) = blocks(GUIDE, "yaml")
+    (tmp_path / "config.yaml").write_text(block.text, "utf-8")
     config = load_evaluation(tmp_path / "config.yaml")
     assert [one.name for one in config.systems] == ["lumen_2", "drawn_before"]
 
@@ -55,7 +51,7 @@ def test_the_config_is_a_config(tmp_path: Path) -> None:
 def test_the_adapter_of_the_guide_draws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As it stands there: a text, an edit, and one with two inputs."""
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
-    code, script = blocks(GUIDE, "python")
+    code, script = (one.text for one in blocks(GUIDE, "python"))
     exec(compile(code, "systems.md", "exec"), {"__name__": "guide"})  # noqa: S102 - our own words
     compile(script, "systems.md", "exec")
     release = written(

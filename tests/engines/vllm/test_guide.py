@@ -19,6 +19,7 @@ from echo_hf.engines.base import ENGINES, Completion, Engine, Request, register
 from echo_hf.engines.moderation import ModerationEngine
 from echo_hf.engines.openai import OpenAIEngine
 from echo_hf.engines.vllm import VllmEngine
+from tests.package.blocks import blocks
 from tests.recorded_as_model import RecordedAsModel
 from tests.stages_for_tests import ROOT
 
@@ -26,20 +27,15 @@ GUIDE = (ROOT / "docs" / "how-to" / "engines.md").read_text("utf-8")
 KINDS = {"vllm": VllmEngine, "openai": OpenAIEngine, "moderation": ModerationEngine}
 
 
-def blocks(language: str) -> list[str]:
-    """Every example in a language."""
-    return re.findall(rf"^```{language}\n(.*?)^```$", GUIDE, re.DOTALL | re.MULTILINE)
-
-
 def made(options: dict[str, Any]) -> Engine:
     """The engine that an example describes."""
     return KINDS[options["kind"]](**{key: options[key] for key in options if key != "kind"})
 
 
-EXAMPLES = [yaml.safe_load(block) for block in blocks("yaml")]
+EXAMPLES = [yaml.safe_load(block.text) for block in blocks(GUIDE, "yaml")]
 CONFIGS = [example for example in EXAMPLES if "engines" in example]
 ALONE = [example for example in EXAMPLES if "engines" not in example]
-COMMANDS = [shlex.split(block.replace("\\\n", " ")) for block in blocks("bash")]
+COMMANDS = [shlex.split(one.text.replace("\\\n", " ")) for one in blocks(GUIDE, "bash")]
 
 
 def test_there_are_examples() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import re
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -21,6 +20,7 @@ from echo_hf.systems.base import GenerationResult, Task
 from echo_hf.systems.command import CommandSystem
 from echo_hf.systems.registry import make_system
 from tests.images_for_tests import encoded, noise
+from tests.package.blocks import blocks
 from tests.stages_for_tests import ROOT
 from tests.systems.command.commands_for_tests import (
     color_of,
@@ -225,9 +225,8 @@ def test_an_exception_ends_the_workers_too() -> None:
 def test_the_worker_of_the_documentation_works(tmp_path: Path) -> None:
     """As it stands there; this Python has what it imports."""
     text = (ROOT / "docs/how-to/command.md").read_text("utf-8")
-    script = re.search(r"```python\n(.*?)```", text, re.DOTALL)
-    assert script is not None
-    (tmp_path / "worker.py").write_text(script[1])
+    (script,) = blocks(text, "python")
+    (tmp_path / "worker.py").write_text(script.text)
     command = {"command": [sys.executable, "worker.py"], "folder": str(tmp_path)}
     config = command_config().model_copy(update={"parameters": command})
     system = make_system(config)
