@@ -328,8 +328,9 @@ def test_requests_are_taken_a_few_batches_ahead(engine: TransformersEngine) -> N
 
 
 SHORT_OF_MEMORY = """
-import re, resource, sys
+import logging, re, resource, sys
 from pathlib import Path
+logging.basicConfig()
 from echo_hf.engines.base import Message, Request, Text, make_engine
 import echo_hf.engines.transformers
 
