@@ -8,7 +8,7 @@ from pathlib import Path
 
 import datasets
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from echo_hf.collect.platforms.base import PLATFORMS
 from echo_hf.collect.sources.base import SOURCES
@@ -17,9 +17,28 @@ from echo_hf.engines.base import ENGINES
 from echo_hf.systems.registry import SYSTEMS
 
 # The machine may be busy: how long an example takes says nothing about whether it is right.
-settings.register_profile("unhurried", deadline=None)
-settings.load_profile("unhurried")
+_UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("few", _UNHURRIED, max_examples=12, derandomize=True, database=None)
+settings.register_profile("many", _UNHURRIED, max_examples=300)
 ROOT = Path(__file__).resolve().parent.parent
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--slow", action="store_true", help="run the slow tests too, with many examples a law"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    settings.load_profile("many" if config.getoption("--slow") else "few")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave slow tests out, unless they are asked for."""
+    if not config.getoption("--slow"):
+        slow = [one for one in items if one.get_closest_marker("slow")]
+        config.hook.pytest_deselected(items=slow)
+        items[:] = [one for one in items if not one.get_closest_marker("slow")]
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,6 @@ from typing import Any, Self
 
 import pyarrow as pa
 from datasets import Dataset
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from echo_hf.config.sections import Target
@@ -21,7 +20,7 @@ TARGET = Target(name="Lumen Image", developer="Northlight", released="2026-03-02
 TEMPLATE = "a [PET] in the [PLACE], oil paint"
 NAMES = "abcdefgh"
 # For properties over whole samples, whose drawing takes its time on a busy machine.
-UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
 Row = dict[str, Any]
 
 

@@ -177,7 +177,7 @@ def _given(asked: list[list[Any]], answers: list[Any]) -> list[list[BaseModel | 
 
 
 @given(st.lists(RAW_POST, max_size=24) | LONG_THREAD, SCORES, ANSWERS, ROLES, JUDGEMENTS)
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 def test_every_row_and_image_is_accounted_for(
     posts: list[dict[str, Any]],
     scores: list[int | None],

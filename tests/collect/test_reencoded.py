@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image, ImageFilter
 
@@ -52,7 +52,6 @@ def _linked(folder: Folder, first: bytes | Image.Image, second: bytes | Image.Im
     return bool(links)
 
 
-@settings(max_examples=12, deadline=None)
 @given(st.integers(0, 10**6), st.integers(60, 95), st.sampled_from([0, 1, 2]))
 def test_jpeg_links(
     tmp_path_factory: pytest.TempPathFactory, seed: int, quality: int, sub: int
@@ -63,7 +62,6 @@ def test_jpeg_links(
     assert _linked(Folder(tmp_path_factory.mktemp("a")), image, data)
 
 
-@settings(max_examples=12, deadline=None)
 @given(
     st.integers(0, 10**6),
     st.floats(0.5, 1.6),
@@ -116,7 +114,6 @@ def test_a_turned_and_a_tagged_copy_link(folder: Folder) -> None:
     assert not _linked(folder, tagged, image)
 
 
-@settings(max_examples=12, deadline=None)
 @given(
     st.integers(0, 10**6),
     st.integers(0, 2),

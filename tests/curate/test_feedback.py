@@ -11,7 +11,7 @@ from typing import Any, get_args
 
 import pyarrow.compute as pc
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
@@ -34,7 +34,6 @@ from echo_hf.reasons import Failed
 from echo_hf.tables import SAMPLES
 from tests.samples_for_tests import (
     TARGET,
-    UNHURRIED,
     Speaking,
     dataset,
     digest,
@@ -290,7 +289,6 @@ def _case(row: dict[str, Any], answers: list[Any]) -> tuple[dict[str, Any], list
 
 
 @given(samples(), ANSWERS)
-@settings(UNHURRIED, max_examples=150)
 def test_everything_is_accounted_for(row: dict[str, Any], answers: list[Any]) -> None:
     """Whatever the answer: one row a sample, its comments with the first verdict each was given."""
     row, answers = _case(row, answers)
@@ -331,7 +329,6 @@ def _first_verdicts_count(
 
 
 @given(st.lists(st.tuples(samples(), ANSWERS), max_size=5), st.integers(1, 4))
-@settings(UNHURRIED, max_examples=30)
 def test_batches_do_not_matter(drawn: list[tuple[dict[str, Any], list[Any]]], size: int) -> None:
     """Whatever the batches, the rows are the same."""
     cases = [_case({**row, "id": f"s{n}"}, answers) for n, (row, answers) in enumerate(drawn)]

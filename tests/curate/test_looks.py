@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from echo_hf.curate.guards import LONGEST_TEXTS, GuardInput, looks_at
-from tests.samples_for_tests import UNHURRIED, Row, digest, post, sample, samples
+from tests.samples_for_tests import Row, digest, post, sample, samples
 
 A, B, C, D = (digest(name) for name in "abcd")
 
@@ -66,7 +66,6 @@ def test_long_words_take_several_looks() -> None:
 
 
 @given(samples(), st.integers(1, 4))
-@UNHURRIED
 def test_everything_is_looked_at(row: Row, most: int) -> None:
     """Each image alone and once beside words; every word; never too much at a time."""
     looks = looks_at(row, most)

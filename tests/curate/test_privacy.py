@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from echo_hf.builder.build import build
@@ -28,7 +28,6 @@ from echo_hf.samples.sample import sample_digest
 from echo_hf.tables import SAMPLES
 from tests.images.test_image_metadata import saved
 from tests.samples_for_tests import (
-    UNHURRIED,
     dataset,
     kept,
     noted,
@@ -332,7 +331,6 @@ TEXTS = st.sampled_from(["wow", "@ana so good", "bo@example.org or +1 650-253-00
 
 
 @given(samples(), st.lists(TEXTS, min_size=1), st.sampled_from(["a fox", "draw @bo"]))
-@settings(UNHURRIED, max_examples=100)
 def test_nothing_personal_is_left_in_comments(
     row: dict[str, Any], texts: list[str], prompt: str
 ) -> None:

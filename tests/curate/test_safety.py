@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
@@ -28,7 +28,6 @@ from echo_hf.pipeline.stage_runner import run_stage
 from echo_hf.reasons import Failed
 from tests.samples_for_tests import (
     TARGET,
-    UNHURRIED,
     Row,
     Speaking,
     dataset,
@@ -435,7 +434,6 @@ WORDS = ["safe", "\n\nsafe", "unsafe\nS8", "unsafe\nS9,S2", "unsafe", "unsafe\nS
 
 
 @given(samples(), st.lists(st.sampled_from(WORDS), min_size=1, max_size=6))
-@settings(UNHURRIED, max_examples=150)
 def test_everything_is_accounted_for(row: Row, words: list[str | None]) -> None:
     """One row a sample, screened where every look has a verdict, or where one look removes it."""
     looks = [] if row["quality"] == "Trash" else looks_at(row, STAGE.most_pictures)

@@ -16,7 +16,7 @@ import echo_hf
 from tests.stages_for_tests import ROOT
 
 REASON = "needs mkdocs-material and mkdocstrings: make test-extras"
-pytestmark = [pytest.mark.extras, pytest.mark.slow]
+pytestmark = pytest.mark.extras
 HOME = "https://echo-hf.github.io/echo-hf/"
 LOADING = {"stylesheet", "icon", "preconnect", "preload", "prefetch", "dns-prefetch"}
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from PIL import Image
 
@@ -115,7 +115,6 @@ def test_turning_an_image_turns_its_size(size: Size, asked: dict[str, Any]) -> N
 
 
 @pytest.mark.models
-@settings(max_examples=2000, deadline=None)
 @given(SIZES, st.fixed_dictionaries(ASKED))
 def test_the_rule_is_that_of_transformers(size: Size, asked: dict[str, Any]) -> None:
     """Where its answer is inside the budget and one that it takes again, ours is the same.

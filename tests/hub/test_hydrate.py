@@ -424,9 +424,7 @@ HOSTILE_IMAGE = st.fixed_dictionaries(
 )
 
 
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_a_hostile_row_is_told_and_fills_nothing(
     rows: list[Row], archive: Archive, data: st.DataObject

@@ -13,7 +13,7 @@ import zlib
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
@@ -165,7 +165,6 @@ def test_what_is_refused_is_not_kept(images: ImageStore) -> None:
     assert not images.root.exists()
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     st.sampled_from(FORMATS),
     st.lists(st.tuples(st.integers(0, 400), st.integers(0, 255)), min_size=1, max_size=8),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
@@ -91,7 +91,6 @@ def test_unreadable_notes_of_a_camera_are_said_and_cost_nothing() -> None:
     assert _notices(data) == {ImageNotice.BAD_ORIENTATION}
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     arrays(np.uint8, st.tuples(st.integers(2, 9), st.integers(2, 9), st.just(4))),
     st.tuples(*[st.integers(0, 255)] * 3),
@@ -340,7 +339,6 @@ def test_the_result_is_a_new_image_without_metadata(mode: str) -> None:
     assert (image.tobytes(), image.mode, image.info) == before
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     arrays(np.uint8, st.tuples(st.integers(2, 12), st.integers(2, 12), st.just(3))),
     st.sampled_from(["1", "L", "P", "RGB", "RGBA", "CMYK", "YCbCr", "HSV"]),

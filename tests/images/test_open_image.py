@@ -9,7 +9,7 @@ import zlib
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image, ImageFile
 
@@ -146,7 +146,6 @@ def test_an_error_of_the_machine_is_not_the_images() -> None:
         raise MemoryError
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     st.sampled_from(FORMATS),
     st.lists(st.tuples(st.integers(0, 400), st.integers(0, 255)), max_size=8),

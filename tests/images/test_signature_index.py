@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from echo_hf.images.similarity import Contrasts, Means, SignatureIndex, same_colors
@@ -23,7 +23,6 @@ def _signatures(seed: int, count: int, spread: float) -> tuple[Means, Contrasts]
     return means.clip(-128, 255).astype(np.float16), contrasts.clip(0, 128).astype(np.uint8)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 40), st.sampled_from([0.5, 1.0, 3.0, 8.0]))
 def test_no_pair_with_the_same_colors_is_missed(seed: int, count: int, spread: float) -> None:
     """Each pair that a comparison of all finds is a pair of the index."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
@@ -92,7 +92,6 @@ def test_a_file_that_is_too_long_is_not_read(
     assert _refused(path) == f"image 'picture' has more than {length - 1} bytes"
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     st.sampled_from(FORMATS),
     st.lists(st.tuples(st.integers(0, 400), st.integers(0, 255)), min_size=1, max_size=8),

@@ -9,7 +9,7 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 from datasets import Dataset, Features, Image, List
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image as Pillow
 
@@ -151,7 +151,6 @@ def test_what_had_to_be_decided_is_counted() -> None:
 
 
 @given(PARTS, PARTS, PARTS, PROTOCOLS)
-@settings(max_examples=60)
 def test_parts_merge_to_the_whole_in_any_grouping(
     first: list[Any], second: list[Any], third: list[Any], protocol: Protocol
 ) -> None:
@@ -173,7 +172,6 @@ def test_parts_merge_to_the_whole_in_any_grouping(
 
 
 @given(st.permutations(MANY), PROTOCOLS)
-@settings(max_examples=30)
 def test_the_order_of_samples_changes_only_the_order(
     shuffled: list[Any], protocol: Protocol
 ) -> None:

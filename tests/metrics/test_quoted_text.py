@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from echo_hf.metrics.ocr_scores import ELISIONS, MOST_LETTERS, SINGLE, quoted
@@ -99,7 +99,6 @@ def _by_pattern(prompt: str) -> list[str]:
 
 
 @given(st.text("ab1 '’‘‚\"“”„«»「」\n\t", max_size=60))
-@settings(max_examples=500)
 def test_the_marks_that_belong_together_are_those_of_the_patterns(prompt: str) -> None:
     """In one walk over the prompt, whatever stands in it."""
     expected: dict[str, str] = {}

@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
@@ -128,7 +128,6 @@ def test_the_real_shape_and_faint_tokens_give_the_plain_number(
 
 
 @given(st.integers(0, 11), st.integers(0, 11))
-@settings(max_examples=15)
 def test_both_directions_are_equally_far(tiny: str, one: int, other: int) -> None:
     """To the last bit, and an image has no distance from itself."""
     there, back, none = (

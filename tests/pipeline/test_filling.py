@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from echo_hf.engines.base import Completion, Request, Text, Usage
@@ -452,7 +452,6 @@ def test_no_rows_start_no_engine(store: Store) -> None:
 WORDS = st.sampled_from(list(TRIES))
 
 
-@settings(max_examples=25, deadline=None)
 @given(st.lists(WORDS, max_size=8), st.integers(1, 4), st.integers(1, 4))
 def test_the_plan_names_the_calls_that_are_made(
     tmp_path_factory: pytest.TempPathFactory, lines: list[str], window: int, segment: int

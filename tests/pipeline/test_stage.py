@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 from datasets import Dataset, List, Value, load_from_disk
 from datasets.fingerprint import Hasher
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from echo_hf.pipeline.answer_store import Store
@@ -66,7 +66,6 @@ def _looped(stage: Stage, dataset: Dataset, size: int) -> list[dict[str, Any]]:
     return [row for batch in batches for row in batch.to_pylist()]
 
 
-@settings(max_examples=40, deadline=None)
 @given(TEXTS, st.integers(1, 13))
 def test_map_and_a_plain_loop_give_equal_tables(texts: list[str | None], size: int) -> None:
     """A stage does not notice who calls it, nor how its rows are cut into batches."""
@@ -74,7 +73,6 @@ def test_map_and_a_plain_loop_give_equal_tables(texts: list[str | None], size: i
     assert _mapped(Echo("!"), dataset) == _looped(Echo("!"), dataset, size)
 
 
-@settings(max_examples=15, deadline=None)
 @given(TEXTS, st.integers(1, 13))
 def test_a_model_stage_maps_as_it_loops(texts: list[str | None], size: int) -> None:
     """The same holds where rows need answers that nobody has given."""

@@ -8,14 +8,14 @@ from itertools import permutations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from echo_hf.reasons import Notice
 from echo_hf.samples.roles import Assigned
 from echo_hf.samples.shown_images import RequestPart, RolesAnswer, SampleImage
 from echo_hf.samples.tasks import Task
-from tests.samples_for_tests import ROLES_SAMPLES, TEMPLATE, UNHURRIED
+from tests.samples_for_tests import ROLES_SAMPLES, TEMPLATE
 
 PLAIN = "a fox in the snow"
 CAT = [{"placeholder": "[PET]", "value": "cat"}, {"placeholder": "[PLACE]", "value": "sea"}]
@@ -395,7 +395,6 @@ class TestMinors:
 
 
 @given(st.lists(ROLES_SAMPLES, min_size=1, max_size=3), st.sampled_from([TEMPLATE, PLAIN]))
-@settings(UNHURRIED, max_examples=300)
 def test_the_rules_hold_for_any_answer(answers: list[list[dict[str, Any]]], prompt: str) -> None:
     """An image has one role in one task, or a notice; screenshots have none."""
     made = Assigned(prompt, IMAGES)
@@ -434,7 +433,6 @@ def _each_task_is_whole(tasks: list[Task], prompt: str) -> None:
 
 
 @given(ROLES_SAMPLES, st.randoms(use_true_random=False))
-@settings(UNHURRIED, max_examples=200)
 def test_the_order_of_samples_does_not_matter(samples: list[dict[str, Any]], random: Any) -> None:
     """Shuffled samples give tasks of the same images."""
     found = [

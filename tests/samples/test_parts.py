@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from echo_hf.prompts import as_data
@@ -74,7 +74,6 @@ HUGE = st.builds(
     st.integers(0, 400),
     st.sampled_from([2000, 2001, 3999, 24_000]),
 )
-@settings(deadline=None)
 def test_a_part_is_never_longer_than_allowed(
     posts: list[dict[str, Any]],
     huge: list[tuple[str, list[str]]],

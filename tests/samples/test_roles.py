@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
@@ -30,7 +30,6 @@ from tests.samples_for_tests import (
     ROLES_SAMPLES,
     TARGET,
     TEMPLATE,
-    UNHURRIED,
     Speaking,
     dataset,
     digest,
@@ -369,7 +368,6 @@ def _answered(row: dict[str, Any], answers: list[Any], most: int) -> list[dict[s
 
 
 @given(samples(), ANSWERS, st.integers(2, 16))
-@settings(UNHURRIED, max_examples=150)
 def test_everything_is_accounted_for(row: dict[str, Any], answers: list[Any], most: int) -> None:
     """Whatever the answers: each image, post and comment of a sample has its place."""
     rows = _answered(row, answers, most)
@@ -436,7 +434,6 @@ def _images_have_one_role(row: dict[str, Any], rows: list[dict[str, Any]]) -> No
 
 
 @given(samples(), ANSWERS, st.integers(2, 6), st.randoms(use_true_random=False))
-@settings(UNHURRIED, max_examples=100)
 def test_names_come_from_sources_alone(
     row: dict[str, Any], answers: list[Any], most: int, random: Any
 ) -> None:
@@ -451,7 +448,6 @@ def test_names_come_from_sources_alone(
 
 
 @given(st.lists(st.tuples(samples(), ANSWERS), max_size=5), st.integers(1, 4))
-@settings(UNHURRIED, max_examples=30)
 def test_batches_do_not_matter(drawn: list[tuple[dict[str, Any], list[Any]]], size: int) -> None:
     """Whatever the batches, the rows are the same."""
     cases = [
@@ -472,7 +468,6 @@ COMPLETIONS = st.lists(st.sampled_from(["cat", "dog", "owl"]), min_size=2, max_s
 
 
 @given(COMPLETIONS, st.integers(2, 6), st.booleans())
-@settings(UNHURRIED, max_examples=50)
 def test_several_parts_are_one_where_their_answers_agree(
     pets: list[str], most: int, with_input: bool
 ) -> None:

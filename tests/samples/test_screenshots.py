@@ -384,7 +384,7 @@ OUTSIDE = st.lists(st.sampled_from(["aa" * 32, "bb" * 32]), max_size=2, unique=T
 
 
 @given(st.lists(st.tuples(ANSWERS, OUTSIDE, OUTSIDE, st.booleans()), max_size=4), st.integers(1, 3))
-@settings(deadline=None, suppress_health_check=list(HealthCheck), max_examples=60)
+@settings(suppress_health_check=list(HealthCheck))
 def test_whatever_the_answers(
     shot: tuple[ImageStore, str], drawn: list[tuple[Any, Any, Any, bool]], size: int
 ) -> None:

@@ -7,7 +7,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from echo_hf.samples.shown_images import (
@@ -19,7 +19,7 @@ from echo_hf.samples.shown_images import (
     images_of,
     parts_of,
 )
-from tests.samples_for_tests import UNHURRIED, digest, image, post, sample, samples
+from tests.samples_for_tests import digest, image, post, sample, samples
 
 MARK = len("\n[... 1000000 characters left out]")
 
@@ -190,7 +190,6 @@ def test_many_long_posts_are_shortened_alike() -> None:
 
 
 @given(samples(), st.integers(2, 6))
-@settings(UNHURRIED)
 def test_whatever_the_sample_its_parts_are_right(row: dict[str, Any], most: int) -> None:
     """No part is too large; each image stands in one part or leads all; numbers fit."""
     parts = parts_of(row, most)

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from echo_hf.errors import ScoreError
@@ -56,7 +56,6 @@ def texts(found: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-@settings(max_examples=8)
 @given(st.integers(0, 99), st.permutations(SYSTEMS))
 def test_names_of_systems_decide_nothing(seed: int, names: list[str]) -> None:
     """All figures are the same, by the new names; a tie of best orders is shown as another one."""
@@ -77,7 +76,6 @@ def _with_names(rows: list[Row], names: dict[str, str]) -> list[Row]:
     return [{**row, "system": names[row["system"]]} for row in rows]
 
 
-@settings(max_examples=8)
 @given(st.integers(0, 99), st.randoms())
 def test_the_order_of_rows_decides_nothing(seed: int, shuffler: Any) -> None:
     """Not even a digit."""

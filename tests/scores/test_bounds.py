@@ -8,7 +8,7 @@ from itertools import product
 from typing import Any, get_args
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 
 from echo_hf.scores import bounds, win_rate
 from echo_hf.scores.votes import Protocol
@@ -35,7 +35,6 @@ def completions(cube: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("protocol", get_args(Protocol))
-@settings(max_examples=40, deadline=None)
 @given(cube=cubes(samples=3, systems=3))
 def test_every_completion_lies_within(protocol: Protocol, cube: dict[str, Any]) -> None:
     """Whatever the missing ratings are, no win rate leaves its bounds."""
@@ -47,7 +46,6 @@ def test_every_completion_lies_within(protocol: Protocol, cube: dict[str, Any]) 
             assert ends[0] - 1e-12 <= (rate or 0) <= ends[1] + 1e-12
 
 
-@settings(max_examples=40, deadline=None)
 @given(cube=cubes(samples=2, systems=2))
 def test_of_two_systems_the_bounds_are_reached(cube: dict[str, Any]) -> None:
     """Where a pair is missing one rating alone, they are not too wide either."""
@@ -61,7 +59,6 @@ def test_of_two_systems_the_bounds_are_reached(cube: dict[str, Any]) -> None:
         assert found[system] == pytest.approx((min(every), max(every)))
 
 
-@settings(max_examples=50, deadline=None)
 @given(cube=cubes(missing=False))
 def test_where_nothing_is_missing_both_ends_are_the_rate(cube: dict[str, Any]) -> None:
     """There is nothing to assume."""
@@ -71,7 +68,6 @@ def test_where_nothing_is_missing_both_ends_are_the_rate(cube: dict[str, Any]) -
 
 
 @pytest.mark.parametrize("protocol", get_args(Protocol))
-@settings(max_examples=50, deadline=None)
 @given(cube=cubes())
 def test_the_observed_rate_lies_within(protocol: Protocol, cube: dict[str, Any]) -> None:
     """Leaving out what is missing is one of the things it may be."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, get_args
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from echo_hf.scores import leave_one_judge_out
 from echo_hf.scores.votes import Protocol
@@ -13,7 +13,6 @@ from tests.scores.ratings_for_tests import counted_rates, cubes, one_judge, rows
 
 
 @pytest.mark.parametrize("protocol", get_args(Protocol))
-@settings(max_examples=40, deadline=None)
 @given(cube=cubes())
 def test_it_is_the_board_of_the_others(protocol: Protocol, cube: dict[str, Any]) -> None:
     """As if the judge had never been asked."""

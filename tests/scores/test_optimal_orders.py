@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from echo_hf.errors import ScoreError
@@ -25,7 +25,6 @@ def costs_of(ranks: Ranks) -> np.ndarray:
     return pair_costs(np.array(ranks, dtype=float))
 
 
-@settings(max_examples=60)
 @given(profiles())
 def test_cost_count_first_and_mean_place_are_those_of_all_orders(ranks: Ranks) -> None:
     """Of up to five systems, whether people tie them or leave them out."""

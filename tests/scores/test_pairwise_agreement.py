@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from echo_hf.errors import ScoreError
@@ -83,7 +83,6 @@ def counted(rows: list[Row], ratings: list[Row]) -> dict[str, tuple[int, int]]:
     return {name: (part, whole) for name, (part, whole) in found.items()}
 
 
-@settings(max_examples=150, deadline=None)
 @given(cases())
 def test_the_shares_are_the_counted_ones(case: tuple[list[Row], list[Row]]) -> None:
     """Of verdicts, of pairs with both orders, of pairs with both ratings; null of nothing."""

@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from echo_hf.scores.judge_votes import compare
 from echo_hf.scores.tiers import per_sample
@@ -15,7 +15,6 @@ from tests.scores.ratings_for_tests import counted_rates, cubes, rows_of
 
 
 @pytest.mark.parametrize("protocol", get_args(Protocol))
-@settings(max_examples=50, deadline=None)
 @given(cube=cubes())
 def test_their_mean_is_the_win_rate(protocol: Protocol, cube: dict[str, Any]) -> None:
     """Whatever is missing."""
@@ -24,7 +23,6 @@ def test_their_mean_is_the_win_rate(protocol: Protocol, cube: dict[str, Any]) ->
     assert values.mean(axis=1) == pytest.approx(rates, nan_ok=True)
 
 
-@settings(max_examples=50, deadline=None)
 @given(cube=cubes(missing=False))
 def test_where_nothing_is_missing_they_are_the_mean_points_of_a_sample(
     cube: dict[str, Any],

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from echo_hf.errors import ScoreError
@@ -40,7 +40,6 @@ def by_loops(
     return (fmean(by_judge), fmean(by_others)) if by_judge else None
 
 
-@settings(max_examples=80, deadline=None)
 @given(
     cube=cubes(),
     judges=st.fixed_dictionaries(dict.fromkeys(JUDGES, MAKERS)),

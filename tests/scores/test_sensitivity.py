@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from echo_hf.scores import sensitivity, win_rate
 from echo_hf.scores.votes import VOTES
@@ -27,7 +27,6 @@ def test_there_is_a_board_for_every_rule() -> None:
     }
 
 
-@settings(max_examples=30, deadline=None)
 @given(cube=cubes())
 def test_the_protocols_boards_are_those_of_win_rate(cube: dict[str, Any]) -> None:
     """The same numbers by two ways."""

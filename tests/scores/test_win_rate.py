@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, get_args
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from echo_hf.errors import ScoreError
@@ -31,7 +31,6 @@ from tests.scores.ratings_for_tests import (
 
 PROTOCOLS = get_args(Protocol)
 VOTES = {"published": first_said, "corrected": most_said}
-some = settings(max_examples=50, deadline=None)
 # A first judge who likes ash, then birch; two who like cedar, then birch.
 THREE_JUDGES = {
     "judge_1": {"ash": [9] * 12, "birch": [5] * 12, "cedar": [2] * 12},
@@ -60,7 +59,6 @@ def plain(result: WinRate) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-@some
 @given(cube=cubes())
 def test_rates_are_the_counted_ones(protocol: Protocol, cube: dict[str, Any]) -> None:
     """Every pair, every sample, every judge: the same as by loops and fractions."""
@@ -71,7 +69,6 @@ def test_rates_are_the_counted_ones(protocol: Protocol, cube: dict[str, Any]) ->
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-@some
 @given(cube=cubes())
 def test_pairs_ties_and_coverage_are_the_counted_ones(
     protocol: Protocol, cube: dict[str, Any]
@@ -93,7 +90,6 @@ def test_pairs_ties_and_coverage_are_the_counted_ones(
         )
 
 
-@some
 @given(cube=cubes())
 def test_each_judge_alone_is_a_board_of_its_own(cube: dict[str, Any]) -> None:
     """The same rates as if the other judges had not been asked."""
@@ -133,7 +129,6 @@ def test_the_next_judge_decides_where_the_first_did_not_rate_both() -> None:
     assert found.pairs["ash"]["birch"] == 2
 
 
-@some
 @given(cube=cubes())
 def test_the_matrix_is_antisymmetric(cube: dict[str, Any]) -> None:
     """What one wins the other loses: the two shares of a pair add up to 1."""
@@ -146,7 +141,6 @@ def test_the_matrix_is_antisymmetric(cube: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-@some
 @given(cube=cubes(missing=False))
 def test_rates_have_mean_one_half_where_nothing_is_missing(
     protocol: Protocol, cube: dict[str, Any]
@@ -158,7 +152,6 @@ def test_rates_have_mean_one_half_where_nothing_is_missing(
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-@some
 @given(cube=cubes(samples=14), seed=st.integers(0, 99))
 def test_the_order_of_rows_changes_nothing(
     protocol: Protocol, cube: dict[str, Any], seed: int
@@ -171,7 +164,6 @@ def test_the_order_of_rows_changes_nothing(
     )
 
 
-@some
 @given(cube=cubes(samples=14), names=st.permutations(["owl", "teal", "wren"]))
 def test_names_of_judges_change_nothing(cube: dict[str, Any], names: list[str]) -> None:
     """Not a digit: `corrected` has no first judge."""
@@ -184,7 +176,6 @@ def test_names_of_judges_change_nothing(cube: dict[str, Any], names: list[str]) 
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-@some
 @given(cube=cubes(samples=14), names=st.permutations(["elm", "fir", "oak", "yew"]))
 def test_names_of_systems_change_nothing(
     protocol: Protocol, cube: dict[str, Any], names: list[str]
@@ -206,7 +197,6 @@ def test_names_of_systems_change_nothing(
             assert other.matrix[new][called[opponent]] == share
 
 
-@some
 @given(cube=cubes(), names=st.permutations(range(5)))
 def test_names_of_samples_change_no_rate(cube: dict[str, Any], names: list[int]) -> None:
     """They do change which samples the bootstrap draws."""
@@ -216,7 +206,6 @@ def test_names_of_samples_change_no_rate(cube: dict[str, Any], names: list[int])
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-@some
 @given(cube=cubes(samples=14), seed=st.integers(0, 99))
 def test_float_noise_changes_nothing(protocol: Protocol, cube: dict[str, Any], seed: int) -> None:
     """A billionth more or less makes no win of a tie."""
@@ -229,7 +218,6 @@ def test_float_noise_changes_nothing(protocol: Protocol, cube: dict[str, Any], s
     )
 
 
-@some
 @given(cube=cubes(samples=14), factor=st.floats(0.5, 100), offset=st.floats(-100, 100))
 def test_the_scale_of_a_judge_changes_nothing(
     cube: dict[str, Any], factor: float, offset: float
@@ -245,7 +233,6 @@ def test_the_scale_of_a_judge_changes_nothing(
     assert win_rate(scaled, n_boot=20) == win_rate(rows_of(cube), n_boot=20)
 
 
-@some
 @given(cube=cubes(missing=False))
 def test_a_judge_who_sees_only_ties_changes_nothing(cube: dict[str, Any]) -> None:
     """A tie is no vote: it does not outvote a judge who sees a difference."""
@@ -254,7 +241,6 @@ def test_a_judge_who_sees_only_ties_changes_nothing(cube: dict[str, Any]) -> Non
     assert win_rate(rows_of(more), n_boot=0).matrix == win_rate(rows_of(cube), n_boot=0).matrix
 
 
-@some
 @given(cube=cubes(missing=False))
 def test_refusals_count_as_losses_when_asked_for(cube: dict[str, Any]) -> None:
     """Below any rated output, level with each other: as if every judge had rated them -1."""
@@ -306,7 +292,6 @@ def test_other_missing_outputs_never_count(outcome: str) -> None:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-@some
 @given(cube=cubes())
 def test_the_published_error_is_that_of_independent_comparisons(
     protocol: Protocol, cube: dict[str, Any]

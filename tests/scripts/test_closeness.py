@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
@@ -97,21 +97,18 @@ def test_detail_by_hand() -> None:
 
 
 @given(IMAGES)
-@settings(max_examples=50, deadline=None)
 def test_an_image_is_itself(image: Pixels) -> None:
     """The same pixels give exactly 1."""
     assert closeness(image.copy(), image) == 1
 
 
 @given(IMAGES, IMAGES)
-@settings(max_examples=100, deadline=None)
 def test_it_lies_between_0_and_1(output: Pixels, truth: Pixels) -> None:
     """Two images of any sizes give a number in the range."""
     assert 0 <= closeness(output, truth) <= 1
 
 
 @given(IMAGES, st.tuples(*[st.integers(0, 255)] * 3))
-@settings(max_examples=100, deadline=None)
 def test_a_sheet_of_one_color_shows_nothing(truth: Pixels, color: tuple[int, int, int]) -> None:
     """Whatever its color, it gets 0, up to rounding."""
     blank = np.broadcast_to(np.array(color, np.uint8), truth.shape)

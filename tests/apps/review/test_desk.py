@@ -188,9 +188,7 @@ SAID = st.dictionaries(
 
 
 @given(SAID, st.sampled_from(["keep", "take", "goto", "edit", "undo", "nonsense"]))
-@settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_whatever_a_page_sends_is_answered(
     desk: ReviewController, said: dict[str, Any], kind: str
 ) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from echo_hf.collect.collect import Collect
@@ -292,7 +292,6 @@ SPOILED = st.one_of(
 
 
 @pytest.mark.parametrize("source", SOURCES)
-@settings(max_examples=150)
 @given(lines=st.lists(JSON | SPOILED, max_size=3), keywords=st.lists(st.just("lumen"), max_size=1))
 def test_no_record_breaks_a_source_and_none_is_lost(
     collect: Collect,
