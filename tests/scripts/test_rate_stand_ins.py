@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import runpy
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 ROOT = Path(__file__).resolve().parents[2]
-difference = runpy.run_path(str(ROOT / "scripts/corpus_scenes/closeness.py"))["difference"]
+SCRIPT = ROOT / "scripts" / "rate_stand_ins.py"
+difference = runpy.run_path(str(SCRIPT))["difference"]
 Pixels = np.ndarray[Any, np.dtype[np.uint8]]
 GREY = 119  # lightness 50.03
 # What the posts show as wrong, and some reply says so, with the image that was meant.
@@ -145,3 +148,8 @@ def test_what_replies_complain_about_costs(wrong: str) -> None:
     again = closeness(np.asarray(Image.open(file)), meant)
     assert 0.94 < again < 1
     assert closeness(image(f"pictures/{wrong}"), meant) < again - 0.05
+
+
+@pytest.mark.slow
+def test_the_ratings_are_those_of_the_files() -> None:
+    subprocess.run([sys.executable, str(SCRIPT), "--check"], check=True)
