@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import combinations
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -68,9 +69,8 @@ WORDS: Mapping[Convention, str] = MappingProxyType(
 
 
 def convention_of(family: str | None, model: str = "") -> Convention | None:
-    if family is not None and family in OF_FAMILIES:
-        return OF_FAMILIES[family]
-    return next((one for words, one in OF_NAMES if words.search(model.lower())), None)
+    by_name = (one for words, one in OF_NAMES if words.search(model.lower()))
+    return OF_FAMILIES.get(family or "") or next(by_name, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,8 +178,19 @@ def checked_boxes(inputs: Sequence[Numbers], outputs: Sequence[Numbers], frame: 
             box = _in_image(numbers, frame, f"{name} {number}", boxes.findings)
             if box is not None:
                 kept.append(box)
-        kept[:] = _each_once(reading_order(kept), name, boxes.findings)
-    boxes.findings.extend(_overlaps(boxes))
+        taken: list[Pixels] = []
+        for box in reading_order(kept):
+            if any(intersection_over_union(box, one) >= SAME for one in taken):
+                boxes.findings.append((Notice.DUPLICATE_BOX, f"{name}: {box_text(box)}"))
+            else:
+                taken.append(box)
+        kept[:] = taken
+    every = [*boxes.inputs, *boxes.outputs]
+    boxes.findings += [
+        (Notice.OVERLAPPING_BOXES, f"{box_text(one)} and {box_text(other)}")
+        for one, other in combinations(every, 2)
+        if intersection(one, other) > MOST_SHARED * min(area(one), area(other))
+    ]
     return boxes
 
 
@@ -229,24 +240,6 @@ def _in_image(numbers: Numbers, frame: Frame, name: str, findings: list[Finding]
     return pixels
 
 
-def _each_once(boxes: list[Pixels], name: str, findings: list[Finding]) -> Iterator[Pixels]:
-    taken: list[Pixels] = []
-    for box in boxes:
-        if any(intersection_over_union(box, one) >= SAME for one in taken):
-            findings.append((Notice.DUPLICATE_BOX, f"{name}: {box_text(box)}"))
-        else:
-            taken.append(box)
-            yield box
-
-
-def _overlaps(boxes: Boxes) -> Iterator[Finding]:
-    every = [*boxes.inputs, *boxes.outputs]
-    for number, one in enumerate(every):
-        for other in every[number + 1 :]:
-            if intersection(one, other) > MOST_SHARED * min(area(one), area(other)):
-                yield Notice.OVERLAPPING_BOXES, f"{box_text(one)} and {box_text(other)}"
-
-
 AUTO: Literal["auto"] = "auto"
 ASSUMED = Convention.REL_1000  # the one that no resizing disturbs
 
@@ -282,7 +275,9 @@ def engine_frames(
         blind = family is not None and known is Convention.ABS_RESIZED
         return EngineFrames(known or ASSUMED, is_assumed=known is None, is_blind=blind)
     factor, least, most = rule
-    return EngineFrames(known or ASSUMED, _with_factor(factor), least, most, known is None)
+    # Families of one factor resize alike once the budget is given.
+    alike = next((name for name, own in FAMILIES.items() if own.factor == factor), None)
+    return EngineFrames(known or ASSUMED, alike, least, most, known is None)
 
 
 def _rule(pixels: Any) -> tuple[int, int, int | None] | None:
@@ -292,11 +287,6 @@ def _rule(pixels: Any) -> tuple[int, int, int | None] | None:
         return None
     factor, least, most = pixels
     return int(factor), int(least), None if most is None else int(most)
-
-
-def _with_factor(factor: int) -> str | None:
-    # Families of one factor resize alike once the budget is given.
-    return next((name for name, own in FAMILIES.items() if own.factor == factor), None)
 
 
 # Modes that a PNG holds as they are.

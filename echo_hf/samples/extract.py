@@ -21,7 +21,13 @@ from echo_hf.pipeline.answers import Failure
 from echo_hf.pipeline.stage import ModelStage, StageRows, of_row
 from echo_hf.prompts import Prompt, as_data, load_prompt
 from echo_hf.reasons import Notice, Reject, Status
-from echo_hf.samples.sample import SAMPLES_IN_CONTEXT, context_of, sample_digest, sample_ids
+from echo_hf.samples.sample import (
+    SAMPLES_IN_CONTEXT,
+    context_of,
+    sample_digest,
+    sample_ids,
+    texts_of,
+)
 from echo_hf.samples.spans import SpanIndex, span_start, squeezed
 from echo_hf.samples.thread_parts import ExtractAnswer, Quality, SampleAnswer, parts, rendered
 from echo_hf.tables import THREADS, Table
@@ -93,9 +99,17 @@ class Drafts:
 
     def _merged(self, found: Draft, earlier: list[Draft], prompts: Collection[str]) -> Draft:
         # Two parts of a long thread may both show a prompt; one answer tells its samples apart.
-        same = next((draft for draft in earlier if _agree(draft, found)), None) or next(
-            (draft for draft in earlier if _same_place(draft, found, prompts)), None
-        )
+        place, text = (found.primary, found.start), squeezed(found.prompt)
+        agree = [one for one in earlier if (one.primary, squeezed(one.prompt)) == (place[0], text)]
+        # A draft that the answer repeats word for word waits for that.
+        there = [
+            one
+            for one in earlier
+            if found.start >= 0
+            and (one.primary, one.start) == place
+            and squeezed(one.prompt) not in prompts
+        ]
+        same = next(iter([*agree, *there]), None)
         if same is None:
             self._drafts.append(found)
             return found
@@ -163,16 +177,6 @@ class Drafts:
         self.findings.append((notice, detail))
 
 
-def _agree(draft: Draft, found: Draft) -> bool:
-    return draft.primary == found.primary and squeezed(draft.prompt) == squeezed(found.prompt)
-
-
-def _same_place(draft: Draft, found: Draft, prompts: Collection[str]) -> bool:
-    # A draft that the answer repeats word for word waits for that.
-    placed = found.start >= 0 and (draft.primary, draft.start) == (found.primary, found.start)
-    return placed and squeezed(draft.prompt) not in prompts
-
-
 def _wordless(text: str | None) -> bool:
     """Whether a text says nothing: mentions, links, emoji and punctuation are no words.
 
@@ -227,7 +231,23 @@ class Extract(ModelStage):
         system = Message("system", (Text(self.prompt.text),))
         target = self.target.model_dump(mode="json")
         rows = zip(table["root_url"].to_pylist(), table["posts"].to_pylist(), strict=True)
-        return [of_row(root, self._requests_of(posts, system, target)) for root, posts in rows]
+        return [
+            of_row(
+                root,
+                (
+                    Request(
+                        self.name,
+                        (system, Message("user", (Text(as_data("thread", asked)),))),
+                        ExtractAnswer,
+                        MOST_TOKENS,
+                        {"posts": asked, "target": target},
+                        tuple(posts[number]["url"] for number in shown),
+                    )
+                    for shown, asked in self._parts(posts)
+                ),
+            )
+            for root, posts in rows
+        ]
 
     def finish(self, table: pa.Table, answers: list[list[BaseModel | Failure]]) -> pa.Table:
         """One row a sample; a thread stays in quarantine until all its parts are answered."""
@@ -239,7 +259,10 @@ class Extract(ModelStage):
             if failed:
                 made.failed(row, root, failed)
                 continue
-            drafts = self._drafts(posts, answers[row])
+            drafts = Drafts(posts)
+            for (shown, _), answer in zip(self._parts(posts), answers[row], strict=True):
+                if isinstance(answer, ExtractAnswer):
+                    drafts.add(answer, shown)
             samples = drafts.finish()
             for notice, detail in drafts.findings:
                 made.say(row, root, Status.NOTED, notice, detail)
@@ -256,27 +279,16 @@ class Extract(ModelStage):
         by_quality = {count["values"]: count["counts"] for count in counts}
         return {**by_quality, "prompt_modified": modified}
 
-    def _requests_of(
-        self, posts: list[Post], system: Message, target: Mapping[str, Any]
-    ) -> list[Request]:
+    def _parts(self, posts: list[Post]) -> Iterator[tuple[list[int], list[dict[str, Any]]]]:
+        """Which posts each request shows, and how."""
         every = rendered(posts, self.context_characters)
-        return [
-            _request(system, target, [every[number] for number in shown], posts, shown)
-            for shown in parts(every, self.context_characters)
-        ]
-
-    def _drafts(self, posts: list[Post], answers: list[BaseModel | Failure]) -> Drafts:
-        drafts = Drafts(posts)
-        every = parts(rendered(posts, self.context_characters), self.context_characters)
-        for shown, answer in zip(every, answers, strict=True):
-            if isinstance(answer, ExtractAnswer):
-                drafts.add(answer, shown)
-        return drafts
+        for shown in parts(every, self.context_characters):
+            yield shown, [every[number] for number in shown]
 
     def _rows(
         self, posts: list[Post], samples: list[Draft], digest: str
     ) -> Iterator[dict[str, Any]]:
-        written = SpanIndex([text for post in posts for text in _texts(post)])
+        written = SpanIndex(texts_of(posts))
         made_by = {"digest": digest, "engine": dict(self.answers.signature) if self.answers else {}}
         for draft, name in zip(samples, _names(posts, samples), strict=True):
             primary = posts[draft.primary]["url"]
@@ -289,7 +301,16 @@ class Extract(ModelStage):
                 "prompt": draft.prompt,
                 "prompt_modified": not written.holds(draft.prompt),
                 "quality": draft.quality,
-                "community_feedback": _feedback(posts, draft),
+                "community_feedback": [
+                    {
+                        "post_id": post_id_of(posts[number]["url"]),
+                        "post_url": posts[number]["url"],
+                        "feedback": text,
+                        "verdict": None,
+                        "keyword": None,
+                    }
+                    for number, text in draft.feedback.items()
+                ],
                 "output_images": draft.images,
                 "context": context_of(posts, draft.posts, draft.feedback),
                 "sample_digest": sample_digest(draft.prompt, ()),
@@ -311,42 +332,6 @@ NOT_YET: Mapping[str, Any] = {
     "kind": None,
     "task": None,
 }
-
-
-def _request(
-    system: Message,
-    target: Mapping[str, Any],
-    asked: list[dict[str, Any]],
-    posts: list[Post],
-    shown: list[int],
-) -> Request:
-    user = Message("user", (Text(as_data("thread", asked)),))
-    return Request(
-        "extract",
-        (system, user),
-        ExtractAnswer,
-        MOST_TOKENS,
-        {"posts": asked, "target": target},
-        tuple(posts[number]["url"] for number in shown),
-    )
-
-
-def _texts(post: Post) -> Iterator[str]:
-    yield post["text"] or ""
-    yield from (one["alt_text"] for one in post["pictures"] or [] if one["alt_text"])
-
-
-def _feedback(posts: list[Post], draft: Draft) -> list[dict[str, str | None]]:
-    return [
-        {
-            "post_id": post_id_of(posts[number]["url"]),
-            "post_url": posts[number]["url"],
-            "feedback": text,
-            "verdict": None,
-            "keyword": None,
-        }
-        for number, text in draft.feedback.items()
-    ]
 
 
 def _names(posts: list[Post], samples: list[Draft]) -> list[str]:

@@ -265,11 +265,8 @@ class Roles(ModelStage):
         """One call for each sample with images, or for each part of one with very many."""
         system = Message("system", (Text(self.prompt.text),))
         return [
-            of_row(
-                sample["id"],
-                (self._request(system, sample, part) for part in self._parts(sample)),
-            )
-            for sample in self.input_rows(table)
+            of_row(one["id"], (self._request(system, one, part) for part in self._parts(one)))
+            for one in self.input_rows(table)
         ]
 
     def finish(self, table: pa.Table, answers: list[list[BaseModel | Failure]]) -> pa.Table:

@@ -45,6 +45,26 @@ def sample_digest(prompt: str, input_images: Sequence[str]) -> str:
 
 
 Post = Mapping[str, Any]
+Sample = Mapping[str, Any]
+
+
+def places_of(sample: Sample) -> list[int]:
+    """Places of a sample's own posts in its context."""
+    place = {post["url"]: number for number, post in enumerate(sample["context"])}
+    return [place[url] for url in sample["post_urls"]]
+
+
+def texts_of(posts: Sequence[Post]) -> list[str]:
+    """What posts say, and how their images are described."""
+    texts = [post["text"] or "" for post in posts]
+    return [*texts, *(one["alt_text"] or "" for post in posts for one in post["pictures"] or [])]
+
+
+def provenance_with(sample: Sample, stage: str, said: Mapping[str, Any]) -> str:
+    return json.dumps(
+        {**json.loads(sample["provenance"]), stage: said}, sort_keys=True, default=str
+    )
+
 
 SAMPLES_IN_CONTEXT = Table(
     "samples",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
@@ -38,7 +37,13 @@ from echo_hf.samples.boxes import (
     upright,
     upright_size,
 )
-from echo_hf.samples.sample import SAMPLES_IN_CONTEXT, sample_digest
+from echo_hf.samples.sample import (
+    SAMPLES_IN_CONTEXT,
+    Sample,
+    provenance_with,
+    sample_digest,
+    texts_of,
+)
 from echo_hf.samples.spans import SpanIndex, squeezed
 from echo_hf.samples.thread_parts import LONGEST_PROMPT
 from echo_hf.tables import Table
@@ -47,6 +52,7 @@ if TYPE_CHECKING:
     from echo_hf.pipeline.result import StageStats
 
 
+STAGE = "screenshots"
 MOST_BOXES = 32
 LARGEST = 100_000  # no image has a longer side
 
@@ -65,7 +71,6 @@ class ScreenshotsAnswer(BaseModel):
     outputs: GivenBoxes
 
 
-Sample = Mapping[str, Any]
 Crop = tuple[Pixels, bytes]
 
 
@@ -82,31 +87,26 @@ class ScreenshotParser:
     ) -> tuple[dict[str, Any], list[Finding]]:
         """The row of a sample, and what was noticed."""
         boxes = checked_boxes(answer.inputs, answer.outputs, frame)
-        if not boxes.findings and not (boxes.inputs or boxes.outputs):
-            boxes.findings.append((Notice.NO_BOX, sample["screenshot"]))
+        findings = boxes.findings
+        if not findings and not (boxes.inputs or boxes.outputs):
+            findings.append((Notice.NO_BOX, sample["screenshot"]))
         crops = self._crops(sample["screenshot"], boxes) if boxes.usable else ([], [])
-        said = {"prompt_read": answer.prompt, "convention": str(frame.convention)}
+        said: dict[str, Any] = {
+            **self.made_by,
+            "prompt_read": answer.prompt,
+            "convention": str(frame.convention),
+        }
         if not boxes.usable:
-            return {**sample, "provenance": self._provenance(sample, said)}, boxes.findings
-        return self._parsed(sample, answer, crops, boxes.findings, said), boxes.findings
-
-    def _parsed(
-        self,
-        sample: Sample,
-        answer: ScreenshotsAnswer,
-        crops: tuple[list[Crop], list[Crop]],
-        findings: list[Finding],
-        said: Mapping[str, Any],
-    ) -> dict[str, Any]:
+            return {**sample, "provenance": provenance_with(sample, STAGE, said)}, findings
         prompt, changed = _prompt(sample, answer, findings)
         inputs, outputs = ([self.images.put(data) for _, data in some] for some in crops)
         replaced = sample["input_images"] if inputs else []
         findings += [(Notice.REPLACED_INPUT, one) for one in replaced]
         images = inputs or list(sample["input_images"])
-        said = {**said, "inset": self.inset, "replaced_inputs": list(replaced)}
+        said |= {"inset": self.inset, "replaced_inputs": list(replaced)}
         if prompt != sample["prompt"]:
-            said |= {"earlier_prompt": sample["prompt"]}
-        return {
+            said["earlier_prompt"] = sample["prompt"]
+        row = {
             **sample,
             "prompt": prompt,
             "prompt_modified": changed,
@@ -116,8 +116,9 @@ class ScreenshotParser:
             "input_bboxs": [list(map(float, box)) for box, _ in crops[0]],
             "output_bboxs": [list(map(float, box)) for box, _ in crops[1]],
             "sample_digest": sample_digest(prompt, images),
-            "provenance": self._provenance(sample, said),
+            "provenance": provenance_with(sample, STAGE, said),
         }
+        return row, findings
 
     def _crops(self, screenshot: str, boxes: Boxes) -> tuple[list[Crop], list[Crop]]:
         try:
@@ -150,11 +151,6 @@ class ScreenshotParser:
                 findings.append((Notice.DUPLICATE_BOX, box_text(box)))
         return [(box, data) for data, box in crops.items()]
 
-    def _provenance(self, sample: Sample, said: Mapping[str, Any]) -> str:
-        earlier = json.loads(sample["provenance"])
-        made = {**earlier, "screenshots": {**self.made_by, **said}}
-        return json.dumps(made, sort_keys=True, default=str)
-
 
 def _prompt(sample: Sample, answer: ScreenshotsAnswer, findings: list[Finding]) -> tuple[str, bool]:
     """The prompt, and whether it is made of other words than those of the posts."""
@@ -166,9 +162,7 @@ def _prompt(sample: Sample, answer: ScreenshotsAnswer, findings: list[Finding]) 
         read = ""
     if squeezed(read) in ("", squeezed(sample["prompt"])):
         return sample["prompt"], sample["prompt_modified"]
-    texts = [post["text"] or "" for post in sample["context"]]
-    described = [one["alt_text"] or "" for post in sample["context"] for one in post["pictures"]]
-    return read, not SpanIndex([*texts, *described]).holds(read)
+    return read, not SpanIndex(texts_of(sample["context"])).holds(read)
 
 
 MOST_TOKENS = 4096
@@ -208,7 +202,7 @@ class Screenshots(ModelStage):
         family: The model's family, null to tell it by the model's name.
     """
 
-    name: ClassVar[str] = "screenshots"
+    name: ClassVar[str] = STAGE
     version: ClassVar[int] = 2
     inputs: ClassVar[Table] = SAMPLES_IN_CONTEXT
     outputs: ClassVar[Table] = SAMPLES_IN_CONTEXT
@@ -261,7 +255,10 @@ class Screenshots(ModelStage):
 
     def finish(self, table: pa.Table, answers: list[list[BaseModel | Failure]]) -> pa.Table:
         """Every sample goes on; one whose call failed is quarantined beside."""
-        rows, frames, parser = StageRows(self.outputs), self._frames, self._parser
+        rows, frames = StageRows(self.outputs), self._frames
+        engine = dict(self.answers.signature) if self.answers else {}
+        made_by = {"digest": self.digest(), "engine": engine}
+        parser = ScreenshotParser(self.images, self.inset, made_by)
         for row, sample in enumerate(self.input_rows(table)):
             values, findings = dict(sample), list[Finding]()
             frame = self._frame(sample, frames)
@@ -296,12 +293,6 @@ class Screenshots(ModelStage):
     def _frames(self) -> EngineFrames:
         signature = self.answers.signature if self.answers else {}
         return engine_frames(signature, self.convention, self.family)
-
-    @property
-    def _parser(self) -> ScreenshotParser:
-        engine = dict(self.answers.signature) if self.answers else {}
-        made_by = {"digest": self.digest(), "engine": engine}
-        return ScreenshotParser(self.images, self.inset, made_by)
 
     def _frame(self, sample: Sample, frames: EngineFrames) -> Frame | Finding | None:
         """How to ask about a sample's screenshot, or why not; null where it has none."""
@@ -338,23 +329,18 @@ class Screenshots(ModelStage):
 
 def relevant_text(sample: Sample) -> dict[str, Any]:
     """What people wrote around a sample's screenshot, as a request holds it."""
-    posts = _own_and_above(sample)
-    described = (
-        one["alt_text"]
-        for post in sample["context"]
-        for one in post["pictures"]
-        if one["sha256"] == sample["screenshot"] and one["alt_text"]
-    )
-    texts = [post["text"] for post in posts if post["text"]]
-    *texts, description = shortened([*texts, next(described, None)], LONGEST_TEXT, LONGEST_TEXTS)
-    return {"posts": texts, "description": description}
-
-
-def _own_and_above(sample: Sample) -> list[Mapping[str, Any]]:
-    context = sample["context"]
-    own, wanted = set(sample["post_urls"]), set[int]()
+    context, own = sample["context"], set(sample["post_urls"])
+    wanted = set[int]()
     for place, post in enumerate(context):
         while post["url"] in own and place >= 0 and place not in wanted:
             wanted.add(place)
             place = context[place]["parent"]
-    return [context[place] for place in sorted(wanted)]
+    described = (
+        one["alt_text"]
+        for post in context
+        for one in post["pictures"]
+        if one["sha256"] == sample["screenshot"] and one["alt_text"]
+    )
+    texts = [context[place]["text"] for place in sorted(wanted) if context[place]["text"]]
+    *texts, description = shortened([*texts, next(described, None)], LONGEST_TEXT, LONGEST_TEXTS)
+    return {"posts": texts, "description": description}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
@@ -11,6 +11,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from echo_hf._infra.text import shortened
+from echo_hf.samples.sample import Sample, places_of
 
 MOST_IMAGES = 32  # of one request: no request shows more
 MOST_POSTS = 64  # likewise
@@ -58,7 +59,6 @@ class RolesAnswer(BaseModel):
 
 LONGEST_TEXT = 4000
 LONGEST_TEXTS = 16_000  # of all posts and descriptions of a part together
-Sample = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -87,39 +87,32 @@ class RequestPart:
         posts = [sample["context"][place] for place in self.posts]
         written = [*(post["text"] for post in posts), *(one.alt_text for one in self.images)]
         texts = shortened(written, LONGEST_TEXT, LONGEST_TEXTS)
-        return {
-            "prompt": sample["prompt"],
-            "placeholders": list(placeholders),
-            "posts": list(self._posts(posts, texts)),
-            "pictures": list(self._images(texts[len(posts) :])),
-        }
-
-    def _images(self, texts: Sequence[str | None]) -> Iterator[dict[str, Any]]:
-        numbers = {one.sha256: number for number, one in enumerate(self.images, 1)}
-        for one, text in zip(self.images, texts, strict=True):
-            shown = {
-                "number": numbers[one.sha256],
-                "post": self.posts.index(one.post),
-                "alt_text": text,
-            }
-            same = numbers.get(one.copy_of or "")
-            yield {**shown, "same_as": same} if same else shown
-
-    def _posts(
-        self, posts: Sequence[Mapping[str, Any]], texts: Sequence[str | None]
-    ) -> Iterator[dict[str, Any]]:
         authors: dict[str, str] = {}
-        numbers = {place: number for number, place in enumerate(self.posts)}
-        for place, post, text in zip(self.posts, posts, texts, strict=False):
-            author = post["author"]
-            yield {
-                "number": numbers[place],
-                "parent": numbers.get(post["parent"], -1),
-                "author": author and authors.setdefault(author, f"author {len(authors) + 1}"),
+        places = {place: number for number, place in enumerate(self.posts)}
+        numbers = {one.sha256: number for number, one in enumerate(self.images, 1)}
+        said = [
+            {
+                "number": places[place],
+                "parent": places.get(post["parent"], -1),
+                "author": post["author"]
+                and authors.setdefault(post["author"], f"author {len(authors) + 1}"),
                 "text": text,
                 "pictures": [n for n, one in enumerate(self.images, 1) if one.post == place],
                 "own": place in self.own,
             }
+            for place, post, text in zip(self.posts, posts, texts, strict=False)
+        ]
+        shown = []
+        for one, text in zip(self.images, texts[len(posts) :], strict=True):
+            image = {"number": numbers[one.sha256], "post": places[one.post], "alt_text": text}
+            same = numbers.get(one.copy_of or "")
+            shown.append({**image, "same_as": same} if same else image)
+        return {
+            "prompt": sample["prompt"],
+            "placeholders": list(placeholders),
+            "posts": said,
+            "pictures": shown,
+        }
 
 
 def images_of(sample: Sample) -> list[SampleImage]:
@@ -150,28 +143,23 @@ def parts_of(sample: Sample, most_pictures: int) -> list[RequestPart]:
         return []
     if len(images) <= most_pictures:
         return [_part(sample, images)]
-    primary = _places(sample)[0]
+    primary = places_of(sample)[0]
     anchors = [one for one in images if one.post == primary][: most_pictures // 2]
     rest = [one for one in images if one not in anchors]
-    return [_part(sample, anchors + some) for some in _slices(rest, most_pictures - len(anchors))]
-
-
-def _slices(images: Sequence[SampleImage], most: int) -> Iterator[list[SampleImage]]:
-    some: list[SampleImage] = []
-    for _, of_post in groupby(images, attrgetter("post")):
+    most = most_pictures - len(anchors)
+    slices: list[list[SampleImage]] = [[]]
+    for _, of_post in groupby(rest, attrgetter("post")):
         together = list(of_post)
-        if some and len(some) + len(together) > most:
-            yield some
-            some = []
-        some += together
-        while len(some) > most:
-            yield some[:most]
-            some = some[most:]
-    yield some
+        if slices[-1] and len(slices[-1]) + len(together) > most:
+            slices.append([])
+        slices[-1] += together
+        while len(slices[-1]) > most:
+            slices[-1:] = [slices[-1][:most], slices[-1][most:]]
+    return [_part(sample, anchors + some) for some in slices]
 
 
 def _part(sample: Sample, images: Sequence[SampleImage]) -> RequestPart:
-    context, own = sample["context"], _places(sample)
+    context, own = sample["context"], places_of(sample)
     # The post with the task and those with images always; others while there is room.
     wanted = dict.fromkeys([own[0], *(one.post for one in images), *own])
     some = list(wanted)[: MOST_IMAGES + 1]
@@ -180,8 +168,3 @@ def _part(sample: Sample, images: Sequence[SampleImage]) -> RequestPart:
             if place not in some:
                 some.append(place)
     return RequestPart(tuple(sorted(some)), frozenset(own) & set(some), tuple(images))
-
-
-def _places(sample: Sample) -> list[int]:
-    place = {post["url"]: number for number, post in enumerate(sample["context"])}
-    return [place[url] for url in sample["post_urls"]]

@@ -43,12 +43,25 @@ class SpanIndex:
     def spans(self, prompt: str) -> list[Span | None]:
         """Cuts a prompt into the longest spans, greedily from its beginning."""
         tokens, at = TOKEN.findall(prompt), 0
-        places = self._places(tokens)
+        known: dict[tuple[str, ...], list[Place]] = {gram: [] for gram in self._grams(tokens)}
+        for number, (found, _) in enumerate(self._found):
+            for place, gram in enumerate(self._grams(found)):
+                if gram in known and len(known[gram]) < MOST_PLACES:
+                    known[gram].append((number, place))
         cut: list[Span | None] = []
         while at < len(tokens):
-            span = self._longest(tokens, at, places)
-            cut.append(span)
-            at += span.tokens if span else 1
+            places, length = known.get(tuple(tokens[at : at + self.shortest]), []), self.shortest
+            while places and at + length < len(tokens):
+                longer = [one for one in places if self._goes_on(one, length, tokens[at + length])]
+                if not longer:
+                    break
+                places, length = longer, length + 1
+            if places:
+                number, start = places[0]
+                cut.append(Span(length, number, self._found[number][1][start]))
+            else:
+                cut.append(None)
+            at += length if places else 1
         return cut
 
     def holds(self, prompt: str) -> bool:
@@ -60,35 +73,9 @@ class SpanIndex:
         cut = self.spans(prompt)
         return len(cut) <= MOST_SPANS and all(cut)
 
-    def _places(self, prompt: Sequence[str]) -> dict[tuple[str, ...], list[Place]]:
-        places: dict[tuple[str, ...], list[Place]] = {gram: [] for gram in self._grams(prompt)}
-        for number, (tokens, _) in enumerate(self._found):
-            for at, gram in enumerate(self._grams(tokens)):
-                if gram in places and len(places[gram]) < MOST_PLACES:
-                    places[gram].append((number, at))
-        return places
-
-    def _longest(
-        self, tokens: Sequence[str], at: int, known: Mapping[tuple[str, ...], list[Place]]
-    ) -> Span | None:
-        places = known.get(tuple(tokens[at : at + self.shortest]), [])
-        length = self.shortest
-        while places and at + length < len(tokens):
-            longer = [
-                place for place in places if self._token(place, length) == tokens[at + length]
-            ]
-            if not longer:
-                break
-            places, length = longer, length + 1
-        if not places:
-            return None
-        number, start = places[0]
-        return Span(length, number, self._found[number][1][start])
-
-    def _token(self, place: Place, offset: int) -> str | None:
-        tokens, _ = self._found[place[0]]
-        at = place[1] + offset
-        return tokens[at] if at < len(tokens) else None
+    def _goes_on(self, place: Place, offset: int, token: str) -> bool:
+        tokens, at = self._found[place[0]][0], place[1] + offset
+        return at < len(tokens) and tokens[at] == token
 
     def _grams(self, tokens: Sequence[str]) -> Iterator[tuple[str, ...]]:
         return zip(*(tokens[start:] for start in range(self.shortest)), strict=False)
@@ -142,9 +129,13 @@ KINDS = {"post_url": str, "field": str, "start": int, "end": int, "text": str}
 
 def sources_of(posts: Iterable[Mapping[str, Any]]) -> list[Source]:
     """All texts of some posts: what they say, and how their images are described."""
-    return [
-        Source(post["url"], field, text) for post in posts for field, text in _texts(post) if text
-    ]
+    every = []
+    for post in posts:
+        texts = {"text": post["text"]}
+        for number, image in enumerate(post["pictures"] or []):
+            texts[f"pictures.{number}.alt_text"] = image["alt_text"]
+        every += [Source(post["url"], field, text) for field, text in texts.items() if text]
+    return every
 
 
 def spans_from(rows: Iterable[Any]) -> list[SourceSpan]:
@@ -167,8 +158,23 @@ def spans_of(text: str, sources: Sequence[Source]) -> tuple[SourceSpan, ...] | N
     for source in sources:
         if text and (start := source.text.find(text)) >= 0:
             return (_span(source, start, start + len(text)),)
-    found = tuple(_pieces(text, sources))
-    return found if _may_be_given(text, found) else None
+    found: list[SourceSpan] = []  # what belongs to no span, white space included, is put in
+    at = 0
+    for start, span in _placed(text, sources):
+        if start > at:
+            found.append(SourceSpan(text=text[at:start]))
+        found.append(span)
+        at = start + (span.end or 0) - (span.start or 0)
+    if at < len(text):
+        found.append(SourceSpan(text=text[at:]))
+    inserted = [MASK.sub(" ", span.text) for span in found if span.text is not None]
+    words = [_words(one) for one in inserted]
+    may_be_given = (
+        max(words, default=0) <= MOST_WORDS
+        and all(len(squeezed(one)) <= MOST_CHARACTERS for one in inserted)
+        and sum(words) <= MOST_INSERTED * _words(MASK.sub(" ", text))
+    )
+    return tuple(found) if may_be_given else None
 
 
 def text_of(spans: Iterable[SourceSpan], sources: Iterable[Source]) -> str:
@@ -177,8 +183,21 @@ def text_of(spans: Iterable[SourceSpan], sources: Iterable[Source]) -> str:
     pieces: list[str] = []
     length = 0
     for span in spans:
-        pieces.append(_piece(span, texts))
-        length += len(pieces[-1])
+        if span.text is not None and span[:4] == (None,) * 4:
+            piece = span.text
+        else:
+            text = texts.get((span.post_url, span.field))
+            if text is None or span.text is not None or span.start is None or span.end is None:
+                raise SpanError(
+                    f"{_shown(span)} is neither an insertion nor a place in one of the posts"
+                )
+            if not 0 <= span.start < span.end <= len(text):
+                raise SpanError(
+                    f"{_shown(span)} is not a place in a text of {len(text)} characters"
+                )
+            piece = text[span.start : span.end]
+        pieces.append(piece)
+        length += len(piece)
         if length > LONGEST_TEXT:
             raise SpanError(f"spans of more than {LONGEST_TEXT:,} characters, expected a text")
     return "".join(pieces)
@@ -198,24 +217,6 @@ def repeats(texts: Iterable[str], sources: Iterable[Source]) -> bool:
 
 def text_digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _texts(post: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
-    yield "text", post["text"]
-    for number, image in enumerate(post["pictures"] or []):
-        yield f"pictures.{number}.alt_text", image["alt_text"]
-
-
-def _pieces(text: str, sources: Sequence[Source]) -> Iterator[SourceSpan]:
-    """Joins what belongs to no span, white space included, into insertions."""
-    at = 0
-    for start, span in _placed(text, sources):
-        if start > at:
-            yield SourceSpan(text=text[at:start])
-        yield span
-        at = start + _length(span)
-    if at < len(text):
-        yield SourceSpan(text=text[at:])
 
 
 def _placed(text: str, sources: Sequence[Source]) -> Iterator[tuple[int, SourceSpan]]:
@@ -266,16 +267,6 @@ def _runs(
     yield start, first, there.end()
 
 
-def _may_be_given(text: str, spans: Iterable[SourceSpan]) -> bool:
-    inserted = [MASK.sub(" ", span.text) for span in spans if span.text is not None]
-    words = [_words(one) for one in inserted]
-    return (
-        all(count <= MOST_WORDS for count in words)
-        and all(len(" ".join(one.split())) <= MOST_CHARACTERS for one in inserted)
-        and sum(words) <= MOST_INSERTED * _words(MASK.sub(" ", text))
-    )
-
-
 def _words(text: str) -> int:
     return sum(1 for token in TOKEN.findall(text) if WORD.match(token))
 
@@ -285,24 +276,8 @@ def _runs_of_words(text: str) -> Iterator[tuple[str, ...]]:
     yield from zip(*(words[first:] for first in range(REPEATED_WORDS)), strict=False)
 
 
-def _piece(span: SourceSpan, texts: Mapping[SourcePlace, str]) -> str:
-    place = (span.post_url, span.field, span.start, span.end)
-    if span.text is not None and place == (None, None, None, None):
-        return span.text
-    text = texts.get((span.post_url, span.field))
-    if text is None or span.text is not None or span.start is None or span.end is None:
-        raise SpanError(f"{_shown(span)} is neither an insertion nor a place in one of the posts")
-    if not 0 <= span.start < span.end <= len(text):
-        raise SpanError(f"{_shown(span)} is not a place in a text of {len(text)} characters")
-    return text[span.start : span.end]
-
-
 def _span(source: Source, start: int, end: int) -> SourceSpan:
     return SourceSpan(source.post_url, source.field, start, end)
-
-
-def _length(span: SourceSpan) -> int:
-    return (span.end or 0) - (span.start or 0)
 
 
 def _shown(span: SourceSpan) -> str:

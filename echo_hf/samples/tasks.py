@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -10,7 +9,14 @@ from typing import Any, TypeVar
 from echo_hf._infra.text import MARK
 from echo_hf.reasons import Review
 from echo_hf.samples.blanks import placeholders
-from echo_hf.samples.sample import sample_digest, sample_id
+from echo_hf.samples.sample import (
+    Sample,
+    places_of,
+    provenance_with,
+    sample_digest,
+    sample_id,
+    texts_of,
+)
 from echo_hf.samples.shown_images import images_of
 from echo_hf.samples.spans import SpanIndex
 
@@ -73,22 +79,17 @@ def told_and_seen(told: Sequence[Task], seen: Sequence[Task]) -> list[Task]:
             same.join(task)
         else:
             apart.append(task)
-    lacking = next((task for task in apart if not _is_whole(task)), None)
+    lacking = next((task for task in apart if not (task.inputs and task.outputs)), None)
     if lacking and seen and len(apart) == len(told):
         seen[0].join(lacking)
         apart.remove(lacking)
     return [*apart, *seen]
 
 
-def _is_whole(task: Task) -> bool:
-    return bool(task.inputs and task.outputs)
-
-
 def _share(one: Task, other: Task) -> bool:
     return not set(one.images).isdisjoint(other.images)
 
 
-Sample = Mapping[str, Any]
 Feedback = list[Mapping[str, Any]]
 
 
@@ -98,24 +99,34 @@ def rows_of(
     made_by: Mapping[str, Any],
     may_show_minor: Collection[str] = (),
 ) -> Iterator[dict[str, Any]]:
-    own = [_own_posts(sample, task) for task in tasks]
+    context, places = sample["context"], places_of(sample)
+    own = []
+    for task in tasks:
+        images = set(task.images)
+        shown = [
+            n for n in places if any(one["sha256"] in images for one in context[n]["pictures"])
+        ]
+        own.append(list(dict.fromkeys([places[0], *task.posts, *shown])))
     feedback = _shared_out(sample, own)
     named = {place for posts in own for place in posts}
-    own[0].extend(place for place in _places(sample) if place not in named)
+    own[0].extend(place for place in places if place not in named)
+    written = SpanIndex(texts_of(context))
     for nth, task in enumerate(tasks):
+        modified = bool(task.fillings) and not written.holds(task.prompt)
+        waits = any(one in may_show_minor for one in task.images)
         yield {
             **sample,
             "id": _name(sample, task, nth),
-            "post_urls": [sample["context"][place]["url"] for place in own[nth]],
+            "post_urls": [context[place]["url"] for place in own[nth]],
             "prompt": task.prompt,
             "quality": quality_with(task.prompt, sample["quality"]),
-            "prompt_modified": sample["prompt_modified"] or not _is_written(sample, task),
+            "prompt_modified": sample["prompt_modified"] or modified,
             "prompt_fill_blank": bool(task.fillings),
             "community_feedback": feedback[nth],
             "input_images": task.inputs,
             "output_images": task.outputs,
             "screenshot": task.screenshot,
-            "review": [*sample["review"], *_reviews(task, may_show_minor)],
+            "review": [*sample["review"], *([Review.MAY_SHOW_MINOR.value] if waits else [])],
             "sample_digest": sample_digest(task.prompt, task.inputs),
             "provenance": _provenance(sample, task, made_by),
         }
@@ -137,11 +148,6 @@ def quality_with(prompt: str, quality: str) -> str:
     return quality if whole else at_most_analysis(quality)
 
 
-def _reviews(task: Task, may_show_minor: Collection[str]) -> list[str]:
-    seen = any(one in may_show_minor for one in task.images)
-    return [Review.MAY_SHOW_MINOR.value] if seen else []
-
-
 def at_most_analysis(quality: str) -> str:
     return "Analysis" if quality == "Benchmark" else quality
 
@@ -153,18 +159,6 @@ def _name(sample: Sample, task: Task, nth: int) -> str:
     own = task.shown_by if task.fillings else task.images
     first = next(one.sha256 for one in images_of(sample) if one.sha256 in own)
     return sample_id(sample["id"], first)
-
-
-def _own_posts(sample: Sample, task: Task) -> list[int]:
-    context, own = sample["context"], _places(sample)
-    images = set(task.images)
-    shown = [n for n in own if any(one["sha256"] in images for one in context[n]["pictures"])]
-    return list(dict.fromkeys([own[0], *task.posts, *shown]))
-
-
-def _places(sample: Sample) -> list[int]:
-    place = {post["url"]: number for number, post in enumerate(sample["context"])}
-    return [place[url] for url in sample["post_urls"]]
 
 
 def _shared_out(sample: Sample, own: Sequence[Sequence[int]]) -> list[Feedback]:
@@ -181,18 +175,9 @@ def _shared_out(sample: Sample, own: Sequence[Sequence[int]]) -> list[Feedback]:
     return given
 
 
-def _is_written(sample: Sample, task: Task) -> bool:
-    if not task.fillings:
-        return True
-    texts = [post["text"] or "" for post in sample["context"]]
-    described = [one["alt_text"] or "" for post in sample["context"] for one in post["pictures"]]
-    return SpanIndex([*texts, *described]).holds(task.prompt)
-
-
 def _provenance(sample: Sample, task: Task, made_by: Mapping[str, Any]) -> str:
     said = dict(made_by)
     if task.fillings:
         blanks = [{"placeholder": blank, "value": value} for blank, value in task.fillings]
         said |= {"template": sample["prompt"], "blanks": blanks}
-    earlier = json.loads(sample["provenance"])
-    return json.dumps({**earlier, "roles": said}, sort_keys=True, default=str)
+    return provenance_with(sample, "roles", said)

@@ -65,33 +65,43 @@ def rendered(posts: Sequence[Post], longest: int) -> list[dict[str, Any]]:
         }
         for number, post in enumerate(posts)
     ]
-    if _fits(_sizes(shown), longest):
+    if _fits([_size(post) + 1 for post in shown], longest):
         return shown
     return [_bounded(post, (longest - 2) // 4) for post in shown]
 
 
 def parts(shown: Sequence[Post], longest: int) -> list[list[int]]:
-    sizes = _sizes(shown)
+    sizes = [_size(post) + 1 for post in shown]  # a comma each
     if _fits(sizes, longest):
         return [list(range(len(shown)))]
     longest -= 2
     author = next((post["author"] for post in shown if post["author"]), None)
     own = [n for n, post in enumerate(shown) if n == 0 or (author and post["author"] == author)]
     spine = set(_fitting(own, sizes, longest // 4))
-    rest = [number for number in range(len(shown)) if number not in spine]
-    return [
-        sorted({*spine, *_fitting(above, sizes, longest // 4), *some})
-        for some, above in _slices(rest, shown, sizes, longest // 2)
-    ]
+    slices: list[list[int]] = []
+    used = 0
+    for number in range(len(shown)):
+        if number in spine:
+            continue
+        full = used + sizes[number] > longest // 2
+        if not slices or full or len(slices[-1]) == MOST_POSTS // 2:
+            slices.append([])
+            used = 0
+        slices[-1].append(number)
+        used += sizes[number]
+    every = []
+    for some in slices:
+        # In depth-first order this is all that a slice needs from outside itself.
+        above, number = list[int](), some[0]
+        while (number := shown[number]["parent"]) >= 0:
+            above.append(number)
+        every.append(sorted({*spine, *_fitting(above, sizes, longest // 4), *some}))
+    return every
 
 
 def _fits(sizes: Sequence[int], longest: int) -> bool:
     # Two brackets; and no more posts than an answer can name.
     return sum(sizes) + 2 <= longest and len(sizes) <= MOST_POSTS
-
-
-def _sizes(shown: Sequence[Post]) -> list[int]:
-    return [_size(post) + 1 for post in shown]  # a comma each
 
 
 def _size(value: Any) -> int:
@@ -100,11 +110,19 @@ def _size(value: Any) -> int:
 
 
 def _bounded(post: dict[str, Any], room: int) -> dict[str, Any]:
+    """A post that takes no more room: its descriptions get half of it, its text the rest."""
     if _size(post) < room:
         return post
     room -= FRAME
-    alt_texts = _shortened_all(post["alt_texts"], room // 2)
-    text = _shortened(post["text"], room - _size(alt_texts)) if post["text"] else post["text"]
+    alt_texts: list[str] = []
+    left = room // 2 - MARK - 4
+    for number, alt_text in enumerate(post["alt_texts"]):
+        if left < 2 * MARK and _size(alt_text) > left:
+            alt_texts.append(f"[... {len(post['alt_texts']) - number} descriptions left out]")
+            break
+        alt_texts.append(_shortened(alt_text, left))
+        left -= _size(alt_texts[-1]) + 1
+    text = post["text"] and _shortened(post["text"], room - _size(alt_texts))
     return {**post, "text": text, "alt_texts": alt_texts}
 
 
@@ -115,40 +133,6 @@ def _shortened(text: str, room: int) -> str:
     keep = bisect_right(range(room), room - MARK, key=lambda end: _size(within[:end])) - 1
     keep = max(keep, 0)
     return f"{text[:keep]} [... {len(text) - keep} characters left out]"
-
-
-def _shortened_all(texts: Sequence[str], room: int) -> list[str]:
-    shown: list[str] = []
-    room -= MARK + 4
-    for number, text in enumerate(texts):
-        if room < 2 * MARK and _size(text) > room:
-            return [*shown, f"[... {len(texts) - number} descriptions left out]"]
-        shown.append(_shortened(text, room))
-        room -= _size(shown[-1]) + 1
-    return shown
-
-
-def _slices(
-    rest: Sequence[int], shown: Sequence[Post], sizes: Sequence[int], room: int
-) -> Iterator[tuple[list[int], list[int]]]:
-    some: list[int] = []
-    used = 0
-    for number in rest:
-        if some and (used + sizes[number] > room or len(some) == MOST_POSTS // 2):
-            yield some, _above(some[0], shown)
-            some, used = [], 0
-        some.append(number)
-        used += sizes[number]
-    if some:
-        yield some, _above(some[0], shown)
-
-
-def _above(number: int, shown: Sequence[Post]) -> list[int]:
-    # In depth-first order this is all that a slice beginning here needs from outside itself.
-    chain = []
-    while (number := shown[number]["parent"]) >= 0:
-        chain.append(number)
-    return chain
 
 
 def _fitting(numbers: Sequence[int], sizes: Sequence[int], room: int) -> Iterator[int]:

@@ -49,7 +49,21 @@ def plant(parents: Sequence[int], moments: Sequence[Moment]) -> Forest:
         first = min(circle, key=moments.__getitem__)
         cut[first] = NO_PARENT
         forest.cycles.append(first)
-    _walk(forest, _children(cut, moments))
+    children: list[list[int]] = [[] for _ in range(len(cut) + 1)]
+    for post in sorted(range(len(cut)), key=moments.__getitem__, reverse=True):
+        children[cut[post]].append(post)  # -1: the last list holds the roots
+    for root in reversed(children[NO_PARENT]):
+        start = len(forest.order)
+        forest.starts.append(start)
+        waiting = [(root, NO_PARENT, 0)]
+        while waiting:
+            post, above, level = waiting.pop()
+            place = len(forest.order) - start
+            forest.order.append(post)
+            forest.parent.append(above)
+            forest.depth.append(level)
+            waiting.extend((child, place, level + 1) for child in children[post])
+    forest.starts.append(len(forest.order))
     return forest
 
 
@@ -63,29 +77,6 @@ def _cycles(parents: Sequence[int]) -> Iterator[list[int]]:
             post = parents[post]
         if post != NO_PARENT and seen_in[post] == walk:
             yield path[path.index(post) :]
-
-
-def _children(parents: Sequence[int], moments: Sequence[Moment]) -> list[list[int]]:
-    children: list[list[int]] = [[] for _ in range(len(parents) + 1)]
-    for post in sorted(range(len(parents)), key=moments.__getitem__, reverse=True):
-        children[parents[post]].append(post)  # -1: the last list holds the roots
-    return children
-
-
-def _walk(forest: Forest, children: list[list[int]]) -> None:
-    order, parent, depth, starts = forest.order, forest.parent, forest.depth, forest.starts
-    for root in reversed(children[NO_PARENT]):
-        start = len(order)
-        starts.append(start)
-        waiting = [(root, NO_PARENT, 0)]
-        while waiting:
-            post, above, level = waiting.pop()
-            place = len(order) - start
-            order.append(post)
-            parent.append(above)
-            depth.append(level)
-            waiting.extend((child, place, level + 1) for child in children[post])
-    starts.append(len(order))
 
 
 POSTS_OF_TREE = THREADS.schema.field("posts").type
@@ -113,7 +104,8 @@ class Threads(Stage):
     def __call__(self, table: pa.Table) -> pa.Table:
         """Joins all posts at once; a post may come more than once."""
         collected, _ = merge_posts(table.select(list(POSTS.columns)))
-        trees = _Trees.of(_with_unknown_parents(collected), collected.num_rows)
+        posts = _with_unknown_parents(collected)
+        trees = _Trees(posts, _forest(posts), posts["url"].to_pylist(), collected.num_rows)
         score = pc.struct_field(trees.posts["relevance"].combine_chunks(), "score")
         keeps = trees.any_of(pc.is_in(score, pa.array(self.keep, pa.int8())))
         said = [*trees.rejected(keeps), *trees.cuts()]
@@ -137,12 +129,7 @@ class _Trees:
     posts: pa.Table
     forest: Forest
     urls: list[str]
-    collected: int
-
-    @classmethod
-    def of(cls, posts: pa.Table, collected: int) -> _Trees:
-        """Trees over posts of which those from `collected` on are only known by their address."""
-        return cls(posts, _plant(posts), posts["url"].to_pylist(), collected)
+    collected: int  # the posts from here on are only known by their address
 
     def any_of(self, of_post: pa.BooleanArray) -> list[bool]:
         """For each tree, whether it holds for one of its posts."""
@@ -154,7 +141,9 @@ class _Trees:
 
     def kept(self, keeps: Sequence[bool]) -> pa.Table:
         """One row a kept tree."""
-        spans = [span for span, keep in zip(self._spans(), keeps, strict=True) if keep]
+        spans = [
+            span for span, keep in zip(pairwise(self.forest.starts), keeps, strict=True) if keep
+        ]
         places = np.array([p for start, end in spans for p in range(start, end)], dtype=np.int64)
         offsets = pa.array(np.cumsum([0, *(end - start for start, end in spans)]), pa.int32())
         rows = self.posts.take(pa.array(np.asarray(self.forest.order, dtype=np.int64)[places]))
@@ -169,7 +158,7 @@ class _Trees:
         relevance = self.posts["relevance"].combine_chunks()
         failed = pc.and_(relevance.is_valid(), pc.struct_field(relevance, "score").is_null())
         asked, unsure = self.any_of(relevance.is_valid()), self.any_of(failed)
-        for tree, span in enumerate(self._spans()):
+        for tree, span in enumerate(pairwise(self.forest.starts)):
             if not keeps[tree]:
                 reason = Reject.NOT_RELEVANT if asked[tree] else Reject.NOT_ASKED
                 reason = Reject.NOT_SCORED if unsure[tree] else reason
@@ -177,10 +166,9 @@ class _Trees:
 
     def cuts(self) -> Iterator[RowIssue]:
         """One remark a link that was cut."""
-        for post in self.forest.self_parents:
-            yield RowIssue(Status.NOTED, [self.urls[post]], Notice.SELF_PARENT)
-        for post in self.forest.cycles:
-            yield RowIssue(Status.NOTED, [self.urls[post]], Notice.CYCLE)
+        cut = {Notice.SELF_PARENT: self.forest.self_parents, Notice.CYCLE: self.forest.cycles}
+        for notice, posts in cut.items():
+            yield from (RowIssue(Status.NOTED, [self.urls[post]], notice) for post in posts)
 
     def _items(self, rows: pa.Table, places: np.ndarray) -> pa.StructArray:
         shape = {"parent": self.forest.parent, "depth": self.forest.depth}
@@ -196,9 +184,6 @@ class _Trees:
     def _urls(self, span: tuple[int, int]) -> list[str]:
         posts = self.forest.order[span[0] : span[1]]
         return [self.urls[post] for post in posts if post < self.collected]
-
-    def _spans(self) -> Iterator[tuple[int, int]]:
-        return pairwise(self.forest.starts)
 
 
 def _with_unknown_parents(posts: pa.Table) -> pa.Table:
@@ -216,7 +201,7 @@ def _with_unknown_parents(posts: pa.Table) -> pa.Table:
     return pa.concat_tables([posts, stubs]).combine_chunks()
 
 
-def _plant(posts: pa.Table) -> Forest:
+def _forest(posts: pa.Table) -> Forest:
     parents = pc.index_in(posts["parent_url"].combine_chunks(), posts["url"].combine_chunks())
     parents = pc.if_else(posts["parent_url"].is_null().combine_chunks(), None, parents)
     times = posts["timestamp"].cast(pa.int64()).to_pylist()
