@@ -13,19 +13,17 @@ import argparse
 import json
 import random
 import shutil
-import subprocess
-import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import datasets
 import pyarrow as pa
 from datasets import Dataset
+from own_process import forked
 from rich.console import Console
 from rich.table import Table as Shown
 
@@ -144,48 +142,19 @@ def write_posts(path: Path, count: int, seed: int = 0) -> None:
             file.write(json.dumps(post) + "\n")
 
 
-def _anonymous_megabytes() -> float:
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("RssAnon"):
-            return int(line.split()[1]) / 1024
-    return float("nan")
-
-
-class _Peak(threading.Thread):
-    def __init__(self) -> None:
-        super().__init__(daemon=True)
-        self.before = self.peak = _anonymous_megabytes()
-        self._stop_asked = threading.Event()
-
-    def run(self) -> None:
-        while not self._stop_asked.wait(0.005):
-            self.peak = max(self.peak, _anonymous_megabytes())
-
-    def finish(self) -> float:
-        self._stop_asked.set()
-        self.join()
-        return max(self.peak, _anonymous_megabytes()) - self.before
-
-
 Step = Callable[[Path], tuple[int, float]]
 
 
-def measured(name: str, folder: Path, count: int) -> Measure:
+def measured(name: str, step: Step, folder: Path) -> Measure:
     """Runs a step in a process of its own and returns what it took."""
-    command = [sys.executable, __file__, "--step", name, "--folder", str(folder)]
-    done = subprocess.run([*command, "--sizes", str(count)], capture_output=True, check=True)
-    return Measure(**json.loads(done.stdout))
 
+    def repeated() -> tuple[int, float]:
+        if name in REPEATED:  # the first time, a process loads what it needs
+            step(folder)
+        return step(folder)
 
-def measure_here(name: str, folder: Path, count: int) -> Measure:
-    """Runs a step in this process."""
-    step = steps(count)[name]
-    if name in REPEATED:  # the first time, a process loads what it needs
-        step(folder)
-    peak = _Peak()
-    peak.start()
-    rows, seconds = step(folder)
-    return Measure(name, rows, seconds, peak.finish())
+    (rows, seconds), megabytes = forked(repeated)
+    return Measure(name, rows, seconds, megabytes)
 
 
 def _rows(folder: Path, name: str) -> Dataset:
@@ -261,16 +230,10 @@ def prepare(folder: Path, count: int) -> None:
     )
 
 
-def steps(count: int) -> dict[str, Step]:
+def steps() -> dict[str, Step]:
     """All steps by name, in the order they run."""
     relevance, instant, rules = Relevance(TARGET), InstantEngine(), make_engine("rules")
-
-    def prepared(folder: Path) -> tuple[int, float]:
-        prepare(folder, count)
-        return count, 0.0
-
     return {
-        "prepare": prepared,
         "copy through Dataset.map": copy,
         "collect": collect,
         "pass (rule stage)": through(Pass(), "posts"),
@@ -287,11 +250,10 @@ def steps(count: int) -> dict[str, Step]:
 
 def bench(count: int) -> list[Measure]:
     """All measures at one size."""
-    folder = Path(tempfile.mkdtemp(prefix="bench-pipeline-"))
-    try:
-        return [measured(name, folder, count) for name in steps(count)][1:]
-    finally:
-        shutil.rmtree(folder)
+    with tempfile.TemporaryDirectory(prefix="bench-pipeline-") as given:
+        folder = Path(given)
+        forked(lambda: prepare(folder, count))
+        return [measured(name, step, folder) for name, step in steps().items()]
 
 
 def shown(measures: list[Measure]) -> Shown:
@@ -317,13 +279,8 @@ def main() -> None:
     """Prints a table for each size."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--sizes", type=int, nargs="+", default=[10_000, 68_000, 100_000])
-    parser.add_argument("--step", help=argparse.SUPPRESS)
-    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     given = parser.parse_args()
     datasets.disable_progress_bars()
-    if given.step:
-        print(json.dumps(asdict(measure_here(given.step, given.folder, given.sizes[0]))))
-        return
     for count in given.sizes:
         Console(width=110).print(shown(bench(count)))
 

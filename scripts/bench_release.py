@@ -17,10 +17,7 @@ import hashlib
 import io
 import json
 import shutil
-import subprocess
-import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
@@ -32,6 +29,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from datasets import Dataset
+from own_process import forked
 from PIL import Image
 from rich.console import Console
 from rich.table import Table as Shown
@@ -53,14 +51,7 @@ AIMS = {
 
 @dataclass(frozen=True)
 class Measure:
-    """What one measured step took.
-
-    Attributes:
-        name: The step.
-        bytes: Bytes of images that it wrote.
-        seconds: Wall-clock time.
-        megabytes: Peak of its memory over what it held before.
-    """
+    """What one measured step took: bytes of images that it wrote, and its peak of memory."""
 
     name: str
     bytes: int
@@ -74,13 +65,7 @@ class Measure:
 
 
 def prepare(folder: Path, count: int, size: int) -> None:
-    """Writes the images and the table of samples.
-
-    Args:
-        folder: Where to.
-        count: How many samples.
-        size: Bytes of each image.
-    """
+    """Writes so many samples with images of so many bytes."""
     images = ImageStore(folder / "pictures")
     drawn = drawing()
     rows = [row(number, images, drawn, size) for number in range(count)]
@@ -164,64 +149,26 @@ STEPS: dict[str, Callable[[Path, int], int]] = {
 WRITTEN = ("copied", "release")
 
 
-def anonymous_megabytes() -> float:
-    """What the process holds that no file could give back."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("RssAnon"):
-            return int(line.split()[1]) / 1024
-    return float("nan")
-
-
-class Peak(threading.Thread):
-    """Watches the memory of this process."""
-
-    def __init__(self) -> None:
-        super().__init__(daemon=True)
-        self.before = self.peak = anonymous_megabytes()
-        self._stop_asked = threading.Event()
-
-    def run(self) -> None:
-        """Looks every 5 ms."""
-        while not self._stop_asked.wait(0.005):
-            self.peak = max(self.peak, anonymous_megabytes())
-
-    def finish(self) -> float:
-        """The peak over what was held before."""
-        self._stop_asked.set()
-        self.join()
-        return max(self.peak, anonymous_megabytes()) - self.before
-
-
-def measure_here(name: str, folder: Path, shard_bytes: int) -> Measure:
-    """Runs a step in this process."""
-    for written in WRITTEN:
-        shutil.rmtree(folder / written, ignore_errors=True)
-    list(embedded(parts(folder)))  # what is read into a cache once is no part of the step
-    peak = Peak()
-    peak.start()
-    started = time.perf_counter()
-    size = STEPS[name](folder, shard_bytes)
-    return Measure(name, size, time.perf_counter() - started, peak.finish())
-
-
 def measured(name: str, folder: Path, shard_bytes: int) -> Measure:
     """Runs a step in a process of its own."""
-    command = [sys.executable, __file__, "--step", name, "--folder", str(folder)]
-    megabytes = str(shard_bytes / 1e6)
-    done = subprocess.run(
-        [*command, "--shard-megabytes", megabytes], capture_output=True, check=True
-    )
-    return Measure(**json.loads(done.stdout))
+
+    def timed() -> tuple[int, float]:
+        started = time.perf_counter()
+        return STEPS[name](folder, shard_bytes), time.perf_counter() - started
+
+    for written in WRITTEN:
+        shutil.rmtree(folder / written, ignore_errors=True)
+    (size, seconds), megabytes = forked(timed)
+    return Measure(name, size, seconds, megabytes)
 
 
 def bench(count: int, size: int, shard_bytes: int, rounds: int) -> list[Measure]:
     """The fastest round of each step; memory is the largest of all rounds."""
-    folder = Path(tempfile.mkdtemp(prefix="bench-release-"))
-    try:
+    with tempfile.TemporaryDirectory(prefix="bench-release-") as given:
+        folder = Path(given)
         prepare(folder, count, size)
+        forked(lambda: list(embedded(parts(folder))))  # read into a cache once, in no step
         every = [measured(name, folder, shard_bytes) for _ in range(rounds) for name in STEPS]
-    finally:
-        shutil.rmtree(folder)
     return [best([one for one in every if one.name == name]) for name in STEPS]
 
 
@@ -257,14 +204,9 @@ def main() -> None:
     parser.add_argument("--kilobytes", type=int, default=100, help="size of an image")
     parser.add_argument("--shard-megabytes", type=float, default=500)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--step", help=argparse.SUPPRESS)
-    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     given = parser.parse_args()
     datasets.disable_progress_bars()
     shard_bytes = int(given.shard_megabytes * 1e6)
-    if given.step:
-        print(json.dumps(asdict(measure_here(given.step, given.folder, shard_bytes))))
-        return
     measures = bench(given.samples, 1000 * given.kilobytes, shard_bytes, given.rounds)
     Console(width=110).print(shown(measures, given.samples, shard_bytes))
 
