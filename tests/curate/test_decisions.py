@@ -1,29 +1,205 @@
-"""For which samples decisions hold, and what is open after them."""
+"""The decisions of reviewers: their file, and for which samples they hold."""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import multiprocessing
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from echo_hf.curate.decisions import Decision, Decisions
+from echo_hf.curate.decisions import (
+    Decision,
+    Decisions,
+    append_decisions,
+    drop_decisions,
+    read_decisions,
+)
+from echo_hf.errors import ReviewError
 
 A, B, C = ("a" * 64, "b" * 64, "c" * 64)
-MINOR, DATA = "may_show_minor", "personal_data"
+MINOR = "may_show_minor"
 EDIT = {"prompt": {"text": "a fox", "modified": True}, "sample_digest": "f" * 64}
-
-
-def row(**values: Any) -> dict[str, Any]:
-    """A sample with an input, an output and a screenshot, that may show a minor."""
-    plain = {"id": "one", "sample_digest": "digest", "review": [MINOR], "safety": None}
-    shown = {"input_images": [A], "output_images": [B], "screenshot": C}
-    return {**plain, **shown, **values}
 
 
 def decision(decided: str = "keep", **values: Any) -> Decision:
     """A decision about that sample."""
     plain = {"id": "one", "sample_digest": "digest", "decision": decided, "reasons": [MINOR]}
     return Decision.model_validate({**plain, "pictures": [A, B, C], **values})
+
+
+def test_who_decides_again_has_the_last_word(tmp_path: Path) -> None:
+    """The last line about a sample counts, also between decisions about others."""
+    file = tmp_path / "review.jsonl"
+    append_decisions(file, [decision("remove"), decision(id="two")])
+    append_decisions(file, [decision("keep", note="looks 30")])
+    found = read_decisions(file)
+
+    assert {name: one.decision for name, one in found.by_id.items()} == {
+        "one": "keep", "two": "keep",
+    }  # fmt: skip
+    assert found.by_id["one"].note == "looks 30"
+    assert len(file.read_text("utf-8").splitlines()) == 3
+
+
+def test_no_file_is_no_decision(tmp_path: Path) -> None:
+    """A run without a review has none."""
+    assert read_decisions(tmp_path / "review.jsonl") == Decisions()
+
+
+@given(st.data())
+def test_a_line_that_was_cut_short_is_reported(data: st.DataObject) -> None:
+    """Wherever a process was killed: whole lines count, the next decision stands by itself."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "review.jsonl"
+        append_decisions(file, [decision("remove"), decision(id="two", note="é 猫")])
+        whole = file.read_bytes()
+        end = data.draw(st.integers(whole.index(b"\n") + 1, len(whole)))
+        file.write_bytes(whole[:end])
+        before = read_decisions(file)
+        append_decisions(file, [decision(id="three")])
+        found = read_decisions(file)
+
+    is_cut = whole.index(b"\n") + 1 < end < len(whole) - 1
+    assert before.cut == ((2,) if is_cut else ())
+    assert found.cut == ()
+    two = {"two"} if end >= len(whole) - 1 else set()
+    assert set(found.by_id) == {"one", "three"} | two
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('["one", "keep"]', "is not a decision: expected a JSON object"),
+        ('{"id": "one",, "decision": "remove"}', "is not a decision: expected a JSON object"),
+        ('{"id": "one"}', "is missing"),
+        (decision().model_dump_json().replace("keep", "drop"), "decision is 'drop'"),
+        (decision().model_dump_json().replace("note", "notes"), "unknown key 'notes'"),
+        (decision(note="x").model_dump_json().replace('"x"', '"x\\u0000"'), "control character"),
+        (decision(note="x").model_dump_json().replace('"x"', '"x\\ud800"'), "valid string"),
+    ],
+)
+def test_a_whole_line_that_is_no_decision_is_refused(tmp_path: Path, line: str, said: str) -> None:
+    """Somebody wrote it: the message names the line, and it is not passed over."""
+    file = tmp_path / "review.jsonl"
+    file.write_text(decision().model_dump_json() + "\n" + line + "\n", "utf-8")
+
+    with pytest.raises(ReviewError) as caught:
+        read_decisions(file)
+    assert str(caught.value).startswith(f"{file}:2: ")
+    assert said in str(caught.value)
+
+
+def _append(file: Path, name: str) -> None:
+    for _ in range(20):
+        append_decisions(file, [decision(id=name)])
+
+
+def test_reviewers_at_once_lose_nothing(tmp_path: Path) -> None:
+    """Two processes write forty lines, each whole."""
+    file = tmp_path / "review.jsonl"
+    context = multiprocessing.get_context("fork")
+    writers = [context.Process(target=_append, args=(file, name)) for name in ("one", "two")]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+
+    lines = [json.loads(line)["id"] for line in file.read_text("utf-8").splitlines()]
+    assert sorted(lines) == ["one"] * 20 + ["two"] * 20
+
+
+def test_lines_of_earlier_versions_are_read_as_they_were(tmp_path: Path) -> None:
+    """Without a reviewer, changes or an event; they decide a build as they did."""
+    file = tmp_path / "review.jsonl"
+    line = {"id": "one", "sample_digest": "digest", "decision": "keep", "reasons": [MINOR]}
+    line |= {"pictures": [A, B, C], "note": None, "at": "2026-03-09T10:12:00+00:00"}
+    file.write_text(json.dumps(line) + "\n", "utf-8")
+    found = read_decisions(file).by_id["one"]
+
+    assert (found.reviewer, found.changes, found.event) == (None, None, None)
+    text = json.dumps(["digest", [MINOR], [A, B, C]])
+    assert found.described() == f"keep {hashlib.sha256(text.encode()).hexdigest()[:12]}"
+
+
+def test_a_change_is_read_back_as_it_was_written(tmp_path: Path) -> None:
+    """All parts of it, with who made it."""
+    file = tmp_path / "review.jsonl"
+    crops = {
+        "screenshot": C,
+        "inset": 2,
+        "crops": [{"role": "input", "box": [1, 2, 9, 8], "sha256": A}],
+    }
+    roles = [{"sha256": B, "role": "neither"}, {"sha256": A, "role": "output", "post_url": "u"}]
+    made = decision(
+        "flag", changes={**EDIT, "roles": roles, "crops": crops, "quality": "Trash"},
+        reviewer="ann", event=7,
+    )  # fmt: skip
+    append_decisions(file, [made])
+    assert read_decisions(file).by_id["one"] == made
+    assert made.changed is not None
+    assert made.changed.named == ("prompt", "quality", "roles", "crops")
+    assert made.changed.images == {A}
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"prompt": {"text": "", "modified": True}}, "prompt.text"),
+        ({"prompt": {"text": "\u200b \u200d", "modified": True}}, "it has no word"),
+        ({"prompt": {"text": "a\x00fox", "modified": True}}, "control character '\\x00'"),
+        ({"prompt": {"text": "a fox \ud800", "modified": True}}, "valid string"),
+        ({"quality": "Good"}, "quality"),
+        ({"roles": [{"sha256": "x", "role": "input"}]}, "sha256"),
+        ({"crops": {"screenshot": C, "crops": [{"role": "input", "box": [5, 0, 5, 9]}]}}, "box"),
+        ({"promt": None}, "unknown key"),
+    ],
+)  # fmt: skip
+def test_a_change_that_is_none_is_refused(tmp_path: Path, changes: Any, said: str) -> None:
+    """A line that somebody wrote by hand is not half understood."""
+    file = tmp_path / "review.jsonl"
+    line = json.loads(decision().model_dump_json()) | {"changes": changes}
+    file.write_text(json.dumps(line) + "\n", "utf-8")
+    with pytest.raises(ReviewError) as caught:
+        read_decisions(file)
+    assert said in str(caught.value)
+
+
+def test_what_is_forgotten_leaves_no_words_of_a_change(tmp_path: Path) -> None:
+    """A changed prompt may be what somebody asks to be forgotten; the bare removal stays."""
+    file = tmp_path / "review.jsonl"
+    append_decisions(
+        file,
+        [
+            decision("edit", changes=EDIT, reviewer="ann"),
+            decision("remove", changes=EDIT, reviewer="ann", note="hers"),
+            decision("edit", id="two", changes=EDIT),
+            decision("edit", id="three", changes=EDIT),
+        ],
+    )
+    drop_decisions(file, {"one", "two"})
+    found = read_decisions(file).by_id
+
+    assert set(found) == {"one", "three"}
+    one = found["one"]
+    assert (one.decision, one.changes, one.reviewer, one.note) == ("remove", None, None, None)
+    assert found["three"].changes is not None
+
+
+A, B, C = ("a" * 64, "b" * 64, "c" * 64)
+MAY_SHOW, DATA = "may_show_minor", "personal_data"
+
+
+def row(**values: Any) -> dict[str, Any]:
+    """A sample with an input, an output and a screenshot, that may show a minor."""
+    plain = {"id": "one", "sample_digest": "digest", "review": [MAY_SHOW], "safety": None}
+    shown = {"input_images": [A], "output_images": [B], "screenshot": C}
+    return {**plain, **shown, **values}
 
 
 def after(*made: Decision) -> Decisions:
@@ -42,7 +218,7 @@ def test_what_is_kept_is_no_longer_open() -> None:
     "changed",
     [
         {"sample_digest": "other"},
-        {"review": [MINOR, DATA]},
+        {"review": [MAY_SHOW, DATA]},
         {"output_images": [B, "d" * 64]},
         {"screenshot": "d" * 64},
         {"id": "two"},
@@ -73,14 +249,14 @@ def test_a_change_of_an_image_that_lost_its_metadata_since_is_open_again(changes
     cleaned = [{"posted_sha256": one, "sha256": "d" * 64} for one in (B, C)]
     sample = row(output_images=["d" * 64], cleaned_images=cleaned)
     assert decided.changes(sample) is None
-    assert decided.open_reasons(sample) == [MINOR, "edited_earlier"]
+    assert decided.open_reasons(sample) == [MAY_SHOW, "edited_earlier"]
 
 
 def test_what_is_removed_stays_removed_while_it_is_the_same_task() -> None:
     """Further reasons and images do not bring it back; another task is looked at again."""
     decided = after(decision("remove"))
 
-    assert decided.removes(row(review=[MINOR, DATA], output_images=["d" * 64]))
+    assert decided.removes(row(review=[MAY_SHOW, DATA], output_images=["d" * 64]))
     changed = row(sample_digest="other", review=[])
     assert not decided.removes(changed)
     assert decided.open_reasons(changed) == ["removed_earlier"]

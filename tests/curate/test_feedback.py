@@ -1,11 +1,11 @@
-"""The stage that names tasks and failures, whatever a model says."""
+"""Verdicts on comments, keywords of failures, and the kinds of tasks."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
 from contextlib import closing
-from itertools import cycle
+from itertools import cycle, pairwise
 from pathlib import Path
 from typing import Any, get_args
 
@@ -16,13 +16,19 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
 from echo_hf.curate.feedback import (
+    LONGEST_KEYWORD,
+    LONGEST_TEXT,
+    LONGEST_TEXTS,
     MOST_COMMENTS,
     VERDICTS,
     Feedback,
     FeedbackAnswer,
+    JudgedComment,
     Kind,
     Task,
     Verdict,
+    Verdicts,
+    failure_keyword,
     parts_of,
 )
 from echo_hf.engines.base import Request, Text
@@ -30,7 +36,7 @@ from echo_hf.pipeline.answer_store import Store
 from echo_hf.pipeline.answers import Failure
 from echo_hf.pipeline.result import StageStats
 from echo_hf.pipeline.stage_runner import run_stage
-from echo_hf.reasons import Failed
+from echo_hf.reasons import Failed, Notice
 from echo_hf.tables import SAMPLES
 from tests.samples_for_tests import (
     TARGET,
@@ -40,6 +46,7 @@ from tests.samples_for_tests import (
     kept,
     noted,
     post,
+    said,
     sample,
     samples,
     table,
@@ -347,3 +354,218 @@ def test_no_samples_keep_the_declared_columns() -> None:
     assert STAGE.requests(Feedback.inputs.empty()) == []
     assert empty.schema.equals(STAGE.features.arrow_schema.remove_metadata())
     assert STAGE.tally(empty) == {}
+
+
+def commented(*texts: str, author: str = "bo") -> dict[str, Any]:
+    """A sample with these comments on it."""
+    context = [
+        post(0, -1, "prompt"),
+        *(post(n, 0, text, author=author) for n, text in enumerate(texts, 1)),
+    ]
+    return sample(context, [0], range(1, len(context)))
+
+
+def answer_of(*judged: tuple[int, str, str | None]) -> FeedbackAnswer:
+    """Verdict and keyword by the number of the comment."""
+    feedback = [
+        {"comment": number, "verdict": verdict, "keyword": keyword}
+        for number, verdict, keyword in judged
+    ]
+    return FeedbackAnswer.model_validate({"kind": "task", "task": "edit", "feedback": feedback})
+
+
+def taken(
+    *answers: tuple[FeedbackAnswer, list[int]], count: int = 3
+) -> tuple[list[tuple[str | None, str | None]], list[tuple[Notice, str]]]:
+    """Verdict and keyword of each comment, and the findings, for answers about these comments."""
+    made = Verdicts([said(post(number, 0, "hm")) for number in range(count)])
+    for one, shown in answers:
+        made.add(one, [{"comment": number} for number in shown])
+    return [(one["verdict"], one["keyword"]) for one in made.feedback()], made.findings
+
+
+def test_comments_are_numbered_and_say_who_wrote_them() -> None:
+    """By hand: the author of the task answers, and somebody else."""
+    context = [
+        post(0, -1, "look", author="bo"),
+        post(1, 0, "prompt"),
+        post(2, 1, "it failed"),
+        post(3, 1, "wow", author="bo"),
+    ]
+    assert parts_of(sample(context, [1, 0], [2, 3])) == [
+        [
+            {"comment": 0, "text": "it failed", "by_author": True},
+            {"comment": 1, "text": "wow", "by_author": False},
+        ]
+    ]
+
+
+def test_nobody_knows_who_wrote_it() -> None:
+    """Two posts without an author are not by the same one."""
+    context = [post(0, -1, "prompt", author=None), post(1, 0, "wow", author=None)]
+    assert not parts_of(sample(context, [0], [1]))[0][0]["by_author"]
+
+
+def test_a_sample_without_comments_is_one_part() -> None:
+    """Its task is still to be named."""
+    assert parts_of(commented()) == [[]]
+
+
+def test_a_very_long_comment_says_how_much_is_left_out() -> None:
+    """No comment is longer than a request can show."""
+    ((first, second),) = parts_of(commented("x" * (LONGEST_TEXT + 5), "wow"))
+
+    assert first["text"] == "x" * LONGEST_TEXT + "\n[... 5 characters left out]"
+    assert second["text"] == "wow"
+
+
+def test_long_comments_are_shared_out() -> None:
+    """By hand: four of 4,000 characters fill a part of 16,000, and every part alike."""
+    parts = parts_of(commented(*["x" * 4000] * 10))
+    assert [[one["comment"] for one in part] for part in parts] == [
+        [0, 1, 2, 3],
+        [4, 5, 6, 7],
+        [8, 9],
+    ]
+
+
+LENGTHS = st.sampled_from([0, 3, 3, 1000, 4000, 9000])
+
+
+@given(st.lists(LENGTHS, max_size=150) | st.lists(st.just(1), min_size=60, max_size=200))
+def test_parts_hold_each_comment_once(lengths: list[int]) -> None:
+    """In order, no more than an answer can name, and no longer than a model can read."""
+    parts = parts_of(commented(*("x" * length for length in lengths)))
+    numbers = [one["comment"] for part in parts for one in part]
+    sizes = [sum(len(one["text"]) for one in part) for part in parts]
+
+    assert numbers == list(range(len(lengths)))
+    assert all(len(part) <= MOST_COMMENTS for part in parts)
+    assert all(size <= LONGEST_TEXTS for size in sizes)
+    assert all(part for part in parts) or parts == [[]]
+    for part, following in pairwise(parts):  # no part is left half empty
+        size = sum(len(one["text"]) for one in [*part, following[0]])
+        assert len(part) == MOST_COMMENTS or size > LONGEST_TEXTS
+
+
+def test_verdicts_stand_with_their_comments() -> None:
+    """Whatever the order of the answer; keywords in small letters, for failures alone."""
+    said_, findings = taken(
+        (
+            answer_of((2, "mixed", " Colour\n Cast "), (0, "success", " "), (1, "failure", "")),
+            [0, 1, 2],
+        )
+    )
+
+    assert said_ == [("success", None), ("failure", None), ("mixed", "colour cast")]
+    assert findings == []
+
+
+def test_a_comment_without_a_verdict_is_named() -> None:
+    """Only those that were shown in an answered part; the others wait for their own answer."""
+    said_, findings = taken((answer_of((0, "none", None)), [0, 1]))
+
+    assert said_ == [("none", None), (None, None), (None, None)]
+    assert findings == [(Notice.UNJUDGED_COMMENT, url(1))]
+
+
+def test_a_part_judges_its_own_comments_only() -> None:
+    """An answer about comments it was not shown does not reach them."""
+    said_, findings = taken(
+        (answer_of((0, "success", None), (1, "success", None), (9, "success", None)), [0]),
+        (answer_of((1, "failure", "hands"), (0, "failure", "hands")), [1]),
+        count=2,
+    )
+
+    assert said_ == [("success", None), ("failure", "hands")]
+    assert findings == [
+        (Notice.UNKNOWN_NUMBER, "comment 1"),
+        (Notice.UNKNOWN_NUMBER, "comment 9"),
+        (Notice.UNKNOWN_NUMBER, "comment 0"),
+    ]
+
+
+def test_the_first_of_two_verdicts_counts() -> None:
+    """A second one is noted, unless it says the same."""
+    said_, findings = taken(
+        (answer_of((0, "success", None), (0, "failure", "hands"), (0, "success", None)), [0]),
+        count=1,
+    )
+
+    assert said_ == [("success", None)]
+    assert findings == [(Notice.JUDGED_TWICE, "comment 0")]
+
+
+def test_a_keyword_that_is_left_out_is_named() -> None:
+    """Once, as it was given, and only where its verdict counts; the verdict stays."""
+    long = "six\u202e fingers on his own left hand"
+    said_, findings = taken(
+        (
+            answer_of((0, "failure", long), (1, "success", "great"), (7, "failure", long)),
+            [0, 1],
+        ),
+        (answer_of((2, "none", "hands"), (2, "failure", long)), [2]),
+    )
+
+    assert said_ == [("failure", None), ("success", None), ("none", None)]
+    assert findings == [
+        (Notice.BAD_KEYWORD, r"comment 0: 'six\u202e fingers on his own left hand'"),
+        (Notice.KEYWORD_WITHOUT_FAILURE, "comment 1: 'great'"),
+        (Notice.UNKNOWN_NUMBER, "comment 7"),
+        (Notice.KEYWORD_WITHOUT_FAILURE, "comment 2: 'hands'"),
+        (Notice.JUDGED_TWICE, "comment 2"),
+    ]
+
+
+def found(keyword: str | None, verdict: str = "failure") -> tuple[str | None, Notice | None]:
+    """What is kept of a keyword, and why it is not."""
+    return failure_keyword(
+        JudgedComment.model_validate({"comment": 0, "verdict": verdict, "keyword": keyword})
+    )
+
+
+@pytest.mark.parametrize(
+    ("given_", "keyword"),
+    [
+        ("hands", "hands"),
+        (" Colour\n\tCast ", "colour cast"),
+        ("too many fingers on one hand", "too many fingers on one hand"),
+        ("\x1b[31mred\u202e cast", "[31mred cast"),
+        ("mis\u00adspelt \u200b text\ue000", "misspelt text"),
+    ],
+)
+def test_a_short_name_is_kept(given_: str, keyword: str) -> None:
+    """In small letters, one space between words, nothing that steers a terminal or hides."""
+    assert found(given_) == (keyword, None)
+    assert found(given_, "mixed") == (keyword, None)
+
+
+@pytest.mark.parametrize("given_", ["one two three four five six seven", "\u200b", "\x1b \u202e"])
+def test_what_is_no_short_name_is_left_out(given_: str) -> None:
+    """Seven words are a sentence, and what nobody can see is no name."""
+    assert found(given_) == (None, Notice.BAD_KEYWORD)
+
+
+@pytest.mark.parametrize("verdict", ["success", "none"])
+def test_a_keyword_without_a_failure_is_left_out(verdict: str) -> None:
+    """Only failures have one, and it does not go unseen."""
+    assert found("hands", verdict) == (None, Notice.KEYWORD_WITHOUT_FAILURE)
+
+
+@pytest.mark.parametrize("verdict", ["success", "failure", "mixed", "none"])
+@pytest.mark.parametrize("given_", [None, "", " \n"])
+def test_no_keyword_is_no_fault(given_: str | None, verdict: str) -> None:
+    """Null and white space say the same."""
+    assert found(given_, verdict) == (None, None)
+
+
+@given(st.text(max_size=LONGEST_KEYWORD))
+def test_every_kept_keyword_can_be_shown(given_: str) -> None:
+    """Whatever was written: at most six words, each character printable or a plain space."""
+    keyword, notice = found(given_)
+    if keyword is None:
+        assert notice or not given_.strip()
+    else:
+        assert keyword.split(" ") == keyword.split()
+        assert 1 <= len(keyword.split()) <= 6
+        assert keyword.replace(" ", "").isprintable()

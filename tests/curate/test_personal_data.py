@@ -1,15 +1,29 @@
-"""Finding personal data in a text, and masking it."""
+"""Personal data in a text: addresses, accounts, phone numbers, cards, keys; found and masked."""
 
 from __future__ import annotations
 
+import datetime
+import random
 import re
 import time
+import unicodedata
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf.curate.personal_data import KINDS, masked, personal_data
+from echo_hf.curate.personal_data import (
+    KINDS,
+    SHORTEST_NAME,
+    accounts,
+    bare,
+    masked,
+    names_of,
+    personal_data,
+    phones,
+    readable,
+)
 
 PIECES = [
     "@", "@mira", "noor", "noor@example.org", "example.org", ".bsky.social", "u/", "u/noor_k",
@@ -96,7 +110,15 @@ def test_numbers_that_name_nobody(text: str) -> None:
     assert hidden(text) == text
 
 
-@pytest.mark.parametrize("part", ["06 12 34 56 78 90 ", "wa.me/06901820", "4111 ", "u/mira½"])
+@pytest.mark.parametrize(
+    "part",
+    [
+        "wa.me/06901820",
+        "u/mira½",
+        pytest.param("06 12 34 56 78 90 ", marks=pytest.mark.slow),
+        pytest.param("4111 ", marks=pytest.mark.slow),
+    ],
+)
 def test_what_is_not_searched_is_not_shown(part: str) -> None:
     """However long a text is, it takes no longer than its first part; the rest is one place."""
     text = (part * 100_000)[:40_000] + " noor@example.org"
@@ -109,7 +131,7 @@ def test_what_is_not_searched_is_not_shown(part: str) -> None:
     assert hidden(text).endswith("[unsearched]")
 
 
-@pytest.mark.parametrize("begins", range(11_560, 11_640, 8))
+@pytest.mark.parametrize("begins", range(11_560, 11_640, 16))
 def test_what_begins_in_what_is_shown_is_masked_whole(begins: int) -> None:
     """Wherever the rest begins, no half of an address is left before it."""
     text = "x " * (begins // 2) + "noor.k.of.the.north@mail.example.org" + " y" * 5000
@@ -172,3 +194,305 @@ def test_a_long_chain_is_masked_whole(link: str, kind: str) -> None:
 def test_what_is_not_joined_is_masked_one_by_one(name: str) -> None:
     """However many there are."""
     assert hidden(f"before {name * 300}after").count("[") == 300
+
+
+ADDRESS = "noor.k+art@mail.example.org"
+AROUND = [
+    "{}", "write to {}.", "<{}>", "({})", "[{}]", "{{{}}}", "'{}'", '"{}"', "`{}`", "**{}**",
+    "mail:{}", "mailto:{}", "a,{};b", "x={}&y=1", "https://example.org/?to={}&x=1", "{}: hi",
+    "邮箱：{}的", "メール{}です", "{}-", "_({})_", '{{"mail":"{}"}}', "{}\n", "…{}…", "/{}/",
+]  # fmt: skip
+
+
+def found(text: str, *products: str) -> list[tuple[str, str]]:
+    """What is found, in order, by its kind."""
+    return [(kind, text[start:end]) for start, end, kind in sorted(accounts(text, products))]
+
+
+@pytest.mark.parametrize("around", AROUND)
+def test_an_address_is_found_wherever_it_stands(around: str) -> None:
+    """In brackets, in code, in web addresses, and beside scripts that write no spaces."""
+    assert found(around.format(ADDRESS)) == [("e-mail", ADDRESS)]
+
+
+@pytest.mark.parametrize("host", ["mail.photography", "mail.co.uk", "mail.example.xn--p1ai"])
+def test_an_address_is_of_any_domain(host: str) -> None:
+    """All top-level domains count, not only the old ones."""
+    assert found(f"noor@{host}") == [("e-mail", f"noor@{host}")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "noor (at) example.org",
+        "noor[at]example.org",
+        "noor.k {at} mail.example (dot) org",
+        "noor(at)example[dot]org",
+        "noor at example dot org",
+        "NOOR AT EXAMPLE DOT COM",
+    ],
+)
+def test_an_address_may_be_spelled(text: str) -> None:
+    """With its signs in brackets, or in words."""
+    assert found(f"mail {text}, please") == [("e-mail", text)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "look at example.org", "look at the dot pattern", "a fox (at night)", "a (dot) at noon",
+        "a@b", "user@host", "name@localhost", "x@y.notatld", "3@4", "fox @ night", "@", "@@", "@ @",
+        "pkg@1.2.3", "logo@2x.png", "@2x", "@1024x1536", "@16:9", "@1.5x", "@50mm", "@f2.8", "@4k",
+        "@1080p", "@60fps", "maps/@48.85,2.29", "@image1", "@img_2 and @Image", "@ref3", "@here",
+        "@everyone", "and/or", "u/v", "menu/item", "u/", "https://example.org/u/v",
+        "https://x.com/i/status/9900316480379532473", "x.com/search", "xx.com/mira",
+        "instagram.com/p/Cx12", "youtube.com/watch?v=a1", "github.com/features", "t.me/joinchat/a1",
+        "linkedin.com/company/northlight", "reddit.com/r/lumen", "deviantart.com", "nitter.net",
+        "www.deviantart.com", "huggingface.co/datasets/art",
+        "example.social", "bsky.social",
+    ],
+)  # fmt: skip
+def test_what_is_no_account(text: str) -> None:
+    """Sizes, numbers, images of a request, places in code, posts without a name."""
+    assert found(text) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("@mira_draws so good", ["@mira_draws"]),
+        ("(@mira_draws) @@mira .@mira", ["@mira_draws", "@mira", "@mira"]),
+        ("RT @mira: @noor", ["@mira", "@noor"]),
+        ("你好@mira好看", ["@mira"]),
+        ("@mira's, @mira-like", ["@mira", "@mira"]),
+        ("@3blue, @12345678", ["@3blue", "@12345678"]),
+        ("@mira.bsky.social.", ["@mira.bsky.social"]),
+        (".@mira.bsky.social", ["@mira.bsky.social"]),
+        ("by mira-draws.bsky.social!", ["mira-draws.bsky.social"]),
+        ("@mira-art.example", ["@mira-art.example"]),
+        ("@mira@art.example, @mira@localhost", ["@mira@art.example", "@mira@localhost"]),
+        ("u/mira-draws and /u/noor_k", ["u/mira-draws", "u/noor_k"]),
+        ("https://www.reddit.com/user/noor_k/", ["noor_k"]),
+        ("https://x.com/mira_draws/status/99", ["mira_draws"]),
+        ("https://Twitter.com/mira?s=20", ["mira"]),
+        ("https://bsky.app/profile/did:plc:abc123/post/3k", ["did:plc:abc123"]),
+        ("https://bsky.app/profile/mira.example/post/3k", ["mira.example"]),
+        *(
+            (f"see https://{where}{name}/x?y=1", [name])
+            for where, name in {
+                "www.instagram.com/": "mira.draws", "instagram.com/stories/": "mira",
+                "t.me/": "mira_draws", "t.me/s/": "mira_draws", "github.com/": "mira-k",
+                "www.linkedin.com/in/": "mira-k-1", "facebook.com/": "mira.k.9",
+                "m.facebook.com/profile.php?id=": "100012345678",
+                "www.deviantart.com/": "mira-draws", "nitter.net/": "mira",
+                "nitter.poast.example/": "mira", "pixiv.net/en/users/": "123456",
+                "www.tiktok.com/": "@mira", "youtube.com/c/": "mira", "twitch.tv/": "mira",
+                "huggingface.co/": "mira", "": "mira.deviantart.com",
+            }.items()
+        ),
+        ("https://art.example/@mira/11111", ["@mira"]),
+        ("https://video.example/@noor_k?x=1", ["@noor_k"]),
+    ],
+)  # fmt: skip
+def test_names_of_accounts(text: str, names: list[str]) -> None:
+    """As X, Bluesky, Mastodon and Reddit write them, also in the addresses of their posts."""
+    assert found(text) == [("handle", name) for name in names]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "@lumen draw a fox",
+        "@Lumen_Image draw a fox",
+        "@lumen.bsky.social",
+        "https://x.com/LumenImage/status/1",
+    ],
+)
+def test_a_product_is_no_person(text: str) -> None:
+    """The account that is asked for an image, by any of the product's names."""
+    products = (bare("Lumen Image"), bare("lumen"))
+
+    assert found(text, *products) == []
+    assert len(found(text)) == 1
+    assert found(text + " cc @lumen_fan", *products) == [("handle", "@lumen_fan")]
+
+
+def test_an_address_has_so_many_characters_before_its_sign() -> None:
+    """Mail has 64 (RFC 5321): a longer run of letters is something else."""
+    assert found("x" * 65 + "@example.org") == []
+    assert found("x" * 64 + "@example.org") == [("e-mail", "x" * 64 + "@example.org")]
+
+
+def test_a_product_s_name_on_somebody_s_server_is_a_person() -> None:
+    """Who runs a server gives its accounts any name."""
+    assert found("@lumenimage@art.example", bare("Lumen Image")) == [
+        ("handle", "@lumenimage@art.example")
+    ]
+
+
+AUTHORS = names_of(
+    ["Mira_Draws", "@noor99@art.example", "hana-hikes.bsky.social", "Noor K", "northlighter",
+     "painter", "paint", "art", "sam_1", "ナオミの猫の絵", "123456", None]
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("thanks mira_draws, MIRA_DRAWS's best", ["mira_draws", "MIRA_DRAWS"]),
+        ("谢谢mira_draws好看", ["mira_draws"]),
+        ("noor99 or noor99@art.example", ["noor99"]),
+        ("by hana-hikes!", ["hana-hikes"]),
+        ("as noor k and Northlighter.", ["noor k", "Northlighter"]),
+        ("mira_draws_fan, xmira_draws, mira draws, a mira", []),
+        ("paint some art as a painter, sam_1: 123456", []),
+    ],
+)
+def test_a_bare_name_is_an_account_that_the_run_knows(text: str, names: list[str]) -> None:
+    """Whole words alone; a short name, or one of few letters, may be any word."""
+    told = sorted(accounts(text, (), AUTHORS.__contains__))
+    assert list(dict.fromkeys(text[start:end] for start, end, _ in told)) == names
+
+
+def test_beside_its_posts_a_shorter_name_is_enough() -> None:
+    """Painter, but neither paint nor art."""
+    assert names_of(["painter", "paint", "art"], SHORTEST_NAME) == {"painter"}
+    text = "a painter paints art"
+    assert list(accounts(text, (), {"painter"}.__contains__)) == [(2, 9, "handle")]
+    assert list(accounts(text, {"painter"}, {"painter"}.__contains__)) == []
+
+
+CHANCE = random.Random(5)
+SIZES = (512, 640, 720, 768, 800, 832, 900, 1024, 1080, 1152, 1216, 1344, 1440, 1536, 1920, 2048,
+         2160, 3840)  # fmt: skip
+DAYS = [datetime.date(1900, 1, 1) + datetime.timedelta(days=97 * number) for number in range(900)]
+DATES = (
+    "%Y-%m-%d", "%d-%m-%Y", "%m/%d/%Y", "%d.%m.%Y", "%Y.%m.%d", "%d %m %Y", "%Y%m%d",
+    "%d-%m-%Y 10:30", "%Y-%m-%dT10:30:45Z", "%Y-%m-%d_10-30-45", "%d/%m/%y",
+)  # fmt: skip
+
+
+def below(most: int) -> int:
+    """A number by chance."""
+    return CHANCE.randrange(most)
+
+
+Numbers = Callable[[], str]
+OTHERS: dict[str, Numbers] = {
+    **{
+        f"size {sign}": lambda sign=sign: sign.join(map(str, CHANCE.choices(SIZES, k=2)))
+        for sign in ("x", " x ", "×", "*", ":", "/", ", ", " ", "-", " by ")
+    },
+    **{
+        f"sizes {sign}": lambda sign=sign: sign.join(map(str, CHANCE.choices(SIZES, k=3)))
+        for sign in ("x", "×", ", ", " ")
+    },
+    **{sign: lambda sign=sign: CHANCE.choice(DAYS).strftime(sign) for sign in DATES},
+    "seed": lambda: f"seed {below(2**32)}",
+    "long seed": lambda: f"--seed {below(2**63)} --ar 16:9 --v 6.1",
+    "dollars": lambda: f"${below(10**7):,}.{below(100):02d}",
+    "euros": lambda: f"{below(10**7):,}.{below(100):02d} €",
+    "hex colour": lambda: f"#{below(16**6):06x} and #{below(16**6):06X}",
+    "rgb": lambda: f"rgb({below(256)}, {below(256)}, {below(256)})",
+    "years": lambda: f"{1000 + below(1000)}-{2000 + below(60)}",
+    "pages": lambda: f"{below(999)}-{below(9999)}",
+    "decimals": lambda: " ".join(f"{CHANCE.random():.{1 + below(4)}f}" for _ in range(4)),
+    "place": lambda: f"{CHANCE.uniform(-90, 90):.6f}, {CHANCE.uniform(-180, 180):.6f}",
+    "box": lambda: "[" + ", ".join(str(below(1500)) for _ in range(4)) + "]",
+    "steps": lambda: f"steps {below(50)} cfg {below(20)}.5 denoise 0.{below(100)}",
+    "time": lambda: f"{below(24):02d}:{below(60):02d}:{below(60):02d},{below(1000):03d}",
+    "signed": lambda: " ".join(f"{below(200) - 100:+d}" for _ in range(5)),
+    "list": lambda: ", ".join(str(below(1000)) for _ in range(2 + below(6))),
+    "host": lambda: ".".join(str(below(256)) for _ in range(4)),
+    "version": lambda: f"v{below(9)}.{below(30)}.{below(100)}",
+    "post": lambda: f"https://x.com/i/status/{10**18 + below(10**18)}",
+    "page": lambda: f"https://example.org/p?id={4_155_550_000 + below(9999)}",
+    "identifier": lambda: f"{below(16**8):08x}-{below(16**4):04x}-{below(16**12):012x}",
+    "file": lambda: f"IMG_{below(10**8):08d}.jpg IMG-20240102-WA{below(10**4):04d}",
+    "book": lambda: f"ISBN 978-{below(10)}-{below(100):02d}-{below(10**6):06d}-{below(10)}",
+    "card": lambda: " ".join(f"{below(10**4):04d}" for _ in range(4)),
+}
+
+
+def numbers(text: str) -> list[str]:
+    """The numbers found, each once."""
+    return sorted({text[start:end] for start, end in phones(text)})
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_other_numbers_are_no_phone_numbers(kind: str) -> None:
+    """None in 60 of each kind, as they stand in prompts."""
+    texts = [OTHERS[kind]() for _ in range(60)]
+    assert [text for text in texts if numbers(text)] == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "0.313 0.1691 0.56 0.9", "0.8, 0.83, 0.1687, 0.2924", "168.202.228.236",
+        "9b4a3398-1e1c-4930-9964-df6ead5005d3", "-76.037431 16.073499", "650-253-0000-1",
+        "+95 -16 -53 -41 +12", "+62 -95 -55 -32 -31", "1310-1335", "310-1335",
+        "650 -253 -1024",
+    ],
+)  # fmt: skip
+def test_parts_of_other_numbers_are_no_phone_numbers(text: str) -> None:
+    """Each holds digits that alone, or read as one, would be a valid number of some country."""
+    assert numbers(text) == []
+
+
+# Numbers that the regulators set aside for films, or of switchboards.
+@pytest.mark.parametrize(
+    "number",
+    [
+        "+1 650-253-0000", "+1 (650) 253-0000", "(650) 253-0000", "650-253-0000", "650.253.0000",
+        "1-800-356-9377", "+44 20 7946 0958", "020 7946 0958", "+49 30 901820", "030 901820",
+        "+33 1 23 45 67 89", "01 23 45 67 89", "+81 3-1234-5678", "03-1234-5678", "+16502530000",
+        "+91 98765 43210", "+55 11 91234-5678", "+61 412 345 678", "+39 312 345 6789",
+    ],
+)  # fmt: skip
+def test_phone_numbers(number: str) -> None:
+    """With a country code from anywhere; without one where a zero or marks say that it is one."""
+    assert numbers(f"call {number}, now") == [number]
+    assert numbers(f"tel:{number}") == [number]
+
+
+@pytest.mark.parametrize("number", ["6502530000", "98765 43210", "138 0013 8000", "0412345678"])
+def test_numbers_that_may_be_anything_are_left(number: str) -> None:
+    """Seeds look the same."""
+    assert numbers(number) == []
+
+
+def test_a_chat_by_its_address() -> None:
+    """The number in it, unlike numbers in other addresses."""
+    assert numbers("https://wa.me/4930901820?text=hi") == ["4930901820"]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("noor@example.org", "noor@example.org"),
+        ("ｎｏｏｒ＠ｅｘａｍｐｌｅ．ｏｒｇ", "noor@example.org"),
+        ("n\u200bo\u2060o\ufeffr\u00ad@\u202eexample\ufe0f", "noor@example"),
+        ("𝓷𝓸𝓸𝓻 ⓝⓞⓞⓡ", "noor noor"),
+        ("Ñandú o\u0308", "Nandu o"),
+        ("ø и ω", "x x x"),
+        ("１２３ ①② ４²", "123 12 42"),
+        ("描いて 그려", "描いて 그려"),
+    ],
+)
+def test_what_a_reader_sees(text: str, shown: str) -> None:
+    """By hand: full width, invisible, ornamental, accented, other alphabets; Hangul as jamo."""
+    assert "".join(readable(text)) == unicodedata.normalize("NFD", shown)
+
+
+@given(st.text(), st.text())
+def test_each_character_is_looked_at_by_itself(one: str, other: str) -> None:
+    """One piece a character, whatever stands around it."""
+    assert len(readable(one)) == len(one)
+    assert readable(one + other) == readable(one) + readable(other)
+
+
+@given(st.text(st.characters(max_codepoint=127)))
+def test_ascii_is_as_it_looks(text: str) -> None:
+    """Nothing is done to what is plain already."""
+    assert readable(text) == list(text)

@@ -1,25 +1,46 @@
-"""Boxes by which images may be cut, and the reasons why some may not."""
+"""Boxes: what their numbers mean, by which images may be cut, and the crops."""
 
 from __future__ import annotations
 
+import io
+import random
 from collections import Counter
+from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from PIL import Image, ImageCms
 
+from echo_hf.engines.base import make_engine
+from echo_hf.engines.checkpoint import FAMILIES
+from echo_hf.engines.pixels import fitted
+from echo_hf.errors import EngineError, ImageError
+from echo_hf.images.loader import upright_rgb
 from echo_hf.samples.boxes import (
+    WORDS,
+    Box,
     Boxes,
     Convention,
+    EngineFrames,
     Frame,
     Pixels,
+    Size,
     area,
+    box_text,
     checked_boxes,
+    convention_of,
+    cut,
+    engine_frames,
+    inner,
     intersection,
     intersection_over_union,
     reading_order,
+    upright,
+    upright_size,
 )
 
 # A thousandth is a pixel across, and two down.
@@ -167,3 +188,434 @@ def test_rows_are_read_from_the_left() -> None:
         [(0, 110, 90, 200), (100, 108, 190, 190)],
     )
     assert reading_order([*second, *first]) == [*first, *second]
+
+
+ABS, THOUSANDTHS = Convention.ABS_RESIZED, Convention.REL_1000
+ROUNDS = 1000
+
+
+def forth(box: tuple[int, ...], frame: Frame) -> list[Fraction]:
+    """Where a box of the original lies in the numbers of a frame, without any rounding."""
+    pixels = frame.convention is ABS
+    scale = {Convention.REL_1: 1}.get(frame.convention, 1000)
+    ends = frame.sent if pixels else (scale, scale)
+    left, top, right, bottom = (
+        Fraction(at * end, side)
+        for at, end, side in zip(box, ends * 2, frame.original * 2, strict=True)
+    )
+    if frame.convention is Convention.REL_1000_YX:
+        return [top, left, bottom, right]
+    return [left, top, right, bottom]
+
+
+def random_frame(chance: random.Random, convention: Convention) -> Frame:
+    """An image of any size and shape, sent under any budget of any family."""
+    while True:
+        size = (chance.randint(1, 9000), chance.randint(1, 9000))
+        budget = chance.choice([None, 1_003_520, chance.randint(50_000, 12_000_000)])
+        try:
+            sent = fitted(size, family=chance.choice(sorted(FAMILIES)), max_pixels=budget)
+        except (EngineError, ImageError):
+            continue
+        return Frame(convention, size, sent if convention is ABS else size)
+
+
+def random_box(chance: random.Random, size: Size) -> tuple[int, int, int, int]:
+    """A box in an image of this size."""
+    left, right = sorted(chance.sample(range(size[0] + 1), 2))
+    top, bottom = sorted(chance.sample(range(size[1] + 1), 2))
+    return left, top, right, bottom
+
+
+@pytest.mark.parametrize("convention", Convention)
+def test_a_box_comes_back_to_where_it_was(convention: Convention) -> None:
+    """A thousand random sizes, budgets and boxes: the same pixels, to the last digits."""
+    chance = random.Random(f"exact {convention}")
+    for _ in range(ROUNDS):
+        frame = random_frame(chance, convention)
+        box = random_box(chance, frame.original)
+        back = frame.to_original([float(at) for at in forth(box, frame)])
+        assert max(abs(one - other) for one, other in zip(back, box, strict=True)) < 1e-6
+        assert tuple(map(round, back)) == box
+
+
+@pytest.mark.parametrize("convention", [ABS, THOUSANDTHS, Convention.REL_1000_YX])
+def test_whole_numbers_are_off_by_half_a_step(convention: Convention) -> None:
+    """What a model that answers in whole numbers can miss, it misses by no more than that.
+
+    A step is a pixel of the image that it got, or a thousandth of a side; where it is no more
+    than two pixels of the original, the box is at most one pixel off.
+    """
+    chance = random.Random(f"whole {convention}")
+    within_one = 0
+    for _ in range(ROUNDS):
+        frame = random_frame(chance, convention)
+        box = random_box(chance, frame.original)
+        back = frame.to_original([round(at) for at in forth(box, frame)])
+        ends = frame.sent if convention is ABS else (1000, 1000)
+        steps = [Fraction(s, e) for s, e in zip(frame.original, ends, strict=True)] * 2
+        for one, other, step in zip(back, box, steps, strict=True):
+            assert abs(one - other) <= step / 2 + Fraction(1, 10**6)
+            if step <= 2:
+                assert abs(round(one) - other) <= 1
+                within_one += 1
+    assert within_one > ROUNDS / 2
+
+
+def test_a_phone_under_the_usual_budget() -> None:
+    """1290 x 2796 at 1,003,520 pixels is sent as 672 x 1456: every number times 1.92."""
+    sent = fitted((1290, 2796), family="qwen2_5_vl", max_pixels=1_003_520)
+    frame = Frame(ABS, (1290, 2796), sent)
+    # 112 / 672 and 560 / 672 of the width, 364 / 1456 and 1092 / 1456 of the height.
+    assert sent == (672, 1456)
+    assert frame.to_original([112, 364, 560, 1092]) == (215.0, 699.0, 1075.0, 2097.0)
+
+
+@pytest.mark.parametrize(
+    ("convention", "numbers"),
+    [
+        (ABS, [50, 40, 100, 160]),
+        (THOUSANDTHS, [250, 100, 500, 400]),
+        (Convention.REL_1, [0.25, 0.1, 0.5, 0.4]),
+        (Convention.REL_1000_YX, [100, 250, 400, 500]),
+    ],
+)
+def test_one_box_in_every_convention(convention: Convention, numbers: list[float]) -> None:
+    """By hand: a quarter to half of 400 pixels, a tenth to four tenths of 800."""
+    frame = Frame(convention, (400, 800), (200, 400))
+    assert frame.to_original(numbers) == pytest.approx((100, 80, 200, 320), abs=1e-9)
+
+
+@given(
+    st.sampled_from(Convention),
+    st.tuples(*[st.integers(1, 9000)] * 2),
+    st.tuples(*[st.integers(1, 9000)] * 2),
+)
+def test_the_whole_image_is_the_whole_image(
+    convention: Convention, original: Size, sent: Size
+) -> None:
+    """Its far corner maps to the far corner, without a rounding error."""
+    frame = Frame(convention, original, sent)
+    across, down = frame.extent
+    end = [down, across] if convention is Convention.REL_1000_YX else [across, down]
+    assert frame.to_original([0, 0, *end]) == (0, 0, *original)
+
+
+@pytest.mark.parametrize(
+    ("convention", "boxes", "expected"),
+    [
+        (ABS, [], None),
+        (ABS, [[0, 0, 504, 504], [-20, 1, 529.2, 2]], None),
+        (ABS, [[0, 0, 530, 504]], "[0, 0, 530, 504]"),
+        (ABS, [[0, 0, 1, 2], [0, 0, 504, 530]], "[0, 0, 504, 530]"),
+        (ABS, [[-26, 0, 504, 504]], "[-26, 0, 504, 504]"),
+        (ABS, [[0.1, 0.2, 0.5, 1.0]], "[0.1, 0.2, 0.5, 1]"),
+        (ABS, [[0.1, 0.2, 0.5, 1.5]], None),
+        (THOUSANDTHS, [[0, 0, 1000, 1000], [-50, 0, 5, 5]], None),
+        (THOUSANDTHS, [[0, 0, 1001, 900]], "[0, 0, 1001, 900]"),
+        (THOUSANDTHS, [[0, 1200, 10, 900]], "[0, 1200, 10, 900]"),
+        (THOUSANDTHS, [[-51, 0, 10, 10]], "[-51, 0, 10, 10]"),
+        (THOUSANDTHS, [[0.2, 0.2, 0.9, 0.9]], "[0.2, 0.2, 0.9, 0.9]"),
+        (Convention.REL_1000_YX, [[0, 0, 900, 1001]], "[0, 0, 900, 1001]"),
+        (Convention.REL_1, [[0.2, 0.2, 0.9, 0.9]], None),
+        (Convention.REL_1, [[0, 0, 1.01, 1]], "[0, 0, 1.01, 1]"),
+        (Convention.REL_1, [[0, 0, 640, 480]], "[0, 0, 640, 480]"),
+    ],
+)
+def test_numbers_that_betray_another_convention(
+    convention: Convention, boxes: list[list[float]], expected: str | None
+) -> None:
+    """Pixels may be 5 % past the image, shares never; all up to 1 are parts of a side."""
+    assert Frame(convention, (500, 500), (504, 504)).betrayed_by(boxes) == expected
+
+
+@pytest.mark.parametrize(
+    ("family", "model", "expected"),
+    [
+        ("qwen2_vl", "", THOUSANDTHS),
+        ("qwen2_5_vl", "any/name", ABS),
+        ("qwen3_vl", "", THOUSANDTHS),
+        (None, "google/gemini-2.5-flash", Convention.REL_1000_YX),
+        (None, "Gemini-3", Convention.REL_1000_YX),
+        (None, "zai-org/GLM-4.5V", THOUSANDTHS),
+        (None, "glm4v-9b", THOUSANDTHS),
+        (None, "zai-org/GLM-4.5", None),
+        (None, "org/other-vl", None),
+        (None, "", None),
+    ],
+)
+def test_models_of_known_conventions(
+    family: str | None, model: str, expected: Convention | None
+) -> None:
+    """As their makers publish them; of others nothing is claimed."""
+    assert convention_of(family, model) == expected
+
+
+def test_every_family_has_a_convention() -> None:
+    """A family that is added to the pixel rules says how it names places, too."""
+    assert all(convention_of(family) for family in FAMILIES)
+
+
+def test_how_boxes_are_asked_for() -> None:
+    """Pixels with the size of what is sent, shares without; rows first where so meant."""
+    frames = {one: Frame(one, (1290, 2796), (672, 1456)) for one in Convention}
+    assert frames[ABS].words.startswith("The picture is 672 pixels wide and 1456 pixels high. ")
+    assert all("[y1, x1, y2, x2]" in WORDS[one] for one in Convention if one.endswith("yx"))
+    for convention in Convention:
+        if convention is not ABS:
+            assert frames[convention].words == WORDS[convention]
+            assert "1290" not in WORDS[convention]
+
+
+def test_numbers_as_text() -> None:
+    """Short, whatever they are: they stand in reports."""
+    box: Box = (0.0, 12.25, 1e5, 1 / 3)
+    assert box_text(box) == "[0, 12.25, 100000, 0.333333]"
+
+
+NOISE = np.random.default_rng(0).integers(0, 256, (30, 50, 4), dtype=np.uint8)
+CROPPED = (7, 5, 41, 28)
+PROFILE = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
+
+
+def drawn(mode: str) -> Image.Image:
+    """Noise in this mode, 50 wide and 30 high."""
+    if mode == "I;16":
+        return Image.fromarray(NOISE[..., 0].astype(np.uint16) * 257)
+    if mode == "P":
+        return Image.fromarray(NOISE[..., :3]).quantize(64)
+    return Image.fromarray(NOISE).convert(mode)
+
+
+def encoded(image: Image.Image, kind: str = "PNG", **options: Any) -> bytes:
+    """The bytes of a file."""
+    buffer = io.BytesIO()
+    image.save(buffer, kind, **options)
+    return buffer.getvalue()
+
+
+def opened(data: bytes) -> Image.Image:
+    """The image in these bytes, loaded."""
+    image = Image.open(io.BytesIO(data))
+    image.load()
+    return image
+
+
+@pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA", "I;16"])
+def test_a_crop_has_the_pixels_of_the_image(mode: str) -> None:
+    """In the mode they are stored in: no level changes, no palette is made anew."""
+    original = drawn(mode)
+    crop = opened(cut(upright(encoded(original)), CROPPED))
+
+    assert (crop.format, crop.mode, crop.size) == ("PNG", mode, (34, 23))
+    np.testing.assert_array_equal(np.asarray(crop), np.asarray(original)[5:28, 7:41])
+    if mode == "P":
+        assert crop.getpalette() == original.getpalette()
+
+
+def test_a_transparent_palette_color_stays_transparent() -> None:
+    """A screenshot that was saved in few colors looks the same in its parts."""
+    original = drawn("P")
+    crop = opened(cut(upright(encoded(original, transparency=3)), CROPPED))
+    expected = opened(encoded(original, transparency=3)).convert("RGBA").crop(CROPPED)
+    assert expected.getextrema()[3] == (0, 255)
+    np.testing.assert_array_equal(np.asarray(crop.convert("RGBA")), np.asarray(expected))
+
+
+# What the eight orientations of a camera do to the pixels that it stored.
+TURNS: dict[int, Callable[[Any], Any]] = {
+    1: lambda a: a,
+    2: lambda a: a[:, ::-1],
+    3: lambda a: a[::-1, ::-1],
+    4: lambda a: a[::-1],
+    5: lambda a: a.swapaxes(0, 1),
+    6: lambda a: np.rot90(a, -1),
+    7: lambda a: a[::-1, ::-1].swapaxes(0, 1),
+    8: lambda a: np.rot90(a),
+}
+
+
+@pytest.mark.parametrize("orientation", TURNS)
+@pytest.mark.parametrize("kind", ["PNG", "TIFF", "WEBP"])
+def test_boxes_are_those_of_the_upright_image(orientation: int, kind: str, tmp_path: Any) -> None:
+    """What a camera stored turned or mirrored is cut as people and models see it."""
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    options = {"lossless": True} if kind == "WEBP" else {}
+    data = encoded(drawn("RGB"), kind, exif=exif, **options)
+    seen = TURNS[orientation](NOISE[..., :3])
+    left, top, right, bottom = box = (3, 4, 20, 29)
+    crop = opened(cut(upright(data), box))
+
+    np.testing.assert_array_equal(np.asarray(crop), seen[top:bottom, left:right])
+    assert upright_size(data) == (seen.shape[1], seen.shape[0])
+    assert crop.getexif() == {}
+    (tmp_path / "a").write_bytes(data)
+    assert upright_rgb(tmp_path / "a").size == upright_size(data)
+
+
+def test_a_color_profile_stays_and_nothing_else_does() -> None:
+    """Colors mean the same as before; where and by whom it was taken is nobody's business."""
+    exif = Image.Exif()
+    exif[0x010E] = "in the garden"
+    data = encoded(
+        drawn("RGB"), "JPEG", exif=exif, icc_profile=PROFILE, comment=b"hello", dpi=(9, 9)
+    )
+    crop = cut(upright(data), CROPPED)
+
+    assert opened(crop).info == {"icc_profile": PROFILE}
+    assert b"garden" not in crop
+    assert b"hello" not in crop
+
+
+def test_colors_that_no_png_holds_are_converted() -> None:
+    """Print colors become red, green and blue; their profile goes with them."""
+    data = encoded(Image.fromarray(NOISE, "CMYK"), "TIFF", icc_profile=PROFILE)
+    crop = opened(cut(upright(data), CROPPED))
+    expected = np.asarray(Image.fromarray(NOISE, "CMYK").convert("RGB"))[5:28, 7:41]
+
+    np.testing.assert_array_equal(np.asarray(crop), expected)
+    assert "icc_profile" not in crop.info
+
+
+def test_an_inset_leaves_out_a_margin() -> None:
+    """Ten pixels along each side, as in the released benchmark."""
+    image = upright(encoded(drawn("RGB")))
+    assert inner((0, 0, 50, 30), 10) == (10, 10, 40, 20)
+    np.testing.assert_array_equal(
+        np.asarray(opened(cut(image, (0, 0, 50, 30), 10))), NOISE[10:20, 10:40, :3]
+    )
+
+
+@pytest.mark.parametrize(
+    ("box", "inset"),
+    [((0, 0, 51, 30), 0), ((-1, 0, 5, 5), 0), ((9, 0, 9, 5), 0), ((0, 0, 50, 20), 10)],
+)
+def test_a_box_that_leaves_nothing_is_refused(box: tuple[int, int, int, int], inset: int) -> None:
+    """One line that says what was asked of which image."""
+    with pytest.raises(ImageError, match=r"leaves nothing of an image of 50 x 30 pixels") as caught:
+        cut(upright(encoded(drawn("RGB"))), box, inset)
+    assert str(list(box)) in str(caught.value)
+
+
+def test_the_same_part_gives_the_same_bytes() -> None:
+    """Digests of crops are names of images, whatever file they came from."""
+    files = [encoded(drawn("RGB")), encoded(drawn("RGB"), compress_level=0, dpi=(7, 7))]
+    assert files[0] != files[1]
+    assert len({cut(upright(data), CROPPED) for data in files * 2}) == 1
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"no picture", "cannot be decoded"),
+        (encoded(drawn("RGB"))[:700], "cannot be decoded"),
+        (encoded(Image.new("F", (9, 9)), "TIFF"), "pixels of mode 'F'"),
+    ],
+)
+def test_what_cannot_be_shown_is_refused(data: bytes, said: str) -> None:
+    """Whatever a decoder trips over is one kind of error."""
+    with pytest.raises(ImageError, match=said):
+        upright(data)
+
+
+def test_of_an_animation_the_first_frame_is_cut() -> None:
+    """The one that people see first."""
+    frames = [Image.new("RGB", (50, 30), color) for color in ("red", "blue")]
+    data = encoded(frames[0], "GIF", save_all=True, append_images=frames[1:])
+    assert opened(cut(upright(data), CROPPED)).convert("RGB").getpixel((0, 0)) == (255, 0, 0)
+
+
+PHONE = (1290, 2796)
+ABS, THOUSANDTHS = Convention.ABS_RESIZED, Convention.REL_1000
+
+
+def signature(model: str, pixels: Any, kind: str = "vllm") -> dict[str, Any]:
+    """What an engine says of itself, as far as images go."""
+    return {"kind": kind, "model": model, "pixels": pixels}
+
+
+@pytest.mark.parametrize(
+    ("pixels", "sent"),
+    [
+        # Published sizes of a phone's screen under the usual and the checkpoint's own budget.
+        ([28, 3136, 1_003_520], (672, 1456)),
+        ({"factor": 28, "min_pixels": 3136, "max_pixels": 12_845_056}, (1288, 2800)),
+        ((28, 3136, 1_003_520), (672, 1456)),
+    ],
+)
+def test_a_model_that_counts_pixels_is_sent_a_known_size(
+    pixels: Any, sent: tuple[int, int]
+) -> None:
+    """The engine's own rule says which, in either way that engines write it."""
+    frame = engine_frames(signature("Qwen/Qwen2.5-VL-32B-Instruct", pixels)).frame(PHONE)
+    assert (frame.convention, frame.sent, frame.original) == (ABS, sent, PHONE)
+
+
+def test_plain_rules_count_pixels_of_the_file() -> None:
+    """They read it themselves, whatever the config says about models."""
+    for convention in ("auto", "rel_1000"):
+        frames = engine_frames(make_engine("rules").signature(), convention, "qwen3_vl")
+        assert (frames.frame(PHONE).sent, frames.convention) == (PHONE, ABS)
+        assert not frames.is_assumed
+
+
+@pytest.mark.parametrize(
+    ("model", "family", "convention"),
+    [
+        ("Qwen/Qwen3-VL-8B-Instruct", None, THOUSANDTHS),
+        ("Qwen/Qwen2-VL-7B-Instruct", None, THOUSANDTHS),
+        ("gemini-2.5-flash", None, Convention.REL_1000_YX),
+        ("our-finetune", "qwen3_vl", THOUSANDTHS),
+    ],
+)
+def test_shares_of_the_sides_need_no_size(
+    model: str, family: str | None, convention: Convention
+) -> None:
+    """They are the same in every size, also where nobody says how images are sent."""
+    for pixels in (None, [32, 65_536, 1_003_520]):
+        frames = engine_frames(signature(model, pixels, "openai"), family=family)
+        assert (frames.convention, frames.is_assumed, frames.is_blind) == (convention, False, False)
+        assert frames.frame(PHONE).sent == PHONE
+
+
+def test_pixels_of_an_unknown_size_are_not_guessed() -> None:
+    """A server that is sent the file itself resizes it by a budget that nobody stated."""
+    for family, model in ((None, "Qwen/Qwen2.5-VL-7B-Instruct"), ("qwen2_5_vl", "our-finetune")):
+        assert engine_frames(signature(model, None, "openai"), family=family).is_blind
+    said = signature("Qwen/Qwen2.5-VL-7B-Instruct", None, "openai")
+    assert not engine_frames(said, "rel_1000").is_blind
+
+
+def test_a_model_of_unknown_convention_is_asked_for_thousandths() -> None:
+    """No resizing disturbs them, and that it was a guess is said; what a config says is none."""
+    for said in (
+        signature("org/other", None, "openai"),
+        signature("org/other", [1, 1, 500_000]),
+        {},
+    ):
+        frames = engine_frames(said)
+        assert (frames.convention, frames.is_assumed, frames.is_blind) == (THOUSANDTHS, True, False)
+        assert not engine_frames(said, "rel_1").is_assumed
+
+
+def test_a_config_may_say_that_a_model_counts_pixels() -> None:
+    """Of the size that the engine sends: that of its rule, else of the file."""
+    known = engine_frames(signature("org/other", [1, 1, 901_710]), "abs_resized")
+    # A quarter of 1290 x 2796 pixels, so half of each side.
+    assert known.frame(PHONE).sent == (645, 1398)
+    assert engine_frames(signature("org/other", None), "abs_resized").frame(PHONE).sent == PHONE
+
+
+@pytest.mark.parametrize("pixels", [[28], "28", [None, 1, 2], {"factor": 28}, 5])
+def test_what_is_no_rule_is_none(pixels: Any) -> None:
+    """An engine of another package may mean anything by the word."""
+    assert engine_frames(signature("Qwen/Qwen2.5-VL-7B-Instruct", pixels)).is_blind
+
+
+def test_a_shape_that_cannot_be_sent_is_refused() -> None:
+    """A strip more than 200 times as long as wide; where no size is needed any shape will do."""
+    strip = (10, 3000)
+    with pytest.raises(ImageError, match="more than 200 times"):
+        engine_frames(signature("Qwen/Qwen2.5-VL-7B-Instruct", [28, 3136, 1_003_520])).frame(strip)
+    assert EngineFrames(THOUSANDTHS).frame(strip).original == strip

@@ -1,14 +1,27 @@
-"""Finding a prompt in the text it came from."""
+"""Finding a prompt in the text it came from, and texts as places in posts."""
 
 from __future__ import annotations
 
+import re
 import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf.samples.spans import SpanIndex, paragraph, span_start
+from echo_hf.errors import SpanError
+from echo_hf.samples.spans import (
+    LONGEST_TEXT,
+    Source,
+    SourceSpan,
+    SpanIndex,
+    paragraph,
+    sources_of,
+    span_start,
+    spans_from,
+    spans_of,
+    text_of,
+)
 
 VOCABULARY = ["a", "red", "fox", "draws", "nine", "small", "boats", "at", "night", "画", "像"]
 WORDS = st.lists(st.sampled_from(VOCABULARY), max_size=30)
@@ -93,13 +106,13 @@ def test_a_prompt_from_elsewhere_has_no_anchor() -> None:
     assert _anchor("x", "") == -1
 
 
-@pytest.mark.parametrize("text", ["a " * 50_000, "画" * 50_000, "[" * 50_000, "ab " * 30_000])
+@pytest.mark.parametrize("text", ["a " * 20_000, "画" * 20_000, "[" * 20_000])
 def test_a_hostile_text_costs_no_more_than_a_long_one(text: str) -> None:
     """Endless repetition is looked up in bounded time."""
     started = time.perf_counter()
     SpanIndex([text]).holds(text[: len(text) // 2] + "zebra")
 
-    assert time.perf_counter() - started < 20
+    assert time.perf_counter() - started < 8
 
 
 @given(WORDS, WORDS)
@@ -110,3 +123,193 @@ def test_the_shortest_spans_find_every_word_that_is_there(
     cut = SpanIndex([" ".join(text)], shortest=1).spans(" ".join(words))
     lacking = sum(1 for word in words if word not in text)
     assert cut.count(None) == lacking
+
+
+PIECES = [
+    "a",
+    "red",
+    "fox",
+    "in",
+    "the",
+    "snow",
+    "night",
+    "draw",
+    "画",
+    "像",
+    ",",
+    "!",
+    "🦊",
+    "[pet]",
+]
+SPACES = st.sampled_from([" ", "  ", "\n", "\n\n", "\t", ""])
+LINE = st.lists(st.tuples(st.sampled_from(PIECES), SPACES), max_size=40).map(
+    lambda pairs: "".join(word + space for word, space in pairs)
+)
+POST = Source("u", "text", "New trick!\nPrompt: draw a [PET] in the  snow\nat night, oil paint")
+
+
+def posts(*texts: str) -> list[Source]:
+    """A post for each text."""
+    return [Source(f"u{number}", "text", text) for number, text in enumerate(texts)]
+
+
+def inserted(spans: tuple[SourceSpan, ...] | None) -> list[str]:
+    """The insertions of a text."""
+    assert spans is not None
+    return [span.text for span in spans if span.text is not None]
+
+
+@given(st.lists(LINE, max_size=4), LINE | st.text(max_size=60))
+def test_a_text_comes_back_to_the_character(texts: list[str], text: str) -> None:
+    """Whatever is given as spans is made again from them."""
+    sources = posts(*texts)
+    spans = spans_of(text, sources)
+    if spans is not None:
+        assert text_of(spans, sources) == text
+
+
+@given(st.lists(LINE, max_size=4), LINE)
+def test_every_piece_is_a_place_or_words(texts: list[str], text: str) -> None:
+    """A place has all four of its values and no words; words have nothing else."""
+    for span in spans_of(text, posts(*texts)) or ():
+        place = [span.post_url, span.field, span.start, span.end]
+        assert (None in place) == (span.text is not None)
+        assert (place == [None] * 4) == (span.text is not None)
+
+
+@given(st.lists(LINE, max_size=4), LINE)
+def test_what_is_put_in_between_is_little_and_new(texts: list[str], text: str) -> None:
+    """At most 8 words each, together a third of all, and none that stands in a post."""
+    spans = spans_of(text, posts(*texts))
+    if spans is None:
+        return
+    words = re.compile(r"[画像]|[a-z]+")
+    known = {word for one in texts for word in words.findall(one)}
+    counted = [words.findall(one.replace("[pet]", "")) for one in inserted(spans)]
+    assert all(len(one) <= 8 for one in counted)
+    assert sum(map(len, counted)) * 3 <= len(words.findall(text.replace("[pet]", "")))
+    assert not {word for one in counted for word in one} & known
+
+
+@given(LINE, LINE, LINE)
+def test_a_run_of_a_post_is_one_place(before: str, text: str, after: str) -> None:
+    """What stands in a post as it is needs nothing in between."""
+    spans = spans_of(text, posts("zebra", before + text + after))
+    assert spans is not None
+    assert len(spans) == bool(text)
+
+
+@given(st.lists(st.sampled_from(["fox", "snow", "画", ","]), min_size=1, max_size=30), st.data())
+def test_other_white_space_alone_is_put_in(words: list[str], data: st.DataObject) -> None:
+    """A prompt that was only wrapped anew can always be given."""
+    gaps = st.sampled_from([" ", "\n", " \n "])
+    here, there = (
+        "".join(word + data.draw(gaps) for word in words).strip() for _ in ("prompt", "post")
+    )
+    assert "".join(inserted(spans_of(here, posts(there)))).strip() == ""
+
+
+def test_a_filled_template_is_given_with_its_fillings() -> None:
+    """The words that nobody wrote are put in, and where the space differs that too."""
+    spans = spans_of("draw a fox in the snow\nat night, oil paint", [POST])
+    assert [span.text or POST.text[span.start : span.end] for span in spans or ()] == [
+        "draw a",
+        " fox ",
+        "in the",
+        " ",
+        "snow\nat night, oil paint",
+    ]
+
+
+def test_a_masked_name_does_not_count() -> None:
+    """However many names were masked in a short comment, it can be given."""
+    post = Source("u", "text", "@mira @otto @kestrel_k wow")
+    spans = spans_of("[handle] [handle] [handle] wow", [post])
+    assert inserted(spans) == ["[handle] [handle] [handle] "]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a knitted owl with glasses",  # as read in a screenshot
+        "draw a dog at sea, noon",  # three of six words are new
+        f"draw a {'very ' * 9}red [PET] in the  snow\nat night, oil paint" + " night" * 20,
+        "draw a [PET] " + "x" * 81 + " in the  snow\nat night, oil paint",
+        "draw a [PET] in the snow at night" + "a" * LONGEST_TEXT,
+    ],
+)
+def test_what_the_posts_do_not_hold_cannot_be_given(text: str) -> None:
+    """Too many new words, too many in a row, a word too long, or a text too long."""
+    assert spans_of(text, [POST]) is None
+
+
+def test_the_first_source_is_preferred() -> None:
+    """Of equal places the one in the first post is named."""
+    spans = spans_of("a fox", posts("see a fox", "a fox"))
+    assert spans == (SourceSpan("u0", "text", 4, 9),)
+
+
+def test_descriptions_of_images_are_sources() -> None:
+    """A prompt that stands in the description of an image is a place there."""
+    post = {
+        "url": "u",
+        "text": None,
+        "pictures": [{"alt_text": None}, {"alt_text": "Prompt: an owl, asleep"}],
+    }
+    spans = spans_of("an owl, asleep", sources_of([post]))
+    assert spans == (SourceSpan("u", "pictures.1.alt_text", 8, 22),)
+
+
+@pytest.mark.parametrize(
+    "span",
+    [
+        SourceSpan("u", "text", -1, 4),
+        SourceSpan("u", "text", 4, 4),
+        SourceSpan("u", "text", 5, 4),
+        SourceSpan("u", "text", 0, 10**18),
+        SourceSpan("u", "text", None, 4),
+        SourceSpan("u", "text", 0, None),
+        SourceSpan("u", "text", 0, 4, "and words"),
+        SourceSpan("u", "title", 0, 4),
+        SourceSpan("v", "text", 0, 4),
+        SourceSpan(None, None, 0, 4),
+        SourceSpan(),
+    ],
+)
+def test_a_span_that_is_no_place_is_an_error(span: SourceSpan) -> None:
+    """Whatever a stranger's release says, the answer is one line."""
+    with pytest.raises(SpanError, match=r"^[^\n]{20,400}$"):
+        text_of([span], [POST])
+
+
+def test_spans_cannot_make_an_endless_text() -> None:
+    """A few spans of a long post would fill the memory."""
+    long = Source("u", "text", "x" * 1000)
+    with pytest.raises(SpanError, match="1,000,000 characters"):
+        text_of([SourceSpan("u", "text", 0, 1000)] * 1001, [long])
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        None,
+        "text",
+        {"post_url": "u"},
+        {**SourceSpan("u", "text", 0, 4)._asdict(), "more": 1},
+        {**SourceSpan("u", "text", 0, 4)._asdict(), "start": "0"},
+        {**SourceSpan("u", "text", 0, 4)._asdict(), "start": True},
+        {**SourceSpan("u", "text", 0, 4)._asdict(), "end": 4.0},
+        {**SourceSpan()._asdict(), "text": ["a"]},
+    ],
+)
+def test_a_row_that_is_no_span_is_an_error(row: object) -> None:
+    """JSON from anywhere may hold anything."""
+    with pytest.raises(SpanError, match="span"):
+        spans_from([row])
+
+
+@given(LINE, LINE)
+def test_spans_survive_a_table(text: str, post: str) -> None:
+    """What a table holds of spans reads back as the same."""
+    spans = spans_of(text, posts(post)) or ()
+    assert tuple(spans_from([span._asdict() for span in spans])) == spans

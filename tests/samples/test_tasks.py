@@ -1,13 +1,20 @@
-"""Which answers speak of the same task."""
+"""Which answers speak of the same task, and the rows of samples that tasks become."""
 
 from __future__ import annotations
 
+import hashlib
+import json
+from typing import Any
+
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse.csgraph import connected_components
 
-from echo_hf.samples.tasks import Task, joined, told_and_seen, tries
+from echo_hf.samples.sample import sample_id
+from echo_hf.samples.tasks import Task, joined, rows_of, told_and_seen, tries, without_task
+from tests.samples_for_tests import TEMPLATE, digest, post, sample, url
 
 NAMES = st.text("abcdefgh", max_size=3).map(lambda names: "".join(dict.fromkeys(names)))
 
@@ -99,3 +106,220 @@ def test_no_image_is_lost_in_joining(told: list[str], seen: list[str]) -> None:
 
     assert [one.screenshot for one in made if one.screenshot] == shots
     assert {name for one in made for name in one.outputs} == set("".join([*told, *seen]))
+
+
+A, B, C = map(digest, "abc")
+MADE_BY = {"digest": "0" * 64, "engine": {"kind": "speaking"}}
+CONTEXT = [
+    post(0, -1, "fill it: a [PET] in the [PLACE], oil paint", "a"),
+    post(1, 0, "a cat in the sea", "b"),
+    post(2, 1, "so good"),
+    post(3, 0, "mine", "c"),
+    post(4, 3, None),
+    post(5, 4, "wrong paws"),
+    post(6, 0, "lol"),
+]
+SAMPLE = sample(CONTEXT, [0, 1, 3, 4], [2, 5, 6, 0], prompt=TEMPLATE)
+
+
+def completion(pet: str, *outputs: str, **values: Any) -> Task:
+    """A completion of the template."""
+    fillings = (("[PET]", pet), ("[PLACE]", "sea"))
+    return Task(f"a {pet} in the sea, oil paint", fillings, [], list(outputs), **values)
+
+
+def rows(*tasks: Task, of: dict[str, Any] = SAMPLE) -> list[dict[str, Any]]:
+    """The rows that the tasks give."""
+    return list(rows_of(of, tasks, MADE_BY))
+
+
+def feedback(row: dict[str, Any]) -> list[str]:
+    """What was said."""
+    return [one["feedback"] for one in row["community_feedback"]]
+
+
+def test_the_only_task_is_the_sample_itself() -> None:
+    """It keeps its id, its posts and its feedback, and gets images and provenance."""
+    (row,) = rows(Task(TEMPLATE, (), [A], [B, C], [3]))
+
+    assert (row["id"], row["prompt"], row["prompt_fill_blank"]) == ("sample", TEMPLATE, False)
+    assert (row["input_images"], row["output_images"]) == ([A], [B, C])
+    assert row["post_urls"] == [url(0), url(3), url(1), url(4)]
+    assert row["community_feedback"] == SAMPLE["community_feedback"]
+    assert json.loads(row["provenance"]) == {"extract": {"digest": "d"}, "roles": MADE_BY}
+
+
+def test_everything_else_stays_as_it_was() -> None:
+    """Columns that the images say nothing about are the sample's."""
+    (row,) = rows(Task(TEMPLATE))
+    touched = {
+        "post_urls", "prompt_modified", "input_images", "output_images", "sample_digest",
+        "provenance", "quality",
+    }  # fmt: skip
+
+    assert set(row) == set(SAMPLE)
+    assert {name: row[name] for name in set(SAMPLE) - touched} == {
+        name: SAMPLE[name] for name in set(SAMPLE) - touched
+    }
+
+
+def test_what_was_to_be_reviewed_still_is() -> None:
+    """Reasons add up, and only rows with the image get one more."""
+    made = rows_of(
+        {**SAMPLE, "review": ["personal_data"]},
+        [completion("cat", B), completion("dog", C)],
+        MADE_BY,
+        {C},
+    )
+    assert [row["review"] for row in made] == [
+        ["personal_data"],
+        ["personal_data", "may_show_minor"],
+    ]
+
+
+@pytest.mark.parametrize("prompt", ["画像 \U0001f600", 'a "quoted"\nfox'])
+def test_the_digest_is_of_what_a_system_is_given(prompt: str) -> None:
+    """Sha256 of the JSON of prompt and input images, in order."""
+    (row,) = rows(Task(prompt, (), [B, A], [C]))
+    text = json.dumps([prompt, [B, A]], ensure_ascii=False)
+
+    assert row["sample_digest"] == hashlib.sha256(text.encode()).hexdigest()
+
+
+def test_completions_are_named_by_their_first_image() -> None:
+    """Not by what fills the blanks: another wording is the same sample."""
+    for pets in (("cat", "dog"), ("kitten", "hound")):
+        first, second = rows(completion(pets[0], B, A), completion(pets[1], C))
+        assert [first["id"], second["id"]] == [sample_id("sample", A), sample_id("sample", C)]
+
+
+def test_a_completion_in_a_screenshot_is_named_by_it() -> None:
+    """Where it has no output of its own."""
+    (row,) = rows(completion("cat", screenshot=C))
+    assert (row["id"], row["screenshot"]) == (sample_id("sample", C), C)
+
+
+def test_further_tries_and_conversations_are_named_by_their_images() -> None:
+    """Only the first task that completes no template keeps the sample's name."""
+    found = rows(Task("p", (), [A], [B]), Task("p", screenshot=C), completion("cat", B))
+    assert [row["id"] for row in found] == [
+        "sample",
+        sample_id("sample", C),
+        sample_id("sample", B),
+    ]
+
+    for inputs, outputs in (([A], [C]), ([C], [A])):
+        found = rows(Task("p"), Task("p", (), inputs, outputs))
+        assert [row["id"] for row in found] == ["sample", sample_id("sample", A)]
+
+    found = rows(Task("p"), Task("p", (), [A]))
+    assert [row["id"] for row in found] == ["sample", sample_id("sample", A)]
+
+
+@pytest.mark.parametrize(
+    ("prompt", "expected"),
+    [
+        (TEMPLATE, "Analysis"),
+        ("a shadow box of <subject>", "Analysis"),
+        ("a cat in the [PLACE], oil paint", "Analysis"),
+        ("a cat in the sea, oil paint", "Benchmark"),
+        ('{"colours": ["red", "blue"], "size": [4, 5]}', "Benchmark"),
+    ],
+)
+def test_a_prompt_with_blanks_is_for_analysis(prompt: str, expected: str) -> None:
+    """Nobody can draw it; brackets that are no blanks are part of a task."""
+    fillings = (("[PET]", "cat"),) if "cat" in prompt else ()
+    (row,) = rows(Task(prompt, fillings, [], [B]))
+    (bad,) = rows(Task(prompt, fillings, [], [B]), of={**SAMPLE, "quality": "Trash"})
+
+    assert (row["quality"], bad["quality"]) == (expected, "Trash")
+
+
+def test_a_completion_says_what_it_was_made_from() -> None:
+    """Template and values are kept, in order, and the flag is set."""
+    (row,) = rows(completion("cat", B))
+
+    assert row["prompt_fill_blank"]
+    assert json.loads(row["provenance"])["roles"] == {
+        **MADE_BY,
+        "template": TEMPLATE,
+        "blanks": [
+            {"placeholder": "[PET]", "value": "cat"},
+            {"placeholder": "[PLACE]", "value": "sea"},
+        ],
+    }
+
+
+@pytest.mark.parametrize(
+    ("prompt", "modified", "expected"),
+    [
+        ("mine, so good", False, True),  # two spans, but none of three words
+        ("a cat in the sea", False, False),  # a post's very words
+        ("a cat in the sea", True, True),
+    ],
+)
+def test_whether_a_completion_was_written_is_computed(
+    prompt: str, modified: bool, expected: bool
+) -> None:
+    """It is unmodified only when it stands in the posts, and the template did too."""
+    task = Task(prompt, (("[PET]", "cat"),), [], [B])
+    (row,) = rows(task, of={**SAMPLE, "prompt_modified": modified})
+
+    assert row["prompt_modified"] is expected
+
+
+def test_a_completion_written_in_a_description_is_not_modified() -> None:
+    """People describe an image with the prompt that made it."""
+    context = [post(0, -1, "fill it: a [PET] in the [PLACE], oil paint", "b")]
+    context[0]["pictures"][0]["alt_text"] = "a cat in the sea, oil paint"
+    (row,) = rows(completion("cat", B), of=sample(context, prompt=TEMPLATE))
+
+    assert not row["prompt_modified"]
+
+
+def test_posts_and_words_go_with_the_images() -> None:
+    """Each completion has the posts that show it, and what was said there or below."""
+    first, second = rows(completion("cat", B), completion("dog", C))
+
+    assert first["post_urls"] == [url(0), url(1), url(4)]
+    assert second["post_urls"] == [url(0), url(3)]
+    assert feedback(first) == ["so good", "lol", CONTEXT[0]["text"]]
+    assert feedback(second) == ["wrong paws"]
+
+
+def test_posts_that_the_model_names_come_before_those_that_show_images() -> None:
+    """The primary post is always first, the others by importance."""
+    (row,) = rows(completion("cat", B, C, posts=[4, 3, 0]))
+    assert row["post_urls"] == [url(0), url(4), url(3), url(1)]
+
+
+def test_words_of_a_post_in_two_tasks_go_to_the_first() -> None:
+    """Nothing that was said counts twice."""
+    first, second = rows(completion("cat", B, posts=[4]), completion("dog", C, posts=[4]))
+
+    assert feedback(first) == ["so good", "wrong paws", "lol", CONTEXT[0]["text"]]
+    assert feedback(second) == []
+
+
+def test_equal_bytes_in_two_posts_name_both() -> None:
+    """An image that is posted again has two sources."""
+    context = [post(0, -1, "p", "a"), post(1, 0, "again", "a"), post(2, 0, "other", "b")]
+    row, other = rows(Task("p", (), [], [A]), Task("p", (), [B]), of=sample(context, [0, 1, 2]))
+
+    assert row["post_urls"] == [url(0), url(1)]
+    assert other["post_urls"] == [url(0), url(2)]
+
+
+@pytest.mark.parametrize(
+    ("quality", "expected"),
+    [("Benchmark", "Analysis"), ("Analysis", "Analysis"), ("Trash", "Trash")],
+)
+def test_words_without_a_task_are_for_analysis(quality: str, expected: str) -> None:
+    """The sample keeps id, posts and feedback, and has no images."""
+    row = without_task({**SAMPLE, "quality": quality}, MADE_BY)
+
+    assert row["quality"] == expected
+    assert (row["input_images"], row["output_images"]) == ([], [])
+    assert json.loads(row["provenance"])["roles"] == MADE_BY
+    for name in ("id", "post_urls", "community_feedback", "prompt", "context"):
+        assert row[name] == SAMPLE[name]

@@ -1,4 +1,4 @@
-"""Cutting a thread that is longer than a model's context."""
+"""A thread as a model is shown it, whole or in parts."""
 
 from __future__ import annotations
 

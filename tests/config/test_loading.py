@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime
+import json
+import pickle
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -15,8 +17,12 @@ from pydantic import ValidationError
 
 from echo_hf.builder.build import run_until
 from echo_hf.builder.steps import STAGES
+from echo_hf.config.collection import Span
+from echo_hf.config.collection import phase_spans as spans
 from echo_hf.config.loading import Config, load_config, parse_config
+from echo_hf.config.sections import NAMED, REMOVED, Hazard, in_order
 from echo_hf.errors import ConfigError, EchoError
+from echo_hf.pipeline.run_folder import RunFolder
 from tests.stages_for_tests import ROOT
 
 LEAST: dict[str, Any] = {
@@ -638,3 +644,249 @@ def test_nobody_answers_unless_named() -> None:
     """Without engines a config is refused: plain rules are used only when asked for."""
     with pytest.raises(ConfigError, match=r"c.yaml: engines is missing: .*kind: rules"):
         parse_config(_without("engines"), "c.yaml")
+
+
+BASE = """
+name: some
+target: {name: Lumen Image, developer: Northlight, released: 2026-03-02}
+posts: [{source: quickstart}]
+engines: {text: {kind: rules}}
+"""
+
+
+def _written(folder: Path, analysis: object) -> Path:
+    file = folder / "config.yaml"
+    file.write_text(BASE + yaml.safe_dump({"analysis": analysis}), "utf-8")
+    return file
+
+
+def test_files_are_relative_to_the_config(tmp_path: Path) -> None:
+    """References, the font and models that are folders; one path or several."""
+    section = {
+        "references": [{"name": "a", "path": "a.txt"}, {"name": "b", "path": ["b.txt", "/c.txt"]}],
+        "font": "cjk.otf",
+        "perplexity": {},
+        "embedding": {"model": "encoder"},
+    }
+    (tmp_path / "encoder").mkdir()
+    options = load_config(_written(tmp_path, section)).analysis
+    assert [one.path for one in options.references] == [
+        (tmp_path / "a.txt",),
+        (tmp_path / "b.txt", Path("/c.txt")),
+    ]
+    assert options.font == tmp_path / "cjk.otf"
+    assert options.embedding is not None
+    assert options.embedding.model == str(tmp_path / "encoder")
+    assert options.perplexity is not None
+    assert options.perplexity.model == "EleutherAI/pythia-12b"
+
+
+def test_nothing_has_to_be_said(tmp_path: Path) -> None:
+    """No reference, no model: nothing is downloaded that nobody asked for."""
+    options = load_config(_written(tmp_path, {})).analysis
+    assert (options.references, options.perplexity, options.embedding) == ((), None, None)
+
+
+@pytest.mark.parametrize(
+    ("section", "said"),
+    [
+        ({"referenecs": []}, "did you mean 'references'"),
+        ({"references": [{"name": "a"}]}, "expected either path"),
+        ({"references": [{"name": "a", "path": "a", "dataset": "b/c"}]}, "expected either path"),
+        ({"references": [{"name": "a", "dataset": "b/c", "column": "p"}]}, "expected revision"),
+        ({"references": [{"name": "a", "path": "a.csv"}]}, "expected the column of 'a.csv'"),
+        ({"references": [{"name": "benchmark", "path": "a"}]}, "expected another name"),
+        ({"references": [{"name": "a", "path": "a"}] * 2}, "two are called 'a'"),
+        ({"perplexity": {"window": 8, "stride": 8}}, "expected a smaller stride"),
+        ({"similarity": 0}, "greater than 0"),
+        ({"task_engine": {"kind": "openai", "api_key": "sk-1"}}, "expected no secret"),
+        ({"embedding": {"modle": "x"}}, "did you mean 'model'"),
+    ],
+)
+def test_what_is_wrong_is_named(tmp_path: Path, section: object, said: str) -> None:
+    """One line with the key and what was expected."""
+    with pytest.raises(ConfigError) as refused:
+        load_config(_written(tmp_path, section))
+    assert said in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_saved_config_reads_as_it_was(tmp_path: Path) -> None:
+    """A run keeps its config with every default written out; that file is a config as well."""
+    references = [
+        {"name": "a", "path": "a.csv", "column": "p", "inputs": 1},
+        {"name": "b", "dataset": "o/b", "column": "p", "revision": "v1"},
+    ]
+    engine = {"kind": "openai", "model": "m"}
+    section = {"references": references, "embedding": {}, "task_engine": engine}
+    config = load_config(_written(tmp_path, section))
+    RunFolder(tmp_path).save_config(config)
+    assert load_config(tmp_path / "config.yaml") == config
+
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+RELEASED = datetime.date(2025, 3, 25)
+PHASE = {"window": "1d", "terms": ["a"]}
+# Figure D.1 of the paper; its "40" is how text recognition reads "4o".
+BROAD = {"4o", "gpt", "gpt-4o", "openai", "chatgpt"}
+NARROW = {
+    "create image",
+    "gpt image",
+    "4o image",
+    "prompt share",
+    "gpt prompt",
+    "4o prompt",
+    "create image gpt",
+    "image gen",
+    "生成",
+    "画像",
+}
+
+
+def parsed(search: Any, **entry: Any) -> Any:
+    """The search of a config with this one."""
+    config = parse_config(
+        {
+            "name": "c",
+            "target": {"name": "A", "developer": "B", "released": RELEASED},
+            "posts": [{"source": "x", "search": search, **entry}],
+            "engines": {"text": {"kind": "rules"}},
+        },
+        "c.yaml",
+    )
+    return config.posts[0].search
+
+
+def test_the_config_of_the_paper_has_its_terms() -> None:
+    """Broad terms in daily windows for two weeks, then narrow ones in weekly windows, on X."""
+    config = load_config(ROOT / "eval_configs" / "gpt4o_release.yaml")
+    (entry,) = config.posts
+    assert entry.search is not None
+    first, second = entry.search.phases
+
+    assert (entry.source, config.target.released) == ("x", RELEASED)
+    assert (set(first.terms), first.window, first.days) == (BROAD, "1d", 14)
+    assert (set(second.terms), second.window) == (NARROW, "7d")
+
+
+def test_the_config_of_a_current_model_asks_two_platforms_in_several_languages() -> None:
+    """Terms that are not written in Latin letters, and terms limited to languages."""
+    config = load_config(ROOT / "eval_configs" / "nano_banana_2_1_release.yaml")
+    found = {entry.source: entry.search for entry in config.posts}
+
+    assert set(found) == {"bluesky", "x"}
+    assert all(search and len(search.phases) == 2 for search in found.values())
+    assert any(not term.isascii() for one in found.values() if one for term in one.phases[0].terms)
+    assert {code for s in found.values() if s for p in s.phases for code in p.languages} > {"ja"}
+
+
+def test_phases_follow_each_other() -> None:
+    """The first begins with the release; one with a start of its own may overlap others."""
+    search = parsed(
+        {
+            "phases": [
+                {**PHASE, "days": 14},
+                {**PHASE, "until": "2025-06-30"},
+                {**PHASE, "start": "2025-03-25"},
+            ]
+        }
+    )
+
+    assert spans(search.phases, RELEASED) == [
+        Span(RELEASED, datetime.date(2025, 4, 8)),
+        Span(datetime.date(2025, 4, 8), datetime.date(2025, 6, 30)),
+        Span(RELEASED, None),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("search", "said"),
+    [
+        ({"phases": []}, "at least 1 item"),
+        ({"phases": [{"window": "1d"}]}, "terms is missing"),
+        ({"phases": [{"terms": ["a"]}]}, "window is missing"),
+        ({"phases": [{**PHASE, "window": "1w"}]}, "window is '1w': expected a number of days"),
+        ({"phases": [{**PHASE, "window": "0d"}]}, "such as 1d or 7d"),
+        ({"phases": [{**PHASE, "terms": ["a", "a"]}]}, "'a' is there twice"),
+        ({"phases": [{**PHASE, "languages": ["Japanese"]}]}, "two letters of ISO 639-1"),
+        ({"phases": [{**PHASE, "days": 2, "until": "2025-04-01"}]}, "expected one of them"),
+        ({"phases": [{**PHASE, "until": "2025-03-25"}]}, "expected a day after its start, 2025-03"),
+        ({"phases": [PHASE, PHASE]}, "phases.1 begins where the phase before ends"),
+        ({"phases": [{**PHASE, "untl": 1}]}, "unknown key in posts.0.search.phases.0 'untl'; did"),
+        ({"phases": [PHASE], "budgt": {}}, "did you mean 'budget'?"),
+        ({"phases": [PHASE], "budget": {"usd": 0}}, "greater than 0"),
+        ({"phases": [PHASE], "budget": {"usd": float("inf")}}, "finite"),
+        ({"phases": [PHASE], "expand": {"rounds": -1}}, "greater than or equal to 0"),
+        ({"phases": [{**PHASE, "days": 10**10}]}, "phases.0.days is 10000000000: expected"),
+        ({"phases": [{**PHASE, "days": 10**7}]}, "phases.0.days is 10000000: expected"),
+        ({"phases": [PHASE], "token": "abc"}, "unknown key in posts.0.search 'token'"),
+    ],
+    ids=str,
+)
+def test_a_mistake_is_one_line(search: Any, said: str) -> None:
+    """With the place, the value, and what was expected."""
+    with pytest.raises(ConfigError) as caught:
+        parsed(search)
+
+    assert said in str(caught.value)
+    assert str(caught.value).startswith("c.yaml: ")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ({"source": "blusky"}, "unknown platform 'blusky'; did you mean 'bluesky'?"),
+        ({"source": "jsonl"}, "unknown platform 'jsonl'"),
+        ({"path": "posts.jsonl"}, "has path and search: expected a file, or a platform"),
+        ({"keywords": ["a"]}, "has keywords and search"),
+    ],
+    ids=str,
+)
+def test_a_platform_is_named_and_no_file(entry: Any, said: str) -> None:
+    """A search belongs to a platform, and posts that are asked for lie in no file."""
+    with pytest.raises(ConfigError, match=r"posts\.0") as caught:
+        parsed({"phases": [PHASE]}, **entry)
+
+    assert said in str(caught.value)
+
+
+def test_a_platform_has_one_search() -> None:
+    """Budgets count by platform: two searches would share theirs without saying so."""
+    entry = {"source": "x", "search": {"phases": [PHASE]}}
+    data = yaml.safe_load((ROOT / "eval_configs" / "gpt4o_release.yaml").read_text("utf-8"))
+    with pytest.raises(ConfigError, match=r"posts.1: 'x' is searched twice"):
+        parse_config({**data, "posts": [entry, entry]}, "c.yaml")
+
+
+def test_the_codes_are_those_of_llama_guard() -> None:
+    """S1 to S14, in their order, and one more for what has no code."""
+    assert [str(one) for one in Hazard] == [*(f"S{number}" for number in range(1, 15)), "unknown"]
+    assert [*NAMED, Hazard.UNKNOWN] == [*Hazard]
+
+
+def test_all_but_intellectual_property_are_removed() -> None:
+    """A style is a question of licences."""
+    assert set(NAMED) - set(REMOVED) == {Hazard("S8")}
+    assert Hazard("S8").meaning == "intellectual property"
+
+
+@pytest.mark.parametrize("hazard", Hazard)
+def test_a_code_is_read_back_with_its_name(hazard: Hazard) -> None:
+    """From a table, and by another process."""
+    assert Hazard(hazard.value) is hazard
+    assert pickle.loads(pickle.dumps(hazard)) is hazard  # noqa: S301 - our own bytes
+    assert json.dumps(hazard) == f'"{hazard}"'
+    assert hazard.meaning.strip() == hazard.meaning != ""
+
+
+def test_names_are_told_apart() -> None:
+    """No two codes have one name."""
+    assert len({one.meaning for one in Hazard}) == len(Hazard)
+
+
+def test_codes_stand_in_the_order_of_the_list() -> None:
+    """Not in that of the alphabet, each once, the unknown one last."""
+    given = [Hazard(code) for code in ("unknown", "S10", "S2", "S10", "S1")]
+    assert in_order(given) == ["S1", "S2", "S10", "unknown"]
+    assert in_order([]) == []

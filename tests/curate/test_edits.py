@@ -1,0 +1,571 @@
+"""What a reviewer changes: checked, applied to a row, and to the table."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from echo_hf.curate.decisions import Changes, Decision, Decisions
+from echo_hf.curate.edits import Edit, checked_changes, edited_sample, reviewed_rows
+from echo_hf.curate.provenance import quotes_in
+from echo_hf.curate.splits import Splits
+from echo_hf.errors import ReviewError
+from echo_hf.images.store import ImageStore
+from echo_hf.samples.sample import sample_digest
+from echo_hf.tables import SAMPLES
+from tests.curate.reviewed_rows_for_tests import (
+    PROMPT,
+    SHOT,
+    A,
+    B,
+    C,
+    D,
+    after,
+    cut_row,
+    decision,
+    drawn,
+    entry,
+    files,
+    part,
+    pixels,
+    row,
+)
+from tests.samples_for_tests import post
+
+TEXT = f"Look what I made! Prompt: {PROMPT} - it took a minute"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> ImageStore:
+    """An empty folder of images."""
+    return ImageStore(tmp_path / "pictures")
+
+
+def context(*images: str) -> list[dict[str, Any]]:
+    """The post with the prompt, and a comment."""
+    shown = [
+        {"sha256": one, "url": f"https://p.example/{one[0]}", "alt_text": None} for one in images
+    ]
+    return [{**post(0, -1, TEXT), "pictures": shown}, post(1, 0, "so soft, so red")]
+
+
+def checked(store: ImageStore, sample: dict[str, Any] | None = None, **wanted: Any) -> Changes:
+    """The changes of an edit that changes something."""
+    made = checked_changes(sample or row(), context(A, B, C, D), Edit(**wanted), store, {D})
+    assert made is not None
+    return made
+
+
+@pytest.mark.parametrize(
+    ("prompt", "modified"),
+    [
+        ("a fox in the snow", False),
+        ("a fox in the snow, so soft, so red", False),
+        ("a wolf in the snow", True),
+    ],
+)
+def test_whether_a_prompt_was_modified_is_computed(
+    store: ImageStore, prompt: str, modified: bool
+) -> None:
+    """From what people wrote in the thread, and never from what the reviewer thinks."""
+    made = checked(store, prompt=f"  {prompt}\n")
+    assert made.prompt is not None
+    assert (made.prompt.text, made.prompt.modified) == (prompt, modified)
+
+
+def test_a_prompt_is_given_as_places_of_the_posts(store: ImageStore) -> None:
+    """Who has the post gets the prompt back from the span."""
+    made = checked(store, prompt="a fox in the snow")
+    assert made.prompt is not None
+    (span,) = made.prompt.spans
+    assert (span.field, TEXT[span.start : span.end]) == ("text", "a fox in the snow")
+
+
+def test_what_is_as_it_was_is_no_change(store: ImageStore) -> None:
+    """Neither a prompt with more white space around it, nor a role that it has."""
+    wanted = Edit(f"{PROMPT} ", "Benchmark", {A: "input", C: "neither"})
+    assert checked_changes(row(), context(A, B, C), wanted, store) is None
+    assert checked_changes(row(), context(), Edit(), store) is None
+
+
+def test_the_digest_of_the_new_version_is_told(store: ImageStore) -> None:
+    """That of the prompt and the inputs that a system will be given."""
+    made = checked(store, prompt="a fox", roles={B: "input"})
+    assert made.sample_digest == row(prompt="a fox", input_images=[A, B])["sample_digest"]
+
+
+def test_an_image_of_the_thread_is_found_with_its_post(store: ImageStore) -> None:
+    """Its post and its address are looked up, not asked for."""
+    (role,) = checked(store, roles={C: "output", A: "input"}).roles
+    where = (context()[0]["url"], "https://p.example/c")
+    assert (role.sha256, role.role, role.post_url, role.url) == (C, "output", *where)
+
+
+def test_a_crop_is_cut_from_the_screenshot(store: ImageStore) -> None:
+    """Its pixels are those that Pillow alone cuts out; inputs stand before outputs."""
+    shot = drawn(store)
+    sample = row(screenshot=shot)
+    boxes = [("output", (20, 5, 40, 20)), ("input", (0, 0, 15, 20))]
+    change = checked(store, sample, crops=boxes).crops
+    assert change is not None
+
+    assert [(one.role, one.box) for one in change.crops] == [boxes[1], boxes[0]]
+    for one in change.crops:
+        assert pixels(store, one.sha256) == part(store, shot, one.box)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "said"),
+    [
+        ({"prompt": " \n"}, "has no word: expected one, or remove the sample"),
+        ({"prompt": "\u200b\u200d\ufe0f\u3164"}, "has no word: expected one, or remove the sample"),
+        ({"prompt": "a fox\x00"}, "has the control character '\\x00': take it out"),
+        ({"prompt": "a \x1b[31mfox"}, "has the control character '\\x1b': take it out"),
+        ({"prompt": "x" * 12_001}, "12,001 characters: expected at most 12,000"),
+        ({"prompt": "a fox \ud800"}, "has half characters"),
+        ({"quality": "Good"}, "unknown quality 'Good'"),
+        ({"prompt": "a [PET] asleep", "quality": "Benchmark"}, "is for analysis only"),
+        ({"roles": {"f" * 64: "input"}}, "no image 'f"),
+        ({"roles": {"../../etc": "input"}}, "no image '../../etc'"),
+        ({"roles": {A: "inputs"}}, "unknown role 'inputs'; did you mean 'input'"),
+        ({"roles": {D: "output"}}, "belongs to another sample"),
+        ({"crops": [("input", (0, 0, 5, 5))]}, "has no screenshot"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_one_line(
+    store: ImageStore, wanted: dict[str, Any], said: str
+) -> None:
+    """And nothing is written."""
+    with pytest.raises(ReviewError) as caught:
+        checked(store, **wanted)
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert not store.root.exists()
+
+
+@pytest.mark.parametrize(
+    ("boxes", "said"),
+    [
+        ([("input", (0, 0, 41, 20))], "expected a box inside it"),
+        ([("input", (5, 5, 5, 9))], "expected a box inside it"),
+        ([("input", (0, 0, 9, 9)), ("output", (0, 0, 9, 9))], "that another box or sample has"),
+        ([("neither", (0, 0, 9, 9))], "unknown role 'neither'"),
+    ],
+)
+def test_a_box_that_cannot_be_cut_is_refused(
+    store: ImageStore, boxes: list[Any], said: str
+) -> None:
+    """No crop is kept of an edit of which one box is wrong."""
+    shot = drawn(store)
+    with pytest.raises(ReviewError, match=said):
+        checked(store, row(screenshot=shot), crops=boxes)
+    assert files(store.root) == {shot}
+
+
+def test_all_boxes_gone_is_refused(store: ImageStore) -> None:
+    """A screenshot that was cut has at least one image."""
+    sample = row(screenshot=drawn(store), input_bboxs=[[0.0, 0.0, 9.0, 9.0]])
+    with pytest.raises(ReviewError, match="no box: expected one at least"):
+        checked(store, sample, crops=[])
+
+
+def changes(**values: Any) -> Changes:
+    """What a reviewer changed."""
+    return Changes.model_validate(values)
+
+
+def role(digest: str, what: str, **values: Any) -> dict[str, Any]:
+    """An image with another role."""
+    return {"sha256": digest, "role": what, **values}
+
+
+def crop(what: str, box: tuple[int, ...], digest: str) -> dict[str, Any]:
+    """A part of the screenshot."""
+    return {"role": what, "box": box, "sha256": digest}
+
+
+def test_another_prompt_is_another_task() -> None:
+    """Text, digests, spans and whether it was modified follow; nothing else does."""
+    span = {"post_url": "u", "field": "text", "start": 3, "end": 8, "text": None}
+    changed = changes(prompt={"text": "a fox", "modified": True, "spans": [span]})
+    made, findings = edited_sample(row(), changed)
+    differing = {name for name, value in row().items() if made[name] != value}
+
+    assert findings == []
+    assert differing == {
+        "prompt", "prompt_sha256", "prompt_spans", "prompt_modified", "sample_digest",
+    }  # fmt: skip
+    assert (made["prompt"], made["prompt_modified"]) == ("a fox", True)
+    assert made["prompt_sha256"] == hashlib.sha256(b"a fox").hexdigest()
+    assert made["prompt_spans"] == [span]
+    told = json.dumps(["a fox", [A]])
+    assert made["sample_digest"] == hashlib.sha256(told.encode()).hexdigest()
+
+
+def test_a_template_that_a_reviewer_wrote_is_for_analysis() -> None:
+    """A prompt with a blank cannot be drawn, whatever quality it was given."""
+    changed = changes(prompt={"text": "a [PET] asleep", "modified": False}, quality="Benchmark")
+    assert edited_sample(row(), changed)[0]["quality"] == "Analysis"
+    assert edited_sample(row(), changes(quality="Trash"))[0]["quality"] == "Trash"
+
+
+def test_an_image_takes_its_place_and_its_source_along() -> None:
+    """The output becomes an input, behind the one that was there."""
+    made, _ = edited_sample(row(), changes(roles=[role(B, "input")]))
+
+    assert (made["input_images"], made["output_images"]) == ([A, B], [])
+    assert made["picture_sources"] == [entry(A, "input"), entry(B, "input")]
+    assert made["sample_digest"] == sample_digest(row()["prompt"], [A, B])
+
+
+def test_what_is_neither_leaves_the_sample() -> None:
+    """With its entry of the sources."""
+    made, _ = edited_sample(row(), changes(roles=[role(A, "neither")]))
+
+    assert (made["input_images"], made["output_images"]) == ([], [B])
+    assert made["picture_sources"] == [entry(B, "output")]
+
+
+def test_an_image_of_the_thread_comes_in_with_its_post() -> None:
+    """Where the sample did not have it, the change says which post shows it."""
+    added = role(D, "output", post_url="v", url="https://pictures.example/d.png")
+    made, findings = edited_sample(row(), changes(roles=[added]))
+
+    assert made["output_images"] == [B, D]
+    expected = entry(D, "output", post_url="v", url="https://pictures.example/d.png")
+    assert made["picture_sources"][-1] == expected
+    assert findings == []
+
+
+def test_what_another_sample_has_is_not_taken() -> None:
+    """Nor what is not there any more; the rest of the change holds, and both are told."""
+    changed = changes(quality="Analysis", roles=[role(D, "input", post_url="v"), role(C, "output")])
+    made, findings = edited_sample(row(), changed, taken={D})
+
+    assert (made["input_images"], made["output_images"]) == ([A], [B])
+    assert made["quality"] == "Analysis"
+    assert [str(notice) for notice, _ in findings] == ["edit_not_applied"] * 2
+
+
+def test_crops_take_the_place_of_crops() -> None:
+    """Boxes, images and sources are the new ones; what was posted beside stays behind them."""
+    cut = [crop("output", (5, 0, 20, 10), D)]
+    changed = changes(crops={"screenshot": SHOT, "inset": 1, "crops": cut})
+    made, findings = edited_sample(cut_row(), changed)
+
+    assert (made["input_images"], made["output_images"]) == ([], [D, C])
+    assert (made["input_bboxs"], made["output_bboxs"]) == ([], [[5.0, 0.0, 20.0, 10.0]])
+    first = made["picture_sources"][0]
+    assert (first["of"], first["box"], first["url"]) == (
+        SHOT, [6, 1, 19, 9], "https://pictures.example/shot.png",
+    )  # fmt: skip
+    assert made["picture_sources"][-1]["role"] == "screenshot"
+    assert (made["is_screenshot"], findings) == (True, [])
+
+
+def test_a_screenshot_that_was_not_cut_is_cut_now() -> None:
+    """Its images stand in it no longer: the sample may be drawn."""
+    raw = row(
+        input_images=[], output_images=[], screenshot=SHOT,
+        picture_sources=[entry(SHOT, "screenshot")],
+    )  # fmt: skip
+    changed = changes(crops={"screenshot": SHOT, "crops": [crop("input", (0, 0, 9, 9), D)]})
+    made, _ = edited_sample(raw, changed)
+
+    assert (made["is_screenshot"], made["input_images"]) == (True, [D])
+
+
+def test_boxes_in_another_screenshot_mean_nothing() -> None:
+    """The images stay as the new screenshot was cut."""
+    changed = changes(crops={"screenshot": D, "crops": [crop("input", (0, 0, 9, 9), A)]})
+    made, findings = edited_sample(cut_row(), changed)
+
+    assert made["output_images"] == [B, C]
+    assert [detail for _, detail in findings] == ["crops: the sample has another screenshot now"]
+
+
+def test_trash_that_is_none_leaves_others_their_images() -> None:
+    """Nobody looked into Trash: it lists every image of its posts."""
+    trash = row(quality="Trash", input_images=[], output_images=[B, C])
+    made, _ = edited_sample(trash, changes(quality="Benchmark"), taken={C})
+
+    assert (made["quality"], made["output_images"]) == ("Benchmark", [B])
+
+
+def test_quotations_of_the_old_prompt_are_looked_up_in_the_new_one() -> None:
+    """What the provenance quotes is a place of the new prompt, or cannot be given so."""
+    text = hashlib.sha256(b"fox").hexdigest()
+    span = {"post_url": None, "field": "prompt", "start": 2, "end": 5, "text": None}
+    quoted = [{"path": ["roles", "value"], "sha256": text, "spans": [span]}]
+    made_by = {"roles": {"digest": "d", "value": "fox"}, "quoted": quoted}
+    sample = row(provenance=json.dumps(made_by))
+    moved, lost = (
+        edited_sample(sample, changes(prompt={"text": words, "modified": True}))[0]
+        for words in ("one red fox", "one red owl")
+    )
+
+    (quote,) = quotes_in(moved["provenance"])
+    assert [(one["field"], one["start"], one["end"]) for one in quote.spans] == [("prompt", 8, 11)]
+    assert quotes_in(lost["provenance"])[0].spans == []
+
+
+DIGESTS = [letter * 64 for letter in "abcdef012"]
+ROLE = st.builds(
+    lambda digest, what, there: role(digest, what, post_url="u" if there else None),
+    st.sampled_from(DIGESTS),
+    st.sampled_from(["input", "output", "neither"]),
+    st.booleans(),
+)
+CROPS = st.none() | st.builds(
+    lambda some: {
+        "screenshot": SHOT,
+        "crops": [crop(what, (n, 0, n + 5, 9), one) for n, (one, what) in enumerate(some.items())],
+    },
+    st.dictionaries(
+        st.sampled_from(["7" * 64, "8" * 64, "9" * 64]), st.sampled_from(["input", "output"])
+    ),
+)
+
+
+@given(st.lists(ROLE, max_size=6), CROPS, st.sets(st.sampled_from(DIGESTS)))
+def test_an_input_is_never_an_output(roles: list[Any], crops: Any, taken: set[str]) -> None:
+    """Whatever is changed: each image once, boxes for the first ones, a source for each."""
+    sample = cut_row()
+    made, _ = edited_sample(sample, changes(roles=roles, crops=crops), taken)
+    shown = [*made["input_images"], *made["output_images"]]
+    before = {*sample["input_images"], *sample["output_images"]}
+
+    assert len(shown) == len(set(shown))
+    assert not (set(shown) - before) & taken
+    for name in ("input", "output"):
+        assert len(made[f"{name}_bboxs"]) <= len(made[f"{name}_images"])
+    told = [(one["sha256"], one["role"]) for one in made["picture_sources"]]
+    pairs = [(one, "input") for one in made["input_images"]]
+    pairs += [(one, "output") for one in made["output_images"]]
+    assert told == [*pairs, (SHOT, "screenshot")]
+    cut = [one["box"] is not None for one in made["picture_sources"]]
+    assert sum(cut) == len(made["input_bboxs"]) + len(made["output_bboxs"])
+
+
+EDITED = {"prompt": {"text": "an owl in the rain", "modified": True}}
+MAIL = "a card for noor@example.org, teal letters"
+Row = dict[str, Any]
+
+
+def table(*rows: Row) -> pa.Table:
+    """The rows as a stage reads them."""
+    return pa.Table.from_pylist(list(rows), schema=SAMPLES.schema)
+
+
+def split(decisions: Decisions, *rows: Row, **options: Any) -> tuple[dict[str, Row], list[Row]]:
+    """Released rows by id; and all others."""
+    made = Splits(decisions=decisions, **options)(table(*rows)).to_pylist()
+    kept = {one["id"]: one for one in made if one["_status"] == "kept"}
+    return kept, [one for one in made if one["_status"] != "kept"]
+
+
+def changed(sample: Row, changes: Row | None = None, **values: Any) -> Decision:
+    """A decision that changes a sample; `edit` unless told otherwise."""
+    return decision(sample, **{"decided": "edit", "changes": changes or EDITED, **values})
+
+
+def test_without_changes_the_table_is_the_table() -> None:
+    """Not a byte is copied."""
+    given_rows = table(row())
+    assert reviewed_rows(given_rows, after(decision(row()))).table is given_rows
+
+
+def test_a_change_is_in_the_release_with_who_made_it() -> None:
+    """The prompt, its digest and the provenance; and it is counted by name."""
+    made = changed(row(), reviewer="ann", at="2026-03-09T10:12:00+00:00")
+    kept, rest = split(after(made), row(), row("two", prompt="another task altogether"))
+    told = json.loads(kept["one"]["provenance"])["review"]
+
+    assert kept["one"]["prompt"] == "an owl in the rain"
+    assert kept["one"]["sample_digest"] == row(prompt="an owl in the rain")["sample_digest"]
+    assert (told["reviewer"], told["changed"]) == ("ann", ["prompt"])
+    assert "fox" not in kept["one"]["provenance"]
+    assert kept["two"]["prompt"] == "another task altogether"
+    assert [(one["_reason"], one["_detail"]) for one in rest] == [("edited_in_review", "prompt")]
+
+
+def test_an_edit_is_kept_while_the_sample_is_the_same_and_opens_it_when_not() -> None:
+    """The model wrote another prompt: the edit is not in it, and a person has to look."""
+    decisions = after(changed(row(review=[])))
+    other = row(prompt="a fox in the snow, oil paint, at night")
+    assert split(decisions, row())[0]["one"]["prompt"] == "an owl in the rain"
+    again = split(decisions, other)[0]["one"]
+
+    assert again["prompt"] == other["prompt"]
+    assert again["review"] == ["edited_earlier"]
+
+
+def test_personal_data_that_was_taken_out_is_no_longer_open() -> None:
+    """Only when the new prompt has none; another reason stays; `keep` closes all."""
+    sample = row(prompt=MAIL, review=["personal_data", "may_show_minor"])
+    clean = {"prompt": {"text": "a card, teal letters", "modified": False}}
+    still = {"prompt": {"text": "a card for noor@example.org", "modified": False}}
+    open_ = {
+        name: split(after(made), sample)[0]["one"]["review"]
+        for name, made in {
+            "clean": changed(sample, clean),
+            "still": changed(sample, still),
+            "kept": changed(sample, clean, decided="keep"),
+        }.items()
+    }
+
+    assert open_ == {
+        "clean": ["may_show_minor"],
+        "still": ["personal_data", "may_show_minor"],
+        "kept": [],
+    }
+
+
+def test_personal_data_that_was_brought_in_is_open_until_somebody_keeps_it() -> None:
+    """A reviewer may write down what nobody posted."""
+    brings = {"prompt": {"text": "a card for noor@example.org", "modified": True}}
+    edits = [changed(row(), brings), changed(row(), brings, decided="keep")]
+    open_ = [split(after(one), row())[0]["one"]["review"] for one in edits]
+    assert open_ == [["personal_data"], []]
+
+
+def test_what_no_safety_model_has_seen_is_open_until_somebody_keeps_it() -> None:
+    """Other words and images brought in; not where the model saw all, or saw nothing at all."""
+    screened = row(safety={"flagged": False, "categories": [], "model": "guard"})
+    brought = {"roles": [{"sha256": C, "role": "input", "post_url": "u"}]}
+    switched = {"roles": [{"sha256": A, "role": "output"}]}
+    open_ = {
+        name: split(after(made), sample)[0]["one"]["review"]
+        for name, sample, made in (
+            ("prompt", screened, changed(screened)),
+            ("picture", screened, changed(screened, brought)),
+            ("kept", screened, changed(screened, decided="keep")),
+            ("switched", screened, changed(screened, switched)),
+            ("unscreened", row(), changed(row())),
+        )
+    }
+
+    assert open_ == {
+        "prompt": ["edited_unscreened"],
+        "picture": ["edited_unscreened"],
+        "kept": [],
+        "switched": [],
+        "unscreened": [],
+    }
+
+
+def test_a_flag_stays_open_whatever_becomes_of_the_sample() -> None:
+    """With its changes, and also when the model writes another prompt."""
+    decisions = after(changed(row(), decided="flag"))
+    samples = row(), row(prompt="another task altogether")
+    first, second = (split(decisions, one)[0]["one"]["review"] for one in samples)
+    assert (first, second) == (["second_look"], ["second_look", "edited_earlier"])
+
+
+def test_what_is_withdrawn_was_never_decided() -> None:
+    """Neither changed nor removed."""
+    made = changed(row(review=["may_show_minor"]), decided="withdraw")
+    found = split(after(made), row(review=["may_show_minor"]))[0]["one"]
+    assert (found["prompt"], found["review"]) == (row()["prompt"], ["may_show_minor"])
+
+
+def test_what_is_removed_is_gone_with_its_changes() -> None:
+    """It is left out under its reason, and takes the place it would have had."""
+    made = changed(row(), decided="remove")
+    kept, rest = split(after(made), row(), row("two", prompt="another task", input_images=[C]))
+    assert set(kept) == {"two"}
+    reasons = {one["_reason"] for one in rest}
+    assert reasons == {"removed_in_review", "edited_in_review"}
+
+
+def test_changes_decide_where_a_sample_is_drawn() -> None:
+    """Without its input it is text to image; of no quality it is Trash; equal ones are one."""
+    gone = {"roles": [{"sha256": A, "role": "neither"}]}
+    kept, _ = split(after(changed(row(), gone)), row())
+    assert kept["one"]["splits"] == ["text_to_image", "analysis"]
+    _, rest = split(after(changed(row(), {"quality": "Trash"})), row())
+    assert "trash" in {one["_reason"] for one in rest}
+    same = {"prompt": {"text": row()["prompt"], "modified": False}}
+    two = row("two", prompt="another task")
+    kept, rest = split(after(changed(two, same)), row(), two)
+    assert len(kept) == 1
+    assert "duplicate_of" in {one["_reason"] for one in rest}
+
+
+def test_no_image_comes_into_two_samples() -> None:
+    """Two reviewers gave one image to two samples: the first by id has it, and it is told."""
+    added = {"roles": [{"sha256": D, "role": "output", "post_url": "u"}]}
+    one, two = row("one"), row("two", input_images=[C], output_images=[], prompt="another")
+    kept, rest = split(after(changed(one, added), changed(two, added)), one, two)
+
+    assert kept["one"]["output_images"] == [B, D]
+    assert kept["two"]["output_images"] == []
+    assert [n["_reason"] for n in rest].count("edit_not_applied") == 1
+
+
+def test_a_shared_input_cannot_become_an_output() -> None:
+    """Completions of a template share it: it would be input of one and output of the other."""
+    one, two = row("one"), row("two", output_images=[C], prompt="another")
+    turned = {"roles": [{"sha256": A, "role": "output"}]}
+    kept, _ = split(after(changed(one, turned)), one, two)
+    assert (kept["one"]["input_images"], kept["two"]["input_images"]) == ([A], [A])
+
+
+def test_the_digest_of_the_stage_tells_what_was_changed() -> None:
+    """Another change is another build; a note is none."""
+    seen = {
+        name: Splits(decisions=after(made)).digest()
+        for name, made in {
+            "kept": decision(row()),
+            "changed": changed(row(), decided="keep"),
+            "otherwise": changed(row(), {"quality": "Trash"}, decided="keep"),
+            "noted": changed(row(), decided="keep", note="looks 30", reviewer="bo"),
+        }.items()
+    }
+    assert seen["changed"] == seen["noted"]
+    assert len(set(seen.values())) == 3
+
+
+IMAGES = [letter * 64 for letter in "abcdef"]
+ROLES = st.lists(
+    st.fixed_dictionaries(
+        {
+            "sha256": st.sampled_from(IMAGES),
+            "role": st.sampled_from(["input", "output", "neither"]),
+            "post_url": st.sampled_from([None, "u"]),
+        }
+    ),
+    max_size=4,
+)
+
+
+@given(
+    st.lists(st.sampled_from([0, 1, 2, None]), min_size=6, max_size=6),
+    st.lists(st.sampled_from(["input_images", "output_images"]), min_size=6, max_size=6),
+    st.lists(ROLES, min_size=3, max_size=3),
+)
+def test_accounts_balance_after_any_changes(
+    owners: list[int | None], columns: list[str], roles: list[Any]
+) -> None:
+    """An image that was in one sample at most is in one at most, and in one role."""
+    rows = [
+        row(f"s{n}", input_images=[], output_images=[], picture_sources=[], prompt=f"task {n}")
+        for n in range(3)
+    ]
+    for digest, owner, column in zip(IMAGES, owners, columns, strict=True):
+        if owner is not None:
+            rows[owner][column] = [*rows[owner][column], digest]
+    rows = [row(one["id"], **one) for one in rows]
+    made = [changed(one, {"roles": some}) for one, some in zip(rows, roles, strict=True)]
+    found = reviewed_rows(table(*rows), after(*made)).table.to_pylist()
+
+    shown = [one for row_ in found for one in (*row_["input_images"], *row_["output_images"])]
+    assert len(shown) == len(set(shown))
+    assert [one["id"] for one in found] == ["s0", "s1", "s2"]
