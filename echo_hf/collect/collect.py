@@ -20,7 +20,7 @@ from datasets import Value
 from echo_hf.collect.duplicate_images import distinct_images, merge_images
 from echo_hf.collect.records import RECORDS
 from echo_hf.collect.sources.base import Finding, Post, PostImage, Source, make_source
-from echo_hf.collect.tombstones import TOMBSTONES, Tombstones, read_tombstones
+from echo_hf.collect.takedown import TOMBSTONES, Tombstones, read_tombstones
 from echo_hf.collect.urls import is_x_name, platform_of, post_id_of
 from echo_hf.errors import ImageError
 from echo_hf.images.store import MOST_BYTES, ImageStore

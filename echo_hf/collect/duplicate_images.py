@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,8 +17,6 @@ from echo_hf.images.similarity import (
     BLOCKS,
     CHANNELS,
     BlockSignature,
-    Contrasts,
-    Means,
     SignatureIndex,
     Size,
     block_signature,
@@ -31,63 +28,56 @@ from echo_hf.images.similarity import (
 BATCH = 256
 COMPARED_AT_ONCE = 4096
 
-Unreadable = Callable[[str, BadImageError], None]
-Progress = Callable[[int, int], None]
-
 
 def reencoded_copies(
     images: Mapping[str, Path],
     *,
-    unreadable: Unreadable | None = None,
-    progress: Progress | None = None,
+    unreadable: Callable[[str, BadImageError], None] | None = None,
+    progress: Callable[[int, int], None] | None = None,
     workers: int | None = None,
 ) -> dict[str, str]:
-    names, signatures = _signatures(images, unreadable, progress, workers or os.cpu_count() or 1)
-    if not names:
-        return {}
-    files = [images[name] for name in names]
-    return {names[copy]: names[first] for copy, first in _links(signatures, files).items()}
-
-
-@dataclass(frozen=True)
-class _Signatures:
-    sizes: Sequence[Size]
-    means: Means
-    contrasts: Contrasts
-
-
-def _signatures(
-    images: Mapping[str, Path],
-    unreadable: Unreadable | None,
-    progress: Progress | None,
-    workers: int,
-) -> tuple[list[str], _Signatures]:
+    """For each copy of another image that one; the first of equal ones is the original."""
     means = np.empty((len(images), BLOCKS, BLOCKS, CHANNELS), np.float16)
     contrasts = np.empty(means.shape, np.uint8)
     names: list[str] = []
     sizes: list[Size] = []
-    for done, (name, found) in enumerate(_read(images, workers), 1):
-        if isinstance(found, BlockSignature):
-            means[len(names)], contrasts[len(names)] = found.means, found.contrasts
-            names.append(name)
-            sizes.append(found.size)
-        elif unreadable is None:
-            raise found
-        else:
-            unreadable(name, found)
-        if progress is not None:
-            progress(done, len(images))
-    return names, _Signatures(sizes, means[: len(names)], contrasts[: len(names)])
-
-
-def _read(
-    images: Mapping[str, Path], workers: int
-) -> Iterator[tuple[str, BlockSignature | BadImageError]]:
-    waiting = iter(images.items())
-    with ThreadPoolExecutor(workers) as pool:
+    waiting, done = iter(images.items()), 0
+    with ThreadPoolExecutor(workers or os.cpu_count() or 1) as pool:
         while batch := list(islice(waiting, BATCH)):
-            found = pool.map(_signature, [path for _, path in batch])
-            yield from zip((name for name, _ in batch), found, strict=True)
+            every = pool.map(_signature, [path for _, path in batch])
+            for (name, _), found in zip(batch, every, strict=True):
+                done += 1
+                if isinstance(found, BlockSignature):
+                    means[len(names)], contrasts[len(names)] = found.means, found.contrasts
+                    names.append(name)
+                    sizes.append(found.size)
+                elif unreadable is None:
+                    raise found
+                else:
+                    unreadable(name, found)
+                if progress is not None:
+                    progress(done, len(images))
+    if not names:
+        return {}
+    means, contrasts = means[: len(names)], contrasts[: len(names)]
+    index = SignatureIndex(means, contrasts)
+    first_of: dict[int, int] = {}
+    for first in range(len(names)):
+        if first in first_of:
+            continue
+        free = (one for one in index.near(first) if one > first and one not in first_of)
+        likely = [one for one in free if same_shape(sizes[first], sizes[one])]
+        alike: list[int] = []
+        for start in range(0, len(likely), COMPARED_AT_ONCE):
+            some = np.array(likely[start : start + COMPARED_AT_ONCE])
+            fine = same_colors(means[first], contrasts[first], means[some], contrasts[some])
+            alike += map(int, some[fine])
+        if alike:
+            original = load_rgb(images[names[first]])
+            for one in alike:
+                if same_details(original, load_rgb(images[names[one]])):
+                    first_of[one] = first
+    return {names[copy]: names[first] for copy, first in first_of.items()}
 
 
 def _signature(path: Path) -> BlockSignature | BadImageError:
@@ -95,37 +85,6 @@ def _signature(path: Path) -> BlockSignature | BadImageError:
         return block_signature(path)
     except BadImageError as error:
         return error
-
-
-def _links(signatures: _Signatures, files: Sequence[Path]) -> dict[int, int]:
-    index = SignatureIndex(signatures.means, signatures.contrasts)
-    first_of: dict[int, int] = {}
-    for first in range(len(files)):
-        if first in first_of:
-            continue
-        free = [one for one in index.near(first) if one > first and one not in first_of]
-        likely = _with_same_colors(signatures, first, free)
-        first_of |= dict.fromkeys(_with_same_details(files, first, likely), first)
-    return first_of
-
-
-def _with_same_colors(signatures: _Signatures, first: int, others: Sequence[int]) -> list[int]:
-    size = signatures.sizes[first]
-    shaped = [one for one in others if same_shape(size, signatures.sizes[one])]
-    means, contrasts = signatures.means, signatures.contrasts
-    likely: list[int] = []
-    for start in range(0, len(shaped), COMPARED_AT_ONCE):
-        some = np.array(shaped[start : start + COMPARED_AT_ONCE])
-        fine = same_colors(means[first], contrasts[first], means[some], contrasts[some])
-        likely += map(int, some[fine])
-    return likely
-
-
-def _with_same_details(files: Sequence[Path], first: int, others: Sequence[int]) -> list[int]:
-    if not others:
-        return []
-    original = load_rgb(files[first])
-    return [one for one in others if same_details(original, load_rgb(files[one]))]
 
 
 Entry = Mapping[str, Any]
@@ -137,22 +96,51 @@ class _Name(NamedTuple):
 
 
 def merge_images(rows: Sequence[Sequence[Entry]]) -> list[dict[str, Any]]:
-    fullest = min(rows, key=_fewest, default=[])
+    """The images of one post that several rows tell of, each once and by its whole name."""
+    fullest = min(
+        rows, key=lambda images: (-len(images), [_spelt(one) for one in images]), default=[]
+    )
     every = [*fullest, *sorted((one for row in rows for one in row), key=_spelt)]
-    named = [one for one in every if one["url"] is not None or one["sha256"] is not None]
-    alt_texts = _alt_texts(named)
-    images = [
-        {"sha256": name.sha256, "url": name.url, "alt_text": alt_texts[name]}
-        for name in _whole(_name(one) for one in named)
+    names = dict.fromkeys(name for one in every if (name := _name(one)) != (None, None))
+    sharing: dict[tuple[int, str], list[_Name]] = {}
+    for name in names:
+        for kind, value in enumerate(name):
+            if value is not None:
+                sharing.setdefault((kind, value), []).append(name)
+    # For each name the one that stands for all that share, step by step, an address or digest.
+    group_of: dict[_Name, _Name] = {}
+    for start in names:
+        waiting = [start]
+        while waiting:
+            name = waiting.pop()
+            if name not in group_of:
+                group_of[name] = start
+                for kind, value in enumerate(name):
+                    waiting += sharing.get((kind, value), []) if value is not None else []
+    longest: dict[_Name, str | None] = {}
+    for one in every:
+        if (name := _name(one)) in names:
+            group = group_of[name]
+            longest[group] = max(longest.get(group), one["alt_text"], key=_by_length)
+    images: list[dict[str, Any]] = [
+        {"sha256": name.sha256, "url": name.url, "alt_text": longest[group_of[name]]}
+        for name in dict.fromkeys(full for one in names for full in _whole(one, sharing))
     ]
     # An image that could not be read may still be described.
     bare = [one["alt_text"] for one in every if _name(one) == (None, None)]
     described = dict.fromkeys(text for text in bare if text is not None)
     # One that only another row has by name is not lost.
-    room = len(fullest) - len(images) - len(described)
-    lost = room if None in bare else 0
-    unnamed = [{"sha256": None, "url": None, "alt_text": text} for text in described]
-    return images + unnamed + [{"sha256": None, "url": None, "alt_text": None}] * lost
+    lost = len(fullest) - len(images) - len(described) if None in bare else 0
+    unnamed = [*described, *[None] * lost]
+    return images + [{"sha256": None, "url": None, "alt_text": text} for text in unnamed]
+
+
+def _whole(name: _Name, sharing: Mapping[tuple[int, str], Sequence[_Name]]) -> list[_Name]:
+    """In the place of half a name the whole ones that it is half of."""
+    if None not in name:
+        return [name]
+    shared = [sharing[kind, value] for kind, value in enumerate(name) if value is not None]
+    return [full for full in shared[0] if None not in full] or [name]
 
 
 def distinct_images(images: Sequence[Entry]) -> list[dict[str, Any]]:
@@ -160,58 +148,15 @@ def distinct_images(images: Sequence[Entry]) -> list[dict[str, Any]]:
     found: dict[object, dict[str, Any]] = {}
     for number, one in enumerate(images):
         key = one["sha256"] or (one["url"] and ("url", one["url"])) or number
-        found[key] = _both(found[key], one) if key in found else dict(one)
+        first = found.setdefault(key, dict(one))
+        texts = [each["alt_text"] for each in (first, one) if each["alt_text"]]
+        if first != one:
+            first["sha256"], first["url"] = (
+                first["sha256"] or one["sha256"],
+                first["url"] or one["url"],
+            )
+            first["alt_text"] = "\n".join(dict.fromkeys(texts)) or None
     return list(found.values())
-
-
-def _both(first: Entry, second: Entry) -> dict[str, Any]:
-    texts = [one["alt_text"] for one in (first, second) if one["alt_text"]]
-    return {
-        **first,
-        "sha256": first["sha256"] or second["sha256"],
-        "url": first["url"] or second["url"],
-        "alt_text": "\n".join(dict.fromkeys(texts)) or None,
-    }
-
-
-def _whole(given: Iterable[_Name]) -> list[_Name]:
-    names = list(dict.fromkeys(given))
-    whole: dict[_Name, list[_Name]] = {}
-    for name in names:
-        if None not in name:
-            whole.setdefault(_Name(name.url, None), []).append(name)
-            whole.setdefault(_Name(None, name.sha256), []).append(name)
-    # In the place of half a name stand the whole ones that it is half of.
-    return list(dict.fromkeys(full for name in names for full in whole.get(name, [name])))
-
-
-def _alt_texts(named: Sequence[Entry]) -> dict[_Name, str | None]:
-    group_of = _groups(named)
-    longest: dict[_Name, str | None] = {}
-    for one in named:
-        group, text = group_of[_name(one)], one["alt_text"]
-        longest[group] = max(longest.get(group), text, key=_by_length)
-    return {name: longest[group] for name, group in group_of.items()}
-
-
-def _groups(named: Sequence[Entry]) -> dict[_Name, _Name]:
-    """For each name the one that stands for all that share, step by step, an address or digest."""
-    names = dict.fromkeys(_name(one) for one in named)
-    linked: dict[tuple[int, str], list[_Name]] = {}
-    for name in names:
-        for kind, value in enumerate(name):
-            if value is not None:
-                linked.setdefault((kind, value), []).append(name)
-    found: dict[_Name, _Name] = {}
-    for start in names:
-        waiting = [start]
-        while waiting:
-            name = waiting.pop()
-            if name not in found:
-                found[name] = start
-                for kind, value in enumerate(name):
-                    waiting.extend(linked.pop((kind, value), []) if value is not None else [])
-    return found
 
 
 def _name(entry: Entry) -> _Name:
@@ -220,10 +165,6 @@ def _name(entry: Entry) -> _Name:
 
 def _by_length(text: str | None) -> tuple[bool, int, str]:
     return text is not None, len(text or ""), text or ""
-
-
-def _fewest(images: Sequence[Entry]) -> tuple[int, list[tuple[tuple[bool, str], ...]]]:
-    return -len(images), [_spelt(one) for one in images]
 
 
 def _spelt(entry: Entry) -> tuple[tuple[bool, str], ...]:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from datasets import Dataset, List, Value
 
-from echo_hf.collect.crawl_answers import records_of, stored_answers
+from echo_hf.collect.crawl_ledger import stored_answers
 from echo_hf.collect.fields import opened
 from echo_hf.collect.sources.base import Source, TableSource, make_source
 from echo_hf.config.sections import Posts
@@ -151,7 +151,7 @@ def _collected(platform: str, ledger: Path) -> Iterator[pa.RecordBatch]:
     """What a platform has answered; posts that only follow from others carry no keyword."""
     source = make_source(platform)
     for answer in stored_answers(ledger, platform):
-        pairs = list(records_of(answer, source))
+        pairs = list(answer.records(source))
         if pairs:
             places, records = (list(column) for column in zip(*pairs, strict=True))
             # No image lies beside an answer: nothing can lie below a file.

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import datetime
 import json
-import sqlite3
-import zlib
 from pathlib import Path
 from typing import Any
 
 from echo_hf.builder.build import files_of, run_until
 from echo_hf.collect.collect import Collect
-from echo_hf.collect.crawl_answers import answers_digest, rewrite_answers, stored_answers
-from echo_hf.collect.crawl_ledger import LEDGER, CrawlLedger
+from echo_hf.collect.crawl_ledger import LEDGER, CrawlLedger, answers_digest
 from echo_hf.collect.platforms.base import Answer, Question, TimeWindow
 from echo_hf.collect.records import read_records
 from echo_hf.collect.sources.base import Post
@@ -130,43 +127,3 @@ class TestReading:
             digests.append((fingerprint, answers_digest(path, NAME)))
 
         assert digests[0] == digests[1]
-
-
-class TestChanging:
-    """What somebody asks to have taken out."""
-
-    def test_a_page_is_rewritten_and_its_old_bytes_are_gone(self, tmp_path: Path) -> None:
-        """The other page stays as it is; nothing is asked again."""
-        path = tmp_path / LEDGER
-        secret = page(1, note="remove me")
-        kept(path, "x", SEARCH, secret, page(2))
-        with sqlite3.connect(path) as connection:
-            (before,) = connection.execute("select body from answers where page = 0").fetchone()
-        connection.close()
-        changed = rewrite_answers(
-            path, lambda one: page(1) if "remove me" in one.body else one.body
-        )
-        bodies = [one.body for one in stored_answers(path, "x")]
-        files = [file.read_bytes() for file in tmp_path.iterdir()]
-
-        assert (changed, bodies) == (1, [page(1), page(2)])
-        assert zlib.decompress(before).decode() == secret
-        assert not any(before in data for data in files)
-        with CrawlLedger(path) as ledger:
-            assert ledger.next_question("x") is None
-
-    def test_a_page_can_be_deleted(self, tmp_path: Path) -> None:
-        """Its question stays done."""
-        path = tmp_path / LEDGER
-        kept(path, "x", SEARCH, page(1), page(2))
-
-        assert rewrite_answers(path, lambda one: None if one.page else one.body) == 1
-        assert [one.page for one in stored_answers(path, "x")] == [0]
-
-    def test_where_nothing_was_collected_no_file_is_made(self, tmp_path: Path) -> None:
-        """Looking leaves no trace."""
-        path = tmp_path / LEDGER
-
-        assert rewrite_answers(path, lambda one: one.body) == 0
-        assert list(stored_answers(path, "x")) == []
-        assert not path.exists()

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from echo_hf.collect.crawl import Crawl, crawl_posts
-from echo_hf.collect.crawl_answers import STATS
+from echo_hf.collect.crawl import STATS, Crawl, crawl_posts
 from echo_hf.collect.crawl_ledger import LEDGER, CrawlLedger
 from echo_hf.collect.platforms.base import Answer, Question, RateLimitedError
 from echo_hf.config.collection import Budget, Phase, Search

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from echo_hf.collect.crawl import MOST_BEGINNINGS, MOST_IDLE, Crawl
-from echo_hf.collect.crawl_answers import CrawlStats, crawl_stats
-from echo_hf.collect.crawl_ledger import CrawlLedger
+from echo_hf.collect.crawl_ledger import CrawlLedger, CrawlStats
 from echo_hf.collect.platforms.base import Answer, Question
 from echo_hf.config.collection import Expand, Phase, Search
 from echo_hf.reasons import CrawlEnd
@@ -44,7 +43,7 @@ def pages_asked(page: Page, root: Path) -> tuple[int, CrawlStats]:
     with CrawlLedger(root / "collected.sqlite") as ledger:
         crawl = Crawl(platform, SimulatedSource(), SEARCH, ledger, Heard(), HURRIED)
         end = crawl.run(FIRST_DAY.date(), FIRST_DAY + datetime.timedelta(days=3))
-        return platform.asked, crawl_stats(ledger, NAME, end)
+        return platform.asked, ledger.stats(NAME, end)
 
 
 @pytest.mark.parametrize("length", [1, 2, 7])

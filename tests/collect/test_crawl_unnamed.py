@@ -8,12 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from echo_hf.collect.crawl_ledger import LEDGER, CrawlLedger, LedgerQuestion, QuestionState
+from echo_hf.collect.crawl_ledger import (
+    LEDGER,
+    CrawlLedger,
+    LedgerQuestion,
+    QuestionState,
+    forget_answers,
+)
 from echo_hf.collect.platforms.base import Answer, Kind, Question
 from echo_hf.collect.platforms.x import X
 from echo_hf.collect.sources.base import Post
-from echo_hf.collect.takedown import forget_names
-from echo_hf.collect.tombstones import TOMBSTONES, add_tombstones, read_tombstones
+from echo_hf.collect.takedown import TOMBSTONES, add_tombstones, read_tombstones
 from echo_hf.reasons import CrawlEnd
 from tests.collect.platforms.crawling import collected, config_of, crawled
 from tests.collect.platforms.serving import Serve
@@ -50,9 +55,9 @@ def answered(
 def expanded(ledger: CrawlLedger) -> list[Question]:
     """What a crawl of X would ask about what it has seen, and has not asked."""
     about = ledger.unexpanded("x", 100)
-    before = ledger.count_open("x")
+    before = ledger.states("x").get("open", 0)
     new = ledger.expand("x", about, X().around([one.post for one in about]), {})
-    assert ledger.count_open("x") == before + new
+    assert ledger.states("x").get("open", 0) == before + new
     rows = ledger.execute("select kind, about from questions where state = 'open'")
     return [Question(kind, (names,)) for kind, names in rows]
 
@@ -71,7 +76,7 @@ def test_a_post_its_reply_and_the_questions_about_it_name_it_no_more(tmp_path: P
         assert len(expanded(ledger)) == 3 - 1  # two conversations; what is seen is not looked up
         ledger.expand("x", [], [Question("posts", ("70000", "70003"))], {})
     assert b"70000" in bytes_of(tmp_path)
-    forget_names(path, [GONE])
+    forget_answers(path, [GONE])
     data = bytes_of(tmp_path)
 
     assert b"70000" not in data
@@ -89,7 +94,7 @@ def test_nobody_is_asked_about_it_when_its_reply_comes_again(tmp_path: Path) -> 
     with CrawlLedger(path) as ledger:
         ledger.add_searches("x", [SEARCH])
         answered(ledger, "x", replies[:1], "more")
-    forget_names(path, [GONE])
+    forget_answers(path, [GONE])
     with CrawlLedger(path) as ledger:
         answered(ledger, "x", map(forgotten.cleared, replies))
 
@@ -119,14 +124,14 @@ def test_every_platforms_identifiers_are_known(
     """By their address, as each platform writes it; its question is never asked."""
     path = tmp_path / LEDGER
     asked_about(path, platform, Question("thread", (identifier,)), Question("thread", ("other",)))
-    forget_names(path, [url])
+    forget_answers(path, [url])
 
     assert identifier.encode() not in bytes_of(tmp_path)
     with CrawlLedger(path) as ledger:
         left = ledger.next_question(platform)
         assert left is not None
         assert left.question.about == ("other",)
-        assert ledger.count_open(platform) == 1
+        assert ledger.states(platform)["open"] == 1
 
 
 def test_an_identifier_without_an_address_is_known_from_what_was_seen(tmp_path: Path) -> None:
@@ -136,7 +141,7 @@ def test_an_identifier_without_an_address_is_known_from_what_was_seen(tmp_path: 
         ledger.add_searches("mine", [SEARCH])
         answered(ledger, "mine", [Post("https://a.example/one", post_id="zimtstern")])
         ledger.expand("mine", [], [Question("replies", ("zimtstern",))], {})
-    forget_names(path, ["https://a.example/one"])
+    forget_answers(path, ["https://a.example/one"])
 
     assert b"zimtstern" not in bytes_of(tmp_path)
 
@@ -148,7 +153,7 @@ def test_what_else_a_question_is_about_is_still_asked(tmp_path: Path, kind: Kind
     asked_about(path, "x", Question(kind, ("1", "70000", "2")))
     with CrawlLedger(path) as ledger:
         answered(ledger, "x", [], "more")
-    forget_names(path, [GONE])
+    forget_answers(path, [GONE])
     with CrawlLedger(path) as ledger:
         left = ledger.next_question("x")
 
@@ -164,11 +169,11 @@ def test_a_question_that_is_answered_keeps_its_place_among_others(tmp_path: Path
     asked_about(path, "x", question)
     with CrawlLedger(path) as ledger:
         answered(ledger, "x", [])
-    forget_names(path, [GONE])
+    forget_answers(path, [GONE])
     with CrawlLedger(path) as ledger:
         assert ledger.state("x", Question("posts", ("1", STAND_IN))) is QuestionState.DONE
         assert ledger.state("x", question) is None
-        assert ledger.count_open("x") == 0
+        assert ledger.states("x") == {"done": 1}
 
 
 def test_forgetting_twice_is_forgetting_once(tmp_path: Path) -> None:
@@ -186,9 +191,9 @@ def test_forgetting_twice_is_forgetting_once(tmp_path: Path) -> None:
                 for row in ledger.execute(f"select * from {table}")  # noqa: S608
             ]
 
-    forget_names(path, [GONE])
+    forget_answers(path, [GONE])
     once = rows()
-    forget_names(path, [GONE])
+    forget_answers(path, [GONE])
 
     assert rows() == once
     assert '["70000"]' in str(once)
@@ -197,7 +202,7 @@ def test_forgetting_twice_is_forgetting_once(tmp_path: Path) -> None:
 
 def test_no_file_is_made(tmp_path: Path) -> None:
     """Where nothing was collected."""
-    forget_names(tmp_path / LEDGER, [GONE])
+    forget_answers(tmp_path / LEDGER, [GONE])
 
     assert not any(tmp_path.iterdir())
 
@@ -208,7 +213,7 @@ def test_a_crawl_goes_on_without_it(serve: Serve, tmp_path: Path) -> None:
     crawled(tmp_path, config_of(budget={"posts": 60}))
     gone = [f"{HOST}/{name}" for name in sorted(collected(tmp_path))[::3]]
     add_tombstones(tmp_path / TOMBSTONES, gone)
-    forget_names(tmp_path / LEDGER, gone)
+    forget_answers(tmp_path / LEDGER, gone)
     stats = crawled(tmp_path, config_of())
     with CrawlLedger(tmp_path / LEDGER) as ledger:
         named = {url for row in ledger.execute(NAMED) for url in row}

@@ -12,11 +12,10 @@ import yaml
 
 from echo_hf.builder.build import build
 from echo_hf.collect.collect import Collect
-from echo_hf.collect.crawl_answers import posts_in
 from echo_hf.collect.crawl_ledger import LEDGER, CrawlLedger
 from echo_hf.collect.platforms.base import Answer, Question
 from echo_hf.collect.records import read_records
-from echo_hf.collect.sources.base import make_source
+from echo_hf.collect.sources.base import make_source, posts_in
 from echo_hf.config.sections import Posts
 from echo_hf.config.systems import shipped_config
 from echo_hf.hub.dehydrate import dehydrate
@@ -35,7 +34,7 @@ def crawl_of(path: Path, body: str) -> None:
         ledger.add_searches("x", [SEARCH])
         asked = ledger.next_question("x")
         assert asked is not None
-        ledger.keep(asked, Answer(body), posts_in(body, SEARCH, make_source("x")), 0.5)
+        ledger.keep(asked, Answer(body), posts_in(body, make_source("x"), ("obama",)), 0.5)
 
 
 def rows_of(collect: Collect, entry: Row, ledger: Path) -> list[Row]:

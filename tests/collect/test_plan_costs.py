@@ -10,8 +10,8 @@ import pytest
 from rich.console import Console
 
 from echo_hf.cli.posts_view import show_plan
-from echo_hf.collect.plan_costs import PlannedQuery, as_json, planned_queries
 from echo_hf.collect.platforms.base import Platform, Tariff
+from echo_hf.collect.query_plan import PlannedQuery, as_json, planned_queries
 from echo_hf.config.loading import Config
 from echo_hf.errors import MissingExtraError
 from tests.collect.platforms.crawling import config_of, crawled

@@ -15,8 +15,7 @@ from echo_hf.builder.build import run_until
 from echo_hf.builder.refresh import RECORD, Refresh, RefreshRecord, refresh
 from echo_hf.cli.posts_view import forget, refresh_lines
 from echo_hf.collect.crawl import Patience, crawl_posts
-from echo_hf.collect.crawl_answers import stored_answers
-from echo_hf.collect.crawl_ledger import LEDGER
+from echo_hf.collect.crawl_ledger import LEDGER, stored_answers
 from echo_hf.collect.platforms.base import Question, Tariff
 from echo_hf.config.loading import Config
 from echo_hf.errors import PlatformError, RunError

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf.collect.image_client import Body
+from echo_hf.collect.network import Body
 from echo_hf.images.decode import BadImageError
 from echo_hf.reasons import BadImage
 from tests.images_for_tests import encoded, noise

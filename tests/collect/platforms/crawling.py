@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from echo_hf.collect.crawl import Patience, crawl_posts
-from echo_hf.collect.crawl_answers import CrawlStats, stored_answers
-from echo_hf.collect.crawl_ledger import LEDGER
+from echo_hf.collect.crawl_ledger import LEDGER, CrawlStats, stored_answers
 from echo_hf.collect.records import read_records
 from echo_hf.collect.sources.base import make_source
 from echo_hf.config.loading import Config, parse_config

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from echo_hf.collect.crawl import crawl_posts
-from echo_hf.collect.crawl_answers import stored_answers
-from echo_hf.collect.crawl_ledger import LEDGER
+from echo_hf.collect.crawl_ledger import LEDGER, stored_answers
 from echo_hf.collect.platforms.bluesky import Bluesky
 from echo_hf.collect.platforms.mastodon import Mastodon
 from echo_hf.collect.platforms.x import X
