@@ -464,12 +464,12 @@ class CrawlLedger(Database):
             addresses = [canonical_url(word) for word in identifier.split()]
             addresses.append(x_status_url(identifier) if platform == "x" else None)
             addresses.append(post_ids.get((platform, identifier)))
-            return next((stand_ins[one] for one in addresses if one in stand_ins), None)
+            return next((stand_ins[one] for one in addresses if one and one in stand_ins), None)
 
-        for row in self.execute("select platform, kind, identifier from asked"):
-            if stand_in(row[0], row[2]) is not None:
+        for platform, kind, identifier in self.execute("select * from asked"):
+            if stand_in(platform, identifier) is not None:
                 gone = "delete from asked where platform = ? and kind = ? and identifier = ?"
-                self.execute(gone, *row)
+                self.execute(gone, platform, kind, identifier)
         about_posts = f"select state, {ASKED} from questions where kind <> 'search'"  # noqa: S608
         for state, *row in self.execute(about_posts):
             asked = _asked_of(tuple(row))

@@ -108,9 +108,9 @@ class Download(Stage):
         posts, threads = trees.flatten(), pc.list_parent_indices(trees).to_pylist()
         given, said = _images(posts), list[tuple[int, RowIssue]]()
         became = self._became(_addresses(given))
-        found: list[list[dict[str, Any]]] = []
+        found: list[Sequence[ImageEntry]] = []
         for thread, images in zip(threads, given, strict=True):
-            filled = []
+            filled: list[ImageEntry] = []
             for one in images:
                 entry = None if one["sha256"] else became.get(one["url"])
                 filled.append({**one, "sha256": entry.sha256} if entry else one)

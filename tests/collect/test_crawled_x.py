@@ -29,7 +29,6 @@ PHASES = {"phases": [{"terms": ["obama"], "window": "7d"}]}
 
 
 def crawl_of(path: Path, body: str) -> None:
-    """A crawl that got one page."""
     with CrawlLedger(path) as ledger:
         ledger.add_searches("x", [SEARCH])
         asked = ledger.next_question("x")
@@ -38,7 +37,6 @@ def crawl_of(path: Path, body: str) -> None:
 
 
 def rows_of(collect: Collect, entry: Row, ledger: Path) -> list[Row]:
-    """The posts of an entry."""
     records = read_records([Posts.model_validate({"source": "x", **entry})], ledger)
     rows: list[Row] = run_stage(collect, records).dataset.to_list()
     return rows
@@ -47,7 +45,6 @@ def rows_of(collect: Collect, entry: Row, ledger: Path) -> list[Row]:
 def test_a_crawled_page_gives_the_posts_of_the_imported_file(
     test_data: Path, tmp_path: Path, collect: Collect
 ) -> None:
-    """Every column but term and place is equal, and each post is one whose content stays here."""
     file = test_data / "posts" / "x_api_v2" / "noflat.jsonl"
     if not file.exists():
         pytest.skip(f"no file {str(file)!r}")
@@ -65,7 +62,6 @@ def test_a_crawled_page_gives_the_posts_of_the_imported_file(
 
 
 def answer_of_x() -> tuple[str, list[str]]:
-    """The bundled posts of X as one page of its API, and the longer lines of what they say."""
     lines = (CORPUS / "posts.jsonl").read_text("utf-8").splitlines()
     posts = [post for post in map(json.loads, lines) if post["url"].startswith("https://x.com/")]
     data = [
@@ -83,17 +79,14 @@ def answer_of_x() -> tuple[str, list[str]]:
 
 
 def number_of(url: str) -> str:
-    """The last part of an address."""
     return url.rpartition("/")[2]
 
 
 def answering(url: str) -> Row:
-    """How X names the post that another one answers."""
     return {"referenced_tweets": [{"type": "replied_to", "id": number_of(url)}]}
 
 
 def contents(folder: Path) -> bytes:
-    """Every value of a release's tables, and its other files, in plain letters."""
     tables = (pq.read_table(path).to_pylist() for path in sorted(folder.rglob("*.parquet")))
     texts = [path.read_text("utf-8") for path in folder.iterdir() if path.is_file()]
     whole = json.dumps([*tables, *texts], ensure_ascii=False, default=str)
@@ -103,7 +96,6 @@ def contents(folder: Path) -> bytes:
 def test_a_release_of_crawled_posts_of_x_can_be_published_without_a_word_of_them(
     tmp_path: Path,
 ) -> None:
-    """Every row is left with the addresses of its posts; no line of any post is in any file."""
     body, said = answer_of_x()
     config = yaml.safe_load(shipped_config().read_text("utf-8"))
     config["posts"] = [{"source": "x", "search": PHASES}]

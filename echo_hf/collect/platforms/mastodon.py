@@ -103,7 +103,7 @@ class Mastodon(LibraryPlatform):
         for url, number in ((url, self._own_number(url)) for url in urls):
             if number is None:
                 continue
-            answer = self._heard(lambda client, number=number: client.status(number))
+            answer = self._heard(lambda client: client.status(number))  # noqa: B023
             if answer.status_code in GONE:
                 found[url] = GONE[answer.status_code]
             else:

@@ -62,9 +62,9 @@ class Bluesky(Pages):
             record.bad("reply.parent.uri", above, "the address of a post")
         parent = parent or _url(view.get("_above"))
         author = fields.part("author")
-        given = fields.parts("labels") + author.parts("labels")
-        given += record.part("labels").parts("values")
-        values = (one.record.get("val") for one in given if one.record.get("neg") is not True)
+        said = fields.parts("labels") + author.parts("labels")
+        said += record.part("labels").parts("values")
+        values = (one.record.get("val") for one in said if one.record.get("neg") is not True)
         labels = sorted({value for value in values if isinstance(value, str)})
         if HIDING.intersection(labels):
             yield Post(url=url, platform="bluesky", parent_url=parent, missing=Missing.PROTECTED)

@@ -34,7 +34,7 @@ LAST_LINK = re.compile(r"https://t\.co/\w+\s*\Z", re.ASCII)
 @register("snscrape")
 class Snscrape(Pages):
     expected = "an object"
-    split = staticmethod(numbered_lines)  # type: ignore[assignment]
+    split = staticmethod(numbered_lines)
 
     def read(self, fields: Fields, keywords: Sequence[str]) -> Iterator[Parsed | Json]:
         record, keys = fields.record, fields.record.keys()

@@ -259,12 +259,13 @@ def _image(value: str) -> dict[str, str]:
 
 
 def _moment(name: str, value: Any, options: Json, findings: list[Finding]) -> str | None:
-    form, zone, moment = options.get("format"), options.get("zone"), None
+    form, zone = options.get("format"), options.get("zone")
+    moment: datetime.datetime | None = None
     expected = f"a time as {form!r}" if form else "an ISO 8601 date or seconds since 1970"
     try:
         text = str(value).strip()
         if form in SECONDS or (form is None and _is_number(value)):
-            seconds = float(value) * SECONDS.get(form, 1.0)
+            seconds = float(value) * SECONDS.get(str(form), 1.0)
             moment = EPOCH + datetime.timedelta(seconds=seconds)
         elif isinstance(form, str):
             moment = datetime.datetime.strptime(text, form)
@@ -279,7 +280,7 @@ def _moment(name: str, value: Any, options: Json, findings: list[Finding]) -> st
     if moment is None:
         detail = f"{name} is {short_repr(value)}, expected {expected}"
         findings.append(Finding(Notice.BAD_TIMESTAMP, detail))
-    return moment and moment.isoformat()
+    return moment.isoformat() if moment else None
 
 
 def _as_json(value: Any) -> Any:

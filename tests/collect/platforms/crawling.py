@@ -27,7 +27,6 @@ HURRIED = Patience(attempts=3, backoff_s=0.001)
 
 
 def config_of(**search: Any) -> Config:
-    """A config that asks the simulated platform, by default for everything with a term in it."""
     return parse_config(
         {
             "name": "crawled",
@@ -40,13 +39,11 @@ def config_of(**search: Any) -> Config:
 
 
 def crawled(root: Path, config: Config, watch: Heard | None = None) -> CrawlStats:
-    """One run of a crawl."""
     (stats,) = crawl_posts(config, RunFolder(root), watch or Heard(), patience=HURRIED)
     return stats
 
 
 def collected(root: Path) -> dict[str, Mapping[str, Any]]:
-    """What the records of a crawl say of each post: found by which terms, missing or not."""
     found: dict[str, dict[str, Any]] = {}
     source = make_source(NAME)
     for answer in stored_answers(root / LEDGER, NAME):
@@ -61,6 +58,5 @@ def collected(root: Path) -> dict[str, Mapping[str, Any]]:
 
 
 def records(root: Path, config: Config) -> list[dict[str, Any]]:
-    """The records that the collect stage reads."""
     rows: list[dict[str, Any]] = read_records(config.posts, root / LEDGER).to_list()
     return rows

@@ -15,7 +15,6 @@ Serve = Callable[..., Service]
 
 @pytest.fixture
 def serve(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Serve]:
-    """Serves a world, and makes its platform known as a plugin."""
     with ExitStack() as running:
         monkeypatch.syspath_prepend(registered(tmp_path / "plugin"))
 

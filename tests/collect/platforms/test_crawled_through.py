@@ -29,8 +29,6 @@ FEED = "/xrpc/app.bsky.feed."
 
 
 def on_x(server: ReplayServer) -> X:
-    """X knows a parent by its number, and replies by the first post."""
-
     def post(number: int) -> dict[str, Any]:
         parent = PARENTS[number]
         above = [{"type": "replied_to", "id": str(parent)}] if parent else []
@@ -49,8 +47,6 @@ def on_x(server: ReplayServer) -> X:
 
 
 def on_bluesky(server: ReplayServer) -> Bluesky:
-    """Bluesky gives the whole tree, whichever post it is asked about."""
-
     def post(number: int) -> dict[str, Any]:
         uri = "at://did:plc:mira/app.bsky.feed.post/{}".format
         parent = PARENTS[number]
@@ -69,8 +65,6 @@ def on_bluesky(server: ReplayServer) -> Bluesky:
 
 
 def on_mastodon(server: ReplayServer) -> Mastodon:
-    """Mastodon gives what is above and below the one that it is asked about."""
-
     def post(number: int) -> dict[str, Any]:
         parent = PARENTS[number]
         return {
@@ -105,7 +99,6 @@ def test_a_found_reply_brings_its_tree(
     keys: dict[str, str],
     tmp_path: Path,
 ) -> None:
-    """All posts of it, each with its parent; only the one that was found has the keyword."""
     pytest.importorskip(library, reason="needs its library: see `make test-extras`")
     phases = [{"days": 1, "window": "1d", "terms": ["fox"]}]
     config = parse_config(

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import io
+import json
 from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
+from echo_hf.builder.build import run_until
+from echo_hf.cli.posts_view import crawl_lines, show_crawled
 from echo_hf.collect.crawl_ledger import (
     LEDGER,
     CrawlLedger,
@@ -19,10 +24,12 @@ from echo_hf.collect.platforms.base import Answer, Kind, Question
 from echo_hf.collect.platforms.x import X
 from echo_hf.collect.sources.base import Post
 from echo_hf.collect.takedown import TOMBSTONES, add_tombstones, read_tombstones
+from echo_hf.errors import SourceError
 from echo_hf.reasons import CrawlEnd
 from tests.collect.platforms.crawling import collected, config_of, crawled
 from tests.collect.platforms.serving import Serve
-from tests.collect.platforms.simulated import HOST, World
+from tests.collect.platforms.simulated import FIRST_DAY, HOST, NAME, World
+from tests.progress_for_tests import Heard
 
 NAMED = "select url, parent_url, quoted_url from seen"
 SEARCH = Question("search", ("fox",))
@@ -32,12 +39,10 @@ STAND_IN = "urn:sha256:" + hashlib.sha256(GONE.encode()).hexdigest()
 
 
 def bytes_of(folder: Path) -> bytes:
-    """All that the files of a ledger hold; pages are packed."""
     return b"".join(file.read_bytes() for file in sorted(folder.iterdir()))
 
 
 def asked_about(path: Path, platform: str, *questions: Question) -> None:
-    """Writes questions about posts down."""
     with CrawlLedger(path) as ledger:
         assert ledger.expand(platform, [], questions, {}) == len(questions)
 
@@ -45,7 +50,6 @@ def asked_about(path: Path, platform: str, *questions: Question) -> None:
 def answered(
     ledger: CrawlLedger, platform: str, posts: Iterable[Post], *cursors: str
 ) -> LedgerQuestion:
-    """Gives the next question a page with posts."""
     asked = ledger.next_question(platform)
     assert asked is not None
     ledger.keep(asked, Answer("{}", *cursors), posts, 0.0)
@@ -53,7 +57,6 @@ def answered(
 
 
 def expanded(ledger: CrawlLedger) -> list[Question]:
-    """What a crawl of X would ask about what it has seen, and has not asked."""
     about = ledger.unexpanded("x", 100)
     before = ledger.states("x").get("open", 0)
     new = ledger.expand("x", about, X().around([one.post for one in about]), {})
@@ -63,7 +66,6 @@ def expanded(ledger: CrawlLedger) -> list[Question]:
 
 
 def test_a_post_its_reply_and_the_questions_about_it_name_it_no_more(tmp_path: Path) -> None:
-    """Its own row, the reply's and the quotation's, a look-up of it and its conversation."""
     path = tmp_path / LEDGER
     posts = [
         Post(GONE, author="mira_draws"),
@@ -86,7 +88,6 @@ def test_a_post_its_reply_and_the_questions_about_it_name_it_no_more(tmp_path: P
 
 
 def test_nobody_is_asked_about_it_when_its_reply_comes_again(tmp_path: Path) -> None:
-    """A later page shows the reply once more, as the crawl writes it down."""
     path = tmp_path / LEDGER
     add_tombstones(tmp_path / TOMBSTONES, [GONE])
     forgotten = read_tombstones(tmp_path / TOMBSTONES)
@@ -121,7 +122,6 @@ def test_nobody_is_asked_about_it_when_its_reply_comes_again(tmp_path: Path) -> 
 def test_every_platforms_identifiers_are_known(
     tmp_path: Path, platform: str, identifier: str, url: str
 ) -> None:
-    """By their address, as each platform writes it; its question is never asked."""
     path = tmp_path / LEDGER
     asked_about(path, platform, Question("thread", (identifier,)), Question("thread", ("other",)))
     forget_answers(path, [url])
@@ -135,7 +135,6 @@ def test_every_platforms_identifiers_are_known(
 
 
 def test_an_identifier_without_an_address_is_known_from_what_was_seen(tmp_path: Path) -> None:
-    """A platform of somebody's own calls its posts as it likes."""
     path = tmp_path / LEDGER
     with CrawlLedger(path) as ledger:
         ledger.add_searches("mine", [SEARCH])
@@ -148,7 +147,6 @@ def test_an_identifier_without_an_address_is_known_from_what_was_seen(tmp_path: 
 
 @pytest.mark.parametrize("kind", ["posts", "replies"])
 def test_what_else_a_question_is_about_is_still_asked(tmp_path: Path, kind: Kind) -> None:
-    """Begun again, where pages of it are there: a cursor belongs to the question as it was."""
     path = tmp_path / LEDGER
     asked_about(path, "x", Question(kind, ("1", "70000", "2")))
     with CrawlLedger(path) as ledger:
@@ -163,7 +161,6 @@ def test_what_else_a_question_is_about_is_still_asked(tmp_path: Path, kind: Kind
 
 
 def test_a_question_that_is_answered_keeps_its_place_among_others(tmp_path: Path) -> None:
-    """It stays done, about as many posts as before."""
     path = tmp_path / LEDGER
     question = Question("posts", ("1", "70000"))
     asked_about(path, "x", question)
@@ -176,39 +173,7 @@ def test_a_question_that_is_answered_keeps_its_place_among_others(tmp_path: Path
         assert ledger.states("x") == {"done": 1}
 
 
-def test_forgetting_twice_is_forgetting_once(tmp_path: Path) -> None:
-    """And a word that somebody searched for is nobody's name."""
-    path = tmp_path / LEDGER
-    with CrawlLedger(path) as ledger:
-        ledger.add_searches("x", [Question("search", ("70000",))])
-        answered(ledger, "x", [Post(GONE)])
-
-    def rows() -> list[tuple[object, ...]]:
-        with CrawlLedger(path) as ledger:
-            return [
-                row
-                for table in ("questions", "seen", "asked")
-                for row in ledger.execute(f"select * from {table}")  # noqa: S608
-            ]
-
-    forget_answers(path, [GONE])
-    once = rows()
-    forget_answers(path, [GONE])
-
-    assert rows() == once
-    assert '["70000"]' in str(once)
-    assert GONE not in str(once)
-
-
-def test_no_file_is_made(tmp_path: Path) -> None:
-    """Where nothing was collected."""
-    forget_answers(tmp_path / LEDGER, [GONE])
-
-    assert not any(tmp_path.iterdir())
-
-
 def test_a_crawl_goes_on_without_it(serve: Serve, tmp_path: Path) -> None:
-    """Stopped half way, a third of what it has is forgotten; no name of those comes back."""
     serve(World.of(200, seed=5))
     crawled(tmp_path, config_of(budget={"posts": 60}))
     gone = [f"{HOST}/{name}" for name in sorted(collected(tmp_path))[::3]]
@@ -225,3 +190,64 @@ def test_a_crawl_goes_on_without_it(serve: Serve, tmp_path: Path) -> None:
     assert named.isdisjoint(gone)
     assert asked.isdisjoint(url.rpartition("/")[2] for url in gone)
     assert stats.missing["removed"] == len(gone)
+
+
+ONE_DAY = [{"days": 1, "window": "1d", "terms": ["lumen"]}]
+
+
+@pytest.fixture
+def world() -> World:
+    parents = {"p0": None, "p1": "p0", "p2": None, "p3": "p2", "p4": "p3"}
+    posts = {
+        name: {
+            "id": name,
+            "parent": parent,
+            "time": FIRST_DAY.isoformat(),
+            "terms": ["lumen"] if name in ("p1", "p3") else [],
+        }
+        for name, parent in parents.items()
+    }
+    return World(posts, deleted={"p0"})
+
+
+def test_the_figures_of_a_small_crawl(serve: Serve, world: World, tmp_path: Path) -> None:
+    serve(world)
+    stats = crawled(tmp_path / "run", config_of(phases=ONE_DAY))
+    written = json.loads((tmp_path / "run" / "crawl.json").read_text("utf-8"))
+
+    assert (stats.by_terms, stats.by_replies, stats.missing) == (2, 2, {"deleted": 1})
+    assert stats.missed_by_terms == 0.5
+    assert written[NAME]["missed_by_terms"] == 0.5
+    assert written[NAME]["end"] == "nothing_left"
+    assert written[NAME]["missing"] == {"deleted": 1}
+
+
+def test_a_terminal_shows_them(serve: Serve, world: World, tmp_path: Path) -> None:
+    serve(world)
+    stats = crawled(tmp_path / "run", config_of(phases=ONE_DAY))
+    lines = list(crawl_lines(stats))
+    console = Console(file=io.StringIO(), width=200)
+    show_crawled(console, [stats])
+
+    assert (
+        lines[0]
+        == "2 posts by search terms, 2 more by replies (50 % that terms alone would have missed)"
+    )
+    assert lines[1] == "posts that are named and not there: 1 deleted"
+    assert lines[-1].startswith("nothing_left: every query is answered")
+    assert all(line in console.file.getvalue() for line in lines)  # type: ignore[attr-defined]
+
+
+def test_a_build_reads_what_is_there_and_says_what_is_open(serve: Serve, tmp_path: Path) -> None:
+    service = serve(World.of(400, seed=4))
+    config = config_of(budget={"posts": 100})
+    with pytest.raises(SourceError, match=r"has to be asked for first, by `echo-hf collect`"):
+        run_until(config, "collect", runs=tmp_path)
+    crawled(tmp_path / config.name, config, Heard())
+    requests, watch = service.requests, Heard()
+    (result,) = run_until(config, "collect", runs=tmp_path, watch=watch)
+
+    assert len(result.dataset) > 0
+    assert service.requests == requests
+    assert len(watch.remarks) == 1
+    assert "questions are open: `echo-hf collect` goes on" in watch.remarks[0]
