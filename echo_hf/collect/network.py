@@ -31,31 +31,17 @@ GLOBAL_UNICAST = IPv6Network("2000::/3")
 TRANSLATED = IPv6Network("64:ff9b::/96")
 SPECIAL: tuple[Network, ...] = tuple(
     ip_network(text)
-    for text in (
-        "0.0.0.0/8",  # this network
-        "10.0.0.0/8",  # private
+    for line in (
+        "0.0.0.0/8 10.0.0.0/8 127.0.0.0/8 172.16.0.0/12 192.168.0.0/16",  # private, loopback
         "100.64.0.0/10",  # shared behind a provider's translation
-        "127.0.0.0/8",  # loopback
         "169.254.0.0/16",  # link-local, and where clouds keep their metadata
-        "172.16.0.0/12",  # private
-        "192.0.0.0/24",  # protocol assignments
-        "192.0.2.0/24",  # documentation
-        "192.31.196.0/24",  # name servers' own
-        "192.52.193.0/24",  # multicast tunnels
-        "192.88.99.0/24",  # relays to IPv6
-        "192.168.0.0/16",  # private
-        "192.175.48.0/24",  # name servers' own
-        "198.18.0.0/15",  # benchmarking
-        "198.51.100.0/24",  # documentation
-        "203.0.113.0/24",  # documentation
-        "224.0.0.0/4",  # multicast
-        "240.0.0.0/4",  # reserved, and broadcast
-        "2001::/23",  # protocol assignments, and tunnels that hide an IPv4 address
-        "2001:db8::/32",  # documentation
-        "2002::/16",  # tunnels that hide an IPv4 address
-        "2620:4f:8000::/48",  # name servers' own
-        "3fff::/20",  # documentation
+        "192.0.0.0/24 2001::/23",  # protocol assignments, and tunnels that hide an IPv4 address
+        "192.88.99.0/24 2002::/16",  # relays and tunnels to IPv6
+        "192.31.196.0/24 192.52.193.0/24 192.175.48.0/24 2620:4f:8000::/48",  # name servers' own
+        "192.0.2.0/24 198.51.100.0/24 203.0.113.0/24 2001:db8::/32 3fff::/20",  # documentation
+        "198.18.0.0/15 224.0.0.0/4 240.0.0.0/4",  # benchmarking, multicast, reserved, broadcast
     )
+    for text in line.split()
 )
 
 
