@@ -65,7 +65,7 @@ class TestWhatIsFound:
     def test_everything_reachable_is_collected_and_no_page_twice(
         self, serve: Serve, tmp_path: Path
     ) -> None:
-        world = World.of(2000, seed=0)
+        world = World.of(800, seed=0)
         service = serve(world, limit_each=17)
         watch = Heard()
         stats = crawled(tmp_path / "run", config_of(), watch)
@@ -89,7 +89,7 @@ class TestWhatIsFound:
         assert dataclasses.replace(again, seconds=0) == dataclasses.replace(first, seconds=0)
 
     def test_posts_deleted_between_pages_move_no_other(self, serve: Serve, tmp_path: Path) -> None:
-        world, draw = World.of(1200, seed=3), random.Random(3)
+        world, draw = World.of(600, seed=3), random.Random(3)
         service = serve(world)
         # None of them is the only way to others.
         leaves = [name for name, below in world.children.items() if not below]
@@ -143,9 +143,9 @@ class TestWhatIsFound:
         assert [path for path in service.answered if "thread" in path] == ["/thread?ids=p0"]
 
     def test_hostile_trees_end(self, serve: Serve, tmp_path: Path) -> None:
-        chain = {f"p{one}": f"p{one - 1}" for one in range(11, 311)}
+        chain = {f"p{one}": f"p{one - 1}" for one in range(11, 111)}
         world = world_of(
-            {"p0": "p0", "p1": "p2", "p2": "p1", "p10": None, **chain}, found=["p0", "p1", "p300"]
+            {"p0": "p0", "p1": "p2", "p2": "p1", "p10": None, **chain}, found=["p0", "p1", "p100"]
         )
         serve(world)
         stats = crawled(tmp_path / "run", config_of())
@@ -276,7 +276,7 @@ class TestLimits:
     def test_a_limit_stops_it_and_a_larger_one_goes_on(
         self, limit: dict[str, Any], end: CrawlEnd, serve: Serve, tmp_path: Path
     ) -> None:
-        world = World.of(900, seed=4)
+        world = World.of(700, seed=4)
         service = serve(world)
         stopped = crawled(tmp_path / "run", config_of(**limit))
         requests = service.requests

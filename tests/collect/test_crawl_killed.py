@@ -67,11 +67,11 @@ def kill_at(service: Service, number: int, config: Path) -> None:
 def test_a_crawl_that_is_killed_collects_everything_once(
     serve: Serve, tmp_path: Path, config: Path
 ) -> None:
-    world, draw = World.of(2000, seed=5), random.Random(5)
+    world, draw = World.of(800, seed=5), random.Random(5)
     service = serve(world, limit_each=13)
     leaves = [name for name, below in world.children.items() if not below]
     gone = [name for name in leaves if not world.posts[name]["terms"]]
-    kills = 6
+    kills = 2
     for _ in range(kills):
         kill_at(service, service.requests + draw.randrange(2, 9), config)
         world.deleted.update(draw.sample(gone, 5))
@@ -91,7 +91,9 @@ def test_a_crawl_that_is_killed_collects_everything_once(
     assert f"→ {len(found):>9,} posts" in shown
 
 
-@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "sent", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
+)
 def test_a_polite_stop_is_one_line(serve: Serve, config: Path, sent: signal.Signals) -> None:
     world = World.of(300, seed=6)
     service = serve(world)

@@ -93,6 +93,7 @@ def contents(folder: Path) -> bytes:
     return whole.replace('\\\\"', '"').replace('\\"', '"').encode()
 
 
+@pytest.mark.slow  # what is published of other posts of X is tested beside `dehydrate`
 def test_a_release_of_crawled_posts_of_x_can_be_published_without_a_word_of_them(
     tmp_path: Path,
 ) -> None:

@@ -57,7 +57,7 @@ def read(test_data: Path, name: str) -> str:
 
 def test_every_post_of_a_real_page_of_x(test_data: Path) -> None:
     body = read(test_data, "x_api_v2/noflat.jsonl")
-    assert check_each(body, "x", step=6) > 100
+    assert check_each(body, "x", step=40) > 100
 
 
 @pytest.mark.parametrize(
