@@ -61,10 +61,7 @@ COLUMNS = "platform, kind, about, language, starts, ends, round, origin"
 ASKED = "questions.id, questions.cursor, questions.attempt, questions.pages, " + ", ".join(
     f"questions.{name}" for name in COLUMNS.split(", ")
 )
-NEXT = f"""select {ASKED} from questions where platform = ? and state = 'open'
-    order by round, id limit 1"""  # noqa: S608
-SEARCHES = f"""select {ASKED} from questions where platform = ? and state = 'open'
-    and kind = 'search'"""  # noqa: S608
+OPEN = f"select {ASKED} from questions where platform = ? and state = 'open' "  # noqa: S608
 TURN = """update questions set cursor = ?, state = ?, pages = pages + 1, requests = requests + 1,
     posts = posts + ?, cost_usd = cost_usd + ?, unpriced = unpriced + ?, error = null
     where id = ?"""
@@ -186,14 +183,13 @@ class StoredAnswer:
         said = f"{question.kind} {first}" + (f" and {len(others)} more" if others else "")
         if question.kind == "search":
             language = f" in {question.language}" if question.language else ""
-            window, when = question.window, ""
-            if window:
-                # Windows that were cut end at a full hour, all others at midnight.
-                start, end = (
-                    time.strftime("%Y-%m-%dT%H:%M" if time.hour or time.minute else "%Y-%m-%d")
-                    for time in (window.start, window.end)
-                )
-                when = f" {start} to {end}"
+            window = question.window
+            # Windows that were cut end at a full hour, all others at midnight.
+            times = [
+                time.strftime("%Y-%m-%dT%H:%M" if time.hour or time.minute else "%Y-%m-%d")
+                for time in ((window.start, window.end) if window else ())
+            ]
+            when = f" {' to '.join(times)}" if times else ""
             said = f'search "{first}"{language}{when}'
         again = f" attempt {self.attempt + 1}" if self.attempt else ""
         return f"{self.asked.platform}/{said}{again} page {self.page + 1}"
@@ -266,10 +262,11 @@ class CrawlLedger(Database):
 
     def next_question(self, platform: str) -> LedgerQuestion | None:
         """The first question with pages left to ask for, null where there is none."""
-        return next((_asked_of(row) for row in self.execute(NEXT, platform)), None)
+        rows = self.execute(f"{OPEN} order by round, id limit 1", platform)
+        return _asked_of(rows[0]) if rows else None
 
     def open_searches(self, platform: str) -> list[LedgerQuestion]:
-        return [_asked_of(row) for row in self.execute(SEARCHES, platform)]
+        return [_asked_of(row) for row in self.execute(f"{OPEN} and kind = 'search'", platform)]
 
     def keep(
         self, asked: LedgerQuestion, answer: Answer, posts: Iterable[Post], cost_usd: float | None
