@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from echo_hf.collect.collect import Collect
-from echo_hf.images.store import MOST_BYTES, ImageStore
+from echo_hf.images.store import ImageStore
 
 Rows = list[dict[str, Any]]
 CollectLines = Callable[..., Rows]
@@ -145,18 +145,6 @@ def test_an_image_that_cannot_be_read_is_noted(
     assert str(tmp_path) not in rest[0]["_detail"]
 
 
-def test_an_image_too_large_is_told_with_its_size(
-    collect_lines: CollectLines, tmp_path: Path
-) -> None:
-    with (tmp_path / "huge.png").open("wb") as file:
-        file.truncate(MOST_BYTES + 1)
-    _, rest = of_images(collect_lines, tmp_path, {"path": "huge.png"})
-
-    assert rest[0]["_detail"] == (
-        f"'huge.png': {MOST_BYTES + 1} bytes, expected at most {MOST_BYTES}"
-    )
-
-
 def test_a_full_disk_is_not_taken_for_a_missing_image(
     record_table: Callable[..., pa.Table], tmp_path: Path
 ) -> None:
@@ -215,19 +203,6 @@ def test_a_post_that_says_it_is_of_x_needs_an_address_there(
     assert (first["_status"], first["_reason"]) == ("rejected", "other_platform")
     assert "https://mirror.example/mira/status/7" in first["_detail"]
     assert (second["_status"], second["url"]) == ("kept", "https://x.com/i/status/7")
-
-
-def test_platform_and_identifier_follow_from_the_address(collect_lines: CollectLines) -> None:
-    lines = [
-        post(url="https://x.com/mira_draws/status/7"),
-        post(url="https://art.example/2", platform="forum", post_id="two"),
-    ]
-    rows = collect_lines("jsonl", lines)
-
-    assert [(row["platform"], row["post_id"], row["url"]) for row in rows] == [
-        ("x", "7", "https://x.com/i/status/7"),
-        ("forum", "two", "https://art.example/2"),
-    ]
 
 
 LINES = st.lists(

@@ -33,8 +33,7 @@ from echo_hf.config.loading import Config, parse_config
 from echo_hf.errors import ConfigError, PlatformError
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import CrawlEnd
-from tests.collect.platforms.crawling import HURRIED, collected, config_of, crawled
-from tests.collect.platforms.serving import Serve
+from tests.collect.platforms.crawling import HURRIED, Serve, collected, config_of, crawled
 from tests.collect.platforms.simulated import (
     FIRST_DAY,
     HOST,

@@ -14,8 +14,7 @@ from threading import Event
 import pytest
 import yaml
 
-from tests.collect.platforms.crawling import PHASES, collected
-from tests.collect.platforms.serving import Serve
+from tests.collect.platforms.crawling import PHASES, Serve, collected
 from tests.collect.platforms.simulated import FIRST_DAY, NAME, Service, World
 
 ROOT = Path(__file__).resolve().parent.parent.parent

@@ -26,8 +26,7 @@ from echo_hf.collect.sources.base import Post
 from echo_hf.collect.takedown import TOMBSTONES, add_tombstones, read_tombstones
 from echo_hf.errors import SourceError
 from echo_hf.reasons import CrawlEnd
-from tests.collect.platforms.crawling import collected, config_of, crawled
-from tests.collect.platforms.serving import Serve
+from tests.collect.platforms.crawling import Serve, collected, config_of, crawled
 from tests.collect.platforms.simulated import FIRST_DAY, HOST, NAME, World
 from tests.progress_for_tests import Heard
 

@@ -252,15 +252,3 @@ def test_a_body_that_is_cut_is_asked_for_again(
     server.answers["/a"] = cut
     result = fetch_one(server, store, server.url("/a"))
     assert (result.sha256, result.attempts) == (digest_of(NOISE), 2)
-
-
-def test_a_body_that_is_always_cut_is_said(server: ImageServer, store: ImageStore) -> None:
-    def cut(request: BaseHTTPRequestHandler) -> None:
-        send_without_length(request)
-        request.wfile.write(NOISE[: len(NOISE) // 2])
-
-    server.answers["/a"] = cut
-    result = fetch_one(server, store, server.url("/a"))
-    assert (result.reason, result.attempts) == (Unfetched.UNDECODABLE, 3)
-    assert result.detail.startswith("truncated: ")
-    assert not store.root.exists()

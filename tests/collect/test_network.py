@@ -127,20 +127,6 @@ def test_a_redirect_leads_nowhere_that_an_address_may_not(
 
 
 @pytest.mark.parametrize(
-    "host",
-    ["127.0.0.1", "localhost", "127.1", "2130706433", "0x7f000001", "[::1]", "[::ffff:7f00:1]"],
-)
-def test_no_spelling_of_this_machine_is_asked(
-    server: ImageServer, store: ImageStore, host: str
-) -> None:
-    server.gives("/red", RED)
-    url = server.url("/red", host)
-    result = fetch_one(server, store, url, allow_addresses=[])
-    assert result.reason is Unfetched.PRIVATE_ADDRESS
-    assert not server.asked
-
-
-@pytest.mark.parametrize(
     "url",
     [
         "http://pictures.example:8080/a.png",

@@ -16,9 +16,7 @@ from echo_hf.collect.platforms.base import Platform, Tariff
 from echo_hf.collect.query_plan import PlannedQuery, Query, as_json, planned, planned_queries
 from echo_hf.config.collection import Phase, Search
 from echo_hf.config.loading import Config
-from echo_hf.errors import MissingExtraError
-from tests.collect.platforms.crawling import config_of, crawled
-from tests.collect.platforms.serving import Serve
+from tests.collect.platforms.crawling import Serve, config_of, crawled
 from tests.collect.platforms.simulated import FIRST_DAY, NAME, PRICE, Simulated, World
 
 RELEASED = datetime.date(2025, 3, 25)
@@ -157,24 +155,6 @@ def test_numbers_that_cost_are_only_asked_for_on_demand(
     assert ("≥ 26" in shown(queries, config_of())) is not estimate
 
 
-def test_a_platform_that_is_not_installed_has_a_plan_all_the_same(
-    serve: Serve, tmp_path: Path
-) -> None:
-    serve(World.of(10, seed=9))
-
-    class Absent(Simulated):
-        def __init__(self) -> None:
-            raise MissingExtraError("platform 'x'", "sources")
-
-    queries, said = plan(config_of(), tmp_path, Absent)
-
-    assert len(queries) == 26
-    assert said == [
-        f"what {NAME} charges is not known: platform 'x' needs packages that are not here: "
-        'pip install "echo-hf[sources]"'
-    ]
-
-
 def test_a_platform_that_does_not_answer_has_a_plan_all_the_same(
     serve: Serve, tmp_path: Path
 ) -> None:
@@ -230,22 +210,3 @@ def test_a_plan_is_written_as_json(serve: Serve, tmp_path: Path) -> None:
         "requests": 1,
         "usd": None,
     }
-
-
-@pytest.mark.parametrize(("every", "rows"), [(False, 1), (True, 100)])
-def test_a_narrow_terminal_cuts_nothing_off(
-    every: bool, rows: int, serve: Serve, tmp_path: Path
-) -> None:
-    serve(World.of(10, seed=9))
-    languages = ["en", "ja", "zh", "ko", "es"]
-    phase = {"days": 20, "window": "1d", "terms": ["a-long-term to search"], "languages": languages}
-    config = config_of(phases=[phase])
-    text = shown(plan(config, tmp_path, Dear)[0], config, every=every, width=80)
-    (header,) = (line.split() for line in text.splitlines() if line.startswith("#"))
-    first = [line for line in text.splitlines() if line.startswith("1 ")]
-
-    assert "…" not in text
-    assert header[-5:] == ["queries", "done", "posts", "requests", "cost"]
-    assert len(first) == rows
-    assert all(line.count("2026-03-") == 2 for line in first)
-    assert first[0].split()[-4:] == ["-", "≥", str(100 // rows), "-"]

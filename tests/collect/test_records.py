@@ -18,11 +18,12 @@ from echo_hf.collect.collect import Collect
 from echo_hf.collect.crawl_ledger import LEDGER, CrawlLedger, answers_digest
 from echo_hf.collect.platforms.base import Answer, Question, TimeWindow
 from echo_hf.collect.records import RECORDS, read_records
-from echo_hf.collect.sources.base import Post
+from echo_hf.collect.sources.base import Post, make_source, posts_in
 from echo_hf.config.sections import Posts
 from echo_hf.errors import ConfigError, SourceError
-from tests.collect.platforms.crawling import config_of, crawled, records
-from tests.collect.platforms.serving import Serve
+from echo_hf.hub.redistribution import restricted_posts
+from echo_hf.pipeline.stage_runner import run_stage
+from tests.collect.platforms.crawling import Serve, config_of, crawled, records
 from tests.collect.platforms.simulated import FIRST_DAY, HOST, NAME, World
 
 GOOD = '{"url": "https://example.org/a"}'
@@ -233,3 +234,41 @@ class TestReading:
             digests.append((fingerprint, answers_digest(path, NAME)))
 
         assert digests[0] == digests[1]
+
+
+Row = dict[str, Any]
+SEARCH_CRAWLED_X = Question("search", ("obama",))
+PHASES = {"phases": [{"terms": ["obama"], "window": "7d"}]}
+
+
+def crawl_of(path: Path, body: str) -> None:
+    with CrawlLedger(path) as ledger:
+        ledger.add_searches("x", [SEARCH_CRAWLED_X])
+        asked = ledger.next_question("x")
+        assert asked is not None
+        ledger.keep(asked, Answer(body), posts_in(body, make_source("x"), ("obama",)), 0.5)
+
+
+def rows_of(collect: Collect, entry: Row, ledger: Path) -> list[Row]:
+    records = read_records([Posts.model_validate({"source": "x", **entry})], ledger)
+    rows: list[Row] = run_stage(collect, records).dataset.to_list()
+    return rows
+
+
+def test_a_crawled_page_gives_the_posts_of_the_imported_file(
+    test_data: Path, tmp_path: Path, collect: Collect
+) -> None:
+    file = test_data / "posts" / "x_api_v2" / "noflat.jsonl"
+    if not file.exists():
+        pytest.skip(f"no file {str(file)!r}")
+    body, path = file.read_text("utf-8"), tmp_path / "collected.sqlite"
+    crawl_of(path, body)
+    crawled = rows_of(collect, {"search": PHASES}, path)
+    imported = rows_of(collect, {"path": file}, path)
+
+    assert len(crawled) >= 117
+    assert [{**row, "keywords": 0, "place": 0} for row in crawled] == [
+        {**row, "keywords": 0, "place": 0} for row in imported
+    ]
+    assert all(restricted_posts([row["url"]]) == ["x"] for row in crawled)
+    assert all(restricted_posts([row["url"]], {"x": "a contract"}) == [] for row in crawled)

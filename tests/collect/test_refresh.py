@@ -24,8 +24,7 @@ from echo_hf.config.loading import Config
 from echo_hf.errors import PlatformError, RunError
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import Missing, RefreshEnd
-from tests.collect.platforms.crawling import HURRIED, config_of
-from tests.collect.platforms.serving import Serve
+from tests.collect.platforms.crawling import HURRIED, Serve, config_of
 from tests.collect.platforms.simulated import (
     ENTRY_POINTS,
     HOST,

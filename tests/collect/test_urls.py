@@ -208,9 +208,3 @@ def test_an_address_tells_platform_and_identifier(
 ) -> None:
     assert platform_of(url) == platform
     assert post_id_of(url) == (post_id or url)
-
-
-def test_newer_addresses_of_mastodon_name_authors_by_number() -> None:
-    newer = "https://mastodon.example/ap/users/5/statuses/12345"
-
-    assert (platform_of(newer), post_id_of(newer)) == ("mastodon", "12345")

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from echo_hf.collect.crawl import Patience, crawl_posts
 from echo_hf.collect.crawl_ledger import LEDGER, CrawlStats, stored_answers
@@ -14,7 +17,15 @@ from echo_hf.collect.records import read_records
 from echo_hf.collect.sources.base import make_source
 from echo_hf.config.loading import Config, parse_config
 from echo_hf.pipeline.run_folder import RunFolder
-from tests.collect.platforms.simulated import FIRST_DAY, NAME, TERMS
+from tests.collect.platforms.simulated import (
+    ADDRESS,
+    FIRST_DAY,
+    NAME,
+    TERMS,
+    Service,
+    World,
+    registered,
+)
 from tests.progress_for_tests import Heard
 
 LAST_DAY = (FIRST_DAY + datetime.timedelta(days=20)).date()
@@ -60,3 +71,19 @@ def collected(root: Path) -> dict[str, Mapping[str, Any]]:
 def records(root: Path, config: Config) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = read_records(config.posts, root / LEDGER).to_list()
     return rows
+
+
+Serve = Callable[..., Service]
+
+
+@pytest.fixture
+def serve(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Serve]:
+    with ExitStack() as running:
+        monkeypatch.syspath_prepend(registered(tmp_path / "plugin"))
+
+        def served(world: World, limit_each: int = 0) -> Service:
+            service = running.enter_context(Service(world, limit_each))
+            monkeypatch.setenv(ADDRESS, service.address)
+            return service
+
+        yield served

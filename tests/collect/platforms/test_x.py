@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import gzip
 import json
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,6 @@ from echo_hf.collect.crawl import crawl_posts
 from echo_hf.collect.platforms.access import read_posts
 from echo_hf.collect.platforms.base import (
     Question,
-    RateLimitedError,
     StaleCursorError,
     TimeWindow,
     UnanswerableError,
@@ -133,29 +131,6 @@ def test_replies_are_the_conversation_from_its_beginning(x: X, server: ReplaySer
 
     assert query["query"] == [f"conversation_id:{root}"]
     assert query["start_time"] == ["2025-03-25T10:53:20Z"]
-
-
-@pytest.mark.extras
-@pytest.mark.parametrize(
-    ("headers", "least", "most"),
-    [
-        ({"x-rate-limit-remaining": "0", "x-rate-limit-reset": "{in_100_s}"}, 95, 102),
-        ({"x-rate-limit-remaining": "299", "x-rate-limit-reset": "{in_100_s}"}, 1, 5),
-        ({"x-rate-limit-reset": "1"}, 1, 1),
-        ({}, 60, 60),
-    ],
-    ids=["quarter", "too_soon", "past", "silent"],
-)
-def test_a_limit_is_waited_for_as_told(
-    headers: dict[str, str], least: float, most: float, x: X, server: ReplayServer
-) -> None:
-    later = str(int(time.time()) + 100)
-    told = {name: value.replace("{in_100_s}", later) for name, value in headers.items()}
-    server.gives(RECENT, Reply({"title": "Too Many Requests"}, 429, told))
-    with pytest.raises(RateLimitedError) as trouble:
-        x.ask(Question("search", ("4o",), young()))
-
-    assert least <= trouble.value.seconds <= most
 
 
 @pytest.mark.extras

@@ -31,13 +31,14 @@ WHOLE = [json.loads(line) for form in FORMS.values() for line in form.write(POST
 # Names that some reader looks at beside those, and values that it gives a meaning to.
 NAMES = re.findall(
     r"\S+",
-    """note_tweet entities urls expanded_url fullUrl altText alt_text path engagement keywords missing
-    author username referenced_posts retweetedTweet quotedTweet content links tcourl id_str includes
-    tweets errors resource_type resource_id value title detail __twarc query _missing _included
-    _findings _edge _above edit_history_tweet_ids quoted_url lang name replies selftext permalink
-    crosspost_parent removed_by_category gallery_data items media_id preview source story_text
-    _query points _server _channel reblog quote quoted_status labels embed embeds record facets
-    features index thread parent reply langs broken_row row read _came_along""",
+    """note_tweet entities urls expanded_url fullUrl altText alt_text path engagement keywords
+    missing author username referenced_posts retweetedTweet quotedTweet content links tcourl
+    id_str includes tweets errors resource_type resource_id value title detail __twarc query
+    _missing _included _findings _edge _above edit_history_tweet_ids quoted_url lang name
+    replies selftext permalink crosspost_parent removed_by_category gallery_data items
+    media_id preview source story_text _query points _server _channel reblog quote
+    quoted_status labels embed embeds record facets features index thread parent reply langs
+    broken_row row read _came_along""",
 )
 TELLING = re.findall(
     r"\S+",
