@@ -10,14 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from datasets import Value
 
-from echo_hf.collect.duplicate_images import distinct_images, merge_images
 from echo_hf.collect.records import RECORDS
 from echo_hf.collect.sources.base import Finding, Post, Source, make_source
 from echo_hf.collect.takedown import TOMBSTONES, Tombstones, read_tombstones
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
 
 
 PostRow = Mapping[str, Any]
+ImageEntry = Mapping[str, Any]
 COUNTS = tuple(POSTS.schema.field("engagement").type.names)
 ORDER = [("timestamp", "ascending"), ("url", "ascending")]
 PLAIN = ("post_id", "platform", "author", "timestamp", "lang", "parent_url", "quoted_url")
@@ -172,6 +172,88 @@ def _replaced(rows: Mapping[int, PostRow]) -> dict[int, int]:
 
 def _by_length(text: str) -> tuple[bool, int, str]:
     return not CUT.search(text), len(text), text
+
+
+class _Name(NamedTuple):
+    url: str | None
+    sha256: str | None
+
+
+def merge_images(rows: Sequence[Sequence[ImageEntry]]) -> list[dict[str, Any]]:
+    """The images of one post that several rows tell of, each once and by its whole name."""
+    fullest = min(
+        rows, key=lambda images: (-len(images), [_spelt(one) for one in images]), default=[]
+    )
+    every = [*fullest, *sorted((one for row in rows for one in row), key=_spelt)]
+    names = dict.fromkeys(name for one in every if (name := _name(one)) != (None, None))
+    sharing: dict[tuple[int, str], list[_Name]] = {}
+    for name in names:
+        for kind, value in enumerate(name):
+            if value is not None:
+                sharing.setdefault((kind, value), []).append(name)
+    # For each name the one that stands for all that share, step by step, an address or digest.
+    group_of: dict[_Name, _Name] = {}
+    for start in names:
+        waiting = [start]
+        while waiting:
+            name = waiting.pop()
+            if name not in group_of:
+                group_of[name] = start
+                for kind, value in enumerate(name):
+                    waiting += sharing.get((kind, value), []) if value is not None else []
+    longest: dict[_Name, str | None] = {}
+    for one in every:
+        if (name := _name(one)) in names:
+            group = group_of[name]
+            longest[group] = max(longest.get(group), one["alt_text"], key=_by_alt_text)
+    images: list[dict[str, Any]] = [
+        {"sha256": name.sha256, "url": name.url, "alt_text": longest[group_of[name]]}
+        for name in dict.fromkeys(full for one in names for full in _whole(one, sharing))
+    ]
+    # An image that could not be read may still be described.
+    bare = [one["alt_text"] for one in every if _name(one) == (None, None)]
+    described = dict.fromkeys(text for text in bare if text is not None)
+    # One that only another row has by name is not lost.
+    lost = len(fullest) - len(images) - len(described) if None in bare else 0
+    unnamed = [*described, *[None] * lost]
+    return images + [{"sha256": None, "url": None, "alt_text": text} for text in unnamed]
+
+
+def _whole(name: _Name, sharing: Mapping[tuple[int, str], Sequence[_Name]]) -> list[_Name]:
+    """In the place of half a name the whole ones that it is half of."""
+    if None not in name:
+        return [name]
+    shared = [sharing[kind, value] for kind, value in enumerate(name) if value is not None]
+    return [full for full in shared[0] if None not in full] or [name]
+
+
+def distinct_images(images: Sequence[ImageEntry]) -> list[dict[str, Any]]:
+    """Joins the images of one row: only equal bytes are one image."""
+    found: dict[object, dict[str, Any]] = {}
+    for number, one in enumerate(images):
+        key = one["sha256"] or (one["url"] and ("url", one["url"])) or number
+        first = found.setdefault(key, dict(one))
+        texts = [each["alt_text"] for each in (first, one) if each["alt_text"]]
+        if first != one:
+            first["sha256"], first["url"] = (
+                first["sha256"] or one["sha256"],
+                first["url"] or one["url"],
+            )
+            first["alt_text"] = "\n".join(dict.fromkeys(texts)) or None
+    return list(found.values())
+
+
+def _name(entry: ImageEntry) -> _Name:
+    return _Name(entry["url"], entry["sha256"])
+
+
+def _by_alt_text(text: str | None) -> tuple[bool, int, str]:
+    return text is not None, len(text or ""), text or ""
+
+
+def _spelt(entry: ImageEntry) -> tuple[tuple[bool, str], ...]:
+    values = (entry[name] for name in ("sha256", "url", "alt_text"))
+    return tuple((value is not None, value or "") for value in values)
 
 
 @dataclass(frozen=True)

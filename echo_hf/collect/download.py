@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -12,11 +15,23 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from echo_hf.collect.duplicate_images import distinct_images, reencoded_copies
+from echo_hf.collect.collect import distinct_images
 from echo_hf.collect.fetch import LEDGER, FetchEntry, fetch_images, ledger_digest, read_ledger
 from echo_hf.collect.network import FetchError, allowed_url
 from echo_hf.config.collection import FetchPolicy
 from echo_hf.images.decode import BadImageError
+from echo_hf.images.loader import load_rgb
+from echo_hf.images.similarity import (
+    BLOCKS,
+    CHANNELS,
+    BlockSignature,
+    SignatureIndex,
+    Size,
+    block_signature,
+    same_colors,
+    same_details,
+    same_shape,
+)
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.stage import RowIssue, Stage, kept_rows, ordered, parents_of, row_issues
 from echo_hf.reasons import Notice, Status, Unfetched
@@ -34,6 +49,8 @@ POSTS_OF_TREE = THREADS.schema.field("posts").type
 IMAGES_OF_POST = POSTS_OF_TREE.value_type.field("pictures").type
 ImageEntry = Mapping[str, Any]
 Compared = Callable[[int, int], None]
+BATCH = 256
+COMPARED_AT_ONCE = 4096
 
 
 @dataclass(frozen=True)
@@ -218,3 +235,61 @@ def _with_images(
     offsets = pa.array(np.cumsum([0, *lengths]), pa.int32())
     values = pa.StructArray.from_arrays(arrays, fields=fields)
     return pa.ListArray.from_arrays(offsets, values).cast(POSTS_OF_TREE)
+
+
+def reencoded_copies(
+    images: Mapping[str, Path],
+    *,
+    unreadable: Callable[[str, BadImageError], None] | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    workers: int | None = None,
+) -> dict[str, str]:
+    """For each copy of another image that one; the first of equal ones is the original."""
+    means = np.empty((len(images), BLOCKS, BLOCKS, CHANNELS), np.float16)
+    contrasts = np.empty(means.shape, np.uint8)
+    names: list[str] = []
+    sizes: list[Size] = []
+    waiting, done = iter(images.items()), 0
+    with ThreadPoolExecutor(workers or os.cpu_count() or 1) as pool:
+        while batch := list(islice(waiting, BATCH)):
+            every = pool.map(_signature, [path for _, path in batch])
+            for (name, _), found in zip(batch, every, strict=True):
+                done += 1
+                if isinstance(found, BlockSignature):
+                    means[len(names)], contrasts[len(names)] = found.means, found.contrasts
+                    names.append(name)
+                    sizes.append(found.size)
+                elif unreadable is None:
+                    raise found
+                else:
+                    unreadable(name, found)
+                if progress is not None:
+                    progress(done, len(images))
+    if not names:
+        return {}
+    means, contrasts = means[: len(names)], contrasts[: len(names)]
+    index = SignatureIndex(means, contrasts)
+    first_of: dict[int, int] = {}
+    for first in range(len(names)):
+        if first in first_of:
+            continue
+        free = (one for one in index.near(first) if one > first and one not in first_of)
+        likely = [one for one in free if same_shape(sizes[first], sizes[one])]
+        alike: list[int] = []
+        for start in range(0, len(likely), COMPARED_AT_ONCE):
+            some = np.array(likely[start : start + COMPARED_AT_ONCE])
+            fine = same_colors(means[first], contrasts[first], means[some], contrasts[some])
+            alike += map(int, some[fine])
+        if alike:
+            original = load_rgb(images[names[first]])
+            for one in alike:
+                if same_details(original, load_rgb(images[names[one]])):
+                    first_of[one] = first
+    return {names[copy]: names[first] for copy, first in first_of.items()}
+
+
+def _signature(path: Path) -> BlockSignature | BadImageError:
+    try:
+        return block_signature(path)
+    except BadImageError as error:
+        return error

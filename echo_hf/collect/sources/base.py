@@ -125,11 +125,6 @@ def register(name: str) -> Callable[[Kind], Kind]:
     return SOURCES.register(name)
 
 
-def source_names() -> list[str]:
-    """The names that `make_source` understands, in order."""
-    return SOURCES.names()
-
-
 def make_source(name: str) -> Source:
     """The source of a name."""
     return SOURCES.find(name)()

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from echo_hf.collect.collect import Collect
 from echo_hf.collect.records import read_records
-from echo_hf.collect.sources.base import json_documents, numbered_lines, source_names
+from echo_hf.collect.sources.base import SOURCES as REGISTRY
+from echo_hf.collect.sources.base import json_documents, numbered_lines
 from echo_hf.config.collection import Columns
 from echo_hf.config.sections import Posts
 from echo_hf.pipeline.result import StageResult
@@ -24,7 +25,7 @@ from echo_hf.reasons import Notice, Reject
 from tests.collect.hostile_posts import FORMS, Said
 
 BUNDLED = {"quickstart"}  # reads our own format, and no other file
-SOURCES = sorted(set(source_names()) - BUNDLED)
+SOURCES = sorted(set(REGISTRY.names()) - BUNDLED)
 MARK = "in the place of this stands what nests"
 POSTS = [Said(1, image="https://p.example/a.png", replies=3), Said(2, parent=1)]
 WHOLE = [json.loads(line) for form in FORMS.values() for line in form.write(POSTS).splitlines()]

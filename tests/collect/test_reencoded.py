@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image, ImageFilter
 
-from echo_hf.collect.duplicate_images import reencoded_copies
+from echo_hf.collect.download import reencoded_copies
 from echo_hf.images.decode import BadImageError
 from echo_hf.images.loader import load_rgb
 from echo_hf.reasons import BadImage
