@@ -89,7 +89,7 @@ def _bare(root: Path) -> float:
 
 
 def _paths(root: Path) -> Iterator[str]:
-    from echo_hf.collect.crawl_answers import stored_answers
+    from echo_hf.collect.crawl_ledger import stored_answers
     from tests.collect.platforms.simulated import NAME, path_of
 
     cursor = None

@@ -22,8 +22,7 @@ from echo_hf.builder.replay import Replay, replay_of
 from echo_hf.builder.steps import STAGES, stage_class, up_to
 from echo_hf.collect.collect import Collect, Merge
 from echo_hf.collect.crawl import open_questions
-from echo_hf.collect.crawl_answers import answers_digest
-from echo_hf.collect.crawl_ledger import LEDGER
+from echo_hf.collect.crawl_ledger import LEDGER, answers_digest
 from echo_hf.collect.records import located, read_records
 from echo_hf.config.loading import Config, load_config
 from echo_hf.config.sections import Posts

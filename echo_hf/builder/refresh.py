@@ -18,7 +18,7 @@ from echo_hf._infra.sqlite import Database
 from echo_hf.builder.build import RUNS
 from echo_hf.collect.crawl import LongWaitError, Patience
 from echo_hf.collect.platforms.base import Platform, Refreshing, make_platform
-from echo_hf.collect.tombstones import STAND_IN, hashed
+from echo_hf.collect.takedown import STAND_IN, hashed
 from echo_hf.collect.urls import is_x_name, platform_of
 from echo_hf.config.collection import PLATFORMS
 from echo_hf.config.loading import Config, load_config

@@ -18,11 +18,10 @@ from echo_hf._infra.atomic import complete, replaced_file
 from echo_hf.builder.build import RUNS
 from echo_hf.collect.collect import Collect
 from echo_hf.collect.crawl_ledger import LEDGER as COLLECTED
-from echo_hf.collect.fetch import LEDGER
-from echo_hf.collect.fetch_ledger import FetchLedger, read_ledger
+from echo_hf.collect.crawl_ledger import forget_answers
+from echo_hf.collect.fetch import LEDGER, FetchLedger, read_ledger
 from echo_hf.collect.records import read_records
-from echo_hf.collect.takedown import forget_answers
-from echo_hf.collect.tombstones import TOMBSTONES, add_tombstones, read_tombstones
+from echo_hf.collect.takedown import TOMBSTONES, add_tombstones, read_tombstones
 from echo_hf.collect.urls import canonical_url, web_url
 from echo_hf.config.loading import Config, load_config
 from echo_hf.curate.decisions import FILE, drop_decisions, read_decisions

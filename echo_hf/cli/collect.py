@@ -63,7 +63,7 @@ def _plan(config: Path, runs: Path, every: bool, estimate: bool) -> Told:
     from echo_hf.cli.posts_view import show_plan
     from echo_hf.cli.progress import Watch
     from echo_hf.collect.crawl import searches
-    from echo_hf.collect.plan_costs import as_json, planned_queries
+    from echo_hf.collect.query_plan import as_json, planned_queries
     from echo_hf.config.loading import load_config
     from echo_hf.errors import ConfigError
 

@@ -20,8 +20,8 @@ from echo_hf.builder.refresh import Refresh, Refreshed
 from echo_hf.builder.search_yield import KeywordYield, WrittenYields, Yield
 from echo_hf.builder.takedown import Removal, RunFiles
 from echo_hf.cli.progress import LONGEST_REMARK
-from echo_hf.collect.crawl_answers import CrawlStats
-from echo_hf.collect.plan_costs import PlannedQuery
+from echo_hf.collect.crawl_ledger import CrawlStats
+from echo_hf.collect.query_plan import PlannedQuery
 from echo_hf.config.collection import Search
 from echo_hf.reasons import RefreshEnd
 from echo_hf.systems.journal import drop_samples, journals, locked_all

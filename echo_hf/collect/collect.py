@@ -10,17 +10,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from datasets import Value
 
-from echo_hf.collect.duplicate_images import distinct_images, merge_images
 from echo_hf.collect.records import RECORDS
-from echo_hf.collect.sources.base import Finding, Post, PostImage, Source, make_source
-from echo_hf.collect.tombstones import TOMBSTONES, Tombstones, read_tombstones
+from echo_hf.collect.sources.base import Finding, Post, Source, make_source
+from echo_hf.collect.takedown import TOMBSTONES, Tombstones, read_tombstones
 from echo_hf.collect.urls import is_x_name, platform_of, post_id_of
 from echo_hf.errors import ImageError
 from echo_hf.images.store import MOST_BYTES, ImageStore
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
 
 
 PostRow = Mapping[str, Any]
+ImageEntry = Mapping[str, Any]
 COUNTS = tuple(POSTS.schema.field("engagement").type.names)
 ORDER = [("timestamp", "ascending"), ("url", "ascending")]
 PLAIN = ("post_id", "platform", "author", "timestamp", "lang", "parent_url", "quoted_url")
@@ -94,7 +94,14 @@ def merge_posts(posts: pa.Table) -> tuple[pa.Table, dict[int, int]]:
     posts = posts.combine_chunks()
     counts = pc.value_counts(posts["url"].combine_chunks())
     twice = counts.filter(pc.greater(counts.field("counts"), 1)).field("values")
-    to_merge = pc.or_(pc.is_in(posts["url"], twice), _unsettled(posts))
+    # Lists that merging a post with itself would change.
+    several = pc.fill_null(pc.greater(pc.list_value_length(posts["pictures"]), 1), True)
+    words = posts["keywords"].combine_chunks()
+    flat, owner = pc.list_flatten(words), pc.list_parent_indices(words)
+    falls = pc.and_(pc.equal(owner[1:], owner[:-1]), pc.less_equal(flat[1:], flat[:-1]))
+    unsorted = np.zeros(len(words), dtype=bool)
+    unsorted[owner[1:].filter(falls).to_numpy()] = True
+    to_merge = pc.or_(pc.is_in(posts["url"], twice), pc.or_(several, pa.array(unsorted)))
     replaced: dict[int, int] = {}
     merged = posts.select(list(POSTS.columns))
     if pc.any(to_merge).as_py():
@@ -108,43 +115,47 @@ def merge_posts(posts: pa.Table) -> tuple[pa.Table, dict[int, int]]:
     return merged.take(pc.sort_indices(merged, ORDER)).combine_chunks(), replaced
 
 
-def _unsettled(posts: pa.Table) -> pa.ChunkedArray:
-    # Lists that merging a post with itself would change.
-    several = pc.fill_null(pc.greater(pc.list_value_length(posts["pictures"]), 1), True)
-    return pc.or_(several, _unsorted(posts["keywords"].combine_chunks()))
-
-
-def _unsorted(words: pa.ListArray) -> pa.BooleanArray:
-    flat, owner = pc.list_flatten(words), pc.list_parent_indices(words)
-    falls = pc.and_(pc.equal(owner[1:], owner[:-1]), pc.less_equal(flat[1:], flat[:-1]))
-    found = np.zeros(len(words), dtype=bool)
-    found[owner[1:].filter(falls).to_numpy()] = True
-    return pa.array(found)
-
-
 def _merged(rows: Mapping[int, PostRow], replaced: dict[int, int]) -> dict[str, Any]:
     replaced |= _replaced(rows)
     group = [post for row, post in rows.items() if row not in replaced]
-    complete = any(row["missing"] is None for row in group)
+
+    def known(name: str, of: Iterable[PostRow] = group) -> list[Any]:
+        return [row[name] for row in of if row[name] is not None]
+
+    lists, counts = [row["keywords"] for row in rows.values()], known("engagement")
+    words = sorted({word for some in lists for word in some or ()})
     return {
         "url": group[0]["url"],
-        **{name: min(_known(group, name), default=None) for name in PLAIN},
-        "text": max(_known(group, "text"), key=_by_length, default=None),
-        "missing": None if complete else min(_known(group, "missing")),
-        "keywords": _keywords([row["keywords"] for row in rows.values()]),
+        **{name: min(known(name), default=None) for name in PLAIN},
+        "text": max(known("text"), key=_by_length, default=None),
+        "missing": min(known("missing")) if len(known("missing")) == len(group) else None,
+        "keywords": None if not words and None in lists else words,
         "pictures": merge_images([row["pictures"] or [] for row in group]),
-        "engagement": _engagement(_known(group, "engagement")),
-        "relevance": max(_known(group, "relevance"), key=_by_score, default=None),
+        "engagement": {name: max(known(name, counts), default=None) for name in COUNTS}
+        if counts
+        else None,
+        "relevance": max(
+            known("relevance"),
+            key=lambda one: (one["score"] or 0, one["note"] is not None, one["note"] or ""),
+            default=None,
+        ),
     }
 
 
 def _replaced(rows: Mapping[int, PostRow]) -> dict[int, int]:
     """The rows of one post that have another text than the newest, each with one that has that."""
-    texts = {row: _as_written(post["text"] or "") for row, post in rows.items()}
+    # Without what readers of one platform write differently.
+    texts = {
+        row: " ".join(SHORT_LINKS.sub("", html.unescape(post["text"] or "")).split())
+        for row, post in rows.items()
+    }
     versions: dict[str, list[int]] = {}
     for row, text in texts.items():
+        begin = CUT.sub("", text)
+        if begin not in ("", text):  # its source has cut it: it is the beginning of another
+            text = max((one for one in texts.values() if one.startswith(begin)), key=_by_length)
         if text:
-            versions.setdefault(_whole(text, texts.values()), []).append(row)
+            versions.setdefault(text, []).append(row)
     if len(versions) < 2:
         return {}
     said = {row: rows[row].get("edited") or rows[row]["timestamp"] for row in texts}
@@ -159,44 +170,90 @@ def _replaced(rows: Mapping[int, PostRow]) -> dict[int, int]:
     return {row: newest[-1] for some in versions.values() if some is not newest for row in some}
 
 
-def _as_written(text: str) -> str:
-    """The text without what readers of one platform write differently."""
-    return " ".join(SHORT_LINKS.sub("", html.unescape(text)).split())
-
-
-def _whole(text: str, texts: Iterable[str]) -> str:
-    """The text that a text is the beginning of, if its source has cut it."""
-    begin = CUT.sub("", text)
-    if begin in ("", text):
-        return text
-    return max((one for one in texts if one.startswith(begin)), key=_by_length)
-
-
-def _known(group: Sequence[PostRow], name: str) -> list[Any]:
-    return [row[name] for row in group if row[name] is not None]
-
-
-def _keywords(lists: Sequence[Sequence[str] | None]) -> list[str] | None:
-    found = sorted({word for words in lists for word in words or ()})
-    return None if not found and None in lists else found
-
-
 def _by_length(text: str) -> tuple[bool, int, str]:
     return not CUT.search(text), len(text), text
 
 
-def _by_score(relevance: PostRow) -> tuple[int, bool, str]:
-    return relevance["score"] or 0, relevance["note"] is not None, relevance["note"] or ""
+class _Name(NamedTuple):
+    url: str | None
+    sha256: str | None
 
 
-def _engagement(known: Sequence[PostRow]) -> dict[str, int | None] | None:
-    if not known:
-        return None
-    return {name: max(_known(known, name), default=None) for name in COUNTS}
+def merge_images(rows: Sequence[Sequence[ImageEntry]]) -> list[dict[str, Any]]:
+    """The images of one post that several rows tell of, each once and by its whole name."""
+    fullest = min(
+        rows, key=lambda images: (-len(images), [_spelt(one) for one in images]), default=[]
+    )
+    every = [*fullest, *sorted((one for row in rows for one in row), key=_spelt)]
+    names = dict.fromkeys(name for one in every if (name := _name(one)) != (None, None))
+    sharing: dict[tuple[int, str], list[_Name]] = {}
+    for name in names:
+        for kind, value in enumerate(name):
+            if value is not None:
+                sharing.setdefault((kind, value), []).append(name)
+    # For each name the one that stands for all that share, step by step, an address or digest.
+    group_of: dict[_Name, _Name] = {}
+    for start in names:
+        waiting = [start]
+        while waiting:
+            name = waiting.pop()
+            if name not in group_of:
+                group_of[name] = start
+                for kind, value in enumerate(name):
+                    waiting += sharing.get((kind, value), []) if value is not None else []
+    longest: dict[_Name, str | None] = {}
+    for one in every:
+        if (name := _name(one)) in names:
+            group = group_of[name]
+            longest[group] = max(longest.get(group), one["alt_text"], key=_by_alt_text)
+    images: list[dict[str, Any]] = [
+        {"sha256": name.sha256, "url": name.url, "alt_text": longest[group_of[name]]}
+        for name in dict.fromkeys(full for one in names for full in _whole(one, sharing))
+    ]
+    # An image that could not be read may still be described.
+    bare = [one["alt_text"] for one in every if _name(one) == (None, None)]
+    described = dict.fromkeys(text for text in bare if text is not None)
+    # One that only another row has by name is not lost.
+    lost = len(fullest) - len(images) - len(described) if None in bare else 0
+    unnamed = [*described, *[None] * lost]
+    return images + [{"sha256": None, "url": None, "alt_text": text} for text in unnamed]
 
 
-NAMES = tuple(READ_POSTS.columns)
-Values = dict[str, str | None]
+def _whole(name: _Name, sharing: Mapping[tuple[int, str], Sequence[_Name]]) -> list[_Name]:
+    """In the place of half a name the whole ones that it is half of."""
+    if None not in name:
+        return [name]
+    shared = [sharing[kind, value] for kind, value in enumerate(name) if value is not None]
+    return [full for full in shared[0] if None not in full] or [name]
+
+
+def distinct_images(images: Sequence[ImageEntry]) -> list[dict[str, Any]]:
+    """Joins the images of one row: only equal bytes are one image."""
+    found: dict[object, dict[str, Any]] = {}
+    for number, one in enumerate(images):
+        key = one["sha256"] or (one["url"] and ("url", one["url"])) or number
+        first = found.setdefault(key, dict(one))
+        texts = [each["alt_text"] for each in (first, one) if each["alt_text"]]
+        if first != one:
+            first["sha256"], first["url"] = (
+                first["sha256"] or one["sha256"],
+                first["url"] or one["url"],
+            )
+            first["alt_text"] = "\n".join(dict.fromkeys(texts)) or None
+    return list(found.values())
+
+
+def _name(entry: ImageEntry) -> _Name:
+    return _Name(entry["url"], entry["sha256"])
+
+
+def _by_alt_text(text: str | None) -> tuple[bool, int, str]:
+    return text is not None, len(text or ""), text or ""
+
+
+def _spelt(entry: ImageEntry) -> tuple[tuple[bool, str], ...]:
+    values = (entry[name] for name in ("sha256", "url", "alt_text"))
+    return tuple((value is not None, value or "") for value in values)
 
 
 @dataclass(frozen=True)
@@ -224,7 +281,11 @@ class Collect(Stage):
             place = [record["place"]]
             for parsed in self._parsed(record):
                 if isinstance(parsed, Finding):
-                    said.append((row, _remark(place, parsed)))
+                    is_reject = isinstance(parsed.reason, Reject)
+                    status = Status.REJECTED if is_reject else Status.NOTED
+                    # What is quoted from a record may hold half characters, which no table can.
+                    detail = parsed.detail.encode("utf-8", "backslashreplace").decode()
+                    said.append((row, RowIssue(status, place, parsed.reason, detail)))
                 else:
                     posts.append((row, place, parsed))
         columns = pa.Table.from_pylist([values for *_, values in posts], schema=READ_POSTS.schema)
@@ -259,37 +320,41 @@ class Collect(Stage):
         empty, named = True, self.forgotten.are_named_in(data)
         for parsed in _source(record["source"]).posts(data, record["keywords"] or ()):
             empty = False
-            if (
-                isinstance(parsed, Post)
-                and is_x_name(parsed.platform)
-                and platform_of(parsed.url) != "x"
-            ):
+            if isinstance(parsed, Finding):
+                yield _without_content(parsed) if named else parsed
+            elif is_x_name(parsed.platform) and platform_of(parsed.url) != "x":
                 # What may be done with a post is told by its address for good.
                 found = Finding(Reject.OTHER_PLATFORM, f"{parsed.platform!r}: {parsed.url}")
                 yield _without_content(found) if named else found
-            elif isinstance(parsed, Post):
-                findings = list(self._removed(parsed))
-                yield self._row(self.forgotten.cleared(parsed), record, findings)
-                yield from findings
             else:
-                yield _without_content(parsed) if named else parsed
+                findings, post = list[Finding](), self.forgotten.cleared(parsed)
+                if parsed.url in self.forgotten:
+                    findings.append(Finding(Notice.FORGOTTEN, ""))
+                elif post != parsed:
+                    findings.append(Finding(Notice.FORGOTTEN_LINK, ""))
+                yield self._row(post, record, findings)
+                yield from findings
         if empty:
             found = Finding(Reject.NOT_A_POST, "the record holds no post")
             yield _without_content(found) if named else found
 
-    def _removed(self, post: Post) -> Iterator[Finding]:
-        if post.url in self.forgotten:
-            yield Finding(Notice.FORGOTTEN, "")
-        elif self.forgotten.cleared(post) != post:
-            yield Finding(Notice.FORGOTTEN_LINK, "")
-
     def _row(
         self, post: Post, record: Mapping[str, Any], findings: list[Finding]
     ) -> dict[str, Any]:
-        images = [self._image(one, record["folder"], findings) for one in post.pictures]
-        values = {name: getattr(post, name, None) for name in NAMES}
+        images: list[dict[str, Any]] = []
+        for one in post.pictures:
+            digest = None
+            try:
+                read = _read_image(one.path, record["folder"]) if one.path else b""
+                if isinstance(read, Finding):
+                    findings.append(read)
+                elif one.path:
+                    digest = self.images.put(read)
+            except ImageError as error:
+                findings.append(Finding(Notice.BROKEN_IMAGE, f"{one.path!r}: {error}"))
+            images.append({"sha256": digest, "url": one.url, "alt_text": one.alt_text})
         return {
-            **values,
+            **{name: getattr(post, name, None) for name in READ_POSTS.columns},
             "place": record["place"],
             "post_id": post.post_id or post_id_of(post.url),
             "platform": post.platform or platform_of(post.url),
@@ -297,20 +362,6 @@ class Collect(Stage):
             "keywords": list(post.keywords) or (None if record["keywords"] is None else []),
             "pictures": distinct_images(images),
         }
-
-    def _image(self, image: PostImage, folder: str, findings: list[Finding]) -> Values:
-        digest = self._taken_in(image.path, folder, findings) if image.path else None
-        return {"sha256": digest, "url": image.url, "alt_text": image.alt_text}
-
-    def _taken_in(self, path: str, folder: str, findings: list[Finding]) -> str | None:
-        try:
-            read = _read_image(path, folder)
-            if isinstance(read, bytes):
-                return self.images.put(read)
-            findings.append(read)
-        except ImageError as error:
-            findings.append(Finding(Notice.BROKEN_IMAGE, f"{path!r}: {error}"))
-        return None
 
 
 def _read_image(path: str, folder: str) -> bytes | Finding:
@@ -327,23 +378,15 @@ def _read_image(path: str, folder: str) -> bytes | Finding:
         if found.st_size > MOST_BYTES:
             raise ImageError(f"{found.st_size} bytes, expected at most {MOST_BYTES}")
         return file.read_bytes()
-    except OSError as error:
-        return Finding(Notice.IMAGE_NOT_FOUND, f"{path!r}: {error.strerror}")
-    except (ValueError, RuntimeError) as error:  # a NUL in the path; a link that leads to itself
-        return Finding(Notice.IMAGE_NOT_FOUND, f"{path!r}: {type(error).__name__}")
+    except (OSError, ValueError, RuntimeError) as error:  # a NUL, a link that leads to itself
+        said = error.strerror if isinstance(error, OSError) else type(error).__name__
+        return Finding(Notice.IMAGE_NOT_FOUND, f"{path!r}: {said}")
 
 
 def _without_content(finding: Finding) -> Finding:
     # A rejected record is kept whole, and would keep the forgotten post with it.
     is_reject = isinstance(finding.reason, Reject)
     return Finding(Notice.FORGOTTEN if is_reject else finding.reason, "")
-
-
-def _remark(place: Sequence[str], finding: Finding) -> RowIssue:
-    status = Status.REJECTED if isinstance(finding.reason, Reject) else Status.NOTED
-    # What is quoted from a record may hold half characters, which no table can.
-    detail = finding.detail.encode("utf-8", "backslashreplace").decode()
-    return RowIssue(status, place, finding.reason, detail)
 
 
 @lru_cache(maxsize=32)

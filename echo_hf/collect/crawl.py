@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import json
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import groupby
-from pathlib import Path
 from typing import TypeVar
 
+from echo_hf._infra.atomic import replaced_file
 from echo_hf._infra.retry import RetryPolicy
-from echo_hf.collect.crawl_answers import STATS, CrawlStats, crawl_stats, posts_in, write_stats
 from echo_hf.collect.crawl_ledger import (
     LEDGER,
     CrawlLedger,
+    CrawlStats,
     LedgerQuestion,
     QuestionState,
     Spent,
@@ -30,10 +31,11 @@ from echo_hf.collect.platforms.base import (
     UnanswerableError,
     make_platform,
 )
-from echo_hf.collect.query_plan import planned, take_plan, uncovered
-from echo_hf.collect.sources.base import Post, Source, make_source
-from echo_hf.collect.takedown import without_posts
-from echo_hf.collect.tombstones import TOMBSTONES, Tombstones, read_tombstones
+from echo_hf.collect.query_plan import open_questions as open_questions
+from echo_hf.collect.query_plan import searches as searches
+from echo_hf.collect.query_plan import take_plan
+from echo_hf.collect.sources.base import Post, Source, make_source, posts_in
+from echo_hf.collect.takedown import TOMBSTONES, Tombstones, read_tombstones, without_posts
 from echo_hf.config.collection import Search
 from echo_hf.config.loading import Config
 from echo_hf.errors import ConfigError, PlatformError
@@ -41,52 +43,12 @@ from echo_hf.pipeline.progress import ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import CrawlEnd
 
-
-@dataclass
-class CrawlProgress:
-    platform: str
-    requests: int = 0
-    posts: int = 0
-    round: int = 0
-    waits: int = 0
-    waited_s: float = 0.0
-    seconds: float = 0.0
-    spent: Spent = field(default_factory=lambda: Spent(0, 0, 0.0, 0, 0))
-
-    def __str__(self) -> str:
-        rate = self.posts / self.seconds if self.seconds else 0.0
-        what = f"round {self.round} of replies" if self.round else "search"
-        return (
-            f"{self.platform}: {what}, {self.requests:,} requests, {self.posts:,} posts "
-            f"({rate:,.0f}/s), {self.spent.cost} in all"
-        )
-
-
-class Trail:
-    """The pages of one question after the other, as far as this run has seen them."""
-
-    def __init__(self) -> None:
-        self._of: tuple[int, int] | None = None
-        self._cursors: set[str | None] = set()
-        self._shown: frozenset[str] = frozenset()
-        self._idle = 0
-
-    def leads_back(self, question: LedgerQuestion, cursor: str | None) -> bool:
-        """Whether the cursor that came with a page led to one before."""
-        if self._of != (question.id, question.attempt):
-            self._of, self._cursors = (question.id, question.attempt), set()
-            self._shown, self._idle = frozenset(), 0
-        self._cursors.add(question.cursor)
-        return cursor is not None and cursor in self._cursors
-
-    def idle_pages(self, urls: Iterable[str]) -> int:
-        """How many pages in a row, up to this one, showed nothing that the one before did not."""
-        shown = frozenset(urls)
-        self._idle = self._idle + 1 if shown <= self._shown else 0
-        self._shown = shown or self._shown
-        return self._idle
-
-
+STATS = "crawl.json"
+POSTS_AT_ONCE = 500
+MOST_BEGINNINGS = 5  # of a question whose cursors get lost
+MOST_TROUBLES = 3  # one after the other: then it is the platform, not the question
+MOST_IDLE = 20  # pages in a row of one question without a post that the one before had not
+LONGEST_ERROR = 200
 Waits = Callable[[float], None]
 Given = TypeVar("Given")
 
@@ -117,30 +79,45 @@ class Patience:
 
     def until_done(self, call: Callable[[], Given], waits: Waits) -> Given:
         """Calls until it is answered, whatever a platform is asked; tells of waits it asks for."""
+
+        def heeded() -> Given:
+            told, waited = 0, 0.0
+            while True:
+                try:
+                    return call()
+                except RateLimitedError as error:
+                    # The second time in a row never less than the backoff.
+                    least = self.backoff_s * 2 ** min(told - 1, 6) if told else 0.0
+                    seconds = max(error.seconds, least)
+                told, waited = told + 1, waited + seconds
+                # A limit of a month may be told as one of a moment; no number ends it, too.
+                if not waited <= self.longest_wait_s:
+                    raise LongWaitError(seconds)
+                waits(seconds)
+                self.sleep(seconds)
+
         policy = RetryPolicy(self.attempts, self.backoff_s, also=(OSError,))
-        return policy.call(lambda: self._heeded(call, waits), self.sleep)
-
-    def _heeded(self, call: Callable[[], Given], waits: Waits) -> Given:
-        told, waited = 0, 0.0
-        while True:
-            try:
-                return call()
-            except RateLimitedError as error:
-                # The second time in a row never less than the backoff.
-                seconds = max(error.seconds, self.backoff_s * 2 ** min(told - 1, 6) * bool(told))
-            told, waited = told + 1, waited + seconds
-            # A limit of a month may be told as one of a moment; what is no number ends it, too.
-            if not waited <= self.longest_wait_s:
-                raise LongWaitError(seconds)
-            waits(seconds)
-            self.sleep(seconds)
+        return policy.call(heeded, self.sleep)
 
 
-POSTS_AT_ONCE = 500
-MOST_BEGINNINGS = 5  # of a question whose cursors get lost
-MOST_TROUBLES = 3  # one after the other: then it is the platform, not the question
-MOST_IDLE = 20  # pages in a row of one question without a post that the one before had not
-LONGEST_ERROR = 200
+@dataclass
+class CrawlProgress:
+    platform: str
+    requests: int = 0
+    posts: int = 0
+    round: int = 0
+    waits: int = 0
+    waited_s: float = 0.0
+    seconds: float = 0.0
+    spent: Spent = field(default_factory=Spent)
+
+    def __str__(self) -> str:
+        rate = self.posts / self.seconds if self.seconds else 0.0
+        what = f"round {self.round} of replies" if self.round else "search"
+        return (
+            f"{self.platform}: {what}, {self.requests:,} requests, {self.posts:,} posts "
+            f"({rate:,.0f}/s), {self.spent.cost} in all"
+        )
 
 
 @dataclass
@@ -154,6 +131,7 @@ class Crawl:
     forgotten: Tombstones = field(default_factory=Tombstones)
 
     def __post_init__(self) -> None:
+        self._name = self.platform.name
         if self.search.budget.usd is not None and self.platform.tariff.usd_per_post is None:
             raise ConfigError(
                 f"budget.usd is {self.search.budget.usd}, and what {self._name!r} charges is not "
@@ -162,31 +140,29 @@ class Crawl:
         self.progress = CrawlProgress(self._name, spent=self.ledger.spent(self._name))
         self._began = time.monotonic()
         self._troubles = 0
-        self._trail = Trail()
+        # Of the question that is asked now: its cursors, the posts of its last page, and how many
+        # pages in a row showed nothing that the one before did not.
+        self._trail: tuple[int, int] | None = None
+        self._cursors: set[str | None] = set()
+        self._shown: frozenset[str] = frozenset()
+        self._idle = 0
 
     def run(self, released: datetime.date, now: datetime.datetime) -> CrawlEnd:
         """Asks until there is nothing left to ask, or a limit is reached."""
         take_plan(self.ledger, self._name, self.search, released, now)
-        while (end := self._ask_all()) is None:
+        while True:
+            while (asked := self.ledger.next_question(self._name)) is not None:
+                self.progress.round = asked.round
+                if self.ledger.is_needless(asked):
+                    self.ledger.put_aside(asked, QuestionState.NEEDLESS)
+                elif end := self._limit(asked) or self._ask(asked):
+                    return end
             if not self._expand():
-                return self._ran_dry()
-        return end
-
-    @property
-    def _name(self) -> str:
-        return self.platform.name
-
-    def _ask_all(self) -> CrawlEnd | None:
-        """Asks every open question to its end; null when none is left."""
-        while (asked := self.ledger.next_question(self._name)) is not None:
-            self.progress.round = asked.round
-            if self.ledger.is_needless(asked):
-                self.ledger.put_aside(asked, QuestionState.NEEDLESS)
-                continue
-            end = self._limit(asked) or self._ask(asked)
-            if end is not None:
-                return end
-        return None
+                break
+        if self.ledger.states(self._name).get(QuestionState.TROUBLED):
+            return CrawlEnd.SOME_FAILED
+        left = self.ledger.unexpanded(self._name, 1)
+        return CrawlEnd.ROUNDS_DONE if left else CrawlEnd.NOTHING_LEFT
 
     def _limit(self, asked: LedgerQuestion) -> CrawlEnd | None:
         spent, budget, expand = self.progress.spent, self.search.budget, self.search.expand
@@ -194,11 +170,9 @@ class Crawl:
             return CrawlEnd.POSTS_SPENT
         if budget.usd is not None and spent.cost_usd >= budget.usd:
             return CrawlEnd.DOLLARS_SPENT
-        if not asked.round:
-            return None
-        if expand.rounds is not None and asked.round > expand.rounds:
+        if asked.round and expand.rounds is not None and asked.round > expand.rounds:
             return CrawlEnd.ROUNDS_DONE
-        if expand.posts is not None and spent.by_replies >= expand.posts:
+        if asked.round and expand.posts is not None and spent.by_replies >= expand.posts:
             return CrawlEnd.EXPANSION_FULL
         return None
 
@@ -215,43 +189,60 @@ class Crawl:
             self.watch.noticed(f"{self._name} {error}: come back then")
             return CrawlEnd.TOLD_TO_WAIT
         except OSError as error:
-            return self._trouble(asked, _one_line(error))
+            said = _one_line(error)
+            self.ledger.put_aside(asked, QuestionState.TROUBLED, said)
+            self.watch.noticed(
+                f"{self._name}: a question failed and waits for the next run: {said}"
+            )
+            self._troubles += 1
+            return CrawlEnd.OUT_OF_REACH if self._troubles >= MOST_TROUBLES else None
         else:
             self._keep(asked, answer)
         return None
 
     def _keep(self, asked: LedgerQuestion, answer: Answer) -> None:
-        price = self.platform.tariff.usd_per_post
+        price, question = self.platform.tariff.usd_per_post, asked.question
         priced = None if price is None else price * answer.posts
         cost = priced if answer.cost_usd is None else answer.cost_usd
-        posts = posts_in(answer.body, asked.question, self.source)
+        keywords = question.about if question.kind == "search" else ()
+        posts = posts_in(answer.body, self.source, keywords)
         shown = map(self.forgotten.cleared, posts) if self.forgotten.hashes else posts
-        self.ledger.keep(asked, self._without_forgotten(answer, posts), shown, cost)
+        # What somebody asked to have removed is not written down again.
+        again = frozenset(post.url for post in posts if post.url in self.forgotten)
+        body = without_posts(answer.body, self._name, again) if again else answer.body
+        whole = dataclasses.replace(answer, body="{}" if body is None else body)
+        self.ledger.keep(asked, whole, shown, cost)
         if answer.cursor is not None:
             self._look_ahead(asked, answer.cursor, posts)
         self._troubles = 0
-        progress = self.progress
+        progress, spent = self.progress, self.progress.spent
         progress.requests += 1
         progress.posts += answer.posts
-        progress.spent = progress.spent.plus(asked, answer, cost)
+        progress.spent = Spent(
+            spent.requests + 1,
+            spent.posts + answer.posts,
+            spent.cost_usd + (cost or 0.0),
+            spent.unpriced + (cost is None),
+            spent.by_replies + (answer.posts if asked.round else 0),
+        )
         progress.seconds = time.monotonic() - self._began
         self.watch.advanced(self._name, progress.requests, progress)
 
     def _look_ahead(self, asked: LedgerQuestion, cursor: str, posts: list[Post]) -> None:
         """Ends a question whose next page would bring nothing, for ever."""
-        if self._trail.leads_back(asked, cursor):
+        if self._trail != (asked.id, asked.attempt):
+            self._trail, self._cursors = (asked.id, asked.attempt), set()
+            self._shown, self._idle = frozenset(), 0
+        self._cursors.add(asked.cursor)
+        if cursor in self._cursors:  # it leads back to a page before
             self._begin_again(asked)
-        elif self._trail.idle_pages(post.url for post in posts) >= MOST_IDLE:
+            return
+        shown = frozenset(post.url for post in posts)
+        self._idle = self._idle + 1 if shown <= self._shown else 0
+        self._shown = shown or self._shown
+        if self._idle >= MOST_IDLE:
             said = f"{MOST_IDLE} pages in a row brought nothing new: some of its posts are missing"
             self.ledger.put_aside(asked, QuestionState.REFUSED, said)
-
-    def _without_forgotten(self, answer: Answer, posts: list[Post]) -> Answer:
-        """A page without what somebody asked to have removed, before it is written down."""
-        again = frozenset(post.url for post in posts if post.url in self.forgotten)
-        if not again:
-            return answer
-        body = without_posts(answer.body, self._name, again)
-        return dataclasses.replace(answer, body="{}" if body is None else body)
 
     def _begin_again(self, asked: LedgerQuestion) -> None:
         if asked.attempt + 1 < MOST_BEGINNINGS:
@@ -260,22 +251,10 @@ class Crawl:
         said = f"its cursors got lost {MOST_BEGINNINGS} times: some of its posts are missing"
         self.ledger.put_aside(asked, QuestionState.REFUSED, said)
 
-    def _trouble(self, asked: LedgerQuestion, said: str) -> CrawlEnd | None:
-        self.ledger.put_aside(asked, QuestionState.TROUBLED, said)
-        self.watch.noticed(f"{self._name}: a question failed and waits for the next run: {said}")
-        self._troubles += 1
-        return CrawlEnd.OUT_OF_REACH if self._troubles >= MOST_TROUBLES else None
-
     def _waits(self, seconds: float) -> None:
         self.progress.waits += 1
         self.progress.waited_s += seconds
         self.watch.waits(self._name, seconds)
-
-    def _ran_dry(self) -> CrawlEnd:
-        if self.ledger.has_troubled(self._name):
-            return CrawlEnd.SOME_FAILED
-        left = self.ledger.unexpanded(self._name, 1)
-        return CrawlEnd.ROUNDS_DONE if left else CrawlEnd.NOTHING_LEFT
 
     def _expand(self) -> int:
         """Writes down what to ask about the posts of the last round: how many questions."""
@@ -291,9 +270,10 @@ class Crawl:
         about += self.ledger.tops(self._name, about)
         questions = list(self.platform.around([one.post for one in about])) if about else []
         # A thread is asked for as a whole: the same one for each of its posts that were found.
+        has_threads = any(one.kind == "thread" for one in questions)
         origins = {
             question.key: one.row
-            for one in (about if any(one.kind == "thread" for one in questions) else ())
+            for one in (about if has_threads else ())
             for question in self.platform.around([one.post])
             if question.kind == "thread"
         }
@@ -302,10 +282,6 @@ class Crawl:
 
 def _one_line(error: Exception) -> str:
     return " ".join(f"{type(error).__name__}: {error}".split())[:LONGEST_ERROR]
-
-
-def searches(config: Config) -> dict[str, Search]:
-    return {entry.source: entry.search for entry in config.posts if entry.search is not None}
 
 
 def crawl_posts(
@@ -322,31 +298,30 @@ def crawl_posts(
         connected = {name: _connected(make(name), patience, watch, connections) for name in wanted}
         ledger = connections.enter_context(CrawlLedger(folder.root / LEDGER))
         forgotten = read_tombstones(folder.root / TOMBSTONES)
-        done = []
+        done = {}
         for name, platform in connected.items():
             if isinstance(platform, CrawlEnd):
-                done.append(crawl_stats(ledger, name, platform))
+                done[name] = ledger.stats(name, platform)
                 continue
-            search = wanted[name]
-            crawl = Crawl(platform, make_source(name), search, ledger, watch, patience, forgotten)
-            done.append(_crawled(crawl, config, refused))
-        write_stats(folder.root / STATS, done)
+            search, source = wanted[name], make_source(name)
+            crawl = Crawl(platform, source, search, ledger, watch, patience, forgotten)
+            try:
+                end = crawl.run(config.target.released, datetime.datetime.now(datetime.UTC))
+            except PlatformError as error:
+                watch.noticed(f"{name} is asked no more: {error}")
+                refused.append(error)
+                end = CrawlEnd.KEY_REFUSED
+            told = crawl.progress
+            done[name] = ledger.stats(name, end, told.waits, told.waited_s, told.seconds)
+        written = {
+            name: {**dataclasses.asdict(one), "missed_by_terms": one.missed_by_terms}
+            for name, one in done.items()
+        }
+        with replaced_file(folder.root / STATS) as partial:
+            partial.write_text(json.dumps(written, indent=1) + "\n", "utf-8")
     if refused:
         raise refused[0]
-    return done
-
-
-def open_questions(config: Config, root: Path, now: datetime.datetime) -> Iterator[tuple[str, int]]:
-    """How many questions are not answered yet: of the plan, and about replies."""
-    for name, search in searches(config).items():
-        queries = (query.question for query in planned(search, config.target.released, now))
-        if (root / LEDGER).exists():
-            with CrawlLedger(root / LEDGER) as ledger:
-                count = sum(1 for _ in uncovered(ledger, name, queries)) + ledger.count_open(name)
-        else:
-            count = sum(1 for _ in queries)
-        if count:
-            yield name, count
+    return list(done.values())
 
 
 def _connected(
@@ -364,16 +339,3 @@ def _connected(
     except OSError as error:
         watch.noticed(f"{name} cannot be asked: {error}")
         return CrawlEnd.OUT_OF_REACH
-
-
-def _crawled(crawl: Crawl, config: Config, refused: list[PlatformError]) -> CrawlStats:
-    """What came of a crawl; where the platform refuses it for good, the error is added."""
-    try:
-        end = crawl.run(config.target.released, datetime.datetime.now(datetime.UTC))
-    except PlatformError as error:
-        crawl.watch.noticed(f"{crawl.platform.name} is asked no more: {error}")
-        refused.append(error)
-        end = CrawlEnd.KEY_REFUSED
-    told = crawl.progress
-    waited = (told.waits, told.waited_s, told.seconds)
-    return crawl_stats(crawl.ledger, crawl.platform.name, end, *waited)

@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import hashlib
+import io
 import json
 import sqlite3
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import Any, cast
 
 from echo_hf._infra.sqlite import Database
 from echo_hf.collect.platforms.base import Answer, Kind, Question, TimeWindow
-from echo_hf.collect.sources.base import Post
-from echo_hf.collect.tombstones import STAND_IN
-from echo_hf.collect.urls import post_id_of
-from echo_hf.reasons import Missing
+from echo_hf.collect.sources.base import Post, Source
+from echo_hf.collect.takedown import STAND_IN, hashed, without_posts
+from echo_hf.collect.urls import canonical_url, post_id_of, x_status_url
+from echo_hf.reasons import CrawlEnd, Missing
 
+LEDGER = "collected.sqlite"
+WHOLE_FIRST_LINE = ":1"  # an answer is one document: its line says nothing
+EVERY_ROUND = 2**31
+MOST_REPLIES = 2**31  # whoever claims more is asked about all the same
 # A page is kept under the attempt that brought it: until a question that had to be asked again is
 # done, what came before is better than nothing.
 TABLES = """
@@ -50,116 +57,23 @@ create table if not exists asked (
     platform text, kind text, identifier text, primary key (platform, kind, identifier)
 ) without rowid;
 """
-
-
-def packed(body: str) -> bytes:
-    return zlib.compress(body.encode("utf-8", "surrogatepass"))
-
-
-def unpacked(data: bytes) -> str:
-    return zlib.decompress(data).decode("utf-8", "surrogatepass")
-
-
 COLUMNS = "platform, kind, about, language, starts, ends, round, origin"
 ASKED = "questions.id, questions.cursor, questions.attempt, questions.pages, " + ", ".join(
     f"questions.{name}" for name in COLUMNS.split(", ")
 )
-
-
-class QuestionState(StrEnum):
-    OPEN = "open"  # pages are left to ask for
-    TROUBLED = "troubled"  # it failed in this run; the next one tries again
-    REFUSED = "refused"  # it is never answered
-    DONE = "done"
-    UNPLANNED = "unplanned"  # the config asks it no more; one that does again goes on with it
-    NEEDLESS = "needless"  # other answers brought all that it would have
-
-
-@dataclass(frozen=True, slots=True)
-class LedgerQuestion:
-    id: int
-    cursor: str | None
-    attempt: int
-    pages: int
-    platform: str
-    question: Question
-    round: int
-    origin: int | None = None
-
-
-def asked_of(row: tuple[Any, ...]) -> LedgerQuestion:
-    number, cursor, attempt, pages, platform, kind, about, language, starts, ends, *last = row
-    read = datetime.datetime.fromisoformat
-    window = None if starts is None else TimeWindow(read(starts), read(ends))
-    question = Question(cast("Kind", kind), tuple(json.loads(about)), window, language)
-    return LedgerQuestion(number, cursor, attempt, pages, platform, question, *last)
-
-
-def moment(time: datetime.datetime) -> str:
-    """A time as the ledger writes it: in UTC, so that equal times are equal texts."""
-    return time.astimezone(datetime.UTC).isoformat()
-
-
-def names(about: tuple[str, ...]) -> str:
-    return json.dumps(about, ensure_ascii=False)
-
-
-SPENT = """select coalesce(sum(requests), 0), coalesce(sum(posts), 0), coalesce(sum(cost_usd), 0),
-    coalesce(sum(unpriced), 0), coalesce(sum(iif(kind = 'search', 0, posts)), 0)
-    from questions where platform = ?"""
-
-
-@dataclass(frozen=True, slots=True)
-class Spent:
-    requests: int
-    posts: int
-    cost_usd: float
-    unpriced: int
-    by_replies: int
-
-    @property
-    def cost(self) -> str:
-        rest = f" and what {self.unpriced:,} pages of unknown price cost" if self.unpriced else ""
-        return f"${self.cost_usd:.2f}{rest}"
-
-    def plus(self, question: LedgerQuestion, answer: Answer, cost_usd: float | None) -> Spent:
-        return Spent(
-            self.requests + 1,
-            self.posts + answer.posts,
-            self.cost_usd + (cost_usd or 0.0),
-            self.unpriced + (cost_usd is None),
-            self.by_replies + (answer.posts if question.round else 0),
-        )
-
-
-LEDGER = "collected.sqlite"
-ADD = f"""insert or ignore into questions (key, state, {COLUMNS})
-    values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""  # noqa: S608
-NEXT = f"""select {ASKED} from questions where platform = ? and state = 'open'
-    order by round, id limit 1"""  # noqa: S608
-KEEP = """insert into answers (question, attempt, page, body, fetched_at)
-    values (?, ?, ?, ?, ?)"""
+OPEN = f"select {ASKED} from questions where platform = ? and state = 'open' "  # noqa: S608
 TURN = """update questions set cursor = ?, state = ?, pages = pages + 1, requests = requests + 1,
     posts = posts + ?, cost_usd = cost_usd + ?, unpriced = unpriced + ?, error = null
     where id = ?"""
-BEFORE = "delete from answers where question = ? and attempt < ?"
 AGAIN = "update questions set cursor = null, pages = 0, attempt = attempt + 1 where id = ?"
-ASIDE = "update questions set state = ?, error = ? where id = ?"
-REOPEN = """update questions set state = 'open'
-    where platform = ? and state in ('troubled', 'unplanned')"""
-SEARCHES = f"""select {ASKED} from questions where platform = ? and state = 'open'
-    and kind = 'search'"""  # noqa: S608
-TROUBLED = "select 1 from questions where platform = ? and state = 'troubled' limit 1"
-UNFINISHED = """select count(*) from questions
-    where platform = ? and state in ('open', 'troubled')"""
 COVERED = """select ends from questions where platform = ? and kind = 'search' and about = ?
     and language is ? and starts = ? and ends <= ? order by ends desc limit 1"""
-STATE = "select state from questions where platform = ? and key = ?"
-
-
-EXPANDED = "update seen set expanded = 1 where id = ?"
-EVERY_ROUND = 2**31
-MOST_REPLIES = 2**31  # whoever claims more is asked about all the same
+SPENT = """select coalesce(sum(requests), 0), coalesce(sum(posts), 0), coalesce(sum(cost_usd), 0),
+    coalesce(sum(unpriced), 0), coalesce(sum(iif(kind = 'search', 0, posts)), 0)
+    from questions where platform = ?"""
+ANSWERS = f"""select answers.id, answers.attempt, answers.page, body, {ASKED}
+    from answers join questions on question = questions.id
+    where platform = ? order by questions.id, answers.attempt, answers.page"""  # noqa: S608
 # What has content beats what is missing, and may then be asked about once more.
 ADD_SEEN = """
 insert into seen
@@ -185,7 +99,9 @@ INCOMPLETE = """(missing is not null or replies is null
 PLACE = f"""id, round, url, post_id, platform, author, parent_url, quoted_url, replies, missing,
     {INCOMPLETE}"""
 # A quote is no reply: what only quotes lead to waits until a term finds it, or a reply names it.
-ONLY_QUOTED = """(not found and exists (
+TO_EXPAND = f"""
+select {PLACE} from seen as post where platform = ? and expanded = 0 and round < ?
+and not (not found and exists (
         select 1 from seen as quoting where quoting.platform = post.platform
         and quoting.quoted_url = post.url)
     and not exists (
@@ -193,33 +109,135 @@ ONLY_QUOTED = """(not found and exists (
         and below.parent_url = post.url)
     and not exists (
         select 1 from seen as above where above.platform = post.platform
-        and above.url = post.parent_url))"""
-TO_EXPAND = f"""
-select {PLACE} from seen as post where platform = ? and expanded = 0 and round < ?
-and not {ONLY_QUOTED} order by id limit ?
+        and above.url = post.parent_url)) order by id limit ?
 """  # noqa: S608
 # A cycle has no top; to unite the same row twice ends it.
 TOP = f"""
 with recursive up (url, parent_url) as (
-    select url, parent_url from seen where id = ?
+    select url, parent_url from seen where id = ?1
     union select above.url, above.parent_url from seen as above, up
-    where above.platform = ? and above.url = up.parent_url)
-select {PLACE} from seen as post where platform = ? and url in (
+    where above.platform = ?2 and above.url = up.parent_url)
+select {PLACE} from seen as post where platform = ?2 and url in (
     select url from up where parent_url is null or not exists (
-        select 1 from seen as above where above.platform = ? and above.url = up.parent_url))
+        select 1 from seen as above where above.platform = ?2 and above.url = up.parent_url))
 """  # noqa: S608
 BELOW = f"""
 with recursive down (url) as (
-    select url from seen where id = ?
+    select url from seen where id = ?1
     union select below.url from seen as below, down
-    where below.platform = ? and below.parent_url = down.url)
-select 1 from seen as post where platform = ? and url in (select url from down) and {INCOMPLETE}
+    where below.platform = ?2 and below.parent_url = down.url)
+select 1 from seen as post where platform = ?2 and url in (select url from down) and {INCOMPLETE}
 limit 1
 """  # noqa: S608
 IS_INCOMPLETE = f"select 1 from seen as post where id = ? and {INCOMPLETE}"  # noqa: S608
 HELD = f"""select 1 from seen where platform = ? and post_id = ?
     and (missing is null or missing <> '{Missing.NOT_FETCHED}') limit 1"""  # noqa: S608
-ADD_ASKED = "insert or ignore into asked values (?, ?, ?)"
+# The addresses and what takes their place, so that each table is read once for all of them.
+GONE = "create temp table gone (url text primary key, name text not null) without rowid"
+NAME = "(select name from gone where gone.url = seen.{})".format
+UNSEEN = (
+    f"""update or replace seen set url = {NAME("url")}, post_id = {NAME("url")}, author = null,
+    parent_url = null, quoted_url = null, replies = 0, missing = '{Missing.REMOVED}', found = 0,
+    expanded = 1 where url in (select url from gone)""",  # noqa: S608
+    *(
+        f"update seen set {one} = {NAME(one)} where {one} in (select url from gone)"  # noqa: S608
+        for one in ("parent_url", "quoted_url")
+    ),
+)
+
+
+class QuestionState(StrEnum):
+    OPEN = "open"  # pages are left to ask for
+    TROUBLED = "troubled"  # it failed in this run; the next one tries again
+    REFUSED = "refused"  # it is never answered
+    DONE = "done"
+    UNPLANNED = "unplanned"  # the config asks it no more; one that does again goes on with it
+    NEEDLESS = "needless"  # other answers brought all that it would have
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerQuestion:
+    id: int
+    cursor: str | None
+    attempt: int
+    pages: int
+    platform: str
+    question: Question
+    round: int
+    origin: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredAnswer:
+    id: int
+    attempt: int
+    page: int
+    body: str
+    asked: LedgerQuestion
+
+    @property
+    def place(self) -> str:
+        """Where its records come from, as a person reads it."""
+        question = self.asked.question
+        first, *others = question.about or ("",)
+        said = f"{question.kind} {first}" + (f" and {len(others)} more" if others else "")
+        if question.kind == "search":
+            language = f" in {question.language}" if question.language else ""
+            window = question.window
+            # Windows that were cut end at a full hour, all others at midnight.
+            times = [
+                time.strftime("%Y-%m-%dT%H:%M" if time.hour or time.minute else "%Y-%m-%d")
+                for time in ((window.start, window.end) if window else ())
+            ]
+            when = f" {' to '.join(times)}" if times else ""
+            said = f'search "{first}"{language}{when}'
+        again = f" attempt {self.attempt + 1}" if self.attempt else ""
+        return f"{self.asked.platform}/{said}{again} page {self.page + 1}"
+
+    @property
+    def keywords(self) -> tuple[str, ...]:
+        question = self.asked.question
+        return question.about if question.kind == "search" else ()
+
+    def records(self, source: Source) -> Iterator[tuple[str, str]]:
+        """Takes the page apart as its source does a file."""
+        for place, record in source.split(io.StringIO(self.body, newline="\n")):
+            yield self.place + place.removeprefix(WHOLE_FIRST_LINE), record
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    requests: int = 0
+    posts: int = 0
+    cost_usd: float = 0.0
+    unpriced: int = 0
+    by_replies: int = 0
+
+    @property
+    def cost(self) -> str:
+        rest = f" and what {self.unpriced:,} pages of unknown price cost" if self.unpriced else ""
+        return f"${self.cost_usd:.2f}{rest}"
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlStats:
+    platform: str
+    end: CrawlEnd
+    by_terms: int
+    by_replies: int
+    missing: Mapping[str, int]
+    questions: Mapping[str, int]
+    errors: Mapping[str, int]
+    spent: Spent
+    waits: int = 0
+    waited_s: float = 0.0
+    seconds: float = 0.0
+
+    @property
+    def missed_by_terms(self) -> float | None:
+        """The share of posts that search terms alone would have missed; null without posts."""
+        every = self.by_terms + self.by_replies
+        return self.by_replies / every if every else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,30 +254,40 @@ class CrawlLedger(Database):
     schema = TABLES
     damage = (sqlite3.DatabaseError, zlib.error)
 
-    def add_searches(self, platform: str, questions: Iterable[Question]) -> int:
+    def add_searches(self, platform: str, questions: Iterable[Question]) -> None:
         """Writes questions of the plan down, except those that stand there already."""
-        with self.transaction() as connection:
-            return sum(_add(connection, platform, one, 0) for one in questions)
+        with self.transaction():
+            for one in questions:
+                self._add(platform, one, 0)
 
     def next_question(self, platform: str) -> LedgerQuestion | None:
         """The first question with pages left to ask for, null where there is none."""
-        return next((asked_of(row) for row in self.execute(NEXT, platform)), None)
+        rows = self.execute(f"{OPEN} order by round, id limit 1", platform)
+        return _asked_of(rows[0]) if rows else None
+
+    def open_searches(self, platform: str) -> list[LedgerQuestion]:
+        return [_asked_of(row) for row in self.execute(f"{OPEN} and kind = 'search'", platform)]
 
     def keep(
         self, asked: LedgerQuestion, answer: Answer, posts: Iterable[Post], cost_usd: float | None
     ) -> None:
         """Writes a page down, with the cursor of the next one and the posts that it shows."""
         state = QuestionState.DONE if answer.cursor is None else QuestionState.OPEN
-        body = packed(answer.body)
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+        page = (asked.id, asked.attempt, asked.pages, _packed(answer.body), now)
         price = (cost_usd or 0.0, cost_usd is None)
         with self.transaction() as connection:
-            connection.execute(KEEP, (asked.id, asked.attempt, asked.pages, body, now))
+            connection.execute(
+                "insert into answers (question, attempt, page, body, fetched_at) "
+                "values (?, ?, ?, ?, ?)",
+                page,
+            )
             seen = (_seen_row(asked.platform, post, asked.round) for post in posts)
             connection.executemany(ADD_SEEN, seen)
             connection.execute(TURN, (answer.cursor, state, answer.posts, *price, asked.id))
             if state is QuestionState.DONE:
-                connection.execute(BEFORE, (asked.id, asked.attempt))
+                before = "delete from answers where question = ? and attempt < ?"
+                connection.execute(before, (asked.id, asked.attempt))
 
     def begin_again(self, asked: LedgerQuestion) -> None:
         """Lets a question be asked from its first page."""
@@ -269,18 +297,22 @@ class CrawlLedger(Database):
         self, asked: LedgerQuestion, state: QuestionState, error: str | None = None
     ) -> None:
         """Asks a question no more: never, or not before `try_again`."""
-        self.execute(ASIDE, state, error, asked.id)
+        self.execute(
+            "update questions set state = ?, error = ? where id = ?", state, error, asked.id
+        )
 
     def try_again(self, platform: str) -> None:
         """Opens the questions that failed in an earlier run, or were not planned then."""
-        self.execute(REOPEN, platform)
+        self.execute(
+            "update questions set state = 'open' "
+            "where platform = ? and state in ('troubled', 'unplanned')",
+            platform,
+        )
 
-    def open_searches(self, platform: str) -> list[LedgerQuestion]:
-        return [asked_of(row) for row in self.execute(SEARCHES, platform)]
-
-    def has_troubled(self, platform: str) -> bool:
-        """Whether questions failed and wait for the next run."""
-        return bool(self.execute(TROUBLED, platform))
+    def states(self, platform: str) -> dict[str, int]:
+        """How many questions are how far."""
+        counts = "select state, count(*) from questions where platform = ? group by 1 order by 1"
+        return dict(self.execute(counts, platform))
 
     def unexpanded(self, platform: str, most: int, rounds: int | None = None) -> list[Unexpanded]:
         """Posts whose trees were not asked for yet, in the order in which they were seen."""
@@ -289,18 +321,14 @@ class CrawlLedger(Database):
 
     def lacks_below(self, platform: str, post: Unexpanded) -> bool:
         """Whether a post at the top of its tree has replies below it that are incomplete."""
-        rows = self.execute(BELOW, post.row, platform, platform)
-        return post.post.parent_url is None and bool(rows)
+        is_top = post.post.parent_url is None
+        return is_top and bool(self.execute(BELOW, post.row, platform))
 
     def tops(self, platform: str, posts: Sequence[Unexpanded]) -> list[Unexpanded]:
         """The topmost known posts above some, where they are others than these."""
         known = {one.row for one in posts}
-        found = (
-            _unexpanded(row)
-            for one in posts
-            if one.post.parent_url is not None
-            for row in self.execute(TOP, one.row, platform, platform, platform)
-        )
+        below = [one.row for one in posts if one.post.parent_url is not None]
+        found = [_unexpanded(row) for one in below for row in self.execute(TOP, one, platform)]
         return list({one.row: one for one in found if one.row not in known}.values())
 
     def is_needless(self, asked: LedgerQuestion) -> bool:
@@ -317,15 +345,25 @@ class CrawlLedger(Database):
         origins: Mapping[str, int],
     ) -> int:
         """Writes down what to ask about posts, and that they need no more questions."""
-        in_round = 1 + max((post.round for post in posts), default=0)
+        new, in_round = 0, 1 + max((post.round for post in posts), default=0)
         with self.transaction() as connection:
-            left = (self._not_asked_before(platform, one) for one in questions)
-            new = sum(
-                _add(connection, platform, one, in_round, origins.get(one.key))
-                for one in left
-                if one is not None
-            )
-            connection.executemany(EXPANDED, [(post.row,) for post in posts])
+            for one in questions:
+                origin, left = origins.get(one.key), one
+                if one.kind != "search":
+                    about = [
+                        name
+                        for name in dict.fromkeys(one.about)
+                        if STAND_IN not in name  # nobody is asked about a forgotten post
+                        and not (one.kind == "posts" and self.execute(HELD, platform, name))
+                        and connection.execute(
+                            "insert or ignore into asked values (?, ?, ?)",
+                            (platform, one.kind, name),
+                        ).rowcount
+                    ]
+                    left = dataclasses.replace(one, about=tuple(about))
+                new += self._add(platform, left, in_round, origin) if left.about else 0
+            done = [(post.row,) for post in posts]
+            connection.executemany("update seen set expanded = 1 where id = ?", done)
         return new
 
     def covered(self, platform: str, question: Question) -> datetime.datetime | None:
@@ -333,53 +371,175 @@ class CrawlLedger(Database):
         if question.window is None:
             return None
         found: str | None = None
-        start, end = moment(question.window.start), moment(question.window.end)
+        start, end = map(_moment, (question.window.start, question.window.end))
         while start < end:
-            same = (platform, names(question.about), question.language, start, end)
+            same = (platform, _names(question.about), question.language, start, end)
             rows = self.execute(COVERED, *same)
             if not rows:
                 break
             found = start = rows[0][0]
         return None if found is None else datetime.datetime.fromisoformat(found)
 
-    def count_open(self, platform: str) -> int:
-        return int(self.execute(UNFINISHED, platform)[0][0])
-
     def state(self, platform: str, question: Question) -> QuestionState | None:
         """How far a question is, null where it was never written down."""
-        rows = self.execute(STATE, platform, question.key)
+        found = "select state from questions where platform = ? and key = ?"
+        rows = self.execute(found, platform, question.key)
         return QuestionState(rows[0][0]) if rows else None
 
     def spent(self, platform: str) -> Spent:
         return Spent(*self.execute(SPENT, platform)[0])
 
-    def _not_asked_before(self, platform: str, question: Question) -> Question | None:
-        """What is left of a question without the identifiers that were asked about before."""
-        if question.kind == "search":
-            return question
+    def stats(
+        self,
+        platform: str,
+        end: CrawlEnd,
+        waits: int = 0,
+        waited_s: float = 0.0,
+        seconds: float = 0.0,
+    ) -> CrawlStats:
+        posts = "select missing, found, count(*) from seen where platform = ? group by 1, 2"
+        by_terms = by_replies = 0
+        missing: dict[str, int] = {}
+        for why, found, count in self.execute(f"{posts} order by 1", platform):
+            if why is not None:
+                missing[why] = missing.get(why, 0) + count
+            elif found:
+                by_terms = count
+            else:
+                by_replies = count
+        errors = self.execute(
+            "select error, count(*) from questions where platform = ? and error is not null "
+            "group by error order by count(*) desc, error limit 3",
+            platform,
+        )
+        had = (by_terms, by_replies, missing, self.states(platform), dict(errors))
+        return CrawlStats(platform, end, *had, self.spent(platform), waits, waited_s, seconds)
+
+    def forget(self, urls: Iterable[str]) -> int:
+        """Takes posts out of all pages, and puts hashes in their place, in the file's bytes too."""
+        forgotten, count = frozenset(urls), 0
+        stand_ins = {url: STAND_IN + hashed(url) for url in forgotten}
+        self.execute("pragma temp_store = memory")
+        with self.erasing() as connection:
+            for (platform,) in self.execute("select distinct platform from questions order by 1"):
+                pages = (
+                    (one, without_posts(one.body, platform, forgotten))
+                    for one in self.answers(platform)
+                )
+                for text, number in [(text, one.id) for one, text in pages if text != one.body]:
+                    count += 1
+                    if text is None:
+                        self.execute("delete from answers where id = ?", number)
+                    else:
+                        change = "update answers set body = ? where id = ?"
+                        self.execute(change, _packed(text), number)
+            connection.execute(GONE)
+            connection.executemany("insert into gone values (?, ?)", stand_ins.items())
+            self._unname(stand_ins)
+            for change in UNSEEN:
+                connection.execute(change)
+        return count
+
+    def answers(self, platform: str) -> Iterator[StoredAnswer]:
+        """The pages of a platform, by question, in the order in which they came."""
         with self.opened() as connection:
-            left = tuple(
-                one
-                for one in dict.fromkeys(question.about)
-                if STAND_IN not in one  # nobody is asked about a forgotten post
-                and not (question.kind == "posts" and self.execute(HELD, platform, one))
-                and connection.execute(ADD_ASKED, (platform, question.kind, one)).rowcount
+            for identifier, attempt, page, body, *asked in connection.execute(ANSWERS, (platform,)):
+                text = zlib.decompress(body).decode("utf-8", "surrogatepass")
+                yield StoredAnswer(identifier, attempt, page, text, _asked_of(tuple(asked)))
+
+    def _unname(self, stand_ins: Mapping[str, str]) -> None:
+        """Takes forgotten posts out of questions; what is left of one is still to be asked."""
+        post_ids = {
+            (platform, post_id): url
+            for platform, post_id, url in self.execute(
+                "select platform, post_id, url from seen "
+                "where post_id is not null and url in (select url from gone)"
             )
-        return dataclasses.replace(question, about=left) if left else None
+        }
+
+        def stand_in(platform: str, identifier: str) -> str | None:
+            addresses = [canonical_url(word) for word in identifier.split()]
+            addresses.append(x_status_url(identifier) if platform == "x" else None)
+            addresses.append(post_ids.get((platform, identifier)))
+            return next((stand_ins[one] for one in addresses if one and one in stand_ins), None)
+
+        for platform, kind, identifier in self.execute("select * from asked"):
+            if stand_in(platform, identifier) is not None:
+                gone = "delete from asked where platform = ? and kind = ? and identifier = ?"
+                self.execute(gone, platform, kind, identifier)
+        about_posts = f"select state, {ASKED} from questions where kind <> 'search'"  # noqa: S608
+        for state, *row in self.execute(about_posts):
+            asked = _asked_of(tuple(row))
+            question = asked.question
+            named = {one: stand_in(asked.platform, one) for one in question.about}
+            if not any(named.values()):
+                continue
+            rest = tuple(one for one in question.about if named[one] is None)
+            is_left = state in (QuestionState.OPEN, QuestionState.TROUBLED)
+            about = rest if is_left and rest else tuple(named[one] or one for one in question.about)
+            key = Question(question.kind, about, None, question.language).key
+            change = "update questions set about = ?, key = ?, error = null where id = ?"
+            self.execute(change, _names(about), key, asked.id)
+            if is_left and rest:  # a cursor belongs to the question as it was
+                self.execute(f"{AGAIN} and pages > 0", asked.id)
+            elif is_left:
+                change = "update questions set state = ?, cursor = null where id = ?"
+                self.execute(change, QuestionState.NEEDLESS, asked.id)
+
+    def _add(
+        self, platform: str, question: Question, in_round: int, origin: int | None = None
+    ) -> int:
+        window = question.window
+        times = (_moment(window.start), _moment(window.end)) if window else (None, None)
+        about = (platform, question.kind, _names(question.about), question.language, *times)
+        row = (question.key, QuestionState.OPEN, *about, in_round, origin)
+        add = f"insert or ignore into questions (key, state, {COLUMNS}) values (?{', ?' * 9})"  # noqa: S608
+        with self.opened() as connection:
+            return connection.execute(add, row).rowcount
 
 
-def _add(
-    connection: sqlite3.Connection,
-    platform: str,
-    question: Question,
-    in_round: int,
-    origin: int | None = None,
-) -> int:
-    window = question.window
-    times = (moment(window.start), moment(window.end)) if window else (None, None)
-    asked = (platform, question.kind, names(question.about), question.language, *times)
-    row = (question.key, QuestionState.OPEN, *asked, in_round, origin)
-    return connection.execute(ADD, row).rowcount
+def stored_answers(path: Path, platform: str) -> Iterator[StoredAnswer]:
+    """The pages of a platform, where a crawl has stored some."""
+    if path.exists():
+        with CrawlLedger(path) as ledger:
+            yield from ledger.answers(platform)
+
+
+def answers_digest(path: Path, platform: str) -> str:
+    """Sha256 of the pages of a platform, without when they came."""
+    sha256 = hashlib.sha256()
+    for answer in stored_answers(path, platform):
+        sha256.update(json.dumps([answer.place, answer.body]).encode() + b"\n")
+    return sha256.hexdigest()
+
+
+def forget_answers(path: Path, urls: Iterable[str]) -> int:
+    """Takes posts out of a crawl, where there was one; gives the number of pages that changed."""
+    if not path.exists():
+        return 0
+    with CrawlLedger(path) as ledger:
+        return ledger.forget(urls)
+
+
+def _packed(body: str) -> bytes:
+    return zlib.compress(body.encode("utf-8", "surrogatepass"))
+
+
+def _asked_of(row: tuple[Any, ...]) -> LedgerQuestion:
+    number, cursor, attempt, pages, platform, kind, about, language, starts, ends, *last = row
+    read = datetime.datetime.fromisoformat
+    window = None if starts is None else TimeWindow(read(starts), read(ends))
+    question = Question(cast("Kind", kind), tuple(json.loads(about)), window, language)
+    return LedgerQuestion(number, cursor, attempt, pages, platform, question, *last)
+
+
+def _moment(time: datetime.datetime) -> str:
+    """A time as the ledger writes it: in UTC, so that equal times are equal texts."""
+    return time.astimezone(datetime.UTC).isoformat()
+
+
+def _names(about: tuple[str, ...]) -> str:
+    return json.dumps(about, ensure_ascii=False)
 
 
 def _unexpanded(row: tuple[Any, ...]) -> Unexpanded:
@@ -393,20 +553,9 @@ def _unexpanded(row: tuple[Any, ...]) -> Unexpanded:
 def _seen_row(platform: str, post: Post, in_round: int) -> tuple[object, ...]:
     # Who does not know what a post answers has to ask about it, as if its replies were unknown.
     replies = None if post.unnamed_parent else (post.engagement or {}).get("replies")
-    return (
-        platform,
-        _text(post.url),
-        _text(post.post_id or post_id_of(post.url)),
-        _text(post.author),
-        _text(post.parent_url),
-        _text(post.quoted_url),
-        None if replies is None else min(replies, MOST_REPLIES),
-        post.missing,
-        bool(post.keywords),
-        in_round,
-    )
-
-
-def _text(text: str | None) -> str | None:
+    post_id = post.post_id or post_id_of(post.url)
+    texts = (post.url, post_id, post.author, post.parent_url, post.quoted_url)
     # Half characters are no text to SQLite.
-    return None if text is None else text.encode("utf-8", "backslashreplace").decode()
+    written = (one and one.encode("utf-8", "backslashreplace").decode() for one in texts)
+    claimed = None if replies is None else min(replies, MOST_REPLIES)
+    return (platform, *written, claimed, post.missing, bool(post.keywords), in_round)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -12,15 +15,26 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from echo_hf.collect.duplicate_images import distinct_images, reencoded_copies
-from echo_hf.collect.fetch import LEDGER, fetch_images
-from echo_hf.collect.fetch_ledger import FetchEntry, FetchError, ledger_digest, read_ledger
-from echo_hf.collect.image_client import allowed_url
+from echo_hf.collect.collect import distinct_images
+from echo_hf.collect.fetch import LEDGER, FetchEntry, fetch_images, ledger_digest, read_ledger
+from echo_hf.collect.network import FetchError, allowed_url
 from echo_hf.config.collection import FetchPolicy
 from echo_hf.images.decode import BadImageError
+from echo_hf.images.loader import load_rgb
+from echo_hf.images.similarity import (
+    BLOCKS,
+    CHANNELS,
+    BlockSignature,
+    SignatureIndex,
+    Size,
+    block_signature,
+    same_colors,
+    same_details,
+    same_shape,
+)
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.stage import RowIssue, Stage, kept_rows, ordered, parents_of, row_issues
-from echo_hf.reasons import Notice, Reason, Status, Unfetched
+from echo_hf.reasons import Notice, Status, Unfetched
 from echo_hf.tables import THREADS, Table, arrow_rows
 
 if TYPE_CHECKING:
@@ -35,6 +49,8 @@ POSTS_OF_TREE = THREADS.schema.field("posts").type
 IMAGES_OF_POST = POSTS_OF_TREE.value_type.field("pictures").type
 ImageEntry = Mapping[str, Any]
 Compared = Callable[[int, int], None]
+BATCH = 256
+COMPARED_AT_ONCE = 4096
 
 
 @dataclass(frozen=True)
@@ -105,15 +121,38 @@ class Download(Stage):
 
     def __call__(self, table: pa.Table) -> pa.Table:
         """The threads with the digests of their images, and a remark for each that is missing."""
-        trees = table["posts"].combine_chunks()
+        trees, roots = table["posts"].combine_chunks(), table["root_url"].combine_chunks()
         posts, threads = trees.flatten(), pc.list_parent_indices(trees).to_pylist()
-        given = _images(posts)
+        given, said = _images(posts), list[tuple[int, RowIssue]]()
         became = self._became(_addresses(given))
-        said = list(_missing(given, threads, became))
-        found = [distinct_images([_filled(one, became) for one in some]) for some in given]
+        found: list[Sequence[ImageEntry]] = []
+        for thread, images in zip(threads, given, strict=True):
+            filled: list[ImageEntry] = []
+            for one in images:
+                entry = None if one["sha256"] else became.get(one["url"])
+                filled.append({**one, "sha256": entry.sha256} if entry else one)
+                if entry and entry.reason:
+                    detail = f"{one['url']} {entry.detail}".strip()
+                    said.append((thread, RowIssue(Status.NOTED, [], entry.reason, detail)))
+            found.append(distinct_images(filled))
         copies = self._copies(_by_digest(posts, found, threads), said)
-        linked = [[*_linked(some, copies)] for some in found]
-        return self._table(table, _with_images(trees, posts, linked), said)
+        linked = []
+        for images in found:
+            beside = {one["sha256"] for one in images}
+            firsts = [copies.get(one["sha256"]) for one in images]
+            linked.append(
+                [
+                    {**one, "same_picture_of": None if first in beside else first}
+                    for one, first in zip(images, firsts, strict=True)
+                ]
+            )
+        rows = [row for row, _ in said]
+        order = sorted(range(len(rows)), key=rows.__getitem__)
+        told = [dataclasses.replace(said[at][1], parents=[roots[rows[at]].as_py()]) for at in order]
+        columns = pa.table([roots, _with_images(trees, posts, linked)], schema=THREADS.schema)
+        kept = kept_rows(columns, parents_of(roots))
+        issues = row_issues(THREADS, told)
+        return ordered([(range(len(roots)), kept), ([rows[at] for at in order], issues)])
 
     def tally(self, kept: pa.Table) -> Mapping[str, int]:
         """How many images there are, are not to be had, or are copies."""
@@ -142,34 +181,19 @@ class Download(Stage):
                 became[url] = FetchEntry(None, error.reason, error.detail)
         known = read_ledger(self._ledger, list(dict.fromkeys(asked.values())))
         nobody = FetchEntry(None, Unfetched.NOT_REQUESTED)
-        there = {name: one for name, one in known.items() if self._is_there(one)}
-        return became | {url: there.get(name, nobody) for url, name in asked.items()}
-
-    def _is_there(self, entry: FetchEntry) -> bool:
-        return entry.sha256 is None or self.images.path(entry.sha256).exists()
+        for url, name in asked.items():
+            entry = known.get(name, nobody)
+            is_lost = entry.sha256 is not None and not self.images.path(entry.sha256).exists()
+            became[url] = nobody if is_lost else entry
+        return became
 
     def _copies(self, seen: Mapping[str, int], said: list[tuple[int, RowIssue]]) -> dict[str, str]:
         def unreadable(digest: str, error: BadImageError) -> None:
-            said.append(_noted(seen[digest], Notice.BROKEN_IMAGE, f"{digest}: {error}"))
+            issue = RowIssue(Status.NOTED, [], Notice.BROKEN_IMAGE, f"{digest}: {error}")
+            said.append((seen[digest], issue))
 
         files = {digest: self.images.path(digest) for digest in seen}
         return reencoded_copies(files, unreadable=unreadable, progress=self.compared)
-
-    def _table(
-        self, table: pa.Table, posts: pa.ListArray, said: Sequence[tuple[int, RowIssue]]
-    ) -> pa.Table:
-        roots = table["root_url"].combine_chunks()
-        columns = pa.table([roots, posts], schema=THREADS.schema)
-        named = [dataclasses.replace(remark, parents=[roots[row].as_py()]) for row, remark in said]
-        rows = [row for row, _ in said]
-        order = sorted(range(len(rows)), key=rows.__getitem__)
-        told = row_issues(THREADS, [named[place] for place in order])
-        return ordered(
-            [
-                (range(len(roots)), kept_rows(columns, parents_of(roots))),
-                ([rows[place] for place in order], told),
-            ]
-        )
 
 
 def _images(posts: pa.StructArray) -> list[list[ImageEntry]]:
@@ -180,25 +204,6 @@ def _addresses(given: Iterable[Sequence[ImageEntry]]) -> dict[str, None]:
     """The addresses of images that are not there, each once, in order."""
     every = (one for some in given for one in some)
     return dict.fromkeys(one["url"] for one in every if one["url"] and not one["sha256"])
-
-
-def _filled(image: ImageEntry, became: Mapping[str, FetchEntry]) -> ImageEntry:
-    entry = None if image["sha256"] else became.get(image["url"])
-    return {**image, "sha256": entry.sha256} if entry else image
-
-
-def _missing(
-    given: Sequence[Sequence[ImageEntry]], threads: Sequence[int], became: Mapping[str, FetchEntry]
-) -> Iterator[tuple[int, RowIssue]]:
-    for thread, some in zip(threads, given, strict=True):
-        for one in some:
-            entry = None if one["sha256"] else became.get(one["url"])
-            if entry and entry.reason:
-                yield _noted(thread, entry.reason, f"{one['url']} {entry.detail}".strip())
-
-
-def _noted(thread: int, reason: Reason, detail: str) -> tuple[int, RowIssue]:
-    return thread, RowIssue(Status.NOTED, [], reason, detail)
 
 
 def _by_digest(
@@ -216,13 +221,6 @@ def _by_digest(
     return seen
 
 
-def _linked(images: Sequence[ImageEntry], copies: Mapping[str, str]) -> Iterator[ImageEntry]:
-    beside = {one["sha256"] for one in images}
-    for one in images:
-        first = copies.get(one["sha256"])
-        yield {**one, "same_picture_of": None if first in beside else first}
-
-
 def _with_images(
     trees: pa.ListArray, posts: pa.StructArray, images: Sequence[Sequence[ImageEntry]]
 ) -> pa.ListArray:
@@ -237,3 +235,61 @@ def _with_images(
     offsets = pa.array(np.cumsum([0, *lengths]), pa.int32())
     values = pa.StructArray.from_arrays(arrays, fields=fields)
     return pa.ListArray.from_arrays(offsets, values).cast(POSTS_OF_TREE)
+
+
+def reencoded_copies(
+    images: Mapping[str, Path],
+    *,
+    unreadable: Callable[[str, BadImageError], None] | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    workers: int | None = None,
+) -> dict[str, str]:
+    """For each copy of another image that one; the first of equal ones is the original."""
+    means = np.empty((len(images), BLOCKS, BLOCKS, CHANNELS), np.float16)
+    contrasts = np.empty(means.shape, np.uint8)
+    names: list[str] = []
+    sizes: list[Size] = []
+    waiting, done = iter(images.items()), 0
+    with ThreadPoolExecutor(workers or os.cpu_count() or 1) as pool:
+        while batch := list(islice(waiting, BATCH)):
+            every = pool.map(_signature, [path for _, path in batch])
+            for (name, _), found in zip(batch, every, strict=True):
+                done += 1
+                if isinstance(found, BlockSignature):
+                    means[len(names)], contrasts[len(names)] = found.means, found.contrasts
+                    names.append(name)
+                    sizes.append(found.size)
+                elif unreadable is None:
+                    raise found
+                else:
+                    unreadable(name, found)
+                if progress is not None:
+                    progress(done, len(images))
+    if not names:
+        return {}
+    means, contrasts = means[: len(names)], contrasts[: len(names)]
+    index = SignatureIndex(means, contrasts)
+    first_of: dict[int, int] = {}
+    for first in range(len(names)):
+        if first in first_of:
+            continue
+        free = (one for one in index.near(first) if one > first and one not in first_of)
+        likely = [one for one in free if same_shape(sizes[first], sizes[one])]
+        alike: list[int] = []
+        for start in range(0, len(likely), COMPARED_AT_ONCE):
+            some = np.array(likely[start : start + COMPARED_AT_ONCE])
+            fine = same_colors(means[first], contrasts[first], means[some], contrasts[some])
+            alike += map(int, some[fine])
+        if alike:
+            original = load_rgb(images[names[first]])
+            for one in alike:
+                if same_details(original, load_rgb(images[names[one]])):
+                    first_of[one] = first
+    return {names[copy]: names[first] for copy, first in first_of.items()}
+
+
+def _signature(path: Path) -> BlockSignature | BadImageError:
+    try:
+        return block_signature(path)
+    except BadImageError as error:
+        return error

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import datetime
+import hashlib
+import json
+import sqlite3
 import time
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,99 +19,80 @@ from anyio.to_thread import run_sync
 
 from echo_hf._infra.rate_limit import RateLimiter, Work, finished
 from echo_hf._infra.retry import RetryPolicy
-from echo_hf.collect.fetch_ledger import FetchEntry, FetchError, FetchLedger, as_fetch_error
-from echo_hf.collect.image_client import ImageClient, allowed_url, image_client
-from echo_hf.collect.network import Resolve, resolve
+from echo_hf._infra.sqlite import Database, rows_of
+from echo_hf.collect.network import (
+    FetchError,
+    ImageClient,
+    Resolve,
+    allowed_url,
+    as_fetch_error,
+    image_client,
+    resolve,
+)
 from echo_hf.config.collection import FetchPolicy
 from echo_hf.errors import ImageError
 from echo_hf.images.decode import BadImageError, decoding, open_image
 from echo_hf.images.store import ImageStore
 from echo_hf.reasons import BadImage, Unfetched
 
+LEDGER = "fetched.sqlite"
 DECODERS = 2
 THREAD = "echo-hf fetch"
 
-Outcome = tuple[str, FetchEntry, int]
+
+@dataclass(frozen=True, slots=True)
+class FetchEntry:
+    """What became of an address."""
+
+    sha256: str | None
+    reason: Unfetched | None
+    detail: str = ""
 
 
-@dataclass
-class _Host:
-    places: CapacityLimiter
-    limiter: RateLimiter = field(default_factory=RateLimiter)
+class FetchLedger(Database):
+    name = "ledger of fetched images"
+    remedy = "fetch the images again"
+    damage = (sqlite3.DatabaseError, ValueError)  # the second: a reason that there is not
+    schema = """create table if not exists fetches (
+    url text primary key, sha256 text, reason text, detail text not null,
+    attempts integer not null, asked_at text not null
+) without rowid"""
+
+    def known(self, urls: Sequence[str]) -> dict[str, FetchEntry]:
+        rows = "select url, sha256, reason, detail from fetches where url in ({0})"
+        with self.opened() as connection:
+            return {
+                url: FetchEntry(sha256, None if reason is None else Unfetched(reason), detail)
+                for url, sha256, reason, detail in rows_of(connection, rows, urls)
+            }
+
+    def record(self, url: str, entry: FetchEntry, attempts: int) -> None:
+        """Writes down what became of an address; it outlives a killed process."""
+        now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+        upsert = "insert or replace into fetches values (?, ?, ?, ?, ?, ?)"
+        self.execute(upsert, url, entry.sha256, entry.reason, entry.detail, attempts, now)
+
+    def forget(self, urls: Iterable[str]) -> None:
+        """Deletes addresses, from the file's bytes as well."""
+        with self.erasing() as connection:
+            connection.executemany("delete from fetches where url = ?", [(url,) for url in urls])
 
 
-class _Fetcher:
-    def __init__(
-        self, client: ImageClient, store: ImageStore, ledger: FetchLedger, policy: FetchPolicy
-    ) -> None:
-        self._client, self._store, self._ledger, self._policy = client, store, ledger, policy
-        self._retries = RetryPolicy(policy.max_attempts, policy.backoff_s, policy.longest_wait_s)
-        self._decoders = CapacityLimiter(DECODERS)
-        self._hosts: defaultdict[str, _Host] = defaultdict(
-            lambda: _Host(CapacityLimiter(policy.per_host))
-        )
-
-    async def outcome(self, url: str) -> Outcome:
-        times, host = 0, self._hosts[urlsplit(url).netloc]
-
-        async def attempt() -> str:
-            nonlocal times
-            async with host.places:
-                await self._wait(host)
-                times += 1
-                return await self._keep(url, host)
-
-        try:
-            entry = FetchEntry(await self._retries.call_async(attempt), None)
-        except FetchError as error:
-            entry = FetchEntry(None, error.reason, error.detail)
-        self._ledger.record(url, entry, times)
-        return url, entry, times
-
-    async def _wait(self, host: _Host) -> None:
-        place, longest = host.limiter.reserve(), self._policy.longest_wait_s
-        while (left := host.limiter.left_s(place)) > 0:
-            if left > longest:
-                said = f"the host asks to wait {left:.0f} s, expected {longest:.0f} s"
-                raise FetchError(Unfetched.RATE_LIMITED, said)
-            await sleep(left)
-
-    async def _keep(self, url: str, host: _Host) -> str:
-        try:
-            data = await self._client.fetch(url)
-            with as_fetch_error():
-                return await run_sync(self._put, data, limiter=self._decoders)
-        except FetchError as error:
-            if error.wait_s is not None:
-                host.limiter.hold(error.wait_s)
-            raise
-
-    def _put(self, data: bytes) -> str:
-        try:
-            with open_image(data, most_pixels=self._policy.most_pixels):
-                pass
-        except BadImageError as error:
-            # One pixel is an image, whatever it is good for.
-            if error.reason is not BadImage.TOO_SMALL:
-                raise
-        try:
-            with decoding:
-                return self._store.put(data)
-        except ImageError as error:
-            raise _bad(data, error) from error
+def read_ledger(path: Path, urls: Sequence[str]) -> dict[str, FetchEntry]:
+    if not path.exists():
+        return {}
+    with FetchLedger(path) as ledger:
+        return ledger.known(urls)
 
 
-def _bad(data: bytes, said: ImageError) -> BadImageError:
-    """Why the store refuses bytes, which itself gives no reason from the list."""
-    try:
-        with open_image(data) as image:
-            image.load()
-    except BadImageError as error:
-        return error
-    return BadImageError(BadImage.DAMAGED, str(said))
-
-
-LEDGER = "fetched.sqlite"
+def ledger_digest(path: Path) -> str | None:
+    """Sha256 of what became of all addresses, without when and how often they were asked for."""
+    if not path.exists():
+        return None
+    with FetchLedger(path) as ledger:
+        rows = ledger.execute("select url, sha256, reason, detail from fetches order by url")
+    sha256 = hashlib.sha256(b"".join(json.dumps(row).encode() + b"\n" for row in rows))
+    return sha256.hexdigest() if rows else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +134,62 @@ class FetchStats:
             self.reasons[result.reason] += 1
 
 
-Progress = Callable[[FetchStats], None]
+class _Fetcher:
+    def __init__(
+        self, client: ImageClient, store: ImageStore, ledger: FetchLedger, policy: FetchPolicy
+    ) -> None:
+        self._client, self._store, self._ledger, self._policy = client, store, ledger, policy
+        self._retries = RetryPolicy(policy.max_attempts, policy.backoff_s, policy.longest_wait_s)
+        self._decoders = CapacityLimiter(DECODERS)
+        self._places = defaultdict[str, CapacityLimiter](lambda: CapacityLimiter(policy.per_host))
+        self._limiters = defaultdict[str, RateLimiter](RateLimiter)
+
+    async def outcome(self, url: str) -> tuple[str, FetchEntry, int]:
+        times, host = 0, urlsplit(url).netloc
+        limiter, longest = self._limiters[host], self._policy.longest_wait_s
+
+        async def attempt() -> str:
+            nonlocal times
+            async with self._places[host]:
+                place = limiter.reserve()
+                while (left := limiter.left_s(place)) > 0:
+                    if left > longest:
+                        said = f"the host asks to wait {left:.0f} s, expected {longest:.0f} s"
+                        raise FetchError(Unfetched.RATE_LIMITED, said)
+                    await sleep(left)
+                times += 1
+                try:
+                    data = await self._client.fetch(url)
+                    with as_fetch_error():
+                        return await run_sync(self._put, data, limiter=self._decoders)
+                except FetchError as error:
+                    if error.wait_s is not None:
+                        limiter.hold(error.wait_s)
+                    raise
+
+        try:
+            entry = FetchEntry(await self._retries.call_async(attempt), None)
+        except FetchError as error:
+            entry = FetchEntry(None, error.reason, error.detail)
+        self._ledger.record(url, entry, times)
+        return url, entry, times
+
+    def _put(self, data: bytes) -> str:
+        try:
+            with open_image(data, most_pixels=self._policy.most_pixels):
+                pass
+        except BadImageError as error:
+            # One pixel is an image, whatever it is good for.
+            if error.reason is not BadImage.TOO_SMALL:
+                raise
+        try:
+            with decoding:
+                return self._store.put(data)
+        except ImageError as said:
+            # The store gives no reason from the list.
+            with open_image(data) as image:
+                image.load()
+            raise BadImageError(BadImage.DAMAGED, str(said)) from said
 
 
 def fetch_images(
@@ -158,34 +198,39 @@ def fetch_images(
     *,
     policy: FetchPolicy | None = None,
     ledger: Path | None = None,
-    progress: Progress | None = None,
+    progress: Callable[[FetchStats], None] | None = None,
     resolve: Resolve = resolve,
 ) -> Iterator[FetchResult]:
     policy = policy or FetchPolicy()
     started = time.monotonic()
-    spellings, refused = _sorted_out(urls, policy)
+    spellings: dict[str, list[str]] = {}
+    refused: list[FetchResult] = []
+    for url in dict.fromkeys(urls):
+        try:
+            spellings.setdefault(allowed_url(url, policy), []).append(url)
+        except FetchError as error:
+            refused.append(FetchResult(url, None, error.reason, error.detail))
     stats = FetchStats(len(spellings) + len(refused))
     with FetchLedger(ledger or store.root.with_name(LEDGER)) as known:
 
         @asynccontextmanager
-        async def opened() -> AsyncIterator[Work[str, Outcome]]:
+        async def opened() -> AsyncIterator[Work[str, tuple[str, FetchEntry, int]]]:
             async with image_client(policy, resolve) as client:
                 yield _Fetcher(client, store, known, policy).outcome
 
         def results() -> Iterator[FetchResult]:
             yield from refused
-            asked = list[str]()
-            entries = known.known(list(spellings))
+            asked, entries = list[str](), known.known(list(spellings))
             for url in spellings:
-                entry = entries.get(url)
-                if entry is not None and _is_settled(entry, store):
+                entry = entries.get(url, FetchEntry(None, None))
+                is_there = entry.sha256 is not None and store.path(entry.sha256).exists()
+                if is_there or entry.reason is Unfetched.GONE:
                     yield FetchResult(url, entry.sha256, entry.reason, entry.detail, known=True)
                 else:
                     asked.append(url)
-            if not asked:
-                return
-            for url, entry, times in finished(asked, opened, policy.concurrency, THREAD):
-                yield FetchResult(url, entry.sha256, entry.reason, entry.detail, times)
+            if asked:
+                for url, entry, times in finished(asked, opened, policy.concurrency, THREAD):
+                    yield FetchResult(url, entry.sha256, entry.reason, entry.detail, times)
 
         for result in results():
             stats.count(result)
@@ -194,23 +239,3 @@ def fetch_images(
                 progress(stats)
             for url in spellings.get(result.url, (result.url,)):
                 yield replace(result, url=url)
-
-
-def _sorted_out(
-    urls: Iterable[str], policy: FetchPolicy
-) -> tuple[dict[str, list[str]], list[FetchResult]]:
-    """For each address to ask how it was spelt, and what may not be asked at all."""
-    spellings: dict[str, list[str]] = {}
-    refused: list[FetchResult] = []
-    for url in dict.fromkeys(urls):
-        try:
-            spellings.setdefault(allowed_url(url, policy), []).append(url)
-        except FetchError as error:
-            refused.append(FetchResult(url, None, error.reason, error.detail))
-    return spellings, refused
-
-
-def _is_settled(entry: FetchEntry, store: ImageStore) -> bool:
-    if entry.sha256 is not None:
-        return store.path(entry.sha256).exists()
-    return entry.reason is Unfetched.GONE

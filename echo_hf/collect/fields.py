@@ -1,145 +1,132 @@
-"""Read single fields of a record: texts, links, times, numbers; what does not fit is a finding."""
+"""Read records and their fields: texts, links, times, numbers; what does not fit is a finding."""
 
 from __future__ import annotations
 
 import datetime
 import gzip
 import html
+import json
 import math
 import re
-from collections.abc import Collection, Mapping
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from reprlib import Repr
 from typing import Any, TextIO
 
-from echo_hf.collect.sources.base import Finding
+from echo_hf.collect.sources.base import Finding, Parsed, Post, json_documents
 from echo_hf.collect.urls import canonical_url, web_url
-from echo_hf.reasons import Notice
+from echo_hf.reasons import Notice, Reject
+from echo_hf.tables import POSTS
 
+Json = Mapping[str, Any]
 LONGEST_SHOWN = 80
 LONGEST_LIST = 200
 # repr itself recurses into what a record nests, and a record may nest as deep as Python can go.
 SHORT = Repr()
 SHORT.maxlevel, SHORT.maxstring, SHORT.maxother = 2, LONGEST_SHOWN, LONGEST_SHOWN
 LARGEST = 2**63 - 1
+COUNTS = tuple(POSTS.schema.field("engagement").type.names)
 DATE = re.compile(r"\d{4}-\d\d-\d\d|\d{8}(?!\d)")
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
 @dataclass
 class Fields:
-    record: Mapping[str, Any]
+    record: Json
     findings: list[Finding] = field(default_factory=list)
     place: str = ""
 
     def text(self, name: str) -> str | None:
         """A text; null when absent, or not a text."""
-        value = self.record.get(name)
-        if value is None:
-            return None
-        if isinstance(value, str):
-            return self.clean(name, value)
-        self._bad(name, value, "a text")
-        return None
-
-    def clean(self, name: str, value: str) -> str:
-        """A text without what no table can hold: half characters and NUL."""
-        cleaned = value.encode("utf-8", "replace").decode().replace("\x00", "")
-        if cleaned != value:
-            self._bad(name, value, "a text without NUL or half characters")
-        return cleaned
+        value = self._of(name, str, "a text")
+        return None if value is None else self._clean(name, value)
 
     def address(self, name: str) -> str | None:
         """The canonical address of another post; null when absent or unusable."""
-        value = self.text(name)
-        if value is None:
-            return None
-        address = canonical_url(value, fragment=True)
-        if address is None:
-            self._bad(name, value, "an address")
-        return address
+        return self._read(name, lambda text: canonical_url(text, fragment=True), "an address")
 
     def link(self, name: str) -> str | None:
         """The web address of an image; null when absent or unusable."""
-        value = self.text(name)
-        if value is None:
-            return None
-        address = web_url(value)
-        if address is None:
-            self._bad(name, value, "a web address")
-        return address
+        return self._read(name, web_url, "a web address")
 
     def moment(self, name: str) -> datetime.datetime | None:
         """A time in UTC; null when absent or unreadable."""
         value = self.record.get(name)
-        if value is None:
-            return None
         read = read_moment(value)
-        if read is None:
-            self.find(Notice.BAD_TIMESTAMP, name, value, "an ISO 8601 date or seconds since 1970")
+        if value is not None and read is None:
+            expected = "an ISO 8601 date or seconds since 1970"
+            self.bad(name, value, expected, Notice.BAD_TIMESTAMP)
         return read
 
     def count(self, name: str) -> int | None:
         """A count of zero or more; null when absent or not one."""
-        value = self.record.get(name)
-        if value is None:
-            return None
-        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST:
+        value: int | None = self._of(name, int, "a whole number")
+        if value is None or (0 <= value <= LARGEST and not isinstance(value, bool)):
             return value
-        self._bad(name, value, "a whole number")
+        self.bad(name, value, "a whole number")
         return None
+
+    def engagement(self, names: Mapping[str, str]) -> dict[str, int | None] | None:
+        """Our counts by what the format calls them; null where it says none of them."""
+        if self.record.keys().isdisjoint(names.values()):
+            return None
+        return {ours: self.count(names[ours]) if ours in names else None for ours in COUNTS}
 
     def texts(self, name: str) -> list[str]:
         """A list of texts; empty when absent, without the items that are none."""
-        value = self.record.get(name)
-        if value is None:
-            return []
-        if not isinstance(value, list):
-            self._bad(name, value, "a list of texts")
-            return []
-        good = [self.clean(name, item) for item in value if isinstance(item, str) and item.strip()]
+        value: list[Any] = self._of(name, list, "a list of texts") or []
+        good = [self._clean(name, item) for item in value if isinstance(item, str) and item.strip()]
         if len(good) < len(value):
-            self._bad(name, value, "a list of texts")
+            self.bad(name, value, "a list of texts")
         return good
 
-    def objects(self, name: str) -> list[Mapping[str, Any]]:
+    def parts(self, name: str) -> list[Fields]:
         """A list of objects; empty when absent, without the items that are none."""
-        value = self.record.get(name)
-        if value is None:
-            return []
-        if not isinstance(value, list):
-            self._bad(name, value, "a list of objects")
-            return []
-        good: list[Mapping[str, Any]] = [item for item in value if isinstance(item, dict)]
+        value: list[Any] = self._of(name, list, "a list of objects") or []
+        good = [one for one in value if isinstance(one, dict)]
         if len(good) < len(value):
-            self._bad(name, value, "a list of objects")
-        return good
+            self.bad(name, value, "a list of objects")
+        return [Fields(one, self.findings, f"{self.place}{name}.") for one in good]
 
-    def object(self, name: str) -> Mapping[str, Any]:
+    def part(self, name: str) -> Fields:
         """An object; empty when absent or none."""
-        value = self.record.get(name)
-        if value is None:
-            return {}
-        if isinstance(value, dict):
-            return value
-        self._bad(name, value, "an object")
-        return {}
+        value = self._of(name, dict, "an object") or {}
+        return Fields(value, self.findings, f"{self.place}{name}.")
 
-    def find(self, notice: Notice, name: str, value: Any, expected: str) -> None:
-        self.findings.append(
-            Finding(notice, f"{self.place}{name} is {short_repr(value)}, expected {expected}")
-        )
+    def bad(self, name: str, value: Any, expected: str, notice: Notice = Notice.BAD_FIELD) -> None:
+        self.note(notice, f"{self.place}{name} is {short_repr(value)}, expected {expected}")
+
+    def note(self, notice: Notice, detail: str) -> None:
+        self.findings.append(Finding(notice, detail))
 
     def closed(self, known: Collection[str]) -> None:
         """Notes the names of fields that the format does not have."""
         unknown = sorted(f"{self.place}{name}" for name in self.record if name not in known)
         if unknown:
-            detail = ", ".join(unknown)[:LONGEST_LIST]
-            self.findings.append(Finding(Notice.UNKNOWN_FIELD, detail))
+            self.note(Notice.UNKNOWN_FIELD, ", ".join(unknown)[:LONGEST_LIST])
 
-    def _bad(self, name: str, value: Any, expected: str) -> None:
-        self.find(Notice.BAD_FIELD, name, value, expected)
+    def _of(self, name: str, kind: type, expected: str) -> Any:
+        value = self.record.get(name)
+        if value is None or isinstance(value, kind):
+            return value
+        self.bad(name, value, expected)
+        return None
+
+    def _read(self, name: str, read: Callable[[str], str | None], expected: str) -> str | None:
+        value = self.text(name)
+        found = None if value is None else read(value)
+        if value is not None and found is None:
+            self.bad(name, value, expected)
+        return found
+
+    def _clean(self, name: str, value: str) -> str:
+        """A text without what no table can hold: half characters and NUL."""
+        cleaned = value.encode("utf-8", "replace").decode().replace("\x00", "")
+        if cleaned != value:
+            self.bad(name, value, "a text without NUL or half characters")
+        return cleaned
 
 
 def short_repr(value: Any) -> str:
@@ -151,9 +138,7 @@ def short_repr(value: Any) -> str:
 def read_moment(value: Any) -> datetime.datetime | None:
     try:
         if isinstance(value, int | float) and not isinstance(value, bool):
-            if not math.isfinite(value):
-                return None
-            return EPOCH + datetime.timedelta(seconds=value)
+            return EPOCH + datetime.timedelta(seconds=value) if math.isfinite(value) else None
         if not isinstance(value, str) or not DATE.match(value.strip()):
             return None  # Python would read milliseconds as a year and some days
         read = datetime.datetime.fromisoformat(value.strip())
@@ -162,10 +147,76 @@ def read_moment(value: Any) -> datetime.datetime | None:
         return None
 
 
+def read_json(text: str) -> Any:
+    """What a JSON text holds; null for one that is none, or that nests deeper than Python goes."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def name_of(identifier: Any) -> str | None:
+    """An identifier as a text, whether it came as a text or as a number; null when it is none."""
+    usable = isinstance(identifier, str | int) and not isinstance(identifier, bool)
+    return str(identifier) if usable else None
+
+
 def opened(path: Path, errors: str = "backslashreplace") -> TextIO:
     if path.suffix == ".gz":
         return gzip.open(path, "rt", encoding="utf-8-sig", errors=errors, newline="\n")
     return path.open(encoding="utf-8-sig", errors=errors, newline="\n")
+
+
+class Pages:
+    """What sources of JSON documents share; each says what a page holds, and reads a record.
+
+    `read` yields posts and findings, and as an object any post that is nested in the record, which
+    is read after it and which no search found.
+    """
+
+    expected = "a post"
+
+    def parts(self, document: Any) -> Iterable[tuple[str, Any]] | None:
+        """The records of a page, each with its place; null for a document that is none."""
+        raise NotImplementedError
+
+    def read(self, fields: Fields, keywords: Sequence[str]) -> Iterator[Parsed | Json]:
+        raise NotImplementedError
+
+    def split(self, lines: Iterable[str]) -> Iterator[tuple[str, str]]:
+        """One post a record; what is no page stays as it is, to be rejected by name."""
+        for place, text in json_documents(lines):
+            parts = self.parts(read_json(text))
+            if parts is None:
+                yield place, text
+                continue
+            for part, record in parts:
+                try:
+                    written = json.dumps(record)
+                except RecursionError:
+                    written = json.dumps(f"nested too deeply: {short_repr(record)}")
+                yield f"{place}{part}", written
+
+    def posts(self, record: Any, keywords: Sequence[str]) -> Iterator[Parsed]:
+        if not isinstance(record, dict):
+            yield Finding(Reject.NOT_A_POST, f"{short_repr(record)}, expected {self.expected}")
+            return
+        if "_findings" in record:
+            for detail in Fields(record).texts("_findings"):
+                yield Finding(Notice.BAD_FIELD, detail)
+            return
+        beside = record.get("_included") or record.get("_came_along")
+        waiting: deque[tuple[Json, Sequence[str]]] = deque([(record, () if beside else keywords)])
+        while waiting:  # a quote of a quote of a quote
+            one, found = waiting.popleft()
+            fields, is_post = Fields(one), False
+            for parsed in self.read(fields, list(found)):
+                if isinstance(parsed, Mapping):
+                    waiting.append((parsed, ()))
+                else:
+                    is_post = is_post or isinstance(parsed, Post)
+                    yield parsed
+            yield from fields.findings if is_post else ()
 
 
 # No parser: the standard library's needs quadratic time for a page of open tags, and stops at
@@ -190,43 +241,31 @@ def text_of_html(markup: str) -> str:
     unseen, link, link_at, as_it_is = "", "", 0, False
     for piece in MARKUP.split(markup):
         tag = TAG.match(piece)
-        name = tag[2].lower() if tag else ""
-        closes = bool(tag and tag[1])
+        name, closes = (tag[2].lower(), bool(tag[1])) if tag else ("", False)
         if unseen:
             unseen = "" if closes and name == unseen else unseen
         elif name in UNSEEN and not closes:
             unseen = name
         elif name == "a" and closes:
-            parts[link_at:] = [_whole("".join(parts[link_at:]), link)]
+            shown = "".join(parts[link_at:])
+            cut = next((shown.removesuffix(end) for end in CUT if shown.endswith(end)), None)
+            parts[link_at:] = [link if cut and link.startswith(cut) else shown]
         elif name == "a":
             found = LINK.search(piece)
-            link, link_at = _unescaped(found[1] or found[2] or "") if found else "", len(parts)
+            link, link_at = _decoded(found[1] or found[2] or "") if found else "", len(parts)
         elif not tag:
-            parts.append(_unescaped(piece if as_it_is else _flowing(piece, parts)))
+            # White space as a browser shows it: one blank, and none at the beginning of a line.
+            text = piece if as_it_is else WHITE.sub(" ", piece)
+            begins = not as_it_is and bool(parts) and parts[-1].endswith("\n")
+            parts.append(_decoded(text.lstrip(" ") if begins else text))
         as_it_is = not closes if name == "pre" else as_it_is
-        if tag and not unseen and (line_end := _break(name)):
-            parts.append(line_end)
+        if not unseen and name in PARAGRAPHS | LINE_BREAKS:
+            parts.append("\n\n" if name in PARAGRAPHS else "\n")
     lines = BEFORE_LINE_END.sub("\n", "".join(parts))
     return BLANK_LINES.sub("\n\n", lines).strip()
 
 
-def _flowing(text: str, before: list[str]) -> str:
-    """White space as a browser shows it: one blank, and none at the beginning of a line."""
-    flowing = WHITE.sub(" ", text)
-    return flowing.lstrip(" ") if before and before[-1].endswith("\n") else flowing
-
-
-def _break(name: str) -> str:
-    return "\n\n" if name in PARAGRAPHS else "\n" if name in LINE_BREAKS else ""
-
-
-def _whole(shown: str, link: str) -> str:
-    """An address in the place of one that is shown cut."""
-    cut = next((shown.removesuffix(end) for end in CUT if shown.endswith(end)), None)
-    return link if cut and link.startswith(cut) else shown
-
-
-def _unescaped(text: str) -> str:
+def _decoded(text: str) -> str:
     return html.unescape(ENDLESS.sub("\ufffd", text))
 
 

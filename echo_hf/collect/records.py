@@ -6,13 +6,14 @@ import hashlib
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from datasets import Dataset, List, Value
 
-from echo_hf.collect.crawl_answers import records_of, stored_answers
+from echo_hf.collect.crawl_ledger import stored_answers
 from echo_hf.collect.fields import opened
 from echo_hf.collect.sources.base import Source, TableSource, make_source
 from echo_hf.config.sections import Posts
@@ -44,14 +45,28 @@ RECORDS = Table(
 def read_records(posts: Sequence[Posts], collected: Path | None = None) -> Dataset:
     sources = [(entry, *located(entry)) for entry in posts if entry.search is None]
     names = _names([path for _, _, path in sources])
-    batches = [
-        batch
-        for entry, source, path in sources
-        for batch in _searched(entry, source, list(_batches(entry, source, path, names[path])))
-    ]
+    batches: list[pa.RecordBatch] = []
+    for entry, source, path in sources:
+        read = list(_batches(entry, source, path, names[path]))
+        # Tells posts that no search found from files that do not say what found their posts.
+        sign = getattr(source, "keyword_sign", None)
+        if not entry.keywords and not any(
+            pc.any(pc.match_substring_regex(one["record"], sign)).as_py() for one in read if sign
+        ):
+            field = RECORDS.schema.field("keywords")
+            at = RECORDS.schema.get_field_index("keywords")
+            read = [one.set_column(at, field, pa.nulls(one.num_rows, field.type)) for one in read]
+        batches += read
     for entry in posts if collected is not None else ():
-        if entry.search is not None and collected is not None:
-            batches.extend(_collected(entry.source, collected))
+        if entry.search is None or collected is None:
+            continue
+        source = make_source(entry.source)
+        # What a platform has answered; posts that only follow from others carry no keyword.
+        for answer in stored_answers(collected, entry.source):
+            # No image lies beside an answer: nothing can lie below a file.
+            same = (entry.source, str(collected), list(answer.keywords))
+            if records := list(answer.records(source)):
+                batches.append(_batch(records, *same))
     table = pa.Table.from_batches(batches, schema=RECORDS.schema)
     digest = hashlib.sha256()
     for batch in batches:
@@ -61,26 +76,21 @@ def read_records(posts: Sequence[Posts], collected: Path | None = None) -> Datas
 
 def located(entry: Posts) -> tuple[Source, Path]:
     source = make_source(entry.source)
-    bundled = getattr(source, "bundled", None)
-    if bundled is not None and entry.path is not None:
-        raise ConfigError(
-            f"posts: source {entry.source!r} has its own posts, got path {str(entry.path)!r}: "
-            "leave the path out, or use source 'jsonl'"
-        )
-    if isinstance(source, TableSource) != (entry.columns is not None):
-        raise ConfigError(_about_columns(entry))
-    path = bundled or entry.path
-    if path is None:
-        raise ConfigError(f"posts: source {entry.source!r} has no path: expected the file to read")
-    return source, path
-
-
-def _about_columns(entry: Posts) -> str:
-    if entry.columns is None:
-        expected = "expected columns, such as {url: link, text: body}"
-        return f"posts: source {entry.source!r} does not know what the columns are: {expected}"
-    expected = "leave them out, or use source 'table'"
-    return f"posts: source {entry.source!r} has a form of its own, got columns: {expected}"
+    bundled, path = getattr(source, "bundled", None), entry.path
+    said = ""
+    if bundled is not None and path is not None:
+        said = f"has its own posts, got path {str(path)!r}: leave the path out, or use source "
+        said += "'jsonl'"
+    elif isinstance(source, TableSource) and entry.columns is None:
+        said = "does not know what the columns are: expected columns, such as "
+        said += "{url: link, text: body}"
+    elif not isinstance(source, TableSource) and entry.columns is not None:
+        said = "has a form of its own, got columns: leave them out, or use source 'table'"
+    elif bundled is None and path is None:
+        said = "has no path: expected the file to read"
+    if said:
+        raise ConfigError(f"posts: source {entry.source!r} {said}")
+    return source, bundled or path
 
 
 def _names(paths: Sequence[Path]) -> dict[Path, str]:
@@ -98,70 +108,36 @@ def _names(paths: Sequence[Path]) -> dict[Path, str]:
     return {given: "/".join(path.parts[-parts:]) for given, path in zip(paths, whole, strict=True)}
 
 
-def _searched(
-    entry: Posts, source: Source, batches: list[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
-    """Tells posts that no search found from files that do not say what found their posts."""
-    sign = getattr(source, "keyword_sign", None)
-    told = bool(entry.keywords) or any(
-        pc.any(pc.match_substring_regex(batch["record"], sign)).as_py() for batch in batches if sign
-    )
-    at = RECORDS.schema.get_field_index("keywords")
-    for batch in batches:
-        absent = pa.nulls(batch.num_rows, RECORDS.schema.field(at).type)
-        yield batch if told else batch.set_column(at, RECORDS.schema.field(at), absent)
-
-
 def _batches(entry: Posts, source: Source, path: Path, name: str) -> Iterator[pa.RecordBatch]:
     same = (entry.source, str(path.resolve().parent), list(entry.keywords))
-    places: list[str] = []
-    records: list[str] = []
+    expected = f"expected posts for source {entry.source!r}"
+    records: list[tuple[str, str]] = []
     size = 0
     if path.exists() and not path.is_file():  # to read a pipe is to wait for ever
-        raise SourceError(
-            f"{str(path)!r} is not a regular file: expected posts for source {entry.source!r}"
-        )
+        raise SourceError(f"{str(path)!r} is not a regular file: {expected}")
     try:
-        for place, record in _split(entry, source, path):
-            places.append(f"{name}{place}")
-            records.append(record)
-            size += len(record)
-            if len(records) == BATCH or size > BATCH_CHARACTERS:
-                yield _batch(places, records, *same)
-                places, records, size = [], [], 0
+        with ExitStack() as stack:
+            if isinstance(source, TableSource) and entry.columns is not None:
+                split = source.records(path, entry.columns)
+            else:
+                split = source.split(stack.enter_context(opened(path)))
+            for place, record in split:
+                records.append((f"{name}{place}", record))
+                size += len(record)
+                if len(records) == BATCH or size > BATCH_CHARACTERS:
+                    yield _batch(records, *same)
+                    records, size = [], 0
     except FileNotFoundError:
-        raise SourceError(
-            f"no file {str(path)!r}: expected posts for source {entry.source!r}"
-        ) from None
+        raise SourceError(f"no file {str(path)!r}: {expected}") from None
     except (OSError, EOFError, zlib.error, pa.ArrowException) as error:
         raise SourceError(f"cannot read {str(path)!r}: {error}") from error
     if records:
-        yield _batch(places, records, *same)
-
-
-def _split(entry: Posts, source: Source, path: Path) -> Iterator[tuple[str, str]]:
-    if isinstance(source, TableSource) and entry.columns is not None:
-        yield from source.records(path, entry.columns)
-        return
-    with opened(path) as lines:
-        yield from source.split(lines)
-
-
-def _collected(platform: str, ledger: Path) -> Iterator[pa.RecordBatch]:
-    """What a platform has answered; posts that only follow from others carry no keyword."""
-    source = make_source(platform)
-    for answer in stored_answers(ledger, platform):
-        pairs = list(records_of(answer, source))
-        if pairs:
-            places, records = (list(column) for column in zip(*pairs, strict=True))
-            # No image lies beside an answer: nothing can lie below a file.
-            yield _batch(places, records, platform, str(ledger), list(answer.keywords))
+        yield _batch(records, *same)
 
 
 def _batch(
-    places: list[str], records: list[str], source: str, folder: str, keywords: list[str]
+    records: list[tuple[str, str]], source: str, folder: str, keywords: list[str]
 ) -> pa.RecordBatch:
-    count = len(records)
-    columns = [places, [source] * count, [folder] * count, [keywords] * count, records]
-    arrays = [pa.array(*one) for one in zip(columns, RECORDS.schema.types, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=RECORDS.schema)
+    rest = {"source": source, "folder": folder, "keywords": keywords}
+    rows = [{"place": place, "record": record, **rest} for place, record in records]
+    return pa.RecordBatch.from_pylist(rows, schema=RECORDS.schema)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -95,74 +95,50 @@ class Relevance(ModelStage):
         """One call for each post with text or described images that is to be scored."""
         system = Message("system", (Text(self.prompt.text),))
         target = self.target.model_dump(mode="json")
-        asked = self._asked(table)
+        readable = pc.or_(
+            pc.greater(pc.utf8_length(table["text"]).fill_null(0), 0),
+            pc.greater(pc.list_value_length(table["pictures"]).fill_null(0), 0),
+        )
+        found = pc.fill_null(pc.greater(pc.list_value_length(table["keywords"]), 0), True)
         texts, urls = table["text"].to_pylist(), table["url"].to_pylist()
         images = table["pictures"].to_pylist()
         rows: list[list[Request]] = [[] for _ in urls]
-        for row in asked:
-            rows[row] = [_request(system, target, texts[row], images[row] or [], urls[row])]
+        for row in pc.indices_nonzero(pc.and_(readable, found)).to_pylist():
+            shown, url = images[row] or [], urls[row]
+            alt_texts = [one["alt_text"] for one in shown if one["alt_text"]]
+            post = {"text": texts[row] or "", "pictures": len(shown), "alt_texts": alt_texts}
+            user = Message("user", (Text(as_data("post", post)),))
+            facts, asked = {**post, "target": target}, (system, user)
+            request = Request(
+                "relevance", asked, RelevanceAnswer, MOST_TOKENS, facts, (url,), row=url
+            )
+            rows[row] = [request]
         return rows
 
     def finish(self, table: pa.Table, answers: list[list[BaseModel | Failure]]) -> pa.Table:
         """The posts with their scores; failed calls are quarantined beside them."""
         posts = table.select(list(POSTS.columns))
         given = [row[0] if row else None for row in answers]
-        at = posts.schema.get_field_index("relevance")
-        scored = pa.array([_scored(answer) for answer in given], RELEVANCE)
-        posts = posts.set_column(at, POSTS.schema.field(at), scored)
-        keys = keys_of(table, POSTS)
-        rows = [row for row, answer in enumerate(given) if isinstance(answer, Failure)]
-        if not rows:
-            return kept_rows(posts, parents_of(keys))
-        urls = keys.take(pa.array(rows)).to_pylist()
-        failures = [answer for answer in given if isinstance(answer, Failure)]
-        failed = [
-            RowIssue(Status.QUARANTINED, [url], one.reason, one.detail, one.request)
-            for url, one in zip(urls, failures, strict=True)
+        scores = [
+            None if one is None else {"score": getattr(one, "score", None),
+                                      "note": getattr(one, "note", None)}
+            for one in given
+        ]  # fmt: skip
+        at, keys = posts.schema.get_field_index("relevance"), keys_of(table, POSTS)
+        posts = posts.set_column(at, POSTS.schema.field(at), pa.array(scores, RELEVANCE))
+        failed = [(row, one) for row, one in enumerate(given) if isinstance(one, Failure)]
+        issues = [
+            RowIssue(Status.QUARANTINED, [keys[row].as_py()], one.reason, one.detail, one.request)
+            for row, one in failed
         ]
-        pieces = [
-            (range(len(given)), kept_rows(posts, parents_of(keys))),
-            (rows, row_issues(POSTS, failed)),
-        ]
-        return ordered(pieces)
+        kept = kept_rows(posts, parents_of(keys))
+        if not failed:
+            return kept
+        rows = [row for row, _ in failed]
+        return ordered([(range(len(given)), kept), (rows, row_issues(POSTS, issues))])
 
     def tally(self, kept: pa.Table) -> Mapping[str, int]:
         """How many posts got each score."""
         scores = pc.struct_field(kept["relevance"].combine_chunks(), "score")
         counts = pc.value_counts(scores.drop_null()).to_pylist()
         return {f"score_{count['values']}": count["counts"] for count in counts}
-
-    def _asked(self, table: pa.Table) -> list[int]:
-        readable = pc.or_(
-            pc.greater(pc.utf8_length(table["text"]).fill_null(0), 0),
-            pc.greater(pc.list_value_length(table["pictures"]).fill_null(0), 0),
-        )
-        found = pc.fill_null(pc.greater(pc.list_value_length(table["keywords"]), 0), True)
-        asked = pc.and_(readable, found)
-        rows: list[int] = pc.indices_nonzero(asked).to_pylist()
-        return rows
-
-
-def _request(
-    system: Message, target: Mapping[str, Any], text: str | None, images: list[Any], url: str
-) -> Request:
-    alt_texts = [one["alt_text"] for one in images if one["alt_text"]]
-    post = {"text": text or "", "pictures": len(images), "alt_texts": alt_texts}
-    user = Message("user", (Text(as_data("post", post)),))
-    return Request(
-        "relevance",
-        (system, user),
-        RelevanceAnswer,
-        MOST_TOKENS,
-        {**post, "target": target},
-        (url,),
-        row=url,
-    )
-
-
-def _scored(answer: BaseModel | Failure | None) -> dict[str, Any] | None:
-    if answer is None:
-        return None
-    if isinstance(answer, RelevanceAnswer):
-        return {"score": answer.score, "note": answer.note}
-    return {"score": None, "note": None}

@@ -80,13 +80,16 @@ def web_url(text: str | None) -> str | None:
         return None
     try:
         parts = urlsplit(text)
-        host = _ascii_host(parts)
+        host = parts.hostname or ""
+        if not host.isascii():
+            host = host.encode("idna").decode("ascii")
+        host = f"[{host}]" if "[" in parts.netloc else host
         scheme, port = parts.scheme.lower(), parts.port
         path = quote(parts.path, safe=PATH_CHARACTERS) or "/"
         query = quote(parts.query, safe=QUERY_CHARACTERS)
     except ValueError:
         return None
-    if scheme not in DEFAULT_PORTS or host is None:
+    if scheme not in DEFAULT_PORTS or not HOST.fullmatch(host):
         return None
     place = host if port in (None, DEFAULT_PORTS[scheme]) else f"{host}:{port}"
     address = urlunsplit((scheme, place, path, query, ""))
@@ -96,9 +99,8 @@ def web_url(text: str | None) -> str | None:
 def x_status_url(number: Any) -> str | None:
     if isinstance(number, bool) or not isinstance(number, int | str):
         return None
-    if isinstance(number, int) and not 0 <= number < 10**25:
-        return None
-    digits = str(number)
+    is_endless = isinstance(number, int) and not 0 <= number < 10**25
+    digits = "" if is_endless else str(number)
     if not re.fullmatch(r"\d{1,25}", digits, re.ASCII):
         return None
     return f"https://x.com/i/status/{digits.lstrip('0') or '0'}"
@@ -112,10 +114,12 @@ def reddit_url(submission: str, comment: str | None = None) -> str:
 
 def platform_of(url: str) -> str:
     parts = urlsplit(url)
-    if _is_x(parts):
+    host = _host(parts)
+    # X, a mirror of it, or a subdomain of one.
+    if any(f".{host.rstrip('.')}".endswith(f".{one}") for one in X_HOSTS | X_MIRRORS):
         return "x"
     other = "mastodon" if MASTODON_STATUS.fullmatch(parts.path) else "web"
-    return PLATFORMS.get(_host(parts), other)
+    return PLATFORMS.get(host, other)
 
 
 def is_x_name(platform: str | None) -> bool:
@@ -136,39 +140,19 @@ def post_id_of(url: str) -> str:
 def _canonical(address: str) -> str:
     parts = urlsplit(address)
     host = _host(parts)
-    status = X_STATUS.fullmatch(parts.path) if host in X_HOSTS | X_MIRRORS else None
-    if status:
-        return f"https://x.com/i/status/{status[1]}"
-    post = BLUESKY_POST.fullmatch(parts.path) if host == "bsky.app" else None
-    if post:
-        return _bluesky(post)
-    thing = REDDIT_POST.fullmatch(parts.path) if host in REDDIT_HOSTS else None
-    if thing:
-        return reddit_url(thing[1], thing[2])
-    return urlunsplit((*parts[:3], _without_tracking(parts.query), ""))
-
-
-def _is_x(parts: SplitResult) -> bool:
-    """Whether it is X, a mirror of it, or a subdomain of one."""
-    host = _host(parts).rstrip(".")
-    return any(host == one or host.endswith(f".{one}") for one in X_HOSTS | X_MIRRORS)
+    if host in X_HOSTS | X_MIRRORS and (found := X_STATUS.fullmatch(parts.path)):
+        return f"https://x.com/i/status/{found[1]}"
+    if host == "bsky.app" and (found := BLUESKY_POST.fullmatch(parts.path)):
+        return _bluesky(found)
+    if host in REDDIT_HOSTS and (found := REDDIT_POST.fullmatch(parts.path)):
+        return reddit_url(found[1], found[2])
+    fields = parts.query.split("&")
+    left = [one for one in fields if not TRACKING.fullmatch(unquote(one.split("=")[0]))]
+    return urlunsplit((*parts[:3], "&".join(left), ""))
 
 
 def _bluesky(found: re.Match[str]) -> str:
     return f"https://bsky.app/profile/{found[1]}/post/{found[2]}"
-
-
-def _without_tracking(query: str) -> str:
-    fields = query.split("&")
-    return "&".join(one for one in fields if not TRACKING.fullmatch(unquote(one.split("=")[0])))
-
-
-def _ascii_host(parts: SplitResult) -> str | None:
-    host = parts.hostname or ""
-    if not host.isascii():
-        host = host.encode("idna").decode("ascii")
-    host = f"[{host}]" if "[" in parts.netloc else host
-    return host if HOST.fullmatch(host) else None
 
 
 def _host(parts: SplitResult) -> str:

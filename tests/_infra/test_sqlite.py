@@ -18,7 +18,7 @@ from echo_hf._infra.sqlite import Database, rows_of, scratch, write_ahead
 from echo_hf.apps.events import EventLog
 from echo_hf.builder.refresh import RefreshRecord
 from echo_hf.collect.crawl_ledger import CrawlLedger
-from echo_hf.collect.fetch_ledger import FetchLedger
+from echo_hf.collect.fetch import FetchLedger
 from echo_hf.errors import StoreError
 from echo_hf.pipeline.answer_store import Store
 

@@ -17,7 +17,7 @@ from echo_hf.apps.events import EVENTS_FILE, EventLog
 from echo_hf.builder.build import build
 from echo_hf.builder.update import ASIDE, update
 from echo_hf.cli.posts_view import forget
-from echo_hf.collect.tombstones import TOMBSTONES, Tombstones, add_tombstones, read_tombstones
+from echo_hf.collect.takedown import TOMBSTONES, Tombstones, add_tombstones, read_tombstones
 from echo_hf.config.systems import shipped_config
 from echo_hf.engines.base import Completion, Request
 from echo_hf.errors import ReleaseError, RunError

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,8 @@ from echo_hf.config.sections import Posts
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.result import StageResult
 from echo_hf.pipeline.stage_runner import run_stage
-from tests.collect.platforms.serving import serve  # noqa: F401 - a fixture
+from tests.collect.platforms.crawling import serve  # noqa: F401 - a fixture
+from tests.collect.server_for_tests import ImageServer
 
 RecordTable = Callable[..., pa.Table]
 CollectLines = Callable[..., list[dict[str, Any]]]
@@ -25,14 +26,12 @@ CollectFile = Callable[..., tuple[list[dict[str, Any]], StageResult]]
 
 @pytest.fixture(scope="session")
 def collect(tmp_path_factory: pytest.TempPathFactory) -> Collect:
-    """The stage, with an empty image store."""
     return Collect(ImageStore(tmp_path_factory.mktemp("pictures")))
 
 
 def _record_table(
     source: str, lines: Iterable[str], keywords: Sequence[str] = (), folder: Path | None = None
 ) -> pa.Table:
-    """The records of a file with these lines."""
     where = str(folder or Path("no such folder"))
     rows = [
         {"place": f"f{place}", "source": source, "folder": where, "record": record}
@@ -44,14 +43,11 @@ def _record_table(
 
 @pytest.fixture(scope="session")
 def record_table() -> RecordTable:
-    """The records of (source, lines, keywords, folder)."""
     return _record_table
 
 
 @pytest.fixture(scope="session")
 def collect_lines(collect: Collect) -> CollectLines:
-    """Rows that the stage makes of (source, lines, keywords, folder)."""
-
     def run(*arguments: Any, **named: Any) -> list[dict[str, Any]]:
         rows: list[dict[str, Any]] = collect(_record_table(*arguments, **named)).to_pylist()
         return rows
@@ -61,11 +57,20 @@ def collect_lines(collect: Collect) -> CollectLines:
 
 @pytest.fixture
 def collect_file(collect: Collect) -> CollectFile:
-    """Merged posts of (source, path, keywords), and what the stage said on the way."""
-
     def run(source: str, path: Path, *keywords: str) -> tuple[list[dict[str, Any]], StageResult]:
         records = read_records([Posts(source=source, path=path, keywords=keywords)])
         read = run_stage(collect, records)
         return run_stage(Merge(), read.dataset).dataset.to_list(), read
 
     return run
+
+
+@pytest.fixture
+def server() -> Iterator[ImageServer]:
+    with ImageServer() as running:
+        yield running
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> ImageStore:
+    return ImageStore(tmp_path / "run" / "pictures")

@@ -21,7 +21,6 @@ LOOPBACK = ip_network("127.0.0.1/32")
 
 
 def policy_for(server: ImageServer, **changes: Any) -> FetchPolicy:
-    """Short limits, with this server allowed."""
     given = {
         "ports": {server.port},
         "allow_addresses": [LOOPBACK],
@@ -33,23 +32,19 @@ def policy_for(server: ImageServer, **changes: Any) -> FetchPolicy:
 
 
 def fetch(server: ImageServer, store: ImageStore, *urls: str, **changes: Any) -> list[FetchResult]:
-    """What becomes of addresses, in the order of the results."""
     return list(fetch_images(urls, store, policy=policy_for(server, **changes)))
 
 
 def fetch_one(server: ImageServer, store: ImageStore, url: str, **changes: Any) -> FetchResult:
-    """What becomes of one address."""
     (result,) = fetch(server, store, url, **changes)
     return result
 
 
 def digest_of(data: bytes) -> str:
-    """The name of an image in the store."""
     return hashlib.sha256(data).hexdigest()
 
 
 def send_without_length(request: BaseHTTPRequestHandler, status: int = 200) -> None:
-    """Begins an answer whose end is the end of the connection."""
     request.send_response(status)
     request.send_header("Connection", "close")
     request.end_headers()

@@ -23,17 +23,6 @@ COLUMNS = {
 
 @dataclass(frozen=True)
 class Said:
-    """A post as a test means it.
-
-    Attributes:
-        number: Which one it is.
-        parent: Number of the one that it answers.
-        text: Its words.
-        image: The address of its image.
-        replies: How many answers it claims to have.
-        author: The account's name.
-    """
-
     number: int
     parent: int | None = None
     text: str = "a fox"
@@ -44,16 +33,6 @@ class Said:
 
 @dataclass(frozen=True)
 class Form:
-    """How a source writes posts.
-
-    Attributes:
-        write: The file with these posts.
-        url: The canonical address of a post, by its number.
-        images: Whether it has images at all.
-        replies: Whether it counts replies.
-        columns: The map of columns, where it needs one.
-    """
-
     write: Callable[[Sequence[Said]], str]
     url: Callable[[int], str]
     images: bool = True
@@ -62,12 +41,10 @@ class Form:
 
 
 def lines(*records: Any) -> str:
-    """One record a line."""
     return "".join(json.dumps(one) + "\n" for one in records)
 
 
 def jsonl(posts: Sequence[Said]) -> str:
-    """Our own format."""
     return lines(*(
         {
             "url": example(one.number),
@@ -83,7 +60,6 @@ def jsonl(posts: Sequence[Said]) -> str:
 
 
 def table(posts: Sequence[Said]) -> str:
-    """A table, in lines of JSON."""
     return lines(*(
         {
             "link": example(one.number),
@@ -99,7 +75,6 @@ def table(posts: Sequence[Said]) -> str:
 
 
 def x(posts: Sequence[Said]) -> str:
-    """A page of the X API."""
     media = [
         {"media_key": f"3_{one.number}", "type": "photo", "url": one.image}
         for one in posts if one.image
@@ -123,7 +98,6 @@ def x(posts: Sequence[Said]) -> str:
 
 
 def snscrape(posts: Sequence[Said]) -> str:
-    """Lines of archiving tools."""
     return lines(*(
         {
             "id": one.number + FIRST,
@@ -139,7 +113,6 @@ def snscrape(posts: Sequence[Said]) -> str:
 
 
 def reddit(posts: Sequence[Said]) -> str:
-    """A listing of comments."""
     children = [
         {
             "kind": "t1",
@@ -161,7 +134,6 @@ def reddit(posts: Sequence[Said]) -> str:
 
 
 def hackernews(posts: Sequence[Said]) -> str:
-    """Comments that a search found."""
     hits = [
         {
             "objectID": str(one.number + FIRST),
@@ -177,7 +149,6 @@ def hackernews(posts: Sequence[Said]) -> str:
 
 
 def discord(posts: Sequence[Said]) -> str:
-    """An exported channel."""
     messages = [
         {
             "id": str(one.number + FIRST),
@@ -194,7 +165,6 @@ def discord(posts: Sequence[Said]) -> str:
 
 
 def bluesky(posts: Sequence[Said]) -> str:
-    """A page of a search."""
     return lines({"posts": [_post_view(one) for one in posts]})
 
 
@@ -225,7 +195,6 @@ def _uri(number: int | None) -> str:
 
 
 def mastodon(posts: Sequence[Said]) -> str:
-    """Statuses that a search found."""
     statuses = [
         {
             "id": str(one.number + FIRST),
@@ -251,12 +220,10 @@ def _status(number: int) -> str:
 
 
 def example(number: int) -> str:
-    """An address on no platform."""
     return f"https://posts.example/{number}"
 
 
 def on_x(number: int) -> str:
-    """An address on X."""
     return f"https://x.com/i/status/{number + FIRST}"
 
 

@@ -13,7 +13,6 @@ Size = tuple[int, int]
 
 @cache
 def photograph(seed: int, size: Size = (480, 360)) -> Image.Image:
-    """Noise with the spectrum of natural images, in colors that belong together, and shapes."""
     random = np.random.default_rng(seed)
     width, height = size
     frequency = np.hypot(np.fft.fftfreq(height)[:, None], np.fft.fftfreq(width)[None])
@@ -30,7 +29,6 @@ def photograph(seed: int, size: Size = (480, 360)) -> Image.Image:
 
 
 def with_words(image: Image.Image, words: str, place: Size, height: int) -> Image.Image:
-    """The image with dark words on a light label."""
     labelled = image.copy()
     draw = ImageDraw.Draw(labelled)
     font = ImageFont.load_default(height)
@@ -41,7 +39,6 @@ def with_words(image: Image.Image, words: str, place: Size, height: int) -> Imag
 
 
 def with_disc(image: Image.Image, place: Size, side: int) -> Image.Image:
-    """The image with a small red disc."""
     marked = image.copy()
     box = (*place, place[0] + side, place[1] + side)
     ImageDraw.Draw(marked).ellipse(box, fill=(220, 40, 40))
@@ -49,7 +46,6 @@ def with_disc(image: Image.Image, place: Size, side: int) -> Image.Image:
 
 
 def tinted(image: Image.Image, channel: int, factor: float) -> Image.Image:
-    """The image with all levels of one channel multiplied."""
     levels = np.asarray(image, np.float64).copy()
     levels[..., channel] *= factor
     return Image.fromarray(levels.round().clip(0, 255).astype(np.uint8))
@@ -60,7 +56,6 @@ def scaled(
     factor: float,
     how: Image.Resampling = Image.Resampling.LANCZOS,
 ) -> Image.Image:
-    """The image with both sides multiplied, rounded to whole pixels."""
     width, height = (max(1, round(side * factor)) for side in image.size)
     return image.resize((width, height), how)
 

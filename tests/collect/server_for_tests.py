@@ -13,15 +13,6 @@ Answer = Callable[[BaseHTTPRequestHandler], None]
 
 
 class ImageServer:
-    """A context manager; leaving it ends all answers that are still under way.
-
-    Attributes:
-        answers: For each path who answers it; the rest is 404.
-        asked: How often each path was asked for.
-        headers: The headers of each request, in order.
-        closing: Set when the server is about to end.
-    """
-
     def __init__(self, tls: ssl.SSLContext | None = None) -> None:
         self.answers: dict[str, Answer] = {}
         self.asked: Counter[str] = Counter()
@@ -36,27 +27,22 @@ class ImageServer:
 
     @property
     def port(self) -> int:
-        """The port that it listens at."""
         return int(self._server.server_address[1])
 
     def url(self, path: str, host: str = "127.0.0.1", scheme: str = "http") -> str:
-        """An address of this server."""
         return f"{scheme}://{host}:{self.port}{path}"
 
     def gives(self, path: str, data: bytes, kind: str = "image/png") -> str:
-        """Lets a path answer with bytes, and gives its address."""
         self.answers[path] = lambda request: answer(request, 200, data, {"Content-Type": kind})
         return self.url(path)
 
     def leads(self, path: str, to: str, status: int = 302, **headers: str) -> str:
-        """Lets a path answer with a redirect, and gives its address."""
         self.answers[path] = lambda request: answer(
             request, status, b"moved", {"Location": to, **headers}
         )
         return self.url(path)
 
     def says(self, path: str, *statuses: int, then: bytes = b"", **headers: str) -> str:
-        """Lets a path answer with one status after the other, and at last with bytes."""
         left = list(statuses)
 
         def next_one(request: BaseHTTPRequestHandler) -> None:
@@ -107,7 +93,6 @@ def answer(
     data: bytes,
     headers: dict[str, str] | None = None,
 ) -> None:
-    """Answers a request with a status and a body of a stated length."""
     request.send_response(status)
     for name, value in {"Content-Length": str(len(data)), **(headers or {})}.items():
         request.send_header(name, value)

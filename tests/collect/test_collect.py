@@ -6,7 +6,6 @@ import hashlib
 import io
 import json
 import os
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,9 +18,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from echo_hf.collect.collect import Collect
-from echo_hf.images.store import MOST_BYTES, ImageStore
-from echo_hf.reasons import Missing
-from echo_hf.tables import POSTS
+from echo_hf.images.store import ImageStore
 
 Rows = list[dict[str, Any]]
 CollectLines = Callable[..., Rows]
@@ -29,25 +26,21 @@ URL = "https://example.org/a"
 
 
 def png(color: str = "teal") -> bytes:
-    """A small image."""
     file = io.BytesIO()
     Image.new("RGB", (3, 2), color).save(file, "PNG")
     return file.getvalue()
 
 
 def post(**fields: Any) -> str:
-    """A line of our own format."""
     return json.dumps({"url": URL, **fields})
 
 
 def of_images(collect_lines: CollectLines, folder: Path, *images: Any) -> tuple[Rows, Rows]:
-    """Images and remarks of a post that names these."""
     first, *rest = collect_lines("jsonl", [post(pictures=list(images))], folder=folder)
     return first["pictures"], rest
 
 
 def said(rows: Rows) -> list[tuple[str, str]]:
-    """Status and reason of each remark."""
     return [(row["_status"], row["_reason"]) for row in rows]
 
 
@@ -71,64 +64,14 @@ EXPORT = {"guild": {"id": "100"}, "channel": {"id": "200"}}
 def test_when_a_text_was_last_changed_is_read(
     collect_lines: CollectLines, source: str, record: dict[str, Any]
 ) -> None:
-    """By it the newer of two texts is told."""
     (row,) = collect_lines(source, [json.dumps(record)])
 
     assert row["edited"].isoformat() == "2026-03-02T17:12:40+00:00"
 
 
-def test_what_was_never_changed_has_no_such_time(collect_lines: CollectLines) -> None:
-    """Reddit says false, and true where it does not know any more."""
-    for said_so in (False, True):
-        record = {"id": "1k2abc", "title": "A fox", "is_self": True, "edited": said_so}
-        (row,) = collect_lines("reddit", [json.dumps(record)])
-        assert row["edited"] is None
-
-
-def test_good_lines_survive_the_bad_ones_around_them(
-    collect_lines: CollectLines, tmp_path: Path
-) -> None:
-    """Each bad input is told with its place and a reason, and costs only what is bad in it."""
-    (tmp_path / "broken.png").write_bytes(png()[:30])
-    lines = [
-        json.dumps({"url": "https://example.org/first", "text": "a"}),
-        '{"url": "https://example.org/cut',
-        json.dumps({"text": "no address"}),
-        json.dumps({"url": "https://example.org/p", "pictures": [{"path": "broken.png"}]}),
-        json.dumps({"url": "https://example.org/d", "timestamp": "tomorrow", "text": "b"}),
-        "null",
-        "",
-        json.dumps({"url": "https://example.org/last", "text": "c"}),
-    ]
-    rows = collect_lines("jsonl", lines, folder=tmp_path)
-
-    assert [(row["_parent"], row["_status"], row["_reason"], row["url"]) for row in rows] == [
-        (["f:1"], "kept", None, "https://example.org/first"),
-        (["f:2"], "rejected", "not_json", None),
-        (["f:3"], "rejected", "no_url", None),
-        (["f:4"], "kept", None, "https://example.org/p"),
-        (["f:4"], "noted", "broken_picture", None),
-        (["f:5"], "kept", None, "https://example.org/d"),
-        (["f:5"], "noted", "bad_timestamp", None),
-        (["f:6"], "rejected", "not_a_post", None),
-        (["f:8"], "kept", None, "https://example.org/last"),
-    ]
-    details = [row["_detail"] for row in rows if row["_detail"]]
-    assert details[0].startswith("Unterminated string")
-    assert details[0].endswith("""'{"url": "https://example.org/cut'""")
-    assert details[1] == "url is None, expected a web address"
-    assert details[2].startswith("'broken.png': ")
-    assert details[3] == (
-        "timestamp is 'tomorrow', expected an ISO 8601 date or seconds since 1970"
-    )
-    assert details[4] == "NoneType, expected an object"
-    assert rows[5]["text"] == "b"
-
-
 def test_a_local_image_is_kept_as_the_bytes_it_was(
     collect: Collect, collect_lines: CollectLines, tmp_path: Path
 ) -> None:
-    """Its name is the sha256 of its bytes, and the store gives these very bytes back."""
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "fox.png").write_bytes(png())
     image = {"path": "in/fox.png", "url": "https://p.example/fox", "alt_text": "a fox"}
@@ -144,7 +87,6 @@ def test_a_local_image_is_kept_as_the_bytes_it_was(
 def test_an_image_outside_the_folder_is_not_read(
     kind: str, collect: Collect, collect_lines: CollectLines, tmp_path: Path
 ) -> None:
-    """Neither an absolute path nor dots nor a link leads out of the folder of the posts."""
     folder, outside = tmp_path / "posts", tmp_path / "secret"
     folder.mkdir()
     outside.mkdir()
@@ -167,21 +109,6 @@ def test_an_image_outside_the_folder_is_not_read(
     assert not collect.images.path(hashlib.sha256(secret).hexdigest()).exists()
 
 
-def test_a_link_that_stays_within_the_folder_is_followed(
-    collect_lines: CollectLines, tmp_path: Path
-) -> None:
-    """What counts is where a path ends; the folder itself may be a link."""
-    real = tmp_path / "real"
-    real.mkdir()
-    (real / "fox.png").write_bytes(png())
-    (real / "link.png").symlink_to(real / "fox.png")
-    (tmp_path / "folder").symlink_to(real)
-    images, rest = of_images(collect_lines, tmp_path / "folder", {"path": "sub/../link.png"})
-
-    assert images[0]["sha256"] == hashlib.sha256(png()).hexdigest()
-    assert rest == []
-
-
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
@@ -201,7 +128,6 @@ def test_a_link_that_stays_within_the_folder_is_followed(
 def test_an_image_that_cannot_be_read_is_noted(
     name: str, reason: str, collect_lines: CollectLines, tmp_path: Path
 ) -> None:
-    """The post stays, with the image's description; nothing hangs, and no huge file is read."""
     (tmp_path / "folder").mkdir()
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "circle").symlink_to("circle")
@@ -219,23 +145,9 @@ def test_an_image_that_cannot_be_read_is_noted(
     assert str(tmp_path) not in rest[0]["_detail"]
 
 
-def test_an_image_too_large_is_told_with_its_size(
-    collect_lines: CollectLines, tmp_path: Path
-) -> None:
-    """The size on disk is enough to know."""
-    with (tmp_path / "huge.png").open("wb") as file:
-        file.truncate(MOST_BYTES + 1)
-    _, rest = of_images(collect_lines, tmp_path, {"path": "huge.png"})
-
-    assert rest[0]["_detail"] == (
-        f"'huge.png': {MOST_BYTES + 1} bytes, expected at most {MOST_BYTES}"
-    )
-
-
 def test_a_full_disk_is_not_taken_for_a_missing_image(
     record_table: Callable[..., pa.Table], tmp_path: Path
 ) -> None:
-    """What fails while an image is stored is no fault of the post, and stops the run."""
     (tmp_path / "fox.png").write_bytes(png())
     (tmp_path / "store").write_text("a file where the folder should be")
     table = record_table("jsonl", [post(pictures=[{"path": "fox.png"}])], folder=tmp_path)
@@ -247,7 +159,6 @@ def test_a_full_disk_is_not_taken_for_a_missing_image(
 def test_inside_a_post_equal_bytes_are_one_image(
     collect_lines: CollectLines, tmp_path: Path
 ) -> None:
-    """Nothing but equal bytes or an equal address collapses, and no description goes."""
     for name, color in (("a.png", "teal"), ("b.png", "teal"), ("c.png", "navy")):
         (tmp_path / name).write_bytes(png(color))
     images, rest = of_images(
@@ -274,7 +185,6 @@ def test_inside_a_post_equal_bytes_are_one_image(
 
 
 def test_a_detail_holds_only_what_a_table_can(collect_lines: CollectLines) -> None:
-    """Half characters that a record is quoted with are escaped."""
     rows = collect_lines("jsonl", [r'{"url": "https://example.org/a", "x\ud83d": 1}'])
 
     assert [row["_detail"] for row in rows] == [None, r"x\ud83d"]
@@ -284,7 +194,6 @@ def test_a_detail_holds_only_what_a_table_can(collect_lines: CollectLines) -> No
 def test_a_post_that_says_it_is_of_x_needs_an_address_there(
     collect_lines: CollectLines, name: str
 ) -> None:
-    """Its address alone tells later what may be done with it; with one at X it is taken in."""
     lines = [
         post(url="https://mirror.example/mira/status/7", platform=name),
         post(url="https://x.com/mira_draws/status/7", platform=name),
@@ -294,27 +203,6 @@ def test_a_post_that_says_it_is_of_x_needs_an_address_there(
     assert (first["_status"], first["_reason"]) == ("rejected", "other_platform")
     assert "https://mirror.example/mira/status/7" in first["_detail"]
     assert (second["_status"], second["url"]) == ("kept", "https://x.com/i/status/7")
-
-
-def test_platform_and_identifier_follow_from_the_address(collect_lines: CollectLines) -> None:
-    """A line need not say them, and is believed when it does."""
-    lines = [
-        post(url="https://x.com/mira_draws/status/7"),
-        post(url="https://art.example/2", platform="forum", post_id="two"),
-    ]
-    rows = collect_lines("jsonl", lines)
-
-    assert [(row["platform"], row["post_id"], row["url"]) for row in rows] == [
-        ("x", "7", "https://x.com/i/status/7"),
-        ("forum", "two", "https://art.example/2"),
-    ]
-
-
-def test_missing_reasons_are_those_of_the_closed_list(collect_lines: CollectLines) -> None:
-    """Each of them is kept as it is."""
-    lines = [post(url=f"https://example.org/{reason}", missing=reason) for reason in Missing]
-
-    assert [row["missing"] for row in collect_lines("jsonl", lines)] == list(Missing)
 
 
 LINES = st.lists(
@@ -336,7 +224,6 @@ LINES = st.lists(
 def test_batches_make_no_difference(
     collect: Collect, record_table: Callable[..., pa.Table], lines: list[str], size: int
 ) -> None:
-    """All at once, in batches of any size by a plain loop or by `map`: the same rows."""
     table = record_table("jsonl", lines)
     whole = collect(table)
     pieces = [collect(table.slice(at, size)) for at in range(0, len(lines), size)]
@@ -349,40 +236,7 @@ def test_batches_make_no_difference(
         assert mapped.with_format("arrow")[:].replace_schema_metadata(None).equals(whole)
 
 
-def test_no_record_is_no_row_with_all_columns(
-    collect: Collect, record_table: Callable[..., pa.Table]
-) -> None:
-    """An empty batch keeps the declared columns."""
-    made = collect(record_table("jsonl", []))
-
-    assert made.num_rows == 0
-    assert made.select(list(POSTS.columns)).schema == POSTS.schema
-
-
 def test_the_digest_does_not_depend_on_where_images_go(tmp_path: Path) -> None:
-    """Where a run lies is no part of what the stage computes."""
     digests = {Collect(ImageStore(tmp_path / name)).digest() for name in "ab"}
 
     assert len(digests) == 1
-
-
-def test_collection_is_fast(collect: Collect, record_table: Callable[..., pa.Table]) -> None:
-    """A simple post takes a few dozen microseconds; the bound is wide for busy machines."""
-    one = post(text="a paper fox", author="mira_draws", engagement={"likes": 1})
-    table = record_table("jsonl", [one] * 5000)
-    started = time.process_time()
-    collect(table)
-
-    assert time.process_time() - started < 5000 * 400e-6
-
-
-def test_a_failed_image_keeps_its_place(tmp_path: Path, collect_file: Callable[..., Any]) -> None:
-    """An image that cannot be taken in stays as an entry without a digest."""
-    file = tmp_path / "posts.jsonl"
-    file.write_text(
-        json.dumps({"url": "https://example.org/1", "text": "a", "pictures": [{"path": "no.png"}]})
-    )
-    posts, read = collect_file("jsonl", file)
-
-    assert [row["pictures"] for row in posts] == [[{"sha256": None, "url": None, "alt_text": None}]]
-    assert read.stats.noted == {"picture_not_found": 1}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import io
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,26 +33,11 @@ Row = dict[str, Any]
 PHOTOGRAPH = encoded(photograph(1), "PNG")
 
 
-@pytest.fixture
-def server() -> Iterator[ImageServer]:
-    """A server without any images yet."""
-    with ImageServer() as running:
-        yield running
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> ImageStore:
-    """A store that does not exist yet."""
-    return ImageStore(tmp_path / "run" / "pictures")
-
-
 def image(url: str | None = None, sha256: str | None = None, alt_text: str | None = None) -> Row:
-    """An image as a post names it."""
     return {"sha256": sha256, "url": url, "alt_text": alt_text}
 
 
 def threads(*posts: Sequence[Row]) -> Dataset:
-    """A thread of one post each, an hour apart, the last one the earliest."""
     base = datetime.datetime(2026, 3, 2, tzinfo=datetime.UTC)
     rows = [
         {
@@ -79,7 +64,6 @@ def download(
     watch: NullProgress | None = None,
     **options: Any,
 ) -> StageResult:
-    """What the stage makes of threads, as a pipeline runs it."""
     offline = options.pop("offline", False)
     stage = Download(store, options.pop("fetch", True), policy_for(server, **options))
     stage = stage.prepared(dataset, offline=offline, watch=watch or NullProgress())
@@ -87,17 +71,14 @@ def download(
 
 
 def shown(result: StageResult) -> list[list[Row]]:
-    """The images of each thread's post."""
     return [row["posts"][0]["pictures"] for row in result.dataset.to_list()]
 
 
 def noted(result: StageResult) -> list[tuple[str, str, str]]:
-    """Thread, reason and detail of each remark."""
     return [(row["_parent"][0], row["_reason"], row["_detail"]) for row in result.notices.to_list()]
 
 
 def test_what_is_named_by_address_gets_its_digest(server: ImageServer, store: ImageStore) -> None:
-    """Fetched as it is, once however often it is named; what is there already is not asked for."""
     red = server.gives("/red", RED)
     dataset = threads(
         [image(red, alt_text="a red sheet")], [image(f"{red}#b")], [image(red, "0" * 64)]
@@ -117,7 +98,6 @@ def test_what_is_named_by_address_gets_its_digest(server: ImageServer, store: Im
 
 
 def test_what_cannot_be_had_is_a_reason(server: ImageServer, store: ImageStore) -> None:
-    """Each missing image is named with its thread; its post and its other images go on."""
     gone, page = server.url("/gone"), server.gives("/page", b"<!doctype html><p>no", "image/png")
     private, login = "http://10.1.2.3/a.png", "http://me:secret@a.example/b.png"
     dataset = threads(
@@ -146,7 +126,6 @@ def test_what_cannot_be_had_is_a_reason(server: ImageServer, store: ImageStore) 
 def test_nobody_is_asked_without_leave(
     server: ImageServer, store: ImageStore, switched: dict[str, bool]
 ) -> None:
-    """What earlier runs fetched is used; the rest is a reason, and no file is made for it."""
     dataset = threads([image(server.gives("/red", RED))])
     before = download(server, store, dataset, **switched)
 
@@ -161,7 +140,6 @@ def test_nobody_is_asked_without_leave(
 
 
 def test_one_image_under_two_addresses_is_one(server: ImageServer, store: ImageStore) -> None:
-    """Inside one post equal bytes collapse, with both descriptions; nothing else does."""
     red, again = server.gives("/red", RED), server.gives("/again", RED)
     dataset = threads([image(red, alt_text="a"), image(again, alt_text="b")])
 
@@ -180,7 +158,6 @@ def test_one_image_under_two_addresses_is_one(server: ImageServer, store: ImageS
 def test_copies_are_linked_across_posts_and_edits_are_not(
     server: ImageServer, store: ImageStore
 ) -> None:
-    """By the time of the posts, the earliest is the original; a tint and a label are images."""
     original = photograph(1)
     again = encoded(original, "JPEG", quality=85)
     tinted = encoded(Image.blend(original, Image.new("RGB", original.size, "gold"), 0.08), "PNG")
@@ -194,7 +171,6 @@ def test_copies_are_linked_across_posts_and_edits_are_not(
 
 
 def test_a_copy_beside_its_original_is_not_linked(server: ImageServer, store: ImageStore) -> None:
-    """Of one post both stay themselves; the same copy in another post is linked."""
     first, copy = store.put(PHOTOGRAPH), store.put(encoded(photograph(1), "JPEG", quality=85))
     dataset = threads([image(sha256=copy)], [image(sha256=first), image(sha256=copy)])
 
@@ -205,7 +181,6 @@ def test_a_copy_beside_its_original_is_not_linked(server: ImageServer, store: Im
 
 
 def test_an_image_that_left_the_store_is_named(server: ImageServer, store: ImageStore) -> None:
-    """It is nobody's copy, and the rest is compared."""
     lost = store.put(BLUE)
     store.path(lost).unlink()
     result = download(server, store, threads([image(sha256=lost)], [image(sha256=store.put(RED))]))
@@ -216,7 +191,6 @@ def test_an_image_that_left_the_store_is_named(server: ImageServer, store: Image
 
 
 def test_the_digest_follows_what_was_fetched(server: ImageServer, store: ImageStore) -> None:
-    """An image that came at last makes another result; asking again in vain makes none."""
     stage = Download(store, True, policy_for(server, max_attempts=1))
     dataset = threads([image(server.says("/late", 503, 503, then=RED))])
     digests = [stage.digest()]
@@ -228,15 +202,7 @@ def test_the_digest_follows_what_was_fetched(server: ImageServer, store: ImageSt
     assert digests[1] == digests[2]
 
 
-def test_no_thread_is_no_trouble(server: ImageServer, store: ImageStore) -> None:
-    """An empty table stays one with all its columns."""
-    result = download(server, store, threads())
-
-    assert (len(result.dataset), result.dataset.column_names) == (0, list(THREADS.columns))
-
-
 def test_a_build_fetches_what_posts_name(server: ImageServer, tmp_path: Path) -> None:
-    """From a file of posts to the sample's images, with the limits that the config states."""
     pixels = io.BytesIO()
     photograph(2).save(pixels, "PNG")
     urls = [server.gives("/fox.png", pixels.getvalue()), server.url("/gone.png")]
@@ -262,16 +228,3 @@ def test_a_build_fetches_what_posts_name(server: ImageServer, tmp_path: Path) ->
     assert results[-2].stats.noted == {"gone": 1}
     assert again[-1].dataset.to_list() == [sample]
     assert server.asked == {"/fox.png": 1, "/gone.png": 1}
-
-
-def test_an_image_that_only_the_ledger_knows_is_not_there(
-    server: ImageServer, store: ImageStore
-) -> None:
-    """Nothing after this stage is given the name of a file that was lost."""
-    dataset = threads([image(server.gives("/red", RED))])
-    download(server, store, dataset)
-    store.path(digest_of(RED)).unlink()
-    result = download(server, store, dataset, fetch=False)
-
-    assert shown(result)[0][0]["sha256"] is None
-    assert [reason for _, reason, _ in noted(result)] == ["not_requested"]

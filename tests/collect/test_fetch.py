@@ -7,9 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler
-from pathlib import Path
 from threading import Barrier, Event, Lock
 
 import pytest
@@ -17,26 +15,21 @@ import pytest
 from echo_hf.collect.fetch import FetchStats, fetch_images
 from echo_hf.images.store import ImageStore
 from echo_hf.reasons import Unfetched
-from tests.collect.fetching import BLUE, NOISE, RED, digest_of, fetch, fetch_one, policy_for
+from tests.collect.fetching import (
+    BLUE,
+    NOISE,
+    RED,
+    digest_of,
+    fetch,
+    fetch_one,
+    policy_for,
+    send_without_length,
+)
 from tests.collect.server_for_tests import ImageServer, answer
 from tests.stages_for_tests import ROOT
 
 
-@pytest.fixture
-def server() -> Iterator[ImageServer]:
-    """A server without any images yet."""
-    with ImageServer() as running:
-        yield running
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> ImageStore:
-    """A store that does not exist yet."""
-    return ImageStore(tmp_path / "run" / "pictures")
-
-
 def test_images_are_fetched_as_the_bytes_they_are(server: ImageServer, store: ImageStore) -> None:
-    """What the server has lies in the store, unchanged, under its digest."""
     urls = [server.gives("/red", RED), server.gives("/blue", BLUE)]
     results = fetch(server, store, *urls)
     assert {one.url: one.sha256 for one in results} == {
@@ -50,7 +43,6 @@ def test_images_are_fetched_as_the_bytes_they_are(server: ImageServer, store: Im
 def test_an_address_is_asked_for_once_however_often_and_however_spelt_it_is_given(
     server: ImageServer, store: ImageStore
 ) -> None:
-    """Each spelling has its result, and the server one request."""
     url = server.gives("/red", RED)
     spellings = [url, url, f"{url}#top", url.replace("http:", "HTTP:")]
     results = fetch(server, store, *spellings)
@@ -62,7 +54,6 @@ def test_an_address_is_asked_for_once_however_often_and_however_spelt_it_is_give
 def test_what_is_settled_is_not_asked_again_and_trouble_is(
     server: ImageServer, store: ImageStore
 ) -> None:
-    """Another run asks for what failed, not for what it has and not for what was gone."""
     red, gone = server.gives("/red", RED), server.url("/gone")
     failing = server.says("/failing", 500, 500, 500, 403, then=BLUE)
     for run, (reason, asked) in enumerate(
@@ -79,7 +70,6 @@ def test_what_is_settled_is_not_asked_again_and_trouble_is(
 def test_an_image_that_left_the_store_is_fetched_again(
     server: ImageServer, store: ImageStore
 ) -> None:
-    """The ledger alone is no image."""
     url = server.gives("/red", RED)
     store.path(fetch_one(server, store, url).sha256 or "").unlink()
     assert not fetch_one(server, store, url).known
@@ -101,7 +91,6 @@ for result in fetch_images(urls, store, policy=policy):
 
 
 def test_a_killed_run_is_taken_up_where_it_ended(server: ImageServer, store: ImageStore) -> None:
-    """What a run had reported before it was killed is not asked for again."""
     under_way, free = Event(), Event()
 
     def hang_first(request: BaseHTTPRequestHandler) -> None:
@@ -126,8 +115,6 @@ def test_a_killed_run_is_taken_up_where_it_ended(server: ImageServer, store: Ima
 
 
 def test_leaving_early_stops_the_rest(server: ImageServer, store: ImageStore) -> None:
-    """Who takes one result and goes leaves no thread behind and no request to come."""
-
     def hang(request: BaseHTTPRequestHandler) -> None:
         server.closing.wait(30)
 
@@ -145,7 +132,6 @@ def test_leaving_early_stops_the_rest(server: ImageServer, store: ImageStore) ->
 def test_as_many_as_allowed_are_under_way_and_no_more(
     server: ImageServer, store: ImageStore, concurrency: int, per_host: int, at_once: int
 ) -> None:
-    """The server sees that many together, and never one more."""
     together, lock, active, most = Barrier(at_once), Lock(), 0, 0
 
     def meet(request: BaseHTTPRequestHandler) -> None:
@@ -166,7 +152,6 @@ def test_as_many_as_allowed_are_under_way_and_no_more(
 
 
 def test_progress_is_told_after_each_outcome(server: ImageServer, store: ImageStore) -> None:
-    """Numbers of what is known, fetched and refused add up to all."""
     urls = [server.gives("/red", RED), server.url("/gone"), "file:///etc/passwd"]
     fetch(server, store, urls[0])
     seen: list[tuple[int, int]] = []
@@ -186,13 +171,84 @@ def test_progress_is_told_after_each_outcome(server: ImageServer, store: ImageSt
 def test_a_store_that_cannot_be_written_ends_the_run(
     server: ImageServer, store: ImageStore
 ) -> None:
-    """It is no image's fault, so it is not put down as one."""
     store.root.parent.mkdir()
     store.root.write_text("in the way")
     with pytest.raises(OSError, match="pictures"):
         fetch_one(server, store, server.gives("/red", RED))
 
 
-def test_no_addresses_make_no_run(store: ImageStore) -> None:
-    """Nothing is asked and nothing comes."""
-    assert list(fetch_images([], store)) == []
+def test_a_server_is_left_alone_as_long_as_it_asks(server: ImageServer, store: ImageStore) -> None:
+    urls = [
+        server.says("/a", 429, then=RED, Retry_After="1"),
+        server.gives("/b", BLUE),
+    ]
+    started = time.monotonic()
+    results = fetch(server, store, *urls, concurrency=1)
+    assert time.monotonic() - started >= 1
+    assert [one.sha256 for one in results] == [digest_of(RED), digest_of(BLUE)]
+
+
+def test_a_server_that_asks_for_too_long_a_wait_is_left_for_another_run(
+    server: ImageServer, store: ImageStore
+) -> None:
+    urls = [
+        server.says("/a", 429, then=RED, Retry_After="3600"),
+        server.gives("/b", BLUE),
+    ]
+    first, second = fetch(server, store, *urls, concurrency=1)
+    assert (first.reason, first.attempts) == (Unfetched.RATE_LIMITED, 1)
+    assert (second.reason, second.attempts) == (Unfetched.RATE_LIMITED, 0)
+    assert server.asked == {"/a": 1}
+    assert {one.sha256 for one in fetch(server, store, *urls)} == {
+        digest_of(RED),
+        digest_of(BLUE),
+    }
+
+
+def test_a_silent_server_is_given_up(server: ImageServer, store: ImageStore) -> None:
+    def keep_silent(request: BaseHTTPRequestHandler) -> None:
+        server.closing.wait(30)
+
+    server.answers["/a"] = keep_silent
+    started = time.monotonic()
+    result = fetch_one(
+        server,
+        store,
+        server.url("/a"),
+        read_timeout_s=0.1,
+        max_attempts=2,
+    )
+    assert (result.reason, result.attempts) == (Unfetched.TIMEOUT, 2)
+    assert time.monotonic() - started < 5
+
+
+def test_nobody_there_is_unreachable(server: ImageServer, store: ImageStore) -> None:
+    with ImageServer() as other:
+        port = other.port
+    policy = {"ports": {port, 80}, "max_attempts": 2}
+    urls = [f"http://127.0.0.1:{port}/a", "http://nobody.invalid/a"]
+    results = {one.url: one for one in fetch(server, store, *urls, **policy)}
+    assert {one.reason for one in results.values()} == {Unfetched.UNREACHABLE}
+    assert results[urls[0]].attempts == 2
+
+
+@pytest.mark.parametrize("announced", [True, False], ids=["with a length", "without"])
+def test_a_body_that_is_cut_is_asked_for_again(
+    server: ImageServer, store: ImageStore, announced: bool
+) -> None:
+    def cut(request: BaseHTTPRequestHandler) -> None:
+        if server.asked["/a"] > 1:
+            answer(request, 200, NOISE)
+            return
+        if announced:
+            request.send_response(200)
+            request.send_header("Content-Length", str(len(NOISE)))
+            request.end_headers()
+        else:
+            send_without_length(request)
+        request.wfile.write(NOISE[: len(NOISE) // 2])
+        request.close_connection = True
+
+    server.answers["/a"] = cut
+    result = fetch_one(server, store, server.url("/a"))
+    assert (result.sha256, result.attempts) == (digest_of(NOISE), 2)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import json
 import random
-import time
 from typing import Any
 
 import pyarrow as pa
@@ -54,18 +53,15 @@ ROWS = st.lists(
 
 
 def table(*rows: Row) -> pa.Table:
-    """A table of posts."""
     return pa.Table.from_pylist([{**EMPTY, **row} for row in rows], schema=POSTS.schema)
 
 
 def merged(*rows: Row) -> list[Row]:
-    """The merged posts."""
     posts: list[Row] = merge_posts(table(*rows))[0].to_pylist()
     return posts
 
 
 def without_order_of_images(posts: list[Row]) -> list[Row]:
-    """The posts with their images sorted, without those that nothing is known of."""
     return [
         {**post, "pictures": sorted(filter(known, post["pictures"] or []), key=json.dumps)}
         for post in posts
@@ -73,13 +69,11 @@ def without_order_of_images(posts: list[Row]) -> list[Row]:
 
 
 def known(one: Row) -> bool:
-    """Whether anything is known of an image."""
     return any(value is not None for value in one.values())
 
 
 @given(ROWS, st.randoms(use_true_random=False))
 def test_order_makes_no_difference(rows: list[Row], shuffle: random.Random) -> None:
-    """Rows may arrive in any order."""
     shuffled = list(rows)
     shuffle.shuffle(shuffled)
 
@@ -90,7 +84,6 @@ def test_order_makes_no_difference(rows: list[Row], shuffle: random.Random) -> N
 @example([{"pictures": [{"sha256": None, "url": None, "alt_text": None}], "url": "u0"}])
 @example([{"keywords": ["b", "a"], "url": "u0"}])
 def test_merging_again_changes_nothing(rows: list[Row]) -> None:
-    """Neither what is merged already, nor the same rows once more, make any difference."""
     once = merged(*rows)
 
     assert merged(*once) == once
@@ -98,17 +91,8 @@ def test_merging_again_changes_nothing(rows: list[Row]) -> None:
     assert merged(*once, *rows) == once
 
 
-@given(ROWS, ROWS)
-def test_parts_make_no_difference(first: list[Row], second: list[Row]) -> None:
-    """Posts may be merged in parts; order and number of unknown images may then differ."""
-    in_parts = merged(*merged(*first), *second)
-
-    assert without_order_of_images(in_parts) == without_order_of_images(merged(*first, *second))
-
-
 @given(ROWS)
 def test_nothing_known_is_lost(rows: list[Row]) -> None:
-    """A value that only one row has is there; each word, digest and address is there."""
     by_url = {post["url"]: post for post in merged(*rows)}
     assert set(by_url) == {row["url"] for row in rows}
     for url, post in by_url.items():
@@ -126,7 +110,6 @@ def test_nothing_known_is_lost(rows: list[Row]) -> None:
 
 
 def test_what_one_row_lacks_the_other_fills_in() -> None:
-    """Content beats its absence, the longer text the cut one; counts grow, time is the first."""
     late = datetime.datetime(2026, 3, 2, tzinfo=datetime.UTC)
     early = datetime.datetime(2026, 3, 1, tzinfo=datetime.UTC)
     rows = [
@@ -163,7 +146,6 @@ def test_what_one_row_lacks_the_other_fills_in() -> None:
 
 
 def day(number: int) -> datetime.datetime:
-    """A day of March 2026."""
     return datetime.datetime(2026, 3, number, tzinfo=datetime.UTC)
 
 
@@ -180,7 +162,6 @@ def day(number: int) -> datetime.datetime:
     ids=["the last", "the later", "of one time", "edited", "without a time", "of what is there"],
 )
 def test_a_newer_text_replaces_text_and_images(first: Row, second: Row, newest: int) -> None:
-    """Nothing of the older post is left in the newer one, but the search that found it."""
     rows = [
         {**EMPTY, "url": "u", **one, "text": text, "author": text, "keywords": [text]}
         for one, text in ((first, "a fox"), (second, "a bear, drawn"))
@@ -199,14 +180,12 @@ def test_a_newer_text_replaces_text_and_images(first: Row, second: Row, newest: 
 
 
 def test_a_post_that_is_nowhere_stays_missing() -> None:
-    """Two reasons for absence leave one, whatever the order."""
     rows = [{"url": "u", "missing": "not_found"}, {"url": "u", "missing": "deleted"}]
 
     assert merged(*rows)[0]["missing"] == merged(*reversed(rows))[0]["missing"] == "deleted"
 
 
 def image(sha256: str | None, url: str | None, alt_text: str | None = None) -> Row:
-    """An entry of `pictures`."""
     return {"sha256": sha256, "url": url, "alt_text": alt_text}
 
 
@@ -246,14 +225,12 @@ def image(sha256: str | None, url: str | None, alt_text: str | None = None) -> R
     ],
 )
 def test_images_are_joined_by_digest_or_address(rows: list[list[Row]], expected: list[Row]) -> None:
-    """The same image with and without its digest is one; different bytes never are."""
     (post,) = merged(*({"url": "u", "pictures": images} for images in rows))
 
     assert post["pictures"] == expected
 
 
 def test_posts_are_in_order_of_time_then_address() -> None:
-    """Posts of unknown time come last."""
     days = [datetime.datetime(2026, 3, day, tzinfo=datetime.UTC) for day in (1, 2)]
     rows = [
         {"url": "d"},
@@ -266,14 +243,7 @@ def test_posts_are_in_order_of_time_then_address() -> None:
     assert [post["url"] for post in merged(*rows)] == ["c", "a", "b", "0", "d"]
 
 
-def test_no_post_is_no_post() -> None:
-    """An empty table stays one, with its columns."""
-    assert merge_posts(table())[0].schema == POSTS.schema
-    assert merged() == []
-
-
 def test_the_stage_names_each_post_as_its_own_parent() -> None:
-    """Of an old text its record's place is told; the stage sees all rows at once."""
     rows = [("a.csv:2", "u", "old"), ("b.csv:2", "u", "new"), ("b.csv:3", "v", None)]
     read = [{"place": place, "url": url, "text": text} for place, url, text in rows]
     made = Merge()(pa.Table.from_pylist(read, schema=READ_POSTS.schema)).to_pylist()
@@ -285,15 +255,3 @@ def test_the_stage_names_each_post_as_its_own_parent() -> None:
         (None, ["a.csv:2\x1fu"], "rejected", "superseded"),
     ]
     assert made[2]["_detail"].startswith("u: b.csv:2 ")
-
-
-def test_merging_is_fast() -> None:
-    """100,000 posts that came once take well under a second; the bound is wide."""
-    urls = [f"https://x.com/i/status/{number}" for number in range(100_000)]
-    row = {**EMPTY, "keywords": ["a"], "pictures": [image("s", "p")], "text": "a" * 80}
-    one = table({**row, "url": "u"})
-    posts = one.take(pa.array([0] * len(urls))).set_column(0, "url", pa.array(urls))
-    started = time.process_time()
-    assert merge_posts(posts)[0].num_rows == len(urls)
-
-    assert time.process_time() - started < 2

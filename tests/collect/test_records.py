@@ -2,29 +2,38 @@
 
 from __future__ import annotations
 
+import datetime
 import gzip
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf.collect import records
+from echo_hf.builder.build import files_of, run_until
+from echo_hf.collect import records as records_module
+from echo_hf.collect.collect import Collect
+from echo_hf.collect.crawl_ledger import LEDGER, CrawlLedger, answers_digest
+from echo_hf.collect.platforms.base import Answer, Question, TimeWindow
 from echo_hf.collect.records import RECORDS, read_records
+from echo_hf.collect.sources.base import Post, make_source, posts_in
 from echo_hf.config.sections import Posts
 from echo_hf.errors import ConfigError, SourceError
+from echo_hf.hub.redistribution import restricted_posts
+from echo_hf.pipeline.stage_runner import run_stage
+from tests.collect.platforms.crawling import Serve, config_of, crawled, records
+from tests.collect.platforms.simulated import FIRST_DAY, HOST, NAME, World
 
 GOOD = '{"url": "https://example.org/a"}'
 
 
 def entry(path: Path, source: str = "jsonl", *keywords: str) -> Posts:
-    """A config entry."""
     return Posts(source=source, path=path, keywords=keywords)
 
 
 def written(folder: Path, content: bytes | str, name: str = "posts.jsonl") -> Path:
-    """A file with this content."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / name
     path.write_bytes(content.encode() if isinstance(content, str) else content)
@@ -52,7 +61,6 @@ def written(folder: Path, content: bytes | str, name: str = "posts.jsonl") -> Pa
 def test_a_line_is_a_record(
     tmp_path: Path, content: bytes, expected: list[tuple[int, str]], packed: bool
 ) -> None:
-    """Blank lines count but are none; a mark, a line end or a bad byte spoils no other line."""
     path = tmp_path / ("posts.jsonl.gz" if packed else "posts.jsonl")
     path.write_bytes(gzip.compress(content) if packed else content)
     read = read_records([entry(path)]).to_list()
@@ -62,25 +70,7 @@ def test_a_line_is_a_record(
     ]
 
 
-def test_a_line_with_a_byte_that_is_no_text_is_no_json(tmp_path: Path) -> None:
-    """The byte is shown as an escape that JSON does not know, so the line cannot pass."""
-    path = written(tmp_path, b'{"url": "https://example.org/\xff"}')
-    (row,) = read_records([entry(path)]).to_list()
-
-    assert "\\xff" in row["record"]
-    with pytest.raises(ValueError, match="escape"):
-        json.loads(row["record"])
-
-
-def test_a_long_line_is_one_record(tmp_path: Path) -> None:
-    """Nothing is cut."""
-    (row,) = read_records([entry(written(tmp_path, "x" * 200_000))]).to_list()
-
-    assert row["record"] == "x" * 200_000
-
-
 def test_records_have_the_declared_columns(tmp_path: Path) -> None:
-    """A record knows its reader, its folder and the search terms of its file."""
     dataset = read_records([entry(written(tmp_path, GOOD), "jsonl", "lumen", "l-image")])
 
     assert dataset.features == RECORDS.features
@@ -95,15 +85,7 @@ def test_records_have_the_declared_columns(tmp_path: Path) -> None:
     ]
 
 
-def test_no_record_still_has_the_columns(tmp_path: Path) -> None:
-    """An empty file is zero records, not an error here."""
-    dataset = read_records([entry(written(tmp_path, ""))])
-
-    assert (len(dataset), dataset.features) == (0, RECORDS.features)
-
-
 def test_files_of_one_name_are_told_apart(tmp_path: Path) -> None:
-    """Places hold no more of the path than is needed, and nothing of the machine."""
     first = written(tmp_path / "a" / "deep", "1\n2")
     second = written(tmp_path / "b" / "deep", "3")
     read = read_records([entry(first), entry(second)]).to_list()
@@ -116,7 +98,6 @@ def test_files_of_one_name_are_told_apart(tmp_path: Path) -> None:
 
 
 def test_a_file_is_named_once(tmp_path: Path) -> None:
-    """Also by way of a link or of another spelling of its path."""
     path = written(tmp_path / "a", GOOD)
     link = tmp_path / "link.jsonl"
     link.symlink_to(path)
@@ -126,20 +107,12 @@ def test_a_file_is_named_once(tmp_path: Path) -> None:
             read_records([entry(path), entry(other)])
 
 
-def test_a_source_without_a_file_says_so() -> None:
-    """Only bundled posts need no path."""
-    with pytest.raises(ConfigError, match="source 'jsonl' has no path"):
-        read_records([Posts(source="jsonl")])
-
-
 def test_an_unknown_source_names_the_nearest(tmp_path: Path) -> None:
-    """A misspelt source is a config error with a hint."""
     with pytest.raises(ConfigError, match="unknown source 'jsnol'; did you mean 'jsonl'"):
         read_records([entry(written(tmp_path, GOOD), "jsnol")])
 
 
 def test_a_file_that_cannot_be_read_at_all_stops_with_one_line(tmp_path: Path) -> None:
-    """Missing, a folder, or packed data that is damaged or cut off."""
     packed = gzip.compress(bytes(range(256)) * 400)
     spoiled = packed[:20] + b"\xff" * 20 + packed[40:]
     cases = {
@@ -156,7 +129,6 @@ def test_a_file_that_cannot_be_read_at_all_stops_with_one_line(tmp_path: Path) -
 
 
 def test_a_fingerprint_is_made_from_content(tmp_path: Path) -> None:
-    """Equal files elsewhere are equal; a changed line, term or reader is not."""
     here = written(tmp_path / "here", GOOD + "\n")
     there = written(tmp_path / "there", GOOD)
     other = written(tmp_path / "other", GOOD.replace("org/a", "org/b"))
@@ -174,16 +146,129 @@ def test_a_fingerprint_is_made_from_content(tmp_path: Path) -> None:
 def test_the_size_of_batches_changes_no_record(
     tmp_path_factory: pytest.TempPathFactory, texts: list[str], batch: int
 ) -> None:
-    """A file is read in batches of many records or of many characters, and none is lost."""
     path = written(tmp_path_factory.mktemp("records"), "\n".join(texts))
     expected = [text for text in texts if text]
     for name, value in (("BATCH", batch), ("BATCH_CHARACTERS", batch)):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(records, name, value)
+            patch.setattr(records_module, name, value)
             assert read_records([entry(path)])["record"][:] == expected
 
 
-def test_the_bundled_posts_take_no_path(tmp_path: Path) -> None:
-    """A path beside a source that has its own posts would be ignored: it is refused."""
-    with pytest.raises(ConfigError, match="leave the path out"):
-        read_records([Posts(source="quickstart", path=tmp_path / "mine.jsonl")])
+DAY = TimeWindow(FIRST_DAY, FIRST_DAY + datetime.timedelta(days=1))
+SEARCH = Question("search", ("4o",), DAY, "ja")
+X = Posts.model_validate({"source": "x", "search": {"phases": [{"window": "1d", "terms": ["a"]}]}})
+
+
+def page(*numbers: int, **rest: Any) -> str:
+    return json.dumps({"data": [{"id": str(one), "text": f"t{one}"} for one in numbers], **rest})
+
+
+def kept(path: Path, platform: str, question: Question, *bodies: str) -> None:
+    with CrawlLedger(path) as ledger:
+        ledger.add_searches(platform, [question])
+        for number, body in enumerate(bodies):
+            asked = ledger.next_question(platform)
+            assert asked is not None
+            cursor = str(number) if number + 1 < len(bodies) else None
+            ledger.keep(asked, Answer(body, cursor, 1), [Post(f"{HOST}/{number}")], None)
+
+
+class TestReading:
+    def test_a_record_says_which_query_and_page_it_is_from(self, tmp_path: Path) -> None:
+        path = tmp_path / LEDGER
+        kept(path, "x", SEARCH, page(1, 2), page(3))
+        kept(path, "x", Question("replies", ("1", "2")), page(4))
+        rows = read_records([X], path).to_list()
+
+        assert [(row["place"], row["keywords"]) for row in rows] == [
+            ('x/search "4o" in ja 2026-03-02 to 2026-03-03 page 1#0', ["4o"]),
+            ('x/search "4o" in ja 2026-03-02 to 2026-03-03 page 1#1', ["4o"]),
+            ('x/search "4o" in ja 2026-03-02 to 2026-03-03 page 2#0', ["4o"]),
+            ("x/replies 1 and 1 more page 1#0", []),
+        ]
+        assert {row["source"] for row in rows} == {"x"}
+
+    def test_no_file_of_this_machine_is_read_for_an_answer(
+        self, tmp_path: Path, collect: Collect
+    ) -> None:
+        secret = tmp_path / "secret.png"
+        secret.write_bytes(b"not yours")
+        path = tmp_path / LEDGER
+        post = {"url": "https://example.org/1", "pictures": [{"path": "secret.png"}]}
+        kept(path, "jsonl", SEARCH, json.dumps(post))
+        entry = X.model_copy(update={"source": "jsonl"})
+        rows = collect(read_records([entry], path).with_format("arrow")[:]).to_pylist()
+
+        assert [row["_reason"] for row in rows if row["_reason"]] == ["picture_not_found"]
+        assert [one["sha256"] for row in rows for one in row["pictures"] or []] == [None]
+
+    def test_files_and_answers_stand_side_by_side(self, serve: Serve, tmp_path: Path) -> None:
+        serve(World.of(200, seed=7))
+        config = config_of()
+        root = tmp_path / "runs" / config.name
+        crawled(root, config)
+        file = tmp_path / "posts.jsonl"
+        file.write_text(json.dumps({"url": f"{HOST}/p0", "text": "an older text"}) + "\n")
+        both = config.model_copy(
+            update={"posts": (Posts(source="jsonl", path=file), *config.posts)}
+        )
+        (result,) = run_until(both, "collect", runs=tmp_path / "runs")
+        posts = {row["url"]: row for row in result.dataset.to_list()}
+
+        assert len(records(root, config)) + 1 == result.stats.rows_in
+        assert posts[f"{HOST}/p0"]["text"] == "post p0"
+        assert [(one["place"], one["_reason"]) for one in result.rejects.to_list()] == [
+            ("posts.jsonl:1", "superseded")
+        ]
+        assert {source["source"] for source in files_of(both, root / LEDGER)} == {"jsonl", NAME}
+
+    def test_the_same_answers_are_the_same_result(self, serve: Serve, tmp_path: Path) -> None:
+        serve(World.of(300, seed=8))
+        digests = []
+        for name, stops in (("one", []), ("two", [30, 90])):
+            for posts in stops:
+                crawled(tmp_path / name, config_of(budget={"posts": posts}))
+            crawled(tmp_path / name, config_of())
+            path = tmp_path / name / LEDGER
+            fingerprint = read_records(config_of().posts, path)._fingerprint
+            digests.append((fingerprint, answers_digest(path, NAME)))
+
+        assert digests[0] == digests[1]
+
+
+Row = dict[str, Any]
+SEARCH_CRAWLED_X = Question("search", ("obama",))
+PHASES = {"phases": [{"terms": ["obama"], "window": "7d"}]}
+
+
+def crawl_of(path: Path, body: str) -> None:
+    with CrawlLedger(path) as ledger:
+        ledger.add_searches("x", [SEARCH_CRAWLED_X])
+        asked = ledger.next_question("x")
+        assert asked is not None
+        ledger.keep(asked, Answer(body), posts_in(body, make_source("x"), ("obama",)), 0.5)
+
+
+def rows_of(collect: Collect, entry: Row, ledger: Path) -> list[Row]:
+    records = read_records([Posts.model_validate({"source": "x", **entry})], ledger)
+    rows: list[Row] = run_stage(collect, records).dataset.to_list()
+    return rows
+
+
+def test_a_crawled_page_gives_the_posts_of_the_imported_file(
+    test_data: Path, tmp_path: Path, collect: Collect
+) -> None:
+    file = test_data / "posts" / "x_api_v2" / "noflat.jsonl"
+    if not file.exists():
+        pytest.skip(f"no file {str(file)!r}")
+    body, path = file.read_text("utf-8"), tmp_path / "collected.sqlite"
+    crawl_of(path, body)
+    crawled = rows_of(collect, {"search": PHASES}, path)
+    imported = rows_of(collect, {"path": file}, path)
+
+    assert len(crawled) >= 117
+    assert [{**row, "keywords": 0, "place": 0} for row in crawled] == [
+        {**row, "keywords": 0, "place": 0} for row in imported
+    ]
+    assert all(restricted_posts([row["url"]]) == ["x"] for row in crawled)
+    assert all(restricted_posts([row["url"]], {"x": "a contract"}) == [] for row in crawled)

@@ -10,21 +10,30 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+import yaml
+from typer.testing import CliRunner
 
 from echo_hf.builder.build import run_until
 from echo_hf.builder.refresh import RECORD, Refresh, RefreshRecord, refresh
+from echo_hf.cli import app
 from echo_hf.cli.posts_view import forget, refresh_lines
 from echo_hf.collect.crawl import Patience, crawl_posts
-from echo_hf.collect.crawl_answers import stored_answers
-from echo_hf.collect.crawl_ledger import LEDGER
+from echo_hf.collect.crawl_ledger import LEDGER, stored_answers
 from echo_hf.collect.platforms.base import Question, Tariff
 from echo_hf.config.loading import Config
 from echo_hf.errors import PlatformError, RunError
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import Missing, RefreshEnd
-from tests.collect.platforms.crawling import HURRIED, config_of
-from tests.collect.platforms.serving import Serve
-from tests.collect.platforms.simulated import HOST, NAME, Service, Simulated, World, path_of
+from tests.collect.platforms.crawling import HURRIED, Serve, config_of
+from tests.collect.platforms.simulated import (
+    ENTRY_POINTS,
+    HOST,
+    NAME,
+    Service,
+    Simulated,
+    World,
+    path_of,
+)
 from tests.progress_for_tests import Heard
 
 AT_ONCE = 7
@@ -33,13 +42,10 @@ MORNING = datetime.datetime(2026, 3, 2, 8, tzinfo=datetime.UTC)
 
 
 class Honest(Simulated):
-    """The simulated platform, which says what is deleted, for nothing."""
-
     tariff = Tariff(usd_per_post=0.0)
     most_refreshed = AT_ONCE
 
     def gone(self, urls: Sequence[str]) -> Mapping[str, Missing]:
-        """Asks for the posts, over HTTP."""
         names = tuple(url.rpartition("/")[2] for url in urls)
         page = json.loads(self.get(path_of(Question("posts", names), None)))
         gone = [f"{HOST}/{one['id']}" for one in page["posts"] if one.get("gone")]
@@ -47,28 +53,21 @@ class Honest(Simulated):
 
 
 class Dear(Honest):
-    """The same for a cent a post."""
-
     tariff = Tariff(usd_per_post=0.01)
 
 
 class Local(Honest):
-    """The same, which knows some of its posts alone."""
-
     def can_tell(self, url: str) -> bool:
-        """Those with an even number."""
         return int(url.rpartition("p")[2]) % 2 == 0
 
 
 @pytest.fixture
 def runs(tmp_path: Path) -> Path:
-    """Folder of runs."""
     return tmp_path / "runs"
 
 
 @pytest.fixture
 def crawled(serve: Serve, runs: Path) -> tuple[Service, Config, list[str]]:
-    """A crawl of a small platform, collected: its server, the config, the addresses of posts."""
     service = serve(World.of(120, seed=3))
     config = config_of()
     crawl_posts(config, RunFolder(runs / config.name), Heard(), patience=HURRIED)
@@ -78,14 +77,12 @@ def crawled(serve: Serve, runs: Path) -> tuple[Service, Config, list[str]]:
 
 
 def asked(config: Config, runs: Path, watch: Heard | None = None, **more: Any) -> Refresh:
-    """One refresh."""
     make = more.pop("platform", Honest)
     given = {"patience": HURRIED, **more}
     return refresh(config, watch or Heard(), runs=runs, make=lambda _: make(), **given)
 
 
 def names(urls: Sequence[str]) -> set[str]:
-    """What the platform calls posts."""
     return {url.rpartition("/")[2] for url in urls}
 
 
@@ -93,7 +90,6 @@ Crawled = tuple[Service, Config, list[str]]
 
 
 def test_what_is_deleted_is_found_in_batches(crawled: Crawled, runs: Path) -> None:
-    """Exactly those, each asked about once, and the record says when."""
     service, config, urls = crawled
     service.world.deleted |= {"p1", "p7", *sorted(names(urls))[:5]}
     watch = Heard()
@@ -110,7 +106,6 @@ def test_what_is_deleted_is_found_in_batches(crawled: Crawled, runs: Path) -> No
 
 
 def test_a_post_is_not_asked_about_twice_in_a_day(crawled: Crawled, runs: Path) -> None:
-    """Unless one wants it; what was said before still counts."""
     service, config, urls = crawled
     service.world.deleted |= names(urls[:3])
     asked(config, runs)
@@ -125,7 +120,6 @@ def test_a_post_is_not_asked_about_twice_in_a_day(crawled: Crawled, runs: Path) 
 
 
 def test_it_goes_on_where_it_was_stopped(crawled: Crawled, runs: Path) -> None:
-    """A server that fails leaves what was said before; only the rest is asked about."""
     service, config, urls = crawled
     service.world.deleted |= names(urls[:3])
     stops_at = service.requests + 3
@@ -147,23 +141,7 @@ def test_it_goes_on_where_it_was_stopped(crawled: Crawled, runs: Path) -> None:
     assert set(one.gone) == set(urls[:3])
 
 
-def test_limits_are_waited_for(serve: Serve, runs: Path, crawled: Crawled) -> None:
-    """A platform that wants to be left alone is; for long, it is left for another day."""
-    _, config, urls = crawled
-    service = serve(World.of(120, seed=3), limit_each=3)
-    service.world.deleted |= names(urls[:3])
-    watch = Heard()
-    (one,) = asked(config, runs, watch).platforms
-
-    assert len(watch.waited) == service.limited > 0
-    assert (one.asked, len(one.gone)) == (len(urls), 3)
-    hasty = Patience(attempts=1, longest_wait_s=0.001)
-    (left,) = asked(config, runs, patience=hasty, older_than=NOW).platforms
-    assert (left.end, left.asked + left.left) == (RefreshEnd.LATER, len(urls))
-
-
 def test_what_a_platform_cannot_tell_counts_as_unknown(crawled: Crawled, runs: Path) -> None:
-    """And not as asked about: the next refresh says so again."""
     _, config, urls = crawled
     even = sum(int(name.removeprefix("p")) % 2 == 0 for name in names(urls))
     for asked_now in (even, 0):
@@ -175,7 +153,6 @@ def test_what_a_platform_cannot_tell_counts_as_unknown(crawled: Crawled, runs: P
 
 
 def test_nobody_is_paid_unasked(crawled: Crawled, runs: Path) -> None:
-    """A platform that charges is asked about as many posts as the budget is for."""
     service, config, urls = crawled
     before = service.requests
     (one,) = asked(config, runs, platform=Dear).platforms
@@ -190,7 +167,6 @@ def test_nobody_is_paid_unasked(crawled: Crawled, runs: Path) -> None:
 
 
 def test_a_platform_that_cannot_say_is_named(crawled: Crawled, runs: Path) -> None:
-    """Nothing is concluded of its posts."""
     _, config, urls = crawled
     (one,) = asked(config, runs, platform=Simulated).platforms
 
@@ -198,7 +174,6 @@ def test_a_platform_that_cannot_say_is_named(crawled: Crawled, runs: Path) -> No
 
 
 def test_when_nearly_all_are_gone_something_else_is_wrong(crawled: Crawled, runs: Path) -> None:
-    """A key of nobody, or a server that has lost its memory."""
     service, config, urls = crawled
     service.world.deleted |= names(urls[:-5])
     (one,) = asked(config, runs).platforms
@@ -210,7 +185,6 @@ def test_when_nearly_all_are_gone_something_else_is_wrong(crawled: Crawled, runs
 
 
 def test_what_is_gone_leaves_the_run_and_stays_out(crawled: Crawled, runs: Path) -> None:
-    """No stored page has its words, the next collection has its place, all others are as before."""
     _, config, urls = crawled
     folder = runs / config.name
     before = pq.read_table(folder / "stages" / "collect" / "kept.parquet").to_pylist()
@@ -233,14 +207,12 @@ def test_what_is_gone_leaves_the_run_and_stays_out(crawled: Crawled, runs: Path)
 
 
 def test_before_anything_is_collected_it_says_what_to_do(runs: Path, serve: Serve) -> None:
-    """One line."""
     serve(World.of(3, seed=0))
     with pytest.raises(RunError, match=r"no collected posts in .*: run `echo-hf collect`"):
         asked(config_of(), runs)
 
 
 def test_the_record_names_no_post(tmp_path: Path) -> None:
-    """It holds hashes alone, and the last answer about each."""
     urls = [f"https://a.example/secret{number}" for number in range(3)]
     later = MORNING + datetime.timedelta(hours=1)
     with RefreshRecord(tmp_path / RECORD) as record:
@@ -253,3 +225,40 @@ def test_the_record_names_no_post(tmp_path: Path) -> None:
         assert record.gone(urls) == {urls[1]: Missing.DELETED}
 
     assert not any(b"secret" in file.read_bytes() for file in tmp_path.iterdir())
+
+
+HONEST = ENTRY_POINTS.replace(
+    "tests.collect.platforms.simulated:Simulated\n", "tests.collect.test_refresh:Honest\n"
+)
+
+
+def test_it_asks_and_forgets_when_told_to(serve: Serve, tmp_path: Path) -> None:
+    about = tmp_path / "plugin" / "simulated-1.dist-info" / "entry_points.txt"
+    about.write_text(HONEST)
+    service, config, runs = serve(World.of(60, seed=1)), config_of(), tmp_path / "runs"
+    folder = RunFolder(runs / config.name)
+    crawl_posts(config, folder, Heard(), patience=HURRIED)
+    run_until(config, "collect", runs=runs)
+    file = tmp_path / "c.yaml"
+    file.write_text(yaml.safe_dump(config.model_dump(mode="json", exclude_unset=True)))
+    service.world.deleted |= set(service.world.posts)
+
+    def says(*more: str) -> str:
+        given = ["refresh", str(file), "--runs", str(runs), "--older-than", "0", *more]
+        return CliRunner().invoke(app, given, catch_exceptions=False).output
+
+    assert "deleted: removed by its author or the platform" in says()
+    with pytest.raises(RunError, match="most posts of simulated are said to be gone"):
+        says("--apply")
+    assert (folder.root / "stages").exists()
+    assert "forgotten:" in says("--apply", "--however-many")
+    assert not (folder.root / "stages").exists()
+
+
+@pytest.mark.parametrize("hours", ["-1", "nan", "inf", "1e300"])
+def test_hours_that_are_none_are_refused(tmp_path: Path, hours: str) -> None:
+    given = ["refresh", str(tmp_path / "none.yaml"), "--older-than", hours]
+    result = CliRunner().invoke(app, given, catch_exceptions=False)
+
+    assert result.exit_code == 2
+    assert "--older-than" in result.output

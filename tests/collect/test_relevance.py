@@ -21,7 +21,6 @@ TARGET = Target(
 
 
 def posts(*rows: dict[str, Any]) -> pa.Table:
-    """A table of posts, their urls numbered."""
     plain = {**dict.fromkeys(POSTS.columns), "keywords": [], "pictures": []}
     full = [{**plain, "url": f"u{number}", **row} for number, row in enumerate(rows)]
     return pa.Table.from_pylist(full, schema=POSTS.schema)
@@ -32,19 +31,16 @@ IMAGE = {"sha256": None, "url": "https://example.org/a.png", "alt_text": "a pape
 
 
 def asked(stage: Relevance, table: pa.Table) -> list[str]:
-    """Urls of the posts that a model is asked about."""
     return [url for row in stage.requests(table) for request in row for url in request.sources]
 
 
 def test_only_posts_that_a_keyword_found_are_scored() -> None:
-    """Replies that came along are context: nothing is asked about them."""
     table = posts({"text": "a", **FOUND}, {"text": "b"}, {"text": "", **FOUND}, FOUND)
 
     assert asked(Relevance(TARGET), table) == ["u0"]
 
 
 def test_posts_of_unknown_origin_are_scored() -> None:
-    """Where a file does not say what found its posts, all of them are scored."""
     unknown = {"keywords": None}
     table = posts(
         {"text": "a", **unknown},
@@ -57,7 +53,6 @@ def test_posts_of_unknown_origin_are_scored() -> None:
 
 
 def test_descriptions_of_images_are_shown() -> None:
-    """Prompt sharers put prompts into the ALT text: the model sees it."""
     table = posts({"text": "look", "pictures": [IMAGE], **FOUND})
     ((request,),) = Relevance(TARGET).requests(table)
     part = request.messages[1].parts[0]
@@ -69,7 +64,6 @@ def test_descriptions_of_images_are_shown() -> None:
 
 
 def test_instructions_are_the_same_for_all_posts_and_name_the_target() -> None:
-    """The prefix is shared, holds no post, and is filled in for the target."""
     rows = Relevance(TARGET).requests(posts({"text": "x1", **FOUND}, {"text": "x2", **FOUND}))
     first, second = rows[0][0].messages[0], rows[1][0].messages[0]
     part = first.parts[0]
@@ -83,7 +77,6 @@ def test_instructions_are_the_same_for_all_posts_and_name_the_target() -> None:
 
 
 def test_all_posts_go_on_scored_or_not() -> None:
-    """A failed call leaves a null score and a quarantined row beside the post."""
     table = posts({"text": "a", **FOUND}, {"text": "b"}, {"text": "c", **FOUND})
     failure = Failure(Failed.CUT, "length", "abcd")
     made = Relevance(TARGET).finish(table, [[RelevanceAnswer(score=3, note="n")], [], [failure]])
@@ -99,16 +92,7 @@ def test_all_posts_go_on_scored_or_not() -> None:
     ]
 
 
-def test_scores_are_counted() -> None:
-    """The tally has the number of posts of each score that occurs."""
-    relevance = [{"score": 5, "note": None}, {"score": 5, "note": None}, {"score": 1, "note": None}]
-    table = posts(*({"relevance": one} for one in [*relevance, None]))
-
-    assert Relevance(TARGET).tally(table) == {"score_5": 2, "score_1": 1}
-
-
 @pytest.mark.parametrize("score", [0, 6, 2.5, "five"])
 def test_a_score_off_the_scale_is_no_answer(score: object) -> None:
-    """The scale is 1 to 5 in whole numbers."""
     with pytest.raises(ValueError, match="score"):
         RelevanceAnswer.model_validate({"score": score})

@@ -1,24 +1,22 @@
-"""What all platforms need to be asked: packages, keys, search words, HTTP errors, raw answers."""
+"""What all platforms need to be asked: keys, search words, HTTP errors, raw answers."""
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from pydantic import SecretStr
 
 from echo_hf._infra.http_errors import causes, may_pass
 from echo_hf._infra.retry import retry_after, server_time
-from echo_hf.collect.nested_json import deep_loads
+from echo_hf.collect.fields import read_json
 from echo_hf.collect.platforms.base import RateLimitedError, UnanswerableError
-from echo_hf.collect.sources.base import Post, make_source
-from echo_hf.errors import MissingExtraError, PlatformError
+from echo_hf.collect.sources.base import Post, make_source, posts_in
+from echo_hf.errors import PlatformError
 from echo_hf.reasons import Missing
 
 if TYPE_CHECKING:
@@ -29,12 +27,16 @@ EXTRA = "sources"
 HIDDEN = "[key]"
 LONGEST = 200
 HELP = "https://echo-hf.github.io/echo-hf/how-to/platforms/"
-
-
-def check_package(platform: str, package: str) -> None:
-    """Says what to install where a platform's library is missing; imports none."""
-    if find_spec(package) is None:
-        raise MissingExtraError(f"platform {platform!r}", EXTRA)
+RESETS = ("x-rate-limit-reset", "ratelimit-reset", "x-ratelimit-reset")
+TOO_SOON_S = 2.0
+UNKNOWN_WAIT_S = 60.0
+WORDS = ("title", "detail", "error", "message", "error_description")
+KEYS_FAIL = frozenset({401, 402, 403})
+PART = re.compile(r'"([^"]*)"|([^\s"]+)')
+PLAIN = re.compile(r"[#$]?\w+")
+# Platforms read these as something else than words.
+OPERATORS = frozenset({"AND", "OR", "NOT"})
+Json = Mapping[str, Any]
 
 
 def key_of(platform: str, variable: str, what: str) -> SecretStr:
@@ -58,14 +60,6 @@ def quiet(text: str, secrets: Iterable[SecretStr] = ()) -> str:
     return line if len(line) <= LONGEST else line[: LONGEST - 3] + "..."
 
 
-RESETS = ("x-rate-limit-reset", "ratelimit-reset", "x-ratelimit-reset")
-TOO_SOON_S = 2.0
-UNKNOWN_WAIT_S = 60.0
-WORDS = ("title", "detail", "error", "message", "error_description")
-KEYS_FAIL = frozenset({401, 402, 403})
-Json = Mapping[str, Any]
-
-
 def check_answer(
     platform: str,
     status: int,
@@ -78,7 +72,7 @@ def check_answer(
         return
     if status == 429:
         raise RateLimitedError(seconds_to_wait(headers))
-    said = quiet(f"{status} {' '.join(_words(body))}", keys.values())
+    said = quiet(f"{status} {_words(body)}", keys.values())
     if status in KEYS_FAIL:
         held = " and ".join(keys) or "no key"
         raise PlatformError(f"{platform!r} refuses {held}, or what it may do: {said}; see {HELP}")
@@ -101,33 +95,13 @@ def seconds_to_wait(headers: Mapping[str, str]) -> float:
     return max(1.0, told)
 
 
-def json_object(platform: str, body: str, **parts: type) -> Json:
-    read = json_of(body)
-    if not isinstance(read, dict):
-        raise ConnectionError(f"{platform!r} answered something else than a JSON object")
-    for name, kind in parts.items():
-        if not isinstance(read.get(name), kind):
-            said = quiet(" ".join(["answered without", repr(name), *_words(body)]))
-            raise ConnectionError(f"{platform!r} {said}")
-    return read
-
-
-def json_of(body: str) -> object:
-    """What a JSON text holds; null for a text that is none."""
-    try:
-        return deep_loads(body)
-    except ValueError:
-        return None
-
-
 def _moment(text: str) -> float | None:
     """Seconds since 1970, of such a number or of an ISO 8601 time."""
     try:
-        number = float(text)
+        if math.isfinite(number := float(text)):
+            return number
     except ValueError:
-        number = math.nan
-    if math.isfinite(number):
-        return number
+        pass
     try:
         read = datetime.fromisoformat(text)
     except ValueError:
@@ -135,16 +109,29 @@ def _moment(text: str) -> float | None:
     return (read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp()
 
 
-def _words(body: str) -> Iterator[str]:
-    read = json_of(body)
+def json_object(platform: str, body: str, **parts: type) -> Json:
+    read = read_json(body)
+    if not isinstance(read, dict):
+        raise ConnectionError(f"{platform!r} answered something else than a JSON object")
+    for name, kind in parts.items():
+        if not isinstance(read.get(name), kind):
+            said = quiet(f"answered without {name!r} {_words(body)}")
+            raise ConnectionError(f"{platform!r} {said}")
+    return read
+
+
+def _words(body: str) -> str:
+    """What an answer says of an error, in words."""
+    read = read_json(body)
     errors = read.get("errors") if isinstance(read, dict) else None
-    for one in [read, *(errors if isinstance(errors, list) else [])]:
-        if isinstance(one, dict):
-            yield from _different(one[name] for name in WORDS if isinstance(one.get(name), str))
-
-
-def _different(words: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(words))
+    parts = [read, *(errors if isinstance(errors, list) else [])]
+    said = [
+        word
+        for one in parts
+        if isinstance(one, dict)
+        for word in dict.fromkeys(one[name] for name in WORDS if isinstance(one.get(name), str))
+    ]
+    return " ".join(said)
 
 
 class LibraryPlatform:
@@ -161,8 +148,11 @@ class LibraryPlatform:
             self._client = None
 
     def _connect(self, client: Any, keys: Mapping[str, SecretStr]) -> None:
+        def listen(response: requests.Response, *_: Any, **__: Any) -> None:
+            self._last = response
+
         self._client, self._keys = client, keys
-        client.session.hooks["response"].append(self._listen)
+        client.session.hooks["response"].append(listen)
 
     def _heard(self, call: Callable[[Any], object]) -> requests.Response:
         if self._client is None:
@@ -171,12 +161,13 @@ class LibraryPlatform:
         try:
             call(self._client)
         except Exception as error:
+            # What the library makes of an answer is not needed: our own reader judges it.
+            if self._last is None and isinstance(error, OSError):
+                # What is raised of the first cause repeats the whole address.
+                *_, first = causes(error)
+                said = quiet(f"{type(first).__name__} {first}")
+                raise ConnectionError(f"out of reach: {said}") from None
             if self._last is None:
-                if isinstance(error, OSError):
-                    # What is raised of the first cause repeats the whole address.
-                    *_, first = causes(error)
-                    said = quiet(f"{type(first).__name__} {first}")
-                    raise ConnectionError(f"out of reach: {said}") from None
                 raise
         if self._last is None:
             raise ConnectionError("nobody was asked")
@@ -187,54 +178,27 @@ class LibraryPlatform:
         check_answer(self.name, answer.status_code, answer.headers, body, self._keys)
         return body
 
-    def _listen(self, response: requests.Response, *_: Any, **__: Any) -> None:
-        self._last = response
-
-
-WHY = {one.value: one for one in Missing}
-
 
 def read_posts(platform: str, body: str) -> list[Post]:
     """The posts of an answer, those included that are missing."""
-    source = make_source(platform)
-    records = (record for _, record in source.split([body]))
-    parsed = (one for record in records for one in source.posts(_decoded(record), ()))
-    return [one for one in parsed if isinstance(one, Post)]
+    return posts_in(body, make_source(platform))
 
 
 def missing_among(posts: Iterable[Post], urls: Iterable[str]) -> dict[str, Missing]:
     wanted = set(urls)
-    return {post.url: WHY[post.missing] for post in posts if post.missing and post.url in wanted}
-
-
-def _decoded(record: str) -> object:
-    try:
-        return json.loads(record)
-    except (ValueError, RecursionError):
-        return None
-
-
-PART = re.compile(r'"([^"]*)"|([^\s"]+)')
-PLAIN = re.compile(r"[#$]?\w+")
-# Platforms read these as something else than words.
-OPERATORS = frozenset({"AND", "OR", "NOT"})
+    return {
+        post.url: Missing(post.missing) for post in posts if post.missing and post.url in wanted
+    }
 
 
 def search_words(term: str) -> str:
     """A term as platforms understand it: all its words, wherever they stand in a post."""
-    parts = [_part(found[1], found[2]) for found in PART.finditer(term.replace("\\", " "))]
-    words = [part for part in parts if part]
+    words = []
+    for phrase, word in PART.findall(term.replace("\\", " ")):
+        if word and PLAIN.fullmatch(word) and word not in OPERATORS:
+            words.append(word)
+        elif re.search(r"\w", said := word or " ".join(phrase.split())):
+            words.append(f'"{said}"')
     if not words:
         raise UnanswerableError(f"{term!r} has no word to search for")
     return " ".join(words)
-
-
-def _part(phrase: str | None, word: str | None) -> str:
-    if word is not None:
-        plain = PLAIN.fullmatch(word) and word not in OPERATORS
-        return word if plain else _quoted(word)
-    return _quoted(" ".join((phrase or "").split()))
-
-
-def _quoted(words: str) -> str:
-    return f'"{words}"' if re.search(r"\w", words) else ""

@@ -6,14 +6,15 @@ import datetime
 import json
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Self
+from typing import Self
 from urllib.parse import parse_qs, urlsplit
 
+from echo_hf._infra.registry import Needs
+from echo_hf.collect.fields import read_json
 from echo_hf.collect.platforms.access import (
+    EXTRA,
     LibraryPlatform,
-    check_package,
     json_object,
-    json_of,
     key_of,
     missing_among,
     read_posts,
@@ -24,10 +25,6 @@ from echo_hf.collect.sources.base import Post
 from echo_hf.collect.urls import MASTODON_STATUS, web_url
 from echo_hf.errors import PlatformError
 from echo_hf.reasons import Missing
-
-if TYPE_CHECKING:
-    import requests
-
 
 INSTANCE, TOKEN = "MASTODON_INSTANCE_URL", "MASTODON_ACCESS_TOKEN"
 PAGE = 40
@@ -48,11 +45,20 @@ class Mastodon(LibraryPlatform):
         self._base_url = base_url
 
     def __enter__(self) -> Self:
-        check_package(self.name, "mastodon")
+        Needs("", EXTRA, ("mastodon",)).check_installed(f"platform {self.name!r}")
         from mastodon import Mastodon as Client
 
         key = key_of(self.name, TOKEN, "an access token of an account")
-        self._base_url = self._base_url or _instance()
+        if self._base_url is None:
+            given = key_of("mastodon", INSTANCE, "the address of a server").get_secret_value()
+            address = web_url(given)
+            if address is None or "@" in given or not address.startswith("https://"):
+                shown = "not shown" if "@" in given else repr(given)
+                raise PlatformError(
+                    f"environment variable {INSTANCE!r} is {shown}: expected an address such as "
+                    "'https://mastodon.example', without a password"
+                )
+            self._base_url = address.rstrip("/")
         client = Client(
             api_base_url=self._base_url,
             ratelimit_method="throw",
@@ -94,17 +100,15 @@ class Mastodon(LibraryPlatform):
     def gone(self, urls: Sequence[str]) -> dict[str, Missing]:
         """Which posts of this server's own authors are gone; of others it says nothing."""
         found: dict[str, Missing] = {}
-        for url in urls:
-            number = self._own_number(url)
-            if number is not None:
-                found.update(self._gone(url, number))
+        for url, number in ((url, self._own_number(url)) for url in urls):
+            if number is None:
+                continue
+            answer = self._heard(lambda client: client.status(number))  # noqa: B023
+            if answer.status_code in GONE:
+                found[url] = GONE[answer.status_code]
+            else:
+                found |= missing_among(read_posts(self.name, self._good(answer)), [url])
         return found
-
-    def _gone(self, url: str, number: str) -> dict[str, Missing]:
-        answer = self._heard(lambda client: client.status(number))
-        if answer.status_code in GONE:
-            return {url: GONE[answer.status_code]}
-        return missing_among(read_posts(self.name, self._good(answer)), [url])
 
     def _own_number(self, url: str) -> str | None:
         parts = urlsplit(url)
@@ -113,13 +117,13 @@ class Mastodon(LibraryPlatform):
         return found[1] if found and same else None
 
     def _search(self, question: Question, cursor: str | None) -> Answer:
-        words = search_words(question.about[0])
         language = f" language:{question.language}" if question.language else ""
+        query = search_words(question.about[0]) + language
         offset = int(cursor or 0)
         first, last = _ends(question)
         answer = self._heard(
             lambda client: client.search_v2(
-                f"{words}{language}",
+                query,
                 resolve=False,
                 result_type="statuses",
                 offset=offset,
@@ -141,10 +145,11 @@ class Mastodon(LibraryPlatform):
             )
         )
         body = self._good(answer)
-        statuses = json_of(body)
+        statuses = read_json(body)
         if not isinstance(statuses, list):
             raise ConnectionError("'mastodon' answered something else than a list of statuses")
-        return Answer(body, _older(answer), len(statuses), 0.0)
+        older = parse_qs(urlsplit(answer.links.get("next", {}).get("url", "")).query).get("max_id")
+        return Answer(body, older[0] if older else None, len(statuses), 0.0)
 
     def _thread(self, about: str) -> Answer:
         number, _, url = about.partition(" ")
@@ -159,23 +164,6 @@ class Mastodon(LibraryPlatform):
         return Answer(f'{{"about": {here}, "context": {body}}}', None, count, 0.0)
 
 
-def _instance() -> str:
-    given = key_of("mastodon", INSTANCE, "the address of a server").get_secret_value()
-    address = web_url(given)
-    if address is None or "@" in given or not address.startswith("https://"):
-        shown = "not shown" if "@" in given else repr(given)
-        raise PlatformError(
-            f"environment variable {INSTANCE!r} is {shown}: expected an address such as "
-            "'https://mastodon.example', without a password"
-        )
-    return address.rstrip("/")
-
-
 def _ends(question: Question) -> tuple[datetime.datetime | None, datetime.datetime | None]:
     window = question.window
     return (window.start - SECOND, window.end) if window else (None, None)
-
-
-def _older(answer: requests.Response) -> str | None:
-    link = answer.links.get("next", {}).get("url", "")
-    return next(iter(parse_qs(urlsplit(link).query).get("max_id", [])), None)

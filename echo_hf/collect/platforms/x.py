@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import datetime
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
 
 import requests
-from pydantic import SecretStr
 from requests.adapters import HTTPAdapter
 
 from echo_hf._infra.rate_limit import RateLimiter
+from echo_hf._infra.registry import Needs
 from echo_hf.collect.fields import Fields
 from echo_hf.collect.platforms.access import (
+    EXTRA,
     LibraryPlatform,
-    check_package,
     json_object,
     key_of,
     missing_among,
@@ -34,48 +34,9 @@ from echo_hf.collect.sources.base import Post
 from echo_hf.collect.urls import platform_of, post_id_of
 from echo_hf.reasons import Missing
 
-if TYPE_CHECKING:
-    import tweepy
-
-
-OLD_HOST = "https://api.twitter.com"
+OLD_HOST, HOST = "https://api.twitter.com", "https://api.x.com"
+KEY = "X_BEARER_TOKEN"
 TIMEOUT_S = 60.0
-
-
-class _ToHost(HTTPAdapter):
-    """Sends what the library addresses to the old host to another one."""
-
-    def __init__(self, host: str) -> None:
-        super().__init__()
-        self._host = host.rstrip("/")
-
-    def send(self, request: requests.PreparedRequest, *args: Any, **named: Any) -> Any:
-        request.url = self._host + (request.url or "").removeprefix(OLD_HOST)
-        named["timeout"] = named.get("timeout") or TIMEOUT_S
-        return super().send(request, *args, **named)
-
-
-def x_client(key: SecretStr, host: str) -> tweepy.Client:
-    """A client that gives answers as they came."""
-    import tweepy
-
-    client = tweepy.Client(bearer_token="-", return_type=requests.Response)  # noqa: S106
-    client.session.auth = _with(key)
-    client.session.mount(OLD_HOST, _ToHost(host))
-    client.session.max_redirects = 0
-    return client
-
-
-def _with(
-    key: SecretStr,
-) -> Callable[[requests.PreparedRequest], requests.PreparedRequest]:
-    def put(request: requests.PreparedRequest) -> requests.PreparedRequest:
-        request.headers["Authorization"] = f"Bearer {key.get_secret_value()}"
-        return request
-
-    return put
-
-
 # What the search of the last week sees, less a little: time passes between here and there.
 RECENT = datetime.timedelta(days=7) - datetime.timedelta(minutes=5)
 LONGEST = {"recent": 512, "all": 1024}
@@ -83,41 +44,6 @@ LONGEST = {"recent": 512, "all": 1024}
 # else; those of before are counted on from 1.
 FIRST = datetime.datetime.fromtimestamp(1288834974.657, datetime.UTC)
 FIRST_TIMED = 2**40
-
-
-def x_query(question: Question, operators: Sequence[str] = ()) -> str:
-    if question.kind == "replies":
-        return f"conversation_id:{question.about[0]}"
-    language = [f"lang:{question.language}"] if question.language else []
-    return " ".join([*map(search_words, question.about), *operators, *language])
-
-
-def archive_of(question: Question, query: str, now: datetime.datetime) -> str:
-    """Which search can answer a question."""
-    first = started(question)
-    archive = "recent" if first is not None and now - first < RECENT else "all"
-    if len(query) > LONGEST[archive]:
-        raise UnanswerableError(
-            f"the query has {len(query)} characters: X takes at most {LONGEST[archive]} there"
-        )
-    return archive
-
-
-def started(question: Question) -> datetime.datetime | None:
-    """When the first post that answers a question can have been written; null when unknown."""
-    if question.window is not None:
-        return question.window.start
-    numbers = [int(one) for one in question.about if one.isascii() and one.isdigit()]
-    if question.kind != "replies" or not numbers or numbers[0] < FIRST_TIMED:
-        return None
-    try:
-        return FIRST + datetime.timedelta(milliseconds=numbers[0] >> 22)
-    except OverflowError:
-        return None
-
-
-KEY = "X_BEARER_TOKEN"
-HOST = "https://api.x.com"
 USD_PER_POST, USD_PER_USER, USD_PER_COUNT = 0.005, 0.010, 0.010
 PAGE = 100
 LOOKUP = 100
@@ -149,6 +75,19 @@ FIELDS: Mapping[str, Any] = {
 }
 
 
+class _ToHost(HTTPAdapter):
+    """Sends what the library addresses to the old host to another one."""
+
+    def __init__(self, host: str) -> None:
+        super().__init__()
+        self._host = host.rstrip("/")
+
+    def send(self, request: requests.PreparedRequest, *args: Any, **named: Any) -> Any:
+        request.url = self._host + (request.url or "").removeprefix(OLD_HOST)
+        named["timeout"] = named.get("timeout") or TIMEOUT_S
+        return super().send(request, *args, **named)
+
+
 @PLATFORMS.register("x")
 class X(LibraryPlatform):
     name = "x"
@@ -161,111 +100,123 @@ class X(LibraryPlatform):
         self._archive = RateLimiter(60 / ARCHIVE_PAUSE_S)
 
     def __enter__(self) -> Self:
-        check_package(self.name, "tweepy")
+        Needs("", EXTRA, ("tweepy",)).check_installed(f"platform {self.name!r}")
+        import tweepy
+
         key = key_of(self.name, KEY, "an app's bearer token")
-        self._connect(x_client(key, self._base_url), {KEY: key})
+
+        def with_key(request: requests.PreparedRequest) -> requests.PreparedRequest:
+            request.headers["Authorization"] = f"Bearer {key.get_secret_value()}"
+            return request
+
+        client = tweepy.Client(bearer_token="-", return_type=requests.Response)  # noqa: S106
+        client.session.auth = with_key
+        client.session.mount(OLD_HOST, _ToHost(self._base_url))
+        client.session.max_redirects = 0
+        self._connect(client, {KEY: key})
         return self
 
     def ask(self, question: Question, cursor: str | None = None) -> Answer:
         """Asks for one page; what it costs is in the answer."""
         if question.kind == "posts":
-            ids = list(question.about)
-            body = self._looked_up(lambda client: client.get_tweets(ids, **FIELDS))
+            body = self._looked_up(question.about, FIELDS)
         else:
-            body = self._found(question, cursor)
+            body = self._searched("tweets", question, cursor, {**FIELDS, "max_results": PAGE})
             json_object(self.name, body, meta=dict)
-        return _answer(body)
+        page = Fields(json_object(self.name, body))
+        data, includes = page.record.get("data"), page.part("includes")
+        posts = len(data) if isinstance(data, list) else int(data is not None)
+        posts += len(includes.parts("tweets")) + len(includes.parts("posts"))
+        cost = posts * USD_PER_POST + len(includes.parts("users")) * USD_PER_USER
+        return Answer(body, page.part("meta").text("next_token"), posts, round(cost, 6))
 
     def around(self, posts: Sequence[Post]) -> list[Question]:
         """The posts above them, by number; and the conversations of those that answer nothing."""
         above = sorted({post_id_of(post.parent_url) for post in posts if post.parent_url})
         batches = [tuple(above[at : at + LOOKUP]) for at in range(0, len(above), LOOKUP)]
-        roots = [post_id_of(post.url) for post in posts if post.parent_url is None]
+        roots = {post_id_of(post.url) for post in posts if post.parent_url is None}
         return [
             *(Question("posts", batch) for batch in batches),
-            *(Question("replies", (root,)) for root in sorted(set(roots))),
+            *(Question("replies", (root,)) for root in sorted(roots)),
         ]
 
     def estimate(self, question: Question) -> int | None:
         """Asks how many posts a search would find, which costs up to a cent a call."""
-        total = 0
-        token: str | None = None
-        used: set[str] = set()
-        while True:
-            meta = self._counted(question, token)
+        total, token = 0, None
+        used: set[str | None] = set()
+        while token not in used:
+            used.add(token)
+            body = self._searched("tweets_count", question, token, {"granularity": "day"})
+            meta = Fields(json_object(self.name, body, meta=dict)["meta"])
             total += meta.count("total_tweet_count") or 0
             token = meta.text("next_token")
             if token is None:
                 return total
-            if token in used:
-                raise ConnectionError("'x' counts the same days again and again")
-            used.add(token)
+        raise ConnectionError("'x' counts the same days again and again")
 
     def gone(self, urls: Sequence[str]) -> dict[str, Missing]:
         """Which posts X no longer shows; it costs as much as collecting those that are there."""
         ids = [post_id_of(url) for url in urls if platform_of(url) == self.name]
-        if not ids:
-            return {}
-        body = self._looked_up(lambda client: client.get_tweets(ids))
+        body = self._looked_up(ids, {}) if ids else "{}"
         return missing_among(read_posts(self.name, body), urls)
 
-    def _found(self, question: Question, cursor: str | None) -> str:
-        query = x_query(question, self._operators)
-        archive = archive_of(question, query, _now())
-        more = {"next_token": cursor} if cursor else {}
-        asked = {**FIELDS, **_window(question), **more, "max_results": PAGE}
-        if archive == "recent":
-            return self._body(lambda client: client.search_recent_tweets(query, **asked), cursor)
-        self._pause()
-        return self._body(lambda client: client.search_all_tweets(query, **asked), cursor)
-
-    def _pause(self) -> None:
-        time.sleep(self._archive.left_s(self._archive.reserve()))
-
-    def _counted(self, question: Question, token: str | None) -> Fields:
-        query = x_query(question, self._operators)
-        more = {"next_token": token} if token else {}
-        asked: dict[str, Any] = {"granularity": "day", **_window(question), **more}
-        if archive_of(question, query, _now()) == "recent":
-            body = self._body(lambda client: client.get_recent_tweets_count(query, **asked))
-        else:
-            self._pause()
-            body = self._body(lambda client: client.get_all_tweets_count(query, **asked))
-        return Fields(json_object(self.name, body, meta=dict)["meta"])
-
-    def _looked_up(self, call: Callable[[tweepy.Client], object]) -> str:
-        body = self._body(call)
-        page = json_object(self.name, body)
-        errors = Fields(page).objects("errors")
-        about_posts = any("resource_id" in one or "value" in one for one in errors)
-        if "data" not in page and not about_posts:
-            json_object(self.name, body, data=list)
-        return body
-
-    def _body(self, call: Callable[[tweepy.Client], object], cursor: str | None = None) -> str:
-        answer = self._heard(call)
+    def _searched(
+        self, what: str, question: Question, cursor: str | None, asked: Mapping[str, Any]
+    ) -> str:
+        """The answer of the search, recent or whole, or of its counter."""
+        query, now = x_query(question, self._operators), datetime.datetime.now(datetime.UTC)
+        archive, first = archive_of(question, query, now), started(question)
+        last = question.window.end if question.window else None
+        if first is not None:
+            asked = {**asked, "start_time": first}
+        # Without an end it is now, and the API takes no end that is too near.
+        if last and last < now - SETTLED:
+            asked = {**asked, "end_time": last}
+        if cursor:
+            asked = {**asked, "next_token": cursor}
+        if archive == "all":
+            time.sleep(self._archive.left_s(self._archive.reserve()))
+        name = f"search_{archive}_{what}" if what == "tweets" else f"get_{archive}_{what}"
+        answer = self._heard(lambda client: getattr(client, name)(query, **asked))
         if cursor is not None and answer.status_code == 400 and b"next_token" in answer.content:
             raise StaleCursorError
         return self._good(answer)
 
-
-def _answer(body: str) -> Answer:
-    page = Fields(json_object("x", body))
-    data = page.record.get("data")
-    includes = Fields(page.object("includes"))
-    beside = [one for name in ("tweets", "posts") for one in includes.objects(name)]
-    posts = (len(data) if isinstance(data, list) else int(data is not None)) + len(beside)
-    cost = posts * USD_PER_POST + len(includes.objects("users")) * USD_PER_USER
-    return Answer(body, Fields(page.object("meta")).text("next_token"), posts, round(cost, 6))
+    def _looked_up(self, ids: Sequence[str], asked: Mapping[str, Any]) -> str:
+        body = self._good(self._heard(lambda client: client.get_tweets(list(ids), **asked)))
+        page = json_object(self.name, body)
+        errors = [one.record for one in Fields(page).parts("errors")]
+        if "data" not in page and not any("resource_id" in e or "value" in e for e in errors):
+            json_object(self.name, body, data=list)
+        return body
 
 
-def _window(question: Question) -> dict[str, datetime.datetime]:
+def x_query(question: Question, operators: Sequence[str] = ()) -> str:
+    if question.kind == "replies":
+        return f"conversation_id:{question.about[0]}"
+    language = [f"lang:{question.language}"] if question.language else []
+    return " ".join([*map(search_words, question.about), *operators, *language])
+
+
+def archive_of(question: Question, query: str, now: datetime.datetime) -> str:
+    """Which search can answer a question."""
     first = started(question)
-    times = {} if first is None else {"start_time": first}
-    last = question.window.end if question.window else None
-    # Without an end it is now, and the API takes no end that is too near.
-    return {**times, "end_time": last} if last and last < _now() - SETTLED else times
+    archive = "recent" if first is not None and now - first < RECENT else "all"
+    if len(query) > LONGEST[archive]:
+        raise UnanswerableError(
+            f"the query has {len(query)} characters: X takes at most {LONGEST[archive]} there"
+        )
+    return archive
 
 
-def _now() -> datetime.datetime:
-    return datetime.datetime.now(datetime.UTC)
+def started(question: Question) -> datetime.datetime | None:
+    """When the first post that answers a question can have been written; null when unknown."""
+    if question.window is not None:
+        return question.window.start
+    numbers = [int(one) for one in question.about if one.isascii() and one.isdigit()]
+    if question.kind != "replies" or not numbers or numbers[0] < FIRST_TIMED:
+        return None
+    try:
+        return FIRST + datetime.timedelta(milliseconds=numbers[0] >> 22)
+    except OverflowError:
+        return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -124,11 +125,6 @@ def register(name: str) -> Callable[[Kind], Kind]:
     return SOURCES.register(name)
 
 
-def source_names() -> list[str]:
-    """The names that `make_source` understands, in order."""
-    return SOURCES.names()
-
-
 def make_source(name: str) -> Source:
     """The source of a name."""
     return SOURCES.find(name)()
@@ -145,22 +141,32 @@ def numbered_lines(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 def json_documents(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
     """One JSON document a line; or the whole file, when its first line is not one by itself."""
+
+    def is_json(text: str) -> bool:
+        try:
+            json.loads(text)
+        except (ValueError, RecursionError):
+            return False
+        return True
+
     numbered = numbered_lines(lines)
-    first = next(numbered, None)
-    if first is None:
-        return
-    if _is_json(first[1]):
-        yield first
-        yield from numbered
-        return
-    every = [first, *numbered]
-    whole = "\n".join(text for _, text in every)
-    yield from [(first[0], whole)] if _is_json(whole) else every
+    for place, text in numbered:
+        if is_json(text):
+            yield place, text
+            yield from numbered
+            return
+        every = [(place, text), *numbered]
+        whole = "\n".join(text for _, text in every)
+        yield from [(place, whole)] if is_json(whole) else every
 
 
-def _is_json(text: str) -> bool:
-    try:
-        json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    return True
+def posts_in(body: str, source: Source, keywords: Sequence[str] = ()) -> list[Post]:
+    """The posts that a page shows, as far as they can be read."""
+    posts: list[Post] = []
+    for _, record in source.split(io.StringIO(body, newline="\n")):
+        try:
+            decoded = json.loads(record)
+        except (ValueError, RecursionError):
+            decoded = None
+        posts += [one for one in source.posts(decoded, keywords) if isinstance(one, Post)]
+    return posts

@@ -15,20 +15,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from echo_hf.collect.fields import Fields, short_repr
+from echo_hf.collect.fields import COUNTS, Fields, short_repr
 from echo_hf.collect.sources.base import Finding, Parsed, Post, PostImage, numbered_lines, register
 from echo_hf.collect.urls import canonical_url
-from echo_hf.reasons import Missing, Notice, Reject
+from echo_hf.reasons import Missing, Reject
 from echo_hf.tables import POSTS
 
 KNOWN = frozenset(POSTS.columns) - {"relevance"} | {"edited"}
 IMAGE_FIELDS = frozenset({"path", "url", "alt_text"})
-COUNTS = tuple(POSTS.schema.field("engagement").type.names)
 
 
 @register("jsonl")
@@ -43,62 +42,43 @@ class JsonLines:
         if not isinstance(record, dict):
             yield Finding(Reject.NOT_A_POST, f"{type(record).__name__}, expected an object")
             return
-        fields = Fields(record)
         given = record.get("url")
         url = canonical_url(given, fragment=True) if isinstance(given, str) else None
         if url is None:
             yield Finding(Reject.NO_URL, f"url is {short_repr(given)}, expected a web address")
             return
+        fields = Fields(record)
         fields.closed(KNOWN)
-        yield _post(url, fields, keywords)
+        own, missing = fields.texts("keywords"), fields.text("missing")
+        if missing is not None and missing not in list(Missing):
+            fields.bad("missing", missing, f"one of {', '.join(Missing)}")
+            missing = None
+        counts = fields.part("engagement")
+        counts.closed(COUNTS)
+        yield Post(
+            url=url,
+            post_id=fields.text("post_id"),
+            platform=fields.text("platform"),
+            author=fields.text("author"),
+            text=fields.text("text"),
+            timestamp=fields.moment("timestamp"),
+            edited=fields.moment("edited"),
+            lang=fields.text("lang"),
+            keywords=own if isinstance(record.get("keywords"), list) else list(keywords),
+            pictures=[_image(fields, one) for one in fields.parts("pictures")],
+            parent_url=fields.address("parent_url"),
+            quoted_url=fields.address("quoted_url"),
+            engagement={name: counts.count(name) for name in COUNTS} if counts.record else None,
+            missing=missing,
+        )
         yield from fields.findings
 
 
-def _post(url: str, fields: Fields, keywords: Sequence[str]) -> Post:
-    return Post(
-        url=url,
-        post_id=fields.text("post_id"),
-        platform=fields.text("platform"),
-        author=fields.text("author"),
-        text=fields.text("text"),
-        timestamp=fields.moment("timestamp"),
-        edited=fields.moment("edited"),
-        lang=fields.text("lang"),
-        keywords=_keywords(fields, keywords),
-        pictures=[_image(fields, one) for one in fields.objects("pictures")],
-        parent_url=fields.address("parent_url"),
-        quoted_url=fields.address("quoted_url"),
-        engagement=_engagement(fields),
-        missing=_missing(fields),
-    )
-
-
-def _keywords(fields: Fields, of_file: Sequence[str]) -> Sequence[str]:
-    own = fields.texts("keywords")
-    return own if isinstance(fields.record.get("keywords"), list) else list(of_file)
-
-
-def _missing(fields: Fields) -> str | None:
-    missing = fields.text("missing")
-    if missing is None or missing in list(Missing):
-        return missing
-    fields.find(Notice.BAD_FIELD, "missing", missing, f"one of {', '.join(Missing)}")
-    return None
-
-
-def _image(fields: Fields, record: Mapping[str, Any]) -> PostImage:
-    inner = Fields(record, fields.findings, "pictures.")
-    inner.closed(IMAGE_FIELDS)
-    image = PostImage(inner.text("path") or None, inner.link("url"), inner.text("alt_text"))
-    if not record.get("path") and not record.get("url"):
-        fields.find(Notice.BAD_FIELD, "pictures", record, "a path or a url")
-    return image
-
-
-def _engagement(fields: Fields) -> dict[str, int | None] | None:
-    given = Fields(fields.object("engagement"), fields.findings, "engagement.")
-    given.closed(COUNTS)
-    return {name: given.count(name) for name in COUNTS} if given.record else None
+def _image(fields: Fields, image: Fields) -> PostImage:
+    image.closed(IMAGE_FIELDS)
+    if not image.record.get("path") and not image.record.get("url"):
+        fields.bad("pictures", image.record, "a path or a url")
+    return PostImage(image.text("path") or None, image.link("url"), image.text("alt_text"))
 
 
 @register("quickstart")

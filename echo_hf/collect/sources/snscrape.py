@@ -8,22 +8,20 @@ are nested in one carry no keyword.
 from __future__ import annotations
 
 import re
-from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
-from echo_hf.collect.fields import Fields, plain_text, short_repr
+from echo_hf.collect.fields import Fields, Json, Pages, plain_text, short_repr
 from echo_hf.collect.sources.base import Finding, Parsed, Post, PostImage, numbered_lines, register
 from echo_hf.collect.urls import canonical_url, x_status_url
-from echo_hf.reasons import Missing, Notice, Reject
+from echo_hf.reasons import Missing, Reject
 
 COUNTS = {
-    "likes": ("likeCount",),
-    "views": ("viewCount",),
-    "reposts": ("retweetCount",),
-    "replies": ("replyCount",),
-    "bookmarks": ("bookmarkedCount", "bookmarkCount"),
+    "likes": "likeCount",
+    "views": "viewCount",
+    "reposts": "retweetCount",
+    "replies": "replyCount",
 }
+SAVED = ("bookmarkedCount", "bookmarkCount")
 NESTED = ("retweetedTweet", "quotedTweet")
 CONTENT = frozenset({"rawContent", "content", "date"})
 # What every whole post has at least one of, and no other format of posts has.
@@ -31,62 +29,52 @@ OWN = CONTENT.union(NESTED, {"_type"})
 NUMBERS = frozenset({"id", "id_str"})
 REFERENCE = NUMBERS | {"url"}
 LAST_LINK = re.compile(r"https://t\.co/\w+\s*\Z", re.ASCII)
-Json = Mapping[str, Any]
 
 
 @register("snscrape")
-class Snscrape:
+class Snscrape(Pages):
+    expected = "an object"
     split = staticmethod(numbered_lines)
 
-    def posts(self, record: Any, keywords: Sequence[str]) -> Iterator[Parsed]:
-        if not isinstance(record, dict):
-            yield Finding(Reject.NOT_A_POST, f"{type(record).__name__}, expected an object")
-            return
-        if not _is_ours(record):
+    def read(self, fields: Fields, keywords: Sequence[str]) -> Iterator[Parsed | Json]:
+        record, keys = fields.record, fields.record.keys()
+        # Of a post in another one little may be said: it is of this format all the same.
+        nested = [
+            {"_type": None, **record[name]} for name in NESTED if isinstance(record.get(name), dict)
+        ]
+        url = _url(record)
+        if not OWN & keys and not (NUMBERS & keys and keys <= REFERENCE):
             given = f"keys are {short_repr(sorted(record))}"
             yield Finding(Reject.NOT_A_POST, f"{given}, expected rawContent or content, and date")
             return
-        waiting: deque[tuple[Json, Sequence[str]]] = deque([(record, keywords)])
-        while waiting:
-            post, found = waiting.popleft()
-            yield from _read(post, found)
-            nested = (post.get(name) for name in NESTED)
-            waiting.extend((one, ()) for one in nested if isinstance(one, dict))
-
-
-def _is_ours(record: Json) -> bool:
-    """Whether a record is a post of this format, or nothing but the number of one."""
-    keys = record.keys()
-    return bool(OWN & keys) or (bool(NUMBERS & keys) and keys <= REFERENCE)
-
-
-def _read(record: Json, keywords: Sequence[str]) -> Iterator[Parsed]:
-    url = _url(record)
-    if url is None:
-        given = f"id is {short_repr(record.get('id'))}, url {short_repr(record.get('url'))}"
-        yield Finding(Reject.NO_URL, f"{given}, expected a post's number or address")
-        return
-    if isinstance(record.get("retweetedTweet"), dict):
-        yield Finding(Reject.REPOST, f"of {_url(record['retweetedTweet'])}")
-        return
-    fields = Fields(record)
-    quoted = fields.object("quotedTweet")
-    yield Post(
-        url=url,
-        platform="x",
-        author=Fields(fields.object("user"), fields.findings, "user.").text("username"),
-        text=_text(fields),
-        timestamp=fields.moment("date"),
-        lang=fields.text("lang"),
-        keywords=list(keywords),
-        pictures=_images(fields),
-        parent_url=_parent(fields),
-        quoted_url=_url(quoted) if quoted else None,
-        engagement=_engagement(fields),
-        # Of a quoted post that is gone only its number is written.
-        missing=None if CONTENT & record.keys() else Missing.NOT_FETCHED,
-    )
-    yield from fields.findings
+        if url is None:
+            given = f"id is {short_repr(record.get('id'))}, url {short_repr(record.get('url'))}"
+            yield Finding(Reject.NO_URL, f"{given}, expected a post's number or address")
+        elif isinstance(record.get("retweetedTweet"), dict):
+            yield Finding(Reject.REPOST, f"of {_url(record['retweetedTweet'])}")
+        else:
+            quoted = fields.part("quotedTweet").record
+            answers = record.get("inReplyToTweetIdStr") or record.get("inReplyToTweetId")
+            parent = x_status_url(answers)
+            if answers is not None and parent is None:
+                fields.bad("inReplyToTweetId", answers, "the number of a post")
+            saved = next((name for name in SAVED if name in record), SAVED[0])
+            yield Post(
+                url=url,
+                platform="x",
+                author=fields.part("user").text("username"),
+                text=_text(fields),
+                timestamp=fields.moment("date"),
+                lang=fields.text("lang"),
+                keywords=keywords,
+                pictures=_images(fields),
+                parent_url=parent,
+                quoted_url=_url(quoted) if quoted else None,
+                engagement=fields.engagement({**COUNTS, "bookmarks": saved}),
+                # Of a quoted post that is gone only its number is written.
+                missing=None if CONTENT & keys else Missing.NOT_FETCHED,
+            )
+        yield from nested
 
 
 def _url(record: Json) -> str | None:
@@ -95,48 +83,27 @@ def _url(record: Json) -> str | None:
     return number or (canonical_url(given) if isinstance(given, str) else None)
 
 
-def _parent(fields: Fields) -> str | None:
-    given = fields.record.get("inReplyToTweetIdStr") or fields.record.get("inReplyToTweetId")
-    parent = x_status_url(given)
-    if given is not None and parent is None:
-        fields.find(Notice.BAD_FIELD, "inReplyToTweetId", given, "the number of a post")
-    return parent
-
-
 def _text(fields: Fields) -> str | None:
-    text = fields.text("rawContent") or fields.text("content")
+    text, media = fields.text("rawContent") or fields.text("content"), fields.record.get("media")
     if text is None:
         return None
-    links = {}
-    for one in fields.objects("links"):
-        link = Fields(one, fields.findings, "links.")
-        short, long = link.text("tcourl"), link.text("url")
-        if short and long:
-            links[short] = long
+    pairs = [(one.text("tcourl"), one.text("url")) for one in fields.parts("links")]
+    links = {short: long for short, long in pairs if short and long}
+    has_media = any(media.values()) if isinstance(media, dict) else bool(media)
     last = LAST_LINK.search(text)
     # X puts a link to a post's own images at the end of its text, and lists it nowhere.
-    if last and _has_media(fields) and last[0].strip() not in links:
+    if last and has_media and last[0].strip() not in links:
         text = text[: last.start()]
     return plain_text(text, links)
 
 
-def _has_media(fields: Fields) -> bool:
-    media = fields.record.get("media")
-    return any(media.values()) if isinstance(media, dict) else bool(media)
-
-
 def _images(fields: Fields) -> list[PostImage]:
-    media = fields.record.get("media")
-    if isinstance(media, dict):
-        every, address = Fields(media, fields.findings, "media.").objects("photos"), "url"
+    if isinstance(fields.record.get("media"), dict):
+        photos, address = fields.part("media").parts("photos"), "url"
     else:
-        every, address = fields.objects("media"), "fullUrl"
-    photos = [Fields(one, fields.findings, "media.") for one in every if one.get(address)]
-    return [PostImage(url=one.link(address), alt_text=one.text("altText")) for one in photos]
-
-
-def _engagement(fields: Fields) -> dict[str, int | None]:
-    return {
-        ours: next((fields.count(name) for name in names if name in fields.record), None)
-        for ours, names in COUNTS.items()
-    }
+        photos, address = fields.parts("media"), "fullUrl"
+    return [
+        PostImage(url=one.link(address), alt_text=one.text("altText"))
+        for one in photos
+        if one.record.get(address)
+    ]

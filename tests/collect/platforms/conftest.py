@@ -19,14 +19,12 @@ KEYS = {
 
 @pytest.fixture
 def server() -> Iterator[ReplayServer]:
-    """A server on loopback without any answer yet."""
     with ReplayServer() as running:
         yield running
 
 
 @pytest.fixture
 def keys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, str]:
-    """Keys in the environment, and a cache that is empty."""
     for name, value in KEYS.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))

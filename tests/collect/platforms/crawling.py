@@ -4,18 +4,28 @@ from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from echo_hf.collect.crawl import Patience, crawl_posts
-from echo_hf.collect.crawl_answers import CrawlStats, stored_answers
-from echo_hf.collect.crawl_ledger import LEDGER
+from echo_hf.collect.crawl_ledger import LEDGER, CrawlStats, stored_answers
 from echo_hf.collect.records import read_records
 from echo_hf.collect.sources.base import make_source
 from echo_hf.config.loading import Config, parse_config
 from echo_hf.pipeline.run_folder import RunFolder
-from tests.collect.platforms.simulated import FIRST_DAY, NAME, TERMS
+from tests.collect.platforms.simulated import (
+    ADDRESS,
+    FIRST_DAY,
+    NAME,
+    TERMS,
+    Service,
+    World,
+    registered,
+)
 from tests.progress_for_tests import Heard
 
 LAST_DAY = (FIRST_DAY + datetime.timedelta(days=20)).date()
@@ -28,7 +38,6 @@ HURRIED = Patience(attempts=3, backoff_s=0.001)
 
 
 def config_of(**search: Any) -> Config:
-    """A config that asks the simulated platform, by default for everything with a term in it."""
     return parse_config(
         {
             "name": "crawled",
@@ -41,13 +50,11 @@ def config_of(**search: Any) -> Config:
 
 
 def crawled(root: Path, config: Config, watch: Heard | None = None) -> CrawlStats:
-    """One run of a crawl."""
     (stats,) = crawl_posts(config, RunFolder(root), watch or Heard(), patience=HURRIED)
     return stats
 
 
 def collected(root: Path) -> dict[str, Mapping[str, Any]]:
-    """What the records of a crawl say of each post: found by which terms, missing or not."""
     found: dict[str, dict[str, Any]] = {}
     source = make_source(NAME)
     for answer in stored_answers(root / LEDGER, NAME):
@@ -62,6 +69,21 @@ def collected(root: Path) -> dict[str, Mapping[str, Any]]:
 
 
 def records(root: Path, config: Config) -> list[dict[str, Any]]:
-    """The records that the collect stage reads."""
     rows: list[dict[str, Any]] = read_records(config.posts, root / LEDGER).to_list()
     return rows
+
+
+Serve = Callable[..., Service]
+
+
+@pytest.fixture
+def serve(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Serve]:
+    with ExitStack() as running:
+        monkeypatch.syspath_prepend(registered(tmp_path / "plugin"))
+
+        def served(world: World, limit_each: int = 0) -> Service:
+            service = running.enter_context(Service(world, limit_each))
+            monkeypatch.setenv(ADDRESS, service.address)
+            return service
+
+        yield served

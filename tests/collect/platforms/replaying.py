@@ -14,22 +14,17 @@ from urllib.parse import parse_qs, urlsplit
 
 @dataclass(frozen=True)
 class Reply:
-    """An answer: JSON, or the bytes of one."""
-
     body: Any
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def data(self) -> bytes:
-        """What is sent."""
         return self.body if isinstance(self.body, bytes) else json.dumps(self.body).encode()
 
 
 @dataclass(frozen=True)
 class Request:
-    """What was asked, with the headers by lower-case name."""
-
     path: str
     query: dict[str, list[str]]
     headers: dict[str, str]
@@ -37,8 +32,6 @@ class Request:
 
 
 class ReplayServer:
-    """A context manager that answers each path with its replies in order, the last one for good."""
-
     def __init__(self) -> None:
         self.replies: dict[str, list[Reply]] = defaultdict(list)
         self.asked: list[Request] = []
@@ -48,15 +41,12 @@ class ReplayServer:
 
     @property
     def url(self) -> str:
-        """Where it listens."""
         return f"http://127.0.0.1:{self._server.server_address[1]}"
 
     def gives(self, path: str, *replies: Any) -> None:
-        """Adds replies to a path; what is no `Reply` is the JSON of a good one."""
         self.replies[path] += [one if isinstance(one, Reply) else Reply(one) for one in replies]
 
     def queries(self, path: str) -> list[dict[str, list[str]]]:
-        """What a path was asked with, in order."""
         return [request.query for request in self.asked if request.path == path]
 
     def __enter__(self) -> Self:

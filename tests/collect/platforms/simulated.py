@@ -1,8 +1,7 @@
 """A platform on loopback: pages, cursors, limits, deletions, restarts, and posts found twice.
 
 `World` is what it holds, `Service` the server, `Simulated` and `SimulatedSource` what a crawl
-talks to it with; `registered` makes them known as a plugin, as another package would.
-"""
+talks to it with; `registered` makes them known as a plugin, as another package would."""
 
 from __future__ import annotations
 
@@ -50,19 +49,11 @@ ENTRY_POINTS = f"""[echo_hf.platforms]
 
 @dataclass
 class World:
-    """The posts of a platform.
-
-    Attributes:
-        posts: By identifier: parent, time, the terms in its text.
-        deleted: Identifiers of posts that are gone.
-    """
-
     posts: dict[str, dict[str, Any]]
     deleted: set[str] = field(default_factory=set)
 
     @classmethod
     def of(cls, count: int, seed: int, days: int = 20) -> World:
-        """A world of trees; about a third of the posts have a term in them."""
         draw = random.Random(seed)
         posts: dict[str, dict[str, Any]] = {}
         for number in range(count):
@@ -74,7 +65,6 @@ class World:
         return cls(posts)
 
     def reachable(self) -> set[str]:
-        """What a crawl can come to: from posts with a term up and down, by a plain flood."""
         waiting = [one["id"] for one in self.posts.values() if one["terms"]]
         seen: set[str] = set()
         while waiting:
@@ -86,12 +76,10 @@ class World:
         return seen
 
     def shown(self, name: str) -> dict[str, Any]:
-        """A post as the platform shows it."""
         return {**self.posts[name], "text": f"post {name}", "replies": len(self.children[name])}
 
     @cached_property
     def children(self) -> dict[str, list[str]]:
-        """The replies of each post."""
         found: dict[str, list[str]] = {name: [] for name in self.posts}
         for one in self.posts.values():
             if one["parent"]:
@@ -100,19 +88,6 @@ class World:
 
 
 class Service:
-    """The server; a context manager.
-
-    Attributes:
-        world: What it holds.
-        answered: How often each request was answered with a page.
-        limited: How often somebody was told to wait.
-        before: Called before each answer with its number, as a test wishes.
-        limit_each: Every so many requests it wants to be left alone; 0 never.
-        generation: Cursors of another one are not known any more.
-        faults: Statuses with which requests are answered that have this in them.
-        said: What such an answer says.
-    """
-
     def __init__(self, world: World, limit_each: int = 0) -> None:
         self.world = world
         self.answered: Counter[str] = Counter()
@@ -130,7 +105,6 @@ class Service:
 
     @property
     def address(self) -> str:
-        """Host and port."""
         return f"127.0.0.1:{self._server.server_address[1]}"
 
     def __enter__(self) -> Self:
@@ -143,7 +117,6 @@ class Service:
         self._running.join()
 
     def respond(self, path: str) -> tuple[int, dict[str, Any]]:
-        """Status and content of an answer."""
         with self._lock:
             self.requests += 1
             if self.limit_each and self.requests % self.limit_each == 0:
@@ -230,8 +203,6 @@ class Service:
 
 
 class Simulated:
-    """The platform as a crawl asks it."""
-
     name = NAME
     tariff = Tariff(PRICE, 0.0, PAGE)
 
@@ -247,23 +218,19 @@ class Simulated:
             self._connection.close()
 
     def ask(self, question: Question, cursor: str | None = None) -> Answer:
-        """Asks for a page."""
         body = self.get(path_of(question, cursor))
         page = json.loads(body)
         return Answer(body, page["cursor"], len(page["posts"]))
 
     def around(self, posts: Sequence[Post]) -> Sequence[Question]:
-        """The parents of posts, and their replies."""
         parents = [_name(post.parent_url) for post in posts if post.parent_url]
         own = [_name(post.url) for post in posts]
         return [*_in_batches("posts", parents), *_in_batches("replies", own)]
 
     def estimate(self, question: Question) -> int | None:
-        """How many posts the first page holds."""
         return len(json.loads(self.get(path_of(question, None)))["posts"])
 
     def get(self, path: str) -> str:
-        """The text of an answer."""
         if self._connection is None:
             raise OSError("not connected")
         try:
@@ -288,16 +255,12 @@ class Simulated:
 
 
 class SimulatedSource:
-    """Reads the platform's answers."""
-
     def split(self, lines: Iterable[str]) -> Iterator[tuple[str, str]]:
-        """A post a record."""
         for place, text in json_documents(lines):
             for number, post in enumerate(json.loads(text)["posts"]):
                 yield f"{place}#{number}", json.dumps(post)
 
     def posts(self, record: Any, keywords: Sequence[str]) -> Iterator[Parsed]:
-        """The post of a record."""
         if not isinstance(record, dict) or "id" not in record:
             yield Finding(Reject.NOT_A_POST, "no id")
             return
@@ -320,7 +283,6 @@ class SimulatedSource:
 
 
 def registered(folder: Path) -> Path:
-    """Writes what makes the platform a plugin of whoever has the folder on the path."""
     about = folder / "simulated-1.dist-info"
     about.mkdir(parents=True)
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: simulated\nVersion: 1\n")
@@ -329,7 +291,6 @@ def registered(folder: Path) -> Path:
 
 
 def path_of(question: Question, cursor: str | None) -> str:
-    """What a question asks the server for."""
     given = {"cursor": cursor} if cursor else {}
     if question.kind == "search" and question.window:
         window = question.window

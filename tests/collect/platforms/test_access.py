@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import time
+from email.utils import formatdate
+from pathlib import Path
+
 import pytest
+from pydantic import SecretStr
 
-from echo_hf.collect.platforms.access import check_package, key_of
-from echo_hf.errors import MissingExtraError, PlatformError
-
-
-def test_a_missing_library_is_named_with_what_installs_it() -> None:
-    """In one line."""
-    with pytest.raises(MissingExtraError, match=r'pip install "echo-hf\[sources\]"'):
-        check_package("x", "a_package_that_nobody_has")
+from echo_hf.collect.platforms.access import (
+    check_answer,
+    json_object,
+    key_of,
+    search_words,
+    seconds_to_wait,
+)
+from echo_hf.collect.platforms.base import UnanswerableError, make_platform
+from echo_hf.collect.urls import PLATFORMS as BY_HOST
+from echo_hf.config.collection import HOMES, PLATFORMS
+from echo_hf.errors import ConfigError, PlatformError
+from tests.collect.platforms.simulated import NAME, Simulated, registered
 
 
 @pytest.mark.parametrize("value", ["", " ", "\n"])
 def test_an_empty_variable_is_no_key(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is named, with what it should hold."""
     monkeypatch.setenv("X_BEARER_TOKEN", value)
     with pytest.raises(PlatformError, match="'X_BEARER_TOKEN' is not set, and 'x' wants a token"):
         key_of("x", "X_BEARER_TOKEN", "a token")
@@ -26,7 +36,6 @@ def test_an_empty_variable_is_no_key(value: str, monkeypatch: pytest.MonkeyPatch
 def test_a_key_that_no_header_can_hold_is_refused_unseen(
     value: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The message does not show it."""
     monkeypatch.setenv("X_BEARER_TOKEN", value)
     with pytest.raises(PlatformError, match="plain letters") as trouble:
         key_of("x", "X_BEARER_TOKEN", "a token")
@@ -34,10 +43,139 @@ def test_a_key_that_no_header_can_hold_is_refused_unseen(
     assert value not in str(trouble.value)
 
 
-def test_a_key_does_not_show_when_printed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Blanks around it are no part of it."""
-    monkeypatch.setenv("X_BEARER_TOKEN", " s3cr3t\n")
-    key = key_of("x", "X_BEARER_TOKEN", "a token")
+KEYS = {"THE_KEY": SecretStr("s3cr3t")}
 
-    assert key.get_secret_value() == "s3cr3t"
-    assert "s3cr3t" not in f"{key} {key!r}"
+
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [(400, UnanswerableError), (401, PlatformError), (402, PlatformError), (403, PlatformError),
+     (404, UnanswerableError), (408, OSError), (422, UnanswerableError), (500, OSError),
+     (503, OSError), (302, OSError)],
+)  # fmt: skip
+def test_a_trouble_is_the_kind_that_helps(status: int, error: type[Exception]) -> None:
+    with pytest.raises(error, match=str(status)):
+        check_answer("x", status, {}, "", KEYS)
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ('{"error": "a", "message": "b\\nc"}', "a b c"),
+        ('{"errors": [{"message": "d"}, 5], "title": "e"}', "e d"),
+        ('{"message": "key s3cr3t"}', "key [key]"),
+        ('{"error": {"a": 1}}', "403;"),
+        ("[1]", "403;"),
+        ("<html>", "403;"),
+        ('{"message": "' + "x" * 5000 + '"}', "x..."),
+        ("[" * 100_000, "403;"),
+    ],
+    ids=range(8),
+)
+def test_what_was_said_is_one_short_line_without_the_key(body: str, words: str) -> None:
+    with pytest.raises(PlatformError) as trouble:
+        check_answer("x", 403, {}, body, KEYS)
+    message = str(trouble.value)
+
+    assert words in message
+    assert "s3cr3t" not in message
+    assert "\n" not in message
+    assert len(message) < 320
+
+
+@pytest.mark.parametrize(
+    ("headers", "least", "most"),
+    [
+        ({"Retry-After": "30"}, 30, 30),
+        ({"retry-after": "0"}, 1, 1),
+        ({"RateLimit-Reset": "{epoch}"}, 95, 102),
+        ({"X-RateLimit-Reset": "{iso}"}, 95, 102),
+        ({"x-rate-limit-reset": "soon"}, 60, 60),
+        ({"x-rate-limit-reset": "nan"}, 60, 60),
+        ({}, 60, 60),
+    ],
+    ids=range(7),
+)
+def test_a_wait_is_as_long_as_the_platform_says(
+    headers: dict[str, str], least: float, most: float
+) -> None:
+    end = time.time() + 100
+    iso = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(end))
+    told = {
+        name: value.replace("{epoch}", str(int(end))).replace("{iso}", iso)
+        for name, value in headers.items()
+    }
+
+    assert least <= seconds_to_wait(told) <= most
+
+
+@pytest.mark.parametrize("skew_s", [-9000, 9000])
+def test_a_reset_is_read_by_the_servers_own_clock(skew_s: int) -> None:
+    there = int(time.time()) + skew_s
+    headers = {"Date": formatdate(there, usegmt=True), "x-rate-limit-reset": str(there + 100)}
+
+    assert seconds_to_wait(headers) == 101
+
+
+@pytest.mark.parametrize("body", ['{"posts": {}}', '{"error": "key"}', "[]", "", "[" * 100_000])
+def test_an_answer_without_what_it_has_to_hold_is_none(body: str) -> None:
+    with pytest.raises(ConnectionError, match="answered"):
+        json_object("x", body, posts=list)
+
+
+@pytest.mark.parametrize(
+    ("term", "expected"),
+    [
+        ("4o", "4o"),
+        ("create  image", "create image"),
+        ("gpt-4o", '"gpt-4o"'),
+        ('"image gen" fox', '"image gen" fox'),
+        ("生成 画像", "生成 画像"),
+        ("#AIart $echo", "#AIart $echo"),
+        # what would be an operator is a word
+        ("fox OR hare", 'fox "OR" hare'),
+        ("-fox from:mira has:images (a", '"-fox" "from:mira" "has:images" "(a"'),
+        ('fox "hare', "fox hare"),
+        ("back\\slash", "back slash"),
+        ("fox -", "fox"),
+    ],
+)
+def test_a_term_is_its_words(term: str, expected: str) -> None:
+    assert search_words(term) == expected
+
+
+@pytest.mark.parametrize("term", ["", " ", '""', "- (", "\\"])
+def test_a_term_without_a_word_is_put_aside(term: str) -> None:
+    with pytest.raises(UnanswerableError, match="no word"):
+        search_words(term)
+
+
+def test_an_unknown_platform_gets_the_nearest_name() -> None:
+    with pytest.raises(ConfigError, match=r"unknown platform 'mastodn'; did you mean 'mastodon'"):
+        make_platform("mastodn")
+    with pytest.raises(ConfigError, match=r"^c.yaml: posts.0.source: unknown platform 'y'"):
+        PLATFORMS.check("y", "c.yaml: posts.0.source")
+
+
+def test_a_config_knows_the_names_of_platforms() -> None:
+    assert set(HOMES) == {*BY_HOST.values(), "x", "mastodon", "web"}
+
+
+def test_another_package_brings_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert NAME not in PLATFORMS.names()
+    monkeypatch.syspath_prepend(registered(tmp_path))
+
+    assert NAME in PLATFORMS.names()
+    assert isinstance(make_platform(NAME), Simulated)
+
+
+def test_a_config_imports_no_client_library() -> None:
+    code = (
+        "import sys; from echo_hf.config.loading import load_config;"
+        "load_config('eval_configs/nano_banana_2_1_release.yaml');"
+        "print({'tweepy', 'atproto', 'mastodon', 'datasets'} & set(sys.modules))"
+    )
+    root = Path(__file__).resolve().parents[3]
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "set()"

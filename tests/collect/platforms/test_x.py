@@ -5,8 +5,6 @@ from __future__ import annotations
 import datetime
 import gzip
 import json
-import logging
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,18 +12,22 @@ from typing import Any
 import pytest
 import yaml
 
+from echo_hf.builder.build import run_until
+from echo_hf.collect.crawl import crawl_posts
 from echo_hf.collect.platforms.access import read_posts
 from echo_hf.collect.platforms.base import (
     Question,
-    RateLimitedError,
     StaleCursorError,
     TimeWindow,
     UnanswerableError,
 )
-from echo_hf.collect.platforms.x import X
+from echo_hf.collect.platforms.x import X, archive_of
 from echo_hf.collect.sources.base import Post
-from echo_hf.errors import PlatformError
+from echo_hf.config.loading import Config, parse_config
+from echo_hf.pipeline.run_folder import RunFolder
+from echo_hf.reasons import CrawlEnd
 from tests.collect.platforms.replaying import ReplayServer, Reply
+from tests.progress_for_tests import Heard
 
 RECENT, ALL = "/2/tweets/search/recent", "/2/tweets/search/all"
 LOOKUP, COUNTS = "/2/tweets", "/2/tweets/counts/all"
@@ -37,21 +39,18 @@ OLD = TimeWindow(
 
 
 def young() -> TimeWindow:
-    """The day before the last one."""
     end = datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=1)
     return TimeWindow(end - datetime.timedelta(days=1), end)
 
 
 @pytest.fixture
 def x(server: ReplayServer, keys: dict[str, str]) -> Iterator[X]:
-    """X on loopback."""
     pytest.importorskip("tweepy", reason="needs tweepy: see `make test-extras`")
     with X(server.url) as platform:
         yield platform
 
 
 def recorded(path: Path) -> tuple[bytes, dict[str, str]]:
-    """Body and headers of the first answer of a cassette."""
     answer = yaml.safe_load(path.read_text())["interactions"][0]["response"]
     body = answer["body"]["string"]
     data = body if isinstance(body, bytes) else body.encode()
@@ -63,19 +62,10 @@ def recorded(path: Path) -> tuple[bytes, dict[str, str]]:
     return data, kept
 
 
-def said(trouble: pytest.ExceptionInfo[BaseException]) -> str:
-    """The words of an error, which have to be one line without the key."""
-    text = str(trouble.value)
-    assert "\n" not in text
-    assert "key-of-nobody" not in text
-    return text
-
-
 @pytest.mark.extras
 def test_a_recorded_page_comes_through_the_library_as_it_was(
     x: X, server: ReplayServer, test_data: Path
 ) -> None:
-    """The body is byte for byte what the server sent, and its posts are those of the recording."""
     data, headers = recorded(
         test_data / "posts" / "tweepy_cassettes" / "test_client_search_recent_tweets.yaml"
     )
@@ -97,7 +87,6 @@ def test_a_recorded_page_comes_through_the_library_as_it_was(
 def test_a_page_with_all_around_it_is_billed_as_the_price_list_says(
     x: X, server: ReplayServer, test_data: Path
 ) -> None:
-    """Half a cent a post, those of `includes` too, and a cent an author."""
     page = json.loads((test_data / "posts" / "x_api_v2" / "noflat.jsonl").read_text())
     server.gives(ALL, page)
     answer = x.ask(Question("search", ("4o",), OLD))
@@ -109,7 +98,6 @@ def test_a_page_with_all_around_it_is_billed_as_the_price_list_says(
 
 @pytest.mark.extras
 def test_the_query_says_term_window_language_and_all_fields(x: X, server: ReplayServer) -> None:
-    """What is sent is the plan's question, without reposts, whole texts, descriptions."""
     server.gives(ALL, {"meta": {"result_count": 0}})
     x.ask(Question("search", ("4o image",), OLD, "ja"), "next-1")
     (query,) = server.queries(ALL)
@@ -125,24 +113,7 @@ def test_the_query_says_term_window_language_and_all_fields(x: X, server: Replay
 
 
 @pytest.mark.extras
-def test_pages_follow_their_tokens(x: X, server: ReplayServer) -> None:
-    """The cursor of a page is what the next one is asked with; the last page has none."""
-    server.gives(
-        RECENT,
-        {"data": [{"id": "1", "text": "a"}], "meta": {"next_token": "two"}},
-        {"data": [{"id": "2", "text": "b"}], "meta": {}},
-    )
-    question = Question("search", ("4o",), young())
-    first = x.ask(question)
-    second = x.ask(question, first.cursor)
-
-    assert (first.cursor, second.cursor) == ("two", None)
-    assert [query.get("next_token") for query in server.queries(RECENT)] == [None, ["two"]]
-
-
-@pytest.mark.extras
 def test_a_window_that_is_not_over_has_no_end(x: X, server: ReplayServer) -> None:
-    """The API takes no end that is in the future or too near."""
     server.gives(RECENT, {"meta": {}})
     now = datetime.datetime.now(datetime.UTC)
     window = TimeWindow(now - datetime.timedelta(hours=1), now + datetime.timedelta(hours=1))
@@ -153,7 +124,6 @@ def test_a_window_that_is_not_over_has_no_end(x: X, server: ReplayServer) -> Non
 
 @pytest.mark.extras
 def test_replies_are_the_conversation_from_its_beginning(x: X, server: ReplayServer) -> None:
-    """The number of an old root leads to the archive, and says when the conversation began."""
     root = str((1_742_900_000_000 - 1_288_834_974_657) << 22)
     server.gives(ALL, {"meta": {}})
     x.ask(Question("replies", (root,)))
@@ -164,66 +134,7 @@ def test_replies_are_the_conversation_from_its_beginning(x: X, server: ReplaySer
 
 
 @pytest.mark.extras
-@pytest.mark.parametrize(
-    ("headers", "least", "most"),
-    [
-        ({"x-rate-limit-remaining": "0", "x-rate-limit-reset": "{in_100_s}"}, 95, 102),
-        ({"x-rate-limit-remaining": "299", "x-rate-limit-reset": "{in_100_s}"}, 1, 5),
-        ({"x-rate-limit-reset": "1"}, 1, 1),
-        ({}, 60, 60),
-    ],
-    ids=["quarter", "too_soon", "past", "silent"],
-)
-def test_a_limit_is_waited_for_as_told(
-    headers: dict[str, str], least: float, most: float, x: X, server: ReplayServer
-) -> None:
-    """429 says until when; two requests too close together cost a moment, not a quarter hour."""
-    later = str(int(time.time()) + 100)
-    told = {name: value.replace("{in_100_s}", later) for name, value in headers.items()}
-    server.gives(RECENT, Reply({"title": "Too Many Requests"}, 429, told))
-    with pytest.raises(RateLimitedError) as trouble:
-        x.ask(Question("search", ("4o",), young()))
-
-    assert least <= trouble.value.seconds <= most
-
-
-@pytest.mark.extras
-@pytest.mark.parametrize(
-    ("status", "body", "error", "words"),
-    [
-        (401, {"title": "Unauthorized", "detail": "Unauthorized"}, PlatformError, "X_BEARER_TOKEN"),
-        (402, {"title": "CreditsDepleted"}, PlatformError, "CreditsDepleted"),
-        (403, {"title": "Client Forbidden", "detail": "a\nb"}, PlatformError, "a b"),
-        (401, {"detail": "no such key: x-key-of-nobody"}, PlatformError, "[key]"),
-        (400, {"errors": [{"message": "bad query"}]}, UnanswerableError, "bad query"),
-        (400, {"errors": [{"message": "not one of [query,next_token]"}]}, UnanswerableError, "one"),
-        (400, [1], UnanswerableError, "400"),
-        (503, {"title": "Service Unavailable"}, ConnectionError, "503"),
-        (500, b"<html>", ConnectionError, "500"),
-        (200, b"<html>", ConnectionError, "JSON"),
-        (200, [], ConnectionError, "JSON"),
-        (200, {"errors": [{"title": "Service Unavailable"}]}, ConnectionError, "Unavailable"),
-    ],
-)
-def test_troubles_are_told_by_what_helps(
-    status: int,
-    body: Any,
-    error: type[Exception],
-    words: str,
-    x: X,
-    server: ReplayServer,
-) -> None:
-    """A refused key ends the crawl, a bad question is put aside, the rest is tried again."""
-    server.gives(RECENT, Reply(body, status))
-    with pytest.raises(error) as trouble:
-        x.ask(Question("search", ("4o",), young()))
-
-    assert words in said(trouble)
-
-
-@pytest.mark.extras
 def test_only_a_cursor_that_was_sent_can_be_stale(x: X, server: ReplayServer) -> None:
-    """The window is then asked again whole."""
     server.gives(RECENT, Reply({"errors": [{"parameters": {"next_token": ["q"]}}]}, 400))
     with pytest.raises(StaleCursorError):
         x.ask(Question("search", ("4o",), young()), "q")
@@ -234,7 +145,6 @@ def test_only_a_cursor_that_was_sent_can_be_stale(x: X, server: ReplayServer) ->
 def test_a_lookup_that_says_nothing_of_its_posts_is_tried_again(
     body: Any, x: X, server: ReplayServer
 ) -> None:
-    """Otherwise they would count as asked for, and never come."""
     server.gives(LOOKUP, body)
     for ask in (lambda: x.ask(Question("posts", ("7",))), lambda: x.gone([ADDRESS(7)])):
         with pytest.raises(ConnectionError, match="'data'"):
@@ -243,7 +153,6 @@ def test_a_lookup_that_says_nothing_of_its_posts_is_tried_again(
 
 @pytest.mark.extras
 def test_a_count_that_goes_in_circles_ends(x: X, server: ReplayServer) -> None:
-    """Each call costs money."""
     server.gives(COUNTS, {"meta": {"total_tweet_count": 1, "next_token": "a"}})
     with pytest.raises(ConnectionError, match="again and again"):
         x.estimate(Question("search", ("4o",), OLD))
@@ -252,31 +161,7 @@ def test_a_count_that_goes_in_circles_ends(x: X, server: ReplayServer) -> None:
 
 
 @pytest.mark.extras
-def test_the_key_is_sent_and_shown_nowhere(
-    x: X, server: ReplayServer, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Not even by a library that logs its headers."""
-    server.gives(RECENT, {"meta": {}})
-    with caplog.at_level(logging.DEBUG):
-        answer = x.ask(Question("search", ("4o",), young()))
-
-    assert server.asked[0].headers["authorization"] == "Bearer x-key-of-nobody"
-    assert "key-of-nobody" not in caplog.text + repr(vars(x)) + repr(answer)
-
-
-@pytest.mark.extras
-def test_a_redirect_is_not_followed(x: X, server: ReplayServer) -> None:
-    """The key goes to one host."""
-    server.gives(RECENT, Reply({}, 302, {"Location": f"{server.url}/elsewhere"}))
-    with pytest.raises(OSError, match="302"):
-        x.ask(Question("search", ("4o",), young()))
-
-    assert [request.path for request in server.asked] == [RECENT]
-
-
-@pytest.mark.extras
 def test_posts_are_looked_up_by_number(x: X, server: ReplayServer) -> None:
-    """What is gone is said in the answer's errors, and read with its reason."""
     gone = {"resource_type": "tweet", "resource_id": "9", "title": "Not Found Error"}
     hidden = {**gone, "resource_id": "8", "title": "Authorization Error"}
     server.gives(LOOKUP, {"data": [{"id": "7", "text": "a"}], "errors": [gone, hidden]})
@@ -296,7 +181,6 @@ def test_posts_are_looked_up_by_number(x: X, server: ReplayServer) -> None:
 
 @pytest.mark.extras
 def test_a_count_adds_up_its_pages(x: X, server: ReplayServer) -> None:
-    """A long window is counted in several answers."""
     counts = "/2/tweets/counts/all"
     server.gives(
         counts,
@@ -308,21 +192,7 @@ def test_a_count_adds_up_its_pages(x: X, server: ReplayServer) -> None:
     assert server.queries(counts)[1]["next_token"] == ["b"]
 
 
-@pytest.mark.extras
-def test_without_a_key_nobody_is_asked(
-    server: ReplayServer, keys: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The message names the variable."""
-    pytest.importorskip("tweepy", reason="needs tweepy: see `make test-extras`")
-    monkeypatch.setenv("X_BEARER_TOKEN", " ")
-    with pytest.raises(PlatformError, match="'X_BEARER_TOKEN' is not set"):
-        X(server.url).__enter__()
-
-    assert server.asked == []
-
-
 def test_around_are_the_parents_by_hundreds_and_the_conversations_of_roots() -> None:
-    """Equal posts give equal questions, in whatever order they come."""
     replies = [Post(url=ADDRESS(1000 + n), parent_url=ADDRESS(n)) for n in range(1, 151)]
     roots = [Post(url=ADDRESS(5)), Post(url=ADDRESS(7), missing="deleted")]
     questions = X().around([*replies, *roots])
@@ -333,3 +203,115 @@ def test_around_are_the_parents_by_hundreds_and_the_conversations_of_roots() -> 
     ]  # fmt: skip
     assert sorted(int(n) for one in questions[:2] for n in one.about) == list(range(1, 151))
     assert [one.about for one in questions[2:]] == [("5",), ("7",)]
+
+
+NOW = datetime.datetime(2026, 3, 20, tzinfo=datetime.UTC)
+
+
+def days_ago(days: float) -> Question:
+    start = NOW - datetime.timedelta(days=days)
+    return Question("search", ("4o",), TimeWindow(start, start + datetime.timedelta(days=1)))
+
+
+@pytest.mark.parametrize(("days", "expected"), [(1, "recent"), (6.9, "recent"), (7, "all")])
+def test_what_is_older_than_a_week_is_in_the_archive(days: float, expected: str) -> None:
+    assert archive_of(days_ago(days), "4o", NOW) == expected
+
+
+@pytest.mark.parametrize(("days", "longest"), [(1, 512), (30, 1024)])
+def test_a_query_that_is_too_long_is_put_aside(days: float, longest: int) -> None:
+    assert archive_of(days_ago(days), "x" * longest, NOW)
+    with pytest.raises(UnanswerableError, match=str(longest)):
+        archive_of(days_ago(days), "x" * (longest + 1), NOW)
+
+
+def post(number: int, root: int, above: int | None = None, replies: int = 0) -> dict[str, Any]:
+    references = [{"type": "replied_to", "id": str(above)}] if above else None
+    return {
+        "id": str(number),
+        "text": f"gpt {number}",
+        "created_at": "2025-03-25T10:00:00.000Z",
+        "conversation_id": str(root),
+        "public_metrics": {"reply_count": replies, "like_count": 3},
+        **({"referenced_tweets": references} if references else {}),
+    }
+
+
+def page(*posts: dict[str, Any], after: str | None = None, **rest: Any) -> dict[str, Any]:
+    return {"data": list(posts), "meta": {"next_token": after} if after else {}, **rest}
+
+
+def config_of(days: int) -> Config:
+    phase = {"days": days, "window": "1d", "terms": ["gpt"]}
+    return parse_config(
+        {
+            "name": "crawled",
+            "target": {"name": "A", "developer": "B", "released": "2025-03-25"},
+            "posts": [{"source": "x", "search": {"phases": [phase]}}],
+            "engines": {"text": {"kind": "rules"}},
+        },
+        "c.yaml",
+    )
+
+
+@pytest.mark.extras
+def test_a_search_its_ancestors_and_its_conversation_become_posts(
+    server: ReplayServer, keys: dict[str, str], tmp_path: Path
+) -> None:
+    pytest.importorskip("tweepy", reason="needs tweepy: see `make test-extras`")
+    config = config_of(days=1)
+    gone = {"resource_type": "tweet", "resource_id": "300", "title": "Not Found Error"}
+    server.gives(
+        ALL,
+        page(post(101, 100, above=100, replies=1), after="more"),
+        page(post(200, 200), post(301, 300, above=300)),
+        page(post(101, 100, above=100, replies=1), post(102, 100, above=101)),
+        {"meta": {"result_count": 0}},
+    )
+    server.gives(LOOKUP, page(post(100, 100, replies=1), errors=[gone]))
+    folder = RunFolder(tmp_path / "crawled")
+    (stats,) = crawl_posts(config, folder, Heard(), make=lambda _: X(server.url))
+    (result,) = run_until(config, "collect", runs=tmp_path)
+    rows = {row["url"]: row for row in result.dataset.to_list()}
+
+    assert {url: row["parent_url"] for url, row in rows.items()} == {
+        ADDRESS(100): None,
+        ADDRESS(101): ADDRESS(100),
+        ADDRESS(102): ADDRESS(101),
+        ADDRESS(200): None,
+        ADDRESS(300): None,
+        ADDRESS(301): ADDRESS(300),
+    }
+    assert {url for url, row in rows.items() if row["keywords"]} == {
+        ADDRESS(number) for number in (101, 200, 301)
+    }
+    assert rows[ADDRESS(300)]["missing"] == "not_found"
+    assert (stats.end, stats.by_terms, stats.by_replies) == (CrawlEnd.NOTHING_LEFT, 3, 2)
+    assert stats.spent.cost_usd == pytest.approx(6 * 0.005)
+    asked = [query["query"][0] for query in server.queries(ALL)]
+    assert asked[2:] == ["conversation_id:100", "conversation_id:300"]
+    assert [query["ids"] for query in server.queries(LOOKUP)] == [["100,300"]]
+    ledger = (folder.root / "collected.sqlite").read_bytes()
+    assert not any(key.encode() in ledger for key in keys.values())
+
+
+@pytest.mark.extras
+def test_what_is_only_quoted_is_kept_and_its_replies_are_not_paid_for(
+    server: ReplayServer, keys: dict[str, str], tmp_path: Path
+) -> None:
+    pytest.importorskip("tweepy", reason="needs tweepy: see `make test-extras`")
+    quoting = {**post(9, 9), "referenced_tweets": [{"type": "quoted", "id": "5"}]}
+    beside = {"tweets": [post(5, 5, replies=9000)]}
+    first = page(quoting, includes=beside)
+    server.gives(ALL, first, page(post(6, 5, above=5)), page(post(6, 5, above=5)))
+
+    one, two = config_of(days=1), config_of(days=2)
+    folder = RunFolder(tmp_path / "crawled")
+    (stats,) = crawl_posts(one, folder, Heard(), make=lambda _: X(server.url))
+    before = [query["query"][0] for query in server.queries(ALL)]
+    crawl_posts(two, folder, Heard(), make=lambda _: X(server.url))
+    after = [query["query"][0] for query in server.queries(ALL)]
+
+    assert (stats.by_terms, stats.by_replies) == (1, 1)
+    assert before == ["gpt -is:retweet"]
+    assert after[1:] == ["gpt -is:retweet", "conversation_id:5"]

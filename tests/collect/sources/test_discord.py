@@ -14,14 +14,12 @@ CHANNEL = "https://discord.com/channels/100/200/"
 
 
 def export(*messages: Json, server: str = "100") -> str:
-    """A channel as the exporter writes it, over several lines."""
     channel = {"id": "200", "name": "prompts", "type": "GuildTextChat"}
     whole = {"guild": {"id": server, "name": "Foxes"}, "channel": channel, "messages": messages}
     return json.dumps(whole, indent=2)
 
 
 def message(number: int, **more: Any) -> Json:
-    """A message of an invented person."""
     author = {"id": "7", "name": "mira_draws", "nickname": "Mira", "isBot": False}
     time = "2026-03-02T17:12:40.5+02:00"
     base = {"id": str(number), "type": "Default", "timestamp": time, "author": author}
@@ -29,7 +27,6 @@ def message(number: int, **more: Any) -> Json:
 
 
 def test_messages_are_posts_and_replies_name_their_parent(collect_lines: CollectLines) -> None:
-    """Time in UTC, the account's name, the address of the message it refers to."""
     reference = {"messageId": "1", "channelId": "200", "guildId": "100"}
     lines = export(message(1), message(2, type="Reply", reference=reference)).splitlines()
     first, second = collect_lines("discord", lines, ["lumen"])
@@ -45,7 +42,6 @@ def test_messages_are_posts_and_replies_name_their_parent(collect_lines: Collect
 
 
 def test_images_are_beside_the_export_or_at_an_address(collect_lines: CollectLines) -> None:
-    """Other files are none."""
     attachments = [
         {"id": "1", "url": "https://cdn.example/fox.PNG?ex=1", "fileName": "fox.PNG"},
         {"id": "2", "url": "prompts_Files/owl.webp", "fileName": "owl.webp"},
@@ -74,7 +70,6 @@ def test_images_are_beside_the_export_or_at_an_address(collect_lines: CollectLin
 def test_what_no_person_said_in_public_is_rejected(
     collect_lines: CollectLines, document: str
 ) -> None:
-    """Direct messages, notes of the platform, and what is no export."""
     rows = collect_lines("discord", document.splitlines())
 
     assert [row["_reason"] for row in rows] == ["not_a_post"]

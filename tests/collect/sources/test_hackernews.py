@@ -18,7 +18,6 @@ ITEM = "https://news.ycombinator.com/item?id="
 
 @pytest.fixture
 def answers(test_data: Path) -> list[Json]:
-    """Recorded questions and answers."""
     file = test_data / "posts" / "hackernews" / "algolia_fixtures.json"
     if not file.exists():
         pytest.skip(f"no file {str(file)!r}")
@@ -27,19 +26,16 @@ def answers(test_data: Path) -> list[Json]:
 
 
 def kept(rows: list[Json]) -> list[Json]:
-    """The posts."""
     return [row for row in rows if row["_status"] == "kept"]
 
 
 def letters(text: str) -> str:
-    """A text without anything that markup might change."""
     return re.sub(r"\W", "", text)
 
 
 def test_every_hit_of_the_real_pages_is_a_post(
     answers: list[Json], collect_lines: CollectLines
 ) -> None:
-    """Address, author, parent, time and words, looked up in the raw page."""
     pages = [one["reply"] for one in answers if "hits" in one["reply"]]
     count = 0
     for page in pages:
@@ -62,7 +58,6 @@ def test_every_hit_of_the_real_pages_is_a_post(
 
 
 def test_a_real_tree_is_taken_apart(answers: list[Json], collect_lines: CollectLines) -> None:
-    """One item with two answers: only the item itself was asked for."""
     (tree,) = (one["reply"] for one in answers if "children" in one["reply"])
     rows = collect_lines("hackernews", [json.dumps(tree)], ["lunch"])
 
@@ -74,17 +69,7 @@ def test_a_real_tree_is_taken_apart(answers: list[Json], collect_lines: CollectL
     assert [row["keywords"] for row in rows] == [["lunch"], [], []]
 
 
-def test_an_account_is_no_post(answers: list[Json], collect_lines: CollectLines) -> None:
-    """An answer about a person is rejected by name."""
-    (person,) = (one["reply"] for one in answers if "karma" in one["reply"])
-
-    assert [row["_reason"] for row in collect_lines("hackernews", [json.dumps(person)])] == [
-        "not_a_post"
-    ]
-
-
 def test_a_deleted_item_keeps_its_place(collect_lines: CollectLines) -> None:
-    """It has neither author nor text, and answers are below it."""
     gone = {"id": 5, "type": "comment", "author": None, "text": None, "parent_id": 4}
     tree = {**gone, "children": [{"id": 6, "type": "comment", "text": "a", "parent_id": 5}]}
     first, second = kept(collect_lines("hackernews", [json.dumps(tree)]))

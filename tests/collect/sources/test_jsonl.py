@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Callable
+from importlib.resources import files
 from typing import Any
 
 import pytest
 
+from echo_hf.collect.collect import Collect
+from echo_hf.collect.records import read_records
 from echo_hf.collect.sources import jsonl
 from echo_hf.collect.sources.base import Finding, Post, PostImage, make_source
+from echo_hf.config.sections import Posts
+from echo_hf.errors import ConfigError
+from echo_hf.pipeline.stage_runner import run_stage
 from echo_hf.tables import POSTS
 
 FULL: dict[str, Any] = {
@@ -34,14 +39,12 @@ FULL: dict[str, Any] = {
 
 
 def read(record: Any, *keywords: str) -> tuple[list[Post], list[Finding]]:
-    """Posts and findings of a record."""
     every = list(make_source("jsonl").posts(record, keywords))
     posts = [one for one in every if isinstance(one, Post)]
     return posts, [one for one in every if isinstance(one, Finding)]
 
 
 def test_all_fields_are_read() -> None:
-    """Addresses in one spelling, the time in UTC, counts that are not given null and not 0."""
     (post,), findings = read(FULL)
 
     assert findings == []
@@ -65,17 +68,8 @@ def test_all_fields_are_read() -> None:
 
 
 def test_the_format_has_the_columns_of_the_posts_table() -> None:
-    """All but the relevance, which is ours; each is in the documentation."""
     assert set(FULL) == set(POSTS.columns) - {"relevance"}
     assert all(f"`{name}`" in str(jsonl.__doc__) for name in FULL)
-
-
-def test_only_the_address_is_needed() -> None:
-    """What is absent is null or empty."""
-    (post,), findings = read({"url": "https://example.org/a"})
-
-    assert post == Post("https://example.org/a", keywords=[], pictures=[])
-    assert findings == []
 
 
 @pytest.mark.parametrize(
@@ -91,7 +85,6 @@ def test_only_the_address_is_needed() -> None:
 def test_own_keywords_come_before_those_of_the_file(
     record: dict[str, Any], of_file: list[str], expected: list[str]
 ) -> None:
-    """An empty list says that no search found the post: the file's terms do not count for it."""
     (post,), _ = read({"url": "https://example.org/a", **record}, *of_file)
 
     assert post.keywords == expected
@@ -114,7 +107,6 @@ def test_own_keywords_come_before_those_of_the_file(
     ],
 )
 def test_without_an_address_there_is_no_post(record: Any, reason: str, detail: str | None) -> None:
-    """It is rejected with the value that was found."""
     posts, (finding,) = read(record)
 
     assert posts == []
@@ -154,7 +146,6 @@ def test_without_an_address_there_is_no_post(record: Any, reason: str, detail: s
     ],
 )
 def test_a_bad_field_costs_only_itself(field: str, value: Any, kept: Any, reason: str) -> None:
-    """The post stays without it, and the finding names the field."""
     (post,), (finding,) = read({"url": "https://example.org/a", field: value})
 
     assert getattr(post, field, None) == kept
@@ -163,13 +154,20 @@ def test_a_bad_field_costs_only_itself(field: str, value: Any, kept: Any, reason
     assert finding.detail.startswith(field)
 
 
-def test_a_line_is_a_post(collect_lines: Callable[..., list[dict[str, Any]]]) -> None:
-    """A line of the format ends as a row of the posts table."""
-    (row, lost) = collect_lines("jsonl", [json.dumps(FULL)])
+BUNDLED = files("echo_hf.quickstart").joinpath("posts.jsonl")
 
-    assert row["pictures"] == [
-        {"sha256": None, "url": None, "alt_text": "a fox"},
-        {"sha256": None, "url": "https://p.example/b.png?utm_source=x", "alt_text": None},
-    ]
-    assert (row["post_id"], row["platform"], row["missing"]) == ("seven", "forum", None)
-    assert lost["_reason"] == "picture_not_found"
+
+def test_the_bundled_posts_are_read_without_a_path(collect: Collect) -> None:
+    lines = [json.loads(line) for line in BUNDLED.read_text("utf-8").splitlines()]
+    result = run_stage(collect, read_records([Posts(source="quickstart")]))
+    named = sum("path" in one for line in lines for one in line.get("pictures", []))
+    taken_in = sum(one["sha256"] is not None for post in result.dataset for one in post["pictures"])
+
+    assert len(result.dataset) == len(lines) - sum(result.stats.rejected.values())
+    assert len(result.dataset) > 0
+    assert taken_in >= named - sum(result.stats.noted.values()) > 0
+
+
+def test_a_path_of_its_own_is_not_taken_for_them(collect: Collect) -> None:
+    with pytest.raises(ConfigError, match="named twice"):
+        read_records([Posts(source="quickstart"), Posts(source="quickstart")])

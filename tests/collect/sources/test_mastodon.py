@@ -7,12 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 import yaml
-
-from echo_hf.samples.threads import Threads
-from echo_hf.tables import POSTS
 
 Json = dict[str, Any]
 CollectLines = Callable[..., list[Json]]
@@ -21,7 +17,6 @@ FILES = ("test_hashtag_tl", "test_search", "test_status_context", "test_status_r
 
 
 def status(number: int, above: int | None = None, **fields: Any) -> Json:
-    """A status, as a server gives it."""
     return {
         "id": str(number),
         "uri": ADDRESS(number),
@@ -34,7 +29,6 @@ def status(number: int, above: int | None = None, **fields: Any) -> Json:
 
 
 def rows_of(document: Any, collect_lines: CollectLines, keywords: tuple[str, ...] = ()) -> Any:
-    """Kept posts by the end of their address, and (place, reason) of what was said."""
     line = document if isinstance(document, str) else json.dumps(document)
     rows = collect_lines("mastodon", [line], keywords)
     kept = {row["url"].rpartition("/")[2]: row for row in rows if row["_status"] == "kept"}
@@ -42,13 +36,11 @@ def rows_of(document: Any, collect_lines: CollectLines, keywords: tuple[str, ...
 
 
 def recorded(path: Path) -> list[str]:
-    """The bodies of the answers of a cassette."""
     interactions = yaml.safe_load(path.read_text())["interactions"]
     return [one["response"]["body"]["string"] for one in interactions]
 
 
 def statuses_in(node: Any) -> list[Json]:
-    """All statuses of a document, by walking it as simply as can be."""
     found, stack = [], [node]
     while stack:
         one = stack.pop()
@@ -63,7 +55,6 @@ def statuses_in(node: Any) -> list[Json]:
 def test_recorded_answers_are_read_whole(
     name: str, test_data: Path, collect_lines: CollectLines
 ) -> None:
-    """Each status of each answer is a post, and only public ones have content."""
     for body in recorded(test_data / "posts" / "mastodon" / f"{name}.yaml"):
         expected = {one["uri"]: one["visibility"] for one in statuses_in(json.loads(body))}
         rows = collect_lines("mastodon", [body])
@@ -80,7 +71,6 @@ def test_recorded_answers_are_read_whole(
 def test_a_recorded_reply_is_read_in_all_fields(
     test_data: Path, collect_lines: CollectLines
 ) -> None:
-    """Text without tags, name with its server, counts that are there and none that are not."""
     bodies = recorded(test_data / "posts" / "mastodon" / "test_status_reply.yaml")
     first, reply = (json.loads(bodies[number]) for number in (0, 2))
     rows = collect_lines("mastodon", [json.dumps({"statuses": [first, reply]})], ["toot"])
@@ -96,14 +86,12 @@ def test_a_recorded_reply_is_read_in_all_fields(
 
 
 def test_what_is_no_status_is_rejected(test_data: Path, collect_lines: CollectLines) -> None:
-    """A recorded account has an address, too."""
     body = recorded(test_data / "posts" / "mastodon" / "test_status_reply.yaml")[1]
 
     assert rows_of(body, collect_lines) == ({}, [("f:1", "not_a_post")])
 
 
 def test_replies_are_linked_within_an_answer(collect_lines: CollectLines) -> None:
-    """Whatever the order; the parent that is not there is counted, the post stays."""
     kept, said = rows_of([status(3, 2), status(2, 1), status(1), status(9, 8)], collect_lines)
 
     assert {key: row["parent_url"] for key, row in kept.items()} == {
@@ -113,7 +101,6 @@ def test_replies_are_linked_within_an_answer(collect_lines: CollectLines) -> Non
 
 
 def test_what_stands_around_a_status_is_linked_to_it(collect_lines: CollectLines) -> None:
-    """The status itself is not in the answer; its edge upwards is."""
     context = {"ancestors": [status(1), status(2, 1)], "descendants": [status(4, 3)]}
     wrapped = {"about": {"id": "3", "url": ADDRESS(3)}, "context": context}
     kept, said = rows_of(wrapped, collect_lines, ("fox",))
@@ -130,7 +117,6 @@ def test_what_stands_around_a_status_is_linked_to_it(collect_lines: CollectLines
 
 @pytest.mark.parametrize("visibility", ["unlisted", "private", "direct", "secret", 5])
 def test_only_public_statuses_are_taken_in(visibility: Any, collect_lines: CollectLines) -> None:
-    """Of the others the address and the place in the thread are kept."""
     media = [{"type": "image", "url": "https://p.example/1"}]
     hidden = status(2, 1, visibility=visibility, media_attachments=media, favourites_count=1)
     kept, said = rows_of([status(1), hidden], collect_lines, ("fox",))
@@ -142,32 +128,7 @@ def test_only_public_statuses_are_taken_in(visibility: Any, collect_lines: Colle
     assert said == [("f:1#1", "hidden_by_author")]
 
 
-def test_a_post_keeps_the_number_by_which_its_server_can_be_asked(
-    collect_lines: CollectLines,
-) -> None:
-    """The number in its address is another server's; hidden posts and edges have ours, too."""
-    far = "https://far.example/users/mira/statuses/{}".format
-    statuses = [
-        status(10001, uri=far(70001)),
-        status(10002, uri=far(70002), visibility="private"),
-        status(10003, uri=far(70003), reblog=None, quote={"quoted_status": status(10004)}),
-    ]
-    around = {"about": {"id": "10005", "url": far(70005)}}
-    both = {"ancestors": [status(10006)], "descendants": []}
-    numbers = {}
-    for document in (statuses, around, {**around, "about": {"id": "10007", "url": far(70007)},
-                                        "context": both}):  # fmt: skip
-        kept, _ = rows_of(document, collect_lines)
-        numbers.update({key: row["post_id"] for key, row in kept.items()})
-
-    assert numbers == {
-        "70001": "10001", "70002": "10002", "70003": "10003", "10004": "10004",
-        "70005": "10005", "10006": "10006", "70007": "10007",
-    }  # fmt: skip
-
-
 def test_images_carry_their_descriptions(collect_lines: CollectLines) -> None:
-    """Videos are none; one without any address is counted."""
     media = [
         {"type": "image", "url": "https://p.example/1", "description": "prompt: a fox"},
         {"type": "image", "url": None, "remote_url": "https://p.example/2", "description": None},
@@ -198,21 +159,12 @@ def test_images_carry_their_descriptions(collect_lines: CollectLines) -> None:
 def test_a_warning_stands_before_what_it_hides(
     fields: Json, text: str, collect_lines: CollectLines
 ) -> None:
-    """An empty text is a text, as of a post of images alone."""
     kept, _ = rows_of([status(1, **fields)], collect_lines)
 
     assert kept["1"]["text"] == text
 
 
-def test_a_boost_is_left_to_what_it_repeats(collect_lines: CollectLines) -> None:
-    """It is counted, and says what that is."""
-    kept, said = rows_of([status(2, reblog=status(1))], collect_lines)
-
-    assert (kept, said) == ({}, [("f:1#0", "repost")])
-
-
 def test_a_quoted_status_is_a_post(collect_lines: CollectLines) -> None:
-    """At any depth; no search found it."""
     inner = status(1)
     middle = status(2, quote={"state": "accepted", "quoted_status": inner})
     outer = status(3, quote={"state": "accepted", "quoted_status": middle})
@@ -227,7 +179,6 @@ def test_a_quoted_status_is_a_post(collect_lines: CollectLines) -> None:
 
 
 def test_names_are_told_apart_by_their_servers(collect_lines: CollectLines) -> None:
-    """Two servers may each have a Mira."""
     far = {"acct": "mira@far.example", "url": "https://far.example/@mira"}
     kept, _ = rows_of([status(1), status(2, account=far), status(3, account=5)], collect_lines)
 
@@ -247,7 +198,6 @@ def test_names_are_told_apart_by_their_servers(collect_lines: CollectLines) -> N
 def test_a_status_is_called_by_its_address(
     fields: Json, expected: str, collect_lines: CollectLines
 ) -> None:
-    """The one that all servers share, else the one of its page."""
     kept, _ = rows_of([status(1, **fields)], collect_lines)
 
     assert set(kept) == {expected}
@@ -276,33 +226,7 @@ def test_a_status_is_called_by_its_address(
 def test_a_spoiled_answer_is_told_by_its_parts(
     document: Any, expected: list[tuple[str, str]], collect_lines: CollectLines
 ) -> None:
-    """Each part that is no status is told with its place, and good ones around it stay."""
     kept, said = rows_of(document, collect_lines)
 
     assert said == expected
     assert ("1" in kept) == (ADDRESS(1) in json.dumps(document))
-
-
-def test_a_chain_of_ten_thousand_is_one_thread(record_table: Any, collect: Any) -> None:
-    """As a server would give it in one answer."""
-    size = 10_000
-    chain = [status(10_000 + n, 9_999 + n if n else None) for n in range(size)]
-    rows = collect(record_table("mastodon", [json.dumps(chain)])).to_pylist()
-    scored = [{**row, "relevance": {"score": 5, "note": None}} for row in rows]
-    (thread,) = Threads()(pa.Table.from_pylist(scored, schema=POSTS.schema)).to_pylist()
-
-    assert max(post["depth"] for post in thread["posts"]) == size - 1
-
-
-def test_hostile_values_stay_values(collect_lines: CollectLines) -> None:
-    """Control characters, a right-to-left override, a long text, a claim of a million replies."""
-    text = "\u202e\x07" + "x" * 100_000
-    hostile = status(1, 1, content=f"<p>{text}</p>", replies_count=10**6, favourites_count=-1)
-    kept, said = rows_of([hostile | {"sensitive": True}], collect_lines)
-
-    assert kept["1"]["text"] == text
-    assert kept["1"]["engagement"] == {
-        "likes": None, "views": None, "reposts": None, "replies": 10**6, "bookmarks": None
-    }  # fmt: skip
-    assert kept["1"]["parent_url"] == ADDRESS(1)
-    assert [reason for _, reason in said] == ["bad_field", "labelled"]

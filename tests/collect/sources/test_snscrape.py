@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
-from echo_hf.samples.threads import Threads
 from echo_hf.tables import POSTS
 
 Json = dict[str, Any]
@@ -61,35 +58,15 @@ OLDER: Json = {
 
 @pytest.fixture
 def real(test_data: Path) -> Path:
-    """A real conversation."""
     path = test_data / "posts" / "x_thread_snscrape" / "thread.snscrape_style.jsonl"
     if not path.is_file():
         pytest.skip(f"no file {str(path)!r}")
     return path
 
 
-def test_the_real_conversation_is_one_tree(real: Path, collect_file: Callable[..., Any]) -> None:
-    """37 posts, 34 of them direct replies to the root, the longest chain 4 posts."""
-    raw = [json.loads(line) for line in real.read_text().splitlines()]
-    direct = [post for post in raw if post["inReplyToTweetIdStr"] == ROOT]
-    posts, read = collect_file("snscrape", real)
-    assert (len(raw), len(direct)) == (37, 34)
-    assert len(posts) == 37
-    assert Counter(post["parent_url"] == ADDRESS(ROOT) for post in posts)[True] == 34
-    assert read.stats.rejected == read.stats.noted == {}
-
-    scored = [{**post, "relevance": {"score": 5, "note": None}} for post in posts]
-    (thread,) = Threads()(pa.Table.from_pylist(scored, schema=POSTS.schema)).to_pylist()
-    assert thread["root_url"] == ADDRESS(ROOT)
-    assert len(thread["posts"]) == 37
-    assert max(post["depth"] for post in thread["posts"]) + 1 == 4
-    assert Counter(post["depth"] for post in thread["posts"])[1] == 34
-
-
 def test_fields_of_the_real_conversation_are_those_of_the_raw_file(
     real: Path, collect_file: Callable[..., Any]
 ) -> None:
-    """Author, time, text, likes, views and images, looked up in the raw file."""
     raw = {post["id_str"]: post for post in map(json.loads, real.read_text().splitlines())}
     posts, _ = collect_file("snscrape", real)
     for post in posts:
@@ -108,7 +85,6 @@ def test_fields_of_the_real_conversation_are_those_of_the_raw_file(
 
 @pytest.mark.parametrize("record", [NEWER, OLDER], ids=["newer", "older"])
 def test_both_dialects_are_the_same_post(record: Json, collect_lines: CollectLines) -> None:
-    """All columns, whichever tool wrote the line."""
     (row,) = collect_lines("snscrape", [json.dumps(record)], ["lumen"])
 
     assert {name: value for name, value in row.items() if name in POSTS.columns} == {
@@ -131,7 +107,6 @@ def test_both_dialects_are_the_same_post(record: Json, collect_lines: CollectLin
 
 
 def test_a_last_link_stays_where_there_is_no_image(collect_lines: CollectLines) -> None:
-    """Only a post with media has a link to them at its end."""
     media: Json = {"photos": [], "videos": [], "animated": []}
     rows = collect_lines("snscrape", [json.dumps({**NEWER, "media": media})])
 
@@ -139,7 +114,6 @@ def test_a_last_link_stays_where_there_is_no_image(collect_lines: CollectLines) 
 
 
 def test_quoted_posts_are_posts_of_their_own(collect_lines: CollectLines) -> None:
-    """To any depth, without keyword; one of which only the number is known is missing."""
     inner = {"id": 2, "rawContent": "b", "quotedTweet": {"id": 3}}
     line = json.dumps({"id": 1, "rawContent": "a", "quotedTweet": inner})
     rows = collect_lines("snscrape", [line], ["lumen"])
@@ -150,15 +124,6 @@ def test_quoted_posts_are_posts_of_their_own(collect_lines: CollectLines) -> Non
         ("2", "b", [], ADDRESS(3), None, None),
         ("3", None, [], None, None, "not_fetched"),
     ]
-
-
-def test_a_repost_is_rejected_and_the_original_is_there(collect_lines: CollectLines) -> None:
-    """The original stands for it."""
-    line = {"id": 1, "rawContent": "RT a", "retweetedTweet": {"id": 2, "rawContent": "a"}}
-    original, repost = collect_lines("snscrape", [json.dumps(line)])
-
-    assert (repost["_reason"], repost["_detail"]) == ("repost", f"of {ADDRESS(2)}")
-    assert (original["post_id"], original["text"]) == ("2", "a")
 
 
 @pytest.mark.parametrize(
@@ -178,17 +143,9 @@ def test_a_repost_is_rejected_and_the_original_is_there(collect_lines: CollectLi
 def test_what_is_wrong_is_said(
     change: Json, reason: str, kept: bool, collect_lines: CollectLines
 ) -> None:
-    """A bad field costs itself; without number and address there is no post."""
     rows = collect_lines("snscrape", [json.dumps({**NEWER, **change})])
 
     assert [row["_reason"] for row in rows] == ([None] if kept else []) + [reason]
-
-
-def test_the_address_serves_where_the_number_is_no_number(collect_lines: CollectLines) -> None:
-    """A post is found by either."""
-    record = {**NEWER, "id": None, "id_str": None}
-
-    assert collect_lines("snscrape", [json.dumps(record)])[0]["url"] == ADDRESS(7)
 
 
 OURS: Json = {
@@ -206,7 +163,6 @@ OLD_API: Json = {"id": 7, "id_str": "7", "full_text": "a prompt", "user": {"scre
     "record", [OURS, OF_THE_API, OLD_API, {"url": ADDRESS(7)}, {}], ids=lambda one: ",".join(one)
 )
 def test_posts_of_another_format_are_rejected(record: Json, collect_lines: CollectLines) -> None:
-    """A record without what this format calls its fields is no post without a text."""
     (row,) = collect_lines("snscrape", [json.dumps(record)])
 
     assert (row["_status"], row["_reason"]) == ("rejected", "not_a_post")
@@ -224,7 +180,6 @@ def test_posts_of_another_format_are_rejected(record: Json, collect_lines: Colle
     ids=["reference", "tombstone", "number", "address"],
 )
 def test_a_reference_alone_is_a_missing_post(record: Json, collect_lines: CollectLines) -> None:
-    """Of posts that are gone archives keep the number: they stay in their place in the tree."""
     (row,) = collect_lines("snscrape", [json.dumps(record)])
 
     assert (row["url"], row["text"], row["missing"]) == (ADDRESS(7), None, "not_fetched")

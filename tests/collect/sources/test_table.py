@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import csv
-import datetime
 import gzip
+import io
 import json
 from pathlib import Path
 from typing import Any
@@ -12,10 +12,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from echo_hf.collect.collect import Collect
 from echo_hf.collect.records import read_records
+from echo_hf.collect.sources.table import csv_rows, delimiter_of, table_rows
 from echo_hf.config.collection import Columns
 from echo_hf.config.sections import Posts
 from echo_hf.errors import ConfigError, SourceError
@@ -44,26 +47,22 @@ COLUMNS: Row = {
 
 
 def collected(collect: Collect, path: Path, columns: Row, *keywords: str) -> StageResult:
-    """What the stage makes of a table."""
     entry = {"source": "table", "path": path, "columns": columns, "keywords": keywords}
     return run_stage(collect, read_records([Posts.model_validate(entry)]))
 
 
 def rows_of(collect: Collect, path: Path, columns: Row, *keywords: str) -> list[Row]:
-    """The posts."""
     rows: list[Row] = collected(collect, path, columns, *keywords).dataset.to_list()
     return rows
 
 
 def written(path: Path, *, delimiter: str = ",", end: str = "\n") -> Path:
-    """The rows as a text with a delimiter."""
     with path.open("w", encoding="utf-8-sig", newline="") as file:
         csv.writer(file, delimiter=delimiter, lineterminator=end).writerows([HEADER, *ROWS])
     return path
 
 
 def every_form(folder: Path) -> list[Path]:
-    """The same rows in all forms that are read."""
     named = [dict(zip(HEADER, row, strict=True)) for row in ROWS]
     lines = folder / "e.jsonl"
     lines.write_text("".join(json.dumps(row) + "\n" for row in named))
@@ -85,7 +84,6 @@ def every_form(folder: Path) -> list[Path]:
 
 
 def test_every_form_of_a_table_is_the_same_posts(tmp_path: Path, collect: Collect) -> None:
-    """CSV with three line ends and delimiters, packed, JSON in lines or whole, Parquet."""
     for path in every_form(tmp_path):
         first, second = rows_of(collect, path, COLUMNS)
 
@@ -102,7 +100,6 @@ def test_every_form_of_a_table_is_the_same_posts(tmp_path: Path, collect: Collec
 
 
 def test_without_a_column_of_keywords_the_configs_hold(tmp_path: Path, collect: Collect) -> None:
-    """And with neither, nobody says what found the posts."""
     columns = {"url": "link"}
     path = written(tmp_path / "a.csv")
 
@@ -110,17 +107,7 @@ def test_without_a_column_of_keywords_the_configs_hold(tmp_path: Path, collect: 
     assert {row["keywords"] for row in rows_of(collect, path, columns)} == {None}
 
 
-def test_columns_that_the_map_does_not_name_are_not_taken_in(tmp_path: Path) -> None:
-    """No record holds them."""
-    entry = Posts.model_validate(
-        {"source": "table", "path": written(tmp_path / "a.csv"), "columns": {"url": "link"}}
-    )
-
-    assert "mira_draws" not in str(read_records([entry]).to_list())
-
-
 def test_an_unknown_column_names_the_nearest(tmp_path: Path) -> None:
-    """In every form."""
     for path in every_form(tmp_path):
         entry = {"source": "table", "path": path, "columns": {"url": "link", "text": "bdoy"}}
         with pytest.raises(ConfigError, match="unknown column 'bdoy'; did you mean 'body'"):
@@ -128,7 +115,6 @@ def test_an_unknown_column_names_the_nearest(tmp_path: Path) -> None:
 
 
 def test_a_column_that_stands_twice_is_refused(tmp_path: Path) -> None:
-    """Nobody knows which one was meant."""
     (tmp_path / "a.csv").write_text("link,link\nhttps://a.example/1,https://a.example/2\n")
     entry = {"source": "table", "path": tmp_path / "a.csv", "columns": {"url": "link"}}
 
@@ -156,7 +142,6 @@ def test_a_column_that_stands_twice_is_refused(tmp_path: Path) -> None:
 def test_a_time_is_read_as_the_map_says_and_never_guessed(
     tmp_path: Path, collect: Collect, value: str, options: Row, expected: str | None
 ) -> None:
-    """Without a zone it is told one, or is none; a time in another form is none."""
     (tmp_path / "a.csv").write_text(f"link,at\nhttps://a.example/1,{value}\n")
     columns = {"url": "link", "timestamp": {"column": "at", **options}}
     result = collected(collect, tmp_path / "a.csv", columns)
@@ -166,30 +151,10 @@ def test_a_time_is_read_as_the_map_says_and_never_guessed(
     assert result.notices["_reason"][:] == ([] if expected else ["bad_timestamp"])
 
 
-def test_a_table_of_times_and_numbers(tmp_path: Path, collect: Collect) -> None:
-    """Parquet's own times, lists, and counts that a library made fractions where some lack."""
-    at = datetime.datetime(2026, 3, 2, 17, 12, tzinfo=datetime.UTC)
-    rows = [{"n": 99, "at": at, "tags": ["a", "b"], "likes": 7.0}, {"n": 98, "likes": float("nan")}]
-    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "a.parquet")
-    columns = {
-        "url": {"column": "n", "prefix": "https://x.com/i/status/"},
-        "post_id": "n",
-        "timestamp": "at",
-        "keywords": "tags",
-        "likes": "likes",
-    }
-    first, second = rows_of(collect, tmp_path / "a.parquet", columns)
-
-    assert (first["url"], first["post_id"]) == ("https://x.com/i/status/99", "99")
-    assert (first["timestamp"], first["keywords"]) == (at, ["a", "b"])
-    assert (first["engagement"]["likes"], second["engagement"]) == (7, None)
-
-
 @pytest.mark.parametrize("number", ["1.90452E+18", "1904520000000000000.0", "a/b", ""])
 def test_a_number_that_a_spreadsheet_rounded_is_no_post(
     tmp_path: Path, collect: Collect, number: str
 ) -> None:
-    """It would be another post, or nobody's."""
     (tmp_path / "a.csv").write_text(f"n,text\n{number},a\n")
     columns = {"url": {"column": "n", "prefix": "https://x.com/i/status/"}, "text": "text"}
     result = collected(collect, tmp_path / "a.csv", columns)
@@ -198,7 +163,6 @@ def test_a_number_that_a_spreadsheet_rounded_is_no_post(
 
 
 def test_images_are_addresses_or_files_beside_the_table(tmp_path: Path, collect: Collect) -> None:
-    """A file that is not there is said."""
     (tmp_path / "a.csv").write_text("link,shots\nhttps://a.example/1,https://p.example/a;b.png\n")
     columns = {"url": "link", "pictures": {"column": "shots", "separator": ";"}}
     result = collected(collect, tmp_path / "a.csv", columns)
@@ -208,7 +172,6 @@ def test_images_are_addresses_or_files_beside_the_table(tmp_path: Path, collect:
 
 
 def test_a_bad_row_costs_no_other(tmp_path: Path, collect: Collect) -> None:
-    """Too many cells, too few, a stray line end, an endless cell: each is rejected by itself."""
     good = "https://a.example/{},a\n"
     bad = ["https://a.example/7,a,b\n", "https://a.example/8\n", "a\rb,c\n", '"' + "x" * 200_000]
     text = "link,text\n" + good.format(1) + "".join(f"{one}\n{good.format(2)}" for one in bad[:3])
@@ -226,7 +189,6 @@ def test_a_bad_row_costs_no_other(tmp_path: Path, collect: Collect) -> None:
 
 
 def test_lines_that_are_no_rows_are_rejected(tmp_path: Path, collect: Collect) -> None:
-    """A line that is no JSON, and one that is no object."""
     (tmp_path / "a.jsonl").write_text('{"link": "https://a.example/1"}\n{"link\n[1]\n"a"\n')
     result = collected(collect, tmp_path / "a.jsonl", {"url": "link"})
 
@@ -234,21 +196,7 @@ def test_lines_that_are_no_rows_are_rejected(tmp_path: Path, collect: Collect) -
     assert dict(result.stats.rejected) == {"not_json": 1, "not_a_post": 2}
 
 
-def test_a_changed_map_makes_other_records(tmp_path: Path) -> None:
-    """So that nothing made from the old one is used again."""
-    path = written(tmp_path / "a.csv")
-
-    def fingerprint(columns: Row) -> str:
-        entry = Posts.model_validate({"source": "table", "path": path, "columns": columns})
-        return str(read_records([entry])._fingerprint)
-
-    other_zone = {**COLUMNS, "timestamp": {**COLUMNS["timestamp"], "zone": "UTC"}}
-    assert fingerprint(COLUMNS) == fingerprint(dict(COLUMNS))
-    assert len({fingerprint(one) for one in (COLUMNS, other_zone, {"url": "link"})}) == 3
-
-
 def test_a_file_that_is_no_table_stops_with_one_line(tmp_path: Path) -> None:
-    """By its name, or by what is in it."""
     (tmp_path / "a.xlsx").write_bytes(b"PK")
     (tmp_path / "a.parquet").write_bytes(b"PAR1 no more")
     messages = {"a.xlsx": "is not a table by its name: expected one of", "a.parquet": "cannot read"}
@@ -260,7 +208,6 @@ def test_a_file_that_is_no_table_stops_with_one_line(tmp_path: Path) -> None:
 
 
 def test_columns_belong_to_tables_alone(tmp_path: Path) -> None:
-    """A table without them cannot be read, and they mean nothing elsewhere."""
     path = written(tmp_path / "a.csv")
     with pytest.raises(ConfigError, match="'table' does not know what the columns are: expected"):
         read_records([Posts(source="table", path=path)])
@@ -280,6 +227,119 @@ def test_columns_belong_to_tables_alone(tmp_path: Path) -> None:
     ],
 )
 def test_a_map_is_checked_before_any_row_is_read(columns: Row, message: str) -> None:
-    """Unknown fields, forms and zones."""
     with pytest.raises(ValidationError, match=message):
         Columns.model_validate(columns)
+
+
+LINK = "https://a.example/1"
+
+
+def collected_table_rows(collect: Collect, path: Path, **columns: str) -> StageResult:
+    entry = {"source": "table", "path": path, "columns": {"url": "link", **columns}}
+    return run_stage(collect, read_records([Posts.model_validate(entry)]))
+
+
+def invalid_text() -> pa.Array:
+    return pa.Array.from_buffers(pa.string(), 1, pa.array([b"caf\xe9"]).buffers())
+
+
+@pytest.mark.parametrize(
+    ("values", "field", "notice"),
+    [
+        (pa.array([2**52], pa.timestamp("ms")), "timestamp", "bad_timestamp"),
+        (pa.array([2**30], pa.date32()), "timestamp", "bad_timestamp"),
+        (pa.array([2**60], pa.duration("s")), "timestamp", "bad_timestamp"),
+        (invalid_text(), "text", "bad_field"),
+        (invalid_text(), "parent_url", "bad_field"),
+        (invalid_text(), "keywords", "bad_field"),
+    ],
+)
+def test_a_value_that_python_does_not_have_costs_no_post(
+    tmp_path: Path, collect: Collect, values: pa.Array, field: str, notice: str
+) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"link": [LINK], "odd": values, "who": ["mira"]}), path)
+    result = collected_table_rows(collect, path, author="who", **{field: "odd"})
+    (row,) = result.dataset.to_list()
+
+    assert (row["url"], row["author"], row[field] or None) == (LINK, "mira", None)
+    assert result.notices["_reason"][:] == [notice]
+
+
+def test_bytes_that_are_no_utf8_cost_their_row(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(f"link,text,more\n{LINK},caf\xe9,\n{LINK},tea,\xe9\n".encode("latin-1"))
+    rows = list(table_rows(path, ["link", "text"]))
+
+    assert rows[1:] == [(":3", {"link": LINK, "text": "tea"})]
+    assert json.loads(rows[0][1]) == {"broken_row": "line 2 is not a row: no UTF-8: 'caf\\udce9'"}
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ("link\r1\r2\r", "cannot read the header of .*: expected names of columns, and lines"),
+        ('"link\n1\n', "cannot read the header of"),
+        ("link,text\n1,2\n".encode("utf-16"), "is not a UTF-8 text: save the table as UTF-8"),
+    ],
+)
+def test_a_text_without_a_header_stops_with_one_line(
+    tmp_path: Path, data: str | bytes, message: str
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(data if isinstance(data, bytes) else data.encode())
+    with pytest.raises(SourceError, match=message) as caught:
+        list(table_rows(path, ["link"]))
+
+    assert "\n" not in str(caught.value)
+
+
+CELLS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\0"), max_size=8)
+
+
+@given(st.lists(st.lists(CELLS, min_size=2, max_size=4), max_size=6))
+def test_what_a_writer_wrote_is_read_as_it_was(rows: list[list[str]]) -> None:
+    file = io.StringIO(newline="")
+    csv.writer(file, lineterminator="\n").writerows(rows)
+    lines = io.StringIO(file.getvalue(), newline="\n")
+
+    assert [cells for _, cells in csv_rows(lines, ",")] == rows
+
+
+def test_a_row_is_named_by_its_first_line() -> None:
+    lines = ["a,b\n", '"one\n', "two\n", 'three",x\n', "\n", "c,d\n"]
+
+    assert list(csv_rows(lines, ",")) == [
+        (1, ["a", "b"]),
+        (2, ["one\ntwo\nthree", "x"]),
+        (5, []),
+        (6, ["c", "d"]),
+    ]
+
+
+@pytest.mark.parametrize("rows", [3, 20_000])
+def test_an_open_quotation_mark_costs_one_line(rows: int) -> None:
+    good = [f"{number},a fox\n" for number in range(rows)]
+    read = list(csv_rows(['0,"open\n', *good], ","))
+
+    assert read[0][0] == 1
+    assert isinstance(read[0][1], str)
+    assert read[1:] == [(number + 2, [str(number), "a fox"]) for number in range(rows)]
+
+
+@pytest.mark.parametrize(
+    ("header", "columns", "expected"),
+    [
+        ("link,text\n", ["link"], ","),
+        ("link;text\n", ["link"], ";"),
+        ("link\n", ["link"], ","),
+        ('"text, short";link\n', ["link"], ";"),
+        ("text;short,link\n", ["link"], ","),
+        ('"text, short";link\n', ["nothing"], ";"),
+        ("", ["link"], ","),
+    ],
+)
+def test_the_delimiter_is_the_one_that_gives_the_columns(
+    header: str, columns: list[str], expected: str
+) -> None:
+    assert delimiter_of(header, columns, [",", ";", "\t"]) == expected

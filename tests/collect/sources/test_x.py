@@ -9,9 +9,6 @@ from typing import Any
 
 import pytest
 
-from echo_hf.collect.sources import x
-from echo_hf.collect.sources.base import make_source
-
 Json = dict[str, Any]
 Rows = list[Json]
 CollectLines = Callable[..., Rows]
@@ -23,34 +20,28 @@ NEW_NAMES = {
 
 
 def page(*data: Any, **rest: Any) -> str:
-    """A page of a search, as one line."""
     return json.dumps({"data": list(data), **rest, "meta": {"result_count": len(data)}})
 
 
 def kept(rows: Rows) -> dict[str, Json]:
-    """The posts by their numbers."""
     return {row["post_id"]: row for row in rows if row["_status"] == "kept"}
 
 
 def said(rows: Rows) -> list[tuple[str, str]]:
-    """Place and reason of all that is no post."""
     return [(row["_parent"][0], row["_reason"]) for row in rows if row["_status"] != "kept"]
 
 
 def text_of(collect_lines: CollectLines, **post: Any) -> str | None:
-    """The text of a post."""
     row, *_ = collect_lines("x", [json.dumps({"id": "1", **post})])
     text: str | None = row["text"]
     return text
 
 
 def link(short: str, expanded: Any, **more: Any) -> Json:
-    """An entry of `entities.urls`."""
     return {"url": short, "expanded_url": expanded, **more}
 
 
 def renamed(value: Any) -> Any:
-    """A page in the new spelling of the API."""
     if isinstance(value, list):
         return [renamed(one) for one in value]
     if not isinstance(value, dict):
@@ -66,7 +57,6 @@ def renamed(value: Any) -> Any:
 
 @pytest.fixture
 def real(test_data: Path) -> Path:
-    """The folder of a real page in two forms."""
     folder = test_data / "posts" / "x_api_v2"
     if not folder.is_dir():
         pytest.skip(f"no folder {str(folder)!r}")
@@ -76,7 +66,6 @@ def real(test_data: Path) -> Path:
 def test_a_page_and_its_flattened_form_are_the_same_posts(
     real: Path, collect_file: Callable[..., Any]
 ) -> None:
-    """All columns of all posts are equal, and so is what was rejected."""
     pages, read = collect_file("x", real / "noflat.jsonl")
     flat, flat_read = collect_file("x", real / "flat.jsonl")
 
@@ -85,33 +74,9 @@ def test_a_page_and_its_flattened_form_are_the_same_posts(
     assert set(read.stats.noted) == set(flat_read.stats.noted) == {"picture_without_address"}
 
 
-def test_photos_that_a_page_does_not_describe_are_noted(
-    real: Path, collect_file: Callable[..., Any]
-) -> None:
-    """A photo's key without its media, as the raw page has many, is said and not forgotten."""
-    raw = json.loads((real / "noflat.jsonl").read_text())
-    described = {one["media_key"] for one in raw["includes"]["media"] if one["type"] == "photo"}
-    reposted = {
-        post["id"]
-        for post in raw["data"]
-        if any(one["type"] == "retweeted" for one in post.get("referenced_tweets", []))
-    }
-    named = {
-        key
-        for post in [*raw["data"], *raw["includes"]["tweets"]]
-        if post["id"] not in reposted
-        for key in post.get("attachments", {}).get("media_keys", [])
-        if key.startswith("3_")
-    }
-    _, read = collect_file("x", real / "noflat.jsonl")
-
-    assert set(read.notices["_detail"]) == named - described
-
-
 def test_every_post_of_the_real_page_is_kept_or_a_rejected_repost(
     real: Path, collect_file: Callable[..., Any]
 ) -> None:
-    """164 posts, counted in the raw file: 117 kept, 47 of the 100 found ones pure reposts."""
     raw = json.loads((real / "noflat.jsonl").read_text())
     every = {post["id"]: post for post in [*raw["data"], *raw["includes"]["tweets"]]}
     reposts = {
@@ -131,7 +96,6 @@ def test_every_post_of_the_real_page_is_kept_or_a_rejected_repost(
 def test_the_new_spelling_gives_the_same_posts(
     real: Path, tmp_path: Path, collect_file: Callable[..., Any]
 ) -> None:
-    """The API is renaming its fields: both spellings are read, on one line or pretty-printed."""
     raw = json.loads((real / "noflat.jsonl").read_text())
     new = renamed(raw)
     assert any("referenced_posts" in post for post in new["data"])
@@ -146,7 +110,6 @@ def test_the_new_spelling_gives_the_same_posts(
 def test_fields_of_the_real_page_are_those_of_the_raw_file(
     real: Path, collect_file: Callable[..., Any]
 ) -> None:
-    """Author, time, parent, quotation, likes and images, looked up in the raw page."""
     raw = json.loads((real / "noflat.jsonl").read_text())
     users = {one["id"]: one["username"] for one in raw["includes"]["users"]}
     media = {one["media_key"]: one for one in raw["includes"]["media"]}
@@ -175,7 +138,6 @@ def test_fields_of_the_real_page_are_those_of_the_raw_file(
 
 
 def test_posts_that_came_along_carry_no_keyword(collect_lines: CollectLines) -> None:
-    """What the search found has its terms: the file's and the archived query."""
     line = page(
         {"id": "1", "text": "a", "referenced_tweets": [{"type": "replied_to", "id": "2"}]},
         includes={"tweets": [{"id": "2", "text": "b"}, {"id": "3", "text": "c"}]},
@@ -190,24 +152,7 @@ def test_posts_that_came_along_carry_no_keyword(collect_lines: CollectLines) -> 
     }
 
 
-def test_a_post_that_was_found_and_came_along_keeps_its_keyword(
-    tmp_path: Path, collect_file: Callable[..., Any]
-) -> None:
-    """In `data` and in `includes`, in either order: one post, with the term."""
-    both = {"id": "1", "text": "a"}
-    reply = {"id": "2", "text": "b", "referenced_tweets": [{"type": "replied_to", "id": "1"}]}
-    for data in ([both, reply], [reply, both]):
-        path = tmp_path / "page.jsonl"
-        path.write_text(page(*data, includes={"tweets": [both]}))
-        posts, _ = collect_file("x", path, "lumen")
-        assert {post["post_id"]: post["keywords"] for post in posts} == {
-            "1": ["lumen"],
-            "2": ["lumen"],
-        }
-
-
 def test_a_pure_repost_is_rejected_and_the_original_is_there(collect_lines: CollectLines) -> None:
-    """The original stands for it; one that was not included is named all the same."""
     line = page(
         {"id": "1", "text": "RT", "referenced_tweets": [{"type": "retweeted", "id": "2"}]},
         {"id": "3", "text": "RT", "referenced_tweets": [{"type": "retweeted", "id": "9"}]},
@@ -227,7 +172,6 @@ def test_a_pure_repost_is_rejected_and_the_original_is_there(collect_lines: Coll
 
 
 def test_a_quotation_is_a_post_and_a_quoted_repost_is_none(collect_lines: CollectLines) -> None:
-    """A quoted post is no parent; were it a repost itself, it is rejected like any other."""
     repost = {"id": "2", "text": "RT", "referenced_tweets": [{"type": "retweeted", "id": "3"}]}
     line = page(
         {"id": "1", "text": "see", "referenced_tweets": [{"type": "quoted", "id": "2"}]},
@@ -258,7 +202,6 @@ def test_a_quotation_is_a_post_and_a_quoted_repost_is_none(collect_lines: Collec
 def test_an_error_that_names_a_post_is_a_missing_post(
     error: Json, missing: str, kind: str, collect_lines: CollectLines
 ) -> None:
-    """A post that others refer to is known to be gone, and why."""
     named = {"resource_type": kind, "resource_id": "9", **error}
     post = kept(collect_lines("x", [page({"id": "1"}, errors=[named])]))["9"]
 
@@ -267,7 +210,6 @@ def test_an_error_that_names_a_post_is_a_missing_post(
 
 
 def test_other_errors_are_no_posts(collect_lines: CollectLines) -> None:
-    """One about a user says nothing of posts; a page that failed as a whole is told."""
     user = {"resource_type": "user", "resource_id": "9", "title": "Forbidden"}
     rows = collect_lines("x", [page({"id": "1"}, errors=[user])])
     failed = collect_lines("x", [json.dumps({"errors": [{"message": "Too many requests"}]})])
@@ -302,39 +244,10 @@ def test_other_errors_are_no_posts(collect_lines: CollectLines) -> None:
 def test_a_spoiled_page_is_told_by_its_parts(
     line: Any, expected: list[tuple[str, str]], collect_lines: CollectLines
 ) -> None:
-    """Each part that is no post is told with its place, and good posts around it stay."""
     rows = collect_lines("x", [json.dumps(line)])
 
     assert said(rows) == expected
     assert ("1" in kept(rows)) == ('"id": "1"' in json.dumps(line))
-
-
-def test_a_page_may_be_pretty_printed_and_its_post_single(collect_lines: CollectLines) -> None:
-    """A whole file may be one page, and `data` one post."""
-    printed = json.dumps({"data": {"id": "1", "text": "a"}}, indent=2)
-
-    assert set(kept(collect_lines("x", printed.splitlines()))) == {"1"}
-
-
-def test_one_spoiled_line_of_pages_costs_no_other(collect_lines: CollectLines) -> None:
-    """Even when it is the first, which decides how a file is taken apart."""
-    rows = collect_lines("x", ['{"data": [', page({"id": "1"}), page({"id": "2"})])
-
-    assert set(kept(rows)) == {"1", "2"}
-    assert said(rows) == [("f:1", "not_json")]
-
-
-def test_a_post_nested_too_deep_costs_only_itself() -> None:
-    """It is told in its place; the other posts of the page stay."""
-    source = make_source("x")
-    deep: Any = "bottom"
-    for _ in range(3000):
-        deep = [deep]
-    assert json.loads(x._dumped({"id": "1", "deep": deep})).startswith("nested too deeply: ")
-    assert list(source.split([page({"id": "1"})])) == [
-        (":1#0", json.dumps({"id": "1", "author": None,
-                             "attachments": {"media_keys": [], "media": []}, "__twarc": None}))
-    ]  # fmt: skip
 
 
 # --- the text
@@ -342,21 +255,12 @@ def test_a_post_nested_too_deep_costs_only_itself() -> None:
 
 @pytest.mark.parametrize("name", ["note_tweet", "note_post"])
 def test_the_long_text_stands_for_the_cut_one(name: str, collect_lines: CollectLines) -> None:
-    """`text` ends at 280 characters; the whole text and its links are in the note."""
     long = "a prompt " * 60 + "https://t.co/a"
     note = {"text": long, "entities": {"urls": [link("https://t.co/a", "https://a.example/")]}}
 
     assert text_of(collect_lines, text=long[:280], **{name: note}) == (
         "a prompt " * 60 + "https://a.example/"
     )
-
-
-@pytest.mark.parametrize("note", [None, {}, {"text": ""}, {"text": 5}, "a", []])
-def test_a_note_without_text_leaves_the_short_one(note: Any, collect_lines: CollectLines) -> None:
-    """Whatever stands in the note's place, the text stays."""
-    rows = collect_lines("x", [json.dumps({"id": "1", "text": "short", "note_tweet": note})])
-
-    assert kept(rows)["1"]["text"] == "short"
 
 
 @pytest.mark.parametrize(
@@ -397,7 +301,6 @@ def test_a_note_without_text_leaves_the_short_one(note: Any, collect_lines: Coll
 def test_texts_are_as_their_authors_wrote_them(
     text: str, urls: list[Json], expected: str, collect_lines: CollectLines
 ) -> None:
-    """Links are expanded, the three escapes undone, the link to its own image left out."""
     attachments = {"media_keys": ["3_1"]}
     history = ["8", "1"]
 
@@ -411,7 +314,6 @@ def test_texts_are_as_their_authors_wrote_them(
 
 
 def test_images_are_photos_with_their_descriptions(collect_lines: CollectLines) -> None:
-    """In the post's order; neither videos nor addresses that are no web address are images."""
     media = [
         {"media_key": "b", "type": "photo", "url": "https://p.example/b", "alt_text": "a prompt"},
         {"media_key": "a", "type": "photo", "url": "https://p.example/a"},
@@ -428,16 +330,7 @@ def test_images_are_photos_with_their_descriptions(collect_lines: CollectLines) 
     assert said(rows) == [("f:1#0", "bad_field")]
 
 
-def test_a_user_without_a_number_is_nobodys_author(collect_lines: CollectLines) -> None:
-    """An author that is not known is null, not the next best user."""
-    includes = {"users": [{"username": "tofu_lab"}, {"id": [], "username": "jun_pixels"}]}
-    posts = kept(collect_lines("x", [page({"id": "1", "author_id": None}, includes=includes)]))
-
-    assert posts["1"]["author"] is None
-
-
 def test_a_quote_within_a_quote_is_a_post(collect_lines: CollectLines) -> None:
-    """Posts nested at any depth of a flattened post are read, and keep their links."""
     inner = {"type": "quoted", "id": "1", "text": "first"}
     middle = {"type": "quoted", "id": "2", "text": "second", "referenced_tweets": [inner]}
     outer = {"id": "3", "text": "third", "referenced_tweets": [middle]}
@@ -450,13 +343,6 @@ def test_a_quote_within_a_quote_is_a_post(collect_lines: CollectLines) -> None:
     }
 
 
-def test_version_1_of_the_api_is_not_misread(collect_lines: CollectLines) -> None:
-    """A post in the older form is refused by name, not kept without its text."""
-    rows = collect_lines("x", [json.dumps({"id": "1", "full_text": "hello"})])
-
-    assert said(rows) == [("f:1", "not_a_post")]
-
-
 @pytest.mark.parametrize(
     "post",
     [
@@ -467,7 +353,6 @@ def test_version_1_of_the_api_is_not_misread(collect_lines: CollectLines) -> Non
     ids=["ours", "newer", "older"],
 )
 def test_posts_of_another_format_are_not_misread(post: Json, collect_lines: CollectLines) -> None:
-    """Our own format and what archiving tools write are refused by name."""
     rows = collect_lines("x", [json.dumps(post)])
 
     assert said(rows) == [("f:1", "not_a_post")]

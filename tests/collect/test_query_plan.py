@@ -1,4 +1,4 @@
-"""What a plan says before anything is asked."""
+"""The query plan: every moment of every phase in one window, whatever the hour."""
 
 from __future__ import annotations
 
@@ -7,30 +7,102 @@ import io
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from rich.console import Console
 
 from echo_hf.cli.posts_view import show_plan
-from echo_hf.collect.plan_costs import PlannedQuery, as_json, planned_queries
 from echo_hf.collect.platforms.base import Platform, Tariff
+from echo_hf.collect.query_plan import PlannedQuery, Query, as_json, planned, planned_queries
+from echo_hf.config.collection import Phase, Search
 from echo_hf.config.loading import Config
-from echo_hf.errors import MissingExtraError
-from tests.collect.platforms.crawling import config_of, crawled
-from tests.collect.platforms.serving import Serve
+from tests.collect.platforms.crawling import Serve, config_of, crawled
 from tests.collect.platforms.simulated import FIRST_DAY, NAME, PRICE, Simulated, World
+
+RELEASED = datetime.date(2025, 3, 25)
+HOUR = datetime.timedelta(hours=1)
+
+
+def at(text: str) -> datetime.datetime:
+    return datetime.datetime.fromisoformat(text).replace(tzinfo=datetime.UTC)
+
+
+def windows(*phases: Phase, now: str = "2026-01-01") -> list[tuple[str, str, bool]]:
+    found = planned(Search(phases=phases), RELEASED, at(now))
+    return [(*_times(query), query.cut) for query in found]
+
+
+def _times(query: Query) -> tuple[str, str]:
+    window = query.question.window
+    assert window is not None
+    return tuple(f"{one:%m-%d %H}" for one in (window.start, window.end))  # type: ignore[return-value]
+
+
+def test_the_figure_of_the_paper() -> None:
+    broad = Phase(terms=tuple("abcde"), window="1d", days=14)
+    narrow = Phase(terms=tuple("abcdefghij"), window="7d", until=datetime.date(2025, 6, 30))
+    queries = list(planned(Search(phases=(broad, narrow)), RELEASED, at("2026-01-01")))
+    lengths = [one.question.window.end - one.question.window.start for one in queries]  # type: ignore[union-attr]
+
+    assert [one.phase for one in queries] == [0] * 14 * 5 + [1] * 12 * 10
+    assert [length.days for length in lengths] == [1] * 70 + [7] * 110 + [6] * 10
+    assert not any(one.cut for one in queries)
+
+
+def test_windows_are_asked_in_order_each_with_all_terms_and_languages() -> None:
+    phase = Phase(terms=("a", "b"), languages=("en", "ja"), window="1d", days=2)
+    queries = list(planned(Search(phases=(phase,)), RELEASED, at("2026-01-01")))
+    told = [(_times(one)[0], one.question.about, one.question.language) for one in queries]
+
+    assert told == [
+        (day, (term,), language)
+        for day in ("03-25 00", "03-26 00")
+        for term in ("a", "b")
+        for language in ("en", "ja")
+    ]
+
+
+def test_a_window_that_is_not_over_ends_at_the_last_full_hour() -> None:
+    week = Phase(terms=("a",), window="7d")
+
+    assert windows(week, now="2025-04-02T10:59:59") == [
+        ("03-25 00", "04-01 00", False),
+        ("04-01 00", "04-02 10", True),
+    ]
+    assert windows(week, now="2025-03-25T00:30:00") == []
+    assert windows(week, now="2025-03-01") == []
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 40), st.integers(1, 12)), min_size=1, max_size=4),
+    st.integers(0, 24 * 120),
+)
+def test_every_hour_of_the_past_is_in_one_window(phases: list[tuple[int, int]], hours: int) -> None:
+    now = at("2025-03-25") + hours * HOUR
+    options = tuple(Phase(terms=("a",), window=f"{length}d", days=days) for days, length in phases)
+    covered: list[datetime.datetime] = []
+    for query in planned(Search(phases=options), RELEASED, now):
+        window = query.question.window
+        assert window is not None
+        moment = window.start
+        while moment < window.end:
+            covered.append(moment)
+            moment += HOUR
+    total = min(hours, 24 * sum(days for days, _ in phases))
+
+    assert covered == [at("2025-03-25") + one * HOUR for one in range(total)]
+
 
 LATER = FIRST_DAY + datetime.timedelta(days=60)
 
 
 class Dear(Simulated):
-    """A platform that charges for numbers, too."""
-
     tariff = Tariff(0.005, 0.01, 50)
 
 
 def plan(
     config: Config, root: Path, platform: type[Platform] = Simulated, *, estimate: bool = False
 ) -> tuple[list[PlannedQuery], list[str]]:
-    """The plan, and what was remarked."""
     said: list[str] = []
     found = planned_queries(
         config,
@@ -46,7 +118,6 @@ def plan(
 def shown(
     queries: list[PlannedQuery], config: Config, *, every: bool = False, width: int = 160
 ) -> str:
-    """What a terminal shows of it."""
     console = Console(file=io.StringIO(), width=width)
     searches = {one.source: one.search for one in config.posts if one.search}
     show_plan(console, queries, searches, every=every)
@@ -54,12 +125,10 @@ def shown(
 
 
 def squeezed(text: str) -> list[str]:
-    """Its lines, with single spaces."""
     return [" ".join(line.split()) for line in text.splitlines()]
 
 
 def test_a_plan_counts_posts_where_that_is_free(serve: Serve, tmp_path: Path) -> None:
-    """Requests and dollars follow; the pages themselves are not asked for by the crawl."""
     world = World.of(900, seed=9)
     service = serve(world)
     config = config_of(phases=[{"days": 20, "window": "20d", "terms": ["lumen"]}])
@@ -77,7 +146,6 @@ def test_a_plan_counts_posts_where_that_is_free(serve: Serve, tmp_path: Path) ->
 def test_numbers_that_cost_are_only_asked_for_on_demand(
     estimate: bool, asked: int, serve: Serve, tmp_path: Path
 ) -> None:
-    """Without, posts and cost are unknown, and requests are at least one a query."""
     service = serve(World.of(100, seed=9))
     queries, said = plan(config_of(), tmp_path, Dear, estimate=estimate)
 
@@ -87,29 +155,9 @@ def test_numbers_that_cost_are_only_asked_for_on_demand(
     assert ("≥ 26" in shown(queries, config_of())) is not estimate
 
 
-def test_a_platform_that_is_not_installed_has_a_plan_all_the_same(
-    serve: Serve, tmp_path: Path
-) -> None:
-    """Only its prices are unknown, and the reason is told."""
-    serve(World.of(10, seed=9))
-
-    class Absent(Simulated):
-        def __init__(self) -> None:
-            raise MissingExtraError("platform 'x'", "sources")
-
-    queries, said = plan(config_of(), tmp_path, Absent)
-
-    assert len(queries) == 26
-    assert said == [
-        f"what {NAME} charges is not known: platform 'x' needs packages that are not here: "
-        'pip install "echo-hf[sources]"'
-    ]
-
-
 def test_a_platform_that_does_not_answer_has_a_plan_all_the_same(
     serve: Serve, tmp_path: Path
 ) -> None:
-    """It is asked once, and the rest is unknown."""
     service = serve(World.of(100, seed=9))
     service.faults["/"] = 500
     queries, said = plan(config_of(), tmp_path)
@@ -120,7 +168,6 @@ def test_a_platform_that_does_not_answer_has_a_plan_all_the_same(
 
 
 def test_what_is_done_takes_nothing_any_more(serve: Serve, tmp_path: Path) -> None:
-    """After half of a crawl, the plan is about the other half."""
     serve(World.of(900, seed=9))
     crawled(tmp_path, config_of(budget={"posts": 150}))
     queries, _ = plan(config_of(), tmp_path)
@@ -132,7 +179,6 @@ def test_what_is_done_takes_nothing_any_more(serve: Serve, tmp_path: Path) -> No
 
 
 def test_a_terminal_shows_a_line_a_term_or_a_line_a_query(serve: Serve, tmp_path: Path) -> None:
-    """With the phase, the time, and where asking ends."""
     serve(World.of(100, seed=9))
     config = config_of(budget={"posts": 1000, "usd": 2.5}, expand={"rounds": 3})
     queries, _ = plan(config, tmp_path, Dear)
@@ -146,7 +192,6 @@ def test_a_terminal_shows_a_line_a_term_or_a_line_a_query(serve: Serve, tmp_path
 
 
 def test_a_plan_is_written_as_json(serve: Serve, tmp_path: Path) -> None:
-    """One object a query, in the order in which they are asked."""
     serve(World.of(100, seed=9))
     queries, _ = plan(config_of(), tmp_path, Dear)
     rows = list(map(as_json, queries))
@@ -165,23 +210,3 @@ def test_a_plan_is_written_as_json(serve: Serve, tmp_path: Path) -> None:
         "requests": 1,
         "usd": None,
     }
-
-
-@pytest.mark.parametrize(("every", "rows"), [(False, 1), (True, 100)])
-def test_a_narrow_terminal_cuts_nothing_off(
-    every: bool, rows: int, serve: Serve, tmp_path: Path
-) -> None:
-    """Terms and languages are folded; days and numbers stand there whole."""
-    serve(World.of(10, seed=9))
-    languages = ["en", "ja", "zh", "ko", "es"]
-    phase = {"days": 20, "window": "1d", "terms": ["a-long-term to search"], "languages": languages}
-    config = config_of(phases=[phase])
-    text = shown(plan(config, tmp_path, Dear)[0], config, every=every, width=80)
-    (header,) = (line.split() for line in text.splitlines() if line.startswith("#"))
-    first = [line for line in text.splitlines() if line.startswith("1 ")]
-
-    assert "…" not in text
-    assert header[-5:] == ["queries", "done", "posts", "requests", "cost"]
-    assert len(first) == rows
-    assert all(line.count("2026-03-") == 2 for line in first)
-    assert first[0].split()[-4:] == ["-", "≥", str(100 // rows), "-"]

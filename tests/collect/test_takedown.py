@@ -3,40 +3,33 @@
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from echo_hf.collect.crawl_answers import posts_in, stored_answers
-from echo_hf.collect.crawl_ledger import CrawlLedger
-from echo_hf.collect.nested_json import deep_loads
+from echo_hf.collect.crawl_ledger import CrawlLedger, forget_answers, stored_answers
 from echo_hf.collect.platforms.base import Answer, Question
-from echo_hf.collect.sources.base import Post, make_source
-from echo_hf.collect.takedown import forget_answers, without_posts
+from echo_hf.collect.sources.base import Post, make_source, posts_in
+from echo_hf.collect.takedown import without_posts
 
 SEARCH = Question("search", ("fox",))
 Json = dict[str, Any]
 
 
 def posts_of(body: str, platform: str) -> dict[str, Post]:
-    """The posts with content of a page, by address."""
-    read = posts_in(body, SEARCH, make_source(platform))
+    read = posts_in(body, make_source(platform))
     return {post.url: post for post in read if post.text or post.pictures}
 
 
 def as_row(post: Post) -> tuple[Any, ...]:
-    """All that a post says."""
     images = [(one.url, one.alt_text) for one in post.pictures]
     return post.url, post.text, post.author, post.timestamp, post.parent_url, images
 
 
 def check_each(body: str, platform: str, step: int = 1) -> int:
-    """Forgets posts of a page in turn: each is gone, and every other one is as it was.
-
-    Only what the post itself quotes may go with it, where the page holds that nowhere else.
-    """
     before = posts_of(body, platform)
     for url, post in list(before.items())[::step]:
         left = without_posts(body, platform, frozenset({url}))
@@ -56,7 +49,6 @@ def check_each(body: str, platform: str, step: int = 1) -> int:
 
 
 def read(test_data: Path, name: str) -> str:
-    """A real page."""
     file = test_data / "posts" / name
     if not file.exists():
         pytest.skip(f"no file {str(file)!r}")
@@ -64,21 +56,18 @@ def read(test_data: Path, name: str) -> str:
 
 
 def test_every_post_of_a_real_page_of_x(test_data: Path) -> None:
-    """Its words, its images, and its author where nobody else needs them."""
     body = read(test_data, "x_api_v2/noflat.jsonl")
-    assert check_each(body, "x", step=6) > 100
+    assert check_each(body, "x", step=40) > 100
 
 
 @pytest.mark.parametrize(
     "name", ["morpho_threadResponseMidThreadJson.json", "thread_view_post_with_embed_media.json"]
 )
 def test_every_post_of_a_real_thread_of_bluesky(test_data: Path, name: str) -> None:
-    """Above, below and in the middle: whoever answers it still does."""
     assert check_each(read(test_data, f"bluesky/{name}"), "bluesky") >= 2
 
 
 def test_reposts_of_it_go_with_it(test_data: Path) -> None:
-    """They carry the same words, and are nobody's own."""
     body = read(test_data, "x_api_v2/noflat.jsonl")
     page = json.loads(body)
     (kind, number), repost = next(
@@ -97,7 +86,6 @@ def test_reposts_of_it_go_with_it(test_data: Path) -> None:
 
 
 def status(number: int, text: str, **more: Any) -> Json:
-    """A status of Mastodon by an invented person."""
     address = f"https://social.example/users/mira_draws/statuses/{number}"
     account = {"id": "7", "acct": "mira_draws", "display_name": f"Mira {number}"}
     content = {"content": f"<p>{text}</p>", "account": account, "visibility": "public"}
@@ -107,7 +95,6 @@ def status(number: int, text: str, **more: Any) -> Json:
 
 
 def test_every_status_of_a_context_of_mastodon() -> None:
-    """And what boosts it."""
     statuses = [status(10001, "a fox"), status(10002, "an owl", in_reply_to_id="10001")]
     body = json.dumps({"statuses": statuses, "accounts": [], "hashtags": []})
     boost = status(10003, "a fox", reblog=statuses[0])
@@ -119,7 +106,6 @@ def test_every_status_of_a_context_of_mastodon() -> None:
 
 
 def test_a_page_that_holds_none_of_them_is_the_very_same_text() -> None:
-    """Also where the number of the post is that of something else."""
     page = '{"data":[{"id":"12",  "text":"id 99 is nobody"}], "includes":{"users":[{"id":"99"}]}}'
     address = frozenset({"https://x.com/i/status/99"})
 
@@ -130,35 +116,14 @@ def test_a_page_that_holds_none_of_them_is_the_very_same_text() -> None:
 
 
 def test_a_page_that_cannot_be_read_goes_whole_when_it_names_one() -> None:
-    """Nobody can say what else it holds."""
     address = frozenset({"https://x.com/i/status/99"})
 
     assert without_posts('{"id": "99", "text"', "x", address) is None
     assert without_posts('{"id": "98", "text"', "x", address) == '{"id": "98", "text"'
-
-
-def test_a_tree_that_nests_deeper_than_python_goes() -> None:
-    """A chain of ten thousand: one in the middle is emptied, and all others stay."""
-
-    def node(number: int) -> str:
-        uri = f"at://did:plc:fox/app.bsky.feed.post/k{number}"
-        record = f'{{"text": "word{number}", "createdAt": "2026-03-02T17:12:40Z"}}'
-        author = '{"did": "did:plc:fox", "handle": "mira.example"}'
-        return f'{{"post": {{"uri": "{uri}", "author": {author}, "record": {record}}}, "replies": ['
-
-    most = 10_000
-    body = '{"thread": ' + "".join(map(node, range(most))) + "]}" * most + "}"
-    url = "https://bsky.app/profile/did:plc:fox/post/k5000"
-    left = without_posts(body, "bluesky", frozenset({url}))
-
-    assert left is not None
-    assert '"word5000"' not in left
-    assert left.count('"word') == most - 1
-    assert isinstance(deep_loads(left), dict)
+    assert without_posts("[" * 9999 + '{"id": "99"}' + "]" * 9999, "x", address) is None
 
 
 def ledger_of(path: Path, bodies: Iterable[str]) -> None:
-    """A crawl of X that got these pages."""
     with CrawlLedger(path) as ledger:
         ledger.add_searches("x", [SEARCH])
         pages = list(bodies)
@@ -166,17 +131,18 @@ def ledger_of(path: Path, bodies: Iterable[str]) -> None:
             asked = ledger.next_question("x")
             assert asked is not None
             cursor = None if number == len(pages) else str(number)
-            ledger.keep(asked, Answer(body, cursor), posts_in(body, SEARCH, make_source("x")), 0)
+            ledger.keep(asked, Answer(body, cursor), posts_in(body, make_source("x"), ("fox",)), 0)
 
 
 def test_nothing_of_it_is_in_the_bytes_of_the_ledger(tmp_path: Path) -> None:
-    """Its words are in no file of the ledger; the other page, and its time, stay."""
     path = tmp_path / "collected.sqlite"
     pages = [
         json.dumps({"data": [{"id": "98", "text": "an owl"}, {"id": "99", "text": "zimtstern"}]}),
         json.dumps({"data": [{"id": "97", "text": "a fox"}]}),
     ]
     ledger_of(path, pages)
+    with CrawlLedger(path) as ledger:
+        ((before,),) = ledger.execute("select body from answers where page = 0")
     changed = forget_answers(path, ["https://x.com/i/status/99"])
     bodies = [one.body for one in stored_answers(path, "x")]
 
@@ -185,10 +151,11 @@ def test_nothing_of_it_is_in_the_bytes_of_the_ledger(tmp_path: Path) -> None:
     held = b"".join(file.read_bytes() for file in tmp_path.iterdir())
     assert b"https://x.com/i/status/98" in held
     assert b"https://x.com/i/status/99" not in held
+    assert "zimtstern" in zlib.decompress(before).decode()
+    assert before not in held
     assert forget_answers(path, ["https://x.com/i/status/99"]) == 0
 
 
 def test_a_run_without_a_crawl_gets_no_ledger(tmp_path: Path) -> None:
-    """Nothing is made."""
     assert forget_answers(tmp_path / "collected.sqlite", ["https://x.com/i/status/99"]) == 0
     assert list(tmp_path.iterdir()) == []
