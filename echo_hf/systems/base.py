@@ -68,6 +68,10 @@ class GenerationResult:
     details: Mapping[str, Any] = field(default_factory=dict)
 
 
+# The texts of a result, which somebody else has written.
+TEXTS = ("code", "text", "revised_prompt", "model_reported")
+
+
 class TransientError(RequestError):
     """A failure that may pass: a busy server, a lost connection.
 

@@ -27,6 +27,7 @@ from echo_hf.errors import EngineError, GenerationError, ImageError
 from echo_hf.images.store import MOST_BYTES
 from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.base import (
+    TEXTS,
     GenerationResult,
     Retired,
     Task,
@@ -256,9 +257,7 @@ class HostedSystem(ABC):
             except UnreadableError as error:
                 drawn = failed(error.text, stage=OutcomeStage.ANSWER)
         texts: dict[str, Any] = {
-            name: hide(text)
-            for name in ("code", "text", "revised_prompt", "model_reported")
-            if (text := getattr(drawn, name)) is not None
+            name: hide(text) for name in TEXTS if (text := getattr(drawn, name)) is not None
         }
         shown = {**drawn.details, "inputs": [one.details() for one in inputs]}
         details = json.loads(hide(json.dumps(shown, ensure_ascii=False)))

@@ -397,7 +397,7 @@ def test_what_is_damaged_is_told_before_anything_is_spent(
 
 def test_two_at_once_are_refused(tmp_path: Path, release: Path, acting: Acting) -> None:
     """The same system in the same run: one line, nothing asked; a dry run disturbs nobody."""
-    with locked(tmp_path / "measured", "mine"):
+    with locked(tmp_path / "measured", ["mine"]):
         with pytest.raises(RunError, match=r"another process .* 'mine'"):
             generate(evaluation(release), runs=tmp_path)
         generate(evaluation(release), runs=tmp_path, dry_run=True)
