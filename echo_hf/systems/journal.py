@@ -221,9 +221,9 @@ def drop_samples(root: Path, samples: Collection[str]) -> None:
 @contextmanager
 def locked(root: Path, systems: Iterable[str]) -> Iterator[None]:
     """Keeps other processes from drawing with the same systems in the same run."""
-    (root / FOLDER).mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
         for system in sorted(systems):
+            (root / FOLDER).mkdir(parents=True, exist_ok=True)
             busy = RunError(
                 f"another process is at work on the outputs of {system!r} in {str(root)!r}: wait "
                 "for it, or choose other systems with --systems"

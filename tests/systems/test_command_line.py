@@ -1,4 +1,4 @@
-"""A run that is killed, or stopped, goes on: what was answered is kept and not asked for again."""
+"""`echo-hf generate`, as a user meets it: what it says, and how a run that is stopped goes on."""
 
 from __future__ import annotations
 
@@ -39,6 +39,42 @@ def answered(folder: Path) -> set[str]:
     whole = path.read_bytes().rpartition(b"\n")[0].splitlines() if path.exists() else []
     rows = [json.loads(line) for line in whole]
     return {row["sample_id"] for row in rows if row.get("outcome") == "ok"}
+
+
+def test_it_says_what_it_will_do_and_what_it_did(tmp_path: Path, server: Answering) -> None:
+    """A plan before, outcomes, cost and the place of outputs after; a dry run asks nobody."""
+    path = config(tmp_path, 5)
+    with drawing(server, path, "--limit", "3") as process:
+        said, errors = process.communicate()
+    assert (process.returncode, errors) == (0, "")
+    words = [line.split() for line in said.splitlines() if line.strip()]
+    assert " ".join(words[0]).startswith("mine 3 to draw, 0 of them again, 0 kept; about $?")
+    assert ["mine", "3"] in words
+    assert "cost, as far as it is known: $0.03" in said
+    assert said.splitlines()[-1] == f"outputs: {tmp_path / 'run' / 'outputs.parquet'}"
+    assert sorted(server.asked) == ["t0", "t1", "t2"]
+    with drawing(server, path, "--dry-run", "--systems", "mine") as process:
+        said, errors = process.communicate()
+    assert (process.returncode, errors, len(server.asked)) == (0, "", 3)
+    assert said.splitlines()[-1] == "nothing was asked: leave out --dry-run to draw"
+
+
+def test_five_failures_of_five_are_an_error_that_names_the_cause(
+    tmp_path: Path, server: Answering
+) -> None:
+    """Fewer than stop a system, and all there are: exit code 2; the same command goes on."""
+    path = config(tmp_path, 5)
+    server.broken = True
+    with drawing(server, path) as process:
+        _, errors = process.communicate()
+    assert process.returncode == 2
+    assert errors.count("\n") == 1
+    assert "system 'mine': all 5 tasks failed, the last with " in errors
+    server.broken = False
+    with drawing(server, path) as process:
+        said, _ = process.communicate()
+    assert "5 ok" in said
+    assert len(server.asked) == 10
 
 
 @pytest.mark.slow
