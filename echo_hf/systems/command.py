@@ -138,12 +138,7 @@ def portable(value: Any) -> Any:
 
 
 class WorkerAnswer(ExternalResult):
-    """What became of a request.
-
-    Attributes:
-        id: That of the request.
-        output: Where the image lies; null for where it was asked for.
-    """
+    """What became of a request."""
 
     id: str
     output: str | None = None

@@ -162,15 +162,7 @@ VERSION = 1
 
 
 class Hello(Section):
-    """The first line of a worker, when it is ready.
-
-    Attributes:
-        echo_hf_worker: The version of the protocol.
-        name: What it calls itself.
-        version: Its version, or that of what it runs.
-        determinism: What the same seed gives, in a sentence.
-        most_inputs: Most input images of a task.
-    """
+    """The first line of a worker, when it is ready."""
 
     echo_hf_worker: Literal[1]
     name: Words

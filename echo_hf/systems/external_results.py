@@ -47,19 +47,7 @@ JsonMapping = Annotated[Mapping[str, Any], AfterValidator(_as_json)]
 
 
 class ExternalResult(Section):
-    """What became of a task, in somebody else's words.
-
-    Attributes:
-        outcome: What became of it.
-        stage: Where it ended; by its outcome where that is not said: a refusal at its `input`.
-        code: The system's own error code.
-        text: What was said beside or instead of an image.
-        seed: Seed that was used.
-        revised_prompt: The prompt as the system rewrote it.
-        model: Name of the model that drew.
-        cost_usd: Price in US dollars.
-        details: What else explains the image.
-    """
+    """What became of a task, in somebody else's words."""
 
     outcome: Outcome = Outcome.OK
     stage: OutcomeStage | None = None

@@ -59,12 +59,7 @@ def _below(file: str) -> str:
 
 
 class FileEntry(ExternalResult):
-    """One line.
-
-    Attributes:
-        sample_id: The sample.
-        file: Where its image lies, below the folder of the manifest.
-    """
+    """One line."""
 
     sample_id: Annotated[str, Field(min_length=1)]
     file: Annotated[str, Field(min_length=1), AfterValidator(_below)] | None = None

@@ -27,18 +27,7 @@ from echo_hf.systems.runner import GenerationPlan, SystemRun
 
 @dataclass(frozen=True)
 class Generated:
-    """What became of a run of systems.
-
-    Attributes:
-        path: The table of outputs; null after a dry run.
-        plans: What each system was to draw.
-        outcomes: How many outputs each system has of each kind, under its settings.
-        cost_usd: What this run cost in US dollars, null where nobody says so.
-        left_out: How many samples give no task, by reason.
-        not_tabled: How many outputs of each system the table leaves out, by reason.
-        stopped: What stopped systems, a line each.
-        spent: Whether the budget was too small for all tasks.
-    """
+    """What became of a run of systems."""
 
     path: Path | None
     plans: tuple[GenerationPlan, ...]
@@ -182,18 +171,7 @@ def _outcomes(work: SystemRun, tasks: Sequence[Task]) -> Mapping[Outcome, int]:
 
 @dataclass(frozen=True)
 class SystemListing:
-    """A system, and what is missing for it.
-
-    Attributes:
-        config: Its config.
-        file: The file that echo-hf brings it in, null for one of a user's config.
-        known: Whether there is its adapter.
-        extra: Extras to install, null where all is there.
-        keys: The environment variables of its keys, and whether they are set.
-        no_folder: Name of its folder, where it is not there.
-        usd_per_image: What an image costs, null where that is not known.
-        determinism: What the same seed gives, for a system of a user's config.
-    """
+    """A system, and what is missing for it."""
 
     config: SystemConfig
     file: Path | None

@@ -72,12 +72,7 @@ ENTRY, SIGNATURE = TypeAdapter(JournalEntry), TypeAdapter(SignatureRow)
 
 
 class Journal:
-    """The outputs of one system in one run; several threads may add to it.
-
-    Attributes:
-        entries: The last entry about each sample.
-        current: Digest of the settings that the last line was written under; null without a line.
-    """
+    """The outputs of one system in one run; several threads may add to it."""
 
     def __init__(self, root: Path, system: str) -> None:
         self.path, self.system = root / FOLDER / f"{system}{SUFFIX}", system

@@ -213,13 +213,7 @@ def entry_of(
 
 
 class SystemRun:
-    """One system at work on the tasks of a benchmark.
-
-    Attributes:
-        stopped: What stopped it, null where nothing did.
-        cost_usd: What it cost, null where nobody says so.
-        is_short: Whether the budget was too small for all of its tasks.
-    """
+    """One system at work on the tasks of a benchmark."""
 
     def __init__(
         self, config: SystemConfig, system: System, folder: RunFolder, tasks: Sequence[Task]
