@@ -33,18 +33,10 @@ from echo_hf.systems.images import Pixels, SentInput, chosen_size, nearest, unus
 from echo_hf.systems.registry import register
 
 HELD_BACK = frozenset(
-    [
-        "BLOCKLIST",
-        "ESCALATION",
-        "IMAGE_PROHIBITED_CONTENT",
-        "IMAGE_RECITATION",
-        "IMAGE_SAFETY",
-        "MODEL_ARMOR",
-        "PROHIBITED_CONTENT",
-        "RECITATION",
-        "SAFETY",
-        "SPII",
-    ]
+    {
+        *("BLOCKLIST", "ESCALATION", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION"),
+        *("IMAGE_SAFETY", "MODEL_ARMOR", "PROHIBITED_CONTENT", "RECITATION", "SAFETY", "SPII"),
+    }
 )
 # The model came to its end and drew nothing. Whatever else ends an answer, such as IMAGE_OTHER, for
 # which no reason is known, or MALFORMED_RESPONSE, broke it off.

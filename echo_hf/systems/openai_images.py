@@ -50,23 +50,10 @@ STEP = 16
 LONGEST_SHAPE = 3.0
 # Keys of a request that the adapter sets itself.
 OURS = frozenset(
-    [
-        "background",
-        "image",
-        "image[]",
-        "input_fidelity",
-        "messages",
-        "modalities",
-        "model",
-        "moderation",
-        "n",
-        "output_format",
-        "prompt",
-        "quality",
-        "seed",
-        "size",
-        "stream",
-    ]
+    {
+        *("background", "image", "image[]", "input_fidelity", "messages", "modalities", "model"),
+        *("moderation", "n", "output_format", "prompt", "quality", "seed", "size", "stream"),
+    }
 )
 DRAWING = ("quality", "background", "moderation", "output_format", "input_fidelity")
 
@@ -294,11 +281,33 @@ class OpenAIImages(HostedSystem):
     def ask(
         self, connection: Connection, task: Task, inputs: Sequence[SentInput]
     ) -> GenerationResult:
-        first = inputs[0].size if inputs else None
-        size = chosen_size(self.config.size, first, self.options.like)
-        is_chat = self.options.mode == "chat"
-        send = self._chat if is_chat else self._images
-        reply = send(connection, task, inputs, size)
+        options, client, is_chat = self.options, connection.client, self.options.mode == "chat"
+        size = chosen_size(self.config.size, inputs[0].size if inputs else None, options.like)
+        # Not every version of the client knows every key: those that may be missing go beside it.
+        seed = {} if self.seed is None else {"seed": self.seed}
+        further: dict[str, Any] = {**options.drawing(), **seed, **options.extra}
+        asked: dict[str, Any] = {"model": self.model}
+        if is_chat:
+            data = [(one.mime_type, base64.b64encode(one.data).decode()) for one in inputs]
+            urls = [f"data:{mime_type};base64,{encoded}" for mime_type, encoded in data]
+            images = [{"type": "image_url", "image_url": {"url": url}} for url in urls]
+            parts = [*images, {"type": "text", "text": task.prompt}]
+            asked["messages"] = [{"role": "user", "content": parts if images else task.prompt}]
+            further = {"modalities": ["image", "text"], **further}
+            send = client.chat.completions.with_streaming_response.create
+        else:
+            asked |= {"prompt": task.prompt, "n": 1}
+            if size is not None:
+                asked["size"] = f"{size[0]}x{size[1]}"
+            files = [
+                (f"input_{number}.{ENDINGS[one.mime_type]}", one.data, one.mime_type)
+                for number, one in enumerate(inputs, 1)
+            ]
+            if files:
+                asked["image"] = files if len(files) > 1 else files[0]
+            sending = client.images.with_streaming_response
+            send = sending.edit if files else sending.generate
+        reply = _reply(connection, send, **asked, extra_body=further or None)
         if reply.status != OK:
             drawn = self.fate(api_error(reply))
         elif (document := read_document(reply.text)) is None:
@@ -308,49 +317,12 @@ class OpenAIImages(HostedSystem):
             drawn = self.fate(error_in(reply, error))
         else:
             drawn = (read_chat if is_chat else read_images)(document, self.config.price)
-        asked = {
-            "mode": self.options.mode,
+        told = {
+            "mode": options.mode,
             "size": None if size is None else list(size),
             "request_id": reply.headers.get("x-request-id"),
         }
-        return replace(drawn, details={**drawn.details, **asked})
-
-    @property
-    def _further(self) -> dict[str, Any]:
-        # Not every version of the client knows every key: those that may be missing go beside it.
-        seed = {} if self.seed is None else {"seed": self.seed}
-        return {**self.options.drawing(), **seed, **self.options.extra}
-
-    def _chat(
-        self, connection: Connection, task: Task, inputs: Sequence[SentInput], _: Pixels | None
-    ) -> Reply:
-        data = [(one.mime_type, base64.b64encode(one.data).decode()) for one in inputs]
-        urls = [f"data:{mime_type};base64,{encoded}" for mime_type, encoded in data]
-        images = [{"type": "image_url", "image_url": {"url": url}} for url in urls]
-        parts = [*images, {"type": "text", "text": task.prompt}]
-        return _reply(
-            connection,
-            connection.client.chat.completions.with_streaming_response.create,
-            model=self.model,
-            messages=[{"role": "user", "content": parts if images else task.prompt}],
-            extra_body={"modalities": ["image", "text"], **self._further},
-        )
-
-    def _images(
-        self, connection: Connection, task: Task, inputs: Sequence[SentInput], size: Pixels | None
-    ) -> Reply:
-        asked: dict[str, Any] = {"model": self.model, "prompt": task.prompt, "n": 1}
-        if size is not None:
-            asked["size"] = f"{size[0]}x{size[1]}"
-        files = [
-            (f"input_{number}.{ENDINGS[one.mime_type]}", one.data, one.mime_type)
-            for number, one in enumerate(inputs, 1)
-        ]
-        if files:
-            asked["image"] = files if len(files) > 1 else files[0]
-        images = connection.client.images.with_streaming_response
-        send = images.edit if files else images.generate
-        return _reply(connection, send, **asked, extra_body=self._further or None)
+        return replace(drawn, details={**drawn.details, **told})
 
 
 def _reply(connection: Connection, send: Callable[..., Any], **arguments: Any) -> Reply:
