@@ -25,14 +25,8 @@ INDEX = "model_index.json"
 MEGAPIXEL = 1024 * 1024
 # Shapes that FLUX.1 Kontext was trained on; each is also one when turned.
 _KONTEXT_WIDE = (
-    (1568, 672),
-    (1504, 688),
-    (1456, 720),
-    (1392, 752),
-    (1328, 800),
-    (1248, 832),
-    (1184, 880),
-    (1104, 944),
+    *((1568, 672), (1504, 688), (1456, 720), (1392, 752)),
+    *((1328, 800), (1248, 832), (1184, 880), (1104, 944)),
 )
 KONTEXT_SIZES: tuple[Pixels, ...] = (
     (1024, 1024),

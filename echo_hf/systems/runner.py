@@ -179,8 +179,8 @@ def entry_of(
         except (ImageError, TypeError) as error:
             wrong = str(error)
     if wrong is not None:
-        failure = {"outcome": Outcome.FAILED, "stage": OutcomeStage.ANSWER}
-        drawn = replace(drawn, **failure, image=None, text=wrong)
+        stage = OutcomeStage.ANSWER
+        drawn = replace(drawn, outcome=Outcome.FAILED, stage=stage, image=None, text=wrong)
     try:
         details = json.loads(json.dumps(dict(drawn.details), default=str), parse_constant=str)
     except (TypeError, ValueError, RecursionError):  # the image is not lost for a remark
