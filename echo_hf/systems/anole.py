@@ -346,10 +346,7 @@ class AnoleSystem(LocalSystem[AnoleOptions, LoadedAnole]):
             # Every level of the VQGAN but the first halves the sides.
             count=(vq.resolution // 2 ** (len(vq.channel_multiplier) - 1)) ** 2,
             context=config.max_position_embeddings,
-            details={
-                "decoder_commit": self.decoder.commit,
-                **self.details(device, **versions),
-            },
+            details={"decoder_commit": self.decoder.commit, **self.details(device, **versions)},
         )
 
     def unfit(self, loaded: LoadedAnole, task: Task) -> GenerationResult | None:

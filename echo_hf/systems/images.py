@@ -164,10 +164,7 @@ def _profile_counts(data: bytes) -> bool:
 
 
 def stitched(
-    images: Sequence[Image.Image],
-    like: Callable[[Pixels], Pixels],
-    most_pixels: int,
-    multiple: int,
+    images: Sequence[Image.Image], like: Callable[[Pixels], Pixels], most_pixels: int, multiple: int
 ) -> Image.Image:
     """Images side by side, as high as the first is drawn, or as `most_pixels` allow."""
 

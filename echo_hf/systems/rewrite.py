@@ -205,10 +205,7 @@ class Rewrite:
             revised_prompt=writing.prompt,
             usage=usage + (drawn.usage or Usage()),
             cost_usd=cost_usd if is_free else added(cost_usd, drawn.cost_usd),
-            details={
-                "artist": dict(drawn.details),
-                "artist_revised_prompt": drawn.revised_prompt,
-            },
+            details={"artist": dict(drawn.details), "artist_revised_prompt": drawn.revised_prompt},
         )
 
     def __enter__(self) -> Self:

@@ -212,9 +212,7 @@ def test_the_authors_layout_gives_tasks_of_its_words(tmp_path: Path) -> None:
     """Without a manifest, and with digests that are made of prompt and inputs here."""
     files = {"README.md": StoredFile(CARD)}
     for split in ("text_to_image", "image_to_image"):
-        rows = [
-            {"id": f"{split}0", "prompt": "a fox", "input_images": [], "output_images": []},
-        ]
+        rows = [{"id": f"{split}0", "prompt": "a fox", "input_images": [], "output_images": []}]
         schema = pa.schema(
             {
                 "id": pa.string(),

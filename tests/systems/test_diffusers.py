@@ -186,8 +186,7 @@ def test_too_many_or_too_few_inputs_are_unsupported(
 
 
 @pytest.mark.parametrize(
-    ("size", "seen"),
-    [((64, 64), True), ((63, 640), False), ((512, 64), True), ((513, 64), False)],
+    ("size", "seen"), [((64, 64), True), ((63, 640), False), ((512, 64), True), ((513, 64), False)]
 )
 def test_flux_2_sees_no_side_below_64_and_none_eight_times_the_other(
     size: tuple[int, int], seen: bool
@@ -246,12 +245,7 @@ def test_omnigen_is_told_where_the_images_are() -> None:
     [
         ("auto", (300, 200), KONTEXT, {}),
         ("match_input", None, KLEIN, {}),
-        (
-            "match_input",
-            (200, 300),
-            KONTEXT,
-            {"width": 832, "height": 1248, "max_area": 1_038_336},
-        ),
+        ("match_input", (200, 300), KONTEXT, {"width": 832, "height": 1248, "max_area": 1_038_336}),
         (FixedSize(width=640, height=480), (200, 300), KLEIN, {"width": 640, "height": 480}),
         (
             FixedSize(width=640, height=480),
@@ -418,18 +412,10 @@ def drawn(system: System, *tasks: Task) -> list[GenerationResult]:
 @pytest.mark.usefixtures("_small_qwen")
 @pytest.mark.parametrize(
     ("name", "counts", "way"),
-    [
-        ("kontext", (0, 1, 2), "stitch"),
-        ("klein", (0, 1, 2), "list"),
-        ("edit_plus", (1, 2), "list"),
-    ],
+    [("kontext", (0, 1, 2), "stitch"), ("klein", (0, 1, 2), "list"), ("edit_plus", (1, 2), "list")],
 )
 def test_every_number_of_inputs_gives_another_image(
-    tiny: Write,
-    images: tuple[ImageRef, ImageRef],
-    name: str,
-    counts: tuple[int, ...],
-    way: str,
+    tiny: Write, images: tuple[ImageRef, ImageRef], name: str, counts: tuple[int, ...], way: str
 ) -> None:
     """All inputs are seen, in their order, and the provenance says how they were given."""
     tasks = [task(*images[:count]) for count in counts]

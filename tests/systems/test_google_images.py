@@ -42,10 +42,7 @@ def picture(data: bytes = IMAGE, **further: Any) -> dict[str, Any]:
 
 
 def read(
-    *parts: dict[str, Any],
-    reason: str | None = "STOP",
-    price: Price | None = None,
-    **further: Any,
+    *parts: dict[str, Any], reason: str | None = "STOP", price: Price | None = None, **further: Any
 ) -> GenerationResult:
     content = {"parts": list(parts), "role": "model"} if parts else None
     document = {"candidates": [{"content": content, "finish_reason": reason}], **further}

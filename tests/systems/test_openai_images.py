@@ -313,7 +313,7 @@ def test_the_signature_changes_with_what_decides_an_image() -> None:
     written = {json.dumps(one, sort_keys=True) for one in signatures}
     assert len(written) == len(CHOICES) + 1
     assert set(signatures[-1]) == {
-        *("adapter", "wording", "server", "path", "model", "size", "seed"),
+        *("adapter", "wording", "server", "path", "model", "size", "seed")
     }
     assert "tulip" not in "".join(written)
 

@@ -119,9 +119,7 @@ def edit_plus() -> Any:
         QwenImageTransformer2DModel,
     )
     from transformers import Qwen2_5_VLForConditionalGeneration
-    from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import (
-        Qwen2VLImageProcessorPil,
-    )
+    from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
 
     tokenizer = _qwen_tokenizer()
     return QwenImageEditPlusPipeline(
