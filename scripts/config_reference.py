@@ -26,9 +26,9 @@ from echo_hf.engines.base import ENGINES
 from echo_hf.engines.moderation import ModerationOptions
 from echo_hf.engines.transformers_model import TransformersOptions
 from echo_hf.engines.vllm_model import VllmOptions
-from echo_hf.systems.anole_tokens import AnoleOptions
+from echo_hf.systems.anole import AnoleOptions
 from echo_hf.systems.command import CommandOptions
-from echo_hf.systems.diffusers_classes import DiffusersOptions
+from echo_hf.systems.diffusers import DiffusersOptions
 from echo_hf.systems.files import FilesOptions
 from echo_hf.systems.google_images import GoogleOptions
 from echo_hf.systems.openai_images import OpenAIImagesOptions

@@ -2,49 +2,196 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import isqrt
 from pathlib import Path
-from typing import Any, Self
+from types import SimpleNamespace
+from typing import Annotated, Any
 
+import numpy as np
+from numpy.typing import NDArray
 from PIL import Image
+from pydantic import Field
 
+from echo_hf.config.checks import Words
 from echo_hf.config.systems import SystemConfig
 from echo_hf.engines.checkpoint import CONFIG
-from echo_hf.engines.transformers_model import free, is_out_of_memory
-from echo_hf.errors import EchoError, GenerationError, ImageError
+from echo_hf.errors import GenerationError
 from echo_hf.reasons import Outcome, OutcomeStage
-from echo_hf.systems.anole_tokens import (
-    MOST_INPUTS,
-    SAFETENSORS,
-    AnoleOptions,
-    AnoleWords,
-    ImageDecoder,
-    branches,
-    draw_token,
-    guided,
-    make_decoder,
-    pixels,
-    weights_name,
-    words_of,
-)
-from echo_hf.systems.base import GenerationResult, Retired, Task, unsupported_task
-from echo_hf.systems.images import as_png, open_inputs
-from echo_hf.systems.local_models import (
-    LocalModel,
-    bad_input,
-    check_one_at_a_time,
-    device_of,
-    dtype_of,
-    failure,
-    one_line,
-    unsupported,
-)
-from echo_hf.systems.registry import deciding, model_of, options_of, register
+from echo_hf.systems.base import GenerationResult, Task, unsupported_task
+from echo_hf.systems.images import as_png
+from echo_hf.systems.local_models import LocalModel, LocalOptions, LocalSystem, unsupported
+from echo_hf.systems.registry import deciding, options_of, register
+
+SAFETENSORS, PICKLED = "model.safetensors", "vqgan.ckpt"
+PART = re.compile(r"(?:model\.|vqmodel\.)*((?:decoder|post_quant_conv|quantize)\..+)")
+LEVEL = re.compile(r"decoder\.up\.(\d+)\.(.+)")
+CHANNELS = 3
+# Three images of 1024 tokens and the one to be drawn are more than its context of 4096.
+MOST_INPUTS = 2
+# Raised with every change of ours that changes images: a default, the words around a prompt, how
+# tokens are drawn. What was drawn before is drawn anew then.
+WORDING = 1
+# Chameleon was trained with this rounded 2/255, so that white is a little less than 1.
+STEP = 0.0078
+
+
+Scale = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
+
+
+class AnoleOptions(LocalOptions):
+    """Parameters of the adapter.
+
+    Attributes:
+        text_guidance: How far the prompt pulls away from the inputs alone; 1 is no guidance.
+        image_guidance: How far the inputs pull away from nothing; 1 is no guidance.
+        temperature: What logits are divided by.
+        top_p: Share of the probability that is drawn from, the most probable tokens first.
+        decoder: The VQGAN with its decoder: a name on the Hub with `model.safetensors`, or a folder
+            with that file or `vqgan.ckpt`.
+        decoder_revision: Branch, tag or commit of the decoder on the Hub.
+    """
+
+    text_guidance: Scale = 3.0
+    image_guidance: Scale = 1.2
+    temperature: Annotated[float, Field(gt=0, le=100, allow_inf_nan=False)] = 0.7
+    top_p: Annotated[float, Field(gt=0, le=1)] = 0.9
+    decoder: Words = "leloy/Anole-7b-v0.1-vqvae-hf"
+    decoder_revision: Words | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AnoleWords:
+    """The tokens that frame prompts and images."""
+
+    start: int
+    image_starts: int
+    image_ends: int
+    end_of_turn: int
+    pad: int
+
+
+def words_of(vocabulary: Mapping[str, int] | None, place: str) -> AnoleWords:
+    """Finds those tokens in a model's vocabulary."""
+    names = ("<s>", "<racm3:break>", "<eoss>", "<reserved08706>", "<pad>")
+    missing = [name for name in names if name not in (vocabulary or {})]
+    if vocabulary is None or missing:
+        raise GenerationError(
+            f"{place}: the model's vocabulary has no {missing[0]!r}: expected Anole, or a model "
+            "that is trained from it"
+        )
+    return AnoleWords(*(vocabulary[name] for name in names))
+
+
+def branches(
+    text: Sequence[int], inputs: Sequence[Sequence[int]], words: AnoleWords
+) -> tuple[list[int], list[int], list[int]]:
+    """What the model reads in each branch, up to where its image starts."""
+    images = [token for image in inputs for token in (words.image_starts, *image, words.image_ends)]
+    return (
+        [words.start, *images, *text, words.end_of_turn, words.image_starts],
+        [words.start, *images, words.image_starts],
+        [words.start, words.image_starts],
+    )
+
+
+def guided(
+    everything: Any, inputs: Any, nothing: Any, *, text_scale: float, image_scale: float
+) -> Any:
+    """Logits under the guidance of the prompt and of the inputs."""
+    return nothing + image_scale * (inputs - nothing) + text_scale * (everything - inputs)
+
+
+def draw_token(logits: Any, temperature: float, top_p: float, generator: Any) -> int:
+    import torch
+
+    values, order = (logits / temperature).softmax(-1).sort(descending=True, stable=True)
+    before = values.cumsum(-1) - values
+    weights = torch.where(before < top_p, values, 0.0).cpu()
+    drawn = torch.multinomial(weights, 1, generator=generator)
+    return int(order.cpu()[drawn])
+
+
+def pixels(image: Image.Image, side: int) -> NDArray[np.float32]:
+    """Scales an image to its shorter side, and cuts the square in its middle out."""
+    short = min(image.size)
+    width, height = (side * length // short for length in image.size)
+    scaled = image.resize((width, height), Image.Resampling.LANCZOS)
+    left, top = (width - side) // 2, (height - side) // 2
+    square = np.asarray(scaled.crop((left, top, left + side, top + side)), dtype=np.float32)
+    return (square * np.float32(STEP) - np.float32(1)).transpose(2, 0, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class ImageDecoder:
+    """The decoder of a VQGAN, which makes an image of codes."""
+
+    network: Any
+
+    def image(self, codes: Sequence[int]) -> Image.Image:
+        import torch
+
+        side, parts = isqrt(len(codes)), self.network
+        with torch.inference_mode():
+            place = parts["quantize"]["embedding"].weight.device
+            found = parts["quantize"]["embedding"](torch.tensor(codes, device=place))
+            square = found.view(1, side, side, -1).permute(0, 3, 1, 2)
+            values = parts["decoder"](parts["post_quant_conv"](square))[0]
+            levels = ((values.clamp(-1, 1) + 1) * 127.5).round().to(torch.uint8)
+        return Image.fromarray(levels.permute(1, 2, 0).cpu().numpy())
+
+
+def make_decoder(config: Any, weights: Mapping[str, Any], place: str) -> ImageDecoder:
+    from torch import nn
+    from transformers.models.janus.modeling_janus import JanusVQVAEDecoder
+
+    names = ("num_res_blocks", "base_channels", "latent_channels", "dropout")
+    own = {name: getattr(config, name) for name in names}
+    multiplier = list(config.channel_multiplier)
+    decoder = JanusVQVAEDecoder(
+        SimpleNamespace(channel_multiplier=multiplier, out_channels=CHANNELS, **own)
+    )
+    for level in decoder.up:
+        level.attn = nn.ModuleList()
+    codebook = nn.Embedding(config.num_embeddings, config.embed_dim)
+    network = nn.ModuleDict(
+        {
+            "quantize": nn.ModuleDict({"embedding": codebook}),
+            "post_quant_conv": nn.Conv2d(config.embed_dim, config.latent_channels, 1),
+            "decoder": decoder,
+        }
+    )
+    try:
+        network.load_state_dict(in_order(weights))
+    except RuntimeError as error:
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        raise GenerationError(
+            f"{place}: the decoder does not fit the model ({' '.join(lines[1:2])[:200]}): expected "
+            "its own VQGAN, with the decoder"
+        ) from None
+    return ImageDecoder(network.float().eval())
+
+
+def in_order(weights: Mapping[str, Any]) -> dict[str, Any]:
+    """The weights of a decoder by the names that transformers gives them."""
+    found = ((PART.fullmatch(name), value) for name, value in weights.items())
+    parts = {match[1]: value for match, value in found if match}
+    levels = {name: LEVEL.fullmatch(name) for name in parts}
+    last = max((int(match[1]) for match in levels.values() if match), default=0)
+    if any(match and match[1] == "0" and "upsample" in match[2] for match in levels.values()):
+        return parts
+    return {
+        f"decoder.up.{last - int(match[1])}.{match[2]}" if match else name: parts[name]
+        for name, match in levels.items()
+    }
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedAnole:
+    """The model and its decoder; `codes` are the codes of an image's `count` tokens."""
+
     model: Any
     tokenizer: Any
     decoder: ImageDecoder
@@ -70,116 +217,34 @@ class LoadedAnole:
         return [int(token) for token in found[0]]
 
 
-def load_anole(model: LocalModel, decoder: LocalModel, options: AnoleOptions) -> LoadedAnole:
-    place = f"system {model.system!r}"
-    device = device_of(options, place)
-    model.index_at_hand()
-    decoder.index_at_hand()
-    try:
-        return _loaded(model, decoder, options, device)
-    except EchoError:
-        raise
-    except Exception as error:  # whatever the driver, the memory or the files are short of
-        raise GenerationError(_explained(model, error)) from error
-
-
-def _loaded(
-    model: LocalModel, decoder: LocalModel, options: AnoleOptions, device: str
-) -> LoadedAnole:
-    chameleon, tokenizer = _chameleon(model, options)
-    place, config = f"system {model.system!r}", chameleon.config
-    codes = dict(chameleon.model.vocabulary_mapping.bpe2img)
-    vq = config.vq_config
-    drawn_by = make_decoder(vq, _weights(decoder), place)
-    drawn_by.network.to(device)
-    return LoadedAnole(
-        model=chameleon.to(device),
-        tokenizer=tokenizer,
-        decoder=drawn_by,
-        words=words_of(config.vocabulary_map, place),
-        codes=codes,
-        side=vq.resolution,
-        # Every level of the VQGAN but the first halves the sides.
-        count=(vq.resolution // 2 ** (len(vq.channel_multiplier) - 1)) ** 2,
-        context=config.max_position_embeddings,
-        details=_details(model, decoder, options, device),
-    )
-
-
-def _chameleon(model: LocalModel, options: AnoleOptions) -> tuple[Any, Any]:
-    from transformers import AutoTokenizer, ChameleonForConditionalGeneration
-
-    chameleon = ChameleonForConditionalGeneration.from_pretrained(
-        model.source,
-        revision=model.pinned,
-        dtype=dtype_of(options),
-        use_safetensors=True,
-        trust_remote_code=False,
-    )
-    tokenizer = AutoTokenizer.from_pretrained(
-        model.source, revision=model.pinned, trust_remote_code=False
-    )
-    return chameleon.eval(), tokenizer
-
-
-def _weights(decoder: LocalModel) -> Any:
-    import torch
-    from huggingface_hub import hf_hub_download
-    from safetensors.torch import load_file
-
-    file = decoder.index_at_hand() or Path(
-        hf_hub_download(decoder.source, decoder.index, revision=decoder.revision)
-    )
-    if file.name == SAFETENSORS:
-        return load_file(file)
-    # Numbers alone: a pickle that would do anything else is refused.
-    read = torch.load(file, map_location="cpu", weights_only=True)
-    return read.get("state_dict", read)
-
-
-def _details(
-    model: LocalModel, decoder: LocalModel, options: AnoleOptions, device: str
-) -> dict[str, Any]:
-    import torch
-    import transformers
-
-    return {
-        "commit": model.commit,
-        "decoder_commit": decoder.commit,
-        "dtype": options.dtype,
-        "device": device,
-        "versions": {one.__name__: str(one.__version__) for one in (torch, transformers)},
-    }
-
-
-def _explained(model: LocalModel, error: Exception) -> str:
-    place = f"system {model.system!r}"
-    if is_out_of_memory(error):
-        return f"{place}: model {model.source!r} does not fit into memory: use a smaller dtype"
-    return (
-        f"{place}: cannot load {model.source!r} ({type(error).__name__}: {one_line(error)}): "
-        "expected Anole as transformers loads it, with safetensors weights"
-    )
-
-
 def draw_tokens(
-    model: Any,
-    rows: Sequence[Sequence[int]],
-    loaded: LoadedAnole,
-    options: AnoleOptions,
-    seed: int,
+    loaded: LoadedAnole, rows: Sequence[Sequence[int]], options: AnoleOptions, seed: int
 ) -> list[int]:
     """Draws exactly as many tokens as an image has, and no others than an image's."""
     import torch
 
+    model, pad = loaded.model, loaded.words.pad
     generator = torch.Generator("cpu").manual_seed(seed)
     allowed = torch.tensor(sorted(loaded.codes), device=model.device)
-    ids, mask = _padded(rows, loaded.words.pad, model.device)
-    cache: Any = None
-    drawn: list[int] = []
+    gaps = [max(map(len, rows)) - len(row) for row in rows]
+    filled = [[pad] * gap + list(row) for gap, row in zip(gaps, rows, strict=True)]
+    seen = [[0] * gap + [1] * len(row) for gap, row in zip(gaps, rows, strict=True)]
+    ids, mask = (torch.tensor(one, device=model.device) for one in (filled, seen))
+    cache, drawn = None, list[int]()
     with torch.inference_mode():
         while len(drawn) < loaded.count:
-            logits, cache = _next(model, ids, mask, cache)
+            # Not through the model's own forward, which forbids the tokens of images. Places are
+            # counted without what fills a row up: only their differences count, but sums are
+            # rounded.
+            places = (mask.cumsum(-1) - 1).clamp(min=0)[:, -ids.shape[1] :]
+            read = model.model(
+                input_ids=ids,
+                attention_mask=mask,
+                position_ids=places,
+                past_key_values=cache,
+                use_cache=True,
+            )
+            logits, cache = model.lm_head(read.last_hidden_state[:, -1]), read.past_key_values
             everything, inputs, nothing = logits[:, allowed].float()
             mixed = guided(
                 everything,
@@ -195,63 +260,36 @@ def draw_tokens(
     return drawn
 
 
-def _padded(rows: Sequence[Sequence[int]], pad: int, device: Any) -> tuple[Any, Any]:
-    import torch
-
-    longest = max(map(len, rows))
-    ids = [[pad] * (longest - len(row)) + list(row) for row in rows]
-    mask = [[0] * (longest - len(row)) + [1] * len(row) for row in rows]
-    return torch.tensor(ids, device=device), torch.tensor(mask, device=device)
-
-
-def _next(model: Any, ids: Any, mask: Any, cache: Any) -> tuple[Any, Any]:
-    # Not through the model's own forward, which forbids the tokens of images. Places are counted
-    # without what fills a row up: only their differences count, but sums are rounded.
-    places = (mask.cumsum(-1) - 1).clamp(min=0)[:, -ids.shape[1] :]
-    read = model.model(
-        input_ids=ids,
-        attention_mask=mask,
-        position_ids=places,
-        past_key_values=cache,
-        use_cache=True,
-    )
-    return model.lm_head(read.last_hidden_state[:, -1]), read.past_key_values
-
-
-# Raised with every change of ours that changes images: a default, the words around a prompt, how
-# tokens are drawn. What was drawn before is drawn anew then.
-WORDING = 1
-
-
 @register(
     "anole",
     "Anole, and what is trained from it, in this process",
     extra="transformers",
     packages=("torch", "transformers", "accelerate"),
 )
-class AnoleSystem:
-    concurrency = 1
+class AnoleSystem(LocalSystem[AnoleOptions, LoadedAnole]):
     determinism = (
         "Tokens are drawn on the processor from the seed: the same seed gives the same picture on "
         "the same device with the same versions of torch and transformers; elsewhere a rounded "
         "sum may turn one token, and with it all that follow."
     )
+    expected = "Anole as transformers loads it, with safetensors weights"
+    smaller = "a smaller dtype"
 
     def __init__(self, config: SystemConfig) -> None:
-        self.config = config
-        self.options = options_of(config, AnoleOptions)
-        check_one_at_a_time(config)
+        super().__init__(config, options_of(config, AnoleOptions), CONFIG)
         if config.size != "auto":
             raise GenerationError(
-                f"system {config.name!r}: size is {config.size!r}: expected 'auto', as Anole draws "
-                "squares of one size"
+                f"{self.place}: size is {config.size!r}: expected 'auto', as Anole draws squares "
+                "of one size"
             )
-        options, decoder = self.options, self.options.decoder
-        self._model = LocalModel(config.name, model_of(config), options.revision, CONFIG)
-        self._decoder = LocalModel(
-            config.name, decoder, options.decoder_revision, weights_name(decoder)
+        place = Path(self.options.decoder)
+        pickled = (place / PICKLED).is_file() and not (place / SAFETENSORS).is_file()
+        self.decoder = LocalModel(
+            config.name,
+            self.options.decoder,
+            self.options.decoder_revision,
+            PICKLED if pickled else SAFETENSORS,
         )
-        self._loaded: LoadedAnole | None = None
 
     def signature(self) -> dict[str, Any]:
         """What decides an image; the device does not."""
@@ -259,67 +297,76 @@ class AnoleSystem:
         return {
             "adapter": self.config.adapter,
             "wording": WORDING,
-            **self._model.identity,
-            "decoder": self._decoder.identity,
+            **self.model.identity,
+            "decoder": self.decoder.identity,
             **deciding(self.options, places),
             "seed": self.config.seed,
         }
 
-    def preflight(self) -> Retired | None:
+    def preflight(self) -> None:
         """Looks for the model and its decoder; nothing is downloaded, and nothing retires."""
-        self._model.index_at_hand()
-        self._decoder.index_at_hand()
-        return None
+        self.model.index_at_hand()
+        self.decoder.index_at_hand()
 
-    def draw(self, task: Task) -> GenerationResult:
-        loaded = self._load()
-        unfit = unsupported_task(task, 0, MOST_INPUTS, "Anole")
-        if unfit is not None:
-            return unfit
-        try:
-            inputs = open_inputs(task)
-        except ImageError as error:
-            return bad_input(error)
-        drawn = self._tried(loaded, task, inputs)
-        if drawn.outcome is Outcome.FAILED:
-            free()
-        return drawn
+    def load(self, device: str) -> LoadedAnole:
+        """Loads the model, its tokenizer and the decoder."""
+        import torch
+        import transformers
+        from safetensors.torch import load_file
 
-    def __enter__(self) -> Self:
-        return self
+        self.preflight()
+        source, revision = self.model.source, self.model.pinned
+        model: Any = transformers.ChameleonForConditionalGeneration.from_pretrained(
+            source,
+            revision=revision,
+            dtype=getattr(torch, self.options.dtype),
+            use_safetensors=True,
+            trust_remote_code=False,
+        )
+        tokenizer = transformers.AutoTokenizer.from_pretrained(
+            source, revision=revision, trust_remote_code=False
+        )
+        file = self.decoder.fetched_index()
+        if file.name == SAFETENSORS:
+            weights: Any = load_file(file)
+        else:  # numbers alone: a pickle that would do anything else is refused
+            weights = torch.load(file, map_location="cpu", weights_only=True)
+            weights = weights.get("state_dict", weights)
+        config, vq = model.config, model.config.vq_config
+        decoder = make_decoder(vq, weights, self.place)
+        decoder.network.to(device)
+        versions = {one.__name__: str(one.__version__) for one in (torch, transformers)}
+        return LoadedAnole(
+            model=model.eval().to(device),
+            tokenizer=tokenizer,
+            decoder=decoder,
+            words=words_of(config.vocabulary_map, self.place),
+            codes=dict(model.model.vocabulary_mapping.bpe2img),
+            side=vq.resolution,
+            # Every level of the VQGAN but the first halves the sides.
+            count=(vq.resolution // 2 ** (len(vq.channel_multiplier) - 1)) ** 2,
+            context=config.max_position_embeddings,
+            details={"decoder_commit": self.decoder.commit, **self.details(device, **versions)},
+        )
 
-    def __exit__(self, *_: object) -> None:
-        if self._loaded is not None:
-            self._loaded = None
-            free()
+    def unfit(self, loaded: LoadedAnole, task: Task) -> GenerationResult | None:
+        del loaded
+        return unsupported_task(task, 0, MOST_INPUTS, "Anole")
 
-    def _load(self) -> LoadedAnole:
-        if self._loaded is None:
-            self._loaded = load_anole(self._model, self._decoder, self.options)
-        return self._loaded
-
-    def _tried(
-        self, loaded: LoadedAnole, task: Task, inputs: tuple[Image.Image, ...]
-    ) -> GenerationResult:
-        try:
-            return self._drawn(loaded, task, inputs)
-        except Exception as error:
-            return failure(error)
-
-    def _drawn(
+    def draw_with(
         self, loaded: LoadedAnole, task: Task, inputs: tuple[Image.Image, ...]
     ) -> GenerationResult:
         seen = [loaded.image_tokens(image) for image in inputs]
         rows = branches(loaded.text_tokens(task.prompt), seen, loaded.words)
-        room = loaded.context - loaded.count
+        room, seed = loaded.context - loaded.count, self.config.seed
         if len(rows[0]) > room:
             text = f"prompt and inputs are {len(rows[0])} tokens, and the model has room for {room}"
             return unsupported(OutcomeStage.INPUT, "too_long", text)
-        tokens = draw_tokens(loaded.model, rows, loaded, self.options, self.config.seed)
+        tokens = draw_tokens(loaded, rows, self.options, seed)
         image = loaded.decoder.image([loaded.codes[token] for token in tokens])
         details = {
             **loaded.details,
             "inputs": {"given": len(inputs), "used": len(inputs)},
             "size": {"asked": None, "came": list(image.size)},
         }
-        return GenerationResult(Outcome.OK, as_png(image), seed=self.config.seed, details=details)
+        return GenerationResult(Outcome.OK, as_png(image), seed=seed, details=details)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Protocol, Self, runtime_checkable
 
 from echo_hf._infra.retry import RequestError
@@ -66,6 +66,10 @@ class GenerationResult:
     usage: Usage | None = None
     cost_usd: float | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
+
+
+# The texts of a result, which somebody else has written.
+TEXTS = ("code", "text", "revised_prompt", "model_reported")
 
 
 class TransientError(RequestError):
@@ -148,26 +152,22 @@ class System(Protocol):
     def __exit__(self, *_: object) -> None: ...
 
 
-TOO_FEW = "too_few_inputs"
-TOO_MANY = "too_many_inputs"
 # In the details of an outcome: what the config said of the two numbers.
 LIMITS = "limits"
 NUMBERS = ("fewest_inputs", "most_inputs")
 
 
 def unsupported_task(
-    task: Task, fewest: int, most: int | None, taker: str = "the system"
+    task: Task,
+    fewest: int,
+    most: int | None,
+    taker: str = "the system",
+    config: SystemConfig | None = None,
 ) -> GenerationResult | None:
-    """Why a system does not take a task, by the number of its input images.
+    """The outcome `unsupported` of a task with too few or too many inputs; null where it fits.
 
-    Args:
-        task: The task.
-        fewest: Fewest inputs that the system takes.
-        most: Most inputs that it takes, null for any number.
-        taker: What the message calls it.
-
-    Returns:
-        An outcome `unsupported`: inputs are never dropped to make a task fit. Null where it fits.
+    Inputs are never dropped to make a task fit. A config that may set the two numbers is told in
+    the details: they are no part of a signature, and `may_fit_now` compares them later.
 
     Examples:
         >>> unsupported_task(Task("s1", "d" * 64, "image_to_image", "add a hat"), 1, 1).text
@@ -175,46 +175,34 @@ def unsupported_task(
     """
     number = len(task.inputs)
     if number < fewest:
-        code, takes = TOO_FEW, f"at least {fewest}"
+        code, takes = "too_few_inputs", f"at least {fewest}"
     elif most is not None and number > most:
-        code, takes = TOO_MANY, f"at most {most}" if most else "none"
+        code, takes = "too_many_inputs", f"at most {most}" if most else "none"
     else:
         return None
-    text = f"the task has {number} input images, and {taker} takes {takes}"
-    return GenerationResult(Outcome.UNSUPPORTED, stage=OutcomeStage.TASK, code=code, text=text)
-
-
-def by_config(unfit: GenerationResult, config: SystemConfig) -> GenerationResult:
-    """A task that was turned away for numbers which the config may set.
-
-    They are no part of a signature, so that raising one draws nothing anew: the outcome tells them,
-    and `may_fit_now` whether they are others now.
-
-    Args:
-        unfit: What became of the task.
-        config: The config of the system.
-
-    Returns:
-        The same, with what the config says of the two numbers in its details.
-    """
-    return replace(unfit, details={**unfit.details, LIMITS: _stated(config)})
+    return GenerationResult(
+        Outcome.UNSUPPORTED,
+        stage=OutcomeStage.TASK,
+        code=code,
+        text=f"the task has {number} input images, and {taker} takes {takes}",
+        details={} if config is None else {LIMITS: _input_numbers(config)},
+    )
 
 
 def may_fit_now(details: Mapping[str, Any], config: SystemConfig) -> bool:
-    """Whether a task was turned away for limits of a config that now says something else.
-
-    Args:
-        details: Of the outcome.
-        config: The config of the system now.
-
-    Returns:
-        False where no such limits are told.
-    """
-    return LIMITS in details and details[LIMITS] != _stated(config)
+    """Whether a task was turned away for limits of a config that now says something else."""
+    return LIMITS in details and details[LIMITS] != _input_numbers(config)
 
 
-def _stated(config: SystemConfig) -> dict[str, Any]:
+def _input_numbers(config: SystemConfig) -> dict[str, Any]:
     return {name: config.parameters[name] for name in NUMBERS if name in config.parameters}
+
+
+def failed(
+    text: str, code: str | None = None, stage: OutcomeStage = OutcomeStage.REQUEST, **told: Any
+) -> GenerationResult:
+    """The outcome `failed`."""
+    return GenerationResult(Outcome.FAILED, stage=stage, code=code, text=text, **told)
 
 
 # Shorter values would hide words that mean something else.
@@ -239,15 +227,7 @@ def is_secret(variable: str) -> bool:
 
 
 def without_secrets(text: str, environment: Mapping[str, str] = os.environ) -> str:
-    """A text without keys and passwords.
-
-    Args:
-        text: What somebody else's code said.
-        environment: Where credentials are kept: the values of variables with names such as
-            `OPENAI_API_KEY` or `HF_TOKEN`, of 6 characters or more, are hidden.
-
-    Returns:
-        The text, with a remark in place of each.
+    """A text without the values of secret variables, passwords in addresses, and keys in queries.
 
     Examples:
         >>> without_secrets("401 for https://mira:tulip@example.org/v1?key=abc", {})

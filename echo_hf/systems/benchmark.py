@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -29,19 +29,14 @@ from echo_hf.samples.sample import sample_digest
 from echo_hf.systems.base import Task
 
 COLUMNS = (
-    "id",
-    "prompt",
-    "sample_digest",
-    "input_images",
-    "post_urls",
-    "dehydrated",
-    "missing_images",
+    *("id", "prompt", "sample_digest", "input_images"),
+    *("post_urls", "dehydrated", "missing_images"),
 )
 
 
 @dataclass(frozen=True)
 class Tasks:
-    """The tasks of a benchmark."""
+    """The tasks of a benchmark, and how many samples give none."""
 
     tasks: tuple[Task, ...]
     left_out: Mapping[NoTask, int]
@@ -49,6 +44,8 @@ class Tasks:
 
 @dataclass(frozen=True)
 class Benchmark:
+    """A benchmark by the folder of its release, or by its name and tag on the Hub."""
+
     reference: str
     cache: Path | None = field(default=None, kw_only=True)
 
@@ -73,7 +70,14 @@ class Benchmark:
         tasks: list[Task] = []
         left_out: Counter[NoTask] = Counter()
         for split in BENCHMARKS:
-            for row in _rows(self.load(split), limit):
+            dataset = self.load(split)
+            dataset = dataset.select_columns(
+                [one for one in COLUMNS if one in dataset.column_names]
+            )
+            if limit is not None:
+                dataset = dataset.select(range(min(limit, len(dataset))))
+            for table in dataset.with_format("arrow").iter(1):
+                (row,) = table.to_pylist()
                 task = _task(row, split, images)
                 if isinstance(task, Task):
                     tasks.append(task)
@@ -82,65 +86,44 @@ class Benchmark:
         return Tasks(tuple(tasks), left_out)
 
     def load(self, split: str) -> Dataset:
+        repo, at, revision = self.reference.rpartition("@")
+        is_folder = Path(self.reference).exists()
         try:
-            return self._loaded(split)
+            if is_folder or not at:
+                return load_benchmark(self.reference, split, rows_cache=self.cache)
+            if not revision:
+                said = f"{self.reference!r} names no revision: expected a tag after the @"
+                raise HubError(said)
+            return load_benchmark(repo, split, revision=revision, rows_cache=self.cache)
         except HubError as error:
-            if Path(self.reference).exists():
+            if is_folder:
                 raise
             said = f"{error}; nor is there such a folder next to the config"
             raise HubError(said) from error.__cause__
 
-    def _loaded(self, split: str) -> Dataset:
-        repo, at, revision = self.reference.rpartition("@")
-        if not at or Path(self.reference).exists():
-            return load_benchmark(self.reference, split, rows_cache=self.cache)
-        if not revision:
-            raise HubError(f"{self.reference!r} names no revision: expected a tag after the @")
-        return load_benchmark(repo, split, revision=revision, rows_cache=self.cache)
-
-
-def _rows(dataset: Dataset, limit: int | None) -> Iterator[dict[str, Any]]:
-    dataset = dataset.select_columns([name for name in COLUMNS if name in dataset.column_names])
-    if limit is not None:
-        dataset = dataset.select(range(min(limit, len(dataset))))
-    for table in dataset.with_format("arrow").iter(1):
-        yield from table.to_pylist()
-
-
-def _reason(row: Mapping[str, Any]) -> NoTask | None:
-    if row["prompt"] is None or row.get("dehydrated"):
-        return NoTask.DEHYDRATED
-    gone = [one for one in row.get("missing_images") or () if one["column"] == "input_images"]
-    if gone or None in (row["input_images"] or ()):
-        return NoTask.MISSING_INPUT
-    return None
-
 
 def _task(row: Mapping[str, Any], split: str, images: ImageStore | None) -> Task | NoTask:
-    reason = _reason(row)
-    if reason is not None:
-        return reason
-    try:
-        inputs = tuple(_input(_bytes(one), images) for one in row["input_images"] or ())
-    except ImageError:
-        return NoTask.UNREADABLE_INPUT
-    digests = [one.sha256 for one in inputs]
-    digest = row["sample_digest"] or sample_digest(row["prompt"], digests)
+    if row["prompt"] is None or row.get("dehydrated"):
+        return NoTask.DEHYDRATED
+    given = row["input_images"] or ()
+    gone = any(one["column"] == "input_images" for one in row.get("missing_images") or ())
+    if gone or None in given:
+        return NoTask.MISSING_INPUT
+    inputs = list[ImageRef]()
+    for image in given:
+        data = Path(image["path"]).read_bytes() if image["bytes"] is None else image["bytes"]
+        try:
+            if images is None:
+                check_image(data)
+                inputs.append(ImageRef(hashlib.sha256(data).hexdigest()))
+            else:
+                digest = images.put(data)
+                inputs.append(ImageRef(digest, images.path(digest)))
+        except ImageError:
+            return NoTask.UNREADABLE_INPUT
+    digest = row["sample_digest"] or sample_digest(row["prompt"], [one.sha256 for one in inputs])
     sources = tuple(row.get("post_urls") or ())
-    return Task(row["id"], digest, split, row["prompt"], inputs, sources)
-
-
-def _input(data: bytes, images: ImageStore | None) -> ImageRef:
-    if images is None:
-        check_image(data)
-        return ImageRef(hashlib.sha256(data).hexdigest())
-    digest = images.put(data)
-    return ImageRef(digest, images.path(digest))
-
-
-def _bytes(image: Mapping[str, Any]) -> bytes:
-    data: bytes | None = image["bytes"]
-    return Path(image["path"]).read_bytes() if data is None else data
+    return Task(row["id"], digest, split, row["prompt"], tuple(inputs), sources)
 
 
 BENCHMARK = "benchmark"
@@ -150,26 +133,39 @@ ON_HUB = re.compile(r"\w[\w.-]*/\w[\w.-]*(@[\w./-]*)?")
 
 
 def load_evaluation(path: Path | str) -> Config | Evaluation:
+    """Reads a config of a benchmark that is there already, or of one to build."""
     path = config_place(Path(path))
-    data = read_yaml(path, "config", EXAMPLE)
     folder = path.resolve().parent
-    data = with_files(data, folder)
-    if isinstance(data, dict) and not {BENCHMARK, POSTS} & data.keys():
+    data = with_files(read_yaml(path, "config", EXAMPLE), folder)
+    if not isinstance(data, dict):
+        return located(parse_config(data, str(path)), folder)
+    if (BENCHMARK in data) == (POSTS in data):
+        has = "both benchmark and" if BENCHMARK in data else "neither benchmark nor"
         raise ConfigError(
-            f"{path}: has neither benchmark nor posts: expected one that is there already "
+            f"{path}: has {has} posts: expected one that is there already "
             "(benchmark: ORGANISATION/NAME@TAG), or posts to build one from"
         )
-    if not isinstance(data, dict) or BENCHMARK not in data:
+    if BENCHMARK not in data:
         return located(parse_config(data, str(path)), folder)
-    if POSTS in data:
-        raise ConfigError(
-            f"{path}: has both benchmark and posts: expected a benchmark that is there already, or "
-            "posts to build one from"
-        )
     try:
-        return _located(Evaluation.model_validate(data), folder)
+        config = Evaluation.model_validate(data)
     except ValidationError as error:
         raise ConfigError(first_error(error, str(path), Evaluation)) from None
+    own = folder / config.benchmark
+    if not own.exists() and not ON_HUB.fullmatch(config.benchmark):
+        secret = next(secrets_in({BENCHMARK: config.benchmark}), None)
+        given = secret or f"benchmark is {shown_value(config.benchmark)}"
+        raise ConfigError(
+            f"{given}: there is no such folder next to the config, and it is not a name on the "
+            "Hub: expected the folder of a release, or ORGANISATION/NAME@TAG"
+        )
+    return config.model_copy(
+        update={
+            "benchmark": str(own) if own.exists() else config.benchmark,
+            "metrics": config.metrics.located(folder),
+            "analysis": config.analysis.located(folder),
+        }
+    )
 
 
 def benchmark_of(config: Evaluated, folder: RunFolder) -> Benchmark:
@@ -195,20 +191,3 @@ def evaluation_folder(config: Evaluated, runs: Path | str) -> RunFolder:
         benchmark_of(config, folder)
         folder.save_config(config)
     return folder
-
-
-def _located(config: Evaluation, folder: Path) -> Evaluation:
-    own = folder / config.benchmark
-    benchmark = str(own) if own.exists() else config.benchmark
-    if not own.exists() and not ON_HUB.fullmatch(benchmark):
-        secret = next(secrets_in({BENCHMARK: benchmark}), None)
-        given = secret or f"benchmark is {shown_value(benchmark)}"
-        raise ConfigError(
-            f"{given}: there is no such folder next to the config, and it is not a name on the "
-            "Hub: "
-            "expected the folder of a release, or ORGANISATION/NAME@TAG"
-        )
-    metrics, analysis = config.metrics.located(folder), config.analysis.located(folder)
-    return config.model_copy(
-        update={"benchmark": benchmark, "metrics": metrics, "analysis": analysis}
-    )

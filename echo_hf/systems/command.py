@@ -8,9 +8,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,7 +19,6 @@ from pydantic import AfterValidator, Field, StringConstraints
 
 from echo_hf.config.checks import File, Section, Whole, secrets_in
 from echo_hf.config.systems import SystemConfig
-from echo_hf.engines.base import ImageRef
 from echo_hf.errors import GenerationError, unknown
 from echo_hf.images.decode import format_of
 from echo_hf.reasons import Outcome, OutcomeStage
@@ -29,23 +26,15 @@ from echo_hf.systems.base import (
     SHORTEST,
     GenerationResult,
     Task,
-    by_config,
+    failed,
     is_secret,
     unsupported_task,
     without_folders,
 )
-from echo_hf.systems.command_worker import (
-    OUTPUT,
-    VERSION,
-    Crew,
-    Launch,
-    Worker,
-    WorkerAnswer,
-    answers,
-    request_line,
-)
+from echo_hf.systems.command_worker import VERSION, Launch, Worker, WorkerPool
 from echo_hf.systems.external_results import (
     BadFileError,
+    ExternalResult,
     JsonMapping,
     read_image,
     read_told,
@@ -57,71 +46,7 @@ SHIPPED = "worker:"
 WORKERS = Path(__file__).resolve().parent / "workers"
 LARGEST_SCRIPT = 1024 * 1024
 PYTHON = re.compile(r"^(?:python|pypy)[\d.]*$")
-
-
-def resolved(command: Sequence[str], place: str) -> list[str]:
-    return [_shipped(one, place) if one.startswith(SHIPPED) else one for one in command]
-
-
-def signed(command: Sequence[str], folder: Path) -> list[Any]:
-    """What of a command decides an image."""
-    program, *arguments = command
-    name = Path(program).name
-    is_python = PYTHON.match(name) is not None
-    return ["python" if is_python else name, *(_signed(one, folder) for one in arguments)]
-
-
-def portable(value: Any) -> Any:
-    """What a config says, without the folders of one machine."""
-    if isinstance(value, Mapping):
-        return {name: portable(one) for name, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [portable(one) for one in value]
-    return without_folders(value.rstrip("/")) if isinstance(value, str) else value
-
-
-def check_command(command: Sequence[str], folder: Path, path: str | None, place: str) -> None:
-    """Makes sure that a command can be started, without starting it."""
-    if not folder.is_dir():
-        raise GenerationError(f"{place}: no folder {str(folder)!r}: set parameters.folder")
-    program = command[0]
-    # A name with a slash is looked for from the folder on; others are looked for in the path.
-    found = folder / program if os.sep in program else shutil.which(program, path=path)
-    if found is None or not Path(found).is_file() or not os.access(found, os.X_OK):
-        raise GenerationError(
-            f"{place}: no program {program!r}, as seen from {str(folder)!r}: make its environment "
-            "or set parameters.command"
-        )
-    missing = next(_missing_scripts(command, folder), None)
-    if missing is not None:
-        raise GenerationError(
-            f"{place}: no script {missing!r} in {str(folder)!r}: set parameters.folder or command"
-        )
-
-
-def _missing_scripts(command: Sequence[str], folder: Path) -> Iterator[str]:
-    for argument in command[1:]:
-        is_script = argument.endswith(".py") and not argument.startswith("-")
-        if is_script and not (folder / argument).is_file():
-            yield argument
-
-
-def _shipped(argument: str, place: str) -> str:
-    name = argument.removeprefix(SHIPPED)
-    known = {path.stem: path for path in WORKERS.glob("[a-z]*.py")}
-    if name not in known:
-        raise GenerationError(unknown("worker", name, known, f"{place}: parameters.command"))
-    return str(known[name])
-
-
-def _signed(argument: str, folder: Path) -> Any:
-    path = folder / argument
-    try:
-        if not path.is_file() or path.stat().st_size > LARGEST_SCRIPT:
-            return portable(argument)
-        return {"file": path.name, "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
-    except (OSError, ValueError):
-        return portable(argument)
+OUTPUT = "output.png"
 
 
 def _argument(given: str) -> str:
@@ -177,40 +102,16 @@ class CommandOptions(Section):
     parameters: JsonMapping = {}  # noqa: RUF012 - a Section is frozen
 
 
+# What a worker gets of the environment of echo-hf, beside what a config passes on.
 KEPT = (
-    "PATH",
-    "HOME",
-    "USER",
-    "LANG",
-    "LC_ALL",
-    "LC_CTYPE",
-    "TZ",
-    "TMPDIR",
-    "LD_LIBRARY_PATH",
-    "OMP_NUM_THREADS",
-    "CUDA_HOME",
-    "CUDA_VISIBLE_DEVICES",
-    "CUDA_DEVICE_ORDER",
-    "NVIDIA_VISIBLE_DEVICES",
-    "HIP_VISIBLE_DEVICES",
-    "ROCR_VISIBLE_DEVICES",
-    "HF_HOME",
-    "HF_HUB_CACHE",
-    "HF_HUB_OFFLINE",
-    "TORCH_HOME",
-    "XDG_CACHE_HOME",
-    "SSL_CERT_FILE",
-    "REQUESTS_CA_BUNDLE",
+    *("PATH", "HOME", "USER", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "LD_LIBRARY_PATH"),
+    *("OMP_NUM_THREADS", "CUDA_HOME", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"),
+    *("NVIDIA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"),
+    *("HF_HOME", "HF_HUB_CACHE", "HF_HUB_OFFLINE", "TORCH_HOME", "XDG_CACHE_HOME"),
+    *("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE"),
 )
 # A worker in Python speaks UTF-8, and no line of its own waits in a buffer.
 PYTHON_SETTINGS = {"PYTHONUNBUFFERED": "1", "PYTHONUTF8": "1"}
-
-
-def worker_environment(
-    variables: Mapping[str, str], passed: Sequence[str], parent: Mapping[str, str]
-) -> dict[str, str]:
-    names = [name for name in (*KEPT, *passed) if name in parent]
-    return {**PYTHON_SETTINGS, **{name: parent[name] for name in names}, **variables}
 
 
 def hidden(output: bytes, passed: Sequence[str], parent: Mapping[str, str]) -> bytes:
@@ -227,53 +128,39 @@ def hidden(output: bytes, passed: Sequence[str], parent: Mapping[str, str]) -> b
     return output
 
 
-SUFFIXES = {
-    "AVIF": ".avif",
-    "BMP": ".bmp",
-    "GIF": ".gif",
-    "JPEG": ".jpg",
-    "PNG": ".png",
-    "TIFF": ".tiff",
-    "WEBP": ".webp",
-}
+def portable(value: Any) -> Any:
+    """What a config says, without the folders of one machine."""
+    if isinstance(value, Mapping):
+        return {name: portable(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [portable(one) for one in value]
+    return without_folders(value.rstrip("/")) if isinstance(value, str) else value
 
 
-class InputError(Exception):
-    """An input of a task cannot be read."""
+class WorkerAnswer(ExternalResult):
+    """What became of a request."""
 
-
-@contextmanager
-def placed(task: Task) -> Iterator[tuple[Task, Path]]:
-    """Puts the inputs of a task where a worker may do with them what it likes."""
-    with TemporaryDirectory(prefix="echo-hf-task-", ignore_cleanup_errors=True) as folder:
-        place = Path(folder).resolve()
-        inputs = tuple(_copied(image, place, number) for number, image in enumerate(task.inputs))
-        yield replace(task, inputs=inputs), place
-
-
-def _copied(image: ImageRef, place: Path, number: int) -> ImageRef:
-    if image.file is None:
-        raise InputError(f"input {number} has no file")
-    try:
-        data = image.file.read_bytes()
-    except OSError as error:
-        raise InputError(f"input {number} cannot be read: {error.strerror}") from None
-    path = place / f"input_{number}{SUFFIXES.get(format_of(data) or '', '')}"
-    path.write_bytes(data)
-    return replace(image, file=path)
+    id: str
+    output: str | None = None
 
 
 @register("command", "a model in an environment of its own, behind a worker process")
 class CommandSystem:
     def __init__(self, config: SystemConfig) -> None:
         self._config, self._options = config, options_of(config, CommandOptions)
-        self._place = f"system {config.name!r}"
-        self._command = resolved(self._options.command, self._place)
+        self._place, self._command = f"system {config.name!r}", list[str]()
+        known = {path.stem: str(path) for path in WORKERS.glob("[a-z]*.py")}
+        for argument in self._options.command:
+            name = argument.removeprefix(SHIPPED)
+            if name != argument and name not in known:
+                place = f"{self._place}: parameters.command"
+                raise GenerationError(unknown("worker", name, known, place))
+            self._command.append(argument if name == argument else known[name])
+        self._folder = self._options.folder or Path(tempfile.gettempdir())
         self.concurrency = self._options.workers
         self.determinism = "the worker does not say"
-        self._crew: Crew | None = None
-        self._left = False
-        self._making = Lock()
+        self._pool: WorkerPool | None = None
+        self._left, self._making = False, Lock()
 
     def signature(self) -> Mapping[str, Any]:
         """The command with a digest of its scripts, the model, the parameters, size and seed."""
@@ -292,30 +179,72 @@ class CommandSystem:
 
     def preflight(self) -> None:
         """Makes sure that the worker can be started; it is not started yet."""
-        check_command(self._command, self._folder, self._environment.get("PATH"), self._place)
-        missing = next((one for one in self._options.pass_environment if one not in os.environ), "")
-        if missing:
+        folder, program = self._folder, self._command[0]
+        if not folder.is_dir():
             raise GenerationError(
-                f"{self._place}: environment variable {missing!r} is not set: set it, or take it "
-                "out of parameters.pass_environment"
+                f"{self._place}: no folder {str(folder)!r}: set parameters.folder"
             )
+        # A name with a slash is looked for from the folder on; others are looked for in the path.
+        path = self._environment.get("PATH")
+        found = folder / program if os.sep in program else shutil.which(program, path=path)
+        if found is None or not Path(found).is_file() or not os.access(found, os.X_OK):
+            raise GenerationError(
+                f"{self._place}: no program {program!r}, as seen from {str(folder)!r}: make its "
+                "environment or set parameters.command"
+            )
+        for argument in self._command[1:]:
+            is_script = argument.endswith(".py") and not argument.startswith("-")
+            if is_script and not (folder / argument).is_file():
+                raise GenerationError(
+                    f"{self._place}: no script {argument!r} in {str(folder)!r}: set "
+                    "parameters.folder or command"
+                )
+        for name in self._options.pass_environment:
+            if name not in os.environ:
+                raise GenerationError(
+                    f"{self._place}: environment variable {name!r} is not set: set it, or take it "
+                    "out of parameters.pass_environment"
+                )
 
     def draw(self, task: Task) -> GenerationResult:
-        crew = self._workers()
-        with crew.borrowed(task.sample_id) as worker:
+        pool, own = self._workers(), self._options.most_inputs
+        with (
+            pool.borrowed(task.sample_id) as worker,
+            TemporaryDirectory(prefix="echo-hf-task-", ignore_cleanup_errors=True) as folder,
+        ):
             self.determinism = worker.hello.determinism or self.determinism
-            unfit = unsupported_task(task, 0, self._most_inputs(worker), "the worker")
+            most = worker.hello.most_inputs if own is None else own
+            unfit = unsupported_task(task, 0, most, "the worker", self._config)
             if unfit is not None:
-                return by_config(unfit, self._config)
-            try:
-                with placed(task) as (given, place):
-                    longest = self._config.limits.timeout_s
-                    line = crew.ask(worker, self._request(given, place), longest)
-                    if not answers(line, task.sample_id):
-                        raise crew.dismiss(worker, f"it answered {line[:80]!r} to another request")
-                    return self._answered(line, worker, place)
-            except InputError as error:
-                return _without("no_input", str(error))
+                return unfit
+            place = Path(folder).resolve()
+            # Copies: a worker may do with them what it likes.
+            inputs = list[str]()
+            for number, image in enumerate(task.inputs):
+                try:
+                    data = image.file.read_bytes() if image.file is not None else None
+                except OSError as error:
+                    return failed(f"input {number} cannot be read: {error.strerror}", "no_input")
+                if data is None:
+                    return failed(f"input {number} has no file", "no_input")
+                kind = (format_of(data) or "").lower()
+                suffix = kind and f".{'jpg' if kind == 'jpeg' else kind}"
+                copy = place / f"input_{number}{suffix}"
+                copy.write_bytes(data)
+                inputs.append(str(copy))
+            request = {
+                "id": task.sample_id,
+                "prompt": task.prompt,
+                "inputs": inputs,
+                "output": str(place / OUTPUT),
+                "seed": self._config.seed,
+                "size": self._config.model_dump(mode="json")["size"],
+                "parameters": dict(self._options.parameters),
+            }
+            # In pure ASCII, so that no character of a prompt ends the line.
+            line = json.dumps(request, allow_nan=False).encode("ascii") + b"\n"
+            answer = pool.ask(worker, line, self._config.limits.timeout_s)
+            return self._answered(answer, worker, place)
 
     def __enter__(self) -> Self:
         self._left = False
@@ -324,70 +253,64 @@ class CommandSystem:
     def __exit__(self, *_: object) -> None:
         """Ends all workers, and with each everything that it has started."""
         with self._making:
-            self._left, crew, self._crew = True, self._crew, None
-        if crew is not None:
-            crew.close()
-
-    @property
-    def _folder(self) -> Path:
-        return self._options.folder or Path(tempfile.gettempdir())
-
-    @cached_property
-    def _signed(self) -> list[Any]:
-        return signed(self._command, self._folder)
+            self._left, pool, self._pool = True, self._pool, None
+        if pool is not None:
+            pool.close()
 
     @property
     def _environment(self) -> dict[str, str]:
-        options = self._options
-        return worker_environment(options.environment, options.pass_environment, os.environ)
+        names = (*KEPT, *self._options.pass_environment)
+        passed = {name: os.environ[name] for name in names if name in os.environ}
+        return {**PYTHON_SETTINGS, **passed, **self._options.environment}
 
-    def _hide(self, said: bytes) -> bytes:
-        return hidden(said, self._options.pass_environment, os.environ)
+    @cached_property
+    def _signed(self) -> list[Any]:
+        """What of the command decides an image: scripts count by what is in them."""
+        program, *arguments = self._command
+        name = Path(program).name
+        signed: list[Any] = ["python" if PYTHON.match(name) else name]
+        for argument in arguments:
+            path = self._folder / argument
+            try:
+                is_script = path.is_file() and path.stat().st_size <= LARGEST_SCRIPT
+                digest = hashlib.sha256(path.read_bytes()).hexdigest() if is_script else None
+            except (OSError, ValueError):
+                digest = None
+            known = {"file": path.name, "sha256": digest}
+            signed.append(portable(argument) if digest is None else known)
+        return signed
 
-    def _workers(self) -> Crew:
+    def _workers(self) -> WorkerPool:
+        options, passed = self._options, self._options.pass_environment
         with self._making:
             if self._left:
                 raise GenerationError(f"{self._place}: its workers have been ended: enter it again")
-            if self._crew is None:
-                self._crew = Crew(self._launch(), self._options.workers)
-            return self._crew
-
-    def _launch(self) -> Launch:
-        options = self._options
-        return Launch(
-            self._place,
-            self._command,
-            self._folder,
-            self._environment,
-            options.start_timeout_s,
-            options.most_restarts,
-            self._hide,
-        )
-
-    def _most_inputs(self, worker: Worker) -> int | None:
-        own = self._options.most_inputs
-        return worker.hello.most_inputs if own is None else own
-
-    def _request(self, task: Task, place: Path) -> bytes:
-        return request_line(task, self._config, self._options.parameters, place)
+            if self._pool is None:
+                launch = Launch(
+                    self._place,
+                    self._command,
+                    self._folder,
+                    self._environment,
+                    options.start_timeout_s,
+                    options.most_restarts,
+                    lambda said: hidden(said, passed, os.environ),
+                )
+                self._pool = WorkerPool(launch, options.workers)
+            return self._pool
 
     def _answered(self, line: bytes, worker: Worker, place: Path) -> GenerationResult:
         try:
             answer = read_told(line, WorkerAnswer, "the worker's answer")
         except ValueError as error:
-            return _without("bad_answer", str(error), stage=OutcomeStage.ANSWER)
+            return failed(str(error), "bad_answer", OutcomeStage.ANSWER)
         details = {
             "worker": worker.hello.model_dump(include={"name", "version", "determinism"}),
             "worker_says": dict(answer.details),
         }
-        if answer.outcome is not Outcome.OK:
-            return result_as_reported(answer, None, details)
-        try:
-            image = read_image(place / (answer.output or OUTPUT), place)
-        except BadFileError as error:
-            return error.drawn()
+        image = None
+        if answer.outcome is Outcome.OK:
+            try:
+                image = read_image(place / (answer.output or OUTPUT), place)
+            except BadFileError as error:
+                return error.drawn()
         return result_as_reported(answer, image, details)
-
-
-def _without(code: str, text: str, stage: OutcomeStage = OutcomeStage.REQUEST) -> GenerationResult:
-    return GenerationResult(Outcome.FAILED, stage=stage, code=code, text=text)

@@ -22,7 +22,7 @@ from echo_hf.config.systems import Dollars
 from echo_hf.errors import ImageError
 from echo_hf.images.store import MOST_BYTES, check_image
 from echo_hf.reasons import Outcome, OutcomeStage
-from echo_hf.systems.base import GenerationResult
+from echo_hf.systems.base import GenerationResult, failed
 
 # Where a task ended whose teller does not say so.
 ENDED = {
@@ -47,19 +47,7 @@ JsonMapping = Annotated[Mapping[str, Any], AfterValidator(_as_json)]
 
 
 class ExternalResult(Section):
-    """What became of a task, in somebody else's words.
-
-    Attributes:
-        outcome: What became of it.
-        stage: Where it ended; by its outcome where that is not said: a refusal at its `input`.
-        code: The system's own error code.
-        text: What was said beside or instead of an image.
-        seed: Seed that was used.
-        revised_prompt: The prompt as the system rewrote it.
-        model: Name of the model that drew.
-        cost_usd: Price in US dollars.
-        details: What else explains the image.
-    """
+    """What became of a task, in somebody else's words."""
 
     outcome: Outcome = Outcome.OK
     stage: OutcomeStage | None = None
@@ -115,9 +103,7 @@ class BadFileError(ImageError):
 
     def drawn(self) -> GenerationResult:
         """What becomes of the task whose image this was to be."""
-        return GenerationResult(
-            Outcome.FAILED, stage=OutcomeStage.ANSWER, code=self.code, text=str(self)
-        )
+        return failed(str(self), self.code, OutcomeStage.ANSWER)
 
 
 def read_image(path: Path, folder: Path) -> bytes:
@@ -125,12 +111,20 @@ def read_image(path: Path, folder: Path) -> bytes:
     try:
         check_image(data)
     except ImageError as error:
-        raise BadFileError("bad_picture", f"{path.name!r}: {_told(data, error)}") from None
+        # Of an oversized file only the beginning was read: the number of its bytes is not known.
+        said = f"more than {MOST_BYTES} bytes" if len(data) > MOST_BYTES else str(error)
+        raise BadFileError("bad_picture", f"{path.name!r}: {said}") from None
     return data
 
 
 def read_bytes(path: Path, folder: Path) -> bytes:
-    place = _inside(path, folder)
+    """The beginning of a regular file inside a folder, wherever its links lead."""
+    try:
+        place = path.resolve()
+    except (OSError, RuntimeError, ValueError):  # a circle of links, a name with a zero byte
+        raise BadFileError("no_picture_file", f"{path.name!r} leads nowhere") from None
+    if not place.is_relative_to(folder.resolve()):
+        raise BadFileError("outside", f"{path.name!r} leads out of its folder")
     try:
         if not stat.S_ISREG(place.stat().st_mode):  # to read a pipe is to wait for ever
             raise BadFileError("no_regular_file", f"{path.name!r} is not a regular file")
@@ -139,18 +133,3 @@ def read_bytes(path: Path, folder: Path) -> bytes:
     except OSError as error:
         said = error.strerror or type(error).__name__
         raise BadFileError("no_picture_file", f"{path.name!r} cannot be read: {said}") from None
-
-
-def _inside(path: Path, folder: Path) -> Path:
-    try:
-        place = path.resolve()
-    except (OSError, RuntimeError, ValueError):  # a circle of links, a name with a zero byte
-        raise BadFileError("no_picture_file", f"{path.name!r} leads nowhere") from None
-    if not place.is_relative_to(folder.resolve()):
-        raise BadFileError("outside", f"{path.name!r} leads out of its folder")
-    return place
-
-
-def _told(data: bytes, error: ImageError) -> str:
-    # Of an oversized file only the beginning was read: the number of its bytes is not known.
-    return f"more than {MOST_BYTES} bytes" if len(data) > MOST_BYTES else str(error)

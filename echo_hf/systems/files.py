@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from io import StringIO
 from pathlib import Path, PurePosixPath
@@ -19,8 +18,8 @@ from echo_hf._infra.text import plain
 from echo_hf.config.checks import File, Name, Section
 from echo_hf.config.systems import SystemConfig
 from echo_hf.errors import GenerationError
-from echo_hf.reasons import Outcome, OutcomeStage
-from echo_hf.systems.base import GenerationResult, Task
+from echo_hf.reasons import Outcome
+from echo_hf.systems.base import GenerationResult, Task, failed
 from echo_hf.systems.external_results import (
     BadFileError,
     ExternalResult,
@@ -36,29 +35,34 @@ IMAGE_SUFFIXES = frozenset(
 )
 MANIFEST = "manifest.jsonl"
 FIRST_OUTPUT = "gen_0"
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    pattern: str
-    place: Callable[[str, str], str]
-    nested: bool
-
-
-LAYOUTS: Mapping[str, Layout] = {
-    "autoeval": Layout(
-        "SPLIT/{system}/ID.png", lambda system, split: f"{split}/{system}", nested=False
-    ),
-    "generated": Layout(
-        "{system}/SPLIT/ID/gen_0.png", lambda system, split: f"{system}/{split}", nested=True
-    ),
-    "flat": Layout("ID.png", lambda _system, _split: "", nested=False),
+# Where the outputs of a split lie, and how a message shows the place of one.
+LAYOUTS = {
+    "autoeval": ("{split}/{system}", "SPLIT/{system}/ID.png"),
+    "generated": ("{system}/{split}", "{system}/SPLIT/ID/gen_0.png"),
+    "flat": ("", "ID.png"),
 }
+TABLE_COLUMNS = {"id": "sample_id", "path": "file"}
+MOST_HEADER = 200
+MOST_SHOWN = 8
 
 
 def names_in(folder: Path) -> list[str]:
     """The names in a folder, in order; none where it is not there."""
     return sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+
+
+def _below(file: str) -> str:
+    path = PurePosixPath(file)
+    if path.is_absolute() or ".." in path.parts or "\0" in file:
+        raise ValueError("expected a path below the folder of the manifest")
+    return file
+
+
+class FileEntry(ExternalResult):
+    """One line."""
+
+    sample_id: Annotated[str, Field(min_length=1)]
+    file: Annotated[str, Field(min_length=1), AfterValidator(_below)] | None = None
 
 
 class Outputs:
@@ -69,16 +73,28 @@ class Outputs:
 
     def told(self) -> Mapping[str, FileEntry]:
         """What the manifest, or the table, says, by sample."""
-        if self.table is not None:
-            return read_table(self.folder / self.table)
-        return read_manifest(self.folder / MANIFEST)
+        found: dict[str, FileEntry] = {}
+        for place, line in self._told_lines() if self.table is None else self._table_rows():
+            try:
+                entry = read_told(line, FileEntry, place)
+            except ValueError as error:
+                raise GenerationError(str(error)) from None
+            if entry.sample_id in found:
+                raise GenerationError(
+                    f"{place} is about {entry.sample_id!r}, as an earlier one is: keep one of them"
+                )
+            found[entry.sample_id] = entry
+        return found
 
     def of(self, sample_id: str) -> list[Path]:
+        """The files of a sample: its images, or what else has its name."""
         if not self.nested:
-            return _images_first(self._by_stem.get(sample_id, []))
-        if sample_id not in self._names:
-            return []
-        return _images_first(_by_stem(self.folder / sample_id).get(FIRST_OUTPUT, []))
+            found = self._by_stem.get(sample_id, [])
+        elif sample_id in self._names:
+            found = _by_stem(self.folder / sample_id).get(FIRST_OUTPUT, [])
+        else:
+            found = []
+        return [path for path in found if path.suffix.lower() in IMAGE_SUFFIXES] or found
 
     def every(self) -> Iterator[Path]:
         for name in sorted(self._names):
@@ -96,6 +112,31 @@ class Outputs:
     def _by_stem(self) -> Mapping[str, list[Path]]:
         return _by_stem(self.folder) if self.table is None else {}
 
+    def _told_lines(self) -> Iterator[tuple[str, bytes]]:
+        path = self.folder / MANIFEST
+        for number, line in enumerate(_content(path).split(b"\n"), 1):
+            if line.strip():
+                yield f"{str(path)!r}, line {number}", line
+
+    def _table_rows(self) -> Iterator[tuple[str, bytes]]:
+        path = self.folder / str(self.table)
+        if not path.is_file():
+            raise GenerationError(
+                f"no file {str(path)!r}: expected a CSV with the columns id and path"
+            )
+        try:
+            rows = csv.DictReader(StringIO(_content(path).decode("utf-8-sig"), newline=""))
+            if missing := TABLE_COLUMNS.keys() - set(rows.fieldnames or ()):
+                raise GenerationError(
+                    f"{str(path)!r} has the columns {plain(repr(rows.fieldnames), MOST_HEADER)}: "
+                    f"expected id and path, {' and '.join(sorted(missing))} is missing"
+                )
+            for row in rows:
+                told = {name: row[column] for column, name in TABLE_COLUMNS.items()}
+                yield f"{str(path)!r}, line {rows.line_num}", json.dumps(told).encode()
+        except (csv.Error, UnicodeDecodeError) as error:
+            raise GenerationError(f"cannot read {str(path)!r} as a CSV: {error}") from None
+
 
 def _by_stem(folder: Path) -> Mapping[str, list[Path]]:
     found: dict[str, list[Path]] = {}
@@ -106,92 +147,16 @@ def _by_stem(folder: Path) -> Mapping[str, list[Path]]:
     return found
 
 
-def _images_first(paths: list[Path]) -> list[Path]:
-    return [path for path in paths if path.suffix.lower() in IMAGE_SUFFIXES] or paths
-
-
-def _below(file: str) -> str:
-    path = PurePosixPath(file)
-    if path.is_absolute() or ".." in path.parts or "\0" in file:
-        raise ValueError("expected a path below the folder of the manifest")
-    return file
-
-
-class FileEntry(ExternalResult):
-    """One line.
-
-    Attributes:
-        sample_id: The sample.
-        file: Where its image lies, below the folder of the manifest.
-    """
-
-    sample_id: Annotated[str, Field(min_length=1)]
-    file: Annotated[str, Field(min_length=1), AfterValidator(_below)] | None = None
-
-
-def read_manifest(path: Path) -> Mapping[str, FileEntry]:
-    lines = enumerate(_lines(path), start=1)
-    places = ((f"{str(path)!r}, line {number}", line) for number, line in lines if line.strip())
-    return _by_sample((place, _entry(line, place)) for place, line in places)
-
-
-MOST_HEADER = 200
-TABLE_COLUMNS = {"id": "sample_id", "path": "file"}
-
-
-def read_table(path: Path) -> Mapping[str, FileEntry]:
+def _content(path: Path) -> bytes:
+    """What a manifest or table holds; nothing where it is not there."""
     if not path.is_file():
-        raise GenerationError(f"no file {str(path)!r}: expected a CSV with the columns id and path")
-    try:
-        text = b"\n".join(_lines(path)).decode("utf-8-sig")
-        return _by_sample(_rows(csv.DictReader(StringIO(text, newline="")), path))
-    except (csv.Error, UnicodeDecodeError) as error:
-        raise GenerationError(f"cannot read {str(path)!r} as a CSV: {error}") from None
-
-
-def _rows(rows: csv.DictReader[str], path: Path) -> Iterator[tuple[str, FileEntry]]:
-    if missing := TABLE_COLUMNS.keys() - set(rows.fieldnames or ()):
-        raise GenerationError(
-            f"{str(path)!r} has the columns {plain(repr(rows.fieldnames), MOST_HEADER)}: expected "
-            "id and path, "
-            f"{' and '.join(sorted(missing))} is missing"
-        )
-    for row in rows:
-        place = f"{str(path)!r}, line {rows.line_num}"
-        told = {name: row[column] for column, name in TABLE_COLUMNS.items()}
-        yield place, _entry(json.dumps(told).encode(), place)
-
-
-def _by_sample(told: Iterable[tuple[str, FileEntry]]) -> Mapping[str, FileEntry]:
-    entries: dict[str, FileEntry] = {}
-    for place, entry in told:
-        if entry.sample_id in entries:
-            raise GenerationError(
-                f"{place} is about {entry.sample_id!r}, as an earlier one is: keep one of them"
-            )
-        entries[entry.sample_id] = entry
-    return entries
-
-
-def _lines(path: Path) -> list[bytes]:
-    if not path.is_file():
-        return []
+        return b""
     if not path.resolve().is_relative_to(path.parent.resolve()):
         raise GenerationError(f"{str(path)!r} leads out of its folder: put the file itself there")
     try:
-        return path.read_bytes().split(b"\n")
+        return path.read_bytes()
     except OSError as error:
         raise GenerationError(f"cannot read {str(path)!r}: {error.strerror}") from None
-
-
-def _entry(line: bytes, place: str) -> FileEntry:
-    try:
-        return read_told(line, FileEntry, place)
-    except ValueError as error:
-        raise GenerationError(str(error)) from None
-
-
-MOST_SHOWN = 8
 
 
 class FilesOptions(Section):
@@ -220,13 +185,14 @@ class FilesOptions(Section):
 
 @register("files", "outputs that somebody made before")
 class FilesSystem:
+    concurrency = 4
     determinism = "the same files give the same pictures"
 
     def __init__(self, config: SystemConfig) -> None:
-        options = options_of(config, FilesOptions)
-        self.concurrency = 4
-        self._config, self._layout = config, LAYOUTS[options.layout]
-        self._options, self._system = options, options.system or config.name
+        self._config, self._options = config, options_of(config, FilesOptions)
+        self._system = self._options.system or config.name
+        self._place, pattern = LAYOUTS[self._options.layout]
+        self._pattern = pattern.format(system=self._system)
         self._splits: dict[str, tuple[Outputs, Mapping[str, FileEntry]]] = {}
         self._reading = Lock()
 
@@ -241,29 +207,49 @@ class FilesSystem:
 
     def preflight(self) -> None:
         """Makes sure that there are outputs, and that every manifest can be read."""
-        if not self._options.folder.is_dir():
-            raise GenerationError(f"{self._place}: no folder {self._shown}: set parameters.folder")
-        if not any(True for outputs in self._every() for _ in outputs.every()):
+        place, folder = f"system {self._config.name!r}", self._options.folder
+        if not folder.is_dir():
+            raise GenerationError(f"{place}: no folder {str(folder)!r}: set parameters.folder")
+        every = list(self._every())
+        if not any(next(outputs.every(), None) for outputs in every):
+            names = names_in(folder)
+            shown = ", ".join(repr(name) for name in names[:MOST_SHOWN]) or "nothing"
             raise GenerationError(
-                f"{self._place}: no file {self._pattern!r} in {self._shown}, which has "
-                f"{_names(self._options.folder)}: set parameters.folder, system or layout"
+                f"{place}: no file {self._pattern!r} in {str(folder)!r}, which has "
+                f"{shown}{', ...' if len(names) > MOST_SHOWN else ''}: set parameters.folder, "
+                "system or layout"
             )
-        for outputs in self._every():
+        for outputs in every:
             outputs.told()
 
     def draw(self, task: Task) -> GenerationResult:
         """The image of a sample, or what the manifest says became of it."""
-        outputs, entries = self._split(task.split)
-        entry = entries.get(task.sample_id)
-        found = outputs.of(task.sample_id)
-        if entry is None and not found:
-            return self._unknown(task)
-        told = entry or FileEntry(sample_id=task.sample_id)
+        with self._reading:
+            if task.split not in self._splits:
+                outputs = self._outputs(task.split)
+                self._splits[task.split] = outputs, outputs.told()
+            outputs, entries = self._splits[task.split]
+        told, found = entries.get(task.sample_id), outputs.of(task.sample_id)
+        if told is None:
+            told = FileEntry(sample_id=task.sample_id)
+            if not found:
+                wanted = self._pattern.replace("SPLIT", task.split).replace("ID", task.sample_id)
+                text = f"no file {wanted!r}, whatever its suffix, and no line in the manifest"
+                return failed(text, "no_file")
+        path, image = None, None
         try:
-            path, image = self._image(told, found, outputs.folder)
+            if told.outcome is Outcome.OK:
+                path = _only(found, told, outputs.folder)
+                image = read_image(path, self._options.folder)
         except BadFileError as error:
             return error.drawn()
-        return result_as_reported(told, image, _details(told, path, found))
+        details = {
+            "file": path and path.name,
+            "files_not_used": [one.name for one in found if one != path],
+            "manifest_says": dict(told.details),
+        }
+        shown = {name: value for name, value in details.items() if value}
+        return result_as_reported(told, image, shown)
 
     def __enter__(self) -> Self:
         return self
@@ -271,67 +257,29 @@ class FilesSystem:
     def __exit__(self, *_: object) -> None:
         """Frees nothing: no file stays open."""
 
-    @property
-    def _place(self) -> str:
-        return f"system {self._config.name!r}"
-
-    @property
-    def _shown(self) -> str:
-        return repr(str(self._options.folder))
-
-    @property
-    def _pattern(self) -> str:
-        return self._layout.pattern.format(system=self._system)
-
     @cached_property
     def _digest(self) -> str:
-        state = xxh3_128()
-        for path in self._paths():
-            name = path.relative_to(self._options.folder).as_posix()
-            state.update(f"{name}\0".encode("utf-8", "surrogateescape"))
-            state.update(_content(path, self._options.folder))
+        state, folder = xxh3_128(), self._options.folder
+        for outputs in self._every():
+            named = (one.file for one in outputs.told().values() if one.file is not None)
+            for path in (*outputs.every(), *(outputs.folder / file for file in named)):
+                name = path.relative_to(folder).as_posix()
+                state.update(f"{name}\0".encode("utf-8", "surrogateescape"))
+                try:
+                    state.update(xxh3_128(read_bytes(path, folder)).digest())
+                except BadFileError as error:
+                    state.update(error.code.encode())
         return state.hexdigest()
 
-    def _paths(self) -> Iterator[Path]:
-        for outputs in self._every():
-            yield from outputs.every()
-            for entry in outputs.told().values():
-                if entry.file is not None:
-                    yield outputs.folder / entry.file
-
     def _every(self) -> Iterator[Outputs]:
-        root = self._options.folder
-        above = root / self._system if self._layout.nested else root
-        for split in [""] if self._options.layout == "flat" else names_in(above):
+        root, layout = self._options.folder, self._options.layout
+        above = root / self._system if layout == "generated" else root
+        for split in [""] if layout == "flat" else names_in(above):
             yield self._outputs(split)
 
     def _outputs(self, split: str) -> Outputs:
-        folder = self._options.folder / self._layout.place(self._system, split)
-        return Outputs(folder, self._layout.nested, self._options.table)
-
-    def _split(self, split: str) -> tuple[Outputs, Mapping[str, FileEntry]]:
-        with self._reading:
-            if split not in self._splits:
-                outputs = self._outputs(split)
-                self._splits[split] = outputs, outputs.told()
-            return self._splits[split]
-
-    def _image(
-        self, told: FileEntry, found: list[Path], folder: Path
-    ) -> tuple[Path | None, bytes | None]:
-        if told.outcome is not Outcome.OK:
-            return None, None
-        path = _only(found, told, folder)
-        return path, read_image(path, self._options.folder)
-
-    def _unknown(self, task: Task) -> GenerationResult:
-        wanted = self._pattern.replace("SPLIT", task.split).replace("ID", task.sample_id)
-        return GenerationResult(
-            Outcome.FAILED,
-            stage=OutcomeStage.REQUEST,
-            code="no_file",
-            text=f"no file {wanted!r}, whatever its suffix, and no line in the manifest",
-        )
+        folder = self._options.folder / self._place.format(system=self._system, split=split)
+        return Outputs(folder, self._options.layout == "generated", self._options.table)
 
 
 def _only(found: list[Path], told: FileEntry, folder: Path) -> Path:
@@ -343,25 +291,3 @@ def _only(found: list[Path], told: FileEntry, folder: Path) -> Path:
         named = ", ".join(repr(path.name) for path in found[:MOST_SHOWN])
         raise BadFileError("several_files", f"{named} are of one sample: keep one of them")
     return found[0]
-
-
-def _details(told: FileEntry, used: Path | None, found: list[Path]) -> Mapping[str, Any]:
-    details = {
-        "file": used and used.name,
-        "files_not_used": [path.name for path in found if path != used],
-        "manifest_says": dict(told.details),
-    }
-    return {name: value for name, value in details.items() if value}
-
-
-def _content(path: Path, folder: Path) -> bytes:
-    try:
-        return xxh3_128(read_bytes(path, folder)).digest()
-    except BadFileError as error:
-        return error.code.encode()
-
-
-def _names(folder: Path) -> str:
-    names = names_in(folder)
-    shown = ", ".join(repr(name) for name in names[:MOST_SHOWN])
-    return (shown + ", ...") if len(names) > MOST_SHOWN else shown or "nothing"

@@ -7,8 +7,9 @@ import binascii
 import io
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import Any
 
 from PIL import Image, ImageChops
@@ -25,17 +26,15 @@ from echo_hf.systems.base import GenerationResult, Task
 
 
 def open_inputs(task: Task) -> tuple[Image.Image, ...]:
-    images = []
     for reference in task.inputs:
         if reference.file is None:
             raise ImageError(f"image {reference.sha256!r} has no file: run `collect` again")
-        images.append(upright_rgb(reference.file, reference.sha256))
-    return tuple(images)
+    return tuple(upright_rgb(one.file, one.sha256) for one in task.inputs if one.file)
 
 
-def as_png(image: Image.Image) -> bytes:
+def as_png(image: Image.Image, compress_level: int = -1) -> bytes:
     file = io.BytesIO()
-    image.save(file, "PNG")
+    image.save(file, "PNG", compress_level=compress_level)
     return file.getvalue()
 
 
@@ -45,6 +44,7 @@ LONGEST_START = 100
 
 
 def decoded(encoded: str) -> bytes:
+    """The bytes of an image that an answer holds as base64, or as a data URL."""
     if ADDRESS.match(encoded):
         raise ImageError(
             "the answer names an address instead of an image, and addresses are not followed: "
@@ -57,17 +57,19 @@ def decoded(encoded: str) -> bytes:
         raise ImageError("the answer's image is not base64") from None
 
 
-def with_image(drawn: GenerationResult, data: bytes) -> GenerationResult:
+def with_image(result: GenerationResult, image: bytes | str) -> GenerationResult:
+    """A result with its image, as bytes or as base64; `failed` where it cannot be kept."""
     try:
+        data = decoded(image) if isinstance(image, str) else image
         check_image(data)
     except ImageError as error:
-        return unusable(drawn, str(error))
-    return replace(drawn, outcome=Outcome.OK, image=data, stage=None)
+        return unusable(result, str(error))
+    return replace(result, outcome=Outcome.OK, image=data, stage=None)
 
 
-def unusable(drawn: GenerationResult, why: str) -> GenerationResult:
+def unusable(result: GenerationResult, why: str) -> GenerationResult:
     """An outcome whose answer holds nothing that can be kept."""
-    return replace(drawn, outcome=Outcome.FAILED, stage=OutcomeStage.ANSWER, text=why)
+    return replace(result, outcome=Outcome.FAILED, stage=OutcomeStage.ANSWER, text=why)
 
 
 Pixels = tuple[int, int]
@@ -79,29 +81,35 @@ def chosen_size(
 ) -> Pixels | None:
     if isinstance(size, FixedSize):
         return size.width, size.height
-    if size == "match_input" and first_input is not None:
-        return like(first_input)
-    return None
+    return like(first_input) if size == "match_input" and first_input is not None else None
 
 
 def nearest(size: Pixels, choices: Sequence[Pixels]) -> Pixels:
-    return min(choices, key=lambda choice: (_apart(size, choice), _larger(size, choice)))
+    """The choice that is most like a size in shape, then in area."""
+    width, height = size
+    return min(
+        choices,
+        key=lambda one: (
+            abs(math.log(width * one[1] / (height * one[0]))),
+            abs(math.log(width * height / (one[0] * one[1]))),
+        ),
+    )
 
 
 def within(size: Pixels, most_pixels: int, multiple: int = 16, longest: float = math.inf) -> Pixels:
     """About the largest size in the shape of an image whose sides are multiples of a number."""
     ratio = min(max(size) / min(size), longest)
     exact = math.sqrt(most_pixels / ratio) / multiple
-    shorts = {max(1, math.floor(exact)), math.ceil(exact)}
-    steps = most_pixels // multiple**2
-    sizes = [_steps(short, ratio, steps, longest) for short in sorted(shorts) if short**2 <= steps]
+    most = most_pixels // multiple**2
+    sizes: list[Pixels] = []
+    for short in sorted({max(1, math.floor(exact)), math.ceil(exact)}):
+        if short**2 <= most:
+            # Rounded up, the longer side may be too long, or the pixels too many.
+            limit = math.floor(min(most / short, short * longest))
+            sizes.append((max(short, min(round(short * ratio), limit)), short))
     long, short = min(sizes, key=lambda one: (abs(math.log(one[0] / one[1] / ratio)), -one[1]))
     sides = long * multiple, short * multiple
     return sides if size[0] >= size[1] else sides[::-1]
-
-
-def written(size: Pixels) -> str:
-    return f"{size[0]}x{size[1]}"
 
 
 def read_size(text: str) -> Pixels:
@@ -111,42 +119,20 @@ def read_size(text: str) -> Pixels:
     return int(found[1]), int(found[2])
 
 
-def _steps(short: int, ratio: float, most: int, longest: float) -> Pixels:
-    # Rounding the longer side up may take it over the number of pixels, or make it too long.
-    limit = math.floor(min(most / short, short * longest))
-    return max(short, min(round(short * ratio), limit)), short
-
-
-def _apart(one: Pixels, other: Pixels) -> float:
-    return abs(math.log(one[0] * other[1] / (one[1] * other[0])))
-
-
-def _larger(one: Pixels, other: Pixels) -> float:
-    return abs(math.log(one[0] * one[1] / (other[0] * other[1])))
-
-
 # What all makers take, by Pillow's name of the format.
 TYPES = {"PNG": "image/png", "JPEG": "image/jpeg", "WEBP": "image/webp"}
 ENDINGS = {"image/png": "png", "image/jpeg": "jpg", "image/webp": "webp"}
-PNG = "image/png"
-INK = "CMYK"
 NOTICED = {ImageNotice.TRANSPARENT: "transparent", ImageNotice.SIXTEEN_BITS: "depth"}
 
 
 @dataclass(frozen=True, slots=True)
 class SentInput:
+    """An input as a server gets it; what had to be changed, so that all servers see the same."""
+
     data: bytes
     mime_type: str
     size: Pixels
     changed: tuple[str, ...] = ()
-
-    @property
-    def data_url(self) -> str:
-        return f"data:{self.mime_type};base64,{base64.b64encode(self.data).decode()}"
-
-    @property
-    def ending(self) -> str:
-        return ENDINGS[self.mime_type]
 
     def details(self) -> dict[str, Any]:
         return {"type": self.mime_type, "size": list(self.size), "changed": list(self.changed)}
@@ -155,27 +141,21 @@ class SentInput:
 def sent_input(reference: ImageRef) -> SentInput:
     seen = sent_reference(reference, family=None).image
     data = reference.file.read_bytes() if reference.file is not None else b""
-    changed = tuple(_changes(data))
-    if changed:
-        return SentInput(_png(seen), PNG, seen.size, changed)
-    with open_image(data) as image:
-        return SentInput(data, TYPES[image.format or ""], seen.size)
-
-
-def _changes(data: bytes) -> Iterator[str]:
-    with open_image(data) as image:
-        if image.format not in TYPES:
-            yield "format"
-        if getattr(image, "is_animated", False):
-            yield "animated"
-        if image.getexif().get(ORIENTATION, 1) in TURNS:
-            yield "turned"
-        if image.mode == INK:
-            yield "inks"
-        elif image.info.get("icc_profile") and _profile_counts(data):
-            yield "profile"
     notices = load_image(data).notices
-    yield from (name for notice, name in NOTICED.items() if notice in notices)
+    with open_image(data) as image:
+        mime_type, mode = TYPES.get(image.format or ""), image.mode
+        changes = {
+            "format": mime_type is None,
+            "animated": getattr(image, "is_animated", False),
+            "turned": image.getexif().get(ORIENTATION, 1) in TURNS,
+            "inks": mode == "CMYK",
+            "profile": mode != "CMYK" and image.info.get("icc_profile") and _profile_counts(data),
+            **{name: notice in notices for notice, name in NOTICED.items()},
+        }
+    changed = tuple(name for name, is_so in changes.items() if is_so)
+    if changed or mime_type is None:
+        return SentInput(as_png(seen, 1), TYPES["PNG"], seen.size, changed)  # it travels once
+    return SentInput(data, mime_type, seen.size)
 
 
 def _profile_counts(data: bytes) -> bool:
@@ -183,39 +163,19 @@ def _profile_counts(data: bytes) -> bool:
     return ImageChops.difference(managed, plain).getbbox() is not None
 
 
-def _png(image: Image.Image) -> bytes:
-    buffer = io.BytesIO()
-    image.save(buffer, "PNG", compress_level=1)  # it travels once
-    return buffer.getvalue()
-
-
 def stitched(
-    images: Sequence[Image.Image],
-    like: Callable[[Pixels], Pixels],
-    most_pixels: int,
-    multiple: int,
+    images: Sequence[Image.Image], like: Callable[[Pixels], Pixels], most_pixels: int, multiple: int
 ) -> Image.Image:
-    sizes = stitched_sizes([one.size for one in images], like, most_pixels, multiple)
-    whole = Image.new("RGB", (sum(width for width, _ in sizes), sizes[0][1]))
-    left = 0
-    for image, size in zip(images, sizes, strict=True):
-        whole.paste(image.resize(size, Image.Resampling.LANCZOS), (left, 0))
-        left += size[0]
-    return whole
+    """Images side by side, as high as the first is drawn, or as `most_pixels` allow."""
 
+    def whole(side: float) -> int:
+        return max(multiple, math.floor(side / multiple + 1e-9) * multiple)
 
-def stitched_sizes(
-    sizes: Sequence[Pixels],
-    like: Callable[[Pixels], Pixels],
-    most_pixels: int,
-    multiple: int,
-) -> list[Pixels]:
-    first_width, first_height = like(sizes[0])
-    ratios = [first_width / first_height, *(width / height for width, height in sizes[1:])]
-    height = min(first_height, math.sqrt(most_pixels / sum(ratios)))
-    height = _whole(height, multiple)
-    return [(_whole(ratio * height, multiple), height) for ratio in ratios]
-
-
-def _whole(side: float, multiple: int) -> int:
-    return max(multiple, math.floor(side / multiple + 1e-9) * multiple)
+    first_width, first_height = like(images[0].size)
+    ratios = [first_width / first_height, *(one.width / one.height for one in images[1:])]
+    height = whole(min(first_height, math.sqrt(most_pixels / sum(ratios))))
+    widths = [whole(ratio * height) for ratio in ratios]
+    sheet = Image.new("RGB", (sum(widths), height))
+    for left, width, image in zip(accumulate(widths, initial=0), widths, images, strict=False):
+        sheet.paste(image.resize((width, height), Image.Resampling.LANCZOS), (left, 0))
+    return sheet

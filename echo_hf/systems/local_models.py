@@ -3,46 +3,51 @@
 from __future__ import annotations
 
 import hashlib
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Generic, Literal, Self, TypeVar
 
+from PIL import Image
 from pydantic import StringConstraints
 
 from echo_hf.config.checks import Section, Words
 from echo_hf.config.systems import SystemConfig
 from echo_hf.engines.checkpoint import framed, is_hub_name, pieces
-from echo_hf.engines.transformers_model import is_out_of_memory
-from echo_hf.errors import GenerationError, ImageError
+from echo_hf.engines.transformers_model import free, is_out_of_memory
+from echo_hf.errors import EchoError, GenerationError, ImageError
 from echo_hf.images.decode import BadImageError
 from echo_hf.reasons import Outcome, OutcomeStage
-from echo_hf.systems.base import GenerationResult, without_folders
+from echo_hf.systems.base import GenerationResult, Task, failed, without_folders
+from echo_hf.systems.images import open_inputs
+from echo_hf.systems.registry import model_of
 
 # What decides an image; a README does not.
 SETTINGS = frozenset({".json", ".jinja", ".model", ".txt", ".tiktoken"})
 WEIGHTS = frozenset({".safetensors", ".ckpt", ".bin", ".pt"})
 MAIN = "main"
+LONGEST_TEXT = 300
 
 
 @dataclass(frozen=True)
 class LocalModel:
+    """A model of a system, in a folder, in the cache or on the Hub; `index` is its first file."""
+
     system: str
     source: str
     revision: str | None
     index: str
 
-    @property
+    @cached_property
     def folder(self) -> Path | None:
-        folder = Path(self.source)
-        return folder if folder.is_dir() else None
+        return Path(self.source) if Path(self.source).is_dir() else None
 
     @cached_property
     def identity(self) -> dict[str, str | None]:
         """Which weights it is: `model` without a path, and `revision`; a folder's is a digest."""
-        folder = self.folder
-        if folder is not None:
-            return {"model": folder.resolve().name, "revision": folder_digest(folder)}
+        if self.folder is not None:
+            return {"model": self.folder.resolve().name, "revision": folder_digest(self.folder)}
         return {"model": self.source, "revision": self.revision or MAIN}
 
     @property
@@ -57,26 +62,39 @@ class LocalModel:
         return self.commit or self.revision
 
     def index_at_hand(self) -> Path | None:
-        """Finds the model's index without a download."""
+        """Finds the model's index without a download; null where it may be on the Hub."""
+        from huggingface_hub import constants
+
+        found = self._cached() if self.folder is None else self.folder / self.index
         if self.folder is not None:
-            return self._in_folder(self.folder)
-        found = self._cached()
-        if found is None:
-            self._check_reachable()
+            if self.revision is not None:
+                raise self._error(
+                    f"{self.source!r} is a folder, which has no revision {self.revision!r}: leave "
+                    "it out"
+                )
+            if not (self.folder / self.index).is_file():
+                raise self._error(
+                    f"folder {self.source!r} holds no {self.index!r}: expected a model as its "
+                    "library saves it"
+                )
+        elif not is_hub_name(self.source):
+            raise self._error(
+                f"there is no folder {self.source!r}: expected one, or a name on the Hub such as "
+                "ORGANISATION/NAME"
+            )
+        elif found is None and constants.HF_HUB_OFFLINE:
+            raise self._error(
+                f"model {self.source!r} is neither a folder nor in the cache, and HF_HUB_OFFLINE "
+                "is set: download it first, or unset that"
+            )
         return found
 
-    def _in_folder(self, folder: Path) -> Path:
-        if self.revision is not None:
-            raise GenerationError(
-                f"system {self.system!r}: {self.source!r} is a folder, which has no revision "
-                f"{self.revision!r}: leave it out"
-            )
-        if not (folder / self.index).is_file():
-            raise GenerationError(
-                f"system {self.system!r}: folder {self.source!r} holds no {self.index!r}: expected "
-                "a model as its library saves it"
-            )
-        return folder / self.index
+    def fetched_index(self) -> Path:
+        """The model's index, downloaded where it is not at hand."""
+        from huggingface_hub import hf_hub_download
+
+        found = self.index_at_hand()
+        return found or Path(hf_hub_download(self.source, self.index, revision=self.revision))
 
     def _cached(self) -> Path | None:
         from huggingface_hub import try_to_load_from_cache
@@ -86,19 +104,8 @@ class LocalModel:
         found = try_to_load_from_cache(self.source, self.index, revision=self.revision or MAIN)
         return Path(found) if isinstance(found, str) else None
 
-    def _check_reachable(self) -> None:
-        from huggingface_hub import constants
-
-        if not is_hub_name(self.source):
-            raise GenerationError(
-                f"system {self.system!r}: there is no folder {self.source!r}: expected one, or a "
-                "name on the Hub such as ORGANISATION/NAME"
-            )
-        if constants.HF_HUB_OFFLINE:
-            raise GenerationError(
-                f"system {self.system!r}: model {self.source!r} is neither a folder nor in the "
-                "cache, and HF_HUB_OFFLINE is set: download it first, or unset that"
-            )
+    def _error(self, said: str) -> GenerationError:
+        return GenerationError(f"system {self.system!r}: {said}")
 
 
 def folder_digest(folder: Path) -> str:
@@ -116,15 +123,6 @@ def folder_digest(folder: Path) -> str:
             for piece in pieces(file):
                 digest.update(piece)
     return f"sha256:{digest.hexdigest()}"
-
-
-def check_one_at_a_time(config: SystemConfig) -> None:
-    """Checks that no config asks a model in this process for several images at a time."""
-    if (config.limits.concurrency or 1) > 1:
-        raise GenerationError(
-            f"system {config.name!r}: limits.concurrency is {config.limits.concurrency}: expected "
-            "1, as its model draws one image at a time in this process"
-        )
 
 
 Device = Annotated[str, StringConstraints(pattern=r"^(auto|cpu|mps|xpu|cuda(:\d{1,2})?)$")]
@@ -145,12 +143,6 @@ class LocalOptions(Section):
     device: Device = "auto"
 
 
-def dtype_of(options: LocalOptions) -> Any:
-    import torch
-
-    return getattr(torch, options.dtype)
-
-
 def device_of(options: LocalOptions, place: str) -> str:
     import torch
 
@@ -167,33 +159,105 @@ def device_of(options: LocalOptions, place: str) -> str:
     return options.device
 
 
-LONGEST_TEXT = 300
-OUT_OF_MEMORY = "out_of_memory"
-
-
 def one_line(error: BaseException) -> str:
     """The first line of what an error says, without the folders of this machine."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return without_folders((lines or [""])[0])[:LONGEST_TEXT]
 
 
-def failure(error: Exception) -> GenerationResult:
-    if is_out_of_memory(error):
-        text = "out of memory: ask for a smaller size, or use a smaller model, dtype or offload"
-        return GenerationResult(
-            Outcome.FAILED, stage=OutcomeStage.REQUEST, code=OUT_OF_MEMORY, text=text
-        )
-    code = type(error).__name__
-    return GenerationResult(
-        Outcome.FAILED, stage=OutcomeStage.REQUEST, code=code, text=one_line(error)
-    )
+Options = TypeVar("Options", bound=LocalOptions)
+Loaded = TypeVar("Loaded")
 
 
-def bad_input(error: ImageError) -> GenerationResult:
-    code = str(error.reason) if isinstance(error, BadImageError) else None
-    return GenerationResult(
-        Outcome.FAILED, stage=OutcomeStage.INPUT, code=code, text=one_line(error)
-    )
+class LocalSystem(ABC, Generic[Options, Loaded]):
+    """A model in this process: it is loaded for the first task, and freed on leaving."""
+
+    concurrency = 1
+    determinism: ClassVar[str]
+    # What a model that cannot be loaded should be, and what helps where memory is too small.
+    expected: ClassVar[str]
+    smaller: ClassVar[str]
+
+    def __init__(self, config: SystemConfig, options: Options, index: str) -> None:
+        self.config, self.options, self.place = config, options, f"system {config.name!r}"
+        if (config.limits.concurrency or 1) > 1:
+            raise GenerationError(
+                f"{self.place}: limits.concurrency is {config.limits.concurrency}: expected 1, as "
+                "its model draws one image at a time in this process"
+            )
+        self.model = LocalModel(config.name, model_of(config), options.revision, index)
+        self._loaded: Loaded | None = None
+
+    @abstractmethod
+    def load(self, device: str) -> Loaded:
+        """Loads the model."""
+
+    @abstractmethod
+    def unfit(self, loaded: Loaded, task: Task) -> GenerationResult | None:
+        """Why the model does not take a task."""
+
+    @abstractmethod
+    def draw_with(
+        self, loaded: Loaded, task: Task, inputs: tuple[Image.Image, ...]
+    ) -> GenerationResult:
+        """Draws a task whose inputs have been opened."""
+
+    def draw(self, task: Task) -> GenerationResult:
+        """Draws the image that a task asks for; a breakdown is a failure of the task alone."""
+        loaded = self._loaded = self._loaded or self._load()
+        if (unfit := self.unfit(loaded, task)) is not None:
+            return unfit
+        try:
+            inputs = open_inputs(task)
+        except ImageError as error:
+            code = str(error.reason) if isinstance(error, BadImageError) else None
+            return failed(one_line(error), code, OutcomeStage.INPUT)
+        try:
+            drawn = self.draw_with(loaded, task, inputs)
+        except Exception as error:
+            text, code = one_line(error), type(error).__name__
+            if is_out_of_memory(error):
+                code = "out_of_memory"
+                text = (
+                    "out of memory: ask for a smaller size, or use a smaller model, dtype or "
+                    "offload"
+                )
+            drawn = failed(text, code)
+        if drawn.outcome is Outcome.FAILED:
+            free()  # when nothing refers any more to what the failed call had computed
+        return drawn
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._loaded is not None:
+            self._loaded = None
+            free()
+
+    def details(self, device: str, **versions: str) -> dict[str, Any]:
+        """What of the machine decides an image."""
+        return {
+            "commit": self.model.commit,
+            "dtype": self.options.dtype,
+            "device": device,
+            "versions": versions,
+        }
+
+    def _load(self) -> Loaded:
+        device = device_of(self.options, self.place)
+        try:
+            return self.load(device)
+        except EchoError:
+            raise
+        except Exception as error:  # whatever the driver, the memory or the files are short of
+            said = (
+                f"model {self.model.source!r} does not fit into memory: use {self.smaller}"
+                if is_out_of_memory(error)
+                else f"cannot load {self.model.source!r} ({type(error).__name__}: "
+                f"{one_line(error)}): expected {self.expected}"
+            )
+            raise GenerationError(f"{self.place}: {said}") from error
 
 
 def unsupported(stage: OutcomeStage, code: str, text: str) -> GenerationResult:

@@ -2,75 +2,57 @@
 
 from __future__ import annotations
 
+import base64
 import datetime
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, StrictBool, field_validator, model_validator
 
 from echo_hf._infra.http_errors import OK, Reply, api_error, error_in, mapping
-from echo_hf._infra.retry import RequestError
 from echo_hf.config.checks import Whole, Words
 from echo_hf.config.systems import Price, Size, SystemConfig
 from echo_hf.engines.base import Usage
 from echo_hf.engines.prices import cost_of, count, read_usage, usage_of
 from echo_hf.engines.server import OPENAI
-from echo_hf.errors import GenerationError, ImageError
+from echo_hf.errors import GenerationError
 from echo_hf.reasons import Outcome, OutcomeStage
-from echo_hf.systems.base import GenerationResult, Retired, Task
+from echo_hf.systems.base import GenerationResult, Retired, Task, failed
 from echo_hf.systems.hosted import (
     LONGEST_CONNECT_S,
-    NO_KEY,
     Connection,
-    Host,
     HostedOptions,
     HostedSystem,
     Inputs,
-    UnreadableError,
-    fate,
+    cost_usd,
     hosted_options,
     limited,
-    retired_by,
 )
 from echo_hf.systems.images import (
+    ENDINGS,
     Pixels,
     SentInput,
     chosen_size,
-    decoded,
     nearest,
     read_size,
     unusable,
     with_image,
     within,
-    written,
 )
-from echo_hf.systems.plan import Billed, cost_usd
 from echo_hf.systems.registry import register
 
 Document = Mapping[str, Any]
 
 STEP = 16
 LONGEST_SHAPE = 3.0
+# Keys of a request that the adapter sets itself.
 OURS = frozenset(
     {
-        "background",
-        "image",
-        "image[]",
-        "input_fidelity",
-        "messages",
-        "modalities",
-        "model",
-        "moderation",
-        "n",
-        "output_format",
-        "prompt",
-        "quality",
-        "seed",
-        "size",
-        "stream",
+        *("background", "image", "image[]", "input_fidelity", "messages", "modalities", "model"),
+        *("moderation", "n", "output_format", "prompt", "quality", "seed", "size", "stream"),
     }
 )
 DRAWING = ("quality", "background", "moderation", "output_format", "input_fidelity")
@@ -111,7 +93,6 @@ class OpenAIImagesOptions(HostedOptions):
     extra: Mapping[str, Any] = {}
 
     def like(self, size: Pixels) -> Pixels:
-        """The size of the model that is most like an image's."""
         if self.sizes is not None:
             return nearest(size, [read_size(one) for one in self.sizes])
         return within(size, self.pixels, STEP, LONGEST_SHAPE)
@@ -121,7 +102,7 @@ class OpenAIImagesOptions(HostedOptions):
         given = {name: getattr(self, name) for name in DRAWING}
         return {name: value for name, value in given.items() if value is not None}
 
-    def _sent(self, size: Size) -> Iterable[str]:
+    def sent(self, size: Size) -> Iterable[str]:
         own = "pixels" if self.sizes is None else "sizes"
         likened = (own,) if size == "match_input" else ()
         return ("revision", "mode", "extra", *DRAWING, *likened)
@@ -136,8 +117,7 @@ class OpenAIImagesOptions(HostedOptions):
     @field_validator("extra")
     @classmethod
     def _not_ours(cls, extra: Mapping[str, Any]) -> Mapping[str, Any]:
-        taken = sorted(OURS & set(extra))
-        if taken:
+        if taken := sorted(OURS & set(extra)):
             raise ValueError(f"expected no {', '.join(taken)}, which the adapter sets itself")
         try:
             json.dumps(extra, allow_nan=False)
@@ -147,57 +127,14 @@ class OpenAIImagesOptions(HostedOptions):
 
     @model_validator(mode="after")
     def _of_the_mode(self) -> Self:
-        given = sorted(self.drawing())
-        if self.mode == "chat" and given:
+        if self.mode == "chat" and (given := sorted(self.drawing())):
             raise ValueError(f"mode chat takes no {', '.join(given)}: put it into `extra`")
         return self
-
-
-def read_options(config: SystemConfig) -> OpenAIImagesOptions:
-    options = hosted_options(config, OpenAIImagesOptions)
-    if options.mode == "chat" and config.size != "auto":
-        raise GenerationError(
-            f"system {config.name!r}: size is {config.model_dump()['size']!r}, and mode chat has "
-            "none: expected auto, or what the server takes in `extra`"
-        )
-    return options
 
 
 SHUT_DOWN = "shutdown_date"
 BEGINNING = 40
 LACK = "the answer holds no image"
-MODALITIES = ("image", "text")
-FILTERED, REFUSAL, FINISHED = "content_filter", "refusal", "stop"
-
-
-@contextmanager
-def connected(host: Host, timeout_s: float) -> Iterator[Connection]:
-    from openai import DefaultHttpxClient, OpenAI, Timeout
-
-    key = host.key()
-    client = OpenAI(
-        # The client wants one even where the header is left out.
-        api_key=key.secret.get_secret_value() or NO_KEY,
-        base_url=host.server.base_url,
-        max_retries=0,
-        timeout=Timeout(timeout_s, connect=min(timeout_s, LONGEST_CONNECT_S)),
-        # A redirect would take prompts and images to a server that nobody named.
-        http_client=limited(DefaultHttpxClient, timeout_s)(follow_redirects=False),
-    )
-    with client:
-        yield Connection(client, key, host, timeout_s)
-
-
-def ask(connection: Connection, send: Callable[..., Any], **arguments: Any) -> Reply:
-    """Sends a request, once."""
-    from openai import APIConnectionError, APIStatusError, Omit
-
-    headers = None if connection.key else {"Authorization": Omit()}
-    try:
-        with send(**arguments, extra_headers=headers) as response:
-            return Reply(OK, response.headers, response.read().decode("utf-8", "replace"))
-    except (APIStatusError, APIConnectionError, TimeoutError) as error:
-        return connection.reply_in(error)
 
 
 def read_document(text: str) -> Document | None:
@@ -210,104 +147,77 @@ def read_document(text: str) -> Document | None:
 
 
 def read_images(document: Document, price: Price | None) -> GenerationResult:
-    data = document.get("data")
+    """What an answer of the Images API makes of a task."""
+    data, usage = document.get("data"), mapping(document.get("usage"))
     entries = [mapping(one) for one in data] if isinstance(data, list) else []
     first = entries[0] if entries else {}
-    usage = mapping(document.get("usage"))
+    sent = mapping(usage.get("input_tokens_details"))
+    tokens_in, tokens_out = count(usage.get("input_tokens")), count(usage.get("output_tokens"))
+    # Where the answer does not tell them apart, all that came back is the image.
+    whole = {"image_tokens": tokens_out, "text_tokens": 0}
+    drawn = mapping(usage.get("output_tokens_details")) or whole
+    billed = {
+        f"{kind}_{way}": count(told.get(f"{kind}_tokens"))
+        for way, told in (("in", sent), ("out", drawn))
+        for kind in ("text", "image")
+    }
     told = {name: document.get(name) for name in ("size", "quality", "background", "output_format")}
-    as_drawn = {name: value for name, value in told.items() if isinstance(value, str)}
     known = GenerationResult(
         Outcome.FAILED,
         stage=OutcomeStage.ANSWER,
         revised_prompt=_text_or_none(first.get("revised_prompt")),
         model_reported=_text_or_none(document.get("model")),
-        usage=_usage(usage),
-        cost_usd=cost_usd(price, _billed(usage, len(entries))),
-        details={"pictures": len(entries), "as_drawn": as_drawn},
+        usage=None
+        if tokens_in is None or tokens_out is None
+        else Usage(tokens_in, tokens_out, count(sent.get("cached_tokens")) or 0),
+        cost_usd=cost_usd(price, len(entries), billed),
+        details={
+            "pictures": len(entries),
+            "as_drawn": {name: one for name, one in told.items() if isinstance(one, str)},
+        },
     )
     encoded = _text_or_none(first.get("b64_json")) or _text_or_none(first.get("url"))
-    return unusable(known, LACK) if encoded is None else _with_image(known, encoded)
-
-
-def _usage(usage: Document) -> Usage | None:
-    sent, drawn = count(usage.get("input_tokens")), count(usage.get("output_tokens"))
-    if sent is None or drawn is None:
-        return None
-    cached = count(mapping(usage.get("input_tokens_details")).get("cached_tokens"))
-    return Usage(sent, drawn, cached or 0)
-
-
-def _billed(usage: Document, images: int) -> Billed:
-    sent = mapping(usage.get("input_tokens_details"))
-    # Where the answer does not tell them apart, all that came back is the image.
-    whole = {"image_tokens": usage.get("output_tokens"), "text_tokens": 0}
-    drawn = mapping(usage.get("output_tokens_details")) or whole
-    return Billed(
-        text_in=count(sent.get("text_tokens")),
-        image_in=count(sent.get("image_tokens")),
-        text_out=count(drawn.get("text_tokens")),
-        image_out=count(drawn.get("image_tokens")),
-        images=images,
-    )
+    return unusable(known, LACK) if encoded is None else with_image(known, encoded)
 
 
 def read_chat(document: Document, price: Price | None) -> GenerationResult:
+    """What an answer of a chat model makes of a task."""
     choice = _choice_of(document)
     message, ended = mapping(choice.get("message")), _text_or_none(choice.get("finish_reason"))
-    images = list(dict.fromkeys(_images(message)))
+    content = message.get("content")
+    parts = content if isinstance(content, list) else [content]
+    texts = (mapping(one).get("text") if isinstance(one, dict) else one for one in parts)
+    text = _text_or_none("\n".join(one for one in texts if isinstance(one, str)))
+    # Routers put images beside the content, vllm-omni puts them into it, and some do both.
+    beside = message.get("images")
+    shown = [*(beside if isinstance(beside, list) else ()), *parts]
+    urls = (_text_or_none(mapping(mapping(one).get("image_url")).get("url")) for one in shown)
+    images = list(dict.fromkeys(url for url in urls if url is not None))
     tokens, cost = read_usage(document), cost_of(document, None)
-    text = _text(message.get("content"))
     known = GenerationResult(
         Outcome.FAILED,
         stage=OutcomeStage.ANSWER,
         text=text,
         model_reported=_text_or_none(document.get("model")),
         usage=None if tokens is None else usage_of(tokens),
-        cost_usd=cost_usd(price, Billed(images=len(images))) if cost is None else cost,
+        cost_usd=cost_usd(price, len(images), {}) if cost is None else cost,
         details={"pictures": len(images), "as_drawn": {}},
     )
     if images:
-        return _with_image(known, images[0])
-    refused, refusal = replace(known, outcome=Outcome.REFUSED), message.get("refusal")
-    if _text_or_none(refusal):
-        return replace(refused, stage=OutcomeStage.INPUT, code=REFUSAL, text=refusal)
-    if ended == FILTERED:
-        return replace(refused, stage=OutcomeStage.OUTPUT, code=FILTERED, text=text or FILTERED)
-    if ended == FINISHED and _holds_words_alone(message):
+        return with_image(known, images[0])
+    refused = replace(known, outcome=Outcome.REFUSED)
+    if refusal := _text_or_none(message.get("refusal")):
+        return replace(refused, stage=OutcomeStage.INPUT, code="refusal", text=refusal)
+    if ended == "content_filter":
+        return replace(refused, stage=OutcomeStage.OUTPUT, code=ended, text=text or ended)
+    # Nothing may be an image in a form that is not known here.
+    words_alone = all(
+        one is None or isinstance(one, str) or mapping(one).get("type") == "text" for one in parts
+    )
+    if ended == "stop" and words_alone and "content" in message and not beside:
         return replace(known, outcome=Outcome.NO_IMAGE, code=ended)
     how = "" if ended is None else f" and ended with {ended!r}"
     return replace(unusable(known, LACK + how + (f": {text}" if text else "")), code=ended)
-
-
-def _images(message: Document) -> Iterator[str]:
-    # Routers put images beside the content, vllm-omni puts them into it, and some do both.
-    for place in ("images", "content"):
-        parts = message.get(place)
-        for part in parts if isinstance(parts, list) else ():
-            url = _text_or_none(mapping(mapping(part).get("image_url")).get("url"))
-            if url is not None:
-                yield url
-
-
-def _holds_words_alone(message: Document) -> bool:
-    """Whether nothing in a message could be an image in a form that is not known here."""
-    if "content" not in message or message.get("images"):
-        return False
-    return all(
-        part is None or isinstance(part, str) or mapping(part).get("type") == "text"
-        for part in _parts(message["content"])
-    )
-
-
-def _text(content: Any) -> str | None:
-    texts = (
-        mapping(part).get("text") if isinstance(part, dict) else part for part in _parts(content)
-    )
-    return _text_or_none("\n".join(text for text in texts if isinstance(text, str)))
-
-
-def _parts(content: Any) -> list[Any]:
-    return content if isinstance(content, list) else [content]
 
 
 def _choice_of(document: Document) -> Document:
@@ -315,122 +225,113 @@ def _choice_of(document: Document) -> Document:
     return mapping(choices[0]) if isinstance(choices, list) and choices else {}
 
 
-def _with_image(known: GenerationResult, encoded: str) -> GenerationResult:
-    try:
-        return with_image(known, decoded(encoded))
-    except ImageError as error:
-        return unusable(known, str(error))
-
-
 def _text_or_none(value: Any) -> str | None:
     return value if isinstance(value, str) and value.strip() else None
 
 
-ADAPTER = "openai_images"
-# Raised when the same task is put to servers in another way, which may change images.
-WORDING = 2
 SEEDED = "the seed is sent; the server says how far it repeats a picture"
 UNSEEDED = "the server takes no seed: two pictures for one task differ"
 
 
-class OpenAIImages(HostedSystem):
-    """Asks the Images API of OpenAI or of a server like it, or a chat model that draws."""
-
-    def __init__(self, config: SystemConfig) -> None:
-        self._options = read_options(config)
-        self._seed = config.seed if self._options.send_seed else None
-        determinism = SEEDED if self._options.send_seed else UNSEEDED
-        super().__init__(config, self._options, determinism, connected)
-
-    def signature(self) -> Mapping[str, Any]:
-        """What reaches the server and decides an image; neither its key nor a private address."""
-        return self._described(ADAPTER, WORDING, self._seed)
-
-    def _looked(self, connection: Connection) -> Retired | None:
-        retrieve = connection.client.models.with_streaming_response.retrieve
-        try:
-            reply = ask(connection, retrieve, model=self._host.model)
-        except RequestError:
-            return None
-        if reply.status != OK:
-            return retired_by(api_error(reply), self._host)
-        said = (read_document(reply.text) or {}).get(SHUT_DOWN)
-        try:
-            day = datetime.date.fromisoformat(_text_or_none(said) or "")
-        except ValueError:
-            return None
-        is_over = day <= datetime.datetime.now(datetime.UTC).date()
-        return Retired(f"{SHUT_DOWN} is {day}", SHUT_DOWN) if is_over else None
-
-    def _asked(
-        self, connection: Connection, task: Task, inputs: Sequence[SentInput]
-    ) -> GenerationResult:
-        size = chosen_size(
-            self._config.size, inputs[0].size if inputs else None, self._options.like
-        )
-        told: dict[str, Any] = {
-            "mode": self._options.mode,
-            "size": None if size is None else list(size),
-            "inputs": [one.details() for one in inputs],
-        }
-        try:
-            reply = self._reply(connection, task, inputs, size)
-        except UnreadableError as error:
-            return GenerationResult(
-                Outcome.FAILED, stage=OutcomeStage.ANSWER, text=error.text, details=told
-            )
-        drawn = self._read(reply)
-        told["request_id"] = reply.headers.get("x-request-id")
-        return replace(drawn, seed=self._seed, details={**drawn.details, **told})
-
-    def _reply(
-        self, connection: Connection, task: Task, inputs: Sequence[SentInput], size: Pixels | None
-    ) -> Reply:
-        model, client = self._host.model, connection.client
-        seed = {} if self._seed is None else {"seed": self._seed}
-        # Not every version of the client knows every key: those that may be missing go beside it.
-        further = {**self._options.drawing(), **seed, **self._options.extra}
-        if self._options.mode == "chat":
-            images = [{"type": "image_url", "image_url": {"url": one.data_url}} for one in inputs]
-            parts = [*images, {"type": "text", "text": task.prompt}]
-            return ask(
-                connection,
-                client.chat.completions.with_streaming_response.create,
-                model=model,
-                messages=[{"role": "user", "content": parts if images else task.prompt}],
-                extra_body={"modalities": list(MODALITIES), **further},
-            )
-        asked: dict[str, Any] = {"model": model, "prompt": task.prompt, "n": 1}
-        if size is not None:
-            asked["size"] = written(size)
-        files = [
-            (f"input_{number}.{one.ending}", one.data, one.mime_type)
-            for number, one in enumerate(inputs, 1)
-        ]
-        if files:
-            asked["image"] = files if len(files) > 1 else files[0]
-        images = client.images.with_streaming_response
-        send = images.edit if files else images.generate
-        return ask(connection, send, **asked, extra_body=further or None)
-
-    def _read(self, reply: Reply) -> GenerationResult:
-        if reply.status != OK:
-            return fate(api_error(reply), self._host)
-        document = read_document(reply.text)
-        if document is None:
-            said = f"the answer is not a JSON object: it begins {reply.text[:BEGINNING]!r}"
-            return GenerationResult(Outcome.FAILED, stage=OutcomeStage.ANSWER, text=said)
-        error = document.get("error") or _choice_of(document).get("error")
-        if error:
-            return fate(error_in(reply, error), self._host)
-        read = read_chat if self._options.mode == "chat" else read_images
-        return read(document, self._config.price)
-
-
-register(
-    ADAPTER,
+@register(
+    "openai_images",
     "OpenAI's Images API and servers like it: gpt-image, vllm-omni, OpenRouter",
     extra="openai",
     packages=("openai",),
     key="OPENAI_API_KEY",
-)(OpenAIImages)
+)
+class OpenAIImages(HostedSystem):
+    """Asks the Images API of OpenAI or of a server like it, or a chat model that draws."""
+
+    def __init__(self, config: SystemConfig) -> None:
+        self.options = options = hosted_options(config, OpenAIImagesOptions)
+        if options.mode == "chat" and config.size != "auto":
+            raise GenerationError(
+                f"system {config.name!r}: size is {config.model_dump()['size']!r}, and mode chat "
+                "has none: expected auto, or what the server takes in `extra`"
+            )
+        determinism, seed = (SEEDED, config.seed) if options.send_seed else (UNSEEDED, None)
+        super().__init__(config, options, determinism, seed)
+
+    def connect(self, key: str, timeout_s: float) -> AbstractContextManager[Any]:
+        from openai import DefaultHttpxClient, OpenAI, Timeout
+
+        client: AbstractContextManager[Any] = OpenAI(
+            api_key=key,
+            base_url=self.options.base_url,
+            max_retries=0,
+            timeout=Timeout(timeout_s, connect=min(timeout_s, LONGEST_CONNECT_S)),
+            # A redirect would take prompts and images to a server that nobody named.
+            http_client=limited(DefaultHttpxClient, timeout_s)(follow_redirects=False),
+        )
+        return client
+
+    def look(self, connection: Connection) -> Retired | None:
+        retrieve = connection.client.models.with_streaming_response.retrieve
+        reply = _reply(connection, retrieve, model=self.model)
+        if reply.status != OK:
+            return self.retired_by(api_error(reply))
+        said = (read_document(reply.text) or {}).get(SHUT_DOWN)
+        with suppress(ValueError):
+            day = datetime.date.fromisoformat(str(said))
+            if day <= datetime.datetime.now(datetime.UTC).date():
+                return Retired(f"{SHUT_DOWN} is {day}", SHUT_DOWN)
+        return None
+
+    def ask(
+        self, connection: Connection, task: Task, inputs: Sequence[SentInput]
+    ) -> GenerationResult:
+        options, client, is_chat = self.options, connection.client, self.options.mode == "chat"
+        size = chosen_size(self.config.size, inputs[0].size if inputs else None, options.like)
+        # Not every version of the client knows every key: those that may be missing go beside it.
+        seed = {} if self.seed is None else {"seed": self.seed}
+        further: dict[str, Any] = {**options.drawing(), **seed, **options.extra}
+        asked: dict[str, Any] = {"model": self.model}
+        if is_chat:
+            data = [(one.mime_type, base64.b64encode(one.data).decode()) for one in inputs]
+            urls = [f"data:{mime_type};base64,{encoded}" for mime_type, encoded in data]
+            images = [{"type": "image_url", "image_url": {"url": url}} for url in urls]
+            parts = [*images, {"type": "text", "text": task.prompt}]
+            asked["messages"] = [{"role": "user", "content": parts if images else task.prompt}]
+            further = {"modalities": ["image", "text"], **further}
+            send = client.chat.completions.with_streaming_response.create
+        else:
+            asked |= {"prompt": task.prompt, "n": 1}
+            if size is not None:
+                asked["size"] = f"{size[0]}x{size[1]}"
+            files = [
+                (f"input_{number}.{ENDINGS[one.mime_type]}", one.data, one.mime_type)
+                for number, one in enumerate(inputs, 1)
+            ]
+            if files:
+                asked["image"] = files if len(files) > 1 else files[0]
+            sending = client.images.with_streaming_response
+            send = sending.edit if files else sending.generate
+        reply = _reply(connection, send, **asked, extra_body=further or None)
+        if reply.status != OK:
+            drawn = self.fate(api_error(reply))
+        elif (document := read_document(reply.text)) is None:
+            said = f"the answer is not a JSON object: it begins {reply.text[:BEGINNING]!r}"
+            drawn = failed(said, stage=OutcomeStage.ANSWER)
+        elif error := document.get("error") or _choice_of(document).get("error"):
+            drawn = self.fate(error_in(reply, error))
+        else:
+            drawn = (read_chat if is_chat else read_images)(document, self.config.price)
+        told = {
+            "mode": options.mode,
+            "size": None if size is None else list(size),
+            "request_id": reply.headers.get("x-request-id"),
+        }
+        return replace(drawn, details={**drawn.details, **told})
+
+
+def _reply(connection: Connection, send: Callable[..., Any], **arguments: Any) -> Reply:
+    """Sends a request, once."""
+    from openai import APIConnectionError, APIStatusError, Omit
+
+    headers = None if connection.key else {"Authorization": Omit()}
+    try:
+        with send(**arguments, extra_headers=headers) as response:
+            return Reply(OK, response.headers, response.read().decode("utf-8", "replace"))
+    except (APIStatusError, APIConnectionError, TimeoutError) as error:
+        return connection.reply_in(error)

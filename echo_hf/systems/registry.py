@@ -56,14 +56,9 @@ def register(
     return SYSTEMS.register(name, Needs(about, extra, packages, key))
 
 
-def adapter_names() -> list[str]:
-    """The names that `make_system` understands, in order."""
-    return SYSTEMS.names()
-
-
 def adapter_needs() -> dict[str, Needs]:
     """What each adapter is for and needs, by name, in order."""
-    return {name: SYSTEMS.facts(name) or Needs("from another package") for name in adapter_names()}
+    return {name: SYSTEMS.facts(name) or Needs("from another package") for name in SYSTEMS.names()}
 
 
 def make_system(config: SystemConfig) -> System:
@@ -85,9 +80,6 @@ def described(config: SystemConfig) -> dict[str, Any]:
     Limits and prices decide none, nor where a folder lies or which variable holds a key: another
     machine goes on with what was drawn here.
 
-    Args:
-        config: The config of the system.
-
     Returns:
         Its adapter, model, parameters, size and seed, as JSON holds them.
 
@@ -97,38 +89,24 @@ def described(config: SystemConfig) -> dict[str, Any]:
         >>> described(config)["parameters"], described(config)["size"]
         ({'steps': 28}, 'auto')
     """
-    shown = config.model_dump(mode="json", include={"adapter", "model", "size", "seed"})
-    parameters = config.model_dump(mode="json", include={"parameters"})["parameters"]
-    return {**shown, "parameters": _deciding(parameters)}
+
+    def deciding(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return {key: deciding(one) for key, one in value.items() if key not in NOT_DECIDING}
+        return [deciding(one) for one in value] if isinstance(value, list) else value
+
+    shown = ("adapter", "model", "parameters", "size", "seed")
+    said = config.model_dump(mode="json", include=set(shown))
+    return {**said, "parameters": deciding(said["parameters"])}
 
 
 def deciding(options: BaseModel, but: Collection[str] = ()) -> dict[str, Any]:
-    """The parameters of a system that a signature holds.
-
-    Args:
-        options: The parameters, checked.
-        but: Names of those that decide no image.
-
-    Returns:
-        Those that are not at their defaults, as JSON holds them: the number of the adapter's
-        wording stands for these.
-    """
+    """The parameters that a signature holds, as JSON: without defaults, and but for some names."""
     return options.model_dump(mode="json", exclude=set(but), exclude_defaults=True)
 
 
 def options_of(config: SystemConfig, options: type[Options]) -> Options:
-    """The parameters of a system as its adapter takes them.
-
-    Args:
-        config: The config of the system.
-        options: Model of the parameters.
-
-    Returns:
-        The parameters, checked.
-
-    Raises:
-        GenerationError: One is unknown, missing, or has a bad value.
-    """
+    """The parameters of a system as its adapter takes them, checked."""
     try:
         return options.model_validate(dict(config.parameters))
     except ValidationError as error:
@@ -137,26 +115,10 @@ def options_of(config: SystemConfig, options: type[Options]) -> Options:
 
 
 def model_of(config: SystemConfig) -> str:
-    """The model of a system whose adapter needs one.
-
-    Args:
-        config: The config of the system.
-
-    Returns:
-        Its model.
-
-    Raises:
-        GenerationError: It names none.
-    """
+    """The model of a system whose adapter needs one."""
     if config.model is None:
         raise GenerationError(
             f"system {config.name!r} has no model: adapter {config.adapter!r} needs one, such as "
             "`model: ORGANISATION/NAME`"
         )
     return config.model
-
-
-def _deciding(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _deciding(one) for key, one in value.items() if key not in NOT_DECIDING}
-    return [_deciding(one) for one in value] if isinstance(value, list) else value

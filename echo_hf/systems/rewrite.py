@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from functools import cache
@@ -14,16 +14,15 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from echo_hf.config.checks import EngineChoice, Section, Whole, Words
 from echo_hf.config.systems import Price, SystemConfig
-from echo_hf.engines.base import Completion, Engine, Message, Request, Text, Usage, make_engine
+from echo_hf.engines.base import Engine, Message, Request, Text, Usage, make_engine
 from echo_hf.engines.server_engine import ServerEngine
 from echo_hf.errors import EngineError, GenerationError
 from echo_hf.pipeline.answers import Failure, parse
 from echo_hf.prompts import as_data, load_prompt
 from echo_hf.reasons import Failed, Outcome, OutcomeStage
-from echo_hf.systems.base import GenerationResult, Retired, System, Task, TransientError
-from echo_hf.systems.plan import added
+from echo_hf.systems.base import GenerationResult, Retired, Task, TransientError
 from echo_hf.systems.registry import make_system, options_of, register
-from echo_hf.systems.runner import failed_by
+from echo_hf.systems.runner import added, failed_by
 
 PROMPT = "rewrite"
 LONGEST_PROMPT = 8000
@@ -35,14 +34,6 @@ class Rewritten(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
     prompt: Annotated[str, Field(min_length=1, max_length=LONGEST_PROMPT)]
-
-
-@dataclass(frozen=True, slots=True)
-class Writing:
-    prompt: str | None
-    failure: Failure | None
-    usage: Usage
-    cost_usd: float | None
 
 
 class _NoTarget:
@@ -57,6 +48,7 @@ def instructions() -> str:
 
 
 def rewriting(task: Task, max_tokens: int) -> Request:
+    """What the writer is asked for a task."""
     data = as_data("request", {"prompt": task.prompt, "pictures": len(task.inputs)})
     turns = (
         Message("system", (Text(instructions()),)),
@@ -65,31 +57,34 @@ def rewriting(task: Task, max_tokens: int) -> Request:
     return Request(PROMPT, turns, Rewritten, max_tokens, row=task.sample_id)
 
 
+@dataclass(frozen=True, slots=True)
+class Writing:
+    """What the writer gave, and for how much: a prompt, or why there is none."""
+
+    prompt: str
+    failure: Failure | None
+    usage: Usage
+    cost_usd: float | None
+
+
 def written_by(engine: Engine, request: Request) -> Writing:
-    completion = _completion(lambda: dict(engine.stream([request])))
+    try:
+        (completion,) = dict(engine.stream([request])).values()
+    except EngineError as error:
+        raise GenerationError(f"writer: {error}") from None
     answer = parse(request, completion, b"")
-    if isinstance(answer, Failure):
-        if answer.reason is Failed.NEEDS_MODEL:
+    prompt, failure = "", None
+    if isinstance(answer, Rewritten):
+        prompt = answer.prompt.strip()
+        failure = None if prompt else Failure(Failed.OFF_SCHEMA, "the prompt is blank", "")
+    elif isinstance(answer, Failure):
+        failure = answer
+        if failure.reason is Failed.NEEDS_MODEL:
             raise GenerationError(
                 "writer is an engine without a model, which writes nothing: expected one that "
                 "reads text and images, such as {kind: openai, model: ...}"
             )
-        return Writing(None, answer, completion.usage, completion.cost_usd)
-    prompt = answer.prompt.strip() if isinstance(answer, Rewritten) else ""
-    if not prompt:
-        blank = Failure(Failed.OFF_SCHEMA, "the prompt is blank", "")
-        return Writing(None, blank, completion.usage, completion.cost_usd)
-    return Writing(prompt, None, completion.usage, completion.cost_usd)
-
-
-def _completion(ask: Callable[[], dict[int, Completion]]) -> Completion:
-    try:
-        return ask()[0]
-    except EngineError as error:
-        raise GenerationError(f"writer: {error}") from None
-
-
-ADAPTER = "rewrite"
+    return Writing(prompt, failure, completion.usage, completion.cost_usd)
 
 
 class Artist(Section):
@@ -124,13 +119,29 @@ class RewriteOptions(Section):
     most_tokens: Annotated[Whole, Field(ge=50, le=100_000)] = 4000
 
 
+@register("rewrite", "LLM+Diffusion: a language model writes the prompt of a text-to-image system")
 class Rewrite:
     def __init__(self, config: SystemConfig) -> None:
-        _check_whole(config)
-        options = options_of(config, RewriteOptions)
-        self._most_tokens = options.most_tokens
-        self._writer = _writer(config, options.writer)
-        self._artist: System = make_system(_artist(config, options.artist))
+        place = f"system {config.name!r}"
+        if config.price is not None:
+            raise GenerationError(
+                f"{place}: price is given, and two parts have prices: put the artist's into "
+                "parameters.artist, the writer's into its engine's options"
+            )
+        if config.size == "match_input":
+            raise GenerationError(
+                f"{place}: size is 'match_input', and the artist sees no input: expected auto or "
+                "a width and height"
+            )
+        self._options = options = options_of(config, RewriteOptions)
+        try:
+            self._writer = make_engine(options.writer.kind, **options.writer.options)
+        except EngineError as error:
+            raise GenerationError(f"{place}: writer: {error}") from None
+        # As they are: a dump would make what was checked into plain data.
+        own = {name: getattr(options.artist, name) for name in Artist.model_fields}
+        own |= {"status": "current", "stands_for": None}
+        self._artist = make_system(config.model_copy(update=own))
         self._written: dict[str, Writing] = {}
         # An engine that asks a server takes many threads, one with a model of its own does not.
         is_server = isinstance(self._writer, ServerEngine)
@@ -145,9 +156,9 @@ class Rewrite:
     def signature(self) -> Mapping[str, Any]:
         """Everything that decides an image: the writer, what it is told, and the artist."""
         return {
-            "adapter": ADAPTER,
+            "adapter": "rewrite",
             "instructions": hashlib.sha256(instructions().encode()).hexdigest(),
-            "most_tokens": self._most_tokens,
+            "most_tokens": self._options.most_tokens,
             "writer": dict(self._writer.signature()),
             "artist": dict(self._artist.signature()),
         }
@@ -157,20 +168,45 @@ class Rewrite:
         return self._artist.preflight()
 
     def draw(self, task: Task) -> GenerationResult:
-        writing = self._writing(task)
-        if writing.prompt is None:
-            return _unwritten(writing)
+        writing = self._written.pop(task.sample_digest, None)
+        if writing is None:
+            with self._turn:
+                writing = written_by(self._writer, rewriting(task, self._options.most_tokens))
+        usage, cost_usd = writing.usage, writing.cost_usd
+        if writing.failure is not None:
+            is_refusal = writing.failure.reason is Failed.REFUSED
+            return GenerationResult(
+                Outcome.REFUSED if is_refusal else Outcome.FAILED,
+                stage=OutcomeStage.INPUT if is_refusal else OutcomeStage.REQUEST,
+                code=f"writer_{writing.failure.reason}",
+                text=writing.failure.detail,
+                usage=usage,
+                cost_usd=cost_usd,
+            )
         try:
             drawn = self._artist.draw(replace(task, prompt=writing.prompt, inputs=()))
         except TransientError as passing:
+            # The prompt waits for the next attempt; it is paid with this one.
             self._written[task.sample_digest] = replace(writing, usage=Usage(), cost_usd=0.0)
-            raise _with_writing(passing, writing) from None
+            if passing.usage is not None or passing.cost_usd is not None:
+                cost_usd = added(cost_usd, passing.cost_usd)
+            usage += passing.usage or Usage()
+            told = passing.text, passing.code, passing.wait_s
+            raise TransientError(*told, usage, cost_usd) from None
         except (GenerationError, KeyboardInterrupt):
             self._written[task.sample_digest] = writing
             raise
         except BaseException as error:  # as for any system, the writer's tokens included
             drawn = failed_by(error)
-        return _of_both(writing, drawn)
+        # Servers bill no error, and count nothing in it.
+        is_free = drawn.image is None and drawn.usage is None and drawn.cost_usd is None
+        return replace(
+            drawn,
+            revised_prompt=writing.prompt,
+            usage=usage + (drawn.usage or Usage()),
+            cost_usd=cost_usd if is_free else added(cost_usd, drawn.cost_usd),
+            details={"artist": dict(drawn.details), "artist_revised_prompt": drawn.revised_prompt},
+        )
 
     def __enter__(self) -> Self:
         self._opened.enter_context(self._writer)
@@ -179,77 +215,3 @@ class Rewrite:
 
     def __exit__(self, *_: object) -> None:
         self._opened.close()
-
-    def _writing(self, task: Task) -> Writing:
-        writing = self._written.pop(task.sample_digest, None)
-        if writing is not None:
-            return writing
-        with self._turn:
-            return written_by(self._writer, rewriting(task, self._most_tokens))
-
-
-def _check_whole(config: SystemConfig) -> None:
-    if config.price is not None:
-        raise GenerationError(
-            f"system {config.name!r}: price is given, and two parts have prices: put the artist's "
-            "into parameters.artist, the writer's into its engine's options"
-        )
-    if config.size == "match_input":
-        raise GenerationError(
-            f"system {config.name!r}: size is 'match_input', and the artist sees no input: "
-            "expected auto or a width and height"
-        )
-
-
-def _writer(config: SystemConfig, choice: EngineChoice) -> Engine:
-    try:
-        return make_engine(choice.kind, **choice.options)
-    except EngineError as error:
-        raise GenerationError(f"system {config.name!r}: writer: {error}") from None
-
-
-def _artist(config: SystemConfig, artist: Artist) -> SystemConfig:
-    own = {name: getattr(artist, name) for name in ("adapter", "model", "parameters", "price")}
-    return config.model_copy(update={**own, "status": "current", "stands_for": None})
-
-
-def _unwritten(writing: Writing) -> GenerationResult:
-    failure = writing.failure
-    is_refusal = failure is not None and failure.reason is Failed.REFUSED
-    return GenerationResult(
-        Outcome.REFUSED if is_refusal else Outcome.FAILED,
-        stage=OutcomeStage.INPUT if is_refusal else OutcomeStage.REQUEST,
-        code=None if failure is None else f"writer_{failure.reason}",
-        text=None if failure is None else failure.detail,
-        usage=writing.usage,
-        cost_usd=writing.cost_usd,
-    )
-
-
-def _with_writing(passing: TransientError, writing: Writing) -> TransientError:
-    is_unpaid = passing.usage is None and passing.cost_usd is None
-    return TransientError(
-        passing.text,
-        passing.code,
-        passing.wait_s,
-        writing.usage + (passing.usage or Usage()),
-        writing.cost_usd if is_unpaid else added(writing.cost_usd, passing.cost_usd),
-    )
-
-
-def _of_both(writing: Writing, drawn: GenerationResult) -> GenerationResult:
-    details = {"artist": dict(drawn.details), "artist_revised_prompt": drawn.revised_prompt}
-    is_free = drawn.image is None and drawn.usage is None and drawn.cost_usd is None
-    return replace(
-        drawn,
-        revised_prompt=writing.prompt,
-        usage=writing.usage + (drawn.usage or Usage()),
-        # Servers bill no error, and count nothing in it.
-        cost_usd=writing.cost_usd if is_free else added(writing.cost_usd, drawn.cost_usd),
-        details=details,
-    )
-
-
-register(ADAPTER, "LLM+Diffusion: a language model writes the prompt of a text-to-image system")(
-    Rewrite
-)

@@ -1,129 +1,197 @@
-"""Give tasks to one system, a few at a time, each until it has an outcome that is kept at once."""
+"""One system at work in a run: what is left to draw, attempts, outcomes kept at once, budgets."""
 
 from __future__ import annotations
 
 import json
 import logging
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, as_completed, wait
-from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from itertools import islice
+from statistics import fmean
 from threading import Event
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
 from tenacity import sleep_using_event
 
 from echo_hf._infra.rate_limit import RateLimiter
 from echo_hf._infra.retry import RequestError, RetryPolicy
-from echo_hf.config.systems import Limits
+from echo_hf.config.systems import SystemConfig
 from echo_hf.engines.base import Usage
 from echo_hf.errors import EchoError, GenerationError, ImageError
 from echo_hf.images.store import ImageStore
-from echo_hf.pipeline.progress import ProgressListener
+from echo_hf.pipeline.progress import TOLD, NullProgress, ProgressListener
+from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.base import (
+    TEXTS,
     GenerationResult,
     Retired,
     System,
     Task,
     TransientError,
+    failed,
+    may_fit_now,
     without_secrets,
 )
-from echo_hf.systems.journal import SETTLED, Journal, JournalEntry
-from echo_hf.systems.plan import Generations, added, is_settled
+from echo_hf.systems.journal import SETTLED, Journal, JournalEntry, digest_of
 
 logger = logging.getLogger(__name__)
 LONGEST_TEXT = 1000
-FEW = 5  # failures that the log repeats
+LONGEST_REMARK = 300
+LOGGED_FAILURES = 5
+MOST_FAILURES_IN_A_ROW = 10
+# Failures of one task alone: however many there are in a row, the next task may well do.
+OF_ONE_TASK = frozenset({"no_file", "no_input", "several_files"})
 
 
-@dataclass(frozen=True, slots=True)
-class AttemptedTask:
-    drawn: GenerationResult
-    attempts: int
-    latency_s: float
+@dataclass(frozen=True)
+class GenerationPlan:
+    """What a system is about to draw, and for how much."""
+
+    system: str
+    todo: tuple[Task, ...]
+    stored: int
+    stale: int
+    cost_usd: float | None
+    seconds: float | None
+
+    def __str__(self) -> str:
+        cost = "?" if self.cost_usd is None else f"{self.cost_usd:.2f}"
+        took = "?" if self.seconds is None else timedelta(seconds=round(self.seconds))
+        return (
+            f"{len(self.todo):>9,} to draw, {self.stale:,} of them again, {self.stored:,} kept; "
+            f"about ${cost}, about {took}"
+        )
 
 
-def tried(
-    system: System, task: Task, limiter: RateLimiter, attempts: int, stopped: Event
-) -> AttemptedTask:
-    """Gives a task to a system, again when a failure may pass; the last attempt is timed."""
-    policy = RetryPolicy(attempts)
-    number, latency_s, paid = 0, 0.0, list[TransientError]()
+@dataclass
+class Generations:
+    """What a system has given so far, in words for people."""
 
-    def attempt() -> GenerationResult:
-        nonlocal number, latency_s
-        if not limiter.turn_unless(stopped):
-            raise RequestError("it was stopped before it began", again=False)
-        number += 1
-        began = time.monotonic()
-        try:
-            return _drawn(system.draw(task))
-        except TransientError as passing:
-            if passing.usage is not None or passing.cost_usd is not None:
-                paid.append(passing)
-            if passing.wait_s is not None and policy.may_pass(passing):
-                limiter.hold(passing.wait_s)  # all tasks wait when the system says so
-            raise
-        except (GenerationError, KeyboardInterrupt):
-            raise
-        # Whatever a library trips over is this task's failure alone. Some raise what is no
-        # Exception: SystemExit, or the panic of a library in Rust.
-        except BaseException as error:
-            return failed_by(error)
-        finally:
-            latency_s = time.monotonic() - began
+    system: str
+    entries: list[JournalEntry] = field(default_factory=list)
+    began: float = field(default_factory=time.monotonic)
 
-    try:
-        drawn = policy.call(attempt, sleep_using_event(stopped))
-        cost_usd = drawn.cost_usd
-    except RequestError as error:
-        drawn, cost_usd = _not_passed(error), 0.0
-    if paid:
-        told = (drawn.usage, *(one.usage for one in paid))
-        used = [usage for usage in told if usage is not None]
-        costs = [one.cost_usd for one in paid]
-        drawn = replace(drawn, usage=sum(used, Usage()), cost_usd=added(cost_usd, *costs))
-    return AttemptedTask(drawn, number, latency_s)
+    def __str__(self) -> str:
+        counts = Counter(one.outcome for one in self.entries)
+        outcomes = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(counts.items()))
+        per_minute = 60 * len(self.entries) / max(time.monotonic() - self.began, 1e-9)
+        dollars = sum(one.cost_usd or 0.0 for one in self.entries)
+        cost = f", ${dollars:.2f}" if dollars else ""
+        return f"{self.system}: {outcomes} ({per_minute:.0f} a minute){cost}"
+
+    def failures(self) -> Iterator[str]:
+        """How many failed, by their codes, with an example each."""
+        by_code: dict[str, list[JournalEntry]] = {}
+        for one in self.entries:
+            if one.outcome == Outcome.FAILED:
+                by_code.setdefault(one.code or str(one.stage), []).append(one)
+        for code, entries in sorted(by_code.items()):
+            yield f"{self.system}: {len(entries)} failed, {code}: {entries[0].text or ''}"
 
 
-def _drawn(given: object) -> GenerationResult:
-    if not isinstance(given, GenerationResult):
-        raise TypeError(f"the adapter gave {type(given).__name__}, expected GenerationResult")
-    return given
+def is_settled(task: Task, entry: JournalEntry, images: ImageStore) -> bool:
+    """Whether something that was written down says what became of a task, whatever the settings."""
+    if entry.outcome not in SETTLED or entry.sample_digest != task.sample_digest:
+        return False
+    if entry.image is None:
+        return True
+    # A machine that lost its power may leave a name without bytes, or with too few.
+    file = images.path(entry.image)
+    size = file.stat().st_size if file.is_file() else 0
+    return size > 0 if entry.image_bytes is None else size == entry.image_bytes
 
 
-def _not_passed(error: RequestError) -> GenerationResult:
-    asks = f"; it asks to wait {error.wait_s:.0f} s" if error.wait_s else ""
-    text = without_secrets(error.text)[:LONGEST_TEXT] + asks
-    return GenerationResult(Outcome.FAILED, stage=OutcomeStage.REQUEST, code=error.code, text=text)
+def plan_of(
+    config: SystemConfig,
+    tasks: Sequence[Task],
+    entries: Mapping[str, JournalEntry],
+    signature: str,
+    concurrency: int,
+    images: ImageStore,
+) -> GenerationPlan:
+    """What is left of tasks; those that failed before come last."""
+    todo, again, stale = list[Task](), list[Task](), 0
+    for task in tasks:
+        entry = entries.get(task.sample_id)
+        if entry is None:
+            todo.append(task)
+            continue
+        is_same = entry.signature == signature
+        if is_same and is_settled(task, entry, images) and not may_fit_now(entry.details, config):
+            continue
+        stale += entry.outcome in SETTLED
+        has_failed = entry.outcome == Outcome.FAILED and entry.sample_digest == task.sample_digest
+        (again if is_same and has_failed else todo).append(task)
+    todo += again
+    known = [one for one in entries.values() if one.signature == signature]
+    paid = [one.cost_usd for one in known if one.outcome == Outcome.OK and one.cost_usd is not None]
+    usd = fmean(paid) if paid and config.usd_per_image != 0 else config.usd_per_image
+    took = [one.latency_s for one in known if one.attempts and one.latency_s is not None]
+    per_minute, count = config.limits.per_minute, len(todo)
+    slowest = 60 * count / per_minute if per_minute else 0.0
+    return GenerationPlan(
+        system=config.name,
+        todo=tuple(todo),
+        stored=len(tasks) - count,
+        stale=stale,
+        cost_usd=None if usd is None else usd * count,
+        seconds=max(slowest, fmean(took) * count / concurrency) if took else None,
+    )
+
+
+def added(*costs: float | None) -> float | None:
+    """The sum of several costs, null when one is not known."""
+    known = [cost for cost in costs if cost is not None]
+    return sum(known) if len(known) == len(costs) else None
 
 
 def failed_by(error: BaseException) -> GenerationResult:
     """What becomes of a task that something unforeseen happened to."""
     kind = type(error).__name__
     said = without_secrets(" ".join(str(error).split()))[:LONGEST_TEXT]
-    return GenerationResult(
-        Outcome.FAILED, stage=OutcomeStage.REQUEST, code=kind, text=said or kind
-    )
-
-
-LONGEST_REMARK = 300
-# What an adapter says in numbers, and how a journal has it.
-FIELDS: Mapping[str, TypeAdapter[Any]] = {
-    "seed": TypeAdapter(int | None),
-    "usage": TypeAdapter(Usage | None),
-    "cost_usd": TypeAdapter(float | None),
-}
+    return failed(said or kind, kind)
 
 
 def entry_of(
-    task: Task, attempted: AttemptedTask, signature: str, images: ImageStore
+    task: Task,
+    drawn: GenerationResult,
+    attempts: int,
+    latency_s: float,
+    signature: str,
+    images: ImageStore,
 ) -> JournalEntry:
-    drawn, digest = _stored(_fitting(_sound(attempted.drawn)), images)
+    """What a journal holds of a result; an adapter's own contradiction is a failure."""
+    digest, wrong = None, None
+    if (drawn.outcome == Outcome.OK) != (drawn.image is not None):
+        came = "no image" if drawn.image is None else "an image"
+        wrong = f"the adapter gave {came} with the outcome {drawn.outcome!s}"
+    elif drawn.image is not None:
+        try:
+            try:
+                digest = images.put(drawn.image)
+            except FileNotFoundError:  # a build that begins took it for a half-written image
+                digest = images.put(drawn.image)
+        except (ImageError, TypeError) as error:
+            wrong = str(error)
+    if wrong is not None:
+        stage = OutcomeStage.ANSWER
+        drawn = replace(drawn, outcome=Outcome.FAILED, stage=stage, image=None, text=wrong)
+    try:
+        details = json.loads(json.dumps(dict(drawn.details), default=str), parse_constant=str)
+    except (TypeError, ValueError, RecursionError):  # the image is not lost for a remark
+        details = {"not_json": repr(drawn.details)[:LONGEST_REMARK]}
+    told = {name: getattr(drawn, name) for name in TEXTS}
+    # Half a character, which a service may well send, cannot stand in a table.
+    texts: dict[str, Any] = {
+        name: str(text).encode("utf-8", "replace").decode()
+        for name, text in told.items()
+        if text is not None
+    }
     return JournalEntry(
         sample_id=task.sample_id,
         sample_digest=task.sample_digest,
@@ -133,240 +201,234 @@ def entry_of(
         image=digest,
         image_bytes=None if drawn.image is None else len(drawn.image),
         stage=drawn.stage,
-        code=_storable(drawn.code),
-        text=_storable(drawn.text),
         seed=drawn.seed,
-        revised_prompt=_storable(drawn.revised_prompt),
-        model_reported=_storable(drawn.model_reported),
         usage=drawn.usage,
         cost_usd=drawn.cost_usd,
-        latency_s=round(attempted.latency_s, 3),
-        attempts=attempted.attempts,
+        latency_s=round(latency_s, 3),
+        attempts=attempts,
         at=datetime.now(UTC).isoformat(timespec="seconds"),
-        details=_plain(drawn.details),
+        details=details,
+        **texts,
     )
 
 
-def _sound(drawn: GenerationResult) -> GenerationResult:
-    """An adapter's own contradiction is a failure: `ok` is what has an image, nothing else is."""
-    if (drawn.outcome == Outcome.OK) == (drawn.image is not None):
-        return drawn
-    came = "an image" if drawn.image is not None else "no image"
-    return _failed(drawn, f"the adapter gave {came} with the outcome {drawn.outcome!s}")
+class SystemRun:
+    """One system at work on the tasks of a benchmark."""
 
-
-def _fitting(drawn: GenerationResult) -> GenerationResult:
-    """What a journal reads back; any other object is told beside it."""
-    plain = {name: _plain_number(getattr(drawn, name)) for name in FIELDS}
-    unfit = {name: value for name, value in plain.items() if not _fits(name, value)}
-    kept: dict[str, Any] = {name: None if name in unfit else value for name, value in plain.items()}
-    if not unfit:
-        return replace(drawn, **kept)
-    said = {name: repr(value)[:LONGEST_REMARK] for name, value in unfit.items()}
-    return replace(drawn, **kept, details={**drawn.details, "unfit": said})
-
-
-def _plain_number(value: Any) -> Any:
-    # A number of torch or numpy says which plain one it is.
-    return value.item() if hasattr(value, "item") and not getattr(value, "shape", ()) else value
-
-
-def _fits(name: str, value: Any) -> bool:
-    plain = asdict(value) if isinstance(value, Usage) else value
-    try:
-        FIELDS[name].validate_python(plain, strict=not isinstance(plain, dict))
-    except ValidationError:
-        return False
-    return True
-
-
-def _stored(drawn: GenerationResult, images: ImageStore) -> tuple[GenerationResult, str | None]:
-    if drawn.image is None:
-        return drawn, None
-    try:
-        return drawn, _put(drawn.image, images)
-    except (ImageError, TypeError) as error:
-        return _failed(drawn, str(error)), None
-
-
-def _put(image: bytes, images: ImageStore) -> str:
-    try:
-        return images.put(image)
-    except FileNotFoundError:
-        # A build that begins sweeps half-written images away, and may take this for one.
-        return images.put(image)
-
-
-def _failed(drawn: GenerationResult, said: str) -> GenerationResult:
-    stage = OutcomeStage.ANSWER
-    return replace(drawn, outcome=Outcome.FAILED, image=None, stage=stage, text=said)
-
-
-def _storable(text: str | None) -> str | None:
-    # Half a character, which a service may well send, cannot stand in a table.
-    return None if text is None else str(text).encode("utf-8", "replace").decode()
-
-
-def _plain(details: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What JSON can hold of it; the image beside it is not lost for a remark."""
-    try:
-        plain: Mapping[str, Any] = json.loads(
-            json.dumps(dict(details), default=str), parse_constant=str
+    def __init__(
+        self, config: SystemConfig, system: System, folder: RunFolder, tasks: Sequence[Task]
+    ) -> None:
+        self.config, self.system, self.images = config, system, folder.images
+        self.journal = Journal(folder.root, config.name)
+        self.concurrency = config.limits.concurrency or system.concurrency
+        self.given = Generations(config.name)
+        self.watch: ProgressListener = NullProgress()
+        self.plan = plan_of(
+            config,
+            tasks,
+            self.journal.entries,
+            digest_of(system.signature()),
+            self.concurrency,
+            self.images,
         )
-    except (TypeError, ValueError, RecursionError):
-        return {"not_json": _storable(repr(details)[:LONGEST_REMARK])}
-    return plain
-
-
-MOST_FAILURES_IN_A_ROW = 10
-# Failures of one task alone: however many there are in a row, the next task may well do.
-OF_ONE_TASK = frozenset({"no_file", "no_input", "several_files"})
-Work = Future[JournalEntry | None]
-
-
-def concurrency_of(limits: Limits, system: System) -> int:
-    """Most tasks at a time: what a config says, else what the system does."""
-    return limits.concurrency or system.concurrency
-
-
-@dataclass(frozen=True)
-class GenerationRun:
-    system: System
-    journal: Journal
-    images: ImageStore
-    limits: Limits
-    signature: str
-    watch: ProgressListener
-    given: Generations
-    budget_usd: float | None = None
-    usd_unstated: float = 0.0
+        self.stopped: str | None = None
+        self.cost_usd: float | None = None
+        self.is_short = False
+        self._signature, self._failed, self._logged = "", 0, 0
+        self._limiter, self._stop = RateLimiter(config.limits.per_minute), Event()
 
     @property
-    def spent_usd(self) -> float:
-        """What it cost; an image of which nobody says so counts as `usd_unstated`."""
+    def has_known_price(self) -> bool:
+        is_known = self.plan.cost_usd is not None or self.config.price is not None
+        return is_known or not self.plan.todo
+
+    def preflight(self) -> Retired | None:
+        """Asks whether its model is still there; where that cannot be found out, it is stopped."""
+        try:
+            return self.system.preflight() if self.plan.todo else None
+        except EchoError as error:
+            self.stopped = str(error)
+        except Exception as error:
+            said = without_secrets(" ".join(str(error).split()))
+            self.stopped = (
+                f"system {self.config.name!r} cannot be looked for ({type(error).__name__}: "
+                f"{said}): fix that, or choose other systems with --systems"
+            )
+        return None
+
+    def run(
+        self, retired: Retired | None, budget_usd: float | None, watch: ProgressListener
+    ) -> None:
+        """Draws what is left to do, and says how it ended."""
+        self.watch, self.given, journal = watch, Generations(self.config.name), self.journal
+        if self.stopped is None:
+            if retired is not None and journal.current is not None:
+                self._signature = journal.current
+            else:
+                self._signature = journal.sign(self.system.signature(), self.system.determinism)
+            if retired is not None:
+                self._retire(self.plan.todo, retired)
+            else:
+                self._draw_all(budget_usd)
+        if self.given.entries:
+            logger.info("system %s", self.given, extra=TOLD)
+            watch.finished(self.given)
+        for said in self.given.failures():
+            watch.noticed(said)
+        if self.stopped:  # why, the error at the end says
+            watch.noticed(f"{self.config.name} was stopped")
+
+    def _draw_all(self, budget_usd: float | None) -> None:
+        entries, todo = self.given.entries, self.plan.todo
+        if self.config.usd_per_image == 0:  # what its files say was paid when they were made
+            budget_usd = None
+        unstated_usd = self.plan.cost_usd / len(todo) if self.plan.cost_usd and todo else 0.0
+        try:
+            with self.system:
+                self._draw(budget_usd, unstated_usd)
+        except EchoError as error:  # the other systems go on
+            self.stopped = str(error)
+        else:
+            if entries and not self.plan.stored and not any(map(_did_not_fail, entries)):
+                self.stopped = self._broken(f"all {len(entries)} tasks failed", entries[-1])
+        spent_usd = self._spent_usd(unstated_usd)
+        is_known = spent_usd or any(one.cost_usd is not None for one in entries)
+        self.cost_usd = spent_usd if is_known and self.config.usd_per_image != 0 else None
+        is_spent = budget_usd is not None and spent_usd >= budget_usd
+        self.is_short = is_spent and len(entries) < len(todo)
+
+    def _spent_usd(self, unstated_usd: float) -> float:
+        """What it cost; an image of which nobody says so costs as much as was planned."""
         entries = self.given.entries
         unstated = sum(one.cost_usd is None and one.outcome == Outcome.OK for one in entries)
-        known = sum(one.cost_usd or 0.0 for one in entries)
-        return known + (unstated * self.usd_unstated if unstated else 0.0)
+        return sum(one.cost_usd or 0.0 for one in entries) + unstated * unstated_usd
 
-    @property
-    def is_spent(self) -> bool:
-        """Whether nothing is left of the budget."""
-        return self.budget_usd is not None and self.spent_usd >= self.budget_usd
-
-    def run(self, tasks: Iterable[Task]) -> list[JournalEntry]:
+    def _draw(self, budget_usd: float | None, unstated_usd: float) -> None:
         """Draws tasks; what is under way when it is stopped is still waited for and kept."""
-        limiter, stopped = RateLimiter(self.limits.per_minute), Event()
-        waiting = iter(tasks)
-        concurrency = concurrency_of(self.limits, self.system)
-        running: set[Work] = set()
-        entries: list[JournalEntry] = []
-        left: list[Task] = []
-        row = _Row(self.journal.system)
-        with ThreadPoolExecutor(concurrency, thread_name_prefix="draw") as pool:
+        waiting, running = iter(self.plan.todo), set[Future[JournalEntry | None]]()
+        gone: JournalEntry | None = None
+        with ThreadPoolExecutor(self.concurrency, thread_name_prefix="draw") as pool:
             try:
                 while True:
-                    if self.is_spent:
-                        waiting = iter(())
-                    for task in islice(waiting, concurrency - len(running)):
-                        running.add(pool.submit(self._drawn, task, limiter, stopped))
+                    is_spent = (
+                        budget_usd is not None and self._spent_usd(unstated_usd) >= budget_usd
+                    )
+                    room = 0 if gone or is_spent else self.concurrency - len(running)
+                    for task in islice(waiting, room):
+                        running.add(pool.submit(self._drawn, task))
                     if not running:
                         break
                     for work in wait(running, return_when=FIRST_COMPLETED).done:
                         running.discard(work)
-                        told = self._told(work.result())
-                        entries += told
-                        row.check(told)
-                        if any(map(_is_gone, told)):
-                            left, waiting = [*left, *waiting], iter(())
+                        if (entry := work.result()) is not None:
+                            self._told(entry)
+                            self._count_failures(entry)
+                            # Told of one task, as by a list of outputs, it says nothing of others.
+                            if entry.outcome == Outcome.RETIRED:
+                                gone = gone if entry.stage == OutcomeStage.PREFLIGHT else entry
             finally:
-                stopped.set()
-                self._wait_for(running)
-        return entries + self._left(left, entries)
+                self._stop.set()
+                if running:
+                    under_way = f"{len(running)} under way are waited for and kept"
+                    self.watch.noticed(f"{self.config.name}: stopping; {under_way}")
+                    lost: BaseException | None = None
+                    for work in as_completed(running):
+                        if (error := work.exception()) is None:
+                            if (entry := work.result()) is not None:
+                                self._told(entry)
+                        elif not isinstance(error, EchoError):
+                            lost = error
+                    if lost is not None:
+                        raise lost
+        if gone is not None:
+            self._retire(waiting, Retired(gone.text or "", gone.code))
 
-    def retire(self, tasks: Sequence[Task], retired: Retired) -> list[JournalEntry]:
+    def _retire(self, tasks: Iterable[Task], retired: Retired) -> None:
         """Notes that nobody can draw tasks any more; nothing is asked."""
-        drawn = GenerationResult(
-            Outcome.RETIRED, stage=OutcomeStage.PREFLIGHT, code=retired.code, text=retired.text
-        )
-        entries: list[JournalEntry] = []
+        stage = OutcomeStage.PREFLIGHT
+        drawn = GenerationResult(Outcome.RETIRED, stage=stage, code=retired.code, text=retired.text)
         for task in tasks:
-            before = self.journal.entries.get(task.sample_id)
-            if before is None or not is_settled(task, before, self.images):
-                before = self._keep(task, AttemptedTask(drawn, 0, 0.0))
-            entries += self._told(before)
-        return entries
+            entry = self.journal.entries.get(task.sample_id)
+            if entry is None or not is_settled(task, entry, self.images):
+                entry = entry_of(task, drawn, 0, 0.0, self._signature, self.images)
+                self.journal.add(entry)
+            self._told(entry)
 
-    def _left(self, tasks: Sequence[Task], entries: Sequence[JournalEntry]) -> list[JournalEntry]:
-        """Retires what was not begun when the model was found to be gone."""
-        gone = next(filter(_is_gone, entries), None)
-        return self.retire(tasks, Retired(gone.text or "", gone.code)) if gone else []
+    def _drawn(self, task: Task) -> JournalEntry | None:
+        """Draws a task, again when a failure may pass, and keeps what became of it."""
+        policy = RetryPolicy(self.config.limits.attempts)
+        attempts, latency_s, paid = 0, 0.0, list[TransientError]()
 
-    def _drawn(self, task: Task, limiter: RateLimiter, stopped: Event) -> JournalEntry | None:
-        """Draws a task and keeps what became of it; in a thread of its own."""
-        one = tried(self.system, task, limiter, self.limits.attempts, stopped)
-        if stopped.is_set() and one.drawn.outcome not in SETTLED:
+        def attempt() -> GenerationResult:
+            nonlocal attempts, latency_s
+            if not self._limiter.turn_unless(self._stop):
+                raise RequestError("it was stopped before it began", again=False)
+            attempts += 1
+            began = time.monotonic()
+            try:
+                drawn = self.system.draw(task)
+                if not isinstance(drawn, GenerationResult):
+                    kind = type(drawn).__name__
+                    raise TypeError(f"the adapter gave {kind}, expected GenerationResult")
+                return drawn
+            except TransientError as passing:
+                if passing.usage is not None or passing.cost_usd is not None:
+                    paid.append(passing)
+                if passing.wait_s is not None and policy.may_pass(passing):
+                    self._limiter.hold(passing.wait_s)  # all tasks wait when the system says so
+                raise
+            except (GenerationError, KeyboardInterrupt):
+                raise
+            # Whatever a library trips over is this task's failure alone. Some raise what is no
+            # Exception: SystemExit, or the panic of a library in Rust.
+            except BaseException as error:
+                return failed_by(error)
+            finally:
+                latency_s = time.monotonic() - began
+
+        try:
+            drawn = policy.call(attempt, sleep_using_event(self._stop))
+            cost_usd = drawn.cost_usd
+        except RequestError as error:
+            asks = f"; it asks to wait {error.wait_s:.0f} s" if error.wait_s else ""
+            text = without_secrets(error.text)[:LONGEST_TEXT] + asks
+            drawn, cost_usd = failed(text, error.code), 0.0
+        if paid:
+            told = (drawn.usage, *(one.usage for one in paid))
+            usage = sum((one for one in told if one is not None), Usage())
+            total = added(cost_usd, *(one.cost_usd for one in paid))
+            drawn = replace(drawn, usage=usage, cost_usd=total)
+        if self._stop.is_set() and drawn.outcome not in SETTLED:
             return None  # its attempts were cut short: it has not failed
-        return self._keep(task, one)
-
-    def _keep(self, task: Task, one: AttemptedTask) -> JournalEntry:
-        entry = entry_of(task, one, self.signature, self.images)
+        entry = entry_of(task, drawn, attempts, latency_s, self._signature, self.images)
         self.journal.add(entry)
         return entry
 
-    def _told(self, entry: JournalEntry | None) -> list[JournalEntry]:
-        if entry is None:
-            return []
-        logger.debug("system %s: %s: %s", self.given.system, entry.sample_id, entry.outcome)
+    def _told(self, entry: JournalEntry) -> None:
+        logger.debug("system %s: %s: %s", self.config.name, entry.sample_id, entry.outcome)
         self.given.entries.append(entry)
-        self.watch.advanced(self.given.system, len(self.given.entries), self.given)
-        return [entry]
+        self.watch.advanced(self.config.name, len(self.given.entries), self.given)
 
-    def _wait_for(self, running: set[Work]) -> None:
-        """Waits for what is paid for already; it keeps itself."""
-        if not running:
+    def _count_failures(self, entry: JournalEntry) -> None:
+        """Counts failures in the order in which they came; raises after too many in a row."""
+        if entry.outcome != Outcome.FAILED:
+            self._failed = 0
             return
-        under_way = f"{len(running)} under way are waited for and kept"
-        self.watch.noticed(f"{self.journal.system}: stopping; {under_way}")
-        lost: BaseException | None = None
-        for work in as_completed(running):
-            error = work.exception()
-            if error is None:
-                self._told(work.result())
-            elif not isinstance(error, EchoError):
-                lost = error
-        if lost is not None:
-            raise lost
+        if self._logged < LOGGED_FAILURES:
+            self._logged += 1
+            code = entry.code or entry.stage
+            logger.info("system %s: %s: %s", self.config.name, code, entry.text)
+        if entry.stage != OutcomeStage.INPUT and entry.code not in OF_ONE_TASK:
+            self._failed += 1
+        if self._failed >= MOST_FAILURES_IN_A_ROW:
+            raise GenerationError(self._broken(f"{self._failed} tasks in a row failed", entry))
+
+    def _broken(self, how: str, last: JournalEntry) -> str:
+        return (
+            f"system {self.config.name!r}: {how}, the last with "
+            f"{(last.text or '')[:LONGEST_REMARK]!r}: fix that; the same command goes on from here"
+        )
 
 
-def _is_gone(entry: JournalEntry) -> bool:
-    # Told of one task, as by a list of outputs that were made before, it says nothing of others.
-    return entry.outcome == Outcome.RETIRED and entry.stage != OutcomeStage.PREFLIGHT
-
-
-class _Row:
-    """The failures in a row of a system that may be out of order."""
-
-    def __init__(self, system: str) -> None:
-        self._system, self._failed, self._logged = system, 0, 0
-
-    def check(self, entries: Sequence[JournalEntry]) -> None:
-        """Counts outputs in the order in which they came; raises where too many have failed."""
-        for one in entries:
-            if one.outcome == Outcome.FAILED and self._logged < FEW:
-                self._logged += 1
-                logger.info("system %s: %s: %s", self._system, one.code or one.stage, one.text)
-            if one.outcome != Outcome.FAILED:
-                self._failed = 0
-            elif one.stage != OutcomeStage.INPUT and one.code not in OF_ONE_TASK:
-                self._failed += 1
-            if self._failed >= MOST_FAILURES_IN_A_ROW:
-                raise broken(self._system, f"{self._failed} tasks in a row failed", one)
-
-
-def broken(system: str, how: str, last: JournalEntry) -> GenerationError:
-    said = (last.text or "")[:LONGEST_REMARK]
-    return GenerationError(
-        f"system {system!r}: {how}, the last with {said!r}: fix that; the same command goes on "
-        "from here"
-    )
+def _did_not_fail(entry: JournalEntry) -> bool:
+    return entry.outcome != Outcome.FAILED

@@ -16,7 +16,7 @@ from echo_hf.cli.evaluation_view import outcome_table, system_table, what_seeds_
 from echo_hf.cli.progress import Watch
 from echo_hf.reasons import Outcome
 from echo_hf.systems.generate import Generated, SystemListing, list_systems
-from echo_hf.systems.plan import GenerationPlan, Generations
+from echo_hf.systems.runner import GenerationPlan, Generations
 from tests.systems.runs_for_tests import entry, system, task
 
 TASKS = tuple(task(number) for number in range(1500))

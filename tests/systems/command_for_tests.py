@@ -22,13 +22,7 @@ CONCURRENCY = 4
 
 
 class Answering:
-    """A server that draws, and counts what it was asked for.
-
-    Attributes:
-        asked: Samples, in the order in which they were asked for.
-        free: Whether answers go out; else they wait.
-        broken: Whether it answers with an error.
-    """
+    """A server that draws, waits while it is not free, and counts what it was asked for."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
@@ -103,18 +97,9 @@ def config(folder: Path, samples: int, **parameters: Any) -> Path:
 @contextmanager
 def drawing(server: Answering, config: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
     """The command line at work."""
-    command = [
-        sys.executable,
-        SCRIPT,
-        server.url,
-        "generate",
-        config,
-        "--runs",
-        config.parent,
-        *options,
-    ]
+    command = [SCRIPT, server.url, "generate", config, "--runs", config.parent, *options]
     with subprocess.Popen(
-        [*map(str, command)],
+        [sys.executable, *map(str, command)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -9,8 +9,9 @@ from email import message_from_bytes
 from pathlib import Path
 from typing import Any
 
+from echo_hf.config.systems import SystemConfig
 from echo_hf.engines.base import ImageRef
-from echo_hf.systems.base import Task
+from echo_hf.systems.base import GenerationResult, System, Task
 from tests.engines.openai.loopback_server import Answer, Asked
 from tests.images_for_tests import encoded, noise, png_chunk
 
@@ -64,10 +65,42 @@ def form(asked: Asked) -> list[Field]:
     """The parts of a multipart request, in order."""
     head = f"Content-Type: {asked.headers['content-type']}\r\n\r\n".encode()
     message = message_from_bytes(head + asked.data)
-    assert message.is_multipart()
-    return [_field(part) for part in message.get_payload()]
+    parts: Any = message.get_payload()
+    return [
+        Field(
+            part.get_param("name", header="content-disposition"),
+            part.get_filename(),
+            part.get_content_type(),
+            part.get_payload(decode=True),
+        )
+        for part in parts
+    ]
 
 
-def _field(part: Any) -> Field:
-    name = part.get_param("name", header="content-disposition")
-    return Field(name, part.get_filename(), part.get_content_type(), part.get_payload(decode=True))
+HTML = Answer(b"<!doctype html><title>Sign in</title>", headers={"Content-Type": "text/html"})
+PRICE = {"text_in": 5, "image_in": 8, "text_out": 10, "image_out": 30, "as_of": "2026-11-21"}
+USAGE = {
+    "input_tokens": 1100,
+    "output_tokens": 4000,
+    "total_tokens": 5100,
+    "input_tokens_details": {"text_tokens": 100, "image_tokens": 1000},
+}
+
+
+def config(adapter: str, parameters: dict[str, Any], **further: Any) -> SystemConfig:
+    """A system that asks a server."""
+    given = {
+        "name": "tiny",
+        "adapter": adapter,
+        "model": "tiny-image",
+        "developer": "Northlight",
+        "status": "current",
+        **further,
+    }
+    return SystemConfig.model_validate({**given, "parameters": parameters})
+
+
+def drawn_by(system: System, *inputs: ImageRef) -> GenerationResult:
+    """What becomes of a task with these inputs."""
+    with system:
+        return system.draw(task(*inputs))

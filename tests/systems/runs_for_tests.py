@@ -123,16 +123,7 @@ def _dataset(rows: Sequence[Row]) -> Dataset:
 
 @dataclass
 class Acting:
-    """A system under test.
-
-    Attributes:
-        act: What it does with a task.
-        concurrency: Most tasks at a time.
-        gone: What preflight says.
-        more: What its signature says beside its config.
-        asked: Samples it was given, in the order in which they came.
-        entered: How often it was entered and left.
-    """
+    """A system that does what a test says, and tells which samples it was asked for."""
 
     act: Act = drawn_for
     concurrency: int = 2

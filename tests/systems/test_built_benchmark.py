@@ -85,7 +85,7 @@ def test_outputs_go_into_the_release_and_leave_it(run: Run, acting: Acting) -> N
     assert generate(run.config, runs=run.runs).plans[0].todo == ()
 
     with (
-        locked(run.root, "mine"),
+        locked(run.root, ["mine"]),
         pytest.raises(RunError, match="at work on the outputs of 'mine'"),
     ):
         forget([FORGOTTEN], run.config, runs=run.runs)

@@ -1,28 +1,37 @@
-"""What became of each task is written down line by line, and read back as it was."""
+"""What became of each task is written down line by line, read back as it was, and tabled."""
 
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
-from threading import Thread
+from threading import Barrier, Thread
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from echo_hf.engines.base import Usage
 from echo_hf.errors import RunError
-from echo_hf.reasons import Outcome, OutcomeStage
+from echo_hf.reasons import NotTabled, Outcome, OutcomeStage
 from echo_hf.systems.journal import (
-    SETTLED,
     Journal,
     JournalEntry,
     digest_of,
     drop_samples,
     journals,
+    locked,
+    locked_all,
+    not_tabled,
+    outputs_table,
+    write_outputs,
 )
+from echo_hf.tables import OUTPUTS
 from tests.systems.runs_for_tests import entry, png, sha
 
 FILE = "outputs/mine.jsonl"
@@ -79,29 +88,27 @@ def test_it_reads_back_as_a_mapping_would(steps: list[Any]) -> None:
         assert dict(Journal(root, "mine").entries) == model
 
 
+def provenance(root: Path) -> dict[str, dict[str, Any]]:
+    """What the table says of where outputs are from, by sample."""
+    rows = outputs_table(root).to_pylist()
+    return {row["sample_id"]: json.loads(row["provenance"]) for row in rows}
+
+
 def test_a_signature_is_written_down_once_and_says_what_it_stands_for(tmp_path: Path) -> None:
-    """A digest of its content, in whatever order; another content is another one."""
+    """A digest of its content, in whatever order; what a seed gives stands with it."""
     journal = Journal(tmp_path, "mine")
-    first = journal.sign({"model": "m", "seed": 0})
+    first = journal.sign({"model": "m", "seed": 0}, "always the same")
     assert journal.sign({"seed": 0, "model": "m"}) == first == digest_of({"seed": 0, "model": "m"})
+    journal.add(entry(0, signature=first))
+    (told,) = provenance(tmp_path).values()
+    assert (told["system"], told["determinism"]) == ({"model": "m", "seed": 0}, "always the same")
     second = journal.sign({"model": "m", "seed": 1})
-
-    again = Journal(tmp_path, "mine")
     assert second != first
-    assert again.describes(first) == {"model": "m", "seed": 0}
-    assert again.describes("unheard of") == {}
-    again.sign({"model": "m", "seed": 1})
-    assert len((tmp_path / FILE).read_bytes().splitlines()) == 2
-
-
-def test_what_a_seed_gives_stands_with_the_signature(tmp_path: Path) -> None:
-    """As the system said it; an older journal says nothing."""
-    journal = Journal(tmp_path, "mine")
-    first = journal.sign({"seed": 0}, "always the same")
-    second = journal.sign({"seed": 1})
-    again = Journal(tmp_path, "mine")
-    for one in (journal, again):
-        assert (one.determinism(first), one.determinism(second)) == ("always the same", None)
+    Journal(tmp_path, "mine").sign({"model": "m", "seed": 1})
+    assert len((tmp_path / FILE).read_bytes().splitlines()) == 3
+    journal.add(entry(0, signature="unheard of"))
+    (told,) = provenance(tmp_path).values()
+    assert (told["system"], told["determinism"]) == ({}, None)
 
 
 def test_the_current_settings_are_those_of_the_last_line(tmp_path: Path) -> None:
@@ -157,31 +164,16 @@ def test_half_a_line_is_cut_off_by_the_next_one(tmp_path: Path) -> None:
     assert [json.loads(line)["sample_id"] for line in lines] == ["s0", "s1"]
 
 
+WHOLE = {"sample_id": "a", "sample_digest": "d", "split": "t", "signature": "s", "outcome": "ok"}
 DAMAGED = [
-    b"{",
-    b"",
-    b'""',
-    b"[]",
-    b"null",
-    b"7",
-    b"\xff",
-    b"[" * 100_000,
+    *(b"{", b"", b'""', b"[]", b"null", b"7", b"\xff", b"[" * 100_000),
     b'{"signature": "s"}',
     b'{"signature": 5, "describes": {}}',
     b'{"signature": "s", "describes": []}',
-    b'{"sample_id": "a", "sample_digest": "d", "split": "t", "signature": "s"}',
     *(
-        json.dumps(
-            {
-                "sample_id": "a",
-                "sample_digest": "d",
-                "split": "t",
-                "signature": "s",
-                "outcome": "ok",
-                **wrong,
-            }
-        ).encode()
+        json.dumps({**WHOLE, **wrong}).encode()
         for wrong in (
+            {"outcome": None},
             {"outcome": "fine"},
             {"stage": "nowhere"},
             {"image": "../../secret"},
@@ -206,13 +198,6 @@ def test_a_line_that_is_no_output_is_named(tmp_path: Path, line: bytes) -> None:
         assert "\n" not in str(raised.value)
         assert "remove the line" in str(raised.value)
     assert (tmp_path / FILE).read_bytes() == damaged
-
-
-@pytest.mark.parametrize("outcome", Outcome)
-def test_failures_and_retired_models_are_asked_again(outcome: Outcome) -> None:
-    """The four outcomes that asking again would not change are settled."""
-    settled = outcome in ("ok", "refused", "no_image", "unsupported")
-    assert entry(0, outcome=outcome).settled == settled == (outcome in SETTLED)
 
 
 def test_every_journal_of_a_run_is_found(tmp_path: Path) -> None:
@@ -243,5 +228,170 @@ def test_a_dropped_sample_is_in_no_byte(tmp_path: Path) -> None:
     held = journal.path.read_bytes()
     assert (b"s7" in held, b"zimt" in held) == (False, False)
     assert set(Journal(tmp_path, "with").entries) == {"s1"}
-    assert Journal(tmp_path, "with").describes(digest_of({"model": "m"})) == {"model": "m"}
+    assert Journal(tmp_path, "with").sign({"model": "m"}) == digest_of({"model": "m"})
     assert Journal(tmp_path, "without").path.stat().st_mtime_ns == before
+
+
+# One process at a time.
+
+HOLD = """
+import sys
+from pathlib import Path
+from echo_hf.systems.journal import locked
+
+with locked(Path(sys.argv[1]), sys.argv[2:]):
+    print("held", flush=True)
+    input()
+"""
+
+
+def test_another_process_is_one_line(tmp_path: Path) -> None:
+    """The same system is refused, another one is not; when that process is killed, none is."""
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(tmp_path), "mine"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "held\n"
+        with pytest.raises(RunError, match=r"another process .* 'mine' .*--systems") as raised:
+            locked(tmp_path, ["mine"]).__enter__()
+        assert "\n" not in str(raised.value)
+        with locked(tmp_path, ["theirs"]):
+            pass
+        with pytest.raises(RunError, match="'mine'"), locked_all(tmp_path, ["mine"]):
+            pass
+        other.kill()
+    with locked(tmp_path, ["mine"]):
+        pass
+
+
+def test_all_are_those_that_have_drawn_and_those_that_may(tmp_path: Path) -> None:
+    """A system with a journal is kept out although nobody names it; where there is none, nobody."""
+    with locked_all(tmp_path):
+        assert not (tmp_path / "outputs").exists()
+    Journal(tmp_path, "before").add(entry(0))
+    with locked_all(tmp_path, ["next"]):
+        for name in ("before", "next"):
+            with pytest.raises(RunError, match=name), locked(tmp_path, [name]):
+                pass
+    with locked(tmp_path, ["before", "next"]):
+        pass
+
+
+# The table.
+
+
+def test_a_row_says_what_the_entry_says(tmp_path: Path) -> None:
+    """Column by column, by hand; what decided the image is its provenance."""
+    journal = Journal(tmp_path, "mine")
+    signature = journal.sign({"model": "m"}, "the same on the same machine")
+    journal.add(
+        entry(
+            0,
+            signature=signature,
+            outcome=Outcome.REFUSED,
+            stage=OutcomeStage.INPUT,
+            code="moderated",
+            text="No.",
+            seed=3,
+            revised_prompt="r",
+            model_reported="m-1",
+            usage=Usage(5, 6, 1),
+            cost_usd=0.25,
+            latency_s=1.5,
+            attempts=2,
+            at="2026-01-01T00:00:00+00:00",
+            details={"size": "auto"},
+        )
+    )
+    (row,) = outputs_table(tmp_path).to_pylist()
+    provenance = json.loads(row.pop("provenance"))
+    assert row == {
+        "sample_id": "s0",
+        "system": "mine",
+        "sample_digest": sha(b"fox0"),
+        "image": None,
+        "outcome": "refused",
+        "stage": "input",
+        "code": "moderated",
+        "text": "No.",
+        "seed": 3,
+        "revised_prompt": "r",
+        "model_reported": "m-1",
+        "latency_s": 1.5,
+        "usage": {"prompt_tokens": 5, "completion_tokens": 6, "cached_tokens": 1},
+        "cost_usd": 0.25,
+    }
+    assert provenance == {
+        "made_by": "echo_hf.systems.journal",
+        "signature": signature,
+        "system": {"model": "m"},
+        "determinism": "the same on the same machine",
+        "split": "text_to_image",
+        "attempts": 2,
+        "at": "2026-01-01T00:00:00+00:00",
+        "details": {"size": "auto"},
+    }
+
+
+def test_settings_are_never_mixed_under_one_name(tmp_path: Path) -> None:
+    """The last ones alone have rows; the others are counted, kept, and come back with theirs."""
+    journal = Journal(tmp_path, "mine")
+    first = journal.sign({"seed": 0})
+    for number in (0, 1, 2):
+        journal.add(entry(number, signature=first))
+    second = journal.sign({"seed": 1})
+    journal.add(entry(0, signature=second))
+    Journal(tmp_path, "theirs").add(entry(0))
+
+    def rows() -> list[tuple[str, str]]:
+        found = outputs_table(tmp_path).to_pylist()
+        return sorted((row["system"], row["sample_id"]) for row in found)
+
+    assert rows() == [("mine", "s0"), ("theirs", "s0")]
+    assert not_tabled(tmp_path) == {"mine": {NotTabled.OTHER_SETTINGS: 2}}
+    journal.sign({"seed": 0})
+    assert rows() == [("mine", "s1"), ("mine", "s2"), ("theirs", "s0")]
+    assert not_tabled(tmp_path) == {"mine": {NotTabled.OTHER_SETTINGS: 1}}
+
+
+def test_an_empty_run_has_an_empty_table(tmp_path: Path) -> None:
+    """With the declared columns."""
+    assert pq.read_table(write_outputs(tmp_path)).schema.equals(OUTPUTS.schema)
+    assert outputs_table(tmp_path).num_rows == 0
+
+
+def test_who_writes_last_has_read_last(tmp_path: Path) -> None:
+    """Four that end at a time, each after its own output: the table holds all."""
+    together = Barrier(4)
+
+    def end(number: int) -> None:
+        together.wait(30)
+        Journal(tmp_path, f"system{number}").add(entry(number))
+        write_outputs(tmp_path)
+
+    threads = [Thread(target=end, args=(number,)) for number in range(4)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    found = pq.read_table(tmp_path / "outputs.parquet")["system"].to_pylist()
+    assert sorted(found) == [f"system{number}" for number in range(4)]
+
+
+@pytest.mark.parametrize("damage", ["bytes", "columns", "types"])
+def test_a_table_that_is_none_stays_and_is_named(tmp_path: Path, damage: str) -> None:
+    """One line; nobody's rows are lost."""
+    path = tmp_path / "outputs.parquet"
+    if damage == "bytes":
+        path.write_bytes(b"PAR1 no")
+    else:
+        row = {"sample_id": "a"} if damage == "columns" else {**dict.fromkeys(OUTPUTS.columns)}
+        pq.write_table(pa.Table.from_pylist([{**row, "seed": "x"}]), path)
+    before = path.read_bytes()
+    with pytest.raises(RunError, match=r"outputs\.parquet' is not a table of outputs") as raised:
+        write_outputs(tmp_path)
+    assert "\n" not in str(raised.value)
+    assert path.read_bytes() == before

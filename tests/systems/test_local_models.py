@@ -1,18 +1,30 @@
-"""Models that run in this process: at hand or not, and which they are."""
+"""Models that run in this process: at hand or not, which they are, and what goes wrong."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from huggingface_hub import constants
+from pydantic import ValidationError
 
+from echo_hf.config.systems import SystemConfig
 from echo_hf.errors import GenerationError
-from echo_hf.systems.local_models import LocalModel, check_one_at_a_time, folder_digest
-from tests.systems.tasks_for_tests import config
+from echo_hf.systems.base import GenerationResult
+from echo_hf.systems.local_models import (
+    LocalModel,
+    LocalOptions,
+    LocalSystem,
+    device_of,
+    folder_digest,
+    one_line,
+)
+from tests.systems.tasks_for_tests import config, task
 
 COMMIT = "c" * 40
 INDEX = "model_index.json"
+REASON = "needs torch and accelerate: see `make test-extras`"
 
 
 @pytest.fixture
@@ -40,68 +52,44 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return snapshot
 
 
-def _model(source: str | Path, revision: str | None = None) -> LocalModel:
+def model(source: str | Path, revision: str | None = None) -> LocalModel:
     return LocalModel("tiny", str(source), revision, INDEX)
 
 
-def _trouble(model: LocalModel) -> str:
-    with pytest.raises(GenerationError) as caught:
-        model.index_at_hand()
-    return str(caught.value)
-
-
 def test_a_folder_is_known_by_what_decides_an_image(folder: Path) -> None:
-    """Settings and weights of all parts; neither its path nor a README."""
-    first = _model(folder).identity
+    """Neither by its path, nor by a README or hidden files."""
+    first = model(folder).identity
     assert first["model"] == "lumen-1"
     assert str(first["revision"]).startswith("sha256:")
     (folder / "README.md").write_text("A better model.")
-    assert folder_digest(folder) == first["revision"]
+    (folder / ".cache").mkdir()
+    (folder / ".cache" / "state.json").write_text("{}")
     (folder.parent / "elsewhere").mkdir()
     moved = folder.rename(folder.parent / "elsewhere" / "lumen-1")
-    assert _model(moved).identity == first
+    assert model(moved).identity == first
+    assert (model(moved).index_at_hand(), model(moved).commit) == (moved / INDEX, None)
 
 
-@pytest.mark.parametrize("place", [0, 50_001, 99_999])
-def test_another_weight_is_another_model(folder: Path, place: int) -> None:
+@pytest.mark.parametrize("place", [0, 48_001, 96_000, None])
+def test_another_weight_or_place_is_another_model(folder: Path, place: int | None) -> None:
     """At the beginning, at the end, and where a training changes all of a layer."""
     before = folder_digest(folder)
     weights = bytearray(100_000)
-    weights[max(0, place - 2000) : place + 2000] = b"\x01" * len(
-        weights[max(0, place - 2000) : place + 2000]
-    )
-    (folder / "vae" / "model.safetensors").write_bytes(weights)
+    if place is None:
+        (folder / "vae").rename(folder / "text_encoder")
+    else:
+        weights[place : place + 4000] = b"\x01" * 4000
+        (folder / "vae" / "model.safetensors").write_bytes(weights)
     assert folder_digest(folder) != before
-
-
-def test_a_part_in_another_place_is_another_model(folder: Path) -> None:
-    """The names of files count."""
-    before = folder_digest(folder)
-    (folder / "vae").rename(folder / "text_encoder")
-    assert folder_digest(folder) != before
-
-
-def test_hidden_files_count_for_nothing(folder: Path) -> None:
-    """Such as the cache that a download leaves in a folder."""
-    before = folder_digest(folder)
-    (folder / ".cache").mkdir()
-    (folder / ".cache" / "state.json").write_text("{}")
-    assert folder_digest(folder) == before
-
-
-def test_a_folder_is_at_hand(folder: Path) -> None:
-    """Its index, and no commit."""
-    assert _model(folder).index_at_hand() == folder / INDEX
-    assert _model(folder).commit is None
 
 
 def test_a_model_in_the_cache_is_at_hand(cache: Path) -> None:
     """A branch of it is known by name, and where its images come from by the commit."""
-    model = _model("northlight/lumen")
-    assert model.index_at_hand() == cache / INDEX
-    assert model.commit == model.pinned == COMMIT
-    assert model.identity == {"model": "northlight/lumen", "revision": "main"}
-    assert _model("northlight/lumen", COMMIT).identity["revision"] == COMMIT
+    found = model("northlight/lumen")
+    assert found.index_at_hand() == found.fetched_index() == cache / INDEX
+    assert found.commit == found.pinned == COMMIT
+    assert found.identity == {"model": "northlight/lumen", "revision": "main"}
+    assert model("northlight/lumen", COMMIT).identity["revision"] == COMMIT
 
 
 def test_a_model_on_the_hub_alone_is_not_downloaded(
@@ -109,42 +97,113 @@ def test_a_model_on_the_hub_alone_is_not_downloaded(
 ) -> None:
     """With a network it may be there: nothing is asked."""
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
-    assert _model("northlight/absent").index_at_hand() is None
-    assert _model("northlight/absent").commit is None
-    assert _model("northlight/absent", "v2").pinned == "v2"
+    absent = model("northlight/absent", "v2")
+    assert (absent.index_at_hand(), absent.commit, absent.pinned) == (None, None, "v2")
 
 
-def test_a_missing_model_is_told_in_one_line(cache: Path) -> None:
-    """Without a network a model that is nowhere cannot come."""
-    assert _trouble(_model("northlight/absent")) == (
-        "system 'tiny': model 'northlight/absent' is neither a folder nor in the cache, and "
-        "HF_HUB_OFFLINE is set: download it first, or unset that"
-    )
+@pytest.mark.parametrize(
+    ("source", "revision", "said"),
+    [
+        (
+            "northlight/absent",
+            None,
+            "system 'tiny': model 'northlight/absent' is neither a folder nor in the cache, and "
+            "HF_HUB_OFFLINE is set: download it first, or unset that",
+        ),
+        (
+            "./models/absent",
+            None,
+            "system 'tiny': there is no folder './models/absent': expected one, or a name on the "
+            "Hub such as ORGANISATION/NAME",
+        ),
+        ("EMPTY", None, "no 'model_index.json': expected a model as its library saves it"),
+        ("EMPTY", "v2", "is a folder, which has no revision 'v2': leave it out"),
+    ],
+)
+def test_a_missing_model_is_one_line(
+    cache: Path, tmp_path: Path, source: str, revision: str | None, said: str
+) -> None:
+    with pytest.raises(GenerationError) as caught:
+        model(source.replace("EMPTY", str(tmp_path)), revision).index_at_hand()
+    assert str(caught.value).endswith(said)
 
 
-def test_a_missing_folder_is_told_in_one_line() -> None:
-    """What can be no name on the Hub is taken for a folder."""
-    assert _trouble(_model("./models/absent")) == (
-        "system 'tiny': there is no folder './models/absent': expected one, or a name on the Hub "
-        "such as ORGANISATION/NAME"
-    )
+@pytest.mark.parametrize(
+    ("said", "line"),
+    [
+        ("no file /home/mira/.cache/hub/vae/config.json here", "no file config.json here"),
+        ("\n\n  two lines\nof it", "two lines"),
+        (r"cannot open C:\Users\mira\model.bin", "cannot open model.bin"),
+        ("in '~/models/lumen/unet.py'", "in 'unet.py'"),
+        ("see https://example.org/docs/a.html", "see https://example.org/docs/a.html"),
+        ("shapes 3/4 and 5/6", "shapes 3/4 and 5/6"),
+        ("", ""),
+        ("x" * 1000, "x" * 300),
+    ],
+)
+def test_a_message_is_one_line_without_folders(said: str, line: str) -> None:
+    assert one_line(ValueError(said)) == line
 
 
-def test_a_folder_without_a_model_is_told_in_one_line(tmp_path: Path) -> None:
-    """Its index is what is missing."""
-    assert _trouble(_model(tmp_path)).endswith(
-        "holds no 'model_index.json': expected a model as its library saves it"
-    )
+@pytest.mark.parametrize("device", ["gpu", "cuda:", "cuda:x", "cpu:0", "meta", ""])
+def test_a_device_has_a_name_that_torch_knows(device: str) -> None:
+    with pytest.raises(ValidationError):
+        LocalOptions(device=device)
 
 
-def test_a_folder_has_no_revision(folder: Path) -> None:
-    """One that a config gives would say what is not so."""
-    assert _trouble(_model(folder, "v2")).endswith("has no revision 'v2': leave it out")
+class Breaking(LocalSystem[LocalOptions, object]):
+    """Raises what a test gives it, when it is loaded or when it draws."""
+
+    expected, smaller, determinism = "a model", "a smaller one", "none"
+
+    def __init__(self, config: SystemConfig, loading: Any = None, drawing: Any = None) -> None:
+        super().__init__(config, LocalOptions(device="cpu"), INDEX)
+        self.loading, self.drawing = loading, drawing
+
+    def load(self, device: str) -> object:
+        if self.loading:
+            raise self.loading
+        return device
+
+    def unfit(self, *_: Any) -> None:
+        """Takes every task."""
+
+    def draw_with(self, *_: Any) -> GenerationResult:
+        raise self.drawing
 
 
 def test_one_image_at_a_time() -> None:
     """A config that wants more is told before anything is loaded."""
-    check_one_at_a_time(config("diffusers", "a/b", limits={"concurrency": 1}))
-    check_one_at_a_time(config("diffusers", "a/b"))
+    Breaking(config("any", "a/b", limits={"concurrency": 1}))
     with pytest.raises(GenerationError, match=r"limits\.concurrency is 4: expected 1"):
-        check_one_at_a_time(config("diffusers", "a/b", limits={"concurrency": 4}))
+        Breaking(config("any", "a/b", limits={"concurrency": 4}))
+    with pytest.raises(GenerationError, match="system 'tiny' has no model"):
+        Breaking(config("any", None))
+
+
+@pytest.mark.extras
+def test_a_breakdown_is_a_failure_with_its_name() -> None:
+    """Too little memory has a code of its own, by what torch says when it is asked for too much."""
+    torch = pytest.importorskip("torch", reason=REASON)
+    pytest.importorskip("accelerate", reason=REASON)
+    with pytest.raises(RuntimeError) as caught:
+        torch.empty(2**60)
+    odd = ValueError("height has to be 16\nTraceback")
+    for error, code in ((odd, "ValueError"), (caught.value, "out_of_memory")):
+        drawn = Breaking(config("any", "a/b"), drawing=error).draw(task())
+        assert (str(drawn.outcome), str(drawn.stage), drawn.code) == ("failed", "request", code)
+    with pytest.raises(GenerationError, match="'a/b' does not fit into memory: use a smaller one"):
+        Breaking(config("any", "a/b"), torch.OutOfMemoryError("CUDA out of memory.")).draw(task())
+    with pytest.raises(GenerationError, match=r"cannot load 'a/b' \(ValueError: height has to be"):
+        Breaking(config("any", "a/b"), odd).draw(task())
+
+
+@pytest.mark.extras
+def test_a_device_that_is_not_there_is_told() -> None:
+    """No machine has a hundred accelerators; the processor is always there."""
+    torch = pytest.importorskip("torch", reason=REASON)
+    assert device_of(LocalOptions(device="cpu"), "system 'tiny'") == "cpu"
+    if not torch.accelerator.is_available():
+        assert device_of(LocalOptions(), "system 'tiny'") == "cpu"
+    with pytest.raises(GenerationError, match="device is 'cuda:99', which this machine does not"):
+        device_of(LocalOptions(device="cuda:99"), "system 'tiny'")

@@ -5,22 +5,22 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from threading import Event
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
-from echo_hf._infra.rate_limit import RateLimiter
 from echo_hf.config.checks import first_error
 from echo_hf.config.evaluation import Evaluation
 from echo_hf.config.systems import SystemConfig, read_system
 from echo_hf.engines.base import ImageRef, Usage
 from echo_hf.errors import ConfigError, EchoError, GenerationError
-from echo_hf.reasons import Outcome, OutcomeStage
+from echo_hf.pipeline.progress import ProgressListener
+from echo_hf.pipeline.run_folder import RunFolder
+from echo_hf.reasons import Outcome
 from echo_hf.systems.base import GenerationResult, Retired, System, Task, TransientError
 from echo_hf.systems.registry import make_system
-from echo_hf.systems.runner import tried
+from echo_hf.systems.runner import SystemRun
 from tests.engines.openai.loopback_server import Answer, Asked, LoopbackServer, completion, fault
 from tests.images_for_tests import encoded, noise
 from tests.systems.drawing_for_tests import IMAGE, KEY, base64_of, image_answer, kept, task
@@ -112,74 +112,39 @@ def test_tokens_and_prices_of_both_add_up(server: LoopbackServer, make: Make) ->
     drawn = _drawn(make(writer=dollars, artist={"price": PRICE}))
     assert drawn.usage == Usage(30, 1003, 0)
     assert drawn.cost_usd == pytest.approx(0.030116)
-
-
-def test_one_unknown_price_makes_the_sum_unknown(server: LoopbackServer, make: Make) -> None:
-    """The writer's model is in no price list."""
-    writer = completion(json.dumps({"prompt": WRITTEN}))
-    server.behave = _answering(writer, image_answer(usage=IMAGE_USAGE))
-    drawn = _drawn(make(artist={"price": PRICE}))
-    assert (drawn.usage, drawn.cost_usd) == (Usage(30, 1003, 0), None)
+    # The writer's model is in no price list.
+    unpriced = _drawn(make(artist={"price": PRICE}))
+    assert (unpriced.usage, unpriced.cost_usd) == (Usage(30, 1003, 0), None)
 
 
 @pytest.mark.parametrize(
-    ("writer", "outcome", "stage", "code"),
+    ("writer", "code"),
     [
-        (
-            completion(None, message={"refusal": "I will not."}),
-            Outcome.REFUSED,
-            OutcomeStage.INPUT,
-            "writer_refused",
-        ),
-        (
-            fault(400, "flagged", code="content_policy_violation"),
-            Outcome.REFUSED,
-            OutcomeStage.INPUT,
-            "writer_refused",
-        ),
-        (
-            completion('{"prompt": "A re', "length"),
-            Outcome.FAILED,
-            OutcomeStage.REQUEST,
-            "writer_cut",
-        ),
-        (completion("no JSON"), Outcome.FAILED, OutcomeStage.REQUEST, "writer_unreadable"),
-        (completion('{"words": 1}'), Outcome.FAILED, OutcomeStage.REQUEST, "writer_off_schema"),
-        (completion('{"prompt": "  "}'), Outcome.FAILED, OutcomeStage.REQUEST, "writer_off_schema"),
-        (fault(500, "oops"), Outcome.FAILED, OutcomeStage.REQUEST, "writer_engine_error"),
+        (completion(None, message={"refusal": "I will not."}), "writer_refused"),
+        (fault(400, "flagged", code="content_policy_violation"), "writer_refused"),
+        (completion('{"prompt": "A re', "length"), "writer_cut"),
+        (completion("no JSON"), "writer_unreadable"),
+        (completion('{"words": 1}'), "writer_off_schema"),
+        (completion('{"prompt": "  "}'), "writer_off_schema"),
+        (fault(500, "oops"), "writer_engine_error"),
         (
             fault(400, "Unknown key. See our usage policies.", code="unknown_parameter"),
-            Outcome.FAILED,
-            OutcomeStage.REQUEST,
             "writer_engine_error",
         ),
     ],
     ids=str,
 )
 def test_without_a_prompt_nothing_is_drawn(
-    server: LoopbackServer,
-    make: Make,
-    writer: Answer,
-    outcome: Outcome,
-    stage: OutcomeStage,
-    code: str,
+    server: LoopbackServer, make: Make, writer: Answer, code: str
 ) -> None:
     """A refusal of the writer is one of the request; everything else is no word of a model."""
     server.behave = _answering(writer, image_answer())
     drawn = _drawn(make())
-    assert (drawn.outcome, drawn.stage, drawn.image) == (outcome, stage, None)
-    assert drawn.code == code
+    is_refusal = code == "writer_refused"
+    assert drawn.outcome == ("refused" if is_refusal else "failed")
+    assert drawn.stage == ("input" if is_refusal else "request")
+    assert (drawn.code, drawn.image) == (code, None)
     assert all(asked.path.endswith("/chat/completions") for asked in server.asked)
-
-
-def test_the_artists_own_outcome_stands(server: LoopbackServer, make: Make) -> None:
-    """With the prompt that it was given."""
-    writer = completion(json.dumps({"prompt": WRITTEN}))
-    server.behave = _answering(writer, fault(400, "no", code="moderation_blocked"))
-    drawn = _drawn(make())
-    assert (drawn.outcome, drawn.stage) == (Outcome.REFUSED, OutcomeStage.INPUT)
-    assert (drawn.revised_prompt, drawn.code) == (WRITTEN, "moderation_blocked")
-    assert drawn.usage == Usage(10, 3, 0)
 
 
 def test_a_busy_artist_does_not_make_the_writer_write_again(
@@ -216,17 +181,22 @@ def test_a_busy_artist_does_not_make_the_writer_write_again(
     ids=["busy", "busy_once", "failed", "refused"],
 )
 def test_a_writer_is_paid_once_whatever_the_artist_does(
-    server: LoopbackServer, make: Make, answers: list[Answer], outcome: Outcome
+    tmp_path: Path, server: LoopbackServer, make: Make, answers: list[Answer], outcome: Outcome
 ) -> None:
-    """By hand: 10 x 1 + 3 x 2 millionths; the artist's image is free."""
+    """By hand: 10 x 1 + 3 x 2 millionths; the artist's image is free, its outcome stands."""
     writer, left = completion(json.dumps({"prompt": WRITTEN})), iter(answers)
     server.behave = lambda asked: writer if asked.path.endswith("/chat/completions") else next(left)
     priced = {"usd_per_million_prompt_tokens": 1.0, "usd_per_million_completion_tokens": 2.0}
     free = {"usd_per_image": 0, "as_of": "2026-11-21"}
-    with make(writer=priced, artist={"price": free}) as system:
-        drawn = tried(system, task(), RateLimiter(), 2, Event()).drawn
+    made = make(writer=priced, artist={"price": free})
+    limits = config({}, limits={"attempts": 2})
+    run = SystemRun(limits, made, RunFolder(tmp_path), [task()])
+    run.run(None, None, ProgressListener())
+    (drawn,) = run.given.entries
     assert (drawn.outcome, drawn.usage) == (outcome, Usage(10, 3, 0))
     assert drawn.cost_usd == pytest.approx(0.000016)
+    if outcome is not Outcome.FAILED or len(answers) == 1:
+        assert drawn.revised_prompt == WRITTEN
 
 
 def test_a_writer_is_paid_for_an_artist_that_breaks(make: Make, server: LoopbackServer) -> None:

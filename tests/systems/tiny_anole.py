@@ -19,15 +19,7 @@ LEVELS = 3
 
 
 def write_tiny_anole(folder: Path, *, seed: int = SEED) -> Path:
-    """Writes the language model with its tokenizer, and a decoder beside them.
-
-    Args:
-        folder: Where to; the decoder is in its subfolder `decoder`.
-        seed: Of the weights.
-
-    Returns:
-        The folder, as a model's name for the adapter.
-    """
+    """Writes the language model with its tokenizer, and a decoder in the folder `decoder`."""
     import torch
     from safetensors.torch import save_file
     from transformers import ChameleonForConditionalGeneration
@@ -109,14 +101,7 @@ def tokenizer() -> Any:
 
 
 def decoder_weights(model: Any) -> dict[str, Any]:
-    """The weights of a VQGAN with its decoder, in the order of levels that transformers has.
-
-    Args:
-        model: The language model, whose encoder and codebook it shares.
-
-    Returns:
-        Weights by name.
-    """
+    """The weights of a VQGAN with a decoder, whose encoder and codebook are the model's own."""
     from types import SimpleNamespace
 
     from torch import nn

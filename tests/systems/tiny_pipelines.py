@@ -17,14 +17,31 @@ REASON = "needs torch, diffusers and transformers: see `make test-extras`"
 SEED = 20_250_325
 HIDDEN = 32
 QWEN_WORDS = (
-    "<|endoftext|>",
-    "<|im_start|>",
-    "<|im_end|>",
-    "<|vision_start|>",
-    "<|vision_end|>",
-    "<|image_pad|>",
-    "<|video_pad|>",
+    *("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|vision_start|>", "<|vision_end|>"),
+    *("<|image_pad|>", "<|video_pad|>"),
 )
+# Of both autoencoders: latents are an eighth of an image's sides.
+AUTOENCODER: dict[str, Any] = {
+    "in_channels": 3,
+    "out_channels": 3,
+    "down_block_types": ("DownEncoderBlock2D",) * 4,
+    "up_block_types": ("UpDecoderBlock2D",) * 4,
+    "block_out_channels": (4,) * 4,
+    "layers_per_block": 1,
+    "latent_channels": 1,
+    "norm_num_groups": 1,
+    "use_quant_conv": False,
+    "use_post_quant_conv": False,
+}
+FLUX: dict[str, Any] = {
+    "patch_size": 1,
+    "in_channels": 4,
+    "num_layers": 1,
+    "num_single_layers": 1,
+    "attention_head_dim": 16,
+    "num_attention_heads": 2,
+    "joint_attention_dim": HIDDEN,
+}
 CHAT = (
     "{% for message in messages %}<|im_start|>{{ message['role'] }}\n{{ message['content'] }}"
     "<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
@@ -32,15 +49,7 @@ CHAT = (
 
 
 def write_tiny(make: Callable[[], Any], folder: Path) -> Path:
-    """Writes a tiny pipeline.
-
-    Args:
-        make: One of the functions below.
-        folder: Where to.
-
-    Returns:
-        The folder, as a model's name for the adapter.
-    """
+    """Writes what one of the functions below makes, and gives the folder."""
     import torch
 
     with torch.random.fork_rng():
@@ -89,28 +98,11 @@ def klein() -> Any:
     )
     return Flux2KleinPipeline(
         scheduler=FlowMatchEulerDiscreteScheduler(),
-        vae=AutoencoderKLFlux2(
-            in_channels=3,
-            out_channels=3,
-            down_block_types=("DownEncoderBlock2D",) * 4,
-            up_block_types=("UpDecoderBlock2D",) * 4,
-            block_out_channels=(4,) * 4,
-            layers_per_block=1,
-            latent_channels=1,
-            norm_num_groups=1,
-            use_quant_conv=False,
-            use_post_quant_conv=False,
-        ),
+        vae=AutoencoderKLFlux2(**AUTOENCODER),
         text_encoder=Qwen3ForCausalLM(language),
         tokenizer=tokenizer,
         transformer=Flux2Transformer2DModel(
-            patch_size=1,
-            in_channels=4,
-            num_layers=1,
-            num_single_layers=1,
-            attention_head_dim=16,
-            num_attention_heads=2,
-            joint_attention_dim=HIDDEN,
+            **FLUX,
             timestep_guidance_channels=HIDDEN,
             axes_dims_rope=(4, 4, 4, 4),
             guidance_embeds=False,
@@ -127,6 +119,7 @@ def edit_plus() -> Any:
         QwenImageTransformer2DModel,
     )
     from transformers import Qwen2_5_VLForConditionalGeneration
+    from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
 
     tokenizer = _qwen_tokenizer()
     return QwenImageEditPlusPipeline(
@@ -142,7 +135,7 @@ def edit_plus() -> Any:
         ),
         text_encoder=Qwen2_5_VLForConditionalGeneration(_qwen_vl_config(tokenizer)),
         tokenizer=tokenizer,
-        processor=qwen_processor_class()(_qwen_images(), tokenizer),
+        processor=qwen_processor_class()(Qwen2VLImageProcessorPil(), tokenizer),
         transformer=QwenImageTransformer2DModel(
             patch_size=2,
             in_channels=16,
@@ -159,7 +152,7 @@ def edit_plus() -> Any:
 
 def checked() -> Any:
     """Stable Diffusion, whose checker holds every image back."""
-    from diffusers import StableDiffusionPipeline, UNet2DConditionModel
+    from diffusers import DDIMScheduler, StableDiffusionPipeline, UNet2DConditionModel
     from diffusers.pipelines.stable_diffusion import StableDiffusionSafetyChecker
     from transformers import CLIPConfig, CLIPImageProcessorPil
 
@@ -176,7 +169,7 @@ def checked() -> Any:
     checker = StableDiffusionSafetyChecker(CLIPConfig(vision_config=sight, projection_dim=HIDDEN))
     checker.concept_embeds_weights.data.fill_(-2)  # below any cosine
     return StableDiffusionPipeline(
-        scheduler=_plain_scheduler(),
+        scheduler=DDIMScheduler(clip_sample=False, set_alpha_to_one=False, steps_offset=1),
         vae=parts["vae"],
         text_encoder=parts["text_encoder"],
         tokenizer=parts["tokenizer"],
@@ -200,21 +193,14 @@ def checked() -> Any:
 
 
 def qwen_processor_class() -> Any:
-    """Qwen's processor without videos, whose part needs torchvision.
-
-    Returns:
-        A class of the same name, which stands for it in a test.
-    """
+    """Qwen's processor without videos, whose part needs torchvision."""
     from transformers.models.qwen2_vl.processing_qwen2_vl import Qwen2VLProcessor as WithVideos
     from transformers.processing_utils import ProcessorMixin
 
     class Qwen2VLProcessor(WithVideos):
-        """Reads texts and images."""
-
         def __init__(
             self, image_processor: Any = None, tokenizer: Any = None, chat_template: Any = None
         ) -> None:
-            """Takes what a folder holds."""
             *_, self.image_token, self.video_token = QWEN_WORDS
             self.image_token_id = tokenizer.convert_tokens_to_ids(self.image_token)
             self.video_token_id = tokenizer.convert_tokens_to_ids(self.video_token)
@@ -232,12 +218,6 @@ def _livelier(part: Any) -> None:
         for weights in part.parameters():
             if weights.dim() > 1:
                 weights.mul_(3)
-
-
-def _plain_scheduler() -> Any:
-    from diffusers import DDIMScheduler
-
-    return DDIMScheduler(clip_sample=False, set_alpha_to_one=False, steps_offset=1)
 
 
 def _flux_parts() -> dict[str, Any]:
@@ -270,35 +250,14 @@ def _flux_parts() -> dict[str, Any]:
     return {
         "scheduler": FlowMatchEulerDiscreteScheduler(),
         "vae": AutoencoderKL(
-            in_channels=3,
-            out_channels=3,
-            down_block_types=("DownEncoderBlock2D",) * 4,
-            up_block_types=("UpDecoderBlock2D",) * 4,
-            block_out_channels=(4,) * 4,
-            layers_per_block=1,
-            latent_channels=1,
-            norm_num_groups=1,
-            use_quant_conv=False,
-            use_post_quant_conv=False,
-            mid_block_add_attention=False,
-            shift_factor=0.0,
-            scaling_factor=1.0,
+            **AUTOENCODER, mid_block_add_attention=False, shift_factor=0.0, scaling_factor=1.0
         ),
         "text_encoder": CLIPTextModel(clip_config),
         "tokenizer": clip,
         "text_encoder_2": T5EncoderModel(t5_config),
         "tokenizer_2": t5,
         "transformer": FluxTransformer2DModel(
-            patch_size=1,
-            in_channels=4,
-            num_layers=1,
-            num_single_layers=1,
-            attention_head_dim=16,
-            num_attention_heads=2,
-            joint_attention_dim=HIDDEN,
-            pooled_projection_dim=HIDDEN,
-            axes_dims_rope=(4, 4, 8),
-            guidance_embeds=True,
+            **FLUX, pooled_projection_dim=HIDDEN, axes_dims_rope=(4, 4, 8), guidance_embeds=True
         ),
     }
 
@@ -335,14 +294,6 @@ def _qwen_tokenizer() -> Any:
     tokenizer.add_special_tokens({"additional_special_tokens": list(QWEN_WORDS)})
     tokenizer.chat_template = CHAT
     return tokenizer
-
-
-def _qwen_images() -> Any:
-    from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import (
-        Qwen2VLImageProcessorPil,
-    )
-
-    return Qwen2VLImageProcessorPil()
 
 
 def _qwen_vl_config(tokenizer: Any) -> Any:

@@ -52,74 +52,86 @@ TOGETHER = (
 
 def main() -> None:
     """Loads the model, says so, and answers requests until there are no more."""
-    options = _options()
+    parser = argparse.ArgumentParser(description="Draws with BAGEL for echo-hf.")
+    parser.add_argument("--weights", required=True, help="folder of ByteDance-Seed/BAGEL-7B-MoT")
+    parser.add_argument("--memory", help="most memory of a GPU that is used, such as 40GiB")
+    options = parser.parse_args()
     sys.path.insert(0, str(Path.cwd()))
     answers = sys.stdout
     with contextlib.redirect_stdout(sys.stderr):  # what libraries print is no line of the protocol
         inferencer = load(options.weights, options.memory)
-        hello = {
-            "echo_hf_worker": 1,
-            "name": "bagel",
-            "version": VERSION,
-            "determinism": DETERMINISM,
-        }
-        _say(hello, answers)
+        hello = {"echo_hf_worker": 1, "name": "bagel", "version": VERSION}
+        print(json.dumps({**hello, "determinism": DETERMINISM}), file=answers, flush=True)
         for line in sys.stdin:
             request = json.loads(line)
-            _say({"id": request["id"], **answer(inferencer, request)}, answers)
+            said = {"id": request["id"], **answer(inferencer, request)}
+            print(json.dumps(said), file=answers, flush=True)
 
 
 def answer(inferencer: Any, request: dict[str, Any]) -> dict[str, Any]:
-    """Draws what a request asks for, and saves it where it is asked for.
-
-    Args:
-        inferencer: BAGEL's `InterleaveInferencer`.
-        request: The request.
-
-    Returns:
-        The answer, without its id.
-    """
+    """Draws what a request asks for, and saves it where it is asked for; gives all but the id."""
+    parameters, paths, size = request["parameters"], request["inputs"], request["size"]
+    unknown = sorted(set(parameters) - {"think", "text_to_image", "edit"})
+    if unknown:
+        text = f"expected think, text_to_image or edit, got {unknown}"
+        return {"outcome": "failed", "code": "bad_parameter", "text": text}
+    if isinstance(size, dict):
+        sides = size["width"], size["height"]
+        if paths or not all(side % STEP == 0 and side <= LARGEST_SIDE for side in sides):
+            text = "a size is for prompts without input, in multiples of 16 up to 1024"
+            return {"outcome": "unsupported", "code": "size", "text": text}
     try:
-        return _refusal(request) or _drawn(inferencer, request)
+        return drawn(inferencer, request)
     except Exception as error:  # whatever it is, the next request may do
-        _give_back()
-        return _failed(type(error).__name__, " ".join(str(error).split())[:2000])
+        import torch
+
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
+        text = " ".join(str(error).split())[:2000]
+        return {"outcome": "failed", "code": type(error).__name__, "text": text}
 
 
-def chosen(parameters: dict[str, Any], size: Any, editing: bool) -> dict[str, Any]:
-    """The arguments of `interleave_inference` for a request.
+def drawn(inferencer: Any, request: dict[str, Any]) -> dict[str, Any]:
+    """Draws with BAGEL's own arguments for the kind of task, changed as the parameters say."""
+    import numpy
+    import torch
+    from PIL import Image, ImageOps
 
-    Args:
-        parameters: Those of the request.
-        size: That of the request.
-        editing: Whether there is an input.
-
-    Returns:
-        BAGEL's own choice for the kind of task, changed as the parameters say.
-
-    Examples:
-        >>> chosen({"edit": {"num_timesteps": 20}}, "auto", True)["num_timesteps"]
-        20
-        >>> chosen({}, {"width": 768, "height": 1024}, False)["image_shapes"]
-        (1024, 768)
-    """
-    own = parameters.get("edit" if editing else "text_to_image", {})
-    arguments = {**SAID_BEFORE, **(EDIT if editing else TEXT_TO_IMAGE), **own}
+    parameters, paths, size, seed = (
+        request[name] for name in ("parameters", "inputs", "size", "seed")
+    )
+    own = parameters.get("edit" if paths else "text_to_image", {})
+    arguments = {**SAID_BEFORE, **(EDIT if paths else TEXT_TO_IMAGE), **own}
     if isinstance(size, dict):
         arguments["image_shapes"] = (size["height"], size["width"])
-    return arguments
+    random.seed(seed)
+    numpy.random.seed(seed)
+    torch.manual_seed(seed)  # that of every GPU, too
+    torch.backends.cudnn.deterministic = True
+    torch.backends.cudnn.benchmark = False
+    with contextlib.ExitStack() as opened:
+        images = [opened.enter_context(Image.open(path)) for path in paths]
+        made = inferencer.interleave_inference(
+            [*map(ImageOps.exif_transpose, images), request["prompt"]],
+            think=bool(parameters.get("think", False)),
+            **arguments,
+        )
+    words = "\n".join(one for one in made if isinstance(one, str)) or None
+    images = [one for one in made if not isinstance(one, str)]
+    if not images:
+        return {"outcome": "no_image", "text": words}
+    images[-1].save(request["output"], "PNG")
+    return {
+        "outcome": "ok",
+        "output": request["output"],
+        "text": words,
+        "seed": seed,
+        "details": {"arguments": arguments, "inputs": len(paths)},
+    }
 
 
 def load(weights: str, memory: str | None) -> Any:
-    """Loads BAGEL over all GPUs that can be seen.
-
-    Args:
-        weights: Folder of `ByteDance-Seed/BAGEL-7B-MoT`.
-        memory: Most memory of a GPU that is used, such as `40GiB`; null for what is free.
-
-    Returns:
-        BAGEL's `InterleaveInferencer`.
-    """
+    """BAGEL's `InterleaveInferencer` over all GPUs, with so much memory of each."""
     from data.data_utils import add_special_tokens
     from data.transforms import ImageTransform
     from inferencer import InterleaveInferencer
@@ -187,88 +199,6 @@ def _spread(model: Any, weights: str, memory: str | None) -> Any:
         dtype=torch.bfloat16,
         force_hooks=True,
     ).eval()
-
-
-def _refusal(request: dict[str, Any]) -> dict[str, Any] | None:
-    unknown = sorted(set(request["parameters"]) - {"think", "text_to_image", "edit"})
-    if unknown:
-        return _failed("bad_parameter", f"expected think, text_to_image or edit, got {unknown}")
-    if isinstance(request["size"], dict) and not _can_be(request["size"], request["inputs"]):
-        text = "a size is for prompts without input, in multiples of 16 up to 1024"
-        return {"outcome": "unsupported", "code": "size", "text": text}
-    return None
-
-
-def _drawn(inferencer: Any, request: dict[str, Any]) -> dict[str, Any]:
-    parameters, paths = request["parameters"], request["inputs"]
-    arguments = chosen(parameters, request["size"], bool(paths))
-    _seed(request["seed"])
-    with contextlib.ExitStack() as opened:
-        given = [*(_opened(path, opened) for path in paths), request["prompt"]]
-        made = inferencer.interleave_inference(
-            given, think=bool(parameters.get("think", False)), **arguments
-        )
-    return _told(made, request, arguments)
-
-
-def _opened(path: str, opened: contextlib.ExitStack) -> Any:
-    from PIL import Image, ImageOps
-
-    image = opened.enter_context(Image.open(path))
-    return ImageOps.exif_transpose(image)
-
-
-def _seed(seed: int) -> None:
-    import numpy
-    import torch
-
-    random.seed(seed)
-    numpy.random.seed(seed)
-    torch.manual_seed(seed)  # that of every GPU, too
-    torch.backends.cudnn.deterministic = True
-    torch.backends.cudnn.benchmark = False
-
-
-def _give_back() -> None:
-    import torch
-
-    if torch.cuda.is_available():
-        torch.cuda.empty_cache()
-
-
-def _can_be(size: dict[str, int], inputs: list[str]) -> bool:
-    sides = size["width"], size["height"]
-    return not inputs and all(side % STEP == 0 and side <= LARGEST_SIDE for side in sides)
-
-
-def _told(made: list[Any], request: dict[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
-    words = "\n".join(one for one in made if isinstance(one, str)) or None
-    images = [one for one in made if not isinstance(one, str)]
-    if not images:
-        return {"outcome": "no_image", "text": words}
-    images[-1].save(request["output"], "PNG")
-    return {
-        "outcome": "ok",
-        "output": request["output"],
-        "text": words,
-        "seed": request["seed"],
-        "details": {"arguments": arguments, "inputs": len(request["inputs"])},
-    }
-
-
-def _failed(code: str, text: str) -> dict[str, Any]:
-    return {"outcome": "failed", "code": code, "text": text}
-
-
-def _say(answer: dict[str, Any], to: Any) -> None:
-    print(json.dumps(answer), file=to, flush=True)
-
-
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="Draws with BAGEL for echo-hf.")
-    parser.add_argument("--weights", required=True, help="folder of ByteDance-Seed/BAGEL-7B-MoT")
-    parser.add_argument("--memory", help="most memory of a GPU that is used, such as 40GiB")
-    return parser.parse_args()
 
 
 if __name__ == "__main__":

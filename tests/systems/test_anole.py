@@ -1,0 +1,439 @@
+"""Anole, from a task to an image."""
+
+from __future__ import annotations
+
+import gc
+import json
+import pickle
+import shutil
+import weakref
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.special import softmax
+
+from echo_hf.engines.base import ImageRef
+from echo_hf.errors import GenerationError, MissingExtraError
+from echo_hf.reasons import Outcome, OutcomeStage
+from echo_hf.systems.anole import (
+    AnoleOptions,
+    AnoleSystem,
+    AnoleWords,
+    LoadedAnole,
+    branches,
+    draw_token,
+    draw_tokens,
+    guided,
+    in_order,
+    make_decoder,
+    pixels,
+    words_of,
+)
+from echo_hf.systems.base import GenerationResult, System, Task
+from echo_hf.systems.registry import make_system
+from tests.systems.tasks_for_tests import blocks, config, image_file, levels, task
+from tests.systems.tiny_anole import CODES, REASON, TOKENS, in_original_order, write_tiny_anole
+
+Numbers = np.ndarray[Any, np.dtype[np.float64]]
+WORDS = AnoleWords(start=0, image_starts=1, image_ends=2, end_of_turn=3, pad=9)
+VOCABULARY = {"<s>": 0, "<racm3:break>": 1, "<eoss>": 2, "<reserved08706>": 3, "<pad>": 9}
+OPTIONS = AnoleOptions()
+SQUARE = [number % CODES for number in range(TOKENS)]
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"parameters": {"top_k": 5}}, "unknown key 'top_k'; did you mean 'top_p'?"),
+        ({"parameters": {"temperature": 0}}, "temperature is 0"),
+        ({"parameters": {"top_p": 1.5}}, "top_p is 1.5"),
+        ({"size": "match_input"}, "size is 'match_input': expected 'auto'"),
+        ({"limits": {"concurrency": 2}}, "limits.concurrency is 2: expected 1"),
+    ],
+)
+def test_a_bad_config_is_one_line(more: dict[str, Any], said: str) -> None:
+    with pytest.raises(GenerationError) as caught:
+        AnoleSystem(config("anole", "a/b", **more))
+    assert str(caught.value).startswith("system 'tiny': ")
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_signature_is_what_decides_an_image() -> None:
+    """The model, the decoder, guidance and sampling; not the device."""
+    said, on, warm = (
+        AnoleSystem(config("anole", "acme/anole", seed=3, parameters=parameters)).signature()
+        for parameters in ({}, {"device": "mps"}, {"temperature": 0.8})
+    )
+    assert said == on
+    assert json.loads(json.dumps(said)) == {
+        "adapter": "anole",
+        "model": "acme/anole",
+        "revision": "main",
+        "decoder": {"model": "leloy/Anole-7b-v0.1-vqvae-hf", "revision": "main"},
+        "wording": 1,
+        "seed": 3,
+    }
+    assert warm == {**said, "temperature": 0.8}
+
+
+def test_preflight_looks_for_the_model_and_its_decoder(tmp_path: Path) -> None:
+    """The original file is read where there is no other."""
+    bare = tmp_path / "bare"
+    bare.mkdir()
+    system = AnoleSystem(config("anole", tmp_path, parameters={"decoder": str(bare)}))
+    with pytest.raises(GenerationError, match=r"holds no 'config\.json'"):
+        system.preflight()
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(GenerationError, match=r"holds no 'model\.safetensors'"):
+        system.preflight()
+    for name in ("vqgan.ckpt", "model.safetensors"):
+        (bare / name).touch()
+        again = AnoleSystem(config("anole", tmp_path, parameters={"decoder": str(bare)}))
+        assert (again.preflight(), again.decoder.index) == (None, name)
+
+
+def test_every_branch_ends_where_the_image_starts() -> None:
+    """Inputs stand before the prompt, each between its own beginning and end."""
+    assert branches([7, 8], [], WORDS) == ([0, 7, 8, 3, 1], [0, 1], [0, 1])
+    assert branches([7], [[4, 5], [6, 4]], WORDS) == (
+        [0, 1, 4, 5, 2, 1, 6, 4, 2, 7, 3, 1],
+        [0, 1, 4, 5, 2, 1, 6, 4, 2, 1],
+        [0, 1],
+    )
+
+
+@pytest.mark.parametrize("name", sorted(VOCABULARY))
+def test_a_model_without_its_words_is_told(name: str) -> None:
+    """It is none of this family."""
+    assert words_of(VOCABULARY, "system 'tiny'") == WORDS
+    rest = {other: number for other, number in VOCABULARY.items() if other != name}
+    with pytest.raises(GenerationError) as caught:
+        words_of(rest, "system 'tiny'")
+    assert str(caught.value) == (
+        f"system 'tiny': the model's vocabulary has no {name!r}: expected Anole, or a model that "
+        "is trained from it"
+    )
+    with pytest.raises(GenerationError, match="vocabulary has no '<s>'"):
+        words_of(None, "system 'tiny'")
+
+
+@pytest.mark.parametrize(("text", "image"), [(3.0, 1.2), (1.0, 1.0), (0.0, 2.5), (7.5, 0.0)])
+def test_guidance_weighs_the_branches(text: float, image: float) -> None:
+    """In log-probabilities it is a product of powers that sum to 1, up to a constant."""
+    three = np.random.default_rng(0).normal(size=(3, 50))
+    weights = np.array([text, image - text, 1 - image])
+    assert weights.sum() == pytest.approx(1)
+    mixed = guided(*three, text_scale=text, image_scale=image)
+    powers = np.prod(softmax(three, axis=1) ** weights[:, None], axis=0)
+    np.testing.assert_allclose(softmax(mixed), powers / powers.sum(), rtol=1e-9)
+
+
+def test_the_middle_is_seen() -> None:
+    """Of an image twice as wide as high, neither the first nor the last quarter."""
+    image = blocks((64, 32), 1)
+    middle = image.crop((16, 0, 48, 32))
+    np.testing.assert_array_equal(pixels(image, 32), pixels(middle, 32))
+
+
+def test_packages_that_are_missing_are_told() -> None:
+    if find_spec("transformers"):
+        pytest.skip("transformers is installed")
+    with pytest.raises(MissingExtraError, match=r'pip install "echo-hf\[transformers\]"$'):
+        make_system(config("anole", "a/b"))
+
+
+# What needs the packages.
+
+
+@pytest.fixture(scope="session")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Folder of an Anole with random weights; its decoder is in `decoder`."""
+    for package in ("torch", "transformers", "accelerate"):
+        pytest.importorskip(package, reason=REASON, exc_type=ImportError)
+    import torch
+
+    # Threads that share such small sums wait for each other longer than they add.
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield write_tiny_anole(tmp_path_factory.mktemp("models") / "tiny-anole")
+    torch.set_num_threads(threads)
+
+
+def made(tiny: Path, *, seed: int = 0, **more: Any) -> AnoleSystem:
+    parameters = {"decoder": str(tiny / "decoder"), "dtype": "float32", "device": "cpu", **more}
+    return AnoleSystem(config("anole", tiny, seed=seed, parameters=parameters))
+
+
+def drawn(system: System, *tasks: Task) -> list[GenerationResult]:
+    with system:
+        return [system.draw(one) for one in tasks]
+
+
+@pytest.fixture(scope="session")
+def loaded(tiny: Path) -> LoadedAnole:
+    """That model, in 32 bits."""
+    return made(tiny).load("cpu")
+
+
+@pytest.fixture(scope="session")
+def images(tmp_path_factory: pytest.TempPathFactory) -> list[ImageRef]:
+    """Three images of other shapes."""
+    folder = tmp_path_factory.mktemp("pictures")
+    sizes = [(128, 96), (96, 160), (64, 64)]
+    return [image_file(folder, blocks(size, seed)) for seed, size in enumerate(sizes)]
+
+
+@pytest.mark.extras
+def test_inputs_are_seen_in_their_order(tiny: Path, images: list[ImageRef]) -> None:
+    """None, one, two, and the two the other way round; a third has no room, and is unsupported."""
+    one, two, three = images
+    tasks = [task(), task(one), task(one, two), task(two, one), task(one, two, three)]
+    *found, many = drawn(made(tiny), *tasks)
+    assert [each.outcome for each in found] == [Outcome.OK] * 4
+    assert len({each.image for each in found}) == 4
+    for each, given in zip(found, (0, 1, 2, 2), strict=True):
+        assert each.details["inputs"] == {"given": given, "used": given}
+        assert each.details["size"] == {"asked": None, "came": [32, 32]}
+        assert levels(each.image).shape == (32, 32, 3)
+        assert json.loads(json.dumps(each.details)) == each.details
+    assert (many.outcome, many.stage) == (Outcome.UNSUPPORTED, OutcomeStage.TASK)
+    assert many.code == "too_many_inputs"
+
+
+@pytest.mark.extras
+def test_seed_prompt_and_parameters_decide_the_image(tiny: Path, images: list[ImageRef]) -> None:
+    """The same bytes, also after loading anew; others with anything else, told in the signature."""
+    one = task(images[0])
+    first, again, prompted = drawn(made(tiny), one, one, task(images[0], prompt="a harbour"))
+    assert first.image == again.image == drawn(made(tiny), one)[0].image
+    changes: list[dict[str, Any]] = [
+        {"seed": 1},
+        {"text_guidance": 1.0},
+        {"image_guidance": 3.0},
+        {"temperature": 2.0},
+        {"top_p": 0.3},
+    ]
+    others = {drawn(made(tiny, **change), one)[0].image for change in changes}
+    assert len({first.image, prompted.image, *others}) == 7
+    signatures = [made(tiny, **change).signature() for change in ({}, *changes)]
+    assert len({json.dumps(signature) for signature in signatures}) == 6
+
+
+@pytest.mark.extras
+def test_a_prompt_that_leaves_no_room_is_unsupported(
+    tiny: Path, loaded: LoadedAnole, images: list[ImageRef]
+) -> None:
+    """One byte is a token of the tiny model: its context is exactly filled, and one is too many."""
+    room = loaded.context - TOKENS - 3 - 2 * (TOKENS + 2)
+    fits, too_long = (task(*images[:2], prompt="x" * length) for length in (room, room + 1))
+    full, found = drawn(made(tiny), fits, too_long)
+    assert full.outcome is Outcome.OK
+    assert (found.outcome, found.stage) == (Outcome.UNSUPPORTED, OutcomeStage.INPUT)
+    assert found.code == "too_long"
+
+
+@pytest.mark.extras
+def test_a_prompt_is_text_whatever_it_says(loaded: LoadedAnole) -> None:
+    """The name of a special token is letters: no prompt can end its turn or start an image."""
+    said = "<racm3:break><image></s><reserved08706>"
+    found = loaded.text_tokens(said)
+    assert len(found) == len(said)
+    assert not set(found) & {*loaded.codes, *range(8)}
+
+
+@pytest.mark.extras
+def test_the_decoder_may_be_the_original_file(tiny: Path, tmp_path: Path) -> None:
+    """Its levels are in the other order, and its numbers pickled."""
+    import torch
+    from safetensors.torch import load_file
+
+    weights = in_original_order(dict(load_file(tiny / "decoder" / "model.safetensors")))
+    torch.save({"state_dict": weights}, tmp_path / "vqgan.ckpt")
+    [expected] = drawn(made(tiny), task())
+    [found] = drawn(made(tiny, decoder=str(tmp_path)), task())
+    assert found.image == expected.image
+
+
+@pytest.mark.extras
+def test_what_cannot_be_loaded_is_one_line(tiny: Path, tmp_path: Path) -> None:
+    """A pickle that would run something, of which nothing runs, and weights that are none."""
+
+    class Touch:
+        def __reduce__(self) -> tuple[Any, ...]:
+            return Path.touch, (tmp_path / "ran",)
+
+    (tmp_path / "vqgan.ckpt").write_bytes(pickle.dumps(Touch()))
+    broken = tmp_path / "broken"
+    shutil.copytree(tiny, broken)
+    (broken / "model.safetensors").write_bytes(b"no weights")
+    for system in (made(tiny, decoder=str(tmp_path)), made(broken)):
+        with pytest.raises(GenerationError, match="cannot load") as caught, system:
+            system.draw(task())
+        assert "\n" not in str(caught.value)
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.extras
+def test_a_bad_input_is_a_value_and_leaving_frees_the_model(tiny: Path, tmp_path: Path) -> None:
+    """The next task is drawn all the same."""
+    system: Any = made(tiny)
+    with system:
+        assert system._loaded is None
+        bad = system.draw(task(ImageRef("f" * 64, tmp_path / "gone.png")))
+        assert (bad.outcome, bad.stage) == (Outcome.FAILED, OutcomeStage.INPUT)
+        assert str(tmp_path) not in str(bad.text)
+        assert system.draw(task()).outcome is Outcome.OK
+        part = weakref.ref(system._loaded.model)
+        assert part() is not None
+    gc.collect()
+    assert part() is None
+
+
+# The tokens of an image.
+
+
+def rows_of(loaded: LoadedAnole, *inputs: int) -> tuple[list[int], list[int], list[int]]:
+    codes = sorted(loaded.codes)
+    seen = [[codes[(seed + number) % 16] for number in range(TOKENS)] for seed in inputs]
+    return branches(loaded.text_tokens("a red barn"), seen, loaded.words)
+
+
+def logits_of(loaded: LoadedAnole, ids: list[int]) -> Any:
+    import torch
+
+    with torch.inference_mode():
+        read = loaded.model.model(input_ids=torch.tensor([ids]), use_cache=False)
+        return loaded.model.lm_head(read.last_hidden_state[0, -1]).double().numpy()
+
+
+def by_hand(loaded: LoadedAnole, rows: tuple[list[int], ...], seed: int) -> list[int]:
+    """Each branch read from its beginning for every token, alone and without a cache."""
+    import torch
+
+    generator = torch.Generator("cpu").manual_seed(seed)
+    allowed = np.array(sorted(loaded.codes))
+    found: list[int] = []
+    while len(found) < TOKENS:
+        full, seen, nothing = (logits_of(loaded, [*row, *found])[allowed] for row in rows)
+        mixed = (1 - OPTIONS.image_guidance) * nothing
+        mixed = mixed + (OPTIONS.image_guidance - OPTIONS.text_guidance) * seen
+        mixed = (mixed + OPTIONS.text_guidance * full) / OPTIONS.temperature
+        order = np.argsort(-mixed, kind="stable")
+        chances = softmax(mixed)[order]
+        chances[np.cumsum(chances) - chances >= OPTIONS.top_p] = 0
+        place = torch.multinomial(torch.tensor(chances).float(), 1, generator=generator)
+        found.append(int(allowed[order[int(place)]]))
+    return found
+
+
+@pytest.mark.extras
+@pytest.mark.parametrize("inputs", [(), (3, 8)])
+def test_tokens_are_those_of_branches_read_alone(
+    loaded: LoadedAnole, inputs: tuple[int, ...]
+) -> None:
+    """Neither the cache, nor rows filled up to one length, nor the batch change a draw."""
+    rows = rows_of(loaded, *inputs)
+    found = draw_tokens(loaded, rows, OPTIONS, seed=4)
+    assert found == by_hand(loaded, rows, seed=4)
+    assert found != draw_tokens(loaded, rows, OPTIONS, seed=5)
+    assert set(found) <= set(loaded.codes)
+
+
+@pytest.mark.extras
+def test_stock_chameleon_writes_no_images(loaded: LoadedAnole) -> None:
+    """Its forward leaves their tokens no chance, and left alone the model would rather write."""
+    import torch
+
+    ids = rows_of(loaded)[0]
+    with torch.inference_mode():
+        logits = loaded.model(torch.tensor([ids])).logits[0, -1]
+    assert (logits[sorted(loaded.codes)] == torch.finfo(logits.dtype).min).all()
+    assert int(np.argmax(logits_of(loaded, ids))) not in loaded.codes
+
+
+@pytest.mark.extras
+@pytest.mark.parametrize(("temperature", "top_p"), [(0.7, 0.9), (2.0, 0.6), (1.0, 1.0), (0.5, 0.1)])
+def test_draws_are_as_frequent_as_their_chances(temperature: float, top_p: float) -> None:
+    """By definition: the fewest tokens that hold the share, within five standard errors of 4000."""
+    torch = pytest.importorskip("torch", reason=REASON)
+    logits = [3.0, 1.0, 2.0, -4.0, 0.0]
+    chances = softmax(np.array(logits) / temperature)
+    order = np.argsort(-chances, kind="stable")
+    kept = order[: int(np.searchsorted(np.cumsum(chances[order]), top_p) + 1)]
+    expected = np.zeros_like(chances)
+    expected[kept] = chances[kept] / chances[kept].sum()
+    generator = torch.Generator().manual_seed(0)
+    tokens = [draw_token(torch.tensor(logits), temperature, top_p, generator) for _ in range(4000)]
+    found = np.bincount(tokens, minlength=len(logits)) / 4000
+    error = np.sqrt(expected * (1 - expected) / 4000)
+    assert (np.abs(found - expected) <= 5 * error + 1e-12).all()
+
+
+@pytest.mark.extras
+@pytest.mark.parametrize("size", [(512, 512), (640, 480), (333, 777), (40, 40), (100, 900)])
+def test_pixels_are_those_of_the_models_own_processor(size: tuple[int, int]) -> None:
+    """Scaled, cut and shifted as transformers does it for Chameleon."""
+    pytest.importorskip("transformers", reason=REASON, exc_type=ImportError)
+    from transformers import ChameleonImageProcessorPil
+
+    image = blocks(size, 3)
+    expected = ChameleonImageProcessorPil()(image, return_tensors="np")["pixel_values"][0]
+    np.testing.assert_allclose(pixels(image, 512), expected, atol=1e-6)
+
+
+# The decoder.
+
+
+def decoder_weights(tiny: Path) -> dict[str, Any]:
+    from safetensors.torch import load_file
+
+    return dict(load_file(tiny / "decoder" / "model.safetensors"))
+
+
+@pytest.mark.extras
+def test_codes_become_a_square_row_by_row(loaded: LoadedAnole) -> None:
+    """Of the network's own levels: from -1 to 1 they become 0 to 255, rounded."""
+    import torch
+
+    parts = loaded.decoder.network
+    with torch.inference_mode():
+        codebook = parts["quantize"]["embedding"].weight[torch.tensor(SQUARE)]
+        square = codebook.T.reshape(1, -1, 8, 8)
+        values = parts["decoder"](parts["post_quant_conv"](square))[0].numpy()
+    expected = np.round((np.clip(values, -1, 1) + 1) / 2 * 255).transpose(1, 2, 0)
+    image = loaded.decoder.image(SQUARE)
+    assert (image.mode, image.size) == ("RGB", (32, 32))
+    np.testing.assert_allclose(np.asarray(image, dtype=float), expected, atol=1)
+
+
+@pytest.mark.extras
+@pytest.mark.parametrize("prefix", ["", "model.vqmodel.", "vqmodel."])
+@pytest.mark.parametrize("original", [False, True])
+def test_both_orders_of_levels_are_read(
+    tiny: Path, loaded: LoadedAnole, prefix: str, original: bool
+) -> None:
+    """With the names of the whole model too; the encoder's weights are left alone."""
+    weights = decoder_weights(tiny)
+    stored = in_original_order(weights) if original else weights
+    named = {f"{prefix}{name}": value for name, value in stored.items()}
+    assert any(name.startswith(f"{prefix}encoder.") for name in named)
+    decoder = make_decoder(loaded.model.config.vq_config, named, "system 'tiny'")
+    assert decoder.image(SQUARE).tobytes() == loaded.decoder.image(SQUARE).tobytes()
+
+
+@pytest.mark.extras
+def test_a_decoder_that_does_not_fit_is_told(tiny: Path, loaded: LoadedAnole) -> None:
+    """Attention in the lowest level is that of Janus; Chameleon's own file has an encoder alone."""
+    weights, config = decoder_weights(tiny), loaded.model.config.vq_config
+    assert not any(name.startswith("decoder.up.0.attn") for name in in_order(weights))
+    bare = {name: one for name, one in weights.items() if not name.startswith("decoder.")}
+    weights["decoder.up.0.attn.0.q.weight"] = weights["post_quant_conv.weight"]
+    for given, said in ((weights, "Unexpected key"), (bare, "Missing key")):
+        with pytest.raises(GenerationError, match=rf"does not fit the model \({said}") as caught:
+            make_decoder(config, given, "system 'tiny'")
+        assert "\n" not in str(caught.value)

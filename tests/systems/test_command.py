@@ -1,0 +1,573 @@
+"""Worker processes: what they are given, what they give, how they fail, and what a config says."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+from pydantic import ValidationError
+
+from echo_hf.config.systems import SystemConfig
+from echo_hf.engines.base import ImageRef
+from echo_hf.errors import GenerationError
+from echo_hf.reasons import Outcome
+from echo_hf.systems.base import GenerationResult, Task, TransientError
+from echo_hf.systems.command import WORKERS, CommandSystem, hidden
+from tests.images_for_tests import encoded, noise
+from tests.package.blocks import blocks
+from tests.stages_for_tests import ROOT
+
+MISBEHAVING = Path(__file__).with_name("misbehaving.py")
+LONG_S = 60.0
+# Long enough for a busy machine to answer, short enough to wait for.
+SHORT_S = 2.0
+
+
+def config_of(
+    *, timeout_s: float = LONG_S, script: Path = MISBEHAVING, seed: int = 7, **parameters: Any
+) -> SystemConfig:
+    """A system whose worker is a script that this Python runs."""
+    return SystemConfig(
+        name="lumen",
+        adapter="command",
+        developer="Northlight",
+        status="current",
+        seed=seed,
+        limits={"timeout_s": timeout_s},
+        parameters={"command": [sys.executable, "-S", str(script)], **parameters},
+    )
+
+
+def made(**options: Any) -> CommandSystem:
+    return CommandSystem(config_of(**options))
+
+
+def task_of(prompt: str, *inputs: Path, sample_id: str = "a1") -> Task:
+    """A task with images that lie in files."""
+    refs = tuple(ImageRef(hashlib.sha256(path.read_bytes()).hexdigest(), path) for path in inputs)
+    return Task(sample_id, "0" * 64, "text_to_image", prompt, refs)
+
+
+def color_of(prompt: str, *inputs: bytes, seed: int = 7) -> tuple[int, ...]:
+    """The color that the worker paints for a prompt."""
+    return tuple(hashlib.sha256(prompt.encode() + b"%d" % seed + b"".join(inputs)).digest()[:3])
+
+
+def color(drawn: GenerationResult) -> Any:
+    """The color of an image of one color."""
+    assert drawn.image is not None, drawn
+    with Image.open(io.BytesIO(drawn.image)) as image:
+        return image.convert("RGB").getpixel((0, 0))
+
+
+def painter(drawn: GenerationResult) -> int:
+    """The number of the process that answered."""
+    return int(str(drawn.text).removeprefix("by "))
+
+
+def draws(system: CommandSystem) -> bool:
+    """Whether the system still draws."""
+    return system.draw(task_of("kite")).outcome is Outcome.OK
+
+
+def is_alive(number: int) -> bool:
+    """Whether a process runs; one that has ended and waits to be noticed does not."""
+    try:
+        os.kill(number, 0)
+        state = Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0]
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return not Path("/proc/self").exists()
+    return state != "Z"
+
+
+def ends(number: int) -> bool:
+    """Whether a process ends soon: a signal takes a moment on a busy machine."""
+    until = time.monotonic() + LONG_S
+    while is_alive(number) and time.monotonic() < until:
+        time.sleep(0.02)
+    return not is_alive(number)
+
+
+def number_in(file: Path) -> int:
+    """The number of the child that a worker has noted, once it has."""
+    until = time.monotonic() + LONG_S
+    while not (file.exists() and file.read_text()) and time.monotonic() < until:
+        time.sleep(0.02)
+    return int(file.read_text())
+
+
+# Workers that work.
+
+
+def test_an_image_and_what_is_said_of_it_come_back() -> None:
+    """The bytes are the worker's own, by the seed; its name and its words come with them."""
+    for seed in (7, 8):
+        with made(seed=seed) as system:
+            drawn = system.draw(task_of("a red kite"))
+        assert drawn.outcome is Outcome.OK
+        assert color(drawn) == color_of("a red kite", seed=seed)
+        assert (drawn.stage, drawn.seed) == (None, seed)
+    said = {"name": "misbehaving", "version": "7", "determinism": "all of it"}
+    assert drawn.details["worker"] == said
+    assert system.determinism == "all of it"
+
+
+def test_inputs_arrive_in_order_as_copies(tmp_path: Path) -> None:
+    """With the suffix of their format, in a folder that is gone after its answer."""
+    png, jpeg = encoded(noise((8, 6)), "PNG"), encoded(noise((6, 8)), "JPEG")
+    one, two = tmp_path / "one", tmp_path / "two"
+    one.write_bytes(png)
+    two.write_bytes(jpeg)
+    with made() as system:
+        there = system.draw(task_of("echo", one, two))
+        back = system.draw(task_of("echo", two, one))
+        assert system.draw(task_of("scribble", one)).outcome is Outcome.OK
+    assert color(there) == color_of("echo", png, jpeg)
+    assert color(back) == color_of("echo", jpeg, png)
+    paths = [Path(path) for path in there.details["worker_says"]["request"]["inputs"]]
+    assert [path.suffix for path in paths] == [".png", ".jpg"]
+    assert not paths[0].parent.exists()
+    assert one.read_bytes() == png
+
+
+def test_a_request_holds_what_the_protocol_says() -> None:
+    """Nothing more, whatever characters the prompt has."""
+    prompt, fixed = 'echo "ein Bär"\u2028\n{"id": 1}', {"width": 64, "height": 48}
+    for size in ("match_input", fixed):
+        given = {**config_of(parameters={"steps": 30}).model_dump(), "size": size}
+        with CommandSystem(SystemConfig(**given)) as system:
+            request = system.draw(task_of(prompt)).details["worker_says"]["request"]
+        assert Path(request.pop("output")).name == "output.png"
+        assert request == {
+            "id": "a1",
+            "prompt": prompt,
+            "inputs": [],
+            "seed": 7,
+            "size": size,
+            "parameters": {"steps": 30},
+        }
+
+
+def test_no_key_of_the_parent_reaches_a_worker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only what programs need, what the config sets, and what it passes on by name."""
+    for name in ("OPENAI_API_KEY", "HF_TOKEN", "SHOP_KEY", "PYTHONPATH"):
+        monkeypatch.setenv(name, f"value of {name}")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
+    given = {"environment": {"STEPS": "5"}, "pass_environment": ["SHOP_KEY"]}
+    with made(folder=str(tmp_path), **given) as system:
+        said = system.draw(task_of("environment")).details["worker_says"]
+    found = said["environment"]
+    assert not {"OPENAI_API_KEY", "HF_TOKEN", "PYTHONPATH"} & set(found)
+    assert (found["STEPS"], found["CUDA_VISIBLE_DEVICES"]) == ("5", "1")
+    # It is there, and hidden in the answer: what a worker says is kept.
+    assert found["SHOP_KEY"] == "$SHOP_KEY"
+    assert said["folder"] == str(tmp_path.resolve())
+
+
+def test_what_libraries_print_is_no_answer() -> None:
+    """Lines that are no object with an id, and more of standard error than a pipe holds."""
+    with made() as system:
+        first, second = (system.draw(task_of("chatter")) for _ in range(2))
+    assert color(first) == color(second) == color_of("chatter")
+
+
+def test_outcomes_without_an_image() -> None:
+    """Each ends where it says, or else where such an outcome does, and keeps no image."""
+    cases = [
+        ({"outcome": "refused", "code": "E7"}, "input"),
+        ({"outcome": "refused", "stage": "output"}, "output"),
+        ({"outcome": "no_image"}, "answer"),
+        ({"outcome": "failed"}, "request"),
+        ({"outcome": "unsupported"}, "task"),
+        ({"outcome": "retired"}, "preflight"),
+    ]
+    with made() as system:
+        for said, stage in cases:
+            drawn = system.draw(task_of(f"say {json.dumps(said)}"))
+            assert (drawn.outcome, drawn.stage) == (said["outcome"], stage)
+            assert (drawn.code, drawn.image) == (said.get("code"), None)
+
+
+def test_more_inputs_than_the_worker_takes_are_unsupported(tmp_path: Path) -> None:
+    """The config's word counts, or else the worker's; an input that is not there fails its task."""
+    (tmp_path / "one").write_bytes(encoded(noise((8, 6)), "PNG"))
+    task = task_of("kite", tmp_path / "one", tmp_path / "one")
+    hello = {"HELLO_MORE": '{"most_inputs": 1}'}
+    with made(environment=hello) as system:
+        drawn = system.draw(task)
+        assert system.draw(task_of("kite", tmp_path / "one")).outcome is Outcome.OK
+    assert drawn.outcome is Outcome.UNSUPPORTED
+    assert drawn.text == "the task has 2 input images, and the worker takes at most 1"
+    with made(most_inputs=2, environment=hello) as system:
+        assert system.draw(task).outcome is Outcome.OK
+        for file in (None, Path("/nowhere/input")):
+            gone = Task("a1", "0" * 64, "image_to_image", "kite", (ImageRef("0" * 64, file),))
+            bad = system.draw(gone)
+            assert (bad.outcome, bad.code) == (Outcome.FAILED, "no_input")
+        assert draws(system)
+
+
+def test_workers_share_the_tasks() -> None:
+    """Two at a time, each its own process; each task has its own image, in any order."""
+    prompts = [f"kite {number}" for number in range(12)]
+    with made(workers=2) as system, ThreadPoolExecutor(4) as threads:
+        assert system.concurrency == 2
+        drawn = list(threads.map(system.draw, [task_of(one, sample_id=one) for one in prompts]))
+    assert [color(one) for one in drawn] == [color_of(one) for one in prompts]
+    assert len({painter(one) for one in drawn}) == 2
+
+
+def test_leaving_ends_the_workers() -> None:
+    """By an exception too; entering again starts others; nothing starts before the first task."""
+    system, painters = made(), list[int]()
+
+    def interrupted() -> None:
+        with system:
+            painters.append(painter(system.draw(task_of("kite"))))
+            raise KeyboardInterrupt
+
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            interrupted()
+        assert ends(painters[-1])
+    assert len(set(painters)) == 2
+    with pytest.raises(GenerationError, match="have been ended"):
+        system.draw(task_of("kite"))
+
+
+def test_the_worker_of_the_documentation_works(tmp_path: Path) -> None:
+    """As it stands there; this Python has what it imports."""
+    (script,) = blocks((ROOT / "docs/how-to/command.md").read_text("utf-8"), "python")
+    (tmp_path / "worker.py").write_text(script.text)
+    system = made(command=[sys.executable, "worker.py"], folder=str(tmp_path))
+    assert system.preflight() is None
+    with system:
+        assert color(system.draw(task_of("kite"))) == (7, 0, 0)
+
+
+# Workers that fail.
+
+
+@pytest.mark.parametrize(
+    ("prompt", "timeout_s", "code", "text"),
+    [
+        ("crash", LONG_S, "worker_ended", "it ended with status 3; its last words: out of paint"),
+        ("hang", SHORT_S, "timeout", "it gave no answer in 2 s, without a word"),
+        ("flood", LONG_S, "line_too_long", "without ending the line"),
+        ("close", LONG_S, "worker_ended", "it ended its output"),
+        ('say {"id": "b2"}', LONG_S, "wrong_id", "to another request"),
+    ],
+)
+def test_a_lost_worker_is_replaced(prompt: str, timeout_s: float, code: str, text: str) -> None:
+    """The attempt may pass, says what the worker said, and the next one has a new worker."""
+    with made(timeout_s=timeout_s) as system:
+        assert draws(system)
+        with pytest.raises(TransientError) as error:
+            system.draw(task_of(prompt))
+        assert draws(system)
+    assert error.value.code == code
+    assert text in error.value.text
+    assert "\n" not in error.value.text
+
+
+@pytest.mark.parametrize("key", ["sesame-4711", 'sesäme "4711"'])
+def test_a_key_is_not_shown(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither in last words, nor in the first line, nor in what a line that does not fit says."""
+    monkeypatch.setenv("PAINT_KEY", key)
+    given = {"pass_environment": ["PAINT_KEY"]}
+    hello = {"HELLO_MORE": json.dumps({"name": f"by {key}", "version": f"1 {key}"})}
+    with made(**given, environment=hello) as system:
+        worker = system.draw(task_of("kite")).details["worker"]
+        with pytest.raises(TransientError) as lost:
+            system.draw(task_of("crash"))
+    assert (worker["name"], worker["version"]) == ("by $PAINT_KEY", "1 $PAINT_KEY")
+    assert lost.value.text.endswith("out of paint | key $PAINT_KEY")
+    wrong = {"HELLO_MORE": json.dumps({"most_inputs": key})}
+    system = made(**given, environment=wrong)
+    with system, pytest.raises(GenerationError, match=r"most_inputs is '\$PAINT_KEY'"):
+        system.draw(task_of("kite"))
+
+
+def test_a_value_that_holds_another_is_hidden_whole() -> None:
+    """Whatever the order of the names; what is no secret, or too short for one, is shown."""
+    parent = {"A_KEY": "sesame", "B_TOKEN": "sesame-4711", "C_KEY": "1", "MODE": "quickly"}
+    for names in (list(parent), list(parent)[::-1]):
+        said = hidden(b"1 sesame-4711 sesame quickly", names, parent)
+        assert said == b"1 $B_TOKEN $A_KEY quickly"
+
+
+@pytest.mark.parametrize(
+    ("word", "timeout_s", "code"),
+    [("child", SHORT_S, "timeout"), ("orphan", LONG_S, "worker_ended")],
+)
+def test_children_end_with_their_worker(
+    word: str, timeout_s: float, code: str, tmp_path: Path
+) -> None:
+    """Killed for hanging, or by somebody while the child holds its output: no GPU stays taken."""
+    with made(timeout_s=timeout_s) as system:
+        with pytest.raises(TransientError) as error:
+            system.draw(task_of(f"{word} {tmp_path / 'number'}"))
+        assert error.value.code == code
+        assert ends(number_in(tmp_path / "number"))
+        assert draws(system)
+
+
+def test_a_worker_that_dies_between_tasks_is_replaced() -> None:
+    """The task that finds it dead gets another attempt."""
+    with made() as system:
+        number = painter(system.draw(task_of("kite")))
+        os.kill(number, signal.SIGKILL)
+        assert ends(number)
+        with pytest.raises(TransientError, match="ended by signal 9"):
+            draws(system)
+        assert draws(system)
+
+
+def test_an_answer_that_does_not_fit_fails_the_task() -> None:
+    """Nothing of it is taken; the worker stays, as its answers are in step."""
+    cases: dict[str, dict[str, object]] = {
+        "unknown key 'cost'; did you mean 'cost_usd'?": {"cost": 3},
+        "outcome is 'fine'": {"outcome": "fine"},
+        "cost_usd is -1": {"cost_usd": -1},
+        "seed is '7'": {"seed": "7"},
+        "stage is 'input': expected an outcome other than 'ok'": {"stage": "input"},
+        "details is {'share': nan}": {"details": {"share": float("nan")}},
+        "expected a JSON object": {"text": "\ud800"},
+    }
+    with made() as system:
+        first = painter(system.draw(task_of("kite")))
+        for text, more in cases.items():
+            drawn = system.draw(task_of(f"say {json.dumps(more)}"))
+            assert (drawn.outcome, drawn.stage, drawn.code) == ("failed", "answer", "bad_answer")
+            assert text in str(drawn.text)
+        assert painter(system.draw(task_of("kite"))) == first
+
+
+def test_only_an_image_in_the_folder_is_taken(tmp_path: Path) -> None:
+    """Whatever path the worker names; it is decoded before it is kept."""
+    cases = {
+        "empty": "no_picture_file",
+        'say {"output": "other.png"}': "no_picture_file",
+        'say {"output": "../other.png"}': "outside",
+        f"say {json.dumps({'output': __file__})}": "outside",
+        'say {"output": "."}': "no_regular_file",
+    }
+    with made() as system:
+        for prompt, code in cases.items():
+            drawn = system.draw(task_of(prompt))
+            assert (drawn.outcome, drawn.stage, drawn.code) == ("failed", "answer", code)
+            assert drawn.image is None
+        assert draws(system)
+    script = tmp_path / "worker.py"
+    script.write_text(
+        "import json, sys\n"
+        "print(json.dumps({'echo_hf_worker': 1, 'name': 'text'}), flush=True)\n"
+        "for line in sys.stdin:\n"
+        "    request = json.loads(line)\n"
+        "    open(request['output'], 'w').write('<html>')\n"
+        "    print(json.dumps({'id': request['id']}), flush=True)\n"
+    )
+    with made(script=script) as system:
+        assert system.draw(task_of("kite")).code == "bad_picture"
+
+
+@pytest.mark.parametrize(
+    ("script", "start_timeout_s", "text"),
+    [
+        ("import sys; sys.exit('no such model')", LONG_S, "status 1; its last words: no such"),
+        ("import time; time.sleep(600)", 1.0, "no answer in 1 s"),
+        ('print(\'{"echo_hf_worker": 2, "name": "x"}\')', LONG_S, "echo_hf_worker is 2"),
+        ("print('{\"echo_hf_worker\": 1}')", LONG_S, "name is missing"),
+        (None, LONG_S, "cannot start 'no-such-program'"),
+    ],
+)
+def test_a_worker_that_cannot_start_stops_the_run(
+    script: str | None, start_timeout_s: float, text: str, tmp_path: Path
+) -> None:
+    """In one line, with what it said; another attempt would go the same way."""
+    (tmp_path / "worker.py").write_text(script or "")
+    command = {} if script is not None else {"command": ["no-such-program"]}
+    system = made(script=tmp_path / "worker.py", start_timeout_s=start_timeout_s, **command)
+    with system, pytest.raises(GenerationError) as error:
+        system.draw(task_of("kite"))
+    assert text in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def crashes(system: CommandSystem, names: str) -> None:
+    """Tasks of samples, of which a worker dies."""
+    for name in names:
+        with pytest.raises(TransientError):
+            system.draw(task_of("crash", sample_id=name))
+
+
+def test_restarts_are_bounded() -> None:
+    """So many tasks in a row as the config says, however often each is tried, without an answer."""
+    with made(most_restarts=2) as system:
+        crashes(system, "abab")
+        assert draws(system)
+        crashes(system, "cd")
+        with pytest.raises(GenerationError, match="ended in 3 tasks without an answer between"):
+            system.draw(task_of("crash", sample_id="e"))
+
+
+def test_leaving_ends_tasks_that_are_drawn_or_wait(tmp_path: Path) -> None:
+    """They may be tried again; the worker and its child are gone, and none waits for ever."""
+    system = made()
+    with ThreadPoolExecutor(4) as threads:
+        with system:
+            busy = threads.submit(system.draw, task_of(f"child {tmp_path / 'number'}"))
+            number = number_in(tmp_path / "number")
+            waiting = [threads.submit(system.draw, task_of("hang")) for _ in range(3)]
+        assert type(busy.exception(LONG_S)) is TransientError
+        assert {type(one.exception(LONG_S)) for one in waiting} <= {GenerationError, TransientError}
+    assert ends(number)
+
+
+def test_a_worker_whose_parent_was_killed_reads_the_end_of_its_input() -> None:
+    """No time to clean up, and still nothing stays."""
+    code = (
+        "import os, signal\n"
+        "from tests.systems.test_command import made, painter, task_of\n"
+        "system = made().__enter__()\n"
+        "print(painter(system.draw(task_of('kite'))), flush=True)\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert ends(int(done.stdout))
+
+
+# What a config says.
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with a worker."""
+    (tmp_path / "worker.py").write_text("print('hello')")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("parameters", "text"),
+    [
+        ({}, None),
+        ({"command": ["env/bin/python", "worker.py"]}, None),  # looked for from the folder on
+        ({"command": [sys.executable, "worker:bagel"]}, None),
+        ({"folder": "nowhere"}, "no folder 'nowhere'"),
+        ({"command": ["no-such-program"]}, "no program 'no-such-program'"),
+        ({"command": ["bin/python", "worker.py"]}, "no program 'bin/python'"),
+        ({"command": [sys.executable, "other.py"]}, "no script 'other.py'"),
+        ({"pass_environment": ["NOT_SET_ANYWHERE"]}, "'NOT_SET_ANYWHERE' is not set"),
+    ],
+)
+def test_preflight_says_what_is_missing(
+    parameters: dict[str, Any], text: str | None, folder: Path
+) -> None:
+    """In one line, before anything is spent; it starts nothing."""
+    (folder / "env/bin").mkdir(parents=True)
+    (folder / "env/bin/python").symlink_to(sys.executable)
+    given = {"command": [sys.executable, "worker.py"], "folder": str(folder), **parameters}
+    if text is None:
+        assert made(**given).preflight() is None
+        return
+    with pytest.raises(GenerationError) as error:
+        made(**given).preflight()
+    assert text in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_the_signature_is_the_same_on_another_machine(tmp_path: Path) -> None:
+    """Neither the folder nor that of the program goes into it."""
+    signatures = []
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "worker.py").write_text("print('hello')")
+        weights = f"/data/{name}/lumen.ckpt/"
+        python = f"/{name}/bin/{'python' if name == 'one' else 'python3.12'}"
+        system = made(
+            command=[python, "worker.py", "--fast", "--weights", weights, f"--vae={weights}"],
+            folder=str(tmp_path / name),
+            environment={"WEIGHTS": weights},
+            parameters={"adapters": [{"file": weights}]},
+        )
+        signatures.append(system.signature())
+    assert signatures[0] == signatures[1]
+    assert str(tmp_path) not in repr(signatures)
+    assert "/data" not in repr(signatures)
+    assert repr(signatures[0]).count("lumen.ckpt") == 4
+
+
+def test_the_signature_is_what_decides_an_image(folder: Path) -> None:
+    """Not how hard the worker is worked; an edited script is noticed by its content."""
+    given = {"command": [sys.executable, "worker.py"], "folder": str(folder)}
+    before = made(**given)
+    plain = before.signature()
+    decide: list[dict[str, Any]] = [
+        {"command": [sys.executable, "worker.py", "--slow"]},
+        {"parameters": {"steps": 31}},
+        {"environment": {"STEPS": "5"}},
+        {"seed": 8},
+    ]
+    others = [made(**{**given, **change}).signature() for change in decide]
+    whole = before._config.model_dump()
+    others += [
+        CommandSystem(SystemConfig(**{**whole, **change})).signature()
+        for change in ({"model": "me/other"}, {"size": {"width": 64, "height": 64}})
+    ]
+    assert plain not in others
+    ignored = {"workers": 2, "start_timeout_s": 5, "most_restarts": 1, "most_inputs": 3}
+    more = {"pass_environment": ["HTTPS_PROXY"], "environment": {}, "timeout_s": 5}
+    assert made(**given, **ignored, **more).signature() == plain
+    (folder / "worker.py").write_text("print('hallo')")
+    assert made(**given).signature() != plain == before.signature()
+
+
+@pytest.mark.parametrize(
+    ("parameters", "text"),
+    [
+        ({"command": []}, "command is []"),
+        ({"command": "python worker.py"}, "command is 'python worker.py'"),
+        ({"command": ["python", "w.py\n"]}, "without control characters"),
+        ({"command": ["python", "--api-key=sesame"]}, "no secret in a command"),
+        ({"command": ["python", "http://me:sesame@host"]}, "no secret in a command"),
+        ({"command": ["python", "worker:bagle"]}, "unknown worker 'bagle'; did you mean 'bagel'"),
+        ({"environment": {"GIT_TOKEN": "sesame"}}, "'GIT_TOKEN' is one"),
+        ({"environment": {"A B": "x"}}, "environment"),
+        ({"workers": 0}, "workers is 0"),
+        ({"worker": 2}, "did you mean 'workers'"),
+        ({"parameters": {"day": {1, 2}}}, "what JSON can hold"),
+    ],
+)
+def test_bad_parameters_are_one_line(parameters: dict[str, Any], text: str) -> None:
+    """A key in the environment is refused with the config, which is kept beside its results."""
+    given = config_of().model_copy(update={"parameters": {"command": ["python"], **parameters}})
+    with pytest.raises(GenerationError) as error:
+        CommandSystem(given)
+    assert text in str(error.value)
+    assert "\n" not in str(error.value)
+    with pytest.raises(ValidationError, match=r"environment\.OPENAI_API_KEY"):
+        config_of(environment={"OPENAI_API_KEY": "sesame"})
+    assert (WORKERS / "bagel.py").is_file()

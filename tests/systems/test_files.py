@@ -1,0 +1,334 @@
+"""Outputs that somebody made before."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from echo_hf.config.systems import SystemConfig
+from echo_hf.errors import GenerationError
+from echo_hf.images.store import MOST_BYTES
+from echo_hf.reasons import Outcome, OutcomeStage
+from echo_hf.systems.base import GenerationResult, Task
+from echo_hf.systems.files import FilesSystem
+from tests.images_for_tests import encoded, noise
+
+PNG = encoded(noise((8, 6)), "PNG")
+JPEG = encoded(noise((8, 6)), "JPEG")
+SPLIT = "text_to_image"
+
+
+def system_of(folder: Path, **parameters: Any) -> FilesSystem:
+    """A system that replays a folder."""
+    config = SystemConfig(
+        name="lumen",
+        adapter="files",
+        developer="Northlight",
+        status="replay",
+        parameters={"folder": str(folder), **parameters},
+    )
+    return FilesSystem(config)
+
+
+def draw(
+    folder: Path, sample_id: str = "a1", split: str = SPLIT, **parameters: Any
+) -> GenerationResult:
+    """What a fresh system gives for a sample."""
+    with system_of(folder, **parameters) as system:
+        return system.draw(Task(sample_id, "0" * 64, split, "a kite"))
+
+
+@pytest.fixture
+def outputs(tmp_path: Path) -> Path:
+    """The folder of one system's outputs in one split, as `autoeval` has it."""
+    place = tmp_path / SPLIT / "lumen"
+    place.mkdir(parents=True)
+    return place
+
+
+def put(place: Path, *names: str, data: bytes = PNG) -> None:
+    """Files in a folder."""
+    for name in names:
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        (place / name).write_bytes(data)
+
+
+def write_manifest(place: Path, *lines: dict[str, Any]) -> None:
+    (place / "manifest.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def outside(folder: Path, data: bytes = PNG) -> Path:
+    """A file that is none of the folder's."""
+    secret = folder.parent / f"{folder.name}-secret.png"
+    secret.write_bytes(data)
+    return secret
+
+
+# Where files lie.
+
+
+@pytest.mark.parametrize(("suffix", "data"), [(".png", PNG), (".jpg", JPEG), (".JPEG", JPEG)])
+def test_the_very_bytes_of_the_file_come_back(
+    suffix: str, data: bytes, outputs: Path, tmp_path: Path
+) -> None:
+    """Whatever its suffix; a text beside it is no second image."""
+    put(outputs, f"a1{suffix}", data=data)
+    put(outputs, "a1.txt", data=b"made on Monday")
+    drawn = draw(tmp_path)
+    assert (drawn.outcome, drawn.image, drawn.stage) == (Outcome.OK, data, None)
+    assert drawn.details == {"file": f"a1{suffix}"}
+
+
+def test_each_layout_has_its_place(tmp_path: Path) -> None:
+    """The folder may call the system otherwise; one id in two splits is two samples."""
+    put(tmp_path, f"{SPLIT}/4o/a1.png")
+    put(tmp_path, "image_to_image/4o/a1.jpg", data=JPEG)
+    assert draw(tmp_path, system="4o").image == PNG
+    assert draw(tmp_path, split="image_to_image", system="4o").image == JPEG
+    assert draw(tmp_path).code == "no_file"
+    put(tmp_path, f"lumen/{SPLIT}/a1/gen_0.png")
+    put(tmp_path, f"lumen/{SPLIT}/a1/gen_1.png", data=JPEG)
+    assert draw(tmp_path, layout="generated").image == PNG
+    for other in ("a2", f"../{SPLIT}/a1"):
+        assert draw(tmp_path, other, layout="generated").code == "no_file"
+    put(tmp_path, "a1.png")
+    put(tmp_path, "a2.JPEG", data=JPEG)
+    put(tmp_path, f"{SPLIT}/a3.png")
+    assert system_of(tmp_path, layout="flat").preflight() is None
+    assert draw(tmp_path, "a1", layout="flat").image == PNG
+    assert draw(tmp_path, "a2", "image_to_image", layout="flat").image == JPEG
+    assert draw(tmp_path, "a3", layout="flat").code == "no_file"
+
+
+@pytest.mark.parametrize("name", ["a10.png", "a1.b.png", "a1", "A1.png", "a1.png/x", "a2.png"])
+def test_another_ids_file_is_never_taken(name: str, outputs: Path, tmp_path: Path) -> None:
+    """Nor one that begins alike: a missing file says nothing of the system."""
+    put(outputs, name)
+    drawn = draw(tmp_path)
+    assert (drawn.outcome, drawn.image) == (Outcome.FAILED, None)
+    if name == "a2.png":
+        assert (drawn.stage, drawn.code) == (OutcomeStage.REQUEST, "no_file")
+        assert "'text_to_image/lumen/a1.png'" in str(drawn.text)
+
+
+@pytest.mark.parametrize("sample_id", ["*", "a?", "[a]1", "../lumen/a1", "a1/../a1", "x" * 300])
+def test_an_id_is_neither_a_pattern_nor_a_path(
+    sample_id: str, outputs: Path, tmp_path: Path
+) -> None:
+    """It is somebody's text."""
+    put(outputs, "a1.png")
+    assert draw(tmp_path, sample_id).code == "no_file"
+    put(outputs, "[a]1.png")
+    assert draw(tmp_path, "[a]1").image == PNG
+
+
+def test_a_file_that_cannot_be_taken_is_named(outputs: Path, tmp_path: Path) -> None:
+    """Two of one sample, what is no image, and what is too large, however little room it takes."""
+    put(outputs, "a1.png", "a1.jpg")
+    put(outputs, "a2.png", "a3.html", data=b"<html>")
+    put(outputs, "a4.png", data=PNG[:-30])
+    with (outputs / "a5.png").open("wb") as file:
+        file.write(PNG)
+        file.truncate(MOST_BYTES + 1)
+    two, *bad, large = (draw(tmp_path, f"a{number}") for number in range(1, 6))
+    assert (two.outcome, two.stage, two.code) == ("failed", "answer", "several_files")
+    assert "'a1.jpg', 'a1.png'" in str(two.text)
+    for one, name in zip(bad, ("a2.png", "a3.html", "a4.png"), strict=True):
+        assert (one.outcome, one.code, one.image) == ("failed", "bad_picture", None)
+        assert str(one.text).startswith(f"'{name}'")
+        assert "\n" not in str(one.text)
+    assert large.text == f"'a5.png': more than {MOST_BYTES} bytes"
+
+
+def test_links_and_pipes_lead_nowhere(outputs: Path, tmp_path: Path) -> None:
+    """Inside of the folder links may lead anywhere; a pipe or a folder is not waited for."""
+    (outputs / "a1.png").symlink_to(outside(tmp_path))
+    (outputs / "a2.png").symlink_to(outputs / "kept.png")
+    put(outputs, "kept.png")
+    (outputs / "a3.png").symlink_to("a3.png")
+    os.mkfifo(outputs / "a4.png")
+    (outputs / "a5.png").mkdir()
+    codes = [draw(tmp_path, f"a{number}").code for number in range(1, 6)]
+    regular = "no_regular_file"
+    assert codes == ["outside", None, "no_picture_file", regular, regular]
+
+
+# Manifests and tables.
+
+
+def test_a_manifest_says_what_became_of_a_sample(outputs: Path, tmp_path: Path) -> None:
+    """A refusal counts against a system; one that a retired model never got retires no other."""
+    write_manifest(
+        outputs,
+        {"sample_id": "a1", "outcome": "refused", "stage": "output", "text": "No.", "code": "7"},
+        {"sample_id": "a2", "seed": 3, "revised_prompt": "a red kite", "model": "lumen-1"},
+        {"sample_id": "a3", "file": "7/output.png", "cost_usd": 0.04},
+        {"sample_id": "a4"},
+        {"sample_id": "a5", "outcome": "retired", "stage": "request"},
+    )
+    put(outputs, "a1.png", "a2.png", "7/output.png")
+    first, second, third, fourth, gone, last = (draw(tmp_path, f"a{n}") for n in range(1, 7))
+    assert (first.outcome, first.stage) == (Outcome.REFUSED, OutcomeStage.OUTPUT)
+    assert (first.text, first.code, first.image) == ("No.", "7", None)
+    assert first.details == {"files_not_used": ["a1.png"]}
+    assert (second.image, second.seed, second.revised_prompt) == (PNG, 3, "a red kite")
+    assert second.model_reported == "lumen-1"
+    assert (third.image, third.cost_usd) == (PNG, 0.04)
+    assert (fourth.outcome, fourth.stage) == (Outcome.FAILED, OutcomeStage.ANSWER)
+    assert (gone.outcome, gone.stage) == (Outcome.RETIRED, OutcomeStage.PREFLIGHT)
+    assert (last.outcome, last.stage) == (Outcome.FAILED, OutcomeStage.REQUEST)
+
+
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        ('{"sample_id": "a2"', 'line 2 is b\'{"sample_id": "a2"\': expected a JSON object'),
+        ('["a2"]', "expected a JSON object"),
+        ('{"sample": "a2"}', "unknown key 'sample'; did you mean 'sample_id'"),
+        ('{"outcome": "ok"}', "line 2: sample_id is missing"),
+        ('{"sample_id": "a2", "outcome": "fine"}', "outcome is 'fine'"),
+        ('{"sample_id": "a1"}', "is about 'a1', as an earlier one is"),
+        ('{"sample_id": "a2", "file": "/etc/a.png"}', "below the folder of the manifest"),
+        ('{"sample_id": "a2", "file": "../a.png"}', "below the folder of the manifest"),
+    ],
+)
+def test_a_bad_line_of_a_manifest_is_named(
+    line: str, text: str, outputs: Path, tmp_path: Path
+) -> None:
+    """Before anything is drawn, and by whatever is asked first."""
+    (outputs / "manifest.jsonl").write_text(f'{{"sample_id": "a1"}}\n{line}\n')
+    system = system_of(tmp_path)
+    for ask in (system.preflight, lambda: draw(tmp_path), system.signature):
+        with pytest.raises(GenerationError) as error:
+            ask()
+        assert text in str(error.value)
+        assert "\n" not in str(error.value)
+
+
+TABLE: dict[str, Any] = {"layout": "flat", "table": "images.csv"}
+
+
+@pytest.mark.parametrize("text", ["id,path\na1,x/7.png\n", "\ufeffpath,id,note\r\nx/7.png,a1,\r\n"])
+def test_a_table_alone_says_which_file_is_of_which_sample(text: str, tmp_path: Path) -> None:
+    """A file that is named by an id beside it is not taken; columns stand in any order."""
+    put(tmp_path, "x/7.png", "a2.png")
+    (tmp_path / "images.csv").write_text(text, "utf-8", newline="")
+    assert draw(tmp_path, "a1", **TABLE).image == PNG
+    assert draw(tmp_path, "a2", **TABLE).code == "no_file"
+    before = system_of(tmp_path, **TABLE).signature()
+    put(tmp_path, "a2.png", data=JPEG)
+    assert system_of(tmp_path, **TABLE).signature() == before
+    put(tmp_path, "x/7.png", data=JPEG)
+    assert system_of(tmp_path, **TABLE).signature() != before
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        (b"sample,path\na1,x.png\n", "has the columns ['sample', 'path']: expected id and path"),
+        (b"", "has the columns None: expected id and path"),
+        (b"id,path\na1,x.png\na1,y.png\n", "line 3 is about 'a1', as an earlier one is"),
+        (b"id,path\na1,../x.png\n", "below the folder"),
+        (b"id,path\n,x.png\n", "line 2: sample_id is ''"),
+        (b"id,path\na1,\xff.png\n", "as a CSV: 'utf-8' codec"),
+        (b'id,path\na1,"' + b"x" * 200_000, "as a CSV: field larger"),
+        (None, "expected a CSV with the columns id and path"),
+        ("link", "leads out of its folder"),
+    ],
+)
+def test_a_table_that_cannot_be_read_is_one_line(
+    data: bytes | str | None, text: str, tmp_path: Path
+) -> None:
+    """Before anything is drawn; a link to another file gives none of its words away."""
+    put(tmp_path, "a.png")
+    if isinstance(data, str):
+        (tmp_path / "images.csv").symlink_to(outside(tmp_path, b"swordfish"))
+    elif data is not None:
+        put(tmp_path, "images.csv", data=data)
+    with pytest.raises(GenerationError) as error:
+        draw(tmp_path, **TABLE)
+    assert text in str(error.value)
+    assert "\n" not in str(error.value)
+    assert "swordfish" not in str(error.value)
+
+
+# What a config says.
+
+
+def test_preflight_wants_an_output(outputs: Path, tmp_path: Path) -> None:
+    """A single file of a single split is enough, and so is a manifest."""
+    with pytest.raises(GenerationError, match=r"no file 'SPLIT/lumen/ID.png' in .*'text_to_image'"):
+        system_of(tmp_path).preflight()
+    with pytest.raises(GenerationError, match="no folder"):
+        system_of(tmp_path / "nowhere").preflight()
+    write_manifest(outputs, {"sample_id": "a1", "outcome": "refused"})
+    assert system_of(tmp_path).preflight() is None
+    (outputs / "manifest.jsonl").unlink()
+    put(outputs, "a1.png")
+    assert system_of(tmp_path).preflight() is None
+    with pytest.raises(GenerationError, match=r"no file 'lumen/SPLIT/ID/gen_0\.png'"):
+        system_of(tmp_path, layout="generated").preflight()
+
+
+@pytest.mark.parametrize(
+    ("parameters", "text"),
+    [
+        ({"layout": "flta"}, "layout is 'flta'"),
+        ({"folders": "x"}, "did you mean 'folder'"),
+        ({"table": "images.csv"}, "table goes with layout: flat"),
+    ],
+)
+def test_bad_parameters_are_named(parameters: dict[str, Any], text: str, tmp_path: Path) -> None:
+    with pytest.raises(GenerationError, match=text):
+        system_of(tmp_path, **parameters)
+
+
+def test_a_copied_folder_has_the_same_signature(outputs: Path, tmp_path: Path) -> None:
+    """On any machine, each time, whatever other systems drew."""
+    put(outputs, "a1.png")
+    shutil.copytree(tmp_path / SPLIT, tmp_path / "copy" / SPLIT, copy_function=shutil.copyfile)
+    system = system_of(tmp_path)
+    assert system.signature() == system_of(tmp_path / "copy").signature() == system.signature()
+    assert str(tmp_path) not in repr(system.signature())
+    put(tmp_path, f"{SPLIT}/other/a1.png", data=JPEG)
+    assert system_of(tmp_path).signature() == system.signature()
+
+
+@pytest.mark.parametrize("change", ["replaced", "renamed", "added", "removed", "named"])
+def test_a_changed_folder_has_another_signature(change: str, outputs: Path, tmp_path: Path) -> None:
+    """A replaced file of the same size and time, too; and one that only a manifest names."""
+    put(outputs, "a1.png", "a2.png", "7/output.png")
+    write_manifest(outputs, {"sample_id": "a3", "file": "7/output.png"})
+    before = system_of(tmp_path).signature()
+    if change == "replaced":
+        put(outputs, "a1.png", data=PNG[:-1] + b"\x00")
+    elif change == "renamed":
+        (outputs / "a1.png").rename(outputs / "a4.png")
+    elif change == "added":
+        put(outputs, "a4.png")
+    elif change == "removed":
+        (outputs / "a1.png").unlink()
+    else:
+        put(outputs, "7/output.png", data=JPEG)
+    assert system_of(tmp_path).signature() != before
+
+
+def test_a_signature_opens_only_what_may_be_an_image(outputs: Path, tmp_path: Path) -> None:
+    """A pipe that a manifest names is not waited for, and nothing outside of the folder is read."""
+    secret = outside(tmp_path)
+    os.mkfifo(outputs / "pipe")
+    (outputs / "link").symlink_to(secret)
+    write_manifest(
+        outputs, {"sample_id": "a1", "file": "pipe"}, {"sample_id": "a2", "file": "link"}
+    )
+    before = system_of(tmp_path).signature()
+    secret.write_bytes(JPEG)
+    assert system_of(tmp_path).signature() == before
+    (outputs / "link").unlink()
+    put(outputs, "link", data=JPEG)
+    assert system_of(tmp_path).signature() != before

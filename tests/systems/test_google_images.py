@@ -1,0 +1,452 @@
+"""Tasks put to a Gemini model, and what becomes of them by its answer."""
+
+from __future__ import annotations
+
+import json
+from base64 import urlsafe_b64decode
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from echo_hf.config.systems import Price
+from echo_hf.engines.base import Usage
+from echo_hf.errors import GenerationError, MissingExtraError
+from echo_hf.reasons import Outcome, OutcomeStage
+from echo_hf.systems.base import GenerationResult, Retired, System, TransientError
+from echo_hf.systems.google_images import GoogleImages, drawn_from
+from echo_hf.systems.registry import make_system
+from tests.engines.openai.loopback_server import SILENCE, Answer, LoopbackServer
+from tests.images_for_tests import encoded, noise
+from tests.systems.drawing_for_tests import HUGE, IMAGE, KEY, base64_of, drawn_by, kept, task
+from tests.systems.drawing_for_tests import config as hosted_config
+
+OTHER = encoded(noise((8, 8)), "PNG")
+PRICE = Price.model_validate(
+    {"text_in": 1, "image_in": 2, "text_out": 10, "image_out": 30, "as_of": "2026-11-21"}
+)
+Make = Callable[..., System]
+
+
+def system_of(parameters: dict[str, Any], **further: Any) -> GoogleImages:
+    return GoogleImages(hosted_config("google", parameters, **further))
+
+
+# What an answer makes of a task, without the client.
+
+
+def picture(data: bytes = IMAGE, **further: Any) -> dict[str, Any]:
+    return {"inline_data": {"data": data, "mime_type": "image/png"}, "text": None, **further}
+
+
+def read(
+    *parts: dict[str, Any], reason: str | None = "STOP", price: Price | None = None, **further: Any
+) -> GenerationResult:
+    content = {"parts": list(parts), "role": "model"} if parts else None
+    document = {"candidates": [{"content": content, "finish_reason": reason}], **further}
+    return drawn_from(document, price)
+
+
+def test_an_image_among_thoughts_is_no_output() -> None:
+    """The one after them is, and of several the first; what was thought is kept as text."""
+    drawn = read(
+        {"text": "First I sketch.", "thought": True},
+        picture(OTHER, thought=True),
+        {"text": "Done."},
+        picture(),
+        picture(OTHER),
+    )
+    assert (drawn.outcome, drawn.image) == (Outcome.OK, IMAGE)
+    assert (drawn.text, drawn.details["pictures"]) == ("First I sketch.\nDone.", 2)
+    only_thoughts = read(picture(OTHER, thought=True))
+    assert (only_thoughts.outcome, only_thoughts.image) == (Outcome.NO_IMAGE, None)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "stage", "reasons"),
+    [
+        (
+            *(Outcome.REFUSED, OutcomeStage.OUTPUT),
+            "SAFETY RECITATION BLOCKLIST PROHIBITED_CONTENT SPII IMAGE_SAFETY MODEL_ARMOR "
+            "IMAGE_PROHIBITED_CONTENT IMAGE_RECITATION ESCALATION",
+        ),
+        (Outcome.NO_IMAGE, OutcomeStage.ANSWER, "STOP NO_IMAGE"),
+        (
+            *(Outcome.FAILED, OutcomeStage.ANSWER),
+            "CONTINUATION FINISH_REASON_UNSPECIFIED IMAGE_OTHER LANGUAGE MALFORMED_FUNCTION_CALL "
+            "MALFORMED_RESPONSE MAX_TOKENS MISSING_THOUGHT_SIGNATURE OTHER SOMETHING_NEW "
+            "TOO_MANY_TOOL_CALLS UNEXPECTED_TOOL_CALL",
+        ),
+    ],
+)
+def test_the_reason_of_its_end_says_what_an_answer_without_an_image_is(
+    outcome: Outcome, stage: OutcomeStage, reasons: str
+) -> None:
+    """Held back, the model's own word, or broken off, which is asked for again."""
+    for reason in reasons.split():
+        drawn = read({"text": "I beg"}, reason=reason)
+        assert (drawn.outcome, drawn.stage, drawn.code) == (outcome, stage, reason)
+        is_failure = outcome is Outcome.FAILED
+        said = f"the answer holds no image and ended with {reason!r}: I beg"
+        assert drawn.text == (said if is_failure else "I beg")
+        assert read(picture(), reason=reason).outcome is Outcome.OK
+
+
+@pytest.mark.parametrize(
+    ("reason", "outcome", "stage"),
+    [
+        ("SAFETY", Outcome.REFUSED, OutcomeStage.INPUT),
+        ("SOMETHING", Outcome.REFUSED, OutcomeStage.INPUT),
+        ("BLOCKED_REASON_UNSPECIFIED", Outcome.FAILED, OutcomeStage.ANSWER),
+        (None, Outcome.FAILED, OutcomeStage.ANSWER),
+    ],
+)
+def test_a_blocked_prompt_is_refused(
+    reason: str | None, outcome: Outcome, stage: OutcomeStage
+) -> None:
+    """There are no candidates then; without a reason nothing is scored as the model's."""
+    feedback = {"block_reason": reason, "block_reason_message": "Not this."}
+    drawn = drawn_from({"candidates": None, "prompt_feedback": feedback}, None)
+    assert (drawn.outcome, drawn.stage) == (outcome, stage)
+    if outcome is Outcome.REFUSED:
+        assert (drawn.code, drawn.text) == (reason, "Not this.")
+
+
+TEXT = [{"modality": "TEXT", "token_count": 100}]
+USAGE = {
+    "prompt_token_count": 600,
+    "prompt_tokens_details": [*TEXT, {"modality": "IMAGE", "token_count": 500}],
+    "candidates_token_count": 1300,
+    "candidates_tokens_details": [{"modality": "IMAGE", "token_count": 1290}],
+    "thoughts_token_count": 40,
+    "cached_content_token_count": 64,
+}
+
+
+@pytest.mark.parametrize(
+    ("counted", "cost"),
+    [
+        # By hand: (100 x 1 + 500 x 2 + (10 + 40) x 10 + 1290 x 30) / 1 000 000.
+        (USAGE, 0.0403),
+        # A refusal: 100 tokens of text that were sent, nothing that came.
+        ({"prompt_token_count": 100, "prompt_tokens_details": TEXT}, 0.0001),
+        # Tokens that are not told apart have no price.
+        ({"prompt_token_count": 100, "candidates_token_count": 1300}, None),
+        (None, None),
+    ],
+)
+def test_tokens_are_priced_by_their_kind(counted: Any, cost: float | None) -> None:
+    drawn = read(picture(), usage_metadata=counted, price=PRICE)
+    assert drawn.cost_usd == (cost if cost is None else pytest.approx(cost))
+    assert (drawn.usage == Usage(600, 1340, 64)) == (counted is USAGE)
+
+
+# What a config says.
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [
+        ("gemini-2.5-flash-image-preview", 3),
+        ("gemini-2.0-flash-preview-image-generation", 3),
+        ("gemini-3-pro-image", 14),
+    ],
+)
+def test_the_number_of_inputs_is_the_models(model: str, expected: int) -> None:
+    """Unless the config says another."""
+    assert system_of({}, model=model).options.most_inputs == expected
+    assert system_of({"most_inputs": 5}, model=model).options.most_inputs == 5
+
+
+@pytest.mark.parametrize(
+    ("further", "parameters", "message"),
+    [
+        ({}, {"image_sise": "1K"}, "unknown key 'image_sise'; did you mean 'image_size'?"),
+        ({"model": None}, {}, "has no model: adapter 'google' needs one"),
+        ({}, {"aspect_ratios": ["wide"]}, "'wide' is not a ratio: expected two numbers"),
+        ({}, {"aspect_ratios": []}, "aspect_ratios is []"),
+        ({}, {"modalities": ["TEXT"]}, "expected IMAGE among them"),
+        ({}, {"safety_settings": {"HARASSMENT": "OFF"}}, "'HARASSMENT' is not a category"),
+        ({}, {"safety_settings": {"HARM_CATEGORY_HARASSMENT": "LOW"}}, "is 'LOW'"),
+        ({}, {"base_url": "https://a.example/?x=1"}, "base_url has more than scheme"),
+        ({"size": {"width": 1000, "height": 700}}, {}, "size is 1000 x 700, and the model"),
+        ({}, {"fewest_inputs": 20}, "fewest_inputs is 20 and most_inputs 14"),
+    ],
+)
+def test_mistakes_in_a_config_are_one_line(
+    further: dict[str, Any], parameters: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(GenerationError) as caught:
+        system_of(parameters, **further)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+CHOICES: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({}, {}),
+    ({"model": "other"}, {}),
+    ({"size": "match_input"}, {}),
+    ({"size": {"width": 1920, "height": 1080}}, {}),
+    ({"seed": 3}, {}),
+    ({}, {"send_seed": False}),
+    ({}, {"image_size": "2K"}),
+    ({}, {"modalities": ["IMAGE"]}),
+    ({"size": "match_input"}, {"aspect_ratios": ["1:1", "4:5"]}),
+    ({}, {"safety_settings": {"HARM_CATEGORY_HARASSMENT": "OFF"}}),
+    ({}, {"revision": "b"}),
+    ({}, {"api_version": "v1"}),
+    ({}, {"base_url": "https://gateway.example"}),
+    ({}, {"base_url": "https://gateway.example/google"}),
+]
+
+
+def test_the_signature_is_what_decides_an_image() -> None:
+    """Neither ports nor variables, nor limits, names, defaults and what is not sent."""
+    signatures = [system_of(given, **further).signature() for further, given in CHOICES]
+    assert len({json.dumps(one, sort_keys=True) for one in signatures}) == len(CHOICES)
+    one, other = (
+        system_of(
+            {
+                "base_url": f"http://127.0.0.1:{port}",
+                "api_key_env": variable,
+                "most_inputs": port,
+                "aspect_ratios": [f"{port}:1"],
+                "api_version": "v1beta",
+            },
+            name=variable,
+            limits={"concurrency": port},
+        ).signature()
+        for port, variable in ((1, "A"), (2, "B"))
+    )
+    assert one == other
+
+
+@pytest.mark.skipif(find_spec("google") is not None, reason="google-genai may be installed")
+def test_without_the_client_the_extra_is_named() -> None:
+    with pytest.raises(MissingExtraError, match=r"system 'tiny' .*echo-hf\[google\]"):
+        make_system(hosted_config("google", {}))
+
+
+# Over HTTP, with the client.
+
+
+@pytest.fixture
+def make(server: LoopbackServer, monkeypatch: pytest.MonkeyPatch) -> Make:
+    """Makes systems that ask the server, with a key; other settings of the client do not count."""
+    pytest.importorskip("google.genai", reason="google-genai, of the extra `google`")
+    monkeypatch.setenv("GEMINI_API_KEY", KEY)
+    monkeypatch.setenv("GOOGLE_GENAI_USE_VERTEXAI", "true")
+    base_url = server.url.removesuffix("/v1")
+
+    def of(further: dict[str, Any] | None = None, **parameters: Any) -> System:
+        return system_of({"base_url": base_url, **parameters}, **(further or {}))
+
+    return of
+
+
+def image(data: bytes = IMAGE) -> dict[str, Any]:
+    return {"inlineData": {"data": base64_of(data), "mimeType": "image/png"}}
+
+
+def answer(*parts: dict[str, Any], reason: str = "STOP", **further: Any) -> Answer:
+    content = {"parts": list(parts), "role": "model"}
+    return Answer({"candidates": [{"content": content, "finishReason": reason}], **further})
+
+
+def fault(status: int, message: str, code: str, **further: Any) -> Answer:
+    """An error as Google writes it; `headers` may be given."""
+    headers = further.pop("headers", {})
+    error = {"code": status, "message": message, "status": code, **further}
+    return Answer({"error": error}, status, headers)
+
+
+@pytest.mark.extras
+def test_a_prompt_alone_is_drawn(server: LoopbackServer, make: Make) -> None:
+    """One request, one image, the very bytes, with what was said beside it."""
+    usage = {"promptTokenCount": 9, "candidatesTokenCount": 1300, "thoughtsTokenCount": 5}
+    server.behave = lambda _: answer(
+        {"text": "Here."}, image(), usageMetadata=usage, modelVersion="lumen-2"
+    )
+    drawn = drawn_by(make({"seed": 7}))
+    (asked,) = server.asked
+    assert asked.path == "/v1beta/models/tiny-image:generateContent"
+    assert asked.headers["x-goog-api-key"] == KEY
+    assert asked.body["contents"] == [{"parts": [{"text": "a fox in the snow"}], "role": "user"}]
+    assert asked.body["generationConfig"] == {"responseModalities": ["TEXT", "IMAGE"], "seed": 7}
+    assert (drawn.outcome, drawn.image, drawn.stage) == (Outcome.OK, IMAGE, None)
+    assert (drawn.text, drawn.model_reported, drawn.seed) == ("Here.", "lumen-2", 7)
+    assert (drawn.usage, drawn.code) == (Usage(9, 1305, 0), None)
+
+
+@pytest.mark.extras
+def test_inputs_stand_before_the_prompt(server: LoopbackServer, make: Make, tmp_path: Path) -> None:
+    """As the bytes that they are, in order, with the shape and the settings of the config."""
+    server.behave = lambda _: answer(image())
+    first, second = encoded(noise((60, 40)), "JPEG"), IMAGE
+    system = make(
+        {"size": "match_input"},
+        image_size="2K",
+        send_seed=False,
+        safety_settings={"HARM_CATEGORY_HARASSMENT": "BLOCK_NONE"},
+    )
+    drawn = drawn_by(system, kept(tmp_path, first), kept(tmp_path, second))
+    (asked,) = server.asked
+    *images, text = asked.body["contents"][0]["parts"]
+    blobs = [one["inlineData"] for one in images]
+    # Versions of the client write the name in one way or the other, and the server reads both.
+    types = [one.get("mimeType") or one.get("mime_type") for one in blobs]
+    assert types == ["image/jpeg", "image/png"]
+    assert [urlsafe_b64decode(one["data"]) for one in blobs] == [first, second]
+    assert text == {"text": "a fox in the snow"}
+    assert asked.body["generationConfig"] == {
+        "responseModalities": ["TEXT", "IMAGE"],
+        "imageConfig": {"aspectRatio": "3:2", "imageSize": "2K"},
+    }
+    assert asked.body["safetySettings"] == [
+        {"category": "HARM_CATEGORY_HARASSMENT", "threshold": "BLOCK_NONE"}
+    ]
+    assert (drawn.details["aspect_ratio"], drawn.details["image_size"]) == ("3:2", "2K")
+    assert [one["size"] for one in drawn.details["inputs"]] == [[60, 40], [40, 24]]
+    assert drawn.seed is None
+
+
+@pytest.mark.extras
+@pytest.mark.parametrize(
+    ("said", "outcome", "stage", "code"),
+    [
+        (
+            Answer({"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}}),
+            *("refused", "input", "PROHIBITED_CONTENT"),
+        ),
+        (answer(reason="IMAGE_SAFETY"), "refused", "output", "IMAGE_SAFETY"),
+        (answer({"text": "I would rather talk."}), "no_image", "answer", "STOP"),
+        (Answer({}), "failed", "answer", None),
+        (answer(image(HUGE)), "failed", "answer", None),
+        (answer(image(b"%PDF")), "failed", "answer", None),
+        (Answer(b"<!doctype html>"), "failed", "answer", None),
+        (Answer([1, 2]), "failed", "answer", None),
+        (
+            fault(400, "Unsupported aspect ratio", "INVALID_ARGUMENT"),
+            *("failed", "request", "INVALID_ARGUMENT"),
+        ),
+        (
+            fault(404, "This model is no longer available to new users.", "NOT_FOUND"),
+            *("retired", "request", "NOT_FOUND"),
+        ),
+    ],
+    ids=str,
+)
+def test_what_came_instead_of_an_image_is_told(
+    server: LoopbackServer, make: Make, said: Answer, outcome: str, stage: str, code: str | None
+) -> None:
+    """Blocks are successes by their status; one request in each case."""
+    server.behave = lambda _: said
+    drawn = drawn_by(make())
+    assert (str(drawn.outcome), str(drawn.stage), drawn.code) == (outcome, stage, code)
+    assert drawn.image is None
+    assert len(server.asked) == 1
+    json.dumps(drawn.details)
+
+
+RETRY = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "17s"}
+
+
+@pytest.mark.extras
+@pytest.mark.parametrize(
+    ("said", "code", "wait_s"),
+    [
+        (fault(429, "Quota", "RESOURCE_EXHAUSTED", details=[RETRY]), "RESOURCE_EXHAUSTED", 17.0),
+        (fault(503, "busy", "UNAVAILABLE", headers={"Retry-After": "3"}), "UNAVAILABLE", 3.0),
+        (Answer(b"<html>bad gateway", 502), "502", None),
+        (Answer(b"x", cut_after=0), "connection", None),
+        (SILENCE, "timeout", None),
+        (Answer(b"x" * 100_000, trickles=True), "timeout", None),
+    ],
+    ids=str,
+)
+def test_what_may_pass_is_left_to_the_runner(
+    server: LoopbackServer, make: Make, said: Answer, code: str, wait_s: float | None
+) -> None:
+    """One request only, and how long the server asks to wait."""
+    server.behave = lambda _: said
+    limits = {"timeout_s": 0.3 if code == "timeout" else 20}
+    with make({"limits": limits}) as system, pytest.raises(TransientError) as caught:
+        system.draw(task())
+    assert (caught.value.code, caught.value.wait_s) == (code, wait_s)
+    assert len(server.asked) == 1
+
+
+@pytest.mark.extras
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        (
+            fault(400, f"API key not valid: {KEY}", "INVALID_ARGUMENT"),
+            "put a valid key into environment variable 'GEMINI_API_KEY'",
+        ),
+        (
+            fault(404, "models/tiny-image is not found for v1beta", "NOT_FOUND"),
+            "model is 'tiny-image', expected one",
+        ),
+        (Answer(b"", 302, {"Location": "https://elsewhere.example"}), "base_url is 'http://127"),
+        (answer(reason="PUP_LIMITED_DISABLED"), "the account is stopped"),
+    ],
+    ids=str,
+)
+def test_what_no_task_could_survive_ends_the_run(
+    server: LoopbackServer, make: Make, said: Answer, message: str
+) -> None:
+    """In one line that says what to mend, without the key."""
+    server.behave = lambda _: said
+    with make() as system, pytest.raises(GenerationError, match=message) as caught:
+        system.draw(task())
+    assert KEY not in str(caught.value)
+    assert len(server.asked) == 1
+
+
+GONE = "Model tiny-image is no longer available."
+
+
+@pytest.mark.extras
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        (Answer({"name": "models/tiny-image"}), None),
+        (fault(404, GONE, "NOT_FOUND"), Retired(GONE, "NOT_FOUND")),
+        (fault(404, "models/tiny-image is not found", "NOT_FOUND"), "model is 'tiny-image'"),
+        (fault(400, "API key not valid.", "INVALID_ARGUMENT"), "put a valid key into"),
+        (fault(500, "oops", "INTERNAL"), None),
+        (Answer(b"", cut_after=0), None),
+        (Answer(b"<!doctype html>"), None),
+    ],
+    ids=str,
+)
+def test_a_model_that_is_gone_is_found_out_beforehand(
+    server: LoopbackServer, make: Make, said: Answer, expected: Retired | str | None
+) -> None:
+    """So is a mistyped name; a server that does not tell is not taken at its silence."""
+    server.behave = lambda _: said
+    with make() as system:
+        if isinstance(expected, str):
+            with pytest.raises(GenerationError, match=expected):
+                system.preflight()
+        else:
+            assert system.preflight() == expected
+    assert [asked.path for asked in server.asked] == ["/v1beta/models/tiny-image"]
+
+
+@pytest.mark.extras
+def test_the_key_is_in_nothing_that_is_kept(server: LoopbackServer, make: Make) -> None:
+    """Not even where the server repeats it in every field; a gateway without keys gets none."""
+    server.behave = lambda _: answer(
+        {"text": f"key {KEY}"}, image(), modelVersion=KEY, responseId=f"r-{KEY}"
+    )
+    drawn = drawn_by(make())
+    assert KEY not in repr(drawn)
+    assert (drawn.text, drawn.details["request_id"]) == ("key (key)", "r-(key)")
+    server.behave = lambda _: Answer(f"<html>{KEY}".encode())
+    assert KEY not in repr(drawn_by(make()))
+    drawn_by(make(api_key_env=None))
+    assert server.asked[-1].headers["x-goog-api-key"] == "none"

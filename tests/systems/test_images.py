@@ -1,0 +1,385 @@
+"""Images on their way to a system and back: inputs, sizes, stitching, and what servers send."""
+
+from __future__ import annotations
+
+import io
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from echo_hf.config.systems import FixedSize
+from echo_hf.engines.base import ImageRef
+from echo_hf.errors import ImageError
+from echo_hf.images.decode import BadImageError
+from echo_hf.reasons import Outcome, OutcomeStage
+from echo_hf.systems.base import GenerationResult
+from echo_hf.systems.images import (
+    Pixels,
+    chosen_size,
+    decoded,
+    nearest,
+    open_inputs,
+    read_size,
+    sent_input,
+    stitched,
+    with_image,
+    within,
+)
+from tests.images_for_tests import encoded, in_srgb, noise, png, rgb_profile
+from tests.systems.drawing_for_tests import HUGE, IMAGE, base64_of, kept
+from tests.systems.tasks_for_tests import blocks, image_file, task
+
+SIZE = (30, 20)
+ORIENTATION = 0x0112
+MEGAPIXEL = 1024 * 1024
+SIDES = st.integers(1, 20_000)
+ANSWERED = GenerationResult(
+    Outcome.FAILED, stage=OutcomeStage.ANSWER, text="thoughts", cost_usd=0.5
+)
+
+# What comes from servers.
+
+
+@given(st.binary())
+def test_text_becomes_the_bytes_that_it_encodes(data: bytes) -> None:
+    """As base64, and as a data URL of any type."""
+    assert decoded(base64_of(data)) == data
+    assert decoded(f"data:image/jpeg;charset=utf-8;base64,{base64_of(data)}") == data
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        *[(one, "addresses are not followed") for one in ("https://a.example/1.png", "ftp://a")],
+        ("file:///etc/passwd", "addresses are not followed"),
+        *[(one, "not base64") for one in ("*", "iVBOR", "data:image/png,raw", "aGk=\n", "ü")],
+    ],
+)
+def test_what_is_no_base64_is_told(text: str, said: str) -> None:
+    """Nothing is made of it, and no address is followed."""
+    with pytest.raises(ImageError, match=said):
+        decoded(text)
+
+
+def test_an_image_is_kept_as_it_came() -> None:
+    """With all that came beside it."""
+    for given_as in (IMAGE, base64_of(IMAGE)):
+        drawn = with_image(ANSWERED, given_as)
+        assert (drawn.outcome, drawn.image, drawn.stage) == (Outcome.OK, IMAGE, None)
+        assert (drawn.text, drawn.cost_usd) == ("thoughts", 0.5)
+
+
+@pytest.mark.parametrize("data", [b"", b"<html>", IMAGE[:-300], HUGE])
+def test_what_cannot_be_opened_is_not_kept(data: bytes) -> None:
+    """It is a failure at the answer, and still costs what it cost."""
+    drawn = with_image(ANSWERED, data)
+    assert (drawn.outcome, drawn.stage) == (Outcome.FAILED, OutcomeStage.ANSWER)
+    assert (drawn.image, drawn.cost_usd) == (None, 0.5)
+    assert drawn.text not in (None, "thoughts")
+
+
+# What is sent.
+
+
+def turned(value: int) -> Image.Exif:
+    exif = Image.Exif()
+    exif[ORIENTATION] = value
+    return exif
+
+
+def pixels(data: bytes) -> np.ndarray[Any, Any]:
+    return np.asarray(Image.open(io.BytesIO(data)))
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "mime_type"),
+    [
+        ("PNG", {}, "image/png"),
+        ("JPEG", {}, "image/jpeg"),
+        ("WEBP", {}, "image/webp"),
+        ("JPEG", {"exif": turned(1)}, "image/jpeg"),
+        ("PNG", {"icc_profile": rgb_profile("srgb", None)}, "image/png"),
+    ],
+)
+def test_what_every_reader_sees_alike_goes_as_it_is(
+    tmp_path: Path, kind: str, options: dict[str, Any], mime_type: str
+) -> None:
+    """The very bytes, an upright mark and a profile of sRGB included."""
+    data = encoded(noise(SIZE), kind, **options)
+    sent = sent_input(kept(tmp_path, data))
+    assert (sent.data, sent.mime_type, sent.size, sent.changed) == (data, mime_type, SIZE, ())
+
+
+def palette(alpha: int) -> bytes:
+    image = Image.new("P", SIZE, 1)
+    image.putpalette([0, 0, 0, 9, 9, 9])
+    return encoded(image, "PNG", transparency=bytes([255, alpha]))
+
+
+@pytest.mark.parametrize(
+    ("data", "level"),
+    [
+        (encoded(Image.new("RGBA", SIZE, (9, 9, 9, 0)), "PNG"), 255),
+        (encoded(Image.new("RGBA", SIZE, (5, 5, 5, 51)), "WEBP", lossless=True, exact=True), 205),
+        (encoded(Image.new("LA", SIZE, (9, 0)), "PNG"), 255),
+        (palette(0), 255),
+    ],
+    ids=["clear", "half", "grey", "palette"],
+)
+def test_white_shows_through_what_is_transparent(tmp_path: Path, data: bytes, level: int) -> None:
+    """As local systems see it; by hand, 51 of 255 of 5 and 204 of 255 of white are 205."""
+    sent = sent_input(kept(tmp_path, data))
+    assert (sent.mime_type, sent.size, sent.changed) == ("image/png", SIZE, ("transparent",))
+    assert np.array_equal(pixels(sent.data), np.full((20, 30, 3), level))
+
+
+@pytest.mark.parametrize("color_type", [0, 2])
+def test_sixteen_bits_are_rounded_to_eight(tmp_path: Path, color_type: int) -> None:
+    """Grey or colored: readers cut or round them as they like."""
+    row = b"\0" + (b"\x80\x80" * (3 if color_type else 1)) * SIZE[0]
+    sent = sent_input(kept(tmp_path, png(SIZE, 16, color_type, row * SIZE[1])))
+    assert (sent.mime_type, sent.changed) == ("image/png", ("depth",))
+    assert np.array_equal(pixels(sent.data), np.full((20, 30, 3), 128))
+
+
+def test_a_turned_image_goes_upright(tmp_path: Path) -> None:
+    """Turned to the right it was stored, turned back it goes; its size is the upright one."""
+    image = noise(SIZE)
+    sent = sent_input(kept(tmp_path, encoded(image, "PNG", exif=turned(6))))
+    assert (sent.mime_type, sent.size, sent.changed) == ("image/png", (20, 30), ("turned",))
+    assert np.array_equal(pixels(sent.data), np.rot90(np.asarray(image), -1))
+
+
+@pytest.mark.parametrize("kind", ["BMP", "TIFF"])
+def test_other_formats_go_as_png(tmp_path: Path, kind: str) -> None:
+    """With the same pixels."""
+    sent = sent_input(kept(tmp_path, encoded(noise(SIZE), kind)))
+    assert (sent.mime_type, sent.changed) == ("image/png", ("format",))
+    assert np.array_equal(pixels(sent.data), np.asarray(noise(SIZE)))
+
+
+def test_of_an_animation_the_first_frame_goes(tmp_path: Path) -> None:
+    """In whichever format it is."""
+    frames = [Image.new("RGB", SIZE, color) for color in ("red", "blue")]
+    for kind, changed in (("WEBP", ("animated",)), ("GIF", ("format", "animated"))):
+        options = {"lossless": True} if kind == "WEBP" else {}
+        data = encoded(frames[0], kind, save_all=True, append_images=frames[1:], **options)
+        sent = sent_input(kept(tmp_path, data))
+        assert sent.changed == changed
+        assert np.array_equal(pixels(sent.data), np.asarray(frames[0]))
+
+
+def test_a_profile_that_changes_colors_is_applied(tmp_path: Path) -> None:
+    """By the formulas of the two spaces, to within the rounding of a profile."""
+    data = encoded(noise(SIZE), "PNG", icc_profile=rgb_profile("p3", 2.2))
+    sent = sent_input(kept(tmp_path, data))
+    assert sent.changed == ("profile",)
+    expected = in_srgb(np.asarray(noise(SIZE)), "p3", 2.2)
+    assert np.abs(pixels(sent.data).astype(int) - expected).max() <= 2
+
+
+def test_inks_become_colors(tmp_path: Path) -> None:
+    """Readers do not agree on what inks without a profile look like."""
+    sent = sent_input(kept(tmp_path, encoded(Image.new("CMYK", SIZE), "JPEG")))
+    assert (sent.mime_type, sent.changed) == ("image/png", ("inks",))
+    assert pixels(sent.data).shape == (20, 30, 3)
+
+
+def test_another_image_under_the_name_is_not_sent(tmp_path: Path) -> None:
+    """Nor a file that is missing, or is no image."""
+    reference = kept(tmp_path, encoded(noise(SIZE), "PNG"))
+    assert reference.file is not None
+    reference.file.write_bytes(encoded(noise((5, 5)), "PNG"))
+    for bad in (reference, ImageRef("0" * 64), kept(tmp_path, b"<html>")):
+        with pytest.raises(ImageError):
+            sent_input(bad)
+
+
+# What is opened here.
+
+
+def test_inputs_come_in_their_order_upright_and_opaque(tmp_path: Path) -> None:
+    """Transparency shows white, as everywhere."""
+    images = [blocks((8, 12), 1), blocks((20, 4), 2)]
+    clear = image_file(tmp_path, Image.new("RGBA", (2, 2), (255, 0, 0, 51)))
+    *found, last = open_inputs(task(*(image_file(tmp_path, one) for one in images), clear))
+    for one, other in zip(found, images, strict=True):
+        np.testing.assert_array_equal(np.asarray(one), np.asarray(other))
+    assert last.getpixel((0, 0)) == (255, 204, 204)
+
+
+def test_another_image_in_its_place_is_told(tmp_path: Path) -> None:
+    """The task was about other bytes; what is no image is told without its folder."""
+    reference = image_file(tmp_path, blocks((8, 8), 1))
+    assert reference.file is not None
+    blocks((8, 8), 2).save(reference.file)
+    with pytest.raises(ImageError, match="has changed on disk"):
+        open_inputs(task(reference))
+    with pytest.raises(ImageError, match=r"^image 'abc' has no file: run `collect` again$"):
+        open_inputs(task(ImageRef("abc")))
+    with pytest.raises(BadImageError) as caught:
+        open_inputs(task(kept(tmp_path, b"hello")))
+    assert str(tmp_path) not in str(caught.value)
+
+
+# Sizes.
+
+
+@pytest.mark.parametrize(
+    ("size", "first", "expected"),
+    [
+        ("auto", None, None),
+        ("auto", (640, 480), None),
+        ("match_input", (640, 480), (480, 640)),
+        ("match_input", None, None),
+        (FixedSize(width=1000, height=500), (640, 480), (1000, 500)),
+    ],
+)
+def test_the_size_is_the_configs(size: Any, first: Pixels | None, expected: Any) -> None:
+    """A fixed one stands, whatever a model likes; here one that turns what it is given."""
+    assert chosen_size(size, first, lambda like: like[::-1]) == expected
+
+
+@pytest.mark.parametrize(
+    ("size", "choices", "expected"),
+    [
+        # Between two ratios the border is their geometric mean: the square root of 1.5 is 1.2247.
+        ((1224, 1000), [(3, 2), (1, 1), (2, 3)], (1, 1)),
+        ((1226, 1000), [(3, 2), (1, 1), (2, 3)], (3, 2)),
+        ((1000, 1226), [(3, 2), (1, 1), (2, 3)], (2, 3)),
+        ((9000, 10), [(3, 2), (1, 1), (2, 3)], (3, 2)),
+        # Of one shape the nearest in pixels, then the first in the list.
+        ((900, 900), [(512, 512), (1024, 1024)], (1024, 1024)),
+        ((600, 600), [(1024, 1024), (512, 512)], (512, 512)),
+        ((10, 10), [(20, 5), (5, 20)], (20, 5)),
+    ],
+)
+def test_the_nearest_shape_is_nearest_in_the_logarithm(
+    size: Pixels, choices: list[Pixels], expected: Pixels
+) -> None:
+    assert nearest(size, choices) == expected
+
+
+# Buckets of a million pixels in steps of 64, as the report of SDXL lists them.
+@pytest.mark.parametrize(
+    "bucket", [(1024, 1024), (1152, 896), (1216, 832), (1344, 768), (1536, 640), (896, 1152)]
+)
+def test_published_sizes_are_found_by_their_shapes(bucket: Pixels) -> None:
+    """Any image of that shape has that size, however large it is."""
+    for times in (1, 3):
+        assert within((bucket[0] * times, bucket[1] * times), MEGAPIXEL, 64) == bucket
+
+
+@given(
+    SIDES,
+    SIDES,
+    st.sampled_from([1, 8, 16, 28, 64]),
+    st.integers(64 * 64, 9_000_000),
+    st.sampled_from([1.0, 2.5, 3.0, math.inf]),
+)
+def test_a_size_is_always_inside_the_limits(
+    width: int, height: int, multiple: int, most: int, longest: float
+) -> None:
+    """Multiples, no more pixels and no longer than allowed; turning the image turns the size."""
+    size = within((width, height), most, multiple, longest)
+    assert min(size) >= multiple
+    assert [side % multiple for side in size] == [0, 0]
+    assert size[0] * size[1] <= most
+    assert max(size) <= longest * min(size)
+    if width != height:
+        assert within((height, width), most, multiple, longest) == size[::-1]
+
+
+@given(st.integers(300, 3000), st.integers(300, 3000))
+def test_a_size_is_large_and_of_nearly_the_same_shape(width: int, height: int) -> None:
+    """Within a step of 16 pixels of the exact answer, on each side."""
+    ratio = max(width, height) / min(width, height)
+    short = math.sqrt(MEGAPIXEL / ratio)
+    size = within((width, height), MEGAPIXEL, 16)
+    assert abs(min(size) - short) < 16
+    assert abs(max(size) - min(size) * ratio) < 16 * ratio
+
+
+@pytest.mark.parametrize("text", ["", "1024", "1024 x 1024", "0x5", "1024X1024", "1024x-5", "٣x٣"])
+def test_a_size_is_width_and_height(text: str) -> None:
+    """What is none is told with an example."""
+    assert read_size("1536x1024") == (1536, 1024)
+    with pytest.raises(ValueError, match="is not a size: expected width and height such as"):
+        read_size(text)
+
+
+# Several inputs in one image.
+
+RED, GREEN, BLUE = (250, 10, 20), (10, 250, 20), (10, 20, 250)
+Levels = np.ndarray[Any, np.dtype[np.float64]]
+
+
+def lanczos(levels: Levels, length: int) -> Levels:
+    """Resamples the first axis with three lobes of a windowed sinc, written out."""
+    scale = len(levels) / length
+    width = max(scale, 1.0)
+    places = (np.arange(length) + 0.5) * scale
+    away = (np.arange(len(levels)) + 0.5 - places[:, None]) / width
+    weights = np.where(np.abs(away) < 3, np.sinc(away) * np.sinc(away / 3), 0.0)
+    weights /= weights.sum(axis=1, keepdims=True)
+    found: Levels = np.clip(np.tensordot(weights, levels, axes=1), 0, 255)
+    return found
+
+
+def resampled(image: Image.Image, size: Pixels) -> Levels:
+    # Pillow rounds after each direction, rows first.
+    rows = np.asarray(image, dtype=np.float64).transpose(1, 0, 2)
+    wide = np.round(lanczos(rows, size[0])).transpose(1, 0, 2)
+    return lanczos(wide, size[1])
+
+
+@given(st.lists(st.tuples(st.integers(20, 400), st.integers(20, 400)), min_size=1, max_size=4))
+def test_sides_of_a_stitched_image_fit_the_model(sizes: list[Pixels]) -> None:
+    """Both are multiples of 16, and the whole has no more pixels than allowed, if that can be."""
+    images = [Image.new("RGB", size) for size in sizes]
+    whole = stitched(images, lambda size: within(size, 256 * 256), 256 * 256, 16)
+    assert whole.width % 16 == whole.height % 16 == 0
+    assert whole.width * whole.height <= 256 * 256 or whole.height == 16
+
+
+@pytest.mark.parametrize(
+    ("sizes", "first", "most", "whole"),
+    [
+        ([(640, 480)], (1184, 880), 2 * MEGAPIXEL, (1184, 880)),
+        ([(640, 480), (10, 20)], (1184, 880), 2 * MEGAPIXEL, (1184 + 432, 880)),
+        # Two squares in 131,072 pixels are 256 high: 2 x 256 x 256.
+        ([(1000, 1000), (10, 10)], (1024, 1024), 131_072, (512, 256)),
+    ],
+)
+def test_the_height_is_the_models_or_what_the_pixels_allow(
+    sizes: list[Pixels], first: Pixels, most: int, whole: Pixels
+) -> None:
+    """Each image is as wide as its shape and the height say, less at most 15 columns."""
+    images = [Image.new("RGB", size) for size in sizes]
+    assert stitched(images, lambda _: first, most, 16).size == whole
+
+
+def test_images_stand_in_their_order() -> None:
+    """From the left, each as a rectangle of its own with no line between."""
+    images = [Image.new("RGB", (300, 200), color) for color in (BLUE, RED, GREEN)]
+    whole = np.asarray(stitched(images, lambda _: (288, 192), 3 * 288 * 192, 16))
+    expected = np.zeros((192, 864, 3), dtype=np.uint8)
+    for number, color in enumerate((BLUE, RED, GREEN)):
+        expected[:, number * 288 : (number + 1) * 288] = color
+    np.testing.assert_array_equal(whole, expected)
+
+
+def test_pixels_are_those_of_each_image_alone() -> None:
+    """Lanczos with three lobes, written out, gives the same levels, but for rounding."""
+    images = [blocks((150, 100), 1), blocks((70, 130), 2)]
+    whole = np.asarray(stitched(images, lambda _: (144, 96), 10_000, 16), dtype=np.float64)
+    sizes = [(96, 64), (32, 64)]
+    expected = [resampled(one, size) for one, size in zip(images, sizes, strict=True)]
+    assert whole.shape == (64, 128, 3)
+    np.testing.assert_allclose(whole, np.concatenate(expected, axis=1), atol=1.01)

@@ -1,0 +1,376 @@
+"""Tasks put to a server that draws as OpenAI's does, over HTTP."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from echo_hf.config.systems import read_system, shipped_systems
+from echo_hf.engines.base import Usage
+from echo_hf.errors import EchoError, GenerationError
+from echo_hf.reasons import Outcome, OutcomeStage
+from echo_hf.systems.base import GenerationResult, System, TransientError
+from echo_hf.systems.registry import make_system
+from tests.engines.openai.loopback_server import Answer, LoopbackServer, completion
+from tests.images_for_tests import encoded, noise
+from tests.systems.drawing_for_tests import (
+    HTML,
+    HUGE,
+    IMAGE,
+    KEY,
+    PRICE,
+    USAGE,
+    Field,
+    base64_of,
+    config,
+    drawn_by,
+    form,
+    image_answer,
+    kept,
+)
+
+URL = f"data:image/png;base64,{base64_of(IMAGE)}"
+LOCAL = {"base_url": "http://127.0.0.1:8000/v1"}
+
+
+def made(parameters: dict[str, Any], **further: Any) -> System:
+    return make_system(config("openai_images", parameters, **further))
+
+
+class Asking:
+    """A server, and systems that ask it."""
+
+    def __init__(self, server: LoopbackServer) -> None:
+        self.server = server
+
+    def __call__(
+        self, answer: Answer, *inputs: Any, further: dict[str, Any] | None = None, **parameters: Any
+    ) -> GenerationResult:
+        self.server.asked.clear()
+        self.server.behave = lambda _: answer
+        system = made({"base_url": self.server.url, **parameters}, **(further or {}))
+        return drawn_by(system, *inputs)
+
+
+@pytest.fixture
+def ask(server: LoopbackServer, monkeypatch: pytest.MonkeyPatch) -> Asking:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    return Asking(server)
+
+
+def test_a_prompt_alone_is_drawn(ask: Asking) -> None:
+    """One request, one image, the very bytes; sizes are left to the model."""
+    answer = image_answer(entry={"revised_prompt": "a red fox"}, usage=USAGE)
+    drawn = ask(answer, quality="high")
+    (asked,) = ask.server.asked
+    assert asked.path == "/v1/images/generations"
+    assert asked.body == {
+        "model": "tiny-image",
+        "prompt": "a fox in the snow",
+        "n": 1,
+        "quality": "high",
+    }
+    assert asked.headers["authorization"] == f"Bearer {KEY}"
+    assert (drawn.outcome, drawn.image, drawn.stage) == (Outcome.OK, IMAGE, None)
+    assert (drawn.revised_prompt, drawn.usage) == ("a red fox", Usage(1100, 4000, 0))
+    assert (drawn.seed, drawn.cost_usd) == (None, None)
+
+
+def test_inputs_are_sent_to_be_edited_in_order(ask: Asking, tmp_path: Path) -> None:
+    """Both files arrive as the bytes that they are; a single one is no list."""
+    first, second = encoded(noise((30, 20)), "JPEG"), encoded(noise((10, 50)), "WEBP")
+    inputs = [kept(tmp_path, first), kept(tmp_path, second)]
+    drawn = ask(image_answer(), *inputs, moderation="low")
+    (asked,) = ask.server.asked
+    fields = form(asked)
+    assert asked.path == "/v1/images/edits"
+    assert [field for field in fields if field.file_name] == [
+        Field("image[]", "input_1.jpg", "image/jpeg", first),
+        Field("image[]", "input_2.webp", "image/webp", second),
+    ]
+    assert {field.name: field.data.decode() for field in fields if not field.file_name} == {
+        "model": "tiny-image",
+        "prompt": "a fox in the snow",
+        "n": "1",
+        "moderation": "low",
+    }
+    assert drawn.outcome is Outcome.OK
+    assert drawn.details["inputs"] == [
+        {"type": "image/jpeg", "size": [30, 20], "changed": []},
+        {"type": "image/webp", "size": [10, 50], "changed": []},
+    ]
+    ask(image_answer(), inputs[0])
+    assert [one.name for one in form(ask.server.asked[0]) if one.file_name] == ["image"]
+
+
+@pytest.mark.parametrize(
+    ("size", "parameters", "expected"),
+    [
+        ("auto", {}, None),
+        ({"width": 1280, "height": 720}, {}, "1280x720"),
+        ("match_input", {}, "1248x832"),
+        ("match_input", {"pixels": 262_144}, "624x416"),
+        ("match_input", {"sizes": ["1024x1024", "1024x1536", "1536x1024"]}, "1536x1024"),
+    ],
+)
+def test_the_size_follows_the_config(
+    ask: Asking, tmp_path: Path, size: Any, parameters: dict[str, Any], expected: str | None
+) -> None:
+    """Of an input of 60 x 40 pixels; what was asked for is told."""
+    image = kept(tmp_path, encoded(noise((60, 40)), "PNG"))
+    drawn = ask(image_answer(), image, further={"size": size}, **parameters)
+    sent = {one.name: one.data.decode() for one in form(ask.server.asked[0]) if not one.file_name}
+    assert sent.get("size") == expected
+    told = drawn.details["size"]
+    assert (told and f"{told[0]}x{told[1]}") == expected
+
+
+def test_a_seed_is_sent_where_the_server_takes_one(ask: Asking) -> None:
+    """It is then a part of the outcome; `extra` goes as it is."""
+    extra = {"num_inference_steps": 4}
+    drawn = ask(image_answer(), further={"seed": 7}, send_seed=True, extra=extra)
+    body = ask.server.asked[0].body
+    assert (body["seed"], body["num_inference_steps"], drawn.seed) == (7, 4, 7)
+
+
+def test_tokens_are_priced_by_their_kind(ask: Asking) -> None:
+    """By hand: 100 x 5 + 1000 x 8 + 4000 x 30 millionths; 1000 of the 4000 may be text, at 10.
+
+    The prices of the shipped `gpt4o_image` name none for text that comes back.
+    """
+    shipped = next(file for file in shipped_systems() if file.stem == "gpt4o_image")
+    unstated = read_system(shipped).model_dump(mode="json")["price"]
+    apart, alone = (
+        {**USAGE, "output_tokens_details": {"text_tokens": text, "image_tokens": 4000 - text}}
+        for text in (1000, 0)
+    )
+    cases = [(PRICE, USAGE, 0.1285), (PRICE, apart, 0.1085), (unstated, apart, None)]
+    for price, usage, cost in (*cases, (unstated, alone, 0.1285)):
+        drawn = ask(image_answer(usage=usage), further={"price": price})
+        assert drawn.cost_usd == (cost if cost is None else pytest.approx(cost))
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (HTML, "the answer is not a JSON object: it begins '<!doctype html>"),
+        (Answer([1]), "not a JSON object"),
+        (Answer({"data": []}), "the answer holds no image"),
+        (image_answer(b"%PDF-1.7 is no picture"), "is not a readable image"),
+        (image_answer(IMAGE[:-200]), "cannot be decoded"),
+        (image_answer(HUGE), "12000 x 12000, expected at most 100000000 pixels"),
+        (image_answer(entry={"b64_json": "*"}), "not base64"),
+        (image_answer(entry={"b64_json": None, "url": "https://a.example/1.png"}), "not followed"),
+    ],
+)
+def test_what_is_no_image_is_a_failure(ask: Asking, answer: Answer, why: str) -> None:
+    """Nothing is kept, no address is followed, and the tokens still count."""
+    if isinstance(answer.body, dict):
+        answer = Answer({**answer.body, "usage": USAGE})
+    drawn = ask(answer)
+    assert (drawn.outcome, drawn.stage) == (Outcome.FAILED, OutcomeStage.ANSWER)
+    assert why in (drawn.text or "")
+    assert drawn.image is None
+    assert len(ask.server.asked) == 1
+    if isinstance(answer.body, dict):
+        assert drawn.usage == Usage(1100, 4000, 0)
+
+
+def test_an_image_may_come_as_a_data_url(ask: Asking) -> None:
+    """It holds the image itself."""
+    assert ask(image_answer(entry={"b64_json": None, "url": URL})).image == IMAGE
+
+
+# A chat model.
+
+
+def part(url: str = URL) -> dict[str, Any]:
+    return {"type": "image_url", "image_url": {"url": url}}
+
+
+def test_a_prompt_is_a_message(ask: Asking, tmp_path: Path) -> None:
+    """Inputs stand before it as data URLs; the price is the one that the answer names."""
+    usage = {"prompt_tokens": 20, "completion_tokens": 1300, "total_tokens": 1320, "cost": 0.0387}
+    message = {"images": [part()]}
+    answer = completion("Here it is.", message=message, usage=usage, model="northlight/lumen-2")
+    drawn = ask(answer, mode="chat", extra={"top_k": 1})
+    (asked,) = ask.server.asked
+    assert asked.path == "/v1/chat/completions"
+    assert asked.body == {
+        "model": "tiny-image",
+        "messages": [{"role": "user", "content": "a fox in the snow"}],
+        "modalities": ["image", "text"],
+        "top_k": 1,
+    }
+    assert (drawn.outcome, drawn.image, drawn.text) == (Outcome.OK, IMAGE, "Here it is.")
+    assert (drawn.usage, drawn.cost_usd) == (Usage(20, 1300, 0), 0.0387)
+    assert drawn.model_reported == "northlight/lumen-2"
+    first = encoded(noise((30, 20)), "JPEG")
+    ask(answer, kept(tmp_path, first), kept(tmp_path, IMAGE), mode="chat")
+    assert ask.server.asked[0].body["messages"][0]["content"] == [
+        part(f"data:image/jpeg;base64,{base64_of(first)}"),
+        part(),
+        {"type": "text", "text": "a fox in the snow"},
+    ]
+
+
+def test_an_image_may_be_a_part_of_the_content(ask: Asking) -> None:
+    """As vllm-omni answers; the same beside it is one, and of several the first is taken."""
+    content = [part(), {"type": "text", "text": "Here."}]
+    drawn = ask(completion(content), mode="chat")
+    assert (drawn.outcome, drawn.image, drawn.text) == (Outcome.OK, IMAGE, "Here.")
+    both = ask(completion(content, message={"images": [part()]}), mode="chat")
+    assert both.details["pictures"] == 1
+    other = f"data:image/jpeg;base64,{base64_of(encoded(noise((8, 8)), 'JPEG'))}"
+    two = ask(completion("", message={"images": [part(), part(other)]}), mode="chat")
+    assert (two.image, two.details["pictures"]) == (IMAGE, 2)
+
+
+LACK = "the answer holds no image"
+
+
+@pytest.mark.parametrize(
+    ("answer", "outcome", "stage", "code", "text"),
+    [
+        (completion("I only describe."), "no_image", "answer", "stop", "I only describe."),
+        (completion(""), "no_image", "answer", "stop", None),
+        (completion(None, message={"refusal": "No."}), "refused", "input", "refusal", "No."),
+        (
+            completion(None, "content_filter"),
+            *("refused", "output", "content_filter", "content_filter"),
+        ),
+        (
+            completion(None, message={"images": [part("https://a.example/1.png")]}),
+            *("failed", "answer", None, "not followed"),
+        ),
+        (Answer({"choices": []}), "failed", "answer", None, LACK),
+        # What broke down is no answer: it is asked for again.
+        (completion("I will draw a", "length"), "failed", "answer", "length", LACK),
+        (completion("I will", None), "failed", "answer", None, LACK),
+        (
+            completion(None, "tool_calls", message={"tool_calls": [{}]}),
+            *("failed", "answer", "tool_calls", LACK),
+        ),
+        (completion([{"type": "image", "image": "x"}]), "failed", "answer", "stop", LACK),
+        (
+            completion("Here it is.", message={"images": [{"url": "x"}]}),
+            *("failed", "answer", "stop", LACK),
+        ),
+    ],
+    ids=str,
+)
+def test_what_came_instead_of_an_image_is_told(
+    ask: Asking, answer: Answer, outcome: str, stage: str, code: str | None, text: str | None
+) -> None:
+    """Words are the model's answer, a refusal is one, and what cannot be read is a failure."""
+    drawn = ask(answer, mode="chat")
+    assert (str(drawn.outcome), str(drawn.stage), drawn.code) == (outcome, stage, code)
+    assert drawn.image is None
+    assert drawn.text == text or (text is not None and text in (drawn.text or ""))
+
+
+def test_an_error_inside_a_choice_counts(ask: Asking) -> None:
+    """Routers answer 200 for a provider that failed."""
+    choice = {"index": 0, "error": {"code": 503, "message": "provider is busy"}, "message": {}}
+    with pytest.raises(TransientError, match="provider is busy") as caught:
+        ask(Answer({"choices": [choice]}), mode="chat")
+    assert caught.value.code == "503"
+
+
+# What a config says.
+
+CHOICES: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({"model": "other"}, {}),
+    ({"size": "match_input"}, {}),
+    ({"size": {"width": 512, "height": 512}}, {}),
+    ({"seed": 3}, {"send_seed": True}),
+    ({}, {"send_seed": True}),
+    ({}, {"quality": "low"}),
+    ({}, {"background": "opaque"}),
+    ({}, {"moderation": "low"}),
+    ({}, {"output_format": "jpeg"}),
+    ({}, {"input_fidelity": "high"}),
+    ({}, {"mode": "chat"}),
+    ({"size": "match_input"}, {"sizes": ["1024x1024"]}),
+    ({"size": "match_input"}, {"pixels": 262_144}),
+    ({}, {"revision": "b"}),
+    ({}, {"extra": {"steps": 3}}),
+    ({}, {"base_url": "https://draw.example/v1"}),
+    ({}, {"base_url": "http://127.0.0.1:8000/other/v1"}),
+    ({}, {"base_url": "https://draw.example/tulip/v1"}),
+]
+
+
+def test_the_signature_changes_with_what_decides_an_image() -> None:
+    """It can be written as JSON; it holds no path, and no default: later options change none."""
+    signatures = [
+        made({**LOCAL, **parameters}, **further).signature()
+        for further, parameters in [({}, {}), *CHOICES]
+    ]
+    written = {json.dumps(one, sort_keys=True) for one in signatures}
+    assert len(written) == len(CHOICES) + 1
+    assert set(signatures[-1]) == {
+        *("adapter", "wording", "server", "path", "model", "size", "seed")
+    }
+    assert "tulip" not in "".join(written)
+
+
+@pytest.mark.parametrize(
+    ("further", "parameters"),
+    [
+        ({}, {"base_url": "http://127.0.0.1:9999/v1/"}),
+        ({}, {"most_inputs": 2, "fewest_inputs": 1}),
+        ({}, {"sizes": ["1024x1024"], "pixels": 262_144}),  # nothing is likened to an input
+        ({}, {"quality": None, "extra": {}}),  # which are the defaults
+        ({}, {"api_key_env": "MY_VARIABLE"}),
+        ({"limits": {"concurrency": 3, "timeout_s": 5}, "price": PRICE, "name": "renamed"}, {}),
+        ({"seed": 9}, {}),  # OpenAI's own models take none
+    ],
+    ids=str,
+)
+def test_the_signature_keeps_to_what_decides_an_image(
+    further: dict[str, Any], parameters: dict[str, Any]
+) -> None:
+    assert made({**LOCAL, **parameters}, **further).signature() == made(LOCAL).signature()
+
+
+@pytest.mark.parametrize(
+    ("further", "parameters", "message"),
+    [
+        ({}, {"qualty": "high"}, "unknown key 'qualty'; did you mean 'quality'?"),
+        ({"model": None}, {}, "has no model: adapter 'openai_images' needs one"),
+        ({}, {"mode": "video"}, "mode is 'video'"),
+        ({}, {"output_format": "gif"}, "output_format is 'gif'"),
+        ({}, {"send_seed": "yes"}, "send_seed is 'yes'"),
+        ({}, {"most_inputs": -1}, "most_inputs is -1"),
+        ({}, {"most_inputs": 1, "fewest_inputs": 2}, "fewest_inputs is 2 and most_inputs 1"),
+        ({}, {"sizes": ["big"]}, "'big' is not a size: expected width and height"),
+        ({}, {"extra": {"n": 4}}, "expected no n, which the adapter sets itself"),
+        ({}, {"extra": {"x": float("nan")}}, "expected what JSON can hold"),
+        ({}, {"base_url": "draw.example"}, "base_url is 'draw.example': expected an address"),
+        ({}, {"base_url": "https://a.example/v1/images/edits"}, "leave out '/images/edits'"),
+        ({}, {"mode": "chat", "quality": "low"}, "mode chat takes no quality"),
+        ({"size": "match_input"}, {"mode": "chat"}, "size is 'match_input', and mode chat has"),
+    ],
+)
+def test_mistakes_in_a_config_are_one_line(
+    further: dict[str, Any], parameters: dict[str, Any], message: str
+) -> None:
+    """With the value, what was expected, and the nearest name."""
+    with pytest.raises(EchoError) as caught:
+        made(parameters, **further)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("adapter", ["openai_images", "google"])
+def test_a_key_in_place_of_its_variable_is_not_shown(adapter: str) -> None:
+    """It is easily mistaken for one."""
+    if adapter == "google":
+        pytest.importorskip("google.genai", reason="google-genai, of the extra `google`")
+    with pytest.raises(GenerationError, match="not a name of an environment variable") as caught:
+        make_system(config(adapter, {"api_key_env": "tulip-1234-of-mine"}))
+    assert "tulip-1234-of-mine" not in str(caught.value)

@@ -1,0 +1,607 @@
+"""One system at work: what is left to draw, attempts, what is kept, and what stops it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from threading import Barrier, Event, Lock
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from echo_hf.engines.base import Usage
+from echo_hf.errors import EngineError, GenerationError, RunError
+from echo_hf.images.store import ImageStore
+from echo_hf.pipeline.run_folder import RunFolder
+from echo_hf.reasons import Outcome, OutcomeStage
+from echo_hf.systems import runner
+from echo_hf.systems.base import GenerationResult, Retired, Task, TransientError
+from echo_hf.systems.journal import Journal, JournalEntry
+from echo_hf.systems.runner import GenerationPlan, Generations, SystemRun, added, plan_of
+from tests.progress_for_tests import Heard
+from tests.systems.runs_for_tests import Acting, drawn_for, entry, png, sha, system, task
+
+PATIENCE_S = 30
+TASKS = [task(number) for number in range(12)]
+
+
+class Watching(Heard):
+    """May raise when it is told of an output."""
+
+    def __init__(self, raises: Callable[[JournalEntry], None] = lambda _: None) -> None:
+        super().__init__()
+        self.raises = raises
+
+    def advanced(self, what: str, done: int, stats: object, total: int | None = None) -> None:
+        super().advanced(what, done, stats, total)
+        assert isinstance(stats, Generations)
+        self.raises(stats.entries[-1])
+
+
+def run(
+    root: Path,
+    acting: Acting,
+    tasks: Sequence[Task] = TASKS,
+    *,
+    retired: Retired | None = None,
+    budget_usd: float | None = None,
+    watch: Watching | None = None,
+    **config: Any,
+) -> SystemRun:
+    """A system that has drawn the tasks of a run, or was stopped."""
+    one = SystemRun(system(**config), acting, RunFolder(root), tasks)
+    one.run(retired, budget_usd, watch or Watching())
+    return one
+
+
+def kept(root: Path) -> dict[str, JournalEntry]:
+    """What is written down, read anew."""
+    return dict(Journal(root, "mine").entries)
+
+
+def only(root: Path, act: Callable[[Task], GenerationResult], **config: Any) -> JournalEntry:
+    """What is written down of one task."""
+    run(root, Acting(act), TASKS[:1], **config)
+    (one,) = kept(root).values()
+    return one
+
+
+@pytest.fixture
+def _hurried(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[float]]:
+    """Nobody waits between attempts."""
+    waits: list[float] = []
+    monkeypatch.setattr(runner, "sleep_using_event", lambda _: waits.append)
+    yield waits
+    assert all(0 <= seconds <= 60 for seconds in waits)
+
+
+def failing(times: int, wait_s: float | None = 0.0) -> Acting:
+    """A system that is busy so often before it draws."""
+    left = iter(range(times))
+
+    def act(one: Task) -> GenerationResult:
+        if next(left, None) is not None:
+            raise TransientError("busy", "429", wait_s)
+        return drawn_for(one)
+
+    return Acting(act)
+
+
+# Attempts.
+
+
+@pytest.mark.usefixtures("_hurried")
+@pytest.mark.parametrize("attempts", [1, 2, 5])
+@pytest.mark.parametrize("failures", [0, 1, 4, 9])
+def test_attempts_are_bounded(tmp_path: Path, attempts: int, failures: int) -> None:
+    """It draws when it was busy less often than is tried, and has failed otherwise."""
+    acting = failing(failures)
+    run(tmp_path, acting, TASKS[:1], limits={"attempts": attempts})
+    (one,) = kept(tmp_path).values()
+    assert one.attempts == len(acting.asked) == min(attempts, failures + 1)
+    if failures < attempts:
+        assert (one.outcome, one.image) == ("ok", sha(png(TASKS[0].prompt)))
+    else:
+        assert (one.outcome, one.stage, one.code) == ("failed", "request", "429")
+        assert one.text == "busy"
+
+
+@pytest.mark.parametrize("outcome", [one for one in Outcome if one != Outcome.OK])
+def test_an_outcome_is_not_tried_again(tmp_path: Path, outcome: Outcome) -> None:
+    """Only what may pass is: a refusal is an answer, and so is a failure that will not pass."""
+    said = GenerationResult(outcome, stage=OutcomeStage.OUTPUT, code="moderated", text="No.")
+    one = only(tmp_path, lambda _: said)
+    assert (one.outcome, one.stage, one.code, one.text) == (outcome, "output", "moderated", "No.")
+    assert one.attempts == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "text"),
+    [
+        (ZeroDivisionError("no pixels"), "ZeroDivisionError", "no pixels"),
+        (SystemExit(3), "SystemExit", "3"),
+        (EngineError(), "EngineError", "EngineError"),
+        (
+            ValueError("at https://me:tulip@host/?key=abc\n" + "x" * 5000),
+            "ValueError",
+            ("at https://[hidden]@host/?key=[hidden] " + "x" * 5000)[:1000],
+        ),
+    ],
+)
+def test_what_nobody_foresaw_is_a_failure_of_its_task_alone(
+    tmp_path: Path, error: BaseException, code: str, text: str
+) -> None:
+    """Its type is the code, and its words are one line of bounded length, without a key."""
+
+    def act(one: Task) -> GenerationResult:
+        if one == TASKS[0]:
+            raise error
+        return None if one == TASKS[1] else drawn_for(one)  # type: ignore[return-value]
+
+    run(tmp_path, Acting(act), TASKS[:3])
+    bad, none, good = (kept(tmp_path)[one.sample_id] for one in TASKS[:3])
+    assert (bad.outcome, bad.stage, bad.code, bad.text) == ("failed", "request", code, text)
+    assert (none.code, good.outcome) == ("TypeError", "ok")
+    assert "NoneType" in (none.text or "")
+    assert bad.attempts == 1
+
+
+@pytest.mark.parametrize("seconds", [301.0, 1e30, float("inf"), float("nan")])
+def test_nobody_waits_for_hours(tmp_path: Path, seconds: float) -> None:
+    """A wait that is too long is a failure, which says how long it was; others are not held."""
+    acting = failing(1, seconds)
+    run(tmp_path, acting, TASKS[:3], limits={"concurrency": 1})
+    outcomes = [kept(tmp_path)[one.sample_id].outcome for one in TASKS[:3]]
+    assert outcomes == ["failed", "ok", "ok"]
+    assert f"asks to wait {seconds:.0f} s" in (kept(tmp_path)["s0"].text or "")
+
+
+def test_a_wait_that_is_asked_for_holds_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody begins before it is over."""
+    held: list[float] = []
+    monkeypatch.setattr(runner.RateLimiter, "hold", lambda _, seconds: held.append(seconds))
+    monkeypatch.setattr(runner, "sleep_using_event", lambda _: lambda _: None)
+    run(tmp_path, failing(1, 250), TASKS[:1])
+    assert held == [250]
+
+
+@pytest.mark.usefixtures("_hurried")
+@pytest.mark.parametrize(
+    ("paid", "last", "usage", "cost_usd"),
+    [
+        ([(10, 0.5), (5, 0.25)], (1, 0.125), 16, 0.875),
+        ([(10, 0.5), (None, None)], (1, 0.125), 11, 0.625),
+        ([(10, None)], (1, 0.125), 11, None),
+        ([(None, 0.5)], (None, None), 0, None),
+        ([(10, 0.5), (5, 0.25)], None, 15, 0.75),
+        ([(None, None)], None, None, None),
+        ([(None, None)], (1, 0.125), 1, 0.125),
+    ],
+)
+def test_what_all_attempts_cost_adds_up(
+    tmp_path: Path,
+    paid: list[tuple[int | None, float | None]],
+    last: tuple[int | None, float | None] | None,
+    usage: int | None,
+    cost_usd: float | None,
+) -> None:
+    """Of those that failed as well, whether or not the last one drew; one unknown price is told."""
+    left = iter(paid)
+
+    def counted(tokens: int | None) -> Usage | None:
+        return None if tokens is None else Usage(tokens)
+
+    def act(one: Task) -> GenerationResult:
+        if (failure := next(left, None)) is not None:
+            raise TransientError("busy", None, 0.0, counted(failure[0]), failure[1])
+        assert last is not None
+        return replace(drawn_for(one), usage=counted(last[0]), cost_usd=last[1])
+
+    one = only(tmp_path, act, limits={"attempts": len(paid) + (last is not None)})
+    assert one.outcome == ("failed" if last is None else "ok")
+    assert (one.usage, one.cost_usd) == (counted(usage), cost_usd)
+
+
+def test_sums_of_costs_are_known_when_all_are() -> None:
+    assert (added(0.25, 0.5), added(0.25, None)) == (0.75, None)
+
+
+# What is kept.
+
+
+def test_an_output_is_kept_with_all_that_was_said_of_it(tmp_path: Path) -> None:
+    """Every field, without what no table could hold, and the image's own bytes."""
+    said = GenerationResult(
+        Outcome.OK,
+        png("fox"),
+        text="half \ud83d",
+        seed=3,
+        revised_prompt="a red fox",
+        model_reported="lumen-2",
+        cost_usd=0.04,
+        details={"size": (8, 8), "share": float("nan"), "at": Path("/data")},
+    )
+    one = only(tmp_path, lambda _: said)
+    assert ImageStore(tmp_path / "pictures").open(sha(png("fox"))) == png("fox")
+    assert (one.sample_id, one.sample_digest, one.split) == (
+        *(TASKS[0].sample_id, TASKS[0].sample_digest, "text_to_image"),
+    )
+    assert (one.image, one.image_bytes) == (sha(png("fox")), len(png("fox")))
+    assert (one.text, one.seed, one.revised_prompt) == ("half ?", 3, "a red fox")
+    assert (one.model_reported, one.cost_usd, one.attempts) == ("lumen-2", 0.04, 1)
+    assert one.details == {"size": [8, 8], "share": "NaN", "at": "/data"}
+    assert one.latency_s is not None
+    assert 0 <= one.latency_s < PATIENCE_S
+
+
+@pytest.mark.parametrize(
+    ("drawn", "words"),
+    [
+        (GenerationResult(Outcome.OK, b"no picture"), "not a readable image"),
+        (GenerationResult(Outcome.OK), "no image with the outcome ok"),
+        (GenerationResult(Outcome.REFUSED, png("fox")), "an image with the outcome refused"),
+        (GenerationResult(Outcome.OK, "text"), "encoded"),  # type: ignore[arg-type]
+    ],
+)
+def test_what_is_no_image_is_a_failure_of_the_answer(
+    tmp_path: Path, drawn: GenerationResult, words: str
+) -> None:
+    """`ok` has an image that can be decoded, and nothing else has one."""
+    one = only(tmp_path, lambda _: drawn)
+    assert (one.outcome, one.stage, one.image) == ("failed", OutcomeStage.ANSWER, None)
+    assert words in (one.text or "")
+
+
+LOOP: dict[str, Any] = {}
+LOOP["self"] = LOOP
+
+
+@pytest.mark.parametrize("details", [{("a", 1): 2}, LOOP], ids=["key", "loop"])
+def test_a_remark_that_json_cannot_hold_costs_no_image(tmp_path: Path, details: Any) -> None:
+    one = only(tmp_path, lambda _: GenerationResult(Outcome.OK, png("x"), details=details))
+    assert (one.outcome, one.image) == ("ok", sha(png("x")))
+    assert one.details == {"not_json": repr(details)}
+
+
+def test_a_number_of_a_library_is_refused_in_one_line(tmp_path: Path) -> None:
+    """Neither numpy's nor torch's can be written down."""
+    odd = GenerationResult(Outcome.OK, png("fox"), seed=np.int64(7))  # type: ignore[arg-type]
+    said = run(tmp_path, Acting(lambda _: odd), TASKS[:1]).stopped
+    assert said is not None
+    assert "the output of 's0' cannot be written down" in said
+    assert said.endswith("fix the adapter of 'mine'")
+
+
+def test_a_build_that_begins_costs_no_image(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It sweeps away what looks half-written, between the writing and the renaming of this one."""
+    rename, swept = Path.replace, list[Path]()
+
+    def sweeping(partial: Path, target: Path) -> Path:
+        if not swept:
+            swept.append(partial)
+            partial.unlink()
+        return rename(partial, target)
+
+    monkeypatch.setattr(Path, "replace", sweeping)
+    one = only(tmp_path, lambda _: GenerationResult(Outcome.OK, png("x")))
+    assert len(swept) == 1
+    assert ImageStore(tmp_path / "pictures").open(one.image or "") == png("x")
+
+
+# Several tasks at a time.
+
+
+@pytest.mark.parametrize("concurrency", [1, 3])
+def test_no_more_tasks_than_allowed_are_under_way(tmp_path: Path, concurrency: int) -> None:
+    """The window is filled, which a barrier of its width proves, and never exceeded."""
+    lock, under_way, most = Lock(), 0, 0
+    full = Barrier(concurrency)
+
+    def act(one: Task) -> GenerationResult:
+        nonlocal under_way, most
+        with lock:
+            under_way += 1
+            most = max(most, under_way)
+        full.wait(PATIENCE_S)
+        with lock:
+            under_way -= 1
+        return drawn_for(one)
+
+    acting = Acting(act, concurrency=9)
+    run(tmp_path, acting, limits={"concurrency": concurrency})
+    assert most == concurrency
+    assert sorted(acting.asked) == sorted(one.sample_id for one in TASKS)
+
+
+def test_an_output_is_durable_before_the_next_one_comes(tmp_path: Path) -> None:
+    """While a task is still drawn, the one beside it is on disk already."""
+    first_is_there = Event()
+
+    def act(one: Task) -> GenerationResult:
+        if one == TASKS[1]:
+            assert first_is_there.wait(PATIENCE_S)
+        return drawn_for(one)
+
+    def look(_: JournalEntry) -> None:
+        if set(kept(tmp_path)) == {"s0"}:
+            first_is_there.set()
+
+    done = run(tmp_path, Acting(act), TASKS[:2], watch=Watching(look))
+    assert [one.sample_id for one in done.given.entries] == ["s0", "s1"]
+
+
+def test_failures_in_a_row_stop_the_system(tmp_path: Path) -> None:
+    """Ten in a row: no task is begun after them, and the message says what the last one said."""
+    tasks = [task(number) for number in range(40)]
+
+    def act(_: Task) -> GenerationResult:
+        raise OSError("no such socket")
+
+    acting = Acting(act, concurrency=1)
+    said = run(tmp_path, acting, tasks).stopped or ""
+    assert "'mine': 10 tasks in a row failed, the last with 'no such socket'" in said
+    assert acting.asked == [one.sample_id for one in tasks[:10]]
+    assert {one.outcome for one in kept(tmp_path).values()} == {Outcome.FAILED}
+
+
+@pytest.mark.parametrize(
+    ("stage", "code", "good"),
+    [
+        # A gap in a folder, or inputs that nobody can open: the next task may well do.
+        (OutcomeStage.REQUEST, "no_file", 18),
+        (OutcomeStage.INPUT, None, 18),
+        # Nine failures, one image, nine failures.
+        (OutcomeStage.REQUEST, "busy", 9),
+    ],
+)
+def test_failures_of_single_tasks_stop_nothing(
+    tmp_path: Path, stage: OutcomeStage, code: str | None, good: int
+) -> None:
+    tasks = [task(number) for number in range(19)]
+    bad = GenerationResult(Outcome.FAILED, stage=stage, code=code)
+    acting = Acting(lambda one: drawn_for(one) if one == tasks[good] else bad, concurrency=1)
+    done = run(tmp_path, acting, tasks)
+    assert (done.stopped, len(done.given.entries)) == (None, 19)
+
+
+def test_a_system_that_cannot_go_on_keeps_what_is_under_way(tmp_path: Path) -> None:
+    """One task says that none could succeed: the one beside it is waited for and kept."""
+    said = Event()
+
+    def act(one: Task) -> GenerationResult:
+        if one == TASKS[1]:
+            said.set()
+            raise GenerationError("the key was taken back")
+        assert said.wait(PATIENCE_S)
+        return drawn_for(one)
+
+    acting = Acting(act)
+    assert run(tmp_path, acting).stopped == "the key was taken back"
+    assert kept(tmp_path)["s0"].outcome == Outcome.OK
+    assert set(kept(tmp_path)) == set(acting.asked) - {"s1"}
+
+
+def test_an_interruption_loses_nothing_that_came(tmp_path: Path) -> None:
+    """Ctrl-C in the middle of telling one output: both that were under way are kept and told."""
+    together = Barrier(2)
+
+    def interrupt(one: JournalEntry) -> None:
+        if one.sample_id == "s0":
+            together.wait(PATIENCE_S)
+            raise KeyboardInterrupt
+
+    def act(one: Task) -> GenerationResult:
+        if one == TASKS[1]:
+            together.wait(PATIENCE_S)
+        return drawn_for(one)
+
+    watch = Watching(interrupt)
+    one = SystemRun(system(), Acting(act), RunFolder(tmp_path), TASKS[:2])
+    with pytest.raises(KeyboardInterrupt):
+        one.run(None, None, watch)
+    assert set(kept(tmp_path)) == {"s0", "s1"}
+    assert watch.remarks == ["mine: stopping; 1 under way are waited for and kept"]
+    given = [(each.sample_id, each.outcome) for each in one.given.entries]
+    assert given == [("s0", "ok"), ("s1", "ok")]
+
+
+def test_a_task_that_is_cut_short_has_not_failed(tmp_path: Path) -> None:
+    """Waiting for its next attempt when the system is stopped, it leaves no line."""
+    both = Barrier(2)
+
+    def act(one: Task) -> GenerationResult:
+        both.wait(PATIENCE_S)
+        if one == TASKS[0]:
+            raise TransientError("busy", wait_s=200)
+        raise GenerationError("no key")
+
+    assert run(tmp_path, Acting(act), TASKS[:2]).stopped == "no key"
+    assert kept(tmp_path) == {}
+
+
+def test_what_cannot_be_written_down_is_told(tmp_path: Path) -> None:
+    """A disk that takes nothing ends the run with its own error."""
+    (tmp_path / "outputs").write_text("a file where the folder should be")
+    with pytest.raises(FileExistsError):
+        run(tmp_path, Acting(), TASKS[:3])
+
+
+# Budgets.
+
+
+@pytest.mark.parametrize(
+    ("cost_usd", "budget_usd", "asked", "spent"),
+    [(0.5, 1.0, 2, 1.0), (0.5, 1.2, 3, 1.5), (None, 0.5, 2, 0.5), (0.5, 99.0, 4, 2.0)],
+)
+def test_a_budget_ends_with_the_task_that_spends_it(
+    tmp_path: Path, cost_usd: float | None, budget_usd: float, asked: int, spent: float
+) -> None:
+    """An image of which nobody says what it cost counts as much as was planned, here a quarter."""
+    acting = Acting(lambda one: replace(drawn_for(one), cost_usd=cost_usd), concurrency=1)
+    price = {"usd_per_image": 0.25, "as_of": "2026-01-01"}
+    done = run(tmp_path, acting, TASKS[:4], budget_usd=budget_usd, price=price)
+    assert (len(acting.asked), done.cost_usd) == (asked, spent)
+    assert done.is_short == (asked < 4)
+
+
+# Models that are gone.
+
+
+def test_a_retired_model_is_asked_nothing(tmp_path: Path) -> None:
+    """Every task gets the maker's words; an image that cannot be had again stays."""
+    image = ImageStore(tmp_path / "pictures").put(png("fox"))
+    before = entry(0, outcome=Outcome.OK, signature="other", image=image)
+    Journal(tmp_path, "mine").add(before)
+    Journal(tmp_path, "mine").add(entry(1, "owl", outcome=Outcome.OK, signature="s", image=image))
+    acting = Acting()
+    run(tmp_path, acting, TASKS[:3], retired=Retired("gone since May", "404"))
+    first, *others = kept(tmp_path).values()
+    assert (acting.asked, first) == ([], before)
+    assert {(one.outcome, one.stage, one.code, one.text, one.attempts) for one in others} == {
+        ("retired", "preflight", "404", "gone since May", 0)
+    }
+
+
+def test_a_model_that_goes_away_while_it_draws_is_asked_no_more(tmp_path: Path) -> None:
+    """What was under way is kept; the tasks that are left get the maker's words, unasked."""
+    gone = GenerationResult(
+        Outcome.RETIRED, stage=OutcomeStage.REQUEST, code="404", text="gone since noon"
+    )
+    both = Barrier(2)
+
+    def act(one: Task) -> GenerationResult:
+        both.wait(PATIENCE_S)
+        return gone if one == TASKS[0] else drawn_for(one)
+
+    acting = Acting(act)
+    done = run(tmp_path, acting)
+    assert sorted(acting.asked) == ["s0", "s1"]
+    found = kept(tmp_path)
+    assert len(done.given.entries) == len(found) == len(TASKS)
+    assert found["s1"].outcome == Outcome.OK
+    left = {(found[one.sample_id].outcome, found[one.sample_id].text) for one in TASKS[2:]}
+    assert left == {(Outcome.RETIRED, "gone since noon")}
+
+
+def test_a_task_that_was_never_asked_of_a_retired_model_retires_no_other(tmp_path: Path) -> None:
+    """As a list of outputs that were made before may say of a sample."""
+    never = GenerationResult(Outcome.RETIRED, stage=OutcomeStage.PREFLIGHT)
+    acting = Acting(lambda one: never if one == TASKS[0] else drawn_for(one), concurrency=1)
+    run(tmp_path, acting, TASKS[:3])
+    assert len(acting.asked) == 3
+
+
+# Plans.
+
+
+def plan(
+    root: Path, *entries: JournalEntry, tasks: Any = TASKS[:4], concurrency: int = 2, **config: Any
+) -> GenerationPlan:
+    """The plan of a system after these outputs."""
+    before = {one.sample_id: one for one in entries}
+    return plan_of(system(**config), tasks, before, "s", concurrency, ImageStore(root))
+
+
+def test_nothing_is_known_before_the_first_output(tmp_path: Path) -> None:
+    """All is to be drawn, for nobody knows how much; what was made before costs nothing."""
+    assert plan(tmp_path) == GenerationPlan("mine", tuple(TASKS[:4]), 0, 0, None, None)
+    price = {"usd_per_image": 0.5, "as_of": "2026-01-01"}
+    assert plan(tmp_path, price=price).cost_usd == 2.0
+    before = entry(0, outcome=Outcome.OK, cost_usd=0.04)
+    assert plan(tmp_path, before, adapter="files").cost_usd == 0.0
+
+
+OUTCOMES = st.lists(
+    # The outcome, and whether prompt and inputs, settings and image are the same.
+    st.tuples(st.sampled_from(Outcome), st.booleans(), st.booleans(), st.booleans()),
+    max_size=6,
+)
+
+
+@given(OUTCOMES)
+def test_what_is_settled_as_it_would_be_now_is_kept(
+    tmp_path_factory: pytest.TempPathFactory, given: list[tuple[Outcome, bool, bool, bool]]
+) -> None:
+    """Each rule by itself: the outcome, the digest, the signature, the image."""
+    root = tmp_path_factory.mktemp("pictures")
+    there = ImageStore(root).put(png("there"))
+    entries = [
+        entry(
+            number,
+            "fox" if same else "owl",
+            outcome=outcome,
+            signature="s" if signed else "t",
+            image=(there if held else sha(b"gone")) if outcome == "ok" else None,
+        )
+        for number, (outcome, same, signed, held) in enumerate(given)
+    ]
+    tasks = [task(number) for number in range(6)]
+    made = plan(root, *entries, tasks=tasks)
+    final = ("ok", "refused", "no_image", "unsupported")
+    done, failed = set[str](), set[str]()
+    for number, (outcome, same, signed, held) in enumerate(given):
+        if same and signed and outcome in final and (held or outcome != "ok"):
+            done.add(f"s{number}")
+        if same and signed and outcome == "failed":
+            failed.add(f"s{number}")
+    left = [one.sample_id for one in tasks if one.sample_id not in done]
+    # What failed so before comes last.
+    left.sort(key=lambda name: name in failed)
+    assert [one.sample_id for one in made.todo] == left
+    assert made.stored == len(done)
+    assert made.stale == sum(outcome in final for outcome, *_ in given) - len(done)
+
+
+@pytest.mark.parametrize(("noted", "bytes_left"), [(False, 0), (True, -1)])
+def test_an_image_of_too_few_bytes_is_gone(tmp_path: Path, noted: bool, bytes_left: int) -> None:
+    """A machine that lost its power may leave one; where its size was noted, it has to have it."""
+    store, data = ImageStore(tmp_path), png("fox")
+    digest = store.put(data)
+    drawn = entry(0, outcome=Outcome.OK, image=digest, image_bytes=len(data) if noted else None)
+    assert plan(tmp_path, drawn).stored == 1
+    store.path(digest).write_bytes(data[:bytes_left])
+    assert plan(tmp_path, drawn).stored == 0
+
+
+def test_the_estimate_is_the_mean_of_what_was_drawn_so(tmp_path: Path) -> None:
+    """By hand: images of 0.1 and 0.3 dollars; a refusal costs time, a retired model none."""
+    ok = {"outcome": Outcome.OK, "image": ImageStore(tmp_path).put(png("fox"))}
+    entries = [
+        entry(0, **ok, cost_usd=0.1, latency_s=4.0),
+        entry(1, **ok, cost_usd=0.3, latency_s=6.0),
+        entry(2, cost_usd=0.0, latency_s=2.0),
+        entry(8, outcome=Outcome.RETIRED, latency_s=0.0, attempts=0),
+        entry(9, **ok, cost_usd=99, latency_s=99, signature="other settings"),
+    ]
+    tasks = [task(number) for number in range(13)]
+    made = plan(tmp_path, *entries, tasks=tasks)
+    assert len(made.todo) == 10
+    assert made.cost_usd == pytest.approx(10 * 0.2)
+    assert made.seconds == pytest.approx(10 * 4.0 / 2)
+    # Four tasks at two a minute take two minutes, however fast each is.
+    fast = entry(9, latency_s=1.0)
+    assert plan(tmp_path, fast, limits={"per_minute": 2}).seconds == pytest.approx(120)
+    assert plan(tmp_path, fast, limits={"per_minute": 1000}).seconds == pytest.approx(2.0)
+
+
+def test_a_task_that_was_turned_away_for_other_limits_is_done_again(tmp_path: Path) -> None:
+    """And only then: a limit is no part of the signature."""
+    turned_away = entry(0, outcome="unsupported", details={"limits": {"most_inputs": 1}})
+    for most, todo in ((1, ()), (2, (TASKS[0],))):
+        made = plan(tmp_path, turned_away, tasks=TASKS[:1], parameters={"most_inputs": most})
+        assert (made.todo, made.stored) == (todo, 1 - len(todo))
+
+
+def test_a_damaged_journal_is_told_before_anything_is_drawn(tmp_path: Path) -> None:
+    (tmp_path / "outputs").mkdir()
+    (tmp_path / "outputs" / "mine.jsonl").write_text("no line\n")
+    with pytest.raises(RunError, match=r"mine\.jsonl', line 1, is not an output"):
+        run(tmp_path, Acting())
