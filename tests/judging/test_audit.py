@@ -17,9 +17,9 @@ from echo_hf.cli import app
 from echo_hf.engines.base import Request
 from echo_hf.errors import ConfigError, RunError
 from echo_hf.judging.audit import Audited, audit, blank_image
+from echo_hf.judging.board import show_scores
 from echo_hf.judging.judge import judge
 from echo_hf.judging.score import score
-from echo_hf.judging.score_board import show_scores
 from echo_hf.tables import OUTPUTS
 from tests.judging.judges_for_tests import (
     SYSTEMS,

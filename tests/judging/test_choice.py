@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf.judging.compare import Choice, Order, Winner, read_choice, winner_of
+from echo_hf.judging.compare import read_choice, winner_of
 
 WORDS = ("first", "second", "tie")
 WHOLE = ("[[first]]", "[[ Second ]]", "[[tie]]", "[[fir\u017ft]]")
@@ -63,7 +63,7 @@ def test_nothing_is_guessed(text: str) -> None:
     ],
 )
 def test_the_winner_is_a_system_and_not_a_place(
-    choice: Choice, order: Order, winner: Winner
+    choice: str, order: str, winner: str
 ) -> None:
     """By hand: all six cases."""
     assert winner_of(choice, order) == winner

@@ -134,8 +134,8 @@ def test_scores_follow_the_flags(folder: Path) -> None:
     said(folder)
     scores = score(folder / "evaluation.yaml", runs=folder / "runs", n_boot=0)
     shifts = [one for one in scores.splits[0].metrics if one.metric == "color_shift"]
-    assert {tuple(task.sample_id for task in one.about.fitting) for one in shifts} == {("lamp",)}
-    assert all(one.about.asked for one in shifts)
+    assert {tuple(task.sample_id for task in one.fitting) for one in shifts} == {("lamp",)}
+    assert all(one.asked for one in shifts)
 
 
 def test_the_command_asks_and_judges_nobody(folder: Path) -> None:

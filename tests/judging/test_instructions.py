@@ -8,14 +8,16 @@ from typing import Literal
 import pytest
 
 from echo_hf.config.judges import JudgeConfig
-from echo_hf.judging.stage import METRICS, applicability_prompt, pairwise_prompt, rubric_prompt
+from echo_hf.judging.applicability import applicability_prompt
+from echo_hf.judging.compare import Compare
+from echo_hf.judging.rate import METRICS, rubric_prompt
 from tests.judging.judges_for_tests import judge_of
 
 TEXTS = {
     "overall": rubric_prompt(JudgeConfig(**judge_of()), "overall").text,
     "text_rendering": rubric_prompt(JudgeConfig(**judge_of()), "text_rendering").text,
     "applicability": applicability_prompt(METRICS).text,
-    "pairwise": pairwise_prompt(JudgeConfig(**judge_of())).text,
+    "pairwise": Compare(JudgeConfig(**judge_of()), "model_budget", {}).prompt.text,
 }
 
 

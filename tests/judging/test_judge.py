@@ -27,7 +27,7 @@ from echo_hf.errors import (
 )
 from echo_hf.images.store import ImageStore
 from echo_hf.judging.judge import judge
-from echo_hf.judging.outputs import as_published
+from echo_hf.judging.rate import as_published
 from echo_hf.judging.score import score
 from echo_hf.judging.session import JudgingResult
 from echo_hf.pipeline.run_folder import RunFolder

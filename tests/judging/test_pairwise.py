@@ -17,7 +17,7 @@ from echo_hf.engines.base import Completion, Request, Usage
 from echo_hf.errors import ConfigError, RunError
 from echo_hf.judging.compare import is_drawn, to_compare
 from echo_hf.judging.judge import pairwise
-from echo_hf.judging.outputs import ToRate
+from echo_hf.judging.rate import ToRate
 from echo_hf.judging.session import JudgingResult
 from echo_hf.systems.base import Task
 from echo_hf.tables import COMPARISONS, OUTPUTS

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from echo_hf.judging.board import show_scores
 from echo_hf.judging.score import Scores, score
-from echo_hf.judging.score_board import show_scores
 from echo_hf.tables import COMPARISONS, OUTPUTS, RATINGS
 from tests.judging.run_for_tests import digest_of, output, put, rating, root, run, stripes, write
 

@@ -8,10 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf.judging.rate import Scale, read_rating
+from echo_hf.config.judges import JudgeConfig
+from echo_hf.judging.rate import read_rating
 from echo_hf.reasons import Unrated
+from tests.judging.judges_for_tests import judge_of
 
-TEN = Scale(1, 10)
+
+def judge(lowest: float, highest: float, decimals: bool = False) -> JudgeConfig:
+    """A judge with a scale."""
+    known = judge_of(scale=(lowest, highest), decimals=decimals)
+    return JudgeConfig(**known)
+
+
+TEN = judge(1, 10)
 DIGITS = "0123456789"
 NUMBERS = ("10", "0", "1", "7", "11", "7.5", "8/10", "-3", "+4", "٣")
 PIECES = st.sampled_from(["[", "]", "[[", "]]", " ", "\n", "\t", ".", "x", *NUMBERS])
@@ -45,10 +54,10 @@ def published(text: str) -> float | None:
     return next((float(one) for one in bracketed(text) if one in names), None)
 
 
-def corrected(text: str, scale: Scale) -> float | None:
+def corrected(text: str, scale: JudgeConfig) -> float | None:
     """The last number, if the scale holds it."""
     numbers = [float(one) for one in bracketed(text) if is_number(one)]
-    if not numbers or not scale.lowest <= numbers[-1] <= scale.highest:
+    if not numbers or not scale.scale[0] <= numbers[-1] <= scale.scale[1]:
         return None
     return numbers[-1] if scale.decimals or numbers[-1] % 1 == 0 else None
 
@@ -69,7 +78,7 @@ def test_the_corrected_rating_is_the_last_of_the_scale(
     text: str, decimals: bool, bounds: tuple[int, int]
 ) -> None:
     """Whatever an answer holds, on any scale."""
-    scale = Scale(*bounds, decimals)
+    scale = judge(*bounds, decimals)
     assert value(read_rating(text, scale, "corrected")) == corrected(text, scale)
 
 
@@ -99,7 +108,7 @@ def test_known_answers(text: str, first: float | Unrated, last: float | Unrated)
 
 def test_decimals_count_where_the_scale_has_them() -> None:
     """By hand."""
-    assert read_rating("[[7.25]]", Scale(1, 10, decimals=True), "corrected") == 7.25
+    assert read_rating("[[7.25]]", judge(1, 10, decimals=True), "corrected") == 7.25
 
 
 def test_a_number_without_end_is_off_the_scale() -> None:

@@ -19,8 +19,8 @@ from typer.testing import CliRunner
 from echo_hf.cli import app
 from echo_hf.errors import ConfigError, RunError, ScoreError
 from echo_hf.hub.run_tables import read_results
+from echo_hf.judging.board import show_scores
 from echo_hf.judging.score import Scores, score
-from echo_hf.judging.score_board import show_scores
 from echo_hf.reasons import IgnoredRating, LeftOut
 from echo_hf.tables import APPLICABILITY, OUTPUTS, RATINGS
 from tests.judging.run_for_tests import fits, output, put, rating, root, run, stripes, write

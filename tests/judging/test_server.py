@@ -15,7 +15,7 @@ import pytest
 from echo_hf.errors import JudgeError
 from echo_hf.images.store import ImageStore
 from echo_hf.judging.judge import applicability, judge
-from echo_hf.judging.outputs import as_published
+from echo_hf.judging.rate import as_published
 from echo_hf.judging.session import JudgingResult
 from tests.engines.openai.loopback_server import (
     Answer,
