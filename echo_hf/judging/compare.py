@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations, product
 from typing import Any, ClassVar, Literal
@@ -13,12 +13,11 @@ from datasets import Dataset
 from pydantic import BaseModel, ConfigDict
 
 from echo_hf.config.judges import JudgeConfig, PairwiseConfig
-from echo_hf.engines.base import ImageRef, Text
+from echo_hf.engines.base import Text
 from echo_hf.judging.rate import (
     SAMPLE_COLUMNS,
     Explanation,
     JudgingStage,
-    Part,
     Row,
     ToRate,
     rows_of,
@@ -120,16 +119,16 @@ class Compare(JudgingStage):
         form = filled_prompt(f"judging/choice_{self.judge.mode}", {}).text
         return Prompt(PAIRWISE, filled_prompt(f"judging/{PAIRWISE}", {"form": form}).text)
 
-    def _seen(self, row: Row) -> list[str]:
-        return [*row["inputs"], *_in_order(row)]
-
-    def _question(self, row: Row, images: Sequence[ImageRef]) -> tuple[list[Part], dict[str, Any]]:
-        *inputs, first, second = images
-        task = {"prompt": row["prompt"], "inputs": len(inputs)}
-        parts: list[Part] = [Text(as_data("task", task)), *inputs]
+    def _question(self, row: Row) -> tuple[list[Text | str], dict[str, Any]]:
+        outputs = [row["output_a"], row["output_b"]]
+        if row["order"] == "ba":
+            outputs.reverse()
+        first, second = outputs
+        task = {"prompt": row["prompt"], "inputs": len(row["inputs"])}
+        parts: list[Text | str] = [Text(as_data("task", task)), *row["inputs"]]
         parts += [Text("<first>"), first, Text("</first>")]
         parts += [Text("<second>"), second, Text("</second>")]
-        return parts, {**task, "outputs": _in_order(row)}
+        return parts, {**task, "outputs": outputs}
 
     def _shape(self) -> type[BaseModel]:
         return ChoiceAnswer
@@ -150,8 +149,3 @@ class Compare(JudgingStage):
             return {"explanation": text, "outcome": choice.value}
         winner = winner_of(choice, row["order"])
         return {"winner": winner, "explanation": text, "outcome": Outcome.OK.value}
-
-
-def _in_order(row: Row) -> list[str]:
-    outputs = [row["output_a"], row["output_b"]]
-    return outputs if row["order"] == "ab" else outputs[::-1]

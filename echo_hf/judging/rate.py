@@ -10,10 +10,11 @@ import math
 import re
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import repeat
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -38,7 +39,6 @@ from echo_hf.tables import INTEGER, RATINGS, STRING, STRINGS, Column, Table
 
 Protocol = Literal["published", "corrected"]
 Row = Mapping[str, Any]
-Part = Text | ImageRef
 
 OVERALL = "overall"
 TEXT = "text_rendering"
@@ -234,12 +234,8 @@ class JudgingStage(ModelStage):
     shown: Mapping[str, ImageRef] = dataclasses.field(metadata={"digest": False}, repr=False)
 
     @abstractmethod
-    def _seen(self, row: Row) -> list[str]:
-        """Digests of the images that a judge sees, in order."""
-
-    @abstractmethod
-    def _question(self, row: Row, images: Sequence[ImageRef]) -> tuple[list[Part], dict[str, Any]]:
-        """What a judge is shown, and the same as structured fields."""
+    def _question(self, row: Row) -> tuple[list[Text | str], dict[str, Any]]:
+        """What a judge is shown, images by their digests, and the same as structured fields."""
 
     @abstractmethod
     def _shape(self) -> type[BaseModel]:
@@ -266,31 +262,25 @@ class JudgingStage(ModelStage):
         """One call for each row whose images can be shown."""
         system = Message("system", (Text(self.prompt.text),))
         shape = self._shape() if self.judge.mode == "structured" else None
-        found = []
-        keys = keys_of(table, self.inputs).to_pylist()
+        found, keys = [], keys_of(table, self.inputs).to_pylist()
         for key, row in zip(keys, self.input_rows(table), strict=True):
-            seen = self._seen(row)
-            images, asked = [self.shown[one] for one in seen if one in self.shown], []
-            if len(images) == len(seen):
-                parts, inputs = self._question(row, images)
-                asked.append(
-                    Request(
-                        self.name,
-                        (system, Message("user", tuple(parts))),
-                        shape,
-                        self.judge.max_tokens,
-                        inputs,
-                        tuple(row["post_urls"]),
-                        repeat=row["repeat"],
-                    )
-                )
-            found.append(of_row(key, asked))
+            parts, inputs = self._question(row)
+            shown = [self.shown.get(one) if isinstance(one, str) else one for one in parts]
+            request = Request(
+                self.name,
+                (system, Message("user", tuple(one for one in shown if one is not None))),
+                shape,
+                self.judge.max_tokens,
+                inputs,
+                tuple(row["post_urls"]),
+                repeat=row["repeat"],
+            )
+            found.append(of_row(key, [] if None in shown else [request]))
         return found
 
     def finish(self, table: pa.Table, answers: list[list[BaseModel | Failure]]) -> pa.Table:
         """A row for each answer, with what it cost and what it was made of."""
-        requests = [one for asked in self.requests(table) for one in asked]
-        calls, rows = iter(self._calls(requests)), StageRows(self.outputs)
+        calls, rows = iter(self._calls(table)), StageRows(self.outputs)
         prompt_digest = hashlib.sha256(self.prompt.text.encode()).hexdigest()
         made_by = {
             "digest": self.digest(),
@@ -300,36 +290,32 @@ class JudgingStage(ModelStage):
         }
         keys = keys_of(table, self.inputs).to_pylist()
         for number, (key, row) in enumerate(zip(keys, self.input_rows(table), strict=True)):
-            values = {**self._known(row), **(next(calls) if answers[number] else {})}
-            values |= {"judge": self.judge.name, "prompt_digest": prompt_digest}
-            values["provenance"] = json.dumps(
-                {STAGE: made_by | self._provenance(row)}, sort_keys=True, default=str
-            )
-            given = next(iter(answers[number]), None)
-            if given is None:
-                values["outcome"] = Unrated.UNSHOWABLE.value
-            elif isinstance(given, Failure):
-                rows.failed(number, key, given)
-                values["outcome"] = given.reason.value
-            else:
-                values |= self._said(given, row)
+            values = {"judge": self.judge.name, "prompt_digest": prompt_digest, **self._known(row)}
+            provenance = {STAGE: made_by | self._provenance(row)}
+            values["provenance"] = json.dumps(provenance, sort_keys=True, default=str)
+            values["outcome"] = Unrated.UNSHOWABLE.value
+            for given in answers[number]:
+                values |= next(calls)
+                if isinstance(given, Failure):
+                    rows.failed(number, key, given)
+                    values["outcome"] = given.reason.value
+                else:
+                    values |= self._said(given, row)
             rows.keep(number, key, values)
         return rows.table()
 
-    def _calls(self, requests: Sequence[Request]) -> list[dict[str, Any]]:
+    def _calls(self, table: pa.Table) -> Iterator[dict[str, Any]]:
         """What each answer cost, as far as it is known."""
         if not isinstance(self.answers, StoredAnswers):
-            return [{} for _ in requests]
+            yield from repeat({})
+            return
+        requests = [one for asked in self.requests(table) for one in asked]
         keys = request_keys(self.answers.signature, requests)
         records = self.answers.store.records(list(dict.fromkeys(keys)))
-        paid = {
-            key: {
-                "usage": {f"{kind}_tokens": n for kind, n in dataclasses.asdict(one.usage).items()},
-                "cost_usd": one.cost_usd,
-            }
-            for key, one in records.items()
-        }
-        return [paid.get(key, {}) for key in keys]
+        for record in map(records.get, keys):
+            usage = dataclasses.asdict(record.usage) if record else {}
+            known = {f"{kind}_tokens": count for kind, count in usage.items()}
+            yield {"usage": known, "cost_usd": record.cost_usd} if record else {}
 
 
 # Whole numbers from 1 to 10 and nothing else: the first of them counts.
@@ -394,24 +380,22 @@ class Rate(JudgingStage):
         scale = [*self.judge.scale, self.judge.decimals]
         return {**described, "asked": {**described["asked"], "scale": scale}}
 
-    def _seen(self, row: Row) -> list[str]:
-        return [*([] if self.rubric == TEXT else row["inputs"]), row["output"]]
-
-    def _question(self, row: Row, images: Sequence[ImageRef]) -> tuple[list[Part], dict[str, Any]]:
-        *inputs, output = images
-        task = {"prompt": row["prompt"]}
+    def _question(self, row: Row) -> tuple[list[Text | str], dict[str, Any]]:
+        task, inputs = {"prompt": row["prompt"]}, list[str]()
         if self.rubric != TEXT:
+            inputs = row["inputs"]
             task["inputs"] = len(inputs)
         # What all outputs of a sample share comes first, and is computed once.
-        parts: list[Part] = [Text(as_data("task", task)), *inputs]
-        parts += [Text("<output>"), output, Text("</output>")]
+        shared = [Text(as_data("task", task)), *inputs]
+        parts = [*shared, Text("<output>"), row["output"], Text("</output>")]
         return parts, {**task, "rubric": self.rubric, "output": row["output"]}
 
     def _shape(self) -> type[BaseModel]:
         return rating_answer(*self.judge.scale, self.judge.decimals)
 
     def _provenance(self, row: Row) -> dict[str, Any]:
-        images = (self.shown.get(digest) for digest in self._seen(row))
+        parts, _ = self._question(row)
+        images = (self.shown.get(one) for one in parts if isinstance(one, str))
         *inputs, output = [image and image.sha256 for image in images]
         shown = {"as": self.how, "inputs": inputs, "output": output}
         return {"protocol": self.protocol, "scale": list(self.judge.scale), "shown": shown}

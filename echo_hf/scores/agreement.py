@@ -227,19 +227,11 @@ def agreement(
             fewer than two systems or more than 14, or a choice is none of those there are.
 
     Examples:
-        >>> rows = [
-        ...     {"sample_id": str(at), "rater": rater, "system": system, "rank": rank}
-        ...     for at in range(12)
-        ...     for rater in ("ada", "ben")
-        ...     for system, rank in {"x": 1, "y": 2, "z": 3}.items()
-        ... ]
-        >>> rated = {"x": 9, "y": 4, "z": 5}
-        >>> ratings = [
-        ...     {"sample_id": str(at), "judge": "j", "system": system, "rating": rating}
-        ...     for at in range(12)
-        ...     for system, rating in rated.items()
-        ... ]
-        >>> found = agreement(rows, ratings)
+        >>> samples = {"sample_id": [*"112233"] * 3, "system": ["x"] * 6 + ["y"] * 6 + ["z"] * 6}
+        >>> ranks = {"rater": ["ada", "ben"] * 9, "rank": [1] * 6 + [2] * 6 + [3] * 6}
+        >>> ratings = {"sample_id": [*"123"] * 3, "system": [*"xxxyyyzzz"], "judge": ["j"] * 9}
+        >>> ratings["rating"] = [9, 9, 9, 4, 4, 4, 5, 5, 5]
+        >>> found = agreement({**samples, **ranks}, ratings)
         >>> found.people.consensus.ranking, found.people.kendalls_w.value
         (('x', 'y', 'z'), 1.0)
         >>> round(found.judges.with_consensus["j"].tau, 3)

@@ -67,10 +67,6 @@ def bradley_terry(
         The strengths. There are none where some systems win nothing from the others: the others
         would have to be infinitely strong.
 
-    Raises:
-        TableError: As for `win_rate`.
-        ScoreError: As for `win_rate`.
-
     Examples:
         >>> rows = [
         ...     {"sample_id": str(at), "system": system, "judge": "j", "rating": rating}

@@ -98,16 +98,11 @@ def _as_arrow(source: Any, table: str, required: Sequence[str], wanted: Sequence
 
 def encoded(*columns: pa.ChunkedArray) -> tuple[tuple[str, ...], list[Integers]]:
     """Distinct values of text columns, and each column as positions among them; null is -1."""
-    chunks = [chunk for column in columns for chunk in column.chunks]
-    joined = pa.chunked_array(chunks, pa.string()).dictionary_encode().combine_chunks()
-    values = joined.dictionary.to_pylist() if len(joined) else []
-    order = sorted(range(len(values)), key=values.__getitem__)
-    position = np.full(len(values) + 1, -1)
-    position[order] = np.arange(len(values))
-    indices = joined.indices.fill_null(len(values)) if len(joined) else pa.array([], pa.int32())
-    codes = position[indices.to_numpy(zero_copy_only=False)]
-    ends = np.cumsum([len(column) for column in columns])[:-1]
-    return tuple(values[at] for at in order), np.split(codes, ends)
+    chunks = [column.unique() for column in columns]
+    values = sorted(pa.chunked_array(chunks, pa.string()).unique().drop_null().to_pylist())
+    known = pa.array(values, pa.string())
+    codes = [pc.index_in(column, known).fill_null(-1).cast(pa.int64()) for column in columns]
+    return tuple(values), [np.asarray(one.to_numpy()) for one in codes]
 
 
 def named_key(row: Mapping[str, Any], keys: Iterable[str]) -> str:

@@ -113,18 +113,9 @@ def sensitivity(ratings: Any, outputs: Any = None, **selection: Unpack[Selection
     Returns:
         The boards, with the ranks that flip among them.
 
-    Raises:
-        TableError: As for `win_rate`.
-        ScoreError: As for `win_rate`.
-
     Examples:
-        >>> rated = {"a": {"j": 9, "k": 4, "l": 4}, "b": {"j": 3, "k": 5, "l": 5}}
-        >>> rows = [
-        ...     {"sample_id": "s", "system": system, "judge": judge, "rating": rating}
-        ...     for system, every in rated.items()
-        ...     for judge, rating in every.items()
-        ... ]
-        >>> found = sensitivity(rows)
+        >>> rows = {"sample_id": ["s"] * 6, "system": [*"aaabbb"], "judge": [*"jkljkl"]}
+        >>> found = sensitivity({**rows, "rating": [9, 4, 4, 3, 5, 5]})
         >>> len(found.boards), found.flips, found.rank_range["a"]
         (36, (('b', 'a'),), (1, 2))
     """
@@ -211,18 +202,9 @@ def bounds(ratings: Any, outputs: Any = None, **choices: Unpack[Choices]) -> Bou
     Returns:
         The bounds.
 
-    Raises:
-        TableError: As for `win_rate`.
-        ScoreError: As for `win_rate`.
-
     Examples:
-        >>> rated = {"a": [8, 9, 7, 8], "b": [5, 5, 5, None]}
-        >>> rows = [
-        ...     {"sample_id": str(at), "system": system, "judge": "j", "rating": rating}
-        ...     for system, every in rated.items()
-        ...     for at, rating in enumerate(every)
-        ... ]
-        >>> bounds(rows).bounds
+        >>> rows = {"sample_id": [*"12341234"], "system": [*"aaaabbbb"], "judge": ["j"] * 8}
+        >>> bounds({**rows, "rating": [8, 9, 7, 8, 5, 5, 5, None]}).bounds
         {'a': (0.75, 1.0), 'b': (0.0, 0.25)}
     """
     compared = compare(ratings, outputs, **choices)
@@ -289,18 +271,9 @@ def leave_one_judge_out(
     Returns:
         The rates without each judge; of a single judge nothing remains, and they are null.
 
-    Raises:
-        TableError: As for `win_rate`.
-        ScoreError: As for `win_rate`.
-
     Examples:
-        >>> rated = {"a": {"j": 9, "k": 4, "l": 4}, "b": {"j": 3, "k": 4, "l": 5}}
-        >>> rows = [
-        ...     {"sample_id": "s", "system": system, "judge": judge, "rating": rating}
-        ...     for system, every in rated.items()
-        ...     for judge, rating in every.items()
-        ... ]
-        >>> found = leave_one_judge_out(rows)
+        >>> rows = {"sample_id": ["s"] * 6, "system": [*"aaabbb"], "judge": [*"jkljkl"]}
+        >>> found = leave_one_judge_out({**rows, "rating": [9, 4, 4, 3, 4, 5]})
         >>> found.win_rate["a"], found.without["j"]["a"], found.without["l"]["a"]
         (0.5, 0.0, 1.0)
     """
@@ -387,19 +360,13 @@ def self_preference(
         The preference of every judge.
 
     Raises:
-        TableError: As for `win_rate`.
         ScoreError: As for `win_rate`, or a judge or a system has no entry among the developers.
 
     Examples:
-        >>> rated = {"pip-1": {"pip-judge": 9, "other": 5}, "rival": {"pip-judge": 3, "other": 5}}
-        >>> rows = [
-        ...     {"sample_id": "s", "system": system, "judge": judge, "rating": rating}
-        ...     for system, every in rated.items()
-        ...     for judge, rating in every.items()
-        ... ]
-        >>> found = self_preference(
-        ...     rows, {"pip-judge": "Pip", "other": None}, {"pip-1": "Pip", "rival": "Rival"}
-        ... )
+        >>> rows = {"sample_id": ["s"] * 4, "system": ["pip-1", "rival"] * 2}
+        >>> rows |= {"judge": ["pip-judge"] * 2 + ["other"] * 2, "rating": [9, 3, 5, 5]}
+        >>> systems = {"pip-1": "Pip", "rival": "Rival"}
+        >>> found = self_preference(rows, {"pip-judge": "Pip", "other": None}, systems)
         >>> found.judges["pip-judge"].by_judge, found.judges["pip-judge"].preference
         (1.0, 0.5)
     """

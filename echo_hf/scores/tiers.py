@@ -19,8 +19,9 @@ from echo_hf.scores.votes import (
     Choices,
     Compared,
     best_first,
+    by_pair,
     compare,
-    named_pairs,
+    number,
     pairs_of,
     rates_of,
     square,
@@ -84,16 +85,12 @@ def tiers(
         The tiers.
 
     Raises:
-        TableError: As for `win_rate`.
         ScoreError: As for `win_rate`, alpha is not between 0 and 1, or with that few draws
             no p value could reach it.
 
     Examples:
-        >>> rows = [
-        ...     {"sample_id": str(at), "system": system, "judge": "j", "rating": rating + at % 3}
-        ...     for system, rating in {"a": 8, "b": 8, "c": 2}.items()
-        ...     for at in range(30)
-        ... ]
+        >>> rows = {"sample_id": [f"{at}" for at in range(30)] * 3, "judge": ["j"] * 90}
+        >>> rows |= {"system": ["a"] * 30 + ["b"] * 30 + ["c"] * 30, "rating": [8] * 60 + [2] * 30}
         >>> tiers(rows, n_resamples=1000).tiers
         (('a', 'b'), ('c',))
     """
@@ -119,7 +116,7 @@ def tiers(
     found = sign_flip_test(leads[first] - leads[second], n_resamples=n_resamples, seed=seed)
     values = np.full((len(systems), len(systems)), np.nan)
     values[first, second] = values[second, first] = holm(found)
-    p_values, split = named_pairs(systems, values), list[list[str]]()
+    p_values, split = by_pair(systems, values, number), list[list[str]]()
     for system in best_first(rates):
         if rates[system] is None:
             continue
@@ -239,7 +236,6 @@ def samples_needed(
         The numbers, for every two systems.
 
     Raises:
-        TableError: As for `win_rate`.
         ScoreError: As for `win_rate`, or a probability is not between 0 and 1.
 
     Examples:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, TypedDict, get_args
+from typing import Any, Literal, NamedTuple, TypedDict, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ TIE_WIDTH = 1e-6
 Protocol = Literal["published", "corrected"]
 Missing = Literal["exclude", "loss"]
 Average = Literal["opponents", "comparisons"]
+Value = TypeVar("Value")
 
 
 def pairs_of(count: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -92,14 +93,8 @@ def _where_any(said: Floats, voted: Floats) -> Floats:
     return np.where(np.isnan(said).all(axis=0), np.nan, voted)
 
 
-VOTES: Mapping[str, Callable[[Floats], Floats]] = {
-    "first_judge": first_judge,
-    "plurality": plurality,
-    "plurality_else_first": plurality_else_first,
-    "majority": majority,
-    "most_frequent": most_frequent,
-    "mean_rating": mean_rating,
-}
+_EVERY = (first_judge, plurality, plurality_else_first, majority, most_frequent, mean_rating)
+VOTES: Mapping[str, Callable[[Floats], Floats]] = {vote.__name__: vote for vote in _EVERY}
 
 
 class Rule(NamedTuple):
@@ -166,9 +161,11 @@ def named(names: Sequence[str], values: Iterable[float]) -> dict[str, float | No
     return {name: number(value) for name, value in zip(names, values, strict=True)}
 
 
-def named_pairs(names: Sequence[str], values: Floats) -> dict[str, dict[str, float | None]]:
+def by_pair(
+    names: Sequence[str], values: Floats, kind: Callable[[float], Value]
+) -> dict[str, dict[str, Value]]:
     return {
-        name: {other: value for other, value in named(names, row).items() if other != name}
+        name: {other: kind(row[at]) for at, other in enumerate(names) if other != name}
         for name, row in zip(names, values, strict=True)
     }
 

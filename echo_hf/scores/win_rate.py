@@ -11,15 +11,16 @@ import numpy as np
 from echo_hf._infra.bootstrap import LEVEL, Interval, drawn_weights, percentiles
 from echo_hf._infra.plots import SystemValues, ends_of
 from echo_hf.reasons import IgnoredRating, Unscored
-from echo_hf.scores.rating_table import RUBRIC, Floats, Key, divided
+from echo_hf.scores.rating_table import RUBRIC, Key, divided
 from echo_hf.scores.votes import (
     Compared,
     Missing,
     Protocol,
     best_first,
+    by_pair,
     compare,
     named,
-    named_pairs,
+    number,
     points_of,
     rates_of,
     ties_of,
@@ -131,13 +132,8 @@ def win_rate(
             `loss` is asked for without outputs, or a choice is none of those there are.
 
     Examples:
-        >>> rated = {"a": [8, 9, 7], "b": [8, 5, None]}
-        >>> rows = [
-        ...     {"sample_id": str(at), "system": system, "judge": "j", "rating": rating}
-        ...     for system, every in rated.items()
-        ...     for at, rating in enumerate(every)
-        ... ]
-        >>> result = win_rate(rows)
+        >>> rows = {"sample_id": [*"123123"], "system": [*"aaabbb"], "judge": ["j"] * 6}
+        >>> result = win_rate({**rows, "rating": [8, 9, 7, 8, 5, None]})
         >>> result.win_rate, result.pairs["a"]["b"], result.coverage["a"]
         ({'a': 0.75, 'b': 0.25}, 2, 0.6666666666666666)
     """
@@ -164,9 +160,9 @@ def win_rate(
         win_rate={system: rates[system] for system in order},
         interval={system: spread[system][0] for system in order},
         standard_error={system: spread[system][1] for system in order},
-        matrix=named_pairs(systems, divided(points.won, points.compared)),
-        pairs=_counted(systems, points.compared),
-        ties=_counted(systems, ties_of(compared.verdicts, len(systems))),
+        matrix=by_pair(systems, divided(points.won, points.compared), number),
+        pairs=by_pair(systems, points.compared, int),
+        ties=by_pair(systems, ties_of(compared.verdicts, len(systems)), int),
         coverage=named(systems, divided(points.compared.sum(axis=-1), possible)),
         per_judge={judge: compared.rates(verdicts) for judge, verdicts in said},
         by_missing=None if table.lost is None else ways,
@@ -176,13 +172,6 @@ def win_rate(
         protocol=protocol,
         definition=compared.definition("win_rate", interval=interval),
     )
-
-
-def _counted(systems: Sequence[str], counts: Floats) -> dict[str, dict[str, int]]:
-    return {
-        name: {other: int(row[at]) for at, other in enumerate(systems) if other != name}
-        for name, row in zip(systems, counts, strict=True)
-    }
 
 
 def _of_draws(compared: Compared, n_boot: int, seed: int) -> list[Spread]:
