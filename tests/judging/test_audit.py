@@ -1,26 +1,35 @@
-"""Audits of judges on a run: what each is shown, who passes, and what scores say of it."""
+"""Audits of judges: what each is shown, who passes, and what scores say of it."""
 
 from __future__ import annotations
 
 import hashlib
 import io
 import json
-from collections.abc import Callable, Iterable
+import re
+import statistics
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
 from rich.console import Console
 from typer.testing import CliRunner
 
 from echo_hf.cli import app
+from echo_hf.config.judges import JudgeConfig
 from echo_hf.engines.base import Request
 from echo_hf.errors import ConfigError, RunError
-from echo_hf.judging.audit import Audited, audit, blank_image
+from echo_hf.judging.audit import RULES, Audited, Honeypot, audit, audit_of
 from echo_hf.judging.board import show_scores
 from echo_hf.judging.judge import judge
 from echo_hf.judging.score import score
-from echo_hf.tables import OUTPUTS
+from echo_hf.judging.session import Answered
+from echo_hf.pipeline.batch_inference import FillStats
+from echo_hf.tables import OUTPUTS, RATINGS
 from tests.judging.judges_for_tests import (
     SYSTEMS,
     ScriptedJudge,
@@ -32,11 +41,21 @@ from tests.judging.judges_for_tests import (
     rows_of,
 )
 from tests.judging.run_for_tests import output, put, root, run, stripes, write
+from tests.markdown_for_tests import cells
+from tests.stages_for_tests import ROOT
 
 EDITS = {f"edit{at}": [stripes((at, 60, 60), (9, 180, at))] for at in range(6)}
+
+
 WORDS = tuple(f"word{at}" for at in range(6))
+
+
 NAMES = (*EDITS, *WORDS)
-BLANK = hashlib.sha256(blank_image()).hexdigest()
+SINK = io.BytesIO()
+Image.new("RGB", (1024, 1024), (128, 128, 128)).save(SINK, "PNG")
+BLANK = hashlib.sha256(SINK.getvalue()).hexdigest()
+
+
 Ratings = Callable[[str, list[str], int], float]
 
 
@@ -290,3 +309,79 @@ def test_what_cannot_be_audited_is_said_in_a_line(folder: Path) -> None:
     with pytest.raises(RunError, match="no outputs to be audited on"):
         audited(folder)
     assert engine.asked == []
+
+
+SCALES = st.sampled_from(
+    [{"scale": (1, 10)}, {"scale": (0, 5), "decimals": True}, {"scale": (-2, 2)}]
+)
+    [{"scale": (1, 10)}, {"scale": (0, 5), "decimals": True}, {"scale": (-2, 2)}]
+)
+
+
+def found_of(scale: Mapping[str, Any], **ratings: Sequence[float | None]) -> dict[str, Any]:
+    """What is found of a judge with these ratings; those of a place are about the same sample."""
+    rows = [
+        {"sample_id": f"s{at}", "system": name, "rating": rating}
+        for name, every in ratings.items()
+        for at, rating in enumerate(every)
+    ]
+    table = pa.Table.from_pylist(rows, RATINGS.schema)
+    answered = Answered("mira", "overall", table, "", {}, FillStats(), None)
+    return audit_of(JudgeConfig(**judge_of(**scale)), answered, None)
+
+
+@given(SCALES, st.data())
+def test_a_share_is_counted_against_the_mean_of_real_outputs(
+    scale: dict[str, Any], data: st.DataObject
+) -> None:
+    """Of rated honeypots, those at or below the mean less the margin; null counts nowhere."""
+    lowest, highest = scale["scale"]
+    number = st.none() | st.integers(lowest, highest).map(float)
+    every = st.lists(number, min_size=8, max_size=8)
+    shown = {name: data.draw(every) for name in ("real", "blank", "unchanged", "shuffled")}
+    checks = found_of(scale, **shown)["checks"]
+    real = [one for one in shown["real"] if one is not None]
+    for name in ("blank", "unchanged", "shuffled"):
+        check, rule = checks[name], RULES[Honeypot(name)]
+        rated = [one for one in shown[name] if one is not None]
+        assert (check["shown"], check["rated"]) == (8, len(rated))
+        if min(len(real), len(rated)) < 5:
+            assert (check["passed"], check["reason"]) == (None, "few_ratings")
+            continue
+        limit = statistics.mean(real) - rule.margin * (highest - lowest)
+        below = sum(one <= limit + 1e-6 for one in rated) / len(rated)
+        assert (check["mean"], check["share"]) == pytest.approx((statistics.mean(rated), below))
+        if limit < lowest - 1e-6:
+            assert (check["passed"], check["reason"]) == (None, "no_room")
+        else:
+            assert (check["passed"], check["reason"]) == (below >= rule.share, None)
+
+
+@given(st.lists(st.tuples(st.integers(1, 10), st.integers(1, 10)), min_size=1, max_size=12))
+def test_noise_is_the_pooled_deviation_within_images(pairs: list[tuple[int, int]]) -> None:
+    """The root of the mean variance of two ratings of the same image."""
+    first, again = zip(*pairs, strict=True)
+    noise = found_of({}, real=first, renamed=again)["noise"]
+    pooled = statistics.mean(statistics.variance(one) for one in pairs) ** 0.5
+    equal = sum(one == other for one, other in pairs) / len(pairs)
+    largest = max(abs(one - other) for one, other in pairs)
+    assert noise == pytest.approx(
+        {"samples": len(pairs), "equal": equal, "deviation": pooled, "largest": largest}
+    )
+
+
+def test_a_second_rating_without_a_first_is_no_pair() -> None:
+    """Nothing is held against nothing."""
+    check = found_of({}, real=[None] * 6, renamed=[5.0] * 6)["checks"]["renamed"]
+    assert (check["shown"], check["rated"], check["mean"], check["share"]) == (6, 0, None, None)
+    assert check["reason"] == "few_ratings"
+
+
+@pytest.mark.parametrize("honeypot", RULES)
+def test_the_guide_states_the_rules(honeypot: Honeypot) -> None:
+    """The share first, then the margin, in hundredths."""
+    guide = (ROOT / "docs" / "how-to" / "judges.md").read_text("utf-8")
+    rows = {row[0]: row for row in cells(guide)}
+    stated = [int(one) for one in re.findall(r"(\d+) %", rows[honeypot.value][2])]
+    rule = RULES[honeypot]
+    assert stated == [round(100 * rule.share), round(100 * rule.margin)]

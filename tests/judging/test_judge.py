@@ -1,4 +1,4 @@
-"""Judges at work on a run: who is asked what, what is written, and what is never asked again."""
+"""Judges rate the outputs of a run: what is asked, kept, paid and refused."""
 
 from __future__ import annotations
 
@@ -6,6 +6,10 @@ import errno
 import fcntl
 import hashlib
 import json
+import os
+import signal
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +19,7 @@ import pytest
 from typer.testing import CliRunner
 
 from echo_hf.cli import app
+from echo_hf.config.judges import read_judge, shipped_judges
 from echo_hf.curate.provenance import without_quotes
 from echo_hf.engines.base import Completion, Request, Usage, register
 from echo_hf.errors import (
@@ -31,6 +36,8 @@ from echo_hf.judging.rate import as_published
 from echo_hf.judging.score import score
 from echo_hf.judging.session import JudgingResult
 from echo_hf.pipeline.run_folder import RunFolder
+from echo_hf.reasons import Failed, Outcome, Unrated
+from echo_hf.systems.benchmark import load_evaluation
 from echo_hf.tables import APPLICABILITY, OUTPUTS, RATINGS
 from tests.judging.judges_for_tests import (
     EDITS,
@@ -48,16 +55,11 @@ from tests.judging.judges_for_tests import (
     rows_of,
 )
 from tests.judging.run_for_tests import digest_of, fits, output, put, rating, root, stripes, write
+from tests.markdown_for_tests import cells
+from tests.package.blocks import blocks
+from tests.stages_for_tests import ROOT
 
 OTHER = "scripted_judge_two"
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """A run in which two systems have drawn five samples."""
-    drawn(tmp_path)
-    config_of(tmp_path)
-    return tmp_path
 
 
 def judged(folder: Path, **options: Any) -> JudgingResult:
@@ -211,15 +213,6 @@ def test_structured_judges_explain_first(folder: Path) -> None:
     assert {(row["rating"], row["explanation"]) for row in rows_of(folder)} == {
         (5, "It is a boat.")
     }
-
-
-def test_a_structured_rating_off_the_scale_is_none(folder: Path) -> None:
-    """It is asked for once more, and then stays without a number."""
-    config_of(folder, [judge_of(mode="structured")])
-    engine = ScriptedJudge(lambda _: '{"explanation": "Superb.", "rating": 11}').use()
-    judged(folder)
-    assert {(row["rating"], row["outcome"]) for row in rows_of(folder)} == {(None, "off_schema")}
-    assert len(engine.asked) == 2 * len(rows_of(folder))
 
 
 def test_repeats_are_further_questions(folder: Path) -> None:
@@ -416,17 +409,6 @@ def test_a_budget_needs_a_price(folder: Path) -> None:
     assert engine.asked == []
 
 
-def test_ratings_are_scored(folder: Path) -> None:
-    """A judge that always prefers one system gives it every comparison."""
-    images = {row["image"]: row["system"] for row in _outputs(folder)}
-    best = {"amber": 9, "birch": 4}
-    ScriptedJudge(lambda asked: rated(best[images[images_of(asked)[-1]]])).use()
-    judged(folder)
-    for split in score(folder / "evaluation.yaml", runs=folder / "runs", n_boot=0).splits:
-        assert split.win_rates is not None
-        assert split.win_rates.rates.win_rate == {"amber": 1.0, "birch": 0.0}
-
-
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -555,3 +537,69 @@ def test_the_command_rates_and_says_so(folder: Path) -> None:
 
 def _outputs(folder: Path) -> list[dict[str, Any]]:
     return rows_of(folder, "outputs")
+
+
+def started(folder: Path, seconds: float) -> subprocess.Popen[str]:
+    """A process that rates the outputs of a run."""
+    command = [sys.executable, "-m", "tests.judging.slow_judge", str(folder), str(seconds)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True)
+
+
+def test_a_killed_judge_goes_on_where_it_was(tmp_path: Path) -> None:
+    """After kill -9 the same call gives the table of a whole run; one question is put again."""
+    for name in ("killed", "whole"):
+        (tmp_path / name).mkdir()
+        drawn(tmp_path / name)
+        config_of(tmp_path / name)
+
+    with started(tmp_path / "killed", 0.2) as process:
+        assert process.stdout is not None
+        first = [process.stdout.readline().strip() for _ in range(7)]
+        process.send_signal(signal.SIGKILL)
+    assert process.returncode == -signal.SIGKILL
+    assert not (root(tmp_path / "killed") / "ratings.parquet").exists()
+
+    second = started(tmp_path / "killed", 0).communicate()[0].split()
+    whole = started(tmp_path / "whole", 0).communicate()[0].split()
+    assert len(whole) == len(SAMPLES) * len(SYSTEMS)
+    # The last one was under way when the process died; all before it were kept.
+    assert second == [one for one in whole if one not in first[:-1]]
+    assert rows_of(tmp_path / "killed") == rows_of(tmp_path / "whole")
+
+
+GUIDE = (ROOT / "docs" / "how-to" / "judges.md").read_text("utf-8")
+
+
+ROWS = {row[0]: row[1:] for row in reversed(cells(GUIDE))}  # the first of a name counts
+
+
+def test_the_config_is_one(tmp_path: Path) -> None:
+    """With two judges that come along, one of its own, and applicability."""
+    (example,) = blocks(GUIDE, "yaml")
+    (tmp_path / "my_config.yaml").write_text(example.text, "utf-8")
+    config = load_evaluation(tmp_path / "my_config.yaml")
+    assert [one.name for one in config.judges] == ["qwen2_5_vl_32b", "gpt_4o", "strict"]
+    assert config.applicability is not None
+
+
+def test_every_judge_that_comes_along_is_there() -> None:
+    """With its model, and with what it stands in for where that is gone."""
+    for file in shipped_judges():
+        model, status = ROWS[f"judges/{file.name}"]
+        judge = read_judge(file)
+        assert str(judge.engine.options["model"]) in model
+        words = {"substitute": "stands in for", "as_published": "as published"}
+        assert status.startswith(words.get(judge.status, judge.status))
+
+
+def test_every_outcome_is_there() -> None:
+    """But those that no judge's row has."""
+    never = {Failed.NEEDS_MODEL, Failed.NOT_ANSWERED}
+    every = {
+        Outcome.OK.value,
+        *map(str, Unrated),
+        *(str(one) for one in Failed if one not in never),
+    }
+    named = {name for first in ROWS for name in first.split(", ")}
+    assert every <= named

@@ -17,11 +17,14 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from echo_hf.cli import app
-from echo_hf.errors import ConfigError, RunError, ScoreError
+from echo_hf.errors import RunError, ScoreError
 from echo_hf.hub.run_tables import read_results
 from echo_hf.judging.board import show_scores
+from echo_hf.judging.run_tables import RunTables, read_run
 from echo_hf.judging.score import Scores, score
+from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import IgnoredRating, LeftOut
+from echo_hf.systems.benchmark import Benchmark
 from echo_hf.tables import APPLICABILITY, OUTPUTS, RATINGS
 from tests.judging.run_for_tests import fits, output, put, rating, root, run, stripes, write
 
@@ -190,15 +193,6 @@ def test_an_image_that_changed_on_disk_is_not_measured(folder: Path) -> None:
     assert (row.n, row.coverage) == (1, 0.5)
 
 
-def test_options_of_a_metric_are_checked_when_the_config_is_read(folder: Path) -> None:
-    """A mistake is no missing package."""
-    file = folder / "evaluation.yaml"
-    file.write_text(file.read_text("utf-8") + "metrics: {face_identity: {det_size: 100}}\n")
-    write(folder, OUTPUTS, drawn(folder))
-    with pytest.raises(ConfigError, match=r"metrics\.face_identity\.det_size is 100"):
-        scored(folder)
-
-
 def test_a_metric_without_its_packages_says_what_to_install(folder: Path) -> None:
     """It has no value and coverage 0, for every system; the others are measured."""
     if find_spec("torch"):
@@ -335,15 +329,6 @@ def test_ratings_by_an_unknown_rubric_are_counted(folder: Path) -> None:
     assert all(value is None for value in figures(scores).values())
 
 
-def test_ratings_of_foreign_outputs_do_not_count(folder: Path) -> None:
-    """Where every output is of another benchmark, no rating is of an output."""
-    write(folder, OUTPUTS, [output("elsewhere", s, image="f" * 64) for s in "ab"])
-    write(folder, RATINGS, [rating(name, s, 5) for name in WORDS for s in "ab"])
-    scores = scored(folder)
-    assert scores.left_out["ratings"] == {IgnoredRating.NO_OUTPUT: 8}
-    assert all(value is None for value in figures(scores).values())
-
-
 def test_a_table_of_ones_own_needs_four_columns(folder: Path) -> None:
     """What else is missing is the usual: overall, the first, about the sample as it is now."""
     rows = [
@@ -384,12 +369,6 @@ def test_names_are_printed_without_what_moves_a_terminal(folder: Path) -> None:
     assert "\x1b[31m" not in told.output
 
 
-def test_a_run_without_tables_is_one_line(folder: Path) -> None:
-    """There is nothing to score, and the line says what would change that."""
-    with pytest.raises(RunError, match=r"nothing to score in .*echo-hf generate"):
-        scored(folder)
-
-
 def test_a_file_that_is_no_table_is_one_line(folder: Path) -> None:
     """Its name and what was found; nothing is written."""
     (root(folder) / "ratings.parquet").write_bytes(b"no table")
@@ -404,9 +383,43 @@ def test_an_unknown_protocol_has_the_nearest_name(folder: Path) -> None:
         scored(folder, protocol="publish")
 
 
-def test_a_config_with_posts_and_a_benchmark_is_refused(folder: Path) -> None:
-    """It can be measured on one benchmark only."""
-    file = folder / "evaluation.yaml"
-    file.write_text(file.read_text("utf-8") + "posts: []\n", "utf-8")
-    with pytest.raises(ConfigError, match="has both benchmark and posts"):
+def read(folder: Path) -> RunTables:
+    """Its tables."""
+    return read_run(Benchmark(str(folder / "benchmark")), RunFolder(root(folder)))
+
+
+def test_a_rating_of_no_image_does_not_count(folder: Path) -> None:
+    """By the outcome of its output, or where there is no output at all."""
+    outputs = [
+        output("boat", "a", image="f" * 64),
+        output("fox", "a", outcome="refused"),
+        output("tree", "b", image="e" * 64),
+    ]
+    write(folder, OUTPUTS, outputs)
+    write(folder, RATINGS, [rating(name, "a", 9) for name in ("boat", "fox", "tree")])
+    tables = read(folder)
+    assert tables.ratings is not None
+    assert tables.ratings["sample_id"].to_pylist() == ["boat"]
+    assert tables.left_out == {"ratings": {IgnoredRating.NO_IMAGE: 1, IgnoredRating.NO_OUTPUT: 1}}
+
+
+def test_ratings_alone_are_taken_at_their_word(folder: Path) -> None:
+    """Without a table of outputs nobody knows of any that are missing."""
+    write(folder, RATINGS, [rating("boat", "a", 9)])
+    tables = read(folder)
+    assert tables.ratings is not None
+    assert tables.ratings.num_rows == 1
+    assert tables.left_out == {}
+
+
+def test_two_outputs_for_one_sample_are_refused(folder: Path) -> None:
+    """Which of them counts would hang on the order of rows."""
+    write(folder, OUTPUTS, [output("boat", "a", image=digit * 64) for digit in "ef"])
+    with pytest.raises(ScoreError, match="system 'a' has 2 outputs for sample 'boat'"):
+        read(folder)
+
+
+def test_a_run_without_tables_is_one_line(folder: Path) -> None:
+    """There is nothing to score, and the line says what would change that."""
+    with pytest.raises(RunError, match=r"nothing to score in .*echo-hf generate"):
         scored(folder)

@@ -109,15 +109,6 @@ def test_choices_between_other_images_do_not_count(folder: Path) -> None:
     assert split.pairwise.judges["mira"].pairs == 1
 
 
-def test_without_comparisons_nothing_is_said(folder: Path) -> None:
-    """Null in the file, no line on the board."""
-    scores = scored(folder)
-    page = io.StringIO()
-    show_scores(Console(width=300, file=page), scores.path)
-    assert "side by side" not in page.getvalue()
-    assert json.loads(scores.path.read_text())["details"]["text_to_image"]["pairwise"] is None
-
-
 def test_without_ratings_the_line_says_that_there_are_none(folder: Path) -> None:
     """The choices hold together, and there is nothing to agree with."""
     (root(folder) / "ratings.parquet").unlink()

@@ -25,7 +25,6 @@ from tests.judging.judges_for_tests import (
     WORDS,
     ScriptedJudge,
     config_of,
-    drawn,
     images_of,
     prompt_of,
     rows_of,
@@ -33,14 +32,9 @@ from tests.judging.judges_for_tests import (
 from tests.judging.run_for_tests import fits, write
 
 METRICS = ("face_identity", "color_shift", "structure_distance", "text_rendering")
+
+
 OF_INPUTS = METRICS[:3]
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """A run in which two systems have drawn five samples."""
-    drawn(tmp_path)
-    return tmp_path
 
 
 def says(**flags: int) -> str:
