@@ -21,6 +21,5 @@ def drawn_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def folder(tmp_path: Path, drawn_run: Path) -> Path:
-    """A copy of it."""
     shutil.copytree(drawn_run, tmp_path, dirs_exist_ok=True)
     return tmp_path

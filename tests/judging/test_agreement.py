@@ -33,7 +33,6 @@ EDITS = {f"edit{at}": [stripes((at, 100, 100), (140, 140, 140))] for at in range
 
 
 def ranked(samples: tuple[str, ...], **orders: tuple[int | None, ...]) -> list[Row]:
-    """A row for each rank of each person."""
     return [
         {"sample_id": name, "rater": rater, "system": system, "rank": rank, "cannot_rank": None}
         for name in samples
@@ -43,7 +42,6 @@ def ranked(samples: tuple[str, ...], **orders: tuple[int | None, ...]) -> list[R
 
 
 def rated(**ratings: tuple[float | None, ...]) -> list[Row]:
-    """A row for each rating of each judge, the same on every sample."""
     words = [(name, digest_of(name)) for name in WORDS]
     edits = [(name, digest_of(name, inputs)) for name, inputs in EDITS.items()]
     return [
@@ -64,19 +62,16 @@ def folder(tmp_path: Path) -> Path:
 
 
 def found(folder: Path, **options: Any) -> RunAgreement:
-    """The figures, without a bootstrap unless a test wants one."""
     return agree(folder / "evaluation.yaml", runs=folder / "runs", **{"n_boot": 0, **options})
 
 
 def told(folder: Path, *arguments: str | Path) -> Result:
-    """What the command line says."""
     config, runs = str(folder / "evaluation.yaml"), str(folder / "runs")
     command = ["agree", config, "--runs", runs, *map(str, arguments)]
     return CliRunner().invoke(app, command, env={"COLUMNS": "120"})
 
 
 def audit_of(folder: Path, **failed: list[str]) -> None:
-    """Writes the run's audits: by judge, what it failed on."""
     judges = {judge: {"failed": honeypots} for judge, honeypots in failed.items()}
     (root(folder) / "audit.json").write_text(json.dumps({"judges": judges}))
 
@@ -119,7 +114,6 @@ def test_splits_are_there_beside_what_they_merge_to(folder: Path) -> None:
 
 
 def test_one_split_alone_is_not_shown_twice(folder: Path) -> None:
-    """It is what is merged."""
     write(folder, HUMAN, ranked(WORDS))
     assert found(folder).splits == {}
 
@@ -135,7 +129,6 @@ def test_ranks_of_other_samples_are_counted_and_do_not_count(folder: Path) -> No
 
 
 def test_ratings_of_an_older_sample_do_not_count(folder: Path) -> None:
-    """As everywhere; here none of nils' is left."""
     rows = rated(mira=(9, 5, 1), nils=(1, 5, 9))
     stale = [row | {"sample_digest": "0" * 64} if row["judge"] == "nils" else row for row in rows]
     write(folder, RATINGS, stale)
@@ -145,7 +138,6 @@ def test_ratings_of_an_older_sample_do_not_count(folder: Path) -> None:
 
 
 def test_ranks_may_come_from_a_file(folder: Path) -> None:
-    """In place of the run's own, with the same figures."""
     with (folder / "ranks.csv").open("w", encoding="utf-8", newline="") as sink:
         rows = csv.DictWriter(sink, list(HUMAN.columns))
         rows.writeheader()
@@ -165,7 +157,6 @@ def test_people_alone_are_compared_where_nothing_was_rated_overall(folder: Path)
 
 
 def test_the_file_holds_all_figures_and_no_folder(folder: Path) -> None:
-    """And a second run's is the same, byte for byte."""
     result = found(folder, n_boot=50)
     text = result.path.read_text("utf-8")
     assert result.path == root(folder) / "agreement.json"
@@ -198,7 +189,6 @@ def test_the_terminal_shows_order_test_and_agreement(
 
 
 def test_what_people_could_not_rank_is_shown(folder: Path) -> None:
-    """Cy could rank nothing, and ben left a system out."""
     rows = ranked(WORDS, ada=(1, 2, 3), ben=(1, None, 2), cy=(None, None, None))
     write(folder, HUMAN, rows)
     assert "24 rankings, 12 of them incomplete, 12 times impossible" in told(folder).output
@@ -217,7 +207,6 @@ def test_names_are_shown_as_they_are(folder: Path) -> None:
 def test_people_who_see_nothing_but_ties_have_nothing_to_agree_on(
     folder: Path, protocol: str
 ) -> None:
-    """Every figure is missing, and nothing fails."""
     write(folder, HUMAN, ranked(WORDS, ada=(1, 1, 1), ben=(2, 2, 2)))
     shown = told(folder, "--protocol", protocol)
     assert shown.exit_code == 0, shown.output
@@ -225,7 +214,6 @@ def test_people_who_see_nothing_but_ties_have_nothing_to_agree_on(
 
 
 def test_a_run_without_ranks_is_one_line(folder: Path) -> None:
-    """It says how they are made."""
     (root(folder) / "human.parquet").unlink()
     with pytest.raises(RunError, match=r"ranked nothing in .*: run `echo-hf rank` .*, or name"):
         found(folder)
@@ -240,7 +228,6 @@ def test_ranks_of_another_benchmark_are_one_line(folder: Path) -> None:
 
 
 def test_an_unknown_protocol_has_the_nearest_name(folder: Path) -> None:
-    """As everywhere."""
     with pytest.raises(ScoreError, match="'publish'; did you mean 'published'"):
         found(folder, protocol="publish")
 
@@ -304,7 +291,6 @@ def test_a_bad_line_is_one_line(tmp_path: Path, name: str, text: str, said: str)
 
 @pytest.mark.parametrize("data", [None, b"sample_id\xff\n"])
 def test_a_file_that_cannot_be_read_is_one_line(tmp_path: Path, data: bytes | None) -> None:
-    """One that is not there, and one that is no text."""
     if data is not None:
         (tmp_path / "ranks.csv").write_bytes(data)
     with pytest.raises(TableError, match=r"ranks\.csv' cannot be read .*: expected UTF-8 text"):

@@ -38,24 +38,20 @@ OF_INPUTS = METRICS[:3]
 
 
 def says(**flags: int) -> str:
-    """A whole answer."""
     return json.dumps({**flags, "rationale": "An edit of a lamp."})
 
 
 def flagged(asked: Request) -> str:
-    """Every metric that is asked about fits, but for faces."""
     return says(**{name: int(name != "face_identity") for name in asked.inputs["metrics"]})
 
 
 def said(folder: Path, ask: str = "split", **options: Any) -> JudgingResult:
-    """Asks which metrics fit."""
     asking = {"engine": {"kind": KIND}, "ask": ask}
     path = config_of(folder, [], applicability=asking)
     return applicability(path, runs=folder / "runs", **options)
 
 
 def flags_of(folder: Path) -> dict[str, tuple[bool | None, ...]]:
-    """The flags of each sample in the order of the metrics."""
     return {
         row["sample_id"]: tuple(row[name] for name in METRICS)
         for row in rows_of(folder, "applicability")
@@ -80,7 +76,6 @@ def test_edits_are_asked_about_inputs_and_prompts_about_text(folder: Path) -> No
 
 
 def test_all_may_be_asked_of_all(folder: Path) -> None:
-    """Where the config says so."""
     ScriptedJudge(flagged).use()
     said(folder, "all")
     assert flags_of(folder) == dict.fromkeys(SAMPLES, (False, True, True, True))
@@ -146,6 +141,5 @@ def test_the_command_asks_and_judges_nobody(folder: Path) -> None:
 
 
 def test_a_config_that_names_nobody_says_how(folder: Path) -> None:
-    """With an example."""
     with pytest.raises(ConfigError, match=r"add, for example, `applicability: \{engine:"):
         applicability(config_of(folder, []), runs=folder / "runs")

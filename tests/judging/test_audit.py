@@ -74,12 +74,10 @@ def folder(tmp_path: Path) -> Path:
 
 
 def audited(folder: Path, **options: Any) -> Audited:
-    """Audits the judges of the config."""
     return audit(folder / "evaluation.yaml", runs=folder / "runs", **options)
 
 
 def made(folder: Path) -> dict[str, str]:
-    """The instruction that each output was made for, by its digest."""
     return {row["image"]: f"draw {row['sample_id']}" for row in rows_of(folder, "outputs")}
 
 
@@ -250,7 +248,6 @@ def test_scores_flag_a_judge_that_failed(folder: Path) -> None:
 
 
 def win_rates(results: Iterable[Any]) -> list[Any]:
-    """The figures that are win rates, of objects or of what JSON holds."""
     return [
         row
         for row in results
@@ -259,7 +256,6 @@ def win_rates(results: Iterable[Any]) -> list[Any]:
 
 
 def board(scores: Any) -> str:
-    """What is printed, on a wide page."""
     page = io.StringIO()
     show_scores(Console(width=300, file=page), scores.path)
     return page.getvalue()
@@ -312,8 +308,6 @@ def test_what_cannot_be_audited_is_said_in_a_line(folder: Path) -> None:
 
 
 SCALES = st.sampled_from(
-    [{"scale": (1, 10)}, {"scale": (0, 5), "decimals": True}, {"scale": (-2, 2)}]
-)
     [{"scale": (1, 10)}, {"scale": (0, 5), "decimals": True}, {"scale": (-2, 2)}]
 )
 
@@ -371,7 +365,6 @@ def test_noise_is_the_pooled_deviation_within_images(pairs: list[tuple[int, int]
 
 
 def test_a_second_rating_without_a_first_is_no_pair() -> None:
-    """Nothing is held against nothing."""
     check = found_of({}, real=[None] * 6, renamed=[5.0] * 6)["checks"]["renamed"]
     assert (check["shown"], check["rated"], check["mean"], check["share"]) == (6, 0, None, None)
     assert check["reason"] == "few_ratings"
@@ -379,7 +372,6 @@ def test_a_second_rating_without_a_first_is_no_pair() -> None:
 
 @pytest.mark.parametrize("honeypot", RULES)
 def test_the_guide_states_the_rules(honeypot: Honeypot) -> None:
-    """The share first, then the margin, in hundredths."""
     guide = (ROOT / "docs" / "how-to" / "judges.md").read_text("utf-8")
     rows = {row[0]: row for row in cells(guide)}
     stated = [int(one) for one in re.findall(r"(\d+) %", rows[honeypot.value][2])]

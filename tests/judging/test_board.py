@@ -20,7 +20,6 @@ WORDS = tuple(f"word{at:02}" for at in range(12))
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Two systems and twelve drawings; the ratings prefer amber everywhere."""
     run(tmp_path, {}, WORDS)
     made = {name: put(tmp_path, stripes((at, 1, 1))) for at, name in enumerate("ab")}
     write(
@@ -38,7 +37,6 @@ def folder(tmp_path: Path) -> Path:
 def choice(
     folder: Path, name: str, order: str, winner: str | None, **values: Any
 ) -> dict[str, Any]:
-    """A row of comparisons of the two outputs as they are."""
     shown = {
         f"output_{side}_sha256": put(folder, stripes((at, 1, 1))) for at, side in enumerate("ab")
     }
@@ -49,12 +47,10 @@ def choice(
 
 
 def scored(folder: Path) -> Scores:
-    """Scores the run."""
     return score(folder / "evaluation.yaml", runs=folder / "runs", n_boot=200)
 
 
 def test_a_judge_that_failed_its_audit_is_flagged_beside_its_choices(folder: Path) -> None:
-    """Its line says what it failed on."""
     rows = [choice(folder, name, order, "a") for name in WORDS for order in ("ab", "ba")]
     write(folder, COMPARISONS, rows)
     (root(folder) / "audit.json").write_text('{"judges": {"mira": {"failed": ["renamed"]}}}')

@@ -96,7 +96,6 @@ def test_nothing_is_guessed(text: str) -> None:
     ],
 )
 def test_the_winner_is_a_system_and_not_a_place(choice: str, order: str, winner: str) -> None:
-    """By hand: all six cases."""
     assert winner_of(choice, order) == winner
 
 
@@ -105,29 +104,23 @@ ALL: dict[str, Any] = {"pairwise": {"share": 1}}
 
 @pytest.fixture
 def folder(folder: Path) -> Path:
-    """The run, and a judge who compares all."""
     config_of(folder, [judge_of(**ALL)])
     return folder
 
 
 def compared(folder: Path, **options: Any) -> JudgingResult:
-    """Has the judges of the config compare."""
     return pairwise(folder / "evaluation.yaml", runs=folder / "runs", **options)
 
 
 def choices(folder: Path) -> list[dict[str, Any]]:
-    """The comparisons of the run."""
     return rows_of(folder, "comparisons")
 
 
 def outputs_of(folder: Path) -> dict[tuple[str, str], str]:
-    """Digest of each output, by sample and system."""
     return {(row["sample_id"], row["system"]): row["image"] for row in rows_of(folder, "outputs")}
 
 
 def prefers(digests: set[str]) -> ScriptedJudge:
-    """A judge who chooses images, and not places."""
-
     def says(asked: Request) -> str:
         first, second = (digest in digests for digest in images_of(asked)[-2:])
         word = "tie" if first == second else "first" if first else "second"
@@ -187,7 +180,6 @@ def test_inputs_come_first_then_the_two_in_order(folder: Path) -> None:
 def test_no_verdict_is_null_with_a_reason(
     folder: Path, said: Completion | str, outcome: str
 ) -> None:
-    """Never a tie that nobody saw."""
     ScriptedJudge(lambda _: said).use()
     done = compared(folder, limit=1)
     assert {(row["winner"], row["outcome"]) for row in choices(folder)} == {(None, outcome)}
@@ -212,12 +204,10 @@ def test_structured_judges_choose_by_a_word(folder: Path) -> None:
 
 
 def tasks(count: int) -> tuple[Task, ...]:
-    """Samples without inputs."""
     return tuple(Task(f"s{at}", "d", "text_to_image", "draw") for at in range(count))
 
 
 def pairs_drawn(share: float, seed: int = 0) -> set[tuple[str, str, str]]:
-    """The pairs of four systems on 300 samples that a judge is asked about."""
     systems = ("ash", "birch", "cedar", "dogwood")
     every = {
         task.sample_id: [{"system": name, "image": name} for name in systems] for task in tasks(300)
@@ -279,7 +269,6 @@ def test_rows_of_others_stay_and_lost_images_are_told(folder: Path) -> None:
 
 
 def test_the_provenance_says_who_was_asked_and_how(folder: Path) -> None:
-    """Engine, form of the answer, kind of images."""
     ScriptedJudge(lambda _: "[[first]]").use()
     compared(folder)
     made_by = json.loads(choices(folder)[0]["provenance"])["judge"]
@@ -288,7 +277,6 @@ def test_the_provenance_says_who_was_asked_and_how(folder: Path) -> None:
 
 
 def test_the_verb_compares_and_refuses_rubrics(folder: Path) -> None:
-    """From the command line, as from Python."""
     ScriptedJudge(lambda _: "[[second]]").use()
     line = ["judge", str(folder / "evaluation.yaml"), "--runs", str(folder / "runs"), "--pairwise"]
     done = CliRunner().invoke(app, line)

@@ -26,7 +26,6 @@ from tests.judging.judges_for_tests import judge_of
 
 
 def judge(lowest: float, highest: float, decimals: bool = False) -> JudgeConfig:
-    """A judge with a scale."""
     known = judge_of(scale=(lowest, highest), decimals=decimals)
     return JudgeConfig(**known)
 
@@ -60,7 +59,6 @@ def bracketed(text: str) -> Iterator[str]:
 
 
 def is_number(text: str) -> bool:
-    """Digits with or without a sign and decimals."""
     text = text[1:] if text[:1] in ("+", "-") else text
     whole, point, decimals = text.partition(".")
     parts = [whole, decimals] if point else [whole]
@@ -68,13 +66,11 @@ def is_number(text: str) -> bool:
 
 
 def published(text: str) -> float | None:
-    """The first of the numbers from 1 to 10."""
     names = [str(number) for number in range(1, 11)]
     return next((float(one) for one in bracketed(text) if one in names), None)
 
 
 def corrected(text: str, scale: JudgeConfig) -> float | None:
-    """The last number, if the scale holds it."""
     numbers = [float(one) for one in bracketed(text) if is_number(one)]
     if not numbers or not scale.scale[0] <= numbers[-1] <= scale.scale[1]:
         return None
@@ -82,13 +78,11 @@ def corrected(text: str, scale: JudgeConfig) -> float | None:
 
 
 def value(read: float | Unrated) -> float | None:
-    """The rating, null for none."""
     return None if isinstance(read, Unrated) else read
 
 
 @given(ANSWERS)
 def test_the_published_rating_is_the_first_from_1_to_10(text: str) -> None:
-    """Whatever an answer holds."""
     assert value(read_rating(text, TEN, "published")) == published(text)
 
 
@@ -96,7 +90,6 @@ def test_the_published_rating_is_the_first_from_1_to_10(text: str) -> None:
 def test_the_corrected_rating_is_the_last_of_the_scale(
     text: str, decimals: bool, bounds: tuple[int, int]
 ) -> None:
-    """Whatever an answer holds, on any scale."""
     scale = judge(*bounds, decimals)
     assert value(read_rating(text, scale, "corrected")) == corrected(text, scale)
 
@@ -126,7 +119,6 @@ def test_known_answers(text: str, first: float | Unrated, last: float | Unrated)
 
 
 def test_decimals_count_where_the_scale_has_them() -> None:
-    """By hand."""
     assert read_rating("[[7.25]]", judge(1, 10, decimals=True), "corrected") == 7.25
 
 
@@ -147,7 +139,6 @@ def noise(size: tuple[int, int], mode: str = "RGB", **saving: Any) -> bytes:
 
 
 def opened(data: bytes) -> Image.Image:
-    """The image in some bytes."""
     image = Image.open(io.BytesIO(data))
     image.load()
     return image
@@ -251,14 +242,12 @@ def test_the_ideal_comes_before_the_comparison_and_the_rating_last() -> None:
 
 @pytest.mark.parametrize(("mode", "ending"), [("text", "[[5]]"), ("structured", '{"explanation":')])
 def test_the_form_of_the_rating_ends_them(mode: Literal["text", "structured"], ending: str) -> None:
-    """In both rubrics alike."""
     judge = JudgeConfig(**judge_of(mode=mode))
     for rubric in ("overall", "text_rendering"):
         assert ending in rubric_prompt(judge, rubric).text.splitlines()[-1]
 
 
 def test_a_metric_is_explained_where_it_is_asked_about() -> None:
-    """And nowhere else."""
     for some in (METRICS[:3], METRICS[3:], METRICS):
         text = applicability_prompt(some).text
         assert [f'"{name}": ' in text for name in METRICS] == [name in some for name in METRICS]

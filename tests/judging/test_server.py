@@ -51,13 +51,11 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopbackServer]:
 
 
 def engine(server: LoopbackServer, **more: Any) -> dict[str, Any]:
-    """The engine of a judge that asks the server."""
     usual = {"kind": "openai", "model": "tiny", "base_url": server.url, "backoff_s": 0.001}
     return {**usual, **PRICES, **more}
 
 
 def judged(folder: Path, server: LoopbackServer, **options: Any) -> JudgingResult:
-    """Asks the judge that sits behind the server."""
     more = options.pop("engine", {})
     of_judge = options.pop("judge", {})
     judges = [{**judge_of(**of_judge), "engine": engine(server, **more)}]
@@ -66,7 +64,6 @@ def judged(folder: Path, server: LoopbackServer, **options: Any) -> JudgingResul
 
 
 def task_of(asked: Asked) -> str:
-    """The instruction that a request to the server is about."""
     content = asked.body["messages"][1]["content"]
     text = content if isinstance(content, str) else content[0]["text"]
     return str(json.loads(text.splitlines()[1])["prompt"])
@@ -132,6 +129,7 @@ def test_every_fault_has_its_name_and_no_rating(folder: Path, server: LoopbackSe
     assert Counter(map(task_of, server.asked)) == expected
 
 
+@pytest.mark.slow
 def test_repeats_have_seeds_of_their_own(folder: Path, server: LoopbackServer) -> None:
     """Where a seed is sent at all; else the server draws anew by itself."""
     judged(folder, server, judge={"repeats": 3}, engine={"seed": 40, "temperature": 1.0})

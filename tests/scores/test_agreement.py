@@ -28,7 +28,6 @@ FEW_DRAWS: dict[str, Any] = {"n_boot": 40, "n_resamples": 99}
 
 @given(st.integers(0, 99), st.randoms())
 def test_the_order_of_rows_decides_nothing(seed: int, shuffler: Any) -> None:
-    """Not even a digit."""
     human, ratings = drawn(12, seed)
     found = agreement(human, ratings, **FEW_DRAWS)
     shuffler.shuffle(human)
@@ -49,7 +48,6 @@ def test_as_published_everybody_twice_is_taken_for_evidence() -> None:
 
 
 def test_a_judge_who_half_agrees_is_told_from_one_who_does_not() -> None:
-    """By interval, p value and share of what people reach."""
     judges = agreement(*drawn(120, 0)).judges
     jay, kite = judges.with_consensus["jay"], judges.with_consensus["kite"]
     assert jay.interval is not None
@@ -108,7 +106,6 @@ def test_what_people_could_not_rank_is_counted_and_left_out() -> None:
 
 
 def test_people_can_be_compared_without_judges() -> None:
-    """All that is about judges is empty."""
     human, _ = drawn(12, 0)
     found = agreement(human, **FEW_DRAWS)
     judges = found.judges
@@ -118,7 +115,6 @@ def test_people_can_be_compared_without_judges() -> None:
 
 
 def test_one_person_is_a_consensus_without_a_ceiling() -> None:
-    """Judges are compared with that person alone."""
     human, ratings = drawn(12, 0)
     alone = [row for row in human if row["rater"] == "ada"]
     found = agreement(alone, ratings, **FEW_DRAWS).judges
@@ -139,7 +135,6 @@ def test_json_can_hold_it(protocol: Any) -> None:
 
 
 def test_choices_that_there_are_not_are_one_line() -> None:
-    """With the nearest name."""
     human, ratings = drawn(12, 0)
     with pytest.raises(ScoreError, match="'publish'; did you mean 'published'"):
         agreement(human, ratings, protocol="publish")  # type: ignore[arg-type]
@@ -167,7 +162,6 @@ def test_every_rank_stands_in_its_place() -> None:
 
 
 def test_a_sample_that_a_person_was_not_shown_is_not_refused() -> None:
-    """Ben has no row about the first sample."""
     rows = [row for row in human_rows(GIVEN) if (row["rater"], row["sample_id"]) != ("ben", "s000")]
     assert not read_human(rows).refused.any()
 
@@ -184,14 +178,12 @@ def test_a_sample_that_a_person_was_not_shown_is_not_refused() -> None:
     ],
 )
 def test_a_table_may_have_any_form(form: object) -> None:
-    """With the same outcome."""
     assert callable(form)
     rows = human_rows(GIVEN)
     np.testing.assert_array_equal(read_human(form(rows)).ranks, read_human(rows).ranks)
 
 
 def changed(**values: object) -> list[Row]:
-    """The rows, the first one with other values."""
     first, *rest = human_rows(GIVEN)
     return [{**first, **values}, *({**row, **dict.fromkeys(values)} | row for row in rest)]
 
@@ -207,7 +199,6 @@ def changed(**values: object) -> list[Row]:
     ],
 )
 def test_ranks_that_contradict_are_one_line(rows: list[Row], said: str) -> None:
-    """It names sample, rater and system."""
     with pytest.raises(ScoreError, match=said):
         read_human(rows)
 
@@ -222,13 +213,11 @@ def test_ranks_that_contradict_are_one_line(rows: list[Row], said: str) -> None:
     ],
 )
 def test_a_table_of_other_columns_is_one_line(rows: list[Row], said: str) -> None:
-    """As for every table."""
     with pytest.raises(TableError, match=said):
         read_human(rows)
 
 
 def numbers(value: Any) -> Iterator[float]:
-    """Every number in nested figures, in order."""
     if isinstance(value, dict | list | tuple):
         for one in value.values() if isinstance(value, dict) else value:
             yield from numbers(one)
@@ -264,7 +253,6 @@ LIKES = (9, 5, 1)  # a judge who says what UP says
 def agreed(
     people: list[Sequence[Sequence[int]]], judge: Sequence[Sequence[float | None]] = [LIKES] * 12
 ) -> tuple[CeilingShare, Mean]:
-    """A judge's share of people's agreement, and that agreement."""
     human = human_rows(dict(zip(RATERS, people, strict=False)))
     found = agreement(human, rating_rows({"jay": judge}), **FEW_DRAWS).judges
     return found.share_of_ceiling["jay"], found.people_with_others
@@ -317,7 +305,6 @@ def test_judges_correlate_as_scipy_says_over_what_both_rated() -> None:
 
 
 def test_equal_ratings_are_ties_up_to_what_a_sum_of_floats_loses() -> None:
-    """0.1 + 0.2 is 0.3; broken by chance the tie is none."""
     human, ratings = human_rows({"ada": [UP] * 9}), rating_rows({"jay": [(5, 0.1 + 0.2, 0.3)] * 9})
     found = agreement(human, ratings, **FEW_DRAWS).judges.with_consensus["jay"]
     assert found.tau == pytest.approx(kendalltau([1, 2, 3], [1, 2, 2]).statistic)
@@ -326,7 +313,6 @@ def test_equal_ratings_are_ties_up_to_what_a_sum_of_floats_loses() -> None:
 
 
 def test_other_names_are_one_line() -> None:
-    """It shows both, as they are most likely misspelt."""
     rows = [{**row, "system": row["system"].upper()} for row in rating_rows({"jay": [UP]})]
     with pytest.raises(ScoreError, match=r"people ranked: .*'ash', .* ratings are of \['ASH'"):
         agreement(human_rows({"ada": [UP]}), rows)

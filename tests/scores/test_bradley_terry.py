@@ -19,8 +19,6 @@ from tests.scores.ratings_for_tests import SYSTEMS, one_judge, rows_of
 
 
 def by_optimiser(won: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The most likely strengths, by a general-purpose optimiser."""
-
     def surprise(strength: NDArray[np.float64]) -> float:
         gap = strength[:, None] - strength
         return float((won * np.logaddexp(0, -gap)).sum() + 1e-9 * strength @ strength)
@@ -38,7 +36,6 @@ def test_the_textbook_example() -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_they_are_the_most_likely(seed: int) -> None:
-    """Fractional wins included: a tie is half a win."""
     rng = np.random.default_rng(seed)
     won = np.round(rng.random((6, 6)) * 20 * 2) / 2 + 0.5
     np.fill_diagonal(won, 0)
@@ -98,7 +95,6 @@ def test_where_there_is_no_number_there_is_a_reason(
 
 
 def test_draws_without_a_finite_strength_have_no_interval() -> None:
-    """One win in thirty is left out of every third draw."""
     found = bradley_terry(one_judge(ash=[1] * 29 + [9], birch=[5] * 30))
     assert found.strength["ash"] == pytest.approx(np.log(1 / 29) / 2)
     assert found.interval == {"ash": None, "birch": None}
@@ -115,7 +111,6 @@ PRINTED = {
 
 
 def test_the_gap_is_a_share_of_the_second() -> None:
-    """(0.81 - 0.66) / 0.66."""
     found = relative_gap(PRINTED)
     assert (found.first, found.second) == ("4o Image Gen", "Nano Banana")
     assert found.gap == pytest.approx(0.15 / 0.66)
@@ -148,7 +143,6 @@ def test_the_ratio_does_not_depend_on_scale_or_order() -> None:
 def test_where_there_is_no_ratio_there_is_a_reason(
     here: dict[str, float | None], there: dict[str, float | None], reason: str
 ) -> None:
-    """And no division by zero."""
     found = gap_ratio(here, there)
     assert found.ratio is None
     assert found.reason == reason

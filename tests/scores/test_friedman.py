@@ -53,7 +53,6 @@ ANXIETY = np.array(
 
 
 def test_rounding_first_base() -> None:
-    """What R's `friedman.test` prints for its own example."""
     found = friedman(ROUNDING_TIMES)
     assert found.statistic == pytest.approx(11.1428571429, abs=1e-9)
     assert (found.degrees, found.blocks, found.incomplete) == (2, 22, 0)
@@ -85,7 +84,6 @@ def test_two_systems_are_tested_too() -> None:
 
 
 def test_a_block_with_a_gap_is_left_out_and_counted() -> None:
-    """The others give what they give alone."""
     gap = np.vstack([ROUNDING_TIMES, [[5.0, np.nan, 5.1]]])
     found = friedman(gap)
     assert found.statistic == friedman(ROUNDING_TIMES).statistic
@@ -95,7 +93,6 @@ def test_a_block_with_a_gap_is_left_out_and_counted() -> None:
 
 @pytest.mark.parametrize("blocks", [[[1, 1, 1], [2, 2, 2]], np.empty((0, 3))])
 def test_ties_alone_are_no_evidence(blocks: object) -> None:
-    """Neither is nothing: no number, and a reason."""
     found = friedman(blocks)
     assert (found.statistic, found.p_value, found.w) == (None, None, None)
     assert found.reason is Unscored.NO_ORDER
@@ -103,7 +100,6 @@ def test_ties_alone_are_no_evidence(blocks: object) -> None:
 
 
 def test_one_person_agrees_with_nobody() -> None:
-    """W of a single person says nothing."""
     assert kendalls_w([[1, 2, 3]]) is None
 
 
@@ -119,7 +115,6 @@ def test_each_sample_has_the_w_of_who_ranked_all_of_it() -> None:
 
 @pytest.mark.parametrize("wrong", [[1, 2, 3], [[1], [2]]])
 def test_what_is_no_table_is_one_line(wrong: list[object]) -> None:
-    """It says what shape was given."""
     with pytest.raises(ScoreError, match="expected a row for each block"):
         friedman(wrong)
 
@@ -144,7 +139,6 @@ PEOPLE = ("one", "two", "three")
 
 
 def z_test(z: float) -> PairTest:
-    """The test of two of eight systems, of whose 28 pairs no other differs."""
     errors = np.full(28, np.inf)
     errors[0] = 1
     return _tests("abcdefgh", np.array([0, z, 0, 0, 0, 0, 0, 0]), errors)[0]
@@ -160,7 +154,6 @@ def test_the_published_table(z: float, p_value: float, corrected: float, mark: s
 
 
 def by_pair(tests: tuple[PairTest, ...]) -> dict[frozenset[str], PairTest]:
-    """Tests by their two systems."""
     return {frozenset((one.better, one.worse)): one for one in tests}
 
 
@@ -214,14 +207,12 @@ def test_p_values_are_those_of_scikit_posthocs(
 
 
 def test_a_system_without_a_value_is_in_no_pair() -> None:
-    """The others are tested."""
     values = np.array([[1.0, 2.0, np.nan], [1.0, 3.0, np.nan]])
     assert [frozenset((one.better, one.worse)) for one in dunn(values, "abc")] == [frozenset("ab")]
 
 
 @pytest.mark.parametrize("test", [dunn, siegel_castellan])
 def test_no_block_gives_no_test(test: object) -> None:
-    """Neither a pair nor a warning."""
     assert callable(test)
     assert test(np.empty((0, 3)), "abc") == ()
     assert test(np.full((2, 3), np.nan), "abc") == ()
@@ -241,7 +232,6 @@ def test_columns_may_stand_in_any_order(test: object, order: list[int]) -> None:
 
 
 def test_names_that_do_not_fit_are_one_line() -> None:
-    """It says how many columns there are."""
     with pytest.raises(ScoreError, match=r"values have 3 columns: expected one for each of \['a'"):
         dunn(ROUNDING_TIMES, ["a", "b"])
 
@@ -251,7 +241,6 @@ VALUES = st.lists(st.integers(-2, 2).map(float) | st.just(float("nan")), min_siz
 
 @given(VALUES)
 def test_ties_share_the_mean_of_their_places(values: list[float]) -> None:
-    """As scipy's average ranks, of what is there."""
     found = mid_ranks(np.array(values))
     expected = rankdata(values, method="average", nan_policy="omit")
     np.testing.assert_array_equal(found, expected)

@@ -30,7 +30,6 @@ def cost(order: Sequence[int], ranks: Ranks) -> float:
 
 
 def best_orders(ranks: Ranks) -> tuple[float, list[tuple[int, ...]]]:
-    """The least cost, and every order that has it, in alphabetical order."""
     costs = {order: cost(order, ranks) for order in permutations(range(len(ranks[0])))}
     least = min(costs.values())
     return least, sorted(order for order, found in costs.items() if found == least)
@@ -41,7 +40,6 @@ NAMES = "abcde"
 
 @st.composite
 def rankings(draw: st.DrawFn) -> list[list[list[str]]]:
-    """Rankings of some of five names, all with ties as inner lists."""
     found = []
     for _ in range(draw(st.integers(1, 4))):
         places = {name: draw(st.none() | st.integers(1, 3)) for name in NAMES}
@@ -102,7 +100,6 @@ def test_names_and_the_order_of_people_decide_nothing(
 
 
 def test_nobody_ranked_anything() -> None:
-    """The one order of nothing."""
     found = kemeny_consensus([])
     assert (found.ranking, found.distance, found.n_optimal) == ((), 0.0, 1)
 
@@ -116,7 +113,6 @@ def test_nobody_ranked_anything() -> None:
     ],
 )
 def test_what_is_no_ranking_is_one_line(wrong: list[Ranking], said: str) -> None:
-    """It says which ranking, and what of it."""
     with pytest.raises(ScoreError, match=said):
         kemeny_consensus(wrong)
 
@@ -142,12 +138,10 @@ def _as_lists(ranks: np.ndarray) -> list[list[str]]:
 
 
 def costs_of(ranks: Ranks) -> np.ndarray:
-    """What the code under test starts from."""
     return pair_costs(np.array(ranks, dtype=float))
 
 
 def test_many_profiles_are_solved_as_each_alone() -> None:
-    """Also where they are too many for one batch."""
     ranks = np.random.default_rng(1).integers(1, 9, (10, 4, 13)).astype(float)
     together = optimal_orders(pair_costs(ranks))
     for at, profile in enumerate(ranks):
@@ -167,6 +161,5 @@ def test_where_nothing_is_said_every_order_is_best() -> None:
 
 
 def test_fifteen_systems_are_refused() -> None:
-    """In one line, which says how many there may be."""
     with pytest.raises(ScoreError, match="there are 15 systems to put in order: expected 14 or"):
         optimal_orders(np.zeros((1, 15, 15)))

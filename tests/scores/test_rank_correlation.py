@@ -21,7 +21,6 @@ RANK = st.integers(1, 4).map(float) | st.just(float("nan"))
 
 
 def scipy_tau(one: np.ndarray, other: np.ndarray) -> float:
-    """Tau-b of what both rank, NaN where there is none."""
     common = ~np.isnan(one) & ~np.isnan(other)
     if common.sum() < 2:
         return float("nan")
@@ -59,7 +58,6 @@ def test_tau_is_the_mean_over_samples_and_pooled_is_of_one_list() -> None:
 
 
 def test_the_p_value_is_about_that_of_a_t_test() -> None:
-    """Of the same values, one for each sample."""
     from scipy.stats import ttest_1samp
 
     one, other = rankings(60, 9)
@@ -85,7 +83,6 @@ def test_only_the_order_within_a_sample_counts(seed: int, order: list[int]) -> N
 
 
 def compared(one: np.ndarray, other: np.ndarray) -> dict[str, Any]:
-    """All figures of two rankings, without an interval."""
     return vars(tau_b(one, other, n_boot=0, n_resamples=99))
 
 
@@ -97,7 +94,6 @@ def test_ties_alone_have_no_order() -> None:
 
 
 def test_shapes_that_differ_are_one_line() -> None:
-    """It says both."""
     with pytest.raises(ScoreError, match=r"shapes \(1, 2\) and \(1, 3\): expected the same"):
         tau_b([[1, 2]], [[1, 2, 3]])
 
@@ -121,7 +117,6 @@ def test_a_ratio_is_of_two_sums_over_the_same_samples() -> None:
 
 
 def test_the_interval_of_a_ratio_is_that_of_the_delta_method() -> None:
-    """Of 300 samples whose parts rise with their wholes."""
     rng = np.random.default_rng(1)
     wholes = rng.uniform(1, 3, 300)
     parts = 0.7 * wholes + rng.normal(0, 0.5, 300)
@@ -142,7 +137,6 @@ def test_the_interval_of_a_ratio_is_that_of_the_delta_method() -> None:
     ],
 )
 def test_no_interval_has_a_reason(values: list[float], draws: int, reason: Unscored | None) -> None:
-    """And an interval has none."""
     found = means(np.array([values]), Draws(n_boot=draws))[0]
     assert found.reason is reason
     assert (found.interval is None) == (reason is not None)

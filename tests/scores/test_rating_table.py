@@ -23,7 +23,6 @@ ROWS = one_judge(ash=[1, 2.5, None], birch=[0, None, 3])
 
 
 def columns_of(rows: list[Row]) -> dict[str, list[Any]]:
-    """The rows by column."""
     return {name: [row[name] for row in rows] for name in rows[0]}
 
 
@@ -77,7 +76,6 @@ def test_a_missing_column_is_named(form: str) -> None:
 
 
 def test_a_row_without_a_key_is_named() -> None:
-    """In a list of dicts, each row has to have all keys."""
     rows = [*ROWS, {"sample_id": "s", "system": "ash", "judge": "jay"}]
     with pytest.raises(TableError, match=r"^ratings: row 6 has no 'rating', only \['sample_id'"):
         read_columns(rows, RATINGS, NEEDED)
@@ -93,7 +91,6 @@ def test_a_row_without_a_key_is_named() -> None:
     ],
 )
 def test_a_wrong_type_is_named(name: str, value: object, said: str) -> None:
-    """Nothing is converted by guessing."""
     rows = [{**row, "repeat": 0, name: value} for row in ROWS]
     with pytest.raises(TableError, match=f"^ratings: {said}$"):
         read_columns(rows, RATINGS, NEEDED, ("repeat",))
@@ -109,7 +106,6 @@ def test_mixed_types_are_one_line(values: list[Any]) -> None:
 
 @pytest.mark.parametrize("name", ["sample_id", "system", "judge", "repeat"])
 def test_a_null_in_the_key_is_named(name: str) -> None:
-    """A rating of nobody knows what says nothing."""
     rows = [{**row, "repeat": 0} for row in ROWS]
     rows[2][name] = None
     with pytest.raises(TableError, match=f"^ratings: {name!r} is null in row 2: expected a value$"):
@@ -118,19 +114,16 @@ def test_a_null_in_the_key_is_named(name: str) -> None:
 
 @pytest.mark.parametrize("source", [None, 5, "ratings.jsonl", iter(ROWS)])
 def test_what_is_no_table_is_refused(source: object) -> None:
-    """The message says which forms there are."""
     with pytest.raises(TableError, match=r"is not a table: expected a datasets\.Dataset, a"):
         read_columns(source, RATINGS, NEEDED)
 
 
 def test_a_row_that_is_no_dict_is_refused() -> None:
-    """The message shows the row."""
     with pytest.raises(TableError, match=r"^ratings: row 0 is \('s', 'ash'\): expected a dict$"):
         read_columns([("s", "ash")], RATINGS, NEEDED)
 
 
 def test_no_rows_are_a_table() -> None:
-    """An empty list has all columns."""
     assert read_columns([], RATINGS, NEEDED).num_rows == 0
 
 
@@ -144,7 +137,6 @@ def test_codes_are_shared_by_columns() -> None:
 
 
 def test_no_values_have_no_codes() -> None:
-    """Empty columns are columns."""
     names, (codes,) = encoded(pa.chunked_array([], pa.string()))
     assert names == ()
     assert codes.tolist() == []
@@ -162,7 +154,6 @@ OUTPUTS = [
 
 
 def with_digest(rows: list[Row], digest: str | None) -> list[Row]:
-    """Rows of judges who saw this version of the samples."""
     return [{**row, "sample_digest": digest} for row in rows]
 
 
@@ -182,14 +173,12 @@ def test_every_rating_has_its_place() -> None:
 
 @pytest.mark.parametrize("nothing", [None, math.nan])
 def test_null_and_nan_are_missing_and_zero_is_a_rating(nothing: float | None) -> None:
-    """A judge's lowest rating may be 0."""
     (ratings,) = read_ratings(one_judge(ash=[0, nothing])).ratings
     np.testing.assert_array_equal(ratings, [[0, math.nan]])
 
 
 @pytest.mark.parametrize("value", [math.inf, -math.inf])
 def test_an_infinite_rating_is_refused(value: float) -> None:
-    """The message has the value and its key."""
     with pytest.raises(
         ScoreError,
         match=f"^ratings: {value!r} is the rating of sample_id 's001', system 'ash', judge "
@@ -211,14 +200,12 @@ def test_a_key_that_is_given_twice_is_refused() -> None:
 
 
 def test_repeats_are_averaged() -> None:
-    """The mean is of the ratings that there are."""
     rated = {0: 6, 1: None, 2: 9}
     rows = [{**one_judge(ash=[value])[0], "repeat": repeat} for repeat, value in rated.items()]
     assert read_ratings(rows).ratings.tolist() == [[[7.5]]]
 
 
 def test_another_rubric_is_left_out_and_named() -> None:
-    """Only ratings of the rubric that is scored count."""
     rows = [
         {**row, "rubric": rubric, "rating": rating}
         for row in one_judge(ash=[1], birch=[1])
@@ -232,14 +219,12 @@ def test_another_rubric_is_left_out_and_named() -> None:
 
 
 def test_a_rubric_that_nobody_used_is_refused() -> None:
-    """The message says which there are."""
     rows = [{**row, "rubric": "text_rendering"} for row in one_judge(ash=[1])]
     with pytest.raises(ScoreError, match=r"unknown rubric 'overall'.*known: text_rendering"):
         read_ratings(rows)
 
 
 def test_judges_stand_in_the_order_that_is_asked_for() -> None:
-    """Otherwise in alphabetical order."""
     rows = rows_of({judge: {"ash": [at]} for at, judge in enumerate(JUDGES)})
     asked = read_ratings(rows, judges=["lark", "jay", "kite"])
     assert asked.judges == ("lark", "jay", "kite")
@@ -273,7 +258,6 @@ def test_digests_are_compared_where_both_are_given(digest: str | None) -> None:
 
 
 def test_a_rating_of_an_unknown_output_is_left_out_and_named() -> None:
-    """The outputs say which samples and systems there are."""
     rows = [*rows_of(CUBE), *rows_of({"jay": {"cedar": [5]}})]
     table = read_ratings(rows, OUTPUTS[:4])
 
@@ -313,13 +297,11 @@ def test_what_has_no_image_has_no_rating(outcome: str) -> None:
 
 
 def test_an_unknown_outcome_is_refused() -> None:
-    """The message has the nearest name."""
     with pytest.raises(ScoreError, match="unknown outcome 'refuse'; did you mean 'refused'"):
         read_ratings(rows_of(CUBE), [{**OUTPUTS[0], "outcome": "refuse"}])
 
 
 def test_two_outputs_of_one_sample_and_system_are_refused() -> None:
-    """Ratings say nothing of which one they are of."""
     with pytest.raises(
         ScoreError, match=r"^outputs: system 'ash' has 2 outputs for sample 's000': expected one$"
     ):

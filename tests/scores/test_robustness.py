@@ -45,7 +45,6 @@ def test_there_is_a_board_for_every_rule() -> None:
 
 @given(cube=cubes())
 def test_the_protocols_boards_are_those_of_win_rate(cube: dict[str, Any]) -> None:
-    """The same numbers by two ways."""
     boards = {one.protocol: one.win_rate for one in sensitivity(rows_of(cube)).boards}
     assert boards["corrected"] == win_rate(rows_of(cube), n_boot=0).win_rate
     assert boards["published"] == win_rate(rows_of(cube), protocol="published").win_rate
@@ -77,7 +76,6 @@ def test_a_rank_that_hangs_on_the_rule_is_flagged() -> None:
 
 
 def test_many_flips_are_counted_in_the_warning() -> None:
-    """Five are named."""
     names = [f"s{at}" for at in range(5)]
     first = {name: [at] for at, name in enumerate(names)}
     others = {name: [-at] for at, name in enumerate(names)}
@@ -88,7 +86,6 @@ def test_many_flips_are_counted_in_the_warning() -> None:
 
 
 def test_one_judge_and_no_ties_leave_nothing_to_choose() -> None:
-    """All rules agree, and there is no warning."""
     found = sensitivity(one_judge(ash=[3, 3], birch=[2, 2], cedar=[1, 1]))
     assert found.stable
     assert found.warning is None
@@ -105,7 +102,6 @@ LEAST, MOST = -1.0, 9.0
 
 
 def completions(cube: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The ratings with every missing one below, among or above all others."""
     gaps = [
         (judge, system, at)
         for judge, systems in cube.items()
@@ -170,7 +166,6 @@ def test_only_orders_that_nothing_missing_can_turn_are_certain() -> None:
 
 
 def test_refusals_that_count_as_losses_are_not_missing() -> None:
-    """With `exclude` they could have been anything."""
     rows = one_judge(ash=[9, None], birch=[5, 5])
     outputs = [
         {"sample_id": f"s00{at}", "system": system, "outcome": outcome}
@@ -194,7 +189,6 @@ def test_a_system_alone_has_no_bounds() -> None:
 @pytest.mark.parametrize("protocol", get_args(Protocol))
 @given(cube=cubes())
 def test_it_is_the_board_of_the_others(protocol: Protocol, cube: dict[str, Any]) -> None:
-    """As if the judge had never been asked."""
     found = leave_one_judge_out(rows_of(cube), protocol=protocol)
     assert found.win_rate == pytest.approx(counted_rates(cube, protocol))
     assert set(found.without) == set(cube)
@@ -205,7 +199,6 @@ def test_it_is_the_board_of_the_others(protocol: Protocol, cube: dict[str, Any])
 
 
 def test_without_the_only_judge_nothing_remains() -> None:
-    """The rates are null, and nothing flips."""
     found = leave_one_judge_out(one_judge(ash=[3], birch=[2]))
     assert found.without == {"judge": {"ash": None, "birch": None}}
     assert found.flips == {"judge": ()}

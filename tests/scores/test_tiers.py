@@ -22,7 +22,6 @@ P_VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=8)
 
 
 def rated(shifts: dict[str, float], samples: int, seed: int) -> list[Row]:
-    """Systems that differ by a shift, on samples that differ much more."""
     rng = np.random.default_rng(seed)
     hard = rng.normal(0, 3, samples)
     return one_judge(
@@ -111,7 +110,6 @@ def test_few_samples_separate_nobody() -> None:
 
 
 def test_systems_without_a_rate_are_unranked() -> None:
-    """They are in no tier."""
     found = tiers(one_judge(ash=[5] * 30, birch=[1] * 30, cedar=[None] * 30))
     assert found.tiers == (("ash",), ("birch",))
     assert found.unranked == ("cedar",)
@@ -132,14 +130,12 @@ def test_too_few_draws_are_refused(alpha: float, fewest: int) -> None:
 
 @pytest.mark.parametrize("alpha", [0, 1, -0.1, 5])
 def test_alpha_is_a_probability(alpha: float) -> None:
-    """Anything else is refused."""
     with pytest.raises(ScoreError, match=f"^alpha is {alpha}: expected a probability between"):
         tiers(one_judge(ash=[5] * 30, birch=[1] * 30), alpha=alpha)
 
 
 @pytest.mark.parametrize("draws", [0, -1, 2.5, "100", None])
 def test_draws_are_a_number(draws: object) -> None:
-    """Also where no pair is tested."""
     for samples in (5, 30):
         with pytest.raises(ScoreError, match=r"^n_resamples is .*: expected a whole number"):
             tiers(one_judge(ash=[5] * samples, birch=[1] * samples), n_resamples=draws)  # type: ignore[arg-type]
@@ -159,7 +155,6 @@ def test_p_values_are_those_of_all_exchanges(seed: int) -> None:
 
 
 def test_batches_give_what_one_go_gives(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However little fits into memory."""
     differences = np.random.default_rng(0).normal(0.3, 1, (2, 12))
     whole = sign_flip_test(differences, n_resamples=200, seed=1)
     monkeypatch.setitem(sign_flip_test.__globals__, "AT_ONCE", 96)  # of eight draws each
@@ -171,7 +166,6 @@ Z_POWER_80, Z_POWER_90, Z_ALPHA_5, Z_ALPHA_1 = 0.841621, 1.281552, 1.959964, 2.5
 
 
 def two(wins: int, losses: int, ties: int = 0) -> list[Row]:
-    """Rows in which ash wins, loses to and ties with birch as often as said."""
     return one_judge(ash=[3] * wins + [1] * losses + [2] * ties, birch=[2] * (wins + losses + ties))
 
 
@@ -227,7 +221,6 @@ def test_where_there_is_no_number_there_is_a_reason(rows: list[Row], reason: str
 
 @pytest.mark.parametrize("choice", [{"power": 1}, {"power": 80}, {"alpha": 0}, {"alpha": -0.05}])
 def test_what_is_no_probability_is_refused(choice: dict[str, Any]) -> None:
-    """80 is not 80 %."""
     with pytest.raises(ScoreError, match="expected a probability between 0 and 1"):
         samples_needed(two(20, 10), **choice)
 

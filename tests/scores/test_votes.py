@@ -19,29 +19,24 @@ SAID = st.lists(st.sampled_from([-3.0, -1.0, 0.0, 2.0, math.nan]), min_size=1, m
 
 
 def signs(said: Sequence[float]) -> list[int]:
-    """Verdicts of the judges who have one."""
     return [(one > 0) - (one < 0) for one in said if not math.isnan(one)]
 
 
 def else_first(said: Sequence[float]) -> int:
-    """A against B, and the first judge where they are level."""
     return most_said(signs(said)) or signs(said)[0]
 
 
 def more_than_half(said: Sequence[float]) -> int:
-    """Half of the judges do not suffice."""
     counts = Counter(signs(said))
     return next((one for one in (1, -1) if 2 * counts[one] > len(signs(said))), 0)
 
 
 def single_mode(said: Sequence[float]) -> int:
-    """The verdict that no other is as frequent as."""
     (one, most), *others = Counter(signs(said)).most_common()
     return one if all(count < most for _, count in others) else 0
 
 
 def higher_sum(said: Sequence[float]) -> int:
-    """The sign of the summed difference, which is the mean's."""
     total = sum(one for one in said if not math.isnan(one))
     return (total > 0) - (total < 0)
 

@@ -109,7 +109,6 @@ def test_the_first_judge_is_the_first_of_those_named() -> None:
 def test_the_order_of_rows_changes_nothing(
     protocol: Protocol, cube: dict[str, Any], seed: int
 ) -> None:
-    """Not a digit, intervals included."""
     rows = rows_of(cube)
     mixed = random.Random(seed).sample(rows, len(rows))
     assert win_rate(mixed, protocol=protocol, n_boot=20) == win_rate(
@@ -122,7 +121,6 @@ def test_the_order_of_rows_changes_nothing(
 def test_names_of_systems_change_nothing(
     protocol: Protocol, cube: dict[str, Any], names: list[str]
 ) -> None:
-    """Not a digit, intervals included."""
     called = dict(zip(SYSTEMS, names, strict=True))
     renamed = {
         judge: {called[system]: rated for system, rated in systems.items()}
@@ -142,7 +140,6 @@ def test_names_of_systems_change_nothing(
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @given(cube=cubes(samples=14), seed=st.integers(0, 99))
 def test_float_noise_changes_nothing(protocol: Protocol, cube: dict[str, Any], seed: int) -> None:
-    """A billionth more or less makes no win of a tie."""
     rng = random.Random(seed)
     noisy = [{**row, "noise": rng.uniform(-1e-9, 1e-9)} for row in rows_of(cube)]
     for row in noisy:
@@ -156,7 +153,6 @@ def test_float_noise_changes_nothing(protocol: Protocol, cube: dict[str, Any], s
 def test_the_scale_of_a_judge_changes_nothing(
     cube: dict[str, Any], factor: float, offset: float
 ) -> None:
-    """Ratings of different judges are never compared."""
     first, *_ = cube
     scaled = [
         {**row, "rating": row["rating"] * factor + offset}
@@ -207,7 +203,6 @@ def test_both_ways_are_shown_when_outputs_are_given() -> None:
 
 @pytest.mark.parametrize("outcome", ["failed", "unsupported", "retired", "ok"])
 def test_other_missing_outputs_never_count(outcome: str) -> None:
-    """Nor does a null rating of an image that is there."""
     rows = one_judge(ash=[9, None], birch=[5, 5])
     outputs = outputs_of(rows)
     outputs[2]["outcome"] = outcome
@@ -238,7 +233,6 @@ def test_the_published_error_is_that_of_independent_comparisons(
 
 
 def test_a_single_comparison_has_no_published_error() -> None:
-    """One number has no standard deviation."""
     found = win_rate(one_judge(ash=[3], birch=[2]), protocol="published")
     assert found.win_rate == {"ash": 1.0, "birch": 0.0}
     assert found.interval == {"ash": None, "birch": None}
@@ -246,7 +240,6 @@ def test_a_single_comparison_has_no_published_error() -> None:
 
 
 def test_one_system_has_no_rate() -> None:
-    """There is nobody to win against."""
     found = win_rate(one_judge(ash=[3, 4]))
     assert found.win_rate == {"ash": None}
     assert (found.matrix, found.coverage) == ({"ash": {}}, {"ash": None})
@@ -268,7 +261,6 @@ def test_systems_without_a_common_sample_have_no_rate(protocol: Protocol) -> Non
 
 
 def test_a_system_that_only_failed_has_no_rate() -> None:
-    """With losses counted, one that only refused has lost."""
     rows = one_judge(ash=[3, 4], birch=[1, 5])
     outputs = outputs_of(rows, [("s000", "cedar"), ("s001", "cedar")])
     failed = [{**row, "outcome": "failed"} if row["system"] == "cedar" else row for row in outputs]
@@ -300,7 +292,6 @@ def test_samples_that_all_say_the_same_have_no_interval(rated: int) -> None:
 
 
 def test_no_ratings_are_an_empty_board() -> None:
-    """Nothing was compared, and nothing is wrong."""
     assert win_rate([]).win_rate == {}
     outputs = [{"sample_id": "s", "system": name, "outcome": "ok"} for name in ("ash", "birch")]
     assert win_rate([], outputs).win_rate == {"ash": None, "birch": None}
@@ -342,7 +333,6 @@ def test_the_definition_holds_every_parameter() -> None:
 
 
 def test_the_result_goes_into_json() -> None:
-    """Nulls and reasons included, and no NaN."""
     rows = one_judge(ash=[1, None], birch=[2, None], cedar=[None, 3])
     found = win_rate(rows, outputs_of(rows)[:4])
     read = json.loads(json.dumps(found.as_json(), allow_nan=False))
@@ -362,7 +352,6 @@ def test_the_result_goes_into_json() -> None:
     ],
 )
 def test_a_choice_that_there_is_not_is_refused(choice: dict[str, Any], said: str) -> None:
-    """In one line, with what there is."""
     with pytest.raises(ScoreError, match=f"^{said}"):
         win_rate(one_judge(ash=[1], birch=[2]), **choice)
 
@@ -404,7 +393,6 @@ def population() -> NDArray[np.float64]:
 
 
 def table_of(ratings: NDArray[np.float64]) -> pa.Table:
-    """The same as rows."""
     judge, system, sample = (places.ravel() for places in np.indices(ratings.shape))
     return pa.table(
         {
