@@ -78,7 +78,12 @@ class ToRate:
         return rows_of(
             TO_RATE,
             (
-                {**task_row(task), **output_row(output), "repeat": repeat}
+                {
+                    **task_row(task),
+                    "system": output["system"],
+                    "output": output["image"],
+                    "repeat": repeat,
+                }
                 for task in self.tasks
                 if fits(task)
                 for repeat in range(judge.repeats)
@@ -122,10 +127,6 @@ def task_row(task: Task) -> dict[str, Any]:
         "prompt": task.prompt,
         "inputs": [image.sha256 for image in task.inputs],
     }
-
-
-def output_row(output: Row) -> dict[str, Any]:
-    return {"system": output["system"], "output": output["image"]}
 
 
 def flags_of(applicability: pa.Table | None, metric: str) -> dict[str, bool | None]:

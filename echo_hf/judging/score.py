@@ -58,14 +58,7 @@ class SplitWinRates:
 class Measured:
     """What one system comes to by one metric, over the samples that the metric fits.
 
-    Attributes:
-        metric: The metric.
-        system: The system.
-        fitting: The samples that it fits, in the order of the result.
-        unknown: Of how many samples nobody has said whether it fits.
-        asked: Whether anybody was asked; if not, it fits all.
-        result: The figures, null where there are none.
-        missing: Why there are none.
+    Of `unknown` samples nobody has said whether it fits; where nobody was asked, it fits all.
     """
 
     metric: str

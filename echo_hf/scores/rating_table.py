@@ -135,13 +135,8 @@ Ignored = dict[IgnoredRating, pa.Table]
 class RatingTable:
     """Every judge's rating of every system's output for every sample.
 
-    Attributes:
-        samples: Names of samples, sorted.
-        systems: Names of systems, sorted.
-        judges: Names of judges, in the order in which they are asked.
-        ratings: Array [judge, system, sample]; NaN where there is none.
-        lost: Array [system, sample], what was refused or has no image; null without outputs.
-        ignored: The keys of rows that do not count, by reason.
+    `ratings` is [judge, system, sample], NaN where there is none; `lost` is what was refused or has
+    no image [system, sample], null without outputs; `ignored` are keys of rows that do not count.
     """
 
     samples: tuple[str, ...]

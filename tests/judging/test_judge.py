@@ -361,7 +361,7 @@ def test_names_that_are_not_there_are_refused_with_the_nearest(folder: Path) -> 
         ({"rubrics": ["text_rendering"]}, "none of the judges rates by 'text_rendering'"),
     ):
         with pytest.raises(ConfigError, match=said):
-            judged(folder, **options)  # type: ignore[arg-type]
+            judged(folder, **options)
 
 
 def test_what_cannot_judge_is_said_before_anybody_is_asked(folder: Path) -> None:
