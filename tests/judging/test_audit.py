@@ -7,7 +7,7 @@ import io
 import json
 import re
 import statistics
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from echo_hf.cli import app
 from echo_hf.config.judges import JudgeConfig
 from echo_hf.engines.base import Request
 from echo_hf.errors import ConfigError, RunError
-from echo_hf.judging.audit import RULES, Audited, Honeypot, audit, audit_of
+from echo_hf.judging.audit import KEY, RULES, Audited, Honeypot, audit, audit_of
 from echo_hf.judging.board import show_scores
 from echo_hf.judging.judge import judge
 from echo_hf.judging.score import score
@@ -115,40 +115,6 @@ def test_a_judge_who_sees_passes(folder: Path) -> None:
     assert not (root(folder) / "ratings.parquet").exists()
 
 
-@pytest.mark.parametrize(
-    ("blind_to", "failed"),
-    [
-        ({"blank": 7}, ["blank"]),
-        ({"blank": 6}, []),
-        ({"unchanged": 8}, ["unchanged"]),
-        ({"unchanged": 7}, []),
-        ({"shuffled": 7}, ["shuffled"]),
-        ({"blank": 9, "unchanged": 9, "shuffled": 9}, ["blank", "shuffled", "unchanged"]),
-    ],
-)
-def test_what_a_judge_does_not_see_it_fails_on(
-    folder: Path, blind_to: dict[str, int], failed: list[str]
-) -> None:
-    """The margins of ten-point scales: 1.8 below the mean, 0.9 for an unchanged input."""
-    judge_who(folder, **blind_to).use()
-    assert sorted(audited(folder).judges["mira"]["failed"]) == failed
-
-
-def test_a_judge_who_differs_from_itself_fails_as_well(folder: Path) -> None:
-    """Two points between the same image under two names, where one is let pass."""
-    theirs = made(folder)
-
-    def says(asked: Request) -> str:
-        *_, shown = images_of(asked)
-        fits = theirs.get(shown) == prompt_of(asked)
-        return rated(9 - 2 * asked.repeat if fits else 1)
-
-    ScriptedJudge(says).use()
-    found = audited(folder).judges["mira"]
-    assert found["failed"] == ["renamed"]
-    assert (found["noise"]["deviation"], found["noise"]["largest"]) == pytest.approx((2**0.5, 2))
-
-
 def test_each_honeypot_is_what_it_says(folder: Path) -> None:
     """Blank and renamed for all, the input of an edit, and an output for another of the split."""
     engine = judge_who(folder).use()
@@ -199,24 +165,6 @@ def test_few_samples_are_shown_from_each_split_in_turn(folder: Path) -> None:
     assert len(engine.asked) == calls
 
 
-@pytest.mark.parametrize(
-    ("says", "reason"),
-    [
-        (lambda _: "No number.", "few_ratings"),
-        (lambda _: rated(2), "no_room"),
-    ],
-)
-def test_what_nobody_can_say_is_neither_passed_nor_failed(
-    folder: Path, says: Callable[[Request], str], reason: str
-) -> None:
-    """Without ratings, or with a mean that nothing can be far below: null and a reason."""
-    ScriptedJudge(says).use()
-    found = audited(folder).judges["mira"]
-    blank = found["checks"]["blank"]
-    assert (blank["passed"], blank["reason"]) == (None, reason)
-    assert "blank" not in found["failed"]
-
-
 def test_a_budget_ends_it_and_audits_of_others_stay(folder: Path) -> None:
     """A judge that was never reached keeps no audit, and the first one's is not lost."""
     config_of(folder, [judge_of("mira"), judge_of("otto")])
@@ -236,29 +184,15 @@ def test_scores_flag_a_judge_that_failed(folder: Path) -> None:
     config_of(folder, [judge_of("mira"), judge_of("otto")])
     judge_who(folder, blank=8).use()
     judge(folder / "evaluation.yaml", runs=folder / "runs")
-    unflagged = score(folder / "evaluation.yaml", runs=folder / "runs", n_boot=0)
-    assert all("failed_audit" not in row.definition for row in win_rates(unflagged.results))
-    audited(folder, judges=["mira"])
-
-    scores = score(folder / "evaluation.yaml", runs=folder / "runs", n_boot=0)
-    rows = win_rates(json.loads(scores.path.read_text())["results"])
-    assert len(rows) == 2 * 2 * len(SYSTEMS)
-    assert all(row["definition"]["failed_audit"] == {"mira": ["blank"]} for row in rows)
-    assert "judged by mira (failed its audit: blank), otto" in board(scores)
-
-
-def win_rates(results: Iterable[Any]) -> list[Any]:
-    return [
-        row
-        for row in results
-        if (row["metric"] if isinstance(row, dict) else row.metric) == "win_rate"
-    ]
-
-
-def board(scores: Any) -> str:
+    for audits, flags in (({}, None), ({"mira"}, {"mira": ["blank"]})):
+        for name in audits:
+            audited(folder, judges=[name])
+        scores = score(folder / "evaluation.yaml", runs=folder / "runs", n_boot=0)
+        rows = [row for row in scores.results if row.metric == "win_rate"]
+        assert [row.definition.get(KEY) for row in rows] == [flags] * 2 * 2 * len(SYSTEMS)
     page = io.StringIO()
     show_scores(Console(width=300, file=page), scores.path)
-    return page.getvalue()
+    assert "judged by mira (failed its audit: blank), otto" in page.getvalue()
 
 
 def test_scale_use_is_that_of_the_run_s_ratings(folder: Path) -> None:
@@ -377,3 +311,24 @@ def test_the_guide_states_the_rules(honeypot: Honeypot) -> None:
     stated = [int(one) for one in re.findall(r"(\d+) %", rows[honeypot.value][2])]
     rule = RULES[honeypot]
     assert stated == [round(100 * rule.share), round(100 * rule.margin)]
+
+
+@pytest.mark.parametrize(
+    ("rated_as", "failed"),
+    [
+        ({"blank": 7}, ["blank"]),
+        ({"blank": 6}, []),
+        ({"unchanged": 8}, ["unchanged"]),
+        ({"unchanged": 7}, []),
+        ({"shuffled": 7}, ["shuffled"]),
+        ({"renamed": 6}, ["renamed"]),
+        ({"blank": 9, "unchanged": 9, "shuffled": 9}, ["blank", "unchanged", "shuffled"]),
+    ],
+)
+def test_what_a_judge_does_not_see_it_fails_on(
+    rated_as: dict[str, float], failed: list[str]
+) -> None:
+    """The margins of ten points: 1.8 below the mean of 8, 0.9 for an input, 1.08 for itself."""
+    usual = {"real": 8.0, "renamed": 7.0, "blank": 1.0, "unchanged": 2.0, "shuffled": 2.0}
+    ratings = {name: [rating] * 6 for name, rating in {**usual, **rated_as}.items()}
+    assert found_of({}, **ratings)["failed"] == failed

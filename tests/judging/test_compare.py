@@ -149,6 +149,9 @@ def test_each_pair_is_shown_in_both_orders_and_the_winner_is_a_system(folder: Pa
         assert (row["cost_usd"], row["usage"]["prompt_tokens"]) == (0.25, 100)
         told = engine.asked[0].messages[0].parts[0].text
         assert row["prompt_digest"] == hashlib.sha256(told.encode()).hexdigest()
+        made_by = json.loads(row["provenance"])["judge"]
+        assert made_by["engine"] == {"kind": "scripted_judge", "model": "one"}
+        assert (made_by["mode"], made_by["shown"]) == ("text", {"as": "model_budget"})
     assert done.cost_usd == pytest.approx(2.5)
     assert done.path == root(folder) / "comparisons.parquet"
     assert not (root(folder) / "ratings.parquet").exists()
@@ -266,14 +269,6 @@ def test_rows_of_others_stay_and_lost_images_are_told(folder: Path) -> None:
         ("visitor", "ab", "a", None),
     ]
     assert engine.asked == []
-
-
-def test_the_provenance_says_who_was_asked_and_how(folder: Path) -> None:
-    ScriptedJudge(lambda _: "[[first]]").use()
-    compared(folder)
-    made_by = json.loads(choices(folder)[0]["provenance"])["judge"]
-    assert made_by["engine"] == {"kind": "scripted_judge", "model": "one"}
-    assert (made_by["mode"], made_by["shown"]) == ("text", {"as": "model_budget"})
 
 
 def test_the_verb_compares_and_refuses_rubrics(folder: Path) -> None:
