@@ -28,9 +28,7 @@ from echo_hf.engines.base import ImageRef, Request
 from echo_hf.images.store import ImageStore
 from echo_hf.judging.applicability import Fitting, to_classify
 from echo_hf.judging.compare import Compare, to_compare
-from echo_hf.judging.outputs import ToRate
-from echo_hf.judging.rate import Rate
-from echo_hf.judging.stage import rubric_prompt
+from echo_hf.judging.rate import Rate, ToRate, rubric_prompt
 from echo_hf.pipeline.answers import NoAnswers
 from echo_hf.pipeline.stage import ModelStage
 from echo_hf.samples.extract import Extract
@@ -137,7 +135,7 @@ def _to_judges() -> dict[str, Request]:
         )
         rows = ToRate(output, (task,), {}).rows(judge, lambda _: True).with_format("arrow")[:]
         instructions = rubric_prompt(judge, rubric)
-        stage = Rate(judge, rubric, instructions, "corrected", "model_budget", shown)
+        stage = Rate(judge, "model_budget", shown, rubric, instructions, "corrected")
         name = f"judge_{rubric}" if mode == "text" else f"judge_{rubric}_{mode}"
         ((requests[name],),) = stage.requests(rows)
     requests |= _to_comparing_judges(task, given, made)

@@ -32,7 +32,7 @@ import echo_hf
 from echo_hf._infra.console import Terminal
 from echo_hf.cli.progress import Watch
 from echo_hf.engines.base import Needs
-from echo_hf.judging.score_board import show_scores
+from echo_hf.judging.board import show_scores
 from echo_hf.reasons import Reason, Unscored
 from echo_hf.report.analysis.analyze import Analyzed
 from echo_hf.report.evaluation import PlannedWork

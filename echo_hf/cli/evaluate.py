@@ -50,7 +50,7 @@ def eval_(
     from echo_hf.cli.evaluation_view import show_planned
     from echo_hf.cli.progress import Watch
     from echo_hf.errors import ConfigError
-    from echo_hf.judging.score_board import show_scores
+    from echo_hf.judging.board import show_scores
     from echo_hf.report.evaluation import PlannedWork, evaluate_systems
 
     console = terminal()
@@ -238,8 +238,8 @@ def score(
     runs: Runs = DEFAULT_RUNS,
 ) -> Told:
     """Compute win rates and the four metrics. They go into the run's results.json."""
+    from echo_hf.judging.board import show_scores
     from echo_hf.judging.score import score as scored
-    from echo_hf.judging.score_board import show_scores
 
     path = scored(config, runs=runs, protocol=protocol).path
     show_scores(terminal(), path)

@@ -23,8 +23,7 @@ from echo_hf.images.loader import LARGEST_16_BIT, ORIENTATION
 from echo_hf.images.store import MOST_BYTES
 from echo_hf.metrics.result import MetricResult, check_extra
 from echo_hf.metrics.samples import MetricSample, samples_of
-from echo_hf.scores.columns import read_columns
-from echo_hf.scores.rating_table import OPTIONAL, REQUIRED
+from echo_hf.scores.rating_table import OPTIONAL, REQUIRED, read_columns
 from echo_hf.tables import RATINGS
 
 Stored = Mapping[str, list[Any]]

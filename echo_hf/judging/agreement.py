@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,13 +15,12 @@ from echo_hf.builder.build import RUNS
 from echo_hf.config.evaluation import Evaluated
 from echo_hf.errors import RunError
 from echo_hf.hub.run_tables import left_out_reasons
-from echo_hf.judging.audit_file import Failures, read_failures
-from echo_hf.judging.run_tables import RunTables, read_human_file, read_run, read_table
+from echo_hf.judging.audit import Failures, read_failures
+from echo_hf.judging.run_tables import read_human_file, read_run, read_table
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import LeftOut, Reason
 from echo_hf.scores.agreement import Agreement, agreement
 from echo_hf.scores.rating_table import RUBRIC
-from echo_hf.scores.votes import Protocol
 from echo_hf.systems.benchmark import benchmark_of, load_evaluation
 from echo_hf.tables import HUMAN
 
@@ -32,6 +30,8 @@ DRAWS = 1000
 
 @dataclass(frozen=True)
 class RunAgreement:
+    """How far judges agree with people, over all samples and in each split."""
+
     path: Path
     merged: Agreement
     splits: Mapping[str, Agreement]
@@ -53,34 +53,14 @@ def agree(
         config = config.model_copy(update={"protocol": protocol})
     folder = RunFolder(Path(runs) / config.name)
     benchmark = benchmark_of(config, folder)
-    ranks = _ranks(folder, human)
-    tables = read_run(benchmark, folder)
-    folder.enter()
-    ranks, gone = _of_benchmark(ranks, tables)
-    found = RunAgreement(
-        folder.root / AGREEMENT_FILE,
-        _compared(ranks, tables.ratings, config.protocol, n_boot),
-        _by_split(ranks, tables, config.protocol, n_boot),
-        {**tables.left_out, **gone},
-        read_failures(folder.root),
-    )
-    _write(found, benchmark.identity())
-    return found
-
-
-def _ranks(folder: RunFolder, human: Path | None) -> pa.Table:
     ranks = read_table(folder.root, HUMAN) if human is None else read_human_file(human)
     if ranks is None:
         raise RunError(
             f"people ranked nothing in {str(folder.root)!r}: run `echo-hf rank` with this config "
             "first, or name a file of ranks (--human FILE)"
         )
-    return ranks
-
-
-def _of_benchmark(
-    ranks: pa.Table, tables: RunTables
-) -> tuple[pa.Table, Mapping[str, Mapping[Reason, int]]]:
+    tables = read_run(benchmark, folder)
+    folder.enter()
     tasks = chain.from_iterable(tables.tasks.values())
     digests = {task.sample_id: task.sample_digest for task in tasks}
     there = [reason is None for reason in left_out_reasons(ranks, digests)]
@@ -89,47 +69,31 @@ def _of_benchmark(
             f"none of {len(there)} ranks is of a sample of the benchmark: expected its sample_id, "
             f"such as {next(iter(digests), None)!r}"
         )
-    gone = there.count(False)
-    counts: dict[str, dict[Reason, int]] = {}
+    left_out, gone = dict(tables.left_out), there.count(False)
     if gone:
-        counts = {HUMAN.name: {LeftOut.NOT_RELEASED: gone}}
-    return ranks.filter(pa.array(there)), counts
+        left_out[HUMAN.name] = {LeftOut.NOT_RELEASED: gone}
+    ranks, ratings = ranks.filter(pa.array(there)), tables.ratings
 
+    def compared(ranks: pa.Table, rated: pa.Table | None) -> Agreement:
+        overall = rated is not None and RUBRIC in rated["rubric"].to_pylist()
+        return agreement(ranks, rated if overall else None, protocol=config.protocol, n_boot=n_boot)
 
-def _by_split(
-    ranks: pa.Table, tables: RunTables, protocol: Protocol, n_boot: int
-) -> Mapping[str, Agreement]:
     parts = {name: tables.of_split(ranks, name) for name in tables.tasks}
     ranked = {name: part for name, part in parts.items() if part is not None and part.num_rows}
-    if len(ranked) < 2:
-        return {}
-    return {
-        name: _compared(part, _of_samples(tables.ratings, part), protocol, n_boot)
-        for name, part in ranked.items()
-    }
-
-
-def _of_samples(ratings: pa.Table | None, ranks: pa.Table) -> pa.Table | None:
-    if ratings is None:
-        return None
-    return ratings.filter(pc.is_in(ratings["sample_id"], ranks["sample_id"].unique()))
-
-
-def _compared(
-    ranks: pa.Table, ratings: pa.Table | None, protocol: Protocol, n_boot: int
-) -> Agreement:
-    rated = ratings is not None and RUBRIC in ratings["rubric"].to_pylist()
-    return agreement(ranks, ratings if rated else None, protocol=protocol, n_boot=n_boot)
-
-
-def _write(found: RunAgreement, benchmark: Mapping[str, Any]) -> None:
-    """Writes the figures; a killed process leaves the old file or the new."""
+    splits: dict[str, Agreement] = {}
+    for name, part in ranked.items() if len(ranked) > 1 else ():
+        samples = part["sample_id"].unique()
+        rated = ratings and ratings.filter(pc.is_in(ratings["sample_id"], samples))
+        splits[name] = compared(part, rated)
+    path, failed = folder.root / AGREEMENT_FILE, read_failures(folder.root)
+    found = RunAgreement(path, compared(ranks, ratings), splits, left_out, failed)
     written = {
-        "benchmark": benchmark,
+        "benchmark": benchmark.identity(),
         "protocol": found.merged.protocol,
-        "left_out": found.left_out,
-        "failed_audit": found.failed,
+        "left_out": left_out,
+        "failed_audit": failed,
         "merged": found.merged.as_json(),
-        "splits": {name: one.as_json() for name, one in found.splits.items()},
+        "splits": {name: one.as_json() for name, one in splits.items()},
     }
-    write_json(found.path, written)
+    write_json(path, written)
+    return found

@@ -1,151 +1,221 @@
-"""Agreement with people in a terminal."""
+"""The figures of `results.json` and `agreement.json` in a terminal."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from echo_hf._infra.console import plain_table, say, show_table
-from echo_hf._infra.text import percent, plain, rounded, rounded_interval
+from echo_hf._infra.text import BETTER, HIGHER, LOWER, percent, plain, rounded, rounded_interval
 from echo_hf.judging.agreement import RunAgreement
-from echo_hf.judging.score_board import NOTHING, judge_names
-from echo_hf.scores.agreement import PROCEDURES, Agreement, HumanRanking, Taus
-from echo_hf.scores.friedman import PairTest
+from echo_hf.judging.audit import KEY
+from echo_hf.reasons import IgnoredRating, LeftOut, Unscored
+from echo_hf.scores.agreement import PROCEDURES, Agreement
 from echo_hf.scores.rating_table import RUBRIC
 
+LONGEST = 40
+NOTHING = "-"
 ALPHA = 0.05
-PEOPLE = "people"
 NAMES = {
     "dunn": "Dunn's test",
     "siegel_castellan": "Siegel and Castellan's test",
     "bonferroni": "p (Bonferroni)",
     "holm": "p (Holm)",
 }
+MEANINGS = {
+    str(reason): reason.meaning for kind in (LeftOut, IgnoredRating, Unscored) for reason in kind
+}
+Part = Mapping[str, Any]  # of the file, which `score` has written
+
+
+def judge_names(judges: Iterable[str], failed: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """The names of judges, each with the honeypots that it failed on."""
+    for judge in judges:
+        flags, name = ", ".join(failed.get(judge, ())), plain(judge, LONGEST)
+        yield f"{name} (failed its audit: {flags})" if flags else name
+
+
+def show_scores(console: Console, path: Path) -> None:
+    """Prints the boards, metrics and choices of judges of a run."""
+    found = json.loads(path.read_bytes())
+    _say_left_out(console, found["left_out"].items())
+    for name, split in found["details"].items():
+        if rated := split["win_rate"]:
+            rates = rated[found["protocol"]]
+            judges = ", ".join(judge_names(rates["per_judge"], found["failed_audit"]))
+            title = f"{name}: win rate ({found['protocol']}), judged by {judges}"
+            show_table(console, title, _win_rates(rates, rated["tiers"]["tiers"]), _why_not(rates))
+        elif split["samples"]:
+            title = f"{name}: no win rates, since no judge has rated an output of it\n"
+            say(console, title, "yellow")
+        if split["pairwise"]:
+            chosen = split["pairwise"]["judges"]
+            say(console, f"{name}: two outputs side by side, in both orders", "bold")
+            names = judge_names(chosen, found["failed_audit"])
+            for judge, one in zip(names, chosen.values(), strict=True):
+                parts = (
+                    f"{one['pairs']:,} pairs",
+                    f"same winner in both orders {_share(one['consistent'])}",
+                    f"same place {_share(one['follows_position'])}",
+                    f"agrees with its ratings {_share(one['agreement'])}",
+                )
+                say(console, f"{judge}: {', '.join(parts)}")
+            console.print()
+        if split["metrics"]:
+            show_table(console, f"{name}: what people complain about", _metrics(split["metrics"]))
+    say(console, f"{HIGHER} higher, {LOWER} lower is better", "dim")
+    say(console, f"results: {path}")
+
+
+def _say_left_out(console: Console, counts: Iterable[tuple[str, Mapping[Any, int]]]) -> None:
+    for name, by_reason in counts:
+        for reason, count in by_reason.items():
+            line = f"{count:,} rows of {name} do not count, {reason}: {MEANINGS[str(reason)]}"
+            say(console, line, "yellow")
+
+
+def _share(share: Part) -> str:
+    if share["value"] is None:
+        return f"- ({share['reason']})"
+    if share["interval"] is None:
+        return f"{share['value']:.2f}"
+    return f"{share['value']:.2f} ({rounded_interval(share['interval'], 2)})"
+
+
+def _win_rates(rates: Part, tiers: Sequence[Sequence[str]]) -> Table:
+    # Where nothing says how far others may differ, one tier for all would read as no difference.
+    known = any(rates["interval"].values())
+    tier = {name: at for at, names in enumerate(tiers, 1) for name in names if known}
+    table = plain_table("system", "win rate", "95 %", "tier", "coverage")
+    ranked = sorted(rates["win_rate"].items(), key=lambda one: (one[1] is None, -(one[1] or 0.0)))
+    for system, rate in ranked:
+        table.add_row(
+            Text(plain(system, LONGEST), "bold"),
+            rounded(rate),
+            rounded_interval(rates["interval"][system]),
+            str(tier.get(system, NOTHING)),
+            percent(rates["coverage"][system]),
+        )
+    return table
+
+
+def _why_not(rates: Part) -> Iterator[str]:
+    named: dict[str, list[str]] = {}
+    for system, reason in rates["reasons"].items():
+        named.setdefault(reason, []).append(plain(system, LONGEST))
+    for reason, systems in named.items():
+        every = len(systems) == len(rates["win_rate"])
+        yield f"{'all systems' if every else ', '.join(systems)}: {reason}: {MEANINGS[reason]}"
+
+
+def _metrics(metrics: Sequence[Part]) -> Table:
+    table = Table("metric", box=None, pad_edge=False)
+    for heading in ("value", "95 %", "samples"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("beside it")
+    for metric, every in groupby(metrics, key=itemgetter("metric")):
+        rows, title = list(every), Text(f"{metric} {BETTER[metric]}", "bold")
+        missing = {one["missing"] for one in rows}
+        if None not in missing and len(missing) == 1:  # no system could be measured
+            table.add_row(title, *_cells(rows[0]))
+            continue
+        failed: dict[str, Sequence[str]] = {}
+        for one in rows:
+            failed |= one["result"]["definition"].get(KEY, {}) if one["result"] else {}
+        table.add_row(title, "", "", "", Text(", ".join(judge_names(failed, failed)), "yellow"))
+        for one in rows:
+            table.add_row(Text(f"  {plain(one['system'], LONGEST)}"), *_cells(one))
+    return table
+
+
+def _cells(one: Part) -> tuple[Text | str, ...]:
+    result, counts = one["result"] or {}, one["counts"]
+    tint = result.get("tint", {}).get("yellower", {}).get("value")
+    beside = "" if tint is None else f"{abs(tint):.1f} {'yellower' if tint >= 0 else 'bluer'}"
+    reasons = ", ".join(f"{count} {reason}" for reason, count in counts.items())
+    said = "; ".join(filter(None, (one["missing"], beside, reasons)))
+    covered = f"{result.get('n', 0)} of {len(one['samples']) + counts.get('not_asked', 0)}"
+    value, interval = rounded(result.get("value")), rounded_interval(result.get("interval"))
+    return value, interval, covered, Text(said, "yellow" if one["missing"] else "")
 
 
 def show_agreement(console: Console, agreement: RunAgreement) -> None:
-    for name, counts in sorted(agreement.left_out.items()):
-        for reason, count in sorted(counts.items()):
-            line = f"{count:,} rows of {name} do not count, {reason}: {reason.meaning}"
-            say(console, line, "yellow")
-    merged = agreement.merged
-    say(console, counted(merged))
-    show_table(console, "mean rank by people, 1 is best", rank_table(merged.people))
-    say(console, friedman_line(merged))
-    pairs = differing(merged)
-    if pairs:
-        show_table(
-            console, f"pairs that differ by {NAMES[_test(merged)]}", pair_table(merged, pairs)
+    """Prints how far judges agree with people."""
+    left_out = {name: dict(sorted(one.items())) for name, one in agreement.left_out.items()}
+    _say_left_out(console, ((name, left_out[name]) for name in sorted(left_out)))
+    merged, how = agreement.merged, PROCEDURES[agreement.merged.protocol]
+    counts, people, raters = merged.counts, merged.people, merged.people.mean_rank_by_rater
+    refused = f", {counts.refused} times impossible" if counts.refused else ""
+    incomplete = f", {counts.partial} of them incomplete" if counts.partial else ""
+    said = f"{len(raters)} people ranked {counts.samples} samples: {counts.rankings} rankings"
+    say(console, f"{said}{incomplete}{refused} ({merged.protocol})")
+    table = plain_table("system", "consensus", "95 %", *raters)
+    for system in people.consensus.ranking:  # over all samples
+        mean = people.mean_rank[system]
+        by_rater = (rounded(ranks[system].value, 2) for ranks in raters.values())
+        ends = rounded_interval(mean.interval, 2)
+        table.add_row(Text(plain(system), "bold"), rounded(mean.value, 2), ends, *by_rater)
+    show_table(console, "mean rank by people, 1 is best", table)
+    test, tests = people.friedman, people.tests[how.test]
+    pairs = [one for one in tests if getattr(one, how.adjusted) < ALPHA]
+    if test.p_value is None:
+        say(console, "Friedman's test: nothing to test, as no block is in an order")
+    else:
+        say(
+            console,
+            f"Friedman's test: chi-square {rounded(test.statistic, 1)}, {test.degrees} degrees of "
+            f"freedom, p {_p_value(test.p_value)}, {test.blocks} blocks; {len(pairs)} of "
+            f"{len(tests)} pairs differ; Kendall's W within samples "
+            f"{rounded(people.kendalls_w.value)}",
         )
-    if not merged.judges.with_consensus:
+    if pairs:
+        words = ("better", "worse")
+        table = plain_table(*words, "z", "p", NAMES[how.adjusted], left=words)
+        for one in pairs:
+            shown = f"{one.z:.3f}", _p_value(one.p_value), _p_value(getattr(one, how.adjusted))
+            table.add_row(Text(plain(one.better), "bold"), Text(plain(one.worse)), *shown)
+        show_table(console, f"pairs that differ by {NAMES[how.test]}", table)
+    rated = merged.judges.with_consensus
+    if not rated:
         said = f"no rating by the rubric {RUBRIC!r}: people are compared with each other alone"
         say(console, said, "yellow")
-    show_table(console, "agreement with people, Kendall's tau-b", tau_table(merged))
-    for name in judge_names(
-        sorted(agreement.failed.keys() & merged.judges.with_consensus), agreement.failed
-    ):
+    show_table(console, "agreement with people, Kendall's tau-b", _taus(merged))
+    for name in judge_names(sorted(agreement.failed.keys() & rated), agreement.failed):
         say(console, name, "yellow")
-    for line in pearson_lines(merged):
-        say(console, line)
+    for judge, row in merged.judges.pearson.items():
+        for other, found in row.items():
+            said = f"Pearson's r {rounded(found.r)} over {found.outputs:,} outputs"
+            say(console, f"{plain(judge)} and {plain(other)}: {said}")
     say(console, f"agreement: {agreement.path}")
 
 
-def counted(agreement: Agreement) -> str:
-    """What was compared, in one line."""
-    counts, people = agreement.counts, agreement.people.mean_rank_by_rater
-    refused = f", {counts.refused} times impossible" if counts.refused else ""
-    partial = f", {counts.partial} of them incomplete" if counts.partial else ""
-    return (
-        f"{len(people)} people ranked {counts.samples} samples: {counts.rankings} rankings"
-        f"{partial}{refused} ({agreement.protocol})"
-    )
-
-
-def rank_table(people: HumanRanking) -> Table:
-    """Mean ranks, in the order of the consensus over all samples."""
-    raters = people.mean_rank_by_rater
-    table = plain_table("system", "consensus", "95 %", *raters)
-    for system in people.consensus.ranking:
-        mean = people.mean_rank[system]
-        by_rater = [rounded(ranks[system].value, 2) for ranks in raters.values()]
-        table.add_row(
-            Text(plain(system), "bold"),
-            rounded(mean.value, 2),
-            rounded_interval(mean.interval, 2),
-            *by_rater,
-        )
-    return table
-
-
-def friedman_line(agreement: Agreement) -> str:
-    """Whether the systems differ at all, in one line."""
-    test, tests = agreement.people.friedman, agreement.people.tests[_test(agreement)]
-    if test.p_value is None:
-        return "Friedman's test: nothing to test, as no block is in an order"
-    return (
-        f"Friedman's test: chi-square {rounded(test.statistic, 1)}, {test.degrees} degrees of "
-        f"freedom, p {_p_value(test.p_value)}, {test.blocks} blocks; "
-        f"{len(differing(agreement))} of "
-        f"{len(tests)} pairs differ; Kendall's W within samples "
-        f"{rounded(agreement.people.kendalls_w.value)}"
-    )
-
-
-def differing(agreement: Agreement) -> list[PairTest]:
-    """The pairs of systems that differ by the protocol's test, after its correction."""
-    adjusted = PROCEDURES[agreement.protocol].adjusted
-    tests = agreement.people.tests[_test(agreement)]
-    return [one for one in tests if getattr(one, adjusted) < ALPHA]
-
-
-def pair_table(agreement: Agreement, pairs: Sequence[PairTest]) -> Table:
-    adjusted = PROCEDURES[agreement.protocol].adjusted
-    table = plain_table("better", "worse", "z", "p", NAMES[adjusted], left=("better", "worse"))
-    for one in pairs:
-        shown = [f"{one.z:.3f}", _p_value(one.p_value), _p_value(getattr(one, adjusted))]
-        table.add_row(Text(plain(one.better), "bold"), Text(plain(one.worse)), *shown)
-    return table
-
-
-def tau_table(agreement: Agreement) -> Table:
+def _taus(agreement: Agreement) -> Table:
     """Agreement of each judge with the consensus and with each person, and of people themselves."""
     judges, raters = agreement.judges, agreement.people.mean_rank_by_rater
     table = plain_table("", "consensus", "95 %", "p", "of people's", *raters)
     for judge, tau in judges.with_consensus.items():
-        share = judges.share_of_ceiling[judge].share
-        by_rater = [rounded(one.tau) for one in judges.with_raters[judge].values()]
-        cells = rounded(tau.tau), rounded_interval(tau.interval), _p_value(tau.p_value)
-        table.add_row(Text(plain(judge), "bold"), *cells, percent(share), *by_rater)
+        share = percent(judges.share_of_ceiling[judge].share)
+        by_rater = (rounded(one.tau) for one in judges.with_raters[judge].values())
+        cells = rounded(tau.tau), rounded_interval(tau.interval), _p_value(tau.p_value), share
+        table.add_row(Text(plain(judge), "bold"), *cells, *by_rater)
     ceiling = judges.people_with_others
-    table.add_row(Text(PEOPLE, "bold"), rounded(ceiling.value), rounded_interval(ceiling.interval))
+    table.add_row(
+        Text("people", "bold"), rounded(ceiling.value), rounded_interval(ceiling.interval)
+    )
+    among = judges.among_raters
     for rater in raters if len(raters) > 1 else ():
-        others = [_between(judges.among_raters, rater, other) for other in raters]
+        found = (among.get(rater, {}).get(one) or among.get(one, {}).get(rater) for one in raters)
+        others = ("" if one is None else rounded(one.tau) for one in found)  # oneself
         table.add_row(Text(f"  {plain(rater)}"), "", "", "", "", *others)
     return table
-
-
-def pearson_lines(agreement: Agreement) -> list[str]:
-    """How far judges' ratings rise and fall together, a line for each two."""
-    return [
-        f"{plain(judge)} and {plain(other)}: "
-        f"Pearson's r {rounded(one.r)} over {one.outputs:,} outputs"
-        for judge, row in agreement.judges.pearson.items()
-        for other, one in row.items()
-    ]
-
-
-def _between(taus: Taus, one: str, other: str) -> str:
-    if one == other:
-        return ""
-    found = taus.get(one, {}).get(other) or taus[other][one]
-    return rounded(found.tau)
-
-
-def _test(found: Agreement) -> str:
-    return PROCEDURES[found.protocol].test
 
 
 def _p_value(value: float | None) -> str:

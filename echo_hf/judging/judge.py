@@ -2,26 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import get_args
 
 import pyarrow as pa
+from datasets import Dataset
 
 from echo_hf.builder.build import RUNS
+from echo_hf.config.checks import EngineChoice
 from echo_hf.config.evaluation import Evaluated
-from echo_hf.config.judges import JudgeConfig, Rubric, shipped_judges
+from echo_hf.config.judges import (
+    ApplicabilityConfig,
+    ImageSize,
+    JudgeConfig,
+    Rubric,
+    shipped_judges,
+)
+from echo_hf.engines.base import ImageRef
 from echo_hf.errors import ConfigError, RunError, unknown
-from echo_hf.judging.outputs import ToRate, outputs_to_rate
-from echo_hf.judging.questions import (
-    SentImages,
-    fitting_question,
-    pairwise_questions,
-    rating_questions,
+from echo_hf.images.store import ImageStore
+from echo_hf.judging.applicability import Fitting, to_classify
+from echo_hf.judging.compare import PAIRWISE, Compare, to_compare
+from echo_hf.judging.rate import (
+    PUBLISHED_SCALE,
+    TEXT,
+    Protocol,
+    Rate,
+    ToRate,
+    fitting,
+    outputs_to_rate,
+    rubric_prompt,
+    shown_images,
 )
 from echo_hf.judging.run_tables import read_table
 from echo_hf.judging.session import (
+    Answered,
+    JudgeTask,
     JudgingResult,
     ask_judges,
     asking_in,
@@ -32,13 +51,33 @@ from echo_hf.judging.session import (
 from echo_hf.pipeline.progress import ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import Reason
-from echo_hf.systems.benchmark import Tasks, benchmark_of, evaluation_folder, load_evaluation
-from echo_hf.tables import APPLICABILITY, OUTPUTS
+from echo_hf.systems.base import Task
+from echo_hf.systems.benchmark import benchmark_of, evaluation_folder, load_evaluation
+from echo_hf.tables import APPLICABILITY as FITS
+from echo_hf.tables import OUTPUTS
 
 RUBRICS: tuple[str, ...] = get_args(Rubric)
+APPLICABILITY = "applicability"
+Write = Callable[[Path, Answered, Collection[str]], Path]
+
+
+@dataclass
+class SentImages:
+    """Images as judges are sent them, each made once."""
+
+    images: ImageStore
+    _known: dict[ImageSize, dict[str, ImageRef]] = field(default_factory=dict)
+
+    def of(self, digests: Iterable[str], how: ImageSize) -> dict[str, ImageRef]:
+        """By digest what is sent; these images and those of earlier calls."""
+        known = self._known.setdefault(how, {})
+        new = [digest for digest in dict.fromkeys(digests) if digest not in known]
+        known.update(shown_images(self.images, new, how))
+        return known
 
 
 def chosen_judges(config: Evaluated, names: Sequence[str] | None) -> list[JudgeConfig]:
+    """The judges of a config, or those of them that are named."""
     by_name = {one.name: one for one in config.judges}
     if not by_name:
         shipped = ", ".join(f"judges/{file.name}" for file in shipped_judges())
@@ -52,21 +91,67 @@ def chosen_judges(config: Evaluated, names: Sequence[str] | None) -> list[JudgeC
     return [by_name[name] for name in dict.fromkeys(names or by_name)]
 
 
-def chosen_rubrics(names: Sequence[str] | None) -> Sequence[str]:
-    for name in names or ():
-        if name not in RUBRICS:
-            raise ConfigError(unknown("rubric", name, RUBRICS, "--rubric"))
-    return names or RUBRICS
-
-
-def check_rubrics(judges: Sequence[JudgeConfig], wanted: Sequence[str]) -> None:
-    """Refuses rubrics that no judge rates by."""
-    theirs = {rubric for one in judges for rubric in one.rubrics}
-    if theirs.isdisjoint(wanted):
-        raise ConfigError(
-            f"none of the judges rates by {', '.join(map(repr, wanted))}: add it to `rubrics` of "
-            f"one, such as rubrics: [overall, {wanted[0]}]"
+def rated_outputs(config: Evaluated, folder: RunFolder, limit: int | None = None) -> ToRate:
+    """The outputs of a run that there is something to ask about."""
+    outputs = read_table(folder.root, OUTPUTS)
+    if outputs is None:
+        raise RunError(
+            f"there are no outputs to rate in {str(folder.root)!r}: run `echo-hf generate` first, "
+            "or put outputs.parquet there"
         )
+    return outputs_to_rate(outputs, benchmark_of(config, folder).tasks(folder.images), limit)
+
+
+def rating_questions(
+    config: Evaluated,
+    judges: Sequence[JudgeConfig],
+    rubrics: Sequence[str],
+    to_rate: ToRate,
+    applicability: pa.Table | None,
+    shown: SentImages,
+) -> Iterator[JudgeTask]:
+    """A question for each judge and each of its rubrics, in the order of the config."""
+    for judge in judges:
+        check_scale(judge, config.protocol)
+        for rubric in (one for one in judge.rubrics if one in rubrics):
+            rows = to_rate.rows(judge, fitting(judge, rubric, applicability))
+            yield rating_question(judge, rubric, config.protocol, rows, shown)
+
+
+def rating_question(
+    judge: JudgeConfig, rubric: str, protocol: Protocol, rows: Dataset, shown: SentImages
+) -> JudgeTask:
+    """What a judge is asked about outputs by one rubric."""
+    how = _size(judge, protocol)
+    inputs = [] if rubric == TEXT else [one for row in rows["inputs"] for one in row]
+    images = shown.of([*inputs, *rows["output"]], how)
+    prompt = rubric_prompt(judge, rubric)
+    return JudgeTask(judge.name, rubric, Rate(judge, how, images, rubric, prompt, protocol), rows)
+
+
+def fitting_question(
+    options: ApplicabilityConfig, tasks: Sequence[Task], shown: SentImages
+) -> JudgeTask:
+    """What a model is asked about which metrics fit."""
+    digests = (image.sha256 for task in tasks for image in task.inputs)
+    stage = Fitting(options, shown.of(digests, "model_budget"))
+    return JudgeTask(APPLICABILITY, APPLICABILITY, stage, to_classify(tasks))
+
+
+def check_scale(judge: JudgeConfig, protocol: Protocol) -> None:
+    """Refuses a judge whose ratings the published protocol would misread."""
+    plain = judge.scale == PUBLISHED_SCALE and not judge.decimals
+    if protocol == "published" and judge.mode == "text" and not plain:
+        lowest, highest = judge.scale
+        raise ConfigError(
+            f"judge {judge.name!r} rates from {lowest:g} to {highest:g}"
+            f"{' with decimals' if judge.decimals else ''}, and protocol 'published' reads whole "
+            "numbers from 1 to 10: give it that scale, or write protocol: corrected"
+        )
+
+
+def _size(judge: JudgeConfig, protocol: Protocol) -> ImageSize:
+    return judge.pictures or ("published" if protocol == "published" else "model_budget")
 
 
 def judge(
@@ -82,68 +167,25 @@ def judge(
 ) -> JudgingResult:
     """Has judges rate the outputs of a run; what one has answered is not asked again."""
     config = config if isinstance(config, Evaluated) else load_evaluation(config)
-    chosen, wanted = chosen_judges(config, judges), chosen_rubrics(rubrics)
-    check_rubrics(chosen, wanted)
+    chosen, wanted = chosen_judges(config, judges), rubrics or RUBRICS
+    for name in wanted:
+        if name not in RUBRICS:
+            raise ConfigError(unknown("rubric", name, RUBRICS, "--rubric"))
+    if {rubric for one in chosen for rubric in one.rubrics}.isdisjoint(wanted):
+        raise ConfigError(
+            f"none of the judges rates by {', '.join(map(repr, wanted))}: add it to `rubrics` of "
+            f"one, such as rubrics: [overall, {wanted[0]}]"
+        )
     folder = evaluation_folder(config, runs)
     to_rate = rated_outputs(config, folder, limit)
+
+    def questions(shown: SentImages) -> Iterator[JudgeTask]:
+        fits = read_table(folder.root, FITS)
+        return rating_questions(config, chosen, wanted, to_rate, fits, shown)
+
     engines = {one.name: one.engine for one in chosen}
-    with asking_in(folder, engines, budget_usd, watch) as asking:
-        fits, shown = read_table(folder.root, APPLICABILITY), SentImages(folder.images)
-        questions = list(rating_questions(config, chosen, wanted, to_rate, fits, shown))
-        if dry_run:
-            return JudgingResult(
-                None, tuple(map(asking.plan, questions)), left_out=to_rate.left_out
-            )
-        write = partial(write_ratings, folder.root)
-        samples = {task.sample_id for task in to_rate.tasks}
-        return ask_judges(asking, questions, to_rate.left_out, write, samples)
-
-
-def applicability(
-    config: Evaluated | Path | str,
-    *,
-    runs: Path | str = RUNS,
-    limit: int | None = None,
-    dry_run: bool = False,
-    budget_usd: float | None = None,
-    watch: ProgressListener | None = None,
-) -> JudgingResult:
-    """Has a model say which specialised metrics fit the samples of a benchmark."""
-    config = config if isinstance(config, Evaluated) else load_evaluation(config)
-    if config.applicability is None:
-        raise ConfigError(
-            f"config {config.name!r} does not say who is asked which metrics fit: add, for "
-            "example, `applicability: {engine: {kind: vllm, model: Qwen/Qwen2.5-VL-32B-Instruct}}`"
-        )
-    folder = evaluation_folder(config, runs)
-    tasks = _tasks(config, folder, limit)
-    question = fitting_question(config.applicability, tasks.tasks, SentImages(folder.images))
-    left_out: dict[Reason, int] = dict(tasks.left_out.items())
-    engines = {question.who: config.applicability.engine}
-    with asking_in(folder, engines, budget_usd, watch) as asking:
-        if dry_run:
-            return JudgingResult(None, (asking.plan(question),), left_out=left_out)
-        samples = {task.sample_id for task in tasks.tasks}
-        write = partial(write_applicability, folder.root)
-        return ask_judges(asking, [question], left_out, write, samples)
-
-
-def rated_outputs(config: Evaluated, folder: RunFolder, limit: int | None = None) -> ToRate:
-    return outputs_to_rate(_outputs(folder), _tasks(config, folder), limit)
-
-
-def _tasks(config: Evaluated, folder: RunFolder, limit: int | None = None) -> Tasks:
-    return benchmark_of(config, folder).tasks(folder.images, limit)
-
-
-def _outputs(folder: RunFolder) -> pa.Table:
-    outputs = read_table(folder.root, OUTPUTS)
-    if outputs is None:
-        raise RunError(
-            f"there are no outputs to rate in {str(folder.root)!r}: run `echo-hf generate` first, "
-            "or put outputs.parquet there"
-        )
-    return outputs
+    ask = partial(run_judges, folder, engines, questions, write_ratings, to_rate)
+    return ask(dry_run=dry_run, budget_usd=budget_usd, watch=watch)
 
 
 def pairwise(
@@ -160,13 +202,64 @@ def pairwise(
     config = config if isinstance(config, Evaluated) else load_evaluation(config)
     chosen, folder = chosen_judges(config, judges), evaluation_folder(config, runs)
     outputs = rated_outputs(config, folder, limit)
+
+    def questions(shown: SentImages) -> Iterator[JudgeTask]:
+        for one in chosen:
+            rows, how = to_compare(one, outputs), _size(one, config.protocol)
+            inputs = [digest for row in rows["inputs"] for digest in row]
+            images = shown.of([*inputs, *rows["output_a"], *rows["output_b"]], how)
+            yield JudgeTask(one.name, PAIRWISE, Compare(one, how, images), rows)
+
     engines = {one.name: one.engine for one in chosen}
+    ask = partial(run_judges, folder, engines, questions, write_comparisons, outputs)
+    return ask(dry_run=dry_run, budget_usd=budget_usd, watch=watch)
+
+
+def applicability(
+    config: Evaluated | Path | str,
+    *,
+    runs: Path | str = RUNS,
+    limit: int | None = None,
+    dry_run: bool = False,
+    budget_usd: float | None = None,
+    watch: ProgressListener | None = None,
+) -> JudgingResult:
+    """Has a model say which specialised metrics fit the samples of a benchmark."""
+    config = config if isinstance(config, Evaluated) else load_evaluation(config)
+    options = config.applicability
+    if options is None:
+        raise ConfigError(
+            f"config {config.name!r} does not say who is asked which metrics fit: add, for "
+            "example, `applicability: {engine: {kind: vllm, model: Qwen/Qwen2.5-VL-32B-Instruct}}`"
+        )
+    folder = evaluation_folder(config, runs)
+    tasks = benchmark_of(config, folder).tasks(folder.images, limit)
+    left_out: dict[Reason, int] = dict(tasks.left_out.items())
+    about = ToRate({}, tasks.tasks, left_out)
+
+    def questions(shown: SentImages) -> list[JudgeTask]:
+        return [fitting_question(options, about.tasks, shown)]
+
+    engines = {APPLICABILITY: options.engine}
+    ask = partial(run_judges, folder, engines, questions, write_applicability, about)
+    return ask(dry_run=dry_run, budget_usd=budget_usd, watch=watch)
+
+
+def run_judges(
+    folder: RunFolder,
+    engines: Mapping[str, EngineChoice],
+    questions: Callable[[SentImages], Iterable[JudgeTask]],
+    write: Write,
+    about: ToRate,
+    *,
+    dry_run: bool,
+    budget_usd: float | None,
+    watch: ProgressListener | None,
+) -> JudgingResult:
+    """Asks judges in a run's folder, or says what they would be asked."""
     with asking_in(folder, engines, budget_usd, watch) as asking:
-        questions = list(pairwise_questions(config, chosen, outputs, SentImages(folder.images)))
+        asked = list(questions(SentImages(folder.images)))
         if dry_run:
-            return JudgingResult(
-                None, tuple(map(asking.plan, questions)), left_out=outputs.left_out
-            )
-        write = partial(write_comparisons, folder.root)
-        samples = {task.sample_id for task in outputs.tasks}
-        return ask_judges(asking, questions, outputs.left_out, write, samples)
+            return JudgingResult(None, tuple(map(asking.plan, asked)), left_out=about.left_out)
+        samples = {task.sample_id for task in about.tasks}
+        return ask_judges(asking, asked, about.left_out, partial(write, folder.root), samples)

@@ -4,25 +4,320 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import io
 import json
+import math
 import re
-from collections.abc import Mapping
+from abc import abstractmethod
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import repeat
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
+import pyarrow as pa
+from datasets import Dataset
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from echo_hf.config.judges import ImageSize, JudgeConfig
 from echo_hf.engines.base import ImageRef, Message, Request, Text
-from echo_hf.judging.outputs import TEXT, TO_RATE
-from echo_hf.judging.stage import STAGE, JudgingStage, Row, not_said
-from echo_hf.pipeline.answers import Failure, RawText
-from echo_hf.prompts import Prompt, as_data
-from echo_hf.reasons import Outcome, Unrated
-from echo_hf.tables import RATINGS, Table
+from echo_hf.errors import ConfigError, ImageError
+from echo_hf.hub.run_tables import left_out_reasons
+from echo_hf.images.decode import BadImageError, open_image
+from echo_hf.images.store import ImageStore
+from echo_hf.pipeline.answer_store import request_keys
+from echo_hf.pipeline.answers import Failure, RawText, StoredAnswers
+from echo_hf.pipeline.stage import ModelStage, StageRows, keys_of, of_row
+from echo_hf.prompts import Prompt, as_data, filled_prompt
+from echo_hf.reasons import BadImage, NotJudged, Outcome, Reason, Unrated
+from echo_hf.systems.base import Task
+from echo_hf.systems.benchmark import Tasks
+from echo_hf.tables import INTEGER, RATINGS, STRING, STRINGS, Column, Table
 
 Protocol = Literal["published", "corrected"]
+Row = Mapping[str, Any]
+
+OVERALL = "overall"
+TEXT = "text_rendering"
+WORDS_ALONE = "text_to_image"
+METRICS = ("face_identity", "color_shift", "structure_distance", TEXT)
+
+SAMPLE_COLUMNS = {
+    "sample_digest": Column(STRING, "`sample_digest` of the sample"),
+    "post_urls": Column(STRINGS, "posts that the sample was made from"),
+    "prompt": Column(STRING, "the instruction"),
+    "inputs": Column(STRINGS, "digests of its input images"),
+}
+TO_RATE = Table(
+    "to_rate",
+    "one output that a judge rates once",
+    ("sample_id", "system", "repeat"),
+    {
+        "sample_id": Column(STRING, "the sample"),
+        "system": Column(STRING, "the system whose output is rated"),
+        "repeat": Column(INTEGER, "number of the repetition, from 0"),
+        **SAMPLE_COLUMNS,
+        "output": Column(STRING, "digest of the output"),
+    },
+)
+
+
+@dataclass(frozen=True)
+class ToRate:
+    """The outputs that judges are asked about, by sample, and how many they are not."""
+
+    outputs: Mapping[str, Sequence[Row]]
+    tasks: tuple[Task, ...]
+    left_out: Mapping[Reason, int]
+
+    def rows(self, judge: JudgeConfig, fits: Callable[[Task], bool]) -> Dataset:
+        """Rows of `TO_RATE`: the samples that fit, as often as the judge repeats."""
+        return rows_of(
+            TO_RATE,
+            (
+                {
+                    **task_row(task),
+                    "system": output["system"],
+                    "output": output["image"],
+                    "repeat": repeat,
+                }
+                for task in self.tasks
+                if fits(task)
+                for repeat in range(judge.repeats)
+                for output in self.outputs.get(task.sample_id, ())
+            ),
+        )
+
+
+def outputs_to_rate(outputs: pa.Table, benchmark: Tasks, limit: int | None = None) -> ToRate:
+    """Sorts outputs by whether there is something to rate; the limit is of each split."""
+    digests = {task.sample_id: task.sample_digest for task in benchmark.tasks}
+    left_out: Counter[Reason] = Counter(dict(benchmark.left_out.items()))
+    by_sample: dict[str, list[Row]] = {}
+    rows = sorted(outputs.to_pylist(), key=lambda row: (row["sample_id"], row["system"]))
+    reasons = left_out_reasons(pa.Table.from_pylist(rows, outputs.schema), digests)
+    for row, reason in zip(rows, reasons, strict=True):
+        if reason is not None:
+            left_out[reason] += 1
+        elif row["outcome"] != Outcome.OK or row["image"] is None:
+            left_out[NotJudged.WITHOUT_IMAGE] += 1
+        else:
+            by_sample.setdefault(row["sample_id"], []).append(row)
+    seen, tasks = Counter[str](), list[Task]()
+    for task in benchmark.tasks:
+        seen[task.split] += 1
+        if limit is None or seen[task.split] <= limit:
+            tasks.append(task)
+    return ToRate(by_sample, tuple(tasks), left_out)
+
+
+def rows_of(table: Table, rows: Iterable[Row]) -> Dataset:
+    return Dataset(pa.Table.from_pylist(list(rows), schema=table.features.arrow_schema))
+
+
+def task_row(task: Task) -> dict[str, Any]:
+    """What a judge is told of a sample."""
+    return {
+        "sample_id": task.sample_id,
+        "sample_digest": task.sample_digest,
+        "post_urls": list(task.sources),
+        "prompt": task.prompt,
+        "inputs": [image.sha256 for image in task.inputs],
+    }
+
+
+def flags_of(applicability: pa.Table | None, metric: str) -> dict[str, bool | None]:
+    """By sample whether a metric was said to fit it."""
+    if applicability is None:
+        return {}
+    columns = (applicability[name].to_pylist() for name in ("sample_id", metric))
+    return dict(zip(*columns, strict=True))
+
+
+def fitting(
+    judge: JudgeConfig, rubric: str, applicability: pa.Table | None
+) -> Callable[[Task], bool]:
+    """Which samples a judge rates by a rubric."""
+    if rubric != TEXT or judge.text_samples == "all":
+        return lambda _: True
+    flags = flags_of(applicability, TEXT) if judge.text_samples == "applicable" else {}
+    if any(flag is not None for flag in flags.values()):
+        return lambda task: bool(flags.get(task.sample_id))
+    return lambda task: task.split == WORDS_ALONE
+
+
+SHORT_SIDE = 512
+LONGEST_SIDE = 65_500  # of a JPEG
+THREADS = 4
+# A color for each two by two pixels, which is what OpenCV writes; Pillow would copy the original's
+# comment, which is a stranger's text.
+JPEG: Mapping[str, Any] = {"quality": 85, "subsampling": "4:2:0", "comment": b""}
+
+
+def shown_images(images: ImageStore, digests: Iterable[str], how: ImageSize) -> dict[str, ImageRef]:
+    """By digest what a judge is sent of the images that can be shown."""
+    wanted = dict.fromkeys(digests)
+
+    def shown(digest: str) -> ImageRef | None:
+        file = images.path(digest)
+        if how == "model_budget":
+            return ImageRef(digest, file) if file.is_file() else None
+        try:
+            small = images.put(as_published(file))
+        except ImageError:
+            return None
+        return ImageRef(small, images.path(small))
+
+    with ThreadPoolExecutor(THREADS) as threads:
+        made = dict(zip(wanted, threads.map(shown, wanted), strict=True))
+    return {digest: reference for digest, reference in made.items() if reference is not None}
+
+
+def as_published(image: bytes | Path) -> bytes:
+    """An image as the released code sends it to a judge."""
+    with open_image(image) as opened:
+        factor = SHORT_SIDE / min(opened.size)
+        size = int(opened.size[0] * factor), int(opened.size[1] * factor)
+        if max(size) > LONGEST_SIDE:
+            raise BadImageError(
+                BadImage.TOO_MANY_PIXELS, f"{size[0]} x {size[1]} with a short side of 512"
+            )
+        small, sink = opened.resize(size).convert("RGB"), io.BytesIO()
+    small.save(sink, "JPEG", **JPEG)
+    return sink.getvalue()
+
+
+FOLDER = "judging"
+FORM = "$form"
+LONGEST_PROMPT = 100_000
+
+
+def rubric_prompt(judge: JudgeConfig, rubric: str) -> Prompt:
+    """The instructions for rating one output, of the judge's own file if it has one."""
+    lowest, highest = judge.scale
+    fields = {
+        "number": "a number, decimals allowed," if judge.decimals else "a whole number",
+        "lowest": f"{lowest:g}",
+        "highest": f"{highest:g}",
+        "example": f"{math.floor((lowest + highest) / 2):g}",
+    }
+    form = filled_prompt(f"{FOLDER}/rating_{judge.mode}", fields).text
+    if judge.prompt_file is None or rubric != OVERALL:
+        return Prompt(rubric, filled_prompt(f"{FOLDER}/{rubric}", {"form": form}).text)
+    place = f"judge {judge.name!r}: prompt_file {str(judge.prompt_file)!r}"
+    try:
+        text = judge.prompt_file.read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        said = getattr(error, "strerror", None) or "not UTF-8"
+        raise ConfigError(f"{place} cannot be read ({said}): expected a text file") from None
+    if not text or len(text) > LONGEST_PROMPT:
+        raise ConfigError(
+            f"{place} has {len(text):,} characters: expected instructions of at most "
+            f"{LONGEST_PROMPT:,}"
+        )
+    return Prompt(rubric, text.replace(FORM, form))
+
+
+STAGE = "judge"  # in the provenance
+LONGEST_EXPLANATION = 20_000
+Explanation = Annotated[str, Field(max_length=LONGEST_EXPLANATION)]
+
+
+@dataclass(frozen=True)
+class JudgingStage(ModelStage):
+    """One call of a judge for each row whose images can be shown; a row for each answer."""
+
+    judge: JudgeConfig = dataclasses.field(metadata={"digest": False})
+    how: ImageSize
+    shown: Mapping[str, ImageRef] = dataclasses.field(metadata={"digest": False}, repr=False)
+
+    @abstractmethod
+    def _question(self, row: Row) -> tuple[list[Text | str], dict[str, Any]]:
+        """What a judge is shown, images by their digests, and the same as structured fields."""
+
+    @abstractmethod
+    def _shape(self) -> type[BaseModel]:
+        """The declared shape of a structured answer."""
+
+    @abstractmethod
+    def _known(self, row: Row) -> dict[str, Any]:
+        """What is known of a row before anybody has answered."""
+
+    @abstractmethod
+    def _said(self, given: BaseModel, row: Row) -> dict[str, Any]:
+        """What an answer comes to."""
+
+    def _provenance(self, row: Row) -> dict[str, Any]:
+        del row
+        return {"shown": {"as": self.how}}
+
+    def describe(self) -> dict[str, Any]:
+        """What decides an answer; what a config says of the judge beside that does not."""
+        asked = {"mode": self.judge.mode, "max_tokens": self.judge.max_tokens}
+        return {**super().describe(), "judge": self.judge.name, "asked": asked}
+
+    def requests(self, table: pa.Table) -> list[list[Request]]:
+        """One call for each row whose images can be shown."""
+        system = Message("system", (Text(self.prompt.text),))
+        shape = self._shape() if self.judge.mode == "structured" else None
+        found, keys = [], keys_of(table, self.inputs).to_pylist()
+        for key, row in zip(keys, self.input_rows(table), strict=True):
+            parts, inputs = self._question(row)
+            shown = [self.shown.get(one) if isinstance(one, str) else one for one in parts]
+            request = Request(
+                self.name,
+                (system, Message("user", tuple(one for one in shown if one is not None))),
+                shape,
+                self.judge.max_tokens,
+                inputs,
+                tuple(row["post_urls"]),
+                repeat=row["repeat"],
+            )
+            found.append(of_row(key, [] if None in shown else [request]))
+        return found
+
+    def finish(self, table: pa.Table, answers: list[list[BaseModel | Failure]]) -> pa.Table:
+        """A row for each answer, with what it cost and what it was made of."""
+        calls, rows = iter(self._calls(table)), StageRows(self.outputs)
+        prompt_digest = hashlib.sha256(self.prompt.text.encode()).hexdigest()
+        made_by = {
+            "digest": self.digest(),
+            "mode": self.judge.mode,
+            "status": self.judge.status,
+            "engine": dict(self.answers.signature) if self.answers else None,
+        }
+        keys = keys_of(table, self.inputs).to_pylist()
+        for number, (key, row) in enumerate(zip(keys, self.input_rows(table), strict=True)):
+            values = {"judge": self.judge.name, "prompt_digest": prompt_digest, **self._known(row)}
+            provenance = {STAGE: made_by | self._provenance(row)}
+            values["provenance"] = json.dumps(provenance, sort_keys=True, default=str)
+            values["outcome"] = Unrated.UNSHOWABLE.value
+            for given in answers[number]:
+                values |= next(calls)
+                if isinstance(given, Failure):
+                    rows.failed(number, key, given)
+                    values["outcome"] = given.reason.value
+                else:
+                    values |= self._said(given, row)
+            rows.keep(number, key, values)
+        return rows.table()
+
+    def _calls(self, table: pa.Table) -> Iterator[dict[str, Any]]:
+        """What each answer cost, as far as it is known."""
+        if not isinstance(self.answers, StoredAnswers):
+            yield from repeat({})
+            return
+        requests = [one for asked in self.requests(table) for one in asked]
+        keys = request_keys(self.answers.signature, requests)
+        records = self.answers.store.records(list(dict.fromkeys(keys)))
+        for record in map(records.get, keys):
+            usage = dataclasses.asdict(record.usage) if record else {}
+            known = {f"{kind}_tokens": count for kind, count in usage.items()}
+            yield {"usage": known, "cost_usd": record.cost_usd} if record else {}
+
 
 # Whole numbers from 1 to 10 and nothing else: the first of them counts.
 PUBLISHED = re.compile(r"\[\[\s*(10|[1-9])\s*\]\]")
@@ -31,34 +326,17 @@ PUBLISHED_SCALE = (1.0, 10.0)
 CORRECTED = re.compile(r"\[\[\s*([+-]?[0-9]+(?:\.[0-9]+)?)\s*\]\]")
 
 
-@dataclass(frozen=True, slots=True)
-class Scale:
-    lowest: float
-    highest: float
-    decimals: bool = False
-
-    def holds(self, rating: float) -> bool:
-        """Whether a number is one of them."""
-        whole = self.decimals or float(rating).is_integer()
-        return whole and self.lowest <= rating <= self.highest
-
-
-def read_rating(text: str, scale: Scale, protocol: Protocol) -> float | Unrated:
+def read_rating(text: str, judge: JudgeConfig, protocol: Protocol) -> float | Unrated:
+    """The rating that a free answer ends with."""
     if protocol == "published":
         found = PUBLISHED.search(text)
         return float(found[1]) if found else Unrated.NO_RATING
     numbers = CORRECTED.findall(text)
     if not numbers:
         return Unrated.NO_RATING
-    rating = float(numbers[-1])
-    return rating if scale.holds(rating) else Unrated.BEYOND_SCALE
-
-
-LONGEST_EXPLANATION = 20_000
-LONGEST_RATIONALE = 1000
-Explanation = Annotated[str, Field(max_length=LONGEST_EXPLANATION)]
-Flag = Annotated[int, Field(ge=0, le=1)]
-Rationale = Annotated[str, Field(max_length=LONGEST_RATIONALE)]
+    rating, (lowest, highest) = float(numbers[-1]), judge.scale
+    on_scale = lowest <= rating <= highest and (judge.decimals or rating.is_integer())
+    return rating if on_scale else Unrated.BEYOND_SCALE
 
 
 class RatingAnswer(BaseModel):
@@ -70,146 +348,71 @@ class RatingAnswer(BaseModel):
     rating: float
 
 
-class ChoiceAnswer(BaseModel):
-    """A judge's reasons, and which of two outputs it prefers after them."""
-
-    model_config = ConfigDict(extra="ignore")
-
-    explanation: Explanation
-    choice: Literal["first", "second", "tie"]
-
-
-class ApplicabilityAnswer(BaseModel):
-    """Which metrics fit a sample: a field of 0 or 1 for each that was asked about, and why."""
-
-    model_config = ConfigDict(extra="ignore")
-
-
 @lru_cache(maxsize=64)
-def rating_answer(scale: Scale) -> type[RatingAnswer]:
-    number: Any = float if scale.decimals else int
-    bounds = Field(ge=scale.lowest, le=scale.highest)
-    if not scale.decimals:
-        bounds = Field(ge=int(scale.lowest), le=int(scale.highest))
-    return create_model(
-        "RatingAnswer", __base__=RatingAnswer, rating=(Annotated[number, bounds], ...)
-    )
-
-
-@lru_cache(maxsize=16)
-def applicability_answer(metrics: tuple[str, ...]) -> type[ApplicabilityAnswer]:
-    fields: dict[str, Any] = dict.fromkeys(metrics, (Flag, ...))
-    return create_model(
-        "ApplicabilityAnswer",
-        __base__=ApplicabilityAnswer,
-        **fields,
-        rationale=(Rationale, ...),
-    )
+def rating_answer(lowest: float, highest: float, decimals: bool) -> type[RatingAnswer]:
+    """The shape of a structured answer on a scale."""
+    number: Any = float if decimals else int
+    rating = Annotated[number, Field(ge=number(lowest), le=number(highest))]
+    return create_model("RatingAnswer", __base__=RatingAnswer, rating=(rating, ...))
 
 
 @dataclass(frozen=True)
 class Rate(JudgingStage):
+    """One judge rates outputs by one rubric."""
+
     name: ClassVar[str] = "rate"
     version: ClassVar[int] = 1
     inputs: ClassVar[Table] = TO_RATE
     outputs: ClassVar[Table] = RATINGS
     answer: ClassVar[type[BaseModel]] = RatingAnswer
 
-    judge: JudgeConfig = dataclasses.field(metadata={"digest": False})
     rubric: str
     instructions: Prompt = dataclasses.field(metadata={"digest": False})
     protocol: Protocol
-    how: ImageSize
-    shown: Mapping[str, ImageRef] = dataclasses.field(metadata={"digest": False}, repr=False)
 
     @property
     def prompt(self) -> Prompt:
+        """The instructions of the rubric."""
         return self.instructions
 
-    @property
-    def scale(self) -> Scale:
-        return Scale(*self.judge.scale, decimals=self.judge.decimals)
-
     def describe(self) -> dict[str, Any]:
-        """What decides a rating; what a config says of the judge beside that does not."""
-        judge = self.judge
-        scale = [*judge.scale, judge.decimals]
-        asked = {"mode": judge.mode, "scale": scale, "max_tokens": judge.max_tokens}
-        return {**super().describe(), "judge": judge.name, "asked": asked}
+        """What decides a rating."""
+        described = super().describe()
+        scale = [*self.judge.scale, self.judge.decimals]
+        return {**described, "asked": {**described["asked"], "scale": scale}}
 
-    def _asked(self, system: Message, row: Row) -> list[Request]:
-        seen = self._seen(row)
-        images = [self.shown[digest] for digest in seen if digest in self.shown]
-        if len(images) < len(seen):
-            return []
-        *inputs, output = images
+    def _question(self, row: Row) -> tuple[list[Text | str], dict[str, Any]]:
+        task, inputs = {"prompt": row["prompt"]}, list[str]()
+        if self.rubric != TEXT:
+            inputs = row["inputs"]
+            task["inputs"] = len(inputs)
         # What all outputs of a sample share comes first, and is computed once.
-        shared: list[Text | ImageRef] = [Text(as_data("task", self._task(row))), *inputs]
-        parts = (*shared, Text("<output>"), output, Text("</output>"))
-        return [
-            Request(
-                self.name,
-                (system, Message("user", parts)),
-                rating_answer(self.scale) if self.judge.mode == "structured" else None,
-                self.judge.max_tokens,
-                {**self._task(row), "rubric": self.rubric, "output": row["output"]},
-                tuple(row["post_urls"]),
-                repeat=row["repeat"],
-            )
-        ]
+        shared = [Text(as_data("task", task)), *inputs]
+        parts = [*shared, Text("<output>"), row["output"], Text("</output>")]
+        return parts, {**task, "rubric": self.rubric, "output": row["output"]}
 
-    def _task(self, row: Row) -> dict[str, Any]:
-        if self.rubric == TEXT:
-            return {"prompt": row["prompt"]}
-        return {"prompt": row["prompt"], "inputs": len(row["inputs"])}
+    def _shape(self) -> type[BaseModel]:
+        return rating_answer(*self.judge.scale, self.judge.decimals)
 
-    def _seen(self, row: Row) -> list[str]:
-        return [*([] if self.rubric == TEXT else row["inputs"]), row["output"]]
-
-    def _made_by(self) -> dict[str, Any]:
-        return {
-            "digest": self.digest(),
-            "protocol": self.protocol,
-            "mode": self.judge.mode,
-            "scale": list(self.judge.scale),
-            "status": self.judge.status,
-            "engine": dict(self.answers.signature) if self.answers else None,
-        }
-
-    def _known(self, row: Row, made_by: Mapping[str, Any]) -> dict[str, Any]:
-        *inputs, output = [_digest(self.shown.get(digest)) for digest in self._seen(row)]
+    def _provenance(self, row: Row) -> dict[str, Any]:
+        parts, _ = self._question(row)
+        images = (self.shown.get(one) for one in parts if isinstance(one, str))
+        *inputs, output = [image and image.sha256 for image in images]
         shown = {"as": self.how, "inputs": inputs, "output": output}
-        return {
-            "sample_id": row["sample_id"],
-            "system": row["system"],
-            "judge": self.judge.name,
-            "rubric": self.rubric,
-            "repeat": row["repeat"],
-            "sample_digest": row["sample_digest"],
-            "output_sha256": row["output"],
-            "prompt_digest": hashlib.sha256(self.prompt.text.encode()).hexdigest(),
-            "provenance": _provenance({**made_by, "shown": shown}),
-        }
+        return {"protocol": self.protocol, "scale": list(self.judge.scale), "shown": shown}
 
-    def _said(self, given: BaseModel | Failure | Unrated, row: Row) -> dict[str, Any]:
+    def _known(self, row: Row) -> dict[str, Any]:
+        same = {name: row[name] for name in ("sample_id", "system", "repeat", "sample_digest")}
+        return {**same, "rubric": self.rubric, "output_sha256": row["output"]}
+
+    def _said(self, given: BaseModel, row: Row) -> dict[str, Any]:
         del row  # a rating reads the same whatever it is about
-        if isinstance(given, Unrated | Failure):
-            return not_said(given)
         if isinstance(given, RatingAnswer):
-            return _rated(given.rating, given.explanation)
-        text = given.text if isinstance(given, RawText) else ""
-        return _rated(read_rating(text, self.scale, self.protocol), text)
-
-
-def _rated(rating: float | Unrated, explanation: str) -> dict[str, Any]:
-    if isinstance(rating, Unrated):
-        return {"rating": None, "explanation": explanation, "outcome": rating.value}
-    return {"rating": float(rating), "explanation": explanation, "outcome": Outcome.OK.value}
-
-
-def _digest(reference: ImageRef | None) -> str | None:
-    return None if reference is None else reference.sha256
-
-
-def _provenance(made_by: Mapping[str, Any]) -> str:
-    return json.dumps({STAGE: made_by}, sort_keys=True, default=str)
+            rating: float | Unrated = given.rating
+            text = given.explanation
+        else:
+            text = given.text if isinstance(given, RawText) else ""
+            rating = read_rating(text, self.judge, self.protocol)
+        if isinstance(rating, Unrated):
+            return {"explanation": text, "outcome": rating.value}
+        return {"rating": float(rating), "explanation": text, "outcome": Outcome.OK.value}

@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, get_args
-from typing import Protocol as TypingProtocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,17 +19,17 @@ from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.errors import ImageError, MissingExtraError, ScoreError, WeightsError, unknown
 from echo_hf.hub.run_tables import RESULTS_FILE, Result
 from echo_hf.images.store import ImageStore
-from echo_hf.judging.audit_file import Failures, flagged, read_failures
-from echo_hf.judging.run_tables import RunTables, read_run, systems_in
+from echo_hf.judging.audit import Failures, flagged, read_failures
+from echo_hf.judging.rate import flags_of
+from echo_hf.judging.run_tables import RunTables, read_run
 from echo_hf.metrics import text_rendering
 from echo_hf.metrics.result import MetricResult, coverage_of
-from echo_hf.metrics.samples import Protocol as MetricProtocol
-from echo_hf.metrics.text_rendering import RUBRIC as TEXT_RUBRIC
+from echo_hf.metrics.text_rendering import RUBRIC as TEXT_METRIC
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import Outcome, Reason
 from echo_hf.scores import bounds, sensitivity, tiers, win_rate
 from echo_hf.scores.pairwise_agreement import PairwiseAgreement, pairwise_agreement
-from echo_hf.scores.rating_table import RUBRIC
+from echo_hf.scores.rating_table import RUBRIC, read_ratings
 from echo_hf.scores.votes import PROTOCOLS, Protocol
 from echo_hf.scores.win_rate import WinRate
 from echo_hf.systems.base import Task
@@ -38,14 +37,182 @@ from echo_hf.systems.benchmark import benchmark_of, load_evaluation
 from echo_hf.tables import RATINGS
 
 METRIC = "win_rate"
+DRAWS = 1000
+_, FROM_WORDS = BENCHMARKS
+NOT_ASKED = "not_asked"
+FITS_NONE = "it fits no sample of this split"
+UNRATED = f"needs ratings by the rubric {TEXT_METRIC}, which no judge has given"
 
 
 @dataclass(frozen=True)
 class SplitWinRates:
+    """The win rates of a split: rows of results, those of the protocol, tiers, and all of it."""
+
     results: tuple[Result, ...]
     rates: WinRate
     tiers: tuple[tuple[str, ...], ...]
     details: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What one system comes to by one metric, over the samples that the metric fits.
+
+    Of `unknown` samples nobody has said whether it fits; where nobody was asked, it fits all.
+    """
+
+    metric: str
+    system: str
+    fitting: tuple[Task, ...]
+    unknown: int
+    asked: bool
+    result: MetricResult | None
+    missing: str | None
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many samples have no number, by reason."""
+        counts = self.result.counts if self.result else {}
+        not_asked = {NOT_ASKED: self.unknown} if self.unknown else {}
+        return {**{str(reason): count for reason, count in counts.items()}, **not_asked}
+
+    def row(self, split: str, protocol: Protocol) -> Result:
+        """The figure of `results.json`."""
+        result, fits = self.result, "samples that it was said to fit"
+        known = dict(result.definition) if result else {"missing": self.missing}
+        known["samples"] = fits if self.asked else "every sample"
+        low, high = (result.interval if result else None) or (None, None)
+        n = result.n if result else 0
+        return Result(
+            metric=self.metric,
+            protocol=protocol,
+            split=split,
+            system=self.system,
+            value=result.value if result else None,
+            low=low,
+            high=high,
+            n=n,
+            coverage=coverage_of(n, len(self.fitting) + self.unknown),
+            definition={"metric": self.metric, **known, "without_number": self.counts},
+        )
+
+    def details(self) -> dict[str, Any]:
+        """All that a report shows of it; JSON can hold it."""
+        return {
+            "metric": self.metric,
+            "system": self.system,
+            "samples": [task.sample_id for task in self.fitting],
+            "counts": self.counts,
+            "missing": self.missing,
+            "result": None if self.result is None else self.result.as_json(),
+        }
+
+
+@dataclass(frozen=True)
+class SplitScores:
+    """All figures of a split."""
+
+    split: str
+    samples: int
+    win_rates: SplitWinRates | None
+    metrics: tuple[Measured, ...]
+    pairwise: PairwiseAgreement | None = None
+
+
+@dataclass(frozen=True)
+class Scores:
+    """All figures of a run, and where they are written."""
+
+    path: Path
+    protocol: Protocol
+    splits: tuple[SplitScores, ...]
+    left_out: Mapping[str, Mapping[Reason, int]] = field(default_factory=dict)
+    failed: Failures = field(default_factory=dict)
+
+    @property
+    def results(self) -> list[Result]:
+        """One figure of one system each."""
+        return [
+            row
+            for split in self.splits
+            for row in (
+                *(split.win_rates.results if split.win_rates else ()),
+                *(one.row(split.split, self.protocol) for one in split.metrics),
+            )
+        ]
+
+
+def score(
+    config: Evaluated | Path | str,
+    *,
+    runs: Path | str = RUNS,
+    protocol: str | None = None,
+    n_boot: int = DRAWS,
+) -> Scores:
+    """Computes all figures of a run, and writes them to its `results.json`."""
+    config = config if isinstance(config, Evaluated) else load_evaluation(config)
+    if protocol is not None:
+        if protocol not in PROTOCOLS:
+            raise ScoreError(unknown("protocol", protocol, PROTOCOLS))
+        config = config.model_copy(update={"protocol": protocol})
+    folder = RunFolder(Path(runs) / config.name)
+    benchmark = benchmark_of(config, folder)
+    tables, failed = read_run(benchmark, folder), read_failures(folder.root)
+    folder.enter()
+    splits = tuple(_split(config, name, tables, folder, failed, n_boot) for name in tables.tasks)
+    scores = Scores(folder.root / RESULTS_FILE, config.protocol, splits, tables.left_out, failed)
+    details = {
+        split.split: {
+            "samples": split.samples,
+            "win_rate": split.win_rates.details if split.win_rates else None,
+            "metrics": [one.details() for one in split.metrics],
+            "pairwise": asdict(split.pairwise) if split.pairwise else None,
+        }
+        for split in splits
+    }
+    written = {
+        "benchmark": benchmark.identity(),
+        "protocol": scores.protocol,
+        "left_out": scores.left_out,
+        "failed_audit": failed,
+        "results": [row.model_dump(mode="json") for row in scores.results],
+        "details": details,
+    }
+    write_json(scores.path, written, default=list)
+    return scores
+
+
+def _split(
+    config: Evaluated,
+    name: str,
+    tables: RunTables,
+    folder: RunFolder,
+    failed: Failures,
+    n_boot: int,
+) -> SplitScores:
+    outputs, ratings = (tables.of_split(one, name) for one in (tables.outputs, tables.ratings))
+    fits, tasks = tables.of_split(tables.applicability, name), tables.tasks[name]
+    there = (one["system"].to_pylist() for one in (tables.outputs, tables.ratings) if one)
+    systems = sorted({system.name for system in config.systems}.union(*there))
+    overall = ratings if ratings is not None and RUBRIC in ratings["rubric"].to_pylist() else None
+    rates, pairwise, found = None, None, list[Measured]()
+    if overall is not None:
+        rates = win_rates(name, overall, outputs, config.protocol, n_boot, failed)
+    chosen = tables.of_split(tables.comparisons, name)
+    if chosen is not None and chosen.num_rows:
+        pairwise = pairwise_agreement(chosen, overall, n_boot=n_boot)
+    if outputs is not None and any(task.inputs for task in tasks):
+        made = {(row["system"], row["sample_id"]): row for row in outputs.to_pylist()}
+        edits = [task for task in tasks if task.inputs]
+        for metric, accumulator in accumulators(config).items():
+            measured = partial(_measured, config, accumulator, made, folder.images, n_boot)
+            found += _by_system(metric, systems, edits, fits, measured)
+    text = RATINGS.empty() if ratings is None else ratings
+    text = text.filter(pc.equal(text["rubric"], TEXT_METRIC))
+    if tasks and (name == FROM_WORDS or text.num_rows):
+        measured = partial(_text_measured, text, config.protocol, n_boot, failed)
+        found += _by_system(TEXT_METRIC, systems, tasks, fits, measured)
+    return SplitScores(name, len(tasks), rates, tuple(found), pairwise)
 
 
 def win_rates(
@@ -56,167 +223,64 @@ def win_rates(
     n_boot: int,
     failed: Mapping[str, Sequence[str]],
 ) -> SplitWinRates:
-    rates = {
-        each: _flagged(win_rate(ratings, outputs, protocol=each, n_boot=n_boot), failed)
-        for each in get_args(Protocol)
-    }
-    groups = tiers(ratings, outputs, protocol=protocol)
-    details = {
-        **{each: rate.as_json() for each, rate in rates.items()},
+    """Win rates by both protocols, and how far to trust them, from ratings that are read once."""
+    table, rates, results = read_ratings(ratings, outputs), dict[Protocol, WinRate](), []
+    for each in get_args(Protocol):
+        rate = win_rate(table, protocol=each, n_boot=n_boot)
+        definition = flagged(rate.definition, rate.per_judge, failed)
+        rates[each] = rate = replace(rate, definition=definition)
+        for system, value in rate.win_rate.items():
+            low, high = rate.interval[system] or (None, None)
+            results.append(
+                Result(
+                    metric=METRIC,
+                    protocol=each,
+                    split=split,
+                    system=system,
+                    value=value,
+                    low=low,
+                    high=high,
+                    n=sum(rate.pairs[system].values()),
+                    coverage=rate.coverage[system],
+                    definition=definition,
+                )
+            )
+    groups = tiers(table, protocol=protocol)
+    details: dict[str, Any] = {
+        **{str(each): rate.as_json() for each, rate in rates.items()},
         "tiers": asdict(groups),
-        "sensitivity": asdict(sensitivity(ratings, outputs)),
-        "bounds": asdict(bounds(ratings, outputs, protocol=protocol)),
+        "sensitivity": asdict(sensitivity(table)),
+        "bounds": asdict(bounds(table, protocol=protocol)),
     }
-    results = (row for each, rate in rates.items() for row in _results(split, rate))
     return SplitWinRates(tuple(results), rates[protocol], groups.tiers, details)
 
 
-def _flagged(rate: WinRate, failed: Mapping[str, Sequence[str]]) -> WinRate:
-    """The same rates, with the judges that failed their audits in the definition."""
-    return replace(rate, definition=flagged(rate.definition, rate.per_judge, failed))
+Figures = tuple[MetricResult | None, str | None]  # or why there are none
 
 
-def _results(split: str, rate: WinRate) -> Iterator[Result]:
-    for system, value in rate.win_rate.items():
-        low, high = rate.interval[system] or (None, None)
-        yield Result(
-            metric=METRIC,
-            protocol=rate.protocol,
-            split=split,
-            system=system,
-            value=value,
-            low=low,
-            high=high,
-            n=sum(rate.pairs[system].values()),
-            coverage=rate.coverage[system],
-            definition=dict(rate.definition),
-        )
-
-
-@dataclass(frozen=True)
-class Applicable:
-    fitting: tuple[Task, ...]
-    unknown: int
-    asked: bool
-
-    @property
-    def samples(self) -> int:
-        return len(self.fitting) + self.unknown
-
-
-def applicable(metric: str, tasks: Sequence[Task], applicability: pa.Table | None) -> Applicable:
-    said = _said(metric, applicability)
-    if all(answer is None for answer in said.values()):
-        return Applicable(tuple(tasks), 0, asked=False)
-    answers = [said.get(task.sample_id) for task in tasks]
-    fitting = tuple(task for task, answer in zip(tasks, answers, strict=True) if answer)
-    return Applicable(fitting, answers.count(None), asked=True)
-
-
-def _said(metric: str, applicability: pa.Table | None) -> dict[str, bool | None]:
-    if applicability is None:
-        return {}
-    columns = (applicability[name].to_pylist() for name in ("sample_id", metric))
-    return dict(zip(*columns, strict=True))
-
-
-NOT_ASKED = "not_asked"
-
-
-@dataclass(frozen=True)
-class Measured:
-    metric: str
-    system: str
-    about: Applicable
-    result: MetricResult | None
-    missing: str | None = None
-
-    @property
-    def n(self) -> int:
-        return self.result.n if self.result else 0
-
-    @property
-    def coverage(self) -> float | None:
-        """Share of the samples with a number, of those for which one is wanted."""
-        return coverage_of(self.n, self.about.samples)
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """How many samples have no number, by reason."""
-        counts = self.result.counts if self.result else {}
-        unknown = {NOT_ASKED: self.about.unknown} if self.about.unknown else {}
-        return {**{str(reason): count for reason, count in counts.items()}, **unknown}
-
-    def row(self, split: str, protocol: MetricProtocol) -> Result:
-        result = self.result
-        low, high = (result.interval if result else None) or (None, None)
-        return Result(
-            metric=self.metric,
-            protocol=protocol,
-            split=split,
-            system=self.system,
-            value=result.value if result else None,
-            low=low,
-            high=high,
-            n=self.n,
-            coverage=self.coverage,
-            definition=self._definition(),
-        )
-
-    def details(self) -> dict[str, Any]:
-        """All that a report shows of it; JSON can hold it."""
-        return {
-            "metric": self.metric,
-            "system": self.system,
-            "samples": [task.sample_id for task in self.about.fitting],
-            "counts": self.counts,
-            "missing": self.missing,
-            "result": None if self.result is None else self.result.as_json(),
-        }
-
-    def _definition(self) -> dict[str, Any]:
-        fits = "samples that it was said to fit" if self.about.asked else "every sample"
-        known = dict(self.result.definition) if self.result else {"missing": self.missing}
-        return {"metric": self.metric, **known, "samples": fits, "without_number": self.counts}
-
-
-FITS_NONE = "it fits no sample of this split"
-
-
-class Accumulator(TypingProtocol):
-    """A metric whose images come in batches, such as `echo_hf.metrics.ColorShift`."""
-
-    def add(self, inputs: Any, outputs: Any) -> None: ...
-
-    def compute(self, *, n_boot: int, seed: int) -> MetricResult: ...
-
-
-def measured(
-    config: Evaluated,
+def _by_system(
+    metric: str,
     systems: Sequence[str],
     tasks: Sequence[Task],
-    outputs: pa.Table | None,
     applicability: pa.Table | None,
-    images: ImageStore,
-    *,
-    n_boot: int,
+    measured: Callable[[str, tuple[Task, ...]], Figures],
 ) -> Iterator[Measured]:
-    """Measures all systems by all image metrics; inputs are looked at once for all systems."""
-    rows = [] if outputs is None else outputs.to_pylist()
-    made = {(row["system"], row["sample_id"]): row for row in rows}
-    edits = [task for task in tasks if task.inputs]
-    for metric, accumulator in accumulators(config).items():
-        about = applicable(metric, edits, applicability)
-        for system in systems:
-            result, missing = None, None if about.fitting else FITS_NONE
-            if missing is None:
-                drawn = (made.get((system, task.sample_id)) for task in about.fitting)
-                result, said = _computed(accumulator, about, drawn, images, n_boot)
-                missing = None if said is None else _without_places(said, config)
-            yield Measured(metric, system, about, result, missing)
+    """Measures all systems by a metric, on the samples that it was said to fit."""
+    said = flags_of(applicability, metric)
+    asked = any(flag is not None for flag in said.values())
+    flags = [said.get(task.sample_id) if asked else True for task in tasks]
+    fitting = tuple(task for task, flag in zip(tasks, flags, strict=True) if flag)
+    for system in systems:
+        result, missing = measured(system, fitting) if fitting else (None, FITS_NONE)
+        ordered = fitting
+        if isinstance(result, metrics.TextRenderingResult):
+            by_name = {task.sample_id: task for task in fitting}
+            ordered = tuple(by_name[name] for name in result.sample_ids)
+        yield Measured(metric, system, ordered, flags.count(None), asked, result, missing)
 
 
-def accumulators(config: Evaluated) -> Mapping[str, Callable[[], Accumulator]]:
+def accumulators(config: Evaluated) -> Mapping[str, Callable[[], Any]]:
+    """By name what makes an image metric; inputs are looked at once for all systems."""
     protocol, options = config.protocol, config.metrics
     similarities, faces = metrics.SimilarityCache(), metrics.FaceCache()
     return {
@@ -236,205 +300,60 @@ def accumulators(config: Evaluated) -> Mapping[str, Callable[[], Accumulator]]:
     }
 
 
-def _computed(
-    accumulator: Callable[[], Accumulator],
-    about: Applicable,
-    drawn: Iterator[Mapping[str, Any] | None],
+def _measured(
+    config: Evaluated,
+    accumulator: Callable[[], Any],
+    made: Mapping[tuple[str, str], Mapping[str, Any]],
     images: ImageStore,
     n_boot: int,
-) -> tuple[MetricResult | None, str | None]:
+    system: str,
+    fitting: tuple[Task, ...],
+) -> Figures:
+    """A system's figures by an image metric."""
+
+    def read(digest: str) -> bytes | None:
+        try:
+            return images.open(digest)
+        except ImageError:  # the very bytes that a digest names are not there any more
+            return None
+
+    def output(task: Task) -> bytes | None:
+        row = made.get((system, task.sample_id))
+        has_image = row is not None and row["outcome"] == Outcome.OK and row["image"] is not None
+        return read(row["image"]) if row is not None and has_image else None
+
     # One at a time: the images of a benchmark do not fit into memory.
-    inputs = (_inputs(task, images) for task in about.fitting)
-    outputs = (_output(row, images) for row in drawn)
+    inputs = ([read(image.sha256) for image in task.inputs] for task in fitting)
     try:
         metric = accumulator()
-        metric.add(inputs, outputs)
+        metric.add(inputs, map(output, fitting))
         return metric.compute(n_boot=n_boot, seed=0), None
     except (MissingExtraError, WeightsError) as error:
-        return None, str(error)
+        said = str(error)
+        for place in config.metrics.places:  # of this machine, and results are published
+            said = said.replace(str(place), place.name)
+        return None, said
 
 
-def _without_places(said: str, config: Evaluated) -> str:
-    """A message without the folders of this machine: results are published."""
-    for place in config.metrics.places:
-        said = said.replace(str(place), place.name)
-    return said
-
-
-def _inputs(task: Task, images: ImageStore) -> list[bytes | None]:
-    return [_bytes(image.sha256, images) for image in task.inputs]
-
-
-def _output(row: Mapping[str, Any] | None, images: ImageStore) -> bytes | None:
-    if row is None or row["outcome"] != Outcome.OK or row["image"] is None:
-        return None
-    return _bytes(row["image"], images)
-
-
-def _bytes(digest: str, images: ImageStore) -> bytes | None:
-    """The very bytes that a digest names; null where they are not there any more."""
-    try:
-        return images.open(digest)
-    except ImageError:
-        return None
-
-
-TEXT_METRIC = "text_rendering"
-UNRATED = f"needs ratings by the rubric {TEXT_RUBRIC}, which no judge has given"
-
-
-def text_measured(
-    systems: Sequence[str],
-    tasks: Sequence[Task],
-    ratings: pa.Table | None,
-    applicability: pa.Table | None,
-    protocol: MetricProtocol,
-    *,
+def _text_measured(
+    ratings: pa.Table,
+    protocol: Protocol,
     n_boot: int,
     failed: Failures,
-) -> Iterator[Measured]:
-    about = applicable(TEXT_METRIC, tasks, applicability)
-    rows = text_ratings(ratings)
-    judges = sorted(set(rows["judge"].to_pylist()))
-    for system in systems:
-        if not judges or not about.fitting:
-            missing = FITS_NONE if not about.fitting else UNRATED
-            yield Measured(TEXT_METRIC, system, about, None, missing)
-            continue
-        asked = _of_system(rows, system, about, judges[0])
-        result = text_rendering(asked, system=system, protocol=protocol, n_boot=n_boot)
-        result = replace(result, definition=flagged(result.definition, judges, failed))
-        yield Measured(TEXT_METRIC, system, _in_order(about, result.sample_ids), result)
-
-
-def text_ratings(ratings: pa.Table | None) -> pa.Table:
-    rows = RATINGS.empty() if ratings is None else ratings
-    return rows.filter(pc.equal(rows["rubric"], TEXT_RUBRIC))
-
-
-def _of_system(rows: pa.Table, system: str, about: Applicable, judge: str) -> pa.Table:
-    """The ratings of a system, with an empty one for each sample that nobody rated."""
-    names = pa.array([task.sample_id for task in about.fitting], pa.string())
-    own = rows.filter(pc.and_(pc.equal(rows["system"], system), pc.is_in(rows["sample_id"], names)))
+    system: str,
+    fitting: tuple[Task, ...],
+) -> Figures:
+    """A system's text rendering, with an empty rating for each sample that nobody rated."""
+    judges = sorted(set(ratings["judge"].to_pylist()))
+    if not judges:
+        return None, UNRATED
+    names = pa.array([task.sample_id for task in fitting], pa.string())
+    chosen = pc.and_(pc.equal(ratings["system"], system), pc.is_in(ratings["sample_id"], names))
+    own = ratings.filter(chosen)
+    empty = {**dict.fromkeys(RATINGS.columns), "system": system, "judge": judges[0]}
+    empty |= {"rubric": TEXT_METRIC, "repeat": 0}
     unrated = set(names.to_pylist()) - set(own["sample_id"].to_pylist())
-    empty = {**dict.fromkeys(RATINGS.columns), "system": system, "judge": judge}
-    added = [{**empty, "sample_id": name, "rubric": TEXT_RUBRIC, "repeat": 0} for name in unrated]
-    return pa.concat_tables([own, pa.Table.from_pylist(added, own.schema)])
-
-
-def _in_order(about: Applicable, names: Sequence[str]) -> Applicable:
-    """The same samples in the order in which the metric has them."""
-    by_name = {task.sample_id: task for task in about.fitting}
-    return Applicable(tuple(by_name[name] for name in names), about.unknown, about.asked)
-
-
-DRAWS = 1000
-_, FROM_WORDS = BENCHMARKS
-
-
-@dataclass(frozen=True)
-class SplitScores:
-    split: str
-    samples: int
-    win_rates: SplitWinRates | None
-    metrics: tuple[Measured, ...]
-    pairwise: PairwiseAgreement | None = None
-
-
-@dataclass(frozen=True)
-class Scores:
-    path: Path
-    protocol: Protocol
-    splits: tuple[SplitScores, ...]
-    left_out: Mapping[str, Mapping[Reason, int]] = field(default_factory=dict)
-    failed: Failures = field(default_factory=dict)
-
-    @property
-    def results(self) -> list[Result]:
-        return [row for split in self.splits for row in _rows(split, self.protocol)]
-
-
-def score(
-    config: Evaluated | Path | str,
-    *,
-    runs: Path | str = RUNS,
-    protocol: str | None = None,
-    n_boot: int = DRAWS,
-) -> Scores:
-    """Computes all figures of a run, and writes them to its `results.json`."""
-    config = config if isinstance(config, Evaluated) else load_evaluation(config)
-    config = _under(config, protocol)
-    folder = RunFolder(Path(runs) / config.name)
-    benchmark = benchmark_of(config, folder)
-    tables, failed = read_run(benchmark, folder), read_failures(folder.root)
-    folder.enter()
-    splits = tuple(_split(config, name, tables, folder, failed, n_boot) for name in tables.tasks)
-    scores = Scores(folder.root / RESULTS_FILE, config.protocol, splits, tables.left_out, failed)
-    _write(scores, benchmark.identity())
-    return scores
-
-
-def _under(config: Evaluated, protocol: str | None) -> Evaluated:
-    if protocol is None:
-        return config
-    if protocol not in PROTOCOLS:
-        raise ScoreError(unknown("protocol", protocol, PROTOCOLS))
-    return config.model_copy(update={"protocol": protocol})
-
-
-def _split(
-    config: Evaluated,
-    name: str,
-    tables: RunTables,
-    folder: RunFolder,
-    failed: Failures,
-    n_boot: int,
-) -> SplitScores:
-    outputs, ratings = (tables.of_split(one, name) for one in (tables.outputs, tables.ratings))
-    asked, tasks = tables.of_split(tables.applicability, name), tables.tasks[name]
-    named = [system.name for system in config.systems]
-    systems = sorted({*named, *systems_in((tables.outputs, tables.ratings))})
-    rates, found = None, list[Measured]()
-    overall = ratings if ratings is not None and RUBRIC in ratings["rubric"].to_pylist() else None
-    if overall is not None:
-        rates = win_rates(name, overall, outputs, config.protocol, n_boot, failed)
-    chosen = tables.of_split(tables.comparisons, name)
-    pairwise = None
-    if chosen is not None and chosen.num_rows:
-        pairwise = pairwise_agreement(chosen, overall, n_boot=n_boot)
-    if tables.outputs is not None and any(task.inputs for task in tasks):
-        images = folder.images
-        found += measured(config, systems, tasks, outputs, asked, images, n_boot=n_boot)
-    if tasks and (name == FROM_WORDS or text_ratings(ratings).num_rows):
-        protocol = config.protocol
-        found += text_measured(
-            systems, tasks, ratings, asked, protocol, n_boot=n_boot, failed=failed
-        )
-    return SplitScores(name, len(tasks), rates, tuple(found), pairwise)
-
-
-def _rows(split: SplitScores, protocol: Protocol) -> Sequence[Result]:
-    rates = split.win_rates.results if split.win_rates else ()
-    return [*rates, *(one.row(split.split, protocol) for one in split.metrics)]
-
-
-def _write(scores: Scores, benchmark: Mapping[str, Any]) -> None:
-    """Writes everything that a report shows; a killed process leaves the old file or the new."""
-    details = {
-        split.split: {
-            "samples": split.samples,
-            "win_rate": split.win_rates.details if split.win_rates else None,
-            "metrics": [one.details() for one in split.metrics],
-            "pairwise": asdict(split.pairwise) if split.pairwise else None,
-        }
-        for split in scores.splits
-    }
-    written = {
-        "benchmark": benchmark,
-        "protocol": scores.protocol,
-        "left_out": scores.left_out,
-        "failed_audit": scores.failed,
-        "results": [row.model_dump(mode="json") for row in scores.results],
-        "details": details,
-    }
-    write_json(scores.path, written, default=list)
+    added = [{**empty, "sample_id": name} for name in unrated]
+    rows = pa.concat_tables([own, pa.Table.from_pylist(added, own.schema)])
+    result = text_rendering(rows, system=system, protocol=protocol, n_boot=n_boot)
+    return replace(result, definition=flagged(result.definition, judges, failed)), None

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,8 @@ from echo_hf.engines.auto import Engines
 from echo_hf.engines.base import Engine, abstains, check_installed
 from echo_hf.engines.planner import RequestPlan
 from echo_hf.errors import EngineError, JudgeError, RunError
+from echo_hf.judging.rate import STAGE
 from echo_hf.judging.run_tables import read_table
-from echo_hf.judging.stage import STAGE
 from echo_hf.pipeline.answer_store import Store
 from echo_hf.pipeline.answers import answers_of
 from echo_hf.pipeline.batch_inference import FillStats, fill, plan
@@ -38,23 +39,23 @@ logger = logging.getLogger(__name__)
 # An answer with its reasons, roughly: what a plan counts for one that is yet to come.
 TOKENS_PER_ANSWER = 400
 MILLION = 1_000_000
+LOCK = ".judge.lock"
 
 
 @dataclass(frozen=True)
 class JudgeTask:
+    """What one judge is asked by one rubric."""
+
     who: str
     rubric: str
     stage: ModelStage
     rows: Dataset
 
-    @property
-    def label(self) -> str:
-        """What to call it in a line."""
-        return f"{self.who} {self.rubric}"
-
 
 @dataclass(frozen=True)
 class Planned:
+    """What asking would take, before anybody is asked."""
+
     who: str
     rubric: str
     plan: RequestPlan
@@ -63,6 +64,8 @@ class Planned:
 
 @dataclass(frozen=True)
 class Answered:
+    """What one judge has answered by one rubric."""
+
     who: str
     rubric: str
     rows: pa.Table
@@ -70,133 +73,6 @@ class Answered:
     outcomes: Mapping[str, int]
     fill: FillStats
     stopped: str | None
-
-
-@dataclass
-class Asking:
-    """Asks judges, of which one at a time has its model in memory."""
-
-    folder: RunFolder
-    engines: Engines
-    store: Store
-    watch: ProgressListener
-    budget_usd: float | None = None
-    spent_usd: float = 0.0
-
-    @property
-    def is_spent(self) -> bool:
-        return self.budget_usd is not None and self.spent_usd >= self.budget_usd
-
-    def engine(self, who: str) -> Engine:
-        """Who answers for a judge; another one's model is freed first."""
-        engine = self.engines.use(who)
-        if not engine.stored or abstains(engine.signature()):
-            raise JudgeError(
-                f"judge {who!r}: engine {self.engines.choices[who].kind!r} is not a model, or "
-                "keeps "
-                "no answers: name one with a model that sees images"
-            )
-        if self.budget_usd is not None and None in _prices(engine):
-            raise JudgeError(
-                f"judge {who!r} has no known price, so that no budget can be kept: give its engine "
-                "usd_per_million_prompt_tokens and usd_per_million_completion_tokens"
-            )
-        return engine
-
-    def check_installed(self, who: str) -> None:
-        """Says what to install for a judge, which a plan can do without."""
-        check_installed(self.engines.choices[who].kind, f"judge {who!r}")
-
-    def plan(self, question: JudgeTask) -> Planned:
-        """What a judge would be asked; nobody is asked."""
-        engine = self.engine(question.who)
-        planned = plan(question.stage, question.rows, engine, self.store)
-        return Planned(question.who, question.rubric, planned, _cost_usd(planned, engine))
-
-    def ask(self, question: JudgeTask) -> Answered:
-        """Asks a judge what is not stored, and reads all that is."""
-        engine = self.engine(question.who)
-        asked = plan(question.stage, question.rows, engine, self.store)
-        logger.info("judge %s: %d calls to make", question.label, asked.calls, extra=TOLD)
-        self.watch.started(question.label, asked.calls, asked)
-        filled, stopped = self._filled(question, engine)
-        return self._read(question, engine, filled, stopped)
-
-    def _filled(self, question: JudgeTask, engine: Engine) -> tuple[FillStats, str | None]:
-        so_far = FillStats()
-
-        def progress(stats: FillStats) -> None:
-            nonlocal so_far
-            so_far = stats
-            self.watch.advanced(question.label, stats.calls, stats)
-
-        stopped = None
-        try:
-            so_far = fill(
-                question.stage,
-                question.rows,
-                engine,
-                self.store,
-                progress=progress,
-                enough=lambda stats: self._is_enough(stats, engine),
-            )
-        except EngineError as error:
-            stopped = f"{question.label}: {error}"
-        self.spent_usd += _spent_usd(so_far, engine)
-        return so_far, stopped
-
-    def _is_enough(self, stats: FillStats, engine: Engine) -> bool:
-        if self.budget_usd is None or _prices(engine) == (0.0, 0.0):
-            return False
-        return self.spent_usd + _spent_usd(stats, engine) >= self.budget_usd
-
-    def _read(
-        self, question: JudgeTask, engine: Engine, filled: FillStats, stopped: str | None
-    ) -> Answered:
-        stage = question.stage
-        result = run_stage(stage, question.rows, engine=engine, store=self.store, offline=True)
-        result.stats.stage, result.stats.fill = question.label, filled
-        result.stats.seconds += filled.seconds
-        logger.info("judge %s", result.stats, extra=TOLD)
-        self.watch.finished(result)
-        rows = result.dataset.with_format("arrow")[:]
-        asked = pc.not_equal(rows["outcome"], Failed.NOT_ANSWERED.value)
-        return Answered(
-            question.who,
-            question.rubric,
-            rows.filter(asked),
-            stage.answered_by(answers_of(engine, self.store)).digest(),
-            Counter(rows["outcome"].to_pylist()),
-            filled,
-            stopped,
-        )
-
-
-def _prices(engine: Engine) -> tuple[float | None, float | None]:
-    """US dollars for a million tokens of prompt and answer, null where nobody knows."""
-    return (
-        getattr(engine, "usd_per_million_prompt_tokens", 0.0),
-        getattr(engine, "usd_per_million_completion_tokens", 0.0),
-    )
-
-
-def _spent_usd(stats: FillStats, engine: Engine) -> float:
-    """What calls cost; what no answer states is counted at the list price, without a cache."""
-    if stats.cost_usd is not None:
-        return stats.cost_usd
-    prompt, completion = (price or 0.0 for price in _prices(engine))
-    return (stats.usage.prompt * prompt + stats.usage.completion * completion) / MILLION
-
-
-def _cost_usd(planned: RequestPlan, engine: Engine) -> float | None:
-    prompt, completion = _prices(engine)
-    if prompt is None or completion is None:
-        return None
-    answers = planned.calls * TOKENS_PER_ANSWER
-    return (planned.prompt_tokens * prompt + answers * completion) / MILLION
-
-
-LOCK = ".judge.lock"
 
 
 @dataclass(frozen=True)
@@ -218,6 +94,98 @@ class JudgingResult:
     left_out: Mapping[Reason, int] = field(default_factory=dict)
     cost_usd: float | None = None
     spent: bool = False
+
+
+@dataclass
+class Asking:
+    """Asks judges, of which one at a time has its model in memory."""
+
+    folder: RunFolder
+    engines: Engines
+    store: Store
+    watch: ProgressListener
+    budget_usd: float | None = None
+    spent_usd: float = 0.0
+
+    def engine(self, who: str) -> Engine:
+        """Who answers for a judge; another one's model is freed first."""
+        engine = self.engines.use(who)
+        if not engine.stored or abstains(engine.signature()):
+            raise JudgeError(
+                f"judge {who!r}: engine {self.engines.choices[who].kind!r} is not a model, or "
+                "keeps no answers: name one with a model that sees images"
+            )
+        if self.budget_usd is not None and None in _prices(engine):
+            raise JudgeError(
+                f"judge {who!r} has no known price, so that no budget can be kept: give its engine "
+                "usd_per_million_prompt_tokens and usd_per_million_completion_tokens"
+            )
+        return engine
+
+    def plan(self, question: JudgeTask) -> Planned:
+        """What a judge would be asked, and about what it would cost; nobody is asked."""
+        engine = self.engine(question.who)
+        planned, cost = plan(question.stage, question.rows, engine, self.store), None
+        prompt, completion = _prices(engine)
+        if prompt is not None and completion is not None:
+            answers = planned.calls * TOKENS_PER_ANSWER
+            cost = (planned.prompt_tokens * prompt + answers * completion) / MILLION
+        return Planned(question.who, question.rubric, planned, cost)
+
+    def ask(self, question: JudgeTask) -> Answered:
+        """Asks a judge what is not stored, and reads all that is."""
+        engine, label = self.engine(question.who), f"{question.who} {question.rubric}"
+        stage, rows, so_far, stopped = question.stage, question.rows, FillStats(), None
+        asked = plan(stage, rows, engine, self.store)
+        logger.info("judge %s: %d calls to make", label, asked.calls, extra=TOLD)
+        self.watch.started(label, asked.calls, asked)
+
+        def progress(stats: FillStats) -> None:
+            nonlocal so_far
+            so_far = stats
+            self.watch.advanced(label, stats.calls, stats)
+
+        def enough(stats: FillStats) -> bool:
+            if self.budget_usd is None or _prices(engine) == (0.0, 0.0):
+                return False
+            return self.spent_usd + _spent_usd(stats, engine) >= self.budget_usd
+
+        try:
+            so_far = fill(stage, rows, engine, self.store, progress=progress, enough=enough)
+        except EngineError as error:
+            stopped = f"{label}: {error}"
+        self.spent_usd += _spent_usd(so_far, engine)
+        result = run_stage(stage, rows, engine=engine, store=self.store, offline=True)
+        result.stats.stage, result.stats.fill = label, so_far
+        result.stats.seconds += so_far.seconds
+        logger.info("judge %s", result.stats, extra=TOLD)
+        self.watch.finished(result)
+        found = result.dataset.with_format("arrow")[:]
+        return Answered(
+            question.who,
+            question.rubric,
+            found.filter(pc.not_equal(found["outcome"], Failed.NOT_ANSWERED.value)),
+            stage.answered_by(answers_of(engine, self.store)).digest(),
+            Counter(found["outcome"].to_pylist()),
+            so_far,
+            stopped,
+        )
+
+
+def _prices(engine: Engine) -> tuple[float | None, float | None]:
+    """US dollars for a million tokens of prompt and answer, null where nobody knows."""
+    return (
+        getattr(engine, "usd_per_million_prompt_tokens", 0.0),
+        getattr(engine, "usd_per_million_completion_tokens", 0.0),
+    )
+
+
+def _spent_usd(stats: FillStats, engine: Engine) -> float:
+    """What calls cost; what no answer states is counted at the list price, without a cache."""
+    if stats.cost_usd is not None:
+        return stats.cost_usd
+    prompt, completion = (price or 0.0 for price in _prices(engine))
+    return (stats.usage.prompt * prompt + stats.usage.completion * completion) / MILLION
 
 
 @contextmanager
@@ -248,8 +216,8 @@ def ask_judges(
     samples: Collection[str],
 ) -> JudgingResult:
     """Asks all questions, and writes down what was answered to each as soon as it is done."""
-    for question in questions:
-        asking.check_installed(question.who)  # before anything is spent
+    for question in questions:  # before anything is spent
+        check_installed(asking.engines.choices[question.who].kind, f"judge {question.who!r}")
     asking.folder.enter()
     path, answered = None, list[Answered]()
     for question in questions:
@@ -259,54 +227,48 @@ def ask_judges(
     if stopped:
         raise JudgeError("; ".join(stopped))
     costs = [one.fill.cost_usd for one in answered if one.fill.cost_usd is not None]
+    unasked = any(one.outcomes.get(Failed.NOT_ANSWERED) for one in answered)
+    is_spent = asking.budget_usd is not None and asking.spent_usd >= asking.budget_usd
     return JudgingResult(
         path,
         answered=tuple(answered),
         left_out=left_out,
         cost_usd=sum(costs) if costs else None,
-        spent=asking.is_spent and any(one.outcomes.get(Failed.NOT_ANSWERED) for one in answered),
+        spent=is_spent and unasked,
     )
 
 
-Row = Mapping[str, Any]
+def write_answers(table: Table, root: Path, answered: Answered, samples: Collection[str]) -> Path:
+    """Writes answers into a run's table, in place of those of the same judge to the same question.
 
+    Rows of other judges, of other rubrics, and about samples that were not asked about stay; of
+    the judge's own those that another prompt or model gave do not.
+    """
+    asked = {"judge": answered.who, "rubric": answered.rubric}
+    own = {name: value for name, value in asked.items() if name in table.columns}
 
-def write_ratings(root: Path, answered: Answered, judges: Collection[str]) -> Path:
-    def stays(row: Row) -> bool:
-        if (row["judge"], row["rubric"]) != (answered.who, answered.rubric):
+    def stays(row: Mapping[str, Any]) -> bool:
+        if any(row[name] != value for name, value in own.items()):
             return True
-        return row["sample_id"] not in judges and _digest(row) == answered.digest
+        return row["sample_id"] not in samples and (not own or _digest(row) == answered.digest)
 
-    return _write(root, RATINGS, answered.rows, stays)
-
-
-def write_comparisons(root: Path, answered: Answered, judges: Collection[str]) -> Path:
-    def stays(row: Row) -> bool:
-        if row["judge"] != answered.who:
-            return True
-        return row["sample_id"] not in judges and _digest(row) == answered.digest
-
-    return _write(root, COMPARISONS, answered.rows, stays)
-
-
-def write_applicability(root: Path, answered: Answered, asked: Collection[str]) -> Path:
-    """Writes which metrics fit into the run's table; rows about other samples stay."""
-    return _write(root, APPLICABILITY, answered.rows, lambda row: row["sample_id"] not in asked)
-
-
-def _write(root: Path, table: Table, rows: pa.Table, stays: Callable[[Row], bool]) -> Path:
     before = read_table(root, table) or table.empty()
     kept = before.filter(pa.array([stays(row) for row in before.to_pylist()], pa.bool_()))
-    merged = pa.concat_tables([kept, rows.select(list(table.columns)).cast(table.schema)])
+    merged = pa.concat_tables([kept, answered.rows.select(list(table.columns)).cast(table.schema)])
     merged = merged.sort_by([(name, "ascending") for name in table.key])
     path = root / f"{table.name}.parquet"
-    with replaced_file(path) as partial:
-        pq.write_table(merged, partial)
+    with replaced_file(path) as partial_file:
+        pq.write_table(merged, partial_file)
     return path
 
 
-def _digest(row: Row) -> Any:
+def _digest(row: Mapping[str, Any]) -> Any:
     try:
         return json.loads(row["provenance"])[STAGE]["digest"]
     except (ValueError, TypeError, KeyError):
         return None  # made elsewhere
+
+
+write_ratings = partial(write_answers, RATINGS)
+write_comparisons = partial(write_answers, COMPARISONS)
+write_applicability = partial(write_answers, APPLICABILITY)

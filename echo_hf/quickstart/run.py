@@ -25,7 +25,7 @@ from rich.tree import Tree
 from echo_hf._infra.text import plain
 from echo_hf.builder.steps import STAGES
 from echo_hf.config.systems import shipped_config
-from echo_hf.judging.score_board import show_scores
+from echo_hf.judging.board import show_scores
 from echo_hf.pipeline.progress import LOG, ProgressListener
 
 RUNS = Path("runs")

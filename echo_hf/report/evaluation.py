@@ -18,10 +18,16 @@ from echo_hf.config.evaluation import Evaluated
 from echo_hf.config.judges import ImageSize, JudgeConfig
 from echo_hf.engines.base import ImageRef, check_installed
 from echo_hf.errors import GenerationError, JudgeError
-from echo_hf.judging.judge import RUBRICS, chosen_judges, rated_outputs
-from echo_hf.judging.outputs import ToRate, outputs_to_rate
-from echo_hf.judging.questions import APPLICABILITY as FITTING
-from echo_hf.judging.questions import SentImages, fitting_question, rating_questions
+from echo_hf.judging.judge import APPLICABILITY as FITTING
+from echo_hf.judging.judge import (
+    RUBRICS,
+    SentImages,
+    chosen_judges,
+    fitting_question,
+    rated_outputs,
+    rating_questions,
+)
+from echo_hf.judging.rate import METRICS, ToRate, outputs_to_rate
 from echo_hf.judging.run_tables import read_table
 from echo_hf.judging.score import Scores, SplitScores, score
 from echo_hf.judging.session import (
@@ -33,7 +39,6 @@ from echo_hf.judging.session import (
     write_applicability,
     write_ratings,
 )
-from echo_hf.judging.stage import METRICS
 from echo_hf.pipeline.progress import NullProgress, ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import Outcome

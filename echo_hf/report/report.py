@@ -16,7 +16,7 @@ from echo_hf._infra.text import BETTER, HIGHER, escaped, table_row
 from echo_hf.builder.build import RUNS
 from echo_hf.config.evaluation import Evaluated
 from echo_hf.errors import RunError
-from echo_hf.judging.score_board import judge_names
+from echo_hf.judging.board import judge_names
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.report.agreement_section import agreement
 from echo_hf.report.analysis_sections import analysis

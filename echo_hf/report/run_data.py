@@ -19,7 +19,7 @@ from echo_hf.hub.load import load_manifest
 from echo_hf.hub.run_tables import RESULTS_FILE
 from echo_hf.images.store import ImageStore
 from echo_hf.judging.agreement import AGREEMENT_FILE
-from echo_hf.judging.audit_file import read_audits
+from echo_hf.judging.audit import read_audits
 from echo_hf.judging.run_tables import read_run
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.report.analysis.result import FILE as ANALYSIS_FILE

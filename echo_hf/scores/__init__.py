@@ -10,7 +10,6 @@ from echo_hf.scores.bradley_terry import (
     relative_gap,
 )
 from echo_hf.scores.friedman import Friedman, PairTest, dunn, friedman, kendalls_w, siegel_castellan
-from echo_hf.scores.judges import Preference, SelfPreference, self_preference
 from echo_hf.scores.kemeny import Consensus, kemeny_consensus
 from echo_hf.scores.pairwise_agreement import JudgeAgreement, PairwiseAgreement, pairwise_agreement
 from echo_hf.scores.rank_correlation import TauB, tau_b
@@ -18,9 +17,12 @@ from echo_hf.scores.robustness import (
     Board,
     Bounds,
     LeaveOneJudgeOut,
+    Preference,
+    SelfPreference,
     Sensitivity,
     bounds,
     leave_one_judge_out,
+    self_preference,
     sensitivity,
 )
 from echo_hf.scores.tiers import SamplesNeeded, Separation, Tiers, samples_needed, tiers

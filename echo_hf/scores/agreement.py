@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import combinations
 from typing import Any, Literal
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from echo_hf._infra.bootstrap import Interval
+from echo_hf._infra.bootstrap import Interval, generator
 from echo_hf.errors import ScoreError, unknown
 from echo_hf.reasons import Unscored
-from echo_hf.scores.columns import Floats
 from echo_hf.scores.friedman import (
     Friedman,
     PairTest,
     concordances,
     dunn,
     friedman,
+    mid_ranks,
     siegel_castellan,
 )
-from echo_hf.scores.judge_votes import number
 from echo_hf.scores.kemeny import (
     Consensus,
     consensus_of,
@@ -29,12 +31,25 @@ from echo_hf.scores.kemeny import (
     sample_consensus,
 )
 from echo_hf.scores.rank_correlation import Draws, Mean, TauB, means, ratios, sample_taus, tau_table
-from echo_hf.scores.ranks import HumanRanks, JudgeRatings, beside, mid_ranks, read_human
-from echo_hf.scores.rating_table import RUBRIC, read_ratings
-from echo_hf.scores.votes import Protocol
+from echo_hf.scores.rating_table import (
+    RUBRIC,
+    Bools,
+    Floats,
+    Integers,
+    RatingTable,
+    check_once,
+    encoded,
+    named_key,
+    read_columns,
+    read_ratings,
+)
+from echo_hf.scores.votes import Protocol, number
+from echo_hf.tables import HUMAN
 
 Blocks = Literal["samples", "rankings"]
 Ties = Literal["kept", "random"]
+# A mean of repeats differs from an equal one in its last bits: no reason to rank it higher.
+DECIMALS = 9
 
 
 @dataclass(frozen=True)
@@ -51,26 +66,22 @@ PROCEDURES: Mapping[Protocol, Procedure] = {
     "published": Procedure("random", "rankings", "dunn", "bonferroni"),
     "corrected": Procedure("kept", "samples", "siegel_castellan", "holm"),
 }
-
-
-def procedure_of(protocol: Protocol) -> Procedure:
-    """The procedure of a protocol.
-
-    Examples:
-        >>> procedure_of("published").judges_ties
-        'random'
-    """
-    if protocol not in PROCEDURES:
-        raise ScoreError(unknown("protocol", protocol, PROCEDURES))
-    return PROCEDURES[protocol]
-
-
 MeanRanks = Mapping[str, Mean]
+Taus = Mapping[str, Mapping[str, TauB]]
 
 
 @dataclass(frozen=True)
 class HumanRanking:
-    """What people say of the systems."""
+    """What people say of the systems.
+
+    Attributes:
+        consensus: The order that contradicts all rankings least.
+        mean_rank: Mean place of each system in the consensus of each sample.
+        mean_rank_by_rater: The same in the ranks of each person.
+        friedman: Whether the systems differ at all.
+        tests: Tests of each two systems, by the name of the test.
+        kendalls_w: How far people agree, mean over samples.
+    """
 
     consensus: Consensus
     mean_rank: MeanRanks
@@ -78,43 +89,6 @@ class HumanRanking:
     friedman: Friedman
     tests: Mapping[str, tuple[PairTest, ...]]
     kendalls_w: Mean
-
-
-def verdict_of(people: HumanRanks, consensus: Floats, blocks: Blocks, draws: Draws) -> HumanRanking:
-    """Says what people think of the systems."""
-    every = np.moveaxis(people.ranks, 1, -1).reshape(-1, len(people.systems))
-    tested = _ranked(every if blocks == "rankings" else consensus.T)
-    return HumanRanking(
-        consensus_of(people.systems, optimal_orders(pair_costs(every)[None])),
-        mean_ranks(people.systems, consensus, draws),
-        {
-            rater: mean_ranks(people.systems, ranks, draws)
-            for rater, ranks in zip(people.raters, people.ranks, strict=True)
-        },
-        friedman(tested),
-        {
-            "dunn": dunn(mid_ranks(tested), people.systems),
-            "siegel_castellan": siegel_castellan(tested, people.systems),
-        },
-        means(concordances(people.ranks)[None], draws)[0],
-    )
-
-
-def mean_ranks(systems: Sequence[str], ranks: Floats, draws: Draws) -> MeanRanks:
-    """Mean rank of each system.
-
-    Examples:
-        >>> ranks = np.array([[1.0, 1.0, np.nan], [2.0, 1.0, 1.0]])
-        >>> {name: mean.value for name, mean in mean_ranks("ab", ranks, Draws()).items()}
-        {'a': 1.25, 'b': 1.75}
-    """
-    places = mid_ranks(ranks.T).T
-    complete = np.where(np.isnan(places).any(axis=0), np.nan, places)
-    return dict(zip(systems, means(complete, draws), strict=True))
-
-
-def _ranked(blocks: Floats) -> Floats:
-    return blocks[~np.isnan(blocks).all(axis=1)]
 
 
 @dataclass(frozen=True)
@@ -141,59 +115,6 @@ class CeilingShare:
 
 
 @dataclass(frozen=True)
-class LeaveOneOut:
-    """People and judges beside the consensus of all people but one."""
-
-    people: Floats
-    judges: Floats
-
-
-def leave_one_out(people: Floats, judges: Floats) -> LeaveOneOut:
-    """Compares each person, and each judge, with the consensus of the others."""
-    others = [sample_consensus(np.delete(people, at, axis=0)) for at in range(len(people))]
-    consensus = np.array(others).reshape(people.shape)
-    own = [
-        sample_taus(one[None], rest[None])[0, 0]
-        for one, rest in zip(people, consensus, strict=True)
-    ]
-    found = np.array(own).reshape(len(people), people.shape[-1])
-    return LeaveOneOut(found, sample_taus(judges, consensus))
-
-
-def ceiling(left_out: LeaveOneOut, draws: Draws) -> Mean:
-    """How far people agree: the mean of tau-b of a person with the consensus of the others."""
-    there = ~np.isnan(left_out.people)
-    sums = np.where(there.any(axis=0), np.nansum(left_out.people, axis=0), np.nan)
-    return ratios(sums[None], there.sum(axis=0)[None].astype(float), draws)[0]
-
-
-def ceiling_shares(left_out: LeaveOneOut, draws: Draws) -> list[CeilingShare]:
-    """Each judge's agreement as a share of people's."""
-    both = ~np.isnan(left_out.judges) & ~np.isnan(left_out.people)
-    counts = both.sum(axis=1)
-    own = np.where(both, left_out.judges, 0.0).sum(axis=1)
-    people = np.where(both, left_out.people, 0.0).sum(axis=1)
-    own, people = (np.where(counts, sums, np.nan) for sums in (own, people))
-    no_draws = Draws(n_boot=0)
-    return [
-        CeilingShare(
-            judge.value,
-            person.value,
-            share.value,
-            share.interval,
-            share.samples,
-            Unscored.NO_CEILING if share.value is None and share.samples else share.reason,
-        )
-        for judge, person, share in zip(
-            ratios(own, counts.astype(float), no_draws),
-            ratios(people, counts.astype(float), no_draws),
-            ratios(own, people, draws),
-            strict=True,
-        )
-    ]
-
-
-@dataclass(frozen=True)
 class PearsonR:
     """How far two judges' ratings rise and fall together.
 
@@ -207,33 +128,6 @@ class PearsonR:
     r: float | None
     p_value: float | None
     outputs: int
-
-
-def pearson(one: Floats, other: Floats) -> PearsonR:
-    """Pearson's correlation of two judges' ratings."""
-    from scipy.stats import pearsonr
-
-    common = ~np.isnan(one) & ~np.isnan(other)
-    count = int(common.sum())
-    if any(np.unique(ratings[common]).size < 2 for ratings in (one, other)):
-        return PearsonR(None, None, count)
-    found = pearsonr(one[common], other[common])
-    return PearsonR(number(found.statistic), number(found.pvalue), count)
-
-
-def pearson_table(ratings: JudgeRatings) -> Mapping[str, Mapping[str, PearsonR]]:
-    """Pearson's correlation of each two judges."""
-    return {
-        judge: {
-            other: pearson(ratings.ratings[at], ratings.ratings[beyond])
-            for beyond, other in enumerate(ratings.judges)
-            if beyond > at
-        }
-        for at, judge in enumerate(ratings.judges[:-1])
-    }
-
-
-Taus = Mapping[str, Mapping[str, TauB]]
 
 
 @dataclass(frozen=True)
@@ -260,40 +154,9 @@ class RankingAgreement:
     pearson: Mapping[str, Mapping[str, PearsonR]]
 
 
-def judged(
-    people: HumanRanks, consensus: Floats, ratings: JudgeRatings, how: Procedure, draws: Draws
-) -> RankingAgreement:
-    """Compares judges and people."""
-    ranks = ratings.ranks(ties_seed=draws.seed if how.judges_ties == "random" else None)
-    left_out = leave_one_out(people.ranks, ranks)
-    shares = ceiling_shares(left_out, draws)
-    with_consensus = tau_table(ranks, consensus[None], draws)
-    return RankingAgreement(
-        {judge: row[0] for judge, row in zip(ratings.judges, with_consensus, strict=True)},
-        _named(ratings.judges, people.raters, tau_table(ranks, people.ranks, draws)),
-        _each_two(people.raters, people.ranks, draws),
-        _each_two(ratings.judges, ranks, draws),
-        ceiling(left_out, draws),
-        dict(zip(ratings.judges, shares, strict=True)),
-        pearson_table(ratings),
-    )
-
-
-def _named(ones: Sequence[str], others: Sequence[str], table: Sequence[Sequence[TauB]]) -> Taus:
-    return {one: dict(zip(others, row, strict=True)) for one, row in zip(ones, table, strict=True)}
-
-
-def _each_two(names: Sequence[str], ranks: Floats, draws: Draws) -> Taus:
-    found: dict[str, Mapping[str, TauB]] = {}
-    for at, name in enumerate(names[:-1]):
-        row = tau_table(ranks[at : at + 1], ranks[at + 1 :], draws)
-        found |= _named([name], names[at + 1 :], row)
-    return found
-
-
 @dataclass(frozen=True)
 class Counts:
-    """What there is to compare."""
+    """What there is to compare: of rankings also those without a system, and those refused."""
 
     samples: int
     rankings: int
@@ -364,19 +227,11 @@ def agreement(
             fewer than two systems or more than 14, or a choice is none of those there are.
 
     Examples:
-        >>> rows = [
-        ...     {"sample_id": str(at), "rater": rater, "system": system, "rank": rank}
-        ...     for at in range(12)
-        ...     for rater in ("ada", "ben")
-        ...     for system, rank in {"x": 1, "y": 2, "z": 3}.items()
-        ... ]
-        >>> rated = {"x": 9, "y": 4, "z": 5}
-        >>> ratings = [
-        ...     {"sample_id": str(at), "judge": "j", "system": system, "rating": rating}
-        ...     for at in range(12)
-        ...     for system, rating in rated.items()
-        ... ]
-        >>> found = agreement(rows, ratings)
+        >>> samples = {"sample_id": [*"112233"] * 3, "system": ["x"] * 6 + ["y"] * 6 + ["z"] * 6}
+        >>> ranks = {"rater": ["ada", "ben"] * 9, "rank": [1] * 6 + [2] * 6 + [3] * 6}
+        >>> ratings = {"sample_id": [*"123"] * 3, "system": [*"xxxyyyzzz"], "judge": ["j"] * 9}
+        >>> ratings["rating"] = [9, 9, 9, 4, 4, 4, 5, 5, 5]
+        >>> found = agreement({**samples, **ranks}, ratings)
         >>> found.people.consensus.ranking, found.people.kendalls_w.value
         (('x', 'y', 'z'), 1.0)
         >>> round(found.judges.with_consensus["j"].tau, 3)
@@ -384,46 +239,222 @@ def agreement(
         >>> round(found.judges.share_of_ceiling["j"].share, 3)
         0.333
     """
-    how, draws = procedure_of(protocol), Draws(n_boot, n_resamples, seed)
+    if protocol not in PROCEDURES:
+        raise ScoreError(unknown("protocol", protocol, PROCEDURES))
+    how, draws = PROCEDURES[protocol], Draws(n_boot, n_resamples, seed)
     people = read_human(human)
-    said = _said(people, ratings, rubric, judges)
+    names: tuple[str, ...] = ()
+    rated, elsewhere = np.empty((0, *people.ranks.shape[1:])), 0
+    if ratings is not None:
+        table = read_ratings(ratings, rubric=rubric, judges=judges)
+        names, (rated, elsewhere) = table.judges, _beside(table, people)
     consensus = sample_consensus(people.ranks)
-    return Agreement(
-        verdict_of(people, consensus, how.blocks, draws),
-        judged(people, consensus, said, how, draws),
-        _counts(people, said),
-        protocol,
-        {**_definition(people, said, how, draws), "protocol": protocol, "rubric": rubric},
-    )
-
-
-def _said(
-    people: HumanRanks, ratings: Any, rubric: str, judges: Sequence[str] | None
-) -> JudgeRatings:
-    if ratings is None:
-        return JudgeRatings((), np.empty((0, len(people.systems), len(people.samples))), 0)
-    return beside(read_ratings(ratings, rubric=rubric, judges=judges), people)
-
-
-def _counts(people: HumanRanks, said: JudgeRatings) -> Counts:
-    ranked = (~np.isnan(people.ranks)).any(axis=1)
-    return Counts(
+    ranked = ~np.isnan(people.ranks)
+    counts = Counts(
         samples=len(people.samples),
-        rankings=int(ranked.sum()),
-        partial=int((ranked & ~people.complete).sum()),
+        rankings=int(ranked.any(axis=1).sum()),
+        partial=int((ranked.any(axis=1) & ~ranked.all(axis=1)).sum()),
         refused=int(people.refused.sum()),
-        ratings_elsewhere=said.elsewhere,
+        ratings_elsewhere=elsewhere,
     )
-
-
-def _definition(
-    people: HumanRanks, said: JudgeRatings, how: Procedure, draws: Draws
-) -> dict[str, Any]:
-    return {
+    definition = {
         "measure": "agreement",
         "systems": list(people.systems),
         "raters": list(people.raters),
-        "judges": list(said.judges),
+        "judges": list(names),
         **asdict(how),
         **asdict(draws),
+        "protocol": protocol,
+        "rubric": rubric,
     }
+    ranking = _ranking(people, consensus, how.blocks, draws)
+    agreed = _agreed(people, consensus, names, rated, how.judges_ties, draws)
+    return Agreement(ranking, agreed, counts, protocol, definition)
+
+
+@dataclass(frozen=True)
+class HumanRanks:
+    """Every person's ranks [rater, system, sample], and what nobody could rank [rater, sample]."""
+
+    samples: tuple[str, ...]
+    raters: tuple[str, ...]
+    systems: tuple[str, ...]
+    ranks: Floats
+    refused: Bools
+
+
+def read_human(human: Any) -> HumanRanks:
+    """Reads ranks; what cannot be ranked is told from what was not ranked."""
+    rows = read_columns(human, HUMAN, ("sample_id", "rater", "system", "rank"), ("cannot_rank",))
+    without = rows["rank"].is_null()
+    wrong = {"a rank from 1": pc.fill_null(pc.less(rows["rank"], 1), False)}
+    if "cannot_rank" in rows.column_names:
+        refused = rows["cannot_rank"]
+        both = pc.and_(pc.fill_null(refused, False), pc.invert(without))
+        neither = pc.and_(pc.invert(pc.fill_null(refused, True)), without)
+        wrong["no rank where cannot_rank is true"] = both
+        wrong["a rank where cannot_rank is false"] = neither
+    for expected, found in wrong.items():
+        for row in rows.filter(found).slice(0, 1).to_pylist():
+            raise ScoreError(
+                f"human: {row['rank']!r} is the rank of {named_key(row, HUMAN.key)}: expected "
+                f"{expected}"
+            )
+    samples, (sample,) = encoded(rows["sample_id"])
+    raters, (rater,) = encoded(rows["rater"])
+    systems, (system,) = encoded(rows["system"])
+    if len(systems) < 2:
+        raise ScoreError(f"human: ranks are of {list(systems)!r}: expected two systems or more")
+    cells = (rater * len(systems) + system) * len(samples) + sample
+    check_once(HUMAN, rows, cells, "ranked", "sample, rater and system")
+    ranks = np.full((len(raters), len(systems), len(samples)), np.nan)
+    ranks[rater, system, sample] = rows["rank"].cast(pa.float64()).fill_null(np.nan).to_numpy()
+    shown = np.zeros((len(raters), len(samples)), dtype=bool)
+    shown[rater, sample] = True
+    return HumanRanks(samples, raters, systems, ranks, shown & np.isnan(ranks).all(axis=1))
+
+
+def _beside(table: RatingTable, human: HumanRanks) -> tuple[Floats, int]:
+    """The ratings of what people ranked, and how many there are of anything else."""
+
+    def common(rated: Sequence[str], ranked: Sequence[str]) -> tuple[Integers, Integers]:
+        place = {name: at for at, name in enumerate(rated)}
+        pairs = [(place[name], at) for at, name in enumerate(ranked) if name in place]
+        found = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+        return found[:, 0], found[:, 1]
+
+    ratings = np.full((len(table.judges), len(human.systems), len(human.samples)), np.nan)
+    of_system, system = common(table.systems, human.systems)
+    of_sample, sample = common(table.samples, human.samples)
+    found = np.round(table.ratings, DECIMALS)
+    ratings[:, system[:, None], sample] = found[:, of_system[:, None], of_sample]
+    rated, total = (int((~np.isnan(one)).sum()) for one in (ratings, found))
+    if total and not rated:
+        raise ScoreError(
+            f"no rating is of an output that people ranked: they ranked {list(human.systems)!r}, "
+            f"and ratings are of {list(table.systems)!r}: expected the same names of systems and "
+            "samples"
+        )
+    return ratings, total - rated
+
+
+def _ranking(people: HumanRanks, consensus: Floats, blocks: Blocks, draws: Draws) -> HumanRanking:
+    def mean_ranks(ranks: Floats) -> MeanRanks:
+        places = mid_ranks(ranks.T).T
+        complete = np.where(np.isnan(places).any(axis=0), np.nan, places)
+        return dict(zip(people.systems, means(complete, draws), strict=True))
+
+    every = np.moveaxis(people.ranks, 1, -1).reshape(-1, len(people.systems))
+    tested = every if blocks == "rankings" else consensus.T
+    tested = tested[~np.isnan(tested).all(axis=1)]
+    return HumanRanking(
+        consensus_of(people.systems, optimal_orders(pair_costs(every)[None])),
+        mean_ranks(consensus),
+        dict(zip(people.raters, map(mean_ranks, people.ranks), strict=True)),
+        friedman(tested),
+        {
+            "dunn": dunn(mid_ranks(tested), people.systems),
+            "siegel_castellan": siegel_castellan(tested, people.systems),
+        },
+        means(concordances(people.ranks)[None], draws)[0],
+    )
+
+
+def _agreed(
+    people: HumanRanks,
+    consensus: Floats,
+    judges: Sequence[str],
+    ratings: Floats,
+    ties: Ties,
+    draws: Draws,
+) -> RankingAgreement:
+    ranks = -ratings
+    if ties == "random":
+        ranks = np.swapaxes(without_ties(np.swapaxes(ranks, 1, 2), draws.seed), 1, 2)
+
+    def each_two(names: Sequence[str], places: Floats) -> Taus:
+        return {
+            name: dict(
+                zip(
+                    names[at + 1 :],
+                    tau_table(places[at : at + 1], places[at + 1 :], draws)[0],
+                    strict=True,
+                )
+            )
+            for at, name in enumerate(names[:-1])
+        }
+
+    with_consensus = tau_table(ranks, consensus[None], draws)
+    with_raters = tau_table(ranks, people.ranks, draws)
+    correlated: dict[str, dict[str, PearsonR]] = {name: {} for name in judges[:-1]}
+    for (name, one), (other, beside) in combinations(zip(judges, ratings, strict=True), 2):
+        correlated[name][other] = pearson(one, beside)
+    people_with_others, shares = _ceiling(people.ranks, ranks, draws)
+    return RankingAgreement(
+        {judge: row[0] for judge, row in zip(judges, with_consensus, strict=True)},
+        {
+            judge: dict(zip(people.raters, row, strict=True))
+            for judge, row in zip(judges, with_raters, strict=True)
+        },
+        each_two(people.raters, people.ranks),
+        each_two(judges, ranks),
+        people_with_others,
+        dict(zip(judges, shares, strict=True)),
+        correlated,
+    )
+
+
+def without_ties(values: Floats, seed: int) -> Floats:
+    """Places along the last axis, where chance puts equal values in an order."""
+    chance = generator(seed).random(values.shape)
+    places = np.lexsort((chance, values), axis=-1).argsort(axis=-1) + 1.0
+    return np.asarray(np.where(np.isnan(values), np.nan, places))
+
+
+def _ceiling(people: Floats, judges: Floats, draws: Draws) -> tuple[Mean, list[CeilingShare]]:
+    """How far a person agrees with the consensus of the others, and each judge's share of that."""
+    others = [sample_consensus(np.delete(people, at, axis=0)) for at in range(len(people))]
+    consensus = np.array(others).reshape(people.shape)
+    left_out = np.array(
+        [
+            sample_taus(one[None], rest[None])[0, 0]
+            for one, rest in zip(people, consensus, strict=True)
+        ]
+    ).reshape(len(people), people.shape[-1])
+    there = ~np.isnan(left_out)
+    sums = np.where(there.any(axis=0), np.nansum(left_out, axis=0), np.nan)
+    ceiling = ratios(sums[None], there.sum(axis=0)[None].astype(float), draws)[0]
+    by_judge = sample_taus(judges, consensus)
+    both = ~np.isnan(by_judge) & ~np.isnan(left_out)
+    counts = both.sum(axis=1)
+    own, beside = (
+        np.where(counts, np.where(both, taus, 0.0).sum(axis=1), np.nan)
+        for taus in (by_judge, left_out)
+    )
+    no_draws, shares = Draws(n_boot=0), []
+    for judge, person, share in zip(
+        ratios(own, counts.astype(float), no_draws),
+        ratios(beside, counts.astype(float), no_draws),
+        ratios(own, beside, draws),
+        strict=True,
+    ):
+        no_ceiling = share.value is None and share.samples
+        reason = Unscored.NO_CEILING if no_ceiling else share.reason
+        shares.append(
+            CeilingShare(
+                judge.value, person.value, share.value, share.interval, share.samples, reason
+            )
+        )
+    return ceiling, shares
+
+
+def pearson(one: Floats, other: Floats) -> PearsonR:
+    """Pearson's correlation of two judges' ratings."""
+    from scipy.stats import pearsonr
+
+    common = ~np.isnan(one) & ~np.isnan(other)
+    count = int(common.sum())
+    if any(np.unique(ratings[common]).size < 2 for ratings in (one, other)):
+        return PearsonR(None, None, count)
+    found = pearsonr(one[common], other[common])
+    return PearsonR(number(found.statistic), number(found.pvalue), count)

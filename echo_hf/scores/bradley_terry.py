@@ -13,10 +13,8 @@ from echo_hf._infra.bootstrap import FEWEST_SAMPLES, Interval, drawn_weights, pe
 from echo_hf._infra.plots import SystemValues, ends_of
 from echo_hf.errors import ScoreError
 from echo_hf.reasons import Unscored
-from echo_hf.scores.columns import Floats
-from echo_hf.scores.intervals import samples_of
-from echo_hf.scores.judge_votes import Choices, Compared, best_first, compare, named
-from echo_hf.scores.votes import Points, points_of
+from echo_hf.scores.rating_table import Floats
+from echo_hf.scores.votes import Choices, Points, best_first, compare, named, points_of
 
 MOST_ROUNDS = 100_000
 
@@ -69,10 +67,6 @@ def bradley_terry(
         The strengths. There are none where some systems win nothing from the others: the others
         would have to be infinitely strong.
 
-    Raises:
-        TableError: As for `win_rate`.
-        ScoreError: As for `win_rate`.
-
     Examples:
         >>> rows = [
         ...     {"sample_id": str(at), "system": system, "judge": "j", "rating": rating}
@@ -83,27 +77,35 @@ def bradley_terry(
         0.5493
     """
     compared = compare(ratings, outputs, **choices)
-    names = compared.table.systems
-    strength = named(names, strengths(points_of(compared.verdicts, len(names))))
-    drawn = _drawn(compared.verdicts, len(names), n_boot, seed)
-    counts = samples_of(compared.verdicts, len(names))
-    found = {
-        name: (None, _why_not(compared, name))
-        if strength[name] is None
-        else _interval(drawn[:, at], counts[at])
-        for at, name in enumerate(names)
-    }
+    names, verdicts, rates = compared.table.systems, compared.verdicts, compared.rates()
+    strength = named(names, strengths(compared.points))
+    drawn = np.full((1, len(names)), np.nan)
+    if verdicts.shape[-1]:
+        weights = drawn_weights(verdicts.shape[-1], n_boot, seed)
+        batches = (points_of(verdicts, len(names), one) for one in weights)
+        found = [strengths(Points(*one)) for batch in batches for one in zip(*batch, strict=True)]
+        drawn = np.array(found).reshape(-1, len(names))
+    ends: dict[str, tuple[Interval | None, Unscored | None]] = {}
+    for name, values, samples in zip(names, drawn.T, compared.sample_counts, strict=True):
+        if strength[name] is None:
+            why = compared.why_unrated(name) if rates[name] is None else Unscored.UNBOUNDED
+            ends[name] = None, why
+        elif np.isnan(values).any():
+            few = samples < FEWEST_SAMPLES
+            ends[name] = None, Unscored.FEW_SAMPLES if few else Unscored.UNBOUNDED
+        else:
+            ends[name] = percentiles(values, samples)
     order = best_first(strength)
     return BradleyTerry(
         {name: strength[name] for name in order},
-        {name: found[name][0] for name in order},
-        {name: reason for name in order if (reason := found[name][1])},
+        {name: ends[name][0] for name in order},
+        {name: reason for name in order if (reason := ends[name][1])},
         compared.definition("bradley_terry", average=None, draws=n_boot, seed=seed),
     )
 
 
 def strengths(points: Points) -> Floats:
-    """Maximum likelihood strengths from points."""
+    """Maximum likelihood strengths from points; NaN where they are not bounded."""
     from choix import ilsr_pairwise_dense
     from scipy.sparse.csgraph import connected_components
 
@@ -113,28 +115,6 @@ def strengths(points: Points) -> Floats:
     if len(met) and connected_components(won, connection="strong")[0] == 1:
         found[met] = ilsr_pairwise_dense(won, max_iter=MOST_ROUNDS)
     return found
-
-
-def _drawn(verdicts: Floats, systems: int, n_boot: int, seed: int) -> Floats:
-    if not verdicts.shape[-1]:
-        return np.full((n_boot, systems), np.nan)
-    batches = (
-        points_of(verdicts, systems, weights)
-        for weights in drawn_weights(verdicts.shape[-1], n_boot, seed)
-    )
-    drawn = [strengths(Points(*one)) for batch in batches for one in zip(*batch, strict=True)]
-    return np.array(drawn).reshape(-1, systems)
-
-
-def _interval(drawn: Floats, samples: int) -> tuple[Interval | None, Unscored | None]:
-    if np.isnan(drawn).any():
-        return None, Unscored.UNBOUNDED if samples >= FEWEST_SAMPLES else Unscored.FEW_SAMPLES
-    return percentiles(drawn, samples)
-
-
-def _why_not(compared: Compared, name: str) -> Unscored:
-    known = compared.rates()[name] is not None
-    return Unscored.UNBOUNDED if known else compared.why_unrated(name)
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,33 @@ from numpy.typing import ArrayLike
 
 from echo_hf.errors import ScoreError
 from echo_hf.reasons import Unscored
-from echo_hf.scores.columns import Floats, divided
-from echo_hf.scores.judge_votes import number
-from echo_hf.scores.ranks import mid_ranks
+from echo_hf.scores.rating_table import Floats, divided
 from echo_hf.scores.tiers import holm
-from echo_hf.scores.votes import pairs_of
+from echo_hf.scores.votes import number, pairs_of
+
+STARS = {0.001: "***", 0.01: "**", 0.05: "*"}
+
+
+def mid_ranks(values: Floats) -> Floats:
+    """Places along the last axis, 1 for the smallest value; ties share the mean of theirs."""
+    one, other = values[..., :, None], values[..., None, :]
+    below, equal = (one > other).sum(axis=-1), (one == other).sum(axis=-1)
+    return np.asarray(np.where(np.isnan(values), np.nan, below + (equal + 1) / 2))
+
+
+def block_array(values: ArrayLike, systems: Sequence[str] | None = None) -> Floats:
+    """Values in blocks, as an array that is one."""
+    given = np.asarray(values, dtype=float)
+    if given.ndim != 2 or given.shape[1] < 2:
+        raise ScoreError(
+            f"values have the shape {given.shape!r}: expected a row for each block, and in it a "
+            "number for each of two or more systems"
+        )
+    if systems is not None and given.shape[1] != len(systems):
+        raise ScoreError(
+            f"values have {given.shape[1]} columns: expected one for each of {list(systems)!r}"
+        )
+    return given
 
 
 @dataclass(frozen=True)
@@ -107,12 +129,7 @@ def concordances(ranks: Floats) -> Floats:
 
 
 def concordance(values: Floats) -> Floats:
-    """Kendall's W of complete blocks.
-
-    Examples:
-        >>> round(float(concordance(np.array([[1.0, 1.0, 2.0], [1.0, 2.0, 3.0]]))), 4)
-        0.9286
-    """
+    """Kendall's W of complete blocks."""
     ranks = mid_ranks(values)
     blocks, systems = ranks.shape
     spread = ((ranks.sum(axis=0) - blocks * (systems + 1) / 2) ** 2).sum()
@@ -120,26 +137,6 @@ def concordance(values: Floats) -> Floats:
     # Over the systems, t**2 - 1 adds up to t**3 - t for each group of t tied ones.
     most = blocks * (blocks * (systems**3 - systems) - (tied**2 - 1).sum())
     return divided(12 * spread, most)
-
-
-def block_array(values: ArrayLike) -> Floats:
-    """Values in blocks, as an array that is one.
-
-    Examples:
-        >>> block_array([[1, 2]]).tolist()
-        [[1.0, 2.0]]
-    """
-    given = np.asarray(values, dtype=float)
-    if given.ndim != 2 or given.shape[1] < 2:
-        raise ScoreError(
-            f"values have the shape {given.shape!r}: expected a row for each block, and in it a "
-            "number for each of two or more systems"
-        )
-    return given
-
-
-STARS = {0.001: "***", 0.01: "**", 0.05: "*"}
-NOT_SIGNIFICANT = "-"
 
 
 @dataclass(frozen=True)
@@ -187,7 +184,7 @@ def dunn(values: ArrayLike, systems: Sequence[str]) -> tuple[PairTest, ...]:
         >>> test.better, round(test.z, 4), round(test.p_value, 4), test.stars
         ('a', 1.964, 0.0495, '*')
     """
-    given = _named_blocks(values, systems)
+    given = block_array(values, systems)
     ranks = mid_ranks(given.reshape(1, -1)).reshape(given.shape) if given.size else given
     counts = (~np.isnan(given)).sum(axis=0)
     total = int(counts.sum())
@@ -221,7 +218,7 @@ def siegel_castellan(values: ArrayLike, systems: Sequence[str]) -> tuple[PairTes
         >>> test.better, test.worse, test.z, round(test.bonferroni, 6)
         ('a', 'c', 4.0, 0.00019)
     """
-    given = _named_blocks(values, systems)
+    given = block_array(values, systems)
     ranks = mid_ranks(given[~np.isnan(given).any(axis=1)])
     blocks, count = ranks.shape
     error = float(np.sqrt(divided(count * (count + 1), 6 * blocks)))
@@ -229,49 +226,29 @@ def siegel_castellan(values: ArrayLike, systems: Sequence[str]) -> tuple[PairTes
     return _tests(systems, means, np.full(count * (count - 1) // 2, error))
 
 
-def two_sided(z: ArrayLike) -> Floats:
-    """Chance that a standard normal number is as far from 0."""
+def _tests(systems: Sequence[str], means: Floats, errors: Floats) -> tuple[PairTest, ...]:
     from scipy.special import ndtr
 
-    return np.asarray(2 * ndtr(-np.abs(np.asarray(z, dtype=float))))
-
-
-def bonferroni(p_values: Floats) -> Floats:
-    """P values times their number, at most 1."""
-    return np.asarray(np.minimum(p_values * len(p_values), 1.0))
-
-
-def stars(p_value: float) -> str:
-    """How a table marks a p value."""
-    return next((mark for level, mark in STARS.items() if p_value < level), NOT_SIGNIFICANT)
-
-
-def _named_blocks(values: ArrayLike, systems: Sequence[str]) -> Floats:
-    given = block_array(values)
-    if given.shape[1] != len(systems):
-        raise ScoreError(
-            f"values have {given.shape[1]} columns: expected one for each of {list(systems)!r}"
-        )
-    return given
-
-
-def _tests(systems: Sequence[str], means: Floats, errors: Floats) -> tuple[PairTest, ...]:
     first, second = pairs_of(len(systems))
     z = divided(means[second] - means[first], errors)
     tested = np.flatnonzero(~np.isnan(z))
     first, second, z = first[tested], second[tested], z[tested]
-    p_values = two_sided(z)
-    adjusted, stepped = bonferroni(p_values), holm(p_values)
-    found = [
-        PairTest(
-            systems[second[at] if z[at] < 0 else first[at]],
-            systems[first[at] if z[at] < 0 else second[at]],
-            abs(float(z[at])),
-            float(p_values[at]),
-            float(adjusted[at]),
-            float(stepped[at]),
-            stars(adjusted[at]),
+    p_values = np.asarray(2 * ndtr(-np.abs(z)))
+    bonferroni, stepped = np.minimum(p_values * len(p_values), 1.0), holm(p_values)
+    found = []
+    for at in np.argsort(-np.abs(z), kind="stable"):
+        better, worse = first[at], second[at]
+        if z[at] < 0:
+            better, worse = worse, better
+        found.append(
+            PairTest(
+                systems[better],
+                systems[worse],
+                abs(float(z[at])),
+                float(p_values[at]),
+                float(bonferroni[at]),
+                float(stepped[at]),
+                next((mark for level, mark in STARS.items() if bonferroni[at] < level), "-"),
+            )
         )
-        for at in np.argsort(-np.abs(z), kind="stable")
-    ]
     return tuple(found)

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from echo_hf.errors import ScoreError
-from echo_hf.scores.columns import Bools, Floats, Integers
+from echo_hf.scores.rating_table import Bools, Floats, Integers
 
 MOST_SYSTEMS = 14
 CELLS_AT_ONCE = 2_000_000
 
 
-@dataclass(frozen=True)
-class OptimalOrders:
+class OptimalOrders(NamedTuple):
     """The best orders of each of many profiles."""
 
     order: Integers
     cost: Floats
-    count: Integers
+    number: Integers
     mean_place: Floats
 
 
@@ -34,16 +34,13 @@ def optimal_orders(costs: Floats) -> OptimalOrders:
         )
     batch = max(1, CELLS_AT_ONCE // ((systems + 1) << systems))
     parts = [_solved(costs[at : at + batch]) for at in range(0, max(profiles, 1), batch)]
-    return OptimalOrders(
-        np.concatenate([part.order for part in parts]),
-        np.concatenate([part.cost for part in parts]),
-        np.concatenate([part.count for part in parts]),
-        np.concatenate([part.mean_place for part in parts]),
-    )
+    return OptimalOrders(*map(np.concatenate, zip(*parts, strict=True)))
 
 
 def _solved(costs: Floats) -> OptimalOrders:
-    member = _members(costs.shape[-1])
+    # Which systems each set holds; the complement of a set is as far from the other end.
+    systems = np.arange(costs.shape[-1])
+    member = np.asarray((np.arange(1 << len(systems))[:, None] >> systems) & 1 == 1)
     # What it costs to put a system behind all those of a set: [profile, set, system].
     behind = np.asarray(member.astype(float) @ costs)
     least, count = _least(behind, member)
@@ -53,11 +50,6 @@ def _solved(costs: Floats) -> OptimalOrders:
     places = ways[:, :-1] @ (~member[:-1]).astype(np.int64)
     order = _first_order(behind, least, first, member)
     return OptimalOrders(order, least[:, -1], count[:, -1], places / count[:, -1:])
-
-
-def _members(systems: int) -> Bools:
-    """Which systems each set holds; the complement of a set is as far from the other end."""
-    return np.asarray((np.arange(1 << systems)[:, None] >> np.arange(systems)) & 1 == 1)
 
 
 def _least(behind: Floats, member: Bools) -> tuple[Floats, Integers]:
@@ -132,7 +124,7 @@ def kemeny_consensus(rankings: Sequence[Ranking]) -> Consensus:
         >>> kemeny_consensus([[["b", "a"]]]).mean_rank
         {'a': 1.5, 'b': 1.5}
     """
-    places = [dict(_places(number, ranking)) for number, ranking in enumerate(rankings)]
+    places = [_places(number, ranking) for number, ranking in enumerate(rankings)]
     names = sorted({name for one in places for name in one})
     ranks = np.array([[one.get(name, np.nan) for name in names] for one in places])
     ranks = ranks.reshape(len(places), len(names))
@@ -144,7 +136,7 @@ def consensus_of(names: Sequence[str], orders: OptimalOrders) -> Consensus:
     return Consensus(
         tuple(names[at] for at in orders.order[0]),
         float(orders.cost[0]),
-        int(orders.count[0]),
+        int(orders.number[0]),
         dict(zip(names, orders.mean_place[0].tolist(), strict=True)),
     )
 
@@ -169,16 +161,16 @@ def sample_consensus(ranks: Floats) -> Floats:
     return places
 
 
-def _places(number: int, ranking: Ranking) -> Iterator[tuple[str, int]]:
+def _places(number: int, ranking: Ranking) -> dict[str, int]:
     if isinstance(ranking, str) or not isinstance(ranking, Sequence):
         raise ScoreError(f"rankings: number {number} is {ranking!r}: expected a list of names")
-    seen = set[str]()
+    places: dict[str, int] = {}
     for place, tied in enumerate(ranking):
         for name in [tied] if isinstance(tied, str) else tied:
-            if not isinstance(name, str) or name in seen:
+            if not isinstance(name, str) or name in places:
                 raise ScoreError(
                     f"rankings: number {number} holds {name!r} where a name was expected that it "
                     f"does not hold already: {ranking!r}"
                 )
-            seen.add(name)
-            yield name, place
+            places[name] = place
+    return places

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,84 +12,16 @@ import numpy as np
 from echo_hf._infra.bootstrap import Interval, drawn_weights, percentiles
 from echo_hf.errors import ScoreError
 from echo_hf.reasons import Unscored
-from echo_hf.scores.columns import Floats, divided, read_columns
-from echo_hf.scores.judge_votes import compare
-from echo_hf.scores.rating_table import RUBRIC
-from echo_hf.scores.votes import TIE_WIDTH, pairs_of
+from echo_hf.scores.rating_table import RUBRIC, divided, named_key, read_columns
+from echo_hf.scores.votes import TIE_WIDTH, compare, pairs_of, verdicts_of
 from echo_hf.tables import COMPARISONS
 
 REQUIRED = ("sample_id", "system_a", "system_b", "judge", "order", "winner")
 OPTIONAL = ("repeat",)
 SIGNS: Mapping[str | None, float | None] = {"a": 1.0, "b": -1.0, "tie": 0.0, None: None}
 ORDERS = ("ab", "ba")
-Key = tuple[str, str, str, int]  # sample, the two systems, repeat
-
-
-@dataclass(frozen=True)
-class TwoOrders:
-    """What a judge said about one pair of outputs."""
-
-    sample: str
-    systems: tuple[str, str]
-    ab: float | None = None
-    ba: float | None = None
-
-    @property
-    def by_place(self) -> tuple[float | None, float | None]:
-        """The two verdicts as places: 1 if the output that was shown first won, -1 if not."""
-        return self.ab, None if self.ba is None else -self.ba
-
-    @property
-    def both(self) -> tuple[float, float] | None:
-        """The two verdicts, null where one of them lacks."""
-        return None if self.ab is None or self.ba is None else (self.ab, self.ba)
-
-
-def read_comparisons(comparisons: Any) -> dict[str, list[TwoOrders]]:
-    """Reads choices.
-
-    Examples:
-        >>> row = {"sample_id": "s", "system_a": "a", "system_b": "b", "judge": "j"}
-        >>> rows = [{**row, "order": "ab", "winner": "b"}, {**row, "order": "ba", "winner": "a"}]
-        >>> read_comparisons(rows)
-        {'j': [TwoOrders(sample='s', systems=('a', 'b'), ab=-1.0, ba=1.0)]}
-    """
-    said: dict[str, dict[Key, dict[str, float | None]]] = {}
-    for row in read_columns(comparisons, COMPARISONS, REQUIRED, OPTIONAL).to_pylist():
-        _check(row)
-        key = (row["sample_id"], row["system_a"], row["system_b"], row.get("repeat") or 0)
-        orders = said.setdefault(row["judge"], {}).setdefault(key, {})
-        if row["order"] in orders:
-            raise ScoreError(f"comparisons: {_named(row)} is there twice: expected one row a key")
-        orders[row["order"]] = SIGNS[row["winner"]]
-    return {judge: list(_pairs(said[judge])) for judge in sorted(said)}
-
-
-def _pairs(said: Mapping[Key, Mapping[str, float | None]]) -> Iterator[TwoOrders]:
-    for key in sorted(said):
-        sample, a, b, _ = key
-        yield TwoOrders(sample, (a, b), **said[key])
-
-
-def _check(row: Mapping[str, Any]) -> None:
-    if row["order"] not in ORDERS:
-        raise ScoreError(
-            f"comparisons: order is {row['order']!r} for {_named(row)}: expected ab or ba"
-        )
-    if row["winner"] not in SIGNS:
-        raise ScoreError(
-            f"comparisons: winner is {row['winner']!r} for {_named(row)}: expected a, b or tie, or "
-            "null where there is no verdict"
-        )
-    if row["system_a"] >= row["system_b"]:
-        raise ScoreError(
-            f"comparisons: {_named(row)}: expected two systems, system_a the first by name"
-        )
-
-
-def _named(row: Mapping[str, Any]) -> str:
-    keys = ("sample_id", "system_a", "system_b", "judge", "order", "repeat")
-    return ", ".join(f"{key} {row[key]!r}" for key in keys if key in row)
+RULE = "the system that wins in both orders; anything else is a tie"
+Pair = tuple[str, str, str]  # sample, the two systems
 
 
 @dataclass(frozen=True)
@@ -106,28 +39,6 @@ class Share:
     interval: Interval | None
     count: int
     reason: Unscored | None
-
-
-def share_of(part: Floats, whole: Floats, missing: Unscored, *, n_boot: int, seed: int) -> Share:
-    """The share of all samples' things together.
-
-    Examples:
-        >>> share_of(np.array([1, 2]), np.array([2, 2]), Unscored.NO_VERDICTS, n_boot=0, seed=0)
-        Share(value=0.75, interval=None, count=4, reason=<Unscored.NO_DRAWS: 'no_draws'>)
-    """
-    counted = np.flatnonzero(whole)
-    if not len(counted):
-        return Share(None, None, 0, missing)
-    part, whole = part[counted], whole[counted]
-    drawn = [np.empty(0)]
-    drawn += [divided(w @ part, w @ whole) for w in drawn_weights(len(counted), n_boot, seed)]
-    interval, reason = percentiles(np.concatenate(drawn), len(counted))
-    return Share(float(part.sum() / whole.sum()), interval, int(whole.sum()), reason)
-
-
-Ratings = Mapping[tuple[str, str, str], float]  # sample, the two systems: 1, 0 or -1
-Case = tuple[str, bool]  # a sample, and whether what is counted is so
-RULE = "the system that wins in both orders; anything else is a tie"
 
 
 @dataclass(frozen=True)
@@ -184,7 +95,9 @@ def pairwise_agreement(
     mean counts. Neither is asked to be right: only people could say that.
 
     Args:
-        comparisons: As for `read_comparisons`.
+        comparisons: Rows with sample_id, system_a and system_b, the first of them by name, judge,
+            order (ab or ba: whose output was shown first), winner (a, b, tie, or null) and, where
+            there is one, repeat. Any form that `win_rate` takes.
         ratings: As for `win_rate`; null for none, so that nothing is said of agreement.
         n_boot: Draws of the bootstrap over samples; 0 for none.
         seed: Of the draws.
@@ -204,7 +117,7 @@ def pairwise_agreement(
         >>> found.first.value, found.follows_position.value, found.consistent.value
         (1.0, 1.0, 0.0)
     """
-    said = read_comparisons(comparisons)
+    said = _read(comparisons)
     rated = {} if ratings is None else _by_ratings(ratings, rubric)
     definition = {
         "measure": "pairwise_agreement",
@@ -214,81 +127,95 @@ def pairwise_agreement(
         "n_boot": n_boot,
         "seed": seed,
     }
-
-    def shared(cases: Iterable[Case], missing: Unscored) -> Share:
-        return _share(list(cases), missing, n_boot, seed)
-
-    judges = {judge: _judge(pairs, rated.get(judge), shared) for judge, pairs in said.items()}
+    share = partial(_share, n_boot=n_boot, seed=seed)
+    judges = {}
+    for judge, pairs in said.items():
+        verdicts = [
+            (sample, float(sign if order == "ab" else -sign))  # 1 where the first place won
+            for (sample, *_), orders in pairs
+            for order in ORDERS
+            if (sign := orders.get(order)) is not None
+        ]
+        both = [
+            (pair, ab, ba)
+            for pair, orders in pairs
+            if (ab := orders.get("ab")) is not None and (ba := orders.get("ba")) is not None
+        ]
+        ratings_say = rated.get(judge, {})
+        # Both orders must say the same; what they say is held against what the ratings say.
+        ways = [
+            (pair[0], ab if ab == ba else 0.0, ratings_say[pair])
+            for pair, ab, ba in both
+            if pair in ratings_say
+        ]
+        unrated = Unscored.NOT_RATED if both else Unscored.NO_VERDICTS
+        undecided = Unscored.NO_WINNERS if ways else unrated
+        judges[judge] = JudgeAgreement(
+            pairs=len(pairs),
+            verdicts=len(verdicts),
+            first=share([(one, at > 0) for one, at in verdicts if at], Unscored.NO_VERDICTS),
+            follows_position=share(
+                [(pair[0], ab == -ba != 0) for pair, ab, ba in both], Unscored.NO_VERDICTS
+            ),
+            consistent=share([(pair[0], ab == ba) for pair, ab, ba in both], Unscored.NO_VERDICTS),
+            agreement=share([(one, true == by) for one, true, by in ways], unrated),
+            decided=share([(one, true == by) for one, true, by in ways if true and by], undecided),
+        )
     return PairwiseAgreement(judges, definition)
 
 
-def _by_ratings(ratings: Any, rubric: str) -> dict[str, Ratings]:
+def _read(comparisons: Any) -> dict[str, list[tuple[Pair, Mapping[str, float | None]]]]:
+    """By judge and pair what was said in each order: 1 for the first system, -1, 0 or null."""
+    said: dict[str, dict[tuple[str, str, str, int], dict[str, float | None]]] = {}
+    for row in read_columns(comparisons, COMPARISONS, REQUIRED, OPTIONAL).to_pylist():
+        order, winner, place = row["order"], row["winner"], named_key(row, COMPARISONS.key)
+        key = (row["sample_id"], row["system_a"], row["system_b"], row.get("repeat") or 0)
+        if order not in ORDERS:
+            wrong = f"order is {order!r} for {place}: expected ab or ba"
+        elif winner not in SIGNS:
+            wrong = (
+                f"winner is {winner!r} for {place}: expected a, b or tie, or null where there is "
+            )
+            wrong += "no verdict"
+        elif row["system_a"] >= row["system_b"]:
+            wrong = f"{place}: expected two systems, system_a the first by name"
+        elif order in said.setdefault(row["judge"], {}).setdefault(key, {}):
+            wrong = f"{place} is there twice: expected one row a key"
+        else:
+            said[row["judge"]][key][order] = SIGNS[winner]
+            continue
+        raise ScoreError(f"comparisons: {wrong}")
+    return {
+        judge: [(key[:3], said[judge][key]) for key in sorted(said[judge])]
+        for judge in sorted(said)
+    }
+
+
+def _by_ratings(ratings: Any, rubric: str) -> dict[str, dict[Pair, float]]:
     """What each judge's ratings say, by sample and pair."""
     compared = compare(ratings, rubric=rubric)
     table = compared.table
     first, second = (positions.tolist() for positions in pairs_of(len(table.systems)))
-    found: dict[str, Ratings] = {}
-    for judge, verdicts in zip(table.judges, compared.by_judge, strict=True):
-        found[judge] = {
+    return {
+        judge: {
             (table.samples[at], table.systems[first[pair]], table.systems[second[pair]]): float(
                 verdicts[pair, at]
             )
             for pair, at in np.argwhere(~np.isnan(verdicts)).tolist()
         }
-    return found
+        for judge, verdicts in zip(table.judges, verdicts_of(compared.margins), strict=True)
+    }
 
 
-def _judge(
-    pairs: Sequence[TwoOrders],
-    rated: Ratings | None,
-    shared: Callable[[Iterable[Case], Unscored], Share],
-) -> JudgeAgreement:
-    places = [(one.sample, place) for one in pairs for place in one.by_place if place is not None]
-    both = [(one, said) for one in pairs if (said := one.both) is not None]
-    ways = _both_ways(both, rated or {})
-    unrated = Unscored.NOT_RATED if both else Unscored.NO_VERDICTS
-    decided = [one for one in ways if 0 not in one[1:]]
-    return JudgeAgreement(
-        pairs=len(pairs),
-        verdicts=len(places),
-        first=shared(((name, at > 0) for name, at in places if at), Unscored.NO_VERDICTS),
-        follows_position=shared(
-            ((one.sample, ab == -ba != 0) for one, (ab, ba) in both), Unscored.NO_VERDICTS
-        ),
-        consistent=shared(((one.sample, ab == ba) for one, (ab, ba) in both), Unscored.NO_VERDICTS),
-        agreement=shared(((name, true == by) for name, true, by in ways), unrated),
-        decided=shared(
-            ((name, true == by) for name, true, by in decided),
-            Unscored.NO_WINNERS if ways else unrated,
-        ),
-    )
-
-
-def verdict_of(ab: float, ba: float) -> float:
-    """The verdict of a pair: what both orders say, and a tie where they differ.
-
-    Examples:
-        >>> verdict_of(1.0, 1.0), verdict_of(1.0, 0.0), verdict_of(-1.0, 1.0)
-        (1.0, 0.0, 0.0)
-    """
-    return ab if ab == ba else 0.0
-
-
-def _both_ways(
-    both: Iterable[tuple[TwoOrders, tuple[float, float]]], rated: Ratings
-) -> list[tuple[str, float, float]]:
-    """Sample, verdict of the comparison, verdict of the ratings."""
-    return [
-        (one.sample, verdict_of(*said), rated[(one.sample, *one.systems)])
-        for one, said in both
-        if (one.sample, *one.systems) in rated
-    ]
-
-
-def _share(cases: Sequence[Case], missing: Unscored, n_boot: int, seed: int) -> Share:
-    place = {name: at for at, name in enumerate(sorted({name for name, _ in cases}))}
-    at = np.array([place[name] for name, _ in cases], dtype=np.int64)
-    so = np.array([is_so for _, is_so in cases], dtype=float)
-    part = np.bincount(at, weights=so, minlength=len(place)).astype(np.float64)
-    whole = np.bincount(at, minlength=len(place)).astype(np.float64)
-    return share_of(part, whole, missing, n_boot=n_boot, seed=seed)
+def _share(
+    cases: Sequence[tuple[str, bool]], missing: Unscored, *, n_boot: int, seed: int
+) -> Share:
+    """How many of some cases, each of a sample, are so."""
+    if not cases:
+        return Share(None, None, 0, missing)
+    _, at = np.unique([name for name, _ in cases], return_inverse=True)
+    part = np.bincount(at, weights=[is_so for _, is_so in cases]).astype(np.float64)
+    whole = np.bincount(at).astype(np.float64)
+    drawn = [divided(one @ part, one @ whole) for one in drawn_weights(len(whole), n_boot, seed)]
+    interval, reason = percentiles(np.concatenate([np.empty(0), *drawn]), len(whole))
+    return Share(float(part.sum() / whole.sum()), interval, int(whole.sum()), reason)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,12 +10,10 @@ from numpy.typing import ArrayLike
 from echo_hf._infra.bootstrap import Interval, drawn_weights, percentiles
 from echo_hf.errors import ScoreError
 from echo_hf.reasons import Unscored
-from echo_hf.scores.columns import Floats, divided
-from echo_hf.scores.friedman import block_array
-from echo_hf.scores.intervals import sign_flip_test
-from echo_hf.scores.judge_votes import number
-from echo_hf.scores.ranks import mid_ranks
-from echo_hf.scores.votes import pairs_of
+from echo_hf.scores.friedman import block_array, mid_ranks
+from echo_hf.scores.rating_table import Floats, divided
+from echo_hf.scores.tiers import sign_flip_test
+from echo_hf.scores.votes import number, pairs_of
 
 
 @dataclass(frozen=True)
@@ -47,25 +44,19 @@ def ratios(parts: Floats, wholes: Floats, draws: Draws) -> list[Mean]:
     """Ratios of two sums over the same samples."""
     there = ~np.isnan(parts)
     above, below = np.where(there, parts, 0.0), np.where(there, wholes, 0.0)
-    values = divided(above.sum(axis=1), below.sum(axis=1))
-    drawn = _drawn(above, below, draws)
-    counts = there.sum(axis=1).tolist()
-    return [_mean(float(values[at]), drawn[:, at], count) for at, count in enumerate(counts)]
-
-
-def _drawn(above: Floats, below: Floats, draws: Draws) -> Floats:
-    batches: Iterator[Floats] = (
+    values = divided(above.sum(axis=1), below.sum(axis=1)).tolist()
+    drawn = (
         divided(weights @ above.T, weights @ below.T)
         for weights in drawn_weights(above.shape[1], draws.n_boot, draws.seed)
     )
-    return np.concatenate([np.empty((0, len(above))), *batches])
-
-
-def _mean(value: float, drawn: Floats, samples: int) -> Mean:
-    if np.isnan(value):
-        return Mean(None, None, samples, Unscored.NO_ORDER)
-    interval, reason = percentiles(drawn, samples)
-    return Mean(number(value), interval, samples, reason)
+    columns, found = np.concatenate([np.empty((0, len(above))), *drawn]).T, []
+    for value, column, samples in zip(values, columns, there.sum(axis=1).tolist(), strict=True):
+        interval, reason = percentiles(column, samples)
+        known = number(value)
+        if known is None:
+            interval, reason = None, Unscored.NO_ORDER
+        found.append(Mean(known, interval, samples, reason))
+    return found
 
 
 @dataclass(frozen=True)
@@ -138,24 +129,19 @@ def tau_table(ones: Floats, others: Floats, draws: Draws) -> list[list[TauB]]:
     p_values = sign_flip_test(np.nan_to_num(flat), n_resamples=draws.n_resamples, seed=draws.seed)
     pooled = [_pooled(one, other) for one in ones for other in others]
     found = [
-        _tau_b(mean, p_value, *in_one_list)
+        TauB(
+            mean.value,
+            mean.interval,
+            p_value if mean.samples else None,
+            mean.samples,
+            mean.reason,
+            *in_one_list,
+        )
         for mean, p_value, in_one_list in zip(
             means(flat, draws), p_values.tolist(), pooled, strict=True
         )
     ]
     return [found[at : at + len(others)] for at in range(0, len(found), len(others) or 1)]
-
-
-def _tau_b(mean: Mean, p_value: float, pooled: float | None, pooled_p: float | None) -> TauB:
-    return TauB(
-        mean.value,
-        mean.interval,
-        p_value if mean.samples else None,
-        mean.samples,
-        mean.reason,
-        pooled,
-        pooled_p,
-    )
 
 
 def sample_taus(ones: Floats, others: Floats) -> Floats:

@@ -2,94 +2,142 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from datasets import Dataset
+from numpy.typing import ArrayLike, NDArray
 
-from echo_hf.errors import ScoreError, unknown
+from echo_hf.errors import ScoreError, TableError, unknown
 from echo_hf.reasons import IgnoredRating, Outcome
-from echo_hf.scores.columns import Bools, Floats, Integers, divided, encoded, read_columns
-from echo_hf.tables import OUTPUTS, RATINGS
+from echo_hf.tables import OUTPUTS, RATINGS, Table, arrow_rows
 
-LOST = (Outcome.REFUSED.value, Outcome.NO_IMAGE.value)
-READ = ("sample_id", "system", "outcome")
-DIGEST = "sample_digest"
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+# How often a sample is drawn, and sums of halves over samples: exact below 2**23 samples.
+Weights = NDArray[np.float32]
 
-
-@dataclass(frozen=True)
-class RatedOutputs:
-    rows: pa.Table
-
-    def without_stale(self, ratings: pa.Table, ignored: dict[IgnoredRating, pa.Table]) -> pa.Table:
-        output = self._output_of(ratings)
-        known = output >= 0
-        stale = self._differ(ratings, output)
-        ok = pc.equal(self.rows["outcome"], Outcome.OK.value).to_numpy()
-        made = np.append(ok, False)[output]
-        unseen = known & ~stale & ~made & ~np.isnan(ratings["rating"].to_numpy())
-        for reason, rows in (
-            (IgnoredRating.NO_OUTPUT, ~known),
-            (IgnoredRating.OTHER_DIGEST, stale),
-            (IgnoredRating.NO_IMAGE, unseen),
-        ):
-            ignored[reason] = ratings.filter(pa.array(rows))
-        return ratings.filter(pa.array(known & ~stale & ~unseen))
-
-    def lost(self, systems: Sequence[str], samples: Sequence[str]) -> Bools:
-        """What a system refused, or answered without an image."""
-        lost = np.zeros((len(systems), len(samples)), dtype=bool)
-        without = pc.is_in(self.rows["outcome"], value_set=pa.array(LOST)).to_numpy()
-        _, (system,) = encoded(self.rows["system"])
-        _, (sample,) = encoded(self.rows["sample_id"])
-        lost[system[without], sample[without]] = True
-        return lost
-
-    def _output_of(self, ratings: pa.Table) -> Integers:
-        """Row of the output that each rating is of, -1 where there is none."""
-        samples, (rated, made) = encoded(ratings["sample_id"], self.rows["sample_id"])
-        systems, (rated_system, made_system) = encoded(ratings["system"], self.rows["system"])
-        position = np.full((len(systems), len(samples)), -1)
-        position[made_system, made] = np.arange(self.rows.num_rows)
-        return position[rated_system, rated]
-
-    def _differ(self, ratings: pa.Table, output: Integers) -> Bools:
-        if DIGEST not in ratings.column_names or DIGEST not in self.rows.column_names:
-            return np.zeros(len(output), dtype=bool)
-        _, (rated, made) = encoded(ratings[DIGEST], self.rows[DIGEST])
-        made = np.append(made, -1)[output]
-        return np.asarray((rated >= 0) & (made >= 0) & (rated != made))
+FORMS = "a datasets.Dataset, a pyarrow Table, a data frame, a list of dicts or a dict of columns"
+EXPECTED = {
+    "string": "text",
+    "double": "numbers",
+    "int64": "whole numbers",
+    "bool": "true or false",
+}
+FITTING = {
+    "string": (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view),
+    "double": (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal),
+    "int64": (pa.types.is_integer,),
+    "bool": (pa.types.is_boolean,),
+}
 
 
-def read_outputs(outputs: Any) -> RatedOutputs:
-    rows = read_columns(outputs, OUTPUTS, READ, (DIGEST,))
-    known = [outcome.value for outcome in Outcome]
-    for outcome in rows["outcome"].unique().to_pylist():
-        if outcome not in known:
-            raise ScoreError(f"outputs: {unknown('outcome', outcome, known)}")
-    keys = rows.group_by(["sample_id", "system"], use_threads=False).aggregate([([], "count_all")])
-    twice = keys.filter(pc.greater(keys["count_all"], 1)).to_pylist()
-    if twice:
-        sample, system, count = (twice[0][name] for name in ("sample_id", "system", "count_all"))
-        raise ScoreError(
-            f"outputs: system {system!r} has {count} outputs for sample {sample!r}: expected one"
+def divided(part: ArrayLike, whole: ArrayLike) -> Floats:
+    """One array by another, and NaN where there is nothing to divide by."""
+    parts, wholes = np.broadcast_arrays(part, whole)
+    found: Floats = np.full(parts.shape, np.nan)
+    np.divide(parts, wholes, out=found, where=wholes > 0)
+    return found
+
+
+def read_columns(
+    source: Any, table: Table, required: Sequence[str], optional: Sequence[str] = ()
+) -> pa.Table:
+    """The columns of a table that a measure reads, cast to their declared types."""
+    try:
+        given = _as_arrow(source, table.name, required, (*required, *optional))
+    except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
+        reason = str(error).partition("\n")[0]
+        raise TableError(f"{table.name}: not a table with one type a column: {reason}") from error
+    columns = {}
+    for name in given.column_names:
+        found, wanted = given[name].type, table.schema.field(name).type
+        kind = found.value_type if pa.types.is_dictionary(found) else found
+        if not any(fits(kind) for fits in (*FITTING[str(wanted)], pa.types.is_null)):
+            raise TableError(
+                f"{table.name}: column {name!r} has type {str(found)!r}: expected "
+                f"{EXPECTED[str(wanted)]}"
+            )
+        columns[name] = given[name].cast(wanted)
+        if columns[name].null_count and name in (*table.key, "outcome"):
+            row = pc.index(columns[name].is_null(), True).as_py()
+            raise TableError(f"{table.name}: {name!r} is null in row {row}: expected a value")
+    return pa.table(columns)
+
+
+def _as_arrow(source: Any, table: str, required: Sequence[str], wanted: Sequence[str]) -> pa.Table:
+    if hasattr(source, "__arrow_c_stream__") and not isinstance(source, Dataset):
+        source = pa.table(source)
+    if isinstance(source, Sequence) and not isinstance(source, str | bytes):
+        for number, row in enumerate(source):
+            if not isinstance(row, Mapping):
+                raise TableError(f"{table}: row {number} is {row!r}: expected a dict")
+            absent = next((name for name in required if name not in row), None)
+            if absent:
+                raise TableError(f"{table}: row {number} has no {absent!r}, only {list(row)!r}")
+        there = {*required}.union(*source)
+        source = {name: [row.get(name) for row in source] for name in wanted if name in there}
+    if not isinstance(source, Dataset | pa.Table | Mapping):
+        raise TableError(f"{table}: {type(source).__name__!r} is not a table: expected {FORMS}")
+    names = list(source) if isinstance(source, Mapping) else source.column_names
+    missing = [name for name in required if name not in names]
+    if missing:
+        raise TableError(
+            f"{table}: no column {missing[0]!r} among {names!r}: expected {', '.join(required)}"
         )
-    return RatedOutputs(rows)
+    kept = [name for name in wanted if name in names]
+    if isinstance(source, Dataset):
+        return arrow_rows(source, kept)
+    return pa.table({name: source[name] for name in kept})
+
+
+def encoded(*columns: pa.ChunkedArray) -> tuple[tuple[str, ...], list[Integers]]:
+    """Distinct values of text columns, and each column as positions among them; null is -1."""
+    chunks = [column.unique() for column in columns]
+    values = sorted(pa.chunked_array(chunks, pa.string()).unique().drop_null().to_pylist())
+    known = pa.array(values, pa.string())
+    codes = [pc.index_in(column, known).fill_null(-1).cast(pa.int64()) for column in columns]
+    return tuple(values), [np.asarray(one.to_numpy()) for one in codes]
+
+
+def named_key(row: Mapping[str, Any], keys: Iterable[str]) -> str:
+    """The key of a row, for an error."""
+    return ", ".join(f"{key} {row[key]!r}" for key in keys if key in row)
+
+
+def check_once(table: Table, rows: pa.Table, cells: Integers, done: str, keys: str) -> None:
+    """Refuses two rows of the same cell."""
+    ordered = np.sort(cells)
+    twice = ordered[1:][ordered[1:] == ordered[:-1]]
+    if len(twice):
+        row = rows.slice(int(np.flatnonzero(cells == twice[0])[1]), 1).to_pylist()[0]
+        raise ScoreError(
+            f"{table.name}: {named_key(row, table.key)} is {done} twice: expected one row for "
+            f"each {keys}"
+        )
 
 
 RUBRIC = "overall"
 REQUIRED = ("sample_id", "system", "judge", "rating")
-OPTIONAL = ("rubric", "repeat", "sample_digest")
+DIGEST = "sample_digest"
+OPTIONAL = ("rubric", "repeat", DIGEST)
+LOST = (Outcome.REFUSED.value, Outcome.NO_IMAGE.value)
 Key = tuple[str, str, str]
 Ignored = dict[IgnoredRating, pa.Table]
 
 
 @dataclass(frozen=True)
 class RatingTable:
-    """Every judge's rating of every system's output for every sample."""
+    """Every judge's rating of every system's output for every sample.
+
+    `ratings` is [judge, system, sample], NaN where there is none; `lost` is what was refused or has
+    no image [system, sample], null without outputs; `ignored` are keys of rows that do not count.
+    """
 
     samples: tuple[str, ...]
     systems: tuple[str, ...]
@@ -109,97 +157,99 @@ def read_ratings(
     """Reads ratings; with outputs given, those of other outputs are left out and named."""
     ignored: Ignored = {}
     rows = rows_of_rubric(ratings, rubric, ignored)
-    seen = None if outputs is None else read_outputs(outputs)
-    order = _in_order(sorted(rows["judge"].unique().to_pylist()), judges)
-    if seen is not None:
-        rows = seen.without_stale(rows, ignored)
-    return _table(rows, seen, order, ignored)
+    known = sorted(rows["judge"].unique().to_pylist())
+    if judges is not None and sorted(judges) != known:
+        raise ScoreError(
+            f"judges is {list(judges)!r}: expected each judge of the ratings once, in the order "
+            f"that you mean, of {known!r}"
+        )
+    order = tuple(known if judges is None else judges)
+    made = None if outputs is None else read_outputs(outputs)
+    if made is not None:
+        rows = _of_outputs(rows, made, ignored)
+    tables = (rows,) if made is None else (rows, made)
+    samples, (sample, *made_sample) = encoded(*(table["sample_id"] for table in tables))
+    systems, (system, *made_system) = encoded(*(table["system"] for table in tables))
+    lost = None
+    if made is not None:
+        lost = np.zeros((len(systems), len(samples)), dtype=bool)
+        without = pc.is_in(made["outcome"], value_set=pa.array(LOST)).to_numpy()
+        lost[made_system[0][without], made_sample[0][without]] = True
+    rated_by, (position,) = encoded(rows["judge"])
+    judge = np.array([order.index(name) for name in rated_by], dtype=np.int64)[position]
+    cells = (judge * len(systems) + system) * len(samples) + sample
+    once = cells
+    if "repeat" in rows.column_names:
+        repeats, repeat = np.unique(rows["repeat"].to_numpy(), return_inverse=True)
+        once = cells * len(repeats) + repeat
+    check_once(RATINGS, rows, once, "rated", "sample, system, judge, rubric and repeat")
+    given = rows["rating"].to_numpy()
+    there, shape = ~np.isnan(given), (len(order), len(systems), len(samples))
+    counts = np.bincount(cells[there], minlength=int(np.prod(shape)))
+    sums = np.bincount(cells[there], weights=given[there], minlength=int(np.prod(shape)))
+    keys = {
+        reason: tuple(sorted(zip(*(rows[name].to_pylist() for name in REQUIRED[:3]), strict=True)))
+        for reason, rows in ignored.items()
+        if rows.num_rows
+    }
+    return RatingTable(samples, systems, order, divided(sums, counts).reshape(shape), lost, keys)
 
 
 def rows_of_rubric(ratings: Any, rubric: str, ignored: Ignored) -> pa.Table:
     """The ratings by one rubric, one row each, with the columns that scores are made of."""
     rows = read_columns(ratings, RATINGS, REQUIRED, OPTIONAL)
-    _check_finite(rows)
-    return _of_rubric(rows, rubric, ignored)
-
-
-def _check_finite(rows: pa.Table) -> None:
     infinite = np.isinf(rows["rating"].to_numpy())
     if infinite.any():
         row = rows.slice(int(np.argmax(infinite)), 1).to_pylist()[0]
         raise ScoreError(
-            f"ratings: {row['rating']!r} is the rating of {_named(row)}: expected a finite number, "
-            "or null where there is none"
+            f"ratings: {row['rating']!r} is the rating of {named_key(row, RATINGS.key)}: expected "
+            "a finite number, or null where there is none"
         )
-
-
-def _of_rubric(rows: pa.Table, rubric: str, ignored: Ignored) -> pa.Table:
     if "rubric" not in rows.column_names or not rows.num_rows:
         return rows
     asked = pc.equal(rows["rubric"], rubric)
     if not pc.any(asked).as_py():
-        known = rows["rubric"].unique().to_pylist()
-        raise ScoreError(f"ratings: {unknown('rubric', rubric, known)}")
+        raise ScoreError(
+            f"ratings: {unknown('rubric', rubric, rows['rubric'].unique().to_pylist())}"
+        )
     ignored[IgnoredRating.OTHER_RUBRIC] = rows.filter(pc.invert(asked))
     return rows.filter(asked)
 
 
-def _in_order(known: list[str], asked: Sequence[str] | None) -> tuple[str, ...]:
-    if asked is not None and sorted(asked) != known:
+def read_outputs(outputs: Any) -> pa.Table:
+    """What systems made: one row for each system and sample."""
+    rows = read_columns(outputs, OUTPUTS, ("sample_id", "system", "outcome"), (DIGEST,))
+    known = [outcome.value for outcome in Outcome]
+    for outcome in rows["outcome"].unique().to_pylist():
+        if outcome not in known:
+            raise ScoreError(f"outputs: {unknown('outcome', outcome, known)}")
+    keys = rows.group_by(["sample_id", "system"], use_threads=False).aggregate([([], "count_all")])
+    for one in keys.filter(pc.greater(keys["count_all"], 1)).to_pylist():
         raise ScoreError(
-            f"judges is {list(asked)!r}: expected each judge of the ratings once, in the order "
-            f"that you mean, of {known!r}"
+            f"outputs: system {one['system']!r} has {one['count_all']} outputs for sample "
+            f"{one['sample_id']!r}: expected one"
         )
-    return tuple(known if asked is None else asked)
+    return rows
 
 
-def _table(
-    rows: pa.Table, seen: RatedOutputs | None, judges: tuple[str, ...], ignored: Ignored
-) -> RatingTable:
-    known = [] if seen is None else [seen.rows]
-    samples, (sample, *_) = encoded(*(table["sample_id"] for table in (rows, *known)))
-    systems, (system, *_) = encoded(*(table["system"] for table in (rows, *known)))
-    rated_by, (position,) = encoded(rows["judge"])
-    judge = np.array([judges.index(name) for name in rated_by], dtype=np.int64)[position]
-    shape = len(judges), len(systems), len(samples)
-    cells = (judge * len(systems) + system) * len(samples) + sample
-    _check_once(rows, cells)
-    return RatingTable(
-        samples,
-        systems,
-        judges,
-        _means(rows["rating"].to_numpy(), cells, shape),
-        None if seen is None else seen.lost(systems, samples),
-        {reason: _keys(table) for reason, table in ignored.items() if table.num_rows},
-    )
-
-
-def _check_once(rows: pa.Table, cells: Integers) -> None:
-    if "repeat" in rows.column_names:
-        repeats, repeat = np.unique(rows["repeat"].to_numpy(), return_inverse=True)
-        cells = cells * len(repeats) + repeat
-    ordered = np.sort(cells)
-    twice = ordered[1:][ordered[1:] == ordered[:-1]]
-    if len(twice):
-        at = int(np.flatnonzero(cells == twice[0])[1])
-        raise ScoreError(
-            f"ratings: {_named(rows.slice(at, 1).to_pylist()[0])} is rated twice: expected one row "
-            "for each sample, system, judge, rubric and repeat"
-        )
-
-
-def _means(ratings: Floats, cells: Integers, shape: tuple[int, int, int]) -> Floats:
-    there, size = ~np.isnan(ratings), int(np.prod(shape))
-    counts = np.bincount(cells[there], minlength=size)
-    sums = np.bincount(cells[there], weights=ratings[there], minlength=size)
-    return divided(sums, counts).reshape(shape)
-
-
-def _named(row: Mapping[str, Any]) -> str:
-    keys = ("sample_id", "system", "judge", "rubric", "repeat")
-    return ", ".join(f"{key} {row[key]!r}" for key in keys if key in row)
-
-
-def _keys(rows: pa.Table) -> tuple[Key, ...]:
-    columns = (rows[name].to_pylist() for name in ("sample_id", "system", "judge"))
-    return tuple(sorted(zip(*columns, strict=True)))
+def _of_outputs(ratings: pa.Table, made: pa.Table, ignored: Ignored) -> pa.Table:
+    """The ratings of images that are there, and as they were rated."""
+    samples, (rated, made_sample) = encoded(ratings["sample_id"], made["sample_id"])
+    systems, (rated_system, made_system) = encoded(ratings["system"], made["system"])
+    position = np.full((len(systems), len(samples)), -1)
+    position[made_system, made_sample] = np.arange(made.num_rows)
+    output = position[rated_system, rated]
+    known, stale = output >= 0, np.zeros(len(output), dtype=bool)
+    if DIGEST in ratings.column_names and DIGEST in made.column_names:
+        _, (seen, now) = encoded(ratings[DIGEST], made[DIGEST])
+        now = np.append(now, -1)[output]
+        stale = (seen >= 0) & (now >= 0) & (seen != now)
+    has_image = np.append(pc.equal(made["outcome"], Outcome.OK.value).to_numpy(), False)[output]
+    unseen = known & ~stale & ~has_image & ~np.isnan(ratings["rating"].to_numpy())
+    for reason, rows in (
+        (IgnoredRating.NO_OUTPUT, ~known),
+        (IgnoredRating.OTHER_DIGEST, stale),
+        (IgnoredRating.NO_IMAGE, unseen),
+    ):
+        ignored[reason] = ratings.filter(pa.array(rows))
+    return ratings.filter(pa.array(known & ~stale & ~unseen))

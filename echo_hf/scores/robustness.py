@@ -1,43 +1,42 @@
-"""How much a board hangs on its rule, on what is missing, and on a single judge."""
+"""How much a board hangs on its rule, on what is missing, on one judge, and on who made it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, Unpack, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
+from echo_hf._infra.bootstrap import Interval, drawn_weights, percentiles
 from echo_hf._infra.plots import SystemValues, ends_of
-from echo_hf.scores.columns import Bools, Floats, divided
-from echo_hf.scores.judge_votes import (
-    SAME_RATE,
-    Choices,
-    Compared,
-    Selection,
-    best_first,
-    compare,
-    flipped,
-    named,
-    ranks,
-    voted,
-)
+from echo_hf.errors import ScoreError
+from echo_hf.reasons import Unscored
+from echo_hf.scores.rating_table import Floats, Weights, divided
 from echo_hf.scores.votes import (
     PROTOCOLS,
     VOTES,
     Average,
-    Points,
+    Choices,
     Protocol,
-    matrix_of,
+    Selection,
+    best_first,
+    compare,
+    named,
     pairs_of,
     points_of,
     rates_of,
     square,
     ties_of,
+    verdicts_of,
 )
 
 SHOWN = 5
+SAME_RATE = 1e-12
+TIES = ("half", "drop", "loss")
+Pairs = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
@@ -81,7 +80,7 @@ class Sensitivity(SystemValues):
     _bar = "bar: from the best to the worst rank under any rule"
 
     def _columns(self) -> Mapping[str, Mapping[str, Any]]:
-        usual = _usual(self.boards)
+        usual = next(board for board in self.boards if board.protocol == "corrected")
         ranks = {system: usual.ranks[system] for system in self.rank_range}
         return {"rank": ranks, **ends_of(self.rank_range)}
 
@@ -114,90 +113,59 @@ def sensitivity(ratings: Any, outputs: Any = None, **selection: Unpack[Selection
     Returns:
         The boards, with the ranks that flip among them.
 
-    Raises:
-        TableError: As for `win_rate`.
-        ScoreError: As for `win_rate`.
-
     Examples:
-        >>> rated = {"a": {"j": 9, "k": 4, "l": 4}, "b": {"j": 3, "k": 5, "l": 5}}
-        >>> rows = [
-        ...     {"sample_id": "s", "system": system, "judge": judge, "rating": rating}
-        ...     for system, every in rated.items()
-        ...     for judge, rating in every.items()
-        ... ]
-        >>> found = sensitivity(rows)
+        >>> rows = {"sample_id": ["s"] * 6, "system": [*"aaabbb"], "judge": [*"jkljkl"]}
+        >>> found = sensitivity({**rows, "rating": [9, 4, 4, 3, 5, 5]})
         >>> len(found.boards), found.flips, found.rank_range["a"]
         (36, (('b', 'a'),), (1, 2))
     """
     compared = compare(ratings, outputs, **selection)
-    boards = tuple(_boards(compared))
-    order = best_first(_usual(boards).win_rate)
-    return Sensitivity(
-        boards,
-        {system: _range_of(boards, system) for system in order},
-        _flips(boards, order),
-        {
-            **compared.definition("sensitivity"),
-            "protocol": list(PROTOCOLS),
-            "vote": list(VOTES),
-            "average": list(get_args(Average)),
-            "tie": list(TIES),
-        },
-    )
-
-
-def _usual(boards: tuple[Board, ...]) -> Board:
-    return next(board for board in boards if board.protocol == "corrected")
-
-
-def _drop(verdicts: Floats, systems: int) -> Points:
-    return points_of(np.where(verdicts == 0, np.nan, verdicts), systems)
-
-
-def _loss(verdicts: Floats, systems: int) -> Points:
-    points = points_of(verdicts, systems)
-    return points._replace(won=points.won - ties_of(verdicts, systems) / 2)
-
-
-TIES: Mapping[str, Callable[[Floats, int], Points]] = {
-    "half": points_of,
-    "drop": _drop,
-    "loss": _loss,
-}
-
-
-def _boards(compared: Compared) -> Iterator[Board]:
     systems = compared.table.systems
+    protocols = {(rule.vote, "half", rule.average): name for name, rule in PROTOCOLS.items()}
+    boards, usual = list[Board](), dict[str, float | None]()
     for vote, ties in product(VOTES, TIES):
-        points = TIES[ties](VOTES[vote](compared.margins), len(systems))
+        verdicts = VOTES[vote](compared.margins)
+        if ties == "drop":
+            verdicts = np.where(verdicts == 0, np.nan, verdicts)
+        points = points_of(verdicts, len(systems))
+        if ties == "loss":
+            points = points._replace(won=points.won - ties_of(verdicts, len(systems)) / 2)
         for average in get_args(Average):
             rates = named(systems, rates_of(points, average))
-            ordered = {system: rates[system] for system in best_first(rates)}
-            protocol = _protocol_of(vote, ties, average)
-            yield Board(vote, ties, average, protocol, ordered, ranks(ordered))
-
-
-def _protocol_of(vote: str, ties: str, average: Average) -> Protocol | None:
-    rules = {(rule.vote, "half", rule.average): name for name, rule in PROTOCOLS.items()}
-    return rules.get((vote, ties, average))
-
-
-def _range_of(boards: tuple[Board, ...], system: str) -> tuple[int, int] | None:
-    places = [place for board in boards if (place := board.ranks[system]) is not None]
-    return (min(places), max(places)) if places else None
-
-
-def _flips(boards: tuple[Board, ...], order: list[str]) -> tuple[tuple[str, str], ...]:
-    rates = np.array(
-        [[board.win_rate[system] for system in order] for board in boards], dtype=float
-    ).reshape(len(boards), len(order))
-    above: Bools = rates[:, :, None] > rates[:, None, :] + SAME_RATE
-    ever = np.asarray(above.any(axis=0))
-    return tuple(
-        (order[one], order[other])
-        for one, other in zip(*pairs_of(len(order)), strict=True)
-        if ever[one, other] and ever[other, one]
+            rates = {system: rates[system] for system in best_first(rates)}
+            protocol = protocols.get((vote, ties, average))
+            usual = rates if protocol == "corrected" else usual
+            known = [rate for rate in rates.values() if rate is not None]
+            ranks = {
+                name: None if rate is None else 1 + sum(other > rate + SAME_RATE for other in known)
+                for name, rate in rates.items()
+            }
+            boards.append(Board(vote, ties, average, protocol, rates, ranks))
+    order = best_first(usual)
+    ranges: dict[str, tuple[int, int] | None] = {}
+    for system in order:
+        places = [place for board in boards if (place := board.ranks[system]) is not None]
+        ranges[system] = (min(places), max(places)) if places else None
+    above = np.logical_or.reduce([_above(board.win_rate, order) for board in boards])
+    rules: dict[str, Any] = {"protocol": list(PROTOCOLS), "vote": list(VOTES)}
+    rules |= {"average": list(get_args(Average)), "tie": list(TIES)}
+    return Sensitivity(
+        tuple(boards),
+        ranges,
+        _pairs(order, above & above.T),
+        {**compared.definition("sensitivity"), **rules},
     )
+
+
+def _above(rates: Mapping[str, float | None], order: list[str]) -> NDArray[np.bool_]:
+    """Which systems have a higher rate than which others."""
+    values = np.array([rates[system] for system in order], dtype=float)
+    return np.asarray(values[:, None] > values + SAME_RATE)
+
+
+def _pairs(order: list[str], chosen: NDArray[np.bool_]) -> Pairs:
+    """The chosen pairs of two names, of which the first comes first in the order."""
+    return tuple((order[one], order[other]) for one, other in np.argwhere(np.triu(chosen, 1)))
 
 
 @dataclass(frozen=True)
@@ -234,61 +202,40 @@ def bounds(ratings: Any, outputs: Any = None, **choices: Unpack[Choices]) -> Bou
     Returns:
         The bounds.
 
-    Raises:
-        TableError: As for `win_rate`.
-        ScoreError: As for `win_rate`.
-
     Examples:
-        >>> rated = {"a": [8, 9, 7, 8], "b": [5, 5, 5, None]}
-        >>> rows = [
-        ...     {"sample_id": str(at), "system": system, "judge": "j", "rating": rating}
-        ...     for system, every in rated.items()
-        ...     for at, rating in enumerate(every)
-        ... ]
-        >>> bounds(rows).bounds
+        >>> rows = {"sample_id": [*"12341234"], "system": [*"aaaabbbb"], "judge": ["j"] * 8}
+        >>> bounds({**rows, "rating": [8, 9, 7, 8, 5, 5, 5, None]}).bounds
         {'a': (0.75, 1.0), 'b': (0.0, 0.25)}
     """
     compared = compare(ratings, outputs, **choices)
     rates, systems = compared.rates(), compared.table.systems
-    ends = zip(*(_extreme(compared, sign) for sign in (-1, 1)), strict=True)
+    first, second = pairs_of(len(systems))
+    shares = {}
+    for sign in (-1, 1):
+        filled = np.where(np.isnan(compared.margins), sign * np.inf, compared.margins)
+        points = points_of(VOTES[compared.rule.vote](filled), len(systems))
+        shares[sign] = divided(points.won, points.compared)
+    # What helps the first system of a pair harms the second.
+    low, high = (
+        divided(
+            square(shares[sign][first, second], shares[-sign][second, first], len(systems)).sum(1),
+            len(systems) - 1,
+        )
+        for sign in (-1, 1)
+    )
     found = {
-        system: None if np.isnan(low) else (float(low), float(high))
-        for system, (low, high) in zip(systems, ends, strict=True)
+        system: None if np.isnan(least) else (float(least), float(most))
+        for system, least, most in zip(systems, low, high, strict=True)
     }
     order = best_first(rates)
+    known = {system: ends for system in order if (ends := found[system])}
     return Bounds(
         {system: found[system] for system in order},
         {system: rates[system] for system in order},
-        _certain(found, order),
+        tuple(
+            (one, other) for one, other in product(known, known) if known[one][0] > known[other][1]
+        ),
         compared.definition("bounds"),
-    )
-
-
-def _extreme(compared: Compared, sign: int) -> Floats:
-    """Each system's rate when all that is missing goes for it (1) or against it (-1)."""
-    systems = len(compared.table.systems)
-    first, second = pairs_of(systems)
-    one, other = (_matrix_with(compared, sign * np.inf), _matrix_with(compared, -sign * np.inf))
-    # What helps the first system of a pair harms the second.
-    whole = square(one[first, second], other[second, first], systems)
-    return divided(whole.sum(axis=1), systems - 1)
-
-
-def _matrix_with(compared: Compared, margin: float) -> Floats:
-    filled = np.where(np.isnan(compared.margins), margin, compared.margins)
-    verdicts = VOTES[compared.rule.vote](filled)
-    return matrix_of(points_of(verdicts, len(compared.table.systems)))
-
-
-def _certain(
-    found: Mapping[str, tuple[float, float] | None], order: list[str]
-) -> tuple[tuple[str, str], ...]:
-    known = {system: ends for system, ends in found.items() if ends}
-    return tuple(
-        (better, worse)
-        for better in order
-        for worse in order
-        if better in known and worse in known and known[better][0] > known[worse][1]
     )
 
 
@@ -324,37 +271,168 @@ def leave_one_judge_out(
     Returns:
         The rates without each judge; of a single judge nothing remains, and they are null.
 
-    Raises:
-        TableError: As for `win_rate`.
-        ScoreError: As for `win_rate`.
-
     Examples:
-        >>> rated = {"a": {"j": 9, "k": 4, "l": 4}, "b": {"j": 3, "k": 4, "l": 5}}
-        >>> rows = [
-        ...     {"sample_id": "s", "system": system, "judge": judge, "rating": rating}
-        ...     for system, every in rated.items()
-        ...     for judge, rating in every.items()
-        ... ]
-        >>> found = leave_one_judge_out(rows)
+        >>> rows = {"sample_id": ["s"] * 6, "system": [*"aaabbb"], "judge": [*"jkljkl"]}
+        >>> found = leave_one_judge_out({**rows, "rating": [9, 4, 4, 3, 4, 5]})
         >>> found.win_rate["a"], found.without["j"]["a"], found.without["l"]["a"]
         (0.5, 0.0, 1.0)
     """
     compared = compare(ratings, outputs, **choices)
-    rates = compared.rates()
-    without = {judge: _without(compared, judge) for judge in compared.table.judges}
+    table, rates, order = compared.table, compared.rates(), best_first(compared.rates())
+    without, flips = dict[str, Mapping[str, float | None]](), dict[str, Pairs]()
+    for at, judge in enumerate(table.judges):
+        others = table.judges[:at] + table.judges[at + 1 :]
+        left = replace(table, judges=others, ratings=np.delete(table.ratings, at, axis=0))
+        without[judge] = replace(compared, table=left).rates()
+        flips[judge] = _pairs(order, _above(rates, order) & _above(without[judge], order).T)
     return LeaveOneJudgeOut(
-        {system: rates[system] for system in best_first(rates)},
+        {system: rates[system] for system in order},
         without,
-        {judge: flipped(rates, left) for judge, left in without.items()},
+        flips,
         compared.definition("leave_one_judge_out"),
     )
 
 
-def _without(compared: Compared, judge: str) -> dict[str, float | None]:
-    table = compared.table
-    kept = [at for at, name in enumerate(table.judges) if name != judge]
-    fewer = replace(
-        table, judges=tuple(table.judges[at] for at in kept), ratings=table.ratings[kept]
-    )
-    left = voted(fewer, compared.protocol, compared.rule, compared.missing, compared.rubric)
-    return left.rates()
+Developers = Mapping[str, str | None]
+
+
+@dataclass(frozen=True)
+class Preference:
+    """What one judge gives to the systems of its developer, beyond what the others give them.
+
+    Attributes:
+        own: The systems of its developer.
+        by_judge: Share of points that they win against systems of other developers, by the judge.
+        by_others: The same share, of the same comparisons, by judges of other developers.
+        preference: The first minus the second, from -1 to 1: above 0 the judge favours its own.
+        interval: Lower and upper end of the preference at 95 %, drawing whole samples.
+        reason: Why a number is null.
+    """
+
+    own: tuple[str, ...]
+    by_judge: float | None
+    by_others: float | None
+    preference: float | None
+    interval: Interval | None
+    reason: Unscored | None
+
+
+@dataclass(frozen=True)
+class SelfPreference:
+    """Preferences of judges.
+
+    Attributes:
+        judges: Preference by judge.
+        definition: Every parameter that the numbers depend on.
+    """
+
+    judges: Mapping[str, Preference]
+    definition: Mapping[str, Any]
+
+
+def self_preference(
+    ratings: Any,
+    judge_developers: Developers,
+    system_developers: Developers,
+    outputs: Any = None,
+    *,
+    n_boot: int = 1000,
+    seed: int = 0,
+    **selection: Unpack[Selection],
+) -> SelfPreference:
+    """Compares how a judge and judges of other developers see the systems of its developer.
+
+    Both are asked about the same comparisons: of a system of the judge's developer with another's,
+    on samples where the judge and at least one judge of another developer rated both. A judge may
+    see something that the others do not: a preference is a difference, not yet a bias.
+
+    Args:
+        ratings: As for `win_rate`.
+        judge_developers: Who made each judge; null for nobody whose system is rated. Capitals do
+            not count.
+        system_developers: Who made each system; null when unknown.
+        outputs: As for `win_rate`.
+        n_boot: Draws of the bootstrap over samples; 0 for none.
+        seed: Of the draws.
+        selection: `missing`, `rubric` and `judges`, as for `win_rate`.
+
+    Returns:
+        The preference of every judge.
+
+    Raises:
+        ScoreError: As for `win_rate`, or a judge or a system has no entry among the developers.
+
+    Examples:
+        >>> rows = {"sample_id": ["s"] * 4, "system": ["pip-1", "rival"] * 2}
+        >>> rows |= {"judge": ["pip-judge"] * 2 + ["other"] * 2, "rating": [9, 3, 5, 5]}
+        >>> systems = {"pip-1": "Pip", "rival": "Rival"}
+        >>> found = self_preference(rows, {"pip-judge": "Pip", "other": None}, systems)
+        >>> found.judges["pip-judge"].by_judge, found.judges["pip-judge"].preference
+        (1.0, 0.5)
+    """
+    compared = compare(ratings, outputs, **selection)
+    names, said = compared.table, verdicts_of(compared.margins)
+    makers = []
+    for kind, every, developers in (
+        ("judge", names.judges, judge_developers),
+        ("system", names.systems, system_developers),
+    ):
+        for name in every:
+            if name not in developers:
+                raise ScoreError(
+                    f"{kind} {name!r} has no developer among {sorted(developers)!r}: expected who "
+                    "made it, or null"
+                )
+        makers.append(np.array([(developers[name] or "").casefold() for name in every], object))
+    judges, systems = makers
+    first, second = pairs_of(len(systems))
+    found = {}
+    for at, judge in enumerate(names.judges):
+        own = (systems == judges[at]) & (judges[at] != "")
+        others = (judges != judges[at]) | (judges == "")
+        others[at] = False
+        mixed = own[first] != own[second]
+        side = np.where(own[first], 1, -1)[mixed, None]
+        points = (1 + side * said[:, mixed]) / 2
+        own_names = tuple(names.systems[one] for one in np.flatnonzero(own))
+        found[judge] = _preference(own_names, points[at], _mean(points[others], 0), n_boot, seed)
+    definition: dict[str, Any] = {
+        **compared.definition("self_preference", draws=n_boot, seed=seed),
+        "protocol": None,
+        "vote": "none: each judge alone",
+        "average": "pairs of systems",
+        "judge_developers": dict(judge_developers),
+        "system_developers": dict(system_developers),
+    }
+    return SelfPreference(found, definition)
+
+
+def _preference(
+    own: tuple[str, ...], by_judge: Floats, by_others: Floats, n_boot: int, seed: int
+) -> Preference:
+    """From points [pair, sample] of own systems against the others'."""
+    both = ~np.isnan(by_judge + by_others)
+    if not both.any():
+        nobody = np.isnan(by_judge).all()
+        reason = Unscored.NO_OWN_SYSTEM if nobody else Unscored.NO_OTHER_JUDGE
+        return Preference(own, None, None, None, None, reason)
+    judge, other = (_over_pairs(np.where(both, seen, np.nan)) for seen in (by_judge, by_others))
+    drawn = [
+        _over_pairs(by_judge - by_others, weights)
+        for weights in drawn_weights(both.shape[-1], n_boot, seed)
+    ]
+    interval, why = percentiles(np.concatenate(drawn or [np.empty(0)]), int(both.any(0).sum()))
+    return Preference(own, float(judge), float(other), float(judge - other), interval, why)
+
+
+def _over_pairs(values: Floats, weights: Weights | None = None) -> Floats:
+    """Mean over pairs of the mean over samples; of draws, one mean a draw."""
+    if weights is None:
+        return _mean(_mean(values, axis=-1), axis=-1)
+    there = ~np.isnan(values)
+    sums = weights @ np.where(there, values, 0.0).T
+    return _mean(divided(sums, weights @ there.T), axis=-1)
+
+
+def _mean(values: Floats, axis: int) -> Floats:
+    return divided(np.nansum(values, axis=axis), (~np.isnan(values)).sum(axis=axis))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import count
 from math import ceil
@@ -10,16 +10,25 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from echo_hf._infra.bootstrap import FEWEST_SAMPLES, SAME
+from echo_hf._infra.bootstrap import AT_ONCE, FEWEST_SAMPLES, SAME, generator
 from echo_hf._infra.plots import SystemValues
 from echo_hf.errors import ScoreError
 from echo_hf.reasons import Unscored
-from echo_hf.scores.columns import Floats, divided
-from echo_hf.scores.intervals import TEST, leads_of, samples_of, sign_flip_test, smallest_p
-from echo_hf.scores.judge_votes import Choices, Compared, best_first, compare, named_pairs
-from echo_hf.scores.votes import matrix_of, pairs_of, points_of, rates_of
+from echo_hf.scores.rating_table import Floats, divided
+from echo_hf.scores.votes import (
+    Choices,
+    Compared,
+    best_first,
+    by_pair,
+    compare,
+    number,
+    pairs_of,
+    rates_of,
+    square,
+)
 
 PairValues = Mapping[str, Mapping[str, float | None]]
+TEST = "paired sign-flip test over samples, two-sided"
 
 
 @dataclass(frozen=True)
@@ -76,38 +85,92 @@ def tiers(
         The tiers.
 
     Raises:
-        TableError: As for `win_rate`.
         ScoreError: As for `win_rate`, alpha is not between 0 and 1, or with that few draws
             no p value could reach it.
 
     Examples:
-        >>> rows = [
-        ...     {"sample_id": str(at), "system": system, "judge": "j", "rating": rating + at % 3}
-        ...     for system, rating in {"a": 8, "b": 8, "c": 2}.items()
-        ...     for at in range(30)
-        ... ]
+        >>> rows = {"sample_id": [f"{at}" for at in range(30)] * 3, "judge": ["j"] * 90}
+        >>> rows |= {"system": ["a"] * 30 + ["b"] * 30 + ["c"] * 30, "rating": [8] * 60 + [2] * 30}
         >>> tiers(rows, n_resamples=1000).tiers
         (('a', 'b'), ('c',))
     """
-    if not 0 < alpha < 1:
-        raise ScoreError(f"alpha is {alpha!r}: expected a probability between 0 and 1")
+    _check_probabilities(alpha=alpha)
     compared = compare(ratings, outputs, **choices)
     systems, rates = compared.table.systems, compared.rates()
-    p_values = _p_values(compared, alpha, n_resamples, seed)
-    ranked = [system for system in best_first(rates) if rates[system] is not None]
+    first, second = pairs_of(len(systems))
+    counts = np.array(compared.sample_counts)
+    tested = np.flatnonzero(np.minimum(counts[first], counts[second]) >= FEWEST_SAMPLES)
+    first, second = first[tested], second[tested]
+    if len(tested) and smallest_p(n_resamples) * len(tested) > alpha:
+        # Holm multiplies the smallest p value, the first that has to reach alpha, by all pairs.
+        fewest = next(
+            draws
+            for draws in count(max(0, int(len(tested) / alpha) - 2))
+            if smallest_p(draws) * len(tested) <= alpha
+        )
+        raise ScoreError(
+            f"n_resamples is {n_resamples!r}: with {len(tested)} pairs and alpha {alpha!r} "
+            f"nothing could differ: expected {fewest} draws or more"
+        )
+    leads = _leads(compared)
+    found = sign_flip_test(leads[first] - leads[second], n_resamples=n_resamples, seed=seed)
+    values = np.full((len(systems), len(systems)), np.nan)
+    values[first, second] = values[second, first] = holm(found)
+    p_values, split = by_pair(systems, values, number), list[list[str]]()
+    for system in best_first(rates):
+        if rates[system] is None:
+            continue
+        p_value = p_values[split[-1][0]][system] if split else 0.0
+        if p_value is not None and p_value <= alpha:
+            split.append([])
+        split[-1].append(system)
+    test = f"{TEST}, Holm over all pairs"
     return Tiers(
-        _split(ranked, p_values, alpha),
+        tuple(map(tuple, split)),
         tuple(system for system in systems if rates[system] is None),
         p_values,
         {system: rates[system] for system in best_first(rates)},
-        compared.definition(
-            "tiers",
-            alpha=alpha,
-            draws=n_resamples,
-            seed=seed,
-            test=f"{TEST}, Holm over all pairs",
-        ),
+        compared.definition("tiers", alpha=alpha, draws=n_resamples, seed=seed, test=test),
     )
+
+
+def _check_probabilities(**values: float) -> None:
+    for name, value in values.items():
+        if not 0 < value < 1:
+            raise ScoreError(f"{name} is {value!r}: expected a probability between 0 and 1")
+
+
+def _leads(compared: Compared) -> Floats:
+    """What each sample adds to a win rate, above or below the 0.5 of a system like the others."""
+    systems, counts = len(compared.table.systems), compared.points.compared
+    if compared.rule.average == "comparisons":
+        counts = np.broadcast_to(counts.sum(axis=1, keepdims=True), counts.shape)
+    else:
+        counts = counts * (counts > 0).sum(axis=1, keepdims=True)
+    halves = np.nan_to_num(compared.verdicts.T) / 2
+    above = square(halves, -halves, systems)
+    return np.asarray(np.einsum("ab,sab->as", np.nan_to_num(divided(1.0, counts)), above))
+
+
+def sign_flip_test(differences: Floats, *, n_resamples: int, seed: int) -> Floats:
+    """Two-sided p values of sums of differences; the exchanges are the same for all rows."""
+    smallest, samples = smallest_p(n_resamples), differences.shape[1]
+    observed, reached = np.abs(differences.sum(axis=1)), np.zeros(len(differences))
+    rng, batch = generator(seed), max(1, AT_ONCE // max(samples, 1))
+    for start in range(0, n_resamples, batch):
+        form = min(batch, n_resamples - start), samples
+        signs = np.asarray(2 * rng.integers(0, 2, form, dtype=np.int8) - 1, dtype=np.float64)
+        reached += (np.abs(signs @ differences.T) >= observed - SAME).sum(axis=0)
+    return np.asarray((1 + reached) * smallest)
+
+
+def smallest_p(n_resamples: int) -> float:
+    """The p value of a difference that no drawn exchange reaches."""
+    if not isinstance(n_resamples, int) or n_resamples < 1:
+        raise ScoreError(
+            f"n_resamples is {n_resamples!r}: expected a whole number of draws, such as 10000"
+        )
+    return 1 / (1 + n_resamples)
 
 
 def holm(p_values: Floats) -> Floats:
@@ -117,69 +180,6 @@ def holm(p_values: Floats) -> Floats:
     adjusted = np.empty(len(p_values))
     adjusted[order] = np.minimum(np.maximum.accumulate(raised), 1.0)
     return adjusted
-
-
-def _p_values(compared: Compared, alpha: float, n_resamples: int, seed: int) -> PairValues:
-    systems = compared.table.systems
-    first, second = pairs_of(len(systems))
-    counts = np.array(samples_of(compared.verdicts, len(systems)))
-    tested = np.flatnonzero(np.minimum(counts[first], counts[second]) >= FEWEST_SAMPLES)
-    first, second = first[tested], second[tested]
-    _check_draws(n_resamples, alpha, len(tested))
-    leads = leads_of(compared.verdicts, len(systems), compared.rule.average)
-    found = sign_flip_test(leads[first] - leads[second], n_resamples=n_resamples, seed=seed)
-    square = np.full((len(systems), len(systems)), np.nan)
-    square[first, second] = square[second, first] = holm(found)
-    return named_pairs(systems, square)
-
-
-def _check_draws(n_resamples: int, alpha: float, tested: int) -> None:
-    """Holm multiplies the smallest p value, the first that has to reach alpha, by all pairs."""
-    if not tested or smallest_p(n_resamples) * tested <= alpha:
-        return
-    about = max(0, int(tested / alpha) - 2)
-    fewest = next(draws for draws in count(about) if smallest_p(draws) * tested <= alpha)
-    raise ScoreError(
-        f"n_resamples is {n_resamples!r}: with {tested} pairs and alpha {alpha!r} nothing could "
-        f"differ: expected {fewest} draws or more"
-    )
-
-
-def _split(
-    ranked: Sequence[str], p_values: PairValues, alpha: float
-) -> tuple[tuple[str, ...], ...]:
-    found: list[list[str]] = []
-    for system in ranked:
-        p_value = p_values[found[-1][0]][system] if found else 0.0
-        if p_value is not None and p_value <= alpha:
-            found.append([])
-        found[-1].append(system)
-    return tuple(map(tuple, found))
-
-
-def per_sample(compared: Compared) -> Floats:
-    """A value for each system and sample; their mean over samples is the win rate."""
-    systems, samples = len(compared.table.systems), len(compared.table.samples)
-    points = points_of(compared.verdicts, systems)
-    rates = rates_of(points, compared.rule.average)[:, None]
-    if compared.rule.average == "comparisons":
-        expected, counts = np.broadcast_to(rates, points.won.shape), points.compared.sum(axis=1)
-        weights = np.broadcast_to(counts[:, None], points.won.shape)
-    else:
-        expected = matrix_of(points)
-        weights = points.compared * (points.compared > 0).sum(axis=1)[:, None]
-    surprise = _surprise(compared.verdicts, expected)
-    scale = np.nan_to_num(divided(samples, weights))
-    return np.asarray(rates + np.einsum("ab,abs->as", scale, surprise))
-
-
-def _surprise(verdicts: Floats, expected: Floats) -> Floats:
-    """Points beyond the expected ones [system, opponent, sample], 0 where not compared."""
-    first, second = pairs_of(len(expected))
-    whole = np.zeros((*expected.shape, verdicts.shape[-1]))
-    whole[first, second] = (1 + verdicts) / 2 - expected[first, second][:, None]
-    whole[second, first] = (1 - verdicts) / 2 - expected[second, first][:, None]
-    return np.nan_to_num(whole)
 
 
 @dataclass(frozen=True)
@@ -236,7 +236,6 @@ def samples_needed(
         The numbers, for every two systems.
 
     Raises:
-        TableError: As for `win_rate`.
         ScoreError: As for `win_rate`, or a probability is not between 0 and 1.
 
     Examples:
@@ -249,14 +248,12 @@ def samples_needed(
         >>> found.difference, round(found.deviation, 3), found.needed
         (0.5, 0.877, 25)
     """
-    for name, value in (("power", power), ("alpha", alpha)):
-        if not 0 < value < 1:
-            raise ScoreError(f"{name} is {value!r}: expected a probability between 0 and 1")
+    _check_probabilities(power=power, alpha=alpha)
     from scipy.stats import norm
 
     compared = compare(ratings, outputs, **choices)
-    values, systems = per_sample(compared), compared.table.systems
-    counts = samples_of(compared.verdicts, len(systems))
+    values, systems = _per_sample(compared), compared.table.systems
+    counts = compared.sample_counts
     factor = float(norm.isf(alpha / 2) + norm.isf(1 - power))
     pairs = {
         one: {
@@ -267,6 +264,25 @@ def samples_needed(
         for i, one in enumerate(systems)
     }
     return SamplesNeeded(pairs, compared.definition("samples_needed", power=power, alpha=alpha))
+
+
+def _per_sample(compared: Compared) -> Floats:
+    """A value for each system and sample; their mean over samples is the win rate."""
+    points, verdicts = compared.points, compared.verdicts
+    rates = rates_of(points, compared.rule.average)[:, None]
+    if compared.rule.average == "comparisons":
+        expected = np.broadcast_to(rates, points.won.shape)
+        weights = np.broadcast_to(points.compared.sum(axis=1)[:, None], points.won.shape)
+    else:
+        expected = divided(points.won, points.compared)
+        weights = points.compared * (points.compared > 0).sum(axis=1)[:, None]
+    # Points beyond the expected ones [system, opponent, sample], 0 where not compared.
+    first, second = pairs_of(len(expected))
+    surprise = np.zeros((*expected.shape, verdicts.shape[-1]))
+    surprise[first, second] = (1 + verdicts) / 2 - expected[first, second][:, None]
+    surprise[second, first] = (1 - verdicts) / 2 - expected[second, first][:, None]
+    scale = np.nan_to_num(divided(len(compared.table.samples), weights))
+    return np.asarray(rates + np.einsum("ab,abs->as", scale, np.nan_to_num(surprise)))
 
 
 def _separation(differences: Floats, samples: int, factor: float) -> Separation:

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, get_args
+from functools import cached_property
+from typing import Any, Literal, NamedTuple, TypedDict, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from echo_hf._infra.bootstrap import KIND
 from echo_hf.errors import ScoreError, unknown
-from echo_hf.scores.columns import Floats, Weights, divided
-from echo_hf.scores.rating_table import RatingTable
+from echo_hf.reasons import Unscored
+from echo_hf.scores.rating_table import RUBRIC, Floats, RatingTable, Weights, divided, read_ratings
 
 TIE_WIDTH = 1e-6
+Protocol = Literal["published", "corrected"]
+Missing = Literal["exclude", "loss"]
+Average = Literal["opponents", "comparisons"]
+Value = TypeVar("Value")
 
 
 def pairs_of(count: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -42,9 +48,8 @@ def verdicts_of(margin: Floats) -> Floats:
 
 def first_judge(margin: Floats) -> Floats:
     """The verdict of the first judge who rated both: what the released code computes."""
-    said = verdicts_of(margin)
     voted = np.full(margin.shape[1:], np.nan)
-    for verdict in said[::-1]:
+    for verdict in verdicts_of(margin)[::-1]:
         voted = np.where(np.isnan(verdict), voted, verdict)
     return voted
 
@@ -88,26 +93,13 @@ def _where_any(said: Floats, voted: Floats) -> Floats:
     return np.where(np.isnan(said).all(axis=0), np.nan, voted)
 
 
-VOTES: Mapping[str, Callable[[Floats], Floats]] = {
-    vote.__name__: vote
-    for vote in (
-        first_judge,
-        plurality,
-        plurality_else_first,
-        majority,
-        most_frequent,
-        mean_rating,
-    )
-}
+_EVERY = (first_judge, plurality, plurality_else_first, majority, most_frequent, mean_rating)
+VOTES: Mapping[str, Callable[[Floats], Floats]] = {vote.__name__: vote for vote in _EVERY}
 
 
-Protocol = Literal["published", "corrected"]
-Missing = Literal["exclude", "loss"]
-Average = Literal["opponents", "comparisons"]
+class Rule(NamedTuple):
+    """What a protocol does."""
 
-
-@dataclass(frozen=True)
-class Rule:
     vote: str
     average: Average
     interval: str
@@ -117,23 +109,6 @@ PROTOCOLS: Mapping[Protocol, Rule] = {
     "published": Rule("first_judge", "comparisons", "1.96 standard errors of all comparisons"),
     "corrected": Rule("plurality", "opponents", KIND),
 }
-
-
-def rule_of(protocol: Protocol) -> Rule:
-    if protocol not in PROTOCOLS:
-        raise ScoreError(unknown("protocol", protocol, PROTOCOLS))
-    return PROTOCOLS[protocol]
-
-
-def check_missing(missing: Missing, outputs: object) -> None:
-    """Refuses a way to treat what is missing that there is not, or that needs outputs."""
-    if missing not in get_args(Missing):
-        raise ScoreError(unknown("missing", missing, get_args(Missing)))
-    if missing == "loss" and outputs is None:
-        raise ScoreError(
-            "missing is 'loss', but no outputs are given: expected outputs=, since ratings do not "
-            "say what was refused; or give missing='exclude'"
-        )
 
 
 class Points(NamedTuple):
@@ -167,16 +142,141 @@ def square(first: NDArray[Any], second: NDArray[Any], systems: int) -> Floats:
     return whole
 
 
-def matrix_of(points: Points) -> Floats:
-    """Share of points that each system won from each opponent."""
-    return divided(points.won, points.compared)
-
-
 def rates_of(points: Points, average: Average) -> Floats:
     """Win rates, from 0 to 1: higher is better, and 0.5 is as good as the others."""
     if average == "comparisons":
         return divided(points.won.sum(axis=-1), points.compared.sum(axis=-1))
-    against = matrix_of(points)
+    against = divided(points.won, points.compared)
     opponents = (~np.isnan(against)).sum(axis=-1)
     # Sorted, so that the last digit of a sum does not depend on what systems are called.
     return divided(np.nansum(np.sort(against, axis=-1), axis=-1), opponents)
+
+
+def number(value: float) -> float | None:
+    """A plain number, null for NaN."""
+    return None if math.isnan(value) else float(value)
+
+
+def named(names: Sequence[str], values: Iterable[float]) -> dict[str, float | None]:
+    return {name: number(value) for name, value in zip(names, values, strict=True)}
+
+
+def by_pair(
+    names: Sequence[str], values: Floats, kind: Callable[[float], Value]
+) -> dict[str, dict[str, Value]]:
+    return {
+        name: {other: kind(row[at]) for at, other in enumerate(names) if other != name}
+        for name, row in zip(names, values, strict=True)
+    }
+
+
+def best_first(rates: Mapping[str, float | None]) -> list[str]:
+    """Names from the highest rate to the lowest, those without one last; equals by name."""
+    return sorted(rates, key=lambda one: (rates[one] is None, -round(rates[one] or 0.0, 12), one))
+
+
+class Selection(TypedDict, total=False):
+    """Which ratings a measure reads, as for `win_rate`."""
+
+    missing: Missing
+    rubric: str
+    judges: Sequence[str] | None
+
+
+class Choices(Selection, total=False):
+    """Which ratings a measure reads, and how it counts them, as for `win_rate`."""
+
+    protocol: Protocol
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Ratings with the verdicts that follow from them under a protocol."""
+
+    table: RatingTable
+    protocol: Protocol
+    missing: Missing
+    rubric: str
+
+    @property
+    def rule(self) -> Rule:
+        return PROTOCOLS[self.protocol]
+
+    @cached_property
+    def margins(self) -> Floats:
+        """Differences of ratings [judge, pair, sample]."""
+        return margins(self.table, count_lost=self.missing == "loss")
+
+    @cached_property
+    def verdicts(self) -> Floats:
+        """What the judges voted [pair, sample]: 1, 0, -1, NaN."""
+        return VOTES[self.rule.vote](self.margins)
+
+    @cached_property
+    def points(self) -> Points:
+        return points_of(self.verdicts, len(self.table.systems))
+
+    def rates(self, verdicts: Floats | None = None) -> dict[str, float | None]:
+        """Win rates by system, null for a system that was never compared."""
+        systems = self.table.systems
+        points = self.points if verdicts is None else points_of(verdicts, len(systems))
+        return named(systems, rates_of(points, self.rule.average))
+
+    @cached_property
+    def sample_counts(self) -> list[int]:
+        """On how many samples each system is compared with any other one."""
+        first, second = pairs_of(len(self.table.systems))
+        there = ~np.isnan(self.verdicts)
+        return [
+            int(there[(first == at) | (second == at)].any(axis=0).sum())
+            for at in range(len(self.table.systems))
+        ]
+
+    def why_unrated(self, system: str) -> Unscored:
+        """Why a system has no win rate."""
+        if len(self.table.systems) == 1:
+            return Unscored.ONE_SYSTEM
+        ratings = self.table.ratings[:, self.table.systems.index(system)]
+        return Unscored.NOT_RATED if np.isnan(ratings).all() else Unscored.NOTHING_IN_COMMON
+
+    def definition(self, measure: str, **parameters: Any) -> dict[str, Any]:
+        return {
+            "measure": measure,
+            "protocol": self.protocol,
+            "vote": self.rule.vote,
+            "average": self.rule.average,
+            "missing": self.missing,
+            "rubric": self.rubric,
+            "repeats": "mean rating",
+            "tie": 0.5,
+            "tie_width": TIE_WIDTH,
+            "judges": list(self.table.judges),
+            "systems": list(self.table.systems),
+            "samples": len(self.table.samples),
+            **parameters,
+        }
+
+
+def compare(
+    ratings: Any,
+    outputs: Any = None,
+    *,
+    protocol: Protocol = "corrected",
+    missing: Missing = "exclude",
+    rubric: str = RUBRIC,
+    judges: Sequence[str] | None = None,
+) -> Compared:
+    """Reads ratings, unless that was done before, and lets the judges vote on every pair."""
+    if protocol not in PROTOCOLS:
+        raise ScoreError(unknown("protocol", protocol, PROTOCOLS))
+    if missing not in get_args(Missing):
+        raise ScoreError(unknown("missing", missing, get_args(Missing)))
+    if isinstance(ratings, RatingTable):
+        return Compared(ratings, protocol, missing, rubric)
+    if missing == "loss" and outputs is None:
+        raise ScoreError(
+            "missing is 'loss', but no outputs are given: expected outputs=, since ratings do not "
+            "say what was refused; or give missing='exclude'"
+        )
+    table = read_ratings(ratings, outputs, rubric=rubric, judges=judges)
+    return Compared(table, protocol, missing, rubric)

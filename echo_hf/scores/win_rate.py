@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, get_args
 
+import numpy as np
+
+from echo_hf._infra.bootstrap import LEVEL, Interval, drawn_weights, percentiles
 from echo_hf._infra.plots import SystemValues, ends_of
 from echo_hf.reasons import IgnoredRating, Unscored
-from echo_hf.scores.columns import divided
-from echo_hf.scores.intervals import Spread, spread_of
-from echo_hf.scores.judge_votes import (
+from echo_hf.scores.rating_table import RUBRIC, Key, divided
+from echo_hf.scores.votes import (
     Compared,
+    Missing,
+    Protocol,
     best_first,
+    by_pair,
     compare,
-    counted_pairs,
     named,
-    named_pairs,
-    voted,
+    number,
+    points_of,
+    rates_of,
+    ties_of,
+    verdicts_of,
 )
-from echo_hf.scores.rating_table import RUBRIC, Key
-from echo_hf.scores.votes import Missing, Points, Protocol, matrix_of, points_of, ties_of
 
-MISSING: tuple[Missing, ...] = ("exclude", "loss")
+Spread = tuple[Interval | None, float | None, Unscored | None]  # and its standard error
+ERRORS_A_SIDE = 1.96
 
 
 @dataclass(frozen=True)
@@ -70,12 +76,8 @@ class WinRate(SystemValues):
 
     def _columns(self) -> Mapping[str, Mapping[str, Any]]:
         ends = {**ends_of(self.interval), "standard_error": self.standard_error}
-        return {
-            "win_rate": self.win_rate,
-            **ends,
-            "coverage": self.coverage,
-            "reason": self.reasons,
-        }
+        beside = {"coverage": self.coverage, "reason": self.reasons}
+        return {"win_rate": self.win_rate, **ends, **beside}
 
     def as_json(self) -> dict[str, Any]:
         """The result as a dict that JSON can hold."""
@@ -130,58 +132,84 @@ def win_rate(
             `loss` is asked for without outputs, or a choice is none of those there are.
 
     Examples:
-        >>> rated = {"a": [8, 9, 7], "b": [8, 5, None]}
-        >>> rows = [
-        ...     {"sample_id": str(at), "system": system, "judge": "j", "rating": rating}
-        ...     for system, every in rated.items()
-        ...     for at, rating in enumerate(every)
-        ... ]
-        >>> result = win_rate(rows)
+        >>> rows = {"sample_id": [*"123123"], "system": [*"aaabbb"], "judge": ["j"] * 6}
+        >>> result = win_rate({**rows, "rating": [8, 9, 7, 8, 5, None]})
         >>> result.win_rate, result.pairs["a"]["b"], result.coverage["a"]
         ({'a': 0.75, 'b': 0.25}, 2, 0.6666666666666666)
     """
     compared = compare(
         ratings, outputs, protocol=protocol, missing=missing, rubric=rubric, judges=judges
     )
-    points = points_of(compared.verdicts, len(compared.table.systems))
-    spread = spread_of(compared, points, n_boot=n_boot, seed=seed)
-    return _result(compared, points, spread)
-
-
-def _result(compared: Compared, points: Points, spread: Spread) -> WinRate:
-    systems, table, rates = compared.table.systems, compared.table, compared.rates()
+    table, systems, points = compared.table, compared.table.systems, compared.points
+    interval: dict[str, Any] = {"kind": compared.rule.interval, "level": LEVEL}
+    if protocol == "published":
+        spreads = _of_comparisons(compared)
+    else:
+        spreads = _of_draws(compared, n_boot, seed)
+        interval |= {"draws": n_boot, "seed": seed}
+    spread, rates = dict(zip(systems, spreads, strict=True)), compared.rates()
     order = best_first(rates)
-    unrated = {system: compared.why_unrated(system) for system in order if rates[system] is None}
-    reasons = {**spread.reasons, **unrated}
+    reasons = {
+        system: compared.why_unrated(system) if rates[system] is None else spread[system][2]
+        for system in order
+    }
+    possible = len(table.samples) * (len(systems) - 1)
+    said = zip(table.judges, verdicts_of(compared.margins), strict=True)
+    ways = {way: replace(compared, missing=way).rates() for way in get_args(Missing)}
     return WinRate(
         win_rate={system: rates[system] for system in order},
-        interval={system: spread.interval[system] for system in order},
-        standard_error={system: spread.standard_error[system] for system in order},
-        matrix=named_pairs(systems, matrix_of(points)),
-        pairs=counted_pairs(systems, points.compared),
-        ties=counted_pairs(systems, ties_of(compared.verdicts, len(systems))),
-        coverage=_coverage(compared, points),
-        per_judge=_per_judge(compared),
-        by_missing=None if table.lost is None else _by_missing(compared),
-        reasons={system: reasons[system] for system in order if system in reasons},
+        interval={system: spread[system][0] for system in order},
+        standard_error={system: spread[system][1] for system in order},
+        matrix=by_pair(systems, divided(points.won, points.compared), number),
+        pairs=by_pair(systems, points.compared, int),
+        ties=by_pair(systems, ties_of(compared.verdicts, len(systems)), int),
+        coverage=named(systems, divided(points.compared.sum(axis=-1), possible)),
+        per_judge={judge: compared.rates(verdicts) for judge, verdicts in said},
+        by_missing=None if table.lost is None else ways,
+        reasons={system: reason for system, reason in reasons.items() if reason},
         ignored={reason: len(rows) for reason, rows in table.ignored.items()},
         ignored_rows=table.ignored,
-        protocol=compared.protocol,
-        definition=compared.definition("win_rate", interval=spread.definition),
+        protocol=protocol,
+        definition=compared.definition("win_rate", interval=interval),
     )
 
 
-def _coverage(compared: Compared, points: Points) -> dict[str, float | None]:
-    possible = len(compared.table.samples) * (len(compared.table.systems) - 1)
-    counted = points.compared.sum(axis=-1)
-    return named(compared.table.systems, divided(counted, possible))
+def _of_draws(compared: Compared, n_boot: int, seed: int) -> list[Spread]:
+    """From draws over samples, which are the same for all systems."""
+    systems, verdicts = len(compared.table.systems), compared.verdicts
+    drawn = np.concatenate(
+        [
+            np.empty((0, systems)),
+            *(
+                rates_of(points_of(verdicts, systems, weights), compared.rule.average)
+                for weights in drawn_weights(verdicts.shape[-1], n_boot, seed)
+            ),
+        ]
+    )
+    found: list[Spread] = []
+    for rates, samples in zip(drawn.T, compared.sample_counts, strict=True):
+        interval, reason = percentiles(rates, samples)
+        found.append((interval, float(np.nanstd(rates, ddof=1)) if interval else None, reason))
+    return found
 
 
-def _per_judge(compared: Compared) -> dict[str, dict[str, float | None]]:
-    said = zip(compared.table.judges, compared.by_judge, strict=True)
-    return {judge: compared.rates(verdicts) for judge, verdicts in said}
-
-
-def _by_missing(compared: Compared) -> dict[str, dict[str, float | None]]:
-    table, protocol, rule = compared.table, compared.protocol, compared.rule
-    return {way: voted(table, protocol, rule, way, compared.rubric).rates() for way in MISSING}
+def _of_comparisons(compared: Compared) -> list[Spread]:
+    """From all comparisons, taken as independent."""
+    points, systems = compared.points, len(compared.table.systems)
+    found: list[Spread] = []
+    for won, count, tied in zip(
+        points.won.sum(axis=-1),
+        points.compared.sum(axis=-1),
+        ties_of(compared.verdicts, systems).sum(axis=-1),
+        strict=True,
+    ):
+        if count < 2:
+            found.append((None, None, Unscored.ONE_COMPARISON))
+            continue
+        rate = won / count
+        # A win adds 1 to the sum of squares, a tie 0.25: a quarter less than its 0.5 points.
+        variance = max(won - tied / 4 - count * rate**2, 0.0) / (count - 1)
+        error = float(np.sqrt(variance / count))
+        ends = float(rate) - ERRORS_A_SIDE * error, float(rate) + ERRORS_A_SIDE * error
+        found.append((ends, error, None))
+    return found

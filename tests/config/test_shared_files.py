@@ -26,7 +26,7 @@ from echo_hf.config.systems import (
 )
 from echo_hf.engines.base import engine_names, make_engine
 from echo_hf.errors import ConfigError
-from echo_hf.judging.stage import rubric_prompt
+from echo_hf.judging.rate import rubric_prompt
 from echo_hf.systems.benchmark import load_evaluation
 from tests.judging.judges_for_tests import config_of, judge_of
 from tests.systems.runs_for_tests import system

@@ -26,7 +26,6 @@ Says = Callable[[Request], Completion | str]
 
 
 def rated(number: object) -> str:
-    """What a judge that keeps to the form says."""
     return f"I expected a boat, and there is one. Rating: [[{number}]]"
 
 
@@ -51,11 +50,9 @@ class ScriptedJudge:
     asked: list[Request] = field(default_factory=list)
 
     def signature(self) -> Mapping[str, Any]:
-        """Its model alone."""
         return {"kind": KIND, "model": self.model}
 
     def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Completion]]:
-        """One answer after the other."""
         for number, request in enumerate(requests):
             self.asked.append(request)
             said = self.says(request)
@@ -64,7 +61,6 @@ class ScriptedJudge:
             yield number, said
 
     def use(self, kind: str = KIND) -> Self:
-        """Makes it the engine of every config that names this kind."""
         register(kind)(lambda **_: self)
         return self
 
@@ -77,13 +73,11 @@ class ScriptedJudge:
 
 
 def judge_of(name: str = "mira", kind: str = KIND, **more: Any) -> Row:
-    """A judge as a config has it."""
     known = {"name": name, "developer": "Northlight", "status": "current"}
     return {**known, "engine": {"kind": kind}, **more}
 
 
 def config_of(folder: Path, judges: Iterable[Row] = (judge_of(),), **more: Any) -> Path:
-    """Writes the config of the run with these judges."""
     path = folder / "evaluation.yaml"
     (folder / "benchmark").mkdir(exist_ok=True)
     known = {"name": "evaluation", "benchmark": "benchmark", "judges": list(judges)}
@@ -103,16 +97,13 @@ def drawn(folder: Path) -> None:
 
 
 def rows_of(folder: Path, table: str = "ratings") -> list[Row]:
-    """Rows of a table of the run."""
     return list(pq.read_table(root(folder) / f"{table}.parquet").to_pylist())
 
 
 def prompt_of(request: Request) -> str:
-    """The instruction that a request is about."""
     (text,) = (part.text for part in request.messages[1].parts[:1] if isinstance(part, Text))
     return str(json.loads(text.splitlines()[1])["prompt"])
 
 
 def images_of(request: Request) -> list[str]:
-    """Digests of the images of a request, in order."""
     return [part.sha256 for part in request.messages[1].parts if isinstance(part, ImageRef)]

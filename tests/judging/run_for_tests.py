@@ -25,7 +25,6 @@ Row = dict[str, Any]
 
 
 def stripes(*colors: tuple[int, int, int]) -> bytes:
-    """An image with a stripe of eight columns for each color."""
     image = Image.new("RGB", (8 * len(colors), 8))
     for at, color in enumerate(colors):
         image.paste(color, (8 * at, 0, 8 * at + 8, 8))
@@ -55,42 +54,35 @@ def run(folder: Path, edits: Mapping[str, Iterable[bytes]], words: Iterable[str]
 
 
 def root(folder: Path) -> Path:
-    """The folder of the run that the config names."""
     return folder / "runs" / "evaluation"
 
 
 def put(folder: Path, data: bytes) -> str:
-    """Puts an image where the run keeps its own; returns its digest."""
     return ImageStore(root(folder) / "pictures").put(data)
 
 
 def digest_of(name: str, inputs: Iterable[bytes] = ()) -> str:
-    """The digest of a sample of the benchmark."""
     import hashlib
 
     return sample_digest(f"draw {name}", [hashlib.sha256(one).hexdigest() for one in inputs])
 
 
 def output(name: str, system: str, inputs: Iterable[bytes] = (), **values: Any) -> Row:
-    """A row of outputs about a sample as the benchmark has it."""
     known = {"sample_id": name, "system": system, "sample_digest": digest_of(name, inputs)}
     return {**dict.fromkeys(OUTPUTS.columns), "outcome": "ok", **known, **values}
 
 
 def rating(name: str, system: str, value: float | None, **values: Any) -> Row:
-    """A row of ratings of a sample without inputs."""
     known = {"sample_id": name, "system": system, "sample_digest": digest_of(name)}
     more = {"judge": "mira", "rubric": "overall", "repeat": 0, "outcome": "ok", "rating": value}
     return {**dict.fromkeys(RATINGS.columns), **known, **more, **values}
 
 
 def fits(name: str, **flags: bool | None) -> Row:
-    """A row of applicability."""
     return {**dict.fromkeys(APPLICABILITY.columns), "sample_id": name, "outcome": "ok", **flags}
 
 
 def write(folder: Path, table: Table, rows: Iterable[Row]) -> None:
-    """Writes a table of the run."""
     path = root(folder) / f"{table.name}.parquet"
     pq.write_table(pa.Table.from_pylist(list(rows), table.schema), path)
 

@@ -20,8 +20,6 @@ from tests.judging.judges_for_tests import ScriptedJudge, images_of, rated
 
 
 def main(folder: Path, seconds: float) -> None:
-    """Rates what is not rated yet."""
-
     def says(asked: Request) -> str:
         print(images_of(asked)[-1], flush=True)
         time.sleep(seconds)

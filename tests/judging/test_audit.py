@@ -1,26 +1,35 @@
-"""Audits of judges on a run: what each is shown, who passes, and what scores say of it."""
+"""Audits of judges: what each is shown, who passes, and what scores say of it."""
 
 from __future__ import annotations
 
 import hashlib
 import io
 import json
-from collections.abc import Callable, Iterable
+import re
+import statistics
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
 from rich.console import Console
 from typer.testing import CliRunner
 
 from echo_hf.cli import app
+from echo_hf.config.judges import JudgeConfig
 from echo_hf.engines.base import Request
 from echo_hf.errors import ConfigError, RunError
-from echo_hf.judging.audit import Audited, audit, blank_image
+from echo_hf.judging.audit import KEY, RULES, Audited, Honeypot, audit, audit_of
+from echo_hf.judging.board import show_scores
 from echo_hf.judging.judge import judge
 from echo_hf.judging.score import score
-from echo_hf.judging.score_board import show_scores
-from echo_hf.tables import OUTPUTS
+from echo_hf.judging.session import Answered
+from echo_hf.pipeline.batch_inference import FillStats
+from echo_hf.tables import OUTPUTS, RATINGS
 from tests.judging.judges_for_tests import (
     SYSTEMS,
     ScriptedJudge,
@@ -32,11 +41,21 @@ from tests.judging.judges_for_tests import (
     rows_of,
 )
 from tests.judging.run_for_tests import output, put, root, run, stripes, write
+from tests.markdown_for_tests import cells
+from tests.stages_for_tests import ROOT
 
 EDITS = {f"edit{at}": [stripes((at, 60, 60), (9, 180, at))] for at in range(6)}
+
+
 WORDS = tuple(f"word{at}" for at in range(6))
+
+
 NAMES = (*EDITS, *WORDS)
-BLANK = hashlib.sha256(blank_image()).hexdigest()
+SINK = io.BytesIO()
+Image.new("RGB", (1024, 1024), (128, 128, 128)).save(SINK, "PNG")
+BLANK = hashlib.sha256(SINK.getvalue()).hexdigest()
+
+
 Ratings = Callable[[str, list[str], int], float]
 
 
@@ -55,12 +74,10 @@ def folder(tmp_path: Path) -> Path:
 
 
 def audited(folder: Path, **options: Any) -> Audited:
-    """Audits the judges of the config."""
     return audit(folder / "evaluation.yaml", runs=folder / "runs", **options)
 
 
 def made(folder: Path) -> dict[str, str]:
-    """The instruction that each output was made for, by its digest."""
     return {row["image"]: f"draw {row['sample_id']}" for row in rows_of(folder, "outputs")}
 
 
@@ -96,40 +113,6 @@ def test_a_judge_who_sees_passes(folder: Path) -> None:
     assert found["noise"] == pytest.approx(expected)
     assert found["scale_use"] is None
     assert not (root(folder) / "ratings.parquet").exists()
-
-
-@pytest.mark.parametrize(
-    ("blind_to", "failed"),
-    [
-        ({"blank": 7}, ["blank"]),
-        ({"blank": 6}, []),
-        ({"unchanged": 8}, ["unchanged"]),
-        ({"unchanged": 7}, []),
-        ({"shuffled": 7}, ["shuffled"]),
-        ({"blank": 9, "unchanged": 9, "shuffled": 9}, ["blank", "shuffled", "unchanged"]),
-    ],
-)
-def test_what_a_judge_does_not_see_it_fails_on(
-    folder: Path, blind_to: dict[str, int], failed: list[str]
-) -> None:
-    """The margins of ten-point scales: 1.8 below the mean, 0.9 for an unchanged input."""
-    judge_who(folder, **blind_to).use()
-    assert sorted(audited(folder).judges["mira"]["failed"]) == failed
-
-
-def test_a_judge_who_differs_from_itself_fails_as_well(folder: Path) -> None:
-    """Two points between the same image under two names, where one is let pass."""
-    theirs = made(folder)
-
-    def says(asked: Request) -> str:
-        *_, shown = images_of(asked)
-        fits = theirs.get(shown) == prompt_of(asked)
-        return rated(9 - 2 * asked.repeat if fits else 1)
-
-    ScriptedJudge(says).use()
-    found = audited(folder).judges["mira"]
-    assert found["failed"] == ["renamed"]
-    assert (found["noise"]["deviation"], found["noise"]["largest"]) == pytest.approx((2**0.5, 2))
 
 
 def test_each_honeypot_is_what_it_says(folder: Path) -> None:
@@ -182,24 +165,6 @@ def test_few_samples_are_shown_from_each_split_in_turn(folder: Path) -> None:
     assert len(engine.asked) == calls
 
 
-@pytest.mark.parametrize(
-    ("says", "reason"),
-    [
-        (lambda _: "No number.", "few_ratings"),
-        (lambda _: rated(2), "no_room"),
-    ],
-)
-def test_what_nobody_can_say_is_neither_passed_nor_failed(
-    folder: Path, says: Callable[[Request], str], reason: str
-) -> None:
-    """Without ratings, or with a mean that nothing can be far below: null and a reason."""
-    ScriptedJudge(says).use()
-    found = audited(folder).judges["mira"]
-    blank = found["checks"]["blank"]
-    assert (blank["passed"], blank["reason"]) == (None, reason)
-    assert "blank" not in found["failed"]
-
-
 def test_a_budget_ends_it_and_audits_of_others_stay(folder: Path) -> None:
     """A judge that was never reached keeps no audit, and the first one's is not lost."""
     config_of(folder, [judge_of("mira"), judge_of("otto")])
@@ -219,31 +184,15 @@ def test_scores_flag_a_judge_that_failed(folder: Path) -> None:
     config_of(folder, [judge_of("mira"), judge_of("otto")])
     judge_who(folder, blank=8).use()
     judge(folder / "evaluation.yaml", runs=folder / "runs")
-    unflagged = score(folder / "evaluation.yaml", runs=folder / "runs", n_boot=0)
-    assert all("failed_audit" not in row.definition for row in win_rates(unflagged.results))
-    audited(folder, judges=["mira"])
-
-    scores = score(folder / "evaluation.yaml", runs=folder / "runs", n_boot=0)
-    rows = win_rates(json.loads(scores.path.read_text())["results"])
-    assert len(rows) == 2 * 2 * len(SYSTEMS)
-    assert all(row["definition"]["failed_audit"] == {"mira": ["blank"]} for row in rows)
-    assert "judged by mira (failed its audit: blank), otto" in board(scores)
-
-
-def win_rates(results: Iterable[Any]) -> list[Any]:
-    """The figures that are win rates, of objects or of what JSON holds."""
-    return [
-        row
-        for row in results
-        if (row["metric"] if isinstance(row, dict) else row.metric) == "win_rate"
-    ]
-
-
-def board(scores: Any) -> str:
-    """What is printed, on a wide page."""
+    for audits, flags in (({}, None), ({"mira"}, {"mira": ["blank"]})):
+        for name in audits:
+            audited(folder, judges=[name])
+        scores = score(folder / "evaluation.yaml", runs=folder / "runs", n_boot=0)
+        rows = [row for row in scores.results if row.metric == "win_rate"]
+        assert [row.definition.get(KEY) for row in rows] == [flags] * 2 * 2 * len(SYSTEMS)
     page = io.StringIO()
     show_scores(Console(width=300, file=page), scores.path)
-    return page.getvalue()
+    assert "judged by mira (failed its audit: blank), otto" in page.getvalue()
 
 
 def test_scale_use_is_that_of_the_run_s_ratings(folder: Path) -> None:
@@ -290,3 +239,96 @@ def test_what_cannot_be_audited_is_said_in_a_line(folder: Path) -> None:
     with pytest.raises(RunError, match="no outputs to be audited on"):
         audited(folder)
     assert engine.asked == []
+
+
+SCALES = st.sampled_from(
+    [{"scale": (1, 10)}, {"scale": (0, 5), "decimals": True}, {"scale": (-2, 2)}]
+)
+
+
+def found_of(scale: Mapping[str, Any], **ratings: Sequence[float | None]) -> dict[str, Any]:
+    """What is found of a judge with these ratings; those of a place are about the same sample."""
+    rows = [
+        {"sample_id": f"s{at}", "system": name, "rating": rating}
+        for name, every in ratings.items()
+        for at, rating in enumerate(every)
+    ]
+    table = pa.Table.from_pylist(rows, RATINGS.schema)
+    answered = Answered("mira", "overall", table, "", {}, FillStats(), None)
+    return audit_of(JudgeConfig(**judge_of(**scale)), answered, None)
+
+
+@given(SCALES, st.data())
+def test_a_share_is_counted_against_the_mean_of_real_outputs(
+    scale: dict[str, Any], data: st.DataObject
+) -> None:
+    """Of rated honeypots, those at or below the mean less the margin; null counts nowhere."""
+    lowest, highest = scale["scale"]
+    number = st.none() | st.integers(lowest, highest).map(float)
+    every = st.lists(number, min_size=8, max_size=8)
+    shown = {name: data.draw(every) for name in ("real", "blank", "unchanged", "shuffled")}
+    checks = found_of(scale, **shown)["checks"]
+    real = [one for one in shown["real"] if one is not None]
+    for name in ("blank", "unchanged", "shuffled"):
+        check, rule = checks[name], RULES[Honeypot(name)]
+        rated = [one for one in shown[name] if one is not None]
+        assert (check["shown"], check["rated"]) == (8, len(rated))
+        if min(len(real), len(rated)) < 5:
+            assert (check["passed"], check["reason"]) == (None, "few_ratings")
+            continue
+        limit = statistics.mean(real) - rule.margin * (highest - lowest)
+        below = sum(one <= limit + 1e-6 for one in rated) / len(rated)
+        assert (check["mean"], check["share"]) == pytest.approx((statistics.mean(rated), below))
+        if limit < lowest - 1e-6:
+            assert (check["passed"], check["reason"]) == (None, "no_room")
+        else:
+            assert (check["passed"], check["reason"]) == (below >= rule.share, None)
+
+
+@given(st.lists(st.tuples(st.integers(1, 10), st.integers(1, 10)), min_size=1, max_size=12))
+def test_noise_is_the_pooled_deviation_within_images(pairs: list[tuple[int, int]]) -> None:
+    """The root of the mean variance of two ratings of the same image."""
+    first, again = zip(*pairs, strict=True)
+    noise = found_of({}, real=first, renamed=again)["noise"]
+    pooled = statistics.mean(statistics.variance(one) for one in pairs) ** 0.5
+    equal = sum(one == other for one, other in pairs) / len(pairs)
+    largest = max(abs(one - other) for one, other in pairs)
+    assert noise == pytest.approx(
+        {"samples": len(pairs), "equal": equal, "deviation": pooled, "largest": largest}
+    )
+
+
+def test_a_second_rating_without_a_first_is_no_pair() -> None:
+    check = found_of({}, real=[None] * 6, renamed=[5.0] * 6)["checks"]["renamed"]
+    assert (check["shown"], check["rated"], check["mean"], check["share"]) == (6, 0, None, None)
+    assert check["reason"] == "few_ratings"
+
+
+@pytest.mark.parametrize("honeypot", RULES)
+def test_the_guide_states_the_rules(honeypot: Honeypot) -> None:
+    guide = (ROOT / "docs" / "how-to" / "judges.md").read_text("utf-8")
+    rows = {row[0]: row for row in cells(guide)}
+    stated = [int(one) for one in re.findall(r"(\d+) %", rows[honeypot.value][2])]
+    rule = RULES[honeypot]
+    assert stated == [round(100 * rule.share), round(100 * rule.margin)]
+
+
+@pytest.mark.parametrize(
+    ("rated_as", "failed"),
+    [
+        ({"blank": 7}, ["blank"]),
+        ({"blank": 6}, []),
+        ({"unchanged": 8}, ["unchanged"]),
+        ({"unchanged": 7}, []),
+        ({"shuffled": 7}, ["shuffled"]),
+        ({"renamed": 6}, ["renamed"]),
+        ({"blank": 9, "unchanged": 9, "shuffled": 9}, ["blank", "unchanged", "shuffled"]),
+    ],
+)
+def test_what_a_judge_does_not_see_it_fails_on(
+    rated_as: dict[str, float], failed: list[str]
+) -> None:
+    """The margins of ten points: 1.8 below the mean of 8, 0.9 for an input, 1.08 for itself."""
+    usual = {"real": 8.0, "renamed": 7.0, "blank": 1.0, "unchanged": 2.0, "shuffled": 2.0}
+    ratings = {name: [rating] * 6 for name, rating in {**usual, **rated_as}.items()}
+    assert found_of({}, **ratings)["failed"] == failed

@@ -1,4 +1,4 @@
-"""Judges at work on a run: who is asked what, what is written, and what is never asked again."""
+"""Judges rate the outputs of a run: what is asked, kept, paid and refused."""
 
 from __future__ import annotations
 
@@ -6,6 +6,10 @@ import errno
 import fcntl
 import hashlib
 import json
+import os
+import signal
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +19,7 @@ import pytest
 from typer.testing import CliRunner
 
 from echo_hf.cli import app
+from echo_hf.config.judges import read_judge, shipped_judges
 from echo_hf.curate.provenance import without_quotes
 from echo_hf.engines.base import Completion, Request, Usage, register
 from echo_hf.errors import (
@@ -27,10 +32,12 @@ from echo_hf.errors import (
 )
 from echo_hf.images.store import ImageStore
 from echo_hf.judging.judge import judge
-from echo_hf.judging.outputs import as_published
+from echo_hf.judging.rate import as_published
 from echo_hf.judging.score import score
 from echo_hf.judging.session import JudgingResult
 from echo_hf.pipeline.run_folder import RunFolder
+from echo_hf.reasons import Failed, Outcome, Unrated
+from echo_hf.systems.benchmark import load_evaluation
 from echo_hf.tables import APPLICABILITY, OUTPUTS, RATINGS
 from tests.judging.judges_for_tests import (
     EDITS,
@@ -48,93 +55,76 @@ from tests.judging.judges_for_tests import (
     rows_of,
 )
 from tests.judging.run_for_tests import digest_of, fits, output, put, rating, root, stripes, write
+from tests.markdown_for_tests import cells
+from tests.package.blocks import blocks
+from tests.stages_for_tests import ROOT
 
 OTHER = "scripted_judge_two"
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """A run in which two systems have drawn five samples."""
-    drawn(tmp_path)
-    config_of(tmp_path)
-    return tmp_path
-
-
 def judged(folder: Path, **options: Any) -> JudgingResult:
-    """Runs the judges of the config."""
     return judge(folder / "evaluation.yaml", runs=folder / "runs", **options)
 
 
 def by_key(folder: Path) -> dict[tuple[str, ...], dict[str, Any]]:
-    """The ratings of a run by judge, rubric, sample and system."""
     names = ("judge", "rubric", "sample_id", "system")
     return {tuple(row[name] for name in names): row for row in rows_of(folder)}
 
 
-def test_every_output_is_rated_and_told_how(folder: Path) -> None:
-    """One row an output, with what the judge saw, said, took and was told."""
-    engine = ScriptedJudge(lambda asked: rated(len(prompt_of(asked)))).use()
-    done = judged(folder)
+def test_every_output_is_rated_once_and_told_how(folder: Path) -> None:
+    """One row an output, with what the judge saw, said, took and was told; it is not asked twice.
 
-    rows = by_key(folder)
+    What the outputs of a sample share is a common beginning, and they follow each other.
+    """
+    engine = ScriptedJudge(lambda asked: rated(len(prompt_of(asked)))).use()
+    done, rows = judged(folder), by_key(folder)
     assert set(rows) == {("mira", "overall", name, one) for name in SAMPLES for one in SYSTEMS}
+    told = engine.asked[0].messages[0].parts[0].text
+    usage = {"prompt_tokens": 100, "completion_tokens": 20, "cached_tokens": 60}
     for (_, _, name, _), row in rows.items():
         assert row["rating"] == len(f"draw {name}")
         assert row["explanation"] == rated(len(f"draw {name}"))
         assert (row["outcome"], row["repeat"], row["cost_usd"]) == ("ok", 0, 0.25)
-        assert row["usage"] == {
-            "prompt_tokens": 100,
-            "completion_tokens": 20,
-            "cached_tokens": 60,
-        }
+        assert row["usage"] == usage
         assert row["sample_digest"] == digest_of(name, EDITS.get(name, ()))
-        told = engine.asked[0].messages[0].parts[0].text
         assert row["prompt_digest"] == hashlib.sha256(told.encode()).hexdigest()
+        # Where no posted words may be passed on, a row still says how it came about.
+        kept = json.loads(without_quotes(row["provenance"]) or "")["judge"]
+        assert kept["engine"] == {"kind": "scripted_judge", "model": "one"}
+        said = tuple(kept[name] for name in ("protocol", "mode", "status", "scale"))
+        assert said == ("corrected", "text", "current", [1.0, 10.0])
+        assert len(kept["digest"]) == 64
     assert done.cost_usd == pytest.approx(0.25 * len(rows))
     assert engine.entered == 0
 
-
-def test_inputs_come_first_and_the_output_last(folder: Path) -> None:
-    """What the outputs of a sample share is a common beginning, and they follow each other."""
-    engine = ScriptedJudge().use()
-    judged(folder)
-    shown = {(row["sample_id"], row["system"]): row["output_sha256"] for row in rows_of(folder)}
-    given = hashlib.sha256(GIVEN).hexdigest()
-
-    assert [prompt_of(one) for one in engine.asked] == [
-        f"draw {name}" for name in (*sorted(EDITS), *sorted(WORDS)) for _ in SYSTEMS
-    ]
-    lamp, same = engine.asked[:2]
-    assert images_of(lamp) == [given, shown["lamp", "amber"]]
-    assert images_of(same) == [given, shown["lamp", "birch"]]
+    in_order = [f"draw {name}" for name in (*sorted(EDITS), *sorted(WORDS)) for _ in SYSTEMS]
+    assert [prompt_of(one) for one in engine.asked] == in_order
+    (lamp, same), given = engine.asked[:2], hashlib.sha256(GIVEN).hexdigest()
+    for asked, system in ((lamp, "amber"), (same, "birch")):
+        shown = rows["mira", "overall", "lamp", system]["output_sha256"]
+        assert images_of(asked) == [given, shown]
     assert lamp.messages[0] == same.messages[0]
     assert lamp.messages[1].parts[:3] == same.messages[1].parts[:3]
+    # Answers about a sample are found by the posts that it was made from.
+    assert {one.sources for one in engine.asked[:2]} == {("https://example.org/lamp",)}
 
-
-def test_a_judge_is_not_asked_twice(folder: Path) -> None:
-    """A second run reads the store, and writes the same table byte for byte."""
-    engine = ScriptedJudge().use()
-    judged(folder)
-    first, calls = (root(folder) / "ratings.parquet").read_bytes(), len(engine.asked)
-    again = judged(folder)
-
-    assert len(engine.asked) == calls == len(SAMPLES) * len(SYSTEMS)
-    assert again.cost_usd is None
+    first = (root(folder) / "ratings.parquet").read_bytes()
+    assert judged(folder).cost_usd is None
+    assert len(engine.asked) == len(SAMPLES) * len(SYSTEMS)
     assert (root(folder) / "ratings.parquet").read_bytes() == first
+    store = RunFolder(root(folder)).store()
+    assert store.forget(["https://example.org/lamp"]) == len(SYSTEMS)
+    store.close()
 
 
 def test_another_way_of_reading_asks_nobody(folder: Path) -> None:
     """The first rating as published, the last as corrected, from the same stored answers."""
     engine = ScriptedJudge(lambda _: "[[2]] at first; in the end [[9]]").use()
-    config_of(folder, [judge_of(pictures="model_budget")], protocol="corrected")
-    judged(folder)
-    assert {row["rating"] for row in rows_of(folder)} == {9}
-    calls = len(engine.asked)
-
-    config_of(folder, [judge_of(pictures="model_budget")], protocol="published")
-    judged(folder)
-    assert {row["rating"] for row in rows_of(folder)} == {2}
-    assert len(engine.asked) == calls
+    for protocol, expected in (("corrected", 9), ("published", 2)):
+        config_of(folder, [judge_of(pictures="model_budget")], protocol=protocol)
+        judged(folder)
+        assert {row["rating"] for row in rows_of(folder)} == {expected}
+    assert len(engine.asked) == len(SAMPLES) * len(SYSTEMS)
 
 
 def test_published_images_are_small_and_told(folder: Path) -> None:
@@ -143,29 +133,13 @@ def test_published_images_are_small_and_told(folder: Path) -> None:
     config_of(folder, protocol="published")
     judged(folder)
     store = ImageStore(root(folder) / "pictures")
-
     row = by_key(folder)["mira", "overall", "lamp", "amber"]
     sent = [as_published(one) for one in (GIVEN, store.open(row["output_sha256"]))]
-    digests = [hashlib.sha256(one).hexdigest() for one in sent]
+    given, made = digests = [hashlib.sha256(one).hexdigest() for one in sent]
     assert images_of(engine.asked[0]) == digests
-    assert json.loads(row["provenance"])["judge"]["shown"] == {
-        "as": "published",
-        "inputs": digests[:1],
-        "output": digests[1],
-    }
+    shown = {"as": "published", "inputs": [given], "output": made}
+    assert json.loads(row["provenance"])["judge"]["shown"] == shown
     assert [store.open(one) for one in digests] == sent
-
-
-def test_what_made_a_rating_outlives_the_words_of_posts(folder: Path) -> None:
-    """Where no posted words may be passed on, a row still says how it came about."""
-    ScriptedJudge().use()
-    judged(folder)
-    for row in rows_of(folder):
-        kept = json.loads(without_quotes(row["provenance"]) or "")["judge"]
-        assert kept["engine"] == {"kind": "scripted_judge", "model": "one"}
-        said = tuple(kept[name] for name in ("protocol", "mode", "status", "scale"))
-        assert said == ("corrected", "text", "current", [1.0, 10.0])
-        assert len(kept["digest"]) == 64
 
 
 FAILURES: dict[str, tuple[Completion | str, float | None, int]] = {
@@ -199,27 +173,15 @@ def test_what_is_no_rating_has_a_reason_and_no_number(folder: Path, outcome: str
 def test_structured_judges_explain_first(folder: Path) -> None:
     """The schema asks for the explanation, then the rating on the judge's scale."""
     config_of(folder, [judge_of(mode="structured", scale=[0, 5])])
-    answer = '{"explanation": "It is a boat.", "rating": 5}'
-    engine = ScriptedJudge(lambda _: answer).use()
+    engine = ScriptedJudge(lambda _: '{"explanation": "It is a boat.", "rating": 5}').use()
     judged(folder)
-
-    schema = engine.asked[0].answer
-    assert schema is not None
-    assert list(schema.model_json_schema()["properties"]) == ["explanation", "rating"]
-    bounds = schema.model_json_schema()["properties"]["rating"]
+    assert engine.asked[0].answer is not None
+    properties = engine.asked[0].answer.model_json_schema()["properties"]
+    assert list(properties) == ["explanation", "rating"]
+    bounds = properties["rating"]
     assert (bounds["minimum"], bounds["maximum"], bounds["type"]) == (0, 5, "integer")
-    assert {(row["rating"], row["explanation"]) for row in rows_of(folder)} == {
-        (5, "It is a boat.")
-    }
-
-
-def test_a_structured_rating_off_the_scale_is_none(folder: Path) -> None:
-    """It is asked for once more, and then stays without a number."""
-    config_of(folder, [judge_of(mode="structured")])
-    engine = ScriptedJudge(lambda _: '{"explanation": "Superb.", "rating": 11}').use()
-    judged(folder)
-    assert {(row["rating"], row["outcome"]) for row in rows_of(folder)} == {(None, "off_schema")}
-    assert len(engine.asked) == 2 * len(rows_of(folder))
+    said = {(row["rating"], row["explanation"]) for row in rows_of(folder)}
+    assert said == {(5, "It is a boat.")}
 
 
 def test_repeats_are_further_questions(folder: Path) -> None:
@@ -233,8 +195,11 @@ def test_repeats_are_further_questions(folder: Path) -> None:
 
 
 def test_only_outputs_that_are_there_and_current_are_rated(folder: Path) -> None:
-    """No image, another sample by now, an unknown one: left out, and counted by reason."""
-    ScriptedJudge().use()
+    """No image, another sample by now, an unknown one: left out, and counted by reason.
+
+    An output whose file is gone has a row without a rating, and is not sent.
+    """
+    engine = ScriptedJudge().use()
     image = put(folder, stripes((1, 2, 3)))
     rows = [
         output("boat", "amber", image=image),
@@ -242,22 +207,17 @@ def test_only_outputs_that_are_there_and_current_are_rated(folder: Path) -> None
         output("boat", "cedar", outcome="failed", image=image),
         output("fox", "amber", image=image, sample_digest="0" * 64),
         output("gone", "amber", image=image),
+        output("tree", "amber", image="ab" * 32),
     ]
     write(folder, OUTPUTS, rows)
     done = judged(folder)
-    assert [(row["sample_id"], row["system"]) for row in rows_of(folder)] == [("boat", "amber")]
     expected = {"without_picture": 2, "other_sample": 1, "not_released": 1}
     assert {str(reason): count for reason, count in done.left_out.items()} == expected
-
-
-def test_a_lost_image_is_told_and_not_sent(folder: Path) -> None:
-    """The output's file is gone: a row without a rating, and the others are rated."""
-    engine = ScriptedJudge().use()
-    write(folder, OUTPUTS, [output("boat", "amber", image="ab" * 32)])
-    judged(folder)
-    (row,) = rows_of(folder)
-    assert (row["outcome"], row["rating"], row["usage"]) == ("unshowable", None, None)
-    assert engine.asked == []
+    found = by_key(folder)
+    assert {key[2:] for key in found} == {("boat", "amber"), ("tree", "amber")}
+    lost = found["mira", "overall", "tree", "amber"]
+    assert (lost["outcome"], lost["rating"], lost["usage"]) == ("unshowable", None, None)
+    assert [prompt_of(one) for one in engine.asked] == ["draw boat"]
 
 
 def test_ratings_of_others_stay(folder: Path) -> None:
@@ -278,25 +238,25 @@ def test_ratings_of_others_stay(folder: Path) -> None:
 
 
 def test_a_limit_keeps_what_was_rated_in_the_same_way(folder: Path) -> None:
-    """And drops what another prompt gave, which would make two judges of one."""
+    """And drops what other instructions gave, in which dollars mean nothing but for the form."""
     engine = ScriptedJudge().use()
     judged(folder)
     judged(folder, limit=1)
     assert len(rows_of(folder)) == 10
 
-    (folder / "own.md").write_text("Rate it. $form", "utf-8")
+    (folder / "own.md").write_text("A $5 picture is $fine.\n\n$form\n", "utf-8")
     config_of(folder, [judge_of(prompt_file="own.md")])
     engine.says = lambda _: rated(2)
     judged(folder, limit=1)
-    assert {(row["sample_id"], row["rating"]) for row in rows_of(folder)} == {
-        ("lamp", 2.0),
-        ("boat", 2.0),
-    }
+    said = {(row["sample_id"], row["rating"]) for row in rows_of(folder)}
+    assert said == {("lamp", 2.0), ("boat", 2.0)}
+    told = engine.asked[-1].messages[0].parts[0].text
+    assert told.startswith("A $5 picture is $fine.\n\nWrite your assessment first.")
 
 
-def test_judges_work_one_after_the_other(folder: Path) -> None:
-    """At most one of them has its model in memory; each has its own rows."""
-    first, second = ScriptedJudge(model="one"), ScriptedJudge(lambda _: rated(3), model="two")
+def test_judges_work_one_after_the_other_within_one_budget(folder: Path) -> None:
+    """At most one of them has its model in memory; the second gets the money that is left."""
+    first, second = ScriptedJudge(model="one"), ScriptedJudge(model="two")
     first.use()
     second.use(OTHER)
 
@@ -306,13 +266,12 @@ def test_judges_work_one_after_the_other(folder: Path) -> None:
 
     second.says = says
     config_of(folder, [judge_of("ann"), judge_of("ben", OTHER)])
-    judged(folder)
-    assert Counter((row["judge"], row["rating"]) for row in rows_of(folder)) == {
-        ("ann", 7.0): 10,
-        ("ben", 3.0): 10,
-    }
+    judged(folder, budget_usd=3.0)
+    assert (len(first.asked), len(second.asked)) == (10, 2)
     judged(folder, judges=["ben"])
-    assert len(rows_of(folder)) == 20
+    assert (len(first.asked), len(second.asked)) == (10, 10)
+    found = Counter((row["judge"], row["rating"]) for row in rows_of(folder))
+    assert found == {("ann", 7.0): 10, ("ben", 3.0): 10}
 
 
 def test_a_judge_that_breaks_down_stops_nobody_else(folder: Path) -> None:
@@ -362,8 +321,10 @@ def test_text_is_rated_where_there_is_some(
     assert {len(images_of(one)) for one in engine.asked} == {1}
 
 
-def test_what_is_about_to_be_asked_is_told_and_nobody_is_asked(folder: Path) -> None:
-    """Calls, images, and a price that counts the answers; no table is written."""
+def test_a_plan_asks_nobody_and_a_budget_ends_a_run_which_the_next_goes_on_with(
+    folder: Path,
+) -> None:
+    """Calls, images, a price that counts the answers; four calls of a quarter dollar are one."""
     engine = ScriptedJudge().use()
     done = judged(folder, dry_run=True)
     (planned,) = done.plans
@@ -374,30 +335,15 @@ def test_what_is_about_to_be_asked_is_told_and_nobody_is_asked(folder: Path) -> 
     assert (done.path, engine.asked) == (None, [])
     assert not (root(folder) / "ratings.parquet").exists()
 
-    judged(folder, limit=1)
-    (rest,) = judged(folder, dry_run=True).plans
-    assert (rest.plan.calls, rest.plan.stored) == (6, 4)
-
-
-def test_a_budget_ends_a_run_and_the_next_goes_on(folder: Path) -> None:
-    """Four calls of a quarter dollar are one; what is left is asked with more money."""
-    engine = ScriptedJudge().use()
     done = judged(folder, budget_usd=1.0)
     assert (len(engine.asked), done.cost_usd, done.spent) == (4, 1.0, True)
     assert done.answered[0].outcomes == {"ok": 4, "not_answered": 6}
     assert len(rows_of(folder)) == 4
+    (rest,) = judged(folder, dry_run=True).plans
+    assert (rest.plan.calls, rest.plan.stored) == (6, 4)
 
     done = judged(folder, budget_usd=100.0)
-    assert (len(engine.asked), done.spent) == (10, False)
-    assert len(rows_of(folder)) == 10
-
-
-def test_the_budget_is_one_for_all_judges(folder: Path) -> None:
-    """The second judge gets what the first has left, which may be nothing."""
-    first, second = ScriptedJudge().use(), ScriptedJudge(model="two").use(OTHER)
-    config_of(folder, [judge_of("ann"), judge_of("ben", OTHER)])
-    judged(folder, budget_usd=3.0)
-    assert (len(first.asked), len(second.asked)) == (10, 2)
+    assert (len(engine.asked), done.spent, len(rows_of(folder))) == (10, False, 10)
 
 
 def test_what_no_answer_has_a_price_for_is_counted_all_the_same(folder: Path) -> None:
@@ -408,53 +354,34 @@ def test_what_no_answer_has_a_price_for_is_counted_all_the_same(folder: Path) ->
     assert (len(engine.asked), done.cost_usd, done.spent) == (3, None, True)
 
 
-def test_a_budget_needs_a_price(folder: Path) -> None:
-    """Before anybody is asked."""
-    engine = ScriptedJudge(usd_per_million_prompt_tokens=None).use()
-    with pytest.raises(JudgeError, match="'mira' has no known price"):
-        judged(folder, budget_usd=1.0)
-    assert engine.asked == []
-
-
-def test_ratings_are_scored(folder: Path) -> None:
-    """A judge that always prefers one system gives it every comparison."""
-    images = {row["image"]: row["system"] for row in _outputs(folder)}
-    best = {"amber": 9, "birch": 4}
-    ScriptedJudge(lambda asked: rated(best[images[images_of(asked)[-1]]])).use()
-    judged(folder)
-    for split in score(folder / "evaluation.yaml", runs=folder / "runs", n_boot=0).splits:
-        assert split.win_rates is not None
-        assert split.win_rates.rates.win_rate == {"amber": 1.0, "birch": 0.0}
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
+def test_names_that_are_not_there_are_refused_with_the_nearest(folder: Path) -> None:
+    for options, said in (
         ({"judges": ["mria"]}, "unknown judge 'mria'; did you mean 'mira'"),
         ({"rubrics": ["overal"]}, "unknown rubric 'overal'; did you mean 'overall'"),
         ({"rubrics": ["text_rendering"]}, "none of the judges rates by 'text_rendering'"),
-    ],
-)
-def test_a_name_that_is_not_there_is_refused(
-    folder: Path, options: dict[str, Any], said: str
-) -> None:
-    """With the nearest one that is."""
-    with pytest.raises(ConfigError, match=said):
-        judged(folder, **options)
+    ):
+        with pytest.raises(ConfigError, match=said):
+            judged(folder, **options)
 
 
-def test_a_config_without_judges_says_which_there_are(folder: Path) -> None:
-    """Those that echo-hf brings."""
-    config_of(folder, [])
-    with pytest.raises(ConfigError, match=r"names no judges.*judges/gpt_4o.yaml"):
+def test_what_cannot_judge_is_said_before_anybody_is_asked(folder: Path) -> None:
+    """A judge without a price, what is no model or keeps no answers, and a run without either."""
+    engine = ScriptedJudge(usd_per_million_prompt_tokens=None).use()
+    with pytest.raises(JudgeError, match="'mira' has no known price"):
+        judged(folder, budget_usd=1.0)
+    engine.stored = False
+    with pytest.raises(JudgeError, match="is not a model, or keeps no answers"):
         judged(folder)
-
-
-def test_a_run_without_outputs_says_what_to_do(folder: Path) -> None:
-    """There is nothing to rate before somebody has drawn."""
+    config_of(folder, [judge_of(engine={"kind": "rules"})])
+    with pytest.raises(JudgeError, match="engine 'rules' is not a model"):
+        judged(folder)
     (root(folder) / "outputs.parquet").unlink()
     with pytest.raises(RunError, match="run `echo-hf generate` first"):
         judged(folder)
+    config_of(folder, [])
+    with pytest.raises(ConfigError, match=r"names no judges.*judges/gpt_4o.yaml"):
+        judged(folder)
+    assert engine.asked == []
 
 
 @pytest.mark.parametrize("wrong", [{"scale": [0, 10]}, {"decimals": True}])
@@ -468,41 +395,9 @@ def test_the_published_protocol_reads_one_scale(folder: Path, wrong: dict[str, A
     judged(folder, dry_run=True)
 
 
-def test_what_is_no_model_never_judges(folder: Path) -> None:
-    """Neither does an engine without memory: its answers could not be looked at again."""
-    ScriptedJudge(stored=False).use()
-    with pytest.raises(JudgeError, match="is not a model, or keeps no answers"):
-        judged(folder)
-    config_of(folder, [judge_of(engine={"kind": "rules"})])
-    with pytest.raises(JudgeError, match="engine 'rules' is not a model"):
-        judged(folder)
-
-
-def test_own_instructions_are_sent_as_they_are(folder: Path) -> None:
-    """Dollars in them mean nothing but for the form."""
-    (folder / "own.md").write_text("A $5 picture is $fine.\n\n$form\n", "utf-8")
-    config_of(folder, [judge_of(prompt_file="own.md")])
-    engine = ScriptedJudge().use()
-    judged(folder)
-    told = engine.asked[0].messages[0].parts[0].text
-    assert told.startswith("A $5 picture is $fine.\n\nWrite your assessment first.")
-
-
-def test_what_was_said_of_a_forgotten_post_goes_with_it(folder: Path) -> None:
-    """Answers about a sample are found by the posts that it was made from."""
-    engine = ScriptedJudge().use()
-    judged(folder)
-    assert {one.sources for one in engine.asked[:2]} == {("https://example.org/lamp",)}
-    store = RunFolder(root(folder)).store()
-    assert store.forget(["https://example.org/lamp"]) == len(SYSTEMS)
-    assert len(store) == len(SYSTEMS) * (len(SAMPLES) - 1)
-    store.close()
-
-
 def test_packages_are_wanted_before_anybody_is_asked(folder: Path) -> None:
     """The second judge lacks some: the first one is not paid in vain, and a plan can be made."""
-    first = ScriptedJudge().use()
-    second = ScriptedJudge(model="two")
+    first, second = ScriptedJudge().use(), ScriptedJudge(model="two")
     register(OTHER, extra="vllm", packages=("no_such_package",))(lambda **_: second)
     config_of(folder, [judge_of("ann"), judge_of("ben", OTHER)])
     assert len(judged(folder, dry_run=True).plans) == 2
@@ -520,16 +415,14 @@ def test_two_processes_do_not_judge_at_once(folder: Path) -> None:
         return rated(7)
 
     ScriptedJudge(says).use()
-    judged(folder)
-    assert len(rows_of(folder)) == 10
+    judged(folder, limit=1)
+    assert len(rows_of(folder)) == 4
 
 
 @pytest.mark.parametrize("verb", [judged, lambda folder: score(folder / "evaluation.yaml")])
 def test_a_disk_without_locks_is_one_line_that_names_a_file(
     folder: Path, monkeypatch: pytest.MonkeyPatch, verb: Callable[[Path], object]
 ) -> None:
-    """Whether it judges or scores."""
-
     def flock(_: int, how: int) -> None:
         if how & fcntl.LOCK_EX:
             raise OSError(errno.ENOLCK, "No locks available")
@@ -553,5 +446,59 @@ def test_the_command_rates_and_says_so(folder: Path) -> None:
         assert words in done.output
 
 
-def _outputs(folder: Path) -> list[dict[str, Any]]:
-    return rows_of(folder, "outputs")
+def started(folder: Path, seconds: float) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "tests.judging.slow_judge", str(folder), str(seconds)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True)
+
+
+@pytest.mark.slow
+def test_a_killed_judge_goes_on_where_it_was(tmp_path: Path) -> None:
+    """After kill -9 the same call gives the table of a whole run; one question is put again."""
+    for name in ("killed", "whole"):
+        (tmp_path / name).mkdir()
+        drawn(tmp_path / name)
+        config_of(tmp_path / name)
+
+    with started(tmp_path / "killed", 0.2) as process:
+        assert process.stdout is not None
+        first = [process.stdout.readline().strip() for _ in range(7)]
+        process.send_signal(signal.SIGKILL)
+    assert process.returncode == -signal.SIGKILL
+    assert not (root(tmp_path / "killed") / "ratings.parquet").exists()
+
+    second = started(tmp_path / "killed", 0).communicate()[0].split()
+    whole = started(tmp_path / "whole", 0).communicate()[0].split()
+    assert len(whole) == len(SAMPLES) * len(SYSTEMS)
+    # The last one was under way when the process died; all before it were kept.
+    assert second == [one for one in whole if one not in first[:-1]]
+    assert rows_of(tmp_path / "killed") == rows_of(tmp_path / "whole")
+
+
+GUIDE = (ROOT / "docs" / "how-to" / "judges.md").read_text("utf-8")
+ROWS = {row[0]: row[1:] for row in reversed(cells(GUIDE))}  # the first of a name counts
+
+
+def test_the_config_is_one(tmp_path: Path) -> None:
+    """With two judges that come along, one of its own, and applicability."""
+    (example,) = blocks(GUIDE, "yaml")
+    (tmp_path / "my_config.yaml").write_text(example.text, "utf-8")
+    config = load_evaluation(tmp_path / "my_config.yaml")
+    assert [one.name for one in config.judges] == ["qwen2_5_vl_32b", "gpt_4o", "strict"]
+    assert config.applicability is not None
+
+
+def test_every_judge_that_comes_along_is_there() -> None:
+    """With its model, and with what it stands in for where that is gone."""
+    for file in shipped_judges():
+        model, status = ROWS[f"judges/{file.name}"]
+        judge = read_judge(file)
+        assert str(judge.engine.options["model"]) in model
+        words = {"substitute": "stands in for", "as_published": "as published"}
+        assert status.startswith(words.get(judge.status, judge.status))
+
+
+def test_every_outcome_is_there() -> None:
+    never = {Failed.NEEDS_MODEL, Failed.NOT_ANSWERED}
+    every = {str(one) for one in (Outcome.OK, *Unrated, *Failed) if one not in never}
+    assert every <= {name for first in ROWS for name in first.split(", ")}

@@ -17,11 +17,14 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from echo_hf.cli import app
-from echo_hf.errors import ConfigError, RunError, ScoreError
-from echo_hf.hub.run_tables import read_results
+from echo_hf.errors import RunError, ScoreError
+from echo_hf.hub.run_tables import Result, read_results
+from echo_hf.judging.board import show_scores
+from echo_hf.judging.run_tables import RunTables, read_run
 from echo_hf.judging.score import Scores, score
-from echo_hf.judging.score_board import show_scores
+from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import IgnoredRating, LeftOut
+from echo_hf.systems.benchmark import Benchmark
 from echo_hf.tables import APPLICABILITY, OUTPUTS, RATINGS
 from tests.judging.run_for_tests import fits, output, put, rating, root, run, stripes, write
 
@@ -40,7 +43,6 @@ RATED = (("a", 9), ("b", 1))
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A run with two edits and four prompts."""
     run(tmp_path, {name: [one] for name, one in EDITS.items()}, WORDS)
     return tmp_path
 
@@ -55,12 +57,10 @@ def drawn(folder: Path) -> list[dict[str, Any]]:
 
 
 def scored(folder: Path, **options: Any) -> Scores:
-    """The figures, without a bootstrap unless a test wants one."""
     return score(folder / "evaluation.yaml", runs=folder / "runs", **{"n_boot": 0, **options})
 
 
 def figures(scores: Scores) -> dict[tuple[str, str, str], float | None]:
-    """The figures under the run's protocol by metric, split and system."""
     return {
         (row.metric, row.split, row.system): row.value
         for row in scores.results
@@ -68,20 +68,48 @@ def figures(scores: Scores) -> dict[tuple[str, str, str], float | None]:
     }
 
 
-def test_win_rates_are_those_counted_by_hand(folder: Path) -> None:
-    """Of four samples a wins two, ties one and loses one: 2.5 of 4 points, b has the other 1.5."""
-    given = {"a": (9, 8, 5, 2), "b": (1, 2, 5, 7)}
-    write(folder, OUTPUTS, [output(name, s) for name in WORDS for s in given])
-    rows = [
-        rating(name, system, value)
-        for system, values in given.items()
-        for name, value in zip(WORDS, values, strict=True)
-    ]
-    write(folder, RATINGS, rows)
-    found = figures(scored(folder))
-    assert found["win_rate", "text_to_image", "a"] == 2.5 / 4
-    assert found["win_rate", "text_to_image", "b"] == 1.5 / 4
-    assert not any(value for (_, split, _), value in found.items() if split == "image_to_image")
+def of_metric(scores: Scores, metric: str) -> dict[str, Result]:
+    return {row.system: row for row in scores.results if row.metric == metric}
+
+
+@pytest.mark.parametrize(
+    ("flags", "value", "n", "coverage", "said"),
+    [
+        ({"near": True, "far": False}, 30, 1, 1, "said to fit"),
+        ({"near": True, "far": None}, 30, 1, 0.5, "not_asked"),
+        ({"near": True}, 30, 1, 0.5, "not_asked"),
+        ({"near": False, "far": False}, None, 0, None, "fits no sample"),
+    ],
+)
+def test_a_metric_is_for_the_samples_that_it_fits(
+    folder: Path,
+    flags: dict[str, bool | None],
+    value: float | None,
+    n: int,
+    coverage: Any,
+    said: str,
+) -> None:
+    """Where somebody said which; what nobody answered has no number; else it fits all."""
+    rows = drawn(folder)
+    rows[-1]["image"] = put(folder, stripes((0, 200, 0), (0, 20, 0)))  # bluer's of the far edit
+    write(folder, OUTPUTS, rows)
+    write(folder, APPLICABILITY, [fits(name, color_shift=flag) for name, flag in flags.items()])
+    row = of_metric(scored(folder), "color_shift")["bluer"]
+    assert (row.n, row.coverage) == (n, coverage)
+    assert row.value == (value if value is None else pytest.approx(value))
+    assert said in str(row.definition)
+
+
+def test_what_a_system_did_not_draw_or_keep_is_not_covered(folder: Path) -> None:
+    """A failure, no output at all, and an image whose bytes are not those of its digest."""
+    rows = drawn(folder)
+    rows[0] |= {"outcome": "failed", "image": None}
+    changed, images = rows[3]["image"], root(folder) / "pictures"
+    (images / changed[:2] / changed).write_bytes(stripes((0, 0, 0), (9, 9, 9)))
+    write(folder, OUTPUTS, [row for row in rows if row != rows[2]])
+    found = of_metric(scored(folder), "color_shift")
+    expected = {"copy": (0, 0), "bluer": (1, 0.5)}
+    assert {name: (row.n, row.coverage) for name, row in found.items()} == expected
 
 
 def test_the_protocols_stand_side_by_side(folder: Path) -> None:
@@ -119,50 +147,6 @@ def test_colors_are_compared_with_the_inputs(folder: Path) -> None:
     assert re.search(r"bluer +30\.000 .* \d+\.\d bluer *$", page.getvalue(), re.MULTILINE)
 
 
-def test_a_metric_is_for_the_samples_that_it_fits(folder: Path) -> None:
-    """Where somebody said which samples a metric fits, the others are not measured."""
-    rows = drawn(folder)
-    rows[-1]["image"] = put(folder, stripes((0, 200, 0), (0, 20, 0)))  # bluer's of the far edit
-    write(folder, OUTPUTS, rows)
-    write(folder, APPLICABILITY, [fits("near", color_shift=True), fits("far", color_shift=False)])
-    (row,) = (
-        one
-        for one in scored(folder).results
-        if (one.metric, one.system) == ("color_shift", "bluer")
-    )
-    assert (row.value, row.n, row.coverage) == (pytest.approx(30), 1, 1)
-
-
-def test_what_a_system_did_not_draw_is_not_covered(folder: Path) -> None:
-    """A failure, and an output that is not there at all, have no number and lower the coverage."""
-    rows = drawn(folder)
-    rows[1] |= {"outcome": "failed", "image": None}
-    write(folder, OUTPUTS, [row for row in rows if row != rows[2]])
-    rows = [one for one in scored(folder).results if one.metric == "color_shift"]
-    assert {row.system: (row.n, row.coverage) for row in rows} == {
-        "copy": (1, 0.5),
-        "bluer": (1, 0.5),
-    }
-
-
-def test_what_nobody_answered_lowers_the_coverage(folder: Path) -> None:
-    """A sample about which the question failed has no number, and says so."""
-    write(folder, OUTPUTS, drawn(folder))
-    write(folder, APPLICABILITY, [fits("near", color_shift=True), fits("far", color_shift=None)])
-    row = next(one for one in scored(folder).results if one.metric == "color_shift")
-    assert (row.n, row.coverage) == (1, 0.5)
-    assert "not_asked" in str(row.definition)
-
-
-def test_a_metric_that_fits_nothing_says_so(folder: Path) -> None:
-    """It has no value, for every system, and no other reason is made up."""
-    write(folder, OUTPUTS, drawn(folder))
-    write(folder, APPLICABILITY, [fits(name, color_shift=False) for name in EDITS])
-    row = next(one for one in scored(folder).results if one.metric == "color_shift")
-    assert (row.value, row.n) == (None, 0)
-    assert "fits no sample" in str(row.definition)
-
-
 def test_a_system_that_drew_nothing_stays_on_the_board(folder: Path) -> None:
     """One that the config names, or that was rated, has coverage 0 where it has no output."""
     config = yaml.safe_load((folder / "evaluation.yaml").read_text("utf-8"))
@@ -170,33 +154,8 @@ def test_a_system_that_drew_nothing_stays_on_the_board(folder: Path) -> None:
     config["systems"] = [idle]
     (folder / "evaluation.yaml").write_text(yaml.safe_dump(config), "utf-8")
     write(folder, OUTPUTS, drawn(folder))
-    coverage = {
-        row.system: row.coverage for row in scored(folder).results if row.metric == "color_shift"
-    }
-    assert coverage == {"bluer": 1, "copy": 1, "idle": 0}
-
-
-def test_an_image_that_changed_on_disk_is_not_measured(folder: Path) -> None:
-    """Its bytes are no longer those that the digest names."""
-    rows = drawn(folder)
-    write(folder, OUTPUTS, rows)
-    digest = rows[1]["image"]
-    (root(folder) / "pictures" / digest[:2] / digest).write_bytes(stripes((0, 0, 0), (9, 9, 9)))
-    row = next(
-        one
-        for one in scored(folder).results
-        if (one.metric, one.system) == ("color_shift", "bluer")
-    )
-    assert (row.n, row.coverage) == (1, 0.5)
-
-
-def test_options_of_a_metric_are_checked_when_the_config_is_read(folder: Path) -> None:
-    """A mistake is no missing package."""
-    file = folder / "evaluation.yaml"
-    file.write_text(file.read_text("utf-8") + "metrics: {face_identity: {det_size: 100}}\n")
-    write(folder, OUTPUTS, drawn(folder))
-    with pytest.raises(ConfigError, match=r"metrics\.face_identity\.det_size is 100"):
-        scored(folder)
+    found = of_metric(scored(folder), "color_shift")
+    assert {name: row.coverage for name, row in found.items()} == {"bluer": 1, "copy": 1, "idle": 0}
 
 
 def test_a_metric_without_its_packages_says_what_to_install(folder: Path) -> None:
@@ -299,7 +258,6 @@ def test_the_file_is_what_a_release_reads(folder: Path) -> None:
 
 
 def test_nothing_in_the_file_says_where_it_was_made(folder: Path) -> None:
-    """Folders of this machine are nobody's business."""
     write(folder, OUTPUTS, drawn(folder))
     text = scored(folder).path.read_text("utf-8")
     assert str(folder) not in text
@@ -312,7 +270,6 @@ def test_nothing_in_the_file_says_where_it_was_made(folder: Path) -> None:
 
 
 def test_the_same_run_gives_the_same_file(folder: Path) -> None:
-    """Byte for byte, whatever the order of the rows."""
     rows = drawn(folder)
     write(folder, OUTPUTS, rows)
     first = scored(folder, n_boot=50).path.read_bytes()
@@ -328,19 +285,9 @@ def test_a_table_without_rows_is_scored_as_one(folder: Path) -> None:
 
 
 def test_ratings_by_an_unknown_rubric_are_counted(folder: Path) -> None:
-    """A misspelt rubric is not silently no rating."""
     write(folder, RATINGS, [rating(name, s, 5, rubric="overal") for name in WORDS for s in "ab"])
     scores = scored(folder)
     assert scores.left_out == {"ratings": {IgnoredRating.OTHER_RUBRIC: 8}}
-    assert all(value is None for value in figures(scores).values())
-
-
-def test_ratings_of_foreign_outputs_do_not_count(folder: Path) -> None:
-    """Where every output is of another benchmark, no rating is of an output."""
-    write(folder, OUTPUTS, [output("elsewhere", s, image="f" * 64) for s in "ab"])
-    write(folder, RATINGS, [rating(name, s, 5) for name in WORDS for s in "ab"])
-    scores = scored(folder)
-    assert scores.left_out["ratings"] == {IgnoredRating.NO_OUTPUT: 8}
     assert all(value is None for value in figures(scores).values())
 
 
@@ -384,14 +331,7 @@ def test_names_are_printed_without_what_moves_a_terminal(folder: Path) -> None:
     assert "\x1b[31m" not in told.output
 
 
-def test_a_run_without_tables_is_one_line(folder: Path) -> None:
-    """There is nothing to score, and the line says what would change that."""
-    with pytest.raises(RunError, match=r"nothing to score in .*echo-hf generate"):
-        scored(folder)
-
-
 def test_a_file_that_is_no_table_is_one_line(folder: Path) -> None:
-    """Its name and what was found; nothing is written."""
     (root(folder) / "ratings.parquet").write_bytes(b"no table")
     with pytest.raises(RunError, match=r"ratings\.parquet' is not a table of ratings"):
         scored(folder)
@@ -399,14 +339,46 @@ def test_a_file_that_is_no_table_is_one_line(folder: Path) -> None:
 
 
 def test_an_unknown_protocol_has_the_nearest_name(folder: Path) -> None:
-    """As everywhere."""
     with pytest.raises(ScoreError, match="'publish'; did you mean 'published'"):
         scored(folder, protocol="publish")
 
 
-def test_a_config_with_posts_and_a_benchmark_is_refused(folder: Path) -> None:
-    """It can be measured on one benchmark only."""
-    file = folder / "evaluation.yaml"
-    file.write_text(file.read_text("utf-8") + "posts: []\n", "utf-8")
-    with pytest.raises(ConfigError, match="has both benchmark and posts"):
+def read(folder: Path) -> RunTables:
+    return read_run(Benchmark(str(folder / "benchmark")), RunFolder(root(folder)))
+
+
+def test_a_rating_of_no_image_does_not_count(folder: Path) -> None:
+    """By the outcome of its output, or where there is no output at all."""
+    outputs = [
+        output("boat", "a", image="f" * 64),
+        output("fox", "a", outcome="refused"),
+        output("tree", "b", image="e" * 64),
+    ]
+    write(folder, OUTPUTS, outputs)
+    write(folder, RATINGS, [rating(name, "a", 9) for name in ("boat", "fox", "tree")])
+    tables = read(folder)
+    assert tables.ratings is not None
+    assert tables.ratings["sample_id"].to_pylist() == ["boat"]
+    assert tables.left_out == {"ratings": {IgnoredRating.NO_IMAGE: 1, IgnoredRating.NO_OUTPUT: 1}}
+
+
+def test_ratings_alone_are_taken_at_their_word(folder: Path) -> None:
+    """Without a table of outputs nobody knows of any that are missing."""
+    write(folder, RATINGS, [rating("boat", "a", 9)])
+    tables = read(folder)
+    assert tables.ratings is not None
+    assert tables.ratings.num_rows == 1
+    assert tables.left_out == {}
+
+
+def test_two_outputs_for_one_sample_are_refused(folder: Path) -> None:
+    """Which of them counts would hang on the order of rows."""
+    write(folder, OUTPUTS, [output("boat", "a", image=digit * 64) for digit in "ef"])
+    with pytest.raises(ScoreError, match="system 'a' has 2 outputs for sample 'boat'"):
+        read(folder)
+
+
+def test_a_run_without_tables_is_one_line(folder: Path) -> None:
+    """There is nothing to score, and the line says what would change that."""
+    with pytest.raises(RunError, match=r"nothing to score in .*echo-hf generate"):
         scored(folder)

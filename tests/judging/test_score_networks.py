@@ -27,7 +27,6 @@ OTHER = ((250, 20, 60), (240, 90, 10), (255, 10, 20), (230, 60, 90))
 
 
 def encoded(image: Image.Image) -> bytes:
-    """As PNG."""
     sink = io.BytesIO()
     image.save(sink, "PNG")
     return sink.getvalue()

@@ -14,8 +14,8 @@ import pytest
 
 from echo_hf.errors import JudgeError
 from echo_hf.images.store import ImageStore
-from echo_hf.judging.judge import applicability, judge
-from echo_hf.judging.outputs import as_published
+from echo_hf.judging.judge import judge
+from echo_hf.judging.rate import as_published
 from echo_hf.judging.session import JudgingResult
 from tests.engines.openai.loopback_server import (
     Answer,
@@ -25,7 +25,7 @@ from tests.engines.openai.loopback_server import (
     fault,
     running,
 )
-from tests.judging.judges_for_tests import GIVEN, config_of, drawn, judge_of, rated, rows_of
+from tests.judging.judges_for_tests import GIVEN, config_of, judge_of, rated, rows_of
 from tests.judging.run_for_tests import root
 
 USAGE = {
@@ -34,14 +34,9 @@ USAGE = {
     "total_tokens": 1050,
     "prompt_tokens_details": {"cached_tokens": 600},
 }
+
+
 PRICES = {"usd_per_million_prompt_tokens": 2.0, "usd_per_million_completion_tokens": 10.0}
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """A run in which two systems have drawn five samples."""
-    drawn(tmp_path)
-    return tmp_path
 
 
 @pytest.fixture
@@ -56,13 +51,11 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopbackServer]:
 
 
 def engine(server: LoopbackServer, **more: Any) -> dict[str, Any]:
-    """The engine of a judge that asks the server."""
     usual = {"kind": "openai", "model": "tiny", "base_url": server.url, "backoff_s": 0.001}
     return {**usual, **PRICES, **more}
 
 
 def judged(folder: Path, server: LoopbackServer, **options: Any) -> JudgingResult:
-    """Asks the judge that sits behind the server."""
     more = options.pop("engine", {})
     of_judge = options.pop("judge", {})
     judges = [{**judge_of(**of_judge), "engine": engine(server, **more)}]
@@ -71,7 +64,6 @@ def judged(folder: Path, server: LoopbackServer, **options: Any) -> JudgingResul
 
 
 def task_of(asked: Asked) -> str:
-    """The instruction that a request to the server is about."""
     content = asked.body["messages"][1]["content"]
     text = content if isinstance(content, str) else content[0]["text"]
     return str(json.loads(text.splitlines()[1])["prompt"])
@@ -137,49 +129,12 @@ def test_every_fault_has_its_name_and_no_rating(folder: Path, server: LoopbackSe
     assert Counter(map(task_of, server.asked)) == expected
 
 
-def test_a_busy_server_is_asked_again(folder: Path, server: LoopbackServer) -> None:
-    """A 429 that asks to wait costs an attempt and no rating."""
-    seen: Counter[str] = Counter()
-
-    def busy_once(asked: Asked) -> Answer:
-        key = json.dumps(asked.body, sort_keys=True)
-        seen[key] += 1
-        if seen[key] == 1:
-            return fault(429, "slow down", headers={"Retry-After": "0"})
-        return completion(rated(6), usage=USAGE)
-
-    server.behave = busy_once
-    judged(folder, server)
-    assert {row["rating"] for row in rows_of(folder)} == {6.0}
-    assert set(seen.values()) == {2}
-
-
-def test_structured_answers_are_asked_for_with_a_schema(
-    folder: Path, server: LoopbackServer
-) -> None:
-    """The server gets it, and its answer is read by it."""
-    answer = json.dumps({"explanation": "It is a boat.", "rating": 9})
-    server.behave = lambda _: completion(answer, usage=USAGE)
-    judged(folder, server, judge={"mode": "structured"})
-    form = server.asked[0].body["response_format"]
-    assert form["type"] == "json_schema"
-    assert list(form["json_schema"]["schema"]["properties"]) == ["explanation", "rating"]
-    assert {row["rating"] for row in rows_of(folder)} == {9.0}
-
-
+@pytest.mark.slow
 def test_repeats_have_seeds_of_their_own(folder: Path, server: LoopbackServer) -> None:
     """Where a seed is sent at all; else the server draws anew by itself."""
     judged(folder, server, judge={"repeats": 3}, engine={"seed": 40, "temperature": 1.0})
     assert Counter(one.body["seed"] for one in server.asked) == {40: 10, 41: 10, 42: 10}
     assert Counter(row["repeat"] for row in rows_of(folder)) == {0: 10, 1: 10, 2: 10}
-
-
-def test_a_budget_ends_with_what_is_under_way(folder: Path, server: LoopbackServer) -> None:
-    """A call costs a quarter of a cent: one cent is four calls, and those under way with them."""
-    done = judged(folder, server, budget_usd=0.01, engine={"concurrency": 2})
-    assert 4 <= len(server.asked) <= 5
-    assert done.spent
-    assert len(rows_of(folder)) == len(server.asked)
 
 
 def test_a_refused_key_stops_the_judge_and_loses_nothing(
@@ -192,25 +147,3 @@ def test_a_refused_key_stops_the_judge_and_loses_nothing(
     with pytest.raises(JudgeError, match=r"mira overall: .*status 401"):
         judged(folder, server, engine={"concurrency": 1})
     assert [row["sample_id"] for row in rows_of(folder)] == ["lamp", "lamp"]
-
-
-def test_applicability_is_asked_over_the_same_wire(folder: Path, server: LoopbackServer) -> None:
-    """Input images at their own size, and a schema with the metrics."""
-    of_words = {"text_rendering": 1}
-    of_edits = {"face_identity": 0, "color_shift": 1, "structure_distance": 1}
-
-    def behave(asked: Asked) -> Answer:
-        flags = of_edits if task_of(asked) in ("draw lamp", "draw sky") else of_words
-        return completion(json.dumps({**flags, "rationale": "Because."}))
-
-    server.behave = behave
-    config = config_of(folder, [], applicability={"engine": engine(server)})
-    applicability(config, runs=folder / "runs")
-    rows = {row["sample_id"]: row for row in rows_of(folder, "applicability")}
-    assert (rows["lamp"]["color_shift"], rows["lamp"]["text_rendering"]) == (True, None)
-    assert (rows["boat"]["color_shift"], rows["boat"]["text_rendering"]) == (None, True)
-    lamp = next(one for one in server.asked if task_of(one) == "draw lamp")
-    _, image = lamp.body["messages"][1]["content"]
-    assert base64.b64decode(image["image_url"]["url"].partition(",")[2]) == GIVEN
-    form = lamp.body["response_format"]["json_schema"]["schema"]
-    assert list(form["properties"]) == [*of_edits, "rationale"]

@@ -16,7 +16,6 @@ JUDGES = ("jay", "kite")
 
 
 def human_rows(ranks: Mapping[str, Sequence[Sequence[int | None]]]) -> list[Row]:
-    """One row for each rank of `ranks[rater][sample][system]`."""
     return [
         {"sample_id": f"s{at:03}", "rater": rater, "system": system, "rank": rank}
         for rater, samples in ranks.items()
@@ -26,7 +25,6 @@ def human_rows(ranks: Mapping[str, Sequence[Sequence[int | None]]]) -> list[Row]
 
 
 def rating_rows(ratings: Mapping[str, Sequence[Sequence[float | None]]]) -> list[Row]:
-    """One row for each rating of `ratings[judge][sample][system]`."""
     return [
         {"sample_id": f"s{at:03}", "judge": judge, "system": system, "rating": rating}
         for judge, samples in ratings.items()
@@ -55,7 +53,6 @@ def drawn(samples: int, seed: int, *, systems: int = 4) -> tuple[list[Row], list
 
 
 def _places(values: np.ndarray) -> list[list[int]]:
-    """1 and the number of systems that are better."""
     places: list[list[int]] = (1 + (values[:, :, None] > values[:, None, :]).sum(axis=-1)).tolist()
     return places
 

@@ -18,7 +18,6 @@ JUDGES = ("jay", "kite", "lark")
 
 
 def rows_of(cube: Cube) -> list[Row]:
-    """One row for each rating of `cube[judge][system][sample]`."""
     return [
         {"sample_id": f"s{number:03}", "system": system, "judge": judge, "rating": rating}
         for judge, systems in cube.items()
@@ -28,7 +27,6 @@ def rows_of(cube: Cube) -> list[Row]:
 
 
 def one_judge(**systems: Sequence[float | None]) -> list[Row]:
-    """Rows of a single judge."""
     return rows_of({"judge": systems})
 
 
@@ -36,7 +34,6 @@ def one_judge(**systems: Sequence[float | None]) -> list[Row]:
 def cubes(
     draw: st.DrawFn, *, missing: bool = True, samples: int = 5, systems: int = 4
 ) -> dict[str, dict[str, list[float | None]]]:
-    """Ratings 0 to 3 by some judges of some systems, some of them missing."""
     known = st.integers(0, 3).map(float)
     rating = st.none() | known if missing else known
     count = draw(st.integers(1, samples))
@@ -47,24 +44,20 @@ def cubes(
 
 
 def verdict(one: float | None, other: float | None) -> int | None:
-    """What a judge says of two ratings."""
     return None if one is None or other is None else (one > other) - (one < other)
 
 
 def first_said(said: Sequence[int]) -> int:
-    """The released vote."""
     return said[0]
 
 
 def most_said(said: Sequence[int]) -> int:
-    """The corrected vote."""
     return (said.count(1) > said.count(-1)) - (said.count(1) < said.count(-1))
 
 
 def compared(
     cube: Cube, vote: Callable[[Sequence[int]], int]
 ) -> Iterator[tuple[str, str, int, int]]:
-    """Each comparison: two systems, the sample, the verdict on the first."""
     judges = [cube[name] for name in sorted(cube)]
     systems = sorted(judges[0])
     for sample in range(len(judges[0][systems[0]])):
@@ -78,7 +71,6 @@ def compared(
 def points_by_opponent(
     cube: Cube, vote: Callable[[Sequence[int]], int]
 ) -> dict[str, dict[str, list[Fraction]]]:
-    """The points of each system against each other one, one by one."""
     systems = sorted(next(iter(cube.values())))
     points: dict[str, dict[str, list[Fraction]]] = {
         system: {other: [] for other in systems if other != system} for system in systems
@@ -90,12 +82,10 @@ def points_by_opponent(
 
 
 def mean(values: Sequence[Fraction]) -> float | None:
-    """Mean, null of nothing."""
     return float(sum(values, Fraction(0)) / len(values)) if values else None
 
 
 def counted_rates(cube: Cube, protocol: str) -> dict[str, float | None]:
-    """Win rates by counting."""
     if protocol == "published":
         points = points_by_opponent(cube, first_said)
         return {
@@ -111,6 +101,5 @@ def counted_rates(cube: Cube, protocol: str) -> dict[str, float | None]:
 
 
 def real_rows(folder: Path) -> list[Row]:
-    """8 systems, 179 samples and 3 judges."""
     lines = (folder / "ratings" / "judge_ratings.jsonl").read_text("utf-8").splitlines()
     return [json.loads(line) for line in lines]

@@ -1,117 +1,38 @@
-"""Everything together: that the parts fit, and that what must not matter does not."""
+"""What people say of systems and how far judges agree: parts against hand and scipy, and laws."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
+import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
+from datasets import Dataset
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import kendalltau, pearsonr
 
-from echo_hf.errors import ScoreError
-from echo_hf.scores import Agreement, agreement, kemeny_consensus
+from echo_hf.errors import ScoreError, TableError
+from echo_hf.reasons import Unscored
+from echo_hf.scores import agreement, kemeny_consensus
+from echo_hf.scores.agreement import CeilingShare, Mean, read_human
+from echo_hf.tables import HUMAN
 from tests.scores.ranks_for_tests import RATERS, SYSTEMS, Row, drawn, human_rows, rating_rows
 
 FEW_DRAWS: dict[str, Any] = {"n_boot": 40, "n_resamples": 99}
 
 
-def figures(found: Agreement) -> dict[str, Any]:
-    """What is said of people and judges, without the definition."""
-    return {name: one for name, one in asdict(found).items() if name != "definition"}
-
-
-def renamed(value: Any, names: dict[str, str]) -> Any:
-    """The same figures with other names of systems, wherever they stand."""
-    if isinstance(value, dict):
-        return {names.get(key, key): renamed(one, names) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [renamed(one, names) for one in value]
-    return names.get(value, value) if isinstance(value, str) else value
-
-
-def flat(value: Any, path: str = "") -> dict[str, Any]:
-    """Every figure by its path; tests of pairs by their systems, as equal z's may change places."""
-    if isinstance(value, dict) and "better" in value:
-        pair = "-".join(sorted((value["better"], value["worse"])))
-        rest = {name: one for name, one in value.items() if name not in ("better", "worse")}
-        return flat(rest, f"{path.rpartition('/')[0]}/{pair}")
-    if isinstance(value, dict):
-        parts = value.items()
-    elif isinstance(value, list | tuple):
-        parts = [(str(at), one) for at, one in enumerate(value)]
-    else:
-        return {path: value}
-    return {key: one for name, part in parts for key, one in flat(part, f"{path}/{name}").items()}
-
-
-def texts(found: dict[str, Any]) -> dict[str, Any]:
-    """Those of the flat figures that are no numbers, but for the order that is shown."""
-    ranking = "/people/consensus/ranking"
-    return {
-        path: one
-        for path, one in found.items()
-        if not path.startswith(ranking) and not isinstance(one, int | float)
-    }
-
-
-@given(st.integers(0, 99), st.permutations(SYSTEMS))
-def test_names_of_systems_decide_nothing(seed: int, names: list[str]) -> None:
-    """All figures are the same, by the new names; a tie of best orders is shown as another one."""
-    human, ratings = drawn(14, seed)
-    new = dict(zip(SYSTEMS, names, strict=True))
-    found = agreement(human, ratings, **FEW_DRAWS)
-    turned = agreement(_with_names(human, new), _with_names(ratings, new), **FEW_DRAWS)
-    expected, same = flat(renamed(figures(found), new)), flat(figures(turned))
-    assert texts(same) == texts(expected)
-    numbers = [path for path, one in same.items() if isinstance(one, int | float)]
-    assert [same[path] for path in numbers] == pytest.approx([expected[path] for path in numbers])
-    if found.people.consensus.n_optimal == 1:
-        shown = tuple(new[name] for name in found.people.consensus.ranking)
-        assert turned.people.consensus.ranking == shown
-
-
-def _with_names(rows: list[Row], names: dict[str, str]) -> list[Row]:
-    return [{**row, "system": names[row["system"]]} for row in rows]
-
-
 @given(st.integers(0, 99), st.randoms())
 def test_the_order_of_rows_decides_nothing(seed: int, shuffler: Any) -> None:
-    """Not even a digit."""
     human, ratings = drawn(12, seed)
     found = agreement(human, ratings, **FEW_DRAWS)
     shuffler.shuffle(human)
     shuffler.shuffle(ratings)
     assert agreement(human, ratings, **FEW_DRAWS) == found
-
-
-def test_names_of_raters_and_judges_decide_nothing() -> None:
-    """The figures of cy are those of ada, when they change names, and the consensus is the same."""
-    human, ratings = drawn(20, 4)
-    other = dict(zip(RATERS, reversed(RATERS), strict=True))
-    turned = [{**row, "rater": other[row["rater"]]} for row in human]
-    found, changed = (agreement(rows, ratings, **FEW_DRAWS) for rows in (human, turned))
-    assert changed.people.consensus == found.people.consensus
-    assert changed.judges.with_consensus == found.judges.with_consensus
-    assert changed.judges.people_with_others.value == pytest.approx(
-        found.judges.people_with_others.value
-    )
-    for judge, taus in found.judges.with_raters.items():
-        for rater, tau in taus.items():
-            assert changed.judges.with_raters[judge][other[rater]] == tau
-
-
-def test_everybody_twice_is_no_more_evidence() -> None:
-    """Each sample's consensus stays, and with it every figure of it but the distance."""
-    human, ratings = drawn(20, 1)
-    twice = [*human, *({**row, "rater": row["rater"] + " again"} for row in human)]
-    found, doubled = (agreement(rows, ratings, **FEW_DRAWS) for rows in (human, twice))
-    assert doubled.people.consensus.distance == 2 * found.people.consensus.distance
-    assert doubled.people.mean_rank == found.people.mean_rank
-    assert doubled.people.friedman == found.people.friedman
-    assert doubled.people.tests == found.people.tests
-    assert doubled.judges.with_consensus == found.judges.with_consensus
 
 
 def test_as_published_everybody_twice_is_taken_for_evidence() -> None:
@@ -127,7 +48,6 @@ def test_as_published_everybody_twice_is_taken_for_evidence() -> None:
 
 
 def test_a_judge_who_half_agrees_is_told_from_one_who_does_not() -> None:
-    """By interval, p value and share of what people reach."""
     judges = agreement(*drawn(120, 0)).judges
     jay, kite = judges.with_consensus["jay"], judges.with_consensus["kite"]
     assert jay.interval is not None
@@ -186,7 +106,6 @@ def test_what_people_could_not_rank_is_counted_and_left_out() -> None:
 
 
 def test_people_can_be_compared_without_judges() -> None:
-    """All that is about judges is empty."""
     human, _ = drawn(12, 0)
     found = agreement(human, **FEW_DRAWS)
     judges = found.judges
@@ -196,7 +115,6 @@ def test_people_can_be_compared_without_judges() -> None:
 
 
 def test_one_person_is_a_consensus_without_a_ceiling() -> None:
-    """Judges are compared with that person alone."""
     human, ratings = drawn(12, 0)
     alone = [row for row in human if row["rater"] == "ada"]
     found = agreement(alone, ratings, **FEW_DRAWS).judges
@@ -217,7 +135,6 @@ def test_json_can_hold_it(protocol: Any) -> None:
 
 
 def test_choices_that_there_are_not_are_one_line() -> None:
-    """With the nearest name."""
     human, ratings = drawn(12, 0)
     with pytest.raises(ScoreError, match="'publish'; did you mean 'published'"):
         agreement(human, ratings, protocol="publish")  # type: ignore[arg-type]
@@ -225,3 +142,177 @@ def test_choices_that_there_are_not_are_one_line() -> None:
         agreement(human, ratings, seed=-1)
     with pytest.raises(ScoreError, match=r"n_boot is 2\.5"):
         agreement(human, ratings, n_boot=2.5)  # type: ignore[arg-type]
+
+
+GIVEN = {"ada": [(1, 2, 2), (3, 1, 2)], "ben": [(None, None, None), (1, None, 2)]}
+
+
+def test_every_rank_stands_in_its_place() -> None:
+    """Whatever the order of the rows; what is not ranked is marked."""
+    rows = human_rows(GIVEN)
+    found = read_human(rows[::-1])
+    assert found.raters == ("ada", "ben")
+    assert found.systems == ("ash", "birch", "cedar")
+    assert found.samples == ("s000", "s001")
+    expected = np.array(
+        [[[1, 3], [2, 1], [2, 2]], [[np.nan, 1], [np.nan, np.nan], [np.nan, 2]]], float
+    )
+    np.testing.assert_array_equal(found.ranks, expected)
+    np.testing.assert_array_equal(found.refused, [[False, False], [True, False]])
+
+
+def test_a_sample_that_a_person_was_not_shown_is_not_refused() -> None:
+    rows = [row for row in human_rows(GIVEN) if (row["rater"], row["sample_id"]) != ("ben", "s000")]
+    assert not read_human(rows).refused.any()
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        list,
+        Dataset.from_list,
+        pa.Table.from_pylist,
+        lambda rows: pd.DataFrame(rows).astype({"rank": "Int64"}),
+        lambda rows: pa.Table.from_pylist(rows).to_pydict(),
+        lambda rows: pa.Table.from_pylist(rows, HUMAN.schema),
+    ],
+)
+def test_a_table_may_have_any_form(form: object) -> None:
+    assert callable(form)
+    rows = human_rows(GIVEN)
+    np.testing.assert_array_equal(read_human(form(rows)).ranks, read_human(rows).ranks)
+
+
+def changed(**values: object) -> list[Row]:
+    first, *rest = human_rows(GIVEN)
+    return [{**first, **values}, *({**row, **dict.fromkeys(values)} | row for row in rest)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        (changed(rank=0), "0 is the rank of sample_id 's000', rater 'ada', system 'ash': expected"),
+        (changed(cannot_rank=True), "1 is the rank of .*: expected no rank where cannot_rank is"),
+        (changed(rank=None, cannot_rank=False), "None is the rank of .*: expected a rank where"),
+        ([*human_rows(GIVEN), human_rows(GIVEN)[4]], "system 'birch' is ranked twice: expected"),
+        (human_rows({"ada": [(1,)]}), r"ranks are of \['ash'\]: expected two systems or more"),
+    ],
+)
+def test_ranks_that_contradict_are_one_line(rows: list[Row], said: str) -> None:
+    with pytest.raises(ScoreError, match=said):
+        read_human(rows)
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ([{"sample_id": "s", "rater": "ada", "rank": 1}], "row 0 has no 'system'"),
+        (changed(rater=None), "'rater' is null in row 0"),
+        ([{**human_rows(GIVEN)[0], "rank": "first"}], "'rank' has type 'string': expected whole"),
+        ([{**human_rows(GIVEN)[0], "cannot_rank": "no"}], "type 'string': expected true or false"),
+    ],
+)
+def test_a_table_of_other_columns_is_one_line(rows: list[Row], said: str) -> None:
+    with pytest.raises(TableError, match=said):
+        read_human(rows)
+
+
+def numbers(value: Any) -> Iterator[float]:
+    if isinstance(value, dict | list | tuple):
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from numbers(one)
+    elif isinstance(value, int | float):
+        yield value
+
+
+@given(st.integers(0, 99), st.permutations(SYSTEMS))
+def test_names_of_systems_decide_nothing(seed: int, names: list[str]) -> None:
+    """All figures are the same, by the new names; a tie of best orders is shown as another one."""
+    new = dict(zip(SYSTEMS, names, strict=True))
+    every = drawn(14, seed)
+    turned_rows = ([{**row, "system": new[row["system"]]} for row in rows] for rows in every)
+    found, turned = agreement(*every, **FEW_DRAWS), agreement(*turned_rows, **FEW_DRAWS)
+    assert [*numbers(asdict(turned.judges))] == pytest.approx([*numbers(asdict(found.judges))])
+    people, again = found.people, turned.people
+    assert [*numbers(asdict(again.friedman))] == pytest.approx([*numbers(asdict(people.friedman))])
+    for name in SYSTEMS:
+        assert again.mean_rank[new[name]].value == pytest.approx(people.mean_rank[name].value)
+    for test, pairs in people.tests.items():
+        turned_pairs = {frozenset((one.better, one.worse)): one.z for one in again.tests[test]}
+        for one in pairs:
+            pair = frozenset((new[one.better], new[one.worse]))
+            assert turned_pairs[pair] == pytest.approx(one.z)
+    if people.consensus.n_optimal == 1:
+        assert again.consensus.ranking == tuple(new[name] for name in people.consensus.ranking)
+
+
+UP, SWAPPED, DOWN = (1, 2, 3), (2, 1, 3), (3, 2, 1)
+LIKES = (9, 5, 1)  # a judge who says what UP says
+
+
+def agreed(
+    people: list[Sequence[Sequence[int]]], judge: Sequence[Sequence[float | None]] = [LIKES] * 12
+) -> tuple[CeilingShare, Mean]:
+    human = human_rows(dict(zip(RATERS, people, strict=False)))
+    found = agreement(human, rating_rows({"jay": judge}), **FEW_DRAWS).judges
+    return found.share_of_ceiling["jay"], found.people_with_others
+
+
+def test_the_ceiling_by_hand() -> None:
+    """Of three people two agree, and so does the judge; the third swaps a pair.
+
+    Without one of the two, the others see that pair both ways: a tie, and tau-b is 2 / sqrt(2 * 3).
+    Without the third, who has one of three pairs against the others, it is (2 - 1) / 3.
+    """
+    share, ceiling = agreed([[UP] * 12, [UP] * 12, [SWAPPED] * 12])
+    tied = 2 / np.sqrt(6)
+    assert share.people == ceiling.value == pytest.approx((2 * tied + 1 / 3) / 3)
+    assert share.judge == pytest.approx((2 * tied + 1) / 3)
+    assert share.share == pytest.approx((2 * tied + 1) / (2 * tied + 1 / 3))
+
+
+def test_both_are_measured_on_the_same_samples() -> None:
+    """The judge rated only samples on which people agree, which makes its task an easy one."""
+    people = [[UP] * 24, [UP] * 12 + [SWAPPED] * 12, [UP] * 12 + [DOWN] * 12]
+    share, ceiling = agreed(people, [LIKES] * 12 + [(None, None, None)] * 12)
+    assert (share.people, share.share, share.samples) == (1.0, 1.0, 12)
+    assert ceiling.value is not None
+    assert ceiling.value < 0.8
+
+
+def test_people_who_contradict_each_other_are_no_ceiling() -> None:
+    """There is no share of a negative number, and it is said why; of one person there is none."""
+    share, _ = agreed([[UP] * 12, [DOWN] * 12])
+    assert (share.people, share.share, share.reason) == (-1.0, None, Unscored.NO_CEILING)
+    alone, ceiling = agreed([[UP] * 12])
+    assert (alone.share, alone.samples, alone.reason) == (None, 0, Unscored.NO_ORDER)
+    assert ceiling.value is None
+
+
+def test_judges_correlate_as_scipy_says_over_what_both_rated() -> None:
+    """Each two once, without gaps; who says one thing correlates with nobody."""
+    rng = np.random.default_rng(0)
+    one, other = rng.integers(0, 11, (2, 40, 3)).astype(float)
+    one[:5, 0], other[3:9, 1] = np.nan, np.nan
+    ratings = {"x": one.tolist(), "y": other.tolist(), "z": [(5, 5, 5)] * 40}
+    found = agreement(human_rows({"ada": [UP] * 40}), rating_rows(ratings), **FEW_DRAWS).judges
+    common = ~np.isnan(one) & ~np.isnan(other)
+    expected = pearsonr(one[common], other[common])
+    assert {name: list(row) for name, row in found.pearson.items()} == {"x": ["y", "z"], "y": ["z"]}
+    r = found.pearson["x"]["y"]
+    assert (r.r, r.p_value) == pytest.approx((expected.statistic, expected.pvalue))
+    assert (r.outputs, found.pearson["x"]["z"].r) == (120 - 11, None)
+
+
+def test_equal_ratings_are_ties_up_to_what_a_sum_of_floats_loses() -> None:
+    human, ratings = human_rows({"ada": [UP] * 9}), rating_rows({"jay": [(5, 0.1 + 0.2, 0.3)] * 9})
+    found = agreement(human, ratings, **FEW_DRAWS).judges.with_consensus["jay"]
+    assert found.tau == pytest.approx(kendalltau([1, 2, 3], [1, 2, 2]).statistic)
+    broken = agreement(human, ratings, protocol="published", **FEW_DRAWS).judges
+    assert broken.with_consensus["jay"].tau != pytest.approx(found.tau)
+
+
+def test_other_names_are_one_line() -> None:
+    rows = [{**row, "system": row["system"].upper()} for row in rating_rows({"jay": [UP]})]
+    with pytest.raises(ScoreError, match=r"people ranked: .*'ash', .* ratings are of \['ASH'"):
+        agreement(human_rows({"ada": [UP]}), rows)

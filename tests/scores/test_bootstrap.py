@@ -31,7 +31,6 @@ def test_batches_hold_all_draws(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_no_samples_have_no_draws() -> None:
-    """There is nothing to take."""
     assert list(drawn_weights(0, 7, seed=0)) == []
 
 
@@ -48,7 +47,6 @@ def test_the_interval_of_few_samples_is_students(samples: int) -> None:
 
 
 def test_the_ends_are_quantiles_of_the_draws() -> None:
-    """NaN draws are left out."""
     draws = np.random.default_rng(1).normal(size=2000)
     with_gaps = np.concatenate([draws, [np.nan] * 50])
     tail = widened(0.025, 40)
@@ -65,13 +63,11 @@ def test_the_ends_are_quantiles_of_the_draws() -> None:
     ],
 )
 def test_what_has_no_interval_has_a_reason(draws: list[float], samples: int, reason: str) -> None:
-    """And no pair of NaN."""
     assert percentiles(np.array(draws), samples) == (None, reason)
 
 
 @pytest.mark.parametrize("count", [-1, 2.0, "10"])
 def test_a_number_of_draws_is_a_whole_number(count: object) -> None:
-    """Anything else is refused."""
     with pytest.raises(ScoreError, match="expected a whole number of draws"):
         list(drawn_weights(5, count, seed=0))  # type: ignore[arg-type]
     with pytest.raises(ScoreError, match="expected a whole number of draws"):
@@ -80,6 +76,5 @@ def test_a_number_of_draws_is_a_whole_number(count: object) -> None:
 
 @pytest.mark.parametrize("seed", [-1, "a", 1.5, True, None])
 def test_what_is_no_seed_is_refused(seed: Any) -> None:
-    """In one line with the value, not in numpy's words."""
     with pytest.raises(ScoreError, match=f"seed is {seed!r}: expected a whole number"):
         generator(seed)

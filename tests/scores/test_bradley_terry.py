@@ -1,8 +1,9 @@
-"""Bradley-Terry strengths against a published example and another way to fit them."""
+"""Bradley-Terry strengths against a published example and another way to fit them; gaps."""
 
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 import numpy as np
@@ -10,15 +11,14 @@ import pytest
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from echo_hf.scores import bradley_terry
+from echo_hf.errors import ScoreError
+from echo_hf.scores import bradley_terry, gap_ratio, relative_gap
 from echo_hf.scores.bradley_terry import strengths
 from echo_hf.scores.votes import Points
 from tests.scores.ratings_for_tests import SYSTEMS, one_judge, rows_of
 
 
 def by_optimiser(won: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The most likely strengths, by a general-purpose optimiser."""
-
     def surprise(strength: NDArray[np.float64]) -> float:
         gap = strength[:, None] - strength
         return float((won * np.logaddexp(0, -gap)).sum() + 1e-9 * strength @ strength)
@@ -36,7 +36,6 @@ def test_the_textbook_example() -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_they_are_the_most_likely(seed: int) -> None:
-    """Fractional wins included: a tie is half a win."""
     rng = np.random.default_rng(seed)
     won = np.round(rng.random((6, 6)) * 20 * 2) / 2 + 0.5
     np.fill_diagonal(won, 0)
@@ -96,13 +95,61 @@ def test_where_there_is_no_number_there_is_a_reason(
 
 
 def test_draws_without_a_finite_strength_have_no_interval() -> None:
-    """One win in thirty is left out of every third draw."""
     found = bradley_terry(one_judge(ash=[1] * 29 + [9], birch=[5] * 30))
     assert found.strength["ash"] == pytest.approx(np.log(1 / 29) / 2)
     assert found.interval == {"ash": None, "birch": None}
     assert set(found.reasons.values()) == {"unbounded"}
 
 
-def test_no_ratings_have_no_strengths() -> None:
-    """An empty table is no mistake."""
-    assert bradley_terry([]).strength == {}
+# Printed win rates of the paper's figure 6, image to image.
+PRINTED = {
+    "4o Image Gen": 0.81,
+    "Nano Banana": 0.66,
+    "Gemini 2.0 Flash": 0.53,
+    "Anole": 0.07,
+}
+
+
+def test_the_gap_is_a_share_of_the_second() -> None:
+    found = relative_gap(PRINTED)
+    assert (found.first, found.second) == ("4o Image Gen", "Nano Banana")
+    assert found.gap == pytest.approx(0.15 / 0.66)
+
+
+def test_the_papers_ratio_fits_the_printed_rates() -> None:
+    """3.2 times the gap of a benchmark whose best two are 7.1 % apart."""
+    found = gap_ratio(PRINTED, {"a": 7.5, "b": 7.5 / 1.071, "c": 3.0})
+    assert found.ratio == pytest.approx(3.2, abs=0.05)
+
+
+def test_the_ratio_does_not_depend_on_scale_or_order() -> None:
+    """Ratings times ten, in any order, with a system that has none."""
+    there = {"a": 70.0, "b": None, "c": 60.0}
+    tenth = {"c": 6.0, "a": 7.0}
+    assert gap_ratio(PRINTED, there).ratio == pytest.approx(gap_ratio(PRINTED, tenth).ratio)
+
+
+@pytest.mark.parametrize(
+    ("here", "there", "reason"),
+    [
+        ({}, PRINTED, "one_system"),
+        ({"a": 1.0, "b": None}, PRINTED, "one_system"),
+        (PRINTED, {"a": 1.0}, "one_system"),
+        ({"a": 1.0, "b": 0.0}, PRINTED, "zero_second"),
+        (PRINTED, {"a": 1.0, "b": -2.0}, "zero_second"),
+        (PRINTED, {"a": 1.0, "b": 1.0}, "no_gap"),
+    ],
+)
+def test_where_there_is_no_ratio_there_is_a_reason(
+    here: dict[str, float | None], there: dict[str, float | None], reason: str
+) -> None:
+    found = gap_ratio(here, there)
+    assert found.ratio is None
+    assert found.reason == reason
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_what_is_no_number_is_refused(value: float) -> None:
+    """A rate that could not be computed is null; NaN is a mistake, which no order stands on."""
+    with pytest.raises(ScoreError, match=f"the value of 'a' is {value!r}"):
+        relative_gap({"a": value, "b": 1.0})

@@ -1,4 +1,4 @@
-"""Friedman's test and Kendall's W: R's figures, scipy's, and what must not matter."""
+"""Friedman's test, Kendall's W and tests of pairs: R's and scipy's figures, the paper's table."""
 
 from __future__ import annotations
 
@@ -6,17 +6,53 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from scipy.stats import friedmanchisquare
+from scipy.stats import friedmanchisquare, rankdata
 
 from echo_hf.errors import ScoreError
 from echo_hf.reasons import Unscored
-from echo_hf.scores import friedman, kendalls_w
-from echo_hf.scores.friedman import concordances
-from tests.scores.published_data import ANXIETY, ROUNDING_TIMES
+from echo_hf.scores import PairTest, dunn, friedman, kendalls_w, siegel_castellan
+from echo_hf.scores.agreement import without_ties
+from echo_hf.scores.friedman import _tests, concordances, mid_ranks
+
+# Hollander and Wolfe (1973), pp. 140: seconds of 22 players to round first base in three ways.
+ROUNDING_TIMES = np.array(
+    [
+        [5.40, 5.50, 5.55],
+        [5.85, 5.70, 5.75],
+        [5.20, 5.60, 5.50],
+        [5.55, 5.50, 5.40],
+        [5.90, 5.85, 5.70],
+        [5.45, 5.55, 5.60],
+        [5.40, 5.40, 5.35],
+        [5.45, 5.50, 5.35],
+        [5.25, 5.15, 5.00],
+        [5.85, 5.80, 5.70],
+        [5.25, 5.20, 5.10],
+        [5.65, 5.55, 5.45],
+        [5.60, 5.35, 5.45],
+        [5.05, 5.00, 4.95],
+        [5.50, 5.50, 5.40],
+        [5.45, 5.55, 5.50],
+        [5.55, 5.55, 5.35],
+        [5.45, 5.50, 5.55],
+        [5.50, 5.45, 5.25],
+        [5.65, 5.60, 5.40],
+        [5.70, 5.65, 5.55],
+        [6.30, 6.30, 6.25],
+    ]
+)
+# The `anxiety` ratings of R's package irr: three raters, twenty people.
+ANXIETY = np.array(
+    [
+        [3, 3, 3, 4, 5, 5, 2, 3, 5, 2, 2, 6, 1, 5, 2, 2, 1, 2, 4, 3],
+        [3, 6, 4, 6, 2, 4, 2, 4, 3, 3, 2, 3, 3, 3, 2, 2, 1, 3, 3, 4],
+        [2, 1, 4, 4, 3, 2, 1, 6, 1, 1, 1, 2, 3, 3, 1, 1, 3, 3, 2, 2],
+    ],
+    dtype=float,
+)
 
 
 def test_rounding_first_base() -> None:
-    """What R's `friedman.test` prints for its own example."""
     found = friedman(ROUNDING_TIMES)
     assert found.statistic == pytest.approx(11.1428571429, abs=1e-9)
     assert (found.degrees, found.blocks, found.incomplete) == (2, 22, 0)
@@ -26,11 +62,6 @@ def test_rounding_first_base() -> None:
 def test_anxiety_rated_by_three() -> None:
     """What `kendall(anxiety, correct = TRUE)` of R's irr gives, to its last figure."""
     assert kendalls_w(ANXIETY) == pytest.approx(0.53965687595437, abs=1e-14)
-
-
-def test_w_by_hand() -> None:
-    """Ranks 1 2 3 4 and 2 1 3 4: sums 3 3 6 8, squares off the mean 5 are 18; 12 * 18 / 240."""
-    assert kendalls_w([[1, 2, 3, 4], [2, 1, 3, 4]]) == pytest.approx(0.9)
 
 
 @given(
@@ -53,7 +84,6 @@ def test_two_systems_are_tested_too() -> None:
 
 
 def test_a_block_with_a_gap_is_left_out_and_counted() -> None:
-    """The others give what they give alone."""
     gap = np.vstack([ROUNDING_TIMES, [[5.0, np.nan, 5.1]]])
     found = friedman(gap)
     assert found.statistic == friedman(ROUNDING_TIMES).statistic
@@ -63,7 +93,6 @@ def test_a_block_with_a_gap_is_left_out_and_counted() -> None:
 
 @pytest.mark.parametrize("blocks", [[[1, 1, 1], [2, 2, 2]], np.empty((0, 3))])
 def test_ties_alone_are_no_evidence(blocks: object) -> None:
-    """Neither is nothing: no number, and a reason."""
     found = friedman(blocks)
     assert (found.statistic, found.p_value, found.w) == (None, None, None)
     assert found.reason is Unscored.NO_ORDER
@@ -71,7 +100,6 @@ def test_ties_alone_are_no_evidence(blocks: object) -> None:
 
 
 def test_one_person_agrees_with_nobody() -> None:
-    """W of a single person says nothing."""
     assert kendalls_w([[1, 2, 3]]) is None
 
 
@@ -87,6 +115,143 @@ def test_each_sample_has_the_w_of_who_ranked_all_of_it() -> None:
 
 @pytest.mark.parametrize("wrong", [[1, 2, 3], [[1], [2]]])
 def test_what_is_no_table_is_one_line(wrong: list[object]) -> None:
-    """It says what shape was given."""
     with pytest.raises(ScoreError, match="expected a row for each block"):
         friedman(wrong)
+
+
+# ECHO's table C.1: z, p, Bonferroni's p, mark.
+TABLE_C1 = [
+    (7.429, 0.000000, 0.000000, "***"),
+    (6.218, 0.000000, 0.000000, "***"),
+    (6.175, 0.000000, 0.000000, "***"),
+    (6.127, 0.000000, 0.000000, "***"),
+    (5.755, 0.000000, 0.000000, "***"),
+    (4.377, 0.000012, 0.000337, "***"),
+    (4.011, 0.000061, 0.001694, "**"),
+    (3.418, 0.000631, 0.017675, "*"),
+    (3.052, 0.002274, 0.063676, "-"),
+    (2.207, 0.027314, 0.764788, "-"),
+    (2.164, 0.030461, 0.852901, "-"),
+    (2.117, 0.034287, 0.960036, "-"),
+]
+WAYS = ("round out", "narrow", "wide")
+PEOPLE = ("one", "two", "three")
+
+
+def z_test(z: float) -> PairTest:
+    errors = np.full(28, np.inf)
+    errors[0] = 1
+    return _tests("abcdefgh", np.array([0, z, 0, 0, 0, 0, 0, 0]), errors)[0]
+
+
+@pytest.mark.parametrize(("z", "p_value", "corrected", "mark"), TABLE_C1)
+def test_the_published_table(z: float, p_value: float, corrected: float, mark: str) -> None:
+    """Its p values are those of z's that round to the printed one, and so are the marks."""
+    most, least, half_a_digit = z_test(z - 0.0005), z_test(z + 0.0005), 5.001e-7
+    assert least.p_value - half_a_digit <= p_value <= most.p_value + half_a_digit
+    assert least.bonferroni - half_a_digit <= corrected <= most.bonferroni + half_a_digit
+    assert z_test(z).stars == mark
+
+
+def by_pair(tests: tuple[PairTest, ...]) -> dict[frozenset[str], PairTest]:
+    return {frozenset((one.better, one.worse)): one for one in tests}
+
+
+# scikit-posthocs 0.17.1, posthoc_dunn and posthoc_siegel_friedman: p values of the pairs
+# (0, 1), (0, 2), (1, 2), and the same adjusted by Holm's method.
+@pytest.mark.parametrize(
+    ("test", "values", "names", "expected", "holm"),
+    [
+        (
+            dunn,
+            ANXIETY.T,
+            PEOPLE,
+            (0.8523677475360022, 0.05180793218586458, 0.03310360511435641),
+            (0.8523677475360022, 0.10361586437172916, 0.09931081534306922),
+        ),
+        (
+            siegel_castellan,
+            ANXIETY.T,
+            PEOPLE,
+            (0.6926327840419602, 0.039832619244741505, 0.014255291355700065),
+            (0.6926327840419602, 0.07966523848948301, 0.042765874067100196),
+        ),
+        (
+            dunn,
+            ROUNDING_TIMES,
+            WAYS,
+            (0.8809202901635685, 0.27311163544970607, 0.21286441763715747),
+            (0.8809202901635685, 0.6385932529114724, 0.6385932529114724),
+        ),
+        (
+            siegel_castellan,
+            ROUNDING_TIMES,
+            WAYS,
+            (0.3657122962815128, 0.0015462034770807383, 0.02373851525005458),
+            (0.3657122962815128, 0.004638610431242215, 0.04747703050010916),
+        ),
+    ],
+)
+def test_p_values_are_those_of_scikit_posthocs(
+    test: object, values: np.ndarray, names: tuple[str, ...], expected: object, holm: object
+) -> None:
+    """With ties, raw and adjusted; Bonferroni's are three times the raw ones, at most 1."""
+    assert callable(test)
+    found = by_pair(test(values, names))
+    pairs = [frozenset((names[one], names[other])) for one, other in ((0, 1), (0, 2), (1, 2))]
+    assert [found[pair].p_value for pair in pairs] == pytest.approx(expected, rel=1e-10)
+    assert [found[pair].holm for pair in pairs] == pytest.approx(holm, rel=1e-10)
+    assert [found[pair].bonferroni for pair in pairs] == pytest.approx(
+        [min(1, 3 * found[pair].p_value) for pair in pairs]
+    )
+
+
+def test_a_system_without_a_value_is_in_no_pair() -> None:
+    values = np.array([[1.0, 2.0, np.nan], [1.0, 3.0, np.nan]])
+    assert [frozenset((one.better, one.worse)) for one in dunn(values, "abc")] == [frozenset("ab")]
+
+
+@pytest.mark.parametrize("test", [dunn, siegel_castellan])
+def test_no_block_gives_no_test(test: object) -> None:
+    assert callable(test)
+    assert test(np.empty((0, 3)), "abc") == ()
+    assert test(np.full((2, 3), np.nan), "abc") == ()
+
+
+@pytest.mark.parametrize("test", [dunn, siegel_castellan])
+@given(st.permutations(range(3)))
+def test_columns_may_stand_in_any_order(test: object, order: list[int]) -> None:
+    """The same z, p and direction for the same two systems."""
+    assert callable(test)
+    found = by_pair(test(ROUNDING_TIMES, WAYS))
+    turned = by_pair(test(ROUNDING_TIMES[:, order], [WAYS[at] for at in order]))
+    for pair, one in found.items():
+        assert (turned[pair].better, turned[pair].worse) == (one.better, one.worse)
+        assert turned[pair].z == pytest.approx(one.z, rel=1e-12)
+        assert turned[pair].holm == pytest.approx(one.holm, rel=1e-9)
+
+
+def test_names_that_do_not_fit_are_one_line() -> None:
+    with pytest.raises(ScoreError, match=r"values have 3 columns: expected one for each of \['a'"):
+        dunn(ROUNDING_TIMES, ["a", "b"])
+
+
+VALUES = st.lists(st.integers(-2, 2).map(float) | st.just(float("nan")), min_size=1, max_size=9)
+
+
+@given(VALUES)
+def test_ties_share_the_mean_of_their_places(values: list[float]) -> None:
+    found = mid_ranks(np.array(values))
+    expected = rankdata(values, method="average", nan_policy="omit")
+    np.testing.assert_array_equal(found, expected)
+
+
+@given(VALUES, st.integers(0, 99))
+def test_broken_ties_leave_no_tie_and_no_other_order(values: list[float], seed: int) -> None:
+    """Places are 1 to n, and smaller values stay in front of larger ones."""
+    found = without_ties(np.array(values), seed)
+    there = ~np.isnan(values)
+    assert sorted(found[there]) == list(range(1, there.sum() + 1))
+    assert np.isnan(found[~there]).all()
+    in_order = np.array(values)[there][found[there].argsort()]
+    assert (np.diff(in_order) >= 0).all()

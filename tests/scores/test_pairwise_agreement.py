@@ -21,7 +21,6 @@ SHARES = ("first", "follows_position", "consistent", "agreement", "decided")
 
 
 def row(sample: str, pair: tuple[str, str], order: str, winner: str | None, repeat: int = 0) -> Row:
-    """One choice of the judge jay."""
     a, b = pair
     known = {"sample_id": sample, "system_a": a, "system_b": b, "judge": "jay"}
     return {**known, "order": order, "repeat": repeat, "winner": winner}
@@ -29,7 +28,6 @@ def row(sample: str, pair: tuple[str, str], order: str, winner: str | None, repe
 
 @st.composite
 def cases(draw: st.DrawFn) -> tuple[list[Row], list[Row]]:
-    """Some choices, and ratings of some of the outputs."""
     rows = [
         row(f"s{at}", pair, order, draw(st.sampled_from(WINNERS)), repeat)
         for at in range(draw(st.integers(1, 4)))
@@ -52,7 +50,6 @@ def cases(draw: st.DrawFn) -> tuple[list[Row], list[Row]]:
 
 
 def counted(rows: list[Row], ratings: list[Row]) -> dict[str, tuple[int, int]]:
-    """Each share as a part and a whole, by loops over rows and words."""
     rated = {(one["sample_id"], one["system"]): one["rating"] for one in ratings}
     seen: dict[Any, dict[str, str | None]] = defaultdict(dict)
     found = {name: [0, 0] for name in SHARES}
@@ -114,7 +111,6 @@ def judge_with(taste: float, samples: int = 400) -> list[Row]:
 
 
 def of(rows: list[Row], ratings: list[Row] | None = None, n_boot: int = 1000) -> JudgeAgreement:
-    """What is found of the judge jay."""
     return pairwise_agreement(rows, ratings, n_boot=n_boot).judges["jay"]
 
 
@@ -203,13 +199,11 @@ def test_reasons_say_what_is_missing() -> None:
     ],
 )
 def test_rows_that_make_no_sense_are_named(values: Row, said: str) -> None:
-    """One line with the value and what was expected."""
     with pytest.raises(ScoreError, match=said):
         pairwise_agreement([{**row("s", PAIRS[0], "ab", "a"), **values}])
 
 
 def test_a_row_that_is_there_twice_is_refused() -> None:
-    """Nobody knows which of them counts."""
     twice = [row("s", PAIRS[0], "ab", "a"), row("s", PAIRS[0], "ab", "b")]
     with pytest.raises(ScoreError, match="is there twice"):
         pairwise_agreement(twice)

@@ -1,16 +1,146 @@
-"""Ratings as an array: what is missing, repeated, refused or left out."""
+"""Tables of ratings in all their forms as an array: what is missing, refused or left out."""
 
 from __future__ import annotations
 
 import math
 import random
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
+from datasets import Dataset
 
-from echo_hf.errors import ScoreError
-from echo_hf.scores.rating_table import read_ratings
+from echo_hf.errors import ScoreError, TableError
+from echo_hf.scores.rating_table import encoded, read_columns, read_ratings
+from echo_hf.tables import RATINGS
 from tests.scores.ratings_for_tests import JUDGES, Row, one_judge, rows_of
+
+NEEDED = ("sample_id", "system", "judge", "rating")
+ROWS = one_judge(ash=[1, 2.5, None], birch=[0, None, 3])
+
+
+def columns_of(rows: list[Row]) -> dict[str, list[Any]]:
+    return {name: [row[name] for row in rows] for name in rows[0]}
+
+
+FORMS: dict[str, Callable[[list[Row]], Any]] = {
+    "list of dicts": list,
+    "dict of columns": columns_of,
+    "dataset": Dataset.from_list,
+    "shuffled dataset": lambda rows: Dataset.from_list(rows[::-1]).select(range(len(rows))[::-1]),
+    "arrow": pa.Table.from_pylist,
+    "arrow in pieces": lambda rows: pa.concat_tables(
+        [pa.Table.from_pylist(rows).slice(at, 1) for at in range(len(rows))]
+    ),
+    "dictionaries": lambda rows: pa.table(
+        {
+            name: pa.array(values).dictionary_encode() if name != "rating" else values
+            for name, values in columns_of(rows).items()
+        }
+    ),
+    "data frame": pd.DataFrame,
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_is_read_the_same(form: str) -> None:
+    """The same rows in any form give the same text and numbers, in the same order."""
+    read = read_columns(FORMS[form](ROWS), RATINGS, NEEDED)
+
+    assert read.schema.types == [pa.string(), pa.string(), pa.string(), pa.float64()]
+    assert read["sample_id"].to_pylist() == [row["sample_id"] for row in ROWS]
+    nan = math.nan
+    assert read["rating"].to_numpy() == pytest.approx([1, 2.5, nan, 0, nan, 3], nan_ok=True)
+
+
+def test_other_columns_are_left_alone() -> None:
+    """What is not read may hold anything; an optional column is read where it is there."""
+    rows = [{**row, "explanation": object(), "repeat": 0} for row in ROWS]
+    read = read_columns(rows, RATINGS, NEEDED, ("rubric", "repeat"))
+    assert read.column_names == [*NEEDED, "repeat"]
+
+
+@pytest.mark.parametrize("form", ["dict of columns", "dataset", "arrow", "data frame"])
+def test_a_missing_column_is_named(form: str) -> None:
+    """The message has the columns that there are and those that there should be."""
+    renamed = [{"score" if name == "rating" else name: row[name] for name in row} for row in ROWS]
+    with pytest.raises(
+        TableError,
+        match=r"^ratings: no column 'rating' among \[.*'score'\]: expected sample_id, system, "
+        "judge, rating$",
+    ):
+        read_columns(FORMS[form](renamed), RATINGS, NEEDED)
+
+
+def test_a_row_without_a_key_is_named() -> None:
+    rows = [*ROWS, {"sample_id": "s", "system": "ash", "judge": "jay"}]
+    with pytest.raises(TableError, match=r"^ratings: row 6 has no 'rating', only \['sample_id'"):
+        read_columns(rows, RATINGS, NEEDED)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("rating", "8", "column 'rating' has type 'string': expected numbers"),
+        ("rating", True, "column 'rating' has type 'bool': expected numbers"),
+        ("system", 4, "column 'system' has type 'int64': expected text"),
+        ("repeat", 0.5, "column 'repeat' has type 'double': expected whole numbers"),
+    ],
+)
+def test_a_wrong_type_is_named(name: str, value: object, said: str) -> None:
+    rows = [{**row, "repeat": 0, name: value} for row in ROWS]
+    with pytest.raises(TableError, match=f"^ratings: {said}$"):
+        read_columns(rows, RATINGS, NEEDED, ("repeat",))
+
+
+@pytest.mark.parametrize("values", [["8", 7.0], [object()] * 2, [[1], 2]])
+def test_mixed_types_are_one_line(values: list[Any]) -> None:
+    """A column that Arrow cannot hold is an error of the table, not a traceback."""
+    rows = [{**row, "rating": value} for row, value in zip(ROWS, values, strict=False)]
+    with pytest.raises(TableError, match=r"^ratings: not a table with one type a column: .+$"):
+        read_columns(rows, RATINGS, NEEDED)
+
+
+@pytest.mark.parametrize("name", ["sample_id", "system", "judge", "repeat"])
+def test_a_null_in_the_key_is_named(name: str) -> None:
+    rows = [{**row, "repeat": 0} for row in ROWS]
+    rows[2][name] = None
+    with pytest.raises(TableError, match=f"^ratings: {name!r} is null in row 2: expected a value$"):
+        read_columns(rows, RATINGS, NEEDED, ("repeat",))
+
+
+@pytest.mark.parametrize("source", [None, 5, "ratings.jsonl", iter(ROWS)])
+def test_what_is_no_table_is_refused(source: object) -> None:
+    with pytest.raises(TableError, match=r"is not a table: expected a datasets\.Dataset, a"):
+        read_columns(source, RATINGS, NEEDED)
+
+
+def test_a_row_that_is_no_dict_is_refused() -> None:
+    with pytest.raises(TableError, match=r"^ratings: row 0 is \('s', 'ash'\): expected a dict$"):
+        read_columns([("s", "ash")], RATINGS, NEEDED)
+
+
+def test_no_rows_are_a_table() -> None:
+    assert read_columns([], RATINGS, NEEDED).num_rows == 0
+
+
+def test_codes_are_shared_by_columns() -> None:
+    """The same value has the same position in every column, whatever the pieces."""
+    one, other = pa.chunked_array([["c"], ["a", None]]), pa.chunked_array([["b", "a"]])
+    names, (first, second) = encoded(one, other)
+    assert names == ("a", "b", "c")
+    assert first.tolist() == [2, 0, -1]
+    assert second.tolist() == [1, 0]
+
+
+def test_no_values_have_no_codes() -> None:
+    names, (codes,) = encoded(pa.chunked_array([], pa.string()))
+    assert names == ()
+    assert codes.tolist() == []
+
 
 CUBE = {
     "jay": {"ash": [1, 0, None], "birch": [4, 5, 6]},
@@ -24,7 +154,6 @@ OUTPUTS = [
 
 
 def with_digest(rows: list[Row], digest: str | None) -> list[Row]:
-    """Rows of judges who saw this version of the samples."""
     return [{**row, "sample_digest": digest} for row in rows]
 
 
@@ -44,14 +173,12 @@ def test_every_rating_has_its_place() -> None:
 
 @pytest.mark.parametrize("nothing", [None, math.nan])
 def test_null_and_nan_are_missing_and_zero_is_a_rating(nothing: float | None) -> None:
-    """A judge's lowest rating may be 0."""
     (ratings,) = read_ratings(one_judge(ash=[0, nothing])).ratings
     np.testing.assert_array_equal(ratings, [[0, math.nan]])
 
 
 @pytest.mark.parametrize("value", [math.inf, -math.inf])
 def test_an_infinite_rating_is_refused(value: float) -> None:
-    """The message has the value and its key."""
     with pytest.raises(
         ScoreError,
         match=f"^ratings: {value!r} is the rating of sample_id 's001', system 'ash', judge "
@@ -72,22 +199,13 @@ def test_a_key_that_is_given_twice_is_refused() -> None:
             read_ratings([*rows, again])
 
 
-def test_a_repeat_that_is_given_twice_is_refused() -> None:
-    """The key has the repeat in it."""
-    rows = [{**row, "repeat": repeat} for repeat in (0, 1) for row in one_judge(ash=[1])]
-    with pytest.raises(ScoreError, match="judge 'judge', repeat 1 is rated twice"):
-        read_ratings([*rows, rows[1]])
-
-
 def test_repeats_are_averaged() -> None:
-    """The mean is of the ratings that there are."""
     rated = {0: 6, 1: None, 2: 9}
     rows = [{**one_judge(ash=[value])[0], "repeat": repeat} for repeat, value in rated.items()]
     assert read_ratings(rows).ratings.tolist() == [[[7.5]]]
 
 
 def test_another_rubric_is_left_out_and_named() -> None:
-    """Only ratings of the rubric that is scored count."""
     rows = [
         {**row, "rubric": rubric, "rating": rating}
         for row in one_judge(ash=[1], birch=[1])
@@ -101,14 +219,12 @@ def test_another_rubric_is_left_out_and_named() -> None:
 
 
 def test_a_rubric_that_nobody_used_is_refused() -> None:
-    """The message says which there are."""
     rows = [{**row, "rubric": "text_rendering"} for row in one_judge(ash=[1])]
     with pytest.raises(ScoreError, match=r"unknown rubric 'overall'.*known: text_rendering"):
         read_ratings(rows)
 
 
 def test_judges_stand_in_the_order_that_is_asked_for() -> None:
-    """Otherwise in alphabetical order."""
     rows = rows_of({judge: {"ash": [at]} for at, judge in enumerate(JUDGES)})
     asked = read_ratings(rows, judges=["lark", "jay", "kite"])
     assert asked.judges == ("lark", "jay", "kite")
@@ -142,7 +258,6 @@ def test_digests_are_compared_where_both_are_given(digest: str | None) -> None:
 
 
 def test_a_rating_of_an_unknown_output_is_left_out_and_named() -> None:
-    """The outputs say which samples and systems there are."""
     rows = [*rows_of(CUBE), *rows_of({"jay": {"cedar": [5]}})]
     table = read_ratings(rows, OUTPUTS[:4])
 
@@ -181,21 +296,12 @@ def test_what_has_no_image_has_no_rating(outcome: str) -> None:
     assert table.lost.sum() == table.lost[0, 0] == (outcome in ("refused", "no_image"))
 
 
-def test_of_no_outputs_there_are_no_ratings() -> None:
-    """All of them are left out and named."""
-    table = read_ratings(with_digest(rows_of(CUBE), "d"), [])
-    assert table.systems == table.samples == ()
-    assert {reason: len(rows) for reason, rows in table.ignored.items()} == {"no_output": 12}
-
-
 def test_an_unknown_outcome_is_refused() -> None:
-    """The message has the nearest name."""
     with pytest.raises(ScoreError, match="unknown outcome 'refuse'; did you mean 'refused'"):
         read_ratings(rows_of(CUBE), [{**OUTPUTS[0], "outcome": "refuse"}])
 
 
 def test_two_outputs_of_one_sample_and_system_are_refused() -> None:
-    """Ratings say nothing of which one they are of."""
     with pytest.raises(
         ScoreError, match=r"^outputs: system 'ash' has 2 outputs for sample 's000': expected one$"
     ):

@@ -1,24 +1,27 @@
-"""Tiers, and the tests they rest on."""
+"""Which systems differ, by which test, and how many samples it takes to tell."""
 
 from __future__ import annotations
+
+import math
+from typing import Any, get_args
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from scipy.stats import binom, binomtest, ttest_rel
+from scipy.stats import binom, binomtest, permutation_test, ttest_rel
 
 from echo_hf.errors import ScoreError
-from echo_hf.scores import tiers, win_rate
-from echo_hf.scores.tiers import holm
+from echo_hf.scores import samples_needed, tiers, win_rate
+from echo_hf.scores.tiers import holm, sign_flip_test
+from echo_hf.scores.votes import Protocol
 from tests.scores.ratings_for_tests import Row, one_judge
 
 P_VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=8)
 
 
 def rated(shifts: dict[str, float], samples: int, seed: int) -> list[Row]:
-    """Systems that differ by a shift, on samples that differ much more."""
     rng = np.random.default_rng(seed)
     hard = rng.normal(0, 3, samples)
     return one_judge(
@@ -41,13 +44,6 @@ def test_holm_rejects_as_its_steps_do(values: list[float]) -> None:
             rejected.add(at)
             left -= 1
         assert {at for at, p_value in enumerate(adjusted) if p_value <= alpha} == rejected
-
-
-def test_holm_multiplies_by_how_many_are_left() -> None:
-    """By hand: 4 times the smallest, 3 times the next, and so on, never falling."""
-    assert holm(np.array([0.01, 0.02, 0.03, 0.005])).tolist() == pytest.approx(
-        [0.03, 0.04, 0.04, 0.02]
-    )
 
 
 def test_tiers_are_told_apart() -> None:
@@ -92,6 +88,7 @@ def test_ten_systems_in_strict_order_are_ten_tiers() -> None:
     assert found.p_values["system_0"]["system_1"] == pytest.approx(45 / 10_001)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("systems", [2, 5])
 def test_equal_systems_differ_no_more_often_than_alpha_says(systems: int) -> None:
     """Any two of them: among 600 boards so many as alpha leaves by chance once in 1000 times."""
@@ -112,15 +109,7 @@ def test_few_samples_separate_nobody() -> None:
     assert found.p_values == {"ash": {"birch": None}, "birch": {"ash": None}}
 
 
-def test_equal_ratings_are_one_tier() -> None:
-    """All ties: the p value is 1."""
-    found = tiers(one_judge(ash=[5] * 30, birch=[5] * 30))
-    assert found.tiers == (("ash", "birch"),)
-    assert found.p_values["ash"]["birch"] == pytest.approx(1.0)
-
-
 def test_systems_without_a_rate_are_unranked() -> None:
-    """They are in no tier."""
     found = tiers(one_judge(ash=[5] * 30, birch=[1] * 30, cedar=[None] * 30))
     assert found.tiers == (("ash",), ("birch",))
     assert found.unranked == ("cedar",)
@@ -141,14 +130,123 @@ def test_too_few_draws_are_refused(alpha: float, fewest: int) -> None:
 
 @pytest.mark.parametrize("alpha", [0, 1, -0.1, 5])
 def test_alpha_is_a_probability(alpha: float) -> None:
-    """Anything else is refused."""
     with pytest.raises(ScoreError, match=f"^alpha is {alpha}: expected a probability between"):
         tiers(one_judge(ash=[5] * 30, birch=[1] * 30), alpha=alpha)
 
 
 @pytest.mark.parametrize("draws", [0, -1, 2.5, "100", None])
 def test_draws_are_a_number(draws: object) -> None:
-    """Also where no pair is tested."""
     for samples in (5, 30):
         with pytest.raises(ScoreError, match=r"^n_resamples is .*: expected a whole number"):
             tiers(one_judge(ash=[5] * samples, birch=[1] * samples), n_resamples=draws)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_p_values_are_those_of_all_exchanges(seed: int) -> None:
+    """Of 11 samples scipy tries all 2048; five standard errors are left to chance."""
+    differences = np.random.default_rng(seed).normal(0.2 * seed, 1, (3, 11))
+    found = sign_flip_test(differences, n_resamples=40_000, seed=seed)
+    for row, p_value in zip(differences, found, strict=True):
+        expected = permutation_test(
+            (row,), np.mean, permutation_type="samples", n_resamples=np.inf
+        ).pvalue
+        error = np.sqrt(expected * (1 - expected) / 40_000)
+        assert p_value == pytest.approx(expected, abs=5 * error + 1 / 40_000)
+
+
+def test_batches_give_what_one_go_gives(monkeypatch: pytest.MonkeyPatch) -> None:
+    differences = np.random.default_rng(0).normal(0.3, 1, (2, 12))
+    whole = sign_flip_test(differences, n_resamples=200, seed=1)
+    monkeypatch.setitem(sign_flip_test.__globals__, "AT_ONCE", 96)  # of eight draws each
+    assert sign_flip_test(differences, n_resamples=200, seed=1).tolist() == whole.tolist()
+    assert sign_flip_test(differences, n_resamples=200, seed=2).tolist() != whole.tolist()
+
+
+Z_POWER_80, Z_POWER_90, Z_ALPHA_5, Z_ALPHA_1 = 0.841621, 1.281552, 1.959964, 2.575829
+
+
+def two(wins: int, losses: int, ties: int = 0) -> list[Row]:
+    return one_judge(ash=[3] * wins + [1] * losses + [2] * ties, birch=[2] * (wins + losses + ties))
+
+
+@pytest.mark.parametrize(
+    ("power", "alpha", "errors"),
+    [
+        (0.8, 0.05, Z_POWER_80 + Z_ALPHA_5),
+        (0.9, 0.05, Z_POWER_90 + Z_ALPHA_5),
+        (0.8, 0.01, Z_POWER_80 + Z_ALPHA_1),
+    ],
+)
+def test_the_number_is_the_textbooks(power: float, alpha: float, errors: float) -> None:
+    """((z of alpha / 2 + z of power) x deviation / difference), squared and rounded up."""
+    differences = [1.0] * 60 + [-1.0] * 40 + [0.0] * 20
+    deviation = np.std(differences, ddof=1)
+    found = samples_needed(two(60, 40, 20), power=power, alpha=alpha).pairs["ash"]["birch"]
+
+    assert found.difference == pytest.approx(np.mean(differences))
+    assert found.deviation == pytest.approx(deviation)
+    assert found.needed == math.ceil((errors * deviation / np.mean(differences)) ** 2)
+
+
+def test_the_difference_is_that_of_the_rates_among_all_systems() -> None:
+    """A third system counts in both rates; either order gives the same number."""
+    rng = np.random.default_rng(1)
+    names = ("ash", "birch", "cedar")
+    rows = one_judge(**{name: list(rng.integers(at, 8, 60)) for at, name in enumerate(names)})
+    found, rates = samples_needed(rows).pairs, win_rate(rows).win_rate
+    for one in names:
+        for other in set(names) - {one}:
+            assert found[one][other].difference == pytest.approx(
+                (rates[one] or 0) - (rates[other] or 0)
+            )
+            assert found[one][other].needed == found[other][one].needed
+
+
+@pytest.mark.parametrize(
+    ("rows", "reason"),
+    [
+        (two(20, 20), "no_difference"),
+        (two(0, 0, 30), "no_difference"),
+        (two(30, 0), "no_spread"),
+        (two(6, 3), "few_samples"),
+        (one_judge(ash=[1, None], birch=[None, 2]), "nothing_in_common"),
+    ],
+)
+def test_where_there_is_no_number_there_is_a_reason(rows: list[Row], reason: str) -> None:
+    """Two that are as good as each other, that never differ in how, or that hardly ever met."""
+    pair = samples_needed(rows).pairs["ash"]["birch"]
+    assert pair.needed is None
+    assert pair.reason == reason
+
+
+@pytest.mark.parametrize("choice", [{"power": 1}, {"power": 80}, {"alpha": 0}, {"alpha": -0.05}])
+def test_what_is_no_probability_is_refused(choice: dict[str, Any]) -> None:
+    with pytest.raises(ScoreError, match="expected a probability between 0 and 1"):
+        samples_needed(two(20, 10), **choice)
+
+
+@pytest.mark.parametrize("protocol", get_args(Protocol))
+def test_the_deviation_says_what_leaving_a_sample_out_does(protocol: Protocol) -> None:
+    """To first order: the jackknife of the difference of rates has about the same variance."""
+    rng = np.random.default_rng(2)
+    ratings = rng.integers(0, 5, (3, 60)).astype(float)
+    ratings[rng.random((3, 60)) < 0.3] = np.nan
+
+    def rows(keep: NDArray[np.bool_]) -> list[Row]:
+        return one_judge(
+            **{name: list(one[keep]) for name, one in zip("abc", ratings, strict=True)}
+        )
+
+    left = []
+    for at in range(60):
+        rates = win_rate(rows(np.arange(60) != at), protocol=protocol, n_boot=0).win_rate
+        left.append((rates["a"] or 0) - (rates["b"] or 0))
+    found = samples_needed(rows(np.full(60, True)), protocol=protocol).pairs["a"]["b"]
+    assert (found.deviation or 0) ** 2 / 60 == pytest.approx(np.var(left) * 59, rel=0.1)
+
+
+def test_samples_without_a_comparison_are_no_evidence() -> None:
+    """Ten wins are ten wins, whatever number of samples nobody rated comes with them."""
+    rows = one_judge(ash=[5] * 10 + [None] * 500, birch=[1] * 10 + [None] * 500)
+    p_value = tiers(rows, n_resamples=50_000).p_values["ash"]["birch"]
+    assert p_value == pytest.approx(2 / 2**10, abs=5 * np.sqrt(2 / 2**10 / 50_000))

@@ -9,12 +9,16 @@ import statistics
 from collections.abc import Sequence
 from typing import Any, get_args
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
+from echo_hf._infra.bootstrap import drawn_weights, widened
 from echo_hf.errors import ScoreError
-from echo_hf.scores import WinRate, win_rate
+from echo_hf.scores import win_rate
 from echo_hf.scores.votes import Protocol
 from tests.scores.ratings_for_tests import (
     SYSTEMS,
@@ -47,15 +51,6 @@ def outputs_of(rows: Sequence[Row], refused: Sequence[tuple[str, str]] = ()) -> 
         for key in keys
         for sample, system in [key]
     ]
-
-
-def plain(result: WinRate) -> dict[str, Any]:
-    """The numbers of a result, without what names the judges."""
-    return {
-        name: value
-        for name, value in result.as_json().items()
-        if name not in ("per_judge", "definition")
-    }
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -99,18 +94,6 @@ def test_each_judge_alone_is_a_board_of_its_own(cube: dict[str, Any]) -> None:
     }
 
 
-def test_the_protocols_order_three_systems_differently() -> None:
-    """`published` is the first judge's order, `corrected` that of two against one."""
-    rows = rows_of(THREE_JUDGES)
-    published, corrected = (win_rate(rows, protocol=name) for name in PROTOCOLS)
-    alone = [row for row in rows if row["judge"] == "judge_1"]
-
-    assert published.win_rate == {"ash": 1.0, "birch": 0.5, "cedar": 0.0}
-    assert published.win_rate == win_rate(alone).win_rate
-    assert list(corrected.win_rate) == ["cedar", "birch", "ash"]
-    assert corrected.win_rate == {"cedar": 1.0, "birch": 0.5, "ash": 0.0}
-
-
 def test_the_first_judge_is_the_first_of_those_named() -> None:
     """Without `judges`, the first by name: not the one whose row happens to come first."""
     rows = rows_of(THREE_JUDGES)
@@ -121,42 +104,11 @@ def test_the_first_judge_is_the_first_of_those_named() -> None:
     assert win_rate(rows[::-1], protocol="published") == win_rate(rows, protocol="published")
 
 
-def test_the_next_judge_decides_where_the_first_did_not_rate_both() -> None:
-    """The released code fills what the first judge lacks from the second."""
-    cube = {"a": {"ash": [9, None], "birch": [1, 1]}, "b": {"ash": [1, 1], "birch": [9, 9]}}
-    found = win_rate(rows_of(cube), protocol="published")
-    assert found.win_rate == {"ash": 0.5, "birch": 0.5}
-    assert found.pairs["ash"]["birch"] == 2
-
-
-@given(cube=cubes())
-def test_the_matrix_is_antisymmetric(cube: dict[str, Any]) -> None:
-    """What one wins the other loses: the two shares of a pair add up to 1."""
-    found = win_rate(rows_of(cube), n_boot=0)
-    for one, others in found.matrix.items():
-        for other, share in others.items():
-            back = found.matrix[other][one]
-            assert (share is None) == (back is None) == (found.pairs[one][other] == 0)
-            assert share is None or back is None or share + back == pytest.approx(1)
-
-
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-@given(cube=cubes(missing=False))
-def test_rates_have_mean_one_half_where_nothing_is_missing(
-    protocol: Protocol, cube: dict[str, Any]
-) -> None:
-    """Every comparison gives one point away."""
-    rates = win_rate(rows_of(cube), protocol=protocol, n_boot=0).win_rate.values()
-    assert statistics.fmean(rate or 0 for rate in rates) == pytest.approx(0.5)
-    assert all(one is not None for one in rates)
-
-
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @given(cube=cubes(samples=14), seed=st.integers(0, 99))
 def test_the_order_of_rows_changes_nothing(
     protocol: Protocol, cube: dict[str, Any], seed: int
 ) -> None:
-    """Not a digit, intervals included."""
     rows = rows_of(cube)
     mixed = random.Random(seed).sample(rows, len(rows))
     assert win_rate(mixed, protocol=protocol, n_boot=20) == win_rate(
@@ -164,23 +116,11 @@ def test_the_order_of_rows_changes_nothing(
     )
 
 
-@given(cube=cubes(samples=14), names=st.permutations(["owl", "teal", "wren"]))
-def test_names_of_judges_change_nothing(cube: dict[str, Any], names: list[str]) -> None:
-    """Not a digit: `corrected` has no first judge."""
-    renamed = dict(zip(names, cube.values(), strict=False))
-    one, other = (win_rate(rows_of(each), n_boot=20) for each in (cube, renamed))
-    assert plain(one) == plain(other)
-    assert list(one.per_judge[next(iter(cube))]) == list(other.per_judge[names[0]])
-    for old, new in zip(cube, names, strict=False):
-        assert one.per_judge[old] == other.per_judge[new]
-
-
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @given(cube=cubes(samples=14), names=st.permutations(["elm", "fir", "oak", "yew"]))
 def test_names_of_systems_change_nothing(
     protocol: Protocol, cube: dict[str, Any], names: list[str]
 ) -> None:
-    """Not a digit, intervals included."""
     called = dict(zip(SYSTEMS, names, strict=True))
     renamed = {
         judge: {called[system]: rated for system, rated in systems.items()}
@@ -197,18 +137,9 @@ def test_names_of_systems_change_nothing(
             assert other.matrix[new][called[opponent]] == share
 
 
-@given(cube=cubes(), names=st.permutations(range(5)))
-def test_names_of_samples_change_no_rate(cube: dict[str, Any], names: list[int]) -> None:
-    """They do change which samples the bootstrap draws."""
-    rows = [{**row, "sample_id": str(names[int(row["sample_id"][1:])])} for row in rows_of(cube)]
-    one, other = win_rate(rows_of(cube), n_boot=0), win_rate(rows, n_boot=0)
-    assert (one.win_rate, one.matrix, one.ties) == (other.win_rate, other.matrix, other.ties)
-
-
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @given(cube=cubes(samples=14), seed=st.integers(0, 99))
 def test_float_noise_changes_nothing(protocol: Protocol, cube: dict[str, Any], seed: int) -> None:
-    """A billionth more or less makes no win of a tie."""
     rng = random.Random(seed)
     noisy = [{**row, "noise": rng.uniform(-1e-9, 1e-9)} for row in rows_of(cube)]
     for row in noisy:
@@ -222,7 +153,6 @@ def test_float_noise_changes_nothing(protocol: Protocol, cube: dict[str, Any], s
 def test_the_scale_of_a_judge_changes_nothing(
     cube: dict[str, Any], factor: float, offset: float
 ) -> None:
-    """Ratings of different judges are never compared."""
     first, *_ = cube
     scaled = [
         {**row, "rating": row["rating"] * factor + offset}
@@ -231,14 +161,6 @@ def test_the_scale_of_a_judge_changes_nothing(
         for row in rows_of(cube)
     ]
     assert win_rate(scaled, n_boot=20) == win_rate(rows_of(cube), n_boot=20)
-
-
-@given(cube=cubes(missing=False))
-def test_a_judge_who_sees_only_ties_changes_nothing(cube: dict[str, Any]) -> None:
-    """A tie is no vote: it does not outvote a judge who sees a difference."""
-    level = {name: [7.0] * len(rated) for name, rated in next(iter(cube.values())).items()}
-    more = {**cube, "zzz": level}
-    assert win_rate(rows_of(more), n_boot=0).matrix == win_rate(rows_of(cube), n_boot=0).matrix
 
 
 @given(cube=cubes(missing=False))
@@ -281,7 +203,6 @@ def test_both_ways_are_shown_when_outputs_are_given() -> None:
 
 @pytest.mark.parametrize("outcome", ["failed", "unsupported", "retired", "ok"])
 def test_other_missing_outputs_never_count(outcome: str) -> None:
-    """Nor does a null rating of an image that is there."""
     rows = one_judge(ash=[9, None], birch=[5, 5])
     outputs = outputs_of(rows)
     outputs[2]["outcome"] = outcome
@@ -312,7 +233,6 @@ def test_the_published_error_is_that_of_independent_comparisons(
 
 
 def test_a_single_comparison_has_no_published_error() -> None:
-    """One number has no standard deviation."""
     found = win_rate(one_judge(ash=[3], birch=[2]), protocol="published")
     assert found.win_rate == {"ash": 1.0, "birch": 0.0}
     assert found.interval == {"ash": None, "birch": None}
@@ -320,7 +240,6 @@ def test_a_single_comparison_has_no_published_error() -> None:
 
 
 def test_one_system_has_no_rate() -> None:
-    """There is nobody to win against."""
     found = win_rate(one_judge(ash=[3, 4]))
     assert found.win_rate == {"ash": None}
     assert (found.matrix, found.coverage) == ({"ash": {}}, {"ash": None})
@@ -341,16 +260,7 @@ def test_systems_without_a_common_sample_have_no_rate(protocol: Protocol) -> Non
         assert found.reasons == {"ash": "nothing_in_common", "birch": "nothing_in_common"}
 
 
-def test_an_opponent_never_met_does_not_count() -> None:
-    """The mean is over the opponents that were met."""
-    rows = rows_of({"jay": {"ash": [3], "birch": [1]}, "kite": {"birch": [1], "cedar": [1]}})
-    found = win_rate(rows)
-    assert found.win_rate == {"ash": 1.0, "cedar": 0.5, "birch": 0.25}
-    assert found.matrix["ash"] == {"birch": 1.0, "cedar": None}
-
-
 def test_a_system_that_only_failed_has_no_rate() -> None:
-    """With losses counted, one that only refused has lost."""
     rows = one_judge(ash=[3, 4], birch=[1, 5])
     outputs = outputs_of(rows, [("s000", "cedar"), ("s001", "cedar")])
     failed = [{**row, "outcome": "failed"} if row["system"] == "cedar" else row for row in outputs]
@@ -381,28 +291,10 @@ def test_samples_that_all_say_the_same_have_no_interval(rated: int) -> None:
     assert set(found.reasons.values()) == {"no_spread"}
 
 
-def test_no_draws_give_no_interval() -> None:
-    """The rates are the same."""
-    rows = one_judge(ash=[1, 2, 3] * 9, birch=[2] * 27)
-    found, bare = win_rate(rows), win_rate(rows, n_boot=0)
-    assert bare.win_rate == found.win_rate
-    assert set(bare.reasons.values()) == {"no_draws"}
-
-
 def test_no_ratings_are_an_empty_board() -> None:
-    """Nothing was compared, and nothing is wrong."""
     assert win_rate([]).win_rate == {}
     outputs = [{"sample_id": "s", "system": name, "outcome": "ok"} for name in ("ash", "birch")]
     assert win_rate([], outputs).win_rate == {"ash": None, "birch": None}
-
-
-def test_ignored_rows_are_counted_and_named() -> None:
-    """By reason; without outputs every row counts."""
-    rows = one_judge(ash=[1, 2], birch=[2, 1])
-    found = win_rate(rows, outputs_of(rows)[:3])
-    assert found.ignored == {"no_output": 1}
-    assert found.ignored_rows == {"no_output": (("s001", "birch", "judge"),)}
-    assert win_rate(rows).ignored == {}
 
 
 def test_the_seed_decides_the_draws() -> None:
@@ -441,7 +333,6 @@ def test_the_definition_holds_every_parameter() -> None:
 
 
 def test_the_result_goes_into_json() -> None:
-    """Nulls and reasons included, and no NaN."""
     rows = one_judge(ash=[1, None], birch=[2, None], cedar=[None, 3])
     found = win_rate(rows, outputs_of(rows)[:4])
     read = json.loads(json.dumps(found.as_json(), allow_nan=False))
@@ -461,6 +352,86 @@ def test_the_result_goes_into_json() -> None:
     ],
 )
 def test_a_choice_that_there_is_not_is_refused(choice: dict[str, Any], said: str) -> None:
-    """In one line, with what there is."""
     with pytest.raises(ScoreError, match=f"^{said}"):
         win_rate(one_judge(ash=[1], birch=[2]), **choice)
+
+
+def test_the_interval_is_that_of_rates_of_drawn_samples() -> None:
+    """Counted anew for each draw, with a sample as often as it was drawn; two judges, gaps."""
+    rng, samples = np.random.default_rng(0), 40
+    rated = rng.integers(0, 4, (2, 3, samples)).astype(object)
+    rated[rng.random(rated.shape) < 0.2] = None
+
+    def cube(taken: Sequence[int]) -> dict[str, Any]:
+        judges = zip(("jay", "kite"), rated[:, :, taken].tolist(), strict=True)
+        return {judge: dict(zip(SYSTEMS, every, strict=False)) for judge, every in judges}
+
+    (weights,) = drawn_weights(samples, 25, seed=3)
+    rates = [
+        counted_rates(cube(np.repeat(np.arange(samples), counts.astype(int))), "corrected")
+        for counts in weights
+    ]
+    found = win_rate(rows_of(cube(range(samples))), n_boot=25, seed=3).interval
+    there = np.array(rated != None)  # noqa: E711
+    for at, system in enumerate(SYSTEMS[:3]):
+        met = (there[:, at] & np.delete(there, at, axis=1).any(axis=1)).any(axis=0).sum()
+        drawn, ends, tail = [rate[system] for rate in rates], found[system], widened(0.025, met)
+        assert ends == pytest.approx(tuple(np.quantile(drawn, [tail, 1 - tail])))
+
+
+POPULATION, SAMPLES, TRIALS, DRAWS = 3000, 80, 600, 400
+THREE, FOUR = 3, 4
+
+
+def population() -> NDArray[np.float64]:
+    """Ratings [judge, system, sample] in which all judges see the same luck of a system."""
+    rng = np.random.default_rng(7)
+    quality = np.linspace(0, 0.9, FOUR)[None, :, None]
+    luck = rng.normal(0, 1.5, (1, FOUR, POPULATION))
+    noise = rng.normal(0, 0.8, (THREE, FOUR, POPULATION))
+    return np.clip(np.round(5 + quality + luck + noise), 1, 10)
+
+
+def table_of(ratings: NDArray[np.float64]) -> pa.Table:
+    judge, system, sample = (places.ravel() for places in np.indices(ratings.shape))
+    return pa.table(
+        {
+            "sample_id": np.char.mod("%05d", sample),
+            "system": np.char.mod("%d", system),
+            "judge": np.char.mod("%d", judge),
+            "rating": ratings.ravel(),
+        }
+    )
+
+
+@pytest.mark.slow
+def test_the_interval_holds_the_truth_93_to_97_times_in_100() -> None:
+    """The truth is the rate over a whole population, of which each trial draws 80 samples.
+
+    Were the four systems of a trial a single observation, 600 trials would leave a standard error
+    of 0.9 points, so that 93 and 97 are more than two of them away from 95; the seeds are fixed.
+    The published interval, which takes comparisons for independent, holds the truth less than 90
+    times in 100.
+    """
+    everyone = population()
+    whole = table_of(everyone)
+    truth = win_rate(whole, n_boot=0).win_rate
+    published = win_rate(whole, protocol="published").win_rate
+    rng, rows = np.random.default_rng(8), table_of(everyone[:, :, :SAMPLES])
+    held = {"corrected": 0, "published": 0}
+    for trial in range(TRIALS):
+        drawn = everyone[:, :, rng.integers(0, POPULATION, SAMPLES)]
+        rows = rows.set_column(3, "rating", pa.array(drawn.ravel()))
+        ours = win_rate(rows, n_boot=DRAWS, seed=trial).interval
+        theirs = win_rate(rows, protocol="published").interval
+        for name, intervals, rates in (
+            ("corrected", ours, truth),
+            ("published", theirs, published),
+        ):
+            held[name] += sum(
+                ends is not None and ends[0] <= (rates[system] or math.nan) <= ends[1]
+                for system, ends in intervals.items()
+            )
+    share = {name: count / TRIALS / FOUR for name, count in held.items()}
+    assert share["corrected"] == pytest.approx(0.95, abs=0.02)
+    assert share["published"] < 0.9

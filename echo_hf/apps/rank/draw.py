@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from echo_hf.images.store import ImageStore
-from echo_hf.judging.outputs import outputs_to_rate
+from echo_hf.judging.rate import outputs_to_rate
 from echo_hf.reasons import NotRanked, Reason
 from echo_hf.systems.base import Task
 from echo_hf.systems.benchmark import Tasks

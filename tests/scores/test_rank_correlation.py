@@ -1,4 +1,4 @@
-"""Kendall's tau-b within samples and over all of them, against scipy's."""
+"""Kendall's tau-b against scipy's, and means over samples with their intervals."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.stats import kendalltau, rankdata
+from scipy.stats import t as student
 
 from echo_hf.errors import ScoreError
 from echo_hf.reasons import Unscored
 from echo_hf.scores import tau_b
-from echo_hf.scores.rank_correlation import sample_taus
+from echo_hf.scores.rank_correlation import Draws, means, ratios, sample_taus
 
 RANK = st.integers(1, 4).map(float) | st.just(float("nan"))
 
 
 def scipy_tau(one: np.ndarray, other: np.ndarray) -> float:
-    """Tau-b of what both rank, NaN where there is none."""
     common = ~np.isnan(one) & ~np.isnan(other)
     if common.sum() < 2:
         return float("nan")
@@ -58,7 +58,6 @@ def test_tau_is_the_mean_over_samples_and_pooled_is_of_one_list() -> None:
 
 
 def test_the_p_value_is_about_that_of_a_t_test() -> None:
-    """Of the same values, one for each sample."""
     from scipy.stats import ttest_1samp
 
     one, other = rankings(60, 9)
@@ -84,7 +83,6 @@ def test_only_the_order_within_a_sample_counts(seed: int, order: list[int]) -> N
 
 
 def compared(one: np.ndarray, other: np.ndarray) -> dict[str, Any]:
-    """All figures of two rankings, without an interval."""
     return vars(tau_b(one, other, n_boot=0, n_resamples=99))
 
 
@@ -96,6 +94,50 @@ def test_ties_alone_have_no_order() -> None:
 
 
 def test_shapes_that_differ_are_one_line() -> None:
-    """It says both."""
     with pytest.raises(ScoreError, match=r"shapes \(1, 2\) and \(1, 3\): expected the same"):
         tau_b([[1, 2]], [[1, 2, 3]])
+
+
+def test_the_interval_of_a_mean_is_about_students() -> None:
+    """Of 200 normal values; samples without a value change nothing."""
+    values = np.random.default_rng(0).normal(3, 1, 200)
+    low, high = student.interval(0.95, 199, values.mean(), values.std(ddof=1) / np.sqrt(200))
+    rows = np.vstack([np.append(values, np.full(20, np.nan)), np.append(values, np.zeros(20))])
+    found = means(rows, Draws(n_boot=4000))
+    assert found[0].value == pytest.approx(values.mean())
+    assert found[0].samples == 200
+    assert found[0].interval == pytest.approx((low, high), abs=0.02)
+    assert found[1].samples == 220
+
+
+def test_a_ratio_is_of_two_sums_over_the_same_samples() -> None:
+    """(1 + 3) / (2 + 6); the third sample has no value, whatever its whole is."""
+    found = ratios(np.array([[1.0, 3.0, np.nan]]), np.array([[2.0, 6.0, 9.0]]), Draws(n_boot=0))[0]
+    assert (found.value, found.samples, found.interval) == (0.5, 2, None)
+
+
+def test_the_interval_of_a_ratio_is_that_of_the_delta_method() -> None:
+    rng = np.random.default_rng(1)
+    wholes = rng.uniform(1, 3, 300)
+    parts = 0.7 * wholes + rng.normal(0, 0.5, 300)
+    ratio = parts.sum() / wholes.sum()
+    error = (parts - ratio * wholes).std(ddof=1) / np.sqrt(300) / wholes.mean()
+    found = ratios(parts[None], wholes[None], Draws(n_boot=4000))[0]
+    assert found.interval == pytest.approx((ratio - 1.968 * error, ratio + 1.968 * error), abs=4e-3)
+
+
+@pytest.mark.parametrize(
+    ("values", "draws", "reason"),
+    [
+        ([np.nan] * 12, 100, Unscored.NO_ORDER),
+        ([1.0, 2.0] * 4, 100, Unscored.FEW_SAMPLES),
+        ([1.0] * 12, 100, Unscored.NO_SPREAD),
+        ([1.0, 2.0] * 6, 0, Unscored.NO_DRAWS),
+        ([1.0, 2.0] * 6, 100, None),
+    ],
+)
+def test_no_interval_has_a_reason(values: list[float], draws: int, reason: Unscored | None) -> None:
+    found = means(np.array([values]), Draws(n_boot=draws))[0]
+    assert found.reason is reason
+    assert (found.interval is None) == (reason is not None)
+    assert (found.value is None) == (reason is Unscored.NO_ORDER)

@@ -1,4 +1,4 @@
-"""How far a run's judges agree with people: from its tables to a file and a terminal."""
+"""How far a run's judges agree with people: from tables and files to figures and a terminal."""
 
 from __future__ import annotations
 
@@ -12,21 +12,27 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from echo_hf.cli import app
-from echo_hf.errors import RunError, ScoreError
+from echo_hf.errors import RunError, ScoreError, TableError
 from echo_hf.judging.agreement import RunAgreement, agree
+from echo_hf.judging.run_tables import read_human_file
 from echo_hf.reasons import LeftOut
 from echo_hf.scores import agreement
 from echo_hf.tables import HUMAN, RATINGS
 from tests.judging.run_for_tests import Row, digest_of, rating, root, run, stripes, write
 
 SYSTEMS = ("ash", "birch", "cedar")
+
+
 ORDERS = {"ada": (1, 2, 3), "ben": (1, 2, 3), "cy": (2, 1, 3)}
+
+
 WORDS = tuple(f"word{at:02}" for at in range(12))
+
+
 EDITS = {f"edit{at}": [stripes((at, 100, 100), (140, 140, 140))] for at in range(2)}
 
 
 def ranked(samples: tuple[str, ...], **orders: tuple[int | None, ...]) -> list[Row]:
-    """A row for each rank of each person."""
     return [
         {"sample_id": name, "rater": rater, "system": system, "rank": rank, "cannot_rank": None}
         for name in samples
@@ -36,7 +42,6 @@ def ranked(samples: tuple[str, ...], **orders: tuple[int | None, ...]) -> list[R
 
 
 def rated(**ratings: tuple[float | None, ...]) -> list[Row]:
-    """A row for each rating of each judge, the same on every sample."""
     words = [(name, digest_of(name)) for name in WORDS]
     edits = [(name, digest_of(name, inputs)) for name, inputs in EDITS.items()]
     return [
@@ -57,19 +62,16 @@ def folder(tmp_path: Path) -> Path:
 
 
 def found(folder: Path, **options: Any) -> RunAgreement:
-    """The figures, without a bootstrap unless a test wants one."""
     return agree(folder / "evaluation.yaml", runs=folder / "runs", **{"n_boot": 0, **options})
 
 
 def told(folder: Path, *arguments: str | Path) -> Result:
-    """What the command line says."""
     config, runs = str(folder / "evaluation.yaml"), str(folder / "runs")
     command = ["agree", config, "--runs", runs, *map(str, arguments)]
     return CliRunner().invoke(app, command, env={"COLUMNS": "120"})
 
 
 def audit_of(folder: Path, **failed: list[str]) -> None:
-    """Writes the run's audits: by judge, what it failed on."""
     judges = {judge: {"failed": honeypots} for judge, honeypots in failed.items()}
     (root(folder) / "audit.json").write_text(json.dumps({"judges": judges}))
 
@@ -112,7 +114,6 @@ def test_splits_are_there_beside_what_they_merge_to(folder: Path) -> None:
 
 
 def test_one_split_alone_is_not_shown_twice(folder: Path) -> None:
-    """It is what is merged."""
     write(folder, HUMAN, ranked(WORDS))
     assert found(folder).splits == {}
 
@@ -128,7 +129,6 @@ def test_ranks_of_other_samples_are_counted_and_do_not_count(folder: Path) -> No
 
 
 def test_ratings_of_an_older_sample_do_not_count(folder: Path) -> None:
-    """As everywhere; here none of nils' is left."""
     rows = rated(mira=(9, 5, 1), nils=(1, 5, 9))
     stale = [row | {"sample_digest": "0" * 64} if row["judge"] == "nils" else row for row in rows]
     write(folder, RATINGS, stale)
@@ -138,7 +138,6 @@ def test_ratings_of_an_older_sample_do_not_count(folder: Path) -> None:
 
 
 def test_ranks_may_come_from_a_file(folder: Path) -> None:
-    """In place of the run's own, with the same figures."""
     with (folder / "ranks.csv").open("w", encoding="utf-8", newline="") as sink:
         rows = csv.DictWriter(sink, list(HUMAN.columns))
         rows.writeheader()
@@ -158,7 +157,6 @@ def test_people_alone_are_compared_where_nothing_was_rated_overall(folder: Path)
 
 
 def test_the_file_holds_all_figures_and_no_folder(folder: Path) -> None:
-    """And a second run's is the same, byte for byte."""
     result = found(folder, n_boot=50)
     text = result.path.read_text("utf-8")
     assert result.path == root(folder) / "agreement.json"
@@ -191,7 +189,6 @@ def test_the_terminal_shows_order_test_and_agreement(
 
 
 def test_what_people_could_not_rank_is_shown(folder: Path) -> None:
-    """Cy could rank nothing, and ben left a system out."""
     rows = ranked(WORDS, ada=(1, 2, 3), ben=(1, None, 2), cy=(None, None, None))
     write(folder, HUMAN, rows)
     assert "24 rankings, 12 of them incomplete, 12 times impossible" in told(folder).output
@@ -210,7 +207,6 @@ def test_names_are_shown_as_they_are(folder: Path) -> None:
 def test_people_who_see_nothing_but_ties_have_nothing_to_agree_on(
     folder: Path, protocol: str
 ) -> None:
-    """Every figure is missing, and nothing fails."""
     write(folder, HUMAN, ranked(WORDS, ada=(1, 1, 1), ben=(2, 2, 2)))
     shown = told(folder, "--protocol", protocol)
     assert shown.exit_code == 0, shown.output
@@ -218,7 +214,6 @@ def test_people_who_see_nothing_but_ties_have_nothing_to_agree_on(
 
 
 def test_a_run_without_ranks_is_one_line(folder: Path) -> None:
-    """It says how they are made."""
     (root(folder) / "human.parquet").unlink()
     with pytest.raises(RunError, match=r"ranked nothing in .*: run `echo-hf rank` .*, or name"):
         found(folder)
@@ -233,6 +228,70 @@ def test_ranks_of_another_benchmark_are_one_line(folder: Path) -> None:
 
 
 def test_an_unknown_protocol_has_the_nearest_name(folder: Path) -> None:
-    """As everywhere."""
     with pytest.raises(ScoreError, match="'publish'; did you mean 'published'"):
         found(folder, protocol="publish")
+
+
+ROWS = [
+    {"sample_id": "s", "rater": "Ada", "system": "a, b", "rank": 1, "cannot_rank": None},
+    {"sample_id": "s", "rater": "Ada", "system": "c", "rank": None, "cannot_rank": True},
+    {"sample_id": "0042", "rater": "Ada", "system": "c", "rank": 2, "cannot_rank": False},
+]
+
+
+JSONL = """{"sample_id": "s", "rater": "Ada", "system": "a, b", "rank": 1}
+
+{"rater": "Ada", "sample_id": "s", "system": "c", "rank": null, "cannot_rank": true}
+{"sample_id": "0042", "rater": "Ada", "system": "c", "rank": 2, "cannot_rank": false}
+"""
+
+
+CSV = """sample_id,rater,rank,system,cannot_rank
+s,Ada,1,"a, b",
+s,Ada,,c,true
+0042,Ada,2,c,false
+"""
+
+
+@pytest.mark.parametrize(("name", "text"), [("r.jsonl", JSONL), ("r.csv", CSV), ("R.CSV", CSV)])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_both_formats_give_the_same_table(tmp_path: Path, name: str, text: str, mark: str) -> None:
+    """In any order of columns, with a byte order mark or without; `0042` stays a text."""
+    (tmp_path / name).write_text(mark + text, "utf-8")
+    found = read_human_file(tmp_path / name)
+    assert found.schema == HUMAN.schema
+    assert found.to_pylist() == ROWS
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("r.jsonl", JSONL + '{"sample_id": ', r"r\.jsonl:5: no JSON .*: expected an object a line"),
+        ("r.jsonl", "[1]\n", r"r\.jsonl:1: \[1\] is not an object: expected sample_id, rater"),
+        ("r.jsonl", '{"smple_id": "s"}', "unknown key 'smple_id'; did you mean 'sample_id'"),
+        ("r.jsonl", '{"rater": "Ada", "system": "c", "rank": 1}', ":1: sample_id is missing"),
+        ("r.jsonl", JSONL.replace('"rank": 1', '"rank": 1.5'), ":1: rank is 1.5: input should be"),
+        ("r.jsonl", JSONL.replace('"rank": 1', '"rank": true'), ":1: rank is True: input should"),
+        ("r.jsonl", JSONL.replace('"rank": 2', '"rank": 0'), ":4: rank is 0: input should be gr"),
+        ("r.jsonl", JSONL.replace("Ada", "A\\u001b[31m", 1), ":1: rater is 'A.x1b.31m': expected"),
+        ("r.csv", CSV.replace("Ada,2", "Ada,second"), ":4: rank is 'second': input should be a"),
+        ("r.csv", CSV.replace("Ada,,c", "Ada,,"), ":3: system is None: input should be a valid"),
+        ("r.csv", CSV + "s,Ada,1,d,,x\n", ":5: unknown key '.too many fields.'"),
+        ("r.csv", CSV + 's,"Ada,1,d,\n', r"r\.csv' cannot be read .unexpected end of data"),
+        ("r.txt", CSV, r"r\.txt' holds no ranks: expected a file named \.jsonl or \.csv"),
+    ],
+)
+def test_a_bad_line_is_one_line(tmp_path: Path, name: str, text: str, said: str) -> None:
+    """It says where, what, and what was expected; no row is skipped for it."""
+    (tmp_path / name).write_text(text, "utf-8")
+    with pytest.raises(TableError, match=said) as raised:
+        read_human_file(tmp_path / name)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("data", [None, b"sample_id\xff\n"])
+def test_a_file_that_cannot_be_read_is_one_line(tmp_path: Path, data: bytes | None) -> None:
+    if data is not None:
+        (tmp_path / "ranks.csv").write_bytes(data)
+    with pytest.raises(TableError, match=r"ranks\.csv' cannot be read .*: expected UTF-8 text"):
+        read_human_file(tmp_path / "ranks.csv")

@@ -25,7 +25,6 @@ from tests.judging.judges_for_tests import (
     WORDS,
     ScriptedJudge,
     config_of,
-    drawn,
     images_of,
     prompt_of,
     rows_of,
@@ -33,35 +32,26 @@ from tests.judging.judges_for_tests import (
 from tests.judging.run_for_tests import fits, write
 
 METRICS = ("face_identity", "color_shift", "structure_distance", "text_rendering")
+
+
 OF_INPUTS = METRICS[:3]
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """A run in which two systems have drawn five samples."""
-    drawn(tmp_path)
-    return tmp_path
-
-
 def says(**flags: int) -> str:
-    """A whole answer."""
     return json.dumps({**flags, "rationale": "An edit of a lamp."})
 
 
 def flagged(asked: Request) -> str:
-    """Every metric that is asked about fits, but for faces."""
     return says(**{name: int(name != "face_identity") for name in asked.inputs["metrics"]})
 
 
 def said(folder: Path, ask: str = "split", **options: Any) -> JudgingResult:
-    """Asks which metrics fit."""
     asking = {"engine": {"kind": KIND}, "ask": ask}
     path = config_of(folder, [], applicability=asking)
     return applicability(path, runs=folder / "runs", **options)
 
 
 def flags_of(folder: Path) -> dict[str, tuple[bool | None, ...]]:
-    """The flags of each sample in the order of the metrics."""
     return {
         row["sample_id"]: tuple(row[name] for name in METRICS)
         for row in rows_of(folder, "applicability")
@@ -86,7 +76,6 @@ def test_edits_are_asked_about_inputs_and_prompts_about_text(folder: Path) -> No
 
 
 def test_all_may_be_asked_of_all(folder: Path) -> None:
-    """Where the config says so."""
     ScriptedJudge(flagged).use()
     said(folder, "all")
     assert flags_of(folder) == dict.fromkeys(SAMPLES, (False, True, True, True))
@@ -134,8 +123,8 @@ def test_scores_follow_the_flags(folder: Path) -> None:
     said(folder)
     scores = score(folder / "evaluation.yaml", runs=folder / "runs", n_boot=0)
     shifts = [one for one in scores.splits[0].metrics if one.metric == "color_shift"]
-    assert {tuple(task.sample_id for task in one.about.fitting) for one in shifts} == {("lamp",)}
-    assert all(one.about.asked for one in shifts)
+    assert {tuple(task.sample_id for task in one.fitting) for one in shifts} == {("lamp",)}
+    assert all(one.asked for one in shifts)
 
 
 def test_the_command_asks_and_judges_nobody(folder: Path) -> None:
@@ -152,6 +141,5 @@ def test_the_command_asks_and_judges_nobody(folder: Path) -> None:
 
 
 def test_a_config_that_names_nobody_says_how(folder: Path) -> None:
-    """With an example."""
     with pytest.raises(ConfigError, match=r"add, for example, `applicability: \{engine:"):
         applicability(config_of(folder, []), runs=folder / "runs")

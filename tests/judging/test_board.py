@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from echo_hf.judging.board import show_scores
 from echo_hf.judging.score import Scores, score
-from echo_hf.judging.score_board import show_scores
 from echo_hf.tables import COMPARISONS, OUTPUTS, RATINGS
 from tests.judging.run_for_tests import digest_of, output, put, rating, root, run, stripes, write
 
@@ -20,7 +20,6 @@ WORDS = tuple(f"word{at:02}" for at in range(12))
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Two systems and twelve drawings; the ratings prefer amber everywhere."""
     run(tmp_path, {}, WORDS)
     made = {name: put(tmp_path, stripes((at, 1, 1))) for at, name in enumerate("ab")}
     write(
@@ -38,7 +37,6 @@ def folder(tmp_path: Path) -> Path:
 def choice(
     folder: Path, name: str, order: str, winner: str | None, **values: Any
 ) -> dict[str, Any]:
-    """A row of comparisons of the two outputs as they are."""
     shown = {
         f"output_{side}_sha256": put(folder, stripes((at, 1, 1))) for at, side in enumerate("ab")
     }
@@ -49,12 +47,10 @@ def choice(
 
 
 def scored(folder: Path) -> Scores:
-    """Scores the run."""
     return score(folder / "evaluation.yaml", runs=folder / "runs", n_boot=200)
 
 
 def test_a_judge_that_failed_its_audit_is_flagged_beside_its_choices(folder: Path) -> None:
-    """Its line says what it failed on."""
     rows = [choice(folder, name, order, "a") for name in WORDS for order in ("ab", "ba")]
     write(folder, COMPARISONS, rows)
     (root(folder) / "audit.json").write_text('{"judges": {"mira": {"failed": ["renamed"]}}}')
@@ -107,15 +103,6 @@ def test_choices_between_other_images_do_not_count(folder: Path) -> None:
     (split,) = [one for one in scores.splits if one.pairwise is not None]
     assert split.pairwise is not None
     assert split.pairwise.judges["mira"].pairs == 1
-
-
-def test_without_comparisons_nothing_is_said(folder: Path) -> None:
-    """Null in the file, no line on the board."""
-    scores = scored(folder)
-    page = io.StringIO()
-    show_scores(Console(width=300, file=page), scores.path)
-    assert "side by side" not in page.getvalue()
-    assert json.loads(scores.path.read_text())["details"]["text_to_image"]["pairwise"] is None
 
 
 def test_without_ratings_the_line_says_that_there_are_none(folder: Path) -> None:

@@ -1,0 +1,334 @@
+"""What a board hangs on: its rule, what is missing, one judge, and who made it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from copy import deepcopy
+from itertools import product
+from statistics import fmean
+from typing import Any, get_args
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from scipy.stats import rankdata
+
+from echo_hf.errors import ScoreError
+from echo_hf.scores import bounds, leave_one_judge_out, self_preference, sensitivity, win_rate
+from echo_hf.scores.votes import VOTES, Protocol
+from tests.scores.ratings_for_tests import (
+    JUDGES,
+    SYSTEMS,
+    counted_rates,
+    cubes,
+    one_judge,
+    rows_of,
+    verdict,
+)
+
+# Ten samples on which the one is level or ahead, and the other wins where it wins at all.
+TIES = one_judge(ash=[5, 5, 5, 1, 1], birch=[3, 5, 5, 5, 5], cedar=[4, 4, 4, 4, 4])
+
+
+def test_there_is_a_board_for_every_rule() -> None:
+    """Six votes, three ways to count ties, two ways to average; two are protocols."""
+    boards = sensitivity(TIES).boards
+    assert len({(one.vote, one.ties, one.average) for one in boards}) == 36 == len(boards)
+    assert {one.vote for one in boards} == set(VOTES)
+    protocols = {one.protocol: (one.vote, one.ties, one.average) for one in boards if one.protocol}
+    assert protocols == {
+        "published": ("first_judge", "half", "comparisons"),
+        "corrected": ("plurality", "half", "opponents"),
+    }
+
+
+@given(cube=cubes())
+def test_the_protocols_boards_are_those_of_win_rate(cube: dict[str, Any]) -> None:
+    boards = {one.protocol: one.win_rate for one in sensitivity(rows_of(cube)).boards}
+    assert boards["corrected"] == win_rate(rows_of(cube), n_boot=0).win_rate
+    assert boards["published"] == win_rate(rows_of(cube), protocol="published").win_rate
+
+
+@pytest.mark.parametrize(("ties", "rate"), [("half", 0.6), ("drop", 2 / 3), ("loss", 0.4)])
+def test_ties_count_as_said(ties: str, rate: float) -> None:
+    """Two wins, a loss and two ties: half of a tie, of three decided, of all five."""
+    rows = one_judge(ash=[5, 5, 1, 3, 3], birch=[1, 1, 5, 3, 3])
+    for board in sensitivity(rows).boards:
+        if board.ties == ties:
+            assert board.win_rate["ash"] == pytest.approx(rate)
+
+
+def test_a_rank_that_hangs_on_the_rule_is_flagged() -> None:
+    """One judge sees a great difference, two see a small one the other way."""
+    rows = rows_of(
+        {
+            "jay": {"ash": [9], "birch": [3], "cedar": [0]},
+            "kite": {"ash": [4], "birch": [5], "cedar": [0]},
+            "lark": {"ash": [4], "birch": [5], "cedar": [0]},
+        }
+    )
+    found = sensitivity(rows)
+    assert not found.stable
+    assert found.flips == (("birch", "ash"),)
+    assert found.rank_range == {"birch": (1, 2), "ash": (1, 2), "cedar": (3, 3)}
+    assert found.warning == "the order of 'birch' and 'ash' depends on vote, ties or average"
+
+
+def test_many_flips_are_counted_in_the_warning() -> None:
+    names = [f"s{at}" for at in range(5)]
+    first = {name: [at] for at, name in enumerate(names)}
+    others = {name: [-at] for at, name in enumerate(names)}
+    found = sensitivity(rows_of({"a": first, "b": others, "c": others}))
+    assert len(found.flips) == 10
+    assert found.warning is not None
+    assert "and 5 other pairs depends on" in found.warning
+
+
+def test_one_judge_and_no_ties_leave_nothing_to_choose() -> None:
+    found = sensitivity(one_judge(ash=[3, 3], birch=[2, 2], cedar=[1, 1]))
+    assert found.stable
+    assert found.warning is None
+    assert found.rank_range == {"ash": (1, 1), "birch": (2, 2), "cedar": (3, 3)}
+
+
+def test_equal_rates_are_no_flip() -> None:
+    """A rule that sees two as level does not contradict one that sees a difference."""
+    rows = one_judge(ash=[3, 2], birch=[2, 2])
+    assert sensitivity(rows).flips == ()
+
+
+LEAST, MOST = -1.0, 9.0
+
+
+def completions(cube: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    gaps = [
+        (judge, system, at)
+        for judge, systems in cube.items()
+        for system, rated in systems.items()
+        for at, rating in enumerate(rated)
+        if rating is None
+    ]
+    assume(len(gaps) <= 6)
+    for values in product((LEAST, 1.0, MOST), repeat=len(gaps)):
+        full = deepcopy(cube)
+        for (judge, system, at), value in zip(gaps, values, strict=True):
+            full[judge][system][at] = value
+        yield full
+
+
+@pytest.mark.parametrize("protocol", get_args(Protocol))
+@given(cube=cubes(samples=3, systems=3))
+def test_every_completion_lies_within(protocol: Protocol, cube: dict[str, Any]) -> None:
+    """Whatever the missing ratings are, no win rate leaves its bounds."""
+    found = bounds(rows_of(cube), protocol=protocol)
+    for full in completions(cube):
+        for system, rate in counted_rates(full, protocol).items():
+            ends = found.bounds[system]
+            assert ends is not None
+            assert ends[0] - 1e-12 <= (rate or 0) <= ends[1] + 1e-12
+
+
+@given(cube=cubes(samples=2, systems=2))
+def test_of_two_systems_the_bounds_are_reached(cube: dict[str, Any]) -> None:
+    """Where a pair is missing one rating alone, they are not too wide either."""
+    for systems in cube.values():
+        one, other = systems.values()
+        assume(all(a is not None or b is not None for a, b in zip(one, other, strict=True)))
+    found = bounds(rows_of(cube)).bounds
+    rates = [counted_rates(full, "corrected") for full in completions(cube)]
+    for system in SYSTEMS[:2]:
+        every = [rate[system] or 0.0 for rate in rates]
+        assert found[system] == pytest.approx((min(every), max(every)))
+
+
+@pytest.mark.parametrize("protocol", get_args(Protocol))
+@given(cube=cubes())
+def test_the_observed_rate_lies_within(protocol: Protocol, cube: dict[str, Any]) -> None:
+    """Leaving out what is missing is one of the things it may be."""
+    found = bounds(rows_of(cube), protocol=protocol)
+    assert found.win_rate == win_rate(rows_of(cube), protocol=protocol, n_boot=0).win_rate
+    for system, rate in found.win_rate.items():
+        ends = found.bounds[system]
+        assert rate is None or ends is None or ends[0] - 1e-12 <= rate <= ends[1] + 1e-12
+
+
+def test_only_orders_that_nothing_missing_can_turn_are_certain() -> None:
+    """The better system's worst case is above the other's best."""
+    rows = one_judge(ash=[9] * 9 + [None], birch=[5] * 10, cedar=[4] * 4 + [None] * 6)
+    found = bounds(rows)
+    assert found.bounds == {
+        "ash": pytest.approx((0.65, 1.0)),
+        "birch": pytest.approx((0.2, 0.55)),
+        "cedar": pytest.approx((0.0, 0.6)),
+    }
+    assert found.certain == (("ash", "birch"), ("ash", "cedar"))
+
+
+def test_refusals_that_count_as_losses_are_not_missing() -> None:
+    rows = one_judge(ash=[9, None], birch=[5, 5])
+    outputs = [
+        {"sample_id": f"s00{at}", "system": system, "outcome": outcome}
+        for at, system, outcome in [
+            (0, "ash", "ok"),
+            (0, "birch", "ok"),
+            (1, "ash", "refused"),
+            (1, "birch", "ok"),
+        ]
+    ]
+    assert bounds(rows, outputs).bounds["ash"] == (0.5, 1.0)
+    assert bounds(rows, outputs, missing="loss").bounds["ash"] == (0.5, 0.5)
+
+
+def test_a_system_alone_has_no_bounds() -> None:
+    """There is nobody it could win against; of no ratings there are none."""
+    assert bounds(one_judge(ash=[1, 2])).bounds == {"ash": None}
+    assert bounds([]).bounds == {}
+
+
+@pytest.mark.parametrize("protocol", get_args(Protocol))
+@given(cube=cubes())
+def test_it_is_the_board_of_the_others(protocol: Protocol, cube: dict[str, Any]) -> None:
+    found = leave_one_judge_out(rows_of(cube), protocol=protocol)
+    assert found.win_rate == pytest.approx(counted_rates(cube, protocol))
+    assert set(found.without) == set(cube)
+    for judge in cube:
+        others = {name: systems for name, systems in cube.items() if name != judge}
+        if others:
+            assert found.without[judge] == pytest.approx(counted_rates(others, protocol))
+
+
+def test_without_the_only_judge_nothing_remains() -> None:
+    found = leave_one_judge_out(one_judge(ash=[3], birch=[2]))
+    assert found.without == {"judge": {"ash": None, "birch": None}}
+    assert found.flips == {"judge": ()}
+
+
+def test_a_judge_who_decides_alone_is_seen() -> None:
+    """Without one of two against one, the order turns round or is undecided."""
+    rows = rows_of(
+        {
+            "jay": {"ash": [9, 9, 9], "birch": [1, 1, 1]},
+            "kite": {"ash": [9, 9, 1], "birch": [1, 1, 9]},
+            "lark": {"ash": [1, 1, 1], "birch": [9, 9, 9]},
+        }
+    )
+    found = leave_one_judge_out(rows)
+    assert found.win_rate == {"ash": pytest.approx(2 / 3), "birch": pytest.approx(1 / 3)}
+    assert found.without["jay"] == {"ash": pytest.approx(1 / 3), "birch": pytest.approx(2 / 3)}
+    assert found.without["kite"] == {"ash": 0.5, "birch": 0.5}
+    assert found.flips == {"jay": (("ash", "birch"),), "kite": (), "lark": ()}
+
+
+MAKERS = st.sampled_from(["Pip", "Quill", None])
+
+
+def by_loops(
+    cube: dict[str, Any], judges: dict[str, Any], systems: dict[str, Any], judge: str
+) -> Any:
+    """Shares of own systems by the judge and by the others; null where nobody says anything."""
+    maker = judges[judge]
+    others = [name for name in cube if name != judge and (judges[name] != maker or maker is None)]
+    by_judge, by_others = [], []
+    for own in [name for name in cube[judge] if maker is not None and systems[name] == maker]:
+        for rival in [name for name in cube[judge] if systems[name] != maker]:
+            mine, theirs = [], []
+            for at in range(len(cube[judge][own])):
+                said = verdict(cube[judge][own][at], cube[judge][rival][at])
+                every = [verdict(cube[name][own][at], cube[name][rival][at]) for name in others]
+                heard = [one for one in every if one is not None]
+                if said is not None and heard:
+                    mine.append((1 + said) / 2)
+                    theirs.append(fmean((1 + one) / 2 for one in heard))
+            if mine:
+                by_judge.append(fmean(mine))
+                by_others.append(fmean(theirs))
+    return (fmean(by_judge), fmean(by_others)) if by_judge else None
+
+
+@given(
+    cube=cubes(),
+    judges=st.fixed_dictionaries(dict.fromkeys(JUDGES, MAKERS)),
+    systems=st.fixed_dictionaries(dict.fromkeys(SYSTEMS, MAKERS)),
+)
+def test_the_shares_are_the_counted_ones(
+    cube: dict[str, Any], judges: dict[str, Any], systems: dict[str, Any]
+) -> None:
+    """Mean over pairs of an own and another's system, over the samples that both sides rated."""
+    found = self_preference(rows_of(cube), judges, systems, n_boot=0).judges
+    for judge in cube:
+        counted, one = by_loops(cube, judges, systems, judge), found[judge]
+        if counted is None:
+            assert one.by_judge is one.by_others is one.preference is one.interval is None
+            assert one.reason in ("no_own_system", "no_other_judge")
+        else:
+            assert (one.by_judge, one.by_others) == pytest.approx(counted)
+            assert one.preference == pytest.approx(counted[0] - counted[1])
+
+
+def rated(favour: float) -> list[dict[str, Any]]:
+    """Two judges who see the same quality; the first adds something for its own system."""
+    rng = np.random.default_rng(4)
+    quality = rng.normal(5, 1, (3, 150))
+    names = ("ash", "birch", "cedar")
+    return rows_of(
+        {
+            judge: {
+                name: list(quality[at] + rng.normal(0, 0.7, 150) + bonus * (name == "ash"))
+                for at, name in enumerate(names)
+            }
+            for judge, bonus in (("jay", favour), ("kite", 0.0))
+        }
+    )
+
+
+@pytest.mark.parametrize(("favour", "seen"), [(0.0, False), (1.0, True)])
+def test_a_favour_is_told_from_chance(favour: float, seen: bool) -> None:
+    """The interval is above 0 where there is one, and holds 0 where there is none."""
+    developers = {"ash": "Pip", "birch": "Quill", "cedar": None}
+    found = self_preference(rated(favour), {"jay": "PIP", "kite": "Quill"}, developers).judges
+    ends = found["jay"].interval
+    assert found["jay"].own == ("ash",)
+    assert ends is not None
+    assert (ends[0] > 0) is seen
+    assert ends[0] < (found["jay"].preference or 0) < ends[1]
+    assert (ends[0] <= 0 <= ends[1]) is not seen
+
+
+@pytest.mark.parametrize(
+    ("judges", "reason"),
+    [
+        ({"jay": None, "kite": None}, "no_own_system"),
+        ({"jay": "Unseen", "kite": "Unseen"}, "no_own_system"),
+        ({"jay": "Pip", "kite": "pip"}, "no_other_judge"),
+    ],
+)
+def test_where_there_is_no_number_there_is_a_reason(
+    judges: dict[str, str | None], reason: str
+) -> None:
+    """A judge without systems of its own, and one whose colleagues all have its developer."""
+    found = self_preference(rated(0), judges, {"ash": "Pip", "birch": None, "cedar": "Quill"})
+    assert {one.reason for one in found.judges.values()} == {reason}
+
+
+@pytest.mark.parametrize(
+    ("judges", "systems", "said"),
+    [
+        ({}, {"ash": None}, r"^judge 'judge' has no developer among \[\]"),
+        ({"judge": None}, {"Ash": None}, r"^system 'ash' has no developer among \['Ash'\]"),
+    ],
+)
+def test_a_developer_has_to_be_named(judges: Any, systems: Any, said: str) -> None:
+    """Null says that nobody is known; a name that is not there is a slip."""
+    with pytest.raises(ScoreError, match=said):
+        self_preference(one_judge(ash=[1]), judges, systems)
+
+
+@given(cube=cubes())
+def test_ranks_are_scipys(cube: dict[str, Any]) -> None:
+    """Equal rates share the better place; what has no rate has no rank, and comes last."""
+    for board in sensitivity(rows_of(cube)).boards:
+        known = [rate for rate in board.win_rate.values() if rate is not None]
+        places = [*rankdata([-round(rate, 9) for rate in known], method="min")]
+        expected = places + [None] * (len(board.win_rate) - len(known))
+        assert list(board.ranks.values()) == expected
