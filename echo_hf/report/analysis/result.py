@@ -13,6 +13,7 @@ from echo_hf.errors import RunError
 from echo_hf.reasons import NotAnalyzed, Unscored
 
 Found = TypeVar("Found")
+Read = TypeVar("Read", bound=BaseModel)
 Counts = Mapping[str, NonNegativeInt]
 
 
@@ -361,14 +362,13 @@ class EmbeddingMap(Figures):
     left_out: Counts
 
 
-FORMAT: Literal[1] = 1
 FILE = "analysis.json"
 
 
 class Analysis(Figures):
     """All of `analysis.json`."""
 
-    format: Literal[1] = FORMAT
+    format: Literal[1] = 1
     name: str
     toolkit: str
     source: Mapping[str, Any]
@@ -395,10 +395,20 @@ def write_analysis(path: Path, analysis: Analysis) -> Path:
 
 
 def read_analysis(path: Path) -> Analysis | None:
-    if not path.exists():
-        return None
+    """Reads `analysis.json`; null where there is none."""
+    return read_figures(path, Analysis, "analyze")
+
+
+def read_figures(path: Path, model: type[Read], verb: str) -> Read | None:
+    """Reads a file of figures; null where there is none, one line where it is damaged."""
     try:
-        return Analysis.model_validate_json(path.read_bytes())
-    except (OSError, ValidationError) as error:
-        said = " ".join(str(error).splitlines()[:2])
-        raise RunError(f"cannot read {str(path)!r} ({said}): run `echo-hf analyze` again") from None
+        return model.model_validate_json(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        said: object = error.strerror
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False)[0]
+        place = ".".join(str(part) for part in first["loc"]) or "the file"
+        said = f"{place} is {str(first['input'])[:80]!r}, {first['msg'].lower()}"
+    raise RunError(f"cannot read {str(path)!r} ({said}): run `echo-hf {verb}` again")
