@@ -96,8 +96,9 @@ def write_report(data: RunData, folder: Path, *, single_file: bool = False) -> R
                 problems[one.digest] = one.problem or "unknown"
             else:
                 thumbnails[one.digest] = one.thumbnail
-            for key in wanted.get(one.digest, ()) if one.counts is not None else ():
-                colors.setdefault(key, MeanColors()).add(one.counts)
+            for key in wanted.get(one.digest, ()):
+                if one.counts is not None:
+                    colors.setdefault(key, MeanColors()).add(one.counts)
         (partial / PAGE).write_text(page(data, thumbnails, problems, colors), "utf-8")
         (partial / BOARD).write_text(board_markdown(data), "utf-8")
         if (told := eval_results(data)) is not None:
