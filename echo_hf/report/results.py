@@ -45,7 +45,7 @@ class Metric(FiguresFile):
     samples: tuple[str, ...] = ()
     counts: Counts = {}
     missing: str | None = None
-    result: TextRenderingResult | MetricResult | None = None
+    result: MetricResult | TextRenderingResult | None = None
 
     @property
     def values(self) -> list[float]:

@@ -1,19 +1,33 @@
-"""First bigrams of prompt sets."""
+"""How different prompts are: first bigrams, rarefaction, ratios, near-duplicates."""
 
 from __future__ import annotations
 
 import json
+import random
 import re
+from collections import Counter
 from importlib.util import find_spec
+from itertools import combinations
 from pathlib import Path
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from echo_hf.config.evaluation import Reference
 from echo_hf.reasons import NotAnalyzed, Unscored
-from echo_hf.report.analysis.diversity import diversity, first_bigrams
-from echo_hf.report.analysis.prompts import PromptSet, prompt_set
-from echo_hf.report.analysis.references import read_reference
+from echo_hf.report.analysis.diversity import (
+    clusters,
+    diversity,
+    first_bigrams,
+    jaccard,
+    near_duplicates,
+    rarefied,
+    ratio,
+    shingles,
+)
+from echo_hf.report.analysis.prompts import PromptSet, prompt_set, read_reference
 
 SETS = {
     "GenEval": ("geneval/generation_prompts.txt", None),
@@ -120,12 +134,6 @@ def test_without_prompts_there_is_a_reason() -> None:
     assert (part.found, part.reason) == (None, NotAnalyzed.NO_PROMPTS)
 
 
-def test_prompts_of_one_word_alone_are_named_as_the_reason() -> None:
-    """There are prompts, and it is not said that there are none."""
-    part = diversity([prompt_set("benchmark", ["bond", "cat"])])
-    assert (part.found, part.reason) == (None, NotAnalyzed.FEW_WORDS)
-
-
 @pytest.mark.skipif(find_spec("icu4py") is not None, reason="icu4py is installed here")
 def test_what_cuts_words_is_named_where_it_is_missing() -> None:
     """A benchmark in Chinese has prompts; the package that finds their words is to be installed."""
@@ -140,3 +148,158 @@ def test_an_empty_reference_has_no_ratio() -> None:
     assert own.expected.value == pytest.approx(1)
     assert none.ratio is not None
     assert none.ratio.reason is NotAnalyzed.NO_PROMPTS
+
+
+SMALL = st.lists(st.integers(1, 4), min_size=1, max_size=4)
+
+
+@given(SMALL, st.data())
+def test_mean_and_deviation_are_those_of_all_subsamples(
+    counts: list[int], data: st.DataObject
+) -> None:
+    """Every subsample is drawn and counted: its kinds' mean and deviation are the formula's."""
+    members = [kind for kind, seen in enumerate(counts) for _ in range(seen)]
+    size = data.draw(st.integers(0, len(members)))
+    shown = [len(set(drawn)) for drawn in combinations(members, size)]
+    found = rarefied(counts, size)
+    assert found.expected == pytest.approx(np.mean(shown), abs=1e-9)
+    assert found.deviation == pytest.approx(np.std(shown), abs=1e-6)
+
+
+def test_a_large_set_equals_drawing() -> None:
+    """At sizes too large to enumerate, 4,000 random subsamples agree within their own error."""
+    rng = np.random.default_rng(5)
+    members = rng.zipf(1.6, 3000).clip(max=4000)
+    drawn = [len(np.unique(rng.choice(members, 500, replace=False))) for _ in range(4000)]
+    found = rarefied(Counter(members.tolist()).values(), 500)
+    assert found.expected == pytest.approx(np.mean(drawn), abs=4 * np.std(drawn) / 4000**0.5)
+    assert found.deviation == pytest.approx(np.std(drawn), rel=0.05)
+
+
+def test_all_members_show_all_kinds() -> None:
+    """A subsample of everything shows every kind without doubt; another sample may show others."""
+    found = rarefied([5, 2, 1, 1], 9)  # whose interval stays below 9
+    assert (found.expected, found.deviation) == (pytest.approx(4), pytest.approx(0, abs=1e-7))
+    # By hand: 4 seen, f1 = 2, f2 = 1, Chao1 = 4 + 8/9 * 4/2; variance = 4 - 16 / Chao1.
+    assert found.error == pytest.approx((4 - 16 / (4 + 8 / 9 * 2)) ** 0.5)
+    assert found.interval == pytest.approx((4 - 1.959964 * found.error, 4 + 1.959964 * found.error))
+
+
+def test_no_sample_shows_more_kinds_than_it_has_members() -> None:
+    """Of 30 members that are all different, others may be alike, but never more than 30."""
+    low, high = rarefied([1] * 30, 30).interval
+    assert low < 30 == high
+
+
+def test_the_interval_holds_what_other_samples_show() -> None:
+    """Of samples from one population about 95 % have intervals that hold the population's mean."""
+    rng = np.random.default_rng(11)
+    kinds = 1 / np.arange(1, 301) ** 1.1
+    kinds /= kinds.sum()
+    truth = float((1 - (1 - kinds) ** 60).sum())
+    samples = [np.bincount(rng.choice(300, 200, p=kinds)) for _ in range(300)]
+    held = [low <= truth <= high for low, high in (_interval(one) for one in samples)]
+    assert 0.93 <= np.mean(held) <= 1
+
+
+def _interval(seen: np.ndarray) -> tuple[float, float]:
+    return rarefied(seen[seen > 0].tolist(), 60).interval
+
+
+@pytest.mark.parametrize(("counts", "size"), [([1, 2], 4), ([1, 2], -1), ([0, 2], 1)])
+def test_what_is_no_subsample_is_refused(counts: list[int], size: int) -> None:
+    """More members than there are, fewer than none, and kinds that were never seen."""
+    with pytest.raises(ValueError, match="expected 0 to"):
+        rarefied(counts, size)
+
+
+def test_the_interval_is_that_of_drawing_both_numbers() -> None:
+    """A million draws of two normal numbers far from zero have nearly the same middle 95 %."""
+    rng = np.random.default_rng(2)
+    drawn = rng.normal(60, 3, 1_000_000) / rng.normal(40, 2, 1_000_000)
+    low, high = np.quantile(drawn, [0.025, 0.975])
+    found = ratio(60, 3, 40, 2)
+    assert found.value == pytest.approx(1.5)
+    assert found.low == pytest.approx(low, abs=0.01)
+    assert found.high == pytest.approx(high, abs=0.01)
+
+
+@pytest.mark.parametrize(("value", "other"), [(0, 1), (1, 0)])
+def test_nothing_has_no_ratio(value: float, other: float) -> None:
+    """Neither a division by zero nor a ratio of zero."""
+    found = ratio(value, 1, other, 1)
+    assert (found.value, found.reason) == (None, NotAnalyzed.NO_PROMPTS)
+
+
+def test_certain_numbers_have_a_certain_ratio() -> None:
+    """Without an error on either side there is no interval, and it says so."""
+    found = ratio(6, 0, 2, 0)
+    assert (found.value, found.low, found.reason) == (3, None, Unscored.NO_SPREAD)
+
+
+pytestmark = pytest.mark.extras
+pytest.importorskip("datasketch", reason="needs datasketch: see `make test-extras`")
+
+
+def _varied(seed: int) -> list[str]:
+    """Sixty prompts, two thirds of them others with up to three words exchanged."""
+    rng = random.Random(seed)
+    vocabulary = [f"word{at}" for at in range(200)]
+    prompts = [rng.choices(vocabulary, k=25) for _ in range(20)]
+    for original in list(prompts) * 2:
+        copy = list(original)
+        for _ in range(rng.randint(0, 3)):
+            copy[rng.randrange(len(copy))] = rng.choice(vocabulary)
+        prompts.append(copy)
+    return [" ".join(words) for words in prompts]
+
+
+def _joined(prompts: list[str], similarity: float) -> list[list[int]]:
+    """Every pair compared, and groups merged until nothing changes."""
+    groups = [{at} for at in range(len(prompts))]
+    runs = [shingles(prompt) for prompt in prompts]
+    for one, other in combinations(range(len(prompts)), 2):
+        if jaccard(runs[one], runs[other]) >= similarity:
+            mine, theirs = (next(g for g in groups if at in g) for at in (one, other))
+            if mine is not theirs:
+                groups.remove(theirs)
+                mine |= theirs
+    return sorted(sorted(group) for group in groups if len(group) > 1)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_groups_are_those_of_comparing_every_pair(seed: int) -> None:
+    """What MinHash finds faster is what comparing everything finds."""
+    prompts = _varied(seed)
+    assert sorted(clusters(prompts, similarity=0.7)) == _joined(prompts, 0.7)
+
+
+def test_the_share_that_is_missed_is_that_of_its_bands() -> None:
+    """At 0.8 in 25 bands of 5 rows: (1 - 0.8^5)^25; at 0.05 no banding keeps to 1 in 10,000."""
+    for similarity, said in ((0.8, "5e-05"), (0.05, "1e-03")):
+        part = near_duplicates([prompt_set("some", ["a b c"])], similarity=similarity)
+        assert f"permutations, {said} of pairs" in part.definition["candidates"]
+
+
+def test_counts_of_a_set() -> None:
+    """Equal prompts but for case and signs are one group; a chain of equals needs no pairs."""
+    prompts = ["Draw a cat!", "draw a cat", "DRAW, a CAT", "a red car at night", "a red car by day"]
+    (found,) = near_duplicates([prompt_set("some", prompts)]).found or ()
+    assert (found.clusters, found.in_clusters, found.largest) == (1, 3, 3)
+    assert found.share == pytest.approx(0.6)
+
+
+def test_prompts_without_a_word_are_compared_by_their_signs() -> None:
+    """Images of a cat and of a dog are not the same, though neither is a word."""
+    assert clusters(["\N{CAT}", "\N{DOG}", "?!", "\N{CAT} "], similarity=0.8) == [[0, 3]]
+
+
+def test_ten_thousand_equal_prompts_take_no_ten_thousand_squared_steps() -> None:
+    """A template that everybody repeats is one group."""
+    assert clusters(["make it a plush toy"] * 10_000, similarity=0.8) == [list(range(10_000))]
+
+
+def test_an_empty_set_has_no_share() -> None:
+    """Nothing is divided by nothing."""
+    (found,) = near_duplicates([prompt_set("none", [])]).found or ()
+    assert (found.clusters, found.share, found.largest) == (0, None, 0)
