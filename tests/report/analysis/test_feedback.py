@@ -32,6 +32,45 @@ from echo_hf.report.analysis.feedback import (
 from echo_hf.report.analysis.result import FailureKeyword
 from echo_hf.tables import POSTS
 
+TIMES = PostTimes(
+    {
+        "u1": datetime(2026, 3, 31, 23, 59, tzinfo=UTC),
+        "u2": datetime(2026, 4, 1, tzinfo=UTC),
+        "u3": datetime(2026, 4, 2, tzinfo=UTC),
+    }
+)
+Said = tuple[str, str | None, str | None]
+
+
+def sample(
+    name: str,
+    said: Sequence[Said] = (),
+    *,
+    prompt: str | None = "draw a cat",
+    task: str | None = "edit",
+    kind: str | None = "task",
+) -> dict[str, Any]:
+    """A sample with comments, each its address, verdict and keyword."""
+    return {
+        "id": name,
+        "prompt": prompt,
+        "task": task,
+        "kind": kind,
+        "post_urls": [f"https://example.org/{name}"],
+        "community_feedback": [
+            {"post_url": url, "feedback": f"about {url}", "verdict": verdict, "keyword": keyword}
+            for url, verdict, keyword in said
+        ],
+    }
+
+
+SAMPLES = [
+    sample("a", [("u2", "failure", "colour cast"), ("u1", "mixed", "Color-casts")]),
+    sample("b", [("u3", "failure", "colour cast"), ("u9", "failure", "extra fingers")]),
+    sample("c", [("u5", "success", None), ("u6", "failure", None), ("u7", None, None)]),
+    sample("d", [("u8", "success", "colour cast")]),
+]
+
 
 @pytest.mark.parametrize(
     "spellings",
@@ -48,7 +87,6 @@ from echo_hf.tables import POSTS
         ("can't spell", "cant spell", "can’t spell"),
         ("文字错误", "文字错误。"),
     ],
-    ids=["colour", "plural", "apostrophe", "chinese"],
 )
 def test_spellings_of_the_same_words_have_one_form(spellings: tuple[str, ...]) -> None:
     """Case, signs, order, plural and British spelling make no other keyword."""
@@ -83,10 +121,9 @@ def test_the_time_in_an_identifier_is_what_x_itself_says(test_data: Path) -> Non
     posts = [json.loads(line) for line in lines]
     assert len(posts) == 100
     for post in posts:
-        said = datetime.fromisoformat(post["created_at"])
         found = time_in_address(f"https://x.com/i/status/{post['id']}")
         assert found is not None
-        assert abs((found - said).total_seconds()) < 1
+        assert abs((found - datetime.fromisoformat(post["created_at"])).total_seconds()) < 1
 
 
 @pytest.mark.parametrize(
@@ -108,26 +145,12 @@ def test_a_table_is_asked_first() -> None:
     assert times.text(url) == "2026-03-02T12:00:00+00:00"
     assert times.text(other) == "2019-12-31T19:26:16+00:00"
     assert times.text("https://example.org/2") is None
-
-
-TIMES = PostTimes(
-    {
-        "u1": datetime(2026, 3, 31, 23, 59, tzinfo=UTC),
-        "u2": datetime(2026, 4, 1, tzinfo=UTC),
-        "u3": datetime(2026, 4, 2, tzinfo=UTC),
-    }
-)
-SAMPLES = [
-    sample("a", [("u2", "failure", "colour cast"), ("u1", "mixed", "Color-casts")]),
-    sample("b", [("u3", "failure", "colour cast"), ("u9", "failure", "extra fingers")]),
-    sample("c", [("u5", "success", None), ("u6", "failure", None), ("u7", None, None)]),
-    sample("d", [("u8", "success", "colour cast")]),
-]
+    assert post_times(None).text(url) is None
 
 
 def test_spellings_are_merged_and_counted() -> None:
     """Four failures by name, one without; a keyword beside a success is none."""
-    found = failures(SAMPLES, TIMES).found
+    found = failures(SAMPLES, TIMES, examples=2).found
     assert found is not None
     first, second = found.keywords
     assert (first.keyword, first.comments, first.samples) == ("colour cast", 3, 2)
@@ -135,22 +158,11 @@ def test_spellings_are_merged_and_counted() -> None:
     assert (second.keyword, second.comments) == ("extra fingers", 1)
     assert (found.unnamed, found.untimed) == (1, 1)
     assert found.verdicts == {"failure": 4, "mixed": 1, "success": 2, "unasked": 1}
-
-
-def test_months_are_those_of_utc() -> None:
-    """A minute before April is March."""
-    found = failures(SAMPLES, TIMES).found
-    assert found is not None
-    assert found.keywords[0].by_month == {"2026-03": 1, "2026-04": 2}
-    assert found.keywords[1].by_month == {}
-
-
-def test_examples_are_the_earliest_of_different_samples() -> None:
-    """Sample a has the two earliest, and the second place goes to sample b."""
-    found = failures(SAMPLES, TIMES, examples=2).found
-    assert found is not None
-    assert [one.post_url for one in found.keywords[0].examples] == ["u1", "u3"]
-    assert found.keywords[0].examples[0].time == "2026-03-31T23:59:00+00:00"
+    # A minute before April, in UTC, is March.
+    assert (first.by_month, second.by_month) == ({"2026-03": 1, "2026-04": 2}, {})
+    # Sample a has the two earliest, and the second place goes to sample b.
+    assert [one.post_url for one in first.examples] == ["u1", "u3"]
+    assert first.examples[0].time == "2026-03-31T23:59:00+00:00"
 
 
 def test_without_failures_there_is_a_reason() -> None:
@@ -159,18 +171,9 @@ def test_without_failures_there_is_a_reason() -> None:
     assert (part.found, part.reason) == (None, NotAnalyzed.NO_COMMENTS)
 
 
-TIMES = PostTimes(
-    {
-        "u1": datetime(2026, 3, 31, 23, 59, tzinfo=UTC),
-        "u2": datetime(2026, 4, 1, tzinfo=UTC),
-        "u3": datetime(2026, 4, 2, tzinfo=UTC),
-    }
-)
-
-
 def test_a_success_after_a_failure_may_be_a_workaround() -> None:
     """By time, of another post; a success before any failure is none."""
-    said = [
+    said: list[Said] = [
         ("u3", "success", None),
         ("u1", "success", None),
         ("u2", "failure", "wrong maze"),
@@ -184,7 +187,7 @@ def test_a_success_after_a_failure_may_be_a_workaround() -> None:
 
 def test_failures_that_others_named_come_in_their_order() -> None:
     """A keyword of one's own counts once somebody else has named it, too."""
-    said = [
+    said: list[Said] = [
         ("u2", "failure", "blur"),
         ("u1", "mixed", "hands"),
         ("u1", "failure", "blur"),
@@ -211,9 +214,8 @@ def test_probes_are_the_samples_of_that_kind() -> None:
 
 def test_words_that_are_left_out_stay_out() -> None:
     """A release without posted words has tables without them."""
-    bare = sample(
-        "a", [("u1", "failure", "blur"), ("u2", "success", None)], prompt=None, kind="probe"
-    )
+    said: list[Said] = [("u1", "failure", "blur"), ("u2", "success", None)]
+    bare = sample("a", said, prompt=None, kind="probe")
     for comment in bare["community_feedback"]:
         comment["feedback"] = None
     found = interaction([bare], TIMES).found
@@ -221,38 +223,23 @@ def test_words_that_are_left_out_stay_out() -> None:
     assert (found.probes[0].prompt, found.workarounds[0].comment.text) == (None, None)
 
 
-SCHEMA = pa.schema([POSTS.schema.field(name) for name in ("url", "timestamp", "keywords")])
-
-
-def _posts(*rows: tuple[datetime | None, list[str] | None]) -> pa.Table:
-    named = [
-        {"url": f"u{at}", "timestamp": moment, "keywords": terms}
-        for at, (moment, terms) in enumerate(rows)
-    ]
-    return pa.Table.from_pylist(named, SCHEMA)
-
-
 def test_days_are_those_of_utc_and_count_from_the_release() -> None:
     """Ten in the evening in New York is the next day; a day before the release is -1."""
     new_york = timezone(timedelta(hours=-5))
-    found = activity(
-        _posts(
-            (datetime(2026, 3, 1, 22, tzinfo=new_york), ["lumen", "lumen", "l2"]),
-            (datetime(2026, 3, 2, 23, 59, 59, tzinfo=UTC), []),
-            (datetime(2026, 3, 1, 23, 59, 59, tzinfo=UTC), None),
-            (None, ["lumen"]),
-        ),
-        date(2026, 3, 2),
-    ).found
+    rows = [
+        (datetime(2026, 3, 1, 22, tzinfo=new_york), ["lumen", "lumen", "l2"]),
+        (datetime(2026, 3, 2, 23, 59, 59, tzinfo=UTC), []),
+        (datetime(2026, 3, 1, 23, 59, 59, tzinfo=UTC), None),
+        (None, ["lumen"]),
+    ]
+    schema = pa.schema([POSTS.schema.field(name) for name in ("timestamp", "keywords")])
+    named = [dict(zip(schema.names, row, strict=True)) for row in rows]
+    found = activity(pa.Table.from_pylist(named, schema), date(2026, 3, 2)).found
     assert found is not None
     days = {day.date: (day.since_release, day.posts) for day in found.days}
     assert days == {"2026-03-01": (-1, 1), "2026-03-02": (0, 2)}
     assert (found.days[1].found, found.days[1].came_along, found.days[0].unknown) == (1, 1, 1)
     assert (found.keywords, found.undated) == ({"lumen": 2, "l2": 1}, 1)
-
-
-def test_without_posts_there_is_a_reason() -> None:
-    """A release does not hold them."""
     assert activity(None, date(2026, 3, 2)).reason is NotAnalyzed.NO_POSTS
 
 
@@ -262,7 +249,7 @@ def _manifest(**stages: dict[str, Any]) -> Any:
 
 
 def test_each_stage_has_what_it_read_kept_and_lost() -> None:
-    """Rejects and quarantine are lost; notices and tallies are not."""
+    """Rejects and quarantine are lost; notices and tallies are not; others' stages are left out."""
     counts = {
         "rows_in": 10,
         "kept": 6,
@@ -272,38 +259,27 @@ def test_each_stage_has_what_it_read_kept_and_lost() -> None:
         "tally": {"5": 6},
     }
     collect = {"rows_in": 12, "kept": 10, "rejected": {"not_json": 2}}
-    steps = funnel_steps(_manifest(collect=collect, relevance=counts)).found
+    other = {"rows_in": 1, "kept": 1}
+    steps = funnel_steps(_manifest(collect=collect, divination=other, relevance=counts)).found
     assert steps is not None
     first, second = steps
-    assert (first.stage, first.rows_in, first.kept, first.lost) == (
-        "collect",
-        12,
-        10,
-        {"not_json": 2},
-    )
+    found = (first.stage, first.rows_in, first.kept, first.lost)
+    assert found == ("collect", 12, 10, {"not_json": 2})
     assert second.lost == {"not_relevant": 3, "engine_error": 1}
     assert (second.reads, second.makes) == ("posts", "posts")
-
-
-def test_stages_of_another_version_are_left_out() -> None:
-    """A release may be older or newer than this toolkit."""
-    part = funnel_steps(_manifest(divination={"rows_in": 1, "kept": 1}))
-    assert (part.found, part.reason) == (None, NotAnalyzed.NO_RUN)
-
-
-def test_without_a_manifest_there_is_a_reason() -> None:
-    """The dataset of ECHO's authors has none."""
-    assert funnel_steps(None).reason is NotAnalyzed.NO_RUN
+    for manifest in (None, _manifest(divination=other)):
+        part = funnel_steps(manifest)
+        assert (part.found, part.reason) == (None, NotAnalyzed.NO_RUN)
 
 
 NO_CLOUD = find_spec("wordcloud") is None
 HOSTILE = "<script>alert(1)</script>"
+needs_cloud = pytest.mark.skipif(NO_CLOUD, reason="needs wordcloud: see `make test-extras`")
 
 
 def _keyword(name: str, comments: int) -> FailureKeyword:
-    return FailureKeyword(
-        keyword=name, comments=comments, samples=1, spellings={}, by_month={}, examples=()
-    )
+    known = {"samples": 1, "spellings": {name: comments}, "by_month": {}, "examples": ()}
+    return FailureKeyword(keyword=name, comments=comments, **known)
 
 
 KEYWORDS = [
@@ -315,10 +291,11 @@ KEYWORDS = [
 
 
 @pytest.mark.extras
-@pytest.mark.skipif(NO_CLOUD, reason="needs wordcloud: see `make test-extras`")
+@needs_cloud
 def test_words_are_text_and_nothing_else() -> None:
-    """Whatever a keyword looks like, it is the text of a text element; there is no other kind."""
-    part = word_cloud(KEYWORDS)
+    """Whatever a keyword looks like, it is a text; what the font cannot write is counted."""
+    part = word_cloud(KEYWORDS, seed=3)
+    assert part == word_cloud(KEYWORDS, seed=3)
     assert part.found is not None
     root = ET.fromstring(part.found.svg)  # noqa: S314 - our own
     assert {element.tag for element in root.iter()} == {f"{{{SVG}}}svg", f"{{{SVG}}}text"}
@@ -326,28 +303,12 @@ def test_words_are_text_and_nothing_else() -> None:
     assert set(shown) == {"colour cast", HOSTILE, "\"' onload=x &amp;"}
     assert max(shown, key=lambda word: shown[word]) == "colour cast"
     assert not any(name.startswith("on") for element in root.iter() for name in element.attrib)
-
-
-@pytest.mark.extras
-@pytest.mark.skipif(NO_CLOUD, reason="needs wordcloud: see `make test-extras`")
-def test_what_the_font_cannot_write_is_counted() -> None:
-    """The library's own font has no Chinese or Japanese characters."""
-    part = word_cloud(KEYWORDS)
-    assert part.found is not None
     assert (part.found.words, part.found.left_out) == (3, {"no_glyphs": 1})
-    alone = word_cloud([KEYWORDS[-1]])
-    assert (alone.found, alone.reason) == (None, NotAnalyzed.NO_GLYPHS)
+    assert word_cloud([KEYWORDS[-1]]).reason is NotAnalyzed.NO_GLYPHS
 
 
 @pytest.mark.extras
-@pytest.mark.skipif(NO_CLOUD, reason="needs wordcloud: see `make test-extras`")
-def test_the_same_words_give_the_same_image() -> None:
-    """Nothing but the seed and the words decides the layout."""
-    assert word_cloud(KEYWORDS, seed=3) == word_cloud(KEYWORDS, seed=3)
-
-
-@pytest.mark.extras
-@pytest.mark.skipif(NO_CLOUD, reason="needs wordcloud: see `make test-extras`")
+@needs_cloud
 def test_a_font_that_is_none_is_named(tmp_path: Path) -> None:
     """A missing file, and one that holds something else."""
     (tmp_path / "none.ttf").write_bytes(b"no font")
@@ -359,7 +320,7 @@ def test_a_font_that_is_none_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.extras
-@pytest.mark.skipif(NO_CLOUD, reason="needs wordcloud: see `make test-extras`")
+@needs_cloud
 def test_a_text_in_place_of_a_keyword_finds_no_space() -> None:
     """No size is tried for it; the others are shown."""
     part = word_cloud([*KEYWORDS[:1], _keyword("x" * 100_000, 3)])
@@ -369,58 +330,24 @@ def test_a_text_in_place_of_a_keyword_finds_no_space() -> None:
 
 
 @pytest.mark.extras
-@pytest.mark.skipif(NO_CLOUD, reason="needs wordcloud: see `make test-extras`")
+@needs_cloud
 def test_a_control_character_that_a_font_knows_is_not_written(tmp_path: Path) -> None:
     """XML can hold none: the keyword is counted, and the image is still one."""
-    font = _with_control_characters(tmp_path / "own.ttf")
-    part = word_cloud([*KEYWORDS[:1], _keyword("a\x0b\x00b", 3)], font=font)
-    assert part.found is not None
-    assert part.found.left_out == {"no_glyphs": 1}
-
-
-def _with_control_characters(path: Path) -> Path:
-    """The library's own font, with images for characters that have none."""
     import wordcloud
     from fontTools.ttLib import TTFont
 
     with TTFont(Path(wordcloud.__file__).with_name("DroidSansMono.ttf")) as font:
         for table in font["cmap"].tables:
             table.cmap |= {0: "a", 11: "a"}
-        font.save(path)
-    return path
+        font.save(tmp_path / "own.ttf")
+    keywords = [*KEYWORDS[:1], _keyword("a\x0b\x00b", 3)]
+    part = word_cloud(keywords, font=tmp_path / "own.ttf")
+    assert part.found is not None
+    assert part.found.left_out == {"no_glyphs": 1}
 
 
-def test_without_keywords_there_is_a_reason() -> None:
-    """No failure has no image."""
+def test_without_keywords_or_the_package_there_is_a_reason() -> None:
+    """Nothing is raised."""
     assert word_cloud(None).reason is NotAnalyzed.NO_COMMENTS
-
-
-@pytest.mark.skipif(not NO_CLOUD, reason="wordcloud is installed here")
-def test_without_the_package_the_part_says_so() -> None:
-    """What to install; nothing is raised."""
-    assert word_cloud(KEYWORDS).reason is NotAnalyzed.MISSING_EXTRA
-
-
-Said = tuple[str, str | None, str | None]
-
-
-def sample(
-    name: str,
-    said: Sequence[Said] = (),
-    *,
-    prompt: str | None = "draw a cat",
-    task: str | None = "edit",
-    kind: str | None = "task",
-) -> dict[str, Any]:
-    """A sample with comments, each its address, verdict and keyword."""
-    return {
-        "id": name,
-        "prompt": prompt,
-        "task": task,
-        "kind": kind,
-        "post_urls": [f"https://example.org/{name}"],
-        "community_feedback": [
-            {"post_url": url, "feedback": f"about {url}", "verdict": verdict, "keyword": keyword}
-            for url, verdict, keyword in said
-        ],
-    }
+    if NO_CLOUD:
+        assert word_cloud(KEYWORDS).reason is NotAnalyzed.MISSING_EXTRA
