@@ -97,6 +97,7 @@ def test_a_repository_that_is_not_there_is_one_line(hub: LocalHub, tmp_path: Pat
         read_scored(REPO, api=hub.api(STRANGER))
 
 
+@pytest.mark.slow
 def test_it_is_the_board_that_the_run_has(hub: LocalHub, tmp_path: Path) -> None:
     """Figures of `results.json` and its tiers; its only judge gives the same, from the ratings."""
     show(Watch(Console(quiet=True)), tmp_path)

@@ -307,7 +307,7 @@ def test_a_special_token_in_a_prompt_is_text(folder: Path) -> None:
 
 @pytest.mark.extras
 def test_a_batch_that_does_not_fit_is_halved(folder: Path) -> None:
-    """A device with too little memory gets smaller batches; a window alone that fails is an error."""
+    """Too little memory makes smaller batches; a window that fails alone is an error."""
     import torch
 
     causal, seen, most = _load(folder), list[int](), [100]
