@@ -35,7 +35,9 @@ from echo_hf.engines.base import Needs
 from echo_hf.judging.board import show_scores
 from echo_hf.reasons import Reason, Unscored
 from echo_hf.report.analysis.analyze import Analyzed
+from echo_hf.report.analysis.result import Analysis
 from echo_hf.report.evaluation import PlannedWork
+from echo_hf.report.report import Report
 
 MARKUP = "[/b]x [link=https://x.example]y[/link] :smile:"
 HOSTILE = f"{MARKUP}\x1b]8;;https://x.example\x07\x1b[31m\x9b31m\u202e\u2066\x00"
@@ -73,7 +75,7 @@ OURS: dict[str, Any] = {
 ASK = {"plain_table", "show", "show_address", "show_draw", "show_holding", "show_scores"}
 ASK |= {"show_table", "show_written"}
 # What views import for their types alone.
-NAMES = {"Needs": Needs, "Analyzed": Analyzed, "PlannedWork": PlannedWork}
+NAMES = {one.__name__: one for one in (Needs, Analysis, Analyzed, PlannedWork, Report)}
 CONTAINERS = {list: list, abc.Sequence: list, abc.Iterable: list, abc.Collection: list}
 
 
@@ -243,22 +245,15 @@ def test_our_own_colors_stay() -> None:
 
 
 def test_there_is_no_other_terminal() -> None:
-    """Every command prints to this one, and nobody reads markup from a text."""
-    calls = [
-        (path.name, call.func)
-        for path in PACKAGE.rglob("*.py")
-        for call in ast.walk(ast.parse(path.read_text("utf-8")))
-        if isinstance(call, ast.Call)
-    ]
-    names = [(file, getattr(made, "attr", getattr(made, "id", None))) for file, made in calls]
-    assert [file for file, name in names if name in ("Console", "from_markup")] == []
-    assert [file for file, name in names if name == "Terminal"] == ["console.py"]
-
-
-def test_a_bar_with_text_says_that_it_is_no_markup() -> None:
-    """Rich reads markup in these by itself, whatever the terminal says."""
+    """Every command prints to this one, and nobody reads markup from a text, nor does a bar."""
+    makers, words = [], ("Console", "from_markup", "Terminal", "TextColumn")
     for path in PACKAGE.rglob("*.py"):
-        for call in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if isinstance(call, ast.Call) and getattr(call.func, "id", None) == "TextColumn":
-                told = {one.arg: getattr(one.value, "value", None) for one in call.keywords}
-                assert told.get("markup") is False, path
+        text = path.read_text("utf-8")
+        for call in ast.walk(ast.parse(text)) if any(word in text for word in words) else ():
+            if isinstance(call, ast.Call):
+                name = getattr(call.func, "attr", getattr(call.func, "id", None))
+                makers += [(path.name, name)] if name in words[:3] else []
+                if name == "TextColumn":
+                    told = {one.arg: getattr(one.value, "value", None) for one in call.keywords}
+                    assert told.get("markup") is False, path
+    assert makers == [("console.py", "Terminal")]

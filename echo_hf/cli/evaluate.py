@@ -325,8 +325,8 @@ def report(
     runs: Runs = DEFAULT_RUNS,
 ) -> None:
     """Write an HTML page with all results. It opens without a server."""
+    from echo_hf.cli.evaluation_view import show_report
     from echo_hf.report.report import report as written
-    from echo_hf.report.summary import show_report
 
     show_report(terminal(), written(config, runs=runs, single_file=single_file))
 
@@ -341,8 +341,8 @@ def analyze(
     """Analyze prompts, feedback and activity. Figures go into the run's analysis.json."""
     from rich.text import Text
 
+    from echo_hf.cli.evaluation_view import show_analysis
     from echo_hf.report.analysis.analyze import analyze as analyzed
-    from echo_hf.report.summary import show_analysis
 
     console = terminal()
     with console.status("analysis") as status:

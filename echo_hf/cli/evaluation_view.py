@@ -1,4 +1,4 @@
-"""Systems, judges, audits and rankings in a terminal: plans, progress, outcomes."""
+"""Systems, judges, audits, rankings, reports and analyses in a terminal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from echo_hf._infra.console import plain_table, say
-from echo_hf._infra.text import percent, rounded
+from echo_hf._infra.text import percent, plain, rounded
 from echo_hf.judging.audit import Audited
 from echo_hf.judging.session import Answered, JudgingResult, Planned
 from echo_hf.reasons import Failed, NotAudited, Outcome, Unrated
@@ -19,10 +19,13 @@ from echo_hf.systems.generate import Generated, SystemListing
 
 if TYPE_CHECKING:
     from echo_hf.apps.rank.rank import Ranks
+    from echo_hf.report.analysis.analyze import Analyzed
+    from echo_hf.report.analysis.result import Analysis, Estimate
     from echo_hf.report.evaluation import PlannedWork
+    from echo_hf.report.report import Report
 
-
-UNKNOWN = "?"
+UNKNOWN, NOTHING = "?", "-"
+LONGEST, LONGEST_REASON = 40, 300
 
 
 def system_table(systems: Sequence[SystemListing]) -> Table:
@@ -30,13 +33,23 @@ def system_table(systems: Sequence[SystemListing]) -> Table:
     words = ("status", "stands for", "adapter")
     table = plain_table("system", *words, "$ an image", "missing", left=(*words, "missing"))
     for one in systems:
+        config = one.config
+        price = UNKNOWN if config.price is None else "by tokens"
+        if one.usd_per_image is not None:
+            price = f"{one.usd_per_image:.3f}"
+        missing = [
+            *([f"[{one.extra}]"] if one.extra else []),
+            *([] if one.known else [f"no adapter {config.adapter!r} is installed"]),
+            *(name for name, is_set in one.keys.items() if not is_set),
+            *([f"folder {one.no_folder!r}"] if one.no_folder else []),
+        ]
         table.add_row(
-            Text(one.config.name, "bold"),
-            one.config.status,
-            Text(one.config.stands_for or "-"),
-            Text(one.config.adapter),
-            _price(one),
-            _missing(one),
+            Text(config.name, "bold"),
+            config.status,
+            Text(config.stands_for or NOTHING),
+            Text(config.adapter),
+            price,
+            Text(", ".join(missing), "yellow") if missing else Text("nothing", "green"),
         )
     return table
 
@@ -59,20 +72,6 @@ def what_to_do(systems: Sequence[SystemListing]) -> Iterator[str]:
         yield "a folder: the file of the system says what belongs there"
 
 
-def _price(one: SystemListing) -> str:
-    if one.usd_per_image is not None:
-        return f"{one.usd_per_image:.3f}"
-    return UNKNOWN if one.config.price is None else "by tokens"
-
-
-def _missing(one: SystemListing) -> Text:
-    unset = [name for name, is_set in one.keys.items() if not is_set]
-    parts = [f"[{one.extra}]"] if one.extra else []
-    parts += [] if one.known else [f"no adapter {one.config.adapter!r} is installed"]
-    parts += [*unset, *([f"folder {one.no_folder!r}"] if one.no_folder else [])]
-    return Text(", ".join(parts), "yellow") if parts else Text("nothing", "green")
-
-
 def outcome_table(generated: Generated) -> Table:
     """What became of the tasks of each system, as a table."""
     there = [
@@ -89,19 +88,15 @@ def show_planned(console: Console, plan: Sequence[PlannedWork]) -> None:
     table = plain_table("", "about", "to ask", "stored", "about $", left=ABOUT)
     for one in plan:
         cost = UNKNOWN if one.cost_usd is None else f"{one.cost_usd:.2f}"
-        table.add_row(
-            Text(one.who, "bold"), Text(one.about), f"{one.todo:,}", f"{one.stored:,}", cost
-        )
+        counts = (f"{one.todo:,}", f"{one.stored:,}")
+        table.add_row(Text(one.who, "bold"), Text(one.about), *counts, cost)
     console.print(table)
-    unknown = [one.who for one in plan if one.cost_usd is None]
+    unknown = dict.fromkeys(one.who for one in plan if one.cost_usd is None)
     known = sum(one.cost_usd or 0.0 for one in plan)
-    more = (
-        f", and {', '.join(dict.fromkeys(unknown))} at a price that is not known" if unknown else ""
-    )
+    more = f", and {', '.join(unknown)} at a price that is not known" if unknown else ""
     say(console, f"in all about ${known:.2f}{more}")
 
 
-NOTHING = "-"
 ABOUT = ("about",)
 MEANINGS = {str(reason): reason.meaning for kind in (Failed, Unrated) for reason in kind}
 
@@ -115,7 +110,14 @@ def show_judged(console: Console, judged: JudgingResult) -> None:
         console.print("nothing was asked: leave out --dry-run to ask")
         return
     console.print(answer_table(judged.answered))
-    for line in _remarks(judged):
+    for one in judged.answered:
+        for outcome, count in sorted(one.outcomes.items()):
+            if outcome != Outcome.OK:
+                meaning = MEANINGS.get(outcome, "")
+                line = f"{one.who} {one.rubric}: {count:,} {outcome}: {meaning}"
+                say(console, line, "yellow")
+    if judged.spent:
+        line = "the budget is spent: a larger one, and the same command, resume from here"
         say(console, line, "yellow")
     if judged.cost_usd is not None:
         say(console, f"cost, as far as it is known: ${judged.cost_usd:.2f}")
@@ -124,9 +126,8 @@ def show_judged(console: Console, judged: JudgingResult) -> None:
 
 def judging_plan_table(plans: Sequence[Planned]) -> Table:
     """What judges would be asked, as a table."""
-    table = plain_table(
-        "judge", "about", "calls", "stored", "prompt tokens", "pictures", "about $", left=ABOUT
-    )
+    heads = ("calls", "stored", "prompt tokens", "pictures", "about $")
+    table = plain_table("judge", "about", *heads, left=ABOUT)
     for one in plans:
         plan = one.plan
         counts = (plan.calls, plan.stored, plan.prompt_tokens, plan.images)
@@ -136,36 +137,17 @@ def judging_plan_table(plans: Sequence[Planned]) -> Table:
 
 
 def answer_table(answered: Sequence[Answered]) -> Table:
-    table = plain_table(
-        "judge", "about", "ok", "others", "calls", "tokens", "from cache", "$", left=ABOUT
-    )
+    """What judges answered, as a table."""
+    heads = ("ok", "others", "calls", "tokens", "from cache", "$")
+    table = plain_table("judge", "about", *heads, left=ABOUT)
     for one in answered:
         fill, usage = one.fill, one.fill.usage
         ok = one.outcomes.get(Outcome.OK, 0)
-        table.add_row(
-            Text(one.who, "bold"),
-            one.rubric,
-            f"{ok:,}",
-            f"{sum(one.outcomes.values()) - ok:,}",
-            f"{fill.calls:,}",
-            f"{usage.prompt + usage.completion:,}",
-            f"{100 * usage.cached / usage.prompt:.0f} %" if usage.prompt else NOTHING,
-            rounded(fill.cost_usd, 2),
-        )
+        counts = (ok, sum(one.outcomes.values()) - ok, fill.calls, usage.prompt + usage.completion)
+        cached = f"{100 * usage.cached / usage.prompt:.0f} %" if usage.prompt else NOTHING
+        cells = (*(f"{n:,}" for n in counts), cached, rounded(fill.cost_usd, 2))
+        table.add_row(Text(one.who, "bold"), one.rubric, *cells)
     return table
-
-
-def _remarks(judged: JudgingResult) -> list[str]:
-    """Why there is no answer, and that a budget is spent."""
-    remarks = [
-        f"{one.who} {one.rubric}: {count:,} {outcome}: {MEANINGS.get(outcome, '')}"
-        for one in judged.answered
-        for outcome, count in sorted(one.outcomes.items())
-        if outcome != Outcome.OK
-    ]
-    if judged.spent:
-        remarks.append("the budget is spent: a larger one, and the same command, resume from here")
-    return remarks
 
 
 AUDIT_MEANINGS: Mapping[str | None, str] = {str(reason): reason.meaning for reason in NotAudited}
@@ -182,8 +164,17 @@ def show_audited(console: Console, audited: Audited) -> None:
         mean = rounded(audit["mean_of_real_outputs"], 2)
         say(console, f"{judge}, by {audit['rubric']}: real outputs {mean}", "bold")
         console.print(check_table(audit))
-        for line in _audit_remarks(audit):
-            say(console, line)
+        noise, use = audit["noise"], audit["scale_use"]
+        alike = f"{percent(noise['equal'])} of {noise['samples']} rated alike"
+        deviation = rounded(noise["deviation"], 2)
+        say(console, f"asked twice: {alike}, standard deviation {deviation}")
+        if use is not None:
+            say(
+                console,
+                f"its {use['ratings']:,} ratings: {percent(use['at_ceiling'])} at the top of the "
+                f"scale, {rounded(use['entropy'], 2)} bits, {percent(use['ties'])} of "
+                f"{use['pairs']:,} pairs tied",
+            )
         console.print()
     show_judged(console, audited.asked)
 
@@ -205,21 +196,6 @@ def check_table(audit: Mapping[str, Any]) -> Table:
     return table
 
 
-def _audit_remarks(audit: Mapping[str, Any]) -> list[str]:
-    noise, use = audit["noise"], audit["scale_use"]
-    lines = [
-        f"asked twice: {percent(noise['equal'])} of {noise['samples']} rated alike, standard "
-        f"deviation {rounded(noise['deviation'], 2)}"
-    ]
-    if use is not None:
-        lines.append(
-            f"its {use['ratings']:,} ratings: {percent(use['at_ceiling'])} at the top of the "
-            f"scale, {rounded(use['entropy'], 2)} bits, {percent(use['ties'])} of "
-            f"{use['pairs']:,} pairs tied"
-        )
-    return lines
-
-
 def show_draw(console: Console, ranks: Ranks) -> None:
     """Says what there is to rank, and what is not there and why."""
     draw = ranks.ranker.draw
@@ -227,9 +203,7 @@ def show_draw(console: Console, ranks: Ranks) -> None:
     parts = ", ".join(f"{count} of {split}" for split, count in splits.items())
     say(console, f"to rank: {parts} (seed {draw.seed})")
     for reason, count in draw.left_out.items():
-        console.print(
-            Text(f"not ranked: {count} {reason}: {reason.meaning}", "dim"), soft_wrap=True
-        )
+        say(console, f"not ranked: {count} {reason}: {reason.meaning}", "dim")
 
 
 def show_address(console: Console, address: str) -> None:
@@ -248,3 +222,113 @@ def show_written(console: Console, ranks: Ranks) -> None:
     for reason, count in written.left_out.items():
         say(console, f"{count} ranks are not there, {reason}: {reason.meaning}", "dim")
     say(console, "next: echo-hf agree compares judges with them", "dim")
+
+
+def show_report(console: Console, written: Report) -> None:
+    """Says where a report lies, and which images it cannot show."""
+    for reason, images in sorted(Counter(written.problems.values()).items()):
+        many = "image" if images == 1 else "images"
+        say(console, f"{images:,} {many} cannot be shown: {reason}", "yellow")
+    held = ", ".join(
+        f"{number:,} {noun}{'' if number == 1 else 's'}"
+        for number, noun in ((written.samples, "sample"), (written.images, "image"))
+    )
+    say(console, f"report: {written.path} ({held})")
+
+
+MOST_ROWS = 10
+
+
+def show_analysis(console: Console, done: Analyzed) -> None:
+    """Prints the figures of an analysis, and why a part has none."""
+    for table in analysis_tables(done.analysis):
+        console.print(table)
+        console.print()
+    for name, part in done.analysis.parts.items():
+        if part.reason is not None:
+            line = f"no {name}, {part.reason}: {plain(part.detail, LONGEST_REASON)}"
+            say(console, line, "yellow")
+    tasks = done.analysis.tasks.found
+    if tasks and tasks.no_references:
+        line = f"no tasks of references: {plain(tasks.no_references, LONGEST_REASON)}"
+        say(console, line, "yellow")
+    say(console, f"analysis: {done.path}")
+
+
+def analysis_tables(analysis: Analysis) -> Iterator[Table]:
+    """The tables of an analysis, those of parts without figures left out."""
+    bigrams = {one.name: one for one in analysis.diversity.found or ()}
+    lengths = {one.name: one.words for one in analysis.lengths.found or ()}
+    at = next((one.at for one in bigrams.values()), 0)
+    heads = ("set", "prompts", "words", "first bigrams", f"of {at:,}", "ratio")
+    rows = []
+    for one in analysis.sets:
+        begins, length = bigrams.get(one.name), lengths.get(one.name)
+        rows.append(
+            (
+                plain(one.name, LONGEST),
+                f"{one.prompts:,}",
+                f"{length.median:g}" if length else NOTHING,
+                f"{begins.unique:,}" if begins else NOTHING,
+                _estimate(begins.expected if begins else None, 0),
+                _estimate(begins.ratio if begins else None, 2),
+            )
+        )
+    title = f"{analysis.name}: prompts, and the sets they are compared with"
+    yield _filled(title, heads, rows)
+    if analysis.perplexity.found:
+        heads = ("set", "prompts", "tokens", "of tokens", "of prompts", "ratio")
+        rows = [
+            (
+                plain(one.name, LONGEST),
+                f"{one.prompts:,}",
+                f"{one.tokens:,}",
+                _estimate(one.token_level, 1),
+                _estimate(one.prompt_level, 1),
+                _estimate(one.ratio, 2),
+            )
+            for one in analysis.perplexity.found
+        ]
+        yield _filled("perplexity, lower is more natural", heads, rows)
+    if analysis.tasks.found:
+        told = [
+            (one.task, f"{one.samples:,}", f"{one.share:.0%}", one.absent_from)
+            for one in analysis.tasks.found.counts
+        ]
+        yield _named("tasks", ("task", "samples", "share", "absent from"), told)
+    if analysis.failures.found:
+        told = [
+            (one.keyword, f"{one.comments:,}", f"{one.samples:,}", tuple(one.spellings)[1:])
+            for one in analysis.failures.found.keywords[:MOST_ROWS]
+        ]
+        heads_of = ("keyword", "comments", "samples", "spellings")
+        yield _named("what people say failed", heads_of, told)
+
+
+def _filled(
+    title: str, heads: Sequence[str], rows: Sequence[Sequence[str]], left: Sequence[str] = ()
+) -> Table:
+    table = plain_table(*heads, title=title, left=left)
+    for row in rows:
+        table.add_row(*map(Text, row))
+    return table
+
+
+def _named(
+    title: str, heads: Sequence[str], rows: Sequence[tuple[str, str, str, Sequence[str]]]
+) -> Table:
+    """A table whose last column is a list of names."""
+    written = [
+        (plain(name, LONGEST), *two, ", ".join(plain(one, LONGEST) for one in names) or NOTHING)
+        for name, *two, names in rows
+    ]
+    return _filled(title, heads, written, left=heads[-1:])
+
+
+def _estimate(estimate: Estimate | None, digits: int) -> str:
+    if estimate is None or estimate.value is None:
+        return NOTHING
+    value = f"{estimate.value:,.{digits}f}"
+    if estimate.low is None or estimate.high is None:
+        return value
+    return f"{value} [{estimate.low:,.{digits}f}, {estimate.high:,.{digits}f}]"

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from html import escape
+from functools import cache
 from pathlib import Path
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from huggingface_hub import CommitOperationAdd, HfApi, HfFileSystem
 
+from echo_hf._infra.bootstrap import Interval
 from echo_hf._infra.text import BETTER, plain
 from echo_hf.errors import EchoError, HubError
 from echo_hf.hub.diff_rows import Comparability, SharedSamples
@@ -23,7 +24,11 @@ from echo_hf.hub.manifest import Manifest
 from echo_hf.hub.publish import check_repository
 from echo_hf.hub.remote import MAIN, Remote, hub_errors
 from echo_hf.scores import tiers, win_rate
+from echo_hf.scores.board import METRIC, BoardRow, board_of, ranked
 from echo_hf.scores.votes import Protocol
+
+if TYPE_CHECKING:
+    from jinja2 import Template
 
 NO_RESULTS = "this release holds no results: score a run, build it again and publish it"
 SEEN = ["id", "sample_digest"]
@@ -41,9 +46,13 @@ class ScoredRelease:
     samples: Mapping[str, Seen] = field(default_factory=dict)
     problem: str | None = None
 
-    def figures_of(self, split: str, protocol: str) -> list[Figure]:
-        wanted = (split, protocol)
-        return [each for each in self.figures if (each["split"], each["protocol"]) == wanted]
+    def rows(self, split: str, protocol: str) -> dict[str, list[Figure]]:
+        """The figures of a split under a protocol, by metric."""
+        found: dict[str, list[Figure]] = {}
+        for each in self.figures:
+            if (each["split"], each["protocol"]) == (split, protocol):
+                found.setdefault(str(each["metric"]), []).append(each)
+        return found
 
 
 def read_scored(
@@ -61,29 +70,22 @@ def read_scored(
 
 
 def _read(remote: Remote, tag: str, commit: str) -> ScoredRelease:
+    def table(config: str) -> pa.Table:
+        found = load_benchmark(remote.repo_id, config, revision=commit, api=remote.api)
+        return found.with_format("arrow")[:]
+
     try:
         manifest = load_manifest(remote.repo_id, revision=commit, api=remote.api)
         target = manifest.target.name
         if "results" not in manifest.configs:
             return ScoredRelease(tag, commit, target, problem=NO_RESULTS)
-        figures = _table(remote, "results", commit).to_pylist()
-        held = "ratings" in manifest.configs
-        return ScoredRelease(
-            tag,
-            commit,
-            target,
-            tuple({**row, "definition": _definition(row["definition"])} for row in figures),
-            _table(remote, "ratings", commit) if held else None,
-            _samples(remote, manifest, commit),
-        )
+        rows = table("results").to_pylist()
+        figures = tuple({**row, "definition": _definition(row["definition"])} for row in rows)
+        ratings = table("ratings") if "ratings" in manifest.configs else None
+        samples = _samples(remote, manifest, commit)
     except EchoError as error:
         return ScoredRelease(tag, commit, problem=str(error))
-
-
-def _table(remote: Remote, config: str, commit: str) -> pa.Table:
-    found = load_benchmark(remote.repo_id, config, revision=commit, api=remote.api)
-    table: pa.Table = found.with_format("arrow")[:]
-    return table
+    return ScoredRelease(tag, commit, target, figures, ratings, samples)
 
 
 def _definition(text: str | None) -> Mapping[str, Any]:
@@ -110,23 +112,11 @@ def _samples(remote: Remote, manifest: Manifest, commit: str) -> dict[str, Seen]
     return found
 
 
-METRIC = "win_rate"
 NO_RATINGS = "the release holds no ratings, from which tiers would be computed"
 NO_INTERVALS = "without intervals nothing says how far others may differ: no tiers"
 OTHERS = "not comparable: a win rate depends on who takes part, and systems or judges differ"
-
-
-@dataclass(frozen=True)
-class BoardRow:
-    """One system on a board."""
-
-    system: str
-    value: float | None
-    interval: tuple[float, float] | None
-    coverage: float | None
-    n: int | None
-    tier: int | None = None
-    missing: str | None = None
+COMPARABLE = "comparable: "
+Groups = tuple[tuple[str, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -155,28 +145,23 @@ def splits_of(release: ScoredRelease) -> list[str]:
 def metrics_of(
     release: ScoredRelease, split: str, protocol: str
 ) -> dict[str, tuple[BoardRow, ...]]:
-    found: dict[str, list[BoardRow]] = {}
-    for figure in release.figures_of(split, protocol):
-        if figure["metric"] != METRIC:
-            found.setdefault(str(figure["metric"]), []).append(_line(figure))
     return {
-        metric: tuple(sorted(lines, key=lambda line: line.system))
-        for metric, lines in sorted(found.items())
+        metric: tuple(sorted(map(_line, figures), key=lambda line: line.system))
+        for metric, figures in sorted(release.rows(split, protocol).items())
+        if metric != METRIC
     }
 
 
 def published_board(release: ScoredRelease, split: str, protocol: Protocol) -> Board:
-    figures = [each for each in release.figures_of(split, protocol) if each["metric"] == METRIC]
+    figures = release.rows(split, protocol).get(METRIC, [])
     definition = figures[0]["definition"] if figures else {}
     groups, note = _tiers(_ratings(release, split), protocol) if figures else ((), "")
-    lines = [_line(each, _tier_of(str(each["system"]), groups)) for each in figures]
-    if lines and not any(line.interval for line in lines):
-        # One tier for all would read as no difference.
-        lines, note = [_line(each) for each in figures], NO_INTERVALS
-    return Board(
-        tuple(sorted(lines, key=_place)),
+    failed = definition.get("failed_audit")
+    flags = failed if isinstance(failed, Mapping) else {}
+    return _board(
+        ranked(map(_line, figures), groups),
         _names(definition.get("judges")),
-        _flags(definition),
+        {str(judge): _names(some) for judge, some in flags.items()},
         definition.get("samples"),
         note,
     )
@@ -193,21 +178,15 @@ def judge_board(release: ScoredRelease, split: str, protocol: Protocol, judge: s
     except EchoError as error:
         return Board((), (judge,), {}, None, str(error))
     groups, note = _tiers(ratings, protocol)
-    if not any(rates.interval.values()):
-        groups, note = (), NO_INTERVALS
-    lines = tuple(
-        BoardRow(
-            system,
-            value,
-            rates.interval[system],
-            rates.coverage[system],
-            sum(rates.pairs[system].values()),
-            _tier_of(system, groups),
-        )
-        for system, value in rates.win_rate.items()
-    )
     flags = {name: flags for name, flags in everyone.flags.items() if name == judge}
-    return Board(lines, (judge,), flags, rates.definition["samples"], note)
+    lines, samples = board_of(rates, groups), rates.definition["samples"]
+    return _board(lines, (judge,), flags, samples, note)
+
+
+def _board(lines: tuple[BoardRow, ...], *about: Any) -> Board:
+    board = Board(lines, *about)
+    known = not lines or any(line.interval for line in lines)
+    return board if known else Board(*(lines, *about[:-1], NO_INTERVALS))
 
 
 def verdict(a: ScoredRelease, b: ScoredRelease, split: str, protocol: Protocol) -> str:
@@ -215,25 +194,20 @@ def verdict(a: ScoredRelease, b: ScoredRelease, split: str, protocol: Protocol) 
     one, other = a.samples.get(split, frozenset()), b.samples.get(split, frozenset())
     shared = SharedSamples(len(one & other), len(one - other), len(other - one))
     said = Comparability(True, {split: shared}).verdict(split)
-    if said.startswith("comparable: ") and _setting(a, split, protocol) != _setting(
-        b, split, protocol
-    ):
-        return OTHERS
-    return said
+    # Systems and definition of the win rates, but for what judges failed on.
+    settings = [
+        sorted(
+            json.dumps({**each["definition"], "failed_audit": None, "system": each["system"]})
+            for each in release.rows(split, protocol).get(METRIC, ())
+        )
+        for release in (a, b)
+    ]
+    return OTHERS if said.startswith(COMPARABLE) and settings[0] != settings[1] else said
 
 
 def may_stand_together(said: str) -> bool:
     """Whether a verdict lets two boards stand beside each other."""
-    return said.startswith("comparable: ")
-
-
-def _setting(release: ScoredRelease, split: str, protocol: Protocol) -> list[Any]:
-    """Systems and definition of a board's win rates, but for what judges failed on."""
-    rates = [each for each in release.figures_of(split, protocol) if each["metric"] == METRIC]
-    return [
-        {**each["definition"], "failed_audit": None, "system": each["system"]}
-        for each in sorted(rates, key=lambda each: str(each["system"]))
-    ]
+    return said.startswith(COMPARABLE)
 
 
 def _ratings(release: ScoredRelease, split: str, judge: str | None = None) -> pa.Table | None:
@@ -247,7 +221,7 @@ def _ratings(release: ScoredRelease, split: str, judge: str | None = None) -> pa
     return release.ratings.filter(pa.array(wanted, pa.bool_()))
 
 
-def _tiers(ratings: pa.Table | None, protocol: Protocol) -> tuple[tuple[tuple[str, ...], ...], str]:
+def _tiers(ratings: pa.Table | None, protocol: Protocol) -> tuple[Groups, str]:
     if ratings is None:
         return (), NO_RATINGS
     try:
@@ -256,11 +230,7 @@ def _tiers(ratings: pa.Table | None, protocol: Protocol) -> tuple[tuple[tuple[st
         return (), str(error)
 
 
-def _tier_of(system: str, groups: tuple[tuple[str, ...], ...]) -> int | None:
-    return next((at for at, names in enumerate(groups, 1) if system in names), None)
-
-
-def _line(figure: Figure, tier: int | None = None) -> BoardRow:
+def _line(figure: Figure) -> BoardRow:
     low, high = figure["low"], figure["high"]
     missing = figure["definition"].get("missing") if figure["value"] is None else None
     return BoardRow(
@@ -269,41 +239,16 @@ def _line(figure: Figure, tier: int | None = None) -> BoardRow:
         None if low is None or high is None else (low, high),
         figure["coverage"],
         figure["n"],
-        tier,
         None if missing is None else str(missing),
     )
-
-
-def _place(line: BoardRow) -> tuple[bool, float, str]:
-    return line.value is None, -(line.value or 0.0), line.system
 
 
 def _names(value: Any) -> tuple[str, ...]:
     return tuple(map(str, value)) if isinstance(value, list) else ()
 
 
-def _flags(definition: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-    failed = definition.get("failed_audit")
-    if not isinstance(failed, Mapping):
-        return {}
-    return {str(judge): _names(flags) for judge, flags in failed.items()}
-
-
 NOTHING, EVERY = "-", "all judges"
-LONGEST, LONGEST_NOTE = 60, 400
-STYLE = """<style>
-.echo-board .wide{overflow-x:auto}
-.echo-board table{border-collapse:collapse;width:100%;min-width:42rem;margin:.5rem 0 1rem}
-.echo-board :is(table,thead,tbody,tr){border:0!important}
-.echo-board table :is(th,td){white-space:nowrap;text-align:right!important;
-padding:.4rem .7rem!important;border:0!important;border-bottom:1px solid #8884!important;
-font-variant-numeric:tabular-nums}
-.echo-board table :is(th,td):first-child{text-align:left!important;min-width:9rem;
-white-space:normal;overflow-wrap:anywhere}
-.echo-board table th{font-weight:600;opacity:.75}
-.echo-board svg{width:12rem;height:1rem;display:block;margin-left:auto}
-.echo-board .quiet{opacity:.75}.echo-board .flag{color:#d4622a;font-weight:600}
-</style>"""
+LONGEST = 60
 
 
 def shown(
@@ -316,166 +261,78 @@ def shown(
     problem: str = "",
 ) -> str:
     """The page for what a visitor chose."""
-    start = [_note(problem)] if problem else []
-    return _page([*start, *_chosen(releases, tag, split, protocol, judge, beside)])
-
-
-def _page(parts: Sequence[str]) -> str:
-    return f'{STYLE}<div class="echo-board">{"".join(parts)}</div>'
-
-
-def _chosen(
-    releases: Sequence[ScoredRelease],
-    tag: str | None,
-    split: str | None,
-    protocol: str | None,
-    judge: str | None,
-    beside: str | None,
-) -> list[str]:
+    parts: list[str | dict[str, Any]] = [problem] if problem else []
     by_tag = {each.tag: each for each in releases}
-    release = by_tag.get(tag or "")
-    if release is None:
-        return [_note("no such release" if releases else "no release to show")]
-    if release.problem:
-        return [_note(release.problem)]
-    if not split or protocol not in get_args(Protocol):
-        return [_note("choose a split and a protocol")]
-    arithmetic: Protocol = "published" if protocol == "published" else "corrected"
+    release, other = by_tag.get(tag or ""), by_tag.get(beside or "")
     alone = None if judge in (None, EVERY) else judge
-    parts = list(_release(release, split, arithmetic, alone))
-    if beside and beside != tag:
-        parts += _compared(release, by_tag.get(beside), split, arithmetic, alone)
-    return parts
+    if release is None:
+        parts.append("no such release" if releases else "no release to show")
+    elif release.problem:
+        parts.append(release.problem)
+    elif not split or protocol not in get_args(Protocol):
+        parts.append("choose a split and a protocol")
+    else:
+        arithmetic: Protocol = "published" if protocol == "published" else "corrected"
+        parts.append(_part(release, split, arithmetic, alone))
+        if beside and beside != tag:
+            if other is None or other.problem:
+                why = other.problem if other else "no such release"
+                parts.append(f"nothing to compare with: {why}")
+            else:
+                said = verdict(release, other, split, arithmetic)
+                second = _part(other, split, arithmetic, alone) if may_stand_together(said) else {}
+                parts.append({**second, "versus": (release.tag, other.tag), "said": said})
+    return _template().render(parts=parts, better=BETTER)
 
 
-def _release(
+def _part(
     release: ScoredRelease, split: str, protocol: Protocol, judge: str | None
-) -> Iterator[str]:
-    yield f"<h3>{_text(release.tag)}: {_text(split)}</h3>"
-    board = (
-        judge_board(release, split, protocol, judge)
-        if judge
-        else published_board(release, split, protocol)
-    )
-    yield _note(_about(release, board, protocol, computed=bool(judge)))
-    for name, flags in board.flags.items():
-        yield f'<p class="flag">{_text(name)} failed its audit: {_text(", ".join(flags))}</p>'
-    yield _win_rates(board) if board.lines else _note("no win rates here")
-    if board.note:
-        yield _note(board.note)
-    yield from _metrics(metrics_of(release, split, protocol))
-
-
-def _about(release: ScoredRelease, board: Board, protocol: str, *, computed: bool) -> str:
+) -> dict[str, Any]:
+    if judge:
+        board = judge_board(release, split, protocol, judge)
+    else:
+        board = published_board(release, split, protocol)
     judges = ", ".join(plain(each, LONGEST) for each in board.judges) or "nobody"
     samples = "" if board.samples is None else f"; {board.samples} samples"
-    source = "; computed from the released ratings" if computed else ""
+    source = "; computed from the released ratings" if judge else ""
     target = plain(release.target, LONGEST)
-    return f"posts about {target}; protocol {protocol}; judged by {judges}{samples}{source}"
+    about = f"posts about {target}; protocol {protocol}; judged by {judges}{samples}{source}"
+    metrics = metrics_of(release, split, protocol)
+    return {"release": release, "split": split, "board": board, "about": about, "metrics": metrics}
 
 
-def _compared(
-    a: ScoredRelease,
-    b: ScoredRelease | None,
-    split: str,
-    protocol: Protocol,
-    judge: str | None,
-) -> list[str]:
-    if b is None or b.problem:
-        return [_note(f"nothing to compare with: {b.problem if b else 'no such release'}")]
-    said = verdict(a, b, split, protocol)
-    parts = [f"<h3>{_text(a.tag)} and {_text(b.tag)}</h3>", _note(said)]
-    return [*parts, *_release(b, split, protocol, judge)] if may_stand_together(said) else parts
+@cache
+def _template() -> Template:
+    from jinja2 import Environment, FileSystemLoader
 
-
-def _win_rates(board: Board) -> str:
-    heads = ("system", "win rate", "95 %", "0 to 1, line at 0.5", "tier", "coverage")
-    rows = (
-        (
-            _text(line.system),
-            _number(line.value),
-            _interval(line),
-            _bar(line),
-            NOTHING if line.tier is None else str(line.tier),
-            _share(line.coverage),
-        )
-        for line in board.lines
+    made = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
-    return _page_table(heads, rows)
-
-
-def _metrics(metrics: Mapping[str, Sequence[BoardRow]]) -> Iterator[str]:
-    if metrics:
-        yield "<h4>What people complain about</h4>"
-    for metric, lines in metrics.items():
-        arrow = BETTER.get(metric, "")
-        reasons = {line.missing for line in lines}
-        if len(reasons) == 1 and (why := lines[0].missing) is not None:
-            yield _note(f"{metric} {arrow}: {why}")
-            continue
-        heads = (f"{metric} {arrow}", "value", "95 %", "n", "coverage")
-        rows = (
-            (
-                _text(line.system),
-                _number(line.value),
-                _interval(line),
-                NOTHING if line.n is None else str(line.n),
-                _share(line.coverage),
-            )
-            for line in lines
-        )
-        yield _page_table(heads, rows)
-
-
-def _page_table(heads: Sequence[str], rows: Any) -> str:
-    """A table of cells that are markup already."""
-    head = "".join(f'<th scope="col">{_text(each)}</th>' for each in heads)
-    body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
-    return (
-        f'<div class="wide"><table><thead><tr>{head}</tr></thead>'
-        f"<tbody>{body}</tbody></table></div>"
-    )
-
-
-def _bar(line: BoardRow) -> str:
-    """A dot with its interval between 0 and 1."""
-    if line.value is None or not math.isfinite(line.value):
-        return ""
-    low, high = (_across(end) for end in line.interval or (line.value, line.value))
-    said = f"{_number(line.value)}, {_interval(line)}"
-    return (
-        f'<svg viewBox="0 0 200 16" role="img" aria-label="{said}">'
-        '<path d="M0 8H200" stroke="#8886"/><path d="M100 0V16" stroke="#888" '
-        f'stroke-dasharray="3"/><path d="M{low} 8H{high}" stroke="#0969da" stroke-width="6" '
-        f'stroke-opacity=".45"/><circle cx="{_across(line.value)}" cy="8" r="4" fill="#0969da"/>'
-        "</svg>"
-    )
-
-
-def _across(value: float) -> str:
-    inside = min(max(value, 0.0), 1.0) if math.isfinite(value) else 0.0
-    return f"{200 * inside:.1f}"
-
-
-def _note(text: str) -> str:
-    return f'<p class="quiet">{_text(text, LONGEST_NOTE)}</p>'
-
-
-def _text(text: str, longest: int = LONGEST) -> str:
-    return escape(plain(text, longest))
+    made.filters |= {
+        "plain": lambda text, longest=LONGEST: plain(text, longest),
+        "finite": math.isfinite,
+        "number": _number,
+        "interval": _interval,
+        "share": lambda value: NOTHING if _number(value) == NOTHING else f"{100 * value:.0f} %",
+        "across": _across,
+    }
+    return made.get_template("leaderboard.html.jinja")
 
 
 def _number(value: float | None) -> str:
     return NOTHING if value is None or not math.isfinite(value) else f"{value:.3f}"
 
 
-def _interval(line: BoardRow) -> str:
-    ends = [_number(end) for end in line.interval or ()]
+def _interval(interval: Interval | None) -> str:
+    ends = [_number(end) for end in interval or ()]
     return f"{ends[0]} to {ends[1]}" if ends and NOTHING not in ends else NOTHING
 
 
-def _share(value: float | None) -> str:
-    return NOTHING if value is None or not math.isfinite(value) else f"{100 * value:.0f} %"
+def _across(value: float) -> str:
+    return f"{200 * min(max(value, 0.0), 1.0) if math.isfinite(value) else 0.0:.1f}"
 
 
 SOURCE = Path(__file__).parent / "leaderboard_space"
@@ -497,11 +354,10 @@ def space_files(repo_id: str) -> dict[str, bytes]:
 def write_space(repo_id: str, folder: Path) -> Path:
     """Writes the files of a Space into a folder, and asks nobody."""
     files = space_files(repo_id)
-    held = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
     if folder.exists() and not folder.is_dir():
         raise HubError(f"{str(folder)!r} is a file: expected a folder that is empty, or new")
-    _check_ours(held, repr(str(folder)))
     folder.mkdir(parents=True, exist_ok=True)
+    _check_ours({path.name for path in folder.iterdir()}, repr(str(folder)))
     for name, data in files.items():
         (folder / name).write_bytes(data)
     return folder
@@ -529,7 +385,16 @@ def create_space(
             f"{api.endpoint}/spaces/{space}/settings first"
         )
     _check_ours(held, f"the Space {space!r}")
-    _commit(api, space, str(info.sha), files)
+    operations = [CommitOperationAdd(name, data) for name, data in files.items()]
+    with hub_errors(f"write to the Space {space!r}"):
+        api.create_commit(
+            space,
+            operations,
+            commit_message="Show the leaderboard",
+            repo_type=KIND,
+            revision=MAIN,
+            parent_commit=str(info.sha),
+        )
     return f"{api.endpoint}/spaces/{space}"
 
 
@@ -539,17 +404,4 @@ def _check_ours(held: set[str], where: str) -> None:
     if foreign and NAMED_IN not in held:
         raise HubError(
             f"{where} holds {foreign[0]!r} and no leaderboard: choose another name, or empty it"
-        )
-
-
-def _commit(api: HfApi, space: str, parent: str, files: dict[str, bytes]) -> None:
-    operations = [CommitOperationAdd(name, data) for name, data in files.items()]
-    with hub_errors(f"write to the Space {space!r}"):
-        api.create_commit(
-            space,
-            operations,
-            commit_message="Show the leaderboard",
-            repo_type=KIND,
-            revision=MAIN,
-            parent_commit=parent,
         )

@@ -7,10 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from markupsafe import Markup, escape
 
-from echo_hf.report.markup import Markup, element, joined, shortened
+from echo_hf._infra.bootstrap import Interval
+from echo_hf.report.markup import printable, rendered, shortened
 
 POINTS = 81
+STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 
 
 def density(values: Sequence[float], low: float, high: float, points: int = POINTS) -> list[float]:
@@ -24,9 +27,6 @@ def density(values: Sequence[float], low: float, high: float, points: int = POIN
     heights = np.where(outside, 0.0, heights)
     highest = float(heights.max())
     return [float(one / highest) if highest else 0.0 for one in heights]
-
-
-STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 
 
 @dataclass(frozen=True)
@@ -54,28 +54,26 @@ def percent(part: float) -> str:
     return f"{100 * part:.2f}".rstrip("0").rstrip(".") + "%"
 
 
-def round_scale(
-    values: Iterable[float], *, ticks: int = 4, from_zero: bool = True, whole: bool = False
-) -> Scale:
+def places(systems: int) -> Scale:
+    """An axis of ranks, which begin at 1."""
+    return Scale(0.5, systems + 0.5, tuple(range(1, systems + 1)))
+
+
+def round_scale(values: Iterable[float], *, ticks: int = 4, whole: bool = False) -> Scale:
+    """An axis from zero to all values, with few round ticks; whole ones for counts."""
     known = sorted(values)
-    low, high = (known[0], known[-1]) if known else (0.0, 1.0)
-    if from_zero:
-        low, high = min(low, 0.0), max(high, 0.0)
-    step = _step((high - low) / ticks or max(abs(high), 1.0) / ticks, whole)
-    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
-    last = max(last, first + 1)
-    power = math.floor(math.log10(step) + 1e-9)
-    digits = max(0, (1 if math.isclose(step, 2.5 * 10.0**power) else 0) - power)
-    named = tuple(round(at * step, 10) + 0.0 for at in range(first, last + 1))
-    return Scale(named[0], named[-1], named, digits)
-
-
-def _step(least: float, whole: bool) -> float:
-    """The smallest round number that is no smaller."""
+    low, high = (min(known[0], 0.0), max(known[-1], 0.0)) if known else (0.0, 1.0)
+    least = (high - low) / ticks or 1.0 / ticks
     least = max(least, 1.0) if whole else least
     power = 10.0 ** math.floor(math.log10(least))
     steps = (power * step for step in STEPS if not whole or (power * step).is_integer())
-    return next(step for step in steps if step >= least * (1 - 1e-9))
+    step = next(step for step in steps if step >= least * (1 - 1e-9))
+    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+    last = max(last, first + 1)
+    exponent = math.floor(math.log10(step) + 1e-9)
+    digits = max(0, (1 if math.isclose(step, 2.5 * 10.0**exponent) else 0) - exponent)
+    named = tuple(round(at * step, 10) + 0.0 for at in range(first, last + 1))
+    return Scale(named[0], named[-1], named, digits)
 
 
 HEIGHT = 26
@@ -83,31 +81,49 @@ MIDDLE = HEIGHT / 2
 FINE = 1000  # units of the width of a drawn outline
 
 
-def plot(*marks: Markup, scale: Scale, at: float | None = None) -> Markup:
-    grid = [_upright(scale, tick, "grid") for tick in scale.ticks]
-    if at is not None:
-        grid.append(_upright(scale, at, "reference"))
-    return element(
-        "svg", grid, marks, class_="marks", width="100%", height=HEIGHT, aria_hidden="true"
+def element(tag: str, *inside: Markup | str | None, **attributes: object) -> Markup:
+    """An element of SVG; an underscore stands for a hyphen."""
+    said = (
+        f' {name.rstrip("_").replace("_", "-")}="{escape(printable(str(value)))}"'
+        for name, value in attributes.items()
     )
+    return Markup(f"<{tag}{''.join(said)}>{joined(*inside)}</{tag}>")  # noqa: S704 - escaped
+
+
+def joined(*inside: Markup | str | None) -> Markup:
+    """Several marks as one."""
+    return Markup("").join(
+        one if isinstance(one, Markup) else printable(one) for one in inside if one is not None
+    )
+
+
+def plot(*marks: Markup, scale: Scale, at: float | None = None) -> Markup:
+    """The row of a table: marks over the lines of its axis, and over one for reference."""
+    lines = [
+        *((tick, "grid") for tick in scale.ticks),
+        *([] if at is None else [(at, "reference")]),
+    ]
+    grid = [
+        element("line", x1=place, x2=place, y1=0, y2=HEIGHT, class_=kind)
+        for place, kind in ((scale.percent(value), kind) for value, kind in lines)
+    ]
+    size = {"width": "100%", "height": HEIGHT}
+    return element("svg", *grid, *marks, class_="marks", **size, aria_hidden="true")
 
 
 def axis(scale: Scale) -> Markup:
     """The names of an axis' ticks, for the head of the column."""
-    names = [
-        element(
-            "text",
-            f"{tick:,.{scale.digits}f}".replace("-", "−"),
-            x=scale.percent(tick),
-            y=12,
-            class_=_anchor(scale.share(tick)) + (" between" if at % 2 else ""),
-        )
-        for at, tick in enumerate(scale.ticks)
-    ]
-    return element("svg", names, class_="axis", width="100%", height=16, aria_hidden="true")
+    names = []
+    for at, tick in enumerate(scale.ticks):
+        part = scale.share(tick)
+        side = " start" if part < 0.04 else " end" if part > 0.96 else ""
+        kind = f"tick{side}{' between' if at % 2 else ''}"
+        said = f"{tick:,.{scale.digits}f}".replace("-", "−")
+        names.append(element("text", said, x=scale.percent(tick), y=12, class_=kind))
+    return element("svg", *names, class_="axis", width="100%", height=16, aria_hidden="true")
 
 
-def point(scale: Scale, value: float | None, ends: tuple[float, float] | None) -> Markup:
+def point(scale: Scale, value: float | None, ends: Interval | None) -> Markup:
     return joined(
         None if ends is None else span(scale, *ends, "whisker"),
         None if value is None else dot(scale, value),
@@ -123,20 +139,25 @@ def span(scale: Scale, low: float, high: float, kind: str) -> Markup:
     return element("line", **ends, y1=MIDDLE, y2=MIDDLE, class_=kind)
 
 
-def bar(scale: Scale, value: float, kind: str = "bar") -> Markup:
+def extent(scale: Scale, ends: tuple[float, float] | None) -> Markup:
+    """A range, which may be a single place."""
+    if ends is None:
+        return Markup("")
+    return dot(scale, ends[0]) if ends[0] == ends[1] else span(scale, *ends, "extent")
+
+
+def bar(scale: Scale, value: float | None, kind: str = "bar") -> Markup:
+    if value is None:
+        return Markup("")
     start, end = sorted((scale.share(0.0), scale.share(value)))
-    return element(
-        "rect", x=percent(start), y=7, width=percent(end - start), height=12, rx=2, class_=kind
-    )
-
-
-def dots(scale: Scale, values: Iterable[float]) -> Markup:
-    """A faint dot for each of a few numbers."""
-    return joined([dot(scale, value, "faint", 3) for value in values])
+    size = {"width": percent(end - start), "height": 12}
+    return element("rect", x=percent(start), y=7, **size, rx=2, class_=kind)
 
 
 def distribution(scale: Scale, values: Sequence[float]) -> Markup:
-    """The outline of how often numbers are, with a line from quartile to quartile."""
+    """The outline of how often numbers are; a faint dot each, where a curve would claim more."""
+    if len(values) < 12 or len(set(values)) == 1:
+        return joined(*(dot(scale, value, "faint", 3) for value in values))
     heights = density(values, scale.low, scale.high)
     step = FINE / (len(heights) - 1)
     half = MIDDLE - 2
@@ -152,25 +173,14 @@ def stretched(drawing: Markup, height: int) -> Markup:
     return element("svg", drawing, **box, width="100%", height=height)
 
 
-def _upright(scale: Scale, value: float, kind: str) -> Markup:
-    place = scale.percent(value)
-    return element("line", x1=place, x2=place, y1=0, y2=HEIGHT, class_=kind)
-
-
-def _anchor(part: float) -> str:
-    if part < 0.04:
-        return "tick start"
-    return "tick end" if part > 0.96 else "tick"
-
-
 CURVES_HEIGHT = 84
 CHANNELS = ("red", "green", "blue")
 GROUP = 4  # levels a step: 64 steps are as fine as the width shows
 
 
-def grouped(shares: Sequence[float], group: int = GROUP) -> list[float]:
+def grouped(shares: Sequence[float]) -> list[float]:
     """Neighbouring shares added up."""
-    return [sum(shares[at : at + group]) for at in range(0, len(shares), group)]
+    return [sum(shares[at : at + GROUP]) for at in range(0, len(shares), GROUP)]
 
 
 def highest(channels: Sequence[Sequence[float]]) -> float:
@@ -179,53 +189,37 @@ def highest(channels: Sequence[Sequence[float]]) -> float:
 
 
 def histogram(channels: Sequence[Sequence[float]], top: float) -> Markup:
-    areas = [
-        element("path", d=_area(grouped(channel), top), class_=f"channel {name}")
-        for name, channel in zip(CHANNELS, channels, strict=True)
-    ]
-    drawn = stretched(Markup("".join(areas)), CURVES_HEIGHT)
-    return element(
-        "svg", drawn, class_="histogram", width="100%", height=CURVES_HEIGHT, aria_hidden="true"
-    )
-
-
-def _area(steps: Sequence[float], top: float) -> str:
-    width = FINE / (len(steps) - 1)
-    points = [
-        f"{at * width:.0f},{CURVES_HEIGHT * (1 - min(1.0, step / top if top else 0.0)):.1f}"
-        for at, step in enumerate(steps)
-    ]
-    return f"M0,{CURVES_HEIGHT}L" + "L".join(points) + f"L{FINE},{CURVES_HEIGHT}Z"
+    areas = []
+    for name, channel in zip(CHANNELS, channels, strict=True):
+        steps = grouped(channel)
+        parts = (min(1.0, step / top if top else 0.0) for step in steps)
+        line = "L".join(
+            f"{at * FINE / (len(steps) - 1):.0f},{CURVES_HEIGHT * (1 - part):.1f}"
+            for at, part in enumerate(parts)
+        )
+        area = f"M0,{CURVES_HEIGHT}L{line}L{FINE},{CURVES_HEIGHT}Z"
+        areas.append(element("path", d=area, class_=f"channel {name}"))
+    size = {"width": "100%", "height": CURVES_HEIGHT}
+    drawn = stretched(joined(*areas), CURVES_HEIGHT)
+    return element("svg", drawn, class_="histogram", **size, aria_hidden="true")
 
 
 DAYS_HEIGHT = 110
 GAP = 0.15  # of the width of a column
 
 
-def columns(counts: Sequence[int], top: float) -> str:
-    width = FINE / len(counts)
-    return "".join(
+def days(counts: Sequence[int], label: str) -> Markup:
+    """A column for each day."""
+    top, width = max(*counts, 1), FINE / len(counts)
+    path = "".join(
         f"M{(at + GAP / 2) * width:.0f},{DAYS_HEIGHT}V{DAYS_HEIGHT * (1 - count / top):.1f}"
         f"H{(at + 1 - GAP / 2) * width:.0f}V{DAYS_HEIGHT}Z"
         for at, count in enumerate(counts)
         if count
     )
-
-
-def days(counts: Sequence[int], first: str, last: str, label: str) -> Markup:
-    top = max(*counts, 1)
-    path = element("path", d=columns(counts, top), class_="column")
-    drawn = element(
-        "svg",
-        stretched(path, DAYS_HEIGHT),
-        class_="days",
-        width="100%",
-        height=DAYS_HEIGHT,
-        role="img",
-        aria_label=label,
-    )
-    ends = [element("span", text) for text in (first, f"at most {top:,} a day", last)]
-    return element("figure", drawn, element("figcaption", ends, class_="ends"))
+    drawn = stretched(element("path", d=path, class_="column"), DAYS_HEIGHT)
+    size = {"width": "100%", "height": DAYS_HEIGHT}
+    return element("svg", drawn, class_="days", **size, role="img", aria_label=label)
 
 
 WIDTH, SCATTER_HEIGHT, MARGIN = 640, 400, 12
@@ -233,41 +227,25 @@ Places = Sequence[tuple[float, float]]
 
 
 def scatter(groups: Mapping[str, Places], label: str) -> Markup:
-    every = [place for places in groups.values() for place in places]
-    box = _box(every)
+    """A line without length at each place of a plane, one color a group."""
+    every = [place for some in groups.values() for place in some]
+    across, up = zip(*every, strict=True) if every else ((0.0, 1.0), (0.0, 1.0))
+    wide = (WIDTH - 2 * MARGIN) / max(max(across) - min(across), 1e-9)
+    high = (SCATTER_HEIGHT - 2 * MARGIN) / max(max(up) - min(up), 1e-9)
+    top = min(up) + max(max(up) - min(up), 1e-9)
     paths = [
-        element("path", d=points(places, box), class_=f"points p{at % 8}")
-        for at, places in enumerate(groups.values())
-        if places
+        element(
+            "path",
+            d="".join(
+                f"M{MARGIN + wide * (x - min(across)):.1f},{MARGIN + high * (top - y):.1f}h0"
+                for x, y in some
+            ),
+            class_=f"points p{at % 8}",
+        )
+        for at, some in enumerate(groups.values())
     ]
-    return element(
-        "svg",
-        paths,
-        viewBox=f"0 0 {WIDTH} {SCATTER_HEIGHT}",
-        width="100%",
-        class_="scatter",
-        role="img",
-        aria_label=label,
-    )
-
-
-def points(places: Places, box: tuple[float, float, float, float]) -> str:
-    """A line without length at each place."""
-    left, low, right, high = box
-    across, down = WIDTH - 2 * MARGIN, SCATTER_HEIGHT - 2 * MARGIN
-    return "".join(
-        f"M{MARGIN + across * (x - left) / (right - left):.1f},"
-        f"{MARGIN + down * (high - y) / (high - low):.1f}h0"
-        for x, y in places
-    )
-
-
-def _box(places: Places) -> tuple[float, float, float, float]:
-    if not places:
-        return 0.0, 0.0, 1.0, 1.0
-    across, up = zip(*places, strict=True)
-    left, low = min(across), min(up)
-    return left, low, max(max(across), left + 1e-9), max(max(up), low + 1e-9)
+    box = {"viewBox": f"0 0 {WIDTH} {SCATTER_HEIGHT}", "width": "100%", "class_": "scatter"}
+    return element("svg", *paths, **box, role="img", aria_label=label)
 
 
 LEFT, TOP, RIGHT = 46, 34, 12
@@ -276,102 +254,77 @@ STEP, THICK = 54, 32  # from one system to the next, and how broad its mark is
 LONGEST = 32
 # Of a turned name, for each letter and below the axis.
 ACROSS, DOWN, BELOW = 5.0, 3.2, 24
-STYLE = (
-    "text{font:10px Helvetica,Arial,sans-serif;fill:#222}"
-    ".title{font-weight:bold;font-size:11px}"
-    ".grid{stroke:#e3e3e3;stroke-width:.75}.half{stroke:#777;stroke-dasharray:3 3}"
-    ".mark{fill:#3b6fb6}.box{fill:#c9d9ee;stroke:#3b6fb6}"
-    ".line{stroke:#1b2a41;stroke-width:1.2;fill:none}"
-)
-Bar = tuple[str, float, tuple[float, float] | None]
+Bar = tuple[str, float, Interval | None]
 Box = tuple[str, Sequence[float]]
 
 
 def printed_bars(title: str, bars: Sequence[Bar], warned: str = "") -> str:
-    """Win rates as bars from 0 to 1 with a line at one half."""
-    half = _across(UNIT, 0.5, len(bars), "half")
-    marks = [_bar(at, *one) for at, one in enumerate(bars)]
-    return _document(title, warned, [name for name, *_ in bars], UNIT, joined(half, marks))
+    """Win rates as bars from 0 to 1 with a line at one half, as a document."""
+    marks = []
+    for at, (name, value, ends) in enumerate(bars):
+        said = f"{name}: {value:.3f}" + (f" ({ends[0]:.3f} to {ends[1]:.3f})" if ends else "")
+        top, middle = _height(UNIT, value), _middle(at)
+        line = ""
+        if ends:
+            low, high = (_height(UNIT, end) for end in ends)
+            left = middle - 4
+            line = f"M{middle},{low:.2f}V{high:.2f}M{left},{low:.2f}h8M{left},{high:.2f}h8"
+        size = {"top": round(top, 2), "height": round(TOP + PRINTED_HEIGHT - top, 2)}
+        marks.append({"left": middle - THICK / 2, "said": said, "line": line, **size})
+    return _printed(title, warned, [name for name, *_ in bars], UNIT, marks, "mark", 0.5)
 
 
 def printed_boxes(title: str, boxes: Sequence[Box], warned: str = "") -> str:
     """Numbers as boxes: median and quartiles, and lines to the 5th and the 95th percentile."""
     scale = round_scale(value for _, values in boxes for value in values)
-    marks = [_printed_box(scale, at, values) for at, (_, values) in enumerate(boxes)]
-    return _document(title, warned, [name for name, _ in boxes], scale, joined(marks))
+    marks = []
+    for at, (_, values) in enumerate(boxes):
+        low, first, median, third, high = (
+            round(_height(scale, float(one)), 2)
+            for one in np.percentile(values, (5, 25, 50, 75, 95))
+        )
+        middle = _middle(at)
+        left = middle - THICK / 2
+        line = f"M{middle},{low}V{first}M{middle},{third}V{high}M{left},{median}h{THICK}"
+        marks.append({"left": left, "top": third, "height": first - third, "line": line})
+    return _printed(title, warned, [name for name, _ in boxes], scale, marks, "box")
 
 
-def place(scale: Scale, value: float) -> float:
-    """How far from the top of the document a number lies."""
-    return TOP + PRINTED_HEIGHT * (1 - scale.share(value))
-
-
-def _bar(at: int, name: str, value: float, ends: tuple[float, float] | None) -> Markup:
-    left, top = LEFT + at * STEP + (STEP - THICK) / 2, place(UNIT, value)
-    said = f"{name}: {value:.3f}" + (f" ({ends[0]:.3f} to {ends[1]:.3f})" if ends else "")
-    size = {"width": THICK, "height": round(TOP + PRINTED_HEIGHT - top, 2)}
-    rect = element("rect", x=left, y=round(top, 2), **size, class_="mark")
-    whisker = _whisker(at, *(place(UNIT, end) for end in ends)) if ends else None
-    return element("g", element("title", said), rect, whisker)
-
-
-def _whisker(at: int, low: float, high: float) -> Markup:
-    middle = _middle(at)
-    path = f"M{middle},{low:.2f}V{high:.2f}M{middle - 4},{low:.2f}h8M{middle - 4},{high:.2f}h8"
-    return element("path", d=path, class_="line")
-
-
-def _printed_box(scale: Scale, at: int, values: Sequence[float]) -> Markup:
-    low, first, median, third, high = (
-        round(place(scale, float(one)), 2) for one in np.percentile(values, (5, 25, 50, 75, 95))
-    )
-    left = LEFT + at * STEP + (STEP - THICK) / 2
-    rect = element("rect", x=left, y=third, width=THICK, height=first - third, class_="box")
-    middle = _middle(at)
-    path = f"M{middle},{low}V{first}M{middle},{third}V{high}M{left},{median}h{THICK}"
-    return element("g", rect, element("path", d=path, class_="line"))
-
-
-def _across(scale: Scale, value: float, systems: int, kind: str) -> Markup:
-    y = round(place(scale, value), 2)
-    return element("line", x1=LEFT, x2=LEFT + systems * STEP, y1=y, y2=y, class_=kind)
-
-
-def _document(title: str, warned: str, names: Sequence[str], scale: Scale, marks: Markup) -> str:
+def _printed(
+    title: str,
+    warned: str,
+    names: Sequence[str],
+    scale: Scale,
+    marks: Sequence[Mapping[str, object]],
+    kind: str,
+    half: float | None = None,
+) -> str:
     named = [shortened(name, LONGEST) for name in names]
     left = round(max([0.0, *(len(one) * ACROSS - _middle(at) for at, one in enumerate(named))]))
     down = round(BELOW + DOWN * max(map(len, named), default=0))
-    width, height = left + LEFT + len(names) * STEP + RIGHT, TOP + PRINTED_HEIGHT + down
-    width = max(width, round(left + LEFT + len(warned) * ACROSS))
-    drawn = element(
-        "svg",
-        element("title", title),
-        element("style", Markup(STYLE)),
-        element("text", title, x=LEFT, y=16, class_="title"),
-        element("text", warned, x=LEFT, y=28) if warned else None,
-        [_tick(scale, tick, len(names)) for tick in scale.ticks],
-        marks,
-        [_name(at, name) for at, name in enumerate(named)],
-        xmlns="http://www.w3.org/2000/svg",
-        viewBox=f"{-left} 0 {width} {height}",
-        width=width,
-        height=height,
-        role="img",
+    width = max(LEFT + len(names) * STEP + RIGHT, round(LEFT + len(warned) * ACROSS))
+    return rendered(
+        "figure.svg.jinja",
+        title=title,
+        warned=warned,
+        names=[(_middle(at) + 4, name) for at, name in enumerate(named)],
+        ticks=[
+            (round(_height(scale, tick), 2), f"{tick:.{scale.digits}f}") for tick in scale.ticks
+        ],
+        marks=marks,
+        kind=kind,
+        half=None if half is None else round(_height(scale, half), 2),
+        box=(-left, left + width, TOP + PRINTED_HEIGHT + down),
+        left=LEFT,
+        right=LEFT + len(names) * STEP,
+        below=TOP + PRINTED_HEIGHT + 14,
+        thick=THICK,
     )
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n{drawn}\n'
 
 
-def _tick(scale: Scale, tick: float, systems: int) -> Markup:
-    y = place(scale, tick) + 3.5
-    text = f"{tick:.{scale.digits}f}"
-    label = element("text", text, x=LEFT - 6, y=round(y, 2), text_anchor="end")
-    return joined(_across(scale, tick, systems, "grid"), label)
-
-
-def _name(at: int, name: str) -> Markup:
-    x, y = _middle(at) + 4, TOP + PRINTED_HEIGHT + 14
-    turned = f"rotate(-32 {x} {y})"
-    return element("text", name, x=x, y=y, text_anchor="end", transform=turned)
+def _height(scale: Scale, value: float) -> float:
+    """How far from the top of a document a number lies."""
+    return TOP + PRINTED_HEIGHT * (1 - scale.share(value))
 
 
 def _middle(at: int) -> float:

@@ -43,16 +43,15 @@ from echo_hf.pipeline.progress import NullProgress, ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import Outcome
 from echo_hf.report.report import report
+from echo_hf.scores.board import board_of
 from echo_hf.systems.base import Task
 from echo_hf.systems.benchmark import Tasks, benchmark_of, evaluation_folder, load_evaluation
 from echo_hf.systems.generate import Generated, drawn_outputs
 from echo_hf.tables import APPLICABILITY, OUTPUTS
 
 NUMBERS = ("win_rate", "low", "high", "coverage", *METRICS)
-BOARD = pa.schema(
-    [("split", pa.string()), ("system", pa.string()), ("tier", pa.int64())]
-    + [(name, pa.float64()) for name in NUMBERS]
-)
+TEXTS = {"split": pa.string(), "system": pa.string(), "tier": pa.int64()}
+BOARD = pa.schema({**TEXTS, **dict.fromkeys(NUMBERS, pa.float64())})
 
 
 @dataclass(frozen=True)
@@ -170,8 +169,12 @@ def evaluate_systems(
                     stopped.append(str(done))
                     continue
                 spent |= done.spent
-                for said in _unanswered(done):
-                    watch.noticed(said)
+                for one in done.answered:
+                    others = {name: n for name, n in one.outcomes.items() if name != Outcome.OK}
+                    if others:
+                        told = ", ".join(f"{n:,} {name}" for name, n in sorted(others.items()))
+                        asked = sum(one.outcomes.values())
+                        watch.noticed(f"{one.who}, {one.rubric}: {told}, of {asked:,}")
         cost_usd += asking.spent_usd
     scores = score(config, runs=runs)
     page, board = report(config, runs=runs).path, _board(scores.splits)
@@ -192,14 +195,14 @@ def _planned(
     limit: int | None,
     budget_usd: float | None,
 ) -> tuple[PlannedWork, ...]:
-    drawn = [
+    planned = [
         PlannedWork(
             one.system, "images", len(one.todo), one.stored, one.cost_usd if one.todo else 0.0
         )
         for one in made.plans
     ]
     if not (engines := _engines(config, judges)):
-        return tuple(drawn)
+        return tuple(planned)
     with TemporaryDirectory() as aside:
         benchmark = benchmark_of(config, RunFolder(root))
         folder = RunFolder(root if root.exists() else Path(aside))  # a plan leaves nothing there
@@ -209,19 +212,16 @@ def _planned(
         shown = SentImages(folder.images, {how: dict(pending) for how in get_args(ImageSize)})
         with asking_in(folder, engines, budget_usd, None) as asking:
             fits = read_table(folder.root, APPLICABILITY)
-            asked = [*_fitting(config, to_rate.tasks, shown)]
-            asked += rating_questions(config, judges, RUBRICS, to_rate, fits, shown)
+            asked = [
+                *_fitting(config, to_rate.tasks, shown),
+                *rating_questions(config, judges, RUBRICS, to_rate, fits, shown),
+            ]
             plans = [asking.plan(one) for one in asked]
-    return *drawn, *(
-        PlannedWork(
-            one.who,
-            one.rubric,
-            one.plan.calls,
-            one.plan.stored,
-            one.cost_usd if one.plan.calls else 0.0,
-        )
-        for one in plans
-    )
+    for one in plans:
+        cost = one.cost_usd if one.plan.calls else 0.0
+        work = PlannedWork(one.who, one.rubric, one.plan.calls, one.plan.stored, cost)
+        planned.append(work)
+    return tuple(planned)
 
 
 def _with_pending(folder: RunFolder, tasks: Tasks, made: Generated, limit: int | None) -> ToRate:
@@ -237,66 +237,43 @@ def _with_pending(folder: RunFolder, tasks: Tasks, made: Generated, limit: int |
     return replace(to_rate, outputs=outputs)
 
 
-def _fitting(config: Evaluated, tasks: Sequence[Task], shown: SentImages) -> Iterator[JudgeTask]:
-    if config.applicability is not None:
-        yield fitting_question(config.applicability, tasks, shown)
+def _fitting(config: Evaluated, tasks: Sequence[Task], shown: SentImages) -> list[JudgeTask]:
+    asked = config.applicability
+    return [] if asked is None else [fitting_question(asked, tasks, shown)]
 
 
 def _judged(
     asking: Asking, config: Evaluated, judges: Sequence[JudgeConfig], limit: int | None
 ) -> Iterator[JudgingResult | JudgeError]:
     """Asks which metrics fit, then has judges rate: what has text to render is known only then."""
-    folder = asking.folder
-    to_rate, shown = rated_outputs(config, folder, limit), SentImages(folder.images)
-    yield _asked(asking, _fitting(config, to_rate.tasks, shown), write_applicability, to_rate)
-    fits = read_table(folder.root, APPLICABILITY)
-    rating = rating_questions(config, judges, RUBRICS, to_rate, fits, shown)
-    yield _asked(asking, rating, write_ratings, to_rate)
-
-
-def _unanswered(done: JudgingResult) -> Iterator[str]:
-    """What became of questions that have no answer to use."""
-    for one in done.answered:
-        others = {name: n for name, n in sorted(one.outcomes.items()) if name != Outcome.OK}
-        if others:
-            told = ", ".join(f"{count:,} {name}" for name, count in others.items())
-            yield f"{one.who}, {one.rubric}: {told}, of {sum(one.outcomes.values()):,}"
-
-
-def _asked(
-    asking: Asking, questions: Iterable[JudgeTask], write: Callable[..., Path], to_rate: ToRate
-) -> JudgingResult | JudgeError:
+    root = asking.folder.root
+    to_rate, shown = rated_outputs(config, asking.folder, limit), SentImages(asking.folder.images)
     samples = {task.sample_id for task in to_rate.tasks}
-    try:
-        return ask_judges(asking, [*questions], {}, partial(write, asking.folder.root), samples)
-    except JudgeError as error:  # the others were asked, and their answers are written
-        return error
+
+    def asked(
+        questions: Iterable[JudgeTask], write: Callable[..., Path]
+    ) -> JudgingResult | JudgeError:
+        try:
+            return ask_judges(asking, [*questions], {}, partial(write, root), samples)
+        except JudgeError as error:  # the others were asked, and their answers are written
+            return error
+
+    yield asked(_fitting(config, to_rate.tasks, shown), write_applicability)
+    fits = read_table(root, APPLICABILITY)
+    yield asked(rating_questions(config, judges, RUBRICS, to_rate, fits, shown), write_ratings)
 
 
 def _board(splits: Sequence[SplitScores]) -> Dataset:
-    rows = [row for split in splits for row in _rows(split)]
-    return Dataset(pa.Table.from_pylist(rows, BOARD))
-
-
-def _rows(split: SplitScores) -> Iterator[dict[str, Any]]:
-    """A row for each system, the best first."""
-    rows: dict[str, dict[str, Any]] = {}
-    if found := split.win_rates:
-        rates = found.rates
-        known = any(rates.interval.values())  # else one tier for all would read as no difference
-        tiers = {name: at for at, names in enumerate(found.tiers, 1) for name in names if known}
-        for name, rate in rates.win_rate.items():
-            low, high = rates.interval[name] or (None, None)
-            rows[name] = {
-                "win_rate": rate,
-                "low": low,
-                "high": high,
-                "tier": tiers.get(name),
-                "coverage": rates.coverage[name],
-            }
-    for one in split.metrics:
-        value = one.result.value if one.result else None
-        rows.setdefault(one.system, {})[one.metric] = value
-    won = {name: row.get("win_rate") for name, row in rows.items()}
-    ranked = sorted(rows, key=lambda name: (won[name] is None, -(won[name] or 0.0)))
-    yield from ({"split": split.split, "system": name, **rows[name]} for name in ranked)
+    """A row for each split and system, the best first."""
+    every: list[dict[str, Any]] = []
+    for split in splits:
+        found = split.win_rates
+        rows: dict[str, dict[str, Any]] = {}
+        for row in board_of(found.rates, found.tiers) if found else ():
+            low, high = row.interval or (None, None)
+            known = {"win_rate": row.value, "low": low, "high": high, "coverage": row.coverage}
+            rows[row.system] = {**known, "tier": row.tier}
+        for one in split.metrics:
+            rows.setdefault(one.system, {})[one.metric] = one.result.value if one.result else None
+        every += [{"split": split.split, "system": name, **row} for name, row in rows.items()]
+    return Dataset(pa.Table.from_pylist(every, BOARD))

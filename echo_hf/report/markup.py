@@ -1,30 +1,34 @@
-"""HTML and SVG from values, escaped, and numbers as people read them."""
+"""Templates that escape whatever they are given, and numbers and texts as people read them."""
 
 from __future__ import annotations
 
-import html
 import re
-from collections.abc import Iterable, Mapping
+from base64 import b64encode
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
-VOID = frozenset({"br", "hr", "img", "input", "link", "meta"})
-NAME = re.compile(r"[A-Za-z][A-Za-z0-9-]*")
-FORBIDDEN = re.compile(r"on.*|style|srcdoc", re.IGNORECASE)
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from echo_hf._infra.bootstrap import Interval
+
 # Control characters, overrides of the direction of text, halves of characters, and no characters.
 UNSHOWN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202d\u202e\ud800-\udfff\ufffe\uffff]")
 REPLACEMENT = "\ufffd"
-LINKED = frozenset({"http", "https"})
+NOTHING = "–"
 LONGEST_LINK = 60
-
-
-class Markup(str):
-    """Text that is HTML or SVG already."""
-
-    __slots__ = ()
-
-
-Child = str | int | None | Iterable["Child"]
-Attribute = str | int | float | bool | None
+NAMES = {
+    "image_to_image": "Image to image",
+    "text_to_image": "Text to image",
+    "color_shift": "Color shift",
+    "face_identity": "Face identity",
+    "structure_distance": "Structure distance",
+    "text_rendering": "Text rendering",
+    "ocr_accuracy": "Text read back",
+}
 
 
 def printable(text: str) -> str:
@@ -32,64 +36,23 @@ def printable(text: str) -> str:
     return UNSHOWN.sub(REPLACEMENT, text.replace("\r\n", "\n"))
 
 
-def element(tag: str, *children: Child, **attributes: Attribute) -> Markup:
-    opening = f"<{tag}{''.join(map(_attribute, attributes, attributes.values()))}>"
-    return Markup(opening if tag in VOID else f"{opening}{joined(*children)}</{tag}>")
-
-
-def joined(*children: Child) -> Markup:
-    """Several pieces of markup or text as one."""
-    return Markup("".join(map(_child, children)))
-
-
-def link(address: str | None, text: str | None = None) -> Markup:
-    """A link to a page of the web; the address as text where it is anything else."""
-    if address is None or not is_web(address):
-        return element("span", text or address or "–", dir="auto")
-    said = text or shortened(address.split("://", 1)[1], LONGEST_LINK)
-    return element("a", said, href=address, rel="noreferrer noopener", target="_blank")
-
-
-def is_web(address: str) -> bool:
+def is_web(address: str | None) -> bool:
     """Whether an address is one of the web, and nothing that a browser would run."""
-    if UNSHOWN.search(address) or address != address.strip():
+    if not address or UNSHOWN.search(address) or address != address.strip():
         return False
     try:
         parts = urlsplit(address)
     except ValueError:
         return False
-    return parts.scheme in LINKED and bool(parts.hostname)
+    return parts.scheme in {"http", "https"} and bool(parts.hostname)
 
 
-def shortened(text: str, longest: int) -> str:
+def shortened(text: str, longest: int = LONGEST_LINK) -> str:
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
-def _attribute(name: str, value: Attribute) -> str:
-    name = name.rstrip("_").replace("_", "-")
-    if FORBIDDEN.fullmatch(name) or not NAME.fullmatch(name):
-        raise ValueError(f"attribute {name!r}: expected one that holds neither script nor style")
-    if value is None or value is False:
-        return ""
-    return f" {name}" if value is True else f' {name}="{_escaped(str(value))}"'
-
-
-def _child(child: Child) -> str:
-    if child is None:
-        return ""
-    if isinstance(child, Markup):
-        return child
-    if isinstance(child, str | int):
-        return _escaped(str(child))
-    return "".join(map(_child, child))
-
-
-def _escaped(text: str) -> str:
-    return html.escape(printable(text), quote=True)
-
-
-NOTHING = "–"
-Interval = tuple[float, float]
+def titled(name: str) -> str:
+    return NAMES.get(name) or (name[:1].upper() + name[1:]).replace("_", " ")
 
 
 def number(value: float | None, digits: int = 3) -> str:
@@ -100,9 +63,7 @@ def number(value: float | None, digits: int = 3) -> str:
 
 
 def interval(ends: Interval | None, digits: int = 3) -> str:
-    if ends is None:
-        return NOTHING
-    return f"{number(ends[0], digits)} – {number(ends[1], digits)}"
+    return NOTHING if ends is None else " – ".join(number(end, digits) for end in ends)
 
 
 def share(value: float | None) -> str:
@@ -128,3 +89,36 @@ def listed(counts: Mapping[str, int], most: int = 12) -> str:
     pairs = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
     said = [f"{name} {count(number_of)}" for name, number_of in pairs[:most]]
     return ", ".join([*said, *(["..."] if len(pairs) > most else [])])
+
+
+@cache
+def environment() -> Environment:
+    """The templates: what is no markup is escaped, and stripped of what no page can show."""
+    from echo_hf.report import charts
+
+    made = Environment(
+        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+        finalize=_finished,
+    )
+    for one in (titled, number, interval, share, count, p_value, plural, listed, shortened):
+        made.filters[one.__name__] = one
+    made.filters["joints"] = lambda name: re.split(r"(?<=[_/ -])", name)
+    made.filters["base64"] = lambda text: b64encode(text.encode("utf-8", "replace")).decode()
+    made.globals |= {"charts": charts, "is_web": is_web, "unit": charts.UNIT}
+    return made
+
+
+def _finished(value: Any) -> Any:
+    if value is None:
+        return ""
+    is_text = isinstance(value, str) and not isinstance(value, Markup)
+    return printable(value) if is_text else value
+
+
+def rendered(template: str, **values: Any) -> Markup:
+    """What a template makes of values."""
+    return Markup(environment().get_template(template).render(values))  # noqa: S704 - it escapes

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
+from markupsafe import Markup
 
 from echo_hf._infra.atomic import held, replaced_whole
 from echo_hf._infra.text import BETTER, HIGHER, escaped, table_row
@@ -18,270 +21,23 @@ from echo_hf.config.evaluation import Evaluated
 from echo_hf.errors import RunError
 from echo_hf.judging.board import judge_names
 from echo_hf.pipeline.run_folder import RunFolder
-from echo_hf.report.agreement_section import agreement
-from echo_hf.report.analysis_sections import analysis
-from echo_hf.report.board_sections import board, highlights, tasks, tiers_of
 from echo_hf.report.charts import printed_bars, printed_boxes
-from echo_hf.report.markup import NOTHING, Markup, count, interval, is_web, number, printable, share
-from echo_hf.report.metric_sections import INPUTS, colors, metrics, provenance
-from echo_hf.report.page import gallery, header, page
-from echo_hf.report.parts import titled
-from echo_hf.report.results import Rates, judges_of
-from echo_hf.report.run_data import Output, Rating, ReportSample, RunData, read_run_data
+from echo_hf.report.markup import (
+    NOTHING,
+    count,
+    interval,
+    is_web,
+    number,
+    printable,
+    rendered,
+    share,
+    titled,
+)
+from echo_hf.report.results import judges_of
+from echo_hf.report.run_data import RunData, read_run_data
+from echo_hf.report.sections import INPUTS, sections
 from echo_hf.report.thumbnails import FOLDER as THUMBNAILS
-from echo_hf.report.thumbnails import ColorSum, Looked, MeanColors, Thumbnails, looked_at
-
-
-def figures(data: RunData) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for split in data.splits:
-        rates = data.results.rates(split)
-        if rates is not None:
-            every = ((name, rates.win_rate[name], rates.interval.get(name)) for name in rates.order)
-            bars = [(name, rate, ends) for name, rate, ends in every if rate is not None]
-            failed = _failed(data, rates.per_judge)
-            found[f"win_rate_{split}"] = printed_bars(f"{titled(split)}: win rate", bars, failed)
-        found |= _metrics(data, split)
-    return found
-
-
-def _metrics(data: RunData, split: str) -> dict[str, str]:
-    found: dict[str, str] = {}
-    metrics = data.results.details[split].metrics
-    for metric in dict.fromkeys(one.metric for one in metrics):
-        rows = [one for one in metrics if one.metric == metric]
-        values = {
-            one.system: [value for value in one.result.per_sample if value is not None]
-            for one in rows
-            if one.result is not None
-        }
-        boxes = [(name, values[name]) for name in data.systems if values.get(name)]
-        if boxes:
-            better = "higher" if BETTER.get(metric, HIGHER) == HIGHER else "lower"
-            title = f"{titled(split)}: {titled(metric).lower()}, {better} is better"
-            found[f"{metric}_{split}"] = printed_boxes(title, boxes, _failed(data, judges_of(rows)))
-    return found
-
-
-def _failed(data: RunData, judges: Iterable[str]) -> str:
-    named = ", ".join(judge_names(filter(data.failures.get, judges), data.failures))
-    return f"judged by {named}" if named else ""
-
-
-COMMIT = re.compile(r"[0-9a-f]{40}")
-
-
-def eval_results(data: RunData) -> str | None:
-    """The win rates of each system, for whoever publishes it."""
-    dataset, at, revision = (data.results.benchmark.on_hub or "").rpartition("@")
-    if not at:
-        return None
-    every = {
-        printable(system): _entries(data, system, dataset, revision) for system in data.systems
-    }
-    found = {system: entries for system, entries in every.items() if entries}
-    if not found:
-        return None
-    return yaml.safe_dump(found, sort_keys=False, allow_unicode=True, width=10_000)
-
-
-def _entries(data: RunData, system: str, dataset: str, revision: str) -> list[dict[str, Any]]:
-    from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
-
-    rated = ((split, data.results.rates(split)) for split in data.splits)
-    entries = [
-        EvalResultEntry(
-            dataset_id=dataset,
-            task_id=split,
-            value=round(value, 4),
-            dataset_revision=revision if COMMIT.fullmatch(revision) else None,
-            notes=printable(_notes(data, rates, system, revision)),
-        )
-        for split, rates in rated
-        if rates and (value := rates.win_rate.get(system)) is not None
-    ]
-    return eval_result_entries_to_yaml(entries)
-
-
-def _notes(data: RunData, rates: Rates, system: str, revision: str) -> str:
-    others = [name for name in rates.order if name != system]
-    ends = rates.interval.get(system)
-    judges = [
-        f"{judge} (failed its audit)" if judge in data.failures else judge
-        for judge in rates.per_judge
-    ]
-    return "; ".join(
-        [
-            f"win rate from 0 to 1 against {', '.join(others)}",
-            f"judged by {', '.join(judges)}",
-            f"protocol {data.results.protocol}",
-            f"95 % interval {number(ends[0])} to {number(ends[1])}" if ends else "no interval",
-            f"revision {revision}",
-        ]
-    )
-
-
-HEAD = "| system | win rate | 95 % | tier | coverage |\n|---|---:|---:|---:|---:|"
-
-
-def board_markdown(data: RunData) -> str:
-    """The win rates of every split in Markdown."""
-    return "\n".join(line for split in data.splits for line in _split(data, split)) + "\n"
-
-
-def _split(data: RunData, split: str) -> Iterator[str]:
-    found, rates = data.results.details[split].win_rate, data.results.rates(split)
-    yield f"### {titled(split)}\n"
-    if rates is None or found is None:
-        yield "No judge has rated an output of this split.\n"
-        return
-    yield HEAD
-    tiers, known = tiers_of(rates, found), any(rates.interval.values())
-    for at, tier in enumerate(tiers, 1):
-        for system in tier:
-            cells = (
-                _cell(system),
-                number(rates.win_rate[system]),
-                interval(rates.interval.get(system)),
-                str(at) if known else NOTHING,
-                share(rates.coverage.get(system)),
-            )
-            yield table_row(*cells)
-    judges = ", ".join(_judge(data, judge) for judge in rates.per_judge)
-    yield f"\nProtocol {data.results.protocol}, judged by {judges}.\n"
-
-
-def _judge(data: RunData, judge: str) -> str:
-    failed = data.failures.get(judge)
-    said = f"{judge} (failed its audit: {', '.join(failed)})" if failed else judge
-    return _cell(said)
-
-
-def _cell(text: str) -> str:
-    return escaped(printable(text))
-
-
-# What would end the script element that holds the data, or a line of a script.
-UNSAFE = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
-
-
-class Numbered:
-    """Texts by number, in the order in which they came.
-
-    Examples:
-        >>> texts = Numbered()
-        >>> texts.number("b"), texts.number("a"), texts.number("b"), texts.number(None)
-        (0, 1, 0, None)
-        >>> texts.all
-        ['b', 'a']
-    """
-
-    def __init__(self) -> None:
-        self._numbers: dict[str, int] = {}
-
-    def number(self, text: str | None) -> int | None:
-        if text is None:
-            return None
-        return self._numbers.setdefault(text, len(self._numbers))
-
-    @property
-    def all(self) -> list[str]:
-        return list(self._numbers)
-
-
-def gallery_data(data: RunData, thumbnails: Thumbnails, problems: Mapping[str, str]) -> str:
-    texts, images = Numbered(), Numbered()
-    row = _Rows(data, texts, images, problems)
-    samples = [row.sample(one) for one in data.samples]
-    found = {
-        "systems": data.systems,
-        "failed": data.failures,
-        "names": {
-            name: titled(name)
-            for one in data.samples
-            for name in (one.split, one.task or "")
-            if name
-        },
-        "samples": samples,
-        "texts": texts.all,
-        "pictures": [_image(digest, thumbnails) for digest in images.all],
-    }
-    text = json.dumps(_shown(found), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return text.translate(UNSAFE)
-
-
-def _shown(value: Any) -> Any:
-    """The same data with every text as a page can show it."""
-    if isinstance(value, str):
-        return printable(value)
-    if isinstance(value, Mapping):
-        return {printable(name): _shown(one) for name, one in value.items()}
-    return [_shown(one) for one in value] if isinstance(value, list | tuple) else value
-
-
-def _image(digest: str, thumbnails: Thumbnails) -> list[str | int] | None:
-    found = thumbnails.get(digest)
-    return [found.source, found.width, found.height] if found else None
-
-
-class _Rows:
-    def __init__(
-        self, data: RunData, texts: Numbered, images: Numbered, problems: Mapping[str, str]
-    ) -> None:
-        self._data, self._texts, self._images, self._problems = data, texts, images, problems
-        self._systems = {system: at for at, system in enumerate(data.systems)}
-
-    def sample(self, sample: ReportSample) -> dict[str, Any]:
-        outputs = [self._output(sample, system) for system in self._data.systems]
-        ratings = [self._rating(rating) for rating in self._data.ratings.get(sample.id, ())]
-        filled: dict[str, Any] = {
-            "task": sample.task,
-            "inputs": [self._images.number(digest) for digest in sample.inputs],
-            "posted": [self._images.number(digest) for digest in sample.posted],
-            "urls": [url for url in sample.urls if is_web(url)],
-            "feedback": [[said.text, said.verdict, said.keyword] for said in sample.feedback],
-            "flags": sample.flags,
-            "ratings": ratings,
-        }
-        known = {name: value for name, value in filled.items() if value}
-        return {
-            "id": sample.id,
-            "split": sample.split,
-            "prompt": sample.prompt,
-            "outputs": outputs,
-            **known,
-        }
-
-    def _output(self, sample: ReportSample, system: str) -> list[Any] | None:
-        """Image, outcome, reason, text; null where it was not tried."""
-        found = self._data.outputs.get((sample.id, system))
-        if found is None:
-            return None
-        row = [self._images.number(found.image), *self._ended(found)]
-        while row and row[-1] is None:
-            row.pop()
-        return row
-
-    def _ended(self, found: Output) -> list[Any]:
-        problem = self._problems.get(found.image or "")
-        outcome = None if found.outcome == "ok" else found.outcome
-        reason = problem or found.reason
-        return [(problem and "cannot be shown") or outcome, reason, self._texts.number(found.text)]
-
-    def _rating(self, one: Rating) -> list[Any]:
-        """System, judge, rubric, repeat, value, explanation, outcome."""
-        number = self._texts.number
-        outcome = None if one.outcome == "ok" else one.outcome
-        return [
-            self._systems.get(one.system),
-            number(one.judge),
-            number(one.rubric),
-            one.repeat,
-            one.value,
-            number(one.explanation or None),
-            outcome,
-        ]
-
+from echo_hf.report.thumbnails import MeanColors, Thumbnails, looked_at
 
 FOLDER, PAGE, BOARD, FIGURES = "report", "index.html", "board.md", "figures"
 HUB = "eval.yaml"
@@ -290,6 +46,16 @@ WINDOWS = (".DS_Store", "Thumbs.db", "desktop.ini")
 NAMES = (PAGE, BOARD, FIGURES, HUB, THUMBNAILS, *WINDOWS)
 LOCK = ".report.lock"
 MOST_IN_ONE_FILE = 200
+ASSETS = Path(__file__).parent / "assets"
+# Images lie beside the page, which a browser may read from a disk or a server.
+POLICY = (
+    "default-src 'none'; img-src 'self' file: data:; style-src 'sha256-{style}'; "
+    "script-src 'sha256-{script}'; base-uri 'none'; form-action 'none'; "
+    "require-trusted-types-for 'script'; trusted-types 'none'"
+)
+# What would end the script element that holds the data, or a line of a script.
+UNSAFE = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
+COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
 @dataclass(frozen=True)
@@ -298,13 +64,6 @@ class Report:
     samples: int
     images: int
     problems: Mapping[str, str]
-
-
-@dataclass(frozen=True)
-class ReportImages:
-    thumbnails: Thumbnails
-    problems: Mapping[str, str]
-    colors: Mapping[tuple[str, str], MeanColors]
 
 
 def report(
@@ -329,66 +88,232 @@ def write_report(data: RunData, folder: Path, *, single_file: bool = False) -> R
             f"{MOST_IN_ONE_FILE}; leave out --single-file, and pass on the folder"
         )
     with replaced_whole(folder, NAMES) as partial:
-        seen = _seen(data, None if single_file else partial)
-        (partial / PAGE).write_text(_page(data, seen), "utf-8")
+        wanted, colors = _colored(data), dict[tuple[str, str], MeanColors]()
+        thumbnails, problems = {}, {}
+        images = None if single_file else partial
+        for one in looked_at(data.digests, data.images, images, wanted):
+            if one.thumbnail is None:
+                problems[one.digest] = one.problem or "unknown"
+            else:
+                thumbnails[one.digest] = one.thumbnail
+            for key in wanted.get(one.digest, ()):
+                if one.counts is not None:
+                    colors.setdefault(key, MeanColors()).add(one.counts)
+        (partial / PAGE).write_text(page(data, thumbnails, problems, colors), "utf-8")
         (partial / BOARD).write_text(board_markdown(data), "utf-8")
         if (told := eval_results(data)) is not None:
             (partial / HUB).write_text(told, "utf-8")
         (partial / FIGURES).mkdir()
         for name, drawing in figures(data).items():
             (partial / FIGURES / f"{name}.svg").write_text(drawing, "utf-8")
-    return Report(folder / PAGE, len(data.samples), len(seen.thumbnails), seen.problems)
+    return Report(folder / PAGE, len(data.samples), len(thumbnails), problems)
 
 
-def _page(data: RunData, seen: ReportImages) -> str:
-    sections = [
-        board(data),
-        metrics(data),
-        colors(data, seen.colors, seen.thumbnails),
-        highlights(data, seen.thumbnails),
-        agreement(data),
-        tasks(data),
-        analysis(data),
-        gallery(data),
-        provenance(data),
-    ]
-    there: list[Markup] = [one for one in sections if one]
-    samples = gallery_data(data, seen.thumbnails, seen.problems)
-    return page(f"{data.name}: ECHO report", header(data), there, samples)
-
-
-def _seen(data: RunData, folder: Path | None) -> ReportImages:
-    """Decodes every image once."""
-    wanted = _wanted(data)
-    sums: dict[tuple[str, str], ColorSum] = {}
-    thumbnails, problems = {}, {}
-    for one in looked_at(data.digests, data.images, folder, wanted):
-        if one.thumbnail is None:
-            problems[one.digest] = one.problem or "unknown"
-        else:
-            thumbnails[one.digest] = one.thumbnail
-        _count(one, wanted.get(one.digest, ()), sums)
-    return ReportImages(thumbnails, problems, {key: one.mean() for key, one in sums.items()})
-
-
-def _wanted(data: RunData) -> dict[str, list[tuple[str, str]]]:
-    """Which mean colors an image counts in: those of splits with inputs."""
+def _colored(data: RunData) -> dict[str, list[tuple[str, str]]]:
+    """Which mean colors an image counts in: those of samples with inputs."""
     wanted: dict[str, list[tuple[str, str]]] = {}
     for sample in data.samples:
-        if not sample.inputs:
-            continue
-        for digest in sample.inputs:
-            wanted.setdefault(digest, []).append((sample.split, INPUTS))
-        for system in data.systems:
-            output = data.outputs.get((sample.id, system))
-            if output is not None and output.image:
-                wanted.setdefault(output.image, []).append((sample.split, system))
+        if sample.inputs:
+            outputs = ((name, data.outputs.get((sample.id, name))) for name in data.systems)
+            shown = [(digest, INPUTS) for digest in sample.inputs]
+            shown += [(one.image, name) for name, one in outputs if one and one.image]
+            for digest, who in shown:
+                wanted.setdefault(digest, []).append((sample.split, who))
     return wanted
 
 
-def _count(
-    one: Looked, keys: list[tuple[str, str]] | tuple[()], sums: dict[tuple[str, str], ColorSum]
-) -> None:
-    for key in keys:
-        if one.counts is not None:
-            sums.setdefault(key, ColorSum()).add(one.counts)
+def page(
+    data: RunData,
+    thumbnails: Thumbnails,
+    problems: Mapping[str, str],
+    colors: Mapping[tuple[str, str], MeanColors],
+) -> str:
+    """The page as a whole: a strict policy, its sections, its data and its script."""
+    style, script = ((ASSETS / f"report.{kind}").read_text("utf-8") for kind in ("css", "js"))
+    digests = (
+        base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        for text in (style, script)
+    )
+    given = gallery_data(data, thumbnails, problems)
+    return rendered(
+        "page.html.jinja",
+        data=data,
+        sections=sections(data, thumbnails, colors),
+        policy=POLICY.format(**dict(zip(("style", "script"), digests, strict=True))),
+        # They are our own, and the data cannot end its element.
+        style=Markup(style),  # noqa: S704
+        script=Markup(script),  # noqa: S704
+        gallery=Markup(given),  # noqa: S704
+    )
+
+
+def gallery_data(data: RunData, thumbnails: Thumbnails, problems: Mapping[str, str]) -> str:
+    """Every sample as JSON that a script element can hold; texts and images stand once."""
+    texts: dict[str, int] = {}
+    images: dict[str, int] = {}
+    systems = {system: at for at, system in enumerate(data.systems)}
+
+    def numbered(known: dict[str, int], text: str | None) -> int | None:
+        return None if text is None else known.setdefault(text, len(known))
+
+    samples = []
+    for sample in data.samples:
+        outputs: list[list[Any] | None] = []
+        for system in data.systems:
+            found = data.outputs.get((sample.id, system))
+            row: list[Any] | None = None  # it was not tried
+            if found is not None:
+                problem = problems.get(found.image or "")
+                outcome = None if found.outcome == "ok" else found.outcome
+                outcome, reason = "cannot be shown" if problem else outcome, problem or found.reason
+                row = [numbered(images, found.image), outcome, reason]
+                row.append(numbered(texts, found.text))
+                while row and row[-1] is None:
+                    row.pop()
+            outputs.append(row)
+        ratings = [
+            [
+                systems.get(one.system),
+                numbered(texts, one.judge),
+                numbered(texts, one.rubric),
+                one.repeat,
+                one.value,
+                numbered(texts, one.explanation or None),
+                None if one.outcome == "ok" else one.outcome,
+            ]
+            for one in data.ratings.get(sample.id, ())
+        ]
+        filled = {
+            "task": sample.task,
+            "inputs": [numbered(images, digest) for digest in sample.inputs],
+            "posted": [numbered(images, digest) for digest in sample.posted],
+            "urls": [url for url in sample.urls if is_web(url)],
+            "feedback": [[said.text, said.verdict, said.keyword] for said in sample.feedback],
+            "flags": sample.flags,
+            "ratings": ratings,
+        }
+        known = {name: value for name, value in filled.items() if value}
+        own = {"id": sample.id, "split": sample.split, "prompt": sample.prompt}
+        samples.append({**own, "outputs": outputs, **known})
+    names = {name for one in data.samples for name in (one.split, one.task) if name}
+    shown = (thumbnails.get(digest) for digest in images)
+    found_all = {
+        "systems": data.systems,
+        "failed": data.failures,
+        "names": {name: titled(name) for name in sorted(names)},
+        "samples": samples,
+        "texts": list(texts),
+        "pictures": [[one.source, one.width, one.height] if one else None for one in shown],
+    }
+    written = json.dumps(
+        _shown(found_all), ensure_ascii=False, separators=(",", ":"), allow_nan=False
+    )
+    return written.translate(UNSAFE)
+
+
+def _shown(value: Any) -> Any:
+    """The same data with every text as a page can show it."""
+    if isinstance(value, str):
+        return printable(value)
+    if isinstance(value, Mapping):
+        return {printable(name): _shown(one) for name, one in value.items()}
+    return [_shown(one) for one in value] if isinstance(value, list | tuple) else value
+
+
+def figures(data: RunData) -> dict[str, str]:
+    """Charts for print, by the name of their file."""
+    found: dict[str, str] = {}
+    for split in data.splits:
+        rates = data.results.rates(split)
+        if rates is not None:
+            rows = data.results.board(split)
+            bars = [(row.system, row.value, row.interval) for row in rows if row.value is not None]
+            title = f"{titled(split)}: win rate"
+            found[f"win_rate_{split}"] = printed_bars(title, bars, _judged(data, rates.per_judge))
+        metrics = data.results.details[split].metrics
+        for metric in dict.fromkeys(one.metric for one in metrics):
+            rows_of = {one.system: one for one in metrics if one.metric == metric}
+            boxes = [
+                (name, rows_of[name].values)
+                for name in data.systems
+                if name in rows_of and rows_of[name].values
+            ]
+            if boxes:
+                better = "higher" if BETTER.get(metric, HIGHER) == HIGHER else "lower"
+                title = f"{titled(split)}: {titled(metric).lower()}, {better} is better"
+                warned = _judged(data, judges_of(rows_of.values()))
+                found[f"{metric}_{split}"] = printed_boxes(title, boxes, warned)
+    return found
+
+
+def _judged(data: RunData, judges: Iterable[str]) -> str:
+    named = ", ".join(judge_names(filter(data.failures.get, judges), data.failures))
+    return f"judged by {named}" if named else ""
+
+
+def eval_results(data: RunData) -> str | None:
+    """The win rates of each system, for whoever publishes it."""
+    from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
+
+    dataset, at, revision = (data.results.benchmark.on_hub or "").rpartition("@")
+    found: dict[str, list[dict[str, Any]]] = {}
+    for system in data.systems if at else ():
+        entries = []
+        for split in data.splits:
+            rows = data.results.board(split)
+            row = next((one for one in rows if one.system == system), None)
+            if row is None or row.value is None:
+                continue
+            rates = data.results.rates(split)
+            judges = [
+                f"{judge} (failed its audit)" if judge in data.failures else judge
+                for judge in (rates.per_judge if rates else ())
+            ]
+            ends = " to ".join(number(end) for end in row.interval or ())
+            others = ", ".join(one.system for one in rows if one != row)
+            notes = (
+                f"win rate from 0 to 1 against {others}",
+                f"judged by {', '.join(judges)}",
+                f"protocol {data.results.protocol}",
+                f"95 % interval {ends}" if ends else "no interval",
+                f"revision {revision}",
+            )
+            entry = EvalResultEntry(
+                dataset_id=dataset,
+                task_id=split,
+                value=round(row.value, 4),
+                dataset_revision=revision if COMMIT.fullmatch(revision) else None,
+                notes=printable("; ".join(notes)),
+            )
+            entries.append(entry)
+        if entries:
+            found[printable(system)] = eval_result_entries_to_yaml(entries)
+    if not found:
+        return None
+    return yaml.safe_dump(found, sort_keys=False, allow_unicode=True, width=10_000)
+
+
+def board_markdown(data: RunData) -> str:
+    """The win rates of every split in Markdown."""
+    lines = []
+    for split in data.splits:
+        rates = data.results.rates(split)
+        lines.append(f"### {titled(split)}\n")
+        if rates is None:
+            lines.append("No judge has rated an output of this split.\n")
+            continue
+        lines.append("| system | win rate | 95 % | tier | coverage |\n|---|---:|---:|---:|---:|")
+        for row in data.results.board(split):
+            tier = NOTHING if row.tier is None else str(row.tier)
+            cells = (number(row.value), interval(row.interval), tier, share(row.coverage))
+            lines.append(table_row(_cell(row.system), *cells))
+        judges = ", ".join(
+            _cell(f"{one} (failed its audit: {', '.join(failed)})" if failed else one)
+            for one, failed in ((one, data.failures.get(one)) for one in rates.per_judge)
+        )
+        lines.append(f"\nProtocol {data.results.protocol}, judged by {judges}.\n")
+    return "\n".join(lines) + "\n"
+
+
+def _cell(text: str) -> str:
+    return escaped(printable(text))

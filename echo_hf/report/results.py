@@ -3,145 +3,76 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from echo_hf.errors import RunError
 from echo_hf.hub.run_tables import Result
-from echo_hf.report.markup import Interval
+from echo_hf.metrics.result import MetricResult
+from echo_hf.metrics.text_rendering import TextRenderingResult
+from echo_hf.scores.agreement import Agreement
+from echo_hf.scores.board import BoardRow, board_of
+from echo_hf.scores.pairwise_agreement import PairwiseAgreement
+from echo_hf.scores.robustness import Bounds, Sensitivity
+from echo_hf.scores.tiers import Tiers
+from echo_hf.scores.win_rate import WinRate
 
-BySystem = Mapping[str, float | None]
 Counts = Mapping[str, int]
 Failed = Mapping[str, tuple[str, ...]]
-Read = TypeVar("Read", bound=BaseModel)
 NAME = r"^\w{1,80}$"  # of a metric: it becomes the name of a file
 
 
-class ResultsModel(BaseModel):
-    """A part of a file of figures: immutable, finite, and open to keys that are not shown."""
+class FiguresFile(BaseModel):
+    """A part of a file of figures: immutable, finite, and open to keys that are not shown.
+
+    Its figures are the very objects that `echo_hf.scores` and `echo_hf.metrics` return.
+    """
 
     model_config = ConfigDict(extra="ignore", frozen=True, allow_inf_nan=False)
 
 
-class Rates(ResultsModel):
-    win_rate: BySystem
-    interval: Mapping[str, Interval | None]
-    matrix: Mapping[str, BySystem]
-    pairs: Mapping[str, Counts]
-    coverage: BySystem
-    per_judge: Mapping[str, BySystem]
-    reasons: Mapping[str, str] = {}
-    ignored: Counts = {}
-    definition: Mapping[str, Any]
-
-    @property
-    def order(self) -> tuple[str, ...]:
-        """All systems, the best first, those without a rate last, equal ones by name."""
-        # The file has its keys in alphabetical order.
-        rates = self.win_rate.items()
-        ranked = sorted(rates, key=lambda pair: (pair[1] is None, -(pair[1] or 0.0), pair[0]))
-        return tuple(name for name, _ in ranked)
-
-
-class Tiers(ResultsModel):
-    tiers: tuple[tuple[str, ...], ...]
-    definition: Mapping[str, Any]
-
-
-class Board(ResultsModel):
-    vote: str
-    ties: str
-    average: str
-    protocol: str | None = None
-    ranks: Mapping[str, int | None]
-
-
-class Sensitivity(ResultsModel):
-    """How much the order of systems hangs on the rule."""
-
-    boards: tuple[Board, ...]
-    rank_range: Mapping[str, tuple[int, int] | None]
-    flips: tuple[tuple[str, str], ...]
-
-
-class Bounds(ResultsModel):
-    """What the win rates could be if what is missing were known."""
-
-    bounds: Mapping[str, Interval | None]
-    certain: tuple[tuple[str, str], ...]
-
-
-class WinRates(ResultsModel):
-    published: Rates
-    corrected: Rates
+class WinRates(FiguresFile):
+    published: WinRate
+    corrected: WinRate
     tiers: Tiers
     sensitivity: Sensitivity
     bounds: Bounds
 
 
-class Estimate(ResultsModel):
-    value: float | None = None
-    interval: Interval | None = None
-
-
-class Measurement(ResultsModel):
-    value: float | None = None
-    interval: Interval | None = None
-    per_sample: tuple[float | None, ...] = ()
-    n: int = 0
-    coverage: float | None = None
-    per_judge: BySystem = {}
-    definition: Mapping[str, Any] = {}
-    tint: Mapping[str, Estimate] = {}
-
-
-class Metric(ResultsModel):
+class Metric(FiguresFile):
     metric: Annotated[str, Field(pattern=NAME)]
     system: str
     samples: tuple[str, ...] = ()
     counts: Counts = {}
     missing: str | None = None
-    result: Measurement | None = None
+    result: MetricResult | TextRenderingResult | None = None
+
+    @property
+    def values(self) -> list[float]:
+        """The numbers of the samples that have one."""
+        every = self.result.per_sample if self.result else ()
+        return [value for value in every if value is not None]
 
 
 def judges_of(rows: Iterable[Metric]) -> list[str]:
-    return sorted({judge for one in rows if one.result for judge in one.result.per_judge})
+    """The judges whose ratings a metric stands on."""
+    return sorted({judge for one in rows for judge in getattr(one.result, "per_judge", ())})
 
 
-class Share(ResultsModel):
-    value: float | None = None
-    interval: Interval | None = None
-    reason: str | None = None
-
-
-class JudgePairs(ResultsModel):
-    pairs: int
-    first: Share
-    follows_position: Share
-    consistent: Share
-    agreement: Share
-
-
-class Pairwise(ResultsModel):
-    judges: Mapping[str, JudgePairs]
-
-
-class Split(ResultsModel):
+class Split(FiguresFile):
     samples: int
     win_rate: WinRates | None = None
     metrics: tuple[Metric, ...] = ()
-    pairwise: Pairwise | None = None
+    pairwise: PairwiseAgreement | None = None
 
 
-class Identity(ResultsModel):
+class Identity(FiguresFile):
     name: str | None = None
     on_hub: str | None = None
     digests: Mapping[str, str] | None = None
 
 
-class Results(ResultsModel):
+class Results(FiguresFile):
     """The figures of a run.
 
     Attributes:
@@ -160,112 +91,25 @@ class Results(ResultsModel):
     results: Sequence[Result] = Field(default=())
     details: Mapping[str, Split]
 
-    def rates(self, split: str) -> Rates | None:
+    def rates(self, split: str) -> WinRate | None:
         """The win rates of a split under the run's protocol; null where nothing was rated."""
         found = self.details[split].win_rate
         if found is None:
             return None
         return found.published if self.protocol == "published" else found.corrected
 
+    def board(self, split: str) -> tuple[BoardRow, ...]:
+        """The same as a board, with tiers."""
+        found, rates = self.details[split].win_rate, self.rates(split)
+        return board_of(rates, found.tiers.tiers) if found and rates else ()
+
     @property
-    def judges(self) -> tuple[str, ...]:
+    def judges(self) -> list[str]:
         """Every judge whose ratings count, in alphabetical order."""
         known = (self.rates(split) for split in self.details)
-        return tuple(sorted({judge for rates in known if rates for judge in rates.per_judge}))
+        return sorted({judge for rates in known if rates for judge in rates.per_judge})
 
 
-def read_figures(path: Path, model: type[Read], verb: str) -> Read | None:
-    try:
-        return model.model_validate_json(path.read_bytes())
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        said: object = error.strerror
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False)[0]
-        place = ".".join(str(part) for part in first["loc"]) or "the file"
-        said = f"{place} is {str(first['input'])[:80]!r}, {first['msg'].lower()}"
-    raise RunError(f"cannot read {str(path)!r} ({said}): run `echo-hf {verb}` again")
-
-
-class Tau(ResultsModel):
-    """Kendall's tau-b of two rankings, mean over samples."""
-
-    tau: float | None = None
-    interval: Interval | None = None
-    p_value: float | None = None
-    samples: int = 0
-
-
-class CeilingShare(ResultsModel):
-    """A judge's agreement with people as a share of people's own."""
-
-    share: float | None = None
-
-
-class PearsonR(ResultsModel):
-    r: float | None = None
-    outputs: int = 0
-
-
-Taus = Mapping[str, Mapping[str, Tau]]
-MeanRanks = Mapping[str, Estimate]
-
-
-class JudgeComparison(ResultsModel):
-    with_consensus: Mapping[str, Tau]
-    with_raters: Taus
-    among_raters: Taus
-    among_judges: Taus
-    people_with_others: Estimate
-    share_of_ceiling: Mapping[str, CeilingShare]
-    pearson: Mapping[str, Mapping[str, PearsonR]]
-
-
-class Consensus(ResultsModel):
-    ranking: tuple[str, ...]
-
-
-class Friedman(ResultsModel):
-    statistic: float | None = None
-    degrees: int | None = None
-    p_value: float | None = None
-    blocks: int = 0
-
-
-class PairTest(ResultsModel):
-    better: str
-    worse: str
-    z: float
-    p_value: float
-    holm: float
-    bonferroni: float
-
-
-class HumanResults(ResultsModel):
-    consensus: Consensus
-    mean_rank: MeanRanks
-    mean_rank_by_rater: Mapping[str, MeanRanks]
-    friedman: Friedman
-    kendalls_w: Estimate
-    tests: Mapping[str, tuple[PairTest, ...]]
-
-
-class Counted(ResultsModel):
-    samples: int
-    rankings: int
-    partial: int = 0
-    refused: int = 0
-
-
-class Compared(ResultsModel):
-    people: HumanResults
-    judges: JudgeComparison
-    counts: Counted
-    protocol: Literal["published", "corrected"]
-    definition: Mapping[str, Any] = {}
-
-
-class AgreementFile(ResultsModel):
-    merged: Compared
-    failed_audit: Mapping[str, tuple[str, ...]] = {}
+class AgreementFile(FiguresFile):
+    merged: Agreement
+    failed_audit: Failed = {}

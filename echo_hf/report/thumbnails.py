@@ -33,6 +33,9 @@ class Thumbnail:
     height: int
 
 
+Thumbnails = Mapping[str, Thumbnail]
+
+
 @dataclass(frozen=True)
 class Looked:
     digest: str
@@ -47,18 +50,25 @@ def looked_at(
     """Decodes images, in several threads, and holds only a few of them at a time."""
     if folder is not None:
         (folder / FOLDER).mkdir(parents=True, exist_ok=True)
-    yield from in_order(lambda digest: _looked(digest, images, folder, digest in counted), digests)
 
+    def look(digest: str) -> Looked:
+        try:
+            image = load_rgb(images.open(digest))
+        except BadImageError as error:
+            return Looked(digest, None, None, str(error.reason))
+        except ImageError:
+            return Looked(digest, None, None, "the run does not hold it")
+        counts = histograms(image) if digest in counted else None
+        sink, small = io.BytesIO(), reduced(image)
+        small.save(sink, "JPEG", quality=QUALITY)
+        if folder is None:
+            source = "data:image/jpeg;base64," + base64.b64encode(sink.getvalue()).decode()
+        else:
+            source = f"{FOLDER}/{digest[:NAME_LENGTH]}.jpg"
+            (folder / source).write_bytes(sink.getvalue())
+        return Looked(digest, Thumbnail(digest, source, *small.size), counts)
 
-def _looked(digest: str, images: ImageStore, folder: Path | None, counted: bool) -> Looked:
-    try:
-        image = load_rgb(images.open(digest))
-    except BadImageError as error:
-        return Looked(digest, None, None, str(error.reason))
-    except ImageError:
-        return Looked(digest, None, None, "the run does not hold it")
-    counts = histograms(image) if counted else None
-    return Looked(digest, _kept(digest, reduced(image), folder), counts)
+    yield from in_order(look, digests)
 
 
 def reduced(image: Image.Image, longest: int = LONGEST_SIDE) -> Image.Image:
@@ -66,24 +76,21 @@ def reduced(image: Image.Image, longest: int = LONGEST_SIDE) -> Image.Image:
     return image.reduce(math.ceil(max(image.size) / longest))
 
 
-def _kept(digest: str, small: Image.Image, folder: Path | None) -> Thumbnail:
-    sink = io.BytesIO()
-    small.save(sink, "JPEG", quality=QUALITY)
-    if folder is None:
-        source = "data:image/jpeg;base64," + base64.b64encode(sink.getvalue()).decode()
-    else:
-        source = f"{FOLDER}/{digest[:NAME_LENGTH]}.jpg"
-        (folder / source).write_bytes(sink.getvalue())
-    return Thumbnail(digest, source, *small.size)
-
-
-Thumbnails = Mapping[str, Thumbnail]
-
-
-@dataclass(frozen=True)
+@dataclass
 class MeanColors:
-    images: int
-    shares: Floats
+    """The histograms of images that come one by one; each counts once, whatever its size."""
+
+    images: int = 0
+    total: Floats | float = 0.0
+
+    def add(self, counts: Integers) -> None:
+        self.total = self.total + counts / counts.sum(axis=-1, keepdims=True)
+        self.images += 1
+
+    @property
+    def shares(self) -> Floats:
+        """How often each level of red, green and blue is; of no image, zeros."""
+        return np.zeros((CHANNELS, LEVELS)) + self.total / max(self.images, 1)
 
     @property
     def mean(self) -> tuple[float, float, float]:
@@ -95,29 +102,3 @@ class MeanColors:
     def hexadecimal(self) -> str:
         """The mean color as a page names it."""
         return "#" + "".join(f"{round(level):02x}" for level in self.mean)
-
-
-class ColorSum:
-    """Histograms of images that come one by one; each image counts once, whatever its size.
-
-    Examples:
-        >>> from PIL import Image
-        >>> from echo_hf.metrics.color_histograms import histograms
-        >>> found = ColorSum()
-        >>> found.add(histograms(Image.new("RGB", (1, 1), (255, 0, 10))))
-        >>> found.add(histograms(Image.new("RGB", (8, 8), (0, 0, 30))))
-        >>> found.mean().mean, found.mean().hexadecimal
-        ((127.5, 0.0, 20.0), '#800014')
-    """
-
-    def __init__(self) -> None:
-        self._sum: Floats = np.zeros((CHANNELS, LEVELS))
-        self._images = 0
-
-    def add(self, counts: Integers) -> None:
-        self._sum += counts / counts.sum(axis=-1, keepdims=True)
-        self._images += 1
-
-    def mean(self) -> MeanColors:
-        """The mean of all that were added; of none, zeros."""
-        return MeanColors(self._images, self._sum / max(self._images, 1))

@@ -157,5 +157,8 @@ def _metric(
         "interval": (mean - 0.02, mean + 0.02),
         "per_sample": values,
         "n": len(ids),
+        "coverage": 1.0,
+        "reasons": [None] * len(ids),
+        "definition": {"metric": metric},
     }
     return {"metric": metric, "system": system, "samples": ids, "result": result}

@@ -1,9 +1,11 @@
-"""A small run as a report reads it, which a test states itself."""
+"""A small run as a report reads it, which a test states itself; and one of harmful words."""
 
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Mapping, Sequence
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +16,25 @@ from echo_hf.config.sections import Target
 from echo_hf.images.store import ImageStore
 from echo_hf.judging.score import win_rates
 from echo_hf.report.results import Results
-from echo_hf.report.run_data import Output, Rating, ReportSample, RunData
+from echo_hf.report.run_data import Output, Rating, ReportFeedback, ReportSample, RunData
 
 TARGET = Target(name="Lumen Image", developer="Northlight", released="2026-03-02")
 SYSTEMS = ("anole_two", "bravo")
+MARK = "window.harmed=true"
+WORDS = (
+    f"<script>{MARK}</script>",
+    f"</script><script>{MARK}</script>",
+    f'"><img src=x onerror="{MARK}">',
+    f"<svg onload={MARK}>",
+    f"javascript:{MARK}",
+    f"<a href='javascript:{MARK}'>click</a>",
+    "<!-- --><iframe src='https://example.org/'></iframe>",
+    "<link rel=stylesheet href=https://example.org/x.css>",
+    "</textarea></title></style></template>",
+    "\u202eright to left\u202c \ud800 half \x00 \x1b[31m \u2028 line",
+    "{{7*7}} ${alert(1)} `x` \\u003cscript\\u003e",
+)
+HOSTILE_SYSTEMS = (f"<img src=x onerror={MARK}>", 'b"><script>1</script>')
 
 
 def image(color: tuple[int, int, int], size: tuple[int, int] = (40, 20)) -> bytes:
@@ -27,6 +44,12 @@ def image(color: tuple[int, int, int], size: tuple[int, int] = (40, 20)) -> byte
     return sink.getvalue()
 
 
+def words(page: object) -> str:
+    """What a page says, without its tags and scripts."""
+    text = str(page).split("<script", 1)[0]
+    return " ".join(unescape(re.sub(r"<[^>]+>", " ", text)).split())
+
+
 def ratings_of(values: Mapping[str, Sequence[float | None]], judge: str = "mira") -> list[Rating]:
     """Ratings of one sample by system, repeats in order."""
     return [
@@ -34,6 +57,12 @@ def ratings_of(values: Mapping[str, Sequence[float | None]], judge: str = "mira"
         for system, some in values.items()
         for at, value in enumerate(some)
     ]
+
+
+def measured(**values: Any) -> dict[str, Any]:
+    """What a metric found, as `score` writes it."""
+    known = {"value": 3.0, "interval": None, "per_sample": [], "n": 0, "coverage": None}
+    return {**known, "reasons": [], "definition": {}, **values}
 
 
 def results(
@@ -52,13 +81,10 @@ def results(
         if rows:
             found = win_rates(split, pa.Table.from_pylist(rows), None, "corrected", 100, {}).details
         details[split] = {"samples": len(ids), "win_rate": found, "metrics": more.get(split, ())}
-    digests = dict.fromkeys(details, "0" * 64)
-    written = {
-        "benchmark": {"name": "lumen", "digests": digests},
-        "protocol": "corrected",
-        "details": details,
-    }
-    return Results.model_validate(written)
+    benchmark = {"name": "lumen", "digests": dict.fromkeys(details, "0" * 64)}
+    return Results.model_validate(
+        {"benchmark": benchmark, "protocol": "corrected", "details": details}
+    )
 
 
 def run_data(
@@ -87,3 +113,48 @@ def run_data(
         "settings": {},
     }
     return RunData(**{**known, **values})
+
+
+def hostile_run(folder: Path) -> RunData:
+    """A run in which everything that somebody wrote would do harm."""
+    shown = ImageStore(folder / "pictures").put(image((200, 20, 20)))
+    # The second is a name that every object of a script knows.
+    judges = (f'<b onclick="{MARK}">judge', "constructor")
+    samples = [
+        ReportSample(
+            # Arrow, which ids pass through, holds no half characters.
+            id=f"{at}{text[:24]}".encode("utf-8", "replace").decode(),
+            split="image_to_image",
+            prompt=text,
+            task=text,
+            inputs=(shown,),
+            posted=(shown, text),
+            urls=(text, f"https://example.org/{text}", "https://example.org/1"),
+            feedback=(ReportFeedback(text, text, text),),
+            flags=(text,),
+        )
+        for at, text in enumerate(WORDS)
+    ]
+    return run_data(
+        folder,
+        samples,
+        {
+            (one.id, system): Output(shown, "ok")
+            if at
+            else Output(None, WORDS[1], WORDS[2], WORDS[0])
+            for one in samples
+            for at, system in enumerate(HOSTILE_SYSTEMS)
+        },
+        {
+            one.id: [
+                Rating(system, judge, "overall", 0, 3.0 + at, WORDS[at], "ok")
+                for at, system in enumerate(HOSTILE_SYSTEMS)
+                for judge in judges
+            ]
+            for one in samples
+        },
+        name=WORDS[4],
+        systems=HOSTILE_SYSTEMS,
+        failures={judges[0]: (WORDS[0],)},
+        settings={"note": WORDS[1]},
+    )

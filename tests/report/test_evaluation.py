@@ -166,10 +166,22 @@ def test_the_same_call_asks_nothing_again(folder: Path, server: LoopbackServer) 
 
 
 def test_a_dry_run_asks_and_writes_nothing(folder: Path, server: LoopbackServer) -> None:
-    """Its plan counts ratings of images that are yet to be drawn, and those alone are missing."""
+    """Its plan counts ratings of images that are yet to be drawn; it can be turned down."""
     config = config_of(folder, [judge_at(server)])
     before = sorted(path for path in folder.rglob("*") if "cache" not in path.parts)
-    done = echo_hf.evaluate_systems(config, runs=folder / "runs", dry_run=True)
+    heard, plans = Heard(), list[Any]()
+
+    def refuse(plan: tuple[PlannedWork, ...]) -> None:
+        plans.append(plan)
+        raise InterruptedError
+
+    with pytest.raises(InterruptedError):  # whatever `before` raises ends the call
+        echo_hf.evaluate_systems(config, runs=folder / "runs", before=refuse)
+    given: dict[str, Any] = {"dry_run": True, "budget_usd": 0.1, "watch": heard}
+    done = echo_hf.evaluate_systems(config, runs=folder / "runs", **given)
+    assert plans == [done.plan]
+    # A cent for each of 24 ratings, and a dime to spend.
+    assert any("the budget of $0.10 ends it before" in said for said in heard.remarks)
     assert (len(done.board), done.results, done.report, server.asked) == (0, None, None, [])
     assert sorted(path for path in folder.rglob("*") if "cache" not in path.parts) == before
     assert [(one.who, one.about, one.todo, one.stored) for one in done.plan] == [
@@ -189,19 +201,6 @@ def test_a_dry_run_asks_and_writes_nothing(folder: Path, server: LoopbackServer)
     ]
 
 
-def test_a_plan_can_be_turned_down(folder: Path, server: LoopbackServer) -> None:
-    """Whatever `before` raises ends the call: nothing is drawn or asked."""
-
-    def refuse(plan: tuple[PlannedWork, ...]) -> None:
-        assert len(plan) == 3
-        raise InterruptedError
-
-    config = config_of(folder, [judge_at(server)])
-    with pytest.raises(InterruptedError):
-        echo_hf.evaluate_systems(config, runs=folder / "runs", before=refuse)
-    assert (server.asked, (folder / "runs").exists()) == ([], False)
-
-
 def test_a_budget_ends_judging_and_the_next_call_goes_on(
     folder: Path, server: LoopbackServer
 ) -> None:
@@ -211,11 +210,13 @@ def test_a_budget_ends_judging_and_the_next_call_goes_on(
     assert (len(server.asked), done.spent) == (4, True)
     assert done.report is not None
     assert done.report.is_file()
-    echo_hf.evaluate_systems(config, runs=folder / "runs")
-    assert len(server.asked) == 2 * len(IDS)
+    # A free judge rates without a dollar.
+    config = config_of(folder, [judge_at(server, **dict.fromkeys(PRICES, 0.0))])
+    done = echo_hf.evaluate_systems(config, runs=folder / "runs", budget_usd=0.0)
+    assert (len(server.asked), done.spent) == (2 * len(IDS), False)
 
 
-@pytest.mark.parametrize("stated", [0.5, None], ids=["stated", "by the price alone"])
+@pytest.mark.parametrize("stated", [pytest.param(0.5, marks=pytest.mark.slow), None])
 def test_what_images_cost_is_taken_off_the_budget(
     folder: Path, server: LoopbackServer, stated: float | None
 ) -> None:
@@ -234,24 +235,6 @@ def test_what_images_cost_is_taken_off_the_budget(
         assert done.cost_usd == 1.0
         part = echo_hf.evaluate_systems(config, runs=runs, budget_usd=1 + 1.5 * CENT, limit=2)
         assert (len(one.asked), len(server.asked), part.spent) == (4, 2, True)
-
-
-def test_a_budget_is_spent_only_where_something_costs(folder: Path, server: LoopbackServer) -> None:
-    """A free judge rates without a dollar; where all is stored, none is missing."""
-    free = dict.fromkeys(PRICES, 0.0)
-    for judge, asked in (judge_at(server, **free), 2 * len(IDS)), (judge_at(server, **free), 0):
-        before = len(server.asked)
-        config = config_of(folder, [judge])
-        done = echo_hf.evaluate_systems(config, runs=folder / "runs", budget_usd=0.0)
-        assert (len(server.asked) - before, done.spent) == (asked, False)
-
-
-def test_more_than_the_budget_is_told_before(folder: Path, server: LoopbackServer) -> None:
-    """A cent for each of 24 ratings, and a dime to spend."""
-    heard = Heard()
-    config = config_of(folder, [judge_at(server)])
-    echo_hf.evaluate_systems(config, runs=folder, budget_usd=0.1, dry_run=True, watch=heard)
-    assert any("the budget of $0.10 ends it before" in said for said in heard.remarks)
 
 
 def test_answers_without_a_rating_are_told(folder: Path, server: LoopbackServer) -> None:
@@ -349,37 +332,26 @@ def test_a_script_says_yes_to_costs(folder: Path, server: LoopbackServer) -> Non
     assert (server.asked, (folder / "runs").exists()) == ([], False)
     planned = ran(config, "--dry-run")
     assert (planned.exit_code, server.asked) == (0, [])
-    done = ran(config, "--yes")
-    assert done.exit_code == 0, done.output
     page = folder / "runs" / "measured" / "report" / "index.html"
-    for words in ("judged by mira", "warm       0.900", f"report: {page}"):
-        assert words in " ".join(done.output.splitlines()), done.output
-    assert "judge mira" in (folder / "runs" / "measured" / "echo-hf.log").read_text("utf-8")
-    assert ran(config).exit_code == 0  # all of it is stored
-
-
-def test_one_object_is_printed_where_json_is_wanted(folder: Path, server: LoopbackServer) -> None:
-    """Everything else goes to standard error."""
-    config = config_of(folder, [judge_at(server)])
     done = ran(config, "--yes", "--json")
-    found = json.loads(done.stdout)
+    found = json.loads(done.stdout)  # one object: everything else goes to standard error
     assert found["board"][0] | {"system": "warm", "win_rate": 1.0} == found["board"][0]
     assert found["cost_usd"] == pytest.approx(2 * len(IDS) * CENT)
-    assert Path(found["report"]).is_file()
+    assert Path(found["report"]) == page
     assert "judged by mira" in done.stderr
-    planned = json.loads(ran(config, "--dry-run", "--json").stdout)
-    assert (planned["board"], planned["report"]) == ([], None)
-    assert [one["todo"] for one in planned["plan"]] == [0, 0, 0]
+    assert "judge mira" in (folder / "runs" / "measured" / "echo-hf.log").read_text("utf-8")
+    again = ran(config)  # all of it is stored
+    assert again.exit_code == 0, again.output
+    for words in ("judged by mira", "warm       0.900", f"report: {page}"):
+        assert words in " ".join(again.output.splitlines()), again.output
 
 
-def test_what_stopped_is_an_error_after_the_board(folder: Path, server: LoopbackServer) -> None:
+def test_what_stopped_is_an_error_after_the_board(folder: Path) -> None:
     """The others are on the board; the end says what to fix."""
     wrong = system("off", parameters={"folder": "nowhere", "layout": "flat"})
-    config = config_of(folder, [], wrong, system("warm"))
-    done = ran(config)
+    done = ran(config_of(folder, [], wrong, system("warm")), "--json")
     assert isinstance(done.exception, GenerationError)
     assert "system 'off': no folder" in str(done.exception)
-    assert "report: " in done.output
-    told = json.loads(ran(config, "--json").stdout)
+    told = json.loads(done.stdout)
     assert [one.partition(":")[0] for one in told["stopped"]] == ["system 'off'"]
     assert told["board"]

@@ -12,9 +12,15 @@ from echo_hf.images.store import ImageStore
 from echo_hf.report.charts import printed_bars
 from echo_hf.report.report import write_report
 from echo_hf.report.run_data import Output, ReportSample
-from tests.report.hostile import SYSTEMS as HOSTILE_SYSTEMS
-from tests.report.hostile import WORDS, hostile_run
-from tests.report.run_data_for_tests import SYSTEMS, image, ratings_of, run_data
+from tests.report.run_data_for_tests import (
+    HOSTILE_SYSTEMS,
+    SYSTEMS,
+    WORDS,
+    hostile_run,
+    image,
+    ratings_of,
+    run_data,
+)
 
 pytestmark = [pytest.mark.extras, pytest.mark.browser]
 CHROMIUM = Path("/usr/bin/chromium")

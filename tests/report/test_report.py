@@ -2,45 +2,79 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
+import shutil
 from html import unescape
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from filelock import FileLock
+from huggingface_hub import parse_eval_result_entries
+from rich.console import Console
 
+from echo_hf.cli.evaluation_view import show_report
 from echo_hf.errors import EchoError, RunError
 from echo_hf.images.store import ImageStore
 from echo_hf.judging.score import score
-from echo_hf.report.report import Report, report, write_report
-from echo_hf.report.run_data import Output, ReportSample
+from echo_hf.report.markup import printable
+from echo_hf.report.report import Report, eval_results, gallery_data, report, write_report
+from echo_hf.report.results import Identity
+from echo_hf.report.run_data import Output, Rating, ReportSample, RunData
+from echo_hf.report.thumbnails import Thumbnail
 from echo_hf.tables import OUTPUTS, RATINGS
 from tests.judging import run_for_tests as run
-from tests.report.run_data_for_tests import SYSTEMS, image, ratings_of, run_data
+from tests.report.run_data_for_tests import (
+    SYSTEMS,
+    WORDS,
+    image,
+    ratings_of,
+    results,
+    run_data,
+    words,
+)
 
 RED, BLUE = run.stripes((200, 0, 0), (90, 0, 0)), run.stripes((0, 0, 200), (0, 90, 90))
 NAMES = [f"boat {at}" for at in range(12)]
 
 
-@pytest.fixture
-def scored(tmp_path: Path) -> Path:
-    """A run with an edit and twelve prompts, two systems, one judge, and figures."""
-    config = run.run(tmp_path, {"logo": [RED]}, NAMES)
-    made = run.put(tmp_path, BLUE)
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Report]:
+    """A run with an edit and twelve prompts, two systems, one judge, and its report."""
+    folder = tmp_path_factory.mktemp("scored")
+    config = run.run(folder, {"logo": [RED]}, NAMES)
+    made = run.put(folder, BLUE)
     rows = [run.output(name, one, image=made) for name in NAMES for one in ("anole", "bravo")]
     rows.append(run.output("logo", "anole", [RED], image=made))
     rows.append(run.output("logo", "bravo", [RED], outcome="refused", stage="output", code="nsfw"))
-    run.write(tmp_path, OUTPUTS, rows)
+    run.write(folder, OUTPUTS, rows)
     said = [
         run.rating(name, system, value - (name == "boat 3") * 4, explanation=f"{name}: {system}")
         for name in NAMES
         for system, value in (("anole", 8.0), ("bravo", 5.0))
     ]
-    run.write(tmp_path, RATINGS, [*said, run.rating("boat 0", "anole", None, repeat=1)])
-    score(config, runs=tmp_path / "runs", n_boot=50)
-    return config
+    run.write(folder, RATINGS, [*said, run.rating("boat 0", "anole", None, repeat=1)])
+    score(config, runs=folder / "runs", n_boot=50)
+    return config, report(config, runs=folder / "runs")
+
+
+@pytest.fixture
+def scored(template: tuple[Path, Report], tmp_path: Path) -> Path:
+    """A copy of the config and its run, which a test may change."""
+    config = template[0]
+    return shutil.copytree(config.parent, tmp_path / "copy") / config.name
+
+
+def _root(config: Path) -> Path:
+    return config.parent / "runs" / "evaluation"
+
+
+def _changed(path: Path, **values: Any) -> None:
+    """Puts other values into a file of JSON."""
+    path.write_text(json.dumps({**json.loads(path.read_text("utf-8")), **values}), "utf-8")
 
 
 def _gallery(written: Report) -> dict[str, Any]:
@@ -50,16 +84,10 @@ def _gallery(written: Report) -> dict[str, Any]:
     return found
 
 
-def _words(written: Report) -> str:
-    """What the page says, without its tags and scripts."""
-    text = written.path.read_text("utf-8").split("<script", 1)[0]
-    return " ".join(unescape(re.sub(r"<[^>]+>", " ", text)).split())
-
-
-def test_a_folder_with_everything(scored: Path) -> None:
+def test_a_folder_with_everything(template: tuple[Path, Report]) -> None:
     """Page, small copies, figures for print and the board in Markdown lie in one folder."""
-    written = report(scored, runs=scored.parent / "runs")
-    folder = scored.parent / "runs" / "evaluation" / "report"
+    config, written = template
+    folder = _root(config) / "report"
     assert written.path == folder / "index.html"
     assert (written.samples, written.images, dict(written.problems)) == (13, 2, {})
     assert sorted(path.name for path in folder.iterdir()) == [
@@ -69,37 +97,35 @@ def test_a_folder_with_everything(scored: Path) -> None:
         "thumbs",
     ]
     assert len(list((folder / "thumbs").iterdir())) == 2
-    names = {path.name for path in (folder / "figures").iterdir()}
-    assert "win_rate_text_to_image.svg" in names
+    assert (folder / "figures" / "win_rate_text_to_image.svg").exists()
 
 
-def test_the_figures_are_those_of_the_run(scored: Path) -> None:
+def test_the_figures_are_those_of_the_run(template: tuple[Path, Report]) -> None:
     """Rates stand in the page and in Markdown as `results.json` has them, the best first."""
-    written = report(scored, runs=scored.parent / "runs")
-    results = json.loads((written.path.parents[1] / "results.json").read_text("utf-8"))
-    rows = [
-        row
-        for row in results["results"]
-        if (row["metric"], row["protocol"], row["split"])
-        == ("win_rate", "corrected", "text_to_image")
-    ]
+    config, written = template
+    every = json.loads((_root(config) / "results.json").read_text("utf-8"))["results"]
+    key = ("win_rate", "corrected", "text_to_image")
+    rows = [row for row in every if (row["metric"], row["protocol"], row["split"]) == key]
     rates = {row["system"]: f"{row['value']:.3f}" for row in rows}
     board = (written.path.parent / "board.md").read_text("utf-8")
     assert re.findall(r"^\| (\w+) \| ([\d.]+) \|", board, re.MULTILINE) == [
         ("anole", rates["anole"]),
         ("bravo", rates["bravo"]),
     ]
-    assert all(rate in _words(written) for rate in rates.values())
+    page = written.path.read_text("utf-8")
+    assert all(rate in words(page) for rate in rates.values())
+    # Other systems were run on it: the target is who people gave its tasks to, no more.
+    assert "<h1><bdi>lumen</bdi></h1>" in page
+    assert "that people gave to <bdi>Lumen Image</bdi> in public posts" in page
 
 
-def test_the_gallery_has_every_sample(scored: Path) -> None:
+def test_the_gallery_has_every_sample(template: tuple[Path, Report]) -> None:
     """Each sample has its prompt, inputs, outputs or why there is none, and all ratings."""
-    data = _gallery(report(scored, runs=scored.parent / "runs"))
+    data = _gallery(template[1])
     samples = {one["id"]: one for one in data["samples"]}
     assert sorted(samples) == sorted([*NAMES, "logo"])
     logo, boat = samples["logo"], samples["boat 0"]
-    assert logo["prompt"] == "draw logo"
-    assert len(logo["inputs"]) == 1
+    assert (logo["prompt"], len(logo["inputs"])) == ("draw logo", 1)
     by_system = dict(zip(data["systems"], logo["outputs"], strict=True))
     assert by_system["bravo"] == [None, "refused", "output, nsfw"]
     assert data["pictures"][by_system["anole"][0]][0].startswith("thumbs/")
@@ -114,30 +140,19 @@ def test_the_gallery_has_every_sample(scored: Path) -> None:
     ]
 
 
-def test_the_same_run_gives_the_same_bytes(scored: Path) -> None:
+def test_the_same_run_gives_the_same_bytes(template: tuple[Path, Report], scored: Path) -> None:
     """Nothing depends on the moment, nor on which image was decoded first."""
-    runs = scored.parent / "runs"
-    folder = report(scored, runs=runs).path.parent
-    first = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    report(scored, runs=runs)
-    second = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    first, second = (
+        {path.relative_to(one.parent): path.read_bytes() for path in one.parent.rglob("*.*")}
+        for one in (template[1].path, report(scored, runs=scored.parent / "runs").path)
+    )
     assert first == second
-
-
-def test_a_judge_that_failed_its_audit_is_flagged(scored: Path) -> None:
-    """Wherever the judge's figures stand, so does what it failed on."""
-    root = scored.parent / "runs" / "evaluation"
-    audit = {"judges": {"mira": {"failed": ["blank"]}}}
-    (root / "audit.json").write_text(json.dumps(audit), "utf-8")
-    written = report(scored, runs=scored.parent / "runs")
-    assert _words(written).count("failed its audit: blank") == 2
-    assert "failed its audit: blank" in (written.path.parent / "board.md").read_text("utf-8")
-    assert _gallery(written)["failed"] == {"mira": ["blank"]}
 
 
 @pytest.mark.parametrize(
     ("scored_as", "audited", "shown"),
     [
+        ([], ["blank"], ["blank"]),
         (["blank"], None, ["blank"]),  # the audit was moved away
         (["blank"], ["noise"], ["noise"]),  # audited again since
         (["blank"], [], []),  # passed since
@@ -146,69 +161,53 @@ def test_a_judge_that_failed_its_audit_is_flagged(scored: Path) -> None:
 def test_the_last_word_on_a_judge_counts(
     scored: Path, scored_as: list[str], audited: list[str] | None, shown: list[str]
 ) -> None:
-    """A flag of the figures stays until the judge is audited again."""
-    root = scored.parent / "runs" / "evaluation"
-    results = json.loads((root / "results.json").read_text("utf-8"))
-    results["failed_audit"] = {"mira": scored_as}
-    (root / "results.json").write_text(json.dumps(results), "utf-8")
+    """A flag of the figures stays until the judge is audited again; it stands wherever it does."""
+    _changed(_root(scored) / "results.json", failed_audit={"mira": scored_as})
     if audited is not None:
         audit = {"judges": {"mira": {"failed": audited}}}
-        (root / "audit.json").write_text(json.dumps(audit), "utf-8")
+        (_root(scored) / "audit.json").write_text(json.dumps(audit), "utf-8")
     written = report(scored, runs=scored.parent / "runs")
     assert _gallery(written)["failed"] == ({"mira": shown} if shown else {})
-
-
-def test_a_comparison_is_titled_by_its_benchmark(scored: Path) -> None:
-    """Other systems were run on it: the target is who people gave its tasks to, no more."""
-    page = report(scored, runs=scored.parent / "runs").path.read_text("utf-8")
-    assert "<h1><bdi>lumen</bdi></h1>" in page
-    assert "that people gave to <bdi>Lumen Image</bdi> in public posts" in page
+    flag = f"failed its audit: {', '.join(shown)}"
+    assert words(written.path.read_text("utf-8")).count(flag) == (2 if shown else 0)
+    assert (flag in (written.path.parent / "board.md").read_text("utf-8")) == bool(shown)
 
 
 def test_what_else_lies_there_is_not_lost(scored: Path) -> None:
-    """A folder that holds somebody's own file is left as it is."""
-    folder = report(scored, runs=scored.parent / "runs").path.parent
+    """A folder that holds somebody's own file is left as it is; what a window left is nobody's."""
+    folder = _root(scored) / "report"
+    for name in (".DS_Store", "Thumbs.db", "desktop.ini"):
+        (folder / name).write_bytes(b"\0")
+    report(scored, runs=scored.parent / "runs")
+    assert not (folder / ".DS_Store").exists()
     (folder / "notes.md").write_text("mine", "utf-8")
     with pytest.raises(EchoError, match=r"holds 'notes\.md', .* move it, or name another"):
         report(scored, runs=scored.parent / "runs")
     assert (folder / "notes.md").read_text("utf-8") == "mine"
 
 
-@pytest.mark.parametrize("name", [".DS_Store", "Thumbs.db", "desktop.ini"])
-def test_what_a_window_left_is_nobody_s(scored: Path, name: str) -> None:
-    """Looking into the folder does not keep it from being replaced."""
-    folder = report(scored, runs=scored.parent / "runs").path.parent
-    (folder / name).write_bytes(b"\0")
-    report(scored, runs=scored.parent / "runs")
-    assert not (folder / name).exists()
-
-
 def test_one_writer_at_a_time(scored: Path) -> None:
     """While another process writes the report, this one says so and writes nothing."""
-    runs = scored.parent / "runs"
-    before = report(scored, runs=runs).path.read_bytes()
-    with FileLock(runs / "evaluation" / ".report.lock"), pytest.raises(RunError, match="another"):
-        report(scored, runs=runs)
-    assert (runs / "evaluation" / "report" / "index.html").read_bytes() == before
+    page = _root(scored) / "report" / "index.html"
+    before = page.read_bytes()
+    with FileLock(_root(scored) / ".report.lock"), pytest.raises(RunError, match="another"):
+        report(scored, runs=scored.parent / "runs")
+    assert page.read_bytes() == before
 
 
-def test_figures_of_another_benchmark_are_named(scored: Path) -> None:
+@pytest.mark.parametrize("gone", ["digest", "split"])
+def test_figures_of_another_benchmark_are_named(scored: Path, gone: str) -> None:
     """Where the benchmark has changed since it was scored, the page says so."""
-    path = scored.parent / "runs" / "evaluation" / "results.json"
-    results = json.loads(path.read_text("utf-8"))
-    assert "another state" not in _words(report(scored, runs=scored.parent / "runs"))
-    results["benchmark"]["digests"]["text_to_image"] = "0" * 64
-    path.write_text(json.dumps(results), "utf-8")
-    assert "another state" in _words(report(scored, runs=scored.parent / "runs"))
-
-
-def test_a_split_without_figures_is_named(scored: Path) -> None:
-    """Where figures of a split are gone, the page says that they are of another state."""
-    path = scored.parent / "runs" / "evaluation" / "results.json"
-    results = json.loads(path.read_text("utf-8"))
-    del results["details"]["text_to_image"]
-    path.write_text(json.dumps(results), "utf-8")
-    assert "another state" in _words(report(scored, runs=scored.parent / "runs"))
+    path = _root(scored) / "results.json"
+    found = json.loads(path.read_text("utf-8"))
+    if gone == "digest":
+        found["benchmark"]["digests"]["text_to_image"] = "0" * 64
+    else:
+        del found["details"]["text_to_image"]
+    _changed(path, **found)
+    assert "another state" not in words((_root(scored) / "report/index.html").read_text("utf-8"))
+    page = report(scored, runs=scored.parent / "runs").path
+    assert "another state" in words(page.read_text("utf-8"))
 
 
 def test_a_run_without_figures(tmp_path: Path) -> None:
@@ -218,28 +217,24 @@ def test_a_run_without_figures(tmp_path: Path) -> None:
         report(config, runs=tmp_path / "runs")
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"results": []}', '{"benchmark": 3, "details": {}}'])
-def test_damaged_figures_are_one_line(scored: Path, text: str) -> None:
+def test_damaged_figures_are_one_line(scored: Path) -> None:
     """A file of figures that is none is named, and the report before stays."""
-    runs = scored.parent / "runs"
-    before = report(scored, runs=runs).path.read_bytes()
-    (runs / "evaluation" / "results.json").write_text(text, "utf-8")
-    with pytest.raises(RunError, match="run `echo-hf score` again") as error:
-        report(scored, runs=runs)
-    assert "\n" not in str(error.value)
-    assert (runs / "evaluation" / "report" / "index.html").read_bytes() == before
+    page = _root(scored) / "report" / "index.html"
+    before = page.read_bytes()
+    for text in ("{", "[]", '{"results": []}', '{"benchmark": 3, "details": {}}'):
+        (_root(scored) / "results.json").write_text(text, "utf-8")
+        with pytest.raises(RunError, match="run `echo-hf score` again") as error:
+            report(scored, runs=scored.parent / "runs")
+        assert "\n" not in str(error.value)
+    assert page.read_bytes() == before
 
 
-def test_a_single_file_holds_its_images(scored: Path) -> None:
-    """Small copies stand in the page, and no folder beside it."""
+def test_a_single_file_holds_its_images(scored: Path, tmp_path: Path) -> None:
+    """Small copies stand in the page; more than 200 samples are refused before any is made."""
     written = report(scored, runs=scored.parent / "runs", single_file=True)
     assert not (written.path.parent / "thumbs").exists()
     sources = [one[0] for one in _gallery(written)["pictures"]]
     assert all(source.startswith("data:image/jpeg;base64,") for source in sources)
-
-
-def test_a_single_file_has_a_limit(tmp_path: Path) -> None:
-    """More than 200 samples are refused before any image is looked at."""
     samples = [ReportSample(id=str(at), split="text_to_image", prompt="x") for at in range(201)]
     with pytest.raises(RunError, match="201 samples in a single file: expected at most 200"):
         write_report(run_data(tmp_path, samples), tmp_path / "report", single_file=True)
@@ -252,16 +247,15 @@ def test_images_that_cannot_be_shown_are_named(tmp_path: Path) -> None:
     sample = ReportSample(id="s", split="text_to_image", prompt="x")
     outputs = {("s", "anole_two"): Output(shown, "ok"), ("s", "bravo"): Output("0" * 64, "ok")}
     ratings = {"s": ratings_of({"anole_two": [7], "bravo": [3]})}
-    data = run_data(tmp_path, [sample], outputs, ratings)
-    written = write_report(data, tmp_path / "report")
+    written = write_report(run_data(tmp_path, [sample], outputs, ratings), tmp_path / "report")
     assert dict(written.problems) == {"0" * 64: "the run does not hold it"}
     gone = _gallery(written)["samples"][0]["outputs"][SYSTEMS.index("bravo")]
     assert gone[1:] == ["cannot be shown", "the run does not hold it"]
 
 
-def test_the_page_asks_for_nothing(scored: Path) -> None:
+def test_the_page_asks_for_nothing(template: tuple[Path, Report]) -> None:
     """The policy forbids everything but the page's own script, style and images."""
-    text = report(scored, runs=scored.parent / "runs").path.read_text("utf-8")
+    text = template[1].path.read_text("utf-8")
     (policy,) = re.findall(r'Content-Security-Policy" content="([^"]+)"', text)
     rules = {part.split()[0]: part.split()[1:] for part in unescape(policy).split("; ")}
     assert rules["default-src"] == ["'none'"]
@@ -269,3 +263,94 @@ def test_the_page_asks_for_nothing(scored: Path) -> None:
     assert not re.search(r"\son\w+=|\sstyle=|<base|<iframe|<object", text)
     fetched = re.findall(r'(?:src|href)="(?!#|thumbs/|data:)([^"]+)"', text.split("<script")[0])
     assert [url for url in fetched if not url.startswith("https://example.org/")] == []
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_nothing_ends_the_element(tmp_path: Path, word: str) -> None:
+    """No text can close the script element that holds the data, and each is read as it was."""
+    sample = ReportSample(id="s", split="text_to_image", prompt=word, task=word, urls=(word,))
+    text = gallery_data(run_data(tmp_path, [sample]), {}, {})
+    text.encode("utf-8")
+    assert not {"<", ">", "&", "\u2028", "\u2029"} & set(text)
+    (found,) = json.loads(text)["samples"]
+    assert found["prompt"] == printable(word)
+    assert "urls" not in found
+
+
+def test_texts_and_images_stand_once(tmp_path: Path) -> None:
+    """Two judges who say the same, and an image shown twice; null for what was not tried."""
+    digest = "a" * 64
+    samples = [
+        ReportSample(id="s", split="text_to_image", prompt="x", inputs=(digest,)),
+        ReportSample(id="t", split="text_to_image", prompt="y"),
+    ]
+    ratings = {"s": [Rating(name, "mira", "overall", 0, 4.0, "too dark", "ok") for name in SYSTEMS]}
+    outputs = {("s", name): Output(digest, "ok") for name in SYSTEMS}
+    outputs["t", "bravo"] = Output(None, "no_image", "answer, empty", "Sorry.")
+    thumbnails = {digest: Thumbnail(digest, "thumbs/a.webp", 40, 20)}
+    found = json.loads(gallery_data(run_data(tmp_path, samples, outputs, ratings), thumbnails, {}))
+    assert found["pictures"] == [["thumbs/a.webp", 40, 20]]
+    assert found["texts"] == ["mira", "overall", "too dark", "Sorry."]
+    one, other = found["samples"]
+    assert one["outputs"] == [[0], [0]]
+    assert one["ratings"] == [[0, 0, 1, 0, 4.0, 2, None], [1, 0, 1, 0, 4.0, 2, None]]
+    assert other["outputs"] == [None, [None, "no_image", "answer, empty", 3]]
+
+
+SAMPLES = [ReportSample(id=f"s{at:02}", split="text_to_image", prompt="x") for at in range(12)]
+COMMIT = "0123456789abcdef" * 2 + "01234567"
+
+
+def _rated(folder: Path, on_hub: str | None, **values: object) -> RunData:
+    """A run in which the first system wins nine samples of twelve and loses three."""
+    ratings = {
+        one.id: tuple(ratings_of({"anole_two": [3 if at % 4 else 1], "bravo": [2]}))
+        for at, one in enumerate(SAMPLES)
+    }
+    found = results(SAMPLES, ratings).model_copy(update={"benchmark": Identity(on_hub=on_hub)})
+    return run_data(folder, SAMPLES, None, ratings, **{"results": found, **values})
+
+
+@pytest.mark.parametrize(("revision", "kept"), [("v1", None), (COMMIT, COMMIT)])
+def test_the_hub_reads_each_system(tmp_path: Path, revision: str, kept: str | None) -> None:
+    """Dataset, task and value in the Hub's own terms; only a commit is a revision there."""
+    data = _rated(tmp_path, f"my-lab/echo@{revision}", failures={"mira": ("blank",)})
+    found = yaml.safe_load(str(eval_results(data)))
+    (one,) = parse_eval_result_entries(found["anole_two"])
+    assert (one.dataset_id, one.task_id, one.value) == ("my-lab/echo", "text_to_image", 0.75)
+    assert one.dataset_revision == kept
+    said = str(one.notes)
+    assert said.startswith("win rate from 0 to 1 against bravo; judged by mira (failed its audit)")
+    assert said.endswith(f"; revision {revision}")
+
+
+def test_what_cannot_be_referred_to_has_no_entry(tmp_path: Path) -> None:
+    """Without a dataset and a revision there is nothing to refer to, without a judge no value."""
+    assert eval_results(_rated(tmp_path, None)) is None
+    assert eval_results(_rated(tmp_path, "my-lab/echo")) is None
+    found = results(SAMPLES, {}).model_copy(update={"benchmark": Identity(on_hub="a/b@v1")})
+    assert eval_results(run_data(tmp_path, SAMPLES, results=found)) is None
+
+
+def test_hostile_names_stay_text(tmp_path: Path) -> None:
+    """Whatever a revision holds, the file is plain YAML with one string in its place."""
+    data = _rated(tmp_path, "a/b@c")
+    for word in WORDS:
+        benchmark = Identity(on_hub=f"my-lab/echo@{word}")
+        found = data.results.model_copy(update={"benchmark": benchmark})
+        told = str(eval_results(run_data(tmp_path, SAMPLES, ratings=data.ratings, results=found)))
+        told.encode()
+        assert set(yaml.safe_load(told)) == {"anole_two", "bravo"}
+
+
+def test_where_it_lies_and_what_it_lacks() -> None:
+    """The path is on one line, and images that cannot be shown are counted by reason."""
+    sink = io.StringIO()
+    problems = {"a" * 64: "truncated", "b" * 64: "truncated", "c" * 64: "html"}
+    written = Report(Path("runs") / ("long" * 40) / "index.html", 1200, 1, problems)
+    show_report(Console(file=sink, width=60), written)
+    assert sink.getvalue().splitlines() == [
+        "1 image cannot be shown: html",
+        "2 images cannot be shown: truncated",
+        f"report: {written.path} (1,200 samples, 1 image)",
+    ]

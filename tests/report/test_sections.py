@@ -1,34 +1,54 @@
-"""Sections of the page: who is in which tier, who beats whom, what people say."""
+"""Sections of the page: who is in which tier, what people say, and every word as text."""
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 from html import unescape
+from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from echo_hf.images.store import ImageStore
-from echo_hf.report.agreement_section import agreement, stars
-from echo_hf.report.board_sections import board, tiers_of, widest
-from echo_hf.report.metric_sections import coverage_table, metric_card, metrics, scale_of
-from echo_hf.report.report import figures, write_report
+from echo_hf.report.markup import REPLACEMENT, UNSHOWN, environment, is_web, printable
+from echo_hf.report.report import figures
 from echo_hf.report.results import AgreementFile, Metric, Results
-from echo_hf.report.run_data import Output, ReportSample
+from echo_hf.report.run_data import Output, Rating, ReportSample
+from echo_hf.report.sections import (
+    agreement,
+    analysis,
+    board,
+    highlights,
+    metrics,
+    provenance,
+    spread,
+    stars,
+    widest,
+)
 from echo_hf.scores.agreement import agreement as compared
-from tests.report.run_data_for_tests import SYSTEMS, image, ratings_of, results, run_data
+from tests.report.analysis_for_tests import PARTS, SVG, every_part
+from tests.report.analysis_for_tests import analysis as analyzed
+from tests.report.run_data_for_tests import (
+    WORDS,
+    image,
+    measured,
+    ratings_of,
+    results,
+    run_data,
+    words,
+)
 
 SAMPLES = [
-    ReportSample(id=f"s{at:02}", split="text_to_image", prompt=f"boat {at}") for at in range(24)
+    ReportSample(id=f"s{at:02}", split="text_to_image", prompt=f"boat {at}", task="edit")
+    for at in range(24)
 ]
 
 
-def _words(page: object) -> str:
-    return " ".join(unescape(re.sub(r"<[^>]+>", " ", str(page))).split())
-
-
-def _ratings(better: float) -> dict[str, list[object]]:
+def _ratings(better: float) -> dict[str, list[Rating]]:
     return {
         one.id: ratings_of({"anole_two": [5 + better + at % 3], "bravo": [5 + (at + 1) % 3]})
         for at, one in enumerate(SAMPLES)
@@ -47,19 +67,16 @@ def test_systems_that_do_not_differ_share_a_tier(
 ) -> None:
     """Rows of a tier are one group of the table, the best tier first."""
     data = run_data(tmp_path, SAMPLES, ratings=_ratings(better))
-    rates, found = data.results.rates("text_to_image"), data.results.details["text_to_image"]
-    assert rates is not None
-    assert found.win_rate is not None
-    assert tiers_of(rates, found.win_rate) == tiers
-    assert str(board(data)).split("</table>")[0].count("<tbody>") == len(tiers)
+    table = str(board(data)).split("</table>")[0]
+    groups = [re.findall(r"<bdi>(\w+)</bdi>", one) for one in table.split("<tbody>")[1:]]
+    assert groups == tiers
 
 
 def test_too_few_samples_have_no_tiers(tmp_path: Path) -> None:
     """Where nothing says how far others may differ, no tier is named, and the reason is."""
-    data = run_data(tmp_path, SAMPLES[:3], ratings=_ratings(4))
-    said = _words(board(data))
+    said = words(board(run_data(tmp_path, SAMPLES[:3], ratings=_ratings(4))))
     assert "All systems: few_samples, fewer than 10 samples" in said
-    assert "anole_two 0.00 0.25 0.50" not in said
+    assert "anole_two 1.000 – – 100 %" in said
 
 
 def test_each_pair_adds_up(tmp_path: Path) -> None:
@@ -71,150 +88,160 @@ def test_each_pair_adds_up(tmp_path: Path) -> None:
 
 def test_a_split_without_ratings_says_so(tmp_path: Path) -> None:
     """Outputs alone make no board."""
-    assert "No judge has rated" in _words(board(run_data(tmp_path, SAMPLES)))
+    assert "No judge has rated" in words(board(run_data(tmp_path, SAMPLES)))
+
+
+def test_ratings_by_another_rubric_do_not_count_in_win_rates(tmp_path: Path) -> None:
+    """They have figures of their own, and are not said to count nowhere."""
+    found = results(SAMPLES, _ratings(4)).model_dump(mode="json")
+    found["details"]["text_to_image"]["win_rate"]["corrected"]["ignored"] = {"other_rubric": 40}
+    said = words(board(run_data(tmp_path, SAMPLES, results=Results.model_validate(found))))
+    assert "40 ratings do not count in win rates: other_rubric, a rating by another rubric" in said
 
 
 def test_the_widest_samples_come_first(tmp_path: Path) -> None:
     """Examples are the samples whose ratings lie furthest apart; equal ones in their order."""
+    rated = {"s00": (5, 5), "s01": (9, 5), "s02": (1, 10), "s03": (3, 7)}
     ratings = {
-        "s00": ratings_of({"anole_two": [5], "bravo": [5]}),
-        "s01": ratings_of({"anole_two": [9], "bravo": [5]}),
-        "s02": ratings_of({"anole_two": [1], "bravo": [10]}),
-        "s03": ratings_of({"anole_two": [3], "bravo": [7]}),
+        name: ratings_of({"anole_two": [one], "bravo": [other]})
+        for name, (one, other) in rated.items()
     }
     data = run_data(tmp_path, SAMPLES, ratings=ratings)
     assert [one.id for one in widest(data, "text_to_image")] == ["s02", "s01", "s03"]
 
 
-def _metric(system: str, values: list[float | None], **more: object) -> Metric:
-    result = {"value": 3.0, "per_sample": values, "n": len(values)}
-    return Metric.model_validate(
-        {
-            "metric": "color_shift",
-            "system": system,
-            "samples": [str(at) for at in range(20)],
-            "result": result,
-            **more,
-        }
-    )
+def test_how_far_ratings_lie_apart() -> None:
+    """Each judge's range on its own scale, mean over judges; ratings without a number are none."""
+    said = [
+        *ratings_of({"a": [9, 7], "b": [2]}, "mira"),
+        *ratings_of({"a": [0.5], "b": [None]}, "orin"),
+    ]
+    assert spread(said, "overall") == (7 + 0) / 2
+    assert spread(said, "text_rendering") == 0.0
 
 
-def test_few_numbers_are_dots(tmp_path: Path) -> None:
-    """From 12 numbers on there is a curve; fewer are shown one by one; null is none."""
-    few = str(metric_card("color_shift", [_metric("a", [1.0, 2.0, None, 6.0])]))
-    many = str(metric_card("color_shift", [_metric("a", [float(at) for at in range(12)])]))
-    assert (few.count('class="faint"'), few.count('class="violin"')) == (3, 0)
-    assert (many.count('class="faint"'), many.count('class="violin"')) == (0, 1)
+@pytest.mark.parametrize(
+    ("output", "said"),
+    [
+        (None, "<b>not tried</b>"),
+        (Output(None, "refused", "output, nsfw"), "<b>refused</b><span>output, nsfw</span>"),
+        (Output(None, "ok"), "<b>no image</b>"),
+        (Output("0" * 64, "ok"), "<b>cannot be shown</b>"),
+    ],
+)
+def test_an_output_without_an_image_is_a_card(
+    tmp_path: Path, output: Output | None, said: str
+) -> None:
+    """In the place of an image stands why there is none."""
+    outputs = {("s00", "anole_two"): output, ("s00", "bravo"): Output(None, "ok")}
+    known = {key: one for key, one in outputs.items() if one}
+    ratings = {"s00": ratings_of({"anole_two": [5], "bravo": [6]})}
+    shown = str(highlights(run_data(tmp_path, SAMPLES, known, ratings), {}))
+    assert re.findall(r'<div class="missing">(.*?)</div>', shown)[0] == said
 
 
-def test_all_systems_share_an_axis() -> None:
-    """The axis of a metric holds every number of every system."""
-    scale = scale_of([_metric("a", [1.0, 2.0]), _metric("b", [17.0, None])])
-    assert (scale.low, scale.high) == (0.0, 20.0)
+def _metric(system: str, values: list[float | None], **more: Any) -> Metric:
+    found = measured(per_sample=values, n=len(values), **more.pop("found", {}))
+    known = {"metric": "color_shift", "system": system, "result": found}
+    return Metric.model_validate({**known, "samples": [str(at) for at in range(20)], **more})
 
 
-def test_what_was_not_measured_says_why() -> None:
-    """A metric that no system has is a sentence, not an empty table."""
-    rows = [_metric(name, [], result=None, missing="needs ratings") for name in SYSTEMS]
-    assert _words(metric_card("text_rendering", rows)).endswith("Not measured: needs ratings")
+def _card(folder: Path, *rows: Metric, **values: Any) -> str:
+    given = results(SAMPLES, {}, text_to_image=rows)
+    return str(metrics(run_data(folder, SAMPLES, results=given, **values)))
+
+
+def test_few_numbers_are_dots_and_many_a_shape(tmp_path: Path) -> None:
+    """A curve over a few samples would claim more than they say; all on one axis."""
+    few, many = _metric("few", [1.0, 2.0]), _metric("many", [float(at) for at in range(12)])
+    missing = _metric("none", [], result=None, missing="no such weights")
+    page = _card(tmp_path, few, many, missing)
+    assert page.count('class="faint"') == 2
+    assert page.count('class="violin"') == 1
+    said = words(page)
+    assert "0 5 10 15 distribution over samples, drawn" in said
+    assert "few 3.000 – 2 of 20" in said
+    assert "none no such weights – – 0" in said
+
+
+def test_a_metric_without_any_number_has_its_reason_once(tmp_path: Path) -> None:
+    """No empty table."""
+    rows = [_metric(name, [], result=None, missing="needs packages") for name in ("a", "b")]
+    page = _card(tmp_path, *rows)
+    assert words(page).count("Not measured: needs packages") == 1
+    assert "<table" not in page
+
+
+def test_reasons_are_counted(tmp_path: Path) -> None:
+    """Samples without a number are counted by reason, whose meaning is said."""
+    said = words(_card(tmp_path, _metric("a", [1.0], counts={"blank_output": 2})))
+    assert "a: 2 blank_output; blank_output: the output is of one color" in said
 
 
 @pytest.mark.parametrize(
     ("failed", "said"),
     [
-        (["mira"], "Judged in part by judges that failed their audit: mira (blank)."),
-        (["mira", "otto"], "Judged only by judges that failed their audit: mira (blank); otto"),
-        ([], None),
+        ([], ""),
+        (["mira"], "Judged in part by judges that failed their audit: mira (blank)"),
+        (["mira", "orin"], "Judged only by judges that failed their audit: mira (blank); orin"),
     ],
 )
-def test_judges_of_text_that_failed_are_named_beside_their_figures(
-    tmp_path: Path, failed: list[str], said: str | None
+def test_figures_of_judges_that_failed_are_flagged(
+    tmp_path: Path, failed: list[str], said: str
 ) -> None:
-    """In the page and in print; who did not rate text is not named."""
-    result = {"value": 0.5, "per_sample": [0.5], "per_judge": {"mira": 0.4, "otto": 0.6}}
-    found = _metric("bravo", [], metric="text_rendering", result=result)
-    given = results(SAMPLES, {}, text_to_image=[found.model_dump()])
+    """On the page and in print, of a metric that judges rated and of win rates."""
+    rated = {"sample_ids": [], "per_judge": {"mira": 0.5, "orin": 0.5}, "off_scale": 0}
+    row = _metric("bravo", [0.5, 0.6], metric="text_rendering", found=rated)
+    given = results(SAMPLES, _ratings(4), text_to_image=[row])
     failures = dict.fromkeys([*failed, "nils"], ("blank",))
-    data = run_data(tmp_path, SAMPLES, results=given, failures=failures)
-    page, print_ = _words(metrics(data)), _words(figures(data)["text_rendering_text_to_image"])
-    assert (said in page) if said else ("audit" not in page)
+    data = run_data(tmp_path, SAMPLES, results=given, ratings=_ratings(4), failures=failures)
+    printed = {name: words(drawing) for name, drawing in figures(data).items()}
     named = ", ".join(f"{judge} (failed its audit: blank)" for judge in failed)
-    assert (f"judged by {named}" in print_) if named else ("audit" not in print_)
-
-
-def test_printed_win_rates_name_judges_that_failed(tmp_path: Path) -> None:
-    """As the page does."""
-    data = run_data(tmp_path, SAMPLES, ratings=_ratings(4), failures={"mira": ("blank",)})
-    said = _words(figures(data)["win_rate_text_to_image"])
-    assert "judged by mira (failed its audit: blank)" in said
-    assert "Judged only by judges that failed their audit: mira (blank)" in _words(board(data))
-
-
-def test_ratings_by_another_rubric_do_not_count_in_win_rates(tmp_path: Path) -> None:
-    """They have figures of their own, and are not said to count nowhere."""
-    found = results(SAMPLES, {name: tuple(some) for name, some in _ratings(4).items()})
-    written = found.model_dump(mode="json")
-    rates = written["details"]["text_to_image"]["win_rate"]["corrected"]
-    rates["ignored"] = {"other_rubric": 40}
-    data = run_data(tmp_path, SAMPLES, results=Results.model_validate(written))
-    said = "40 ratings do not count in win rates: other_rubric, a rating by another rubric"
-    assert said in _words(board(data))
-    assert "text_rendering has figures of its own" in _words(board(data))
-
-
-def test_reasons_are_counted() -> None:
-    """Samples without a number are counted by reason, whose meaning is said."""
-    said = _words(metric_card("color_shift", [_metric("a", [1.0], counts={"blank_output": 2})]))
-    assert "a: 2 blank_output" in said
-    assert "blank_output: the output is of one color" in said
+    page, text = words(metrics(data)), printed["text_rendering_text_to_image"]
+    assert (said in page) if said else ("audit" not in page)
+    assert (f"judged by {named}" in text) if named else ("audit" not in text)
+    only = "Judged only by judges that failed their audit: mira (blank)" in words(board(data))
+    assert only == bool(failed)
+    assert ("judged by mira (failed" in printed["win_rate_text_to_image"]) == bool(failed)
 
 
 def test_coverage_counts_every_task(tmp_path: Path) -> None:
     """Images, refusals and what was not tried add up to the samples."""
     outputs = {("s00", "anole_two"): Output("0" * 64, "ok")}
     outputs |= {(one.id, "bravo"): Output(None, "refused") for one in SAMPLES[:6]}
-    said = _words(coverage_table(run_data(tmp_path, SAMPLES, outputs)))
+    said = words(provenance(run_data(tmp_path, SAMPLES, outputs)))
     assert "anole_two 1 (4 %) 0 23" in said
     assert "bravo 0 (0 %) 6 18" in said
 
 
-def _agreement() -> AgreementFile:
+@pytest.fixture(scope="module")
+def ranked() -> AgreementFile:
+    """Two people who agree, and a judge that swaps the last two of three."""
     ranks = [
         {"sample_id": str(at), "rater": rater, "system": system, "rank": rank}
         for at in range(12)
         for rater in ("ada", "ben")
         for system, rank in {"x": 1, "y": 2, "z": 3}.items()
     ]
-    rated = {"x": 9, "y": 4, "z": 5}
     ratings = [
         {"sample_id": str(at), "judge": "mira", "system": system, "rating": rating}
         for at in range(12)
-        for system, rating in rated.items()
+        for system, rating in {"x": 9, "y": 4, "z": 5}.items()
     ]
     found = compared(ranks, ratings, n_boot=50, n_resamples=200)
     return AgreementFile.model_validate_json(json.dumps({"merged": found.as_json()}))
 
 
-def test_people_and_judges(tmp_path: Path) -> None:
-    """Two people who agree, and a judge that swaps the last two of three: tau-b is 1/3."""
-    said = _words(agreement(run_data(tmp_path, SAMPLES, agreement=_agreement())))
+def test_people_and_judges(tmp_path: Path, ranked: AgreementFile) -> None:
+    """Tau-b of 1/3; each two are compared once; the flag stands where the judge is told of."""
+    failed = {"mira": ("blank",)}
+    page = str(agreement(run_data(tmp_path, SAMPLES, agreement=ranked, failures=failed)))
+    said = words(page)
     assert "2 people ranked 12 samples: 24 rankings" in said
     assert "x 1.00" in said
-    assert re.search(r"mira 0\.33\S* 0\.33\S* 0\.33", said)
-    assert "mira reaches 33 % of that." in said
-
-
-def test_each_two_are_compared_once(tmp_path: Path) -> None:
-    """Two people with each other, and a judge with both and their consensus: four cells."""
-    page = str(agreement(run_data(tmp_path, SAMPLES, agreement=_agreement())))
+    assert re.search(r"mira failed its audit: blank 0\.33\S* 0\.33\S* 0\.33", said)
+    assert "mira failed its audit: blank reaches 33 % of that." in said
     assert len(re.findall(r'title="[^"]+: p [^"]+, \d+ samples"', page)) == 4
-
-
-def test_people_s_verdict_names_judges_that_failed(tmp_path: Path) -> None:
-    """The flag stands in the judge's row, and where its share of people's agreement is told."""
-    failed = {"mira": ("blank",)}
-    page = agreement(run_data(tmp_path, SAMPLES, agreement=_agreement(), failures=failed))
-    assert _words(page).count("mira failed its audit: blank") == 2
 
 
 @pytest.mark.parametrize(("p", "said"), [(0.0005, "***"), (0.01, "**"), (0.05, ""), (None, "")])
@@ -223,8 +250,112 @@ def test_stars(p: float | None, said: str) -> None:
     assert stars(p) == said
 
 
+def _analysis(folder: Path, **parts: Any) -> str:
+    return str(analysis(run_data(folder, SAMPLES[:1], analysis=analyzed(**parts))))
+
+
+def test_a_missing_part_says_why(tmp_path: Path) -> None:
+    """Each part stands alone: one without figures says what to do, and the others are there."""
+    page = _analysis(tmp_path, activity=every_part()["activity"])
+    assert words(page).count("Not analyzed: name a language model") == len(PARTS) - 1
+    assert "posts a day from 2026-03-01 to 2026-04-09" in page
+    assert analysis(run_data(tmp_path, SAMPLES)) is None
+
+
+def test_figures_are_those_of_the_file(tmp_path: Path) -> None:
+    """Values, intervals and ratios as in the file; a drawing as an image, in which nothing runs."""
+    page = _analysis(tmp_path, **every_part())
+    said = words(page)
+    assert "benchmark 690 678 – 702 –" in said
+    assert "yellow tint 300 288 – 312 2.30x" in said
+    assert "yellow tint 73.0 70.0 – 76.0 1.20x" in said
+    assert "Edit 30 (75 %) yellow tint" in said
+    assert "collect 900 posts 820 posts repost 80" in said
+    (source,) = re.findall(r'src="data:image/svg\+xml;base64,([^"]+)"', page)
+    assert base64.b64decode(source).decode() == SVG
+
+
+@pytest.mark.parametrize("word", [one for one in WORDS if "\ud800" not in one])
+def test_words_of_posts_stay_words(tmp_path: Path, word: str) -> None:
+    """Keywords, prompts, names of sets and addresses make no element."""
+    plain = re.findall(r"<(\w+)", _analysis(tmp_path, **every_part("tint")))
+    harmful = re.findall(r"<(\w+)", _analysis(tmp_path, **every_part(word)))
+    assert set(harmful) == set(plain)
+
+
+class Parsed(HTMLParser):
+    """What a parser that is not ours makes of some markup."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.words = ""
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Keeps an element and its attributes."""
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        """Keeps what would be read."""
+        self.words += data
+
+
+@given(st.text(st.characters(exclude_categories=())))
+def test_text_stays_text(text: str) -> None:
+    """It makes no element, leaves no quotes, and can be written; nothing turns what follows."""
+    template = environment().from_string('<p title="{{ text }}">{{ text }}</p>')
+    parsed = Parsed(template.render(text=text))
+    shown = UNSHOWN.sub(REPLACEMENT, text.replace("\r\n", "\n"))
+    assert parsed.tags == [("p", {"title": shown})]
+    assert parsed.words == shown == printable(text)
+    shown.encode("utf-8")
+    assert not {"\u202d", "\u202e", "\x00", "\x1b"} & set(shown)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "javascript:alert(1)",
+        "JaVaScRiPt:alert(1)",
+        " https://example.org",
+        "java\nscript:alert(1)",
+        "data:text/html,<script>1</script>",
+        "//example.org/a",
+        "ftp://example.org",
+        "http:/example.org",
+        "https://[broken",
+        "",
+    ],
+)
+def test_only_the_web_is_linked(address: str) -> None:
+    """An address that is none of the web is text; a link opens without telling where it was."""
+    link = environment().get_template("parts.html.jinja").module.link  # type: ignore[attr-defined]
+    assert not is_web(address)
+    assert [tag for tag, _ in Parsed(link(address, "x")).tags] == ["span"]
+    ((tag, attributes),) = Parsed(link("https://example.org/a?b=1&c=2", "x")).tags
+    assert (tag, attributes["href"]) == ("a", "https://example.org/a?b=1&c=2")
+    assert set(str(attributes["rel"]).split()) == {"noreferrer", "noopener"}
+
+
+def test_templates_hold_no_script_and_no_style() -> None:
+    """No handler, no style of an element, and nothing that would not be escaped."""
+    folder = Path(str(environment().get_template("page.html.jinja").filename)).parent
+    texts = {path.name: path.read_text("utf-8") for path in folder.iterdir()}
+    assert len(texts) > 9
+    for name, text in texts.items():
+        assert not re.search(r"\s(on\w+|style|srcdoc)=", text), name
+        safe = [one for one in re.findall(r"[^{}|]*\|\s*safe", text) if one.strip() != ""]
+        assert all('"<wbr>"' in one for one in safe), name
+        assert not re.search(r"=\s*\{\{", text), name  # every attribute has its quotes
+
+
 def test_mean_colors_of_edits_alone(tmp_path: Path) -> None:
     """Only samples with inputs count in the mean colors; each image counts alike."""
+    from echo_hf.images.store import ImageStore
+    from echo_hf.report.report import write_report
+
     images = ImageStore(tmp_path / "pictures")
     red, blue = images.put(image((200, 0, 0))), images.put(image((0, 0, 100), (400, 200)))
     samples = [
@@ -232,13 +363,10 @@ def test_mean_colors_of_edits_alone(tmp_path: Path) -> None:
         ReportSample(id="f", split="image_to_image", prompt="y", inputs=(red,)),
         ReportSample(id="t", split="text_to_image", prompt="z"),
     ]
-    outputs = {
-        ("e", "bravo"): Output(blue, "ok"),
-        ("f", "bravo"): Output(red, "ok"),
-        ("t", "anole_two"): Output(blue, "ok"),
-    }
+    made = {("e", "bravo"): blue, ("f", "bravo"): red, ("t", "anole_two"): blue}
+    outputs = {key: Output(digest, "ok") for key, digest in made.items()}
     written = write_report(run_data(tmp_path, samples, outputs), tmp_path / "report")
-    said = _words(written.path.read_text("utf-8").split("<script")[0])
+    said = words(written.path.read_text("utf-8"))
     assert "Inputs mean 200, 0, 0 · 2 images" in said
     assert "bravo mean 100, 0, 50 · 2 images" in said
     assert "anole_two mean" not in said

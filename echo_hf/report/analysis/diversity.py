@@ -8,14 +8,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import islice
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from echo_hf.errors import MissingExtraError
 from echo_hf.reasons import NotAnalyzed, Unscored
 from echo_hf.report.analysis.prompts import (
+    EXTRA,
     PromptSet,
     UnsegmentedError,
     first_bigram,
@@ -25,6 +24,7 @@ from echo_hf.report.analysis.prompts import (
 from echo_hf.report.analysis.result import AnalysisPart, Estimate, SetDiversity, SetDuplicates
 
 QUANTILE = 1.959963984540054  # of the normal distribution at 97.5 %
+MOST_COMMON = 10
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,11 @@ def rarefied(counts: Iterable[int], size: int) -> Rarefied:
     if min(alike, default=1) < 1 or not 0 <= size <= total:
         raise ValueError(f"size is {size}: expected 0 to {total}, and counts of 1 or more")
     seen, kinds = np.array(sorted(alike.items()), dtype=np.int64).reshape(-1, 2).T
-    unseen = _unseen(total, size)
+    # By number of members, the probability that no member of a group is drawn; [total + 1].
+    rest = np.arange(total, dtype=np.float64)
+    with np.errstate(divide="ignore"):
+        steps = np.log(np.maximum(total - size - rest, 0)) - np.log(total - rest)
+    unseen = np.exp(np.concatenate([[0.0], np.cumsum(steps)]))
     missed = unseen[seen]
     expected = float(((1 - missed) * kinds).sum())
     both = unseen[np.minimum(seen[:, None] + seen, total)]
@@ -56,25 +60,12 @@ def rarefied(counts: Iterable[int], size: int) -> Rarefied:
     # Of one kind with itself: it is missed, or not.
     own = (missed - missed**2 - np.diagonal(both) + missed**2) * kinds
     variance = float(covariance.sum() + own.sum())
-    error = ((1 - missed) ** 2 * kinds).sum() - expected**2 / _all_kinds(alike, total)
-    deviation, spread = math.sqrt(max(variance, 0.0)), math.sqrt(max(float(error), 0.0))
-    return Rarefied(size, expected, deviation, spread)
-
-
-def _unseen(total: int, size: int) -> NDArray[np.float64]:
-    """By number of members, the probability that no member of a group is drawn; [total + 1]."""
-    rest = np.arange(total, dtype=np.float64)
-    with np.errstate(divide="ignore"):
-        steps = np.log(np.maximum(total - size - rest, 0)) - np.log(total - rest)
-    unseen: NDArray[np.float64] = np.exp(np.concatenate([[0.0], np.cumsum(steps)]))
-    return unseen
-
-
-def _all_kinds(alike: Counter[int], total: int) -> float:
-    """Chao's estimate of how many kinds there are, seen or not."""
+    # Chao's estimate of how many kinds there are, seen or not.
     once, twice = alike[1], alike[2]
-    unseen = once**2 / (2 * twice) if twice else once * (once - 1) / 2
-    return max(alike.total() + (total - 1) / total * unseen if total else 0.0, 1.0)
+    hidden = once**2 / (2 * twice) if twice else once * (once - 1) / 2
+    every = max(alike.total() + (total - 1) / total * hidden if total else 0.0, 1.0)
+    error = float(((1 - missed) ** 2 * kinds).sum() - expected**2 / every)
+    return Rarefied(size, expected, math.sqrt(max(variance, 0.0)), math.sqrt(max(error, 0.0)))
 
 
 def ratio(value: float, error: float, other: float, other_error: float) -> Estimate:
@@ -88,18 +79,19 @@ def ratio(value: float, error: float, other: float, other_error: float) -> Estim
     return Estimate(value=share, low=share * math.exp(-reach), high=share * math.exp(reach))
 
 
-EXTRA = "analysis"
-MOST_COMMON = 10
-Diversities = AnalysisPart[tuple[SetDiversity, ...]]
-
-
 @dataclass(frozen=True)
 class FirstBigrams:
     counts: Counter[tuple[str, str]]
     left_out: Counter[NotAnalyzed]
 
+    def at(self, size: int) -> Rarefied | None:
+        if not self.counts or size > self.counts.total():
+            return None
+        return rarefied(self.counts.values(), size)
+
 
 def first_bigrams(prompts: Sequence[str]) -> FirstBigrams:
+    """The first two words of each prompt."""
     counts: Counter[tuple[str, str]] = Counter()
     left_out: Counter[NotAnalyzed] = Counter()
     for prompt in prompts:
@@ -115,66 +107,57 @@ def first_bigrams(prompts: Sequence[str]) -> FirstBigrams:
     return FirstBigrams(counts, left_out)
 
 
-def diversity(sets: Sequence[PromptSet], *, at: int | None = None) -> Diversities:
+def diversity(
+    sets: Sequence[PromptSet], *, at: int | None = None
+) -> AnalysisPart[tuple[SetDiversity, ...]]:
     """Compares the first bigrams of prompt sets."""
     found = [first_bigrams(one.prompts) for one in sets]
-    if not found or not found[0].counts:
-        return _no_bigrams(found[0].left_out if found else Counter())
-    sizes = [one.counts.total() for one in found if one.counts]
-    size = min(sizes) if at is None else at
-    own, *_ = found
-    figures = tuple(
-        _figures(one.name, bigrams, None if bigrams is own else own, size)
-        for one, bigrams in zip(sets, found, strict=True)
-    )
-    return Diversities(found=figures, definition=_definition(size))
-
-
-def _no_bigrams(left_out: Counter[NotAnalyzed]) -> Diversities:
-    """Why no prompt of the benchmark has a first bigram: what to install comes first."""
-    if left_out[NotAnalyzed.UNSEGMENTED]:
-        detail = str(MissingExtraError("words where no spaces are written", EXTRA))
-        return Diversities(reason=NotAnalyzed.MISSING_EXTRA, detail=detail)
-    reason = NotAnalyzed.FEW_WORDS if left_out else NotAnalyzed.NO_PROMPTS
-    return Diversities(reason=reason, detail=reason.meaning)
-
-
-def _figures(name: str, found: FirstBigrams, own: FirstBigrams | None, at: int) -> SetDiversity:
-    rare = _at(found, at)
-    counted, shared = found.counts.total(), None
-    if own is not None:
-        shared = min(counted, own.counts.total())
-    return SetDiversity(
-        name=name,
-        counted=counted,
-        left_out={str(reason): count for reason, count in sorted(found.left_out.items())},
-        unique=len(found.counts),
-        at=at,
-        expected=_estimate(rare),
-        deviation=rare.deviation if rare else None,
-        ratio=None if own is None or shared is None else _ratio(own, found, shared),
-        ratio_at=shared,
-        most_common=tuple((" ".join(pair), count) for pair, count in _ranked(found.counts)),
-    )
-
-
-def _at(found: FirstBigrams, size: int) -> Rarefied | None:
-    if not found.counts or size > found.counts.total():
-        return None
-    return rarefied(found.counts.values(), size)
-
-
-def _estimate(rare: Rarefied | None) -> Estimate:
-    if rare is None:
-        return Estimate(value=None, reason=NotAnalyzed.FEW_PROMPTS)
-    if not rare.error:
-        return Estimate(value=rare.expected, reason=Unscored.NO_SPREAD)
-    low, high = rare.interval
-    return Estimate(value=rare.expected, low=low, high=high)
+    if not found[0].counts:
+        left_out = found[0].left_out
+        if left_out[NotAnalyzed.UNSEGMENTED]:  # what to install comes first
+            detail = str(MissingExtraError("words where no spaces are written", EXTRA))
+            return AnalysisPart.without(NotAnalyzed.MISSING_EXTRA, detail)
+        return AnalysisPart.without(NotAnalyzed.FEW_WORDS if left_out else NotAnalyzed.NO_PROMPTS)
+    size = min(one.counts.total() for one in found if one.counts) if at is None else at
+    figures = []
+    for one, bigrams in zip(sets, found, strict=True):
+        rare, through, shared = bigrams.at(size), None, None
+        if bigrams is not found[0]:
+            shared = min(bigrams.counts.total(), found[0].counts.total())
+            through = _ratio(found[0], bigrams, shared)
+        expected = Estimate(value=None, reason=NotAnalyzed.FEW_PROMPTS)
+        if rare:
+            low, high = rare.interval if rare.error else (None, None)
+            why = None if rare.error else Unscored.NO_SPREAD
+            expected = Estimate(value=rare.expected, low=low, high=high, reason=why)
+        ranked = sorted(bigrams.counts.items(), key=lambda pair: (-pair[1], pair[0]))
+        figures.append(
+            SetDiversity(
+                name=one.name,
+                counted=bigrams.counts.total(),
+                left_out={str(why): count for why, count in sorted(bigrams.left_out.items())},
+                unique=len(bigrams.counts),
+                at=size,
+                expected=expected,
+                deviation=rare.deviation if rare else None,
+                ratio=through,
+                ratio_at=shared,
+                most_common=tuple((" ".join(two), count) for two, count in ranked[:MOST_COMMON]),
+            )
+        )
+    definition = {
+        **word_definition(),
+        "bigram": "the first two words of a prompt; a prompt of one word has none",
+        "expected": "mean over all subsamples of `at` prompts without replacement, exact",
+        "at": size,
+        "interval": "95 %, for another sample of `at` prompts of the same kind (Colwell 2012)",
+        "ratio": "the benchmark's expected number through the set's, at `ratio_at` prompts",
+    }
+    return AnalysisPart(found=tuple(figures), definition=definition)
 
 
 def _ratio(own: FirstBigrams, other: FirstBigrams, size: int) -> Estimate:
-    mine, theirs = _at(own, size), _at(other, size)
+    mine, theirs = own.at(size), other.at(size)
     if mine is None or theirs is None:
         return Estimate(value=None, reason=NotAnalyzed.NO_PROMPTS)
     found = ratio(mine.expected, mine.error, theirs.expected, theirs.error)
@@ -185,43 +168,23 @@ def _ratio(own: FirstBigrams, other: FirstBigrams, size: int) -> Estimate:
     return found.model_copy(update=ends)
 
 
-def _ranked(counts: Counter[tuple[str, str]]) -> list[tuple[tuple[str, str], int]]:
-    return sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:MOST_COMMON]
-
-
-def _definition(at: int) -> dict[str, Any]:
-    return {
-        **word_definition(),
-        "bigram": "the first two words of a prompt; a prompt of one word has none",
-        "expected": "mean over all subsamples of `at` prompts without replacement, exact",
-        "at": at,
-        "interval": "95 %, for another sample of `at` prompts of the same kind (Colwell 2012)",
-        "ratio": "the benchmark's expected number through the set's, at `ratio_at` prompts",
-    }
-
-
 RUN = 3  # words
 CHARACTERS = 5  # of a text whose words cannot be told, or that has none
 PERMUTATIONS = 128
 MISSED = 1e-4  # most of the pairs at the threshold that MinHash may miss: nobody compares those
 Shingles = frozenset[str]
-Duplicates = AnalysisPart[tuple[SetDuplicates, ...]]
 
 
 def shingles(prompt: str) -> Shingles:
     """The runs of three words of a prompt, or of five characters where it has no words."""
-    pieces, size, between = _words(prompt), RUN, " "
+    try:
+        pieces, size, between = list(words(prompt)), RUN, " "
+    except UnsegmentedError:
+        pieces = []
     if not pieces:
         pieces, size, between = list("".join(prompt.casefold().split())), CHARACTERS, ""
     last = max(len(pieces) - size, 0)
     return frozenset(between.join(pieces[at : at + size]) for at in range(last + 1))
-
-
-def _words(prompt: str) -> list[str]:
-    try:
-        return list(words(prompt))
-    except UnsegmentedError:
-        return []
 
 
 def jaccard(one: Shingles, other: Shingles) -> float:
@@ -242,12 +205,24 @@ def bands(similarity: float) -> tuple[int, int]:
 
 def near_duplicates(
     sets: Sequence[PromptSet], *, similarity: float = 0.8, seed: int = 0
-) -> Duplicates:
+) -> AnalysisPart[tuple[SetDuplicates, ...]]:
     """Finds groups of prompts that are nearly the same, within each set."""
     if not find_spec("datasketch"):
         detail = str(MissingExtraError("near-duplicates", EXTRA))
-        return Duplicates(reason=NotAnalyzed.MISSING_EXTRA, detail=detail)
-    found = tuple(_of_set(one, similarity, seed) for one in sets)
+        return AnalysisPart.without(NotAnalyzed.MISSING_EXTRA, detail)
+    found = []
+    for one in sets:
+        sizes = [len(group) for group in clusters(one.prompts, similarity=similarity, seed=seed)]
+        total = len(one.prompts)
+        figures = SetDuplicates(
+            name=one.name,
+            prompts=total,
+            clusters=len(sizes),
+            in_clusters=sum(sizes),
+            share=sum(sizes) / total if total else None,
+            largest=max(sizes, default=0),
+        )
+        found.append(figures)
     number, rows = bands(similarity)
     missed = (1 - similarity**rows) ** number
     definition = {
@@ -257,24 +232,11 @@ def near_duplicates(
         "bands_and_rows": [number, rows],
         "seed": seed,
     }
-    return Duplicates(found=found, definition=definition)
-
-
-def _of_set(one: PromptSet, similarity: float, seed: int) -> SetDuplicates:
-    sizes = [len(group) for group in clusters(one.prompts, similarity=similarity, seed=seed)]
-    total = len(one.prompts)
-    return SetDuplicates(
-        name=one.name,
-        prompts=total,
-        clusters=len(sizes),
-        in_clusters=sum(sizes),
-        share=sum(sizes) / total if total else None,
-        largest=max(sizes, default=0),
-    )
+    return AnalysisPart(found=tuple(found), definition=definition)
 
 
 def clusters(prompts: Sequence[str], *, similarity: float, seed: int = 0) -> list[list[int]]:
-    import numpy as np
+    """Groups of prompts that are joined by pairs which are near enough."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
@@ -291,27 +253,18 @@ def clusters(prompts: Sequence[str], *, similarity: float, seed: int = 0) -> lis
 
 def _pairs(runs: Sequence[Shingles], similarity: float, seed: int) -> Iterator[tuple[int, int]]:
     """Pairs that are near enough; equal sets of runs are joined in a chain, not pair by pair."""
+    from datasketch import MinHash, MinHashLSH
+
     equal: dict[Shingles, list[int]] = defaultdict(list)
     for at, one in enumerate(runs):
         equal[one].append(at)
-    for same in equal.values():
-        yield from zip(same, islice(same, 1, None), strict=False)
-    different = [same[0] for same in equal.values()]
-    for at, other in _candidates(runs, different, similarity, seed):
-        if jaccard(runs[at], runs[other]) >= similarity:
-            yield at, other
-
-
-def _candidates(
-    runs: Sequence[Shingles], places: Sequence[int], similarity: float, seed: int
-) -> Iterator[tuple[int, int]]:
-    from datasketch import MinHash, MinHashLSH
-
     index = MinHashLSH(num_perm=PERMUTATIONS, params=bands(similarity))
     blank = MinHash(num_perm=PERMUTATIONS, seed=seed)  # whose making is most of the work
-    for at in places:
-        hashed = blank.copy()
+    for same in equal.values():
+        yield from zip(same, islice(same, 1, None), strict=False)
+        at, hashed = same[0], blank.copy()
         hashed.update_batch([run.encode() for run in runs[at]])
         for other in index.query(hashed):
-            yield other, at
+            if jaccard(runs[at], runs[other]) >= similarity:
+                yield other, at
         index.insert(at, hashed)

@@ -1,21 +1,29 @@
-"""Lists of prompts: their words, lengths and languages."""
+"""Lists of prompts: where they are read from, their words, lengths and languages."""
 
 from __future__ import annotations
 
+import csv
+import hashlib
+import io
+import json
 import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import version
 from importlib.util import find_spec
 from itertools import groupby, islice
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from echo_hf.errors import MissingExtraError
+from echo_hf.config.evaluation import Format, Reference
+from echo_hf.errors import HubError, MissingExtraError, SourceError, unknown
+from echo_hf.metrics.result import error_line
 from echo_hf.reasons import NotAnalyzed
 from echo_hf.report.analysis.result import AnalysisPart, Quartiles, SetLanguages, SetLengths
 
@@ -38,27 +46,136 @@ def prompt_set(
 ) -> PromptSet:
     """Makes a prompt set of rows as they are found."""
     rows = list(texts)
-    named = [str(at) for at in range(len(rows))] if ids is None else list(ids)
+    named = map(str, range(len(rows))) if ids is None else ids
     out: Counter[NotAnalyzed] = Counter()
-    kept: list[tuple[str, str]] = []
-    for name_of, text in zip(named, rows, strict=True):
-        reason = _no_prompt(text)
-        if reason is None:
-            kept.append((name_of, str(text).strip()))
-        else:
-            out[reason] += 1
-    prompts, known = tuple(text for _, text in kept), tuple(one for one, _ in kept)
-    return PromptSet(name, prompts, known, left_out=dict(out), source=source or {})
+    kept: dict[str, str] = {}
+    for id_, text in zip(named, rows, strict=True):
+        if not isinstance(text, str) or not text.strip():
+            out[NotAnalyzed.NO_TEXT] += 1
+            continue
+        try:
+            text.encode()
+            kept[id_] = text.strip()
+        except UnicodeEncodeError:
+            out[NotAnalyzed.BROKEN_TEXT] += 1
+    return PromptSet(name, tuple(kept.values()), tuple(kept), dict(out), source or {})
 
 
-def _no_prompt(text: object) -> NotAnalyzed | None:
-    if not isinstance(text, str) or not text.strip():
-        return NotAnalyzed.NO_TEXT
+def shortened(text: str, longest: int) -> str:
+    """The first characters of a text, in one line."""
+    line = " ".join(text.split())
+    return line if len(line) <= longest else line[: longest - 1] + "…"
+
+
+LONGEST_ROW = 80
+DELIMITERS: Mapping[Format, str] = {"csv": ",", "tsv": "\t"}
+
+
+def read_reference(reference: Reference) -> PromptSet:
+    """Reads prompts to compare with: plain text, JSON Lines, a table, or a dataset on the Hub."""
+    if reference.dataset:
+        return _from_hub(reference)
+    rows, sums = list[object](), {}
+    for file in reference.path:
+        content = _content(file)
+        sums[file.name] = hashlib.sha256(content).hexdigest()
+        rows += _texts(content, reference.format_of(file), reference.column, file)
+    return prompt_set(reference.name, rows, source={"files": sums, "column": reference.column})
+
+
+def _content(file: Path) -> bytes:
     try:
-        text.encode()
-    except UnicodeEncodeError:
-        return NotAnalyzed.BROKEN_TEXT
-    return None
+        if file.exists() and not file.is_file():  # to read a pipe is to wait for ever
+            raise SourceError(f"reference {str(file)!r} is not a regular file: expected prompts")
+        return file.read_bytes()
+    except FileNotFoundError:
+        raise SourceError(
+            f"no reference {str(file)!r}: expected a file of prompts, relative to the config"
+        ) from None
+    except OSError as error:
+        raise SourceError(f"cannot read reference {str(file)!r}: {error.strerror}") from error
+
+
+def _texts(content: bytes, form: Format, column: str | None, file: Path) -> list[object]:
+    place = f"reference {str(file)!r}"
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise SourceError(f"{place} is not UTF-8 (byte {error.start}): save it as UTF-8") from None
+    if form == "text":
+        return [line for line in _lines(text) if line.strip()]
+    if column is None:
+        raise SourceError(f"{place} is {form}: expected the column of its prompts")
+    rows: Sequence[Mapping[str, Any]]
+    try:
+        rows = _objects(text) if form == "jsonl" else _table(text, DELIMITERS[form])
+    except ValueError as error:
+        raise SourceError(f"{place}{error}") from None
+    seen = dict.fromkeys(name for row in rows for name in row)
+    if seen and column not in seen:
+        raise SourceError(unknown("column", column, seen, place))
+    return [row.get(column) for row in rows]
+
+
+def _lines(text: str) -> list[str]:
+    """The lines of a text, which end as files end them, and at no other sign of Unicode's."""
+    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+
+
+def _objects(text: str) -> list[Mapping[str, Any]]:
+    rows: list[Mapping[str, Any]] = []
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError):
+            row = None
+        if not isinstance(row, dict):
+            raise ValueError(f" line {number} is not a JSON object: expected one a line")
+        rows.append(row)
+    return rows
+
+
+def _table(text: str, delimiter: str) -> list[dict[str, str]]:
+    try:
+        rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True))
+    except csv.Error as error:
+        if delimiter == DELIMITERS["csv"]:
+            raise ValueError(
+                f": {error}: expected quotes round a whole cell, and doubled within it"
+            ) from None
+        rows = [line.split(delimiter) for line in _lines(text) if line]
+    header, *rows = [row for row in rows if row] or [[]]
+    header = [name.strip() for name in header]
+    for row in rows:
+        if len(row) > len(header):
+            raise ValueError(
+                f": {len(row)} cells in {shortened(delimiter.join(row), LONGEST_ROW)!r}: expected "
+                f"{len(header)} as in the first line, and quotes round a cell that holds "
+                f"{delimiter!r}"
+            )
+    return [dict(zip(header, row, strict=False)) for row in rows]
+
+
+def _from_hub(reference: Reference) -> PromptSet:
+    from datasets import load_dataset
+
+    given = {name: getattr(reference, name) for name in ("dataset", "config", "split", "revision")}
+    place = f"reference {reference.name!r}"
+    try:
+        rows = load_dataset(
+            given["dataset"], given["config"], split=given["split"], revision=given["revision"]
+        )
+    except Exception as error:  # whatever the network, the repository or its files are short of
+        raise HubError(
+            f"cannot load {place} ({error_line(error)}): expected a dataset that the Hub or the "
+            "cache holds at that revision"
+        ) from error
+    if reference.column not in rows.column_names:
+        raise HubError(unknown("column", reference.column, rows.column_names, place))
+    source = {**given, "column": reference.column}
+    return prompt_set(reference.name, rows[reference.column], source=source)
 
 
 PACKAGE = "icu4py"
@@ -77,10 +194,20 @@ class UnsegmentedError(Exception):
 
 
 def words(text: str) -> Iterator[str]:
+    """The words of a text in small letters; ICU cuts scripts that write no spaces."""
     for is_word, letters in groupby(unicodedata.normalize("NFC", text), _in_word):
         run = "".join(letters)
-        if is_word and any(letter.isalnum() or letter == "_" for letter in run):
-            yield from _cut(run)
+        if not is_word or not any(letter.isalnum() or letter == "_" for letter in run):
+            continue
+        at = 0
+        for found in WITHOUT_SPACES.finditer(run):
+            yield from filter(None, [run[at : found.start()].casefold()])
+            # One dictionary serves Chinese and Japanese: no language has to be guessed.
+            for piece in _word_breaker()(found.group(), "root"):
+                if any(letter.isalnum() for letter in piece):
+                    yield piece.casefold()
+            at = found.end()
+        yield from filter(None, [run[at:].casefold()])
 
 
 def first_bigram(text: str) -> tuple[str, str] | None:
@@ -92,54 +219,26 @@ def first_bigram(text: str) -> tuple[str, str] | None:
 def word_definition() -> dict[str, str | None]:
     """What a word is, and by which version of ICU scripts without spaces are cut."""
     rule = r"runs of \w and marks, NFC, case folded; ICU's dictionaries where no spaces are written"
-    return {"words": rule, "icu": _icu_version() if find_spec(PACKAGE) else None}
+    icu = None
+    if find_spec(PACKAGE):
+        import icu4py
+
+        icu = str(icu4py.icu_version)
+    return {"words": rule, "icu": icu}
 
 
 @cache
 def _in_word(letter: str) -> bool:
-    return (
-        letter.isalnum()
-        or letter == "_"
-        or letter in JOINERS
-        or unicodedata.category(letter).startswith("M")
-    )
+    is_mark = unicodedata.category(letter).startswith("M")
+    return letter.isalnum() or letter == "_" or letter in JOINERS or is_mark
 
 
-def _cut(run: str) -> Iterator[str]:
-    at = 0
-    for found in WITHOUT_SPACES.finditer(run):
-        yield from filter(None, [run[at : found.start()].casefold()])
-        yield from _segmented(found.group())
-        at = found.end()
-    yield from filter(None, [run[at:].casefold()])
-
-
-def _segmented(run: str) -> Iterator[str]:
-    breaker = _word_breaker()
-    if breaker is None:
-        raise UnsegmentedError
-    # One dictionary serves Chinese and Japanese: no language has to be guessed.
-    for piece in breaker(run, "root"):
-        if any(letter.isalnum() for letter in piece):
-            yield piece.casefold()
-
-
-@cache
-def _word_breaker() -> Callable[[str, str], Iterable[str]] | None:
+def _word_breaker() -> Callable[[str, str], Iterable[str]]:
     if not find_spec(PACKAGE):
-        return None
+        raise UnsegmentedError
     from icu4py.breakers import WordBreaker
 
     return WordBreaker  # type: ignore[no-any-return]
-
-
-def _icu_version() -> str:
-    import icu4py
-
-    return str(icu4py.icu_version)
-
-
-Lengths = AnalysisPart[tuple[SetLengths, ...]]
 
 
 def quartiles(values: Sequence[float]) -> Quartiles | None:
@@ -150,63 +249,42 @@ def quartiles(values: Sequence[float]) -> Quartiles | None:
     return Quartiles(low=low, median=median, high=high)
 
 
-def lengths(sets: Sequence[PromptSet]) -> Lengths:
+def lengths(sets: Sequence[PromptSet]) -> AnalysisPart[tuple[SetLengths, ...]]:
+    """The lengths of prompts."""
     definition = {**word_definition(), "characters": "code points", "quartiles": "interpolated"}
-    return Lengths(found=tuple(map(_of_set, sets)), definition=definition)
-
-
-def _of_set(one: PromptSet) -> SetLengths:
-    counted = [count for prompt in one.prompts if (count := _words(prompt)) is not None]
-    return SetLengths(
-        name=one.name,
-        characters=quartiles([len(prompt) for prompt in one.prompts]),
-        words=quartiles(counted),
-        words_of=len(counted),
-    )
-
-
-def _words(prompt: str) -> int | None:
-    try:
-        return sum(1 for _ in words(prompt))
-    except UnsegmentedError:
-        return None
+    found = []
+    for one in sets:
+        counted = []
+        for prompt in one.prompts:
+            with suppress(UnsegmentedError):
+                counted.append(sum(1 for _ in words(prompt)))
+        characters = quartiles([len(prompt) for prompt in one.prompts])
+        known = {"words": quartiles(counted), "words_of": len(counted)}
+        found.append(SetLengths(name=one.name, characters=characters, **known))
+    return AnalysisPart(found=tuple(found), definition=definition)
 
 
 EXTRA = "analysis"
 UNKNOWN = "unknown"
 LONGEST = 1000  # characters say enough
-Languages = AnalysisPart[tuple[SetLanguages, ...]]
 
 
-def languages(sets: Sequence[PromptSet]) -> Languages:
+def languages(sets: Sequence[PromptSet]) -> AnalysisPart[tuple[SetLanguages, ...]]:
     """Tells the languages of prompts by lingua, a statistical model of short texts."""
     if not find_spec("lingua"):
         detail = str(MissingExtraError("the languages of prompts", EXTRA))
-        return Languages(reason=NotAnalyzed.MISSING_EXTRA, detail=detail)
-    detect = _detector()
-    found = (Counter(detect([prompt[:LONGEST] for prompt in one.prompts])) for one in sets)
-    figures = tuple(
-        SetLanguages(name=one.name, prompts=dict(sorted(counts.items(), key=_order)))
-        for one, counts in zip(sets, found, strict=True)
-    )
+        return AnalysisPart.without(NotAnalyzed.MISSING_EXTRA, detail)
+    from lingua import LanguageDetectorBuilder
+
+    detector = LanguageDetectorBuilder.from_all_languages().build()
+    figures = []
+    for one in sets:
+        told = detector.detect_languages_in_parallel_of([text[:LONGEST] for text in one.prompts])
+        names = (UNKNOWN if found is None else found.iso_code_639_1.name.lower() for found in told)
+        counts = sorted(Counter(names).items(), key=lambda pair: (-pair[1], pair[0]))
+        figures.append(SetLanguages(name=one.name, prompts=dict(counts)))
     definition = {
         "by": f"lingua {version('lingua-language-detector')}, all its languages",
         "longest": LONGEST,
     }
-    return Languages(found=figures, definition=definition)
-
-
-def _detector() -> Callable[[list[str]], list[str]]:
-    from lingua import LanguageDetectorBuilder
-
-    detector = LanguageDetectorBuilder.from_all_languages().build()
-
-    def detect(prompts: list[str]) -> list[str]:
-        found = detector.detect_languages_in_parallel_of(prompts)
-        return [UNKNOWN if one is None else one.iso_code_639_1.name.lower() for one in found]
-
-    return detect
-
-
-def _order(pair: tuple[str, int]) -> tuple[int, str]:
-    return -pair[1], pair[0]
+    return AnalysisPart(found=tuple(figures), definition=definition)

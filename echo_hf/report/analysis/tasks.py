@@ -20,18 +20,18 @@ from echo_hf.engines.rules import task_of
 from echo_hf.judging.run_tables import read_run
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.pipeline.stage_runner import run_stage
-from echo_hf.report.analysis.prompts import PromptSet
+from echo_hf.report.analysis.prompts import UNKNOWN, PromptSet
 from echo_hf.report.analysis.result import AnalysisPart, Estimate, TaskCount, TaskRate, Tasks
 from echo_hf.samples.sample import SAMPLES_IN_CONTEXT
 from echo_hf.scores.rating_table import RUBRIC
 from echo_hf.scores.votes import Protocol
-from echo_hf.scores.win_rate import WinRate, win_rate
+from echo_hf.scores.win_rate import win_rate
 from echo_hf.systems.benchmark import Benchmark
 from echo_hf.tables import RATINGS
 
-UNKNOWN = "unknown"
-TaskPart = AnalysisPart[Tasks]
 Sample = Mapping[str, Any]
+UNRATED = "no output is rated: `echo-hf judge` has judges rate them"
+NO_IMAGE = "0" * 64  # the stage asks how many images there are, not what they show
 
 
 def tasks(
@@ -42,40 +42,33 @@ def tasks(
     no_rates: str | None = None,
     no_references: str | None = None,
     engine: Mapping[str, Any] | None = None,
-) -> TaskPart:
+) -> AnalysisPart[Tasks]:
     """Counts samples by task, and says which tasks reference sets lack."""
-    counts = Counter(sample["task"] or UNKNOWN for sample in samples)
     kinds = Counter(sample["kind"] or UNKNOWN for sample in samples)
-    ranked = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+    every = Counter(sample["task"] or UNKNOWN for sample in samples)
+    counts = []
+    for task, number in sorted(every.items(), key=lambda pair: (-pair[1], pair[0])):
+        known = {} if task == UNKNOWN else references
+        # A task is absent from a set of which all prompts are known, and none is of it.
+        absent = [
+            name for name, found in known.items() if found and not (found[task] or found[UNKNOWN])
+        ]
+        count = TaskCount(
+            task=task,
+            samples=number,
+            share=number / len(samples),
+            in_references={name: found[task] for name, found in known.items()},
+            absent_from=tuple(absent),
+        )
+        counts.append(count)
     found = Tasks(
-        counts=tuple(_count(task, number, len(samples), references) for task, number in ranked),
+        counts=tuple(counts),
         kinds=dict(sorted(kinds.items())),
         rates=tuple(rates),
         no_rates=no_rates,
         no_references=no_references,
     )
-    return TaskPart(found=found, definition=_definition(engine))
-
-
-def _count(
-    task: str, number: int, samples: int, references: Mapping[str, Counter[str]]
-) -> TaskCount:
-    known = {} if task == UNKNOWN else references
-    return TaskCount(
-        task=task,
-        samples=number,
-        share=number / samples,
-        in_references={name: counts[task] for name, counts in known.items()},
-        absent_from=tuple(
-            name
-            for name, counts in known.items()
-            if counts and not (counts[task] or counts[UNKNOWN])
-        ),
-    )
-
-
-def _definition(engine: Mapping[str, Any] | None) -> dict[str, Any]:
-    return {
+    definition = {
         "task": "of samples: as the stage `feedback` named it, by the engine in the manifest; null "
         "is unknown",
         "references": "of their prompts: by the question of the stage `feedback` to the engine, "
@@ -84,31 +77,29 @@ def _definition(engine: Mapping[str, Any] | None) -> dict[str, Any]:
         "engine": dict(engine) if engine else None,
         "rates": "win rate under the run's protocol among the rated samples of the task",
     }
-
-
-UNRATED = "no output is rated: `echo-hf judge` has judges rate them"
+    return AnalysisPart(found=found, definition=definition)
 
 
 def rates_of_run(
     benchmark: Benchmark,
     folder: RunFolder,
-    samples: Sequence[Mapping[str, Any]],
+    samples: Sequence[Sample],
     *,
     protocol: Protocol,
     draws: int,
     seed: int,
 ) -> tuple[tuple[TaskRate, ...], str | None]:
+    """Win rates by task of every split, and why there are none."""
     if not (folder.root / f"{RATINGS.name}.parquet").exists():
         return (), UNRATED
     tables = read_run(benchmark, folder)
     task_of = {sample["id"]: sample["task"] or UNKNOWN for sample in samples}
+    how: dict[str, Any] = {"protocol": protocol, "draws": draws, "seed": seed}
     found: list[TaskRate] = []
     for split in tables.tasks:
         ratings, outputs = (tables.of_split(one, split) for one in (tables.ratings, tables.outputs))
         if ratings is not None:
-            found += task_rates(
-                split, ratings, outputs, task_of, protocol=protocol, draws=draws, seed=seed
-            )
+            found += task_rates(split, ratings, outputs, task_of, **how)
     return tuple(found), None if found else UNRATED
 
 
@@ -130,31 +121,25 @@ def task_rates(
     for sample in sorted(overall["sample_id"].unique().to_pylist()):
         by_task[task_of.get(sample, UNKNOWN)].append(sample)
     for task, samples in sorted(by_task.items(), key=lambda pair: (-len(pair[1]), pair[0])):
-        rated, made = (_of(table, samples) for table in (overall, outputs))
-        rates = win_rate(rated, made, protocol=protocol, n_boot=draws, seed=seed)
-        yield _rate(split, task, len(samples), rates)
-
-
-def _of(table: pa.Table | None, samples: Sequence[str]) -> pa.Table | None:
-    if table is None:
-        return None
-    return table.filter(pc.is_in(table["sample_id"], pa.array(samples, pa.string())))
-
-
-def _rate(split: str, task: str, samples: int, found: WinRate) -> TaskRate:
-    estimates = {}
-    for system, value in found.win_rate.items():
-        low, high = found.interval[system] or (None, None)
-        reason = found.reasons.get(system)
-        estimates[system] = Estimate(value=value, low=low, high=high, reason=reason)
-    return TaskRate(
-        split=split,
-        task=task,
-        samples=samples,
-        few=samples < FEWEST_SAMPLES,
-        rates=estimates,
-        coverage=dict(found.coverage),
-    )
+        names = pa.array(samples, pa.string())
+        rated, made = (
+            table if table is None else table.filter(pc.is_in(table["sample_id"], names))
+            for table in (overall, outputs)
+        )
+        found = win_rate(rated, made, protocol=protocol, n_boot=draws, seed=seed)
+        rates = {}
+        for system, value in found.win_rate.items():
+            low, high = found.interval[system] or (None, None)
+            reason = found.reasons.get(system)
+            rates[system] = Estimate(value=value, low=low, high=high, reason=reason)
+        yield TaskRate(
+            split=split,
+            task=task,
+            samples=len(samples),
+            few=len(samples) < FEWEST_SAMPLES,
+            rates=rates,
+            coverage=dict(found.coverage),
+        )
 
 
 def reference_tasks(references: Sequence[PromptSet], inputs: Sequence[int]) -> list[Counter[str]]:
@@ -165,9 +150,6 @@ def reference_tasks(references: Sequence[PromptSet], inputs: Sequence[int]) -> l
     ]
 
 
-NO_IMAGE = "0" * 64  # the stage asks how many images there are, not what they show
-
-
 def asked_tasks(
     references: Sequence[PromptSet],
     inputs: Sequence[int],
@@ -176,35 +158,25 @@ def asked_tasks(
     folder: RunFolder,
 ) -> list[Counter[str]]:
     """Counts the tasks of reference sets by a model's answers, which the run's store keeps."""
-    stage = Feedback(target)
+    stage, counts = Feedback(target), []
     with make_engine(choice.kind, **choice.options) as engine, closing(folder.store()) as store:
-        return [
-            Counter(
-                task or UNKNOWN
-                for task in run_stage(
-                    stage, _samples(one, images), engine=engine, store=store
-                ).dataset["task"]
-            )
-            for one, images in zip(references, inputs, strict=True)
-        ]
-
-
-def _samples(one: PromptSet, images: int) -> Dataset:
-    rows = pa.Table.from_pylist(list(_rows(one, images)), SAMPLES_IN_CONTEXT.schema)
-    return Dataset(rows)
-
-
-def _rows(one: PromptSet, images: int) -> Iterator[dict[str, Any]]:
-    for name, prompt in zip(one.ids, one.prompts, strict=True):
-        yield {
-            **dict.fromkeys(SAMPLES_IN_CONTEXT.columns),
-            "id": name,
-            "prompt": prompt,
-            "quality": "Benchmark",
-            "post_urls": [f"reference:{one.name}"],
-            "input_images": [NO_IMAGE] * images,
-            "output_images": [],
-            "community_feedback": [],
-            "context": [],
-            "provenance": "{}",
-        }
+        for one, images in zip(references, inputs, strict=True):
+            rows = [
+                {
+                    **dict.fromkeys(SAMPLES_IN_CONTEXT.columns),
+                    "id": name,
+                    "prompt": prompt,
+                    "quality": "Benchmark",
+                    "post_urls": [f"reference:{one.name}"],
+                    "input_images": [NO_IMAGE] * images,
+                    "output_images": [],
+                    "community_feedback": [],
+                    "context": [],
+                    "provenance": "{}",
+                }
+                for name, prompt in zip(one.ids, one.prompts, strict=True)
+            ]
+            samples = Dataset(pa.Table.from_pylist(rows, SAMPLES_IN_CONTEXT.schema))
+            found = run_stage(stage, samples, engine=engine, store=store).dataset
+            counts.append(Counter(task or UNKNOWN for task in found["task"]))
+    return counts

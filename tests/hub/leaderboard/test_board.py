@@ -1,74 +1,77 @@
-"""A board shows what was published; tiers and single judges come from the released ratings."""
+"""A board and its page: every figure as published, every reason, and no word as markup."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from html.parser import HTMLParser
 from typing import Any
 
-import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from echo_hf.hub.leaderboard import (
+    EVERY,
     NO_INTERVALS,
     NO_RATINGS,
+    NO_RESULTS,
     OTHERS,
+    Board,
     ScoredRelease,
     judge_board,
     may_stand_together,
     metrics_of,
     published_board,
+    shown,
     splits_of,
     verdict,
 )
-from tests.hub.leaderboard.scored_for_tests import COUNT, DEFINITION, SPLIT, figure, ratings
+from tests.hub.leaderboard.conftest import COUNT, DEFINITION, SPLIT, figure, ratings
 
 SEEN = frozenset((f"s{at}", f"{at:064x}") for at in range(COUNT))
 # gpt prefers c to b to a, qwen a and b alike to c: told apart by looking at one judge alone.
 RATES = {"qwen": {"a": 8.0, "b": 8.0, "c": 2.0}, "gpt": {"a": 1.0, "b": 5.0, "c": 9.0}}
+HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(2)>'
 
 
-def release(*figures: dict[str, Any], rated: bool = True, **more: Any) -> ScoredRelease:
-    """A release with these figures."""
-    rows: pa.Table = ratings(RATES).data.table
-    known = {"target": "Pixelbloom", "samples": {SPLIT: SEEN}, "ratings": rows if rated else None}
-    return ScoredRelease("v1", "c1", figures=figures, **{**known, **more})
+def release(*figures: dict[str, Any], tag: str = "v1", **more: Any) -> ScoredRelease:
+    """A release with these figures, and the ratings of two judges."""
+    known = {"target": "Pixelbloom", "samples": {SPLIT: SEEN}, "ratings": ratings(RATES).data.table}
+    return ScoredRelease(tag, f"c-{tag}", figures=figures, **{**known, **more})
+
+
+def lines(board: Board) -> list[tuple[str, float | None, int | None]]:
+    """Systems with their rates and tiers, in order."""
+    return [(line.system, line.value, line.tier) for line in board.lines]
 
 
 def test_the_best_come_first_and_those_without_a_figure_last() -> None:
-    """As published, whatever the order of the rows."""
-    board = published_board(
-        release(figure("a", 0.2), figure("c", None), figure("b", 0.9)), SPLIT, "corrected"
-    )
-    assert [(line.system, line.value) for line in board.lines] == [
-        ("b", 0.9),
-        ("a", 0.2),
-        ("c", None),
-    ]
-    assert board.lines[0].interval == (0.8, 1.0)
-    assert (board.judges, board.samples) == (("qwen",), COUNT)
-
-
-def test_only_the_split_and_protocol_that_were_asked_for() -> None:
-    """Others stay out of the board."""
+    """As published, whatever the order of the rows; other splits and protocols stay out."""
     found = release(
-        figure("a", 0.2), figure("a", 0.3, protocol="published"), figure("a", 0.4, split="other")
+        figure("a", 0.2),
+        figure("c", None),
+        figure("b", 0.9),
+        figure("a", 0.3, protocol="published"),
+        figure("a", 0.4, split="other"),
+        ratings=None,
     )
+    board = published_board(found, SPLIT, "corrected")
+    assert lines(board) == [("b", 0.9, None), ("a", 0.2, None), ("c", None, None)]
+    assert (board.lines[0].interval, board.judges, board.samples) == ((0.8, 1.0), ("qwen",), COUNT)
     assert splits_of(found) == ["other", SPLIT]
-    assert [line.value for line in published_board(found, SPLIT, "published").lines] == [0.3]
-    assert [line.value for line in published_board(found, "other", "corrected").lines] == [0.4]
+    assert lines(published_board(found, SPLIT, "published")) == [("a", 0.3, None)]
+    assert lines(published_board(found, "other", "corrected")) == [("a", 0.4, None)]
 
 
 def test_tiers_come_from_the_ratings() -> None:
     """One judge who rates a and b alike and c far below, on 20 samples: two tiers, by hand."""
     rows = ratings({"qwen": RATES["qwen"]}).data.table
     found = release(figure("a", 0.75), figure("b", 0.75), figure("c", 0.0), ratings=rows)
-    tiers = {line.system: line.tier for line in published_board(found, SPLIT, "corrected").lines}
-    assert tiers == {"a": 1, "b": 1, "c": 2}
-
-
-def test_without_ratings_or_intervals_there_are_no_tiers() -> None:
-    """And the board says which of them is missing."""
-    bare = published_board(release(figure("a", 0.7), rated=False), SPLIT, "corrected")
+    board = published_board(found, SPLIT, "corrected")
+    assert lines(board) == [("a", 0.75, 1), ("b", 0.75, 1), ("c", 0.0, 2)]
+    # Without ratings or intervals there are none, and the board says which of them is missing.
+    bare = published_board(release(figure("a", 0.7), ratings=None), SPLIT, "corrected")
     few = published_board(release(figure("a", 0.7, low=None, high=None)), SPLIT, "corrected")
     assert (bare.lines[0].tier, bare.note) == (None, NO_RATINGS)
     assert (few.lines[0].tier, few.note) == (None, NO_INTERVALS)
@@ -79,77 +82,44 @@ def test_without_ratings_or_intervals_there_are_no_tiers() -> None:
     [("gpt", {"c": 1.0, "b": 0.5, "a": 0.0}), ("qwen", {"a": 0.75, "b": 0.75, "c": 0.0})],
 )
 def test_a_judge_alone_has_a_board_of_its_own(judge: str, expected: dict[str, float]) -> None:
-    """Wins and ties counted by hand."""
-    board = judge_board(release(figure("a", 0.5)), SPLIT, "corrected", judge)
+    """Wins and ties counted by hand; nobody takes it for a published figure."""
+    definition = {**DEFINITION, "failed_audit": {"qwen": ["blank"], "gpt": ["swapped", "blank"]}}
+    found = release(figure("a", 0.5, definition=definition))
+    board = judge_board(found, SPLIT, "corrected", judge)
     assert {line.system: line.value for line in board.lines} == expected
     assert (board.judges, board.samples) == ((judge,), COUNT)
+    flags = {"qwen": ("blank",), "gpt": ("swapped", "blank")}
+    assert published_board(found, SPLIT, "corrected").flags == flags
+    assert board.flags == {judge: flags[judge]}
+    said = words(shown([found], "v1", SPLIT, judge=judge))
+    assert "computed from the released ratings" in said
+    assert f"{judge} failed its audit: {', '.join(flags[judge])}" in said
+    assert "computed" not in words(shown([found], "v1", SPLIT, judge=EVERY))
 
 
 def test_ratings_of_other_samples_do_not_count() -> None:
-    """Of a sample that the split has with another digest, too."""
+    """Of a sample that the split has with another digest, too; a judge without any is said."""
     changed = SEEN - {("s0", "0" * 64)} | {("s0", "f" * 64)}
     found = release(figure("a", 0.5), samples={SPLIT: changed})
-    kept = judge_board(found, SPLIT, "corrected", "gpt")
-    assert kept.samples == COUNT - 1
-    none = judge_board(release(figure("a", 0.5), samples={}), SPLIT, "corrected", "gpt")
-    assert (none.lines, none.note) == ((), "the release holds no ratings by 'gpt' here")
-
-
-def test_a_judge_who_rated_nothing_is_said() -> None:
-    """No lines, and one that says why."""
-    board = judge_board(release(figure("a", 0.5)), SPLIT, "corrected", "nobody")
-    assert (board.lines, board.note) == ((), "the release holds no ratings by 'nobody' here")
-
-
-def test_failed_audits_are_told_of_the_judges_that_are_shown() -> None:
-    """All of them on the common board, a judge's own on its own."""
-    definition = {**DEFINITION, "failed_audit": {"qwen": ["blank"], "gpt": ["swapped", "blank"]}}
-    found = release(figure("a", 0.5, definition=definition))
-    everyone = published_board(found, SPLIT, "corrected")
-    assert everyone.flags == {"qwen": ("blank",), "gpt": ("swapped", "blank")}
-    assert judge_board(found, SPLIT, "corrected", "gpt").flags == {"gpt": ("swapped", "blank")}
-
-
-def test_other_metrics_stand_beside_the_board() -> None:
-    """With why there is none, and never among the win rates."""
-    why = {"metric": "face_identity", "missing": "needs packages"}
-    found = release(
-        figure("a", 0.5),
-        figure("b", 3.0, metric="color_shift"),
-        figure("a", 9.0, metric="color_shift"),
-        figure("a", None, metric="face_identity", definition=why),
-    )
-    metrics = metrics_of(found, SPLIT, "corrected")
-    assert {
-        name: [(line.system, line.value, line.missing) for line in lines]
-        for name, lines in metrics.items()
-    } == {
-        "color_shift": [("a", 9.0, None), ("b", 3.0, None)],
-        "face_identity": [("a", None, "needs packages")],
-    }
-    assert len(published_board(found, SPLIT, "corrected").lines) == 1
+    assert judge_board(found, SPLIT, "corrected", "gpt").samples == COUNT - 1
+    for one, judge in ((replace(found, samples={}), "gpt"), (found, "nobody")):
+        none = judge_board(one, SPLIT, "corrected", judge)
+        assert (none.lines, none.note) == ((), f"the release holds no ratings by {judge!r} here")
 
 
 def test_boards_stand_together_only_where_all_is_the_same() -> None:
     """Samples, judges and systems; a failed audit changes no figure."""
     a = release(figure("a", 0.5), figure("b", 0.5))
     flagged = {**DEFINITION, "failed_audit": {"qwen": ["blank"]}}
-    same = release(figure("b", 0.4, definition=flagged), figure("a", 0.6, definition=flagged))
-    fewer = replace(a, samples={SPLIT: frozenset(list(SEEN)[1:])})
-    other = replace(a, samples={SPLIT: frozenset({("z", "0" * 64)})})
-    judged = release(
-        *(figure(name, 0.5, definition={**DEFINITION, "judges": ["gpt"]}) for name in "ab")
-    )
-    said = {
-        name: verdict(a, b, SPLIT, "corrected")
-        for name, b in {
-            "same": same,
-            "fewer": fewer,
-            "other": other,
-            "judged": judged,
-            "alone": release(figure("a", 0.5)),
-        }.items()
+    judged = {**DEFINITION, "judges": ["gpt"]}
+    others = {
+        "same": release(figure("b", 0.4, definition=flagged), figure("a", 0.6, definition=flagged)),
+        "fewer": replace(a, samples={SPLIT: frozenset(list(SEEN)[1:])}),
+        "other": replace(a, samples={SPLIT: frozenset({("z", "0" * 64)})}),
+        "judged": release(*(figure(name, 0.5, definition=judged) for name in "ab")),
+        "alone": release(figure("a", 0.5)),
     }
+    said = {name: verdict(a, b, SPLIT, "corrected") for name, b in others.items()}
     assert said == {
         "same": "comparable: the same samples under the same protocol",
         "fewer": "comparable on the samples that both have (19), once recomputed on those",
@@ -158,3 +128,126 @@ def test_boards_stand_together_only_where_all_is_the_same() -> None:
         "alone": OTHERS,
     }
     assert [name for name, one in said.items() if may_stand_together(one)] == ["same"]
+
+
+def words(page: str) -> str:
+    """The page without its markup."""
+    body = re.sub(r"<style>.*?</style>", "", page, flags=re.DOTALL)
+    return " ".join(re.sub(r"<[^>]*>", " ", body).split())
+
+
+def test_a_board_shows_every_figure() -> None:
+    """Rate, interval, tier and coverage of each system, who judged, and on how many samples."""
+    rows = ratings({"qwen": {"a": 8.0, "b": 3.0}}).data.table
+    found = release(figure("b", 0.25, coverage=0.9), figure("a", 0.75), ratings=rows)
+    page = shown([found], "v1", SPLIT)
+    assert "v1: text_to_image" in words(page)
+    assert "posts about Pixelbloom; protocol corrected; judged by qwen; 20 samples" in words(page)
+    assert "a 0.750 0.650 to 0.850 1 100 % b 0.250 0.150 to 0.350 2 90 %" in words(page)
+    assert "M130.0 8H170.0" in page  # from 0.65 to 0.85 of 200
+
+
+def test_metrics_have_a_direction_or_a_reason() -> None:
+    """Beside the board, never among the win rates; a reason that is everybody's is told once."""
+    why = {"metric": "face_identity", "missing": "needs packages"}
+    missing = [figure(name, None, metric="face_identity", definition=why) for name in "ab"]
+    shifts = [figure(name, value, metric="color_shift") for name, value in (("b", 3.0), ("a", 9.5))]
+    found = release(figure("a", 0.5), *shifts, *missing)
+    assert {
+        name: [(line.system, line.value, line.missing) for line in some]
+        for name, some in metrics_of(found, SPLIT, "corrected").items()
+    } == {
+        "color_shift": [("a", 9.5, None), ("b", 3.0, None)],
+        "face_identity": [("a", None, "needs packages"), ("b", None, "needs packages")],
+    }
+    assert len(published_board(found, SPLIT, "corrected").lines) == 1
+    said = words(shown([found], "v1", SPLIT))
+    assert "color_shift ↓ value 95 % n coverage a 9.500 9.400 to 9.600 20 100 %" in said
+    assert said.count("face_identity ↑: needs packages") == 1
+
+
+@pytest.mark.parametrize(
+    ("chosen", "expected"),
+    [
+        (("v1", SPLIT), NO_RESULTS),
+        (("v9", SPLIT), "no such release"),
+        ((None, None), "no such release"),
+        (("v2", None), "choose a split and a protocol"),
+        (("v2", SPLIT, "mine"), "choose a split and a protocol"),
+        (("v2", "no such split"), "no win rates here"),
+        (("v2", SPLIT, "corrected", None, "v1"), f"nothing to compare with: {NO_RESULTS}"),
+        (("v2", SPLIT, "corrected", None, "v9"), "nothing to compare with: no such release"),
+    ],
+)
+def test_what_cannot_be_shown_says_why(chosen: tuple[Any, ...], expected: str) -> None:
+    """A release without results, choices that are none, an empty repository, a Hub out of reach."""
+    bare = ScoredRelease("v1", "c1", "Pixelbloom", problem=NO_RESULTS)
+    assert expected in words(shown([release(figure("a", 0.5), tag="v2"), bare], *chosen))
+    assert words(shown([], None, None)) == "no release to show"
+    assert words(shown([], None, None, problem="cannot read <it>")).startswith("cannot read")
+
+
+def test_two_boards_stand_together_only_where_they_compare() -> None:
+    """Else a sentence stands in the place of the second."""
+    values = {"v1": 0.125, "v2": 0.625, "v3": 0.375}
+    a, b, apart = (release(figure("a", value), tag=tag) for tag, value in values.items())
+    apart = replace(apart, samples={SPLIT: frozenset({("z", "1")})})
+    together = words(shown([a, b, apart], "v1", SPLIT, beside="v2"))
+    alone = words(shown([a, b, apart], "v1", SPLIT, beside="v3"))
+    assert "v1 and v2 comparable: the same samples" in together
+    assert "0.125" in together
+    assert "0.625" in together
+    assert "0.375" not in alone
+    assert "not comparable: no sample is in both" in alone
+
+
+class Markup(HTMLParser):
+    """Names of elements and of attributes."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.elements: set[str] = set()
+        self.attributes: set[str] = set()
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Notes an element."""
+        self.elements.add(tag)
+        self.attributes |= {name for name, _ in attrs}
+
+
+@given(st.text(max_size=60).map(lambda text: text + HOSTILE) | st.text(max_size=60))
+def test_nothing_of_others_is_markup(text: str) -> None:
+    """Tags, systems, judges, metrics, splits and reasons, whatever they hold."""
+    definition = {"judges": [text], "failed_audit": {text: [text]}, "missing": text}
+    figures = [
+        figure(text, 0.5, definition=definition, split=text),
+        figure("a", None, metric=text, definition=definition, split=text),
+        figure(text, 1.0, metric=text, definition=definition, split=text),
+    ]
+    one = release(*figures, tag=text or "v", target=text)
+    page = shown([one], one.tag, text, judge=text) + shown(
+        [one, release()], "v1", SPLIT, "corrected", None, text
+    )
+    found = Markup(page + shown([], text, text, problem=text))
+    ours = "style div h3 h4 p table thead tbody tr th td svg path circle"
+    assert found.elements <= set(ours.split())
+    assert not {name for name in found.attributes if name.startswith(("on", "href", "src"))}
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf"), 7.0, -3.0])
+def test_numbers_beyond_the_axis_stay_on_it(value: float) -> None:
+    """A published rate's interval may reach beyond 0 and 1; what is no number is a dash."""
+    page = shown(
+        [
+            release(
+                figure("a", value, low=value, high=value), figure("b", 0.5, low=value, high=value)
+            )
+        ],
+        "v1",
+        SPLIT,
+    )
+    places = [float(one) for one in re.findall(r'cx="([^"]*)"', page)]
+    assert all(0 <= place <= 200 for place in places)
+    assert "nan" not in page
+    assert "inf" not in words(page)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from importlib.metadata import version
 from pathlib import Path
 
@@ -140,14 +138,15 @@ def test_the_command_writes_a_folder(tmp_path: Path) -> None:
 
 
 def test_the_command_makes_the_space(
-    hub: LocalHub, publish_scored: Publish, tmp_path: Path
+    hub: LocalHub, publish_scored: Publish, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In a process of its own, which knows no Hub but this one."""
+    """With the token of the environment, at the only Hub that it knows."""
     publish_scored("v1")
-    command = [sys.executable, "-m", "echo_hf", "leaderboard", "--repo-id", REPO, "--space", SPACE]
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", hub.url)
     environment = hub.environment(tmp_path / "home")
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    command = ["leaderboard", "--repo-id", REPO, "--space", SPACE]
+    done = CliRunner().invoke(app, command, env=environment)
 
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.strip() == f"leaderboard: {hub.url}/spaces/{SPACE}"
+    assert done.exit_code == 0, done.output
+    assert done.output.strip() == f"leaderboard: {hub.url}/spaces/{SPACE}"
     assert "app.py" in hub.files(space_key(SPACE))

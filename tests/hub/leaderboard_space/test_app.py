@@ -17,8 +17,15 @@ import pytest
 
 from echo_hf.hub.leaderboard import EVERY, ScoredRelease, write_space
 from echo_hf.hub.leaderboard_space.app import Leaderboard
-from tests.hub.leaderboard.conftest import REPO, Publish, publish_scored
-from tests.hub.leaderboard.scored_for_tests import COUNT, figure, prompts, ratings
+from tests.hub.leaderboard.conftest import (
+    COUNT,
+    REPO,
+    Publish,
+    figure,
+    prompts,
+    publish_scored,
+    ratings,
+)
 from tests.local_hub import LocalHub
 
 __all__ = ["publish_scored"]

@@ -6,6 +6,7 @@ import json
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,12 +18,13 @@ from echo_hf import build
 from echo_hf.cli import app
 from echo_hf.cli.posts_view import forget
 from echo_hf.errors import ConfigError, RunError, SourceError
-from echo_hf.report.analysis.analyze import analyze
-from echo_hf.report.analysis.result import FILE, Analysis, Estimate, read_analysis, write_analysis
+from echo_hf.report.analysis.analyze import Analyzed, analyze
+from echo_hf.report.analysis.result import FILE, Estimate, read_analysis, write_analysis
 from echo_hf.tables import RATINGS
 from tests.judging import run_for_tests as runs
 
 ROOT = Path(__file__).resolve().parents[3]
+WITH_FIGURES = {"diversity", "lengths", "tasks", "failures", "interaction", "activity", "funnel"}
 
 
 @pytest.fixture(scope="module")
@@ -37,110 +39,104 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "config.yaml"
 
 
-def test_every_part_has_figures_or_a_reason(built: Path) -> None:
+@pytest.fixture(scope="module")
+def done(built: Path) -> Analyzed:
+    """Its analysis."""
+    return analyze(built, runs=built.parent / "runs")
+
+
+@pytest.fixture
+def copy(built: Path, done: Analyzed, tmp_path: Path) -> Path:
+    """A copy of the config and its run, which a test may change."""
+    return shutil.copytree(built.parent, tmp_path / "copy") / built.name
+
+
+def _changed(config: Path, **analysis: Any) -> Path:
+    """The config with other options of the analysis."""
+    given = yaml.safe_load(config.read_text("utf-8"))
+    given["analysis"] |= analysis
+    config.write_text(yaml.safe_dump(given), "utf-8")
+    return config
+
+
+def test_every_part_has_figures_or_a_reason(done: Analyzed) -> None:
     """Models are not configured here; what needs neither model nor package has figures."""
-    done = analyze(built, runs=built.parent / "runs")
     found = done.analysis
-    parts = {name: getattr(found, name) for name in Analysis.model_fields}
-    parts = {name: part for name, part in parts.items() if hasattr(part, "found")}
-    assert len(parts) == 12
-    for name, part in parts.items():
+    assert len(found.parts) == 12
+    for name, part in found.parts.items():
         assert (part.found is None) == (part.reason is not None) == (part.detail is not None), name
-    for name in ("diversity", "lengths", "tasks", "failures", "interaction", "activity", "funnel"):
-        assert parts[name].found is not None, name
+    assert {name for name, part in found.parts.items() if part.found is not None} >= WITH_FIGURES
     assert [one.name for one in found.sets] == ["benchmark", "few"]
     assert found.sets[0].prompts == found.samples > 0
+    assert read_analysis(done.path) == found
+    assert json.loads(done.path.read_bytes())["format"] == 1
 
 
-def test_the_counts_are_those_of_the_build(built: Path) -> None:
+def test_the_counts_are_those_of_the_build(done: Analyzed) -> None:
     """The funnel's first step read every bundled post, and activity counts those that it kept."""
-    found = analyze(built, runs=built.parent / "runs").analysis
-    assert found.funnel.found is not None
-    assert found.activity.found is not None
-    first, last = found.funnel.found[0], found.funnel.found[-1]
-    activity = found.activity.found
-    assert first.kept == sum(day.posts for day in activity.days) + activity.undated
-    assert (last.stage, last.makes) == ("splits", "samples")
-    assert found.tasks.found is not None
-    assert sum(one.samples for one in found.tasks.found.counts) == found.samples
+    steps, activity, tasks = (
+        done.analysis.parts[name].found for name in ("funnel", "activity", "tasks")
+    )
+    assert steps[0].kept == sum(day.posts for day in activity.days) + activity.undated
+    assert (steps[-1].stage, steps[-1].makes) == ("splits", "samples")
+    assert sum(one.samples for one in tasks.counts) == done.analysis.samples
 
 
-def test_the_same_run_gives_the_same_bytes(built: Path) -> None:
-    """Nothing in the file is of the moment or the machine."""
-    path = analyze(built, runs=built.parent / "runs").path
-    before = path.read_bytes()
-    analyze(built, runs=built.parent / "runs")
-    assert path.read_bytes() == before
+def test_the_same_run_gives_the_same_bytes(built: Path, done: Analyzed) -> None:
+    """Nothing in the file is of the moment or the machine; the verb prints short tables of it."""
+    before = done.path.read_bytes()
+    shown = CliRunner().invoke(app, ["analyze", str(built), "--runs", str(built.parent / "runs")])
+    assert shown.exit_code == 0, shown.output
+    for line in ("benchmark", "few", "what people say failed", "no perplexity, not_configured"):
+        assert line in shown.output
+    assert done.path.read_bytes() == before
     assert str(built.parent) not in before.decode()
 
 
-def test_a_release_alone_is_analyzed(built: Path, tmp_path: Path) -> None:
-    """Without posts there is no activity; everything else is as it was."""
-    run = built.parent / "runs" / "quickstart"
-    whole = analyze(built, runs=built.parent / "runs").analysis
-    alone = analyze(str(run / "release"), runs=tmp_path).analysis
+def test_a_release_alone_is_analyzed(copy: Path, done: Analyzed, tmp_path: Path) -> None:
+    """Without posts there is no activity; a copy does not take the place of the run itself."""
+    whole, folder = done.analysis, copy.parent / "runs"
+    release = shutil.copytree(folder / "quickstart" / "release", tmp_path / "elsewhere")
+    alone = analyze(str(release), runs=tmp_path / "runs").analysis
     assert str(alone.activity.reason) == "no_posts"
-    assert alone.funnel == whole.funnel
-    assert alone.samples == whole.samples
-    assert (tmp_path / "quickstart" / FILE).exists()
-
-
-def test_a_release_does_not_take_the_place_of_a_run(built: Path, tmp_path: Path) -> None:
-    """A copy from elsewhere has the run's name, not its posts; the run's own release has them."""
-    folder = built.parent / "runs"
-    path = analyze(built, runs=folder).path
-    before = path.read_bytes()
-    copy = shutil.copytree(folder / "quickstart" / "release", tmp_path / "copy")
+    assert (alone.funnel, alone.samples) == (whole.funnel, whole.samples)
+    assert (tmp_path / "runs" / "quickstart" / FILE).exists()
+    before = (folder / "quickstart" / FILE).read_bytes()
     with pytest.raises(RunError, match="is the run of a config"):
-        analyze(str(copy), runs=folder)
-    assert path.read_bytes() == before
+        analyze(str(release), runs=folder)
+    assert (folder / "quickstart" / FILE).read_bytes() == before
     own = analyze(str(folder / "quickstart" / "release"), runs=folder).analysis
     assert own.activity.found is not None
 
 
 @pytest.mark.parametrize("times", [["once"], [None]], ids=["text", "another column"])
-def test_posts_of_another_shape_are_named(built: Path, tmp_path: Path, times: list[str]) -> None:
+def test_posts_of_another_shape_are_named(copy: Path, times: list[str]) -> None:
     """A table of an older version is one line, not an error of whatever reads it first."""
-    config = shutil.copytree(built.parent, tmp_path / "copy") / built.name
-    path = config.parent / "runs" / "quickstart" / "stages" / "collect" / "kept.parquet"
+    path = copy.parent / "runs" / "quickstart" / "stages" / "collect" / "kept.parquet"
     name = "timestamp" if times[0] else "time"
     rows = {"url": ["https://example.org/1"], name: times, "keywords": [["echo"]]}
     pq.write_table(pa.table(rows), path)
     with pytest.raises(RunError, match="run `echo-hf collect` again") as refused:
-        analyze(config, runs=config.parent / "runs")
+        analyze(copy, runs=copy.parent / "runs")
     assert len(str(refused.value)) < 600
     assert "\n" not in str(refused.value)
 
 
-def test_tasks_stand_without_those_of_references(built: Path, tmp_path: Path) -> None:
+def test_tasks_stand_without_those_of_references(copy: Path) -> None:
     """An engine that cannot be asked takes neither the samples' tasks nor win rates away."""
-    config = shutil.copytree(built.parent, tmp_path / "copy") / built.name
-    given = yaml.safe_load(config.read_text("utf-8"))
-    given["analysis"]["task_engine"] = {"kind": "rules", "no_such_option": 1}
-    config.write_text(yaml.safe_dump(given), "utf-8")
-    found = analyze(config, runs=config.parent / "runs").analysis.tasks.found
+    config = _changed(copy, task_engine={"kind": "rules", "no_such_option": 1})
+    found = analyze(config, runs=copy.parent / "runs").analysis.tasks.found
     assert found is not None
     assert found.counts
     assert all(not one.in_references and not one.absent_from for one in found.counts)
     assert "no_such_option" in str(found.no_references)
 
 
-def test_the_verb_prints_short_tables(built: Path) -> None:
-    """Sets, tasks, failures, and one line for each part without figures."""
-    shown = CliRunner().invoke(app, ["analyze", str(built), "--runs", str(built.parent / "runs")])
-    assert shown.exit_code == 0, shown.output
-    for line in ("benchmark", "few", "what people say failed", "no perplexity, not_configured"):
-        assert line in shown.output
-
-
-def test_a_reference_that_is_not_there_is_named(built: Path) -> None:
+def test_a_reference_that_is_not_there_is_named(copy: Path) -> None:
     """The mistake is said before anything is computed."""
-    config = yaml.safe_load(built.read_text("utf-8"))
-    config["analysis"]["references"][0]["path"] = "gone.txt"
-    other = built.with_name("other.yaml")
-    other.write_text(yaml.safe_dump(config), "utf-8")
+    config = _changed(copy, references=[{"name": "few", "path": "gone.txt"}])
     with pytest.raises(SourceError, match="no reference"):
-        analyze(other, runs=built.parent / "runs")
+        analyze(config, runs=copy.parent / "runs")
 
 
 def test_win_rates_by_task_come_from_ratings(tmp_path: Path) -> None:
@@ -160,77 +156,58 @@ def test_win_rates_by_task_come_from_ratings(tmp_path: Path) -> None:
     assert found.no_rates is None
 
 
-def test_what_is_forgotten_leaves_the_analysis(built: Path, tmp_path: Path) -> None:
+def test_what_is_forgotten_leaves_the_analysis(copy: Path) -> None:
     """The file holds words of posts: it goes with the post."""
-    config = shutil.copytree(built.parent, tmp_path / "copy") / built.name
-    path = analyze(config, runs=config.parent / "runs").path
-    half = path.with_name(f".{path.name}.of_a_killed_process.partial")
+    path = copy.parent / "runs" / "quickstart" / FILE
+    half = path.with_name(f".{FILE}.of_a_killed_process.partial")
     half.write_text("words of a post", "utf-8")
     posts = pq.read_table(path.parent / "stages" / "collect" / "kept.parquet", columns=["url"])
-    forget([posts["url"][0].as_py()], config, runs=config.parent / "runs")
+    forget([posts["url"][0].as_py()], copy, runs=copy.parent / "runs")
     assert not path.exists()
     assert not half.exists()
 
 
-@pytest.mark.parametrize("given", ["configs/absent.yaml", "configs/absent.yml"])
-def test_a_misspelt_config_is_not_asked_for_on_the_hub(
-    given: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("given", "error", "said"),
+    [
+        # A name with one slash looks like a repository, but what ends in YAML is a config.
+        ("configs/absent.yaml", ConfigError, "no config 'configs/absent.yaml'"),
+        ("configs/absent.yml", ConfigError, "no config 'configs/absent.yml'"),
+        # Of a config that comes with the package, what is missing is its run.
+        ("eval_configs/gpt4o_release.yaml", RunError, "no benchmark in 'runs/gpt-4o-2025-03/rel"),
+    ],
+)
+def test_a_config_is_not_asked_for_on_the_hub(
+    given: str, error: type[Exception], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A name with one slash looks like a repository, but what ends in YAML is a config."""
+    """From any folder."""
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ConfigError, match=f"no config '{given}'"):
+    with pytest.raises(error, match=said):
         analyze(given)
 
 
-def test_a_brought_config_is_no_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From any folder: what is missing is its run."""
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(RunError, match="no benchmark in 'runs/gpt-4o-2025-03/release'"):
-        analyze("eval_configs/gpt4o_release.yaml")
+def test_no_number_is_infinite_or_none_at_all() -> None:
+    """JSON has neither, and readers differ in what they take for them."""
+    for value in (float("nan"), float("inf")):
+        with pytest.raises(ValueError, match="finite"):
+            Estimate(value=value)
 
 
-class TestFile:
-    """`analysis.json` itself."""
+@pytest.mark.parametrize("content", [b"{}", b"no json", b'{"format": 2}', b"\xff"])
+def test_a_damaged_file_is_named(tmp_path: Path, content: bytes) -> None:
+    """One line, and what to do; a run without an analysis is no error."""
+    assert read_analysis(tmp_path / FILE) is None
+    (tmp_path / FILE).write_bytes(content)
+    with pytest.raises(RunError, match="run `echo-hf analyze` again") as refused:
+        read_analysis(tmp_path / FILE)
+    assert "\n" not in str(refused.value)
 
-    def test_it_is_read_back_as_it_was(self, tmp_path: Path) -> None:
-        """Every figure and every null."""
-        config = runs.run(tmp_path, {}, ["one"])
-        done = analyze(config, runs=tmp_path / "runs")
-        assert read_analysis(done.path) == done.analysis
-        assert json.loads(done.path.read_bytes())["format"] == 1
 
-    def test_no_number_is_infinite_or_none_at_all(self) -> None:
-        """JSON has neither, and readers differ in what they take for them."""
-        for value in (float("nan"), float("inf")):
-            with pytest.raises(ValueError, match="finite"):
-                Estimate(value=value)
-
-    @pytest.mark.parametrize("content", [b"{}", b"no json", b'{"format": 2}', b"\xff"])
-    def test_a_damaged_file_is_named(self, tmp_path: Path, content: bytes) -> None:
-        """One line, and what to do."""
-        (tmp_path / FILE).write_bytes(content)
-        with pytest.raises(RunError, match="run `echo-hf analyze` again") as refused:
-            read_analysis(tmp_path / FILE)
-        assert "\n" not in str(refused.value)
-
-    def test_a_file_that_is_not_there_is_null(self, tmp_path: Path) -> None:
-        """A run without an analysis is no error."""
-        assert read_analysis(tmp_path / FILE) is None
-
-    def test_two_at_once_leave_one_whole_file(self, tmp_path: Path) -> None:
-        """Neither writes into the other's half, and nothing else is left behind."""
-        done = analyze(runs.run(tmp_path, {}, ["one"]), runs=tmp_path / "runs")
-        path = tmp_path / "two" / FILE
-        path.parent.mkdir()
-        with ThreadPoolExecutor(8) as pool:
-            list(pool.map(lambda _: write_analysis(path, done.analysis), range(200)))
-        assert read_analysis(path) == done.analysis
-        assert list(path.parent.iterdir()) == [path]
-
-    def test_writing_again_replaces_it_whole(self, tmp_path: Path) -> None:
-        """No half of the old file is left behind the new one."""
-        config = runs.run(tmp_path, {}, ["one"])
-        done = analyze(config, runs=tmp_path / "runs")
-        done.path.write_text("x" * 1_000_000, "utf-8")
-        write_analysis(done.path, done.analysis)
-        assert read_analysis(done.path) == done.analysis
+def test_two_at_once_leave_one_whole_file(done: Analyzed, tmp_path: Path) -> None:
+    """Neither writes into the other's half, nothing of a longer file stays, nothing lies beside."""
+    path = tmp_path / FILE
+    path.write_text("x" * 1_000_000, "utf-8")
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda _: write_analysis(path, done.analysis), range(40)))
+    assert read_analysis(path) == done.analysis
+    assert list(tmp_path.iterdir()) == [path]

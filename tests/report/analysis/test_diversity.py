@@ -1,77 +1,66 @@
-"""First bigrams of prompt sets."""
+"""How different prompts are: first bigrams, rarefaction, ratios, near-duplicates."""
 
 from __future__ import annotations
 
 import json
+import random
 import re
+from collections import Counter
 from importlib.util import find_spec
+from itertools import combinations
 from pathlib import Path
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from echo_hf.config.evaluation import Reference
 from echo_hf.reasons import NotAnalyzed, Unscored
-from echo_hf.report.analysis.diversity import diversity, first_bigrams
-from echo_hf.report.analysis.prompts import PromptSet, prompt_set
-from echo_hf.report.analysis.references import read_reference
+from echo_hf.report.analysis.diversity import (
+    clusters,
+    diversity,
+    first_bigrams,
+    jaccard,
+    near_duplicates,
+    rarefied,
+    ratio,
+    shingles,
+)
+from echo_hf.report.analysis.prompts import PromptSet, prompt_set, read_reference
 
 SETS = {
-    "GenEval": ("geneval/generation_prompts.txt", None),
-    "T2I-CompBench": ("t2i_compbench/*_val.txt", None),
-    "PartiPrompts": ("partiprompts/PartiPrompts.tsv", "Prompt"),
-    "MagicBrush": ("magicbrush_imagenhub/instructions.tsv", "text"),
-    "DPG": ("dpg_bench/prompts.tsv", "text"),
-    "DSG": ("dsg1k/prompts.tsv", "text"),
+    "GenEval": ("geneval/generation_prompts.txt", None, 553),
+    "T2I-CompBench": ("t2i_compbench/*_val.txt", None, 2400),
+    "PartiPrompts": ("partiprompts/PartiPrompts.tsv", "Prompt", 1632),
+    "MagicBrush": ("magicbrush_imagenhub/instructions.tsv", "text", 179),
+    "DPG": ("dpg_bench/prompts.tsv", "text", 1065),
+    "DSG": ("dsg1k/prompts.tsv", "text", 1060),
 }
 
 
-def _plain_count(prompts: tuple[str, ...]) -> int:
-    """The two lines that anybody would write."""
-    first = [re.findall(r"\w+", prompt.lower())[:2] for prompt in prompts]
-    return len({tuple(words) for words in first if len(words) == 2})
-
-
 def _reference(data: Path, name: str) -> PromptSet:
-    pattern, column = SETS[name]
+    pattern, column, _ = SETS[name]
     files = sorted((data / "prompts").glob(pattern))
     return read_reference(Reference(name=name, path=files, column=column))
 
 
-@pytest.fixture(scope="module")
-def posted(test_data: Path) -> PromptSet:
-    """A hundred prompts that people posted, in English."""
-    cases = json.loads((test_data / "posts/gpt4o_prompt_posts/cases.json").read_text("utf-8"))
-    return prompt_set("benchmark", [case["prompt_en"] for case in cases])
-
-
 @pytest.mark.parametrize("name", SETS)
 def test_unique_counts_are_those_of_two_plain_lines(test_data: Path, name: str) -> None:
-    """On every real set, the count of a plain regular expression; GenEval has exactly one."""
+    """On every real set, as large as published; GenEval has exactly one."""
     one = _reference(test_data, name)
     found = first_bigrams(one.prompts)
-    assert len(found.counts) == _plain_count(one.prompts)
-    assert found.counts.total() + found.left_out.total() == len(one.prompts)
+    plain = [re.findall(r"\w+", prompt.lower())[:2] for prompt in one.prompts]
+    assert len(found.counts) == len({tuple(words) for words in plain if len(words) == 2})
+    assert found.counts.total() + found.left_out.total() == len(one.prompts) == SETS[name][2]
     if name == "GenEval":
         assert found.counts == {("a", "photo"): 553}
 
 
-def test_the_sets_are_as_large_as_published(test_data: Path) -> None:
-    """No row is swallowed by a stray quote, and no header is taken for a prompt."""
-    sizes = {name: len(_reference(test_data, name).prompts) for name in SETS}
-    assert sizes == {
-        "GenEval": 553,
-        "T2I-CompBench": 2400,
-        "PartiPrompts": 1632,
-        "MagicBrush": 179,
-        "DPG": 1065,
-        "DSG": 1060,
-    }
-
-
-def test_posted_prompts_begin_in_more_ways_than_templates_and_edits(
-    posted: PromptSet, test_data: Path
-) -> None:
+def test_posted_prompts_begin_in_more_ways_than_templates_and_edits(test_data: Path) -> None:
     """The direction of figure 3, at equal n: surely more than GenEval's and MagicBrush's."""
+    cases = json.loads((test_data / "posts/gpt4o_prompt_posts/cases.json").read_text("utf-8"))
+    posted = prompt_set("benchmark", [case["prompt_en"] for case in cases])
     references = [_reference(test_data, name) for name in ("GenEval", "MagicBrush")]
     own, geneval, magicbrush = diversity([posted, *references]).found or ()
     assert (own.at, own.unique, own.expected.value) == (100, 61, pytest.approx(61))
@@ -100,30 +89,24 @@ def test_a_ratio_is_at_most_the_number_of_prompts() -> None:
 
 
 def test_a_set_that_is_too_small_has_no_number_at_that_size() -> None:
-    """At 3 prompts, a set of 2 has none, and the ratio is taken at 2."""
-    sets = [prompt_set("benchmark", ["a b", "c d", "e f"]), prompt_set("two", ["a b", "a b"])]
-    own, two = diversity(sets, at=3).found or ()
+    """At 3 prompts, a set of 2 has none, and the ratio is taken at 2; an empty one has no ratio."""
+    texts = {"benchmark": ["a b", "c d", "e f"], "two": ["a b", "a b"], "none": ["x"]}
+    sets = [prompt_set(name, some) for name, some in texts.items()]
+    own, two, none = diversity(sets, at=3).found or ()
     assert own.expected.value == pytest.approx(3)
     assert two.expected.reason is NotAnalyzed.FEW_PROMPTS
     assert (two.ratio_at, two.ratio and two.ratio.value) == (2, pytest.approx(2))
+    assert none.ratio is not None
+    assert none.ratio.reason is NotAnalyzed.NO_PROMPTS
 
 
-def test_prompts_of_one_word_are_counted_out() -> None:
-    """They have no first bigram, and are not one of their own."""
+def test_prompts_without_a_first_bigram_are_counted_out() -> None:
+    """They have no first bigram, and are not one of their own; where none has one, it is said."""
     (found,) = diversity([prompt_set("benchmark", ["bond", "a cat", "!"])]).found or ()
     assert (found.counted, found.left_out) == (1, {"few_words": 2})
-
-
-def test_without_prompts_there_is_a_reason() -> None:
-    """A benchmark whose words are left out has no diversity."""
-    part = diversity([prompt_set("benchmark", [None]), prompt_set("two", ["a b"])])
-    assert (part.found, part.reason) == (None, NotAnalyzed.NO_PROMPTS)
-
-
-def test_prompts_of_one_word_alone_are_named_as_the_reason() -> None:
-    """There are prompts, and it is not said that there are none."""
-    part = diversity([prompt_set("benchmark", ["bond", "cat"])])
-    assert (part.found, part.reason) == (None, NotAnalyzed.FEW_WORDS)
+    for texts, reason in ([None], NotAnalyzed.NO_PROMPTS), (["bond"], NotAnalyzed.FEW_WORDS):
+        part = diversity([prompt_set("benchmark", texts), prompt_set("two", ["a b"])])
+        assert (part.found, part.reason) == (None, reason)
 
 
 @pytest.mark.skipif(find_spec("icu4py") is not None, reason="icu4py is installed here")
@@ -134,9 +117,133 @@ def test_what_cuts_words_is_named_where_it_is_missing() -> None:
     assert "echo-hf[analysis]" in (part.detail or "")
 
 
-def test_an_empty_reference_has_no_ratio() -> None:
-    """The others have theirs."""
-    own, none = diversity([prompt_set("benchmark", ["a b"]), prompt_set("none", ["x"])]).found or ()
-    assert own.expected.value == pytest.approx(1)
-    assert none.ratio is not None
-    assert none.ratio.reason is NotAnalyzed.NO_PROMPTS
+@given(st.lists(st.integers(1, 4), min_size=1, max_size=4), st.data())
+def test_mean_and_deviation_are_those_of_all_subsamples(
+    counts: list[int], data: st.DataObject
+) -> None:
+    """Every subsample is drawn and counted: its kinds' mean and deviation are the formula's."""
+    members = [kind for kind, seen in enumerate(counts) for _ in range(seen)]
+    size = data.draw(st.integers(0, len(members)))
+    shown = [len(set(drawn)) for drawn in combinations(members, size)]
+    found = rarefied(counts, size)
+    assert found.expected == pytest.approx(np.mean(shown), abs=1e-9)
+    assert found.deviation == pytest.approx(np.std(shown), abs=1e-6)
+
+
+def test_a_large_set_equals_drawing() -> None:
+    """At sizes too large to enumerate, 2,000 random subsamples agree within their own error."""
+    rng = np.random.default_rng(5)
+    members = rng.zipf(1.6, 3000).clip(max=4000)
+    drawn = [len(np.unique(rng.choice(members, 500, replace=False))) for _ in range(2000)]
+    found = rarefied(Counter(members.tolist()).values(), 500)
+    assert found.expected == pytest.approx(np.mean(drawn), abs=4 * np.std(drawn) / 2000**0.5)
+    assert found.deviation == pytest.approx(np.std(drawn), rel=0.07)
+
+
+def test_all_members_show_all_kinds() -> None:
+    """A subsample of everything shows every kind without doubt; another sample may show others."""
+    found = rarefied([5, 2, 1, 1], 9)  # whose interval stays below 9
+    assert (found.expected, found.deviation) == (pytest.approx(4), pytest.approx(0, abs=1e-7))
+    # By hand: 4 seen, f1 = 2, f2 = 1, Chao1 = 4 + 8/9 * 4/2; variance = 4 - 16 / Chao1.
+    assert found.error == pytest.approx((4 - 16 / (4 + 8 / 9 * 2)) ** 0.5)
+    assert found.interval == pytest.approx((4 - 1.959964 * found.error, 4 + 1.959964 * found.error))
+    low, high = rarefied([1] * 30, 30).interval  # others may be alike, but never more than 30
+    assert low < 30 == high
+
+
+def test_the_interval_holds_what_other_samples_show() -> None:
+    """Of samples from one population about 95 % have intervals that hold the population's mean."""
+    rng = np.random.default_rng(11)
+    kinds = 1 / np.arange(1, 301) ** 1.1
+    kinds /= kinds.sum()
+    truth = float((1 - (1 - kinds) ** 60).sum())
+    samples = (np.bincount(rng.choice(300, 200, p=kinds)) for _ in range(300))
+    ends = [rarefied(seen[seen > 0].tolist(), 60).interval for seen in samples]
+    assert 0.93 <= np.mean([low <= truth <= high for low, high in ends]) <= 1
+
+
+@pytest.mark.parametrize(("counts", "size"), [([1, 2], 4), ([1, 2], -1), ([0, 2], 1)])
+def test_what_is_no_subsample_is_refused(counts: list[int], size: int) -> None:
+    """More members than there are, fewer than none, and kinds that were never seen."""
+    with pytest.raises(ValueError, match="expected 0 to"):
+        rarefied(counts, size)
+
+
+def test_the_interval_of_a_ratio_is_that_of_drawing_both_numbers() -> None:
+    """A million draws of two normal numbers far from zero have nearly the same middle 95 %."""
+    rng = np.random.default_rng(2)
+    drawn = rng.normal(60, 3, 1_000_000) / rng.normal(40, 2, 1_000_000)
+    low, high = np.quantile(drawn, [0.025, 0.975])
+    found = ratio(60, 3, 40, 2)
+    assert found.value == pytest.approx(1.5)
+    assert (found.low, found.high) == (pytest.approx(low, abs=0.01), pytest.approx(high, abs=0.01))
+    certain = ratio(6, 0, 2, 0)
+    assert (certain.value, certain.low, certain.reason) == (3, None, Unscored.NO_SPREAD)
+    for value, other in ((0, 1), (1, 0)):
+        assert ratio(value, 1, other, 1).reason is NotAnalyzed.NO_PROMPTS
+
+
+@pytest.fixture
+def minhash() -> None:
+    """Where the package is there."""
+    pytest.importorskip("datasketch", reason="needs datasketch: see `make test-extras`")
+
+
+def _varied(seed: int) -> list[str]:
+    """Sixty prompts, two thirds of them others with up to three words exchanged."""
+    rng = random.Random(seed)
+    vocabulary = [f"word{at}" for at in range(200)]
+    prompts = [rng.choices(vocabulary, k=25) for _ in range(20)]
+    for original in list(prompts) * 2:
+        copy = list(original)
+        for _ in range(rng.randint(0, 3)):
+            copy[rng.randrange(len(copy))] = rng.choice(vocabulary)
+        prompts.append(copy)
+    return [" ".join(words) for words in prompts]
+
+
+def _joined(prompts: list[str], similarity: float) -> list[list[int]]:
+    """Every pair compared, and groups merged until nothing changes."""
+    groups = [{at} for at in range(len(prompts))]
+    runs = [shingles(prompt) for prompt in prompts]
+    for one, other in combinations(range(len(prompts)), 2):
+        if jaccard(runs[one], runs[other]) >= similarity:
+            mine, theirs = (next(g for g in groups if at in g) for at in (one, other))
+            if mine is not theirs:
+                groups.remove(theirs)
+                mine |= theirs
+    return sorted(sorted(group) for group in groups if len(group) > 1)
+
+
+@pytest.mark.extras
+@pytest.mark.usefixtures("minhash")
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_groups_are_those_of_comparing_every_pair(seed: int) -> None:
+    """What MinHash finds faster is what comparing everything finds."""
+    prompts = _varied(seed)
+    assert sorted(clusters(prompts, similarity=0.7)) == _joined(prompts, 0.7)
+
+
+@pytest.mark.extras
+@pytest.mark.usefixtures("minhash")
+def test_the_share_that_is_missed_is_that_of_its_bands() -> None:
+    """At 0.8 in 25 bands of 5 rows: (1 - 0.8^5)^25; at 0.05 no banding keeps to 1 in 10,000."""
+    for similarity, said in ((0.8, "5e-05"), (0.05, "1e-03")):
+        part = near_duplicates([prompt_set("some", ["a b c"])], similarity=similarity)
+        assert f"permutations, {said} of pairs" in part.definition["candidates"]
+
+
+@pytest.mark.extras
+@pytest.mark.usefixtures("minhash")
+def test_counts_of_a_set() -> None:
+    """Equal prompts but for case and signs are one group; an empty set has no share."""
+    prompts = ["Draw a cat!", "draw a cat", "DRAW, a CAT", "a red car at night", "a red car by day"]
+    sets = [prompt_set("some", prompts), prompt_set("none", [])]
+    found, none = near_duplicates(sets).found or ()
+    assert (found.clusters, found.in_clusters, found.largest) == (1, 3, 3)
+    assert found.share == pytest.approx(0.6)
+    assert (none.clusters, none.share, none.largest) == (0, None, 0)
+    # Images of a cat and of a dog are not the same, though neither is a word.
+    assert clusters(["\N{CAT}", "\N{DOG}", "?!", "\N{CAT} "], similarity=0.8) == [[0, 3]]
+    # A template that everybody repeats takes no steps for each pair.
+    assert clusters(["make it a plush toy"] * 10_000, similarity=0.8) == [list(range(10_000))]

@@ -1,18 +1,21 @@
-"""Tasks of samples and of reference sets."""
+"""Tasks of samples and of reference sets, and win rates by task."""
 
 from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
 
+import pyarrow as pa
+
 from echo_hf.config.checks import EngineChoice
 from echo_hf.config.evaluation import Reference
 from echo_hf.config.sections import Target
 from echo_hf.pipeline.run_folder import RunFolder
-from echo_hf.report.analysis.prompts import prompt_set
-from echo_hf.report.analysis.references import read_reference
-from echo_hf.report.analysis.tasks import asked_tasks, reference_tasks, tasks
-from tests.report.analysis.samples_for_analysis import sample
+from echo_hf.report.analysis.prompts import prompt_set, read_reference
+from echo_hf.report.analysis.tasks import asked_tasks, reference_tasks, task_rates, tasks
+from echo_hf.scores.win_rate import win_rate
+from echo_hf.tables import RATINGS
+from tests.report.analysis.test_feedback import sample
 
 
 def test_tasks_are_counted_and_those_that_references_lack_named() -> None:
@@ -71,3 +74,44 @@ def test_an_engine_is_asked_once_about_each_prompt(tmp_path: Path) -> None:
     assert found == Counter(edit=2, style_transfer=1)
     (by_rules,) = reference_tasks([one], [1])
     assert found == by_rules
+
+
+def _ratings(rated: dict[str, tuple[float | None, float | None]]) -> pa.Table:
+    rows = [
+        {"sample_id": name, "system": system, "judge": "mira", "rubric": "overall", "rating": value}
+        for name, both in rated.items()
+        for system, value in zip("ab", both, strict=True)
+    ]
+    return pa.Table.from_pylist(
+        [{**dict.fromkeys(RATINGS.columns), "repeat": 0, **row} for row in rows], RATINGS.schema
+    )
+
+
+def test_rates_are_those_of_the_samples_of_a_task() -> None:
+    """By hand: a wins both edits, and one of two compositions; few samples are flagged."""
+    ratings = _ratings(
+        {"e1": (9, 1), "e2": (8, 2), "c1": (9, 1), "c2": (1, 9), "x": (5, 5), "n": (None, None)}
+    )
+    task_of = {"e1": "edit", "e2": "edit", "c1": "composition", "c2": "composition", "n": "edit"}
+    found = {one.task: one for one in task_rates("text_to_image", ratings, None, task_of)}
+    values = {task: one.rates["a"].value for task, one in found.items()}
+    assert values == {"composition": 0.5, "edit": 1.0, "unknown": 0.5}
+    assert {task: one.samples for task, one in found.items()} == {
+        "composition": 2,
+        "edit": 2,
+        "unknown": 1,
+    }
+    assert all(one.few for one in found.values())
+    assert found["edit"].rates["a"].low is None
+    assert str(found["edit"].rates["a"].reason) == "few_samples"
+    assert found["edit"].coverage == {"a": 1.0, "b": 1.0}
+
+
+def test_one_task_alone_has_the_rates_of_all() -> None:
+    """Where every sample is an edit, its rates and intervals are the whole split's."""
+    ratings = _ratings({f"s{at}": (at % 7, at % 3) for at in range(40)})
+    (found,) = task_rates("image_to_image", ratings, None, {f"s{at}": "edit" for at in range(40)})
+    whole = win_rate(ratings)
+    assert {name: one.value for name, one in found.rates.items()} == whole.win_rate
+    assert {name: (one.low, one.high) for name, one in found.rates.items()} == whole.interval
+    assert not found.few

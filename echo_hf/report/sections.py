@@ -1,0 +1,413 @@
+"""The sections of the page: what each template is given, and which sections a run has."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
+from typing import Any
+
+from markupsafe import Markup
+
+from echo_hf._infra.text import BETTER, HIGHER
+from echo_hf.judging.board import ALPHA, NAMES
+from echo_hf.reasons import MetricReason
+from echo_hf.report.charts import highest, round_scale
+from echo_hf.report.markup import count, environment, number, plural, rendered, titled
+from echo_hf.report.results import Metric, Split, judges_of
+from echo_hf.report.run_data import Rating, ReportSample, RunData
+from echo_hf.report.thumbnails import MeanColors, Thumbnails
+from echo_hf.scores.agreement import PROCEDURES, Agreement
+from echo_hf.scores.rank_correlation import TauB
+from echo_hf.scores.rating_table import RUBRIC
+from echo_hf.scores.win_rate import WinRate
+
+MOST_ROWS = 20
+SHOWN = 3
+DRIFTS = ("face_identity", "structure_distance")
+INPUTS = ""  # in the place of a system's name
+MEANINGS = {str(one): one.meaning for one in MetricReason}
+Said = Mapping[tuple[str, str], str]
+Colors = Mapping[tuple[str, str], MeanColors]
+
+
+@dataclass(frozen=True)
+class Section:
+    name: str
+    title: str
+    body: Markup
+    lead: str = ""
+
+
+def sections(data: RunData, thumbnails: Thumbnails, colors_of: Colors) -> list[Section]:
+    """The sections that there is something to show in, in the order of the page."""
+    every = (
+        (
+            "win-rates",
+            "Win rates",
+            board(data),
+            "A win rate is the share of comparisons with the other systems that a system wins, "
+            "from 0 to 1; a tie is half a win. Systems of one tier do not differ by the test that "
+            "is named below.",
+        ),
+        (
+            "metrics",
+            "Metrics",
+            metrics(data),
+            "What people complained about, measured. Each shape is the distribution over samples; "
+            "the dot is the metric itself with its interval at 95 %.",
+        ),
+        (
+            "colors",
+            "Colors",
+            colors(data, colors_of, thumbnails),
+            "Top: how often each level of red, green and blue is in a system's outputs, each image "
+            "counted alike. Bottom: the mean color laid over one of the inputs, to see what it "
+            "does.",
+        ),
+        (
+            "examples",
+            "Examples",
+            highlights(data, thumbnails),
+            "The samples on which the ratings of the outputs lie furthest apart.",
+        ),
+        (
+            "people",
+            "People",
+            agreement(data),
+            "People ranked the outputs of a sample from best to worst. The consensus is the order "
+            "nearest to all of theirs; tau-b is 1 where two orders are the same, 0 where they have "
+            "nothing in common, and −1 where one is the other reversed.",
+        ),
+        ("tasks", "Tasks", tasks(data), ""),
+        (
+            "analysis",
+            "Prompts and feedback",
+            analysis(data),
+            "What people ask for and what they say of it, beside the prompts of other benchmarks.",
+        ),
+        (
+            "gallery",
+            "Gallery",
+            gallery(data),
+            "Every sample with its inputs, each output or why there is none, and all ratings.",
+        ),
+        (
+            "provenance",
+            "Provenance",
+            provenance(data),
+            "What became of every task that a system was given, and what each figure is made of.",
+        ),
+    )
+    return [Section(name, title, body, lead) for name, title, body, lead in every if body]
+
+
+def board(data: RunData) -> Markup:
+    """Who wins, and how sure that is."""
+    splits = []
+    for name in data.splits:
+        found, rates = data.results.details[name], data.results.rates(name)
+        rows = data.results.board(name)
+        given = {"name": name, "found": found, "rates": rates, "rows": rows}
+        if rates is not None:
+            given["notes"] = [_how(rates, found), *_why_not(rates)]
+            given["tiers"] = [list(tier) for _, tier in groupby(rows, key=attrgetter("tier"))]
+            given["heads"] = _heads("breakable", (row.system for row in rows))
+            given["judges"] = _heads("judge", rates.per_judge, data.failures)
+        splits.append(given)
+    return rendered("board.html.jinja", splits=splits, failures=data.failures)
+
+
+def _heads(macro: str, names: Iterable[str], *given: Any, kind: str = "heat") -> list[Any]:
+    """The heads of a table's columns: names as a macro writes them."""
+    parts: Any = environment().get_template("parts.html.jinja").module
+    return [(getattr(parts, macro)(name, *given), kind) for name in names]
+
+
+def _how(rates: WinRate, found: Split) -> str:
+    definition = rates.definition
+    drawn = definition.get("interval")
+    kind = drawn.get("kind") if isinstance(drawn, Mapping) else None
+    test = found.win_rate.tiers.definition.get("test") if found.win_rate else None
+    return (
+        f"Protocol {definition.get('protocol')}: vote by {definition.get('vote')}, mean over "
+        f"{definition.get('average')}, missing outputs: {definition.get('missing')}. "
+        f"Interval: {kind or 'none'}. Tiers: {test or 'not tested'}."
+    )
+
+
+def _why_not(rates: WinRate) -> Iterator[str]:
+    named: dict[Any, list[str]] = {}
+    for system, reason in rates.reasons.items():
+        named.setdefault(reason, []).append(system)
+    for reason, systems in named.items():
+        who = "All systems" if len(systems) == len(rates.win_rate) else ", ".join(systems)
+        yield f"{who}: {reason}, {reason.meaning}."
+    for why, ratings in rates.ignored.items():
+        said = plural(ratings, "rating does", "ratings do")
+        yield f"{said} not count in win rates: {why}, {why.meaning}."
+
+
+def metrics(data: RunData) -> Markup | None:
+    """What people complained about, measured."""
+    splits = []
+    for name in data.splits:
+        cards = [
+            metric_card(data, metric, list(rows))
+            for metric, rows in groupby(data.results.details[name].metrics, attrgetter("metric"))
+        ]
+        if cards:
+            splits.append({"name": name, "cards": cards})
+    if not splits:
+        return None
+    return rendered("metrics.html.jinja", splits=splits, failures=data.failures)
+
+
+def metric_card(data: RunData, metric: str, rows: Sequence[Metric]) -> dict[str, Any]:
+    order = {system: at for at, system in enumerate(data.systems)}
+    missing = {one.missing for one in rows}
+    values = [value for one in rows for value in one.values]
+    for one in rows:
+        if one.result:
+            values += [] if one.result.value is None else [one.result.value]
+            values += one.result.interval or ()
+    said = [
+        f"{one.system}: " + ", ".join(f"{number} {reason}" for reason, number in one.counts.items())
+        for one in rows
+        if one.counts
+    ]
+    reasons = sorted({reason for one in rows for reason in one.counts if reason in MEANINGS})
+    return {
+        "metric": metric,
+        "better": "higher" if BETTER.get(metric, HIGHER) == HIGHER else "lower",
+        "missing": missing.pop() if len(missing) == 1 else None,
+        "judges": judges_of(rows),
+        "rows": sorted(rows, key=lambda one: order.get(one.system, len(order))),
+        "scale": round_scale(values),
+        "said": [*said, *(f"{reason}: {MEANINGS[reason]}" for reason in reasons)] if said else [],
+    }
+
+
+def colors(data: RunData, found: Colors, thumbnails: Thumbnails) -> Markup | None:
+    """The mean colors of the outputs to images (figure B.1)."""
+    splits = []
+    for split in data.splits:
+        names = [name for name in (INPUTS, *data.systems) if (split, name) in found]
+        if INPUTS not in names:
+            continue
+        inputs = (digest for sample in data.of_split(split) for digest in sample.inputs)
+        shown = {name: found[split, name] for name in names}
+        splits.append(
+            {
+                "name": split,
+                "colors": shown,
+                "top": max(highest(one.shares.tolist()) for one in shown.values()),
+                "image": next((thumbnails[one] for one in inputs if one in thumbnails), None),
+            }
+        )
+    return rendered("colors.html.jinja", splits=splits) if splits else None
+
+
+def highlights(data: RunData, thumbnails: Thumbnails) -> Markup | None:
+    """Samples that tell systems apart: by their ratings, and by a metric (figure B.2)."""
+    groups = []
+    for split in data.splits:
+        chosen = widest(data, split)
+        if chosen:
+            said = {key: text for sample in chosen for key, text in _rated(data, sample)}
+            groups.append({"title": titled(split), "samples": chosen, "said": said})
+    groups += [one for split in data.splits for one in _drifts(data, split)]
+    if not groups or not data.outputs:
+        return None
+    return rendered("examples.html.jinja", groups=groups, data=data, thumbnails=thumbnails)
+
+
+def widest(data: RunData, split: str, shown: int = SHOWN) -> list[ReportSample]:
+    """The samples of a split whose ratings lie furthest apart, equal ones in their order."""
+    apart = [(spread(data.ratings.get(one.id, ()), RUBRIC), one) for one in data.of_split(split)]
+    ranked = sorted((one for one in apart if one[0] > 0), key=lambda one: -one[0])
+    return [sample for _, sample in ranked[:shown]]
+
+
+def spread(ratings: Sequence[Rating], rubric: str) -> float:
+    """How far the ratings of a sample's outputs lie apart, as a mean over judges."""
+    by_judge: dict[str, list[float]] = {}
+    for one in ratings:
+        if one.rubric == rubric and one.value is not None:
+            by_judge.setdefault(one.judge, []).append(one.value)
+    ranges = [max(some) - min(some) for some in by_judge.values()]
+    return sum(ranges) / len(ranges) if ranges else 0.0
+
+
+def _rated(data: RunData, sample: ReportSample) -> Iterator[tuple[tuple[str, str], str]]:
+    by_system: dict[str, list[float]] = {}
+    for one in data.ratings.get(sample.id, ()):
+        if one.rubric == RUBRIC and one.value is not None:
+            by_system.setdefault(one.system, []).append(one.value)
+    for system, values in by_system.items():
+        yield (sample.id, system), f"rated {number(sum(values) / len(values), 1)}"
+
+
+def _drifts(data: RunData, split: str) -> Iterator[dict[str, Any]]:
+    """For some metrics, the sample on which the systems differ most."""
+    for metric in DRIFTS:
+        found = {
+            (sample, one.system): value
+            for one in data.results.details[split].metrics
+            if one.metric == metric and one.result
+            for sample, value in zip(one.samples, one.result.per_sample, strict=False)
+            if value is not None
+        }
+        by_sample: dict[str, list[float]] = {}
+        for (sample, _), value in found.items():
+            by_sample.setdefault(sample, []).append(value)
+        apart = {name: max(some) - min(some) for name, some in by_sample.items() if len(some) > 1}
+        known = [sample for sample in data.of_split(split) if sample.id in apart]
+        if known:
+            yield {
+                "title": f"{titled(metric)}: the sample on which systems differ most",
+                "samples": [max(known, key=lambda sample: apart[sample.id])],
+                "said": {key: number(value) for key, value in found.items()},
+            }
+
+
+def agreement(data: RunData) -> Markup | None:
+    """What people say of the systems, and how far judges agree with them (appendix C)."""
+    if data.agreement is None:
+        return None
+    found = data.agreement.merged
+    procedure, taus = PROCEDURES[found.protocol], _taus(found)
+    tests = found.people.tests.get(procedure.test, ())
+    compared = list(next(iter(taus.values()), ()))
+    return rendered(
+        "people.html.jinja",
+        found=found,
+        failures=data.failures,
+        procedure=procedure,
+        names=NAMES,
+        tests=tests,
+        differing=[one for one in tests if getattr(one, procedure.adjusted) < ALPHA],
+        taus=taus,
+        tau_heads=_heads("breakable", compared),
+        rater_heads=_heads("name_of", found.people.mean_rank_by_rater, kind="number optional"),
+        pearson=[
+            (judge, other, one)
+            for judge, row in found.judges.pearson.items()
+            for other, one in row.items()
+        ],
+        stars=stars,
+    )
+
+
+def _taus(found: Agreement) -> dict[str, dict[str, TauB | None]]:
+    """Tau-b of judges and people, each with each once (figure C.2); null where there is none."""
+    judges, raters = found.judges, list(found.people.mean_rank_by_rater)
+    known = {(judge, "consensus"): tau for judge, tau in judges.with_consensus.items()}
+    for taus in (judges.with_raters, judges.among_raters, judges.among_judges):
+        for one, row in taus.items():
+            known |= {(one, other): tau for other, tau in row.items()}
+            if taus is not judges.with_raters:
+                known |= {(other, one): tau for other, tau in row.items()}
+    names = ["consensus", *raters, *judges.with_consensus]
+    return {
+        name: {
+            other: known.get((name, other)) if before < at else None
+            for before, other in enumerate(names[:-1])
+        }
+        for at, name in enumerate(names)
+        if at and (name in judges.with_consensus or len(raters) > 1)
+    }
+
+
+def stars(p: float | None) -> str:
+    """How the paper marks what is significant."""
+    if p is None or p >= ALPHA:
+        return ""
+    return "***" if p < 0.001 else "**"
+
+
+def tasks(data: RunData) -> Markup:
+    """How many samples each task has."""
+    splits = {}
+    for split in data.splits:
+        counts = Counter(sample.task or "unknown" for sample in data.of_split(split))
+        splits[split] = dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
+    return rendered("tasks.html.jinja", splits=splits)
+
+
+def analysis(data: RunData) -> Markup | None:
+    """What people ask and say, beside other prompt sets."""
+    found = data.analysis
+    if found is None:
+        return None
+    groups: dict[str, list[tuple[float, float]]] = {}
+    for point in found.embedding_map.found.points if found.embedding_map.found else ():
+        groups.setdefault(point.prompt_set, []).append((point.x, point.y))
+    rates = {}
+    every = found.tasks.found.rates if found.tasks.found else ()
+    for split in dict.fromkeys(one.split for one in every):
+        rows = [one for one in every if one.split == split]
+        systems = sorted({system for one in rows for system in one.rates})
+        rates[split] = {"rows": rows, "systems": systems, "heads": _heads("breakable", systems)}
+    return rendered(
+        "analysis.html.jinja",
+        found=found,
+        groups=dict(reversed(groups.items())),  # the benchmark on top
+        task_rates=rates,
+        most_rows=MOST_ROWS,
+    )
+
+
+def gallery(data: RunData) -> Markup:
+    """The gallery without its samples."""
+    splits = Counter(sample.split for sample in data.samples)
+    tasks = Counter(sample.task for sample in data.samples if sample.task)
+    given = {
+        kind: [(name, f"{titled(name)} ({number})") for name, number in counts.most_common()]
+        for kind, counts in (("splits", splits), ("tasks", tasks))
+    }
+    return rendered("gallery.html.jinja", systems=[(one, one) for one in data.systems], **given)
+
+
+def provenance(data: RunData) -> Markup:
+    """What became of every task, and what each figure is made of."""
+    ended = Counter((system, one.outcome) for (_, system), one in data.outputs.items())
+    outcomes = sorted({outcome for _, outcome in ended}, key=lambda one: (one != "ok", one))
+    rated = Counter(
+        (one.judge, one.value is not None) for some in data.ratings.values() for one in some
+    )
+    definitions: dict[str, list[str]] = {}
+    for row in data.results.results:
+        said = f"{titled(row.split)}, {titled(row.metric)}, {row.system}"
+        definitions.setdefault(_json(row.definition), []).append(said)
+    return rendered(
+        "provenance.html.jinja",
+        data=data,
+        ended=ended,
+        outcomes=outcomes,
+        heads=[(one, "number optional") for one in [*outcomes, "not tried"] if one != "ok"],
+        wanted=len(data.samples),
+        untried={
+            system: len(data.samples) - sum(ended[system, outcome] for outcome in outcomes)
+            for system in data.systems
+        },
+        left_out=[
+            f"{count(number)} rows of {name}: {reason}"
+            for name, counts in sorted(data.results.left_out.items())
+            for reason, number in sorted(counts.items())
+        ],
+        judges={
+            judge: (rated[judge, True], rated[judge, False])
+            for judge in sorted({judge for judge, _ in rated})
+        },
+        definitions=definitions,
+        settings=_json(data.settings),
+        benchmark=_json(data.results.benchmark.model_dump()),
+    )
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False, default=str)

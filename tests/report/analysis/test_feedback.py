@@ -1,0 +1,353 @@
+"""What people say failed, how they work around it, when they post, and what a build lost."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, timedelta, timezone
+from importlib.util import find_spec
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+from xml.etree import ElementTree as ET
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from echo_hf.reasons import NotAnalyzed
+from echo_hf.report.analysis.feedback import (
+    SVG,
+    PostTimes,
+    activity,
+    failures,
+    funnel_steps,
+    interaction,
+    keyword_form,
+    post_times,
+    time_in_address,
+    word_cloud,
+)
+from echo_hf.report.analysis.result import FailureKeyword
+from echo_hf.tables import POSTS
+
+TIMES = PostTimes(
+    {
+        "u1": datetime(2026, 3, 31, 23, 59, tzinfo=UTC),
+        "u2": datetime(2026, 4, 1, tzinfo=UTC),
+        "u3": datetime(2026, 4, 2, tzinfo=UTC),
+    }
+)
+Said = tuple[str, str | None, str | None]
+
+
+def sample(
+    name: str,
+    said: Sequence[Said] = (),
+    *,
+    prompt: str | None = "draw a cat",
+    task: str | None = "edit",
+    kind: str | None = "task",
+) -> dict[str, Any]:
+    """A sample with comments, each its address, verdict and keyword."""
+    return {
+        "id": name,
+        "prompt": prompt,
+        "task": task,
+        "kind": kind,
+        "post_urls": [f"https://example.org/{name}"],
+        "community_feedback": [
+            {"post_url": url, "feedback": f"about {url}", "verdict": verdict, "keyword": keyword}
+            for url, verdict, keyword in said
+        ],
+    }
+
+
+SAMPLES = [
+    sample("a", [("u2", "failure", "colour cast"), ("u1", "mixed", "Color-casts")]),
+    sample("b", [("u3", "failure", "colour cast"), ("u9", "failure", "extra fingers")]),
+    sample("c", [("u5", "success", None), ("u6", "failure", None), ("u7", None, None)]),
+    sample("d", [("u8", "success", "colour cast")]),
+]
+
+
+@pytest.mark.parametrize(
+    "spellings",
+    [
+        (
+            "colour cast",
+            "Color Cast",
+            "color-casts",
+            "cast, colour",
+            "COLOUR_CAST",
+            "ｃｏｌｏｒ cast",
+        ),
+        ("extra fingers", "extra finger", "fingers (extra)"),
+        ("can't spell", "cant spell", "can’t spell"),
+        ("文字错误", "文字错误。"),
+    ],
+)
+def test_spellings_of_the_same_words_have_one_form(spellings: tuple[str, ...]) -> None:
+    """Case, signs, order, plural and British spelling make no other keyword."""
+    assert len({keyword_form(one) for one in spellings}) == 1
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("wrong hands", "wrong hair"),
+        ("glass", "glas"),
+        ("too bright", "too dark"),
+        ("text", "texture"),
+    ],
+)
+def test_other_words_have_other_forms(one: str, other: str) -> None:
+    """Nothing is merged because it is merely similar."""
+    assert keyword_form(one) != keyword_form(other)
+
+
+@given(st.text())
+def test_a_form_is_its_own_form(keyword: str) -> None:
+    """Merging twice merges nothing more, as long as a word is no plural of a plural."""
+    form = keyword_form(keyword)
+    if not any(word.endswith("s") for word in form.split()):
+        assert keyword_form(form) == form
+
+
+def test_the_time_in_an_identifier_is_what_x_itself_says(test_data: Path) -> None:
+    """To the second, for each of a hundred real posts with `created_at`."""
+    lines = (test_data / "posts/x_api_v2/flat.jsonl").read_text("utf-8").splitlines()
+    posts = [json.loads(line) for line in lines]
+    assert len(posts) == 100
+    for post in posts:
+        found = time_in_address(f"https://x.com/i/status/{post['id']}")
+        assert found is not None
+        assert abs((found - datetime.fromisoformat(post["created_at"])).total_seconds()) < 1
+
+
+@pytest.mark.parametrize(
+    "url",
+    [None, "", "https://x.com/i/status/20", "https://bsky.app/profile/did:plc:a/post/3k"],
+)
+def test_other_addresses_hold_no_time(url: str | None) -> None:
+    """Those of other platforms, and identifiers from before X's clock."""
+    assert time_in_address(url) is None
+
+
+def test_a_table_is_asked_first() -> None:
+    """A time in the table holds; one that is null there may stand in the address."""
+    moment = datetime(2026, 3, 2, 12, tzinfo=UTC)
+    url, other = "https://example.org/1", "https://x.com/i/status/1212092628029698048"
+    rows = [{"url": url, "timestamp": moment}, {"url": other, "timestamp": None}]
+    schema = pa.schema([POSTS.schema.field(name) for name in ("url", "timestamp")])
+    times = post_times(pa.Table.from_pylist(rows, schema))
+    assert times.text(url) == "2026-03-02T12:00:00+00:00"
+    assert times.text(other) == "2019-12-31T19:26:16+00:00"
+    assert times.text("https://example.org/2") is None
+    assert post_times(None).text(url) is None
+
+
+def test_spellings_are_merged_and_counted() -> None:
+    """Four failures by name, one without; a keyword beside a success is none."""
+    found = failures(SAMPLES, TIMES, examples=2).found
+    assert found is not None
+    first, second = found.keywords
+    assert (first.keyword, first.comments, first.samples) == ("colour cast", 3, 2)
+    assert first.spellings == {"colour cast": 2, "Color-casts": 1}
+    assert (second.keyword, second.comments) == ("extra fingers", 1)
+    assert (found.unnamed, found.untimed) == (1, 1)
+    assert found.verdicts == {"failure": 4, "mixed": 1, "success": 2, "unasked": 1}
+    # A minute before April, in UTC, is March.
+    assert (first.by_month, second.by_month) == ({"2026-03": 1, "2026-04": 2}, {})
+    # Sample a has the two earliest, and the second place goes to sample b.
+    assert [one.post_url for one in first.examples] == ["u1", "u3"]
+    assert first.examples[0].time == "2026-03-31T23:59:00+00:00"
+
+
+def test_without_failures_there_is_a_reason() -> None:
+    """Praise alone, or comments that nobody judged, are no failures."""
+    part = failures([sample("a", [("u1", "success", None), ("u2", None, None)])], TIMES)
+    assert (part.found, part.reason) == (None, NotAnalyzed.NO_COMMENTS)
+
+
+def test_a_success_after_a_failure_may_be_a_workaround() -> None:
+    """By time, of another post; a success before any failure is none."""
+    said: list[Said] = [
+        ("u3", "success", None),
+        ("u1", "success", None),
+        ("u2", "failure", "wrong maze"),
+        ("u2", "mixed", None),
+    ]
+    found = interaction([sample("a", said)], TIMES).found
+    assert found is not None
+    (one,) = found.workarounds
+    assert (one.comment.post_url, one.failed) == ("u3", ("wrong maze",))
+
+
+def test_failures_that_others_named_come_in_their_order() -> None:
+    """A keyword of one's own counts once somebody else has named it, too."""
+    said: list[Said] = [
+        ("u2", "failure", "blur"),
+        ("u1", "mixed", "hands"),
+        ("u1", "failure", "blur"),
+        ("u2", "success", None),
+    ]
+    found = interaction([sample("a", said)], PostTimes()).found
+    assert found is not None
+    assert [one.failed for one in found.workarounds] == [("blur",), ("blur", "hands")]
+
+
+def test_probes_are_the_samples_of_that_kind() -> None:
+    """With their words and how many comments they have."""
+    samples = [
+        sample("a", kind="probe", prompt="draw  yourself"),
+        sample("b"),
+        sample("c", kind=None),
+    ]
+    found = interaction(samples, TIMES).found
+    assert found is not None
+    (probe,) = found.probes
+    assert (probe.id, probe.prompt, probe.comments) == ("a", "draw yourself", 0)
+    assert probe.post.post_url == "https://example.org/a"
+
+
+def test_words_that_are_left_out_stay_out() -> None:
+    """A release without posted words has tables without them."""
+    said: list[Said] = [("u1", "failure", "blur"), ("u2", "success", None)]
+    bare = sample("a", said, prompt=None, kind="probe")
+    for comment in bare["community_feedback"]:
+        comment["feedback"] = None
+    found = interaction([bare], TIMES).found
+    assert found is not None
+    assert (found.probes[0].prompt, found.workarounds[0].comment.text) == (None, None)
+
+
+def test_days_are_those_of_utc_and_count_from_the_release() -> None:
+    """Ten in the evening in New York is the next day; a day before the release is -1."""
+    new_york = timezone(timedelta(hours=-5))
+    rows = [
+        (datetime(2026, 3, 1, 22, tzinfo=new_york), ["lumen", "lumen", "l2"]),
+        (datetime(2026, 3, 2, 23, 59, 59, tzinfo=UTC), []),
+        (datetime(2026, 3, 1, 23, 59, 59, tzinfo=UTC), None),
+        (None, ["lumen"]),
+    ]
+    schema = pa.schema([POSTS.schema.field(name) for name in ("timestamp", "keywords")])
+    named = [dict(zip(schema.names, row, strict=True)) for row in rows]
+    found = activity(pa.Table.from_pylist(named, schema), date(2026, 3, 2)).found
+    assert found is not None
+    days = {day.date: (day.since_release, day.posts) for day in found.days}
+    assert days == {"2026-03-01": (-1, 1), "2026-03-02": (0, 2)}
+    assert (found.days[1].found, found.days[1].came_along, found.days[0].unknown) == (1, 1, 1)
+    assert (found.keywords, found.undated) == ({"lumen": 2, "l2": 1}, 1)
+    assert activity(None, date(2026, 3, 2)).reason is NotAnalyzed.NO_POSTS
+
+
+def _manifest(**stages: dict[str, Any]) -> Any:
+    rows = [SimpleNamespace(stage=stage, counts=counts) for stage, counts in stages.items()]
+    return cast("Any", SimpleNamespace(funnel=rows))
+
+
+def test_each_stage_has_what_it_read_kept_and_lost() -> None:
+    """Rejects and quarantine are lost; notices and tallies are not; others' stages are left out."""
+    counts = {
+        "rows_in": 10,
+        "kept": 6,
+        "rejected": {"not_relevant": 3},
+        "quarantined": {"engine_error": 1},
+        "noted": {"duplicate": 5},
+        "tally": {"5": 6},
+    }
+    collect = {"rows_in": 12, "kept": 10, "rejected": {"not_json": 2}}
+    other = {"rows_in": 1, "kept": 1}
+    steps = funnel_steps(_manifest(collect=collect, divination=other, relevance=counts)).found
+    assert steps is not None
+    first, second = steps
+    found = (first.stage, first.rows_in, first.kept, first.lost)
+    assert found == ("collect", 12, 10, {"not_json": 2})
+    assert second.lost == {"not_relevant": 3, "engine_error": 1}
+    assert (second.reads, second.makes) == ("posts", "posts")
+    for manifest in (None, _manifest(divination=other)):
+        part = funnel_steps(manifest)
+        assert (part.found, part.reason) == (None, NotAnalyzed.NO_RUN)
+
+
+NO_CLOUD = find_spec("wordcloud") is None
+HOSTILE = "<script>alert(1)</script>"
+needs_cloud = pytest.mark.skipif(NO_CLOUD, reason="needs wordcloud: see `make test-extras`")
+
+
+def _keyword(name: str, comments: int) -> FailureKeyword:
+    known = {"samples": 1, "spellings": {name: comments}, "by_month": {}, "examples": ()}
+    return FailureKeyword(keyword=name, comments=comments, **known)
+
+
+KEYWORDS = [
+    _keyword("colour cast", 9),
+    _keyword(HOSTILE, 4),
+    _keyword("\"' onload=x &amp;", 2),
+    _keyword("顔が違う", 1),
+]
+
+
+@pytest.mark.extras
+@needs_cloud
+def test_words_are_text_and_nothing_else() -> None:
+    """Whatever a keyword looks like, it is a text; what the font cannot write is counted."""
+    part = word_cloud(KEYWORDS, seed=3)
+    assert part == word_cloud(KEYWORDS, seed=3)
+    assert part.found is not None
+    root = ET.fromstring(part.found.svg)  # noqa: S314 - our own
+    assert {element.tag for element in root.iter()} == {f"{{{SVG}}}svg", f"{{{SVG}}}text"}
+    shown = {str(element.text): float(element.get("font-size", 0)) for element in root}
+    assert set(shown) == {"colour cast", HOSTILE, "\"' onload=x &amp;"}
+    assert max(shown, key=lambda word: shown[word]) == "colour cast"
+    assert not any(name.startswith("on") for element in root.iter() for name in element.attrib)
+    assert (part.found.words, part.found.left_out) == (3, {"no_glyphs": 1})
+    assert word_cloud([KEYWORDS[-1]]).reason is NotAnalyzed.NO_GLYPHS
+
+
+@pytest.mark.extras
+@needs_cloud
+def test_a_font_that_is_none_is_named(tmp_path: Path) -> None:
+    """A missing file, and one that holds something else."""
+    (tmp_path / "none.ttf").write_bytes(b"no font")
+    for name in ("none.ttf", "gone.ttf"):
+        part = word_cloud(KEYWORDS, font=tmp_path / name)
+        assert (part.found, part.reason) == (None, NotAnalyzed.BAD_FONT)
+        assert name in str(part.detail)
+        assert str(tmp_path) not in str(part.detail)
+
+
+@pytest.mark.extras
+@needs_cloud
+def test_a_text_in_place_of_a_keyword_finds_no_space() -> None:
+    """No size is tried for it; the others are shown."""
+    part = word_cloud([*KEYWORDS[:1], _keyword("x" * 100_000, 3)])
+    assert part.found is not None
+    assert (part.found.words, part.found.left_out) == (1, {"no_space": 1})
+    assert word_cloud([_keyword("x" * 101, 3)]).reason is NotAnalyzed.NO_SPACE
+
+
+@pytest.mark.extras
+@needs_cloud
+def test_a_control_character_that_a_font_knows_is_not_written(tmp_path: Path) -> None:
+    """XML can hold none: the keyword is counted, and the image is still one."""
+    import wordcloud
+    from fontTools.ttLib import TTFont
+
+    with TTFont(Path(wordcloud.__file__).with_name("DroidSansMono.ttf")) as font:
+        for table in font["cmap"].tables:
+            table.cmap |= {0: "a", 11: "a"}
+        font.save(tmp_path / "own.ttf")
+    keywords = [*KEYWORDS[:1], _keyword("a\x0b\x00b", 3)]
+    part = word_cloud(keywords, font=tmp_path / "own.ttf")
+    assert part.found is not None
+    assert part.found.left_out == {"no_glyphs": 1}
+
+
+def test_without_keywords_or_the_package_there_is_a_reason() -> None:
+    """Nothing is raised."""
+    assert word_cloud(None).reason is NotAnalyzed.NO_COMMENTS
+    if NO_CLOUD:
+        assert word_cloud(KEYWORDS).reason is NotAnalyzed.MISSING_EXTRA

