@@ -84,7 +84,9 @@ def sort_rows(stage: Stage, dataset: Dataset, mapped: Dataset) -> StageResult:
         rows = rows.select(at, new_fingerprint=mapped._fingerprint)
     rows._fingerprint = combined_fingerprint(mapped._fingerprint, "kept")
     rejects = _with_rows(stage, dataset, rejected)
-    quarantine = _with_rows(stage, dataset, quarantined)
+    # Without a row they are the same, and datasets makes each from many copies of its features.
+    is_clean = not rejected.num_rows and not quarantined.num_rows
+    quarantine = rejects if is_clean else _with_rows(stage, dataset, quarantined)
     notices = _aside(noted, Features.from_arrow_schema(noted.schema), mapped, noted)
     counts = [
         dict(sorted(Counter(one.data.table["_reason"].to_pylist()).items()))
