@@ -316,6 +316,7 @@ class AskedAnswers(StoredAnswers):
     engine: Engine | None
 
     def read(self, requests: Sequence[Request]) -> list[BaseModel | Failure]:
+        """The answer to each request, in order."""
         if self.engine is None:
             raise EngineError(
                 "this stage is a copy in another process than its engine: map it without "
