@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from echo_hf.builder.search_yield import (
     Yields,
     days_since,
-    default_edges,
+
     keyword_yields,
     planned_edges,
     windows_of,
@@ -44,7 +44,7 @@ def post(
 def yields(posts: list[Row], edges: list[int] | None = None) -> Yields:
     """What the terms of posts brought."""
     table = pa.Table.from_pylist(posts, schema=POSTS.schema)
-    return keyword_yields(table, RELEASED, edges or default_edges(60), (4, 5))
+    return keyword_yields(table, RELEASED, edges or planned_edges((), RELEASED, 60), (4, 5))
 
 
 def test_counts_by_hand() -> None:
@@ -162,7 +162,7 @@ def test_windows_are_those_of_the_plan() -> None:
 
     assert planned_edges([search], RELEASED, 10) == [0, 2, 4, 11, 18, 19]
     assert planned_edges([search], RELEASED, 30) == [0, 2, 4, 11, 18, 19, 26, 33]
-    assert planned_edges([], RELEASED, 3) == default_edges(3) == list(range(15))
+    assert planned_edges([], RELEASED, 3) == planned_edges((), RELEASED, 3) == list(range(15))
 
 
 ENDLESS = Search.model_validate(
