@@ -445,7 +445,7 @@ def test_a_first_run_says_what_it_will_ask(tmp_path: Path) -> None:
     heard = Heard()
     build(config_over(tmp_path, bundled_posts()[:40]), runs=tmp_path / "runs", watch=heard)
     asked = Counter(request.task for request in engine.asked)
-    assert {name: calls for name, (calls, _) in heard.plans.items()} == dict(asked)
+    assert {name: calls for name, (calls, _) in heard.plans.items() if calls} == dict(asked)
 
 
 def test_of_what_failed_the_release_tells_kinds_and_keys(tmp_path: Path) -> None:
