@@ -32,8 +32,6 @@ from tests.recorded_as_model import (
 from tests.stages_for_tests import Guess, Scripted, posts, request, url
 
 PRIVATE = "no route to 10.0.0.7"
-
-
 MODEL_STAGES = ("relevance", "extract", "roles", "screenshots", "safety", "feedback")
 
 
@@ -215,8 +213,6 @@ def test_a_place_is_a_folder_or_a_tag(config: Path, place: str) -> None:
 
 
 ENGINE = ReplayEngine(Scripted().signature())
-
-
 RED, BLUE = '{"name": "red", "number": 3}', '{"name": "blue", "number": 4}'
 
 

@@ -35,11 +35,7 @@ from tests.curate.reviewed_rows_for_tests import SHOT, A, row
 from tests.test_cli import echo_hf
 
 TARGET = {"name": "Lumen Image", "developer": "Northlight", "released": "2026-03-02"}
-
-
 CARD = "a card for Noor, noor@example.org, teal letters"
-
-
 PROMPTS = (CARD, "a fox of folded paper, teal background", "a poster that says +1 650-253-0000")
 
 
@@ -255,8 +251,6 @@ def test_what_would_be_left_undone_is_refused(runs: Path, options: list[str], sa
 
 
 CALM = {"safety": {"flagged": False, "categories": [], "model": "guard"}, "has_nsfw": False}
-
-
 HAZARD = {"flagged": True, "categories": ["S1", "S8"], "model": "guard"}
 
 

@@ -36,8 +36,6 @@ from echo_hf.errors import RunError
 from echo_hf.tables import POSTS
 
 RELEASED = datetime.date(2026, 3, 2)
-
-
 Row = dict[str, Any]
 
 

@@ -31,17 +31,9 @@ from echo_hf.tables import HUMAN, OUTPUTS, RATINGS
 from tests.recorded_as_model import BOARD, RecordedAsModel, bundled_posts, config_over
 
 CORPUS = corpus()
-
-
 FORGOTTEN = "https://x.com/hana_hikes/status/9900316480787844284"  # a lake turned into night
-
-
 NUMBER = FORGOTTEN.rpartition("/")[2]
-
-
 WORD = "zimtsternzimt"  # stands in that post alone
-
-
 Row = dict[str, Any]
 
 
@@ -62,6 +54,21 @@ def built(folder: Path, given: list[Row]) -> tuple[Path, Release]:
     config["posts"] = [{"source": "jsonl", "path": "posts.jsonl"}]
     (folder / "config.yaml").write_text(yaml.safe_dump(config))
     return folder / "config.yaml", build(folder / "config.yaml", runs=folder / "runs")
+
+
+@pytest.fixture(scope="module")
+def built_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a build of these posts."""
+    folder = tmp_path_factory.mktemp("built")
+    built(folder, posts())
+    return folder
+
+
+@pytest.fixture
+def build_of_posts(built_once: Path, tmp_path: Path) -> tuple[Path, Release]:
+    """The config and the release of a copy of it."""
+    shutil.copytree(built_once, tmp_path, dirs_exist_ok=True)
+    return tmp_path / "config.yaml", read_release(run_of(tmp_path) / "release")
 
 
 def run_of(folder: Path) -> Path:
@@ -104,8 +111,10 @@ def ids(release: Release) -> set[str]:
     return {one for rows in release.datasets.values() for one in rows["id"]}
 
 
-def test_a_forgotten_post_is_in_no_byte_of_the_next_release(tmp_path: Path) -> None:
-    config, before = built(tmp_path, posts())
+def test_a_forgotten_post_is_in_no_byte_of_the_next_release(
+    tmp_path: Path, build_of_posts: tuple[Path, Release]
+) -> None:
+    config, before = build_of_posts
     samples = {row["id"]: row for rows in before.datasets.values() for row in rows.to_list()}
     made_from = {name: " ".join(row["post_urls"]) for name, row in samples.items()}
     theirs = {name for name, urls in made_from.items() if NUMBER in urls}
@@ -128,8 +137,8 @@ def test_a_forgotten_post_is_in_no_byte_of_the_next_release(tmp_path: Path) -> N
     }
 
 
-def test_its_replies_stay_together(tmp_path: Path) -> None:
-    config, _ = built(tmp_path, posts())
+def test_its_replies_stay_together(tmp_path: Path, build_of_posts: tuple[Path, Release]) -> None:
+    config, _ = build_of_posts
     forget([FORGOTTEN], config, runs=tmp_path / "runs")
     build(config, runs=tmp_path / "runs")
     kept = pq.read_table(run_of(tmp_path) / "stages" / "collect" / "kept.parquet").to_pylist()
@@ -142,8 +151,8 @@ def test_its_replies_stay_together(tmp_path: Path) -> None:
     assert sum(one["parent_url"] == empty["url"] for one in kept) == len(answered) > 0
 
 
-def test_it_does_not_come_back(tmp_path: Path) -> None:
-    config, _ = built(tmp_path, posts())
+def test_it_does_not_come_back(tmp_path: Path, build_of_posts: tuple[Path, Release]) -> None:
+    config, _ = build_of_posts
     forget([FORGOTTEN], config, runs=tmp_path / "runs")
     again = {**posts()[0], "text": WORD, "url": f"https://mobile.twitter.com/x/status/{NUMBER}"}
     _, release = built(tmp_path, [again, *posts()])
@@ -153,16 +162,18 @@ def test_it_does_not_come_back(tmp_path: Path) -> None:
     assert (noted["forgotten"], noted["forgotten_link"]) == (2, answered)
 
 
-def test_a_rejected_record_that_holds_it_is_not_kept(tmp_path: Path) -> None:
-    config, _ = built(tmp_path, posts())
+def test_a_rejected_record_that_holds_it_is_not_kept(
+    tmp_path: Path, build_of_posts: tuple[Path, Release]
+) -> None:
+    config, _ = build_of_posts
     forget([FORGOTTEN], config, runs=tmp_path / "runs")
     broken = {"text": WORD, "original": FORGOTTEN}
     built(tmp_path, [broken, *posts()])
     assert holding(run_of(tmp_path), WORD) == []
 
 
-def test_answers_it_went_into_go_too(tmp_path: Path) -> None:
-    config, _ = built(tmp_path, posts())
+def test_answers_it_went_into_go_too(tmp_path: Path, build_of_posts: tuple[Path, Release]) -> None:
+    config, _ = build_of_posts
     with closing(Store(run_of(tmp_path) / "answers.sqlite")) as store:
         for key, url, said in (
             (b"a" * 32, f"https://x.com/i/status/{NUMBER}", "said of the lake"),
@@ -212,8 +223,10 @@ def test_the_release_before_is_searched_as_well(tmp_path: Path) -> None:
     assert holding(run, NUMBER) == []
 
 
-def test_what_people_did_with_its_samples_goes_too(tmp_path: Path) -> None:
-    config, release = built(tmp_path, posts())
+def test_what_people_did_with_its_samples_goes_too(
+    tmp_path: Path, build_of_posts: tuple[Path, Release]
+) -> None:
+    config, release = build_of_posts
     log = EventLog(run_of(tmp_path) / EVENTS_FILE)
     for sample in ids(release):
         log.append("review", sample, "ada", "edit", {"prompt": f"as in {sample}"})
@@ -225,8 +238,10 @@ def test_what_people_did_with_its_samples_goes_too(tmp_path: Path) -> None:
         assert holding(run_of(tmp_path), f"as in {sample}") == []
 
 
-def test_two_posts_one_after_the_other(tmp_path: Path) -> None:
-    config, before = built(tmp_path, posts())
+def test_two_posts_one_after_the_other(
+    tmp_path: Path, build_of_posts: tuple[Path, Release]
+) -> None:
+    config, before = build_of_posts
     both = (FORGOTTEN, posts()[0]["url"])
     theirs = [
         hashlib.sha256((CORPUS / image["path"]).read_bytes()).hexdigest()
@@ -244,8 +259,10 @@ def test_two_posts_one_after_the_other(tmp_path: Path) -> None:
         build(config, runs=tmp_path / "runs")
 
 
-def test_a_post_that_nobody_knows_costs_nothing(tmp_path: Path) -> None:
-    config, release = built(tmp_path, posts())
+def test_a_post_that_nobody_knows_costs_nothing(
+    tmp_path: Path, build_of_posts: tuple[Path, Release]
+) -> None:
+    config, release = build_of_posts
     before = {path for path in run_of(tmp_path).rglob("*") if path.is_file()}
     taken = forget(["https://x.com/i/status/1"], config, runs=tmp_path / "runs")
     assert (taken.posts, taken.unknown) == (0, ("https://x.com/i/status/1",))
@@ -253,8 +270,10 @@ def test_a_post_that_nobody_knows_costs_nothing(tmp_path: Path) -> None:
     assert is_complete(release.path)
 
 
-def test_what_a_killed_build_left_goes_too(tmp_path: Path) -> None:
-    config, release = built(tmp_path, posts())
+def test_what_a_killed_build_left_goes_too(
+    tmp_path: Path, build_of_posts: tuple[Path, Release]
+) -> None:
+    config, release = build_of_posts
     shutil.copytree(release.path, release.path.with_name("previous"))
     release.path.rename(release.path.with_name(".release.previous"))
     forget([FORGOTTEN], config, runs=tmp_path / "runs")
@@ -263,8 +282,10 @@ def test_what_a_killed_build_left_goes_too(tmp_path: Path) -> None:
     assert [path.name for path in run_of(tmp_path).glob("*previous*")] == []
 
 
-def test_what_is_no_address_is_refused(tmp_path: Path) -> None:
-    config, release = built(tmp_path, posts())
+def test_what_is_no_address_is_refused(
+    tmp_path: Path, build_of_posts: tuple[Path, Release]
+) -> None:
+    config, release = build_of_posts
     with pytest.raises(RunError, match="'mira_draws' is not an address of a post"):
         forget(["mira_draws"], config, runs=tmp_path / "runs")
     assert release.path.exists()

@@ -23,14 +23,8 @@ from echo_hf.pipeline.answer_store import Record, Store, request_keys
 from tests.stages_for_tests import ROOT, Shade, request
 
 SIGNATURE = {"kind": "scripted", "model": "one"}
-
-
 RED = request("red", sources=("https://example.org/1", "https://example.org/2"))
-
-
 ANSWER = Completion('{"name": "röd"}', None, "stop", Usage(10, 3, 2), 0.25)
-
-
 FAILURE = Completion(None, "no power", "error", Usage(5, 0, 0), 0.5)
 
 
@@ -117,11 +111,7 @@ def test_thousands_of_keys_are_read_at_once(store: Store) -> None:
 
 # What a request is, piece by piece; each other request must have another key.
 IMAGES = ("aa" * 32, "bb" * 32)
-
-
 ASKED = request("red", images=IMAGES)
-
-
 OTHERS = {
     "message text": request("red.", images=IMAGES),
     "instructions": request("red", "Name a shade.", images=IMAGES),
@@ -173,8 +163,6 @@ def test_keys_are_the_same_in_every_process() -> None:
 
 
 PIECES = st.lists(st.text("ait0123:", max_size=4), min_size=1, max_size=4)
-
-
 SHAPES = st.lists(
     st.tuples(st.sampled_from(["system", "user"]), st.lists(st.tuples(st.booleans(), PIECES))),
     max_size=3,

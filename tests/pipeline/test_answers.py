@@ -29,11 +29,7 @@ from echo_hf.reasons import Failed
 from tests.stages_for_tests import Color, Scripted, request
 
 RED = '{"name": "red", "number": 3}'
-
-
 KEY = bytes.fromhex("ab" * 32)
-
-
 # Any code points at all, halves of surrogate pairs and control characters included.
 ANYTHING = st.text(st.characters() | st.characters(categories=["Cs", "Cc"]))
 

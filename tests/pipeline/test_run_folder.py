@@ -24,11 +24,7 @@ from echo_hf.tables import POSTS
 from tests.stages_for_tests import ROOT, Echo, Guess, Scripted, posts, url
 
 DESCRIBE: Mapping[str, Any] = {"name": "echo", "version": 1, "parameters": {"ending": "ü"}}
-
-
 RECORD = StageRecord("echo", DESCRIBE, "aaa", "bbb")
-
-
 TEXTS = ("red", "drop it", "note blue")
 
 

@@ -46,11 +46,7 @@ from tests.stages_for_tests import (
 )
 
 STAGES: list[Stage] = [Echo("!"), ByAuthor(), Guess()]
-
-
 WORDS = st.sampled_from(["red", "drop", "note", "twice", ""])
-
-
 TEXTS = st.lists(
     st.one_of(st.none(), st.lists(WORDS, max_size=3).map(" ".join)), min_size=1, max_size=12
 )

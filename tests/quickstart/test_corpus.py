@@ -15,36 +15,20 @@ import pytest
 from PIL import Image
 
 Post = dict[str, Any]
-
-
 ROOT = Path(__file__).resolve().parents[2]
-
-
 CORPUS = ROOT / "echo_hf" / "quickstart"
-
-
 POSTS: list[Post] = [
     json.loads(line) for line in (CORPUS / "posts.jsonl").read_text("utf-8").splitlines()
 ]
-
-
 BY_URL = {post["url"]: post for post in POSTS}
-
-
 RELEASED = datetime(2026, 3, 2, tzinfo=UTC)
-
-
 NEVER_COLLECTED = {
     "https://bsky.app/profile/did:plc:g8thr0ws1lks9m3xq5vwk2nd/post/3l0nt6p9vxa1b",
 }
-
-
 KEYS = {
     "url", "author", "text", "timestamp", "lang", "keywords", "pictures", "parent_url",
     "quoted_url", "engagement", "missing",
 }  # fmt: skip
-
-
 ADDRESSES = (
     r"https://x\.com/(?P<handle>\w+)/status/9900\d{15}",
     r"https://bsky\.app/profile/did:plc:[a-z0-9]{24}/post/[a-z0-9]{13}",

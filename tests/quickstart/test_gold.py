@@ -13,26 +13,14 @@ import pytest
 from PIL import Image
 
 Row = dict[str, Any]
-
-
 CORPUS = Path(__file__).resolve().parents[2] / "echo_hf" / "quickstart"
-
-
 GOLD = CORPUS / "gold"
-
-
 FILES = ("relevance", "extract", "roles", "screenshots", "feedback", "tasks", "safety")
-
-
 KEPT = (4, 5)
-
-
 TASKS = {
     "text_to_image", "text_rendering", "edit", "style_transfer", "sketch_to_image",
     "composition", "restoration",
 }  # fmt: skip
-
-
 SLOT = re.compile(r'\[[A-Z]+\]|<\w+>|\{argument name="\w+" default="[^"]*"\}|\(\w+\)|【\w+】')
 
 
@@ -41,13 +29,9 @@ def lines(path: Path) -> list[Row]:
 
 
 POSTS = {post["url"]: post for post in lines(CORPUS / "posts.jsonl")}
-
-
 RELEVANCE, EXTRACT, ROLES, SCREENSHOTS, FEEDBACK, TASK_ROWS, SAFETY = (
     lines(GOLD / f"{name}.jsonl") for name in FILES
 )
-
-
 SAMPLES = [
     {**sample, "root_url": thread["root_url"]} for thread in EXTRACT for sample in thread["samples"]
 ]

@@ -137,8 +137,6 @@ def test_other_metrics_say_what_they_lack(shown: tuple[Path, str]) -> None:
 
 
 CORPUS = Path(__file__).parent.parent.parent / "echo_hf" / "quickstart"
-
-
 # What the posts were written to hold, in the order of the stages.
 FUNNEL = {
     "collect": {"rows_in": 121, "kept": 121},
@@ -179,11 +177,7 @@ FUNNEL = {
         "tally": {"analysis": 48, "image_to_image": 9, "text_to_image": 30},
     },
 }
-
-
 HOSTILE = ("</thread>", "</post>", "\x1b")
-
-
 Edit = Callable[[dict[str, Any]], dict[str, Any]]
 
 
@@ -304,8 +298,6 @@ def test_the_answers_agree_with_the_gold(tmp_path: Path) -> None:
 
 
 CORPUS_LONG_THREAD = Path(__file__).resolve().parents[2] / "echo_hf" / "quickstart"
-
-
 LONGEST_REQUEST = 24_000
 
 

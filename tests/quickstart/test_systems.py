@@ -20,8 +20,6 @@ from echo_hf.quickstart.truth import read_truths, without_spaces
 from echo_hf.tables import OUTPUTS, RATINGS
 
 CORPUS = Path(__file__).resolve().parents[2] / "echo_hf" / "quickstart"
-
-
 SYSTEMS = {"exact_copy", "yellow_tint", "moved_layout", "misspelt_text"}
 
 
@@ -30,11 +28,7 @@ def lines(name: str) -> list[dict[str, Any]]:
 
 
 TRUTH = lines("truth.jsonl")
-
-
 INDEX = {row["truth"]: row for row in lines("systems/pictures.jsonl")}
-
-
 RATED = {(row["truth"], row["picture"]): row["rating"] for row in lines("systems/ratings.jsonl")}
 
 
@@ -102,8 +96,6 @@ def test_images_have_the_size_of_the_meant_one_and_are_small(truth: str) -> None
 
 
 Row = dict[str, Any]
-
-
 TRUTHS = read_truths()
 
 
@@ -116,8 +108,6 @@ def key(row: Row) -> tuple[str, str]:
 
 
 ROLES = {key(row): row for row in lines_truth("gold/roles.jsonl")}
-
-
 FLAGGED = {key(row) for row in lines_truth("gold/safety.jsonl") if row["flagged"]}
 
 
@@ -132,8 +122,6 @@ def tasks() -> Iterator[tuple[str, str, Row]]:
 
 
 TASKS = list(tasks())
-
-
 SHOWN = [(row["post_url"], row["prompt"]) for row in lines_truth("gold/screenshots.jsonl")]
 
 

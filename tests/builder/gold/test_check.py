@@ -35,8 +35,6 @@ from tests.builder.gold.gold_for_tests import (
 from tests.progress_for_tests import Heard
 
 READER = EngineChoice(kind="gold_reader")
-
-
 RULES = EngineChoice(kind="rules")
 
 

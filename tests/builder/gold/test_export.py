@@ -22,8 +22,6 @@ from echo_hf.reasons import NotGold
 from tests.apps.review.reviewed_run import CHAIR, LAKE, MAIL, named, reviewed_run, samples
 
 FOX = "A flat vector mascot"
-
-
 Row = dict[str, Any]
 
 

@@ -72,17 +72,9 @@ def test_addresses_are_made_canonical(tmp_path: Path) -> None:
 SHOT: dict[str, Any] = {
     "post_url": OTTER, "index": 0, "layout": "collage", "prompt": "", "inputs": [], "outputs": [],
 }  # fmt: skip
-
-
 HARMLESS = {"root_url": OTTER, "prompt": "x", "flagged": False}
-
-
 SAMPLE = {"prompt": "a fox", "quality": "Benchmark", "post_urls": [OTTER]}
-
-
 FAILURE = {"post_url": OTTER, "verdict": "failure", "keyword": "tint"}
-
-
 BAD: list[tuple[str, Any, str]] = [
     ("relevance", {"url": OTTER, "scroe": 5}, "unknown key 'scroe'; did you mean 'score'?"),
     ("relevance", {"url": OTTER}, "score is missing"),
@@ -199,11 +191,7 @@ def test_files_that_are_none(tmp_path: Path) -> None:
 
 
 SCREENSHOTS = Path(__file__).resolve().parents[2] / "data" / "screenshots"
-
-
 NONE = "https://example.org/none"
-
-
 SHOT_AGREEMENT: Row = {
     "post_url": KITE, "index": 1, "layout": "collage", "prompt": "",
     "inputs": [], "outputs": [[0, 0, 4, 4]], "half": "tune",
@@ -327,11 +315,7 @@ def test_a_missing_root_is_a_root_but_has_no_score(tmp_path: Path) -> None:
 
 
 TEMPLATE = "A [PET] on a kite, watercolour"
-
-
 DESCRIBED = "An otter that rows a boat"
-
-
 POSTS: list[Row] = [
     {
         "url": OTTER,
@@ -344,18 +328,12 @@ POSTS: list[Row] = [
     {"url": f"{OTTER}2", "text": "(2/2) at the end of a long day", "parent_url": OTTER},
     {"url": KITE, "text": "a kite made of paper", "pictures": []},
 ]
-
-
 OUTPUT, INPUT = ({"post_url": OTTER, "index": index} for index in (0, 1))
-
-
 FILLED: Row = {
     "prompt": "A dog on a kite, watercolour",
     "blanks": {"PET": "dog"},
     "output": OUTPUT,
 }
-
-
 ROLES = [{**OUTPUT, "role": "output"}, {**INPUT, "role": "input"}]
 
 

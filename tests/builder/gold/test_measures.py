@@ -24,8 +24,6 @@ from echo_hf.builder.gold.measures import (
 )
 
 TEXTS = st.text(alphabet="abc é猫", max_size=12)
-
-
 # Newcombe (1998), Statistics in Medicine 17, table I, method 3.
 PUBLISHED = {
     (81, 263): (0.2553, 0.3662),

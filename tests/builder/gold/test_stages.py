@@ -59,8 +59,6 @@ from tests.builder.gold.gold_for_tests import (
 )
 
 Row = dict[str, Any]
-
-
 ROOT = "https://example.org/r"
 
 
@@ -178,20 +176,10 @@ def test_what_is_optional_is_no_fault() -> None:
 
 
 FOX, OWL = gold("a", "a red fox", feedback="b"), gold("d", "an owl")
-
-
 SPAM = gold("b", "buy this", "Trash")
-
-
 FOUND_FOX, FOUND_OWL = found("a", "a red fox", feedback="b"), found("d", "an owl")
-
-
 DOUBT = gold("a", "hm", "Analysis", acceptable=["Analysis", "Trash"])
-
-
 DOUBTED_TRASH = gold("a", "hm", "Trash", acceptable=["Analysis", "Trash"])
-
-
 AS_TRASH, AS_SAMPLE = found("a", "hm", "Trash"), found("a", "hm", "Analysis")
 
 
@@ -354,22 +342,12 @@ def test_hazards_by_hand() -> None:
 
 
 Box = tuple[int, int, int, int]
-
-
 Boxes = tuple[list[Box], list[Box]]
-
-
 SIDE = st.integers(0, 20)
-
-
 BOX = st.tuples(SIDE, SIDE, SIDE, SIDE).map(
     lambda box: (box[0], box[1], box[0] + box[2] + 1, box[1] + box[3] + 1)
 )
-
-
 BOXES = st.lists(BOX, max_size=3)
-
-
 LEFT, RIGHT = (0, 0, 10, 10), (20, 0, 30, 10)
 
 
