@@ -130,7 +130,6 @@ applicability: {engine: *model}
 
 
 def png(color: tuple[int, int, int], size: tuple[int, int] = (96, 64), *boxes: Box) -> bytes:
-    """An image of one color, with boxes in it."""
     image = Image.new("RGB", size, color)
     for box in boxes:
         image.paste((box[1], 90, 60), box)
@@ -140,7 +139,6 @@ def png(color: tuple[int, int, int], size: tuple[int, int] = (96, 64), *boxes: B
 
 
 def answered(asked: Asked, address: str) -> Answer:
-    """What the server says as a platform, as models, and as a system that draws."""
     path, _, query = asked.path.partition("?")
     if path.startswith("/pictures/"):
         return Answer(png(COLORS[Path(path).stem]), headers={"Content-Type": "image/png"})
@@ -206,7 +204,6 @@ class Silent:
 
 
 def make(folder: Path, server: LoopbackServer) -> None:
-    """Makes the run, step by step as its user would."""
     address = server.url.removesuffix("/v1")
     server.behave = lambda asked: answered(asked, address)
     posts = [
@@ -263,7 +260,6 @@ def _rank(config: Path, runs: Path) -> None:
 
 
 def main() -> None:
-    """Makes the run in a folder that is gone afterwards, and packs it."""
     with tempfile.TemporaryDirectory() as name, running() as server:
         make(Path(name), server)
         with tarfile.open(ARCHIVE, "w:xz") as archive:

@@ -106,12 +106,10 @@ class Build:
 
 
 def kept(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Those that go on."""
     return [row for row in rows if row["_status"] == "kept"]
 
 
 def parents(rows: list[dict[str, Any]], *statuses: str) -> Counter[str]:
-    """How many rows with these statuses name each input row."""
     return Counter(key for row in rows if row["_status"] in statuses for key in row["_parent"])
 
 
@@ -122,7 +120,6 @@ def built(
     roles: list[list[dict[str, Any]] | None],
     judgements: list[list[dict[str, Any]] | None],
 ) -> Build:
-    """Runs the stages one after the other on posts and answers."""
     merged = Merge()(_raw_table(posts))
     relevance, extract = Relevance(TARGET), Extract(TARGET, 2000)
     asked = relevance.requests(_next(merged, POSTS))
@@ -185,10 +182,8 @@ def test_every_row_and_image_is_accounted_for(
     roles: list[list[dict[str, Any]] | None],
     judgements: list[list[dict[str, Any]] | None],
 ) -> None:
-    """From raw posts to splits, each row has one fate, and no image or word has two samples."""
     build = built(posts, scores, answers, roles, judgements)
     samples, threads, told = kept(build.samples), kept(build.threads), kept(build.told)
-
     _each_post_has_one_fate(posts, build)
     _each_thread_has_one_fate(threads, build)
     _nothing_stands_in_two_samples(samples, threads)
@@ -291,7 +286,6 @@ def _an_image_has_one_role_in_a_thread(
 
 
 def test_the_smallest_build() -> None:
-    """By hand: two posts with one image and two prompts, and a post about something else."""
     shared = {"author": "mira_draws", "missing": None, "pictures": [IMAGES[0]]}
     posts = [
         {**shared, "url": URLS[0], "parent_url": None, "text": "a fox in the snow"},
@@ -304,7 +298,6 @@ def test_the_smallest_build() -> None:
     ]
     told = {"inputs": [], "outputs": [1], "posts": [0]}
     build = built(posts, [5, 1, 1], [found], [[told]], [[]])
-
     for rows in (build.samples, build.told, build.judged):
         assert [row["output_images"] for row in kept(rows)] == [[IMAGES[0]], []]
     assert parents(build.threads, "rejected") == {URLS[2]: 1}
@@ -313,7 +306,6 @@ def test_the_smallest_build() -> None:
 
 
 def test_a_template_in_two_replies() -> None:
-    """By hand: a template, two completions, and what was said below each of them."""
     shared: dict[str, Any] = {"missing": None, "pictures": []}
     texts = [TEMPLATE, "my cat", "my dog", "so good", "wrong paws"]
     above = [None, URLS[0], URLS[0], URLS[1], URLS[2]]
@@ -338,7 +330,6 @@ def test_a_template_in_two_replies() -> None:
     bad = [{"comment": 0, "verdict": "failure", "keyword": "paws"}]
     build = built(posts, [5], [[found]], [told], [[], bad])
     first, second = kept(build.judged)
-
     assert [first["prompt"], second["prompt"]] == [
         "a cat in the [PLACE], oil paint",
         "a dog in the [PLACE], oil paint",
@@ -353,7 +344,6 @@ def test_a_template_in_two_replies() -> None:
 
 
 def test_a_long_thread_in_parts() -> None:
-    """By hand: a prompt that every part shows is one sample, with what each part adds to it."""
     shared: dict[str, Any] = {"missing": None, "parent_url": URLS[0], "text": "x" * 700}
     posts = [
         {**shared, "url": url, "author": f"reader {at}", "pictures": []}
@@ -363,7 +353,6 @@ def test_a_long_thread_in_parts() -> None:
     found = {"prompt": PROMPTS[0], "quality": "Benchmark", "posts": [0, *range(1, 20)]}
     build = built(posts, [5], [[found]], [[]], [[]])
     (sample,) = kept(build.samples)
-
     assert set(sample["post_urls"]) == set(URLS)
     assert sample["output_images"] == [IMAGES[0]]
     notices = {row["_reason"] for row in build.samples if row["_status"] == "noted"}

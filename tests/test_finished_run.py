@@ -40,7 +40,6 @@ ROWS |= {"comparisons": 8, "applicability": 4, "responses": 29}
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
-    """The run as it was left; its config and `runs` stand two folders above."""
     with tarfile.open(ARCHIVE) as archive:
         archive.extractall(tmp_path, filter="data")
     return tmp_path / "runs" / NAME
@@ -48,7 +47,6 @@ def run(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def server(run: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopbackServer]:
-    """The server of the run's config, at another port, which answers nothing."""
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     config = config_of(run)
     with running() as loopback:
@@ -60,12 +58,10 @@ def server(run: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopbackServe
 
 
 def config_of(run: Path) -> Path:
-    """The config that the run was made from."""
     return run.parent.parent / "config.yaml"
 
 
 def tables(run: Path) -> dict[str, pa.Table]:
-    """Every table of a run and of its release but the figures, by its path."""
     folders = [path for path in run.iterdir() if path.is_dir() and path.name != "cache"]
     files = [*run.glob("*.parquet"), *(one for each in folders for one in each.rglob("*.parquet"))]
     names = {str(path.relative_to(run)): path for path in files if path.parent.name != "results"}
@@ -73,7 +69,6 @@ def tables(run: Path) -> dict[str, pa.Table]:
 
 
 def figures(value: Any) -> Any:
-    """The numbers that `score` found, without its sentences and the versions of libraries."""
     if isinstance(value, dict):
         return {name: figures(one) for name, one in value.items() if name != "versions"}
     if isinstance(value, list):
@@ -82,19 +77,16 @@ def figures(value: Any) -> Any:
 
 
 def checks(run: Path) -> list[tuple[str, ...]]:
-    """What the ledger of fetched images holds, with the times."""
     with sqlite3.connect(run / "fetched.sqlite") as ledger:
         return ledger.execute("select * from fetches order by 1").fetchall()
 
 
 @pytest.mark.parametrize("cached", [True, False], ids=["with its cache", "without"])
 def test_it_is_gone_on_with_without_a_call(run: Path, server: LoopbackServer, cached: bool) -> None:
-    """Every verb gives the same tables and scores from what was answered, drawn and fetched."""
     if not cached:
         shutil.rmtree(run / "cache")
     before, fetched = tables(run), checks(run)
     results = figures(json.loads((run / "results.json").read_text("utf-8")))
-
     config, runs = config_of(run), run.parent
     build(config, runs=runs)
     generate(config, runs=runs)
@@ -102,7 +94,6 @@ def test_it_is_gone_on_with_without_a_call(run: Path, server: LoopbackServer, ca
         asks(config, runs=runs)
     score(config, runs=runs, n_boot=50)
     build(config, runs=runs, with_responses=True)
-
     assert server.asked == []
     assert checks(run) == fetched
     after = tables(run)
@@ -112,7 +103,6 @@ def test_it_is_gone_on_with_without_a_call(run: Path, server: LoopbackServer, ca
 
 
 def test_its_release_loads(run: Path) -> None:
-    """Every table, with the libraries and with our own check of every byte."""
     verify_release(run / "release")
     for name, count in ROWS.items():
         loaded = echo_hf.load_benchmark(str(run / "release"), name)
@@ -130,12 +120,10 @@ class Mute(Mastodon):
         return self
 
     def ask(self, question: Question, cursor: str | None = None) -> Answer:
-        """Fails."""
         raise AssertionError(question, cursor)
 
 
 def test_its_ledgers_are_read(run: Path) -> None:
-    """No question of the crawl is open, and a refresh knows what is gone."""
     config = load_config(config_of(run))
     (crawled,) = crawl_posts(config, RunFolder(run), Silent(), make=lambda _: Mute())
     assert (crawled.end, crawled.by_terms, crawled.by_replies) == ("nothing_left", 2, 3)
@@ -147,7 +135,6 @@ def test_its_ledgers_are_read(run: Path) -> None:
 
 
 def test_what_people_did_is_read(run: Path) -> None:
-    """Decisions with their notes, events, and ranks as they were written down."""
     human = pq.read_table(run / "human.parquet")
     desk = desk_of(config_of(run), runs=run.parent)
     decided = desk.ledger.decided().by_id.values()

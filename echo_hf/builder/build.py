@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import datetime
 import hashlib
 import json
@@ -10,11 +9,10 @@ import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.compute as pc
 from datasets import Dataset, concatenate_datasets
 
@@ -25,7 +23,6 @@ from echo_hf.collect.crawl import open_questions
 from echo_hf.collect.crawl_ledger import LEDGER, answers_digest
 from echo_hf.collect.records import located, read_records
 from echo_hf.config.loading import Config, load_config
-from echo_hf.config.sections import Posts
 from echo_hf.curate.splits import CONFIGS
 from echo_hf.engines.auto import Engines
 from echo_hf.engines.base import Engine, abstains, check_installed
@@ -37,8 +34,7 @@ from echo_hf.hub.release import Release, is_complete, read_release, write_releas
 from echo_hf.hub.responses import write_responses
 from echo_hf.hub.run_tables import cleaned_outputs, run_tables
 from echo_hf.images.metadata import VERSION as STRIPPER
-from echo_hf.pipeline.answer_store import Store
-from echo_hf.pipeline.batch_inference import FillStats, plan
+from echo_hf.pipeline.batch_inference import plan
 from echo_hf.pipeline.progress import TOLD, NullProgress, ProgressListener
 from echo_hf.pipeline.result import SAID, StageResult
 from echo_hf.pipeline.run_folder import RunFolder, StageRecord
@@ -63,18 +59,19 @@ class Pipeline:
 
     def results(self, until: str) -> Iterator[StageResult]:
         """Runs the stages in order, each saved before the next begins."""
+        for name in up_to(until):  # before a post is read, an image fetched, a model asked
+            self.stage(name)
+            self.engine(name)
+            who, asks = self.config.stages.engine_of(name), not (self.offline or self.replay)
+            # One that has run here may have all its answers.
+            if who and asks and self.folder.record(name) is None:
+                check_installed(self.config.engines[who].kind)
+        result: StageResult | None = None
         for name in up_to(until):
-            self._check_usable(name)  # before a post is read, an image fetched, a model asked
-        result = self._collect()
-        yield self._finished(result)
-        for name in up_to(until)[1:]:
-            result = self._run(name, result.dataset)
-            yield self._finished(result)
-
-    def _finished(self, result: StageResult) -> StageResult:
-        logger.info("%s", result.stats, extra=TOLD)
-        self.watch.finished(result)
-        return result
+            result = self._collect() if result is None else self._run(name, result.dataset)
+            logger.info("%s", result.stats, extra=TOLD)
+            self.watch.finished(result)
+            yield result
 
     def release(
         self,
@@ -91,15 +88,13 @@ class Pipeline:
                 "fix the posts, their `source` or the engine, as the reasons of the stages say"
                 f"{_first_error(results)}; --allow-empty writes one all the same"
             )
-        left_out = self._carry_responses(results) if with_responses else self._without_responses()
+        left_out: dict[str, Mapping[str, int]] = {}
+        if with_responses:
+            left_out = self._write_responses(results)
+        else:  # what an earlier build wrote may be about posts that have left since
+            self.folder.responses.unlink(missing_ok=True)
         beside = run_tables(self.folder.root, samples, self.folder.cache)
-        configs = {**samples, **beside.configs}
-        facts = dataclasses.replace(
-            self._facts(results),
-            measured=measure(samples, results[0].dataset),
-            left_out={**beside.left_out, **left_out},
-            failed={r.stats.stage: failed_calls(r) for r in results if len(r.quarantine)},
-        )
+        facts = self._facts(results, samples, {**beside.left_out, **left_out})
         built_from = combined_fingerprint(
             results[-1].dataset._fingerprint,
             *map(content_fingerprint, beside.configs.values()),
@@ -110,12 +105,13 @@ class Pipeline:
         unchanged = mark.exists() and mark.read_text() == built_from
         if not unchanged or not is_complete(self.folder.release):
             mark.unlink(missing_ok=True)
+            configs = {**samples, **beside.configs}
             if self._strips:
                 configs, count = cleaned_outputs(configs, self.folder.images)
-                lost = {LeftOut.OUTPUT_NOT_CLEANED.value: count} if count else {}
-                of_outputs = {**facts.left_out.get("outputs", {}), **lost}
-                left_out = {**facts.left_out, **({"outputs": of_outputs} if of_outputs else {})}
-                facts = dataclasses.replace(facts, left_out=left_out)
+                if count:
+                    lost = {LeftOut.OUTPUT_NOT_CLEANED.value: count}
+                    of_outputs = {**facts.left_out.get("outputs", {}), **lost}
+                    facts = replace(facts, left_out={**facts.left_out, "outputs": of_outputs})
             write_release(self.folder.release, configs, self.folder.images, facts)
             mark.write_text(built_from)
         return read_release(self.folder.release, self.folder.cache)
@@ -134,21 +130,12 @@ class Pipeline:
             return self.engines.use(engine_name)
         return self.replay.engine(name, self.config.engines[engine_name])
 
-    def _check_usable(self, name: str) -> None:
-        self.stage(name)
-        self.engine(name)
-        who, asks = self.config.stages.engine_of(name), not (self.offline or self.replay)
-        # One that has run here may have all its answers.
-        if who and asks and self.folder.record(name) is None:
-            check_installed(self.config.engines[who].kind)
-
     def described(self, name: str) -> dict[str, Any]:
         """What would decide a stage's result now, as plain JSON values; nothing is run."""
-        if name == "collect":
-            steps = {"read": self._reader, "merge": Merge()}
-            described = {name: step.describe() for name, step in steps.items()}
-            return {**described, "files": files_of(self.config, self._collected)}
-        return description(self.stage(name), self.engine(name))
+        if name != "collect":
+            return description(self.stage(name), self.engine(name))
+        described = {"read": self._reader.describe(), "merge": Merge().describe()}
+        return {**described, "files": files_of(self.config, self.folder.root / LEDGER)}
 
     @property
     def _strips(self) -> bool:
@@ -158,18 +145,13 @@ class Pipeline:
     def _reader(self) -> Collect:
         return Collect.from_config(self.config, self.folder.images)
 
-    @property
-    def _collected(self) -> Path:
-        return self.folder.root / LEDGER
-
     def _collect(self) -> StageResult:
-        for platform, count in open_questions(
-            self.config, self.folder.root, datetime.datetime.now(datetime.UTC)
-        ):
+        now, root = datetime.datetime.now(datetime.UTC), self.folder.root
+        for platform, count in open_questions(self.config, root, now):
             self.watch.noticed(
                 f"{platform}: {count:,} questions are open: `echo-hf collect` goes on"
             )
-        records = read_records(self.config.posts, self._collected)
+        records = read_records(self.config.posts, root / LEDGER)
         if not len(records):
             names = ", ".join(repr(str(entry.path or entry.source)) for entry in self.config.posts)
             raise SourceError(
@@ -179,23 +161,26 @@ class Pipeline:
         # Read anew each time: the images beside the posts may have changed.
         read = run_stage(self._reader, records, cache_dir=self.folder.cache, anew=True)
         merged = run_stage(Merge(), read.dataset, cache_dir=self.folder.cache, anew=True)
-        posts = merged.dataset
+        posts, rejects = merged.dataset, read.rejects
         posts._fingerprint = content_fingerprint(posts)
-        tally = {
-            "posts": len(posts),
-            "merged": len(read.dataset) - len(posts) - len(merged.rejects),
-            "pictures": _images(posts),
-        }
-        stats = dataclasses.replace(read.stats, kept=len(posts), tally=tally)
-        stats.seconds += merged.stats.seconds
-        rejects = read.rejects
+        images = arrow_rows(posts, ["pictures"])["pictures"].chunks
+        stats = replace(
+            read.stats,
+            kept=len(posts),
+            rejected={**read.stats.rejected, **merged.stats.rejected},
+            seconds=read.stats.seconds + merged.stats.seconds,
+            tally={
+                "posts": len(posts),
+                "merged": len(read.dataset) - len(posts) - len(merged.rejects),
+                "pictures": sum(len(chunk.flatten()) for chunk in images),
+            },
+        )
         if len(merged.rejects):
             replaced = Dataset.from_list(
                 list(self._records_of(merged.rejects, records)), features=rejects.features
             )
             rejects = concatenate_datasets([rejects, replaced])
-        stats.rejected = {**read.stats.rejected, **merged.stats.rejected}
-        result = dataclasses.replace(read, dataset=posts, rejects=rejects, stats=stats)
+        result = replace(read, dataset=posts, rejects=rejects, stats=stats)
         self._save(result, self.described("collect"), records._fingerprint)
         return result
 
@@ -209,23 +194,27 @@ class Pipeline:
             yield {**record, **{name: post[name] for name in SAID}}
 
     def _run(self, name: str, dataset: Dataset) -> StageResult:
-        started = time.perf_counter()
+        started, asks = time.perf_counter(), not (self.offline or self.replay)
         stage = self.stage(name).prepared(dataset, offline=self.offline, watch=self.watch)
         engine = self.engine(name)
-        described = description(stage, engine)
+        described, recalled = description(stage, engine), None
         with closing(self.folder.store()) if engine else nullcontext() as store:
-            recalled = None
-            if engine is not None and store is not None:  # an empty store counts as false
-                recalled = self._recalled(stage, dataset, engine, store)
-                if not self._has(name, described, dataset):
-                    self._announce(stage, dataset, engine, store)
+            # An empty store counts as false.
+            if isinstance(stage, ModelStage) and engine and store is not None and engine.stored:
+                if self.replay is not None:
+                    recalled = self.replay.recall(stage, dataset, engine, store)
+                record = self.folder.record(name)
+                made_from = (record.describe, record.input) if record else None
+                if asks and made_from != (described, dataset._fingerprint):
+                    planned = plan(stage, dataset, engine, store)
+                    self.watch.started(name, planned.calls, planned)
             result = run_stage(
                 stage,
                 dataset,
                 engine=engine,
                 store=store,
                 cache_dir=self.folder.cache,
-                offline=self.offline or self.replay is not None,
+                offline=not asks,
                 progress=lambda stats: self.watch.advanced(name, stats.calls, stats),
             )
         result.stats.fill = recalled or result.stats.fill
@@ -233,34 +222,13 @@ class Pipeline:
         self._save(result, described, dataset._fingerprint)
         return result
 
-    def _recalled(
-        self, stage: Stage, dataset: Dataset, engine: Engine, store: Store
-    ) -> FillStats | None:
-        """Takes in what a release recorded for a stage; null where nothing is replayed."""
-        if self.replay is None or not isinstance(stage, ModelStage) or not engine.stored:
-            return None
-        return self.replay.recall(stage, dataset, engine, store)
-
-    def _has(self, name: str, described: Mapping[str, Any], dataset: Dataset) -> bool:
-        record = self.folder.record(name)
-        made_from = (record.describe, record.input) if record else None
-        return made_from == (described, dataset._fingerprint)
-
-    def _announce(self, stage: Stage, dataset: Dataset, engine: Engine, store: Store) -> None:
-        asks = engine.stored and not self.offline and self.replay is None
-        if isinstance(stage, ModelStage) and asks:
-            asked = plan(stage, dataset, engine, store)
-            self.watch.started(stage.name, asked.calls, asked)
-
     def _save(self, result: StageResult, describe: Mapping[str, Any], read: str) -> None:
-        output = result.dataset._fingerprint
-        record = StageRecord(result.stats.stage, describe, read, output)
+        record = StageRecord(result.stats.stage, describe, read, result.dataset._fingerprint)
         self.folder.save(result, record)
-        remark = self.replay.remark(record) if self.replay else None
-        if remark:
+        if self.replay is not None and (remark := self.replay.remark(record)):
             self.watch.noticed(remark)
 
-    def _carry_responses(self, results: Sequence[StageResult]) -> dict[str, Mapping[str, int]]:
+    def _write_responses(self, results: Sequence[StageResult]) -> dict[str, Mapping[str, int]]:
         with closing(self.folder.store()) as store:
             inputs = [result.dataset for result in results]
             stages = ((self.stage(name), self.engine(name)) for name in STAGES[1:])
@@ -272,27 +240,41 @@ class Pipeline:
         counts = {str(reason): count for reason, count in written.left_out.items()}
         return {"responses": counts} if counts else {}
 
-    def _without_responses(self) -> dict[str, Mapping[str, int]]:
-        # What an earlier build wrote may be about posts that have left since.
-        self.folder.responses.unlink(missing_ok=True)
-        return {}
-
-    def _facts(self, results: Sequence[StageResult]) -> ReleaseFacts:
-        records = {name: self.folder.record(name) for name in STAGES}
-        provenance = {name: _origin(record) for name, record in records.items() if record}
-        said = self.config.release.model_dump(exclude_none=True)
+    def _facts(
+        self,
+        results: Sequence[StageResult],
+        samples: Mapping[str, Dataset],
+        left_out: Mapping[str, Mapping[str, int]],
+    ) -> ReleaseFacts:
+        posts, provenance = results[0].dataset, {}
+        for name in STAGES:
+            if (record := self.folder.record(name)) is not None:
+                prompt = record.describe.get("prompt")
+                provenance[name] = {
+                    "digest": record.digest,
+                    "engine": record.describe.get("engine"),
+                    "prompt": hashlib.sha256(prompt.encode()).hexdigest() if prompt else None,
+                }
+        counted = ("rows_in", "kept", "rejected", "quarantined", "noted", "tally")
+        languages = pc.unique(arrow_rows(posts, ["lang"])["lang"].drop_null()).to_pylist()
         return ReleaseFacts(
             name=self.config.name,
             target=self.config.target,
             protocol=self.config.protocol,
-            funnel={result.stats.stage: _counts(result) for result in results},
+            funnel={
+                one.stats.stage: {name: getattr(one.stats, name) for name in counted}
+                for one in results
+            },
             provenance=provenance,
-            languages=_languages(results[0].dataset),
+            languages=tuple(sorted(languages)),
             rules_built=any(abstains(one["engine"]) for one in provenance.values()),
             rights=self.config.rights,
             removed_categories=tuple(map(str, self.config.stages.safety.remove)),
             metadata_stripper=STRIPPER if self._strips else None,
-            **said,
+            measured=measure(samples, posts),
+            left_out=left_out,
+            failed={one.stats.stage: failed_calls(one) for one in results if len(one.quarantine)},
+            **self.config.release.model_dump(exclude_none=True),
         )
 
 
@@ -307,34 +289,12 @@ def description(stage: Stage, engine: Engine | None) -> dict[str, Any]:
 
 def parts(samples: Dataset) -> dict[str, Dataset]:
     """The samples of each part of the release, without the column that says so."""
-    member = _arrow(samples, "splits")["splits"].to_pylist()
+    member = arrow_rows(samples, ["splits"])["splits"].to_pylist()
     columns = samples.select_columns(list(SAMPLES.columns))
     return {
         name: columns.select([row for row, splits in enumerate(member) if name in splits])
         for name in CONFIGS
     }
-
-
-def _arrow(dataset: Dataset, column: str) -> pa.Table:
-    return arrow_rows(dataset, [column])
-
-
-def _images(posts: Dataset) -> int:
-    return sum(len(chunk.flatten()) for chunk in _arrow(posts, "pictures")["pictures"].chunks)
-
-
-def _origin(record: StageRecord) -> dict[str, Any]:
-    prompt = record.describe.get("prompt")
-    digest = hashlib.sha256(prompt.encode()).hexdigest() if prompt else None
-    return {
-        "digest": record.digest,
-        "engine": record.describe.get("engine"),
-        "prompt": digest,
-    }
-
-
-def _languages(posts: Dataset) -> tuple[str, ...]:
-    return tuple(sorted(pc.unique(_arrow(posts, "lang")["lang"].drop_null()).to_pylist()))
 
 
 def _first_error(results: Sequence[StageResult]) -> str:
@@ -347,39 +307,20 @@ def _first_error(results: Sequence[StageResult]) -> str:
     return ""
 
 
-def _counts(result: StageResult) -> dict[str, Any]:
-    stats = result.stats
-    return {
-        "rows_in": stats.rows_in,
-        "kept": stats.kept,
-        "rejected": dict(stats.rejected),
-        "quarantined": dict(stats.quarantined),
-        "noted": dict(stats.noted),
-        "tally": dict(stats.tally),
-    }
-
-
 def files_of(config: Config, collected: Path) -> list[dict[str, Any]]:
     """Where the posts of a config come from, with the sha256 of what is there."""
-    return [_file_of(entry, collected) for entry in config.posts]
-
-
-def _file_of(entry: Posts, collected: Path) -> dict[str, Any]:
-    if entry.search is not None:
-        return {"source": entry.source, "sha256": answers_digest(collected, entry.source)}
-    _, path = located(entry)
-    keywords = list(entry.keywords)
-    return {
-        "source": entry.source,
-        "name": path.name,
-        "keywords": keywords,
-        "sha256": _sha256(path),
-    }
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    files: list[dict[str, Any]] = []
+    for entry in config.posts:
+        if entry.search is not None:
+            digest = answers_digest(collected, entry.source)
+            files.append({"source": entry.source, "sha256": digest})
+            continue
+        _, path = located(entry)
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        named = {"source": entry.source, "name": path.name, "keywords": list(entry.keywords)}
+        files.append({**named, "sha256": digest})
+    return files
 
 
 RUNS = Path("runs")

@@ -7,8 +7,9 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,7 +18,7 @@ import pyarrow.parquet as pq
 from echo_hf._infra.sqlite import Database
 from echo_hf.builder.build import RUNS
 from echo_hf.collect.crawl import LongWaitError, Patience
-from echo_hf.collect.platforms.base import Platform, Refreshing, make_platform
+from echo_hf.collect.platforms.base import make_platform
 from echo_hf.collect.takedown import STAND_IN, hashed
 from echo_hf.collect.urls import is_x_name, platform_of
 from echo_hf.config.collection import PLATFORMS
@@ -72,7 +73,6 @@ def _written(moment: datetime.datetime) -> str:
 
 ONE_DAY = datetime.timedelta(hours=24)
 FEWEST = 20  # posts of which a majority says something
-Groups = Mapping[str, list[str]]
 
 
 @dataclass
@@ -132,78 +132,57 @@ def refresh(
     done = []
     with folder.locked(), RefreshRecord(folder.root / RECORD) as record:
         for name, urls in sorted(asked.items()):
-            rounds = _Round(make(name), record, watch, patience or Patience(), since)
-            one = rounds.run(urls, budget_usd)
-            budget_usd -= one.cost_usd or 0.0
-            done.append(one)
+            platform, result = make(name), Refreshed(name, len(urls))
+            due = record.due(urls, since)
+            result.fresh, result.left = len(urls) - len(due), len(due)
+            if not hasattr(platform, "gone"):
+                result.end = RefreshEnd.CANNOT_SAY
+            elif due:
+                price = platform.tariff.usd_per_post
+                paid = due if not price else due[: int(min(budget_usd / price + 1e-9, len(due)))]
+                result.end = RefreshEnd.ALL_ASKED if len(paid) == len(due) else RefreshEnd.NOT_PAID
+                if paid:
+                    _ask(platform, paid, result, record, watch, patience or Patience())
+                result.cost_usd = None if price is None else price * result.asked
+            result.gone = record.gone(urls)
+            budget_usd -= result.cost_usd or 0.0
+            done.append(result)
     return Refresh(tuple(done), rest)
 
 
-@dataclass
-class _Round:
-    platform: Any
-    record: RefreshRecord
-    watch: ProgressListener
-    patience: Patience
-    since: datetime.datetime
-
-    def run(self, urls: Sequence[str], budget_usd: float) -> Refreshed:
-        name = self.platform.name
-        result = Refreshed(name, len(urls))
-        due = self.record.due(urls, self.since)
-        result.fresh, result.left = len(urls) - len(due), len(due)
-        if not hasattr(self.platform, "gone"):
-            result.end = RefreshEnd.CANNOT_SAY
-        elif due:
-            price = self.platform.tariff.usd_per_post
-            paid = due if not price else due[: int(min(budget_usd / price + 1e-9, len(due)))]
-            result.end = RefreshEnd.ALL_ASKED if len(paid) == len(due) else RefreshEnd.NOT_PAID
-            if paid:
-                self._ask(paid, result)
-            result.cost_usd = None if price is None else price * result.asked
-        result.gone = self.record.gone(urls)
-        return result
-
-    def _can_tell(self, url: str) -> bool:
-        can_tell = getattr(self.platform, "can_tell", None)
-        return can_tell is None or bool(can_tell(url))
-
-    def _ask(self, due: Sequence[str], result: Refreshed) -> None:
-        name, gone = result.platform, 0
-        try:
-            with self.patience.connected(cast("Platform", self.platform), self._waits):
-                most = self.platform.most_refreshed
-                for batch in (due[at : at + most] for at in range(0, len(due), most)):
-                    said = self._gone(batch)
-                    known = [url for url in batch if self._can_tell(url)]
-                    self.record.keep(name, known, said, datetime.datetime.now(datetime.UTC))
-                    result.asked += len(known)
-                    result.unknown += len(batch) - len(known)
-                    result.left -= len(batch)
-                    gone += len(said)
-                    told = f"{name}: {gone:,} posts are gone"
-                    self.watch.advanced(name, result.asked, told, len(due))
-        except LongWaitError:
-            result.end = RefreshEnd.LATER
-        except OSError as error:
-            raise PlatformError(
-                f"{name} does not answer ({error}): the same command resumes from here"
-            ) from error
-
-    def _gone(self, batch: Sequence[str]) -> Mapping[str, Missing]:
-        platform = cast("Refreshing", self.platform)
-        asked = frozenset(batch)
-        said = self.patience.until_done(
-            lambda: platform.gone(batch),
-            self._waits,
-        )
-        return {url: why for url, why in said.items() if url in asked}
-
-    def _waits(self, seconds: float) -> None:
-        self.watch.waits(self.platform.name, seconds)
+def _ask(
+    platform: Any,
+    due: Sequence[str],
+    result: Refreshed,
+    record: RefreshRecord,
+    watch: ProgressListener,
+    patience: Patience,
+) -> None:
+    """Asks about posts, batch by batch, and writes each answer down."""
+    name, most, gone = result.platform, platform.most_refreshed, 0
+    waits = partial(watch.waits, name)
+    can_tell = getattr(platform, "can_tell", lambda _: True)
+    try:
+        with patience.connected(platform, waits):
+            for batch in (due[at : at + most] for at in range(0, len(due), most)):
+                answer = patience.until_done(partial(platform.gone, batch), waits)
+                said = {url: why for url, why in answer.items() if url in batch}
+                known = list(filter(can_tell, batch))
+                record.keep(name, known, said, datetime.datetime.now(datetime.UTC))
+                result.asked += len(known)
+                result.unknown += len(batch) - len(known)
+                result.left -= len(batch)
+                gone += len(said)
+                watch.advanced(name, result.asked, f"{name}: {gone:,} posts are gone", len(due))
+    except LongWaitError:
+        result.end = RefreshEnd.LATER
+    except OSError as error:
+        raise PlatformError(
+            f"{name} does not answer ({error}): the same command resumes from here"
+        ) from error
 
 
-def _by_platform(folder: RunFolder) -> Groups:
+def _by_platform(folder: RunFolder) -> dict[str, list[str]]:
     file = folder.stage("collect") / "kept.parquet"
     try:
         table = pq.read_table(file, columns=["url", "platform", "missing"])
@@ -214,16 +193,12 @@ def _by_platform(folder: RunFolder) -> Groups:
         ) from None
     except (OSError, pa.ArrowException) as error:
         raise RunError(f"cannot read {str(file)!r} ({error}): delete it and build again") from error
-    table = table.filter(pc.is_null(table["missing"]))
     groups: dict[str, list[str]] = {}
-    for url, platform in zip(table["url"].to_pylist(), table["platform"].to_pylist(), strict=True):
+    for row in table.filter(pc.is_null(table["missing"])).to_pylist():
+        url, said = row["url"], row["platform"]
         if not url.startswith(STAND_IN):
-            groups.setdefault(_platform(url, platform), []).append(url)
+            known = platform_of(url)
+            if known == "web" and said:
+                known = "x" if is_x_name(said) else said
+            groups.setdefault(known, []).append(url)
     return groups
-
-
-def _platform(url: str, said: str | None) -> str:
-    known = platform_of(url)
-    if known != "web" or not said:
-        return known
-    return "x" if is_x_name(said) else said

@@ -24,7 +24,6 @@ from echo_hf.curate.decisions import (
     Changes,
     Decided,
     Decision,
-    Decisions,
     append_decisions,
     cleaned_in,
     images_of,
@@ -66,36 +65,25 @@ def read_cases(pipeline: Pipeline) -> dict[str, Case]:
     table = samples_of(pipeline)
     contexts = {row["id"]: row["context"] for row in _read(pipeline, IN_CONTEXT, "id", "context")}
     notices: dict[str, list[tuple[str, str | None]]] = {}
-    for name, notice in _notices(pipeline):
-        notices.setdefault(name, []).append(notice)
+    for stage in TOLD_BY:
+        for row in _read(pipeline, stage, "_parent", "_reason", "_detail", part="notices"):
+            for name in row["_parent"]:
+                notices.setdefault(name, []).append((row["_reason"], row["_detail"]))
     decisions = read_decisions(pipeline.folder.root / FILE)
-    owners = owners_of(reviewed_rows(table, decisions).table.to_pylist())
-    return {
-        row["id"]: Case(
-            row,
-            context := in_clean(contexts.get(row["id"], []), cleaned_in(row)),
-            notices.get(row["id"], ()),
-            frozenset(_taken(row, context, owners)),
-        )
-        for row in table.to_pylist()
-    }
-
-
-def owners_of(rows: Sequence[Row]) -> dict[str, set[str]]:
     owners: dict[str, set[str]] = {}
-    for row in rows:
+    for row in reviewed_rows(table, decisions).table.to_pylist():
         # Of Trash every image of its posts is listed, whosoever it is.
         if row["quality"] != "Trash":
             for digest in (*(row["input_images"] or ()), *(row["output_images"] or ())):
                 owners.setdefault(digest, set()).add(row["id"])
-    return owners
-
-
-def _taken(row: Row, context: Sequence[Row], owners: Mapping[str, set[str]]) -> Iterator[str]:
-    around = {one["sha256"] for post in context for one in post["pictures"] or ()}
-    for digest in around.union(images_of(row)):
-        if owners.get(digest, set()) - {row["id"]}:
-            yield digest
+    cases = {}
+    for row in table.to_pylist():
+        context = in_clean(contexts.get(row["id"], []), cleaned_in(row))
+        around = {one["sha256"] for post in context for one in post["pictures"] or ()}
+        shown = around.union(images_of(row))
+        taken = frozenset(one for one in shown if owners.get(one, set()) - {row["id"]})
+        cases[row["id"]] = Case(row, context, notices.get(row["id"], ()), taken)
+    return cases
 
 
 def made_decision(
@@ -129,13 +117,6 @@ def made_decision(
         raise ReviewError(first_error(error, f"sample {row['id']!r}", Decision)) from None
 
 
-def _notices(pipeline: Pipeline) -> Iterator[tuple[str, tuple[str, str | None]]]:
-    for stage in TOLD_BY:
-        for row in _read(pipeline, stage, "_parent", "_reason", "_detail", part="notices"):
-            for name in row["_parent"]:
-                yield name, (row["_reason"], row["_detail"])
-
-
 def _read(pipeline: Pipeline, stage: str, *columns: str, part: str = "kept") -> list[Row]:
     file = complete(pipeline.folder.stage(stage)) / f"{part}.parquet"
     return pq.read_table(file, columns=list(columns)).to_pylist() if file.exists() else []
@@ -167,8 +148,14 @@ def open_reviews(config: Config | Path | str, *, runs: Path | str = RUNS) -> Rev
         unclean = {one["_parent"][0] for one in samples if one["_reason"] == Reject.NOT_CLEANED}
         rows = table.filter(pc.is_in(table["id"], pa.array(unclean, pa.string()))).to_pylist()
         waiting += [{**row, "review": placed.decisions.open_reasons(row)} for row in rows]
-        found = tuple(_open(one, pipeline) for one in waiting)
-        return Reviews(found, root / FILE, placed.decisions.cut)
+        path = pipeline.folder.images.path
+        found = (
+            OpenReview(
+                one["id"], tuple(one["review"]), one["prompt"], tuple(map(path, images_of(one)))
+            )
+            for one in waiting
+        )
+        return Reviews(tuple(found), root / FILE, placed.decisions.cut)
 
 
 def decide(
@@ -184,60 +171,40 @@ def decide(
     runs: Path | str = RUNS,
 ) -> list[Decision]:
     """Writes a reviewer's decisions down; the next build follows them."""
-    edits = dict(edits or {})
-    given = _once({"keep": keep, "remove": remove, "flag": flag, "withdraw": withdraw})
-    given = {**dict.fromkeys(edits, "edit"), **given}
-    with opened(config, runs, writes=False) as pipeline:
-        cases, file = read_cases(pipeline), pipeline.folder.root / FILE
-        before = read_decisions(file)
-        _check_known(given, cases)
-        made = []
-        for name, decided in given.items():
-            changes = _changes(cases[name], decided, edits.get(name), before, pipeline)
-            row = cases[name].row
-            made.append(made_decision(row, decided, note=note, reviewer=reviewer, changes=changes))
-        append_decisions(file, made)
-    return made
-
-
-def _once(given: Mapping[str, Iterable[str]]) -> dict[str, str]:
-    decided: dict[str, str] = {}
-    told = {"keep": "kept", "remove": "removed", "flag": "flagged", "withdraw": "withdrawn"}
-    for what, names in given.items():
+    edits, told = dict(edits or {}), {"keep": "kept", "remove": "removed"}
+    told |= {"flag": "flagged", "withdraw": "withdrawn"}
+    given: dict[str, str] = {}
+    for what, names in zip(told, (keep, remove, flag, withdraw), strict=True):
         for name in names:
-            first = decided.setdefault(name, what)
+            first = given.setdefault(name, what)
             if first != what:
                 raise ReviewError(
                     f"sample {name!r} is to be {told[first]} and {told[what]}: expected one of "
                     "the two"
                 )
-    return decided
-
-
-def _changes(
-    case: Case, decided: str, edit: Edit | None, before: Decisions, pipeline: Pipeline
-) -> Changes | None:
-    if decided == "withdraw":
-        return None
-    if edit is None:
-        earlier = before.changes(case.row)
-        return earlier.changed if earlier else None
-    return checked_changes(case.row, case.context, edit, pipeline.folder.images, case.taken)
-
-
-def _open(row: Mapping[str, Any], pipeline: Pipeline) -> OpenReview:
-    files = tuple(pipeline.folder.images.path(one) for one in images_of(row))
-    return OpenReview(row["id"], tuple(row["review"]), row["prompt"], files)
-
-
-def _check_known(names: Iterable[str], cases: Mapping[str, Case]) -> None:
-    for name in names:
-        if name not in cases:
-            near = difflib.get_close_matches(name, cases, n=1, cutoff=0.5)
-            hint = f"did you mean {near[0]!r}? " if near else ""
-            raise ReviewError(
-                f"no sample {name!r} in the last build; {hint}`echo-hf review` lists what is open"
-            )
+    given = {**dict.fromkeys(edits, "edit"), **given}
+    with opened(config, runs, writes=False) as pipeline:
+        cases, file = read_cases(pipeline), pipeline.folder.root / FILE
+        before, made = read_decisions(file), []
+        for name in given:
+            if name not in cases:
+                near = difflib.get_close_matches(name, cases, n=1, cutoff=0.5)
+                hint = f"did you mean {near[0]!r}? " if near else ""
+                raise ReviewError(
+                    f"no sample {name!r} in the last build; {hint}`echo-hf review` lists what is "
+                    "open"
+                )
+        for name, decided in given.items():
+            case, changes = cases[name], None
+            if decided != "withdraw" and name in edits:
+                images = pipeline.folder.images
+                changes = checked_changes(case.row, case.context, edits[name], images, case.taken)
+            elif decided != "withdraw" and (earlier := before.changes(case.row)):
+                changes = earlier.changed
+            told_by = {"note": note, "reviewer": reviewer}
+            made.append(made_decision(case.row, decided, **told_by, changes=changes))
+        append_decisions(file, made)
+    return made
 
 
 SHORT_PROMPT, LONG_PROMPT = 3, 300  # words
@@ -294,23 +261,21 @@ def triage(
     row: Row, notices: Sequence[tuple[str, str | None]] = (), duplicate_of: str | None = None
 ) -> Triage:
     """Says what a sample is fit for."""
-    lost = _lost(row, duplicate_of)
+    lost = f"equal to sample {duplicate_of}" if duplicate_of else None
+    if row["quality"] not in ("Benchmark", "Analysis"):
+        lost = "its quality is Trash: no clear task, off topic, or another model's"
+    elif row["has_nsfw"]:
+        categories = ", ".join((row["safety"] or {}).get("categories") or ())
+        lost = f"flagged by the safety model: {categories or 'no label'}"
     open_reasons = [PERSONAL.get(one, one) for one in row["review"] or ()]
     if lost:
         return Triage(Fitness.DISCARD, (lost, *open_reasons))
-    look_at = (*open_reasons, *_to_see(row), *_noticed(notices))
+    known = {str(one): one for one in DOUBTFUL}
+    noticed = dict.fromkeys(reason for reason, _ in notices if reason in known)
+    look_at = (*open_reasons, *_to_see(row), *(known[one].meaning for one in noticed))
     if row["quality"] != "Benchmark" and not open_reasons:
         return Triage(Fitness.DISCARD, ("for analysis only: not in the benchmark", *look_at))
     return Triage(Fitness.MANUAL if look_at else Fitness.BENCHMARK, look_at)
-
-
-def _lost(row: Row, duplicate_of: str | None) -> str | None:
-    if row["quality"] not in ("Benchmark", "Analysis"):
-        return "its quality is Trash: no clear task, off topic, or another model's"
-    if row["has_nsfw"]:
-        categories = ", ".join((row["safety"] or {}).get("categories") or ())
-        return f"flagged by the safety model: {categories or 'no label'}"
-    return f"equal to sample {duplicate_of}" if duplicate_of else None
 
 
 def _to_see(row: Row) -> Iterator[str]:
@@ -330,23 +295,14 @@ def _to_see(row: Row) -> Iterator[str]:
         yield "the prompt has words that nobody wrote in the thread"
     if row["prompt_fill_blank"]:
         yield "a template's blanks were filled in: compare with the output"
-    if words < SHORT_PROMPT and not _unspaced(row["prompt"] or ""):
+    # Words of a script that writes no spaces cannot be counted so.
+    is_spaced = not any(
+        "\u3040" <= letter <= "\u9fff" or "\uac00" <= letter <= "\ud7af"
+        for letter in row["prompt"] or ""
+    )
+    if words < SHORT_PROMPT and is_spaced:
         yield f"a prompt of {words} word{'' if words == 1 else 's'}: is it the whole task?"
     if words > LONG_PROMPT:
         yield f"a prompt of {words} words: is all of it the task?"
     if inputs >= MANY_INPUTS:
         yield f"{inputs} inputs: is each of them given to the model?"
-
-
-def _unspaced(prompt: str) -> bool:
-    """Whether it is in a script that writes no spaces: its words cannot be counted so."""
-    return any(
-        "\u3040" <= letter <= "\u9fff" or "\uac00" <= letter <= "\ud7af" for letter in prompt
-    )
-
-
-def _noticed(notices: Sequence[tuple[str, str | None]]) -> Iterator[str]:
-    known = {str(one): one for one in DOUBTFUL}
-    for reason in dict.fromkeys(reason for reason, _ in notices):
-        if reason in known:
-            yield known[reason].meaning

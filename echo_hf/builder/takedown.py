@@ -58,16 +58,19 @@ def remove_rows(root: Path, samples: Collection[str], files: Iterable[RunFiles])
         one.drop(root, samples)
     drop_decisions(root / FILE, samples)
     for path in _run_tables(root):
-        if SAMPLE in pq.read_schema(path).names:
-            _rewrite_without(path, samples)
+        table = pq.read_table(path)
+        if SAMPLE in table.column_names:
+            about = pc.is_in(table[SAMPLE], pa.array(sorted(samples), pa.string()))
+            if pc.any(about).as_py():
+                with replaced_file(path) as partial:
+                    pq.write_table(table.filter(pc.invert(about)), partial)
 
 
 def images_named(root: Path, files: Iterable[RunFiles]) -> set[str]:
     """The images that tables beside the stages, files from above, and reviewers' changes name."""
     named = {digest for one in files for digest in one.images(root)}
     for path in _run_tables(root):
-        images = CONFIGS[path.stem].table.images if path.stem in CONFIGS else ()
-        for name in images:
+        for name in CONFIGS[path.stem].table.images if path.stem in CONFIGS else ():
             named.update(pq.read_table(path, columns=[name])[name].drop_null().to_pylist())
     # All of them: what is taken back on the page makes an earlier one stand again.
     every = read_decisions(root / FILE).every
@@ -77,15 +80,6 @@ def images_named(root: Path, files: Iterable[RunFiles]) -> set[str]:
 def _run_tables(root: Path) -> list[Path]:
     paths = (root / f"{name}.parquet" for name in (*SCORE_CONFIGS, HUMAN))
     return [path for path in paths if path.exists()]
-
-
-def _rewrite_without(path: Path, samples: Collection[str]) -> None:
-    table = pq.read_table(path)
-    about = pc.is_in(table[SAMPLE], pa.array(sorted(samples), pa.string()))
-    if not pc.any(about).as_py():
-        return
-    with replaced_file(path) as partial:
-        pq.write_table(table.filter(pc.invert(about)), partial)
 
 
 IMAGES_OF_SAMPLE = ("input_images", "output_images")
@@ -125,32 +119,49 @@ def forget(
 ) -> Removal:
     """Takes posts out of a run: their text, samples, images, and all answers they went into."""
     config = config if isinstance(config, Config) else load_config(config)
-    forgotten = tuple(dict.fromkeys(map(_address, urls)))
+    given_urls = {url: canonical_url(url, fragment=True) for url in urls}
+    for url, found in given_urls.items():
+        if found is None:
+            raise RunError(f"{url!r} is not an address of a post: expected one such as https://...")
+    forgotten = tuple(dict.fromkeys(filter(None, given_urls.values())))
     folder = RunFolder(Path(runs) / config.name)
+    root, collected = folder.root, folder.root / COLLECTED
     systems = [system.name for system in config.systems]
     with folder.locked(), ExitStack() as stack:
         for one in files:
-            stack.enter_context(one.held(folder.root, systems))
-        given = _given(config, folder)  # with what is to be forgotten, and what was before
-        add_tombstones(folder.root / TOMBSTONES, forgotten)
+            stack.enter_context(one.held(root, systems))
+        # The posts of the input files, with what is to be forgotten, and what was before.
+        records = read_records(config.posts, collected)
+        given: list[Row] = run_stage(Collect(folder.images), records).dataset.to_list()
+        add_tombstones(root / TOMBSTONES, forgotten)
         held = _held(folder, given, frozenset(forgotten))
         with closing(folder.store()) as store:
             answers = store.forget(forgotten)
         if not held.posts and not answers:
             # Nothing was made of them here: what was made of others stays.
-            pages = forget_answers(folder.root / COLLECTED, forgotten)
+            pages = forget_answers(collected, forgotten)
             return Removal(forgotten, 0, forgotten, (), 0, 0, (), pages)
-        remove_rows(folder.root, held.samples, files)
-        images = _sweep(folder, held.shown | images_named(folder.root, files))
-        if (folder.root / LEDGER).exists():
-            with FetchLedger(folder.root / LEDGER) as ledger:
+        remove_rows(root, held.samples, files)
+        # Crops and local files are made anew.
+        shown = held.shown | images_named(root, files)
+        lost = [file for file in folder.images.root.glob("*/*") if file.name not in shown]
+        for file in lost:
+            file.unlink()
+        if (root / LEDGER).exists():
+            with FetchLedger(root / LEDGER) as ledger:
                 ledger.forget(web_url(one) or one for one in held.addresses)
-        pages = forget_answers(folder.root / COLLECTED, forgotten)
-        _delete_derived(folder.root)
-        left = (*_left_in(config, folder), *_left_in_answers(config, forgotten))
+        pages = forget_answers(collected, forgotten)
+        # What the next build makes anew, and what a killed process left of it.
+        for name in DERIVED_FOLDERS:
+            for path in (root / name, *root.glob(f".{name}.*")):
+                if path.exists():
+                    shutil.rmtree(path)  # an error is told: silence would be a promise not kept
+        for file in (file for name in DERIVED_FILES for file in root.glob(name)):
+            file.unlink(missing_ok=True)
+        left = tuple(_left_in(config, folder, forgotten))
     unknown = tuple(url for url in forgotten if url not in held.posts)
     samples = tuple(sorted(held.samples))
-    return Removal(forgotten, len(held.posts), unknown, samples, images, answers, left, pages)
+    return Removal(forgotten, len(held.posts), unknown, samples, len(lost), answers, left, pages)
 
 
 @dataclass
@@ -161,110 +172,51 @@ class _Held:
     addresses: set[str] = field(default_factory=set)
 
 
-def _address(url: str) -> str:
-    found = canonical_url(url, fragment=True)
-    if found is None:
-        raise RunError(f"{url!r} is not an address of a post: expected one such as https://...")
-    return found
-
-
-def _given(config: Config, folder: RunFolder) -> list[Row]:
-    """The posts of the input files, which hold them also where no stage does."""
-    reader = Collect(folder.images)
-    posts: list[Row] = run_stage(
-        reader, read_records(config.posts, folder.root / COLLECTED)
-    ).dataset.to_list()
-    return posts
-
-
 def _held(folder: RunFolder, given: Sequence[Row], forgotten: frozenset[str]) -> _Held:
+    """What a run holds of posts, and the images that others show."""
     held, shared = _Held(), set[str]()
     every = read_tombstones(folder.root / TOMBSTONES)
-    for post in chain(given, _posts(folder)):
+    in_stages = _rows(folder, ["url", "pictures"])
+    in_threads = (post for row in _rows(folder, ["posts"]) for post in row["posts"] or ())
+    for post in chain(given, in_stages, in_threads):
         is_theirs = post["url"] in every
         held.posts |= {post["url"]} & forgotten
         images = post["pictures"] or []
         addresses = {one["url"] for one in images if one["url"]}
         (held.addresses if is_theirs else shared).update(addresses)
         held.shown |= set() if is_theirs else {one["sha256"] for one in images}
-    for sample in _samples(folder):
-        is_theirs = not forgotten.isdisjoint(sample["post_urls"] or ())
-        held.samples |= {sample["id"]} if is_theirs else set()
-        held.shown |= set() if is_theirs else _images(sample)
-    held.posts |= forgotten.intersection(_named_before(folder))
-    held.addresses -= shared
-    held.shown |= _fetched(folder, shared)
-    return held
-
-
-def _fetched(folder: RunFolder, addresses: Iterable[str]) -> set[str]:
-    """The images that lie here for addresses which other posts name."""
-    names = [web_url(one) or one for one in addresses]
-    known = read_ledger(folder.root / LEDGER, names)
-    return {entry.sha256 for entry in known.values() if entry.sha256}
-
-
-def _sweep(folder: RunFolder, shown: Collection[str]) -> int:
-    """Deletes every image that nobody shows; crops and local files are made anew."""
-    lost = [file for file in folder.images.root.glob("*/*") if file.name not in shown]
-    for file in lost:
-        file.unlink()
-    return len(lost)
-
-
-def _delete_derived(root: Path) -> None:
-    """Deletes what the next build makes anew, and what a killed process left of it."""
-    for name in DERIVED_FOLDERS:
-        for folder in (root / name, *root.glob(f".{name}.*")):
-            if folder.exists():
-                shutil.rmtree(folder)  # an error is told: silence would be a promise not kept
-    for file in (file for name in DERIVED_FILES for file in root.glob(name)):
-        file.unlink(missing_ok=True)
-
-
-def _posts(folder: RunFolder) -> Iterator[Row]:
-    for table in _tables(folder, ["url", "pictures"]):
-        yield from table.to_pylist()
-    for table in _tables(folder, ["posts"]):
-        yield from (post for row in table.to_pylist() for post in row["posts"] or ())
-
-
-def _samples(folder: RunFolder) -> Iterator[Row]:
-    for table in _tables(folder, ["id", "post_urls", *IMAGES_OF_SAMPLE, "screenshot"]):
-        yield from table.to_pylist()
-
-
-def _tables(folder: RunFolder, columns: Sequence[str]) -> Iterator[pa.Table]:
-    for file in sorted((folder.root / "stages").glob("*/*.parquet")):
-        if set(columns) <= set(pq.read_schema(file).names):
-            yield pq.read_table(file, columns=list(columns))
-
-
-def _named_before(folder: RunFolder) -> Iterator[str]:
-    """The posts that the release before names, which may have left all files since."""
+    for sample in _rows(folder, ["id", "post_urls", *IMAGES_OF_SAMPLE, "screenshot"]):
+        if not forgotten.isdisjoint(sample["post_urls"] or ()):
+            held.samples.add(sample["id"])
+        else:
+            held.shown |= {one for name in IMAGES_OF_SAMPLE for one in sample[name] or ()}
+            held.shown |= {sample["screenshot"]} - {None}
+    # The posts that the release before names may have left all files since.
     for file in sorted(complete(folder.previous).glob("*/*.parquet")):
         names = pq.read_schema(file).names
         columns = [name for name in NAMING.get(file.parent.name, ()) if name in names]
         for row in pq.read_table(file, columns=columns).to_pylist():
-            yield from row.get("sources") or ()
-            yield from filter(None, addresses_of(row))
+            named = {*(row.get("sources") or ()), *filter(None, addresses_of(row))}
+            held.posts |= named & forgotten
+    held.addresses -= shared
+    # The images that lie here for addresses which other posts name.
+    known = read_ledger(folder.root / LEDGER, [web_url(one) or one for one in shared])
+    held.shown |= {entry.sha256 for entry in known.values() if entry.sha256}
+    return held
 
 
-def _images(sample: Row) -> set[str]:
-    shown = {one for name in IMAGES_OF_SAMPLE for one in sample[name] or ()}
-    return shown | {sample["screenshot"]} - {None}
+def _rows(folder: RunFolder, columns: Sequence[str]) -> Iterator[Row]:
+    for file in sorted((folder.root / "stages").glob("*/*.parquet")):
+        if set(columns) <= set(pq.read_schema(file).names):
+            yield from pq.read_table(file, columns=list(columns)).to_pylist()
 
 
-def _left_in(config: Config, folder: RunFolder) -> Iterator[str]:
-    """The input files that name a forgotten post, by what collection notices of them."""
+def _left_in(config: Config, folder: RunFolder, forgotten: Iterable[str]) -> Iterator[str]:
+    """Lines of input files, by what collection notices of them, and of recorded answers."""
     reader = Collect.from_config(config, folder.images)
     for row in run_stage(reader, read_records(config.posts)).notices.to_list():
         if row["_reason"] == Notice.FORGOTTEN:
             yield from row["_parent"]
-
-
-def _left_in_answers(config: Config, forgotten: Iterable[str]) -> Iterator[str]:
-    """The lines of files of recorded answers that name a forgotten post."""
     paths = [one.options.get("path") for one in config.engines.values() if one.kind == RECORDED]
     for path in filter(None, paths):
         for number, line in enumerate(Path(path).read_text("utf-8-sig").split("\n"), 1):

@@ -6,7 +6,7 @@ import difflib
 import json
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,7 +19,6 @@ from echo_hf.hub.manifest import MANIFEST
 from echo_hf.hub.release import Release, is_complete
 from echo_hf.pipeline.progress import ProgressListener
 from echo_hf.pipeline.result import StageStats
-from echo_hf.pipeline.run_folder import RunFolder, StageRecord
 
 ASIDE = "release-before"
 
@@ -53,39 +52,29 @@ def update(
 ) -> Updated:
     """Builds a benchmark from the posts that are there now, and keeps the release before it."""
     with opened(config, runs, offline=offline, watch=watch) as pipeline:
-        results = list(pipeline.results(STAGES[-1]))
-        before = _set_aside(pipeline.folder)
+        results, folder = list(pipeline.results(STAGES[-1])), pipeline.folder
+        # What a killed update left there is what its release took the place of.
+        aside, previous = folder.cache / ASIDE, None
+        if not is_complete(aside):
+            shutil.rmtree(aside, ignore_errors=True)
+            if is_complete(folder.release):
+                # A second name for each file, which its replacement will not touch.
+                shutil.copytree(complete(folder.release), aside, copy_function=_link)
+        before = (aside / MANIFEST).read_bytes() if aside.exists() else None
         try:
             release = pipeline.release(
                 results, with_responses=with_responses, allow_empty=allow_empty
             )
         except Exception:
-            shutil.rmtree(pipeline.folder.cache / ASIDE, ignore_errors=True)
+            shutil.rmtree(aside, ignore_errors=True)
             raise
-        previous = _kept(before, release, pipeline.folder) if before else None
-    changed = before is None or previous is not None
-    return Updated(release, changed, previous, tuple(result.stats for result in results))
-
-
-def _set_aside(folder: RunFolder) -> Path | None:
-    """A second name for each file of the release, which its replacement will not touch."""
-    aside = folder.cache / ASIDE
-    # What a killed update left there is what its release took the place of.
-    if not is_complete(aside):
+        changed = before != (release.path / MANIFEST).read_bytes()
+        if changed and before is not None:
+            with replaced_whole(folder.previous) as partial:
+                shutil.copytree(aside, partial, copy_function=_link, dirs_exist_ok=True)
+            previous = folder.previous
         shutil.rmtree(aside, ignore_errors=True)
-        if not is_complete(folder.release):
-            return None
-        shutil.copytree(complete(folder.release), aside, copy_function=_link)
-    return aside
-
-
-def _kept(before: Path, release: Release, folder: RunFolder) -> Path | None:
-    changed = (before / MANIFEST).read_bytes() != (release.path / MANIFEST).read_bytes()
-    if changed:
-        with replaced_whole(folder.previous) as partial:
-            shutil.copytree(before, partial, copy_function=_link, dirs_exist_ok=True)
-    shutil.rmtree(before)
-    return folder.previous if changed else None
+    return Updated(release, changed, previous, tuple(result.stats for result in results))
 
 
 def _link(source: str, target: str) -> None:
@@ -136,40 +125,35 @@ def why(pipeline: Pipeline, stage: str | None = None) -> list[Change]:
     changes: list[Change] = []
     for name in up_to(stage) if stage else STAGES:
         record = pipeline.folder.record(name)
-        if record is not None:
-            changes.extend(_changes(name, record, pipeline.described(name)))
-        elif not changes:
-            changes.append(Change(name, "result", "", ""))
+        if record is None:
+            changes += [] if changes else [Change(name, "result", "", "")]
+            continue
+        before, now = _fields(record.describe), _fields(pipeline.described(name))
+        for field in sorted({*before, *now}):
+            if before.get(field) != now.get(field):
+                # What went and what came, line by line; of lists, item by item.
+                given = (_lines(before.get(field)), _lines(now.get(field)))
+                lines = list(difflib.ndiff(*given))
+                changes.append(Change(name, field, _signed("- ", lines), _signed("+ ", lines)))
     return changes
 
 
-def _changes(stage: str, record: StageRecord, described: Mapping[str, Any]) -> Iterator[Change]:
-    before, now = _flat(_by_name(record.describe)), _flat(_by_name(described))
-    for field in sorted({*before, *now}):
-        if before.get(field) != now.get(field):
-            yield Change(stage, field, *_told(before.get(field), now.get(field)))
-
-
-def _by_name(described: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Files by their names, each with all that decides what is read from it as one text."""
+def _fields(described: Mapping[str, Any]) -> dict[str, Any]:
+    """Values by their paths; files by their names, each with all that decides what is read."""
     files: dict[str, list[str]] = {}
     for one in described.get(FILES, ()):
         lines = (f"{name}: {_line(value)}" for name, value in sorted(one.items()) if value)
         files.setdefault(one.get("name") or one["source"], []).extend(lines)
-    return {**described, FILES: {name: "\n".join(lines) for name, lines in files.items()}}
-
-
-def _flat(value: Any, path: str = "") -> dict[str, Any]:
-    if not isinstance(value, Mapping) or not value:
-        return {path: value}
-    inner = (_flat(item, f"{path}.{name}" if path else name) for name, item in value.items())
-    return {name: item for items in inner for name, item in items.items()}
-
-
-def _told(before: Any, now: Any) -> tuple[str, str]:
-    """What went and what came, line by line; of lists, item by item."""
-    lines = list(difflib.ndiff(_lines(before), _lines(now)))
-    return _those("- ", lines), _those("+ ", lines)
+    found: dict[str, Any] = {}
+    texts = {name: "\n".join(lines) for name, lines in files.items()}
+    waiting: list[tuple[str, Any]] = [("", {**described, FILES: texts})]
+    while waiting:
+        path, value = waiting.pop()
+        if isinstance(value, Mapping) and value:
+            waiting += [(f"{path}.{name}" if path else name, one) for name, one in value.items()]
+        else:
+            found[path] = value
+    return found
 
 
 def _lines(value: Any) -> list[str]:
@@ -178,13 +162,13 @@ def _lines(value: Any) -> list[str]:
     return list(map(_line, value)) if isinstance(value, list) else [_line(value)]
 
 
-def _those(sign: str, lines: Iterable[str]) -> str:
+def _line(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= LONGEST_VALUE else f"{len(text):,} characters"
+
+
+def _signed(sign: str, lines: Iterable[str]) -> str:
     here = (line.removeprefix(sign) for line in lines if line.startswith(sign))
     found = [line for line in here if not line.startswith(DIGEST)]  # tells nobody anything
     more = [f"and {len(found) - MOST_LINES:,} more"] if len(found) > MOST_LINES else []
     return "\n".join([*found[:MOST_LINES], *more])
-
-
-def _line(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False, default=str)
-    return text if len(text) <= LONGEST_VALUE else f"{len(text):,} characters"

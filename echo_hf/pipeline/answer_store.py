@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -38,74 +37,63 @@ create table if not exists sources (
     pragmas = "pragma synchronous = normal; pragma wal_autocheckpoint = 16384"
 
 
-PAID_COLUMNS = "prompt_tokens, completion_tokens, cached_tokens, cost_usd"
-ANSWER_ROWS = f"""
-    select key, text, null, finish_reason, {PAID_COLUMNS} from answers where key in ({{0}})
+CALLS = """
+    select key, %s, null, finish_reason, prompt_tokens, completion_tokens, cached_tokens, cost_usd,
+        readable, tries from answers where key in ({0})
     union all
-    select key, null, error, finish_reason, {PAID_COLUMNS} from failures
-        where key in ({{0}}) and key not in (select key from answers)"""  # noqa: S608
-RECORD_ROWS = f"""
-    select key, max(tries), max(readable), sum(prompt_tokens), sum(completion_tokens),
-        sum(cached_tokens), sum(cost_usd)
-    from (
-        select key, tries, readable, {PAID_COLUMNS} from answers where key in ({{0}})
-        union all
-        select key, 0, 0, {PAID_COLUMNS} from failures where key in ({{0}})
-    ) group by key"""  # noqa: S608
+    select key, null, error, finish_reason, prompt_tokens, completion_tokens, cached_tokens,
+        cost_usd, 0, 0 from failures where key in ({0})"""
 # Tokens and prices add up over the calls of a request; a price that is null adds nothing.
-ADDED = """prompt_tokens = prompt_tokens + excluded.prompt_tokens,
-    completion_tokens = completion_tokens + excluded.completion_tokens,
-    cached_tokens = cached_tokens + excluded.cached_tokens,
-    cost_usd = coalesce(cost_usd + excluded.cost_usd, cost_usd, excluded.cost_usd)"""
-INSERT_ANSWER = f"""
-    insert into answers values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-    on conflict (key) do update set
-        task = excluded.task, model = excluded.model, text = excluded.text,
-        finish_reason = excluded.finish_reason,
-        {ADDED},
-        readable = excluded.readable, tries = excluded.tries"""  # noqa: S608
-INSERT_FAILURE = f"""
-    insert into failures values (?, ?, ?, ?, ?, ?, ?)
-    on conflict (key) do update set
-        error = excluded.error, finish_reason = excluded.finish_reason,
-        {ADDED}"""  # noqa: S608
+INSERT = """
+    insert into {0} values ({1}) on conflict (key) do update set {2},
+        prompt_tokens = prompt_tokens + excluded.prompt_tokens,
+        completion_tokens = completion_tokens + excluded.completion_tokens,
+        cached_tokens = cached_tokens + excluded.cached_tokens,
+        cost_usd = coalesce(cost_usd + excluded.cost_usd, cost_usd, excluded.cost_usd)"""
+REPLACED = {
+    "answers": ("task", "model", "text", "finish_reason", "readable", "tries"),
+    "failures": ("error", "finish_reason"),
+}
+INSERTS = {
+    table: INSERT.format(
+        table,
+        ", ".join("?" * (len(names) + 5)),
+        ", ".join(f"{name} = excluded.{name}" for name in names),
+    )
+    for table, names in REPLACED.items()
+}
 INSERT_SOURCE = "insert or ignore into sources values (?, ?)"
-FORGET = "delete from {0} where key in (select key from forgotten)"
 
 
 def request_keys(signature: Mapping[str, Any], requests: Sequence[Request]) -> list[bytes]:
     """Keys under which answers are kept."""
     base = hashlib.sha256(signature_digest(signature))
+    # Instructions are the same object in thousands of requests, all alive: hashed once.
     shared: dict[int, bytes] = {}
-    return [_request_key(base.copy(), request, shared) for request in requests]
+    keys = []
+    for request in requests:
+        key = base.copy()
+        key.update(_schema_digest(request.answer))
+        key.update(b"%d" % request.max_tokens)
+        if request.regex is not None:
+            key.update(b"r" + hashlib.sha256(request.regex.encode()).digest())
+        if request.repeat:
+            key.update(b"n%d" % request.repeat)
+        for message in request.messages:
+            if message.role != "system":
+                key.update(_digest(message))
+            else:
+                if id(message) not in shared:
+                    shared[id(message)] = _digest(message)
+                key.update(shared[id(message)])
+        keys.append(key.digest())
+    return keys
 
 
 def signature_digest(signature: Mapping[str, Any]) -> bytes:
     """Sha256 of an engine's signature."""
     text = json.dumps(signature, sort_keys=True, ensure_ascii=False, default=str)
     return hashlib.sha256(text.encode()).digest()
-
-
-def _request_key(key: Any, request: Request, shared: dict[int, bytes]) -> bytes:
-    key.update(_schema_digest(request.answer))
-    key.update(b"%d" % request.max_tokens)
-    if request.regex is not None:
-        key.update(b"r" + hashlib.sha256(request.regex.encode()).digest())
-    if request.repeat:
-        key.update(b"n%d" % request.repeat)
-    for message in request.messages:
-        key.update(
-            _shared_digest(message, shared) if message.role == "system" else _digest(message)
-        )
-    return bytes(key.digest())
-
-
-def _shared_digest(message: Message, shared: dict[int, bytes]) -> bytes:
-    # Instructions are the same object in thousands of requests, all alive: hashed once.
-    known = shared.get(id(message))
-    if known is None:
-        known = shared[id(message)] = _digest(message)
-    return known
 
 
 def _digest(message: Message) -> bytes:
@@ -167,11 +155,13 @@ class Store:
             A completion for each key that was ever answered or failed, with the tokens and the
             price of all calls that ended so.
         """
+        known: dict[bytes, Completion] = {}
         with self._file.opened() as connection:
-            return {
-                key: Completion(_said(text), _said(error), reason, Usage(*used), cost)
-                for key, text, error, reason, *used, cost in rows_of(connection, ANSWER_ROWS, keys)
-            }
+            for key, text, error, *more, cost, _, _ in rows_of(connection, CALLS % "text", keys):
+                if text is not None or key not in known:
+                    said = _said(text), _said(error), more[0]
+                    known[key] = Completion(*said, Usage(*more[1:]), cost)
+        return known
 
     def answered(self, keys: Sequence[bytes]) -> set[bytes]:
         """Those of the keys that have an answer, readable or not."""
@@ -186,11 +176,19 @@ class Store:
         Returns:
             A record for each key that was ever answered or failed.
         """
+        known: dict[bytes, Record] = {}
         with self._file.opened() as connection:
-            return {
-                key: Record(tries, bool(readable), Usage(*used), cost)
-                for key, tries, readable, *used, cost in rows_of(connection, RECORD_ROWS, keys)
-            }
+            for key, *_, a, b, c, cost, readable, tries in rows_of(
+                connection, CALLS % "null", keys
+            ):
+                one = known.get(key, Record())
+                known[key] = Record(
+                    max(one.tries, tries),
+                    bool(one.readable or readable),
+                    one.usage + Usage(a, b, c),
+                    one.cost_usd if cost is None else (one.cost_usd or 0.0) + cost,
+                )
+        return known
 
     def put(
         self,
@@ -216,13 +214,13 @@ class Store:
         """
         usage, ended = completion.usage, completion.finish_reason
         paid = (usage.prompt, usage.completion, usage.cached, completion.cost_usd)
-        row: tuple[Any, ...] = (key, _storable(completion.error), ended, *paid)
-        insert = INSERT_FAILURE
         if completion.is_answer:
-            made = (request.task, self._model(signature), _storable(completion.text))
-            row, insert = (key, *made, ended, *paid, readable, tries), INSERT_ANSWER
+            made = (key, request.task, self._model(signature), _storable(completion.text), ended)
+            table, row = "answers", (*made, *paid, readable, tries)
+        else:
+            table, row = "failures", (key, _storable(completion.error), ended, *paid)
         with self._file.opened() if sources_known else self._file.transaction() as connection:
-            connection.execute(insert, row)
+            connection.execute(INSERTS[table], row)
             if not sources_known:
                 connection.executemany(INSERT_SOURCE, [(url, key) for url in request.sources])
 
@@ -244,9 +242,18 @@ class Store:
         Returns:
             How many answers were deleted.
         """
-        wanted = [(url,) for url in set(urls)]
+        deleted = {}
         with self._file.erasing() as connection:
-            return _forget(connection, wanted)
+            connection.execute("create temp table forgotten (key blob primary key) without rowid")
+            connection.executemany(
+                "insert or ignore into forgotten select key from sources where url = ?",
+                [(url,) for url in set(urls)],
+            )
+            for table in ("answers", "failures", "sources"):
+                query = f"delete from {table} where key in (select key from forgotten)"  # noqa: S608
+                deleted[table] = connection.execute(query).rowcount
+            connection.execute("drop table forgotten")
+        return deleted["answers"]
 
     def __len__(self) -> int:
         with self._file.opened() as connection:
@@ -267,18 +274,6 @@ class Store:
                 connection.execute("insert or ignore into models values (?, ?)", (model, text))
             self._last_model = signature, model
         return self._last_model[1]
-
-
-def _forget(connection: sqlite3.Connection, urls: list[tuple[str]]) -> int:
-    connection.execute("create temp table forgotten (key blob primary key) without rowid")
-    connection.executemany(
-        "insert or ignore into forgotten select key from sources where url = ?", urls
-    )
-    deleted = connection.execute(FORGET.format("answers")).rowcount
-    for table in ("failures", "sources"):
-        connection.execute(FORGET.format(table))
-    connection.execute("drop table forgotten")
-    return deleted
 
 
 def _storable(text: str | None) -> str | bytes | None:

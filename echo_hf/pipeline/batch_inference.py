@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ from echo_hf.engines.base import Completion, Engine, Message, Request, Text, Usa
 from echo_hf.engines.planner import RequestPlan, extended, plan_order
 from echo_hf.errors import EngineError
 from echo_hf.pipeline.answer_store import MOST_TRIES, Record, Store, request_keys
-from echo_hf.pipeline.answers import Answers, Failure, StoredAnswers, answers_of, parse
+from echo_hf.pipeline.answers import Failure, StoredAnswers, answers_of, parse
 from echo_hf.reasons import Failed
 
 if TYPE_CHECKING:
@@ -143,8 +143,8 @@ def fill(
     # What a stage asks may depend on who answers.
     stage = stage.answered_by(answers_of(engine, store))
     if engine.stored:
-        segments = request_segments(stage, dataset)
-        _ask(engine, store, segments, stats, again, progress or _unwatched, enough or _never)
+        window = _Window(engine, store, stats, progress, enough)
+        window.ask(request_segments(stage, dataset), again=again)
     stats.seconds = time.perf_counter() - started
     return stats
 
@@ -159,19 +159,14 @@ def plan(stage: ModelStage, dataset: Dataset, engine: Engine, store: Store) -> R
         keys = request_keys(signature, requests)
         first = {k: r for r, k in zip(requests, keys, strict=True) if k not in seen}
         seen.update(first)
-        known = _settled(store.records(list(first))) if engine.stored else set(first)
-        new = [request for key, request in first.items() if key not in known]
+        records = store.records(list(first)) if engine.stored else {}
+        new = [
+            request
+            for key, request in first.items()
+            if engine.stored and not (key in records and records[key].settled)
+        ]
         planned = extended(planned, new, len(first) - len(new), len(requests) - len(first))
     return planned
-
-
-def _unwatched(stats: FillStats) -> None:
-    del stats
-
-
-def _never(stats: FillStats) -> bool:
-    del stats
-    return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,32 +176,78 @@ class _Asked:
     tries: int = 1
 
 
-@dataclass
 class _Window:
-    engine: Engine
-    store: Store
-    stats: FillStats
-    progress: Progress
-    enough: Enough
-    started: float
-    signature: Mapping[str, Any]
-    again: deque[_Asked] = field(default_factory=deque)
-    failures: Counter[str] = field(default_factory=Counter)
-    errors_in_a_row: int = 0
-    last_error: str | None = None
-    logged: int = 0
+    """One stream of requests and their second tries; each answer is kept as it comes."""
 
-    def ask(self, wanted: Iterator[_Asked]) -> None:
-        """Streams requests and their second tries through the engine, until none is left."""
+    def __init__(
+        self,
+        engine: Engine,
+        store: Store,
+        stats: FillStats,
+        progress: Progress | None = None,
+        enough: Enough | None = None,
+    ) -> None:
+        self.engine, self.store, self.stats = engine, store, stats
+        self.progress, self.enough = progress, enough
+        self.signature, self.started = engine.signature(), time.perf_counter()
+        self.again: deque[_Asked] = deque()
+        self.failures: Counter[str] = Counter()
+        self.errors_in_a_row, self.logged = 0, 0
+        self.last_error: str | None = None
+
+    def ask(self, segments: Iterable[Sequence[Request]], *, again: bool = False) -> None:
+        """Streams what the store lacks through the engine, until nothing is left."""
+        wanted = self._missing(segments, again)
         while (first := self._next(wanted)) is not None:
             in_flight: dict[int, _Asked] = {}
-            given = self._given(first, wanted, in_flight)
-            for number, completion in self.engine.stream(given):
-                self._keep(self._reported(number, in_flight), completion)
+            for number, completion in self.engine.stream(self._given(first, wanted, in_flight)):
+                asked = in_flight.pop(number, None)
+                if asked is None:
+                    raise EngineError(
+                        f"engine {type(self.engine).__name__!r} answered request {number!r}, "
+                        "which it was not given or had answered: each number may be reported once"
+                    )
+                self._keep(asked, completion)
             for asked in in_flight.values():
                 nothing = Failure(Failed.NOT_ANSWERED, "no answer", asked.key.hex())
                 self._failed(asked, None, nothing)
         self.stats.failures = dict(sorted(self.failures.items()))
+
+    def _missing(self, segments: Iterable[Sequence[Request]], again: bool) -> Iterator[_Asked]:
+        store, stats = self.store, self.stats
+        seen: set[bytes] = set()
+        for requests in segments:
+            keys = request_keys(self.signature, requests)
+            records = store.records([key for key in dict.fromkeys(keys) if key not in seen])
+            if again:
+                given = StoredAnswers(store, self.signature).read(requests)
+                readable = zip(keys, given, strict=True)
+                known = {key for key, one in readable if not isinstance(one, Failure)}
+            else:
+                known = {key for key, record in records.items() if record.settled}
+            stats.requests += len(requests)
+            for record in records.values():
+                stats.paid(record.usage, record.cost_usd)
+            store.add_sources(source_pairs(requests, keys))
+            for number in plan_order(requests):
+                key = keys[number]
+                if key in seen:
+                    stats.repeated += 1
+                elif key in known:
+                    stats.store_hits += 1
+                else:
+                    yield self._first_or_second(requests[number], key, records.get(key))
+                seen.add(key)
+
+    def _first_or_second(self, request: Request, key: bytes, record: Record | None) -> _Asked:
+        if record is None or record.settled:
+            return _Asked(request, key)
+        # An unreadable answer whose second try a killed run did not come to.
+        known = self.store.get([key]).get(key)
+        failure = parse(request, known, key)
+        if known is not None and isinstance(failure, Failure):
+            request = second_request(request, known, failure)
+        return _Asked(request, key, record.tries + 1)
 
     def _given(
         self, first: _Asked, wanted: Iterator[_Asked], in_flight: dict[int, _Asked]
@@ -220,18 +261,9 @@ class _Window:
             asked = self._next(wanted)
 
     def _next(self, wanted: Iterator[_Asked]) -> _Asked | None:
-        if self.enough(self.stats):
+        if self.enough is not None and self.enough(self.stats):
             return None
         return self.again.popleft() if self.again else next(wanted, None)
-
-    def _reported(self, number: int, in_flight: dict[int, _Asked]) -> _Asked:
-        asked = in_flight.pop(number, None)
-        if asked is None:
-            raise EngineError(
-                f"engine {type(self.engine).__name__!r} answered request {number!r}, which it was "
-                "not given or had answered: each number may be reported once"
-            )
-        return asked
 
     def _keep(self, asked: _Asked, completion: Completion) -> None:
         logger.debug("%s: %s, %s", asked.request.task, completion.finish_reason, completion.usage)
@@ -248,8 +280,20 @@ class _Window:
         )
         self.stats.called(completion)
         self.stats.seconds = time.perf_counter() - self.started
-        self.progress(self.stats)
-        self._stop_without_answers(completion, failure)
+        if self.progress is not None:
+            self.progress(self.stats)
+        failed = failure is not None and failure.reason is Failed.ENGINE_ERROR
+        # Errors of single requests differ in what they say; a dead server repeats itself.
+        same = completion.error == self.last_error or self.errors_in_a_row == 0
+        silent = failed and completion.text is None
+        self.errors_in_a_row = (self.errors_in_a_row if same else 0) + 1 if silent else 0
+        self.last_error = completion.error
+        if self.errors_in_a_row >= MOST_ERRORS:
+            said = (completion.error or completion.finish_reason)[:LONGEST_ERROR]
+            raise EngineError(
+                f"engine {type(self.engine).__name__!r} gave {MOST_ERRORS} equal errors in a row "
+                f"and no answer, {said!r}: fix that, the same command resumes from here"
+            )
         if failure is not None:
             self._failed(asked, completion, failure)
 
@@ -263,34 +307,6 @@ class _Window:
         else:
             request = second_request(asked.request, completion, failure)
             self.again.append(_Asked(request, asked.key, asked.tries + 1))
-
-    def _stop_without_answers(self, completion: Completion, failure: Failure | None) -> None:
-        failed = failure is not None and failure.reason is Failed.ENGINE_ERROR
-        silent = failed and completion.text is None
-        # Errors of single requests differ in what they say; a dead server repeats itself.
-        same = completion.error == self.last_error or self.errors_in_a_row == 0
-        self.errors_in_a_row = (self.errors_in_a_row if same else 0) + 1 if silent else 0
-        self.last_error = completion.error
-        if self.errors_in_a_row >= MOST_ERRORS:
-            said = (completion.error or completion.finish_reason)[:LONGEST_ERROR]
-            raise EngineError(
-                f"engine {type(self.engine).__name__!r} gave {MOST_ERRORS} equal errors in a row "
-                f"and no answer, {said!r}: fix that, the same command resumes from here"
-            )
-
-
-def _ask(
-    engine: Engine,
-    store: Store,
-    segments: Iterable[Sequence[Request]],
-    stats: FillStats,
-    again: bool = False,
-    progress: Progress = _unwatched,
-    enough: Enough = _never,
-) -> None:
-    signature, started = engine.signature(), time.perf_counter()
-    window = _Window(engine, store, stats, progress, enough, started, signature)
-    window.ask(_missing(segments, window, again))
 
 
 @dataclass(frozen=True)
@@ -306,71 +322,18 @@ class AskedAnswers(StoredAnswers):
                 "this stage is a copy in another process than its engine: map it without "
                 "`num_proc`, or run it with `echo_hf.run_stage`"
             )
-        _ask(self.engine, self.store, [requests], FillStats())
+        _Window(self.engine, self.store, FillStats()).ask([requests])
         return super().read(requests)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "engine": None}
 
 
-def asked_of(engine: Engine, store: Store | None) -> Answers:
-    """Answers that an engine is asked for as they are read, kept in memory without a store."""
-    if not engine.stored:
-        return answers_of(engine, store)
-    return AskedAnswers(Store(":memory:") if store is None else store, engine.signature(), engine)
-
-
-def _missing(
-    segments: Iterable[Sequence[Request]], window: _Window, again: bool
-) -> Iterator[_Asked]:
-    signature, store, stats = window.signature, window.store, window.stats
-    answers = StoredAnswers(store, signature)
-    seen: set[bytes] = set()
-    for requests in segments:
-        keys = request_keys(signature, requests)
-        records = store.records([key for key in dict.fromkeys(keys) if key not in seen])
-        known = _readable(answers, requests, keys) if again else _settled(records)
-        stats.requests += len(requests)
-        for record in records.values():
-            stats.paid(record.usage, record.cost_usd)
-        store.add_sources(_sources(requests, keys))
-        for number in plan_order(requests):
-            key = keys[number]
-            if key in seen:
-                stats.repeated += 1
-            elif key in known:
-                stats.store_hits += 1
-            else:
-                yield _first_or_second(requests[number], key, records.get(key), store)
-            seen.add(key)
-
-
-def _settled(records: dict[bytes, Record]) -> set[bytes]:
-    return {key for key, record in records.items() if record.settled}
-
-
-def _first_or_second(request: Request, key: bytes, record: Record | None, store: Store) -> _Asked:
-    if record is None or record.settled:
-        return _Asked(request, key)
-    # An unreadable answer whose second try a killed run did not come to.
-    known = store.get([key]).get(key)
-    failure = parse(request, known, key)
-    if known is not None and isinstance(failure, Failure):
-        request = second_request(request, known, failure)
-    return _Asked(request, key, record.tries + 1)
-
-
-def _sources(requests: Sequence[Request], keys: Sequence[bytes]) -> Iterator[tuple[str, bytes]]:
+def source_pairs(requests: Sequence[Request], keys: Sequence[bytes]) -> Iterator[tuple[str, bytes]]:
+    """The posts that go into requests, each with the key of the request."""
     for request, key in zip(requests, keys, strict=True):
         for url in request.sources:
             yield url, key
-
-
-def _readable(
-    answers: StoredAnswers, requests: Sequence[Request], keys: Sequence[bytes]
-) -> set[bytes]:
-    given = answers.read(requests)
-    return {key for key, one in zip(keys, given, strict=True) if not isinstance(one, Failure)}
 
 
 def request_segments(stage: ModelStage, dataset: Dataset) -> Iterator[list[Request]]:

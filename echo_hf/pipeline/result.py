@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from datasets import Dataset, DatasetInfo, Features
+from datasets import Dataset, Features
 
 from echo_hf.pipeline.batch_inference import FillStats
 from echo_hf.pipeline.stage import CONTROL, Stage, combined_fingerprint, keys_of
@@ -67,26 +66,44 @@ class StageResult:
 def sort_rows(stage: Stage, dataset: Dataset, mapped: Dataset) -> StageResult:
     """Sorts the rows that a stage gave by what became of them."""
     control = arrow_rows(mapped, list(CONTROL))
-    by_status = {status: pc.equal(control["_status"], status.value) for status in Status}
-    rest = control.filter(pc.invert(by_status[Status.KEPT]))
-    of = {status: rest.filter(pc.equal(rest["_status"], status.value)) for status in Status}
-    kept = _kept(stage, mapped, by_status[Status.KEPT], rest)
-    rejects = _with_rows(stage, dataset, of[Status.REJECTED])
-    quarantine = _with_rows(stage, dataset, of[Status.QUARANTINED])
-    notices = of[Status.NOTED].drop_columns(["_status", "_request"])
+    kept = pc.equal(control["_status"], Status.KEPT.value)
+    rest = control.filter(pc.invert(kept))
+    rejected, quarantined, noted = (
+        rest.filter(pc.equal(rest["_status"], status.value)).drop_columns(["_status"])
+        for status in (Status.REJECTED, Status.QUARANTINED, Status.NOTED)
+    )
+    noted = noted.drop_columns(["_request"])
+    schema = stage.outputs.features.arrow_schema
+    rows = Dataset(
+        mapped.data.select(schema.names).replace_schema_metadata(schema.metadata),
+        fingerprint=mapped._fingerprint,
+        indices_table=mapped._indices,
+    )
+    if rest.num_rows:
+        at = np.flatnonzero(kept.to_numpy(zero_copy_only=False))
+        rows = rows.select(at, new_fingerprint=mapped._fingerprint)
+    rows._fingerprint = combined_fingerprint(mapped._fingerprint, "kept")
+    rejects = _with_rows(stage, dataset, rejected)
+    # Without a row they are the same, and datasets makes each from many copies of its features.
+    is_clean = not rejected.num_rows and not quarantined.num_rows
+    quarantine = rejects if is_clean else _with_rows(stage, dataset, quarantined)
+    notices = _aside(noted, Features.from_arrow_schema(noted.schema), mapped, noted)
+    counts = [
+        dict(sorted(Counter(one.data.table["_reason"].to_pylist()).items()))
+        for one in (rejects, quarantine, notices)
+    ]
     stats = StageStats(
         stage=stage.name,
         rows_in=len(dataset),
-        kept=len(kept),
-        rejected=_count(rejects.data.table),
-        quarantined=_count(quarantine.data.table),
-        noted=_count(notices),
-        tally=_tally(stage, kept),
+        kept=len(rows),
+        rejected=counts[0],
+        quarantined=counts[1],
+        noted=counts[2],
+        tally=_tally(stage, rows),
         reads=stage.inputs.name,
         makes=stage.outputs.name,
     )
-    noted = _aside(notices, Features.from_arrow_schema(notices.schema), mapped, notices)
-    return StageResult(kept, rejects, quarantine, noted, stats)
+    return StageResult(rows, rejects, quarantine, notices, stats)
 
 
 def keys_in(stage: Stage, dataset: Dataset) -> pa.Array:
@@ -94,42 +111,29 @@ def keys_in(stage: Stage, dataset: Dataset) -> pa.Array:
     return keys_of(arrow_rows(dataset, stage.inputs.key), stage.inputs)
 
 
-def _kept(stage: Stage, mapped: Dataset, mask: Any, rest: pa.Table) -> Dataset:
-    columns = mapped.with_format(None).select_columns(list(stage.outputs.columns))
-    if rest.num_rows:
-        rows = np.flatnonzero(mask.to_numpy(zero_copy_only=False))
-        columns = columns.select(rows, new_fingerprint=mapped._fingerprint)
-    columns._fingerprint = combined_fingerprint(mapped._fingerprint, "kept")
-    return columns
-
-
-def _with_rows(stage: Stage, dataset: Dataset, remarks: pa.Table) -> Dataset:
-    said = remarks.drop_columns(["_status"])
+def _with_rows(stage: Stage, dataset: Dataset, said: pa.Table) -> Dataset:
+    """The input rows that issues are about, with what is said of them."""
+    # An earlier quarantine may be what is run again: what is said now replaces what was said then.
+    given = dataset.features  # datasets copies it at each access
+    features = {name: given[name] for name in given if name not in SAID}
     parents = pc.list_flatten(said["_parent"]).combine_chunks()
     owner = pc.list_parent_indices(said["_parent"]).combine_chunks()
-    at = list(_places(keys_in(stage, dataset), parents)) if len(parents) else []
-    # An earlier quarantine may be what is run again: what is said now replaces what was said then.
-    own = [name for name in dataset.column_names if name not in SAID]
-    given = dataset.features  # datasets copies it at each access
-    features = Features({name: given[name] for name in own})
-    table = features.arrow_schema.empty_table()
-    if at:
-        table = arrow_rows(dataset, own).take(at)
+    if len(parents):
+        keys = keys_in(stage, dataset)
+        if len(pc.unique(keys)) == len(keys):
+            at = pc.index_in(parents, value_set=keys)
+        else:  # rows with one key, one after the other
+            places: dict[str | None, list[int]] = {}
+            for row, key in enumerate(keys.to_pylist()):
+                places.setdefault(key, []).append(row)
+            some = (places[key] for key in parents.to_pylist())
+            at = pa.array([one.pop(0) if len(one) > 1 else one[0] for one in some])
+        table = arrow_rows(dataset, list(features)).take(at)
+    else:
+        table = Features(features).arrow_schema.empty_table()
     for name in SAID:
-        table = table.append_column(name, said[name].take(owner) if at else said[name])
-    features = Features({**features, **{name: CONTROL[name] for name in SAID}})
-    return _aside(table.replace_schema_metadata(None), features, dataset, said)
-
-
-def _places(keys: pa.Array, parents: pa.Array) -> Iterator[int]:
-    if len(pc.unique(keys)) == len(keys):
-        yield from pc.index_in(parents, value_set=keys).to_pylist()
-        return
-    rows: dict[str | None, list[int]] = {}
-    for row, key in enumerate(keys.to_pylist()):
-        rows.setdefault(key, []).append(row)
-    for key in parents.to_pylist():
-        yield rows[key].pop(0) if len(rows[key]) > 1 else rows[key][0]
+        table = table.append_column(name, said[name].take(owner) if len(parents) else said[name])
+    return _aside(table, Features(features | {name: CONTROL[name] for name in SAID}), dataset, said)
 
 
 def _aside(table: pa.Table, features: Features, beside: Dataset, said: pa.Table) -> Dataset:
@@ -140,11 +144,9 @@ def _aside(table: pa.Table, features: Features, beside: Dataset, said: pa.Table)
         writer.write_table(plain)
     content = hashlib.sha256(sink.getvalue()).hexdigest()
     fingerprint = combined_fingerprint(beside._fingerprint, content)
-    return Dataset(table, DatasetInfo(features=features), fingerprint=fingerprint)
-
-
-def _count(said: pa.Table) -> dict[str, int]:
-    return dict(sorted(Counter(said["_reason"].to_pylist()).items()))
+    # With its features in the schema, and not beside it, datasets copies them once.
+    table = table.replace_schema_metadata(features.arrow_schema.metadata)
+    return Dataset(table, fingerprint=fingerprint)
 
 
 def _tally(stage: Stage, kept: Dataset) -> dict[str, int]:

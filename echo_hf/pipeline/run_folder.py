@@ -13,6 +13,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import yaml
 from datasets import Dataset
 
@@ -23,6 +24,7 @@ from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.answer_store import Store
 from echo_hf.pipeline.progress import RUN_FOLDER
 from echo_hf.pipeline.result import StageResult
+from echo_hf.pipeline.stage import ROWS_AT_ONCE
 
 logger = logging.getLogger(__name__)
 PARTS = ("kept", "rejects", "quarantine", "notices")
@@ -101,7 +103,12 @@ class RunFolder:
             ) from error
         with held(self.root / ".lock", busy):
             self.enter()
-            self._sweep()
+            # What a killed run left half written.
+            for folder in (self.root / "stages").glob(".*.previous"):
+                restore(folder.with_name(folder.name[1:].removesuffix(".previous")))
+            pictures = self.root / "pictures"
+            for stray in chain(self.cache.glob("tmp*"), pictures.glob("*/.*")):
+                stray.unlink(missing_ok=True)
             yield
 
     def save_config(self, config: Evaluated) -> None:
@@ -125,21 +132,14 @@ class RunFolder:
             return
         stats = json.dumps(dataclasses.asdict(result.stats), indent=1, sort_keys=True)
         text = json.dumps(dataclasses.asdict(record), indent=1, sort_keys=True, default=str)
+        parts = (result.dataset, result.rejects, result.quarantine, result.notices)
         with replaced_whole(self.stage(record.stage)) as folder:
-            for part, dataset in zip(PARTS, _parts(result), strict=True):
-                dataset.to_parquet(folder / f"{part}.parquet")
+            for part, dataset in zip(PARTS, parts, strict=True):
+                _write(dataset, folder / f"{part}.parquet")
             (folder / "stats.json").write_text(stats + "\n", "utf-8")
             (folder / "digest.json").write_text(text + "\n", "utf-8")
             sizes = {name: (folder / name).stat().st_size for name in FILES}
             (folder / SIZES).write_text(json.dumps(sizes, indent=1) + "\n", "utf-8")
-
-    def _sweep(self) -> None:
-        # What a killed run left half written.
-        for folder in (self.root / "stages").glob(".*.previous"):
-            restore(folder.with_name(folder.name[1:].removesuffix(".previous")))
-        strays = (self.cache.glob("tmp*"), (self.root / "pictures").glob("*/.*"))
-        for stray in chain(*strays):
-            stray.unlink(missing_ok=True)
 
 
 def _is_intact(folder: Path) -> bool:
@@ -151,5 +151,14 @@ def _is_intact(folder: Path) -> bool:
         return False
 
 
-def _parts(result: StageResult) -> tuple[Dataset, ...]:
-    return result.dataset, result.rejects, result.quarantine, result.notices
+def _write(dataset: Dataset, path: Path) -> None:
+    # As `to_parquet` of datasets does, without its copies of the features.
+    table, rows = dataset.data.table, dataset._indices
+    with pq.ParquetWriter(path, table.schema) as writer:
+        for start in range(0, max(len(dataset), 1), ROWS_AT_ONCE):
+            some = (
+                table.slice(start, ROWS_AT_ONCE)
+                if rows is None
+                else table.take(rows.column(0).slice(start, ROWS_AT_ONCE))
+            )
+            writer.write_table(some)

@@ -20,8 +20,8 @@ from pydantic import BaseModel
 from echo_hf.engines.base import Engine, Request
 from echo_hf.errors import TableError
 from echo_hf.pipeline.answer_store import Store
-from echo_hf.pipeline.answers import Answers, Failure, NoAnswers
-from echo_hf.pipeline.batch_inference import asked_of
+from echo_hf.pipeline.answers import Answers, Failure, NoAnswers, answers_of
+from echo_hf.pipeline.batch_inference import AskedAnswers
 from echo_hf.prompts import Prompt
 from echo_hf.reasons import Reason, Status
 from echo_hf.tables import Table
@@ -212,8 +212,11 @@ class ModelStage(Stage):
     store: dataclasses.InitVar[Store | None] = dataclasses.field(default=None, kw_only=True)
 
     def __post_init__(self, engine: Engine | None, store: Store | None) -> None:
-        if engine is not None:
-            object.__setattr__(self, "answers", asked_of(engine, store))
+        if engine is not None and not engine.stored:
+            object.__setattr__(self, "answers", answers_of(engine, store))
+        elif engine is not None:  # kept in memory without a store
+            kept = Store(":memory:") if store is None else store
+            object.__setattr__(self, "answers", AskedAnswers(kept, engine.signature(), engine))
 
     @property
     @abstractmethod

@@ -27,8 +27,6 @@ from echo_hf.pipeline.stage import ModelStage, Stage, combined_fingerprint, cont
 from echo_hf.reasons import Failed, Status
 from echo_hf.tables import Table, arrow_rows
 
-HOPELESS = frozenset({Failed.NEEDS_MODEL.value})
-
 
 def run_stage(
     stage: Stage,
@@ -73,14 +71,18 @@ def run_stage(
         engine, store = stage.answers.engine, stage.answers.store
     if isinstance(stage, ModelStage) and engine is not None:
         stage = stage.answered_by(answers_of(engine, store))
-    mapped = None if anew else _cached(stage, dataset, cache_dir)
+    file = None
+    if cache_dir is not None:
+        fingerprint = combined_fingerprint(dataset._fingerprint, stage.digest())
+        file = cache_dir / f"{stage.name}-{fingerprint}.arrow"
+    mapped = None if anew else _cached(stage, dataset, file)
     wanted = dataset if mapped is None else _to_retry(stage, dataset, mapped)
     asked = len(wanted) > 0 and not offline
     if asked and isinstance(stage, ModelStage) and engine is not None and store is not None:
         filled = fill(stage, wanted, engine, store, again=mapped is not None, progress=progress)
     if mapped is None or len(wanted):
         # No digest tells which answers a store holds, so what was read from one is read again.
-        mapped = _map(stage, dataset, cache_dir, anew=anew or isinstance(stage, ModelStage))
+        mapped = _map(stage, dataset, file, anew=anew or isinstance(stage, ModelStage))
     result = sort_rows(stage, dataset, mapped)
     result.stats.fill, result.stats.seconds = filled, time.perf_counter() - started
     return result
@@ -114,30 +116,20 @@ def keyed_requests(
                 yield from zip(request_keys(engine.signature(), requests), requests, strict=True)
 
 
-def _cache_file(stage: Stage, dataset: Dataset, cache_dir: Path | None) -> Path | None:
-    if cache_dir is None:
-        return None
-    fingerprint = combined_fingerprint(dataset._fingerprint, stage.digest())
-    return cache_dir / f"{stage.name}-{fingerprint}.arrow"
-
-
-def _cached(stage: Stage, dataset: Dataset, cache_dir: Path | None) -> Dataset | None:
-    file = _cache_file(stage, dataset, cache_dir)
+def _cached(stage: Stage, dataset: Dataset, file: Path | None) -> Dataset | None:
     if file is None or not file.exists():
         return None
     try:
-        return _map(stage, dataset, cache_dir)
+        return _map(stage, dataset, file)
     except (OSError, pa.ArrowException):
         file.unlink()  # cut short: computed again
         return None
 
 
-def _map(stage: Stage, dataset: Dataset, cache_dir: Path | None, *, anew: bool = False) -> Dataset:
+def _map(stage: Stage, dataset: Dataset, file: Path | None, *, anew: bool = False) -> Dataset:
     if not len(dataset):  # datasets.map returns an empty dataset with its old columns
-        empty = Dataset(stage.features.arrow_schema.empty_table())
-        empty._fingerprint = combined_fingerprint(dataset._fingerprint, stage.digest())
-        return empty
-    file = _cache_file(stage, dataset, cache_dir)
+        fingerprint = combined_fingerprint(dataset._fingerprint, stage.digest())
+        return Dataset(stage.features.arrow_schema.empty_table(), fingerprint=fingerprint)
     if file is not None:
         file.parent.mkdir(parents=True, exist_ok=True)
     computed = anew or file is None or not file.exists()
@@ -148,44 +140,36 @@ def _map(stage: Stage, dataset: Dataset, cache_dir: Path | None, *, anew: bool =
     )
     if computed:
         try:
-            _check_total(stage, dataset, mapped)
+            _check_rows(stage, dataset, mapped)
         except TableError:
             if file is not None:
                 file.unlink(missing_ok=True)
             raise
     if isinstance(stage, ModelStage):
         # The same request may be answered otherwise another time: what follows must notice.
-        content = _content(mapped, file, computed)
+        note = file.with_suffix(".content") if file else None
+        if note is not None and note.exists() and not computed:
+            content = note.read_text()
+        else:
+            content = content_fingerprint(mapped)
+            if note is not None:
+                note.write_text(content)
         mapped._fingerprint = combined_fingerprint(mapped._fingerprint, content)
     return mapped
-
-
-def _content(mapped: Dataset, file: Path | None, computed: bool) -> str:
-    note = file.with_suffix(".content") if file else None
-    if note is not None and note.exists() and not computed:
-        return note.read_text()
-    content = content_fingerprint(mapped)
-    if note is not None:
-        note.write_text(content)
-    return content
 
 
 def _to_retry(stage: Stage, dataset: Dataset, mapped: Dataset) -> Dataset:
     table = arrow_rows(mapped, ["_parent", "_status", "_reason"])
     failed = table.filter(pc.equal(table["_status"], Status.QUARANTINED.value))
-    hopeful = failed.filter(pc.invert(pc.is_in(failed["_reason"], pa.array(sorted(HOPELESS)))))
-    return dataset.select(_rows_of(stage, dataset, hopeful))
-
-
-def _rows_of(stage: Stage, dataset: Dataset, remarks: pa.Table) -> list[int]:
-    wanted = pc.unique(pc.list_flatten(remarks["_parent"]).combine_chunks())
+    hopeful = failed.filter(pc.not_equal(failed["_reason"], Failed.NEEDS_MODEL.value))
+    wanted = pc.unique(pc.list_flatten(hopeful["_parent"]).combine_chunks())
     if not len(wanted):
-        return []
+        return dataset.select([])
     mask = pc.is_in(keys_in(stage, dataset), wanted)
-    return np.flatnonzero(mask.to_numpy(zero_copy_only=False)).tolist()
+    return dataset.select(np.flatnonzero(mask.to_numpy(zero_copy_only=False)))
 
 
-def _check_total(stage: Stage, dataset: Dataset, mapped: Dataset) -> None:
+def _check_rows(stage: Stage, dataset: Dataset, mapped: Dataset) -> None:
     control = arrow_rows(mapped, ["_parent", "_status"])
     parents = pc.unique(pc.list_flatten(control["_parent"]).combine_chunks())
     keys = keys_in(stage, dataset)
@@ -201,12 +185,8 @@ def _check_total(stage: Stage, dataset: Dataset, mapped: Dataset) -> None:
         raise TableError(
             f"stage {stage.name!r} made a row with _parent {named}: expected keys of input rows"
         )
-    _check_statuses(stage, control["_status"])
-
-
-def _check_statuses(stage: Stage, statuses: pa.ChunkedArray) -> None:
     known = [status.value for status in Status]
-    for status in pc.unique(statuses).to_pylist():
+    for status in pc.unique(control["_status"]).to_pylist():
         if status not in known:
             raise TableError(
                 f"stage {stage.name!r} made a row with _status {status!r}: expected one of {known}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -42,7 +43,13 @@ def outputs_and_ratings(samples: pa.Table, images: ImageStore) -> tuple[pa.Table
     drawn = {row["truth"]: row for row in json_lines(folder / "pictures.jsonl")}
     close = {(row["truth"], row["picture"]): row for row in json_lines(folder / "ratings.jsonl")}
     outputs, ratings = [], []
-    for sample in samples.to_pylist():
+    rows = samples.to_pylist()
+    meant = [truth for row in rows if (truth := truths.of(row)) is not None]
+    files = dict.fromkeys(drawn[truth][system] for truth in meant for system in SYSTEMS)
+    with ThreadPoolExecutor(8) as pool:  # each waits for the disk
+        digests = pool.map(lambda file: images.put((corpus() / file).read_bytes()), files)
+        kept = dict(zip(files, digests, strict=True))
+    for sample in rows:
         truth = truths.of(sample)
         said = {"made_by": "scripts/draw_systems.py", "rates": "the bundled corpus only"}
         rated = {"judge": JUDGE, "rubric": RUBRIC, "repeat": 0}
@@ -56,11 +63,10 @@ def outputs_and_ratings(samples: pa.Table, images: ImageStore) -> tuple[pa.Table
                 ratings.append({**row, **rated, "outcome": "unsupported"})
                 continue
             file = drawn[truth][system]
-            image = images.put((corpus() / file).read_bytes())
             provenance = json.dumps({"made_by": MADE_BY, "picture": file})
-            outputs.append({**row, "image": image, "outcome": "ok", "provenance": provenance})
+            outputs.append({**row, "image": kept[file], "outcome": "ok", "provenance": provenance})
             rating = {name: close[truth, file][name] for name in ("rating", "explanation")}
-            ratings.append({**row, **rated, **rating, "output_sha256": image, "outcome": "ok"})
+            ratings.append({**row, **rated, **rating, "output_sha256": kept[file], "outcome": "ok"})
     return (
         pa.Table.from_pylist(outputs, OUTPUTS.schema),
         pa.Table.from_pylist(ratings, RATINGS.schema),

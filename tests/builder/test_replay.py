@@ -1,46 +1,307 @@
-"""The engine that stands for another one: known by its signature, and never asked."""
+"""A build is repeated from the answers that its release carries, and asks nobody."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
-from echo_hf.builder.replay import ReplayEngine
-from echo_hf.engines.base import Engine
+import pyarrow.parquet as pq
+import pytest
+
+from echo_hf.builder.build import build
+from echo_hf.builder.replay import ReplayEngine, import_answers
+from echo_hf.builder.steps import STAGES
+from echo_hf.engines.base import Completion, Request, Usage
+from echo_hf.errors import ReleaseError
+from echo_hf.hub.manifest import MANIFEST
+from echo_hf.hub.release import Release
 from echo_hf.pipeline.answer_store import Store, request_keys
-from echo_hf.pipeline.answers import Failure, parse
 from echo_hf.pipeline.batch_inference import MOST_ERRORS, fill
 from echo_hf.pipeline.stage_runner import run_stage
-from echo_hf.reasons import Failed
-from tests.stages_for_tests import Guess, Scripted, posts, request
+from tests.progress_for_tests import Heard
+from tests.recorded_as_model import (
+    RecordedAsModel,
+    X,
+    bundled_posts,
+    config_over,
+    no_engine,
+    rows,
+    tables,
+)
+from tests.stages_for_tests import Guess, Scripted, posts, request, url
+
+PRIVATE = "no route to 10.0.0.7"
+MODEL_STAGES = ("relevance", "extract", "roles", "screenshots", "safety", "feedback")
+
+
+class FailsOnOne:
+    """Fails the first request of each task that is named, whenever it is asked."""
+
+    def __init__(self, **failures: Completion) -> None:
+        self.failures = failures
+        self.chosen: dict[str, tuple[str, ...]] = {}
+
+    def __call__(self, asked: Request) -> Completion | None:
+        is_chosen = self.chosen.setdefault(asked.task, asked.sources) == asked.sources
+        return self.failures.get(asked.task) if is_chosen else None
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    return config_over(tmp_path, bundled_posts())
+
+
+def recorded(config: Path, engine: RecordedAsModel | None = None) -> Release:
+    (engine or RecordedAsModel()).use()
+    release = build(config, runs=config.parent / "first", with_responses=True)
+    no_engine()
+    return release
+
+
+def replayed(config: Path, release: Release, watch: Heard | None = None) -> Path:
+    runs = config.parent / "second"
+    again = build(
+        config,
+        runs=runs,
+        offline=True,
+        responses=release.path,
+        with_responses=True,
+        allow_empty=True,
+        watch=watch,
+    )
+    return again.path.parent
+
+
+def test_every_table_and_the_release_are_equal(config: Path) -> None:
+    engine, notes = RecordedAsModel(), Heard()
+    release = recorded(config, engine)
+    run = replayed(config, release, notes)
+    first, second = tables(release.path.parent), tables(run)
+    assert len(first) > 4 * len(STAGES)
+    assert second == first
+    assert notes.remarks == []
+    fills = {one.stats.stage: one.stats.fill for one in notes.results}
+    filled = {name: fills[name] for name in MODEL_STAGES}
+    assert {name: one.calls for name, one in filled.items()} == dict.fromkeys(MODEL_STAGES, 0)
+    asked = {name: sum(one.task == name for one in engine.asked) for name in MODEL_STAGES}
+    abstained = {name: one.requests - one.repeated - one.store_hits for name, one in filled.items()}
+    assert {name: filled[name].store_hits + abstained[name] for name in asked} == asked
+
+
+def test_answers_that_could_not_be_used_fail_the_same_way(config: Path) -> None:
+    fails = FailsOnOne(
+        extract=Completion("I will not.", None, "refusal"),
+        roles=Completion('{"pictures": [', None, "length"),
+        feedback=Completion("Hm.", None, "stop"),
+    )
+    release = recorded(config, RecordedAsModel(fails=fails))
+    reasons = {
+        name: {row["_reason"] for row in rows(release.path.parent, name, "quarantine")}
+        for name in fails.failures
+    }
+    assert reasons["extract"] >= {"refused"}
+    assert reasons["roles"] == {"cut"}
+    assert reasons["feedback"] == {"unreadable"}
+    assert tables(replayed(config, release)) == tables(release.path.parent)
+
+
+def test_of_an_error_its_kind_is_passed_on_and_not_its_words(config: Path) -> None:
+    fails = FailsOnOne(feedback=Completion(None, PRIVATE, "error"))
+    release = recorded(config, RecordedAsModel(fails=fails))
+    first = rows(release.path.parent, "feedback", "quarantine")
+    second = rows(replayed(config, release), "feedback", "quarantine")
+    assert {row["_detail"] for row in first} == {PRIVATE}
+    assert [{**row, "_detail": None} for row in second] == [{**r, "_detail": None} for r in first]
+    assert {row["_reason"] for row in second} == {"engine_error"}
+    files = [path for path in release.path.rglob("*") if path.is_file()]
+    assert not any(PRIVATE.encode() in path.read_bytes() for path in files)
+
+
+def test_changed_instructions_are_named(config: Path) -> None:
+    release = recorded(config)
+    text = config.read_text("utf-8").replace("Northlight", "Southlight")
+    config.write_text(text, "utf-8")
+    notes = Heard()
+    run = replayed(config, release, notes)
+    assert notes.remarks[0] == (
+        "relevance: recorded with other instructions or options; "
+        "rows without an answer will be in quarantine"
+    )
+    assert {row["_reason"] for row in rows(run, "relevance", "quarantine")} == {"not_answered"}
+    first, second = tables(release.path.parent), tables(run)
+    assert second["stages/collect/kept.parquet"] == first["stages/collect/kept.parquet"]
+
+
+def test_an_engine_without_a_model_answers_anew(tmp_path: Path) -> None:
+    config = config_over(tmp_path, bundled_posts(), "recorded")
+    release = build(config, runs=tmp_path / "first", with_responses=True)
+    notes = Heard()
+    run = replayed(config, release, notes)
+    assert release.manifest.configs["responses"].rows == 0
+    assert tables(run) == tables(release.path.parent)
+    assert notes.remarks == []
+
+
+def test_another_file_than_was_answered_from_is_named(tmp_path: Path) -> None:
+    config = config_over(tmp_path, bundled_posts(), "recorded")
+    release = build(config, runs=tmp_path / "first", with_responses=True)
+    source = release.manifest.provenance["roles"].engine
+    assert source is not None
+    manifest = release.path / MANIFEST
+    other = manifest.read_text("utf-8").replace(str(source["sha256"]), "0" * 64)
+    manifest.write_text(other, "utf-8")
+    # The digests of that version's stages were others, too.
+    digest = release.manifest.provenance["roles"].digest
+    manifest.write_text(manifest.read_text("utf-8").replace(digest, "1" * 64), "utf-8")
+    notes = Heard()
+    replayed(config, release, notes)
+    assert notes.remarks == [
+        "roles: recorded with other rules or answers than those here; its rows may differ"
+    ]
+
+
+def test_other_posts_cost_what_is_new(config: Path) -> None:
+    release = recorded(config)
+    new = {"url": "https://board.example/1", "text": "made with Lumen Image: a kite over dunes"}
+    config_over(config.parent, [*bundled_posts(), {**new, "keywords": ["lumen"]}])
+    notes = Heard()
+    run = replayed(config, release, notes)
+    assert [line.partition(":")[0] for line in notes.remarks] == ["collect"]
+    waiting = rows(run, "relevance", "quarantine")
+    assert [row["url"] for row in waiting if row["_reason"] == "not_answered"] == [new["url"]]
+    before = {row["id"]: row for row in rows(release.path.parent, "splits")}
+    assert {row["id"]: row for row in rows(run, "splits")} == before
+
+
+def test_answers_about_posts_of_x_are_not_carried(tmp_path: Path) -> None:
+    config = config_over(tmp_path, bundled_posts(X))
+    notes = Heard()
+    RecordedAsModel().use()
+    release = build(config, runs=tmp_path / "first", with_responses=True, watch=notes)
+    no_engine()
+    carried = pq.read_table(release.path.parent / "responses.parquet").to_pylist()
+    left_out = release.stats["left_out"]["responses"]
+    assert carried
+    assert not any(url.startswith(X) for row in carried for url in row["sources"])
+    assert list(left_out) == ["may_quote"]
+    assert notes.remarks == [
+        f"responses: {left_out['may_quote']} left out, may_quote: "
+        "it may repeat posts that must not be passed on"
+    ]
+    run = replayed(config, release)
+    scored = {row["url"] for row in rows(run, "relevance") if (row["relevance"] or {}).get("score")}
+    assert scored
+    assert not any(url.startswith(X) for url in scored)
+
+
+def test_a_release_without_answers_is_refused(tmp_path: Path) -> None:
+    config = config_over(tmp_path, bundled_posts(), "recorded")
+    release = build(config, runs=tmp_path / "first")
+    with pytest.raises(ReleaseError, match="carries no responses, only 'analysis'") as raised:
+        replayed(config, release)
+    assert "--with-responses" in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("place", ["nowhere", "mira/echo", "@v1", "mira/echo@"])
+def test_a_place_is_a_folder_or_a_tag(config: Path, place: str) -> None:
+    with pytest.raises(ReleaseError, match="neither a folder nor a revision on the Hub") as raised:
+        build(config, runs=config.parent / "runs", responses=place)
+    assert repr(place) in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+ENGINE = ReplayEngine(Scripted().signature())
+RED, BLUE = '{"name": "red", "number": 3}', '{"name": "blue", "number": 4}'
+
+
+class Recorded(dict[bytes, Completion]):
+    """Answers by the line of a question."""
+
+    def __init__(self, **answers: Completion) -> None:
+        super().__init__({key_of(line): answer for line, answer in answers.items()})
+        self.wanted: list[bytes] = []
+
+    def get(self, keys: Sequence[bytes]) -> dict[bytes, Completion]:  # type: ignore[override]
+        self.wanted += keys
+        return {key: self[key] for key in keys if key in self}
+
+
+def key_of(line: str) -> bytes:
+    (key,) = request_keys(ENGINE.signature(), [request(line)])
+    return key
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with closing(Store(tmp_path / "answers.sqlite")) as opened:
+        yield opened
+
+
+def test_what_is_asked_for_is_taken_and_nothing_else(store: Store) -> None:
+    recorded = Recorded(red=Completion(RED, usage=Usage(5, 6, 7)), blue=Completion(BLUE))
+    stats = import_answers(Guess(), posts("red", "green", "red"), ENGINE, store, recorded)
+    assert (stats.requests, stats.store_hits, stats.repeated, stats.calls) == (3, 1, 1, 0)
+    assert len(store) == 1
+    assert store.get([key_of("red"), key_of("blue")]) == {
+        key_of("red"): Completion(RED, usage=Usage(5, 6, 7))
+    }
+    assert set(recorded.wanted) == {key_of("red"), key_of("green")}
+
+
+def test_what_is_there_stays(store: Store) -> None:
+    store.put(key_of("red"), request("red"), Completion(RED), ENGINE.signature())
+    recorded = Recorded(red=Completion(BLUE, usage=Usage(9, 9, 9)))
+    stats = import_answers(Guess(), posts("red"), ENGINE, store, recorded)
+    assert store.get([key_of("red")]) == {key_of("red"): Completion(RED)}
+    assert (stats.store_hits, recorded.wanted) == (1, [])
+
+
+def test_a_failure_is_kept_once_and_gives_way_to_an_answer(store: Store) -> None:
+    refused = Completion(None, None, "refusal", Usage(5, 0, 0))
+    for _ in range(2):
+        stats = import_answers(Guess(), posts("red"), ENGINE, store, Recorded(red=refused))
+        assert (stats.requests, stats.store_hits) == (1, 0)
+        assert store.get([key_of("red")]) == {key_of("red"): refused}
+    import_answers(Guess(), posts("red"), ENGINE, store, Recorded(red=Completion(RED)))
+    assert store.get([key_of("red")])[key_of("red")].text == RED
+
+
+def test_the_rows_are_those_of_the_engine(store: Store, tmp_path: Path) -> None:
+    dataset = posts("red", "refuse red", "babble red")
+    with closing(Store(tmp_path / "first.sqlite")) as first:
+        expected = run_stage(Guess(), dataset, engine=Scripted(), store=first)
+        keys = [key_of(line) for line in ("red", "refuse red", "babble red")]
+        recorded = Recorded()
+        recorded.update(first.get(keys))
+    import_answers(Guess(), dataset, ENGINE, store, recorded)
+    found = run_stage(Guess(), dataset, engine=ENGINE, store=store, offline=True)
+    assert found.dataset.to_list() == expected.dataset.to_list()
+    assert found.quarantine.to_list() == expected.quarantine.to_list()
+    assert len(expected.quarantine) == 2
+
+
+def test_answers_belong_to_the_posts_that_ask_here(store: Store) -> None:
+    import_answers(Guess(), posts("red", "red"), ENGINE, store, Recorded(red=Completion(RED)))
+    assert store.forget([url(1)]) == 1
+    assert len(store) == 0
+
+
+def test_an_engine_that_comes_later_asks_only_what_is_missing(store: Store) -> None:
+    recorded = Recorded(red=Completion(RED), babble=Completion("Hm."))
+    dataset = posts("red", "babble", "green")
+    import_answers(Guess(), dataset, ENGINE, store, recorded)
+    engine = Scripted()
+    stats = fill(Guess(), dataset, engine, store)
+    assert engine.lines() == ["green"]
+    assert (stats.calls, stats.store_hits) == (1, 2)
+
 
 RECORDED = {"kind": "scripted", "model": "one"}
 
 
-def test_its_keys_are_those_of_the_engine_it_stands_for() -> None:
-    """The same requests have the same keys, and those of another model have others."""
-    asked = [request("a red kite"), request("a blue kite")]
-    engine = ReplayEngine(RECORDED)
-    assert isinstance(engine, Engine)
-    assert request_keys(engine.signature(), asked) == request_keys(Scripted().signature(), asked)
-    others = request_keys(Scripted("two").signature(), asked)
-    assert set(others).isdisjoint(request_keys(engine.signature(), asked))
-
-
-def test_every_request_is_told_that_there_is_no_answer() -> None:
-    """A value for each, in order, with its own reason; nothing is raised."""
-    asked = [request(f"line {number}") for number in range(3)]
-    with ReplayEngine(RECORDED) as engine:
-        told = dict(engine.stream(asked))
-    assert list(told) == [0, 1, 2]
-    for number, completion in told.items():
-        failure = parse(asked[number], completion, b"\1")
-        assert isinstance(failure, Failure)
-        assert failure.reason is Failed.NOT_ANSWERED
-
-
 def test_stages_read_what_the_other_engine_answered(tmp_path: Path) -> None:
-    """Rows that it answered are equal; the others wait, however many they are."""
     answered = posts("a red kite", "a blue\na green kite")
     more = posts("a red kite", "a blue\na green kite", *(f"no {n}" for n in range(MOST_ERRORS + 9)))
     with closing(Store(tmp_path / "answers.sqlite")) as store:

@@ -1,11 +1,10 @@
-"""A build, its review, and the build after it."""
+"""A build, its review, and the build after it; what stands in front of a reviewer."""
 
 from __future__ import annotations
 
 import io
 import json
 import shutil
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +14,24 @@ import yaml
 from rich.console import Console
 
 from echo_hf.builder.build import build, opened
-from echo_hf.builder.review import OpenReview, Reviews, decide, open_reviews
+from echo_hf.builder.review import (
+    DOUBTFUL,
+    PERSONAL,
+    Fitness,
+    OpenReview,
+    Reviews,
+    Triage,
+    decide,
+    open_reviews,
+    triage,
+)
 from echo_hf.builder.update import why
-from echo_hf.cli.check_view import show_decisions, show_open
-from echo_hf.curate.decisions import Decision
+from echo_hf.cli.check_view import show_open
 from echo_hf.curate.edits import Edit
 from echo_hf.errors import ReviewError, RunError
 from echo_hf.hub.release import Release
+from echo_hf.reasons import Review
+from tests.curate.reviewed_rows_for_tests import SHOT, A, row
 from tests.test_cli import echo_hf
 
 TARGET = {"name": "Lumen Image", "developer": "Northlight", "released": "2026-03-02"}
@@ -30,7 +40,6 @@ PROMPTS = (CARD, "a fox of folded paper, teal background", "a poster that says +
 
 
 def config(folder: Path, *prompts: str) -> Path:
-    """A config with a post for each prompt."""
     posts = [
         {"url": f"https://x.com/i/status/{number}", "text": f"Lumen Image! Prompt: {prompt}"}
         for number, prompt in enumerate(prompts)
@@ -46,7 +55,6 @@ def config(folder: Path, *prompts: str) -> Path:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the config, in which it was built."""
     folder = tmp_path_factory.mktemp("built")
     build(config(folder, *PROMPTS), runs=folder / "runs")
     return folder
@@ -54,39 +62,32 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def runs(built: Path, tmp_path: Path) -> Path:
-    """The folder of runs of a copy of it."""
     return shutil.copytree(built, tmp_path / "copy") / "runs"
 
 
 def waiting(runs: Path) -> dict[str, str]:
-    """Id of each open sample by its prompt."""
     reviews = open_reviews(runs.parent / "config.yaml", runs=runs)
     return {one.prompt: one.id for one in reviews.open}
 
 
 def released(release: Release, name: str = "analysis") -> dict[str, list[str]]:
-    """What is to be reviewed of each released prompt."""
     rows = release.datasets[name]
     return dict(zip(rows["prompt"], rows["review"], strict=True))
 
 
 def rejected(runs: Path) -> list[tuple[str, str]]:
-    """Prompt and reason of each sample that the splits left out."""
     rows = pq.read_table(runs / "cards" / "stages" / "splits" / "rejects.parquet").to_pylist()
     return [(row["prompt"], row["_reason"]) for row in rows]
 
 
 def test_what_is_open_is_listed(runs: Path) -> None:
-    """Prompts with an address and a number, not the one without."""
     reviews = open_reviews(runs.parent / "config.yaml", runs=runs)
-
     assert [one.prompt for one in reviews.open] == [PROMPTS[0], PROMPTS[2]]
     assert {one.reasons for one in reviews.open} == {("personal_data",)}
     assert (reviews.file, reviews.cut) == (runs / "cards" / "review.jsonl", ())
 
 
 def test_the_next_build_follows_the_decisions(runs: Path) -> None:
-    """One is kept with nothing open, one is removed and not replaced; `why` says so before."""
     path = runs.parent / "config.yaml"
     ids = waiting(runs)
     before = build(path, runs=runs)
@@ -95,7 +96,6 @@ def test_the_next_build_follows_the_decisions(runs: Path) -> None:
     with opened(path, runs, writes=False) as pipeline:
         changes = [(change.stage, change.field) for change in why(pipeline)]
     after = build(path, runs=runs)
-
     assert [(one.decision, one.reasons, one.note) for one in made] == [
         ("keep", ("personal_data",), "asked her"),
         ("remove", ("personal_data",), "asked her"),
@@ -108,25 +108,12 @@ def test_the_next_build_follows_the_decisions(runs: Path) -> None:
     assert set(released(after, "text_to_image")) == drawn - {PROMPTS[2]}
 
 
-def test_who_decides_again_is_followed(runs: Path) -> None:
-    """What was removed comes back, and what was kept goes."""
-    path = runs.parent / "config.yaml"
-    ids = waiting(runs)
-    decide(path, keep=[ids[CARD]], remove=[ids[PROMPTS[2]]], runs=runs)
-    build(path, runs=runs)
-    decide(path, keep=[ids[PROMPTS[2]]], remove=[ids[CARD]], runs=runs)
-
-    assert released(build(path, runs=runs)) == {PROMPTS[1]: [], PROMPTS[2]: []}
-
-
 def test_another_prompt_under_the_same_name_is_looked_at_again(runs: Path) -> None:
-    """The post was edited: neither decision holds for what it says now."""
     path = runs.parent / "config.yaml"
     ids = waiting(runs)
     decide(path, keep=[ids[CARD]], remove=[ids[PROMPTS[2]]], runs=runs)
     changed = (f"{CARD} on black", PROMPTS[1], "a poster that says hello")
     release = build(config(runs.parent, *changed), runs=runs)
-
     assert waiting(runs) == {changed[0]: ids[CARD], changed[2]: ids[PROMPTS[2]]}
     assert released(release) == {
         changed[0]: ["personal_data"],
@@ -135,18 +122,7 @@ def test_another_prompt_under_the_same_name_is_looked_at_again(runs: Path) -> No
     }
 
 
-def test_a_sample_with_nothing_open_can_be_removed(runs: Path) -> None:
-    """A person may see what no model saw."""
-    path = runs.parent / "config.yaml"
-    kept = pq.read_table(runs / "cards" / "stages" / "splits" / "kept.parquet").to_pylist()
-    (fox,) = (row["id"] for row in kept if row["prompt"] == PROMPTS[1])
-    decide(path, remove=[fox], runs=runs)
-
-    assert set(released(build(path, runs=runs))) == {PROMPTS[0], PROMPTS[2]}
-
-
 def test_an_unknown_sample_is_named_with_the_nearest(runs: Path) -> None:
-    """And nothing is written down, not even about the others."""
     path = runs.parent / "config.yaml"
     known = waiting(runs)[CARD]
     typed = known[:-1] + ("a" if known[-1] != "a" else "b")
@@ -154,12 +130,10 @@ def test_an_unknown_sample_is_named_with_the_nearest(runs: Path) -> None:
         decide(path, keep=[known, typed], runs=runs)
     with pytest.raises(ReviewError, match=f"'{known}' is to be kept and removed"):
         decide(path, keep=[known], remove=[known], runs=runs)
-
     assert not (runs / "cards" / "review.jsonl").exists()
 
 
 def test_without_a_build_there_is_nothing_to_review(tmp_path: Path) -> None:
-    """The message says what to run."""
     path = config(tmp_path, *PROMPTS)
     for review in (open_reviews, decide):
         with pytest.raises(RunError, match="no samples to review: run `echo-hf build` first"):
@@ -167,19 +141,16 @@ def test_without_a_build_there_is_nothing_to_review(tmp_path: Path) -> None:
 
 
 def printed(show: Any, *arguments: Any) -> str:
-    """What is printed into a file."""
     out = io.StringIO()
     show(Console(file=out, width=60), *arguments)
     return out.getvalue()
 
 
 def test_a_hostile_prompt_is_only_text() -> None:
-    """Shortened, on one line, without what would drive a terminal or mean markup."""
     prompt = "\x1b[31m[bold]draw\u202e\n@noor[/bold] " + "x" * 500
     one = OpenReview("an-id", ("personal_data",), prompt, (Path("runs/cards/pictures/aa/aab"),))
     text = printed(show_open, Reviews((one,), Path("review.jsonl"), (3,)), Path("c.yaml"))
     lines = text.splitlines()
-
     assert lines[0] == "review.jsonl:3 was cut short and does not count: decide again"
     assert lines[1] == "an-id  personal_data"
     assert lines[2].startswith("  [31m[bold]draw @noor[/bold] xxx")
@@ -190,30 +161,13 @@ def test_a_hostile_prompt_is_only_text() -> None:
     ]
 
 
-def test_an_empty_list_says_so() -> None:
-    """There is no doubt that it was looked for."""
-    text = printed(show_open, Reviews((), Path("review.jsonl"), ()), Path("c.yaml"))
-    assert text == "nothing is open for review\n"
-
-
-def test_what_was_decided_is_told_with_what_comes_next() -> None:
-    """A line for each decision, and the command."""
-    made = [Decision(id="an-id", sample_digest="d", decision="remove", reasons=())]
-    assert printed(show_decisions, made, Path("c.yaml")).splitlines() == [
-        "remove  an-id",
-        "written down; what makes it count: echo-hf build c.yaml",
-    ]
-
-
 def test_the_command_lists_and_decides(runs: Path) -> None:
-    """What was listed is open no longer; a name that does not exist is one line and exit code 2."""
     folder = runs.parent
     ids = waiting(runs)
     listed = echo_hf("review", "config.yaml", cwd=folder)
     given = ["--keep", ids[CARD], "--remove", ids[PROMPTS[2]], "--note", "asked her"]
     decided = echo_hf("review", "config.yaml", *given, cwd=folder)
     wrong = echo_hf("review", "config.yaml", "--keep", "nobody", cwd=folder)
-
     assert listed.stdout.count("personal_data") == 2
     assert f"  {CARD}" in listed.stdout
     assert decided.stdout.splitlines()[0].split() == ["keep", ids[CARD]]
@@ -223,7 +177,6 @@ def test_the_command_lists_and_decides(runs: Path) -> None:
 
 
 def test_an_edit_is_built_kept_and_withdrawn(runs: Path) -> None:
-    """Its change is in the release while it stands, goes with a later `keep`, and is taken back."""
     path = runs.parent / "config.yaml"
     name = waiting(runs)[CARD]
     clean = "a card for Noor, teal letters"
@@ -238,7 +191,6 @@ def test_an_edit_is_built_kept_and_withdrawn(runs: Path) -> None:
 
 
 def test_an_edit_that_cannot_be_writes_nothing(runs: Path) -> None:
-    """Not even the decisions beside it."""
     path = runs.parent / "config.yaml"
     ids = waiting(runs)
     with pytest.raises(ReviewError, match="has no word"):
@@ -246,24 +198,13 @@ def test_an_edit_that_cannot_be_writes_nothing(runs: Path) -> None:
     assert not (runs / "cards" / "review.jsonl").exists()
 
 
-def test_an_edited_sample_that_changed_is_open_again(runs: Path) -> None:
-    """The post was edited: the reviewer's prompt is not in the release, and it says so."""
-    path = runs.parent / "config.yaml"
-    decide(path, keep=[waiting(runs)[CARD]], edits={waiting(runs)[CARD]: Edit("a card")}, runs=runs)
-    changed = (f"{CARD} on black", *PROMPTS[1:])
-    release = build(config(runs.parent, *changed), runs=runs)
-    assert released(release)[changed[0]] == ["personal_data", "edited_earlier"]
-
-
 def test_the_command_flags_withdraws_and_exports(runs: Path) -> None:
-    """With a pseudonym; gold of what was kept, and one line where there is nothing to export."""
     folder, ids = runs.parent, waiting(runs)
     flagged = echo_hf("review", "config.yaml", "--flag", ids[CARD], "--reviewer", "ann", cwd=folder)
     nothing = echo_hf("review", "config.yaml", "--gold", "gold", cwd=folder)
     withdrawn = echo_hf("review", "config.yaml", "--withdraw", ids[CARD], cwd=folder)
     echo_hf("review", "config.yaml", "--keep", ids[CARD], cwd=folder)
     gold = echo_hf("review", "config.yaml", "--gold", "gold", cwd=folder)
-
     assert flagged.stdout.split()[:2] == ["flag", ids[CARD]]
     assert (nothing.returncode, nothing.stderr.count("\n")) == (2, 1)
     assert "no sample is kept or removed as it is now" in nothing.stderr
@@ -285,7 +226,6 @@ def test_the_command_flags_withdraws_and_exports(runs: Path) -> None:
 def test_a_note_that_cannot_be_written_is_one_line(
     runs: Path, options: dict[str, str], said: str
 ) -> None:
-    """With the sample and what was wrong; nothing is written."""
     path, name = runs.parent / "config.yaml", waiting(runs)[CARD]
     with pytest.raises(ReviewError, match=rf"^sample '{name}': {said}") as caught:
         decide(path, keep=[name], runs=runs, **options)  # type: ignore[arg-type]
@@ -304,16 +244,82 @@ def test_a_note_that_cannot_be_written_is_one_line(
     ],
 )
 def test_what_would_be_left_undone_is_refused(runs: Path, options: list[str], said: str) -> None:
-    """An option that nothing would come of is one line and exit code 2."""
     done = echo_hf("review", "config.yaml", *options, cwd=runs.parent)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert said in done.stderr
     assert not (runs / "cards" / "review.jsonl").exists()
 
 
-@pytest.mark.skipif(find_spec("gradio") is not None, reason="gradio is here")
-def test_the_page_says_what_to_install(runs: Path) -> None:
-    """In one line, before anything is read."""
-    done = echo_hf("review", "config.yaml", "--app", cwd=runs.parent)
-    assert done.returncode == 2
-    assert 'pip install "echo-hf[apps]"' in done.stderr
+CALM = {"safety": {"flagged": False, "categories": [], "model": "guard"}, "has_nsfw": False}
+HAZARD = {"flagged": True, "categories": ["S1", "S8"], "model": "guard"}
+
+
+def told(*notices: Any, duplicate_of: str | None = None, **values: Any) -> Triage:
+    return triage(row(**{**CALM, **values}), notices, duplicate_of)
+
+
+def test_a_sample_with_nothing_to_see_is_for_the_benchmark() -> None:
+    assert told() == Triage(Fitness.BENCHMARK, ())
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"quality": "Trash"}, "Trash"),
+        ({"has_nsfw": True, "safety": HAZARD}, "flagged by the safety model: S1, S8"),
+        ({"duplicate_of": "two"}, "equal to sample two"),
+        ({"quality": "Analysis"}, "for analysis only"),
+    ],
+)
+def test_what_cannot_be_in_the_benchmark_is_to_discard(values: dict[str, Any], said: str) -> None:
+    found = told(**values)
+    assert found.verdict == Fitness.DISCARD
+    assert said in found.look_at[0]
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"safety": None}, "no safety model has seen it"),
+        ({"safety": HAZARD}, "hazards named: S1, S8"),
+        ({"output_images": []}, "no output"),
+        ({"prompt_modified": True}, "words that nobody wrote"),
+        ({"prompt_fill_blank": True}, "blanks were filled in"),
+        ({"prompt": "fox"}, "a prompt of 1 word: "),
+        ({"prompt": "fox " * 301}, "a prompt of 301 words"),
+        ({"input_images": [A] * 5}, "5 inputs"),
+        ({"screenshot": SHOT}, "not cut: draw the boxes"),
+        ({"screenshot": SHOT, "is_screenshot": True}, "check the boxes"),
+        ({"review": ["may_show_minor"]}, "may be under 18"),
+        ({"review": ["second_look"], "quality": "Analysis"}, "somebody left it to you"),
+    ],
+)
+def test_what_a_person_has_to_look_at_is_named(values: dict[str, Any], said: str) -> None:
+    found = told(**values)
+    assert found.verdict == Fitness.MANUAL
+    assert len(found.look_at) == 1
+    assert said in found.look_at[0]
+
+
+def test_a_script_without_spaces_has_no_short_prompts() -> None:
+    assert told(prompt="一只橘猫坐在窗台上看雨").verdict == Fitness.BENCHMARK
+
+
+def test_doubts_on_the_way_are_named_once() -> None:
+    notices = [("two_roles", "x"), ("two_roles", "y"), ("masked_e_mail", None)]
+    found = told(*notices)
+    assert found.look_at == (next(one.meaning for one in DOUBTFUL if one == "two_roles"),)
+
+
+def test_every_reason_for_review_has_words() -> None:
+    assert set(PERSONAL) == {str(one) for one in Review}
+
+
+def test_the_most_doubtful_come_first() -> None:
+    doubts = (
+        told(safety=None, prompt_modified=True),
+        told(safety=None),
+        told(),
+        told(quality="Trash"),
+    )
+    assert sorted(doubts, key=lambda one: one.turn) == list(doubts)

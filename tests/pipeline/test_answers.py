@@ -20,7 +20,6 @@ from echo_hf.pipeline.answer_store import Store, request_keys
 from echo_hf.pipeline.answers import (
     DirectAnswers,
     Failure,
-    NoAnswers,
     RawText,
     StoredAnswers,
     answers_of,
@@ -37,7 +36,6 @@ ANYTHING = st.text(st.characters() | st.characters(categories=["Cs", "Cc"]))
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    """An empty store."""
     made = Store(tmp_path / "answers.sqlite")
     yield made
     made.close()
@@ -61,7 +59,6 @@ def _failure(text: str | None, **more: Any) -> Failure:
     ids=["bare", "spaced", "fenced", "in prose", "with further keys"],
 )
 def test_the_object_is_found_in_what_surrounds_it(text: str) -> None:
-    """Prose, code fences and keys that were not asked for do not spoil an answer."""
     assert parse(request("red"), Completion(text), KEY) == Color(name="red", number=3)
 
 
@@ -71,7 +68,6 @@ def test_the_object_is_found_in_what_surrounds_it(text: str) -> None:
     ids=["empty", "prose", "list", "reversed", "brace", "unclosed", "two objects"],
 )
 def test_what_holds_no_single_object_is_unreadable(text: str) -> None:
-    """Nothing is guessed: of two objects neither is chosen."""
     assert _failure(text).reason is Failed.UNREADABLE
 
 
@@ -86,7 +82,6 @@ def test_what_holds_no_single_object_is_unreadable(text: str) -> None:
     ],
 )
 def test_an_object_of_another_shape_is_off_schema(text: str, place: str) -> None:
-    """The declared bounds hold, and the detail says where they do not."""
     failure = _failure(text)
     assert failure.reason is Failed.OFF_SCHEMA
     assert failure.detail.startswith(f"{place}: ")
@@ -118,7 +113,6 @@ def test_an_object_of_another_shape_is_off_schema(text: str, place: str) -> None
 def test_what_is_no_answer_is_never_read_as_one(
     completion: Completion | None, reason: Failed, detail: str
 ) -> None:
-    """Errors, refusals and cut answers keep their kind, even where a whole object is there."""
     assert parse(request("red"), completion, KEY) == Failure(reason, detail, "ab" * 32)
 
 
@@ -128,13 +122,11 @@ def _raw(completion: Completion | None) -> BaseModel | Failure:
 
 @pytest.mark.parametrize("text", ["8", " [[8]]\n", RED, "{", "赤"])
 def test_without_a_declared_shape_the_text_is_the_answer(text: str) -> None:
-    """It comes as it is, JSON or not, spaces included."""
     assert _raw(Completion(text)) == RawText(text)
 
 
 @pytest.mark.parametrize("text", ["", " \n", "8 \ud83d"])
 def test_a_blank_or_broken_text_is_unreadable(text: str) -> None:
-    """No words are no answer, and half a character could not be written to any file."""
     failure = _raw(Completion(text))
     assert isinstance(failure, Failure)
     assert failure.reason is Failed.UNREADABLE
@@ -142,9 +134,7 @@ def test_a_blank_or_broken_text_is_unreadable(text: str) -> None:
 
 
 def test_a_text_that_is_not_accepted_is_unreadable() -> None:
-    """Where the request says which texts are answers, all others are none, each as it is."""
     asked = replace(request("red"), answer=None, accepts=lambda text: text.strip() == "safe")
-
     assert parse(asked, Completion("\nsafe"), KEY) == RawText("\nsafe")
     assert parse(asked, Completion("safe\x1b?"), KEY) == Failure(
         Failed.UNREADABLE, r"none of the answers that may be given: 'safe\x1b?'", "ab" * 32
@@ -156,7 +146,6 @@ def test_a_text_that_is_not_accepted_is_unreadable() -> None:
     [("[[7]]", "[[7]]"), (" [[10]]\n", "[[10]]"), ("[[7]] or so", None), ("7", None)],
 )
 def test_a_text_has_the_form_that_was_asked_for(text: str, read: str | None) -> None:
-    """All of it matches the regular expression, but for white space around it; else off schema."""
     asked = replace(request("red", answer=None), regex=r"\[\[\d{1,2}\]\]")  # type: ignore[arg-type]
     found = parse(asked, Completion(text), b"")
     if read is None:
@@ -167,7 +156,6 @@ def test_a_text_has_the_form_that_was_asked_for(text: str, read: str | None) -> 
 
 
 def test_the_form_of_a_text_is_part_of_its_key() -> None:
-    """Another form is another question; without one the key is that of before."""
     plain = request("red", answer=None)  # type: ignore[arg-type]
     forms = [plain, replace(plain, regex="a"), replace(plain, regex="b"), replace(plain)]
     first, a, b, again = request_keys({}, forms)
@@ -175,16 +163,8 @@ def test_the_form_of_a_text_is_part_of_its_key() -> None:
     assert again == first
 
 
-def test_raw_answers_fail_like_others() -> None:
-    """A cut or missing one is none, whatever text there is."""
-    said = [_raw(Completion("8", None, "length")), _raw(None)]
-    reasons = [one.reason for one in said if isinstance(one, Failure)]
-    assert reasons == [Failed.CUT, Failed.NOT_ANSWERED]
-
-
 @given(ANYTHING)
 def test_no_text_whatever_breaks_the_reading(text: str) -> None:
-    """Reading ends in an answer or a named failure, and the detail can be stored as UTF-8."""
     answer = parse(request("red"), Completion(text), KEY)
     assert isinstance(answer, (Color, Failure))
     if isinstance(answer, Failure):
@@ -193,7 +173,6 @@ def test_no_text_whatever_breaks_the_reading(text: str) -> None:
 
 @given(ANYTHING, st.sampled_from(["error", "length", "refusal"]))
 def test_no_error_message_breaks_the_reading(said: str, finish: str) -> None:
-    """An engine's message may hold anything; what is kept of it is short and storable."""
     detail = _failure(None, error=said, finish_reason=finish).detail
     assert detail.encode()
     assert len(detail) <= 300 * len(r"\ud800")
@@ -201,7 +180,6 @@ def test_no_error_message_breaks_the_reading(said: str, finish: str) -> None:
 
 @given(ANYTHING, ANYTHING)
 def test_prose_without_braces_never_hides_an_object(before: str, after: str) -> None:
-    """An object is found whatever stands around it, as long as that holds no brace."""
     around = [text.translate({ord("{"): "(", ord("}"): ")"}) for text in (before, after)]
     text = f"{around[0]}{RED}{around[1]}"
     assert parse(request("red"), Completion(text), KEY) == Color(name="red", number=3)
@@ -209,14 +187,12 @@ def test_prose_without_braces_never_hides_an_object(before: str, after: str) -> 
 
 @pytest.mark.parametrize("text", ["{" * 400_000, "{" * 200_000 + "}" * 200_000, "[" * 400_000])
 def test_reading_takes_no_time_worth_naming(text: str) -> None:
-    """A hostile answer of hundreds of kilobytes is read in one pass, without recursion."""
     started = time.process_time()
     assert _failure(text).reason is Failed.UNREADABLE
     assert time.process_time() - started < 5
 
 
 def test_stored_answers_come_in_the_order_of_the_requests(store: Store) -> None:
-    """Answered, failed and unasked requests each get their own, repeated ones as often."""
     signature = {"model": "one"}
     asked = [request("red"), request("blue"), request("green")]
     keys = request_keys(signature, asked)
@@ -232,17 +208,7 @@ def test_stored_answers_come_in_the_order_of_the_requests(store: Store) -> None:
     assert StoredAnswers(store, signature).read([]) == []
 
 
-def test_answers_of_another_model_are_not_read(store: Store) -> None:
-    """The signature is part of the question."""
-    [key] = request_keys({"model": "one"}, [request("red")])
-    store.put(key, request("red"), Completion(RED), {"model": "one"})
-    [given] = StoredAnswers(store, {"model": "two"}).read([request("red")])
-    assert isinstance(given, Failure)
-    assert given.reason is Failed.NOT_ANSWERED
-
-
 def test_an_engine_without_a_store_answers_directly() -> None:
-    """Answers that come out of order, or not at all, find their requests."""
     answers = answers_of(Scripted(stored=False), None)
     assert isinstance(answers, DirectAnswers)
     asked = [request(line) for line in ("red", "silent blue", "green", "off pink")]
@@ -254,14 +220,6 @@ def test_an_engine_without_a_store_answers_directly() -> None:
 
 
 def test_an_engine_whose_answers_are_kept_needs_a_store(store: Store) -> None:
-    """Without one its answers would be lost, so it is not used."""
     with pytest.raises(EngineError, match="'Scripted' needs a store"):
         answers_of(Scripted(), None)
     assert answers_of(Scripted(), store).signature == {"kind": "scripted", "model": "one"}
-
-
-def test_without_engine_and_store_nothing_is_answered() -> None:
-    """Every request is unanswered, and the signature is empty."""
-    given: list[BaseModel | Failure] = NoAnswers().read([request("red"), request("blue")])
-    assert [one.reason for one in given if isinstance(one, Failure)] == [Failed.NOT_ANSWERED] * 2
-    assert NoAnswers().signature == {}

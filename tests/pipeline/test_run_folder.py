@@ -7,7 +7,6 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -31,13 +30,11 @@ TEXTS = ("red", "drop it", "note blue")
 
 @pytest.fixture
 def folder(tmp_path: Path) -> RunFolder:
-    """A run that has not begun."""
     return RunFolder(tmp_path / "runs" / "lumen")
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    """An empty store."""
     made = Store(tmp_path / "answers.sqlite")
     yield made
     made.close()
@@ -57,24 +54,7 @@ def _files(folder: RunFolder) -> dict[str, int]:
     return {str(path.relative_to(folder.root)): path.stat().st_mtime_ns for path in files}
 
 
-def test_looking_at_a_run_makes_nothing(folder: RunFolder) -> None:
-    """Paths and records can be asked for before anything is there."""
-    assert folder.record("echo") is None
-    assert folder.stage("echo") == folder.root / "stages" / "echo"
-    assert folder.images.root == folder.root / "pictures"
-    assert (folder.cache, folder.release) == (folder.root / "cache", folder.root / "release")
-    assert not folder.root.exists()
-
-
-def test_the_store_is_in_the_folder(folder: RunFolder) -> None:
-    """Answers are kept beside the results."""
-    with closing(folder.store()) as store:
-        assert store.path == folder.root / "answers.sqlite"
-    assert store.path.exists()
-
-
 def test_a_result_is_saved_part_by_part(folder: RunFolder) -> None:
-    """Six files: four tables, the stats, and what made them."""
     folder.save(_echo(), RECORD)
     assert sorted(_files(folder)) == [
         f"stages/echo/{name}"
@@ -98,30 +78,13 @@ def test_a_result_is_saved_part_by_part(folder: RunFolder) -> None:
 
 
 def test_saved_rows_have_the_declared_types(folder: RunFolder, tmp_path: Path) -> None:
-    """The kept rows load as the declared table, without the run's settings."""
     folder.save(_echo(), RECORD)
     file = folder.stage("echo") / "kept.parquet"
     read = Dataset.from_parquet(str(file), cache_dir=str(tmp_path / "hf"))
     assert read.features == POSTS.features
 
 
-def test_the_stats_are_written_as_they_are(folder: RunFolder) -> None:
-    """The funnel can be printed from the files alone."""
-    folder.save(_echo(), RECORD)
-    stats = json.loads((folder.stage("echo") / "stats.json").read_text("utf-8"))
-    assert (stats["stage"], stats["rows_in"], stats["kept"]) == ("echo", 3, 2)
-    assert (stats["rejected"], stats["noted"]) == ({"trash": 1}, {"bad_field": 1})
-    assert stats["fill"]["cost_usd"] is None
-
-
-def test_a_record_reads_back(folder: RunFolder) -> None:
-    """What made a result is known later, word for word."""
-    folder.save(_echo(), RECORD)
-    assert folder.record("echo") == RECORD
-
-
 def test_a_records_digest_is_the_stages() -> None:
-    """The digest in the folder is the one by which the stage calls itself."""
     stage = Echo("ü")
     record = StageRecord("echo", stage.describe(), "a", "b")
     text = json.dumps(stage.describe(), sort_keys=True, ensure_ascii=False)
@@ -129,7 +92,6 @@ def test_a_records_digest_is_the_stages() -> None:
 
 
 def test_an_unchanged_result_is_left_as_it_is(folder: RunFolder) -> None:
-    """No file is written again, so that its age tells when the result was made."""
     folder.save(_echo(), RECORD)
     before = _files(folder)
     folder.save(_echo(), StageRecord("echo", dict(DESCRIBE), "aaa", "bbb"))
@@ -146,7 +108,6 @@ def test_an_unchanged_result_is_left_as_it_is(folder: RunFolder) -> None:
     ids=["description", "input", "output"],
 )
 def test_a_changed_result_replaces_the_old(folder: RunFolder, record: StageRecord) -> None:
-    """Another stage, other rows read, or other rows made: the folder holds the new result."""
     folder.save(_echo(), RECORD)
     (folder.stage("echo") / "left.over").write_text("x")
     folder.save(_echo("?"), record)
@@ -156,7 +117,6 @@ def test_a_changed_result_replaces_the_old(folder: RunFolder, record: StageRecor
 
 
 def test_new_reasons_for_the_same_rows_are_saved(folder: RunFolder, store: Store) -> None:
-    """Rows that waited offline and then failed are quarantined for what went wrong last."""
     record = StageRecord("guess", DESCRIBE, "aaa", "bbb")
     for offline in (True, False):
         result = run_stage(
@@ -168,7 +128,6 @@ def test_new_reasons_for_the_same_rows_are_saved(folder: RunFolder, store: Store
 
 
 def test_a_killed_save_leaves_the_old_result(folder: RunFolder) -> None:
-    """A half-written folder stands aside, and the next save clears it away."""
     folder.save(_echo(), RECORD)
     partial = folder.root / "stages" / ".echo.partial"
     partial.mkdir()
@@ -181,7 +140,6 @@ def test_a_killed_save_leaves_the_old_result(folder: RunFolder) -> None:
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "3", "{}", '{"stage": "echo", "odd": 1}', "\x00"])
 def test_a_damaged_record_is_as_none(folder: RunFolder, text: str) -> None:
-    """A stage whose record cannot be read is as if it had never run, and is written again."""
     folder.save(_echo(), RECORD)
     (folder.stage("echo") / "digest.json").write_text(text)
     assert folder.record("echo") is None
@@ -194,7 +152,6 @@ def test_a_damaged_record_is_as_none(folder: RunFolder, text: str) -> None:
 def test_a_missing_or_cut_file_is_written_again(
     folder: RunFolder, name: str, cut: int | None
 ) -> None:
-    """An unchanged result is left alone only where all its files are whole."""
     result = _echo()
     folder.save(result, RECORD)
     path = folder.stage("echo") / name
@@ -207,7 +164,6 @@ def test_a_missing_or_cut_file_is_written_again(
 
 
 def test_the_config_is_written_down(folder: RunFolder, tmp_path: Path) -> None:
-    """It reads back as the same config, with its paths made absolute."""
     (tmp_path / "c.yaml").write_text(
         "name: lumen\n"
         "target: {name: Lümen, developer: Northlight, released: 2026-03-02}\n"
@@ -232,7 +188,6 @@ with RunFolder(Path(sys.argv[1])).locked():
 
 
 def test_one_process_works_in_a_folder_at_a_time(folder: RunFolder) -> None:
-    """The second is told at once, and may begin when the first has ended."""
     command = [sys.executable, "-c", HOLDER, str(folder.root)]
     with subprocess.Popen(
         command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -250,29 +205,7 @@ def test_one_process_works_in_a_folder_at_a_time(folder: RunFolder) -> None:
         pass
 
 
-def test_a_killed_process_holds_no_lock(folder: RunFolder) -> None:
-    """What a killed run leaves behind does not keep the next one out."""
-    command = [sys.executable, "-c", HOLDER, str(folder.root)]
-    with subprocess.Popen(
-        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as holder:
-        assert holder.stdout is not None
-        holder.stdout.readline()
-        holder.kill()
-    with folder.locked():
-        pass
-
-
-def test_an_error_inside_frees_the_lock(folder: RunFolder) -> None:
-    """A run that fails can be started again."""
-    with pytest.raises(KeyError), folder.locked():
-        raise KeyError
-    with folder.locked():
-        pass
-
-
 def test_half_written_cache_files_are_swept(folder: RunFolder) -> None:
-    """What a killed map left is removed, finished results stay."""
     folder.cache.mkdir(parents=True)
     for name in ("tmpab12cd", "echo-0123.arrow"):
         (folder.cache / name).write_bytes(b"x")
@@ -281,7 +214,6 @@ def test_half_written_cache_files_are_swept(folder: RunFolder) -> None:
 
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
-    """A file in the way is one line."""
     (tmp_path / "runs").write_text("x")
     with pytest.raises(RunError) as caught, RunFolder(tmp_path / "runs" / "lumen").locked():
         pytest.fail("there is no folder to lock")

@@ -13,18 +13,17 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 import pytest
-from datasets import Dataset, List, Value, load_from_disk
+from datasets import Dataset, load_from_disk
 from datasets.fingerprint import Hasher
 from hypothesis import given
 from hypothesis import strategies as st
 
 from echo_hf.pipeline.answer_store import Store
-from echo_hf.pipeline.answers import StoredAnswers
+from echo_hf.pipeline.answers import Failure, StoredAnswers
 from echo_hf.pipeline.stage import (
-    CONTROL,
-    ModelStage,
     RowIssue,
     Stage,
+    StageRows,
     combined_fingerprint,
     kept_rows,
     keys_of,
@@ -32,10 +31,9 @@ from echo_hf.pipeline.stage import (
     parents_of,
     row_issues,
 )
-from echo_hf.reasons import Notice, Reject, Status
-from echo_hf.tables import HUMAN, POSTS, RATINGS
+from echo_hf.reasons import Failed, Notice, Reject, Status
+from echo_hf.tables import HUMAN, POSTS, RATINGS, STRING, Column, Table
 from tests.stages_for_tests import (
-    AUTHORS,
     GUESSES,
     ROOT,
     ByAuthor,
@@ -68,20 +66,11 @@ def _looped(stage: Stage, dataset: Dataset, size: int) -> list[dict[str, Any]]:
 
 @given(TEXTS, st.integers(1, 13))
 def test_map_and_a_plain_loop_give_equal_tables(texts: list[str | None], size: int) -> None:
-    """A stage does not notice who calls it, nor how its rows are cut into batches."""
     dataset = posts(*texts)
     assert _mapped(Echo("!"), dataset) == _looped(Echo("!"), dataset, size)
 
 
-@given(TEXTS, st.integers(1, 13))
-def test_a_model_stage_maps_as_it_loops(texts: list[str | None], size: int) -> None:
-    """The same holds where rows need answers that nobody has given."""
-    dataset = posts(*texts)
-    assert _mapped(Guess(), dataset) == _looped(Guess(), dataset, size)
-
-
 def test_rows_come_in_the_order_of_their_inputs() -> None:
-    """Kept, doubled, rejected and noted rows stand in input order, each with its parent."""
     rows = _mapped(Echo("!"), posts("red", "drop it", "note blue", "twice", None))
     assert [
         (row["_parent"], row["_status"], row["_reason"], row["_detail"], row["text"])
@@ -98,22 +87,12 @@ def test_rows_come_in_the_order_of_their_inputs() -> None:
 
 
 @pytest.mark.parametrize("stage", STAGES, ids=lambda stage: stage.name)
-def test_no_rows_still_have_all_columns(stage: Stage) -> None:
-    """An empty table becomes an empty table with the declared columns and the control columns."""
-    made = stage(POSTS.empty())
-    assert made.num_rows == 0
-    assert made.schema == stage.features.arrow_schema.remove_metadata()
-
-
-@pytest.mark.parametrize("stage", STAGES, ids=lambda stage: stage.name)
 def test_the_output_has_the_declared_types(stage: Stage) -> None:
-    """Types do not depend on which values happen to be there: one null row has them all."""
     made = stage(posts(None).with_format("arrow")[:])
     assert made.schema == stage.features.arrow_schema.remove_metadata()
 
 
 def test_a_whole_stage_sees_all_rows_at_once() -> None:
-    """Rows that depend on each other are not torn apart by the usual batches of 1000."""
     dataset = posts(*["red"] * 2500, authors=["mira_draws", "tomo"] * 1250)
     rows = _mapped(ByAuthor(), dataset)
     assert [(row["author"], len(row["urls"])) for row in rows] == [
@@ -124,24 +103,11 @@ def test_a_whole_stage_sees_all_rows_at_once() -> None:
 
 
 def test_a_row_of_many_parents_names_them_all() -> None:
-    """A rejection may speak for several input rows."""
     dataset = posts("a", "b", "c", authors=[None, "tomo", None])  # type: ignore[list-item]
     assert [(row["author"], row["_parent"]) for row in _mapped(ByAuthor(), dataset)] == [
         ("tomo", [url(1)]),
         (None, [url(0), url(2)]),
     ]
-
-
-def test_the_control_columns_are_named_after_the_own_ones() -> None:
-    """The output's features are the declared columns and then the five control columns."""
-    assert list(ByAuthor().features) == [*AUTHORS.columns, *CONTROL]
-    assert dict(CONTROL) == {
-        "_parent": List(Value("string")),
-        "_status": Value("string"),
-        "_reason": Value("string"),
-        "_detail": Value("string"),
-        "_request": Value("string"),
-    }
 
 
 # Each changes one thing that decides the result.
@@ -156,7 +122,6 @@ CHANGED = {
 
 @pytest.mark.parametrize(("one", "other"), CHANGED.values(), ids=CHANGED)
 def test_what_decides_the_result_changes_the_digest(one: Stage, other: Stage) -> None:
-    """Parameter, version, prompt text and answer schema all count."""
     assert one.digest() == replace(one).digest()
     assert one.digest() != other.digest()
     dataset = posts("red")
@@ -165,13 +130,11 @@ def test_what_decides_the_result_changes_the_digest(one: Stage, other: Stage) ->
 
 
 def test_what_decides_nothing_does_not_change_the_digest() -> None:
-    """A field declared with `digest: False` is not part of the result's name."""
     assert Echo("!", scratch="/a").digest() == Echo("!", scratch="/b").digest()
     assert "scratch" not in Echo().describe()["parameters"]
 
 
 def test_the_engine_counts_in_the_digest_and_the_store_does_not(tmp_path: Path) -> None:
-    """Another model gives other results; the same answers in another file do not."""
     with (
         closing(Store(tmp_path / "a.sqlite")) as store,
         closing(Store(tmp_path / "b.sqlite")) as other,
@@ -184,27 +147,11 @@ def test_the_engine_counts_in_the_digest_and_the_store_does_not(tmp_path: Path) 
     assert len({Guess().digest(), digests[0], digests[2]}) == 3
 
 
-def test_a_changed_digest_changes_the_mapped_result(tmp_path: Path) -> None:
-    """On a dataset with cache files, another parameter is computed and not read back."""
-    posts("red").save_to_disk(tmp_path / "posts")
-    dataset = load_from_disk(tmp_path / "posts")
-    texts = [_mapped(stage, dataset)[0]["text"] for stage in (Echo("!"), Echo("?"), EchoAgain("!"))]
-    assert texts == ["red!", "red?", "red!"]
-    assert len(list((tmp_path / "posts").glob("cache-*.arrow"))) == 3
-
-
 def test_an_equal_digest_reads_the_mapped_result_back(tmp_path: Path) -> None:
-    """The same stage on the same rows is computed once, whatever its undigested fields say."""
     posts("red").save_to_disk(tmp_path / "posts")
     for scratch in ("/a", "/b"):
         _mapped(Echo("!", scratch=scratch), load_from_disk(tmp_path / "posts"))
     assert len(list((tmp_path / "posts").glob("cache-*.arrow"))) == 1
-
-
-def test_other_rows_have_another_fingerprint() -> None:
-    """The fingerprint of a result depends on the rows as well as on the stage."""
-    prints = {Echo().map_arguments(posts(text))["new_fingerprint"] for text in ("red", "blue")}
-    assert len(prints) == 2
 
 
 DIGESTS = """
@@ -222,7 +169,6 @@ print(Echo(frozenset(("a", "b", "c", "d"))).digest())
 
 
 def test_digest_and_hash_are_the_same_in_every_process() -> None:
-    """Neither the order of sets nor the process itself goes into a stage's names."""
     seen = [
         subprocess.run(
             [sys.executable, "-c", DIGESTS],
@@ -240,12 +186,6 @@ def test_digest_and_hash_are_the_same_in_every_process() -> None:
     assert seen[0][0] == f"{Guess().digest()} {Hasher.hash(Guess())}"
 
 
-def test_datasets_notices_an_edited_prompt() -> None:
-    """The hash that `dataset.map(stage)` computes by itself changes with the prompt's text."""
-    assert Hasher.hash(Guess()) != Hasher.hash(Guess(instructions="Name a colour, please."))
-    assert Hasher.hash(Guess()) == Hasher.hash(Guess())
-
-
 @dataclass(frozen=True)
 class Reworded(Guess):
     """A stage whose prompt comes from a file, and not from its fields."""
@@ -254,19 +194,16 @@ class Reworded(Guess):
 
     @property
     def prompt(self) -> Any:
-        """What the file says now."""
         return replace(super().prompt, text=self.wording)
 
 
 def test_a_prompt_outside_the_stage_counts_for_datasets(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fields and class are the same and the hash is not: the prompt file was edited."""
     before = Hasher.hash(Reworded())
     monkeypatch.setattr(Reworded, "wording", "Name it now.")
     assert Hasher.hash(Reworded()) != before
 
 
 def test_a_fingerprint_depends_on_all_parts() -> None:
-    """Order and borders of the parts count, and the length suits datasets (at most 64)."""
     prints = {
         combined_fingerprint(*parts) for parts in (("a", "b"), ("b", "a"), ("ab",), ("a", "b", ""))
     }
@@ -274,20 +211,7 @@ def test_a_fingerprint_depends_on_all_parts() -> None:
     assert {len(one) for one in prints} == {32}
 
 
-def test_a_stage_is_not_changed_by_its_answers(tmp_path: Path) -> None:
-    """`answered_by` returns another stage with the same parameters."""
-    stage = Guess(loud=True)
-    with closing(Store(tmp_path / "a.sqlite")) as store:
-        answers = StoredAnswers(store, {"model": "one"})
-    answered = stage.answered_by(answers)
-    assert stage.answers is None
-    assert isinstance(answered, Guess)
-    assert (answered.loud, answered.answers) == (True, answers)
-    assert answered == stage  # the same stage, wherever its answers are
-
-
 def test_a_model_stage_without_answers_quarantines_what_it_would_ask() -> None:
-    """Rows that need no model are kept; the others wait, named `not_answered`."""
     rows = _mapped(Guess(), posts("red", "", None))
     assert [(row["_status"], row["_reason"]) for row in rows] == [
         ("quarantined", "not_answered"),
@@ -296,22 +220,7 @@ def test_a_model_stage_without_answers_quarantines_what_it_would_ask() -> None:
     ]
 
 
-def test_an_abstract_stage_cannot_be_made() -> None:
-    """A stage without `__call__`, or a model stage without its parts, is refused at once."""
-    with pytest.raises(TypeError, match="__call__"):
-        Stage()  # type: ignore[abstract]
-    with pytest.raises(TypeError, match="finish"):
-        ModelStage()  # type: ignore[abstract]
-
-
-def test_parameters_of_a_stage_cannot_be_set() -> None:
-    """A stage is frozen: its digest stays true."""
-    with pytest.raises(AttributeError):
-        Echo("!").ending = "?"  # type: ignore[misc]
-
-
 def test_a_key_of_several_columns_is_one_string() -> None:
-    """Parts are joined by a character that separates them; a null part is empty."""
     rows = [
         {"sample_id": "s", "rater": "r", "system": "x"},
         {"sample_id": "s", "rater": None, "system": "x"},
@@ -321,14 +230,12 @@ def test_a_key_of_several_columns_is_one_string() -> None:
 
 
 def test_a_key_with_a_number_is_written_in_digits() -> None:
-    """Integer columns count in a key as their decimal digits."""
     row = {"sample_id": "s", "system": "x", "judge": "j", "rubric": "overall", "repeat": 12}
     keys = keys_of(pa.Table.from_pylist([row], schema=RATINGS.schema), RATINGS)
     assert keys.to_pylist() == ["s\x1fx\x1fj\x1foverall\x1f12"]
 
 
 def test_keys_do_not_depend_on_chunks() -> None:
-    """Tables in several pieces, or in none, have the keys of their rows."""
     table = posts("a", "b").with_format("arrow")[:]
     pieces = pa.concat_tables([table, table.slice(0, 0), table.slice(1)])
     assert keys_of(pieces, POSTS).to_pylist() == [url(0), url(1), url(1)]
@@ -337,14 +244,12 @@ def test_keys_do_not_depend_on_chunks() -> None:
 
 @pytest.mark.parametrize("keys", [[], ["a"], ["a", None, "c"]])
 def test_each_key_is_a_list_of_its_own(keys: list[str | None]) -> None:
-    """`parents_of` wraps each key, from an array as from a chunked one."""
     wanted = [[key] for key in keys]
     assert parents_of(pa.array(keys, pa.string())).to_pylist() == wanted
     assert parents_of(pa.chunked_array([keys], pa.string())).to_pylist() == wanted
 
 
 def test_a_remark_carries_only_control_columns() -> None:
-    """The stage's own columns are null; reason and status are plain words."""
     said = [
         RowIssue(Status.REJECTED, ["a", "b"], Reject.TRASH),
         RowIssue(Status.NOTED, ["c"], Notice.CYCLE, "detail", "request"),
@@ -379,7 +284,6 @@ def _numbered(rows: list[int], mark: str) -> tuple[list[int], pa.Table]:
 
 @given(st.lists(st.lists(st.integers(0, 9)).map(sorted), min_size=1, max_size=4))
 def test_pieces_are_merged_by_input_row(numbers: list[list[int]]) -> None:
-    """Rows stand in the order of their input rows; those of one row in the order of the pieces."""
     pieces = [_numbered(rows, "abcd"[at]) for at, rows in enumerate(numbers)]
 
     def brute() -> Iterator[str]:
@@ -388,3 +292,45 @@ def test_pieces_are_merged_by_input_row(numbers: list[list[int]]) -> None:
                 yield from [f"{'abcd'[at]}{row}"] * rows.count(row)
 
     assert ordered(pieces)["url"].to_pylist() == list(brute())
+
+
+PAIRS = Table("pairs", "a pair", ("name",), {name: Column(STRING, name) for name in ("name", "of")})
+
+
+def found(rows: StageRows) -> list[tuple[Any, ...]]:
+    columns = ("_parent", "_status", "_reason", "_detail", "_request", "name")
+    return [tuple(row[name] for name in columns) for row in rows.table().to_pylist()]
+
+
+def test_what_becomes_of_a_row() -> None:
+    rows = StageRows(PAIRS)
+    rows.failed(2, "c", Failure(Failed.CUT, "length", "ff"))
+    rows.say(1, "b", Status.REJECTED, Reject.TRASH)
+    rows.say(0, "a", Status.NOTED, Notice.NEITHER, "x")
+    rows.keep(0, "a", {"name": "first", "of": "a"})
+    assert found(rows) == [
+        (["a"], "kept", None, None, None, "first"),
+        (["a"], "noted", "neither", "x", None, None),
+        (["b"], "rejected", "trash", None, None, None),
+        (["c"], "quarantined", "cut", "length", "ff", None),
+    ]
+
+
+def test_columns_are_those_declared() -> None:
+    rows = StageRows(PAIRS)
+    rows.keep(0, "a", {"name": "first", "unknown": 1})
+    assert rows.table().select(["name", "of"]).to_pylist() == [{"name": "first", "of": None}]
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.booleans()), max_size=12))
+def test_rows_stand_in_the_order_of_the_input(calls: list[tuple[int, bool]]) -> None:
+    rows = StageRows(PAIRS)
+    for number, (row, keeps) in enumerate(calls):
+        if keeps:
+            rows.keep(row, f"k{row}", {"name": str(number), "of": None})
+        else:
+            rows.say(row, f"k{row}", Status.NOTED, Notice.NEITHER, str(number))
+    expected = sorted(enumerate(calls), key=lambda one: (one[1][0], not one[1][1]))
+    assert [(parents, name or detail) for parents, _, _, detail, _, name in found(rows)] == [
+        ([f"k{row}"], str(number)) for number, (row, _) in expected
+    ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -24,7 +23,6 @@ from echo_hf.builder.gold.stages import (
     check_names,
     chosen_stages,
     left_out,
-    not_checked,
 )
 from echo_hf.builder.steps import stage_class
 from echo_hf.config.checks import EngineChoice, parse_yaml, secrets_in, shown_value
@@ -32,7 +30,7 @@ from echo_hf.config.loading import Config, load_config
 from echo_hf.config.sections import Posts
 from echo_hf.config.systems import shipped_config
 from echo_hf.engines.auto import Engines
-from echo_hf.engines.base import engine_names
+from echo_hf.engines.base import Engine, engine_names
 from echo_hf.engines.recorded import KIND as RECORDED
 from echo_hf.errors import ConfigError, GoldError, StageError, unknown
 from echo_hf.pipeline.answer_store import Store
@@ -46,7 +44,6 @@ TWO_WAYS = (
     "say which engine: echo-hf check-engine CONFIG checks those of a config, "
     "echo-hf check-engine --engine KIND --model ID one without it"
 )
-OPTION = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -97,7 +94,18 @@ def engine_choice(
     if kind not in engine_names():
         raise ConfigError(unknown("engine", kind, engine_names(), "--engine"))
     every: dict[str, Any] = {} if model is None else {"model": model}
-    for name, value in map(_option, options):
+    for text in options:
+        name, equals, written = text.partition("=")
+        if not equals or not (name.isidentifier() and name.isascii()):
+            # It may be a secret that was meant for something else.
+            raise ConfigError(f"--option of {len(text)} characters: expected KEY=VALUE")
+        try:
+            value = parse_yaml(written)
+        except (yaml.YAMLError, ValueError):
+            raise ConfigError(
+                f"--option {name!r} has a value that is not YAML: expected one as in a config, "
+                "for example 0.5, true or [1, 2]"
+            ) from None
         if name == "kind":
             raise ConfigError("--option 'kind': the kind of the engine is what --engine names")
         if name in every:
@@ -109,20 +117,6 @@ def engine_choice(
             "secret into an environment variable"
         )
     return EngineChoice(kind=kind, **every)
-
-
-def _option(text: str) -> tuple[str, Any]:
-    found = OPTION.fullmatch(text)
-    if found is None:
-        # It may be a secret that was meant for something else.
-        raise ConfigError(f"--option of {len(text)} characters: expected KEY=VALUE")
-    try:
-        return found[1], parse_yaml(found[2])
-    except (yaml.YAMLError, ValueError):
-        raise ConfigError(
-            f"--option {found[1]!r} has a value that is not YAML: expected one as in a config, "
-            "for example 0.5, true or [1, 2]"
-        ) from None
 
 
 FOLDER = "check-engine"
@@ -221,21 +215,35 @@ def check_engine(
     if not any(lines.values()):
         of = "" if half == "all" else f" of half {half!r}"
         raise GoldError(f"{str(setting.gold)!r} has no line{of}: {NO_LINE[half]}")
-    chosen = chosen_stages(lines, half, stages)
+    chosen, notes = chosen_stages(lines, half, stages)
     folder = RunFolder(Path(runs) / FOLDER / setting.config.name)
     with (
         folder.locked(),
         Engines(setting.config.engines) as engines,
         closing(folder.store()) as store,
     ):
-        _check_engines(setting.config, chosen, engines)
+        for name in chosen:
+            kind = setting.config.stages.engine_of(name)
+            if kind is not None and setting.config.engines[kind].kind == RECORDED:
+                raise ConfigError(
+                    f"engine {RECORDED!r} of stage {name!r} repeats what somebody wrote down, "
+                    "which tells of no engine: name one with --engine"
+                )
+            if kind is not None:
+                engines.use(kind)  # options that it does not take are told before posts are read
         named = {url for line in every.every() for url in line.addresses}
         posts = read_posts(setting.posts, named, folder.images)
         watch.finished(posts.read)
         check_agreement(every, posts, setting.where)
         given = Material(setting.config, lines, posts)
-        ask = partial(_check, given, engines, store, folder, offline, watch, errors)
-        checked = tuple(map(ask, chosen))
+        checked = []
+        for name in chosen:
+            stage = stage_class(name).from_config(given.config, folder.images)
+            kind = given.config.stages.engine_of(name)
+            if kind is None or not isinstance(stage, ModelStage):
+                raise StageError(f"stage {name!r} asks no engine: nothing to check")
+            asks = partial(_check, given, engines.use(kind), store, offline, watch, errors)
+            checked.append(asks(stage, given.config.engines[kind]))
     digest = hashlib.sha256()
     for name, some in lines.items():
         for text in sorted(line.model_dump_json() for line in some):
@@ -246,40 +254,23 @@ def check_engine(
         half,
         digest.hexdigest(),
         len({posts.root_of[line.key[0]] for line in lines.every()}),
-        checked,
-        (*not_checked(lines, half, stages), *left_out(given, chosen)),
+        tuple(checked),
+        (*notes, *left_out(given, chosen)),
     )
-
-
-def _check_engines(config: Config, stages: Sequence[str], engines: Engines) -> None:
-    # Made, not loaded: options that it does not take are told before posts are read.
-    for name in stages:
-        engine = config.stages.engine_of(name)
-        if engine is not None and config.engines[engine].kind == RECORDED:
-            raise ConfigError(
-                f"engine {RECORDED!r} of stage {name!r} repeats what somebody wrote down, which "
-                "tells of no engine: name one with --engine"
-            )
-        if engine is not None:
-            engines.use(engine)
 
 
 def _check(
     given: Material,
-    engines: Engines,
+    engine: Engine,
     store: Store,
-    folder: RunFolder,
     offline: bool,
     watch: ProgressListener,
     errors: bool,
-    name: str,
+    stage: ModelStage,
+    choice: EngineChoice,
 ) -> StageCheck:
     """Asks the engine of a stage, and measures its answers."""
-    stage = stage_class(name).from_config(given.config, folder.images)
-    engine_name = given.config.stages.engine_of(name)
-    if engine_name is None or not isinstance(stage, ModelStage):
-        raise StageError(f"stage {name!r} asks no engine: nothing to check")
-    engine, check = engines.use(engine_name), CHECKS[name]
+    name, check = stage.name, CHECKS[stage.name]
     read = dataset(stage.inputs, check.read(given))
     if engine.stored and not offline:
         asked = plan(stage, read, engine, store)
@@ -296,11 +287,10 @@ def _check(
     told = replace(said.stats, rejected={}, noted={})
     watch.finished(replace(said, stats=told, quarantine=said.quarantine.select([])))
     describe = description(stage, engine)
-    files = [file for file in check.files if given.gold[file]]
-    names = [name for file in files for name in MEASURES[file].split()]
+    names = [one for file in check.files if given.gold[file] for one in MEASURES[file].split()]
     return StageCheck(
         name,
-        given.config.engines[engine_name],
+        choice,
         StageRecord(name, describe, read._fingerprint, said.dataset._fingerprint).digest,
         describe,
         measured(name, names, check.compare(given, said), errors=errors),

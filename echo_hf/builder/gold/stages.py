@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -241,20 +242,35 @@ def compare_samples(
 ) -> Iterator[Compared]:
     """Compares the samples of threads; a thread that is not among those found has no answer."""
     for line in lines:
-        pairs = list(_paired_samples(line.samples, found.get(line.root_url, ())))
-        doubtful = {url for gold, _ in pairs if gold for url in gold.feedback_optional}
-        doubtful |= {
-            url for gold, _ in pairs if gold and not _counts(gold) for url in gold.feedback
-        }
+        root, answered = line.root_url, line.root_url in found
+        pairs = list(_paired_samples(line.samples, found.get(root, ())))
+        doubtful = set[str]()
+        for gold, _ in pairs:
+            if gold:
+                doubtful.update(gold.feedback_optional, () if _counts(gold) else gold.feedback)
         for gold, mine in pairs:
             if gold:
-                yield from _wanted_sample(line.root_url, gold, mine, line.root_url in found)
-            if mine and mine["quality"] != TRASH:
-                yield from _claimed_sample(line.root_url, gold, mine, doubtful)
+                yield from _wanted_sample(root, gold, mine, answered)
+            if mine is None or mine["quality"] == TRASH:
+                continue
+            right = gold is not None and _counts(gold)
+            if gold and not right and (gold.optional or {*gold.acceptable} - {TRASH}):
+                continue
+            place = gold.post_urls[0] if gold else mine["post_urls"][0]
+            expected = gold.prompt if gold and right else "no sample"
+            yield "sample_precision", Item(root, place, expected, mine["prompt"], float(right))
+            for url in _heard(mine):
+                if url not in doubtful:
+                    listed = FEEDBACK if gold and url in gold.feedback else NO_FEEDBACK
+                    yield "feedback_precision", judged(root, url, {listed}, FEEDBACK)
 
 
 def _counts(gold: GoldSample) -> bool:
     return not gold.optional and gold.quality != TRASH
+
+
+def _heard(row: Row) -> list[str]:
+    return [one["post_url"] for one in row["community_feedback"]]
 
 
 def _wanted_sample(
@@ -278,35 +294,17 @@ def _wanted_sample(
         yield "feedback_recall", judged(root, url, {FEEDBACK}, heard if answered else None)
 
 
-def _claimed_sample(
-    root: str, gold: GoldSample | None, mine: Row, doubtful: Collection[str]
-) -> Iterator[Compared]:
-    right = gold is not None and _counts(gold)
-    if gold and not right and (gold.optional or {*gold.acceptable} - {TRASH}):
-        return
-    place = gold.post_urls[0] if gold else mine["post_urls"][0]
-    expected = gold.prompt if gold and right else "no sample"
-    yield "sample_precision", Item(root, place, expected, mine["prompt"], float(right))
-    for url in _heard(mine):
-        if url not in doubtful:
-            listed = FEEDBACK if gold and url in gold.feedback else NO_FEEDBACK
-            yield "feedback_precision", judged(root, url, {listed}, FEEDBACK)
-
-
-def _heard(row: Row) -> list[str]:
-    return [one["post_url"] for one in row["community_feedback"]]
-
-
 def _paired_samples(
     gold: Sequence[GoldSample], found: Sequence[Row]
 ) -> Iterator[tuple[GoldSample | None, Row | None]]:
     """Those with the same primary post, the most similar prompts first; then what is left."""
-    candidates = [
-        (_order(one, other), one, other)
-        for one in gold
-        for other in found
-        if one.post_urls[0] == other["post_urls"][0]
-    ]
+    candidates = []
+    for one, other in product(gold, found):
+        if one.post_urls[0] == other["post_urls"][0]:
+            prompt, quality = other["prompt"], other["quality"]
+            alike = -similarity(one.prompt, prompt), squeezed(one.prompt)
+            order = (quality == TRASH, *alike, prompt, quality, _heard(other))
+            candidates.append((order, one, other))
     taken: set[int] = set()
     for _, one, other in sorted(candidates, key=itemgetter(0)):
         if taken.isdisjoint((id(one), id(other))):
@@ -314,12 +312,6 @@ def _paired_samples(
             yield one, other
     yield from ((one, None) for one in gold if id(one) not in taken)
     yield from ((None, one) for one in found if id(one) not in taken)
-
-
-def _order(gold: GoldSample, found: Row) -> tuple[Any, ...]:
-    prompt, quality = found["prompt"], found["quality"]
-    alike = similarity(gold.prompt, prompt)
-    return quality == TRASH, -alike, squeezed(gold.prompt), prompt, quality, _heard(found)
 
 
 def compare_roles(
@@ -389,28 +381,31 @@ def compare_screenshots(
         place = f"{line.post_url} image {line.index}"
         wanted = _with_roles(line.inputs, line.outputs)
         given = _with_roles(mine["input_bboxs"], mine["output_bboxs"]) if mine else []
-        pairs = _paired_boxes([box for _, box in wanted], [box for _, box in given])
+        # Boxes that people drew are paired with the engine's so that all share most in sum.
+        shared = np.zeros((len(wanted), len(given)))
+        for (a, one), (b, other) in product(enumerate(wanted), enumerate(given)):
+            shared[a, b] = intersection_over_union(one[1], other[1])
+        rows, columns = linear_sum_assignment(shared, maximize=True)
+        pairs = {int(a): int(b) for a, b in zip(rows, columns, strict=True) if shared[a, b] > 0}
         right: dict[int, str] = {}
         for number, (role, box) in enumerate(wanted):
-            other, shared = pairs.get(number, (None, None))
-            found = shared is not None and shared >= FOUND_FROM
+            other, text = pairs.get(number), box_text(box)
             drawn = "" if other is None else box_text(given[other][1])
+            overlap = None if other is None else float(shared[number, other])
+            found = overlap is not None and overlap >= FOUND_FROM
+            yield "box_iou", Item(root, place, text, drawn, overlap)
+            score = float(found) if mine else None
+            yield "box_recall", Item(root, place, text, (drawn or NO_BOX) if mine else "", score)
             said = given[other][0] if other is not None and found else None
-            yield "box_iou", Item(root, place, box_text(box), drawn, shared)
-            score, drawn = (float(found), drawn or NO_BOX) if mine else (None, "")
-            yield "box_recall", Item(root, place, box_text(box), drawn, score)
-            yield "role_accuracy", judged(root, f"{place} {box_text(box)}", {role}, said)
+            yield "role_accuracy", judged(root, f"{place} {text}", {role}, said)
             if other is not None and found:
-                right[other] = box_text(box)
+                right[other] = text
         for number, (_, box) in enumerate(given):
-            score = float(number in right)
-            yield (
-                "box_precision",
-                Item(root, place, right.get(number, NO_BOX), box_text(box), score),
-            )
+            item = root, place, right.get(number, NO_BOX), box_text(box), float(number in right)
+            yield "box_precision", Item(*item)
         read = json.loads(mine["provenance"])["screenshots"]["prompt_read"] if mine else None
-        score = None if read is None else similarity(line.prompt, read)
-        yield "prompt_similarity", Item(root, place, line.prompt, read or "", score)
+        alike = None if read is None else similarity(line.prompt, read)
+        yield "prompt_similarity", Item(root, place, line.prompt, read or "", alike)
 
 
 def _with_roles(
@@ -418,17 +413,6 @@ def _with_roles(
 ) -> list[tuple[str, Pixels]]:
     both = (("input", inputs), ("output", outputs))
     return [(role, tuple(map(int, box))) for role, boxes in both for box in boxes]  # type: ignore[misc]
-
-
-def _paired_boxes(
-    wanted: Sequence[Pixels], given: Sequence[Pixels]
-) -> dict[int, tuple[int, float]]:
-    """For boxes that people drew, by number, the engine's, so that all share most in sum."""
-    table = np.array(
-        [[intersection_over_union(one, other) for other in given] for one in wanted]
-    ).reshape(len(wanted), len(given))
-    pairs = zip(*linear_sum_assignment(table, maximize=True), strict=True)
-    return {int(a): (int(b), float(table[a, b])) for a, b in pairs if table[a, b] > 0}
 
 
 NO_IMAGE, NO_KEYWORD = "no image asked for", "no keyword"
@@ -484,16 +468,12 @@ def _relevance(given: Material, said: StageResult) -> Iterator[Compared]:
 
 
 def _extract(given: Material, said: StageResult) -> Iterator[Compared]:
-    found: dict[str, list[Row]] = {row["root_url"]: [] for row in given.threads}
-    for root in set(said.quarantine["root_url"]):
-        del found[root]
+    waiting = set(said.quarantine["root_url"])
+    roots = (row["root_url"] for row in given.threads)
+    found: dict[str, list[Row]] = {root: [] for root in roots if root not in waiting}
     for row in said.dataset.to_list():
         found[given.posts.root_of[row["post_urls"][0]]].append(row)
     return compare_samples(given.gold["extract"], found)
-
-
-def _roles(given: Material, said: StageResult) -> Iterator[Compared]:
-    return compare_roles(given.roles, found_roles(said.dataset.to_list()))
 
 
 def _screenshots(given: Material, said: StageResult) -> Iterator[Compared]:
@@ -537,10 +517,8 @@ class Check(NamedTuple):
         """Which gold files are missing for it, or have no line."""
         every = [*((name,) for name in self.needs), self.files]
         lacking = [files for files in every if not any(gold[name] for name in files)]
-        absent, empty = (
-            [" or ".join(files) for files in lacking if gold.keys().isdisjoint(files) is there]
-            for there in (True, False)
-        )
+        absent = [" or ".join(some) for some in lacking if gold.keys().isdisjoint(some)]
+        empty = [" or ".join(some) for some in lacking if not gold.keys().isdisjoint(some)]
         said = [f"there is no {', '.join(absent)} (.jsonl)"] if absent else []
         return ", and ".join([*said, *([_no_line(empty, half)] if empty else [])])
 
@@ -554,7 +532,12 @@ SAMPLES = ("extract", "roles")
 CHECKS: Mapping[str, Check] = {
     "relevance": Check((), ("relevance",), lambda given: given.scored, _relevance),
     "extract": Check((), ("extract",), lambda given: given.threads, _extract),
-    "roles": Check(("extract",), ("roles",), lambda given: given.samples, _roles),
+    "roles": Check(
+        ("extract",),
+        ("roles",),
+        lambda given: given.samples,
+        lambda given, said: compare_roles(given.roles, found_roles(said.dataset.to_list())),
+    ),
     "screenshots": Check(SAMPLES, ("screenshots",), lambda given: given.shots, _screenshots),
     "feedback": Check(SAMPLES, ("feedback", "tasks"), lambda given: given.judged, _feedback),
     "safety": Check(SAMPLES, ("safety",), lambda given: given.judged, _safety),
@@ -576,22 +559,23 @@ def check_names(stages: Sequence[str] | None) -> None:
             raise StageError(unknown("stage to check", name, CHECKS))
 
 
-def chosen_stages(gold: Gold, half: str, stages: Sequence[str] | None) -> list[str]:
-    for name in stages or ():
-        if why := CHECKS[name].lacks(gold, half):
-            raise GoldError(f"stage {name!r} cannot be checked: {why}")
-    wanted = CHECKS if stages is None else stages
-    return [name for name in CHECKS if name in wanted and not CHECKS[name].lacks(gold, half)]
-
-
-def not_checked(gold: Gold, half: str, stages: Sequence[str] | None) -> Iterator[str]:
+def chosen_stages(
+    gold: Gold, half: str, stages: Sequence[str] | None
+) -> tuple[list[str], list[str]]:
+    """The stages to check, and notes on what is not."""
+    chosen, notes = [], []
     for name, check in CHECKS.items():
         if stages is not None and name not in stages:
             continue
-        if why := check.lacks(gold, half):
-            yield f"{name} is not checked: {why}"
+        why = check.lacks(gold, half)
+        if why and stages is not None:
+            raise GoldError(f"stage {name!r} cannot be checked: {why}")
+        chosen += [] if why else [name]
+        if why:
+            notes.append(f"{name} is not checked: {why}")
         elif empty := [file for file in check.files if gold.get(file) == ()]:
-            yield f"{name} is not compared with {empty[0]}: {_no_line(empty, half)}"
+            notes.append(f"{name} is not compared with {empty[0]}: {_no_line(empty, half)}")
+    return chosen, notes
 
 
 WITHOUT_ROLES = (
@@ -609,35 +593,33 @@ NOT_ASKED = (
 )
 
 
-def left_out(material: Material, stages: Collection[str]) -> Iterator[str]:
+def left_out(given: Material, stages: Collection[str]) -> Iterator[str]:
     """Says what gold holds that cannot be compared."""
-    for said, kept, every in _kept(material, stages):
-        if kept < every:
-            yield said.format(every - kept, every)
-
-
-def _kept(given: Material, stages: Collection[str]) -> Iterator[tuple[str, int, int]]:
     if {"roles", "safety", "feedback"}.isdisjoint(stages):
         return
     lines: Sequence[RolesLine] = given.gold["roles"]
     looked_at = {line.key for line in lines}
     keys = [key for line in given.gold["extract"] for key in line.keys]
-    yield WITHOUT_ROLES, sum(key in looked_at for key in keys), len(keys)
     named = [one for line in lines for one in line.pictures]
     there = [one for one in named if given.posts.digest(one)]
-    yield ABSENT, len(there), len(named)
+    counts = [
+        (WITHOUT_ROLES, sum(key in looked_at for key in keys), len(keys)),
+        (ABSENT, len(there), len(named)),
+    ]
     if "roles" in stages:
-        shown_roles = given.roles.values()
-        images = {(one.post_url, one.index) for one in there}
-        kept = sum(len(one.roles) for one in shown_roles)
-        yield NOT_SHOWN % "images with a role", kept, len(images)
+        shown = given.roles.values()
         every = (one for line in lines for one in line.filled)
         filled = {(one.output.post_url, one.output.index, folded(one.prompt)) for one in every}
-        kept = sum(len(one.completions) for one in shown_roles)
-        yield NOT_SHOWN % "completions", kept, len(filled)
-        kept = sum(len(one.screenshots) for one in shown_roles)
-        marked = sum(len(line.screenshots) for line in lines)
-        yield NOT_SHOWN % "conversations and collages", kept, marked
+        for what, kept, count in (
+            ("images with a role", "roles", len({(one.post_url, one.index) for one in there})),
+            ("completions", "completions", len(filled)),
+            (
+                "conversations and collages",
+                "screenshots",
+                sum(len(line.screenshots) for line in lines),
+            ),
+        ):
+            counts.append((NOT_SHOWN % what, sum(len(getattr(one, kept)) for one in shown), count))
     asked = {sample_key(row) for row in given.asked}
     heard = {(url,) for row in given.asked for url in _heard(row)}
     for stage, file, what, known in (
@@ -647,4 +629,5 @@ def _kept(given: Material, stages: Collection[str]) -> Iterator[tuple[str, int, 
     ):
         if stage in stages:
             keys = [line.key for line in given.gold[file]]
-            yield NOT_ASKED % (stage, what), sum(key in known for key in keys), len(keys)
+            counts.append((NOT_ASKED % (stage, what), sum(key in known for key in keys), len(keys)))
+    yield from (said.format(count - kept, count) for said, kept, count in counts if kept < count)

@@ -112,12 +112,10 @@ GOLD: dict[str, list[Row]] = {
 
 
 def write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Writes one JSON object a line."""
     path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), "utf-8")
 
 
 def write_gold(folder: Path, gold: Mapping[str, list[Row]] | None = None) -> Path:
-    """Writes a gold folder with its posts and images, and a config beside it."""
     (folder / "gold" / "pictures").mkdir(parents=True)
     for number, name in enumerate(("otter", "before", "after")):
         color = (80 * number, 120, 200 - 60 * number)
@@ -130,7 +128,6 @@ def write_gold(folder: Path, gold: Mapping[str, list[Row]] | None = None) -> Pat
 
 
 def read_lines(path: Path) -> list[Row]:
-    """The objects of a file, one a line."""
     return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
 
 
@@ -150,11 +147,9 @@ class Reader:
         self.asked: dict[str, int] = {}
 
     def signature(self) -> Mapping[str, Any]:
-        """What decides an answer."""
         return {"kind": "reader"}
 
     def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Completion]]:
-        """Answers in order."""
         for number, request in enumerate(requests):
             self.asked[request.task] = self.asked.get(request.task, 0) + 1
             answer = getattr(self, request.task)(request)
@@ -167,12 +162,10 @@ class Reader:
         pass
 
     def relevance(self, request: Request) -> Row:
-        """The score of the post."""
         lines = {canonical_url(line["url"]): line for line in self.gold["relevance"]}
         return {"score": lines[request.sources[0]]["score"]}
 
     def extract(self, request: Request) -> Row:
-        """The samples of the thread."""
         number = {
             url: post["number"]
             for url, post in zip(request.sources, request.inputs["posts"], strict=True)
@@ -181,7 +174,6 @@ class Reader:
         return {"samples": [self._sample(one, number) for one in line["samples"]]}
 
     def roles(self, request: Request) -> Row:
-        """The roles of the images; one answer for each way in which a template is filled."""
         line = self._line("roles", request.inputs["prompt"], request.sources)
         number = {one["file"].name: one["number"] for one in request.inputs["pictures"]}
         at = {
@@ -209,7 +201,6 @@ class Reader:
         return {"samples": filled or [plain]}
 
     def screenshots(self, request: Request) -> Row:
-        """The boxes in thousandths of the sides, and what was typed."""
         file = request.inputs["file"]
         line = next(one for one in self.gold["screenshots"] if self._digest(one) == file.name)
         with Image.open(file) as image:
@@ -223,7 +214,6 @@ class Reader:
         return {"prompt": line["prompt"], **boxes}
 
     def safety(self, request: Request) -> Row:
-        """The hazards of a sample, once its words are shown; an image alone has none."""
         texts = request.inputs["texts"]
         if not texts:
             return {"hazards": []}
@@ -231,7 +221,6 @@ class Reader:
         return {"hazards": line.get("categories", [])}
 
     def feedback(self, request: Request) -> Row:
-        """The verdicts and the task."""
         by_text = {
             " ".join(self.posts[canonical_url(line["post_url"])]["text"].split()): line
             for line in self.gold["feedback"]

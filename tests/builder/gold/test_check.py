@@ -1,16 +1,24 @@
-"""A whole check: the stages' real code between gold input and gold answers."""
+"""A whole check: the stages' real code between gold input and gold answers, and its command."""
 
 from __future__ import annotations
 
 import json
-import random
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from echo_hf.builder.gold.check import CheckResult, check_engine
+from echo_hf.builder.gold.check import (
+    TWO_WAYS,
+    CheckResult,
+    check_engine,
+    engine_choice,
+    setting_of,
+)
 from echo_hf.config.checks import EngineChoice
 from echo_hf.engines.base import register
 from echo_hf.errors import ConfigError, EngineError, GoldError, SourceError, StageError
@@ -32,28 +40,23 @@ RULES = EngineChoice(kind="rules")
 
 @pytest.fixture
 def reader() -> Reader:
-    """An engine that answers what the bundled gold says, known as `gold_reader`."""
     engine = Reader(BUNDLED / "posts.jsonl", BUNDLED / "gold")
     register("gold_reader")(lambda: engine)
     return engine
 
 
 def values(result: CheckResult) -> dict[tuple[str, str], float | None]:
-    """The value of each measure."""
     return {(one.stage, one.name): one.value for one in result.measures}
 
 
 @pytest.fixture
 def own(tmp_path: Path) -> Path:
-    """A config with a gold folder beside it."""
     write_gold(tmp_path)
     return tmp_path / "config.yaml"
 
 
 def test_right_answers_score_one_on_everything(reader: Reader, tmp_path: Path) -> None:
-    """An engine that says what gold says is right everywhere, and everything is compared."""
     result = check_engine(engine=READER, half="all", runs=tmp_path)
-
     assert len(result.measures) == 30
     for one in result.measures:
         assert one.n > 0, one.name
@@ -69,14 +72,12 @@ def test_right_answers_score_one_on_everything(reader: Reader, tmp_path: Path) -
 
 
 def test_each_line_of_gold_is_compared_once(reader: Reader, tmp_path: Path) -> None:
-    """The numbers of items are those of the lines, counted from the files by hand."""
     result = check_engine(engine=READER, half="all", runs=tmp_path)
     n = {(one.stage, one.name): one.n for one in result.measures}
     samples = [one for line in reader.gold["extract"] for one in line["samples"]]
     filled = sum(len(line["filled"]) for line in reader.gold["roles"])
     templates = sum(bool(line["filled"]) for line in reader.gold["roles"])
     wanted = [one for one in samples if not one["optional"]]
-
     assert n["relevance", "score_accuracy"] == len(reader.gold["relevance"])
     assert n["extract", "sample_recall"] == len(wanted)
     assert n["extract", "feedback_recall"] == sum(len(one["feedback"]) for one in wanted)
@@ -96,12 +97,10 @@ def test_each_line_of_gold_is_compared_once(reader: Reader, tmp_path: Path) -> N
 
 
 def test_a_second_check_asks_nothing(reader: Reader, tmp_path: Path) -> None:
-    """Answers are kept: the same figures come again without a call, offline as well."""
     first = check_engine(engine=READER, runs=tmp_path)
     asked = dict(reader.asked)
     again = check_engine(engine=READER, runs=tmp_path)
     offline = check_engine(engine=READER, runs=tmp_path, offline=True)
-
     assert set(asked) == {
         "relevance", "extract", "roles", "screenshots", "feedback", "safety",
     }  # fmt: skip
@@ -112,9 +111,7 @@ def test_a_second_check_asks_nothing(reader: Reader, tmp_path: Path) -> None:
 
 
 def test_what_is_not_answered_is_not_wrong(reader: Reader, tmp_path: Path) -> None:
-    """Offline with no stored answer: nothing is right or wrong, and the coverage says so."""
     result = check_engine(engine=READER, half="all", runs=tmp_path, offline=True)
-
     assert reader.asked == {}
     for one in result.measures:
         assert (one.value, one.n, one.low, one.coverage) == (None, 0, None, 0), one.name
@@ -123,39 +120,18 @@ def test_what_is_not_answered_is_not_wrong(reader: Reader, tmp_path: Path) -> No
 
 
 def test_only_the_chosen_half_is_asked_about(reader: Reader, tmp_path: Path) -> None:
-    """The halves share no question, and together they are the whole."""
     counts = {}
     for half in ("tune", "held_out", "all"):
         result = check_engine(engine=READER, half=half, runs=tmp_path / half)
         counts[half] = (result.threads, dict(reader.asked))
         reader.asked.clear()
-
     assert counts["tune"][0] + counts["held_out"][0] == counts["all"][0]
     for task, asked in counts["all"][1].items():
         assert counts["tune"][1][task] + counts["held_out"][1][task] == asked
 
 
-def test_the_order_of_lines_does_not_matter(tmp_path: Path) -> None:
-    """Shuffled files give the same figures."""
-    shutil.copytree(BUNDLED / "gold", tmp_path / "gold")
-    shutil.copy(BUNDLED / "posts.jsonl", tmp_path / "gold")
-    shutil.copytree(BUNDLED / "pictures", tmp_path / "gold" / "pictures")
-    for file in sorted((tmp_path / "gold").glob("*.jsonl")):
-        lines = file.read_text("utf-8").splitlines()
-        random.Random(7).shuffle(lines)
-        file.write_text("\n".join(lines), "utf-8")
-    config = BUNDLED.parent.parent / "eval_configs" / "quickstart.yaml"
-    shuffled = check_engine(config, gold=tmp_path / "gold", engine=RULES, runs=tmp_path / "one")
-    straight = check_engine(config, engine=RULES, runs=tmp_path / "two")
-
-    assert shuffled.measures == straight.measures
-    assert shuffled.gold == straight.gold
-
-
 def test_gold_of_ones_own(own: Path, tmp_path: Path) -> None:
-    """A folder with posts beside it is checked for the config's target, and by its engines."""
     result = check_engine(own, gold=tmp_path / "gold", half="all", runs=tmp_path / "runs")
-
     assert (result.target, result.threads) == ("Tern 2", 3)
     assert result.posts == str(tmp_path / "gold" / "posts.jsonl")
     assert (tmp_path / "runs" / "check-engine" / "mine" / "answers.sqlite").exists()
@@ -165,7 +141,6 @@ def test_gold_of_ones_own(own: Path, tmp_path: Path) -> None:
 
 
 def test_a_half_without_lines_is_named(own: Path, tmp_path: Path) -> None:
-    """Where all lines are for tuning there is nothing to hold out."""
     gold = {name: [{**row, "half": "tune"} for row in rows] for name, rows in GOLD.items()}
     for name, rows in gold.items():
         write_lines(tmp_path / "gold" / f"{name}.jsonl", rows)
@@ -174,7 +149,6 @@ def test_a_half_without_lines_is_named(own: Path, tmp_path: Path) -> None:
 
 
 def test_how_to_tune_on_gold_of_ones_own(own: Path, tmp_path: Path) -> None:
-    """Without halves nothing may be looked at, and both messages say what to write."""
     gold, runs = tmp_path / "gold", tmp_path / "runs"
     for name, rows in GOLD.items():
         bare = [{key: value for key, value in row.items() if key != "half"} for row in rows]
@@ -185,29 +159,7 @@ def test_how_to_tune_on_gold_of_ones_own(own: Path, tmp_path: Path) -> None:
         check_engine(own, gold=gold, errors=True, runs=runs)
 
 
-def test_a_file_without_lines_is_no_gold(own: Path, tmp_path: Path) -> None:
-    """Its stage is not checked, in a half or in all, which is said; beside it others are."""
-    gold, runs = tmp_path / "gold", tmp_path / "runs"
-    (gold / "relevance.jsonl").write_text("\n", "utf-8")
-    result = check_engine(own, gold=gold, half="all", runs=runs)
-    tune = check_engine(own, gold=gold, half="tune", runs=runs)
-
-    said = "relevance is not checked: there is no line in relevance (.jsonl)"
-    assert result.notes[0] == said
-    assert tune.notes[0] == said.replace("line in", "line of half 'tune' in")
-    # The only feedback is of the other half: nothing was said that could be judged.
-    assert "feedback is not compared with feedback: there is no line of half 'tune'" in (
-        " ".join(tune.notes)
-    )
-    measured = {(one.stage, one.name) for one in tune.measures}
-    assert ("feedback", "verdict_accuracy") not in measured
-    assert ("relevance", "score_accuracy") not in measured
-    with pytest.raises(GoldError, match="'relevance' cannot be checked: there is no line in rel"):
-        check_engine(own, gold=gold, half="all", stages=["relevance"], runs=runs)
-
-
 def test_mistakes_are_found_before_posts_are_read(own: Path, tmp_path: Path) -> None:
-    """Stages, and options that an engine does not take, cost no reading of a large collection."""
     gold, runs = tmp_path / "gold", tmp_path / "runs"
     (gold / "posts.jsonl").unlink()  # the config's posts are not there either
     with pytest.raises(SourceError):
@@ -219,11 +171,9 @@ def test_mistakes_are_found_before_posts_are_read(own: Path, tmp_path: Path) -> 
 
 
 def test_some_files_check_some_stages(own: Path, tmp_path: Path) -> None:
-    """What cannot be checked is left out and said; asked for by name it is a mistake."""
     gold = tmp_path / "gold"
     (gold / "roles.jsonl").unlink()
     result = check_engine(own, gold=gold, runs=tmp_path / "runs")
-
     assert [one.stage for one in result.stages] == ["relevance", "extract"]
     assert [note.split()[0] for note in result.notes] == [
         "roles", "screenshots", "feedback", "safety",
@@ -234,7 +184,6 @@ def test_some_files_check_some_stages(own: Path, tmp_path: Path) -> None:
 
 
 def test_the_posts_of_the_config_serve_as_well(own: Path, tmp_path: Path) -> None:
-    """A folder without posts is read with those of the config, of which only its threads count."""
     gold = tmp_path / "gold"
     shutil.move(gold / "pictures", tmp_path / "pictures")
     posts = (gold / "posts.jsonl").read_text("utf-8")
@@ -242,17 +191,14 @@ def test_the_posts_of_the_config_serve_as_well(own: Path, tmp_path: Path) -> Non
     other = {"url": "https://example.org/x", "pictures": [{"path": "pictures/none.png"}]}
     (tmp_path / "elsewhere.jsonl").write_text(f"{json.dumps(other)}\n{posts}", "utf-8")
     result = check_engine(own, gold=gold, half="all", runs=tmp_path / "runs")
-
     assert values(result)["extract", "sample_recall"] == 1
     images = tmp_path / "runs" / "check-engine" / "mine" / "pictures"
     assert sum(path.is_file() for path in images.rglob("*")) == 3
 
 
 def test_samples_without_roles_are_counted(own: Path, tmp_path: Path) -> None:
-    """They are in no figure, nor are their hazards, verdicts and tasks, and that is said."""
     write_lines(tmp_path / "gold" / "roles.jsonl", GOLD["roles"][1:])
     result = check_engine(own, gold=tmp_path / "gold", half="all", runs=tmp_path / "runs")
-
     assert [note.split(", such as")[0] for note in result.notes] == [
         "screenshots is not checked: there is no screenshots (.jsonl)",
         "1 of 2 samples have no line in roles.jsonl: they are not in the figures of roles, "
@@ -264,18 +210,15 @@ def test_samples_without_roles_are_counted(own: Path, tmp_path: Path) -> None:
 
 
 def test_images_that_are_not_there_are_counted(own: Path, tmp_path: Path) -> None:
-    """Their roles cannot be compared; those of the images beside them are the right ones."""
     gold = tmp_path / "gold"
     (gold / "pictures" / "before.png").unlink()
     result = check_engine(own, gold=gold, half="tune", stages=["roles"], runs=tmp_path / "runs")
-
     assert result.notes[-1] == "1 of 2 images with a role are not there: they are left out"
     accuracy = result.measures[0]
     assert (accuracy.asked, accuracy.skipped) == (1, 0)
 
 
 def test_what_trash_hides_is_counted(own: Path, tmp_path: Path) -> None:
-    """Images, verdicts and tasks of Trash are asked about by nobody, which is said by count."""
     folder, runs = tmp_path / "gold", tmp_path / "runs"
     for file in sorted(folder.glob("*.jsonl")):
         text = file.read_text("utf-8").replace("An otter in", "An [ANIMAL] in")
@@ -289,7 +232,6 @@ def test_what_trash_hides_is_counted(own: Path, tmp_path: Path) -> None:
         write_lines(folder / f"{name}.jsonl", rows)
     result = check_engine(own, gold=folder, half="all", runs=runs)
     n = {(one.stage, one.name): one.asked for one in result.measures}
-
     assert [note.split(", such as")[0] for note in result.notes] == [
         "screenshots is not checked: there is no screenshots (.jsonl)",
         "roles is not shown 1 of 3 images with a role",
@@ -306,13 +248,11 @@ def test_what_trash_hides_is_counted(own: Path, tmp_path: Path) -> None:
 
 
 def test_errors_are_for_tuning(own: Path, tmp_path: Path) -> None:
-    """Only the half for tuning shows what was wrong."""
     rows = [{**GOLD["relevance"][1], "score": 1, "acceptable": [1]}, *GOLD["relevance"][::2]]
     write_lines(tmp_path / "gold" / "relevance.jsonl", rows)
     gold, runs = tmp_path / "gold", tmp_path / "runs"
     result = check_engine(own, gold=gold, half="tune", stages=["relevance"], errors=True, runs=runs)
     accuracy = next(one for one in result.measures if one.name == "score_accuracy")
-
     assert [(one.place, one.expected, one.score) for one in accuracy.errors] == [(KITE, "1", 0)]
     assert int(accuracy.errors[0].given) > 1
     for half in ("held_out", "all"):
@@ -332,18 +272,15 @@ def test_errors_are_for_tuning(own: Path, tmp_path: Path) -> None:
     ],
 )
 def test_what_is_misspelt_is_named(tmp_path: Path, given: Any, said: str) -> None:
-    """Half and stage come from closed lists; nothing is written before they are read."""
     with pytest.raises((ConfigError, StageError), match=said):
         check_engine(engine=RULES, runs=tmp_path, **given)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_nothing_of_the_held_out_half_is_told(reader: Reader, tmp_path: Path) -> None:
-    """A watcher hears counts, and no address of a post that an engine failed on."""
     unanswered, answered = Heard(), Heard()
     check_engine(engine=READER, offline=True, runs=tmp_path, watch=unanswered)
     check_engine(engine=READER, runs=tmp_path, watch=answered)
-
     for watch in (unanswered, answered):
         assert [one.stats.stage for one in watch.results] == [
             "collect", "relevance", "extract", "roles", "screenshots", "feedback", "safety",
@@ -352,3 +289,149 @@ def test_nothing_of_the_held_out_half_is_told(reader: Reader, tmp_path: Path) ->
         assert all(one.stats.noted == {} for one in watch.results)
     assert all(one.stats.quarantined for one in unanswered.results[1:])
     assert not any(one.stats.quarantined for one in answered.results)
+
+
+OTHER = EngineChoice(kind="auto", model="org/small")
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    write_gold(tmp_path)
+    return tmp_path / "config.yaml"
+
+
+def test_an_engine_alone_is_checked_on_the_bundled_posts() -> None:
+    setting = setting_of(None, OTHER, None)
+    assert setting.config.target.name == "Lumen Image"
+    assert set(setting.config.engines.values()) == {OTHER}
+    assert (setting.gold / "relevance.jsonl").exists()
+    assert [one.source for one in setting.posts] == ["quickstart"]
+
+
+def test_a_config_alone_is_checked_on_the_bundled_posts(config: Path) -> None:
+    text = config.read_text().replace("rules}}", "rules}}\nstages: {relevance: {keep: [5]}}")
+    config.write_text(text)
+    setting = setting_of(config, None, None)
+    assert setting.config.name == "mine"
+    assert setting.config.target.name == "Lumen Image"
+    assert setting.config.stages.relevance.keep == (5,)
+    assert [one.kind for one in setting.config.engines.values()] == ["rules"]
+
+
+def test_gold_is_about_the_target_of_the_config(config: Path, tmp_path: Path) -> None:
+    setting = setting_of(config, OTHER, tmp_path / "gold")
+    assert setting.config.target.name == "Tern 2"
+    assert set(setting.config.engines.values()) == {OTHER}
+    assert [one.path for one in setting.posts] == [tmp_path / "gold" / "posts.jsonl"]
+    (tmp_path / "gold" / "posts.jsonl").unlink()
+    assert setting_of(config, None, tmp_path / "gold").posts == setting.config.posts
+
+
+def test_what_is_too_little(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        setting_of(None, None, None)
+    assert str(caught.value) == TWO_WAYS
+    assert "\n" not in TWO_WAYS
+    with pytest.raises(ConfigError, match="only a config can name"):
+        setting_of(None, OTHER, tmp_path)
+
+
+def test_options_are_read_as_in_a_config() -> None:
+    choice = engine_choice(
+        "auto", "org/m", ["temperature=0.5", "stop=[a, b]", "revision='1'", "seed=7", "note="]
+    )
+    assert choice is not None
+    assert choice.options == {
+        "model": "org/m",
+        "temperature": 0.5,
+        "stop": ["a", "b"],
+        "revision": "1",
+        "seed": 7,
+        "note": None,
+    }
+    assert engine_choice(None) is None
+
+
+BAD = {
+    ("ruels", None, ()): "--engine: unknown engine 'ruels'; did you mean 'rules'?",
+    (None, "org/m", ()): "without an engine",
+    (None, None, ("seed=1",)): "without an engine",
+    ("auto", None, ("seed",)): "expected KEY=VALUE",
+    ("auto", None, ("seed=1", "seed=2")): "'seed' is given twice",
+    ("auto", "org/m", ("model=org/n",)): "'model' is given twice",
+    ("auto", None, ("kind=rules",)): "the kind of the engine is what --engine names",
+    ("auto", None, ("seed=[1",)): "'seed' has a value that is not YAML",
+    ("auto", None, ("x=!!python/object/apply:os.getcwd []",)): "not YAML",
+    ("auto", None, ("api_key=sk-hush",)): "--option has 'api_key'",
+    ("auto", None, ("base_url=https://ana:hush@example.org",)): "name and password",
+    ("auto", None, ("sk-hush",)): "expected KEY=VALUE",
+    ("auto", None, ("headers={authorization: hush}",)): "'headers.authorization'",
+}
+
+
+@pytest.mark.parametrize(("given", "said"), BAD.items(), ids=[str(given) for given in BAD])
+def test_bad_options_are_one_line_without_secrets(
+    given: tuple[str | None, str | None, tuple[str, ...]], said: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        engine_choice(*given)
+    told = str(caught.value)
+    assert said in told
+    assert "hush" not in told
+    assert "\n" not in told
+
+
+def run_command(
+    *arguments: str | Path, cwd: Path, columns: int = 80
+) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "echo_hf", "check-engine", *map(str, arguments)]
+    env = {**os.environ, "COLUMNS": str(columns)}
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, env=env)
+
+
+def test_the_rules_on_the_bundled_posts(tmp_path: Path) -> None:
+    done = run_command("--engine", "rules", "--json", cwd=tmp_path)
+    lines = done.stderr.splitlines()
+    figures = json.loads(done.stdout)
+    assert done.returncode == 0
+    title = "rules on Lumen Image in the bundled posts, held-out half, "
+    assert any(line.startswith(title) for line in lines)
+    header = next(number for number, line in enumerate(lines) if line.startswith("stage"))
+    assert lines[header].split() == (
+        ["stage", "measure", "%", "interval", "n", "coverage", "%", "strict", "%"]
+    )
+    assert sum(len(one["measures"]) for one in figures["stages"]) == 30
+    assert max(map(len, lines[header:])) <= 80
+    assert "https://" not in done.stderr + done.stdout
+    assert (figures["half"], figures["stages"][0]["engine"]["kind"]) == ("held_out", "rules")
+
+
+def test_gold_of_ones_own_command(tmp_path: Path) -> None:
+    write_gold(tmp_path)
+    done = run_command(
+        "config.yaml", "--gold", "gold", "--stage", "extract", "--half", "tune", "--errors",
+        cwd=tmp_path,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "rules on Tern 2 in gold/posts.jsonl, half for tuning, 1 thread" in done.stdout
+    assert "sample recall" in done.stdout
+    assert "keep recall" not in done.stdout
+
+
+MISTAKES = {
+    ("--engine", "auto", "--option", "api_key=hush"): "environment variable",
+    ("config.yaml", "--gold", "gold"): "relevance.jsonl:4: unknown key 'scroe'",
+}
+
+
+@pytest.mark.parametrize(("arguments", "said"), MISTAKES.items(), ids=map(str, MISTAKES))
+def test_a_users_mistake_is_one_line(tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:
+    gold = write_gold(tmp_path)
+    with (gold / "relevance.jsonl").open("a") as file:
+        file.write('{"url": "https://example.org/o2", "scroe": 4}\n')
+    done = run_command(*arguments, cwd=tmp_path)
+    assert done.returncode == 2, done.stdout
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith("echo-hf: ")
+    assert said in done.stderr
+    assert "hush" not in done.stderr

@@ -1,10 +1,17 @@
-"""Posts, samples, comments, tasks and hazards beside gold, against counts by hand."""
+"""What each stage reads from gold, and how its answers are compared, against counts by hand."""
 
 from __future__ import annotations
 
+import copy
+import hashlib
+import json
+import math
 from collections.abc import Iterable, Mapping
+from itertools import permutations
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,16 +22,40 @@ from echo_hf.builder.gold.folder import (
     GoldSample,
     RelevanceLine,
     SafetyLine,
+    ScreenshotLine,
     TaskLine,
+    read_gold,
 )
 from echo_hf.builder.gold.measures import MEASURES, Compared, Measure, measured
+from echo_hf.builder.gold.posts import read_posts
 from echo_hf.builder.gold.stages import (
     CHECKS,
+    ImageRoles,
+    Material,
+    compare_roles,
     compare_safety,
     compare_samples,
     compare_scores,
+    compare_screenshots,
     compare_tasks,
     compare_verdicts,
+    found_roles,
+    sample_key,
+)
+from echo_hf.config.loading import load_config
+from echo_hf.config.sections import Posts
+from echo_hf.config.systems import shipped_config
+from echo_hf.images.store import ImageStore
+from tests.builder.gold.gold_for_tests import (
+    GOLD,
+    KITE,
+    KITE_PROMPT,
+    OTTER,
+    OTTER_PROMPT,
+    POSTS,
+    REPLY,
+    write_gold,
+    write_lines,
 )
 
 Row = dict[str, Any]
@@ -32,23 +63,19 @@ ROOT = "https://example.org/r"
 
 
 def url(name: str) -> str:
-    """Address of a post."""
     return f"https://example.org/{name}"
 
 
 def summed(stage: str, compared: Iterable[Compared]) -> dict[str, Measure]:
-    """The measures of a stage by their names."""
     names = [name for file in CHECKS[stage].files for name in MEASURES[file].split()]
     return {one.name: one for one in measured(stage, names, compared, errors=True)}
 
 
 def values(found: Mapping[str, Measure], *names: str) -> list[tuple[float | None, int, int]]:
-    """Value, items with an answer, and what people wrote down."""
     return [(found[name].value, found[name].n, found[name].asked) for name in names]
 
 
 def scored(lines: Mapping[str, tuple[int, ...]], given: Mapping[str, int]) -> dict[str, Measure]:
-    """Scores of posts: people's best with all acceptable ones, and an engine's."""
     rows = [
         RelevanceLine(url=url(name), score=best, acceptable=acceptable or (best,))
         for name, (best, *acceptable) in lines.items()
@@ -60,11 +87,9 @@ def scored(lines: Mapping[str, tuple[int, ...]], given: Mapping[str, int]) -> di
 
 
 def test_scores_by_hand() -> None:
-    """Three posts are kept, two of them rightly; one to keep is dropped, one not answered."""
     lines = {"a": (5,), "b": (4, 4, 5), "c": (1, 1, 2), "d": (2,), "e": (5,), "g": (5,)}
     doubtful = {"f": (4, 3, 4)}  # people would keep and drop it
     found = scored({**lines, **doubtful}, {"a": 5, "b": 5, "c": 4, "d": 1, "e": 2, "f": 3})
-
     # Dropped are d (rightly) and e; to drop are c (kept) and d.
     assert values(found, "keep_precision", "keep_recall", "drop_precision", "drop_recall") == [
         (2 / 3, 3, 6), (2 / 3, 3, 4), (1 / 2, 2, 6), (1 / 2, 2, 2),
@@ -76,14 +101,6 @@ def test_scores_by_hand() -> None:
     assert [one.skipped for one in found.values()] == [1, 1, 1, 1, 0]
 
 
-def test_whoever_tunes_sees_both_sides() -> None:
-    """What was expected, and what was said instead."""
-    errors = scored({"a": (4, 4, 5), "b": (1,)}, {"a": 2})["score_accuracy"].errors
-    assert [(one.expected, one.given, one.score) for one in errors] == [
-        ("4 or 5", "2", 0.0), ("1", "", None),
-    ]  # fmt: skip
-
-
 LINES = st.dictionaries(st.text("abcdef", min_size=1, max_size=3), st.integers(1, 5), max_size=12)
 
 
@@ -91,7 +108,6 @@ LINES = st.dictionaries(st.text("abcdef", min_size=1, max_size=3), st.integers(1
 def test_precision_and_recall_are_those_of_sets(
     scores: dict[str, int], data: st.DataObject
 ) -> None:
-    """Of the posts that people would keep, or drop, and those that the engine would."""
     lines = {name: (score,) for name, score in scores.items()}
     assert {one.value for one in scored(lines, scores).values()} <= {1, None}
     given = {name: data.draw(st.integers(1, 5)) for name in scores}
@@ -105,7 +121,6 @@ def test_precision_and_recall_are_those_of_sets(
 
 
 def gold(primary: str, prompt: str, quality: str = "Benchmark", **more: Any) -> GoldSample:
-    """A sample as people wrote it down; each letter of feedback is a post."""
     for name in {"feedback", "feedback_optional"} & {*more}:
         more[name] = [url(letter) for letter in more[name]]
     told = {"prompt": prompt, "quality": quality, "post_urls": [url(primary)], **more}
@@ -113,14 +128,12 @@ def gold(primary: str, prompt: str, quality: str = "Benchmark", **more: Any) -> 
 
 
 def found(primary: str, prompt: str, quality: str = "Benchmark", feedback: str = "") -> Row:
-    """A row of `extract`; each letter is a post of feedback."""
     heard = [{"post_url": url(letter)} for letter in feedback]
     told = {"prompt": prompt, "quality": quality, "community_feedback": heard}
     return {"post_urls": [url(primary)], **told}
 
 
 def extracted(threads: Mapping[str, tuple[list[GoldSample], list[Row] | None]]) -> dict[str, Any]:
-    """The measures by name; a thread with null was not answered."""
     lines = [
         ExtractLine(root_url=url(root), samples=tuple(samples))
         for root, (samples, _) in threads.items()
@@ -130,7 +143,6 @@ def extracted(threads: Mapping[str, tuple[list[GoldSample], list[Row] | None]]) 
 
 
 def test_samples_by_hand() -> None:
-    """One exact, one nearly, one missed, one invented, one thread without an answer."""
     one = extracted(
         {
             "a": (
@@ -141,7 +153,6 @@ def test_samples_by_hand() -> None:
             "g": ([gold("g", "a kite", feedback="h")], None),
         }
     )
-
     # Claimed as feedback are b (right), d (none) and e, which is of another sample; wanted are
     # b (heard), c, e; and h, of the thread without an answer.
     assert values(one, *one) == [
@@ -153,7 +164,6 @@ def test_samples_by_hand() -> None:
 
 
 def test_what_is_optional_is_no_fault() -> None:
-    """Optional samples and feedback change nothing, found or not."""
     samples = [
         gold("a", "a red fox", feedback="b", feedback_optional="c"),
         gold("d", "how did you do that?", "Analysis", feedback="e", optional=True),
@@ -161,7 +171,6 @@ def test_what_is_optional_is_no_fault() -> None:
     plain = [found("a", "a red fox", feedback="b")]
     more = [found("a", "a red fox", feedback="bce"), found("d", "how", "Trash", "x")]
     both = [extracted({"a": (samples, given)}) for given in (plain, more)]
-
     assert both[0] == both[1]
     assert {one.value for one in both[0].values()} == {1}
 
@@ -203,7 +212,6 @@ def test_what_is_trash_goes_no_further(
     samples: list[GoldSample], rows: list[Row], precision: Any, recall: Any, quality: Any,
     feedback: Any,
 ) -> None:  # fmt: skip
-    """Value and count of four measures."""
     one = extracted({"a": (samples, rows)})
     names = ("sample_precision", "sample_recall", "quality_accuracy", "feedback_recall")
     told = [(one[name].value, one[name].n) for name in names]
@@ -211,11 +219,9 @@ def test_what_is_trash_goes_no_further(
 
 
 def test_the_most_similar_prompts_of_a_post_belong_together() -> None:
-    """Two prompts of one post are told apart by their words, each is used once; of another, not."""
     samples = [gold("a", "a red fox in the snow"), gold("a", "an owl on a branch")]
     rows = [found("a", text) for text in ("an owl on the branch", "fox", "red fox in snow")]
     one = extracted({"a": (samples, [*rows, found("b", "a red fox in the snow")])})
-
     assert values(one, "sample_precision", "sample_recall") == [(2 / 4, 4, 2), (1, 2, 2)]
     assert {(error.expected, error.given) for error in one["prompts_exact"].errors} == {
         ("a red fox in the snow", "red fox in snow"),
@@ -237,7 +243,6 @@ SAMPLES = st.lists(
 
 
 def as_found(samples: list[GoldSample]) -> list[Row]:
-    """What an engine says that finds these."""
     last = len(url(""))
     return [
         found(
@@ -254,7 +259,6 @@ def as_found(samples: list[GoldSample]) -> list[Row]:
 def test_samples_count_in_any_order(
     samples: list[GoldSample], other: list[GoldSample], chance: Any
 ) -> None:
-    """What gold says scores one; both sides shuffled give the same, however bad they are."""
     rows = as_found(samples)
     chance.shuffle(rows)
     for one in extracted({"a": (samples, rows)}).values():
@@ -268,14 +272,12 @@ def test_samples_count_in_any_order(
 
 
 def said(name: str, verdict: str, *keywords: str, **more: Any) -> FeedbackLine:
-    """What people wrote down about a comment."""
     best = keywords[0] if keywords else None
     told = {"verdict": verdict, "keyword": best, "acceptable_keywords": keywords, **more}
     return FeedbackLine(post_url=url(name), **told)
 
 
 def test_verdicts_by_hand() -> None:
-    """What is acceptable is right; case and white space do not count; no row is no answer."""
     lines = [
         said("a", "failure", "colour cast", "tint"),
         said("b", "failure", "layout", acceptable=("failure", "mixed")),
@@ -291,7 +293,6 @@ def test_verdicts_by_hand() -> None:
     }
     rows = {url(name): {"verdict": one, "keyword": word} for name, (one, word) in given.items()}
     one = summed("feedback", compare_verdicts(lines, rows, dict.fromkeys(map(url, "abcde"), ROOT)))
-
     assert values(one, "verdict_accuracy", "keyword_accuracy") == [(2 / 4, 4, 5), (1 / 2, 2, 3)]
     assert [(error.expected, error.given) for error in one["keyword_accuracy"].errors] == [
         ("layout", "layout shift"), ("extra fingers", "no keyword"),
@@ -299,7 +300,6 @@ def test_verdicts_by_hand() -> None:
 
 
 def test_tasks_by_hand() -> None:
-    """Each row is one; that no image is asked for is an answer, and a wrong one."""
     edit = TaskLine(
         root_url=ROOT, prompt="x", kind="task", task="edit", acceptable=("edit", "style_transfer")
     )
@@ -319,8 +319,6 @@ def test_tasks_by_hand() -> None:
 
 
 def test_hazards_by_hand() -> None:
-    """What the config removes counts, not every label; no answer is neither right nor wrong."""
-
     def row(prompt: str, codes: tuple[str, ...], removed: bool | None, *named: str) -> Any:
         told = {"root_url": ROOT, "prompt": prompt, "flagged": bool(codes), "categories": codes}
         given = {"has_nsfw": removed, "safety": {"categories": list(named)}}
@@ -335,10 +333,276 @@ def test_hazards_by_hand() -> None:
         row("fox", (), None),
     ]
     one = summed("safety", compare_safety(rows, {"S1", "S9"}))
-
     # Removed were bomb, rightly, and style. Of bomb and fight one, and of style and three foxes,
     # of which one is not answered, two. Named were S9 and S2 of bomb and S8 of style, not S1.
     assert values(one, *one) == [(1 / 2, 2, 6), (1 / 2, 2, 2), (2 / 3, 3, 4), (3 / 4, 4, 4)]
     assert (one["removal_precision"].coverage, one["keep_recall"].strict) == (5 / 6, 2 / 4)
     (error,) = one["hazard_recall"].errors
     assert (error.place, error.expected, error.given) == ("fight", "S1", "S8")
+
+
+Box = tuple[int, int, int, int]
+Boxes = tuple[list[Box], list[Box]]
+SIDE = st.integers(0, 20)
+BOX = st.tuples(SIDE, SIDE, SIDE, SIDE).map(
+    lambda box: (box[0], box[1], box[0] + box[2] + 1, box[1] + box[3] + 1)
+)
+BOXES = st.lists(BOX, max_size=3)
+LEFT, RIGHT = (0, 0, 10, 10), (20, 0, 30, 10)
+
+
+def gold_compared_images(
+    roles: dict[str, str], *screenshots: str, unsaid: str = "", **completions: str
+) -> ImageRoles:
+    groups = {frozenset(group) for group in screenshots}
+    places = {digest: f"post {digest}" for digest in (*roles, *unsaid)}
+    return ImageRoles(roles, groups, {*completions.items()}, places)
+
+
+def row(inputs: str = "", outputs: str = "", shot: str | None = None, filled: str = "") -> Row:
+    images = {"input_images": list(inputs), "output_images": list(outputs), "screenshot": shot}
+    return {**images, "prompt": filled, "prompt_fill_blank": bool(filled)}
+
+
+def roles(*both: tuple[ImageRoles, list[Row]]) -> dict[str, Measure]:
+    keys = [(f"s{number}", "prompt") for number in range(len(both))]
+    rows = [
+        {**one, "provenance": json.dumps({"gold": key})}
+        for key, (_, some) in zip(keys, both, strict=True)
+        for one in some
+    ]
+    said = {key: one for key, (one, _) in zip(keys, both, strict=True)}
+    return summed("roles", compare_roles(said, found_roles(rows)))
+
+
+def test_roles_by_hand() -> None:
+    one = roles(
+        (
+            gold_compared_images({"a": "input", "b": "output", "c": "neither"}, unsaid="z"),
+            [row("a", "bc")],
+        ),
+        (gold_compared_images({"a": "output", "d": "neither"}), [row("a"), row(outputs="a")]),
+        (gold_compared_images({"e": "output"}), []),
+    )["picture_role_accuracy"]
+    assert (one.value, one.n, one.answered, one.asked, one.strict) == (4 / 5, 5, 5, 6, 4 / 6)
+    assert one.skipped == 1
+
+
+def test_screenshots_by_hand() -> None:
+    nothing = dict.fromkeys("abcd", "neither")
+    one = roles(
+        (gold_compared_images(nothing, "ab"), [row(shot="b")]),
+        (gold_compared_images(nothing, "c"), [row(shot="d")]),
+        (gold_compared_images(nothing, "d"), [row()]),
+        (gold_compared_images(nothing, "d"), []),
+    )
+    names = ("screenshot_precision", "screenshot_recall")
+    assert values(one, *names) == [(1 / 2, 2, 4), (1 / 3, 3, 4)]
+    assert one["screenshot_precision"].answered == 3
+
+
+def test_completions_by_hand() -> None:
+    outputs = dict.fromkeys("abc", "output")
+    rows = [row(outputs="a", filled="A  CAT"), row(outputs="b", filled="a fox")]
+    one = roles(
+        (gold_compared_images(outputs, a="a cat", b="an owl", c="a fox"), rows),
+        (gold_compared_images({"d": "output"}), [row(shot="d", filled="a dog")]),
+    )
+    assert values(one, "blanks_filled", "completion_precision") == [(1 / 3, 3, 3), (1 / 3, 3, 3)]
+    errors = one["blanks_filled"].errors
+    assert {(error.place, error.expected, error.given) for error in errors} == {
+        ("post b", "an owl", "a fox"), ("post c", "a fox", ""),
+    }  # fmt: skip
+
+
+def compared(
+    gold_compared_images: Boxes,
+    found: Boxes | None,
+    prompt: str | None = "",
+    typed: str = "",
+    name: str = "a",
+) -> tuple[str, ScreenshotLine | None, Row | None]:
+    line = ScreenshotLine(
+        post_url=url(name),
+        index=0,
+        layout="conversation",
+        prompt=typed,
+        inputs=tuple(gold_compared_images[0]),
+        outputs=tuple(gold_compared_images[1]),
+    )
+    if found is None:
+        return url(name), line, None
+    said = json.dumps({"screenshots": {"prompt_read": prompt}})
+    boxes = {"input_bboxs": found[0], "output_bboxs": found[1]}
+    return url(name), line, {**boxes, "provenance": said}
+
+
+def scores(*every: tuple[str, ScreenshotLine | None, Row | None]) -> dict[str, Measure]:
+    return summed("screenshots", compare_screenshots(every))
+
+
+def test_boxes_by_hand() -> None:
+    half = (20, 0, 25, 10)
+    first = compared(([LEFT], [RIGHT, (0, 50, 5, 55)]), ([LEFT], [half, (70, 70, 90, 90)]))
+    unsaid = (url("c"), None, None)
+    found = scores(first, compared(([], [LEFT]), None, name="b"), unsaid)
+    assert values(found, "box_iou", "box_precision", "box_recall", "role_accuracy") == [
+        (0.75, 2, 4), (2 / 3, 3, 4), (2 / 3, 3, 4), (1, 2, 4),
+    ]  # fmt: skip
+    assert (found["box_precision"].answered, found["box_recall"].strict) == (3, 2 / 4)
+    assert found["box_iou"].skipped == 1
+
+
+@pytest.mark.parametrize(("width", "recall"), [(50, 1), (49, 0)])
+def test_half_is_enough_and_less_is_not(width: int, recall: int) -> None:
+    found = scores(compared(([], [(0, 0, 100, 1)]), ([], [(0, 0, width, 1)])))
+    assert (found["box_recall"].value, found["box_precision"].value) == (recall, recall)
+    assert found["role_accuracy"].n == recall
+    assert found["box_iou"].value == pytest.approx(width / 100)
+
+
+def test_roles_that_are_mixed_up() -> None:
+    found = scores(compared(([LEFT], [RIGHT]), ([RIGHT], [LEFT])))
+    assert (found["box_iou"].value, found["box_recall"].value) == (1, 1)
+    assert found["role_accuracy"].value == 0
+    assert {(one.expected, one.given) for one in found["role_accuracy"].errors} == {
+        ("input", "output"),
+        ("output", "input"),
+    }
+
+
+def test_prompts() -> None:
+    pair: Boxes = ([], [LEFT])
+    found = scores(
+        compared(pair, pair, "a red boat", "a red goat", "a"),
+        compared(pair, pair, None, "a blue boat", "b"),
+        compared(pair, pair, "", "", "c"),
+        compared(pair, None, None, "a green boat", "d"),
+    )["prompt_similarity"]
+    assert found.value == pytest.approx(0.95)
+    assert (found.n, found.answered, found.asked) == (2, 2, 4)
+
+
+def _overlap(one: Box, other: Box) -> float:
+    grids = np.zeros((2, 45, 45), bool)
+    for grid, (left, top, right, bottom) in zip(grids, (one, other), strict=True):
+        grid[top:bottom, left:right] = True
+    return float((grids[0] & grids[1]).sum() / (grids[0] | grids[1]).sum())
+
+
+@given(BOXES, BOXES, BOXES, BOXES)
+def test_boxes_are_paired_as_well_as_they_can_be(
+    inputs: list[Box], outputs: list[Box], found_inputs: list[Box], found_outputs: list[Box]
+) -> None:
+    found = scores(compared((inputs, outputs), (found_inputs, found_outputs)))["box_iou"]
+    few, many = sorted(([*inputs, *outputs], [*found_inputs, *found_outputs]), key=len)
+    best = max(
+        (
+            math.fsum(_overlap(a, b) for a, b in zip(few, some, strict=True))
+            for some in permutations(many, len(few))
+        ),
+        default=0.0,
+    )
+    assert (found.value or 0) * found.n == pytest.approx(best)
+
+
+def read(folder: Path, **changed: list[Any]) -> dict[str, list[Any]]:
+    for name, rows in changed.items():
+        write_lines(folder / f"{name}.jsonl", rows)
+    gold = read_gold(folder)
+    own = folder / "posts.jsonl"
+    entry = Posts(source="jsonl", path=own) if own.exists() else Posts(source="quickstart")
+    named = {url for line in gold.every() for url in line.addresses}
+    posts = read_posts([entry], named, ImageStore(folder.parent / "store"))
+    given = Material(load_config(shipped_config()), gold, posts)
+    return {name: list(check.read(given)) for name, check in CHECKS.items()}
+
+
+def by_key(samples: list[Any]) -> dict[tuple[str, str], Any]:
+    return {sample_key(row): row for row in samples}
+
+
+def digest(folder: Path, name: str) -> str:
+    return hashlib.sha256((folder / "pictures" / f"{name}.png").read_bytes()).hexdigest()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return write_gold(tmp_path)
+
+
+def test_posts_to_score(folder: Path) -> None:
+    scores = [{"url": OTTER, "score": 5}, {"url": REPLY, "score": 2}]
+    rows = read(folder, relevance=scores)["relevance"]
+    assert {row["url"]: row["text"] for row in rows} == {
+        post["url"]: post["text"] for post in POSTS if post["url"] in (OTTER, REPLY)
+    }
+    # An empty list would keep the stage from asking.
+    assert {row["url"]: row["keywords"] for row in rows} == {OTTER: ["tern"], REPLY: None}
+
+
+def test_samples_to_look_at(folder: Path) -> None:
+    stages = read(folder)
+    samples = by_key(stages["roles"])
+    kite, otter = samples[KITE, KITE_PROMPT], samples[OTTER, OTTER_PROMPT]
+    assert kite["output_images"] == [digest(folder, "before"), digest(folder, "after")]
+    assert kite["input_images"] == []
+    assert [one["post_url"] for one in otter["community_feedback"]] == [REPLY]
+    assert otter["community_feedback"][0]["feedback"] == POSTS[1]["text"]
+    assert [post["url"] for post in otter["context"]] == [OTTER, REPLY]
+    assert (otter["prompt"], otter["prompt_modified"]) == (OTTER_PROMPT, False)
+    # `feedback` and `safety` read them with the roles that people gave their images.
+    for name in ("feedback", "safety"):
+        judged = by_key(stages[name])
+        assert judged[KITE, KITE_PROMPT]["input_images"] == [digest(folder, "before")]
+        assert judged[KITE, KITE_PROMPT]["output_images"] == [digest(folder, "after")]
+        assert judged[OTTER, OTTER_PROMPT]["community_feedback"][0]["post_url"] == REPLY
+
+
+def test_what_nobody_wrote_down_is_left_out(folder: Path) -> None:
+    stages = read(
+        folder,
+        extract=GOLD["extract"],
+        roles=GOLD["roles"][:1],
+        safety=GOLD["safety"][:1],
+        tasks=GOLD["tasks"][:1],
+    )
+    assert [sample_key(row)[0] for row in stages["roles"]] == [OTTER]
+    for name in ("roles", "safety", "tasks"):
+        (folder / f"{name}.jsonl").unlink()
+    stages = read(folder, extract=GOLD["extract"][:1])
+    (thread,) = stages["extract"]
+    assert [post["url"] for post in thread["posts"]] == [OTTER, REPLY]
+    assert len(stages["roles"]) == 0
+
+
+def test_samples_to_take_apart(folder: Path) -> None:
+    line = copy.deepcopy(GOLD["roles"][1])
+    line["collage"] = {"post_url": KITE, "index": 1}
+    line["pictures"][1]["role"] = "neither"
+    (row,) = read(folder, roles=[GOLD["roles"][0], line])["screenshots"]
+    assert sample_key(row) == (KITE, KITE_PROMPT)
+    assert (row["screenshot"], row["is_screenshot"]) == (digest(folder, "after"), False)
+    assert (row["input_images"], row["output_images"]) == ([digest(folder, "before")], [])
+
+
+def test_a_completion_without_its_image_is_none(folder: Path) -> None:
+    (folder / "pictures" / "after.png").unlink()
+    filled = [
+        {"prompt": f"{name} kite", "output": {"post_url": KITE, "index": index}}
+        for index, name in enumerate(("a red", "a blue"))
+    ]
+    rows = read(folder, roles=[{**GOLD["roles"][1], "filled": filled}])["feedback"]
+    assert [(row["prompt"], row["prompt_fill_blank"]) for row in rows] == [("a red kite", True)]
+
+
+def test_a_thread_of_any_length_is_one_input(folder: Path) -> None:
+    replies = [
+        {"url": f"https://example.org/r{number:03}", "text": f"great {number}", "parent_url": OTTER}
+        for number in range(300)
+    ]
+    line = copy.deepcopy(GOLD["extract"][0])
+    line["samples"][0]["feedback"] = [reply["url"] for reply in replies]
+    rows = read(folder, posts=[*POSTS, *replies], extract=[line])["roles"]
+    said = {one["post_url"] for one in rows[0]["community_feedback"]}
+    assert said == {reply["url"] for reply in replies}

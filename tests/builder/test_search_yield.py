@@ -1,26 +1,38 @@
-"""What each search term is worth, against a count by hand and a count without any library."""
+"""What each search term brought in, and for how long."""
 
 from __future__ import annotations
 
 import datetime
-import math
+import json
+import re
 from collections import Counter
+from io import StringIO
+from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
 
+from echo_hf.builder.build import run_until
 from echo_hf.builder.search_yield import (
+    WrittenYields,
     Yields,
     days_since,
-    default_edges,
     keyword_yields,
     planned_edges,
     windows_of,
+    write_yields,
 )
+from echo_hf.cli.posts_view import show_yields
 from echo_hf.config.collection import Search
+from echo_hf.config.loading import load_config
+from echo_hf.config.systems import shipped_config
+from echo_hf.errors import RunError
 from echo_hf.tables import POSTS
 
 RELEASED = datetime.date(2026, 3, 2)
@@ -30,7 +42,6 @@ Row = dict[str, Any]
 def post(
     day: float | None, *keywords: str, score: int | None = 5, asked: bool = True, **more: Any
 ) -> Row:
-    """A post some days after the release."""
     start = datetime.datetime(2026, 3, 2, tzinfo=datetime.UTC)
     return {
         "url": f"https://a.example/{day}{keywords}{more}",
@@ -42,13 +53,11 @@ def post(
 
 
 def yields(posts: list[Row], edges: list[int] | None = None) -> Yields:
-    """What the terms of posts brought."""
     table = pa.Table.from_pylist(posts, schema=POSTS.schema)
-    return keyword_yields(table, RELEASED, edges or default_edges(60), (4, 5))
+    return keyword_yields(table, RELEASED, edges or planned_edges((), RELEASED, 60), (4, 5))
 
 
 def test_counts_by_hand() -> None:
-    """Two terms, one post that both found, one that was not scored, one that came along."""
     found = yields([
         post(0.5, "broad"),
         post(0.9, "broad", "narrow"),
@@ -60,7 +69,6 @@ def test_counts_by_hand() -> None:
         post(3, keywords=None),
     ])  # fmt: skip
     broad, narrow = found.keywords
-
     assert (broad.keyword, narrow.keyword) == ("broad", "narrow")
     total = broad.total
     assert (total.found, total.scored, total.passed, total.alone, total.alone_passed) == (
@@ -75,18 +83,6 @@ def test_counts_by_hand() -> None:
     assert (broad.half_by_day, narrow.half_by_day) == (0, 0)
 
 
-def test_a_share_has_wilsons_interval() -> None:
-    """By the formula of 1927, with the normal quantile of 97.5 %."""
-    (one,) = yields([post(0, "a", n=n, score=5 if n < 7 else 1) for n in range(20)]).keywords
-    p, n, z = 7 / 20, 20, 1.959963984540054
-    middle = (p + z * z / (2 * n)) / (1 + z * z / n)
-    half = z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
-
-    assert one.total.share == 7 / 20
-    assert one.total.interval == pytest.approx((middle - half, middle + half))
-    assert yields([post(0, "a", asked=False)]).keywords[0].total.interval is None
-
-
 POST = st.builds(
     lambda day, words, score, asked: post(day, *words, score=score, asked=asked),
     st.none() | st.floats(-40, 60).map(lambda day: round(day, 3)),
@@ -98,7 +94,6 @@ POST = st.builds(
 
 @given(st.lists(POST, max_size=30))
 def test_every_count_is_that_of_a_plain_loop(posts: list[Row]) -> None:
-    """For any posts: each window of each term, and who found a post alone."""
     found = yields(posts)
     expected: dict[str, Counter[Any]] = {
         name: Counter() for name in ("found", "scored", "passed", "alone", "alone_passed")
@@ -122,7 +117,6 @@ def test_every_count_is_that_of_a_plain_loop(posts: list[Row]) -> None:
 
 
 def named(moment: datetime.datetime | None) -> str:
-    """The window of a moment, by the calendar: daily for two weeks, weekly after."""
     if moment is None:
         return "undated"
     day = (moment.date() - RELEASED).days
@@ -134,35 +128,29 @@ def named(moment: datetime.datetime | None) -> str:
 
 @pytest.mark.parametrize("passed", [[0], [0, 4], [0, 3, 9], [1, 2, 3, 4], [5, 5, 6]])
 def test_half_of_the_posts_are_there_by_a_day(passed: list[int]) -> None:
-    """The first day by whose end at least half were written."""
     posts = [post(day + 0.5, "a", n=n) for n, day in enumerate(passed)]
     expected = next(d for d in range(20) if sum(one <= d for one in passed) * 2 >= len(passed))
-
     assert yields(posts).keywords[0].half_by_day == expected
     assert yields([post(3, "a", score=1)]).keywords[0].half_by_day is None
 
 
 def test_a_day_begins_at_midnight_in_greenwich() -> None:
-    """Its last second is in it, and so is a moment before the year 1970."""
     moments = ["2026-03-02T23:59:59", "2026-03-03T00:00:00", "2026-03-01T23:59:59",
                "1969-12-31T23:59:59"]  # fmt: skip
     given = [datetime.datetime.fromisoformat(one).replace(tzinfo=datetime.UTC) for one in moments]
     days = days_since(pa.array([*given, None], POSTS.schema.field("timestamp").type), RELEASED)
-
     assert days.to_pylist() == [0, 1, -1, (given[3].date() - RELEASED).days, None]
 
 
 def test_windows_are_those_of_the_plan() -> None:
-    """Each phase has its own length; weeks follow where posts are later."""
     phases = [
         {"terms": ["a"], "window": "2d", "days": 4},
         {"terms": ["b"], "window": "7d", "until": "2026-03-21"},
     ]
     search = Search.model_validate({"phases": phases})
-
     assert planned_edges([search], RELEASED, 10) == [0, 2, 4, 11, 18, 19]
     assert planned_edges([search], RELEASED, 30) == [0, 2, 4, 11, 18, 19, 26, 33]
-    assert planned_edges([], RELEASED, 3) == default_edges(3) == list(range(15))
+    assert planned_edges([], RELEASED, 3) == planned_edges((), RELEASED, 3) == list(range(15))
 
 
 ENDLESS = Search.model_validate(
@@ -172,9 +160,7 @@ ENDLESS = Search.model_validate(
 
 @given(st.integers(-10, 4_000_000), st.sampled_from([[], [ENDLESS]]))
 def test_every_day_until_the_last_is_in_a_window(last: int, searches: list[Search]) -> None:
-    """However late a post claims to be, and by a plan that has no end."""
     edges = planned_edges(searches, RELEASED, last)
-
     assert edges == sorted(set(edges))
     assert edges[0] == 0
     assert edges[-1] > last
@@ -182,7 +168,85 @@ def test_every_day_until_the_last_is_in_a_window(last: int, searches: list[Searc
 
 
 def test_no_post_at_all() -> None:
-    """Nothing is divided by nothing."""
     found = yields([])
-
     assert (found.keywords, found.together.total.found) == ((), 0)
+
+
+HOSTILE = "<script>alert(1)</script>\x1b[31m\u202e&amp;\x00"
+
+
+def yields_of(folder: Path, keywords: list[list[str]]) -> WrittenYields:
+    config = load_config(shipped_config())
+    released = config.target.released
+    start = datetime.datetime.combine(released, datetime.time(12), datetime.UTC)
+    rows = [
+        {
+            "url": f"https://a.example/{day}",
+            "timestamp": start + datetime.timedelta(days=day),
+            "keywords": terms,
+            "relevance": {"score": 5, "note": None},
+        }
+        for day, terms in enumerate(keywords)
+    ]
+    stage = folder / config.name / "stages" / "relevance"
+    stage.mkdir(parents=True)
+    pq.write_table(pa.Table.from_pylist(rows, schema=POSTS.schema), stage / "kept.parquet")
+    return write_yields(config, runs=folder)
+
+
+def shown(written: WrittenYields) -> str:
+    console = Console(file=StringIO(), width=100)
+    show_yields(console, written)
+    text: str = console.file.getvalue()  # type: ignore[attr-defined]
+    return text
+
+
+def test_a_run_that_scored_nothing_says_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match=r"no scored posts in .*: run `echo-hf build CONFIG --until"):
+        write_yields(shipped_config(), runs=tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_bundled_posts_have_a_yield(tmp_path: Path) -> None:
+    run_until(shipped_config(), "relevance", runs=tmp_path)
+    written = write_yields(shipped_config(), runs=tmp_path)
+    rows = pq.read_table(
+        tmp_path / "quickstart" / "stages" / "relevance" / "kept.parquet"
+    ).to_pylist()
+    found = [row for row in rows if row["keywords"]]
+    passed = [row for row in found if (row["relevance"] or {}).get("score") in (4, 5)]
+    figures = json.loads(written.figures.read_text("utf-8"))
+    total = figures["all_keywords"]
+    assert (total["found"], total["passed"]) == (len(found), len(passed))
+    assert len(passed) > 0
+    assert sum(one["found"] for one in total["windows"]) == len(found)
+    assert figures["came_along"] == sum(row["keywords"] == [] for row in rows)
+
+
+def test_an_image_is_well_formed_and_asks_nobody(tmp_path: Path) -> None:
+    written = yields_of(tmp_path, [["fox"], [HOSTILE], ["fox", HOSTILE]])
+    text = written.plot.read_text("utf-8")
+    drawing = ElementTree.fromstring(text)  # noqa: S314 - we wrote it
+    name = "{http://www.w3.org/2000/svg}"
+    circles = drawing.findall(f"{name}circle")
+    bars = [one for one in drawing.findall(f"{name}rect") if one.get("class") == "found"]
+    assert len(bars) == 3 * 3  # three days of: all terms, fox, the hostile one
+    assert len(circles) == 3 + 2 + 2
+    assert not re.findall(r"<script|href|url\(|src=|\x1b|\u202e", text)
+    assert text.count("http") == 1  # the name of the format
+    for bar in bars:
+        assert 0 <= float(bar.get("height", "nan")) <= 52
+
+
+def test_a_terminal_shows_terms_as_they_are_and_runs_nothing(tmp_path: Path) -> None:
+    text = shown(yields_of(tmp_path, [["[red]fox[/red]"], [HOSTILE]]))
+    assert "[red]fox[/red]" in text
+    assert "<script>" in text
+    assert not set("\x1b\u202e\x00") & set(text)
+
+
+def test_no_post_makes_an_empty_image(tmp_path: Path) -> None:
+    written = yields_of(tmp_path, [])
+    drawing = ElementTree.parse(written.plot)  # noqa: S314 - we wrote it
+    assert drawing.getroot().tag.endswith("svg")
+    assert "all terms" in shown(written)

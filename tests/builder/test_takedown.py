@@ -9,21 +9,25 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
 
 from echo_hf.apps.events import EVENTS_FILE, EventLog
 from echo_hf.builder.build import build
+from echo_hf.builder.takedown import images_named, remove_rows
 from echo_hf.builder.update import ASIDE, update
-from echo_hf.cli.posts_view import forget
+from echo_hf.cli.posts_view import EVENTS, JOURNALS, forget
 from echo_hf.collect.takedown import TOMBSTONES, Tombstones, add_tombstones, read_tombstones
 from echo_hf.config.systems import shipped_config
+from echo_hf.curate.decisions import Changes, Decision, append_decisions, read_decisions
 from echo_hf.engines.base import Completion, Request
 from echo_hf.errors import ReleaseError, RunError
 from echo_hf.hub.release import Release, is_complete, read_release
 from echo_hf.pipeline.answer_store import Store
 from echo_hf.quickstart.truth import corpus
+from echo_hf.tables import HUMAN, OUTPUTS, RATINGS
 from tests.recorded_as_model import BOARD, RecordedAsModel, bundled_posts, config_over
 
 CORPUS = corpus()
@@ -34,7 +38,6 @@ Row = dict[str, Any]
 
 
 def posts() -> list[Row]:
-    """The bundled posts, one of them with a word that no other has."""
     lines = (CORPUS / "posts.jsonl").read_text("utf-8").splitlines()
     every = [json.loads(line) for line in lines]
     (theirs,) = (one for one in every if one["url"] == FORGOTTEN)
@@ -43,7 +46,6 @@ def posts() -> list[Row]:
 
 
 def built(folder: Path, given: list[Row]) -> tuple[Path, Release]:
-    """A config over these posts, and the release that is built from it."""
     if not (folder / "pictures").exists():
         shutil.copytree(CORPUS / "pictures", folder / "pictures")
     lines = [json.dumps(one, ensure_ascii=False) for one in given]
@@ -54,13 +56,26 @@ def built(folder: Path, given: list[Row]) -> tuple[Path, Release]:
     return folder / "config.yaml", build(folder / "config.yaml", runs=folder / "runs")
 
 
+@pytest.fixture(scope="module")
+def built_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a build of these posts."""
+    folder = tmp_path_factory.mktemp("built")
+    built(folder, posts())
+    return folder
+
+
+@pytest.fixture
+def build_of_posts(built_once: Path, tmp_path: Path) -> tuple[Path, Release]:
+    """The config and the release of a copy of it."""
+    shutil.copytree(built_once, tmp_path, dirs_exist_ok=True)
+    return tmp_path / "config.yaml", read_release(run_of(tmp_path) / "release")
+
+
 def run_of(folder: Path) -> Path:
-    """The run's folder."""
     return folder / "runs" / "quickstart"
 
 
 def test_an_old_text_keeps_no_link_to_a_forgotten_post(tmp_path: Path) -> None:
-    """Its place stays among the rejects, its record does not; a `#` tells own posts apart."""
     page = "https://art.example/list"
     own = [
         {"url": f"{page}#old", "text": "gone", "keywords": ["lumen"]},
@@ -71,20 +86,17 @@ def test_an_old_text_keeps_no_link_to_a_forgotten_post(tmp_path: Path) -> None:
     removal = forget([f"{page}#old"], config, runs=tmp_path / "runs")
     build(config, runs=tmp_path / "runs")
     rejects = pq.read_table(run_of(tmp_path) / "stages" / "collect" / "rejects.parquet").to_pylist()
-
     assert removal.posts == 1
     assert [(row["_reason"], row["record"]) for row in rejects] == [("superseded", None)]
     assert holding(run_of(tmp_path), "list#old") == []
 
 
 def holding(folder: Path, *words: str) -> list[str]:
-    """The files of a run that hold one of these words in their bytes."""
     files = (file for file in folder.rglob("*") if file.is_file())
     return [str(file) for file in files if any(word.encode() in unpacked(file) for word in words)]
 
 
 def unpacked(file: Path) -> bytes:
-    """The bytes of a file, and what they stand for where they are packed."""
     data = file.read_bytes()
     if file.suffix == ".parquet":
         data += str(pq.read_table(file).to_pylist()).encode()
@@ -92,18 +104,17 @@ def unpacked(file: Path) -> bytes:
 
 
 def parts_holding(run: Path, *words: str) -> set[str]:
-    """What lies in a run's folder and holds one of these words."""
     return {Path(file).relative_to(run).parts[0] for file in holding(run, *words)}
 
 
 def ids(release: Release) -> set[str]:
-    """All samples of a release."""
     return {one for rows in release.datasets.values() for one in rows["id"]}
 
 
-def test_a_forgotten_post_is_in_no_byte_of_the_next_release(tmp_path: Path) -> None:
-    """Address, words, image and sample are gone; every sample of other posts is as it was."""
-    config, before = built(tmp_path, posts())
+def test_a_forgotten_post_is_in_no_byte_of_the_next_release(
+    tmp_path: Path, build_of_posts: tuple[Path, Release]
+) -> None:
+    config, before = build_of_posts
     samples = {row["id"]: row for rows in before.datasets.values() for row in rows.to_list()}
     made_from = {name: " ".join(row["post_urls"]) for name, row in samples.items()}
     theirs = {name for name, urls in made_from.items() if NUMBER in urls}
@@ -111,13 +122,11 @@ def test_a_forgotten_post_is_in_no_byte_of_the_next_release(tmp_path: Path) -> N
     pixels = (CORPUS / post["pictures"][0]["path"]).read_bytes()
     assert holding(run_of(tmp_path), NUMBER, WORD)
     taken = forget([FORGOTTEN], config, runs=tmp_path / "runs")
-
     assert theirs
     assert (taken.posts, set(taken.samples) >= theirs, taken.images >= 1) == (1, True, True)
     line = posts().index(post) + 1
     assert taken.left_in == (f"posts.jsonl:{line}",)
     assert holding(run_of(tmp_path), NUMBER, WORD) == []
-
     release = build(config, runs=tmp_path / "runs")
     assert holding(run_of(tmp_path), NUMBER, WORD) == []
     assert not any(pixels in file.read_bytes() for file in run_of(tmp_path).rglob("*.parquet"))
@@ -128,12 +137,10 @@ def test_a_forgotten_post_is_in_no_byte_of_the_next_release(tmp_path: Path) -> N
     }
 
 
-def test_its_replies_stay_together(tmp_path: Path) -> None:
-    """The place in the tree is kept under a hash, so that the thread is one thread still."""
-    config, _ = built(tmp_path, posts())
+def test_its_replies_stay_together(tmp_path: Path, build_of_posts: tuple[Path, Release]) -> None:
+    config, _ = build_of_posts
     forget([FORGOTTEN], config, runs=tmp_path / "runs")
     build(config, runs=tmp_path / "runs")
-
     kept = pq.read_table(run_of(tmp_path) / "stages" / "collect" / "kept.parquet").to_pylist()
     (empty,) = (one for one in kept if one["missing"] == "removed")
     assert empty["url"].startswith("urn:sha256:")
@@ -144,32 +151,29 @@ def test_its_replies_stay_together(tmp_path: Path) -> None:
     assert sum(one["parent_url"] == empty["url"] for one in kept) == len(answered) > 0
 
 
-def test_it_does_not_come_back(tmp_path: Path) -> None:
-    """Under another spelling of its address, a tombstone still tells it, and counts it."""
-    config, _ = built(tmp_path, posts())
+def test_it_does_not_come_back(tmp_path: Path, build_of_posts: tuple[Path, Release]) -> None:
+    config, _ = build_of_posts
     forget([FORGOTTEN], config, runs=tmp_path / "runs")
     again = {**posts()[0], "text": WORD, "url": f"https://mobile.twitter.com/x/status/{NUMBER}"}
     _, release = built(tmp_path, [again, *posts()])
-
     assert holding(release.path, NUMBER, WORD) == []
     noted = json.loads((run_of(tmp_path) / "stages/collect/stats.json").read_text())["noted"]
     answered = sum(FORGOTTEN in (one.get("parent_url"), one.get("quoted_url")) for one in posts())
     assert (noted["forgotten"], noted["forgotten_link"]) == (2, answered)
 
 
-def test_a_rejected_record_that_holds_it_is_not_kept(tmp_path: Path) -> None:
-    """A repost carries the words of its original: it is counted, and not set aside whole."""
-    config, _ = built(tmp_path, posts())
+def test_a_rejected_record_that_holds_it_is_not_kept(
+    tmp_path: Path, build_of_posts: tuple[Path, Release]
+) -> None:
+    config, _ = build_of_posts
     forget([FORGOTTEN], config, runs=tmp_path / "runs")
     broken = {"text": WORD, "original": FORGOTTEN}
     built(tmp_path, [broken, *posts()])
-
     assert holding(run_of(tmp_path), WORD) == []
 
 
-def test_answers_it_went_into_go_too(tmp_path: Path) -> None:
-    """What a model said about it is its content as well; other answers stay."""
-    config, _ = built(tmp_path, posts())
+def test_answers_it_went_into_go_too(tmp_path: Path, build_of_posts: tuple[Path, Release]) -> None:
+    config, _ = build_of_posts
     with closing(Store(run_of(tmp_path) / "answers.sqlite")) as store:
         for key, url, said in (
             (b"a" * 32, f"https://x.com/i/status/{NUMBER}", "said of the lake"),
@@ -178,7 +182,6 @@ def test_answers_it_went_into_go_too(tmp_path: Path) -> None:
             request = Request("extract", (), None, 9, sources=(url,))
             store.put(key, request, Completion(said), {"kind": "by hand"})
     taken = forget([FORGOTTEN], config, runs=tmp_path / "runs")
-
     assert taken.answers == 1
     assert holding(run_of(tmp_path), "said of the lake") == []
     with closing(Store(run_of(tmp_path) / "answers.sqlite")) as store:
@@ -186,7 +189,6 @@ def test_answers_it_went_into_go_too(tmp_path: Path) -> None:
 
 
 def test_answers_and_the_release_before_go_with_it(tmp_path: Path) -> None:
-    """What an update keeps beside the release, and a killed one left there, holds nothing of it."""
     RecordedAsModel().use()
     theirs = FORGOTTEN.replace("https://x.com/", BOARD)
     given = bundled_posts()
@@ -200,7 +202,6 @@ def test_answers_and_the_release_before_go_with_it(tmp_path: Path) -> None:
     shutil.copytree(run / "release", run / "cache" / ASIDE)
     places = {".release.previous", "cache", "previous", "release", "responses.parquet", "stages"}
     assert parts_holding(run, NUMBER) >= places
-
     forget([theirs], config, runs=tmp_path / "runs")
     assert holding(run, NUMBER, WORD) == []
     done = update(config, runs=tmp_path / "runs", with_responses=True)
@@ -209,7 +210,6 @@ def test_answers_and_the_release_before_go_with_it(tmp_path: Path) -> None:
 
 
 def test_the_release_before_is_searched_as_well(tmp_path: Path) -> None:
-    """A post that left its file is nowhere else; forgetting another one touches nothing."""
     given = bundled_posts()
     theirs = FORGOTTEN.replace("https://x.com/", BOARD)
     for some in (given, [one for one in given if one["url"] != theirs]):
@@ -219,14 +219,14 @@ def test_the_release_before_is_searched_as_well(tmp_path: Path) -> None:
     assert "previous" in parts_holding(run, NUMBER)
     assert forget([f"{BOARD}nobody"], config, runs=tmp_path / "runs").posts == 0
     assert "previous" in parts_holding(run, NUMBER)
-
     assert forget([theirs], config, runs=tmp_path / "runs").posts == 1
     assert holding(run, NUMBER) == []
 
 
-def test_what_people_did_with_its_samples_goes_too(tmp_path: Path) -> None:
-    """An edited prompt may say what the post said; what is about other samples stays."""
-    config, release = built(tmp_path, posts())
+def test_what_people_did_with_its_samples_goes_too(
+    tmp_path: Path, build_of_posts: tuple[Path, Release]
+) -> None:
+    config, release = build_of_posts
     log = EventLog(run_of(tmp_path) / EVENTS_FILE)
     for sample in ids(release):
         log.append("review", sample, "ada", "edit", {"prompt": f"as in {sample}"})
@@ -238,21 +238,10 @@ def test_what_people_did_with_its_samples_goes_too(tmp_path: Path) -> None:
         assert holding(run_of(tmp_path), f"as in {sample}") == []
 
 
-def test_it_can_be_done_twice_and_before_any_build(tmp_path: Path) -> None:
-    """The input file holds it: the tombstone keeps it out of the first build."""
-    config, _ = built(tmp_path, posts())
-    shutil.rmtree(tmp_path / "runs")
-    taken = [forget([FORGOTTEN], config, runs=tmp_path / "runs") for _ in range(2)]
-
-    assert [(one.posts, one.unknown, one.answers) for one in taken] == [(1, (), 0)] * 2
-    assert len((run_of(tmp_path) / TOMBSTONES).read_text().splitlines()) == 1
-    build(config, runs=tmp_path / "runs")
-    assert holding(run_of(tmp_path), NUMBER) == []
-
-
-def test_two_posts_one_after_the_other(tmp_path: Path) -> None:
-    """The second call finds what the first has left: no image of either stays."""
-    config, before = built(tmp_path, posts())
+def test_two_posts_one_after_the_other(
+    tmp_path: Path, build_of_posts: tuple[Path, Release]
+) -> None:
+    config, before = build_of_posts
     both = (FORGOTTEN, posts()[0]["url"])
     theirs = [
         hashlib.sha256((CORPUS / image["path"]).read_bytes()).hexdigest()
@@ -262,7 +251,6 @@ def test_two_posts_one_after_the_other(tmp_path: Path) -> None:
     ]
     for url in both:
         forget([url], config, runs=tmp_path / "runs")
-
     assert len(theirs) >= 3
     assert before.manifest.configs["analysis"].rows > 0
     for _ in range(2):
@@ -271,49 +259,115 @@ def test_two_posts_one_after_the_other(tmp_path: Path) -> None:
         build(config, runs=tmp_path / "runs")
 
 
-def test_a_post_that_nobody_knows_costs_nothing(tmp_path: Path) -> None:
-    """A misspelt address is told, and everything that was built stays."""
-    config, release = built(tmp_path, posts())
+def test_a_post_that_nobody_knows_costs_nothing(
+    tmp_path: Path, build_of_posts: tuple[Path, Release]
+) -> None:
+    config, release = build_of_posts
     before = {path for path in run_of(tmp_path).rglob("*") if path.is_file()}
     taken = forget(["https://x.com/i/status/1"], config, runs=tmp_path / "runs")
-
     assert (taken.posts, taken.unknown) == (0, ("https://x.com/i/status/1",))
     assert before <= {path for path in run_of(tmp_path).rglob("*") if path.is_file()}
     assert is_complete(release.path)
 
 
-def test_what_a_killed_build_left_goes_too(tmp_path: Path) -> None:
-    """A release that was being replaced would be read in the place of the new one."""
-    config, release = built(tmp_path, posts())
+def test_what_a_killed_build_left_goes_too(
+    tmp_path: Path, build_of_posts: tuple[Path, Release]
+) -> None:
+    config, release = build_of_posts
     shutil.copytree(release.path, release.path.with_name("previous"))
     release.path.rename(release.path.with_name(".release.previous"))
     forget([FORGOTTEN], config, runs=tmp_path / "runs")
-
     with pytest.raises(ReleaseError, match="no release in"):
         read_release(release.path)
     assert [path.name for path in run_of(tmp_path).glob("*previous*")] == []
 
 
-def test_what_is_no_address_is_refused(tmp_path: Path) -> None:
-    """A misspelt address must not look as if a post had been removed."""
-    config, release = built(tmp_path, posts())
+def test_what_is_no_address_is_refused(
+    tmp_path: Path, build_of_posts: tuple[Path, Release]
+) -> None:
+    config, release = build_of_posts
     with pytest.raises(RunError, match="'mira_draws' is not an address of a post"):
         forget(["mira_draws"], config, runs=tmp_path / "runs")
     assert release.path.exists()
 
 
 def test_a_damaged_tombstone_stops_a_build(tmp_path: Path) -> None:
-    """What cannot be read might be the one post that must not come back."""
     path = tmp_path / TOMBSTONES
     add_tombstones(path, ["https://a.example/1", "https://a.example/1"])
     path.write_text(path.read_text() + '{"sha256": "12')
-
     with pytest.raises(RunError, match="line 2 is "):
         read_tombstones(path)
 
 
-def test_nothing_is_forgotten_by_default() -> None:
-    """Without tombstones every address is itself."""
-    assert Tombstones().stand_in("https://a.example/1") == "https://a.example/1"
-    assert Tombstones().stand_in(None) is None
-    assert not Tombstones().are_named_in({"url": "https://a.example/1"})
+FILES = (JOURNALS, EVENTS)
+
+
+def write(root: Path, name: str, *rows: dict[str, object]) -> None:
+    schema = {"outputs": OUTPUTS, "ratings": RATINGS, "human": HUMAN}[name].schema
+    pq.write_table(pa.Table.from_pylist(list(rows), schema=schema), root / f"{name}.parquet")
+
+
+def test_rows_and_decisions_about_a_sample_go(tmp_path: Path) -> None:
+    output = {"system": "a", "outcome": "ok"}
+    write(
+        tmp_path,
+        "outputs",
+        {**output, "sample_id": "gone", "image": "1"},
+        {**output, "sample_id": "gone", "image": "2", "system": "b"},
+        {**output, "sample_id": "stays", "image": "2"},
+    )
+    write(tmp_path, "ratings", {"sample_id": "gone", "explanation": "the lake is dark"})
+    write(tmp_path, "human", {"sample_id": "gone", "rater": "r"}, {"sample_id": "stays"})
+    append_decisions(
+        tmp_path / "review.jsonl",
+        [
+            Decision(id=name, sample_digest="d", decision="keep", reasons=(), note=f"about {name}")
+            for name in ("gone", "stays", "gone")
+        ],
+    )
+    with (tmp_path / "review.jsonl").open("a") as file:
+        file.write('{"id": "gone", "note": "cut sho')
+    assert images_named(tmp_path, FILES) == {"1", "2"}
+    remove_rows(tmp_path, {"gone"}, FILES)
+    assert images_named(tmp_path, FILES) == {"2"}
+    for name, left in {"outputs": ["stays"], "ratings": [], "human": ["stays"]}.items():
+        assert pq.read_table(tmp_path / f"{name}.parquet")["sample_id"].to_pylist() == left
+    assert set(read_decisions(tmp_path / "review.jsonl").by_id) == {"stays"}
+    held = [path for path in tmp_path.iterdir() if b"gone" in path.read_bytes()]
+    assert [path.name for path in held] == []
+
+
+def test_what_was_removed_stays_removed_without_a_word(tmp_path: Path) -> None:
+    said = {"sample_digest": "d", "reasons": ("may_show_minor",), "pictures": ("1",)}
+    file = tmp_path / "review.jsonl"
+    append_decisions(
+        file,
+        [
+            Decision(id="a", decision="remove", note="a child", **said),
+            Decision(id="b", decision="remove", note="a child", **said),
+            Decision(id="b", decision="keep", note="looks 30", **said),
+        ],
+    )
+    remove_rows(tmp_path, {"a", "b"}, FILES)
+    assert read_decisions(file).every == (
+        Decision(id="a", decision="remove", sample_digest="d", reasons=("may_show_minor",)),
+    )
+
+
+def test_what_was_done_in_apps_and_cut_out_goes_with_a_sample(tmp_path: Path) -> None:
+    log = EventLog(tmp_path / EVENTS_FILE)
+    made = []
+    for name, digest in (("gone", "a" * 64), ("stays", "b" * 64)):
+        log.append("review", name, "ann", "edit", {"text": f"teal words of {name}"})
+        crop = {"role": "input", "box": (0, 0, 9, 9), "sha256": digest}
+        changes = Changes.model_validate({"crops": {"screenshot": "c" * 64, "crops": [crop]}})
+        made.append(
+            Decision(id=name, sample_digest="d", decision="edit", reasons=(), changes=changes)
+        )
+    append_decisions(tmp_path / "review.jsonl", made)
+    assert images_named(tmp_path, FILES) == {"a" * 64, "b" * 64}
+    remove_rows(tmp_path, {"gone"}, FILES)
+    assert images_named(tmp_path, FILES) == {"b" * 64}
+    assert [event.subject for event in log.events("review")] == ["stays"]
+    held = [path for path in tmp_path.iterdir() if b"words of gone" in path.read_bytes()]
+    assert held == []

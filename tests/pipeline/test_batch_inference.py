@@ -1,12 +1,11 @@
-"""Filling the store: what is asked, how often, in what stream, and what it is said to cost."""
+"""Batch inference: what is asked, how often, in what stream, and what it is said to cost."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,8 @@ from echo_hf.engines.base import Completion, Request, Text, Usage
 from echo_hf.errors import EngineError
 from echo_hf.pipeline.answer_store import Store, request_keys
 from echo_hf.pipeline.answers import Failure, parse
-from echo_hf.pipeline.batch_inference import FillStats, fill, plan
+from echo_hf.pipeline.batch_inference import LONGEST_SHOWN, FillStats, fill, plan, second_request
+from echo_hf.reasons import Failed
 from tests.stages_for_tests import (
     MOST_TOKENS,
     EngineLostError,
@@ -32,7 +32,6 @@ from tests.stages_for_tests import (
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    """An empty store."""
     made = Store(tmp_path / "answers.sqlite")
     yield made
     made.close()
@@ -45,7 +44,6 @@ def _known(store: Store, *lines: str) -> dict[str, Completion | None]:
 
 
 def test_every_line_is_asked_once_and_kept(store: Store) -> None:
-    """Each request of each row is answered and stored; rows without requests cost nothing."""
     engine = Scripted()
     stats = fill(Guess(), posts("red\nblue", None, "", "green"), engine, store)
     assert sorted(engine.lines()) == ["blue", "green", "red"]
@@ -60,7 +58,6 @@ def test_every_line_is_asked_once_and_kept(store: Store) -> None:
 
 
 def test_equal_requests_are_one_call(store: Store) -> None:
-    """Two rows, or two lines of one, that ask the same are answered by the same call."""
     engine = Scripted()
     stats = fill(Guess(), posts("red", "red\nred", "blue"), engine, store)
     assert sorted(engine.lines()) == ["blue", "red"]
@@ -71,7 +68,6 @@ def test_equal_requests_are_one_call(store: Store) -> None:
 
 @pytest.mark.parametrize("again", [False, True])
 def test_a_second_fill_asks_nothing(store: Store, again: bool) -> None:
-    """What is answered readably is not asked again, and the engine is not even started."""
     rows = posts("red\nblue", "prose green")
     fill(Guess(), rows, Scripted(), store)
     engine = Scripted()
@@ -99,7 +95,6 @@ TRIES = {
 @pytest.mark.parametrize("line", TRIES)
 @pytest.mark.parametrize("again", [False, True])
 def test_how_often_each_kind_is_asked(store: Store, line: str, again: bool) -> None:
-    """At most twice a fill; refusals once; what cannot be read again only when told to."""
     engine = Scripted()
     fill(Guess(), posts(line), engine, store)
     first = len(engine.asked)
@@ -107,27 +102,8 @@ def test_how_often_each_kind_is_asked(store: Store, line: str, again: bool) -> N
     assert (first, len(engine.asked) - first) == (TRIES[line][0], TRIES[line][2 if again else 1])
 
 
-def test_a_cut_answer_is_asked_again_with_double_room(store: Store) -> None:
-    """The second answer stands under the key of the first question, so that it is found."""
-    engine = Scripted()
-    fill(Guess(), posts("cut red"), engine, store)
-    assert [asked.max_tokens for asked in engine.asked] == [MOST_TOKENS, 2 * MOST_TOKENS]
-    known = _known(store, "cut red")["cut red"]
-    assert known is not None
-    assert known.text == '{"name": "red", "number": 3}'
-    assert len(store) == 1
-
-
-def test_what_is_not_cut_is_asked_again_as_it_was(store: Store) -> None:
-    """An error is no reason for more room."""
-    engine = Scripted()
-    fill(Guess(), posts("once red"), engine, store)
-    assert [asked.max_tokens for asked in engine.asked] == [MOST_TOKENS, MOST_TOKENS]
-
-
 @pytest.mark.parametrize(("line", "said"), [("off red", '{"name": 5}'), ("babble red", "Hm.")])
 def test_an_unreadable_answer_is_shown_with_its_fault(store: Store, line: str, said: str) -> None:
-    """The second question is the first, the bad answer, and what was wrong with it."""
     engine = Scripted()
     fill(Guess(), posts(line), engine, store)
     first, second = engine.asked
@@ -141,22 +117,7 @@ def test_an_unreadable_answer_is_shown_with_its_fault(store: Store, line: str, s
     assert failure.detail.rstrip(".") in fault.parts[0].text
 
 
-def test_a_second_try_after_a_kill_shows_the_fault_as_well(store: Store) -> None:
-    """What the killed run was told is read from the store."""
-    engine = Scripted()
-    with pytest.raises(KilledError):
-        fill(Guess(), posts("babble red"), engine, store, progress=_killed_after(1))
-    fill(Guess(), posts("babble red"), engine, store)
-    assert [message.role for message in engine.asked[1].messages] == [
-        "system",
-        "user",
-        "assistant",
-        "user",
-    ]
-
-
 def test_failures_are_counted_by_the_reason_of_the_last_try(store: Store) -> None:
-    """Only calls without a usable answer in the end count, each once."""
     lines = [*TRIES, "error blue", "refuse blue"]
     stats = fill(Guess(), posts(*lines), Scripted(), store)
     assert stats.failures == {
@@ -170,7 +131,6 @@ def test_failures_are_counted_by_the_reason_of_the_last_try(store: Store) -> Non
 
 
 def test_failures_are_remembered_for_the_quarantine(store: Store) -> None:
-    """What went wrong last is known, a request that was never reported is not."""
     fill(Guess(), posts("error red", "refuse red", "short red", "silent red"), Scripted(), store)
     known = _known(store, "error red", "refuse red", "short red", "silent red")
     said = [(one.error, one.finish_reason) if one else None for one in known.values()]
@@ -178,7 +138,6 @@ def test_failures_are_remembered_for_the_quarantine(store: Store) -> None:
 
 
 def test_the_stats_add_up(store: Store) -> None:
-    """Tokens and prices of all calls, second tries included; calls are those that came back."""
     lines = ["red", "cut blue", "error green", "refuse pink", "silent grey", "red"]
     engine = Scripted(cost_usd=0.25)
     stats = fill(Guess(), posts(*lines), engine, store)
@@ -189,14 +148,7 @@ def test_the_stats_add_up(store: Store) -> None:
     assert stats.seconds > 0
 
 
-def test_an_unknown_price_is_not_nothing(store: Store) -> None:
-    """An engine that names no price leaves the cost null, one that is free makes it 0."""
-    assert fill(Guess(), posts("red"), Scripted(), store).cost_usd is None
-    assert fill(Guess(), posts("blue"), Scripted(cost_usd=0.0), store).cost_usd == 0.0
-
-
 def test_the_stage_adds_up_over_runs(store: Store) -> None:
-    """What earlier runs paid for these rows is reported apart: failed and cut calls included."""
     lines = ["red", "red", "cut blue", "error green", "refuse pink", "babble grey"]
     first = fill(Guess(), posts(*lines), Scripted(cost_usd=0.25), store)
     # One call for red and pink each, two for blue, green and grey.
@@ -235,7 +187,6 @@ class Moody(Scripted):
 
 @pytest.mark.parametrize("calls", range(1, 13))
 def test_a_kill_between_two_tries_changes_nothing(store: Store, calls: int) -> None:
-    """Wherever a run ends, the next one makes the calls that are left and no others."""
     lines = ["red", "blue", "green", "grey", "pink", "black"]
     engine = Moody(window=2)
     with pytest.raises(KilledError):
@@ -248,7 +199,6 @@ def test_a_kill_between_two_tries_changes_nothing(store: Store, calls: int) -> N
 
 
 def test_an_unreadable_answer_gets_two_tries_over_two_runs(store: Store) -> None:
-    """One before the kill and one after it; then it stays unreadable."""
     engine = Scripted()
     with pytest.raises(KilledError):
         fill(Guess(), posts("babble red"), engine, store, progress=_killed_after(1))
@@ -260,7 +210,6 @@ def test_an_unreadable_answer_gets_two_tries_over_two_runs(store: Store) -> None
 
 
 def test_second_tries_join_the_stream(store: Store) -> None:
-    """A failed call is made again while the rest is still to come, not after the last."""
     engine = Scripted(window=2)
     lines = ["once red", *[f"colour {number}" for number in range(9)]]
     fill(Guess(), posts(*lines), engine, store)
@@ -277,7 +226,6 @@ class Unplugged(Scripted):
     """An engine that gives one answer and then loses its server."""
 
     def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Completion]]:
-        """The same error for all but the first."""
         dead = Completion(None, error="connection refused", finish_reason="error")
         for number, question in enumerate(requests):
             self.asked.append(question)
@@ -285,7 +233,6 @@ class Unplugged(Scripted):
 
 
 def test_a_dead_engine_is_given_up(store: Store) -> None:
-    """After 50 equal errors in a row one line shows the error; what was stored stays."""
     engine = Unplugged(window=1)
     with pytest.raises(EngineError) as caught:
         fill(Guess(), posts("red", *[f"post {number}" for number in range(80)]), engine, store)
@@ -298,7 +245,6 @@ def test_a_dead_engine_is_given_up(store: Store) -> None:
 
 
 def test_requests_that_fail_one_by_one_do_not_stop_the_rest(store: Store) -> None:
-    """Errors that differ are about the requests, not about the engine."""
     lines = [f"error {number}" for number in range(80)]
     stats = fill(Guess(), posts(*lines, "red"), Scripted(window=1), store)
     assert stats.failures == {"engine_error": 80}
@@ -306,25 +252,13 @@ def test_requests_that_fail_one_by_one_do_not_stop_the_rest(store: Store) -> Non
 
 
 def test_every_post_of_an_answer_is_a_source_of_it(store: Store) -> None:
-    """Posts with equal words share an answer, which goes when any of them is forgotten."""
     for asked in (posts("red", "red"), posts("blue"), posts("", "blue")):
         fill(Guess(), asked, Scripted(), store)
     assert store.forget([url(1)]) == 2
     assert len(store) == 0
 
 
-def test_progress_is_told_after_each_call(store: Store) -> None:
-    """Once a call, with the numbers so far."""
-    seen: list[FillStats] = []
-    lines = [f"colour {number}" for number in range(5)]
-    fill(Guess(), posts(*lines), Scripted(), store, progress=lambda s: seen.append(deepcopy(s)))
-    assert [stats.calls for stats in seen] == [1, 2, 3, 4, 5]
-    assert [stats.usage.prompt for stats in seen] == [10, 20, 30, 40, 50]
-    assert seen == sorted(seen, key=lambda stats: stats.seconds)
-
-
 def test_an_answer_is_durable_before_the_next_is_looked_at(store: Store) -> None:
-    """When progress is told of a call, its answer is in the store already."""
     counts: list[int] = []
     rows = posts(*[f"colour {number}" for number in range(6)])
     fill(Guess(), rows, Scripted(), store, progress=lambda _: counts.append(len(store)))
@@ -332,7 +266,6 @@ def test_an_answer_is_durable_before_the_next_is_looked_at(store: Store) -> None
 
 
 def test_an_engine_that_breaks_down_loses_no_answer(store: Store) -> None:
-    """Its error passes through; what it answered before stays, and is not asked again."""
     lines = [f"colour {number}" for number in range(8)] + ["raise red"]
     first = Scripted(window=3)
     with pytest.raises(EngineLostError, match="raise red"):
@@ -347,7 +280,6 @@ def test_an_engine_that_breaks_down_loses_no_answer(store: Store) -> None:
 def test_segments_flow_into_one_stream_without_draining(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The engine's window stays full across segments, up to the last requests of all."""
     monkeypatch.setattr("echo_hf.pipeline.batch_inference.SEGMENT", 3)
     engine = Scripted(window=5)
     lines = [f"colour {number}" for number in range(20)]
@@ -361,7 +293,6 @@ def test_segments_flow_into_one_stream_without_draining(
 def test_rows_are_read_no_further_than_the_engine_asks(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Memory stays bounded: a segment is prepared when the one before it has been taken."""
     monkeypatch.setattr("echo_hf.pipeline.batch_inference.SEGMENT", 2)
     prepared: list[int] = []
 
@@ -370,7 +301,6 @@ def test_rows_are_read_no_further_than_the_engine_asks(
         """Says how many rows it was shown."""
 
         def requests(self, table: object) -> list[list[Request]]:
-            """The same requests."""
             rows = super().requests(table)
             prepared.append(len(rows))
             return rows
@@ -383,26 +313,12 @@ def test_rows_are_read_no_further_than_the_engine_asks(
     assert all(shown <= done + 4 for done, shown in enumerate(seen))
 
 
-def test_equal_requests_of_two_segments_are_one_call(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A request that is still on its way is not sent again by a later segment."""
-    monkeypatch.setattr("echo_hf.pipeline.batch_inference.SEGMENT", 2)
-    engine = Scripted(window=100)
-    stats = fill(Guess(), posts(*["red", "blue"] * 4), engine, store)
-    assert sorted(engine.lines()) == ["blue", "red"]
-    assert (stats.requests, stats.calls, stats.repeated) == (8, 2, 6)
-
-
 def test_requests_with_equal_instructions_follow_each_other(store: Store) -> None:
-    """Inside a segment the planner's order holds, so that prefixes are shared."""
-
     @dataclass(frozen=True)
     class TwoPrompts(Guess):
         """Asks every second row with other instructions."""
 
         def requests(self, table: object) -> list[list[Request]]:
-            """Requests with alternating instructions."""
             rows = super().requests(table)
             return [
                 [request(line_of(one), f"Prompt {at % 2}") for one in row]
@@ -414,13 +330,6 @@ def test_requests_with_equal_instructions_follow_each_other(store: Store) -> Non
     assert engine.lines() == ["a", "c", "e", "b", "d"]
 
 
-def test_an_engine_whose_answers_are_not_kept_is_asked_nothing(store: Store) -> None:
-    """Asking it again is as cheap as reading: nothing is stored."""
-    engine = Scripted(stored=False)
-    stats = fill(Guess(), posts("red"), engine, store)
-    assert (engine.streams, stats.requests, len(store)) == (0, 0, 0)
-
-
 @dataclass
 class Repeating(Scripted):
     """An engine that breaks the contract: it reports a number it was not given, or gave back."""
@@ -428,25 +337,15 @@ class Repeating(Scripted):
     strange: int = 0
 
     def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Completion]]:
-        """Answers as it should, then once more."""
         yield from super().stream(requests)
         yield self.strange, Completion("{}")
 
 
 @pytest.mark.parametrize("number", [0, 7])
 def test_an_engine_that_miscounts_is_named(store: Store, number: int) -> None:
-    """One line says so, and the answers it gave stay."""
     with pytest.raises(EngineError, match=f"^engine 'Repeating' answered request {number}, which"):
         fill(Guess(), posts("red", "blue"), Repeating(strange=number), store)
     assert len(store) == 2
-
-
-def test_no_rows_start_no_engine(store: Store) -> None:
-    """An empty dataset, or one that needs no model, asks nothing."""
-    engine = Scripted()
-    for rows in (posts(), posts("", None)):
-        assert fill(Guess(), rows, engine, store).requests == 0
-    assert engine.streams == 0
 
 
 WORDS = st.sampled_from(list(TRIES))
@@ -456,7 +355,6 @@ WORDS = st.sampled_from(list(TRIES))
 def test_the_plan_names_the_calls_that_are_made(
     tmp_path_factory: pytest.TempPathFactory, lines: list[str], window: int, segment: int
 ) -> None:
-    """Planned calls are the first tries that `fill` makes, in an empty store and in a used one."""
     store = Store(tmp_path_factory.mktemp("plan") / "answers.sqlite")
     rows = posts(*lines)
     with pytest.MonkeyPatch.context() as patched:
@@ -474,14 +372,7 @@ def test_the_plan_names_the_calls_that_are_made(
     store.close()
 
 
-def test_a_plan_for_an_engine_that_needs_no_model_is_free(store: Store) -> None:
-    """Nothing is asked of a model, so nothing is planned."""
-    planned = plan(Guess(), posts("red"), Scripted(stored=False), store)
-    assert (planned.requests, planned.calls, planned.prompt_tokens) == (1, 0, 0)
-
-
 def test_a_plan_counts_prompts_and_not_answers(store: Store) -> None:
-    """Four Latin characters a token, over the requests that are still to be made."""
     fill(Guess(), posts("blue"), Scripted(), store)
     planned = plan(Guess(), posts("red", "blue"), Scripted(), store)
     # "Name a color." is 14 characters, "red" is 3: 4 + 1 tokens.
@@ -496,13 +387,11 @@ class Priced(Scripted):
 
 
 def test_a_plan_has_the_price_of_its_engine(store: Store) -> None:
-    """An engine that names no price leaves it open."""
     assert plan(Guess(), posts("red"), Scripted(), store).cost_usd is None
     assert plan(Guess(), posts("red"), Priced(), store).cost_usd == 5 * 4.0 / 1e6
 
 
 def test_enough_is_enough(store: Store) -> None:
-    """Nothing more is asked then; what is under way is waited for and kept, the rest later."""
     engine, lines = Scripted(window=2), [f"colour {number}" for number in range(9)]
     stats = fill(Guess(), posts(*lines), engine, store, enough=lambda so_far: so_far.calls >= 3)
     assert stats.calls == len(engine.asked) == len(store) == 4
@@ -511,16 +400,39 @@ def test_enough_is_enough(store: Store) -> None:
 
 
 def test_a_second_try_counts_as_more(store: Store) -> None:
-    """An answer that cannot be read is not asked about again once there is enough."""
     engine = Scripted(window=1)
     fill(Guess(), posts("babble"), engine, store, enough=lambda so_far: so_far.calls >= 1)
     assert len(engine.asked) == 1
 
 
-def test_the_same_question_once_more_is_another(store: Store) -> None:
-    """A repetition has a key of its own, and the first one has that of a single question."""
-    once = request("red")
-    asked = [once, replace(once, repeat=1), replace(once, repeat=2), replace(once, repeat=0)]
-    first, second, third, again = request_keys(Scripted().signature(), asked)
-    assert len({first, second, third}) == 3
-    assert first == again
+ASKED = request("red")
+
+
+def failed(reason: Failed) -> Failure:
+    return Failure(reason, "name: too long.", "00")
+
+
+def test_a_cut_answer_gets_twice_the_room() -> None:
+    second = second_request(ASKED, Completion('{"na', None, "length"), failed(Failed.CUT))
+    assert second.max_tokens == 2 * MOST_TOKENS
+    assert second.messages == ASKED.messages
+
+
+@pytest.mark.parametrize("reason", [Failed.ENGINE_ERROR, Failed.NOT_ANSWERED])
+def test_a_failed_call_is_made_as_it_was(reason: Failed) -> None:
+    assert second_request(ASKED, None, failed(reason)) == ASKED
+
+
+@pytest.mark.parametrize("text", ["", " \n", None])
+def test_a_blank_answer_is_not_shown(text: str | None) -> None:
+    assert second_request(ASKED, Completion(text), failed(Failed.UNREADABLE)) == ASKED
+
+
+def test_a_long_answer_is_shown_in_part() -> None:
+    second = second_request(ASKED, Completion("ha" * 10_000), failed(Failed.OFF_SCHEMA))
+    assert second.messages[-2].parts == (Text("ha" * (LONGEST_SHOWN // 2)),)
+
+
+def test_a_raw_text_has_no_form_to_be_told() -> None:
+    raw = type(ASKED)(ASKED.task, ASKED.messages, None, ASKED.max_tokens)
+    assert second_request(raw, Completion("\ud800"), failed(Failed.UNREADABLE)) == raw

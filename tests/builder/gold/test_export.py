@@ -1,4 +1,4 @@
-"""Gold made of reviews: written, and read by the reader that it is for."""
+"""Gold from what reviewers decided."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ Row = dict[str, Any]
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a run that was built."""
     folder = tmp_path_factory.mktemp("built")
     reviewed_run(folder)
     return folder
@@ -35,17 +34,14 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def folder(built: Path, tmp_path: Path) -> Path:
-    """A copy of it."""
     return shutil.copytree(built, tmp_path / "copy")
 
 
 def said(folder: Path, **decided: Any) -> None:
-    """Writes decisions down."""
     decide(folder / "config.yaml", **decided, runs=folder / "runs")
 
 
 def exported(folder: Path) -> tuple[list[Row], list[Row], dict[NotGold, int]]:
-    """The lines of both files, and what was left out."""
     made = export_gold(folder / "config.yaml", folder / "gold", runs=folder / "runs")
     files = (
         (folder / "gold" / f"{name}.jsonl").read_text("utf-8") for name in ("extract", "roles")
@@ -55,11 +51,9 @@ def exported(folder: Path) -> tuple[list[Row], list[Row], dict[NotGold, int]]:
 
 
 def test_what_is_kept_is_gold_of_its_thread(folder: Path) -> None:
-    """A thread whose only sample was kept: its prompt, its quality, its images' roles."""
     lake = named(folder, LAKE)
     said(folder, keep=[lake["id"]])
     (thread,), (roles,), left_out = exported(folder)
-
     assert left_out == {}
     (sample,) = thread["samples"]
     assert (sample["prompt"], sample["quality"]) == (lake["prompt"], "Benchmark")
@@ -70,20 +64,17 @@ def test_what_is_kept_is_gold_of_its_thread(folder: Path) -> None:
 
 
 def test_what_a_reviewer_put_right_is_what_gold_says(folder: Path) -> None:
-    """Another prompt, another quality, an image that is neither."""
     lake = named(folder, LAKE)
     words = "Turn this photo into a night scene with a full moon and stars."
     edit = Edit(words, "Analysis", {lake["output_images"][0]: "neither"})
     said(folder, keep=[lake["id"]], edits={lake["id"]: edit})
     (thread,), (roles,), _ = exported(folder)
-
     (sample,) = thread["samples"]
     assert (sample["prompt"], sample["quality"], roles["prompt"]) == (words, "Analysis", words)
     assert [one["role"] for one in roles["pictures"]] == ["input", "neither"]
 
 
 def test_check_engine_reads_it(folder: Path) -> None:
-    """The answers that made the samples find them all again where nothing was put right."""
     said(folder, keep=[row["id"] for row in samples(folder)])
     extract, roles, left_out = exported(folder)
     gold = read_gold(folder / "gold")
@@ -93,7 +84,6 @@ def test_check_engine_reads_it(folder: Path) -> None:
     runs = folder / "runs"
     result = check_engine(config, engine=same, gold=folder / "gold", half="all", runs=runs)
     found = {(one.name, one.value) for one in result.measures}
-
     assert (len(gold["extract"]), len(gold["roles"])) == (len(extract), len(roles))
     assert {("sample_recall", 1.0), ("prompts_exact", 1.0), ("picture_role_accuracy", 1.0)} <= found
     in_gold = sum(len(line["samples"]) for line in extract)
@@ -102,14 +92,12 @@ def test_check_engine_reads_it(folder: Path) -> None:
 
 
 def test_why_samples_are_left_out_is_told(folder: Path) -> None:
-    """A thread that is not wholly reviewed, a template's completion, words of the reviewer's."""
     fox, mail, lake = (named(folder, words) for words in (FOX, MAIL[:12], LAKE))
     cat = named(folder, "A tiny cat")
     foreign = {mail["id"]: Edit("a card that nobody asked for, in teal")}
     said(folder, keep=[lake["id"], cat["id"], mail["id"]], edits=foreign)
     _, _, left_out = exported(folder)
     assert left_out == {NotGold.NOT_REVIEWED: 1, NotGold.NOT_COPIED: 1}
-
     shutil.rmtree(folder / "gold")
     tiny = [row["id"] for row in samples(folder) if row["prompt"].startswith("A tiny ")]
     said(folder, keep=[fox["id"], *tiny])
@@ -117,17 +105,14 @@ def test_why_samples_are_left_out_is_told(folder: Path) -> None:
 
 
 def test_a_screenshot_is_gold_of_its_words_only(folder: Path) -> None:
-    """No reviewer said whether it is a conversation or a collage."""
     chair = named(folder, CHAIR)
     said(folder, keep=[chair["id"]])
     (thread,), roles, left_out = exported(folder)
-
     assert [one["prompt"] for one in thread["samples"]] == [chair["prompt"]]
     assert (roles, left_out) == ([], {NotGold.IN_SCREENSHOT: 1})
 
 
 def test_what_is_removed_is_optional(folder: Path) -> None:
-    """Its words stand in the thread: whoever finds it is neither right nor wrong."""
     lake = named(folder, LAKE)
     said(folder, remove=[lake["id"]])
     (thread,), roles, _ = exported(folder)
@@ -136,7 +121,6 @@ def test_what_is_removed_is_optional(folder: Path) -> None:
 
 
 def test_nothing_is_overwritten_and_nothing_is_made_of_nothing(folder: Path) -> None:
-    """Each in one line that says what to do."""
     with pytest.raises(GoldError, match="no sample is kept or removed as it is now"):
         exported(folder)
     said(folder, keep=[named(folder, LAKE)["id"]])
@@ -148,7 +132,6 @@ def test_nothing_is_overwritten_and_nothing_is_made_of_nothing(folder: Path) -> 
 
 
 def test_a_flag_is_no_decision_for_gold(folder: Path) -> None:
-    """Nor is an edit, nor a decision about an earlier version."""
     lake = named(folder, LAKE)
     said(folder, flag=[lake["id"]])
     with pytest.raises(GoldError, match="no sample is kept or removed"):

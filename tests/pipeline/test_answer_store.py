@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import pickle
-import shutil
 import signal
 import sqlite3
 import subprocess
@@ -20,7 +19,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from echo_hf.engines.base import Completion, ImageRef, Message, Request, Text, Usage
-from echo_hf.errors import StoreError
 from echo_hf.pipeline.answer_store import Record, Store, request_keys
 from tests.stages_for_tests import ROOT, Shade, request
 
@@ -32,7 +30,6 @@ FAILURE = Completion(None, "no power", "error", Usage(5, 0, 0), 0.5)
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    """An empty store."""
     made = Store(tmp_path / "answers.sqlite")
     yield made
     made.close()
@@ -54,24 +51,13 @@ def _bytes_of(store: Store) -> bytes:
 
 
 def test_an_answer_comes_back_whole(store: Store) -> None:
-    """Text, finish reason, usage and cost are what was put; unknown keys are absent."""
     key = _put(store, RED)
     assert store.get([_key(request("blue")), key]) == {key: ANSWER}
     assert store.answered([_key(request("blue")), key]) == {key}
     assert len(store) == 1
 
 
-@pytest.mark.parametrize("completion", [Completion("x", cost_usd=None), Completion("")])
-def test_an_unknown_price_and_an_empty_text_stay_what_they_are(
-    store: Store, completion: Completion
-) -> None:
-    """Null is not 0, and an empty answer is an answer."""
-    key = _put(store, RED, completion)
-    assert store.get([key]) == {key: completion}
-
-
 def test_half_a_character_is_kept(store: Store) -> None:
-    """An answer cut inside a surrogate pair is kept as it came, and does not stop a run."""
     cut = Completion('{"name": "\ud83d'), Completion(None, "odd \udc00 message", "error")
     keys = [_put(store, request(str(at)), one) for at, one in enumerate(cut)]
     assert [store.get([key])[key] for key in keys] == list(cut)
@@ -82,37 +68,19 @@ def test_half_a_character_is_kept(store: Store) -> None:
     [FAILURE, Completion("I will not.", None, "refusal"), Completion("{", None, "length")],
 )
 def test_a_failure_is_remembered_but_is_no_answer(store: Store, completion: Completion) -> None:
-    """Its error and finish reason are known, so that a quarantine can say why, and what it took."""
     key = _put(store, RED, completion)
     assert store.get([key]) == {key: replace(completion, text=None)}
     assert store.answered([key]) == set()
     assert len(store) == 0
 
 
-def test_the_last_failure_is_the_one_that_counts(store: Store) -> None:
-    """Of several failures of one request the last is remembered."""
-    _put(store, RED, FAILURE)
-    key = _put(store, RED, Completion(None, "no network", "error"))
-    assert store.get([key])[key].error == "no network"
-
-
 @pytest.mark.parametrize("order", [(FAILURE, ANSWER), (ANSWER, FAILURE)])
 def test_an_answer_wins_over_a_failure(store: Store, order: tuple[Completion, ...]) -> None:
-    """Whichever came first: an answer that is there is never lost to a later failure."""
     keys = {_put(store, RED, completion) for completion in order}
     assert store.get(list(keys)) == {_key(RED): ANSWER}
 
 
-def test_a_new_answer_replaces_the_old(store: Store) -> None:
-    """Asking again keeps the new answer alone."""
-    _put(store, RED)
-    key = _put(store, RED, Completion("new"))
-    assert store.get([key])[key].text == "new"
-    assert len(store) == 1
-
-
 def test_a_record_adds_up_all_calls_of_a_request(store: Store) -> None:
-    """Errors, an unreadable answer and the one that replaced it: all of them were paid."""
     _put(store, RED, FAILURE)
     key = _put(store, RED, FAILURE)
     assert store.records([key]) == {key: Record(0, False, Usage(10, 0, 0), 1.0)}
@@ -131,12 +99,10 @@ def test_a_record_adds_up_all_calls_of_a_request(store: Store) -> None:
 def test_a_request_is_settled_when_readable_or_tried_twice(
     readable: bool, tries: int, settled: bool
 ) -> None:
-    """One unreadable answer, or none, leaves something to ask."""
     assert Record(tries, readable).settled is settled
 
 
 def test_thousands_of_keys_are_read_at_once(store: Store) -> None:
-    """The number of keys in one call is not limited by SQLite's."""
     keys = [_put(store, request(str(number))) for number in range(1200)]
     assert set(store.get(keys)) == store.answered(keys) == set(keys)
     assert len(set(keys)) == 1200
@@ -170,29 +136,15 @@ OTHERS = {
 
 @pytest.mark.parametrize("other", OTHERS.values(), ids=OTHERS)
 def test_whatever_decides_an_answer_is_in_its_key(other: Request) -> None:
-    """Text, role, images, order, schema and room each make another question."""
     assert _key(other) != _key(ASKED)
 
 
-def test_the_engine_is_in_the_key() -> None:
-    """Another model, or the same with other settings, is asked anew."""
-    assert len({_key(ASKED), _key(ASKED, model="two"), _key(ASKED, revision="abc")}) == 3
-
-
-def test_the_order_of_a_signature_is_not_in_the_key() -> None:
-    """Equal signatures give equal keys, in whatever order they were written."""
-    turned = dict(reversed(SIGNATURE.items()))
-    assert request_keys(turned, [ASKED]) == request_keys(SIGNATURE, [ASKED])
-
-
 def test_what_the_model_does_not_see_is_not_in_the_key() -> None:
-    """Structured inputs, sources and the stage's name decide nothing that a model says."""
     other = replace(ASKED, task="other", inputs={"a": 1}, sources=("https://example.org/9",))
     assert _key(other) == _key(ASKED)
 
 
 def test_keys_are_the_same_in_every_process() -> None:
-    """32 bytes that do not depend on hash seeds: a later run finds today's answers."""
     code = (
         "from tests.stages_for_tests import *;"
         "from echo_hf.pipeline.answer_store import request_keys;"
@@ -236,7 +188,6 @@ def test_different_conversations_have_different_keys(
     one: list[tuple[str, list[tuple[bool, list[str]]]]],
     other: list[tuple[str, list[tuple[bool, list[str]]]]],
 ) -> None:
-    """Keys are equal exactly where the conversations are, however similar their bytes."""
     ours, theirs = _of_shape(one), _of_shape(other)
     assert (_key(ours) == _key(theirs)) == (ours.messages == theirs.messages)
 
@@ -248,7 +199,6 @@ def test_different_conversations_have_different_keys(
 @example(["1:a", "b"], ["1:at1:b"])
 @given(PIECES, PIECES)
 def test_cutting_a_text_elsewhere_makes_another_question(one: list[str], other: list[str]) -> None:
-    """Parts are framed: equal concatenations that are split differently have different keys."""
     keys = [
         _key(replace(ASKED, messages=(Message("user", tuple(map(Text, pieces))),)))
         for pieces in (one, other)
@@ -257,7 +207,6 @@ def test_cutting_a_text_elsewhere_makes_another_question(one: list[str], other: 
 
 
 def test_a_forgotten_post_takes_its_answers_with_it(store: Store) -> None:
-    """Every answer and failure that the post went into is deleted, and no other."""
     both = _put(store, RED)
     failed = _put(store, request("pink", sources=("https://example.org/2",)), FAILURE)
     other = _put(store, request("blue", sources=("https://example.org/20",)))
@@ -269,7 +218,6 @@ def test_a_forgotten_post_takes_its_answers_with_it(store: Store) -> None:
 
 
 def test_later_sources_count_like_the_first(store: Store) -> None:
-    """A post that shares an answer or a failure with another takes it along, noted or put again."""
     answer, failure = _put(store, RED), _put(store, request("pink"), FAILURE)
     store.add_sources([("https://example.org/3", answer), ("https://example.org/4", failure)])
     store.add_sources(iter([("https://example.org/3", answer)]))
@@ -281,22 +229,7 @@ def test_later_sources_count_like_the_first(store: Store) -> None:
         assert connection.execute("select count(*) from sources").fetchone() == (0,)
 
 
-def test_a_broken_source_leaves_nothing_half_done(store: Store) -> None:
-    """What stops in the middle is undone as a whole, and the store goes on."""
-
-    def broken() -> Iterator[tuple[str, bytes]]:
-        yield "https://example.org/8", key
-        raise ValueError("no more")
-
-    key = _put(store, request("red"))
-    with pytest.raises(ValueError, match="no more"):
-        store.add_sources(broken())
-    assert store.forget(["https://example.org/8"]) == 0
-    assert _put(store, request("red")) == key
-
-
 def test_a_source_is_matched_as_a_whole(store: Store) -> None:
-    """Addresses with quotes, percent signs or other scripts are compared and never interpreted."""
     for number, source in enumerate(("a'b", 'a"b', "a%", "å", "https://例え.org/1")):
         _put(store, request(str(number), sources=(source,)))
     assert store.forget(["a_b", "%", "a", "https://例え.org/"]) == 0
@@ -304,7 +237,6 @@ def test_a_source_is_matched_as_a_whole(store: Store) -> None:
 
 
 def test_a_forgotten_answer_is_gone_from_the_files(store: Store) -> None:
-    """No byte of it stays in the database, its log or its free pages, while it is still open."""
     _put(store, RED, Completion("a very secret colour " * 400))
     _put(store, request("pink", sources=RED.sources), Completion(None, "a very secret error"))
     _put(store, request("blue"), Completion("a plain colour"))
@@ -335,7 +267,6 @@ def _writer(path: Path, name: str, count: int) -> subprocess.Popen[str]:
 
 
 def test_a_killed_process_loses_no_answer_that_put_returned_for(tmp_path: Path) -> None:
-    """Each key is printed after `put`; the process is killed while writing; all keys are there."""
     path = tmp_path / "answers.sqlite"
     with _writer(path, "red", 10**6) as writer:
         assert writer.stdout is not None
@@ -351,7 +282,6 @@ def test_a_killed_process_loses_no_answer_that_put_returned_for(tmp_path: Path) 
 
 
 def test_processes_write_into_one_file_at_once(tmp_path: Path) -> None:
-    """Four processes make the file and fill it together: nobody fails, nothing is lost."""
     path = tmp_path / "answers.sqlite"
     writers = [_writer(path, name, 100) for name in ("red", "blue", "green", "grey")]
     keys = [line for writer in writers for line in writer.communicate()[0].split()]
@@ -361,16 +291,7 @@ def test_processes_write_into_one_file_at_once(tmp_path: Path) -> None:
         assert len(store) == 400
 
 
-def test_an_open_store_sees_what_others_write(store: Store) -> None:
-    """A second connection's answers are read without opening anew."""
-    assert store.get([_key(RED)]) == {}
-    with closing(Store(store.path)) as other:
-        _put(other, RED)
-    assert store.get([_key(RED)]) == {_key(RED): ANSWER}
-
-
 def test_a_pickled_store_opens_the_same_file(store: Store) -> None:
-    """The copy reads and writes, and the pickle holds the path alone."""
     key = _put(store, RED)
     data = pickle.dumps(store)
     assert len(data) < 200 + len(str(store.path))
@@ -380,16 +301,7 @@ def test_a_pickled_store_opens_the_same_file(store: Store) -> None:
     assert len(store) == 2
 
 
-def test_a_closed_store_opens_again(store: Store) -> None:
-    """Closing frees the file; the next use opens it."""
-    key = _put(store, RED)
-    store.close()
-    store.close()
-    assert store.get([key]) == {key: ANSWER}
-
-
 def test_the_signature_is_written_down_once(store: Store) -> None:
-    """The file says which models its answers are from."""
     _put(store, RED)
     _put(store, request("blue"))
     store.put(_key(RED, model="two"), RED, ANSWER, {**SIGNATURE, "model": "two"})
@@ -399,26 +311,3 @@ def test_the_signature_is_written_down_once(store: Store) -> None:
     connection.close()
     assert {json.loads(text)["model"] for _, text in models} == {"one", "two"}
     assert {digest for digest, _ in models} == {digest for (digest,) in used}
-
-
-def test_a_store_that_is_damaged_inside_says_so(store: Store) -> None:
-    """Broken pages behind a whole beginning are found on reading, and told in one line."""
-    keys = [_put(store, request(str(at)), Completion("x" * 900)) for at in range(200)]
-    store.close()
-    size = store.path.stat().st_size
-    with store.path.open("r+b") as file:
-        file.seek(4096 * 4)
-        file.write(b"\xff" * (size - 4096 * 4))
-    with pytest.raises(StoreError) as caught:
-        store.get(keys)
-    assert "is not a readable store" in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
-def test_a_copied_store_is_a_store(store: Store, tmp_path: Path) -> None:
-    """After closing, the one file holds everything: it can be moved to another machine."""
-    key = _put(store, RED)
-    store.close()
-    shutil.copy(store.path, tmp_path / "copy.sqlite")
-    with closing(Store(tmp_path / "copy.sqlite")) as copy:
-        assert copy.get([key]) == {key: ANSWER}

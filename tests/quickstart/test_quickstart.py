@@ -1,0 +1,330 @@
+"""The quickstart: what it builds, what it prints, and what hostile posts cannot change."""
+
+from __future__ import annotations
+
+import io
+import json
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+from typer.testing import CliRunner
+
+from echo_hf._infra.text import plain
+from echo_hf.builder.build import build
+from echo_hf.builder.gold.check import check_engine
+from echo_hf.builder.steps import STAGES
+from echo_hf.cli import app
+from echo_hf.cli.progress import Watch
+from echo_hf.collect.urls import canonical_url
+from echo_hf.config.checks import EngineChoice
+from echo_hf.config.systems import shipped_config
+from echo_hf.engines.base import register
+from echo_hf.engines.recorded import RecordedEngine
+from echo_hf.quickstart.run import rating_note, show, thread_beside_samples, why_command
+from echo_hf.samples.blanks import placeholders
+from echo_hf.tables import RATINGS
+
+
+def ratings(*outcomes: str) -> pa.Table:
+    rows = [{"outcome": one, "rating": 5.0 if one == "ok" else None} for one in outcomes]
+    return pa.Table.from_pylist(rows, RATINGS.schema)
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "expected"),
+    [
+        (("ok",), ""),
+        ((), ""),
+        (
+            ("unsupported", "ok", "unsupported"),
+            "not rated: unsupported (no image was drawn for the task); ",
+        ),
+        (
+            ("unsupported", "no_image"),
+            "not rated: no_image, unsupported (no image was drawn for the task); ",
+        ),
+    ],
+)
+def test_the_table_says_what_it_lacks(outcomes: tuple[str, ...], expected: str) -> None:
+    note = rating_note(ratings(*outcomes))
+    assert note == f"{expected}drawn_truth only knows these posts"
+
+
+def test_the_default_folder_needs_no_option() -> None:
+    assert "--runs" not in why_command(Path("runs"))
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    out, runs = io.StringIO(), tmp_path_factory.mktemp("quickstart") / "my runs"
+    show(Watch(Console(file=out, width=160)), runs)
+    return runs, out.getvalue()
+
+
+@pytest.fixture(scope="module")
+def run(shown: tuple[Path, str]) -> Path:
+    """The folder of that run."""
+    return shown[0] / "quickstart"
+
+
+def test_the_printed_command_finds_the_run(shown: tuple[Path, str]) -> None:
+    lines = shown[1].splitlines()
+    (printed,) = (line.strip() for line in lines if line.startswith("  echo-hf why "))
+    told = CliRunner().invoke(app, shlex.split(printed)[1:])
+    assert told.exit_code == 0
+    assert "every result is up to date" in told.stdout
+    assert any(line.endswith("drawn_truth only knows these posts") for line in lines)
+
+
+SECOND = """
+import io, sys
+from pathlib import Path
+from rich.console import Console
+from echo_hf.cli.progress import Watch
+from echo_hf.quickstart.run import show
+show(Watch(Console(file=sys.stdout, width=160)), Path(sys.argv[1]))
+print("datasets" in sys.modules)
+"""
+
+
+def test_an_unchanged_run_is_shown_from_its_files(shown: tuple[Path, str]) -> None:
+    runs, said = shown
+    again = subprocess.run(
+        [sys.executable, "-c", SECOND, str(runs)], capture_output=True, text=True, check=True
+    )
+    assert again.stdout == f"{said}False\n"
+    (runs / "quickstart" / "report" / "index.html").unlink()
+    show(Watch(Console(quiet=True)), runs)
+    assert (runs / "quickstart" / "report" / "index.html").is_file()
+
+
+def test_the_tint_is_singled_out(shown: tuple[Path, str]) -> None:
+    (results,) = shown[0].glob("*/results.json")
+    rows = json.loads(results.read_text("utf-8"))["results"]
+    shift = {row["system"]: row["value"] for row in rows if row["metric"] == "color_shift"}
+    tinted = shift.pop("yellow_tint")
+    assert len(shift) == 3
+    assert tinted > 10 * max(shift.values())
+    assert "yellower" in shown[1]
+
+
+def test_other_metrics_say_what_they_lack(shown: tuple[Path, str]) -> None:
+    (results,) = shown[0].glob("*/results.json")
+    rows = json.loads(results.read_text("utf-8"))["results"]
+    lacking = {row["metric"]: row["coverage"] for row in rows if row["value"] is None}
+    assert lacking["text_rendering"] == 0
+    assert "text_rendering ↑" in shown[1]
+    for package, metric, extra in (
+        ("torch", "structure_distance", "metrics"),
+        ("insightface", "face_identity", "face"),
+    ):
+        if not find_spec(package):
+            assert lacking[metric] == 0
+            assert f'pip install "echo-hf[{extra}]"' in shown[1]
+
+
+CORPUS = Path(__file__).parent.parent.parent / "echo_hf" / "quickstart"
+# What the posts were written to hold, in the order of the stages.
+FUNNEL = {
+    "collect": {"rows_in": 121, "kept": 121},
+    "relevance": {"kept": 121, "quarantined": {}},
+    "threads": {"kept": 36, "rejected": {"not_relevant": 13}},
+    "download": {
+        "kept": 36,
+        "noted": {},
+        "tally": {"copies": 0, "not_there": 0, "pictures": 61},
+    },
+    "extract": {"kept": 42, "quarantined": {}, "rejected": {}, "noted": {}},
+    "roles": {
+        "kept": 50,
+        "quarantined": {},
+        "noted": {"neither": 3, "no_task": 1, "not_parsed": 3},
+        "tally": {"filled": 13, "screenshots": 3, "with_inputs": 8},
+    },
+    "screenshots": {
+        "kept": 50,
+        "quarantined": {},
+        "noted": {},
+        "tally": {"cut": 3, "pictures": 5, "screenshots": 3},
+    },
+    "feedback": {"kept": 50, "quarantined": {}, "noted": {}},
+    "safety": {
+        "kept": 50,
+        "quarantined": {},
+        "tally": {"screened": 50, "unscreened": 0, "flagged": 1, "removed": 1, "S1": 1},
+    },
+    "privacy": {
+        "kept": 50,
+        "noted": {"no_author_key": 50},
+        "tally": {"authors": 0, "to_review": 0},
+    },
+    "splits": {
+        "kept": 48,
+        "rejected": {"duplicate_of": 1, "flagged": 1},
+        "tally": {"analysis": 48, "image_to_image": 9, "text_to_image": 30},
+    },
+}
+HOSTILE = ("</thread>", "</post>", "\x1b")
+Edit = Callable[[dict[str, Any]], dict[str, Any]]
+
+
+def built(folder: Path, edit: Edit, **more: Any) -> Path:
+    shutil.copytree(CORPUS / "pictures", folder / "pictures")
+    lines = (CORPUS / "posts.jsonl").read_text("utf-8").splitlines()
+    posts = [json.dumps(edit(json.loads(line)), ensure_ascii=False) for line in lines]
+    (folder / "posts.jsonl").write_text("\n".join(posts), "utf-8")
+    config = yaml.safe_load(shipped_config().read_text("utf-8"))
+    config |= {"posts": [{"source": "jsonl", "path": "posts.jsonl"}], **more}
+    (folder / "config.yaml").write_text(yaml.safe_dump(config), "utf-8")
+    build(folder / "config.yaml", runs=folder / "runs")
+    return folder / "runs" / "quickstart"
+
+
+def rows(run: Path, stage: str, part: str = "kept") -> list[dict[str, Any]]:
+    return list(pq.read_table(run / "stages" / stage / f"{part}.parquet").to_pylist())
+
+
+def test_the_funnel_is_as_the_corpus_was_written(run: Path) -> None:
+    for stage, expected in FUNNEL.items():
+        stats = json.loads((run / "stages" / stage / "stats.json").read_text("utf-8"))
+        assert {name: stats[name] for name in expected} == expected, stage
+    assert tuple(FUNNEL) == STAGES
+
+
+def test_no_template_is_in_the_benchmark(run: Path) -> None:
+    drawn = [row for row in rows(run, "splits") if row["splits"] != ["analysis"]]
+    assert [row["prompt"] for row in drawn if placeholders(row["prompt"])] == []
+
+
+def test_hostile_posts_change_nothing_but_themselves(tmp_path: Path) -> None:
+    hostile: set[str] = set()
+
+    def disarmed(post: dict[str, Any]) -> dict[str, Any]:
+        described = [one.get("alt_text") or "" for one in post.get("pictures") or []]
+        words = "\n".join([post.get("text") or "", *described])
+        if not any(mark in words for mark in HOSTILE):
+            return post
+        hostile.add(canonical_url(post["url"]))
+        bare = [{**one, "alt_text": None} for one in post.get("pictures") or []]
+        return {**post, "text": "ok", "pictures": bare}
+
+    rules = {"engines": {"reader": {"kind": "rules"}}}
+    run = built(tmp_path / "as they are", lambda post: post, **rules)
+    calm = built(tmp_path / "disarmed", disarmed, **rules)
+
+    def others(folder: Path) -> list[dict[str, Any]]:
+        samples = rows(folder, "splits")
+        return [
+            {name: value for name, value in row.items() if name != "provenance"}
+            for row in samples
+            if not hostile & set(row["post_urls"])
+        ]
+
+    assert len(hostile) == 5
+    assert others(calm) == others(run)
+
+
+BELL, ESCAPE, RIGHT_TO_LEFT = "\x07", "\x1b", "\u202e"
+
+
+def post(parent: int, text: str, **values: Any) -> dict[str, Any]:
+    return {
+        "parent": parent,
+        "author": "ana",
+        "text": text,
+        "missing": None,
+        "pictures": [],
+        **values,
+    }
+
+
+def printed(thread: dict[str, Any], samples: list[dict[str, Any]], width: int) -> str:
+    out = io.StringIO()
+    console = Console(file=out, width=width, force_terminal=False)
+    console.print(thread_beside_samples(thread, samples, width))
+    return out.getvalue()
+
+
+@given(st.text(), st.integers(1, 40))
+def test_a_post_cannot_control_the_terminal(text: str, longest: int) -> None:
+    shown = plain(f"{ESCAPE}[2J{text}{BELL}{RIGHT_TO_LEFT}", longest)
+    assert len(shown) <= longest
+    assert shown.isprintable() or "\u200d" in shown
+
+
+def test_markup_in_a_post_is_text() -> None:
+    thread = {"posts": [post(-1, "[bold red]not bold[/]")]}
+    assert "[bold red]not bold[/]" in printed(thread, [], 120)
+
+
+def test_a_thread_is_drawn_as_a_tree() -> None:
+    posts = [
+        post(-1, "root", missing="deleted"),
+        post(0, "first reply", pictures=[{}]),
+        post(1, "below it"),
+        post(0, "second reply"),
+    ]
+    lines = printed({"posts": posts}, [], 140).splitlines()
+    column = {
+        word: line.index(word)
+        for word in ("(deleted)", "first reply [1 image]", "below it", "second reply")
+        for line in lines
+        if word in line
+    }
+    assert column["(deleted)"] < column["second reply"] == column["first reply [1 image]"]
+    assert column["first reply [1 image]"] < column["below it"]
+
+
+def test_the_answers_agree_with_the_gold(tmp_path: Path) -> None:
+    register("written_down")(RecordedEngine)
+    written = EngineChoice(kind="written_down", source="quickstart")
+    found = check_engine(engine=written, half="all", runs=tmp_path)
+    assert not [one for stage in found.stages for one in stage.failed]
+    wrong = [one for one in found.measures if one.value != 1 or one.answered < one.asked]
+    assert wrong == []
+
+
+CORPUS_LONG_THREAD = Path(__file__).resolve().parents[2] / "echo_hf" / "quickstart"
+LONGEST_REQUEST = 24_000
+
+
+def lines(name: str) -> list[dict[str, Any]]:
+    return [
+        json.loads(line) for line in (CORPUS_LONG_THREAD / name).read_text("utf-8").splitlines()
+    ]
+
+
+@pytest.fixture(scope="module")
+def posts() -> list[dict[str, Any]]:
+    return lines("long_thread.jsonl")
+
+
+def test_it_is_longer_than_one_request(posts: list[dict[str, Any]]) -> None:
+    place = {post["url"]: number for number, post in enumerate(posts)}
+    shown = [
+        {
+            "number": place[post["url"]],
+            "parent": place.get(post.get("parent_url"), -1),
+            "author": "author 1",
+            "text": post["text"],
+        }
+        for post in posts
+    ]
+    assert len(posts) >= 90
+    assert len(json.dumps(shown, ensure_ascii=False)) > LONGEST_REQUEST * 0.8
+    # A model is also shown the images, their descriptions and why content is missing.
+    rest = len('"pictures": 0, "alt_texts": [], "missing": null, ')
+    assert len(json.dumps(shown, ensure_ascii=False)) + rest * len(posts) > LONGEST_REQUEST
