@@ -153,7 +153,7 @@ class SentInput:
 
 
 def sent_input(reference: ImageRef) -> SentInput:
-    seen = sent_reference(reference, family=None).image
+    seen = sent_reference(reference, family=None)
     data = reference.file.read_bytes() if reference.file is not None else b""
     changed = tuple(_changes(data))
     if changed:

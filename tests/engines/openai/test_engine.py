@@ -13,7 +13,7 @@ import pytest
 
 from echo_hf.engines.base import Completion, Engine, Request, Usage, engine_names, make_engine
 from echo_hf.engines.openai import OpenAIEngine
-from echo_hf.engines.server_engine import THREAD
+from echo_hf.engines.server import THREAD
 from echo_hf.errors import EngineError, MissingExtraError
 from tests.engines.openai.conftest import KEY
 from tests.engines.openai.loopback_server import (
