@@ -21,9 +21,9 @@ from echo_hf.config.judges import JudgeConfig
 from echo_hf.config.loading import Config
 from echo_hf.config.sections import Posts
 from echo_hf.config.systems import SystemConfig
-from echo_hf.engines import openai_messages
 from echo_hf.engines.base import ENGINES
 from echo_hf.engines.moderation import ModerationOptions
+from echo_hf.engines.openai import Options as OpenAIOptions
 from echo_hf.engines.transformers_model import TransformersOptions
 from echo_hf.engines.vllm_model import VllmOptions
 from echo_hf.systems.anole import AnoleOptions
@@ -58,7 +58,7 @@ class RulesOptions(Section):
 ENGINE_OPTIONS: Mapping[str, type[BaseModel]] = {
     "vllm": VllmOptions,
     "transformers": TransformersOptions,
-    "openai": openai_messages.Options,
+    "openai": OpenAIOptions,
     "moderation": ModerationOptions,
     "recorded": RecordedOptions,
     "rules": RulesOptions,

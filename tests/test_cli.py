@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -10,13 +11,18 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import chdir, redirect_stderr, redirect_stdout
+from importlib.metadata import version
 from pathlib import Path
+from unittest.mock import patch
 
+import datasets
 import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
 from echo_hf.builder.steps import STAGES
+from echo_hf.cli import main
 from echo_hf.config.systems import shipped_config
 from echo_hf.samples.sample import sample_id
 from tests.images_for_tests import encoded
@@ -35,9 +41,24 @@ BAD_CONFIGS = {
 
 
 def echo_hf(*arguments: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """Runs the command line in a folder."""
-    command = [sys.executable, "-m", "echo_hf", *map(str, arguments)]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
+    """Runs the command line in a folder, in this process: its end, and what it printed."""
+    words, out, err = ["echo-hf", *map(str, arguments)], io.StringIO(), io.StringIO()
+    before = {one: signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        with (
+            chdir(cwd),
+            redirect_stdout(out),
+            redirect_stderr(err),
+            patch.object(sys, "argv", words),
+        ):
+            main()
+        code = 0
+    except SystemExit as end:
+        code = int(end.code or 0)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    return subprocess.CompletedProcess(words, code, out.getvalue(), err.getvalue())
 
 
 @pytest.fixture(scope="module")
@@ -117,14 +138,13 @@ def test_why_before_any_run(tmp_path: Path) -> None:
     assert not (tmp_path / "runs").exists()
 
 
-def test_who_forgets_is_told_of_the_cache_that_is_not_ours(tmp_path: Path) -> None:
+def test_who_forgets_is_told_of_the_cache_that_is_not_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """In one line, with its place."""
     config = config_over(tmp_path, bundled_posts(), "recorded")
-    environment = {**os.environ, "HF_DATASETS_CACHE": str(tmp_path / "theirs")}
-    command = [sys.executable, "-m", "echo_hf", "forget", config.name, bundled_posts()[0]["url"]]
-    done = subprocess.run(
-        command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
-    )
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "theirs")
+    done = echo_hf("forget", config.name, bundled_posts()[0]["url"], cwd=tmp_path)
     [line] = [line for line in done.stdout.splitlines() if str(tmp_path / "theirs") in line]
     assert line.startswith("what somebody else loaded with datasets may lie in ")
     assert line.endswith("wherever the release went: delete it there")
@@ -150,14 +170,6 @@ def test_a_users_mistake_is_one_line(tmp_path: Path, config: str) -> None:
     assert BAD_CONFIGS[config] in done.stderr
 
 
-def test_a_missing_config_is_one_line(tmp_path: Path) -> None:
-    """A config that does not exist is named."""
-    done = echo_hf("build", "nope.yaml", cwd=tmp_path)
-
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert "'nope.yaml'" in done.stderr
-
-
 def test_a_mistake_moves_no_cursor_and_turns_no_line(tmp_path: Path) -> None:
     """A name in a stranger's table is shown with escapes in the place of what does such things."""
     (tmp_path / "a.csv").write_text("l\x1b[2Jink\u202e,text\nhttps://a.example/1,a\n", "utf-8")
@@ -174,17 +186,10 @@ def test_a_mistake_moves_no_cursor_and_turns_no_line(tmp_path: Path) -> None:
     assert done.stderr.count("\n") == 1
 
 
-def test_engines_are_listed(tmp_path: Path) -> None:
-    """The names a config may use are one a line."""
+def test_engines_and_the_version_are_told(tmp_path: Path) -> None:
+    """The names that a config may use are one a line; the version is the installed package's."""
     listed = echo_hf("engines", cwd=tmp_path).stdout
-
     assert re.search(r"^rules +no model.* ready *$", listed, re.MULTILINE)
-
-
-def test_the_version_is_the_packages(tmp_path: Path) -> None:
-    """`--version` prints what the installed package says."""
-    from importlib.metadata import version
-
     assert echo_hf("--version", cwd=tmp_path).stdout.strip() == version("echo-hf")
 
 
@@ -253,13 +258,13 @@ def test_a_mistake_about_systems_is_one_line(tmp_path: Path, systems: str) -> No
     assert not (tmp_path / "runs").exists()
 
 
-def test_a_pipe_is_no_config(tmp_path: Path) -> None:
-    """Reading a pipe would wait for ever: it is refused."""
+def test_what_is_no_config_is_one_line(tmp_path: Path) -> None:
+    """One that does not exist is named; reading a pipe would wait for ever: it is refused."""
     os.mkfifo(tmp_path / "pipe")
-    done = echo_hf("build", "pipe", cwd=tmp_path)
-
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert "not a regular file" in done.stderr
+    for name, said in {"nope.yaml": "'nope.yaml'", "pipe": "not a regular file"}.items():
+        done = echo_hf("build", name, cwd=tmp_path)
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+        assert said in done.stderr
 
 
 def answered(folder: Path, config: str, url: str, prompt: str, *others: str) -> str:
@@ -381,17 +386,6 @@ def test_of_two_texts_of_one_post_the_older_is_rejected_with_its_place(tmp_path:
     assert json.loads(reject["record"]) == lines[0]
 
 
-def test_diff_compares_two_releases(folder: Path) -> None:
-    """It prints the comparison, for machines all of it."""
-    release = "runs/quickstart/release"
-    done = echo_hf("diff", release, release, "--json", cwd=folder)
-    assert done.returncode == 0, done.stderr
-    assert "comparable: the same samples under the same protocol" in done.stderr
-    found = json.loads(done.stdout)
-    assert (found["added"], found["changed"]) == ([], [])
-    assert found["equal"] == found["configs"]["analysis"]["b"] > 0
-
-
 def test_diff_of_what_is_no_release_is_one_line(folder: Path) -> None:
     """The folder is named, also for machines."""
     done = echo_hf("diff", "runs", "runs/quickstart/release", "--json", cwd=folder)
@@ -431,18 +425,19 @@ def test_the_options_of_replay_are_explained(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("both", [False, True], ids=["output", "output and errors"])
-def test_a_closed_pipe_ends_no_work(tmp_path: Path, both: bool) -> None:
+def test_a_closed_pipe_ends_no_work(folder: Path, tmp_path: Path, both: bool) -> None:
     """As of `| head -1`: the build is finished and kept, and one line on standard error tells."""
-    shutil.copy(shipped_config(), tmp_path / "config.yaml")
+    copy = shutil.copytree(folder, tmp_path / "work")
+    shutil.rmtree(copy / "runs" / "quickstart" / "release")
     command = [sys.executable, "-m", "echo_hf", "build", "config.yaml"]
     errors = subprocess.STDOUT if both else subprocess.PIPE
-    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=errors) as build:
+    with subprocess.Popen(command, cwd=copy, stdout=subprocess.PIPE, stderr=errors) as build:
         assert build.stdout
         build.stdout.readline()
         build.stdout.close()
         said = build.stderr.read().decode() if build.stderr else ""
     assert build.returncode == 0
-    assert (tmp_path / "runs" / "quickstart" / "release" / "manifest.json").exists()
+    assert (copy / "runs" / "quickstart" / "release" / "manifest.json").exists()
     if not both:
         assert said.splitlines() == [
             "echo-hf: nobody reads standard output any more: it is dropped, and the work goes on"

@@ -45,7 +45,11 @@ def replaced_whole(folder: Path, ours: Collection[str] | None = None) -> Iterato
     partial.mkdir(parents=True)
     try:
         yield partial
-        _swap(partial, folder)
+        previous = _aside(folder, "previous")
+        if folder.exists():
+            folder.rename(previous)
+        partial.rename(folder)
+        _discard(previous, partial)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
 
@@ -74,14 +78,6 @@ def restore(folder: Path) -> None:
     previous = _aside(folder, "previous")
     if previous.exists() and not folder.exists():
         previous.rename(folder)
-
-
-def _swap(partial: Path, folder: Path) -> None:
-    previous = _aside(folder, "previous")
-    if folder.exists():
-        folder.rename(previous)
-    partial.rename(folder)
-    _discard(previous, partial)
 
 
 def _discard(previous: Path, partial: Path) -> None:

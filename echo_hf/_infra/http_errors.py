@@ -90,7 +90,9 @@ class ApiError:
             return Meaning.BAD_KEY
         if self.status == 402 or NO_CREDIT in self.codes:
             return Meaning.NO_CREDIT
-        if _is_account_stopped(self):
+        by_code = any(ACCOUNT_CODE.match(code) for code in self.codes)
+        in_words = self.status == 403 and ACCOUNT_STOPPED.search(unquoted(self.beginning))
+        if not may_pass(self.status) and (by_code or in_words):
             return Meaning.ACCOUNT_STOPPED
         if self.status == 403 and self.is_structured:  # a firewall's own is about one request
             return Meaning.FORBIDDEN
@@ -153,14 +155,6 @@ def may_pass(status: int) -> bool:
     return status in PASSING or status >= 500
 
 
-def _is_account_stopped(error: ApiError) -> bool:
-    if may_pass(error.status):
-        return False
-    if any(ACCOUNT_CODE.match(code) for code in error.codes):
-        return True
-    return error.status == 403 and bool(ACCOUNT_STOPPED.search(unquoted(error.beginning)))
-
-
 def api_error(reply: Reply) -> ApiError:
     try:
         document = json.loads(reply.text)
@@ -177,41 +171,35 @@ def error_in(reply: Reply, error: Any) -> ApiError:
     # FastAPI, and servers built on it, name each part that they do not take.
     parts = list(map(mapping, error if isinstance(error, list) else [error]))
     first = parts[0] if parts else {}
-    said = "; ".join(_said_of_part(part) for part in parts if part.get("msg"))
+    said = []
+    for part in parts:
+        place = part.get("loc")
+        named = ".".join(map(str, place)) if isinstance(place, list) else ""
+        if part.get("msg"):
+            said.append(f"{named}: {part['msg']}" if named else str(part["msg"]))
     raw = error if isinstance(error, str) else json.dumps(error)
     code, param, wait_s = first.get("code"), first.get("param"), retry_after(reply.headers)
     status = reply.status
     if status < 300 and isinstance(code, int) and 300 <= code < 600:
         status = code
-    named = [part.get(name) for part in parts for name in ("code", "type", "status")]
-    named.append(mapping(first.get("innererror")).get("code"))
-    message = said or str(first.get("message") or raw[:LONGEST_RAW])
+    codes = [part.get(name) for part in parts for name in ("code", "type", "status")]
+    codes.append(mapping(first.get("innererror")).get("code"))
+    message = "; ".join(said) or str(first.get("message") or raw[:LONGEST_RAW])
+    details = first.get("details")
+    for one in map(mapping, details if isinstance(details, list) and wait_s is None else ()):
+        delay = one.get("retryDelay")  # as Google asks to wait
+        number = delay.removesuffix("s") if isinstance(delay, str) else ""
+        if number.replace(".", "", 1).isdecimal():
+            wait_s = float(number)
     return ApiError(
         status=status,
         message=" ".join(message.split()) or "nothing",
-        codes=frozenset(name for name in named if isinstance(name, str)),
+        codes=frozenset(name for name in codes if isinstance(name, str)),
         param=param if isinstance(param, str) else None,
         flagged="flagged_input" in mapping(first.get("metadata")),
-        wait_s=_told_wait_s(first) if wait_s is None else wait_s,
+        wait_s=wait_s,
         error=first,
     )
-
-
-def _told_wait_s(error: Mapping[str, Any]) -> float | None:
-    """How long Google's details ask to wait."""
-    details = error.get("details")
-    for one in map(mapping, details if isinstance(details, list) else ()):
-        said = one.get("retryDelay")
-        number = said.removesuffix("s") if isinstance(said, str) else ""
-        if number.replace(".", "", 1).isdecimal():
-            return float(number)
-    return None
-
-
-def _said_of_part(error: Mapping[str, Any]) -> str:
-    place = error.get("loc")
-    named = ".".join(str(part) for part in place) if isinstance(place, list) else ""
-    return f"{named}: {error['msg']}" if named else str(error["msg"])
 
 
 def mapping(value: Any) -> Mapping[str, Any]:
@@ -219,7 +207,7 @@ def mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-# Codes as `_plain` writes them.
+# Codes in small letters, with _ for -.
 REFUSALS = frozenset(
     {
         "content_filter",
@@ -282,10 +270,11 @@ OTHERWISE = re.compile(
 
 def is_refusal(error: ApiError) -> bool:
     """Whether an error says that the content of the request is not answered."""
-    codes = {_plain(code) for code in error.codes}
+    codes = {code.strip().lower().replace("-", "_") for code in error.codes}
     if error.flagged or codes & REFUSALS:
         return True
-    if error.status not in STATUSES or any(_names_another_cause(code) for code in codes):
+    others = {code for code in codes - GENERAL if not code.isdecimal()}
+    if error.status not in STATUSES or not all(map(OF_CONTENT.search, others)):
         return False
     return any(
         RULE.search(sentence) and BROKEN.search(sentence) and not OTHERWISE.search(sentence)
@@ -298,14 +287,6 @@ def unquoted(text: str) -> str:
     for quoted in QUOTED:
         text = quoted.sub(" ", text)
     return text
-
-
-def _plain(code: str) -> str:
-    return code.strip().lower().replace("-", "_")
-
-
-def _names_another_cause(code: str) -> bool:
-    return not (code.isdecimal() or code in GENERAL or OF_CONTENT.search(code))
 
 
 # Names, because clients stand on either of two libraries that have the same ones.

@@ -123,17 +123,13 @@ class SystemValues:
         ax.set_ylim(max(len(shown), 1) - 0.5, -0.5)
         if value == "rank":
             ax.locator_params("x", integer=True)
-        label(ax, [self._label, *bars, *_notes(frame, value)])
+        unknown: dict[str, list[str]] = {}
+        for row in frame.to_dict("records"):
+            why = str(row.get("reason") or f"no {value}").replace("_", " ")
+            if math.isnan(row[value]):
+                unknown.setdefault(why, []).append(row["system"])
+            elif math.isnan(row.get("low", 0)):
+                unknown.setdefault(f"no interval ({why})", []).append(row["system"])
+        notes = [f"{why}: {', '.join(systems)}" for why, systems in unknown.items()]
+        label(ax, [self._label, *bars, *notes])
         return ax
-
-
-def _notes(frame: DataFrame, value: str) -> list[str]:
-    """Which systems have no value, and which no interval, by reason."""
-    found: dict[str, list[str]] = {}
-    for row in frame.to_dict("records"):
-        why = str(row.get("reason") or f"no {value}").replace("_", " ")
-        if math.isnan(row[value]):
-            found.setdefault(why, []).append(row["system"])
-        elif math.isnan(row.get("low", 0)):
-            found.setdefault(f"no interval ({why})", []).append(row["system"])
-    return [f"{why}: {', '.join(systems)}" for why, systems in found.items()]

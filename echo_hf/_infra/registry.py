@@ -42,11 +42,19 @@ class Registry(Generic[Member, Facts]):
             raise self.error(unknown(self.kind, name, self.names(), place))
 
     def find(self, name: str, place: str = "") -> Member:
-        found = self.known(name)
-        if found is None:
-            found = self._from_elsewhere(name, place)
-            self.entries.setdefault(name, (found, None))
-        return found
+        member = self.known(name)
+        if member is not None:
+            return member
+        self.check(name, place)
+        (point, *_) = entry_points(group=self.group, name=name)
+        try:
+            found: Member = point.load()
+        except (ImportError, AttributeError) as error:
+            raise self.error(
+                f"{self.kind} {name!r} comes from {point.value!r}, which cannot be loaded "
+                f"({error}): install or fix that package"
+            ) from error
+        return self.entries.setdefault(name, (found, None))[0]  # type: ignore[no-any-return]
 
     def known(self, name: str) -> Member | None:
         """The member of a name, where it is ours or was found before."""
@@ -61,18 +69,6 @@ class Registry(Generic[Member, Facts]):
         if name in self.ours and name not in self.entries:
             import_module(self.ours[name])
         return self.entries.get(name, (None, None))
-
-    def _from_elsewhere(self, name: str, place: str) -> Member:
-        self.check(name, place)
-        (point, *_) = entry_points(group=self.group, name=name)
-        try:
-            member: Member = point.load()
-        except (ImportError, AttributeError) as error:
-            raise self.error(
-                f"{self.kind} {name!r} comes from {point.value!r}, which cannot be loaded "
-                f"({error}): install or fix that package"
-            ) from error
-        return member
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,16 +88,17 @@ class Needs:
     @property
     def missing(self) -> tuple[str, ...]:
         """The packages that are not installed; none of them is imported to find out."""
-        return tuple(name for name in self.packages if not _is_installed(name))
+        missing = []
+        for name in self.packages:
+            try:
+                found = find_spec(name)
+            except ModuleNotFoundError:  # of the package around it
+                found = None
+            if found is None:
+                missing.append(name)
+        return tuple(missing)
 
     def check_installed(self, who: str) -> None:
         """Says what to install for it where a package is missing."""
         if self.extra is not None and self.missing:
             raise MissingExtraError(who, self.extra)
-
-
-def _is_installed(package: str) -> bool:
-    try:
-        return find_spec(package) is not None
-    except ModuleNotFoundError:  # of the package around it
-        return False

@@ -108,11 +108,13 @@ class Database:
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         found = _number(connection, "user_version")
+        with closing(scratch(self.schema)) as empty:
+            own = _tables(empty)
         # Some of our files were once written without a format, with our tables in them.
         if (
             _number(connection, "application_id") != self.application
             if found
-            else _tables(connection) - self._own_tables()
+            else _tables(connection) - own
         ):
             raise StoreError(
                 f"{str(self.path)!r} is another program's database, expected a {self.name}: move "
@@ -130,10 +132,6 @@ class Database:
                 f"begin immediate; {self.schema}; pragma application_id = {self.application}; "
                 f"pragma user_version = {FORMAT}; commit"
             )
-
-    def _own_tables(self) -> set[str]:
-        with closing(scratch(self.schema)) as connection:
-            return _tables(connection)
 
 
 def scratch(schema: str) -> sqlite3.Connection:

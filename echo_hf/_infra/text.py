@@ -33,24 +33,21 @@ MARK = re.compile(r"\[\.\.\. \d+ (?:characters|descriptions) left out\]")
 
 
 def shortened(texts: Sequence[str | None], longest: int, together: int) -> list[str | None]:
-    limit = _limit([min(len(text), longest) for text in texts if text], longest, together)
-    return [text if text is None else _cut(text, limit) for text in texts]
-
-
-def _limit(lengths: Sequence[int], longest: int, together: int) -> int:
-    left = len(lengths)
-    for length in sorted(lengths):
+    """Texts cut to one length, the greatest at which all of them fit; each says what it lost."""
+    lengths = sorted(min(len(text), longest) for text in texts if text)
+    limit, left = longest, len(lengths)
+    for length in lengths:
         if length * left > together:
-            return together // left
+            limit = together // left
+            break
         together -= length
         left -= 1
-    return longest
-
-
-def _cut(text: str, limit: int) -> str:
-    if len(text) <= limit:
-        return text
-    return f"{text[:limit]}\n[... {len(text) - limit} characters left out]"
+    return [
+        text
+        if text is None or len(text) <= limit
+        else f"{text[:limit]}\n[... {len(text) - limit} characters left out]"
+        for text in texts
+    ]
 
 
 def share(part: int, whole: int) -> str:

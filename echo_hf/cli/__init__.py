@@ -15,13 +15,11 @@ from typing import Annotated, Any
 
 import typer
 
-from echo_hf.cli.build import build, check_engine, update, why
+from echo_hf.cli.build import build, check_engine, review, update, why
 from echo_hf.cli.collect import collect, refresh
 from echo_hf.cli.evaluate import agree, analyze, audit, eval_, generate, judge, rank, report, score
-from echo_hf.cli.init import init
 from echo_hf.cli.release import diff, forget, hydrate, leaderboard, publish
-from echo_hf.cli.review import review
-from echo_hf.cli.start import engines, quickstart, systems
+from echo_hf.cli.start import engines, init, quickstart, systems
 from echo_hf.cli.verb import Quiet, Verbose, Verbs, name_of, verb
 
 END = """\b

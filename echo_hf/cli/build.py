@@ -1,4 +1,4 @@
-"""Verbs that build a benchmark, say what a build would do, and check who answers it."""
+"""Verbs that build a benchmark, say what a build would do, check engines and review samples."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ import typer
 
 from echo_hf._infra.console import say, terminal
 from echo_hf.builder.steps import STAGES
-from echo_hf.cli.verb import DEFAULT_RUNS, ConfigFile, Runs, Told
+from echo_hf.cli.verb import DEFAULT_RUNS, ConfigFile, Runs, Told, option
 
 if TYPE_CHECKING:
     from echo_hf.cli.progress import Watch
     from echo_hf.hub.release import Release
 
-Offline = Annotated[bool, typer.Option("--offline", help="Ask no model: use stored answers only.")]
+Offline = Annotated[bool, option("--offline", "Ask no model: use stored answers only.")]
 WithResponses = Annotated[
-    bool,
-    typer.Option("--with-responses", help="Let the release carry the answers, for replay."),
+    bool, option("--with-responses", "Let the release carry the answers, for replay.")
 ]
 AllowEmpty = Annotated[
-    bool, typer.Option("--allow-empty", help="Write the release even where it has no sample.")
+    bool, option("--allow-empty", "Write the release even where it has no sample.")
 ]
+Names = list[str] | None
 
 
 def build(
@@ -35,8 +35,8 @@ def build(
     offline: Offline = False,
     responses: Annotated[
         str | None,
-        typer.Option(
-            help="Folder of a release, or ORG/NAME@TAG: read the answers it carries, ask no model."
+        option(
+            None, "Folder of a release, or ORG/NAME@TAG: read the answers it carries, ask no model."
         ),
     ] = None,
     with_responses: WithResponses = False,
@@ -49,20 +49,12 @@ def build(
     if until is not None and (with_responses or allow_empty):
         raise ConfigError("--until writes no release: leave out --with-responses and --allow-empty")
     with _watch() as watch:
+        given = {"runs": runs, "offline": offline, "responses": responses, "watch": watch}
         if until is not None:
-            run.run_until(
-                config, until, runs=runs, offline=offline, responses=responses, watch=watch
-            )
+            run.run_until(config, until, **given)  # type: ignore[arg-type]
             return {"path": None, "stages": watch.stats, "samples": None}
-        release = run.build(
-            config,
-            runs=runs,
-            offline=offline,
-            responses=responses,
-            with_responses=with_responses,
-            allow_empty=allow_empty,
-            watch=watch,
-        )
+        wanted = {"with_responses": with_responses, "allow_empty": allow_empty}
+        release = run.build(config, **given, **wanted)  # type: ignore[arg-type]
     return _show_release(watch, release)
 
 
@@ -128,9 +120,8 @@ def why(
         changes = reasons.why(pipeline, stage)
     for change in changes:
         say(console, change.sentence, "bold")
-        for sign, text in (("-", change.before), ("+", change.now)):
+        for sign, text, style in (("-", change.before, "red"), ("+", change.now, "green")):
             for line in text.splitlines():
-                style = "red" if sign == "-" else "green"
                 say(console, f"  {sign} {line}", style)
     if not changes:
         console.print("every result is up to date: nothing would run")
@@ -142,18 +133,16 @@ def check_engine(
         Path | None, typer.Argument(help="Names engines, options and, for --gold, the target.")
     ] = None,
     engine: Annotated[
-        str | None, typer.Option(help="Kind of engine, instead of all that CONFIG names.")
+        str | None, option(None, "Kind of engine, instead of all that CONFIG names.")
     ] = None,
-    model: Annotated[str | None, typer.Option(help="Its model.")] = None,
-    option: Annotated[
-        list[str] | None, typer.Option(help="KEY=VALUE: an option of it, as in a config.")
-    ] = None,
+    model: Annotated[str | None, option(None, "Its model.")] = None,
+    option: Annotated[Names, option(None, "KEY=VALUE: an option of it, as in a config.")] = None,
     gold: Annotated[
         Path | None,
         typer.Option(help="Folder of threads you annotated yourself; else the bundled ones."),
     ] = None,
     half: Annotated[str, typer.Option(help="held_out, tune or all.")] = "held_out",
-    stage: Annotated[list[str] | None, typer.Option(help="Only this stage.")] = None,
+    stage: Annotated[Names, typer.Option(help="Only this stage.")] = None,
     runs: Runs = DEFAULT_RUNS,
     offline: Offline = False,
     errors: Annotated[
@@ -180,6 +169,95 @@ def check_engine(
     check_view.show_check(watch.console, result)
     check_view.show_errors(watch.console, result)
     return check_view.as_json(result)
+
+
+def review(
+    config: ConfigFile,
+    keep: Annotated[Names, option(None, "ID of a sample that may be published.")] = None,
+    remove: Annotated[Names, option(None, "ID of a sample to leave out.")] = None,
+    flag: Annotated[
+        Names, option(None, "ID of a sample to leave for somebody else to decide.")
+    ] = None,
+    withdraw: Annotated[Names, option(None, "ID of a sample whose decision is withdrawn.")] = None,
+    note: Annotated[str | None, option(None, "Why, kept with the decisions.")] = None,
+    reviewer: Annotated[str | None, option(None, "Your pseudonym, kept with them.")] = None,
+    app: Annotated[
+        bool, option("--app", "Review in a browser: also prompts, roles and crops.")
+    ] = False,
+    people: Annotated[
+        Names,
+        option(
+            None,
+            "With --app: pseudonym of who may review; may be repeated. auth: as "
+            "ECHO_HF_PEOPLE has them, NAME:PASSWORD each. Else everybody may choose one.",
+        ),
+    ] = None,
+    host: Annotated[str, option(None, "With --app: network address to listen on.")] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="With --app: its port; 0: any that is free.")
+    ] = 7861,
+    anyone: Annotated[
+        bool,
+        option("--anyone", "With --app: allow review without passwords on another HOST."),
+    ] = False,
+    gold: Annotated[
+        Path | None,
+        option(None, "Write what was kept into this folder, for `check-engine --gold`."),
+    ] = None,
+    runs: Runs = DEFAULT_RUNS,
+) -> Told:
+    """List samples that need a decision, or decide. --app: in a browser."""
+    from echo_hf.builder import review as reviews
+    from echo_hf.builder.gold.export import export_gold
+    from echo_hf.cli.check_view import show_decisions, show_open
+    from echo_hf.errors import ReviewError
+
+    console = terminal()
+    if config.is_dir():  # a release: its run has the config that made it
+        config, runs = config.resolve().parent / "config.yaml", config.resolve().parent.parent
+    decided = {"keep": keep, "remove": remove, "flag": flag, "withdraw": withdraw}
+    asked = [f"--{name}" for name, value in {**decided, "app": app, "gold": gold}.items() if value]
+    # What would be left undone is refused.
+    if len(asked) > 1 and asked[-1] in ("--app", "--gold"):
+        raise ReviewError(f"{asked[0]} and {asked[-1]} are two things: give one at a time")
+    if (note or reviewer) and not any(decided.values()):
+        raise ReviewError(
+            "--note and --reviewer go with a decision: add --keep, --remove, --flag or --withdraw"
+        )
+    if (people or anyone) and not app:
+        raise ReviewError("--people and --anyone go with --app: add it")
+    if any(decided.values()):
+        named = {what: names or () for what, names in decided.items()}
+        said = {"note": note, "reviewer": reviewer}
+        made = reviews.decide(config, **named, **said, runs=runs)  # type: ignore[arg-type]
+        show_decisions(console, made, config)
+        return {"decisions": [one.model_dump(mode="json") for one in made]}
+    if app:
+        from echo_hf.apps.page import Place, check_installed
+        from echo_hf.apps.review.review import desk_of
+        from echo_hf.apps.review.review import review as reviewed
+
+        check_installed("`echo-hf review --app`")
+        desk = desk_of(config, runs=runs)
+
+        def ready(address: str) -> None:
+            say(console, f"{len(desk.cases):,} samples to review at {address}")
+            say(console, "Ctrl-C ends it; every decision is written down")
+
+        try:
+            place = Place(host, port)
+            reviewed(desk, place=place, people=people or (), anyone=anyone, ready=ready)
+        finally:
+            say(console, f"what makes it count: echo-hf build {config}")
+        return {}
+    if gold is not None:
+        exported = export_gold(config, gold, runs=runs)
+        for line in exported.told():
+            say(console, line)
+        return {"path": gold, **vars(exported)}
+    found = reviews.open_reviews(config, runs=runs)
+    show_open(console, found, config)
+    return {"path": found.file, "open": found.open}
 
 
 def _watch() -> Watch:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +14,14 @@ from rich.text import Text
 
 from echo_hf._infra.console import say
 from echo_hf._infra.text import plain
-from echo_hf.builder.gold.check import CheckResult, StageCheck
-from echo_hf.builder.gold.measures import Measure
+from echo_hf.builder.gold.check import CheckResult
 from echo_hf.builder.review import Reviews
 from echo_hf.curate.decisions import Decision
 from echo_hf.hub.manifest import toolkit_version
 
 FEW = 30
 LONGEST_SHOWN = 200
+LONGEST_PROMPT = 160
 NOTHING = "-"
 HALVES = {"held_out": "held-out half", "tune": "half for tuning", "all": "both halves"}
 WILSON = (
@@ -43,11 +43,57 @@ SKIPPED = {
 
 def show_check(console: Console, result: CheckResult) -> None:
     """Prints how well an engine does."""
-    console.print(Text(f"\n{_title(result)}\n", "bold"))
-    console.print(_table(result.stages))
+    asked: dict[str, list[str]] = {}
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("stage", style="bold", no_wrap=True)
+    table.add_column("measure", no_wrap=True)
+    for name in ("%", "interval", "n", "coverage %", "strict %"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for one in result.stages:
+        model = one.engine.options.get("model")
+        asked.setdefault(f"{one.engine.kind} {model or ''}".strip(), []).append(one.stage)
+        for measure in one.measures:
+            style = "dim" if measure.n < FEW else ""
+            table.add_row(
+                one.stage if measure is one.measures[0] else "",
+                measure.name.replace("_", " "),
+                percent(measure.value),
+                Text(interval(measure.low, measure.high), style),
+                Text(f"{measure.n:,}", style),
+                percent(measure.coverage),
+                percent(measure.strict),
+                end_section=measure is one.measures[-1],
+            )
+    names = [
+        name if len(asked) == 1 else f"{name} ({', '.join(stages)})"
+        for name, stages in asked.items()
+    ]
+    threads = f"{result.threads} thread{'s' if result.threads != 1 else ''}"
+    gold = f"{result.target} in {result.posts}, {HALVES[result.half]}, {threads}"
+    title = plain(f"{', '.join(names)} on {gold}", 400)
+    console.print(Text(f"\n{title}\n", "bold"))
+    console.print(table)
     console.print()
     for sentence in _footer(result):
         console.print(Text(sentence, "dim"))
+
+
+def _footer(result: CheckResult) -> Iterator[str]:
+    graded = any(measure.interval not in ("wilson", None) for measure in result.measures)
+    yield f"{WILSON}{BOOTSTRAP if graded else ''}."
+    yield COVERAGE
+    if few := sum(measure.n < FEW for measure in result.measures):
+        yield (
+            f"{few} of {len(result.measures)} measures have n below {FEW}: differences between "
+            "engines in them are not reliable."
+        )
+    for one in result.stages:
+        if skipped := max((measure.skipped for measure in one.measures), default=0):
+            yield f"{one.stage}: {SKIPPED[one.stage].format(skipped)}."
+    yield from (f"{note}." for note in result.notes)
+    cost = [one.fill.stage_cost_usd for one in result.stages if one.fill.stage_cost_usd is not None]
+    if cost:
+        yield f"These answers cost ${sum(cost):.2f}."
 
 
 def show_errors(console: Console, result: CheckResult) -> None:
@@ -55,8 +101,8 @@ def show_errors(console: Console, result: CheckResult) -> None:
     for measure in result.measures:
         if measure.errors:
             console.print()
-            name = f"{measure.stage}, {_name(measure)}: {len(measure.errors)} not right"
-            say(console, name, "bold")
+            name = f"{measure.stage}, {measure.name.replace('_', ' ')}"
+            say(console, f"{name}: {len(measure.errors)} not right", "bold")
         for item in measure.errors:
             say(console, f"  {plain(item.place, LONGEST_SHOWN)}")
             say(console, f"    expected {plain(item.expected, LONGEST_SHOWN)}")
@@ -81,64 +127,6 @@ def interval(low: float | None, high: float | None) -> str:
     return f"{math.floor(100 * low + 1e-9)} to {math.ceil(100 * high - 1e-9)}"
 
 
-def _title(result: CheckResult) -> str:
-    asked: dict[str, list[str]] = {}
-    for one in result.stages:
-        model = one.engine.options.get("model")
-        asked.setdefault(f"{one.engine.kind} {model or ''}".strip(), []).append(one.stage)
-    names = [
-        name if len(asked) == 1 else f"{name} ({', '.join(stages)})"
-        for name, stages in asked.items()
-    ]
-    threads = f"{result.threads} thread{'s' if result.threads != 1 else ''}"
-    gold = f"{result.target} in {result.posts}, {HALVES[result.half]}, {threads}"
-    return plain(f"{', '.join(names)} on {gold}", 400)
-
-
-def _table(stages: Iterable[StageCheck]) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("stage", style="bold", no_wrap=True)
-    table.add_column("measure", no_wrap=True)
-    for name in ("%", "interval", "n", "coverage %", "strict %"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for one in stages:
-        for measure in one.measures:
-            style = "dim" if measure.n < FEW else ""
-            table.add_row(
-                one.stage if measure is one.measures[0] else "",
-                _name(measure),
-                percent(measure.value),
-                Text(interval(measure.low, measure.high), style),
-                Text(f"{measure.n:,}", style),
-                percent(measure.coverage),
-                percent(measure.strict),
-                end_section=measure is one.measures[-1],
-            )
-    return table
-
-
-def _name(measure: Measure) -> str:
-    return measure.name.replace("_", " ")
-
-
-def _footer(result: CheckResult) -> Iterable[str]:
-    graded = any(measure.interval not in ("wilson", None) for measure in result.measures)
-    yield f"{WILSON}{BOOTSTRAP if graded else ''}."
-    yield COVERAGE
-    if few := sum(measure.n < FEW for measure in result.measures):
-        yield (
-            f"{few} of {len(result.measures)} measures have n below {FEW}: differences between "
-            "engines in them are not reliable."
-        )
-    for one in result.stages:
-        if skipped := max((measure.skipped for measure in one.measures), default=0):
-            yield f"{one.stage}: {SKIPPED[one.stage].format(skipped)}."
-    yield from (f"{note}." for note in result.notes)
-    cost = [one.fill.stage_cost_usd for one in result.stages if one.fill.stage_cost_usd is not None]
-    if cost:
-        yield f"These answers cost ${sum(cost):.2f}."
-
-
 def as_json(result: CheckResult) -> dict[str, Any]:
     """The whole result as plain values, without a word of what people or engines wrote."""
     stages = [
@@ -156,11 +144,6 @@ def as_json(result: CheckResult) -> dict[str, Any]:
     return {**told, "notes": list(result.notes)}
 
 
-LONGEST_PROMPT = 160
-APPLY = "echo-hf build {config}"
-DECIDE = "echo-hf review {config} --keep ID --remove ID"
-
-
 def show_open(console: Console, reviews: Reviews, config: Path) -> None:
     """Prints each sample that is open: its id, why, the prompt shortened, and its images."""
     for number in reviews.cut:
@@ -168,19 +151,18 @@ def show_open(console: Console, reviews: Reviews, config: Path) -> None:
     for one in reviews.open:
         title = Text.assemble((one.id, "bold"), f"  {', '.join(one.reasons)}")
         console.print(title, soft_wrap=True)
-        say(console, f"  {plain(one.prompt, LONGEST_PROMPT)}")
-        for image in one.images:
-            say(console, f"  {image}")
+        for line in (plain(one.prompt, LONGEST_PROMPT), *one.images):
+            say(console, f"  {line}")
     count = len(reviews.open)
     if not count:
         say(console, "nothing is open for review")
-    else:
-        told = "1 sample is" if count == 1 else f"{count:,} samples are"
-        say(console, f"{told} open; decide with: {DECIDE.format(config=config)}")
+        return
+    told = "1 sample is" if count == 1 else f"{count:,} samples are"
+    say(console, f"{told} open; decide with: echo-hf review {config} --keep ID --remove ID")
 
 
 def show_decisions(console: Console, made: Sequence[Decision], config: Path) -> None:
     """Prints what was written down, and what makes it count."""
     for one in made:
         say(console, f"{one.decision}  {one.id}")
-    say(console, f"written down; what makes it count: {APPLY.format(config=config)}")
+    say(console, f"written down; what makes it count: echo-hf build {config}")

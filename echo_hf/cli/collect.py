@@ -3,41 +3,44 @@
 from __future__ import annotations
 
 import datetime
+import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from echo_hf._infra.console import terminal
-from echo_hf.cli.verb import DEFAULT_RUNS, ConfigFile, Runs, Told
+from echo_hf.cli.verb import DEFAULT_RUNS, ConfigFile, Runs, Told, option
+
+MOST_HOURS = 1_000_000.0  # a century; there is no time before the year 1
 
 
 def collect(
     config: ConfigFile,
     runs: Runs = DEFAULT_RUNS,
     offline: Annotated[
-        bool, typer.Option("--offline", help="Make no requests: read what is there already.")
+        bool, option("--offline", "Make no requests: read what is there already.")
     ] = False,
     plan: Annotated[
-        bool, typer.Option("--plan", help="Only print what would be asked, and what it costs.")
+        bool, option("--plan", "Only print what would be asked, and what it costs.")
     ] = False,
     every: Annotated[
-        bool, typer.Option("--all", help="With --plan: each query on a line of its own.")
+        bool, option("--all", "With --plan: each query on a line of its own.")
     ] = False,
     estimate: Annotated[
-        bool,
-        typer.Option("--estimate", help="With --plan: ask for numbers of posts even if it costs."),
+        bool, option("--estimate", "With --plan: ask for numbers of posts even if it costs.")
     ] = False,
     keywords: Annotated[
-        bool,
-        typer.Option("--keywords", help="Only show what each search term brought, once scored."),
+        bool, option("--keywords", "Only show what each search term brought, once scored.")
     ] = False,
 ) -> Told:
     """Ask platforms for posts, read files, merge duplicates."""
     from echo_hf.builder import build
-    from echo_hf.cli.posts_view import show_crawled
+    from echo_hf.builder.search_yield import write_yields
+    from echo_hf.cli.posts_view import show_crawled, show_plan, show_yields
     from echo_hf.cli.progress import Watch
     from echo_hf.collect.crawl import crawl_posts, searches
+    from echo_hf.collect.query_plan import as_json, planned_queries
     from echo_hf.config.loading import load_config
     from echo_hf.errors import ConfigError
     from echo_hf.pipeline.run_folder import RunFolder
@@ -46,63 +49,35 @@ def collect(
         raise ConfigError("--all and --estimate go with --plan: add it")
     if plan and keywords:
         raise ConfigError("--plan and --keywords are two things: give one at a time")
-    if plan:
-        return _plan(config, runs, every, estimate)
     if keywords:
-        return _keywords(config, runs)
+        written = write_yields(config, runs=runs)
+        show_yields(terminal(), written)
+        figures = json.loads(written.figures.read_bytes())
+        return {"path": written.figures, "plot": written.plot, **figures}
     loaded = load_config(config)
-    with Watch(terminal()) as watch:
-        if searches(loaded) and not offline:
-            done = crawl_posts(loaded, RunFolder(Path(runs) / loaded.name), watch)
-            show_crawled(watch.console, done)
-        build.run_until(loaded, "collect", runs=runs, offline=offline, watch=watch)
-    return {"path": None, "stages": watch.stats}
-
-
-def _plan(config: Path, runs: Path, every: bool, estimate: bool) -> Told:
-    from echo_hf.cli.posts_view import show_plan
-    from echo_hf.cli.progress import Watch
-    from echo_hf.collect.crawl import searches
-    from echo_hf.collect.query_plan import as_json, planned_queries
-    from echo_hf.config.loading import load_config
-    from echo_hf.errors import ConfigError
-
-    loaded, now = load_config(config), datetime.datetime.now(datetime.UTC)
-    if not searches(loaded):
+    asked, folder = searches(loaded), Path(runs) / loaded.name
+    if plan and not asked:
         raise ConfigError(f"{str(config)!r} has no search among its posts: nobody would be asked")
     with Watch(terminal()) as watch:
-        queries = list(
-            planned_queries(
-                loaded, runs / loaded.name, now, estimate=estimate, noticed=watch.noticed
-            )
-        )
-    show_plan(watch.console, queries, searches(loaded), every=every)
+        if plan:
+            now, noticed = datetime.datetime.now(datetime.UTC), watch.noticed
+            queries = list(planned_queries(loaded, folder, now, estimate=estimate, noticed=noticed))
+        else:
+            if asked and not offline:
+                show_crawled(watch.console, crawl_posts(loaded, RunFolder(folder), watch))
+            build.run_until(loaded, "collect", runs=runs, offline=offline, watch=watch)
+            return {"path": None, "stages": watch.stats}
+    show_plan(watch.console, queries, asked, every=every)
     return {"queries": list(map(as_json, queries))}
-
-
-MOST_HOURS = 1_000_000.0  # a century; there is no time before the year 1
-
-
-def _keywords(config: Path, runs: Path) -> Told:
-    """Shows what each search term brought: posts, share on topic, and for how long."""
-    import json
-
-    from echo_hf.builder.search_yield import write_yields
-    from echo_hf.cli.posts_view import show_yields
-
-    written = write_yields(config, runs=runs)
-    show_yields(terminal(), written)
-    figures = json.loads(written.figures.read_bytes())
-    return {"path": written.figures, "plot": written.plot, **figures}
 
 
 def refresh(
     config: ConfigFile,
     apply: Annotated[
-        bool, typer.Option("--apply", help="Permanently forget the posts that are gone.")
+        bool, option("--apply", "Permanently forget the posts that are gone.")
     ] = False,
     platforms: Annotated[
-        list[str] | None, typer.Option("--platform", help="Only this one; may be repeated.")
+        list[str] | None, option("--platform", "Only this one; may be repeated.")
     ] = None,
     older_than: Annotated[
         float,
@@ -116,7 +91,7 @@ def refresh(
         float, typer.Option(min=0, help="USD: most that platforms may charge for it.")
     ] = 0.0,
     however_many: Annotated[
-        bool, typer.Option("--however-many", help="With --apply: even when most of them are gone.")
+        bool, option("--however-many", "With --apply: even when most of them are gone.")
     ] = False,
     runs: Runs = DEFAULT_RUNS,
 ) -> Told:
@@ -124,7 +99,7 @@ def refresh(
     from datetime import timedelta
 
     from echo_hf.builder import refresh as refreshing
-    from echo_hf.cli.posts_view import forget, show_refresh, show_removal, what_next
+    from echo_hf.cli.posts_view import forget, show_refresh, show_removal
     from echo_hf.cli.progress import Watch
     from echo_hf.errors import RunError
 
@@ -147,6 +122,7 @@ def refresh(
     removal = forget(done.gone, config, runs=runs) if apply and done.gone else None
     if removal is not None:
         show_removal(watch.console, removal, config)
-    elif next_step := what_next(done, config):
-        watch.console.print(next_step, soft_wrap=True)
+    elif done.gone:
+        said = f"next: echo-hf refresh {config} --apply takes {len(done.gone):,} posts out for good"
+        watch.console.print(said, soft_wrap=True)
     return {"platforms": done.platforms, "unasked": done.unasked, "forgotten": removal}

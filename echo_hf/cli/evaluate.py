@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from echo_hf._infra.console import say, terminal
-from echo_hf.cli.verb import DEFAULT_RUNS, PartlyDoneError, Runs, Told
+from echo_hf.cli.verb import DEFAULT_RUNS, PartlyDoneError, Runs, Told, option
 
 if TYPE_CHECKING:
     from echo_hf.judging.session import JudgingResult
@@ -17,30 +19,31 @@ if TYPE_CHECKING:
 Evaluation = Annotated[
     Path, typer.Argument(help="The YAML file that names systems, and posts or a benchmark.")
 ]
+Systems = Annotated[list[str] | None, option("--systems", "Only this one; may be repeated.")]
+Judges = Annotated[list[str] | None, option("--judges", "Only this one; may be repeated.")]
+Limit = Annotated[
+    int | None, typer.Option(min=1, help="Most samples of each split, a random draw.")
+]
+Budget = Annotated[
+    float | None, typer.Option(min=0, help="Stop when this many US dollars are spent.")
+]
+DryRun = Annotated[bool, option("--dry-run", "Only show what would be asked, and the cost.")]
+Protocol = Annotated[str | None, option(None, "published or corrected, instead of the config's.")]
 
 
 def eval_(
     config: Evaluation,
     systems: Annotated[
-        list[str] | None,
-        typer.Option("--systems", help="Only this one draws; may be repeated."),
+        list[str] | None, option("--systems", "Only this one draws; may be repeated.")
     ] = None,
-    judges: Annotated[
-        list[str] | None, typer.Option("--judges", help="Only this one; may be repeated.")
-    ] = None,
-    limit: Annotated[
-        int | None, typer.Option(min=1, help="Most samples of each split, a random draw.")
-    ] = None,
+    judges: Judges = None,
+    limit: Limit = None,
     budget: Annotated[
         float | None,
         typer.Option(min=0, help="Ask nothing more when this many US dollars are spent."),
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Go on without asking, whatever it costs.")] = (
-        False
-    ),
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only show what would be asked, and the cost.")
-    ] = False,
+    yes: Annotated[bool, option("--yes", "Go on without asking, whatever it costs.")] = False,
+    dry_run: DryRun = False,
     runs: Runs = DEFAULT_RUNS,
 ) -> Told:
     """Generate, judge, score and report in one.
@@ -102,14 +105,10 @@ def eval_(
 
 def generate(
     config: Evaluation,
-    systems: Annotated[
-        list[str] | None, typer.Option("--systems", help="Only this one; may be repeated.")
-    ] = None,
-    limit: Annotated[
-        int | None, typer.Option(min=1, help="Most samples of each split, a random draw.")
-    ] = None,
+    systems: Systems = None,
+    limit: Limit = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only show what would be generated, and the cost.")
+        bool, option("--dry-run", "Only show what would be generated, and the cost.")
     ] = False,
     runs: Runs = DEFAULT_RUNS,
 ) -> Told:
@@ -122,8 +121,7 @@ def generate(
     console = terminal()
     with Watch(console) as watch:
         made = drawn(config, runs=runs, systems=systems, limit=limit, dry_run=dry_run, watch=watch)
-    plans = [{**vars(one), "todo": len(one.todo)} for one in made.plans]
-    told = {**vars(made), "plans": plans}
+    told = {**vars(made), "plans": [{**vars(one), "todo": len(one.todo)} for one in made.plans]}
     if made.path is None:
         console.print("nothing was asked: leave out --dry-run to draw")
         return told
@@ -139,39 +137,26 @@ def generate(
 
 def judge(
     config: Evaluation,
-    judges: Annotated[
-        list[str] | None, typer.Option("--judges", help="Only this one; may be repeated.")
-    ] = None,
+    judges: Judges = None,
     rubric: Annotated[
-        list[str] | None, typer.Option(help="overall or text_rendering; may be repeated.")
+        list[str] | None, option(None, "overall or text_rendering; may be repeated.")
     ] = None,
     applicability: Annotated[
-        bool,
-        typer.Option("--applicability", help="Ask which metrics fit each sample; rate nothing."),
+        bool, option("--applicability", "Ask which metrics fit each sample; rate nothing.")
     ] = False,
     pairwise: Annotated[
-        bool,
-        typer.Option("--pairwise", help="Have judges choose between two outputs; rate nothing."),
+        bool, option("--pairwise", "Have judges choose between two outputs; rate nothing.")
     ] = False,
-    limit: Annotated[
-        int | None, typer.Option(min=1, help="Most samples of each split, a random draw.")
-    ] = None,
-    budget: Annotated[
-        float | None, typer.Option(min=0, help="Stop when this many US dollars are spent.")
-    ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only show what would be asked, and the cost.")
-    ] = False,
+    limit: Limit = None,
+    budget: Budget = None,
+    dry_run: DryRun = False,
     runs: Runs = DEFAULT_RUNS,
 ) -> Told:
     """Have models rate outputs; stored answers are reused."""
-    from functools import partial
-
     from echo_hf.cli.evaluation_view import show_judged
     from echo_hf.cli.progress import Watch
     from echo_hf.errors import ConfigError
     from echo_hf.judging import judge as judging
-    from echo_hf.judging.judge import pairwise as comparing
 
     if applicability and (judges or rubric):
         raise ConfigError("--applicability asks no judge: leave out --judges and --rubric")
@@ -179,7 +164,7 @@ def judge(
         raise ConfigError("--pairwise rates by no rubric: leave out --applicability and --rubric")
     asking = partial(judging.judge, judges=judges, rubrics=rubric)
     if pairwise:
-        asking = partial(comparing, judges=judges)
+        asking = partial(judging.pairwise, judges=judges)
     verb = judging.applicability if applicability else asking
     with Watch(terminal()) as watch:
         done = verb(config, runs=runs, limit=limit, dry_run=dry_run, budget_usd=budget, watch=watch)
@@ -202,23 +187,15 @@ def _judged(done: JudgingResult) -> Told:
 
 def audit(
     config: Evaluation,
-    judges: Annotated[
-        list[str] | None, typer.Option("--judges", help="Only this one; may be repeated.")
-    ] = None,
+    judges: Judges = None,
     samples: Annotated[
         int, typer.Option(min=1, help="How many samples to make honeypots for.")
     ] = 20,
-    budget: Annotated[
-        float | None, typer.Option(min=0, help="Stop when this many US dollars are spent.")
-    ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only show what would be asked, and the cost.")
-    ] = False,
+    budget: Budget = None,
+    dry_run: DryRun = False,
     runs: Runs = DEFAULT_RUNS,
 ) -> Told:
     """Report whether judges notice blank or shuffled images. Unchanged and renamed ones, too."""
-    from functools import partial
-
     from echo_hf.cli.evaluation_view import show_audited
     from echo_hf.cli.progress import Watch
     from echo_hf.judging.audit import audit as audited
@@ -230,13 +207,7 @@ def audit(
     return {**_judged(done.asked), "judges": done.judges}
 
 
-def score(
-    config: Evaluation,
-    protocol: Annotated[
-        str | None, typer.Option(help="published or corrected, instead of the config's.")
-    ] = None,
-    runs: Runs = DEFAULT_RUNS,
-) -> Told:
+def score(config: Evaluation, protocol: Protocol = None, runs: Runs = DEFAULT_RUNS) -> Told:
     """Compute win rates and the four metrics. They go into the run's results.json."""
     from echo_hf.judging.board import show_scores
     from echo_hf.judging.score import score as scored
@@ -248,20 +219,15 @@ def score(
 
 def _written(path: Path) -> Told:
     """What a file of figures holds, and where it lies."""
-    import json
-
     return {"path": path, **json.loads(path.read_bytes())}
 
 
 def agree(
     config: Evaluation,
     human: Annotated[
-        Path | None,
-        typer.Option(help="Ranks (.jsonl or .csv) instead of the run's human.parquet."),
+        Path | None, option(None, "Ranks (.jsonl or .csv) instead of the run's human.parquet.")
     ] = None,
-    protocol: Annotated[
-        str | None, typer.Option(help="published or corrected, instead of the config's.")
-    ] = None,
+    protocol: Protocol = None,
     runs: Runs = DEFAULT_RUNS,
 ) -> Told:
     """Measure how far judges agree with people. Figures go into the run's agreement.json."""
@@ -276,21 +242,20 @@ def agree(
 def rank(
     config: Evaluation,
     draw: Annotated[int, typer.Option(min=1, help="Most samples of each split.")] = 100,
-    seed: Annotated[int, typer.Option(help="Draws other samples, in another order.")] = 0,
-    split: Annotated[
-        list[str] | None, typer.Option(help="Only this split; may be repeated.")
-    ] = None,
+    seed: Annotated[int, option(None, "Draws other samples, in another order.")] = 0,
+    split: Annotated[list[str] | None, option(None, "Only this split; may be repeated.")] = None,
     people: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Pseudonym of who may rank; may be repeated. auth: as ECHO_HF_PEOPLE has them, "
-            "NAME:PASSWORD each. Else everybody may choose one."
+        option(
+            None,
+            "Pseudonym of who may rank; may be repeated. auth: as ECHO_HF_PEOPLE has them, "
+            "NAME:PASSWORD each. Else everybody may choose one.",
         ),
     ] = None,
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    host: Annotated[str, option(None, "Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0: any that is free.")] = 7860,
     anyone: Annotated[
-        bool, typer.Option("--anyone", help="Allow ranking without passwords on another HOST.")
+        bool, option("--anyone", "Allow ranking without passwords on another HOST.")
     ] = False,
     runs: Runs = DEFAULT_RUNS,
 ) -> None:
@@ -304,14 +269,9 @@ def rank(
     console = terminal()
     ranks = ranks_of(config, runs=runs, draw=draw, seed=seed, splits=split or ())
     show_draw(console, ranks)
+    place, ready = Place(host, port), partial(show_address, console)
     try:
-        ranked(
-            ranks,
-            place=Place(host, port),
-            people=people or (),
-            anyone=anyone,
-            ready=lambda address: show_address(console, address),
-        )
+        ranked(ranks, place=place, people=people or (), anyone=anyone, ready=ready)
     finally:
         show_written(console, ranks)
 
@@ -319,8 +279,7 @@ def rank(
 def report(
     config: Evaluation,
     single_file: Annotated[
-        bool,
-        typer.Option("--single-file", help="Put the images into the page; up to 200 samples."),
+        bool, option("--single-file", "Put the images into the page; up to 200 samples.")
     ] = False,
     runs: Runs = DEFAULT_RUNS,
 ) -> None:
@@ -333,8 +292,7 @@ def report(
 
 def analyze(
     config: Annotated[
-        str,
-        typer.Argument(help="The YAML file; or the folder of a release, or ORG/NAME@TAG."),
+        str, typer.Argument(help="The YAML file; or the folder of a release, or ORG/NAME@TAG.")
     ],
     runs: Runs = DEFAULT_RUNS,
 ) -> Told:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -13,11 +13,11 @@ from rich.table import Table
 from rich.text import Text
 
 from echo_hf._infra.console import say
-from echo_hf._infra.text import plain
+from echo_hf._infra.text import percent, plain
 from echo_hf.apps.events import EVENTS_FILE, EventLog
 from echo_hf.builder import takedown
 from echo_hf.builder.refresh import Refresh, Refreshed
-from echo_hf.builder.search_yield import KeywordYield, WrittenYields, Yield
+from echo_hf.builder.search_yield import WrittenYields, Yield
 from echo_hf.builder.takedown import Removal, RunFiles
 from echo_hf.cli.progress import LONGEST_REMARK
 from echo_hf.collect.crawl_ledger import CrawlStats
@@ -28,6 +28,9 @@ from echo_hf.systems.journal import drop_samples, journals, locked_all
 
 NUMBERS = ("queries", "done", "posts", "requests", "cost")
 UNKNOWN = "-"
+MOST_TERMS = 40
+LONGEST_TERM = 24
+MOST_NAMED = 10
 # All that names samples in a run and is not the build's own.
 JOURNALS = RunFiles(
     drop_samples,
@@ -49,81 +52,78 @@ def show_plan(
     for name, search in searches.items():
         own = [one for one in queries if one.platform == name]
         say(console, f"\n{name}: {len(own):,} queries", "bold")
-        console.print(_each(own) if every else _by_term(own, search))
-        for line in (*_totals(own), *_limits(search, own)):
+        console.print(_plan_table(own, search, every=every))
+        for line in _plan_lines(own, search):
             say(console, line)
 
 
-def _by_term(queries: Sequence[PlannedQuery], search: Search) -> Table:
-    table = _table("window", "in")
-    for (phase, term), group in groupby(_sorted(queries), _phase_and_term):
-        some, options = list(group), search.phases[phase]
-        languages = " ".join(options.languages) or "all"
-        told = (str(phase + 1), term, _start(some[0]), _end(some[-1]), options.window, languages)
-        table.add_row(*map(Text, (*told, *_numbers(some))))
-    return table
-
-
-def _each(queries: Sequence[PlannedQuery]) -> Table:
-    table = _table("in")
-    for one in queries:
-        question = one.query.question
-        told = (str(one.query.phase + 1), question.about[0], _start(one), _end(one))
-        table.add_row(*map(Text, (*told, question.language or "all", *_numbers([one]))))
-    return table
-
-
-def _table(*columns: str) -> Table:
-    """A table that loses no digit in 80 columns: terms, languages and times are folded."""
+def _plan_table(queries: Sequence[PlannedQuery], search: Search, *, every: bool) -> Table:
+    """A row a query, or a term; it loses no digit in 80 columns: words and times are folded."""
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("#", no_wrap=True)
     table.add_column("term", overflow="fold")
     for name in ("from", "until"):
         table.add_column(name, min_width=len("2026-03-02"))
-    for name in columns:
+    for name in ("in",) if every else ("window", "in"):
         table.add_column(name, max_width=max(len(name), len("en ja")))
     for name in NUMBERS:
         table.add_column(name, justify="right", no_wrap=True, min_width=len(name))
+    groups = [[one] for one in queries]
+    if not every:
+        order: dict[tuple[int, str], int] = {}
+        for one in queries:
+            order.setdefault(_phase_and_term(one), len(order))
+        by_order = sorted(queries, key=lambda one: order[_phase_and_term(one)])
+        groups = [list(group) for _, group in groupby(by_order, _phase_and_term)]
+    for group in groups:
+        phase, term = _phase_and_term(group[0])
+        options, window = search.phases[phase], group[0].query.question.window
+        start = window.start.strftime("%Y-%m-%d") if window else UNKNOWN
+        if every:
+            asked = [group[0].query.question.language or "all"]
+        else:
+            asked = [options.window, " ".join(options.languages) or "all"]
+        told = (str(phase + 1), term, start, _end(group[-1]), *asked, *_numbers(group))
+        table.add_row(*map(Text, told))
     return table
 
 
+def _phase_and_term(one: PlannedQuery) -> tuple[int, str]:
+    return one.query.phase, one.query.question.about[0]
+
+
+def _end(one: PlannedQuery) -> str:
+    window = one.query.question.window
+    if window is None:
+        return UNKNOWN
+    return window.end.strftime("%Y-%m-%d %H:%M" if one.query.cut else "%Y-%m-%d")
+
+
 def _numbers(queries: Sequence[PlannedQuery]) -> tuple[str, ...]:
-    posts = [one.posts for one in queries]
-    costs = [one.usd for one in queries]
-    known = [one for one in posts if one is not None]
-    requests = sum(one.requests for one in queries)
+    posts = [one.posts for one in queries if one.posts is not None]
+    costs = [one.usd for one in queries if one.usd is not None]
+    is_known, requests = len(posts) == len(queries), sum(one.requests for one in queries)
     return (
         f"{len(queries):,}",
         f"{sum(one.done for one in queries):,}",
-        f"{sum(known):,}" if len(known) == len(posts) else UNKNOWN,
-        f"{requests:,}" if len(known) == len(posts) else f"≥ {requests:,}",
-        _dollars(costs),
+        f"{sum(posts):,}" if is_known else UNKNOWN,
+        f"{requests:,}" if is_known else f"≥ {requests:,}",
+        f"${sum(costs, 0.0):,.2f}" if len(costs) == len(queries) else UNKNOWN,
     )
 
 
-def _dollars(costs: Iterable[float | None]) -> str:
-    total = 0.0
-    for cost in costs:
-        if cost is None:
-            return UNKNOWN
-        total += cost
-    return f"${total:,.2f}"
-
-
-def _totals(queries: Sequence[PlannedQuery]) -> Iterator[str]:
+def _plan_lines(queries: Sequence[PlannedQuery], search: Search) -> Iterator[str]:
     every, done, posts, requests, cost = _numbers(queries)
     yield (
         f"{every} queries, {done} of them done; still to come: posts {posts}, requests {requests}, "
         f"cost {cost}"
     )
-    if any(one.query.cut for one in queries):
-        last = max((one for one in queries if one.query.cut), key=_end)
-        yield f"windows that are not over are cut at {_end(last)} UTC, and go on from there"
+    if cut := [one for one in queries if one.query.cut]:
+        yield (
+            f"windows that are not over are cut at {max(map(_end, cut))} UTC, and go on from there"
+        )
     if not queries:
         yield "nothing to ask yet: the first window has not begun"
-
-
-def _limits(search: Search, queries: Sequence[PlannedQuery]) -> Iterator[str]:
     budget, expand = search.budget, search.expand
     most = [f"{budget.posts:,} posts"] if budget.posts is not None else []
     most += [f"${budget.usd:,.2f}"] if budget.usd is not None else []
@@ -133,35 +133,10 @@ def _limits(search: Search, queries: Sequence[PlannedQuery]) -> Iterator[str]:
         yield "no budget is set: everything is asked"
     if expand.rounds == 0:
         yield "replies are not asked for"
-    else:
-        rounds = (
-            f"in {expand.rounds} rounds at most" if expand.rounds else "until nothing new comes"
-        )
-        limit = f", {expand.posts:,} posts at most" if expand.posts is not None else ""
-        yield f"then replies and ancestors, {rounds}{limit}: their number is not known beforehand"
-
-
-def _sorted(queries: Sequence[PlannedQuery]) -> list[PlannedQuery]:
-    order: dict[tuple[int, str], int] = {}
-    for one in queries:
-        order.setdefault(_phase_and_term(one), len(order))
-    return sorted(queries, key=lambda one: order[_phase_and_term(one)])
-
-
-def _phase_and_term(one: PlannedQuery) -> tuple[int, str]:
-    return one.query.phase, one.query.question.about[0]
-
-
-def _start(one: PlannedQuery) -> str:
-    window = one.query.question.window
-    return window.start.strftime("%Y-%m-%d") if window else UNKNOWN
-
-
-def _end(one: PlannedQuery) -> str:
-    window = one.query.question.window
-    if window is None:
-        return UNKNOWN
-    return window.end.strftime("%Y-%m-%d %H:%M" if one.query.cut else "%Y-%m-%d")
+        return
+    rounds = f"in {expand.rounds} rounds at most" if expand.rounds else "until nothing new comes"
+    limit = f", {expand.posts:,} posts at most" if expand.posts is not None else ""
+    yield f"then replies and ancestors, {rounds}{limit}: their number is not known beforehand"
 
 
 def show_crawled(console: Console, done: Sequence[CrawlStats]) -> None:
@@ -175,14 +150,13 @@ def show_crawled(console: Console, done: Sequence[CrawlStats]) -> None:
 
 
 def crawl_lines(stats: CrawlStats) -> Iterator[str]:
-    share = stats.missed_by_terms
-    missed = "" if share is None else f" ({100 * share:.0f} % that terms alone would have missed)"
+    share, spent = stats.missed_by_terms, stats.spent
+    missed = "" if share is None else f" ({percent(share)} that terms alone would have missed)"
     yield f"{stats.by_terms:,} posts by search terms, {stats.by_replies:,} more by replies{missed}"
     if stats.missing:
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in stats.missing.items())
         yield f"posts that are named and not there: {reasons}"
     states = ", ".join(f"{count:,} {state}" for state, count in stats.questions.items()) or "none"
-    spent = stats.spent
     yield (
         f"questions: {states}; in all {spent.requests:,} requests, {spent.posts:,} posts as it "
         f"counts them, {spent.cost}"
@@ -196,19 +170,27 @@ def crawl_lines(stats: CrawlStats) -> Iterator[str]:
     yield f"{stats.end}: {stats.end.meaning}"
 
 
-MOST_TERMS = 40
-LONGEST_TERM = 24
-
-
 def show_yields(console: Console, written: WrittenYields) -> None:
     """Prints what each term brought, and how the share on topic changes with time."""
     found = written.yields
-    console.print(_yield_by_term(found.keywords[:MOST_TERMS], found.together))
+    table = _yield_table("term", "alone", "half by")
+    for one in (*found.keywords[:MOST_TERMS], found.together):
+        is_all = one.keyword is None
+        name = "all terms" if one.keyword is None else plain(one.keyword, LONGEST_TERM)
+        alone = "" if is_all else f"{one.total.alone_passed:,}"
+        half = "-" if one.half_by_day is None else f"day {one.half_by_day:,}"
+        row = map(Text, (name, *_figures(one.total), alone, half))
+        table.add_row(*row, style="bold" if is_all else "")
+    console.print(table)
     say(console, "alone: posts on topic that no other term found")
     say(console, "half by: by the end of that day after the release, half of them were written\n")
     if len(found.keywords) > MOST_TERMS:
         say(console, f"{len(found.keywords) - MOST_TERMS:,} more terms stand in the file")
-    console.print(_by_window(written))
+    days = _yield_table("day")
+    for window, counts in zip(found.windows, found.together.windows, strict=True):
+        if counts.found:
+            days.add_row(*map(Text, (window.name, *_figures(counts))))
+    console.print(days)
     say(
         console,
         f"{found.came_along:,} posts came along without a search, of {found.unknown:,} nobody says "
@@ -216,26 +198,6 @@ def show_yields(console: Console, written: WrittenYields) -> None:
     )
     say(console, f"all figures: {written.figures}")
     say(console, f"as an image: {written.plot}")
-
-
-def _yield_by_term(keywords: tuple[KeywordYield, ...], together: KeywordYield) -> Table:
-    table = _yield_table("term", "alone", "half by")
-    for one in (*keywords, together):
-        name = "all terms" if one.keyword is None else plain(one.keyword, LONGEST_TERM)
-        alone = "" if one.keyword is None else f"{one.total.alone_passed:,}"
-        half = "-" if one.half_by_day is None else f"day {one.half_by_day:,}"
-        style = "bold" if one.keyword is None else ""
-        table.add_row(*map(Text, (name, *_figures(one.total), alone, half)), style=style)
-    return table
-
-
-def _by_window(written: WrittenYields) -> Table:
-    table = _yield_table("day")
-    together = written.yields.together.windows
-    for window, counts in zip(written.yields.windows, together, strict=True):
-        if counts.found:
-            table.add_row(*map(Text, (window.name, *_figures(counts))))
-    return table
 
 
 def _yield_table(first: str, *more: str) -> Table:
@@ -249,11 +211,7 @@ def _yield_table(first: str, *more: str) -> Table:
 def _figures(one: Yield) -> tuple[str, ...]:
     interval = one.interval
     ends = "-" if interval is None else f"{100 * interval[0]:.0f} to {100 * interval[1]:.0f} %"
-    share = "-" if one.share is None else f"{100 * one.share:.0f} %"
-    return f"{one.found:,}", f"{one.scored:,}", f"{one.passed:,}", share, ends
-
-
-MOST_NAMED = 10
+    return f"{one.found:,}", f"{one.scored:,}", f"{one.passed:,}", percent(one.share), ends
 
 
 def show_refresh(console: Console, done: Refresh) -> None:
@@ -284,13 +242,6 @@ def refresh_lines(refreshed: Refreshed) -> Iterator[str]:
         yield f"  {refreshed.unknown:,} it can say nothing about: they are another server's"
     if refreshed.end != RefreshEnd.ALL_ASKED:
         yield f"  {refreshed.left:,} left: {refreshed.end.meaning}"
-
-
-def what_next(done: Refresh, config: Path) -> str | None:
-    """What a person may do about posts that are gone, null where none is."""
-    if not done.gone:
-        return None
-    return f"next: echo-hf refresh {config} --apply takes {len(done.gone):,} posts out for good"
 
 
 def show_removal(console: Console, taken: Removal, config: Path) -> None:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import datetime
 import logging
 import time
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
 from rich.text import Text
 
 from echo_hf._infra.console import say
@@ -22,35 +21,16 @@ from echo_hf.pipeline.progress import TOLD, ProgressListener
 from echo_hf.reasons import Failed, Notice, Reject, Unfetched
 
 if TYPE_CHECKING:
-    from echo_hf.engines.base import Needs
     from echo_hf.pipeline.result import StageStats
-
-logger = logging.getLogger(__name__)
-KINDS = (Reject, Failed, Notice, Unfetched)
-MEANINGS = {str(reason): reason.meaning for kind in KINDS for reason in kind}
-
-
-def headlines(stats: Sequence[StageStats]) -> list[str]:
-    """The paper's figures for a run: what each stage says of itself."""
-    by_name = {one.stage: one for one in stats}
-    said = (stage_class(name).headline(by_name) for name in STAGES if name in by_name)
-    return [sentence for sentence in said if sentence]
-
-
-def losses(stats: StageStats) -> list[tuple[str, int, str]]:
-    """Everything that a stage set aside or remarked on."""
-    every = (stats.rejected, stats.quarantined, stats.noted)
-    return [
-        (reason, count, MEANINGS.get(reason, ""))
-        for kind in every
-        for reason, count in kind.items()
-    ]
-
 
 LONGEST_PLACE = 60
 LONGEST_REMARK = 400
 MOST_PLACES = 2
 SECONDS_BETWEEN_LINES = 30
+KINDS = (Reject, Failed, Notice, Unfetched)
+MEANINGS = {str(reason): reason.meaning for kind in KINDS for reason in kind}
+
+logger = logging.getLogger(__name__)
 
 
 class Watch(ProgressListener):
@@ -67,7 +47,7 @@ class Watch(ProgressListener):
         """Says what a part is about to take, where it takes anything."""
         self._totals[what] = total
         if said := str(plan):
-            self._print(f"{what:<12}{said}")
+            say(self.console, f"{what:<12}{said}", "dim")
 
     def advanced(self, what: str, done: int, stats: object, total: int | None = None) -> None:
         """Shows how far a part is: a bar, or a line now and then in a file."""
@@ -76,19 +56,15 @@ class Watch(ProgressListener):
             self._show_bar(what, done, total, str(stats))
         elif time.monotonic() - self._last_line >= SECONDS_BETWEEN_LINES:
             self._last_line = time.monotonic()
-            say(
-                self.console, f"{'':<12}{f'{done:,} of {total:,}: ' if total else ''}{stats}", "dim"
-            )
+            share = f"{done:,} of {total:,}: " if total else ""
+            say(self.console, f"{'':<12}{share}{stats}", "dim")
 
     def waits(self, who: str, seconds: float) -> None:
         """Says who wants to be left alone, and until when."""
         until = datetime.datetime.now().astimezone() + datetime.timedelta(seconds=seconds)
         self._stop()
-        say(
-            self.console,
-            f"{who} asks to wait {seconds:,.0f} s: going on at {until:%H:%M:%S}",
-            "dim",
-        )
+        said = f"{who} asks to wait {seconds:,.0f} s: going on at {until:%H:%M:%S}"
+        say(self.console, said, "dim")
 
     def noticed(self, remark: str) -> None:
         self._stop()
@@ -109,7 +85,7 @@ class Watch(ProgressListener):
         self.show_stage(result.stats, [arrow_rows(rows) for rows in aside])
 
     def show_stage(self, stats: StageStats, aside: Sequence[pa.Table]) -> None:
-        """Prints a line for a stage, and one for each kind of loss."""
+        """Prints a line for a stage, and one for all that it set aside or remarked on."""
         line = Text.assemble(
             (f"{stats.stage:<12}", "bold"),
             f"{stats.rows_in:>9,} {stats.reads:<8} → {stats.kept:>9,} {stats.makes:<8}",
@@ -118,13 +94,17 @@ class Watch(ProgressListener):
         if stats.fill.requests:
             line.append(f"   {stats.fill}", "dim")
         self.console.print(line, soft_wrap=True)
-        for reason, count, meaning in losses(stats):
-            loss = f"{'':<12}{count:>9,} {reason}: {meaning}{places(aside, reason)}"
-            say(self.console, loss, "dim")
+        for counts in (stats.rejected, stats.quarantined, stats.noted):
+            for reason, count in counts.items():
+                meaning = MEANINGS.get(reason, "")
+                loss = f"{'':<12}{count:>9,} {reason}: {meaning}{places(aside, reason)}"
+                say(self.console, loss, "dim")
 
     def headlines(self) -> list[str]:
-        """The paper's figures for the run, in sentences."""
-        return headlines(self.stats)
+        """The paper's figures for the run: what each stage says of itself."""
+        by_name = {one.stage: one for one in self.stats}
+        said = (stage_class(name).headline(by_name) for name in STAGES if name in by_name)
+        return [sentence for sentence in said if sentence]
 
     def funnel(self) -> None:
         """Prints the paper's figures for the run."""
@@ -137,9 +117,6 @@ class Watch(ProgressListener):
 
     def __exit__(self, *_: object) -> None:
         self._stop()
-
-    def _print(self, line: str) -> None:
-        say(self.console, line, "dim")
 
     def _show_bar(self, what: str, done: int, total: int, said: str) -> None:
         if self._bar is not None and self._bar.tasks[0].description != what:
@@ -163,36 +140,17 @@ class Watch(ProgressListener):
             self._bar = None
 
 
-def engine_table(engines: Mapping[str, Needs]) -> Table:
-    """The engines as a table: name, purpose, and whether it is ready or what installs it."""
-    table = Table("engine", "for", "state", box=None, pad_edge=False)
-    for name, needs in engines.items():
-        state = Text("ready", "green")
-        if needs.chooses:
-            taken = needs.chooses()
-            state = Text(f"takes {taken}", "green") if taken else Text("finds neither", "yellow")
-        elif needs.missing:
-            install = f'pip install "echo-hf[{needs.extra}]"'
-            state = Text(f"{', '.join(needs.missing)} missing: {install}", "yellow")
-        table.add_row(Text(name, "bold"), Text(needs.about), state)
-    return table
-
-
 def places(aside: Sequence[pa.Table], reason: str) -> str:
     """Where a stage met a reason: the first places, so that a user knows where to look."""
     rejects, quarantine, _ = aside
     keys = (rejects.column_names[0], quarantine.column_names[0], "_parent")
-    every = dict.fromkeys(
-        place for rows, key in zip(aside, keys, strict=True) for place in _places(rows, key, reason)
-    )
+    every: dict[str, None] = {}
+    for rows, key in zip(aside, keys, strict=True):
+        found = rows[key].filter(pc.equal(rows["_reason"], reason))
+        if pa.types.is_list(found.type):
+            found = pc.list_flatten(found)
+        # Several remarks about one place are one place: cut the list only after that.
+        every |= dict.fromkeys(pc.unique(found).slice(0, MOST_PLACES + 1).to_pylist())
     shown = [plain(place, LONGEST_PLACE) for place in list(every)[:MOST_PLACES]]
     more = ", ..." if len(every) > MOST_PLACES else ""
     return f" ({', '.join(shown)}{more})" if shown else ""
-
-
-def _places(rows: pa.Table, column: str, reason: str) -> list[Any]:
-    found = rows[column].filter(pc.equal(rows["_reason"], reason))
-    if pa.types.is_list(found.type):
-        found = pc.list_flatten(found)
-    # Several remarks about one place are one place: cut the list only after that.
-    return list(pc.unique(found).slice(0, MOST_PLACES + 1).to_pylist())

@@ -1,4 +1,4 @@
-"""Verbs of the command line for releases: publish, compare and complete them."""
+"""Verbs for releases: publish, compare, complete and take back."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Annotated
 import typer
 
 from echo_hf._infra.console import say, terminal
-from echo_hf.cli.verb import DEFAULT_RUNS, ConfigFile, Runs, Told
+from echo_hf.cli.verb import DEFAULT_RUNS, ConfigFile, Runs, Told, option
 from echo_hf.errors import HubError
 
 
 def publish(
     release: Annotated[Path, typer.Argument(help="Folder of a release, as `build` writes it.")],
-    repo_id: Annotated[str, typer.Option(help="Dataset repository: ORGANISATION/NAME.")],
-    tag: Annotated[str, typer.Option(help="Names the revision: one target at one time.")],
+    repo_id: Annotated[str, option(None, "Dataset repository: ORGANISATION/NAME.")],
+    tag: Annotated[str, option(None, "Names the revision: one target at one time.")],
     previous: Annotated[
         str | None,
         typer.Option(
@@ -23,19 +23,17 @@ def publish(
         ),
     ] = None,
     create_pr: Annotated[
-        bool, typer.Option("--create-pr", help="Only propose it; the tag comes when it is merged.")
+        bool, option("--create-pr", "Only propose it; the tag comes when it is merged.")
     ] = False,
-    private: Annotated[
-        bool, typer.Option("--private", help="Make a new repository a private one.")
-    ] = False,
-    message: Annotated[str | None, typer.Option(help="What the commit is called.")] = None,
+    private: Annotated[bool, option("--private", "Make a new repository a private one.")] = False,
+    message: Annotated[str | None, option(None, "What the commit is called.")] = None,
     allow_rules: Annotated[
         bool,
-        typer.Option("--allow-rules", help="Publish what rules or recorded answers have built."),
+        option("--allow-rules", "Publish what rules or recorded answers have built."),
     ] = False,
     allow_unscreened: Annotated[
         bool,
-        typer.Option("--allow-unscreened", help="Publish samples that no safety model saw."),
+        option("--allow-unscreened", "Publish samples that no safety model saw."),
     ] = False,
 ) -> Told:
     """Publish a release on the Hub: one commit, then its tag. Sign in with `hf auth login`."""
@@ -75,17 +73,13 @@ def diff(
 
 def hydrate(
     release: Annotated[Path, typer.Argument(help="Folder of a release with content left out.")],
-    to: Annotated[Path, typer.Option(help="Folder for the release with the content put back.")],
-    posts: Annotated[list[Path] | None, typer.Option(help="File with posts; may be repeated.")] = (
-        None
-    ),
-    source: Annotated[str, typer.Option(help="How the files of posts are read.")] = "jsonl",
+    to: Annotated[Path, option(None, "Folder for the release with the content put back.")],
+    posts: Annotated[list[Path] | None, option(None, "File with posts; may be repeated.")] = (None),
+    source: Annotated[str, option(None, "How the files of posts are read.")] = "jsonl",
     pictures: Annotated[
-        Path | None, typer.Option(help="Folder with further images, whatever they are called.")
+        Path | None, option(None, "Folder with further images, whatever they are called.")
     ] = None,
-    fetch: Annotated[
-        bool, typer.Option("--fetch", help="Fetch other images from their addresses.")
-    ] = False,
+    fetch: Annotated[bool, option("--fetch", "Fetch other images from their addresses.")] = False,
 ) -> None:
     """Restore what a platform's terms keep out of a release."""
     from echo_hf.cli.progress import Watch
@@ -112,14 +106,12 @@ def hydrate(
 
 
 def leaderboard(
-    repo_id: Annotated[str, typer.Option(help="Dataset whose results it shows: ORG/NAME.")],
-    space: Annotated[str | None, typer.Option(help="The Space to make: ORG/NAME.")] = None,
+    repo_id: Annotated[str, option(None, "Dataset whose results it shows: ORG/NAME.")],
+    space: Annotated[str | None, option(None, "The Space to make: ORG/NAME.")] = None,
     folder: Annotated[
-        Path | None, typer.Option(help="Only write the Space's files, into this folder.")
+        Path | None, option(None, "Only write the Space's files, into this folder.")
     ] = None,
-    private: Annotated[
-        bool, typer.Option("--private", help="Make a new Space a private one.")
-    ] = False,
+    private: Annotated[bool, option("--private", "Make a new Space a private one.")] = False,
 ) -> None:
     """Make a Space on the Hub that shows a dataset's results."""
     from rich.text import Text
@@ -139,10 +131,10 @@ def forget(
     config: ConfigFile,
     urls: Annotated[list[str], typer.Argument(help="Addresses of posts.")],
     repo_id: Annotated[
-        str | None, typer.Option(help="ORG/NAME on the Hub: say which tags still hold them.")
+        str | None, option(None, "ORG/NAME on the Hub: say which tags still hold them.")
     ] = None,
     delete_tags: Annotated[
-        bool, typer.Option("--delete-tags", help="Delete those tags, with --repo-id.")
+        bool, option("--delete-tags", "Delete those tags, with --repo-id.")
     ] = False,
     runs: Runs = DEFAULT_RUNS,
 ) -> None:

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 
 from huggingface_hub import HfApi
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from echo_hf._infra.console import plain_table, say
 from echo_hf._infra.text import plain
 from echo_hf.hub.diff import Cause, ReleaseDiff, StageChange
-from echo_hf.hub.diff_rows import Comparability, Drift, Mover
 from echo_hf.hub.remote import MAIN
 from echo_hf.hub.revisions import delete_tags, revisions_holding
 
 MOST_SAMPLES = 5
 MOST_MOVERS = 3
+MOVED = "what moved most, in points"
 COLORS = {"added": "green", "removed": "red", "changed": "yellow", "moved": "yellow"}
+REACHABLE = (
+    "anyone who knows a commit's hash can load it until the history of the repository is squashed "
+    "(huggingface_hub's super_squash_history)"
+)
 
 
 def show_diff(console: Console, difference: ReleaseDiff) -> None:
@@ -28,54 +31,54 @@ def show_diff(console: Console, difference: ReleaseDiff) -> None:
     )
     if len(set(difference.targets)) > 1:
         say(console, f"of different targets: {plain(' and '.join(difference.targets))}", "yellow")
-    parts = {
-        "rows": _configs(difference),
-        "samples": _samples(difference),
-        "why samples changed": _causes(difference),
-        "stages that differ": _stages(difference.stages),
-        "drift": _drift(difference),
-    }
-    for title, part in parts.items():
+    rows = plain_table("config", "before", "now", "", left=[""])
+    for name, change in difference.configs.items():
+        counts = ("-" if count is None else f"{count:,}" for count in (change.a, change.b))
+        rows.add_row(
+            Text(plain(name)), *counts, Text("the same rows" if change.equal else "", "dim")
+        )
+    samples = plain_table("", "count", "which", left=["which"])
+    changed = [f"{one.id} ({', '.join(one.columns)})" for one in difference.changed if one.columns]
+    moved = [one.id for one in difference.changed if not one.columns]
+    named = {"added": difference.added, "removed": difference.removed}
+    for kind, ids in {**named, "changed": changed, "moved": moved}.items():
+        samples.add_row(Text(kind, COLORS[kind]), f"{len(ids):,}", _listed(ids))
+    anew = f"of them {difference.remade:,} made again" if difference.remade else ""
+    samples.add_row("equal", f"{difference.equal:,}", Text(anew, "dim"))
+    causes = plain_table("cause", "samples", "meaning", left=["meaning"])
+    for cause, count in difference.causes.items():
+        causes.add_row(str(cause), f"{count:,}", Text(cause.meaning, "dim"))
+    stages = plain_table("stage", "in what", left=["in what"])
+    for stage in difference.stages:
+        stages.add_row(Text(plain(stage.stage)), Text(_stage(stage)))
+    drift = plain_table("of", "distance", "before", "now", MOVED, left=[MOVED])
+    for name, one in difference.drift.items():
+        distance = "not counted" if one.distance is None else f"{one.distance:.3f}"
+        movers = [
+            Text(f"{plain(mover.name)} {100 * mover.change:+.1f}", _color(mover.change))
+            for mover in one.movers[:MOST_MOVERS]
+        ]
+        drift.add_row(name, distance, f"{one.a:,}", f"{one.b:,}", Text(", ").join(movers))
+    parts = {"rows": rows, "samples": samples, "why samples changed": causes}
+    for title, part in {**parts, "stages that differ": stages, "drift": drift}.items():
         if part.row_count:
             say(console, f"\n{title}", "bold")
             console.print(part)
     console.print()
-    for line in _scores(difference.scores):
-        console.print(line, soft_wrap=True)
+    for config, shared in difference.scores.configs.items():
+        if shared.shared or shared.a or shared.b:
+            verdict = difference.scores.verdict(config)
+            line = Text.assemble((f"scores on {config}: ", "bold"), verdict)
+            console.print(line, soft_wrap=True)
 
 
-def _configs(found: ReleaseDiff) -> Table:
-    table = plain_table("config", "before", "now", "", left=[""])
-    for name, change in found.configs.items():
-        said = "the same rows" if change.equal else ""
-        table.add_row(_shown(name), _count(change.a), _count(change.b), Text(said, "dim"))
-    return table
+def _color(change: float) -> str:
+    return "green" if change > 0 else "red"
 
 
-def _samples(found: ReleaseDiff) -> Table:
-    table = plain_table("", "count", "which", left=["which"])
-    changed = [f"{one.id} ({', '.join(one.columns)})" for one in found.changed if one.columns]
-    moved = [one.id for one in found.changed if not one.columns]
-    named = {"added": found.added, "removed": found.removed, "changed": changed, "moved": moved}
-    for kind, ids in named.items():
-        table.add_row(Text(kind, COLORS[kind]), f"{len(ids):,}", _listed(ids))
-    anew = f"of them {found.remade:,} made again" if found.remade else ""
-    table.add_row("equal", f"{found.equal:,}", Text(anew, "dim"))
-    return table
-
-
-def _causes(found: ReleaseDiff) -> Table:
-    table = plain_table("cause", "samples", "meaning", left=["meaning"])
-    for cause, count in found.causes.items():
-        table.add_row(str(cause), f"{count:,}", Text(cause.meaning, "dim"))
-    return table
-
-
-def _stages(changes: Sequence[StageChange]) -> Table:
-    table = plain_table("stage", "in what", left=["in what"])
-    for change in changes:
-        table.add_row(_shown(change.stage), Text(_stage(change)))
-    return table
+def _listed(ids: Sequence[str]) -> Text:
+    more = f" and {len(ids) - MOST_SAMPLES:,} more" if len(ids) > MOST_SAMPLES else ""
+    return Text(f"{', '.join(map(plain, ids[:MOST_SAMPLES]))}{more}", "dim")
 
 
 def _stage(change: StageChange) -> str:
@@ -85,50 +88,6 @@ def _stage(change: StageChange) -> str:
     names = [(origin.engine or {}).get("model") for origin in (change.a, change.b)]
     shown = " → ".join(plain(str(name)) for name in names)
     return f"{said}: {shown}" if Cause.MODEL in change.causes and names[0] != names[1] else said
-
-
-def _drift(found: ReleaseDiff) -> Table:
-    last = "what moved most, in points"
-    table = plain_table("of", "distance", "before", "now", last, left=[last])
-    for name, one in found.drift.items():
-        distance = "not counted" if one.distance is None else f"{one.distance:.3f}"
-        table.add_row(name, distance, f"{one.a:,}", f"{one.b:,}", _movers(one))
-    return table
-
-
-def _movers(one: Drift) -> Text:
-    shown = [_mover(mover) for mover in one.movers[:MOST_MOVERS]]
-    return Text(", ").join(shown) if shown else Text("")
-
-
-def _mover(mover: Mover) -> Text:
-    points = 100 * mover.change
-    return Text(f"{plain(mover.name)} {points:+.1f}", "green" if points > 0 else "red")
-
-
-def _scores(scores: Comparability) -> Iterator[Text]:
-    for config, shared in scores.configs.items():
-        if shared.shared or shared.a or shared.b:
-            yield Text.assemble((f"scores on {config}: ", "bold"), scores.verdict(config))
-
-
-def _listed(ids: Sequence[str]) -> Text:
-    more = f" and {len(ids) - MOST_SAMPLES:,} more" if len(ids) > MOST_SAMPLES else ""
-    return Text(f"{', '.join(map(plain, ids[:MOST_SAMPLES]))}{more}", "dim")
-
-
-def _shown(name: str) -> Text:
-    return Text(plain(name))
-
-
-def _count(rows: int | None) -> str:
-    return "-" if rows is None else f"{rows:,}"
-
-
-REACHABLE = (
-    "anyone who knows a commit's hash can load it until the history of the repository is squashed "
-    "(huggingface_hub's super_squash_history)"
-)
 
 
 def show_holding(

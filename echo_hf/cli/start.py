@@ -1,14 +1,56 @@
-"""Verbs to begin with: the quickstart, and what there is to choose from."""
+"""Verbs to begin with: the quickstart, a config to begin with, and what there is to choose from."""
 
 from __future__ import annotations
 
+import json
+import os
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib.resources import files
+from math import inf
 from pathlib import Path
-from typing import Annotated
+from string import Template
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+import yaml
 
-from echo_hf._infra.console import terminal
-from echo_hf.cli.verb import DEFAULT_RUNS, Runs, Told
+from echo_hf._infra.console import plain_table, say, terminal
+from echo_hf.cli.verb import DEFAULT_RUNS, Runs, Told, option
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+    from echo_hf.config.systems import SystemConfig
+
+CHOICES = {
+    "benchmark": "a config that builds a benchmark from posts, and a few posts to try it on",
+    "comparison": "a config that compares image systems on a benchmark, with images you have",
+}
+EXAMPLE_SERVER = "http://127.0.0.1:8000/v1"
+REMARKS = {
+    "benchmark": "no GPU and no server was found: rules read the posts, which is good for a trial; "
+    "the file has other engines",
+    "comparison": "no GPU and no server was found, so no judge is named: metrics need none, win "
+    "rates need one; the file has three to choose from",
+}
+IMAGES = "images"
+# Threads of the bundled posts: two edits that rules can read, and a prompt that needs a model.
+EXAMPLE_THREADS = (
+    "https://x.com/hana_hikes/status/9900316480787844284",
+    "https://social.example/@old_albums/109942933212661778",
+    "https://x.com/mira_draws/status/9900316480379532473",
+)
+EXAMPLES = 5  # of each split
+SYSTEM = """\
+  - name: {name}
+    adapter: files  # images that are there already: {layout}
+    developer: unknown  # who made it; a judge by the same maker is told of
+    status: replay
+    parameters: {{{parameters}}}
+"""
+FLAT = "ID.png, named by sample id, with any suffix of an image"
+TABLE = "a CSV with the columns id and path, below its own folder"
 
 
 def quickstart(runs: Runs = DEFAULT_RUNS) -> None:
@@ -22,18 +64,24 @@ def quickstart(runs: Runs = DEFAULT_RUNS) -> None:
 
 def engines() -> Told:
     """List the engines that a config may name, and what they need."""
-    from echo_hf.cli.progress import engine_table
+    from rich.text import Text
+
     from echo_hf.engines.base import engine_needs
 
-    found = engine_needs()
-    terminal().print(engine_table(found))
-    return {
-        "engines": [
-            {"name": name, "about": one.about, "missing": one.missing, "extra": one.extra}
-            | ({"takes": one.chooses()} if one.chooses else {})
-            for name, one in found.items()
-        ]
-    }
+    table, told = plain_table("engine", "for", "state", left=("for", "state")), []
+    for name, needs in engine_needs().items():
+        one = {"name": name, "about": needs.about, "missing": needs.missing, "extra": needs.extra}
+        state = Text("ready", "green")
+        if needs.chooses:
+            one["takes"] = taken = needs.chooses()
+            state = Text(f"takes {taken}", "green") if taken else Text("finds neither", "yellow")
+        elif needs.missing:
+            install = f'pip install "echo-hf[{needs.extra}]"'
+            state = Text(f"{', '.join(needs.missing)} missing: {install}", "yellow")
+        table.add_row(Text(name, "bold"), Text(needs.about), state)
+        told.append(one)
+    terminal().print(table)
+    return {"engines": told}
 
 
 def systems(
@@ -53,3 +101,261 @@ def systems(
     configs = [one.config.model_dump(mode="json") for one in found]
     listed = [{**vars(one), "config": each} for one, each in zip(found, configs, strict=True)]
     return {"systems": [{"name": one["config"]["name"], **one} for one in listed]}
+
+
+def init(
+    what: Annotated[str | None, typer.Argument(help=f"{' or '.join(CHOICES)}.")] = None,
+    folder: Annotated[Path, typer.Argument(help="Where to write; made if need be.")] = Path(),
+    from_images: Annotated[
+        list[str] | None,
+        option(
+            "--from-images",
+            "NAME=FOLDER with an image for each sample, named by its id, such as ID.png; or "
+            "NAME=FILE.csv with the columns id and path. For a comparison; may be repeated.",
+        ),
+    ] = None,
+    benchmark: Annotated[
+        str | None,
+        option(None, "Folder of a release, or ORG/NAME@TAG; else the quickstart's release."),
+    ] = None,
+) -> None:
+    """Write a commented config for this machine, and examples.
+
+    No file is overwritten.
+    """
+    from echo_hf.errors import ConfigError, unknown
+
+    console, verb, limit = terminal(), "build", ""
+    if what is None:
+        for name, about in CHOICES.items():
+            say(console, f"{name:<12}{about}")
+        raise ConfigError(f"init what? expected `echo-hf init {'|'.join(CHOICES)} [FOLDER]`")
+    if what not in CHOICES:
+        raise ConfigError(unknown("config", what, CHOICES, "init"))
+    if what == "benchmark" and (from_images or benchmark):
+        raise ConfigError("--from-images and --benchmark go with `echo-hf init comparison`")
+    if not str(folder).isprintable():
+        raise ConfigError(f"FOLDER is {str(folder)!r}: expected a name that can be printed")
+    config, (fields, remarks) = folder / f"{what}.yaml", _machine(what)
+    _check_free([config])
+    if what == "benchmark":
+        written = dict(_example_posts(folder))
+    else:
+        verb, limit = "eval", "" if from_images else f" --limit {EXAMPLES}"
+        more, written, said = _compared(folder, from_images or (), benchmark)
+        fields, remarks = {**fields, **more}, [*said, *remarks]
+    schema = Path(str(files("echo_hf.config"))) / "config.schema.json"
+    fields |= {"file": shlex.quote(str(config)), "schema": schema.as_uri()}
+    template = files("echo_hf.cli").joinpath(f"templates/{what}.yaml").read_text("utf-8")
+    written = {config: Template(template).substitute(fields).encode(), **written}
+    _check_free(written)
+    for path, data in written.items():
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except FileExistsError as error:
+            blocked = f"{error.filename!r} is no folder: name another FOLDER, or move it away"
+            raise ConfigError(blocked) from None
+        path.write_bytes(data)
+    for place in dict.fromkeys(one if one.parent == folder else one.parent for one in written):
+        say(console, f"wrote {place}")
+    for line in remarks:
+        say(console, line, "yellow")
+    say(console, f"next: echo-hf {verb} {shlex.quote(str(config))}{limit}")
+
+
+def _check_free(paths: Iterable[Path]) -> None:
+    from echo_hf.errors import ConfigError
+
+    if (there := next((path for path in paths if os.path.lexists(path)), None)) is not None:
+        raise ConfigError(f"{str(there)!r} is there already: name another folder, or move it away")
+
+
+def _quoted(text: str) -> str:
+    return yaml.safe_dump(text, default_style='"', allow_unicode=True, width=inf).strip()
+
+
+def _machine(what: str) -> tuple[dict[str, str], list[str]]:
+    """Which lines of a template this machine can use, and what to say of it."""
+    from echo_hf.config.checks import secrets_in
+    from echo_hf.engines.auto import KEY, SERVER, has_gpu
+    from echo_hf.engines.base import engine_needs
+    from echo_hf.errors import ConfigError
+
+    url = os.environ.get(SERVER)
+    if secret := next(secrets_in({SERVER: url}), None):
+        raise ConfigError(f"{secret}: a config holds no secret; set OPENAI_API_KEY to it instead")
+    kind = (
+        "vllm" if has_gpu() else "server" if url else "provider" if os.environ.get(KEY) else "rules"
+    )
+    names = ("vllm", "server", "provider", "rules")
+    fields = {name: "" if name == kind else "# " for name in names}
+    fields["openai"] = "" if kind in ("server", "provider") else "# "
+    fields["some"] = "# " if kind == "rules" else ""
+    address = _quoted(url or EXAMPLE_SERVER)
+    model = "Qwen/Qwen2.5-VL-32B-Instruct"
+    fields["own_server"] = f"{{kind: openai, model: {model}, base_url: {address}}}"
+    fields["engine"] = fields["own_server"]
+    if kind == "provider":
+        fields["engine"] = "{kind: openai, model: gpt-6-luna, temperature: null}"
+    if kind == "rules":
+        return fields, [REMARKS[what]]
+    needs = engine_needs()["vllm" if kind == "vllm" else "openai"]
+    remarks = [f'first: pip install "echo-hf[{needs.extra}]"'] if needs.missing else []
+    if kind == "server":
+        remarks.append(f"model: write what {url!r} calls its own, which has to see images")
+    return fields, remarks
+
+
+def _example_posts(folder: Path) -> Iterator[tuple[Path, bytes]]:
+    corpus, lines = files("echo_hf.quickstart"), []
+    for line in corpus.joinpath("posts.jsonl").read_text("utf-8").splitlines():
+        post = json.loads(line)
+        if not {post["url"], post.get("parent_url")}.isdisjoint(EXAMPLE_THREADS):
+            for image in post.get("pictures", ()):
+                name = Path(image["path"]).name
+                yield folder / IMAGES / name, corpus.joinpath(image["path"]).read_bytes()
+                image["path"] = f"{IMAGES}/{name}"
+            lines.append(json.dumps(post, ensure_ascii=False) + "\n")
+    yield folder / "posts.jsonl", "".join(lines).encode()
+
+
+def _compared(
+    folder: Path, given: Sequence[str], benchmark: str | None
+) -> tuple[dict[str, str], dict[Path, bytes], list[str]]:
+    """The systems of a comparison, images to go with them, and what to say of both."""
+    from echo_hf.builder.build import RUNS
+    from echo_hf.config.checks import FOLDER_AND_TAG
+    from echo_hf.curate.splits import BENCHMARKS
+    from echo_hf.errors import ConfigError
+    from echo_hf.systems.benchmark import ON_HUB, Benchmark
+
+    place = benchmark or str(RUNS / "quickstart" / "release")
+    if benchmark is None and not Path(place).exists():
+        raise ConfigError(
+            f"there is no benchmark in {place!r}: run `echo-hf quickstart` first, or name one with "
+            "--benchmark"
+        )
+    if not Path(place).exists() and not ON_HUB.fullmatch(place):
+        raise ConfigError(
+            f"--benchmark is {place!r}, where nothing is: expected the folder of a release, or "
+            "ORGANISATION/NAME@TAG"
+        )
+    samples = {split: Benchmark(place).load(split) for split in BENCHMARKS}
+    written, said, entries = dict[Path, bytes](), list[str](), dict[str, str]()
+    for one in given:
+        system = _source(one)
+        if system.name in entries:
+            raise ConfigError(f"--from-images: two are called {system.name!r}: name each once")
+        said += _found(system, samples)
+        entries[system.name] = _entry(system.name, system.parameters, folder)
+    if not given:
+        place_of_examples = folder / IMAGES / "posted"
+        written = dict(_posted(samples, place_of_examples))
+        if not written:
+            raise ConfigError(f"{place!r} shows no posted images: name yours with --from-images")
+        parameters = {"folder": place_of_examples, "layout": "flat"}
+        entries["posted"] = _entry("posted", parameters, folder)
+        said.append(f"{place_of_examples} holds what was posted of {len(written)} samples")
+    if len(entries) == 1:
+        said.append("win rates compare systems: add a second one")
+    own = folder.resolve().name if folder != Path() else ""
+    fields = {
+        "name": _quoted(own if FOLDER_AND_TAG.fullmatch(own) else "comparison"),
+        "benchmark": _quoted(_from(folder, Path(place)) if Path(place).exists() else place),
+        "systems": "".join(entries.values()).rstrip(),
+    }
+    return fields, written, said
+
+
+def _source(given: str) -> SystemConfig:
+    from pydantic import ValidationError
+
+    from echo_hf.config.checks import first_error
+    from echo_hf.config.systems import SystemConfig
+    from echo_hf.errors import ConfigError
+
+    name, _, place = given.partition("=")
+    path = Path(place).absolute()
+    is_table = path.suffix.lower() == ".csv" and path.is_file()
+    if not place or not (is_table or path.is_dir()):
+        raise ConfigError(
+            f"--from-images is {given!r}: expected NAME=FOLDER, with images named by sample id, or "
+            "NAME=FILE.csv, with the columns id and path"
+        )
+    parameters = {"folder": str(path.parent if is_table else path), "layout": "flat"}
+    known = {"name": name, "adapter": "files", "developer": "unknown", "status": "replay"}
+    if is_table:
+        parameters["table"] = path.name
+    try:
+        return SystemConfig.model_validate({**known, "parameters": parameters})
+    except ValidationError as error:
+        raise ConfigError(first_error(error, f"--from-images {given!r}", SystemConfig)) from None
+
+
+def _entry(name: str, parameters: Mapping[str, Any], folder: Path) -> str:
+    told = {**parameters, "folder": _from(folder, Path(parameters["folder"]))}
+    shown = ", ".join(f"{key}: {_quoted(value)}" for key, value in told.items())
+    layout = TABLE if "table" in told else FLAT
+    return SYSTEM.format(name=_quoted(name), layout=layout, parameters=shown)
+
+
+def _from(folder: Path, place: Path) -> str:
+    """A place as a config in a folder names it: what lies apart from it by its whole path."""
+    here, there = Path.cwd(), place.resolve()
+    near = there.is_relative_to(here) and folder.resolve().is_relative_to(here)
+    return os.path.relpath(there, folder.resolve()) if near else str(there)
+
+
+def _found(config: SystemConfig, samples: Mapping[str, Dataset]) -> list[str]:
+    """Of how many samples a source has an image, and whatever of it cannot be used."""
+    from echo_hf.errors import ConfigError
+    from echo_hf.systems.base import Task
+    from echo_hf.systems.files import MANIFEST, FilesSystem, Outputs, names_in
+
+    system, missing, unfit = FilesSystem(config), list[str](), dict[str, list[str]]()
+    system.preflight()
+    every = {name: split for split, dataset in samples.items() for name in dataset["id"]}
+    for name, split in every.items():
+        drawn = system.draw(Task(name, "", split, ""))
+        if drawn.code == "no_file":
+            missing.append(name)
+        elif drawn.image is None:
+            unfit.setdefault(str(drawn.code), []).append(str(drawn.text))
+    folder, table = Path(config.parameters["folder"]), config.parameters.get("table")
+    told = Outputs(folder, nested=False, table=table).told()
+    named = {MANIFEST, *(one.file for one in told.values())}
+    there = () if table else names_in(folder)
+    strangers = [name for name in told if name not in every]
+    strangers += [name for name in there if name not in named and Path(name).stem not in every]
+    found = len(every) - len(missing) - sum(map(len, unfit.values()))
+    lines = []
+    if missing:
+        lines.append(f"{len(missing):,} samples without an image: {_some(missing)}")
+    if strangers:
+        lines.append(f"{len(strangers):,} of no sample: {_some(strangers)}")
+    lines += [f"{len(texts):,} unusable, {code}: {texts[0]}" for code, texts in unfit.items()]
+    lines.insert(0, f"images of {found:,} of {len(every):,} samples")
+    if not found:
+        raise ConfigError(f"--from-images {config.name}: {'; '.join(lines)}")
+    return [f"{config.name}: {line}" for line in lines]
+
+
+def _some(names: Sequence[str], most: int = 3) -> str:
+    return ", ".join(map(repr, names[:most])) + (", ..." if len(names) > most else "")
+
+
+def _posted(samples: Mapping[str, Dataset], folder: Path) -> Iterator[tuple[Path, bytes]]:
+    """The first image that was posted of each of the first samples."""
+    from echo_hf.config.checks import FOLDER_AND_TAG
+    from echo_hf.systems.files import IMAGE_SUFFIXES
+
+    for dataset in samples.values():
+        few = dataset.select(range(min(EXAMPLES, len(dataset))))
+        columns = few.select_columns(["id", "output_images"]).with_format("arrow")
+        for row in columns[:].to_pylist():
+            image = next((one for one in row["output_images"] or () if one), None)
+            # An id is somebody's text, and becomes the name of a file.
+            if image and image["bytes"] and FOLDER_AND_TAG.fullmatch(row["id"]):
+                suffix = Path(image["path"] or "").suffix
+                suffix = suffix if suffix in IMAGE_SUFFIXES else ".png"
+                yield folder / f"{row['id']}{suffix}", image["bytes"]

@@ -19,8 +19,14 @@ from echo_hf._infra.console import say_json
 from echo_hf.builder.steps import STAGES
 from echo_hf.errors import EchoError, GenerationError, unknown
 
+
+def option(name: str | None, said: str) -> Any:
+    """An option of a verb; a flag and a list are named, so that neither has two names."""
+    return typer.Option(*([name] if name else []), help=said)
+
+
 ConfigFile = Annotated[Path, typer.Argument(help="The YAML file that describes the benchmark.")]
-Runs = Annotated[Path, typer.Option(help="Folder of runs; this one is named by its config.")]
+Runs = Annotated[Path, option(None, "Folder of runs; this one is named by its config.")]
 DEFAULT_RUNS = Path("runs")
 Told = dict[str, Any]
 Verbose = Annotated[
@@ -34,10 +40,7 @@ Verbose = Annotated[
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
-Json = Annotated[
-    bool, typer.Option("--json", help="Print one JSON object; all else goes to standard error.")
-]
-COMMON: dict[str, tuple[Any, Any]] = {"verbose": (Verbose, 0), "quiet": (Quiet, False)}
+Json = Annotated[bool, option("--json", "Print one JSON object; all else goes to standard error.")]
 NAMES = 14
 
 
@@ -86,8 +89,6 @@ def name_of(function: Callable[..., object]) -> str:
 
 def verb(function: Callable[..., Told | None]) -> Callable[..., None]:
     """A function as a verb, with the options of all; one that returns an object has `--json`."""
-    own = inspect.signature(function, eval_str=True)
-    common = {**COMMON, "json": (Json, False)} if own.return_annotation else COMMON
 
     @wraps(function)
     def command(
@@ -109,6 +110,10 @@ def verb(function: Callable[..., Told | None]) -> Callable[..., None]:
             if json and told is not None:
                 say_json({"verb": name_of(function), **told})
 
+    own = inspect.signature(function, eval_str=True)
+    common: dict[str, tuple[Any, Any]] = {"verbose": (Verbose, 0), "quiet": (Quiet, False)}
+    if own.return_annotation:
+        common["json"] = (Json, False)
     kind = inspect.Parameter.KEYWORD_ONLY
     parameters = [
         *own.parameters.values(),

@@ -14,11 +14,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol, Self, runtime_checkable
+from typing import Any, Literal, Protocol, Self, TypeVar, runtime_checkable
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from echo_hf._infra import registry
+from echo_hf.config.checks import first_error
 from echo_hf.errors import EngineError
 from echo_hf.reasons import Failed
 
@@ -153,6 +154,7 @@ class Engine(Protocol):
 
 
 EngineFactory = Callable[..., Engine]
+Options = TypeVar("Options", bound=BaseModel)
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +196,7 @@ def register(
 
 def engine_needs() -> dict[str, Needs]:
     """What each engine that `make_engine` understands is for and needs, by name, in order."""
-    return {name: ENGINES.facts(name) or Needs("from another package") for name in engine_names()}
+    return {name: ENGINES.facts(name) or Needs("from another package") for name in ENGINES.names()}
 
 
 def engine_names() -> list[str]:
@@ -217,6 +219,14 @@ def check_installed(kind: str, who: str | None = None) -> None:
     if taken := needs.chooses and needs.chooses():
         check_installed(taken, who)
     needs.check_installed(who or f"engine {kind!r}")
+
+
+def read_options(model: type[Options], given: Mapping[str, Any], kind: str) -> Options:
+    """What a config says to an engine, checked; what is wrong is told in one line."""
+    try:
+        return model.model_validate(dict(given))
+    except ValidationError as error:
+        raise EngineError(first_error(error, f"engine {kind!r}", model)) from None
 
 
 def make_engine(kind: str, **options: Any) -> Engine:

@@ -3,44 +3,34 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from echo_hf._infra.http_errors import Reply
 from echo_hf.engines.base import Completion, ImageRef, Request, Text, register
-from echo_hf.engines.openai_messages import PixelRule, data_url
+from echo_hf.engines.pixels import PixelRule, data_url
 from echo_hf.engines.prices import cost_of, read_usage, usage_of
-from echo_hf.engines.server import Name, ServerOptions, checked_as
-from echo_hf.engines.server_engine import (
+from echo_hf.engines.server import (
     EXTRA,
     PACKAGES,
     Document,
+    Name,
     Send,
     ServerEngine,
-    read_document,
+    ServerOptions,
+    server_options,
 )
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
-
+KIND = "moderation"
 BETWEEN_TEXTS = "\n\n"
 MOST_IMAGES = 1
 
-
-def _text(request: Request) -> str:
-    parts = (part for message in request.messages for part in message.parts)
-    return BETWEEN_TEXTS.join(part.text for part in parts if isinstance(part, Text))
-
-
-def _images(request: Request) -> list[ImageRef]:
-    parts = (part for message in request.messages for part in message.parts)
-    return [part for part in parts if isinstance(part, ImageRef)]
-
-
-PLACE = "engine 'moderation'"
+Score = Annotated[float, Field(allow_inf_nan=False)]
 
 
 class ModerationOptions(ServerOptions):
@@ -54,15 +44,6 @@ class ModerationOptions(ServerOptions):
     ours: ClassVar[frozenset[str]] = frozenset({"input", "model"})
 
     model: Name = "omni-moderation-latest"
-
-
-def read_options(options: Mapping[str, Any]) -> ModerationOptions:
-    return checked_as(ModerationOptions, options, PLACE)
-
-
-NO_MODERATION = "the response is not a moderation"
-
-Score = Annotated[float, Field(allow_inf_nan=False)]
 
 
 class Moderation(BaseModel):
@@ -89,29 +70,18 @@ class _Response(BaseModel):
     results: Annotated[list[Moderation], Field(min_length=1, max_length=1)]
 
 
-def verdict_text(document: Document) -> str:
-    """The verdict in a response, in a form that does not depend on the server."""
-    response = _Response.model_validate(dict(document))
-    verdict = {**response.results[0].model_dump(), "model": response.model}
-    return json.dumps(verdict, sort_keys=True, ensure_ascii=False)
-
-
-def _told(error: ValidationError) -> str:
-    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    where = ".".join(str(part) for part in first["loc"])
-    return f"{where}: {first['msg'][:1].lower()}{first['msg'][1:]}"
-
-
 class ModerationEngine(ServerEngine):
     """Asks a server that speaks OpenAI's moderations, one request for each of ours."""
 
-    kind = "moderation"
+    kind = KIND
+    no_document = "the response is not a moderation"
     options: ModerationOptions
 
-    def __init__(self, **options: Any) -> None:
-        read = read_options(options)
-        most = read.max_pixels
-        super().__init__(read, None if most is None else PixelRule(None, None, most))
+    def __init__(self, **given: Any) -> None:
+        options = server_options(ModerationOptions, given, KIND)
+        most = options.max_pixels
+        rule = PixelRule(family=None, min_pixels=None, max_pixels=most)
+        super().__init__(options, None if most is None else rule)
 
     def unfit(self, request: Request) -> str | None:
         if request.answer is not None or request.regex is not None:
@@ -119,48 +89,53 @@ class ModerationEngine(ServerEngine):
                 f"stage {request.task!r} wants an answer of a declared form, which a moderation "
                 "endpoint does not write: give the stage an engine with a model that does"
             )
-        images = len(_images(request))
-        if images > MOST_IMAGES:
+        text, images = _text_and_images(request)
+        if len(images) > MOST_IMAGES:
             return (
-                f"{images} images in one request, expected at most {MOST_IMAGES}: a "
+                f"{len(images)} images in one request, expected at most {MOST_IMAGES}: a "
                 "moderation endpoint takes no more; ask about each by itself"
             )
-        if not images and not _text(request).strip():
+        if not images and not text.strip():
             return "neither text nor an image: there is nothing to moderate"
         return None
 
     def prepared(self, request: Request) -> list[dict[str, Any]]:
         """All texts of a request as one, and its image."""
-        text = _text(request)
+        text, images = _text_and_images(request)
         said = [{"type": "text", "text": text}] if text.strip() else []
-        urls = [data_url(image, self._rule) for image in _images(request)]
+        urls = [data_url(image, self._rule) for image in images]
         return [*said, *({"type": "image_url", "image_url": {"url": url}} for url in urls)]
 
     async def put(self, _: Request, prepared: list[dict[str, Any]], send: Send) -> Reply:
-        body = {"model": self.options.model, "input": prepared}
-        return await send({**body, "extra_body": dict(self.options.extra_body) or None})
+        return await send({"model": self.options.model, "input": prepared})
 
     def create(self, client: AsyncOpenAI) -> Callable[..., Awaitable[Any]]:
         return client.moderations.with_raw_response.create
 
-    def judged(self, reply: Reply) -> Completion:
-        """What a response makes of a request; raises what `completion_of` does."""
-        document, price = read_document(reply, self.options, NO_MODERATION), self._price
-        if isinstance(document, Completion):
-            return document
-        usage = usage_of(read_usage(document))
+    def answer(self, document: Document, _: Reply) -> Completion:
+        """The verdict, in a form that does not depend on the server."""
+        price, usage = self._price, usage_of(read_usage(document))
         # The endpoint counts no tokens: without a count, only what is free has a known price.
         cost = 0.0 if price is not None and price.is_free else cost_of(document, price)
         try:
-            text = verdict_text(document)
+            response = _Response.model_validate(dict(document))
         except ValidationError as error:
-            return Completion(None, f"{NO_MODERATION}: {_told(error)}", "error", usage, cost)
+            # Without the value, which may be what somebody posted.
+            first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+            where, said = ".".join(map(str, first["loc"])), first["msg"]
+            told = f"{self.no_document}: {where}: {said[:1].lower()}{said[1:]}"
+            return Completion(None, told, "error", usage, cost)
+        verdict = {**response.results[0].model_dump(), "model": response.model}
+        text = json.dumps(verdict, sort_keys=True, ensure_ascii=False)
         return Completion(text, usage=usage, cost_usd=cost)
 
 
-register(
-    ModerationEngine.kind,
-    "a moderation endpoint, for the safety stage alone",
-    extra=EXTRA,
-    packages=PACKAGES,
-)(ModerationEngine)
+def _text_and_images(request: Request) -> tuple[str, list[ImageRef]]:
+    parts = [part for message in request.messages for part in message.parts]
+    text = BETWEEN_TEXTS.join(part.text for part in parts if isinstance(part, Text))
+    return text, [part for part in parts if isinstance(part, ImageRef)]
+
+
+register(KIND, "a moderation endpoint, for the safety stage alone", extra=EXTRA, packages=PACKAGES)(
+    ModerationEngine
+)

@@ -2,116 +2,245 @@
 
 from __future__ import annotations
 
+import logging
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from echo_hf._infra.http_errors import OK, Reply, api_error, error_in
-from echo_hf.engines.base import Completion, Request, register
-from echo_hf.engines.openai_messages import (
-    Dialect,
-    Dialects,
-    Options,
-    Rendered,
-    body,
-    pixel_rule,
-    read_options,
-    rendered,
-)
+from pydantic import Field
+
+from echo_hf._infra.http_errors import OK, ApiError, Reply, api_error, error_in, mapping
+from echo_hf.engines.base import Completion, Message, Request, Text, register
+from echo_hf.engines.checkpoint import budget_of, family_of
+from echo_hf.engines.pixels import PixelRule, data_url
 from echo_hf.engines.prices import cost_of, read_usage, usage_of
-from echo_hf.engines.server_engine import (
+from echo_hf.engines.schema import REGEX_IN_WORDS, response_format, schema_in_words
+from echo_hf.engines.server import (
     EXTRA,
     PACKAGES,
+    Document,
+    Pixels,
     Send,
     ServerEngine,
-    completion_of,
-    read_document,
-    refused,
+    ServerOptions,
+    server_options,
 )
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
-
+KIND = "openai"
+REFUSED = frozenset({400, 422})
+# Errors may quote the request, and so what people posted: only their beginning speaks of it.
+BEGINNING = 500
+SCHEMA = re.compile(
+    r"response[ _.]?format|json[ _]?schema|structured[ _]?output|guided[ _]|grammar", re.IGNORECASE
+)
+UNKNOWN = re.compile(
+    r"un(?:supported|known|recogni[sz]ed|expected)|not (?:supported|permitted|allowed)"
+    r"|extra (?:inputs|fields)|cannot find field",
+    re.IGNORECASE,
+)
+HOSTS_WITH_COMPLETION_TOKENS = frozenset({"api.openai.com"})
 FILTERED = "content_filter"
-NO_COMPLETION = "the response is not a chat completion"
+
+TokensField = Literal["max_tokens", "max_completion_tokens"]
+Rendered = dict[str, Any]
+OTHER_FIELD: Mapping[TokensField, TokensField] = {
+    "max_tokens": "max_completion_tokens",
+    "max_completion_tokens": "max_tokens",
+}
+
+logger = logging.getLogger(__name__)
 
 
-def _first_choice(document: Mapping[str, Any]) -> Mapping[str, Any]:
-    choices = document.get("choices")
-    first = choices[0] if isinstance(choices, list) and choices else None
-    return first if isinstance(first, Mapping) else {}
+class Options(ServerOptions):
+    """The options of the engine, beside those of any server.
+
+    Attributes:
+        ours: Keys of a request that the engine sets itself.
+        temperature: Sampling temperature; null where the model takes none.
+        top_p: Nucleus sampling; null leaves it to the server.
+        seed: Seed of the sampling; null sends none.
+        structured: How the declared shape of an answer is asked for. `auto` enforces the schema,
+            and asks in words once the server says that it cannot enforce one.
+        max_tokens_field: Name of the request's key for the longest answer; `auto` finds out.
+        family: Whose rule images are resized by; null with a budget follows the model's name.
+        min_pixels: Fewest pixels of an image, null for the family's own.
+        max_pixels: Most pixels of an image, null for the family's own.
+    """
+
+    ours: ClassVar[frozenset[str]] = frozenset(
+        {
+            "max_completion_tokens",
+            "max_tokens",
+            "messages",
+            "model",
+            "n",
+            "response_format",
+            "seed",
+            "stream",
+            "temperature",
+            "top_p",
+        }
+    )
+
+    temperature: Annotated[float, Field(ge=0, le=2)] | None = 0.0
+    top_p: Annotated[float, Field(gt=0, le=1)] | None = None
+    seed: int | None = None
+    structured: Literal["auto", "json_schema", "json_object", "text"] = "auto"
+    max_tokens_field: Literal["auto", "max_tokens", "max_completion_tokens"] = "auto"
+    family: str | None = None
+    min_pixels: Pixels | None = None
 
 
-def _outcome(choice: Mapping[str, Any], paid: Completion) -> Completion:
-    message, reason = choice.get("message"), choice.get("finish_reason")
-    if not isinstance(message, Mapping):
-        return replace(paid, error=f"{NO_COMPLETION}: it has no choices[0].message")
-    if message.get("refusal"):
-        return refused(str(message["refusal"]), paid)
-    if reason == FILTERED:
-        return refused(FILTERED, paid)
-    return _said(message.get("content"), reason, paid)
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """In which way a server is asked."""
 
-
-def _said(text: Any, reason: Any, paid: Completion) -> Completion:
-    if not isinstance(text, str | None):
-        return replace(paid, error=f"{NO_COMPLETION}: its content is not text")
-    if reason == "length":
-        return replace(paid, text=text or "", finish_reason="length")
-    if reason != "stop":
-        return replace(paid, error=f"the answer ended with finish_reason {reason!r}")
-    if text is None:
-        return replace(paid, error="the answer has no content")
-    return replace(paid, text=text, finish_reason="stop")
+    structured: Literal["json_schema", "json_object", "text"]
+    max_tokens_field: TokensField
 
 
 class OpenAIEngine(ServerEngine):
     """Asks a server that speaks OpenAI's chat completions."""
 
-    kind = "openai"
+    kind = KIND
     sampling = ("temperature", "top_p", "seed", "structured")
+    no_document = "the response is not a chat completion"
     options: Options
 
-    def __init__(self, **options: Any) -> None:
-        read = read_options(options)
-        super().__init__(read, pixel_rule(read))
-        self._dialects = Dialects(read)
+    def __init__(self, **given: Any) -> None:
+        options = server_options(Options, given, KIND)
+        rule = None
+        if (options.family, options.min_pixels, options.max_pixels) != (None, None, None):
+            rule = PixelRule(
+                family=options.family or family_of(options.model),
+                min_pixels=options.min_pixels,
+                max_pixels=options.max_pixels,
+            )
+            budget_of(**rule)  # one that no image meets is told before anything is asked
+        super().__init__(options, rule)
+        field = options.max_tokens_field
+        if field == "auto":
+            newer = options.server.host in HOSTS_WITH_COMPLETION_TOKENS
+            field = "max_completion_tokens" if newer else "max_tokens"
+        structured = "json_schema" if options.structured == "auto" else options.structured
+        self._first = self._dialect = Dialect(structured, field)
 
     def prepared(self, request: Request) -> list[Rendered]:
-        return rendered(request, self._rule)
+        return [{"role": one.role, "content": self._content(one)} for one in request.messages]
+
+    def _content(self, message: Message) -> str | list[Rendered]:
+        # Not every server takes parts where there is one text alone.
+        if len(message.parts) == 1 and isinstance(message.parts[0], Text):
+            return message.parts[0].text
+        return [
+            {"type": "text", "text": part.text}
+            if isinstance(part, Text)
+            else {"type": "image_url", "image_url": {"url": data_url(part, self._rule)}}
+            for part in message.parts
+        ]
 
     async def put(self, request: Request, prepared: Sequence[Rendered], send: Send) -> Reply:
         """One attempt; what the server does not understand is put to it in another way."""
-        other: Dialect | None = self._dialects.current
+        other: Dialect | None = self._dialect
         while other is not None:
             spoken, other = other, None
-            reply = await send(body(request, prepared, self.options, spoken))
+            reply = await send(self.body(request, prepared, spoken))
             if reply.status != OK:
-                other = self._dialects.other(spoken, api_error(reply))
-        if reply.status == OK:
-            self._dialects.understood(spoken)
+                other = self._other(spoken, api_error(reply))
+        if reply.status == OK and spoken != self._dialect:
+            if spoken.structured != self._dialect.structured:
+                logger.warning(
+                    "%s does not enforce a JSON schema: it is asked for in words, and answers are "
+                    "checked all the same",
+                    self.options.server.host,
+                )
+            self._dialect = spoken  # what worked, after another had not, is that of all others
         return reply
+
+    def _other(self, spoken: Dialect, error: ApiError) -> Dialect | None:
+        """What to try after a server did not understand; each way is tried once."""
+        if error.status not in REFUSED:
+            return None
+        options, said = self.options, f"{error.param or ''} {error.message[:BEGINNING]}"
+        may_tell = options.structured == "auto" and spoken.structured == "json_schema"
+        if may_tell and SCHEMA.search(said):
+            return replace(spoken, structured="text")
+        field = spoken.max_tokens_field
+        may_rename = options.max_tokens_field == "auto" and field == self._first.max_tokens_field
+        if may_rename and field in said and UNKNOWN.search(said):
+            return replace(spoken, max_tokens_field=OTHER_FIELD[field])
+        return None
+
+    def body(
+        self, request: Request, messages: Sequence[Rendered], dialect: Dialect | None = None
+    ) -> Rendered:
+        """The body of a request in one dialect, the present one unless it is given."""
+        options, dialect = self.options, dialect or self._dialect
+        seed = None if options.seed is None else options.seed + request.repeat
+        chosen = {"temperature": options.temperature, "top_p": options.top_p, "seed": seed}
+        form: Rendered = {}
+        words = None
+        if request.answer is not None and dialect.structured == "json_schema":
+            form = {"response_format": response_format(request.answer)}
+        elif request.answer is not None:
+            words = schema_in_words(request.answer)
+            if dialect.structured == "json_object":
+                form = {"response_format": {"type": "json_object"}}
+        elif request.regex is not None:
+            words = REGEX_IN_WORDS + request.regex
+        return {
+            "model": options.model,
+            "messages": list(messages) if words is None else _instructed(messages, words),
+            dialect.max_tokens_field: request.max_tokens,
+            **{name: value for name, value in chosen.items() if value is not None},
+            **form,
+        }
 
     def create(self, client: AsyncOpenAI) -> Callable[..., Awaitable[Any]]:
         return client.chat.completions.with_raw_response.create
 
-    def judged(self, reply: Reply) -> Completion:
-        """What a response makes of a request; raises what `completion_of` does."""
-        document = read_document(reply, self.options, NO_COMPLETION)
-        if isinstance(document, Completion):
-            return document
-        choice = _first_choice(document)
-        if error := choice.get("error"):
-            return completion_of(error_in(reply, error), self.options)
-        cost_usd = cost_of(document, self._price)
-        paid = Completion(None, None, "error", usage_of(read_usage(document)), cost_usd)
-        return _outcome(choice, paid)
+    def answer(self, document: Document, reply: Reply) -> Completion:
+        choices = document.get("choices")
+        choice = mapping(choices[0]) if isinstance(choices, list) and choices else {}
+        if error := choice.get("error"):  # a provider broke it off
+            return self.fault(error_in(reply, error))
+        usage = usage_of(read_usage(document))
+        paid = Completion(None, None, "error", usage, cost_of(document, self._price))
+        message = choice.get("message")
+        if not isinstance(message, Mapping):
+            return replace(paid, error=f"{self.no_document}: it has no choices[0].message")
+        text, reason = message.get("content"), choice.get("finish_reason")
+        if message.get("refusal"):
+            return replace(paid, error=str(message["refusal"]), finish_reason="refusal")
+        if reason == FILTERED:
+            return replace(paid, error=FILTERED, finish_reason="refusal")
+        if not isinstance(text, str | None):
+            return replace(paid, error=f"{self.no_document}: its content is not text")
+        if reason == "length":
+            return replace(paid, text=text or "", finish_reason="length")
+        if reason != "stop":
+            return replace(paid, error=f"the answer ended with finish_reason {reason!r}")
+        if text is None:
+            return replace(paid, error="the answer has no content")
+        return replace(paid, text=text, finish_reason="stop")
 
 
-register(
-    OpenAIEngine.kind,
-    "a server: vllm serve on many GPUs, or a provider",
-    extra=EXTRA,
-    packages=PACKAGES,
-)(OpenAIEngine)
+def _instructed(messages: Sequence[Rendered], words: str) -> list[Rendered]:
+    """The messages with these words behind their instructions."""
+    if not messages or messages[0]["role"] != "system":
+        return [{"role": "system", "content": words}, *messages]
+    content = messages[0]["content"]
+    if isinstance(content, str):
+        content = f"{content}\n\n{words}"
+    else:
+        content = [*content, {"type": "text", "text": words}]
+    return [{**messages[0], "content": content}, *messages[1:]]
+
+
+register(KIND, "a server: vllm serve on many GPUs, or a provider", extra=EXTRA, packages=PACKAGES)(
+    OpenAIEngine
+)

@@ -8,12 +8,11 @@ from dataclasses import dataclass, field, replace
 from echo_hf.engines.base import ImageRef, Message, Request, Text
 
 CHARACTERS_PER_TOKEN = 4
-WIDE_CHARACTERS_PER_TOKEN = 1
 TOKENS_PER_IMAGE = 1280
 
 
 def plan_order(requests: Sequence[Request]) -> list[int]:
-    """Numbers of the requests in the order to send them."""
+    """Numbers of the requests in the order to send them: what begins alike stands together."""
     by_object: dict[int, int] = {}
     by_message: dict[Message, int] = {}
     by_images: dict[tuple[int, tuple[str, ...]], int] = {}
@@ -66,18 +65,17 @@ def extended(
     plan: RequestPlan, requests: Iterable[Request], stored: int, repeated: int = 0
 ) -> RequestPlan:
     for request in requests:
-        instructions = frozenset(request.messages[:1])
-        known = instructions <= plan.instructions
-        tokens, shareable = _tokens(request)
+        first = request.messages[0]
+        shareable = _text_tokens(request.messages[:1]) if first.role == "system" else 0
+        is_known = first in plan.instructions
+        more = plan.instructions if is_known or not shareable else plan.instructions | {first}
         plan = replace(
             plan,
             requests=plan.requests + 1,
-            prompt_tokens=plan.prompt_tokens + tokens,
-            shared_tokens=plan.shared_tokens + (shareable if known else 0),
+            prompt_tokens=plan.prompt_tokens + request_tokens(request),
+            shared_tokens=plan.shared_tokens + (shareable if is_known else 0),
             images=plan.images + len(_images(request)),
-            instructions=plan.instructions
-            if known or not shareable
-            else plan.instructions | instructions,
+            instructions=more,
         )
     return replace(
         plan,
@@ -87,21 +85,22 @@ def extended(
     )
 
 
+def request_tokens(request: Request) -> int:
+    """Tokens of a prompt, roughly."""
+    return _text_tokens(request.messages) + TOKENS_PER_IMAGE * len(_images(request))
+
+
 def estimate_tokens(text: str) -> int:
     """Tokens of a text, roughly: four Latin characters a token, one of most other scripts."""
     wide = sum(character > "\u02ff" for character in text)
-    return -(-(len(text) - wide) // CHARACTERS_PER_TOKEN) + wide // WIDE_CHARACTERS_PER_TOKEN
+    return -(-(len(text) - wide) // CHARACTERS_PER_TOKEN) + wide
+
+
+def _text_tokens(messages: Iterable[Message]) -> int:
+    parts = (part for message in messages for part in message.parts)
+    return sum(estimate_tokens(part.text) for part in parts if isinstance(part, Text))
 
 
 def _images(request: Request) -> tuple[str, ...]:
     parts = (part for message in request.messages for part in message.parts)
     return tuple(part.sha256 for part in parts if isinstance(part, ImageRef))
-
-
-def _tokens(request: Request) -> tuple[int, int]:
-    by_message = [
-        sum(estimate_tokens(part.text) for part in message.parts if isinstance(part, Text))
-        for message in request.messages
-    ]
-    shared = by_message[0] if request.messages[0].role == "system" else 0
-    return sum(by_message) + TOKENS_PER_IMAGE * len(_images(request)), shared

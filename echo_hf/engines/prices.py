@@ -6,19 +6,23 @@ import datetime
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
 from echo_hf._infra.http_errors import mapping
 from echo_hf.engines.base import Usage
-from echo_hf.engines.server import ServerOptions
+
+if TYPE_CHECKING:
+    from echo_hf.engines.server import ServerOptions
 
 PRICE_LIST = "prices.yaml"
 MILLION = 1_000_000
+MOST = 10**12  # of tokens or dollars: anything above is no count
 # What is sent with it is not billed by the list.
 BILLED_OTHERWISE = "prompt_cache_retention"
+STANDARD_TIERS = frozenset({None, "auto", "default", "standard"})
 
 Dollars = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
@@ -61,69 +65,42 @@ class Price(BaseModel):
         return self.until is None and not any(some)
 
     def cost_usd(self, tokens: Tokens, day: datetime.date) -> float | None:
-        cached = self._cached(tokens)
-        written = self._written(tokens)
-        if cached is None or written is None or not self._holds(tokens, day):
+        """What a call costs, null where a price or a count is not known."""
+        written = tokens.written if self.cache_write is not None else tokens.written or 0
+        longest = self.most_prompt_tokens
+        if (
+            written is None
+            or (tokens.cached and self.cached is None)
+            or (longest is not None and tokens.prompt > longest)
+            or (self.until is not None and day > self.until)
+        ):
             return None
-        fresh = tokens.prompt - tokens.cached - (tokens.written or 0)
+        fresh = tokens.prompt - tokens.cached - written
         if fresh < 0:
             return None
-        return (fresh * self.prompt + cached + written + tokens.completion * self.completion) / (
-            MILLION
-        )
-
-    def _holds(self, tokens: Tokens, day: datetime.date) -> bool:
-        longest, last = self.most_prompt_tokens, self.until
-        return (longest is None or tokens.prompt <= longest) and (last is None or day <= last)
-
-    def _cached(self, tokens: Tokens) -> float | None:
-        if not tokens.cached:
-            return 0.0
-        return None if self.cached is None else tokens.cached * self.cached
-
-    def _written(self, tokens: Tokens) -> float | None:
-        if self.cache_write is None:
-            return (tokens.written or 0) * self.prompt
-        return None if tokens.written is None else tokens.written * self.cache_write
-
-
-class _Listed(Price):
-    models: tuple[str, ...]
-
-
-class _PriceList(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    as_of: datetime.date
-    servers: dict[str, tuple[_Listed, ...]]
+        write = self.prompt if self.cache_write is None else self.cache_write
+        cached = tokens.cached * (self.cached or 0)
+        asked = fresh * self.prompt + cached + written * write
+        return (asked + tokens.completion * self.completion) / MILLION
 
 
 def price_for(options: ServerOptions) -> Price | None:
     """The price of a model: the config's, else the list's."""
-    prompt, completion = (
-        options.usd_per_million_prompt_tokens,
-        options.usd_per_million_completion_tokens,
-    )
-    if prompt is None or completion is None:
-        if BILLED_OTHERWISE in options.extra_body:
-            return None
-        return listed_price(options.server.label, options.model)
-    cached = options.usd_per_million_cached_tokens
-    return Price(prompt=prompt, completion=completion, cached=prompt if cached is None else cached)
-
-
-def listed_price(host: str, model: str) -> Price | None:
-    text = files(__package__).joinpath(PRICE_LIST).read_text("utf-8")
-    listed = _PriceList.model_validate(yaml.safe_load(text))
-    found = (one for one in listed.servers.get(host, ()) if model in one.models)
-    price = next(found, None)
-    if price is None:
+    prompt = options.usd_per_million_prompt_tokens
+    completion = options.usd_per_million_completion_tokens
+    if prompt is not None and completion is not None:
+        cached = options.usd_per_million_cached_tokens
+        cached = prompt if cached is None else cached
+        return Price(prompt=prompt, completion=completion, cached=cached)
+    if BILLED_OTHERWISE in options.extra_body:
         return None
-    return Price(**{**price.model_dump(exclude={"models"}), "as_of": listed.as_of})
-
-
-MOST = 10**12  # of tokens or dollars: anything above is no count
-STANDARD_TIERS = frozenset({None, "auto", "default", "standard"})
+    listed = yaml.safe_load(files(__package__).joinpath(PRICE_LIST).read_text("utf-8"))
+    of_server = listed["servers"].get(options.server.label, ())
+    found = next((one for one in of_server if options.model in one["models"]), None)
+    if found is None:
+        return None
+    del found["models"]
+    return Price(**found, as_of=listed["as_of"])
 
 
 def read_usage(document: Mapping[str, Any]) -> Tokens | None:
@@ -132,10 +109,10 @@ def read_usage(document: Mapping[str, Any]) -> Tokens | None:
     prompt, completion = count(usage.get("prompt_tokens")), count(usage.get("completion_tokens"))
     if prompt is None or completion is None:
         return None
-    total = count(usage.get("total_tokens")) or 0
+    # Thinking that only the total counts is part of the answer.
+    completion = max(completion, (count(usage.get("total_tokens")) or 0) - prompt)
     cached = count(details.get("cached_tokens")) or 0
-    written = count(details.get("cache_write_tokens"))
-    return Tokens(prompt, max(completion, total - prompt), cached, written)
+    return Tokens(prompt, completion, cached, count(details.get("cache_write_tokens")))
 
 
 def usage_of(tokens: Tokens | None) -> Usage:
@@ -146,22 +123,18 @@ def cost_of(
     document: Mapping[str, Any], price: Price | None, day: datetime.date | None = None
 ) -> float | None:
     """The price of a call: what the response says, else what its tokens cost."""
-    said = _said_cost(mapping(document.get("usage")))
-    if said is not None:
-        return said
+    usage = mapping(document.get("usage"))
+    said = _dollars(usage.get("cost"))
+    if said is not None and usage.get("is_byok"):
+        # A router that was given the provider's key charges its own fee alone.
+        upstream = _dollars(mapping(usage.get("cost_details")).get("upstream_inference_cost"))
+        said = None if upstream is None else said + upstream
     tokens = read_usage(document)
-    if tokens is None or price is None or document.get("service_tier") not in STANDARD_TIERS:
+    if said is not None or tokens is None or price is None:
+        return said
+    if document.get("service_tier") not in STANDARD_TIERS:
         return None
     return price.cost_usd(tokens, day or datetime.datetime.now(datetime.UTC).date())
-
-
-def _said_cost(usage: Mapping[str, Any]) -> float | None:
-    cost = _dollars(usage.get("cost"))
-    if cost is None or not usage.get("is_byok"):
-        return cost
-    # A router that was given the provider's key charges its own fee alone; the provider's is apart.
-    upstream = _dollars(mapping(usage.get("cost_details")).get("upstream_inference_cost"))
-    return None if upstream is None else cost + upstream
 
 
 def _dollars(value: Any) -> float | None:

@@ -45,17 +45,33 @@ class RecordedEngine:
         if source not in (None, BUNDLED):
             raise EngineError(unknown("source", str(source), [BUNDLED], f"engine {KIND!r}"))
         bundled = files("echo_hf.quickstart").joinpath("answers.jsonl")
-        self._path = Path(str(bundled) if path is None else path)
+        file = Path(str(bundled) if path is None else path)
         try:
-            content = self._path.read_bytes()
-            text = content.decode("utf-8-sig")
+            content = file.read_bytes()
+            lines = content.decode("utf-8-sig").split("\n")
         except (OSError, ValueError) as error:  # of bytes that are no text, or in the path
             raise EngineError(
-                f"engine {KIND!r} cannot read {str(self._path)!r} ({error}): expected one JSON "
-                "object a line, in UTF-8"
+                f"engine {KIND!r} cannot read {str(file)!r} ({error}): expected one JSON object a "
+                "line, in UTF-8"
             ) from None
         self._sha256 = hashlib.sha256(content).hexdigest()
-        self._answers = self._read(text)
+        self._answers: dict[tuple[str, str, int | None], str] = {}
+        for number, line in enumerate(lines, 1):
+            if line.strip():
+                self._add(line, f"{file}:{number}")
+
+    def _add(self, line: str, place: str) -> None:
+        try:
+            one = RecordedAnswer.model_validate_json(line)
+        except ValidationError as error:
+            raise EngineError(first_error(error, place, RecordedAnswer)) from None
+        if one.stage not in STAGES:
+            raise EngineError(unknown("stage", one.stage, STAGES, place))
+        key, answer = (one.stage, one.row, one.part), one.answer
+        if key in self._answers:
+            raise EngineError(f"{place}: row {one.row!r} has an answer above: keep one of them")
+        is_text = isinstance(answer, str)
+        self._answers[key] = answer if is_text else json.dumps(answer, ensure_ascii=False)
 
     def signature(self) -> dict[str, Any]:
         """The kind, and the digest of the file: other instructions lose no answer."""
@@ -72,22 +88,3 @@ class RecordedEngine:
 
     def __exit__(self, *_: object) -> None:
         """Does nothing: there is nothing to free."""
-
-    def _read(self, text: str) -> dict[tuple[str, str, int | None], str]:
-        found: dict[tuple[str, str, int | None], str] = {}
-        for number, line in enumerate(text.split("\n"), 1):
-            if not line.strip():
-                continue
-            place = f"{self._path}:{number}"
-            try:
-                one = RecordedAnswer.model_validate_json(line)
-            except ValidationError as error:
-                raise EngineError(first_error(error, place, RecordedAnswer)) from None
-            if one.stage not in STAGES:
-                raise EngineError(unknown("stage", one.stage, STAGES, place))
-            key = (one.stage, one.row, one.part)
-            if key in found:
-                raise EngineError(f"{place}: row {one.row!r} has an answer above: keep one of them")
-            given = one.answer
-            found[key] = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
-        return found

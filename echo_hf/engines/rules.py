@@ -6,8 +6,8 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cache
-from itertools import pairwise
+from functools import cache, cached_property, lru_cache
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, Self
 
@@ -35,7 +35,6 @@ class RulesEngine:
     abstains = True
 
     def __init__(self, **options: Any) -> None:
-        """Takes none; a config's options arrive here."""
         if options:
             # Their values may be secret.
             given = sorted(options)
@@ -47,28 +46,21 @@ class RulesEngine:
 
     def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Completion]]:
         for number, request in enumerate(requests):
-            yield number, answered(request)
+            rule = RULES.get(request.task)
+            answer = rule(request.inputs) if rule else None
+            text = json.dumps(answer, ensure_ascii=False)
+            try:
+                if request.answer and answer is not None:
+                    request.answer.model_validate_json(text)
+            except ValidationError:
+                answer = None
+            yield number, ABSTAINED if answer is None else Completion(text)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         """Does nothing: there is nothing to free."""
-
-
-def answered(request: Request) -> Completion:
-    """The rules' answer to one request, of the shape that it declares."""
-    rule = RULES.get(request.task)
-    answer = rule(request.inputs) if rule else None
-    if answer is None:
-        return ABSTAINED
-    text = json.dumps(answer, ensure_ascii=False)
-    try:
-        if request.answer:
-            request.answer.model_validate_json(text)
-    except ValidationError:
-        return ABSTAINED
-    return Completion(text)
 
 
 @cache
@@ -84,6 +76,7 @@ def _words() -> Mapping[str, Any]:
 
 # What goes on a word of a script that sets spaces between words.
 LETTER = r"(?-i:[^\W\u2e80-\U0010ffff])"
+SPELLED = re.compile(f"{LETTER}+")
 
 
 def _one_of(phrases: Iterable[str]) -> str:
@@ -95,21 +88,55 @@ def _one_of(phrases: Iterable[str]) -> str:
     )
 
 
+class _Phrases:
+    """Phrases that are looked for as a whole, in any case."""
+
+    def __init__(self, phrases: Iterable[str]) -> None:
+        lower = {one.lower() for one in phrases}
+        self._words = frozenset(filter(SPELLED.fullmatch, lower))
+        self._others = sorted(lower - self._words)
+
+    def are_in(self, text: str) -> bool:
+        """Looks words up, which is fast, and for a longer phrase only where its letters are."""
+        lower, words = _read(text)
+        return not words.isdisjoint(self._words) or (
+            any(one in lower for one in self._others) and bool(self._longer.search(lower))
+        )
+
+    def replaced(self, text: str) -> str:
+        return self.pattern.sub(" ", text) if self.are_in(text) else text
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        return re.compile(_one_of([*self._words, *self._others]), re.IGNORECASE)
+
+    @cached_property
+    def _longer(self) -> re.Pattern[str]:
+        return re.compile(_one_of(self._others))
+
+
+@lru_cache(maxsize=32)
+def _read(text: str) -> tuple[str, frozenset[str]]:
+    """A text in small letters, and its words."""
+    lower = text.translate(APOSTROPHES).lower()
+    return lower, frozenset(SPELLED.findall(lower))
+
+
 @cache
-def _pattern(*path: str) -> re.Pattern[str]:
+def _phrases(*path: str) -> _Phrases:
     phrases: Any = _words()
     for name in path:
         phrases = phrases[name]
-    return re.compile(_one_of(phrases), re.IGNORECASE)
+    return _Phrases(phrases)
 
 
 def _says(text: str, *path: str) -> bool:
-    return _pattern(*path).search(text.translate(APOSTROPHES)) is not None
+    return _phrases(*path).are_in(text)
 
 
-def _names(text: str, names: Iterable[str]) -> bool:
-    pattern = _one_of(name for name in names if name)
-    return bool(pattern) and re.search(pattern, text, re.IGNORECASE) is not None
+@lru_cache(maxsize=64)
+def _names(*names: str) -> _Phrases:
+    return _Phrases(filter(None, names))
 
 
 def _orders_readers(text: str) -> bool:
@@ -138,34 +165,30 @@ PART = re.compile(r"\s*\(?(\d{1,2})\s?/\s?\d{1,2}\)?[\s:.)-]*")
 
 
 @cache
-def _label() -> re.Pattern[str]:
+def _label() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """A label, and what may stand before it: the start of a line or sentence, marks, "my full"."""
     words = _words()["label"]
-    word, after = _one_of(words["word"]), _one_of(words["after"])
-    return re.compile(
+    word, after, before = (_one_of(words[name]) for name in ("word", "after", "before"))
+    label = (
         rf"(?:{word})(?P<number>\s?#?\d{{1,2}})?"
         rf"(?:\s?[(（][^()（）\n]{{1,40}}[)）]|\s?(?:{after})){{0,3}}"
-        r"[*_ \t]{0,9}(?:[:：→➡]|[^\w\n?？]{0,9}\n)",
-        re.IGNORECASE,
+        r"[*_ \t]{0,9}(?:[:：→➡]|[^\w\n?？]{0,9}\n)"
     )
-
-
-@cache
-def _lead() -> re.Pattern[str]:
-    """What may stand before a label: the start of a line or sentence, marks, "my full"."""
-    before = _one_of(_words()["label"]["before"])
     mark = r"[@＠]\S+\s|\d{1,2}/\d{1,2}|\d{1,2}[.)、]|[^\w\n\"“「『'@＠]"
-    start = r"(?:^|[.!?。！？]\s)"
-    return re.compile(rf"{start}(?:{mark})*?(?:(?:{before})[ \t]?){{0,4}}\Z", re.IGNORECASE)
+    lead = rf"(?:^|[.!?。！？]\s)(?:{mark})*?(?:(?:{before})[ \t]?){{0,4}}\Z"
+    return re.compile(label, re.IGNORECASE), re.compile(lead, re.IGNORECASE)
 
 
 def _labels(text: str) -> Iterator[re.Match[str]]:
-    text = text.translate(APOSTROPHES)
-    for label in _label().finditer(text):
-        first = max(text.rfind("\n", 0, label.start()) + 1, label.start() - LONGEST_LEAD)
+    if not any(word in _read(text)[0] for word in _words()["label"]["word"]):
+        return
+    text, (label, lead) = text.translate(APOSTROPHES), _label()
+    for found in label.finditer(text):
+        first = max(text.rfind("\n", 0, found.start()) + 1, found.start() - LONGEST_LEAD)
         # A letter stands for what is left out of a long line, so that none begins there.
         cut = "" if first == 0 or text[first - 1] == "\n" else "x"
-        if _lead().search(cut + text[first : label.start()]):
-            yield label
+        if lead.search(cut + text[first : found.start()]):
+            yield found
 
 
 def labelled_prompts(text: str) -> list[str]:
@@ -190,9 +213,9 @@ def _asks_for_an_image(prompt: str) -> bool:
     return _says(prompt, "images") or _says(prompt, "looks")
 
 
-def _beside(text: str) -> str:
+def _beside(text: str, prompts: Iterable[str]) -> str:
     """What a text says beside its labelled prompts."""
-    for prompt in labelled_prompts(text):
+    for prompt in prompts:
         text = text.replace(prompt, "\n")
     return text
 
@@ -206,7 +229,7 @@ def _clean(text: str) -> str:
     text = _without_added(text)
     for _ in range(MOST_REMARKS):
         body, _, last = text.rpartition("\n")
-        remark = _pattern("remark").match(last.strip().translate(APOSTROPHES))
+        remark = _phrases("remark").pattern.match(last.strip().translate(APOSTROPHES))
         if not remark or not body.strip() or len(last) > LONGEST_REMARK:
             break
         text = _without_added(body)
@@ -216,7 +239,7 @@ def _clean(text: str) -> str:
             text = inside.strip()
         elif len(inside) > len(rest):  # a prompt with a remark, or one that begins with a title
             return ""
-    return text if re.search(r"\w", _pattern("pointer").sub(" ", text)) else ""
+    return text if re.search(r"\w", _phrases("pointer").pattern.sub(" ", text)) else ""
 
 
 def _without_added(text: str) -> str:
@@ -252,12 +275,22 @@ def extract(inputs: Inputs) -> Answer | None:
                 sample["posts"] += numbers
             owner.update(dict.fromkeys(numbers, sample))
     for sample in samples.values():
-        _add_images_above(sample, owner, posts)
+        # Who gives the prompt below their own images means those.
+        at: Inputs = posts[sample["posts"][0]]
+        author = at["author"]
+        while not at["pictures"] and (at := posts.get(at["parent"], {})):
+            if at["author"] != author or author is None or at["number"] in owner:
+                break
+            if at["pictures"]:
+                sample["posts"].append(at["number"])
+                owner[at["number"]] = sample
     for number, post in posts.items():
-        above = _nearest(number, owner, posts)
+        above = number
+        while above in posts and above not in owner:
+            above = posts[above]["parent"]
         said = ADDRESSEES.sub("", post["text"] or "", count=1).strip()
-        if above and number not in owner and verdict(said) is not None:
-            above["feedback"].append({"post": number, "feedback": said})
+        if above in owner and number not in owner and verdict(said) is not None:
+            owner[above]["feedback"].append({"post": number, "feedback": said})
     return {"samples": list(samples.values())} if samples else None
 
 
@@ -281,26 +314,8 @@ def _quality(post: Inputs, prompt: str, posts: Posts, target: Inputs) -> str:
     root = next(iter(posts.values()))
     if root["author"] == post["author"]:
         around += " " + (root["text"] or "").replace(prompt, " ")
-    ours = _names(around, [target["name"], *target["aliases"]])
-    return "Trash" if not ours and _names(around, target["others"]) else "Benchmark"
-
-
-def _add_images_above(sample: Answer, owner: dict[int, Answer], posts: Posts) -> None:
-    """Who gives the prompt below their own images means those."""
-    at = posts[sample["posts"][0]]
-    author = at["author"]
-    while not at["pictures"] and (at := posts.get(at["parent"], {})):
-        if at["author"] != author or author is None or at["number"] in owner:
-            return
-        if at["pictures"]:
-            sample["posts"].append(at["number"])
-            owner[at["number"]] = sample
-
-
-def _nearest(number: int, owner: Mapping[int, Answer], posts: Posts) -> Answer | None:
-    while number in posts and number not in owner:
-        number = posts[number]["parent"]
-    return owner.get(number)
+    ours = _names(target["name"], *target["aliases"]).are_in(around)
+    return "Trash" if not ours and _names(*target["others"]).are_in(around) else "Benchmark"
 
 
 # --- relevance ---
@@ -308,22 +323,23 @@ def _nearest(number: int, owner: Mapping[int, Answer], posts: Posts) -> Answer |
 
 def relevance(inputs: Inputs) -> Answer | None:
     """The score of a post that names a model beside images, or labels a prompt for one."""
-    target, every = inputs["target"], [inputs["text"], *inputs["alt_texts"]]
-    if any(map(_orders_readers, every)):
+    target, texts = inputs["target"], [inputs["text"], *inputs["alt_texts"]]
+    if any(map(_orders_readers, texts)):
         return None
-    prompts = " ".join(prompt for one in every for prompt in labelled_prompts(one))
-    text = _beside(inputs["text"])
-    plain = [target["name"], *(one for one in target["aliases"] if re.search(r"\w[\s-]\w", one))]
-    asks = _asks_for_an_image(prompts) or _names(text, plain)
-    labelled = bool(prompts and (inputs["pictures"] or asks))
-    unnamed = re.sub(_one_of(plain), " ", text, flags=re.IGNORECASE)
-    if not labelled and not _says(unnamed, "images"):
+    found = list(map(labelled_prompts, texts))
+    prompts, text = " ".join(chain(*found)), _beside(texts[0], found[0])
+    name, aliases = target["name"], target["aliases"]
+    plain = _names(name, *(one for one in aliases if re.search(r"\w[\s-]\w", one)))
+    labelled = bool(prompts) and (
+        bool(inputs["pictures"]) or _asks_for_an_image(prompts) or plain.are_in(text)
+    )
+    if not labelled and not _says(plain.replaced(text), "images"):
         return None
-    named = _names(text, [*plain, *(target["aliases"] if labelled else ())])
-    if _names(text, target["others"]):
-        score = None if _names(text, [target["name"], *target["aliases"]]) else 2
+    every = _names(name, *aliases)
+    if _names(*target["others"]).are_in(text):
+        score = None if every.are_in(text) else 2
     else:
-        score = 5 if named else 4 if labelled else None
+        score = 5 if (every if labelled else plain).are_in(text) else 4 if labelled else None
     return None if score is None else {"score": score, "note": None}
 
 
@@ -342,7 +358,8 @@ def roles(inputs: Inputs) -> Answer | None:
     collage = None
     for post in inputs["posts"]:
         own = [number for number in post["pictures"] if number in images]
-        text = _beside(post["text"] or "").replace(inputs["prompt"], "\n")
+        text = post["text"] or ""
+        text = _beside(text, labelled_prompts(text)).replace(inputs["prompt"], "\n")
         captions = _captions(text, inputs["target"])
         if _tells_sides(captions) and len(own) == 1:
             collage = own[0]
@@ -351,10 +368,8 @@ def roles(inputs: Inputs) -> Answer | None:
             for place, number in enumerate(own, 1):
                 agree = said[number] in (None, captions[str(place)])
                 said[number] = captions[str(place)] if agree else "unclear"
-    if {None, "unclear"} & set(said.values()):
-        return None
     of = {role: [n for n, one in said.items() if one == role] for role in set(said.values())}
-    if len(of.get("conversation", [])) > 1 or len(of.get("collage", [])) > 1:
+    if {None, "unclear"} & set(of) or any(len(of.get(one, [])) > 1 for one in WHOLE_SCREENS):
         return None
     sample = {
         "inputs": of.get("input", []),
@@ -366,10 +381,13 @@ def roles(inputs: Inputs) -> Answer | None:
     return {"samples": [sample]}
 
 
+WHOLE_SCREENS = ("conversation", "collage")
+
+
 def _described(alt: str, inputs: Inputs) -> str | None:
     """The role that a description gives an image."""
     window = inputs["target"]["chat_window"]
-    if window and _names(alt, [window]) and _says(alt, "alt", "conversation"):
+    if window and _names(window).are_in(alt) and _says(alt, "alt", "conversation"):
         return "conversation" if _says(alt, "images") else "unclear"
     found = [role for role in ("input", "output") if _alt(role).match(alt)]
     return found[0] if len(found) == 1 else "unclear" if found else None
@@ -404,22 +422,19 @@ def _captions(text: str, target: Inputs) -> dict[str, str]:
     pieces = [text[a:b] for a, b in zip(starts, [*ends, len(text)], strict=True)]
     pieces[0] = SENTENCE_END.split(pieces[0])[-1]
     pieces[-1] = SENTENCE_END.split(pieces[-1])[0]
-    said = [_captioned(piece, target) for piece in pieces]
+    said: list[str | None] = []
+    for piece in pieces:
+        found = {role for role in ("input", "output") if _says(piece, "caption", role)}
+        if _names(target["name"], *target["aliases"]).are_in(piece):
+            found.add("output")
+        is_clear = len(found) == 1 and not _says(piece, "caption", "tries")
+        said.append(found.pop() if is_clear else None)
     named = said[1:] if said[0] is None else said[:-1] if said[-1] is None else []
     return {} if None in named else dict(zip(places, map(str, named), strict=False))
 
 
 def _tells_sides(captions: Mapping[str, str]) -> bool:
     return set(captions) == set(SIDES) and set(captions.values()) == {"input", "output"}
-
-
-def _captioned(piece: str, target: Inputs) -> str | None:
-    if _says(piece, "caption", "tries"):
-        return None
-    found = {role for role in ("input", "output") if _says(piece, "caption", role)}
-    if _names(piece, [target["name"], *target["aliases"]]):
-        found.add("output")
-    return found.pop() if len(found) == 1 else None
 
 
 # --- screenshots ---
@@ -430,9 +445,8 @@ WIDEST_GUTTER = 0.08  # of the width: what is wider may be part of an image
 
 def screenshots(inputs: Inputs) -> Answer | None:
     """The two images of a collage whose caption says which side went in; nothing else."""
-    said = [
-        found for text in inputs["posts"] if (found := _captions(_beside(text), inputs["target"]))
-    ]
+    beside = (_beside(text, labelled_prompts(text)) for text in inputs["posts"])
+    said = [found for text in beside if (found := _captions(text, inputs["target"]))]
     if len(said) != 1 or not _tells_sides(said[0]):
         return None
     panels = _panels(inputs["file"])
@@ -501,7 +515,7 @@ def verdict(text: str) -> tuple[str, str | None] | None:
         return None
     rest = re.sub(r"(?<=\w)n't\b", " not", text.translate(APOSTROPHES))
     for name in named:
-        rest = _pattern("complaint", name).sub(" ", rest)
+        rest = _phrases("complaint", name).pattern.sub(" ", rest)
     if _says(rest, "unclear"):
         return None
     return ("success", None) if praised else ("failure", next(filter(None, named), None))

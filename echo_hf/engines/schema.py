@@ -13,6 +13,15 @@ from pydantic import BaseModel
 # mark, a backslash or a line break (mlc-ai/xgrammar#800): a prompt with a quotation or a second
 # line could not be copied. The token limit bounds the answer, and reading it checks the length.
 GRAMMAR_LEFT_OUT = frozenset({"maxLength", "minLength"})
+LONGEST_NAME = 64
+REGEX_IN_WORDS = (
+    "Answer with text that this regular expression matches from beginning to end, and nothing "
+    "else:\n"
+)
+IN_WORDS = (
+    "Answer with one JSON object and nothing else: nothing before it, nothing after it, no code "
+    "fence. It must be valid against this JSON Schema:\n"
+)
 
 
 @lru_cache(maxsize=64)
@@ -34,30 +43,12 @@ def _without_lengths(schema: Any) -> Any:
     }
 
 
-LONGEST_NAME = 64
-# A strict schema has no defaults; titles repeat the names.
-LEFT_OUT = frozenset({"title", "default"})
-BY_NAME = frozenset({"properties", "$defs"})
-LISTS = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
-REGEX_IN_WORDS = (
-    "Answer with text that this regular expression matches from beginning to end, and nothing "
-    "else:\n"
-)
-IN_WORDS = (
-    "Answer with one JSON object and nothing else: nothing before it, nothing after it, no code "
-    "fence. It must be valid against this JSON Schema:\n"
-)
-
-
 @lru_cache(maxsize=256)
 def response_format(answer: type[BaseModel]) -> dict[str, Any]:
     """What makes a server enforce the shape of an answer, but for the lengths of its texts."""
     name = re.sub(r"[^A-Za-z0-9_-]", "_", answer.__name__)[:LONGEST_NAME]
     schema = strict_schema(json.loads(grammar_schema(answer)))
-    return {
-        "type": "json_schema",
-        "json_schema": {"name": name, "strict": True, "schema": schema},
-    }
+    return {"type": "json_schema", "json_schema": {"name": name, "strict": True, "schema": schema}}
 
 
 @lru_cache(maxsize=256)
@@ -67,32 +58,28 @@ def schema_in_words(answer: type[BaseModel]) -> str:
     return IN_WORDS + json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
 
 
-def regex_in_words(regex: str) -> str:
-    """What makes a model keep to a regular expression, which few servers enforce."""
-    return f"{REGEX_IN_WORDS}{regex}"
-
-
 def strict_schema(schema: dict[str, Any]) -> dict[str, Any]:
     """A schema in the form that servers enforce strictly: every key wanted, no other allowed."""
-    if "$ref" in schema:  # a model that contains itself
+    if "$ref" in schema and "$defs" in schema:  # a model that contains itself
         name = schema["$ref"].rpartition("/")[2]
         schema = {**schema["$defs"][name], "$defs": schema["$defs"]}
-    return _strict(schema)
-
-
-def _strict(schema: dict[str, Any]) -> dict[str, Any]:
-    strict = {key: _inner(key, value) for key, value in schema.items() if key not in LEFT_OUT}
+    strict: dict[str, Any] = {}
+    for key, value in schema.items():
+        match key, value:
+            # A strict schema has no defaults; titles repeat the names.
+            case (("title" | "default"), _):
+                continue
+            case (("properties" | "$defs"), _):
+                strict[key] = {name: strict_schema(inner) for name, inner in value.items()}
+            case (("anyOf" | "oneOf" | "allOf" | "prefixItems"), _):
+                strict[key] = [strict_schema(inner) for inner in value]
+            case _, dict():
+                strict[key] = strict_schema(value)
+            case _:
+                strict[key] = value
     if "$ref" in strict and len(strict) > 1:  # a reference stands alone
         strict["anyOf"] = [{"$ref": strict.pop("$ref")}]
     if strict.get("type") == "object" and not isinstance(strict.get("additionalProperties"), dict):
         strict["additionalProperties"] = False
         strict["required"] = list(strict.setdefault("properties", {}))
     return strict
-
-
-def _inner(key: str, value: Any) -> Any:
-    if key in BY_NAME:
-        return {name: _strict(inner) for name, inner in value.items()}
-    if key in LISTS:
-        return [_strict(inner) for inner in value]
-    return _strict(value) if isinstance(value, dict) else value

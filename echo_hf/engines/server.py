@@ -1,27 +1,53 @@
-"""Where a server is, which key it wants, and what a config says about it."""
+"""An engine that asks a server: its address, key and options, and how its requests are sent."""
 
 from __future__ import annotations
 
 import ipaddress
 import json
+import os
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Self, TypeVar
-from urllib.parse import SplitResult, urlsplit
-
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    SecretStr,
-    ValidationError,
-    field_validator,
-    model_validator,
+from abc import ABC, abstractmethod
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
 )
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from itertools import chain
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeVar
+from urllib.parse import SplitResult, urlsplit
+from weakref import WeakSet
 
-from echo_hf.config.checks import first_error, secrets_in
-from echo_hf.errors import EngineError
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
+
+from echo_hf._infra.http_errors import (
+    OK,
+    ApiError,
+    Meaning,
+    NoResponse,
+    Reply,
+    api_error,
+    error_in,
+    reply_in,
+)
+from echo_hf._infra.rate_limit import RateLimiter, finished
+from echo_hf._infra.retry import RequestError, RetryPolicy
+from echo_hf.config.checks import secrets_in
+from echo_hf.engines.base import Completion, ImageRef, Request, check_installed, read_options
+from echo_hf.engines.checkpoint import budget_of
+from echo_hf.engines.pixels import PixelRule
+from echo_hf.engines.planner import request_tokens
+from echo_hf.engines.prices import price_for
+from echo_hf.errors import EchoError, EngineError
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
 
 ENDPOINTS = ("/chat/completions", "/images/edits", "/images/generations", "/moderations")
 PRIVATE_ENDINGS = (".local", ".localhost", ".localdomain", ".internal", ".lan", ".home.arpa")
@@ -40,8 +66,11 @@ class Server:
 
     @property
     def is_private(self) -> bool:
-        """Whether it is this machine, or in a network of its own."""
-        return is_private(self.host)
+        """Whether it is this machine, or in a network of its own, as far as its name says."""
+        try:
+            return not ipaddress.ip_address(self.host).is_global
+        except ValueError:
+            return "." not in self.host or self.host.lower().endswith(PRIVATE_ENDINGS)
 
     @property
     def label(self) -> str:
@@ -55,7 +84,12 @@ class Server:
                 "base_url has more than scheme, host and path: expected an address without name, "
                 "password, ? and #, and the key in an environment variable"
             )
-        if not self._is_usable():
+        try:
+            parts = self._parts
+            usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        except ValueError:  # such as for a port that is no number
+            usable = False
+        if not usable:
             raise EngineError(
                 f"base_url is {self.base_url!r}: expected an address such as "
                 "'http://127.0.0.1:8000/v1'"
@@ -85,13 +119,6 @@ class Server:
             )
         return ApiKey(SecretStr(value))
 
-    def _is_usable(self) -> bool:
-        try:
-            parts = self._parts
-            return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-        except ValueError:  # such as for a port that is no number
-            return False
-
     @property
     def _parts(self) -> SplitResult:
         return urlsplit(self.base_url)
@@ -109,14 +136,6 @@ class ApiKey:
     def hidden_in(self, text: str) -> str:
         key = self.secret.get_secret_value()
         return text.replace(key, HIDDEN) if key else text
-
-
-def is_private(host: str) -> bool:
-    """Whether a host is this machine or in a network of its own, as far as its name says."""
-    try:
-        return not ipaddress.ip_address(host).is_global
-    except ValueError:
-        return "." not in host or host.lower().endswith(PRIVATE_ENDINGS)
 
 
 OPENAI = "https://api.openai.com/v1"
@@ -190,11 +209,12 @@ class ServerOptions(BaseModel):
 
     @model_validator(mode="after")
     def _whole_price(self) -> Self:
-        given = (self.usd_per_million_prompt_tokens, self.usd_per_million_completion_tokens)
-        cached = self.usd_per_million_cached_tokens
-        if (None in given and any(price is not None for price in (*given, cached))) or (
-            self.usd_per_million_prompt_tokens is None and cached is not None
-        ):
+        prompt, completion = (
+            self.usd_per_million_prompt_tokens,
+            self.usd_per_million_completion_tokens,
+        )
+        alone = prompt is None and self.usd_per_million_cached_tokens is not None
+        if (prompt is None) != (completion is None) or alone:
             raise ValueError(
                 "expected usd_per_million_prompt_tokens and usd_per_million_completion_tokens "
                 "together, or neither"
@@ -205,27 +225,21 @@ class ServerOptions(BaseModel):
 Checked = TypeVar("Checked", bound=ServerOptions)
 
 
-def checked_as(kind: type[Checked], raw: Mapping[str, Any], place: str) -> Checked:
-    _without_secrets(raw, place)
-    try:
-        options = kind.model_validate(dict(raw))
-    except ValidationError as error:
-        raise EngineError(first_error(error, place, kind)) from None
-    options.server.check()
-    return options
-
-
-def _without_secrets(given: Mapping[str, Any], place: str) -> None:
+def server_options(model: type[Checked], given: Mapping[str, Any], kind: str) -> Checked:
+    """What a config says to an engine that asks a server; it may hold no secret."""
     secret = next(secrets_in(given), None)
     if secret is not None:
         raise EngineError(
-            f"{place} has {secret!r}: put the secret into an environment variable and name that in "
-            "api_key_env"
+            f"engine {kind!r} has {secret!r}: put the secret into an environment variable and name "
+            "that in api_key_env"
         )
     try:
         check_variable(given.get("api_key_env"))
     except EngineError as error:
-        raise EngineError(f"{place}: {error}") from None
+        raise EngineError(f"engine {kind!r}: {error}") from None
+    options = read_options(model, given, kind)
+    options.server.check()
+    return options
 
 
 def check_variable(name: object) -> None:
@@ -235,3 +249,241 @@ def check_variable(name: object) -> None:
             "api_key_env is not a name of an environment variable: expected letters, digits and _, "
             "such as OPENAI_API_KEY"
         )
+
+
+UNSUPPORTED = frozenset({"unsupported_parameter", "unsupported_value"})
+OPTIONAL = ("temperature", "top_p", "seed")
+LONGEST_ERROR = 500
+# Numbers of single calls: without them, what a dead server says is the same each time.
+CALL_NUMBER = re.compile(r"\b(?:req|chatcmpl|gen)[-_][\w-]{8,}|\b[0-9a-f-]{24,}\b")
+BURST_S = 1.0
+LONGEST_CONNECT_S = 10.0
+THREAD = "echo-hf openai"
+NO_KEY = "none"
+EXTRA = "openai"
+PACKAGES = ("openai",)
+
+Document = Mapping[str, Any]
+Body = Mapping[str, Any]
+Send = Callable[[Body], Awaitable[Reply]]
+Answers = Generator[tuple[int, Completion], None, None]
+
+
+def failed(error: str) -> Completion:
+    return Completion(None, error, "error")
+
+
+class ServerEngine(ABC):
+    """Asks one endpoint of a server: many requests at a time, within its limits, each retried."""
+
+    kind: ClassVar[str]
+    # Raised when the same request is put to servers in another way, which may change answers.
+    wording: ClassVar[int] = 1
+    sampling: ClassVar[tuple[str, ...]] = ()
+    no_document: ClassVar[str]  # what is said of a response that is none of this endpoint
+    stored: bool = True
+    options: ServerOptions
+
+    def __init__(self, options: ServerOptions, rule: PixelRule | None) -> None:
+        self.options, self._rule, self._price = options, rule, price_for(options)
+        self.requests = RateLimiter(options.requests_per_minute, burst_s=BURST_S)
+        self.tokens = RateLimiter(options.tokens_per_minute, burst_s=BURST_S)
+        self.retries = RetryPolicy(options.max_attempts, options.backoff_s)
+        self.usd_per_million_prompt_tokens = self._price and self._price.prompt
+        self.usd_per_million_completion_tokens = self._price and self._price.completion
+        self._running: WeakSet[Answers] = WeakSet()
+
+    def signature(self) -> Mapping[str, Any]:
+        """Everything that decides an answer; neither key nor address of a private server."""
+        options = self.options
+        return {
+            "kind": self.kind,
+            "server": options.server.label,
+            "model": options.model,
+            "revision": options.revision,
+            **{name: getattr(options, name) for name in self.sampling},
+            "extra_body": dict(options.extra_body),
+            "pixels": None if self._rule is None else asdict(budget_of(**self._rule)),
+            "wording": self.wording,
+        }
+
+    def unfit(self, _: Request) -> str | None:
+        """Why a request cannot be put here at all, null where it can."""
+        return None
+
+    @abstractmethod
+    def prepared(self, request: Request) -> Any:
+        """What of a request is the same in all attempts; images are read and encoded in it."""
+
+    @abstractmethod
+    async def put(self, request: Request, prepared: Any, send: Send) -> Reply:
+        """One attempt, in as many ways as it takes for the server to understand."""
+
+    @abstractmethod
+    def create(self, client: AsyncOpenAI) -> Callable[..., Awaitable[Any]]:
+        """The client's method that sends a body to this address and returns the raw response."""
+
+    @abstractmethod
+    def answer(self, document: Document, reply: Reply) -> Completion:
+        """What the document in a response makes of a request."""
+
+    def judged(self, reply: Reply) -> Completion:
+        """What a response makes of a request; raises what `fault` does."""
+        if reply.status != OK:
+            return self.fault(api_error(reply))
+        try:
+            document = json.loads(reply.text)
+        except (ValueError, RecursionError) as error:
+            return failed(f"the response is not a whole JSON document: {error}")
+        if not isinstance(document, Mapping):
+            return failed(f"{self.no_document}: it is not an object")
+        if said := document.get("error"):
+            return self.fault(error_in(reply, said))
+        return self.answer(document, reply)
+
+    def fault(self, error: ApiError) -> Completion:
+        """What a server's error makes of a request.
+
+        Raises:
+            RequestError: It may pass.
+            EngineError: No request would be answered.
+        """
+        options, meaning = self.options, error.meaning(self.options.model)
+        if meaning is Meaning.REFUSED:
+            return Completion(None, error.message, "refusal")
+        advice = error.advice(options.model, options.base_url, options.api_key_env)
+        if error.param in OPTIONAL and error.codes & UNSUPPORTED:
+            advice = f"set `{error.param}: null`, which sends none"
+        if advice is not None:
+            raise EngineError(f"{error.answered_by(options.server.host)}: {advice}")
+        if meaning is Meaning.MAY_PASS:
+            raise RequestError(error.said, wait_s=error.wait_s)
+        return failed(error.said)
+
+    def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Completion]]:
+        """Yields (number of the request, completion) as they are ready, in any order."""
+        answers = self._answers(iter(requests))
+        self._running.add(answers)
+        return answers
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for answers in list(self._running):
+            answers.close()
+
+    def _answers(self, requests: Iterator[Request]) -> Answers:
+        first = next(requests, None)
+        if first is None:
+            return
+        check_installed(self.kind)
+        options = self.options
+        key = options.server.key(options.api_key_env, os.environ)
+
+        @asynccontextmanager
+        async def opened() -> AsyncIterator[Any]:
+            from openai import AsyncOpenAI, DefaultAsyncHttpxClient, Timeout
+
+            client = AsyncOpenAI(
+                # The client wants one even where the header is left out.
+                api_key=key.secret.get_secret_value() or NO_KEY,
+                base_url=options.base_url,
+                max_retries=0,
+                timeout=Timeout(
+                    options.timeout_s, connect=min(options.timeout_s, LONGEST_CONNECT_S)
+                ),
+                # A redirect would take the posts to a server that nobody named.
+                http_client=DefaultAsyncHttpxClient(follow_redirects=False),
+            )
+            async with client:
+                yield _Caller(self, client, key).answer
+
+        numbered = enumerate(chain([first], requests))
+        yield from finished(numbered, opened, options.concurrency, THREAD)
+
+
+@dataclass(slots=True)
+class _Caller:
+    """Puts the requests of one stream to the server."""
+
+    engine: ServerEngine
+    client: AsyncOpenAI
+    key: ApiKey
+    _is_reached: bool = field(default=False, init=False)
+
+    async def answer(self, numbered: tuple[int, Request]) -> tuple[int, Completion]:
+        """The number of a request, and what the request comes to."""
+        from anyio import to_thread
+
+        (number, request), engine = numbered, self.engine
+        unfit = engine.unfit(request)
+        if unfit is not None:
+            return number, failed(unfit)
+        parts = (part for message in request.messages for part in message.parts)
+        try:
+            if any(isinstance(part, ImageRef) for part in parts):  # decoding must not stop the loop
+                prepared = await to_thread.run_sync(engine.prepared, request)
+            else:
+                prepared = engine.prepared(request)
+            attempt = partial(self._attempt, request, prepared)
+            completion = await engine.retries.call_async(attempt)
+        except RequestError as error:
+            completion = failed(self._given_up(error))
+        except EngineError as error:
+            raise EngineError(self._shown(str(error))) from None
+        except Exception as error:  # a request that nobody thought of is its own failure alone
+            known = isinstance(error, EchoError)
+            completion = failed(str(error) if known else f"{type(error).__name__}: {error}")
+        said = completion.error and self._shown(completion.error)
+        return number, replace(completion, error=said)
+
+    def _given_up(self, error: RequestError) -> str:
+        if not self._is_reached:
+            told = f"{error}: start the server, or fix base_url; the same command resumes from here"
+            raise EngineError(self._shown(told)) from None
+        longest = self.engine.retries.longest_wait_s
+        if error.wait_s is None or error.wait_s <= longest:
+            return str(error)
+        asks = f"the server asks to wait {error.wait_s:.0f} s, longer than {longest:.0f} s"
+        return f"{error}; {asks}"
+
+    async def _attempt(self, request: Request, prepared: Any) -> Completion:
+        engine = self.engine
+        estimated = 0 if engine.options.tokens_per_minute is None else request_tokens(request)
+        try:
+            reply = await engine.put(request, prepared, partial(self._sent, estimated))
+            self._is_reached = True
+            completion = engine.judged(reply)
+        except RequestError as error:
+            if not (isinstance(error, NoResponse) and error.unreached):
+                self._is_reached = True
+            if error.wait_s is not None and engine.retries.may_pass(error):
+                engine.requests.hold(error.wait_s)
+            error.args = (self._shown(str(error)),)  # as the log repeats it
+            raise
+        used = completion.usage.prompt + completion.usage.completion
+        if used:  # the estimate stands where the server does not say
+            engine.tokens.settle(used - estimated)
+        return completion
+
+    async def _sent(self, tokens: int, body: Body) -> Reply:
+        from anyio import fail_after
+        from openai import APIConnectionError, APIStatusError, Omit
+
+        engine, options = self.engine, self.engine.options
+        await engine.requests.turn()
+        await engine.tokens.turn(tokens)
+        headers = None if self.key else {"Authorization": Omit()}
+        extra_body = dict(options.extra_body) or None
+        create = engine.create(self.client)
+        try:
+            with fail_after(options.timeout_s):
+                raw = await create(**body, extra_body=extra_body, extra_headers=headers)
+                return Reply(raw.status_code, raw.headers, raw.text)
+        except (APIStatusError, APIConnectionError, TimeoutError) as error:
+            return reply_in(error, options.base_url, options.timeout_s)
+
+    def _shown(self, text: str) -> str:
+        line = " ".join(CALL_NUMBER.sub("(id)", self.key.hidden_in(text)).split())
+        return line if len(line) <= LONGEST_ERROR else line[: LONGEST_ERROR - 3] + "..."

@@ -4,72 +4,44 @@ from __future__ import annotations
 
 import importlib.util
 import logging
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, islice
-from typing import Any, Self, TypeVar
-from weakref import WeakSet
+from typing import Any
 
-from echo_hf.engines.base import Completion, ImageRef, Request, register
-from echo_hf.engines.checkpoint import CheckpointEngine, budget_of
-from echo_hf.engines.pixels import SentImage, sent_reference
+from echo_hf.engines.base import Completion, Request, register
+from echo_hf.engines.checkpoint_engine import Answers, CheckpointEngine, failure
 from echo_hf.engines.transformers_model import (
+    KIND,
     SCHEMA_WORDS,
     LoadedModel,
     PreparedRequest,
     TransformersOptions,
-    checked,
     free,
     is_out_of_memory,
-    load,
     question,
 )
-from echo_hf.errors import EchoError, MissingExtraError
+from echo_hf.errors import MissingExtraError
 
 # A question in a pool of several batches finds neighbours of its length.
 BATCHES_IN_POOL = 4
-LONGEST_REASON = 300
 TOO_LARGE = Completion(
     None,
     "out of memory with this request alone: lower max_pixels, or use a smaller model or dtype",
     "error",
 )
+GRAMMAR = "xgrammar"
 
 Numbered = tuple[int, PreparedRequest]
-Ask = Callable[[Sequence[PreparedRequest]], list[Completion]]
-Item = TypeVar("Item")
 
 log = logging.getLogger(__name__)
-
-
-def pools(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
-    """Cuts a stream into lists, each taken only when it is needed."""
-    rest = iter(items)
-    while pool := list(islice(rest, size)):
-        yield pool
-
-
-def failure(error: BaseException) -> Completion:
-    """An error as the answer to the one request that it belongs to."""
-    said = " ".join(str(error).split())
-    if not isinstance(error, EchoError):
-        said = f"{type(error).__name__}: {said}"
-    return Completion(None, said[:LONGEST_REASON], "error")
-
-
-@dataclass(frozen=True, slots=True)
-class BatchFailure:
-    """Why a batch has no answers; the error itself would keep what was computed in memory."""
-
-    completion: Completion
-    too_large: bool
 
 
 @dataclass
 class Batches:
     """Asks questions in batches of a size that the memory holds."""
 
-    ask: Ask
+    ask: Callable[[Sequence[PreparedRequest]], list[Completion]]
     is_too_large: Callable[[BaseException], bool]
     recover: Callable[[], None]
     size: int
@@ -81,41 +53,33 @@ class Batches:
             while rest:
                 batch = rest[: self.size]
                 said = self._tried(batch)
-                if isinstance(said, BatchFailure) and said.too_large and len(batch) > 1:
-                    self._halve(len(batch))
+                if said is TOO_LARGE and len(batch) > 1:
+                    self.size = len(batch) // 2
+                    told = "out of memory with %d requests: going on with %d"
+                    log.warning(told, len(batch), self.size)
                     continue
                 del rest[: len(batch)]
-                answers = said if isinstance(said, list) else self._one_by_one(batch, said)
-                yield from zip((number for number, _ in batch), answers, strict=True)
+                if isinstance(said, list):
+                    yield from zip((number for number, _ in batch), said, strict=True)
+                elif len(batch) == 1:
+                    yield batch[0][0], said
+                else:  # one of them spoilt it
+                    for one in batch:
+                        alone = self._tried([one])
+                        yield one[0], alone if isinstance(alone, Completion) else alone[0]
 
-    def _one_by_one(self, batch: list[Numbered], fault: BatchFailure) -> Iterator[Completion]:
-        if len(batch) == 1:
-            yield fault.completion
-            return
-        for one in batch:
-            said = self._tried([one])
-            yield said.completion if isinstance(said, BatchFailure) else said[0]
-
-    def _tried(self, batch: list[Numbered]) -> list[Completion] | BatchFailure:
+    def _tried(self, batch: list[Numbered]) -> list[Completion] | Completion:
+        """The answers of a batch, or why it has none."""
         try:
             return self.ask([question for _, question in batch])
-        except Exception as error:
-            too_large = self.is_too_large(error)
-            fault = BatchFailure(TOO_LARGE if too_large else failure(error), too_large)
+        except Exception as error:  # the error itself would keep what was computed in memory
+            fault = TOO_LARGE if self.is_too_large(error) else failure(error)
         self.recover()
         return fault
 
-    def _halve(self, tried: int) -> None:
-        self.size = tried // 2
-        log.warning("out of memory with %d requests: going on with %d", tried, self.size)
-
-
-GRAMMAR = "xgrammar"
-Answers = Generator[tuple[int, Completion], None, None]
-
 
 @register(
-    "transformers",
+    KIND,
     "a GPU or a processor that vLLM does not run on",
     extra="transformers",
     packages=("torch", "transformers", "accelerate"),
@@ -123,51 +87,23 @@ Answers = Generator[tuple[int, Completion], None, None]
 class TransformersEngine(CheckpointEngine):
     """Answers requests with a model that transformers runs in this process."""
 
-    stored = True
-    package = "transformers"
+    kind = KIND
+    keyed = ("dtype",)
     options: TransformersOptions
 
     def __init__(self, **options: Any) -> None:
-        self.options = checked(options)
-        self._loaded: tuple[LoadedModel, Batches] | None = None
-        self._streams: WeakSet[Answers] = WeakSet()
+        super().__init__(TransformersOptions, options)
 
     def signature(self) -> dict[str, Any]:
-        """What decides an answer; devices and the size of batches do not."""
-        options, checkpoint = self.options, self._checkpoint
-        budget = budget_of(self._family, options.min_pixels, options.max_pixels)
-        return {
-            "kind": "transformers",
-            "model": checkpoint.name,
-            "revision": checkpoint.revision,
-            "dtype": options.dtype,
-            "sampling": self._sampling,
-            "pixels": [budget.factor, budget.min_pixels, budget.max_pixels],
-            # The model's own template belongs to its revision.
-            "chat_template": self._chat_template,
-            "chat_template_kwargs": dict(options.chat_template_kwargs),
-            "schema_words": SCHEMA_WORDS,
-            "structured": GRAMMAR if self._structured else None,
-        }
+        structured = GRAMMAR if self._structured else None
+        return {**super().signature(), "schema_words": SCHEMA_WORDS, "structured": structured}
 
-    def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Completion]]:
-        answers = self._answers(requests)
-        self._streams.add(answers)
-        return answers
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for stream in list(self._streams):
-            stream.close()
-        if self._loaded is not None:
-            self._loaded = None
-            free()
-
-    def _answers(self, requests: Iterable[Request]) -> Answers:
-        for pool in pools(enumerate(requests), BATCHES_IN_POOL * self.options.batch_size):
-            model, batches = self._load()
+    def _answers(self, requests: Iterator[Request]) -> Answers:
+        size, numbered = self.options.batch_size, enumerate(requests)
+        while pool := list(islice(numbered, BATCHES_IN_POOL * size)):
+            if self._loaded is None:
+                self._loaded = self._load()
+            model, batches = self._loaded
             ready: list[Numbered] = []
             for number, request in pool:
                 try:
@@ -176,23 +112,17 @@ class TransformersEngine(CheckpointEngine):
                     yield number, failure(error)
             yield from batches.answered(ready)
 
-    def _read(self, reference: ImageRef) -> SentImage:
-        return sent_reference(
-            reference,
-            family=self._family,
-            min_pixels=self.options.min_pixels,
-            max_pixels=self.options.max_pixels,
-        )
-
     def _load(self) -> tuple[LoadedModel, Batches]:
-        if self._loaded is None:
-            if self._structured and importlib.util.find_spec(GRAMMAR) is None:
-                raise MissingExtraError(f"structured: {GRAMMAR}", "transformers")
-            loaded, fitted = load(self.options, self._checkpoint), self._family is not None
-            model = LoadedModel(*loaded, self.options, fitted, self._structured)
-            batches = Batches(model.answers, is_out_of_memory, free, self.options.batch_size)
-            self._loaded = model, batches
-        return self._loaded
+        options, structured = self.options, self._structured
+        if structured and importlib.util.find_spec(GRAMMAR) is None:
+            raise MissingExtraError(f"structured: {GRAMMAR}", "transformers")
+        fitted = self._family is not None
+        model = LoadedModel.load(options, self._checkpoint, fitted=fitted, structured=structured)
+        return model, Batches(model.answers, is_out_of_memory, free, options.batch_size)
+
+    def _free(self) -> None:
+        self._loaded = None
+        free()
 
     @property
     def _structured(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -20,17 +20,30 @@ from echo_hf.engines.base import (
     Usage,
     check_installed,
 )
-from echo_hf.engines.checkpoint import Checkpoint, Count, ModelOptions, checked_as
-from echo_hf.engines.pixels import SentImage
+from echo_hf.engines.checkpoint import Checkpoint
+from echo_hf.engines.checkpoint_engine import LONGEST_REASON, Count, ModelOptions
 from echo_hf.engines.schema import grammar_schema
 from echo_hf.errors import EngineError
 
-Render = Callable[[list[dict[str, Any]]], str]
-Read = Callable[[ImageRef], SentImage]
+KIND = "transformers"
 # Part of the engine's signature: who changes these words gets new answers.
 SCHEMA_WORDS = "Answer with one JSON object that fits this JSON schema, and with nothing else:"
 REGEX_WORDS = "Answer with text that this regular expression matches whole, and nothing else:"
 SEED_BITS = 63
+LLAMA_4 = "llama4"
+
+
+class TransformersOptions(ModelOptions):
+    """Options of the engine, beside those of any model; no pickles are read.
+
+    Attributes:
+        batch_size: Most requests that are computed at a time; halved when memory runs out.
+        structured: Whether answers are held to the declared schema while they are written: with
+            `xgrammar`, not at all, or `auto` for where xgrammar is installed.
+    """
+
+    batch_size: Count = 8
+    structured: Literal["auto", "xgrammar", "none"] = "auto"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,14 +53,14 @@ class PreparedRequest:
     images: tuple[Image.Image, ...]
 
     @property
-    def kind(self) -> tuple[int, bool, bool]:
-        """What the questions of a batch must have in common."""
-        return self.request.max_tokens, self.has_form, not self.images
-
-    @property
     def has_form(self) -> bool:
         """Whether the answer has to have a form: a schema, or a regular expression."""
         return self.request.answer is not None or self.request.regex is not None
+
+    @property
+    def kind(self) -> tuple[int, bool, bool]:
+        """What the questions of a batch must have in common."""
+        return self.request.max_tokens, self.has_form, not self.images
 
     @property
     def length(self) -> tuple[int, int]:
@@ -64,52 +77,36 @@ class PreparedRequest:
         return int.from_bytes(digest.digest()[:8]) >> (64 - SEED_BITS)
 
 
-def question(request: Request, render: Render, read: Read) -> PreparedRequest:
-    messages = instructed(request)
-    images = tuple(
-        read(part).image
-        for message in messages
-        for part in message.parts
-        if isinstance(part, ImageRef)
-    )
-    chat = [
-        {"role": message.role, "content": [_content(part) for part in message.parts]}
-        for message in messages
-    ]
-    return PreparedRequest(request, render(chat), images)
-
-
-def instructed(request: Request) -> tuple[Message, ...]:
-    """The messages of a request, with the form of the answer behind the instructions."""
-    form = _form_in_words(request)
-    if form is None:
-        return request.messages
-    first, *others = request.messages
-    return (Message(first.role, (*first.parts, Text(f"\n\n{form}"))), *others)
-
-
-def _form_in_words(request: Request) -> str | None:
+def question(
+    request: Request,
+    render: Callable[[list[dict[str, Any]]], str],
+    read: Callable[[ImageRef], Image.Image],
+) -> PreparedRequest:
+    """A request as the model reads it, with the form of the answer behind the instructions."""
+    messages, form = request.messages, None
     if request.answer is not None:
         schema = json.dumps(request.answer.model_json_schema(), ensure_ascii=False)
-        return f"{SCHEMA_WORDS}\n{schema}"
-    return None if request.regex is None else f"{REGEX_WORDS}\n{request.regex}"
-
-
-def _content(part: Text | ImageRef) -> dict[str, str]:
-    if isinstance(part, ImageRef):
-        return {"type": "image"}
-    return {"type": "text", "text": part.text}
-
-
-def sampling_processors(
-    seeds: Sequence[int], temperature: float, top_p: float, device: Any
-) -> list[Any]:
-    if temperature == 0:
-        return []
-    from transformers import TemperatureLogitsWarper, TopPLogitsWarper
-
-    nucleus = [TopPLogitsWarper(top_p)] if top_p < 1 else []
-    return [TemperatureLogitsWarper(temperature), *nucleus, Noise.seeded(seeds, device)]
+        form = f"{SCHEMA_WORDS}\n{schema}"
+    elif request.regex is not None:
+        form = f"{REGEX_WORDS}\n{request.regex}"
+    if form is not None:
+        first, *others = messages
+        messages = (Message(first.role, (*first.parts, Text(f"\n\n{form}"))), *others)
+    chat = [
+        {
+            "role": message.role,
+            "content": [
+                {"type": "image"}
+                if isinstance(part, ImageRef)
+                else {"type": "text", "text": part.text}
+                for part in message.parts
+            ],
+        }
+        for message in messages
+    ]
+    parts = (part for message in messages for part in message.parts)
+    images = tuple(read(part) for part in parts if isinstance(part, ImageRef))
+    return PreparedRequest(request, render(chat), images)
 
 
 @dataclass(frozen=True)
@@ -117,12 +114,6 @@ class Noise:
     """Adds standard Gumbel noise to scores; what was ruled out stays ruled out."""
 
     generators: tuple[Any, ...]
-
-    @classmethod
-    def seeded(cls, seeds: Sequence[int], device: Any) -> Noise:
-        import torch
-
-        return cls(tuple(torch.Generator(device).manual_seed(seed) for seed in seeds))
 
     def __call__(self, _input_ids: Any, scores: Any) -> Any:
         """The scores with noise; the tokens so far play no part."""
@@ -133,6 +124,20 @@ class Noise:
             for row, generator in zip(scores, self.generators, strict=True)
         ]
         return scores - torch.stack(waits).log()
+
+
+def sampling_processors(
+    seeds: Sequence[int], temperature: float, top_p: float, device: Any
+) -> list[Any]:
+    """What draws each row's tokens by its own seed, whatever it shares a batch with."""
+    if temperature == 0:
+        return []
+    import torch
+    from transformers import TemperatureLogitsWarper, TopPLogitsWarper
+
+    nucleus = [TopPLogitsWarper(top_p)] if top_p < 1 else []
+    noise = Noise(tuple(torch.Generator(device).manual_seed(seed) for seed in seeds))
+    return [TemperatureLogitsWarper(temperature), *nucleus, noise]
 
 
 class Grammar:
@@ -147,7 +152,7 @@ class Grammar:
         self._compiler = xgrammar.GrammarCompiler(known)
 
     def enforced(self, questions: Sequence[PreparedRequest]) -> list[Any]:
-        """What holds these questions' answers to their schemas."""
+        """What holds these questions' answers to their forms."""
         if not any(one.has_form for one in questions):
             return []
         from xgrammar.contrib.hf import LogitsProcessor
@@ -160,41 +165,6 @@ class Grammar:
         # Where any white space is allowed a model may go on with it up to its limit.
         schema = grammar_schema(request.answer)
         return self._compiler.compile_json_schema(schema, any_whitespace=False)
-
-
-PLACE = "engine 'transformers'"
-
-
-class TransformersOptions(ModelOptions):
-    """Options of the engine, beside those of any model; no pickles are read.
-
-    Attributes:
-        batch_size: Most requests that are computed at a time; halved when memory runs out.
-        structured: Whether answers are held to the declared schema while they are written: with
-            `xgrammar`, not at all, or `auto` for where xgrammar is installed.
-    """
-
-    batch_size: Count = 8
-    structured: Literal["auto", "xgrammar", "none"] = "auto"
-
-
-def checked(options: Mapping[str, Any]) -> TransformersOptions:
-    return checked_as(TransformersOptions, options, PLACE)
-
-
-LONGEST_REASON = 300
-NO_CODE = "trust_remote_code"
-LLAMA_4 = "llama4"
-
-
-def load(options: TransformersOptions, checkpoint: Checkpoint) -> tuple[Any, Any]:
-    check_installed("transformers")
-    try:
-        return _model(options, checkpoint), _processor(options, checkpoint)
-    except EngineError:
-        raise
-    except Exception as error:  # whatever the driver, the memory or the files are short of
-        raise EngineError(_explained(options.model, error)) from error
 
 
 def free() -> None:
@@ -213,44 +183,34 @@ def is_out_of_memory(error: BaseException) -> bool:
     )
 
 
-def _model(options: TransformersOptions, checkpoint: Checkpoint) -> Any:
-    from transformers import AutoModelForImageTextToText, GenerationConfig
-
-    model = AutoModelForImageTextToText.from_pretrained(
-        checkpoint.source,
-        config=_config(checkpoint),
-        revision=checkpoint.commit,
-        dtype=options.dtype,
-        device_map="auto",
-        trust_remote_code=False,
-        use_safetensors=True,
+def _loaded_parts(options: TransformersOptions, checkpoint: Checkpoint) -> tuple[Any, Any]:
+    """The model and its processor."""
+    from transformers import (
+        AutoConfig,
+        AutoModelForImageTextToText,
+        AutoProcessor,
+        GenerationConfig,
     )
-    # A checkpoint's own penalties and draws would change answers behind the signature's back.
-    stops = model.generation_config.eos_token_id
-    model.generation_config = GenerationConfig(eos_token_id=stops)
-    return model
 
-
-def _config(checkpoint: Checkpoint) -> Any:
-    from transformers import AutoConfig
-
-    config = AutoConfig.from_pretrained(
-        checkpoint.source, revision=checkpoint.commit, trust_remote_code=False
-    )
+    given = {"revision": checkpoint.commit, "trust_remote_code": False}
+    config = AutoConfig.from_pretrained(checkpoint.source, **given)
     text = config.get_text_config()
     if config.model_type == LLAMA_4 and text.attention_chunk_size is None:
         # No chunks, says Llama Guard; transformers counts with the null and fails. One chunk that
         # holds the longest request and its answer is no chunks.
         text.attention_chunk_size = text.max_position_embeddings
-    return config
-
-
-def _processor(options: TransformersOptions, checkpoint: Checkpoint) -> Any:
-    from transformers import AutoProcessor
-
-    processor = AutoProcessor.from_pretrained(
-        checkpoint.source, revision=checkpoint.commit, trust_remote_code=False
+    model = AutoModelForImageTextToText.from_pretrained(
+        checkpoint.source,
+        config=config,
+        dtype=options.dtype,
+        device_map="auto",
+        use_safetensors=True,
+        **given,
     )
+    # A checkpoint's own penalties and draws would change answers behind the signature's back.
+    stops = model.generation_config.eos_token_id
+    model.generation_config = GenerationConfig(eos_token_id=stops)
+    processor = AutoProcessor.from_pretrained(checkpoint.source, **given)
     if options.chat_template is not None:
         processor.chat_template = options.chat_template.read_text("utf-8")
     tokenizer = getattr(processor, "tokenizer", None)
@@ -263,61 +223,54 @@ def _processor(options: TransformersOptions, checkpoint: Checkpoint) -> Any:
     tokenizer.padding_side = "left"
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token
-    return processor
-
-
-def _explained(model: str, error: Exception) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    if any(NO_CODE in line for line in lines):
-        return (
-            f"model {model!r} comes with code of its own, which is never run here: choose a model "
-            "that transformers itself knows, or run it behind a server with engine 'openai'"
-        )
-    said = (lines or [""])[0][:LONGEST_REASON]
-    return (
-        f"cannot load {model!r} ({type(error).__name__}: {said}): expected a vision-language model "
-        "with safetensors weights that fit into memory"
-    )
+    return model, processor
 
 
 @dataclass
 class LoadedModel:
+    """A model in memory; `fitted` where images come in the size that its processor leaves alone."""
+
     model: Any
     processor: Any
     options: TransformersOptions
     fitted: bool
     structured: bool
 
+    @classmethod
+    def load(
+        cls, options: TransformersOptions, checkpoint: Checkpoint, *, fitted: bool, structured: bool
+    ) -> LoadedModel:
+        check_installed(KIND)
+        try:
+            model, processor = _loaded_parts(options, checkpoint)
+        except EngineError:
+            raise
+        except Exception as error:  # whatever the driver, the memory or the files are short of
+            lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+            if any("trust_remote_code" in line for line in lines):
+                raise EngineError(
+                    f"model {options.model!r} comes with code of its own, which is never run here: "
+                    "choose a model that transformers itself knows, or run it behind a server with "
+                    "engine 'openai'"
+                ) from error
+            said = f"{type(error).__name__}: {(lines or [''])[0]}"[:LONGEST_REASON]
+            raise EngineError(
+                f"cannot load {options.model!r} ({said}): expected a vision-language model with "
+                "safetensors weights that fit into memory"
+            ) from error
+        return cls(model, processor, options, fitted, structured)
+
     def rendered(self, chat: list[dict[str, Any]]) -> str:
         """A conversation as the model's template writes it, up to where the answer begins."""
         text = self.processor.apply_chat_template(
-            chat,
-            add_generation_prompt=True,
-            tokenize=False,
-            **self.options.chat_template_kwargs,
+            chat, add_generation_prompt=True, tokenize=False, **self.options.chat_template_kwargs
         )
         return str(text)
 
     def answers(self, questions: Sequence[PreparedRequest]) -> list[Completion]:
         import torch
 
-        most = questions[0].request.max_tokens
-        inputs = self._inputs(questions)
-        lengths = inputs["attention_mask"].sum(dim=1).tolist()
-        self._check_room(max(lengths), most)
-        with torch.inference_mode():
-            written = self.model.generate(
-                **inputs,
-                max_new_tokens=most,
-                do_sample=False,
-                eos_token_id=sorted(self._stops),
-                pad_token_id=self._tokenizer.pad_token_id,
-                logits_processor=self._processors(questions),
-            )
-        rows = written[:, inputs["input_ids"].shape[1] :].tolist()
-        return [self._completion(*one) for one in zip(rows, lengths, strict=True)]
-
-    def _inputs(self, questions: Sequence[PreparedRequest]) -> Any:
+        options, answer = self.options, questions[0].request.max_tokens
         images = [list(one.images) for one in questions]
         # Those that are fitted to the family's rule need no second resize.
         arguments = {"images_kwargs": {"do_resize": False}} if self.fitted and images[0] else {}
@@ -327,32 +280,36 @@ class LoadedModel:
             padding=True,
             return_tensors="pt",
             **arguments,
-        )
-        return inputs.to(self.model.device, dtype=self.model.dtype)
-
-    def _processors(self, questions: Sequence[PreparedRequest]) -> list[Any]:
-        options = self.options
+        ).to(self.model.device, dtype=self.model.dtype)
+        lengths = inputs["attention_mask"].sum(dim=1).tolist()
+        room = getattr(self._text_config, "max_position_embeddings", None)
+        if room is not None and max(lengths) + answer > room:
+            raise EngineError(
+                f"a prompt of {max(lengths)} tokens and an answer of up to {answer} are more than "
+                f"the model's {room}: lower max_pixels or the stage's context"
+            )
         seeds = [one.seed(options.seed + one.request.repeat) for one in questions]
-        draws = sampling_processors(seeds, options.temperature, options.top_p, self.model.device)
-        return [*(self._grammar.enforced(questions) if self.structured else ()), *draws]
+        processors = [
+            *(self._grammar.enforced(questions) if self.structured else ()),
+            *sampling_processors(seeds, options.temperature, options.top_p, self.model.device),
+        ]
+        with torch.inference_mode():
+            written = self.model.generate(
+                **inputs,
+                max_new_tokens=answer,
+                do_sample=False,
+                eos_token_id=sorted(self._stops),
+                pad_token_id=self.processor.tokenizer.pad_token_id,
+                logits_processor=processors,
+            )
+        rows = written[:, inputs["input_ids"].shape[1] :].tolist()
+        return [self._completion(*one) for one in zip(rows, lengths, strict=True)]
 
     def _completion(self, tokens: list[int], asked: int) -> Completion:
         end = next((at for at, token in enumerate(tokens) if token in self._stops), None)
-        text = self._tokenizer.decode(tokens[:end], skip_special_tokens=True)
+        text = self.processor.tokenizer.decode(tokens[:end], skip_special_tokens=True)
         usage = Usage(asked, len(tokens) if end is None else end + 1)
         return Completion(text, None, "length" if end is None else "stop", usage)
-
-    def _check_room(self, asked: int, answer: int) -> None:
-        room = getattr(self._text_config, "max_position_embeddings", None)
-        if room is not None and asked + answer > room:
-            raise EngineError(
-                f"a prompt of {asked} tokens and an answer of up to {answer} are more than the "
-                f"model's {room}: lower max_pixels or the stage's context"
-            )
-
-    @property
-    def _tokenizer(self) -> Any:
-        return self.processor.tokenizer
 
     @property
     def _text_config(self) -> Any:
@@ -362,9 +319,10 @@ class LoadedModel:
     def _stops(self) -> frozenset[int]:
         stops = self.model.generation_config.eos_token_id
         if stops is None:
-            stops = self._tokenizer.eos_token_id
+            stops = self.processor.tokenizer.eos_token_id
         return frozenset([stops] if isinstance(stops, int) else stops)
 
     @cached_property
     def _grammar(self) -> Grammar:
-        return Grammar(self._tokenizer, self._text_config.vocab_size, sorted(self._stops))
+        tokenizer = self.processor.tokenizer
+        return Grammar(tokenizer, self._text_config.vocab_size, sorted(self._stops))

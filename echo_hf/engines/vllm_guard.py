@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from threading import Event, Thread
-from typing import IO
+from typing import Any
 
 LOOK_EVERY_S = 0.2
 MOST_BYTES = 65_536
@@ -29,8 +29,20 @@ def children_guarded() -> Iterator[Guard | None]:
     # In a session of its own: Ctrl-C is for the run, which ends what it started itself.
     command = [sys.executable, "-I", __file__, str(os.getpid())]
     guard = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)  # noqa: S603
-    loaded = Event()
-    telling = Thread(target=_tell, args=(guard.stdin, _children(), loaded), daemon=True)
+    to: Any = guard.stdin
+    known, loaded = _children(), Event()
+
+    def tell() -> None:
+        ended = False
+        while not ended:
+            ended = loaded.wait(LOOK_EVERY_S)
+            for number in _children() - known:
+                known.add(number)
+                with suppress(OSError):  # the guard is gone
+                    to.write(b"%d\n" % number)
+                    to.flush()
+
+    telling = Thread(target=tell, daemon=True)
     telling.start()
     try:
         try:
@@ -68,17 +80,6 @@ def _held(number: int) -> Iterator[int]:
     # Held like this, a process that ended in time is not mistaken for who gets its number next.
     with suppress(ProcessLookupError):
         yield os.pidfd_open(number)
-
-
-def _tell(to: IO[bytes], known: set[int], loaded: Event) -> None:
-    ended = False
-    while not ended:
-        ended = loaded.wait(LOOK_EVERY_S)
-        for number in _children() - known:
-            known.add(number)
-            with suppress(OSError):  # the guard is gone
-                to.write(b"%d\n" % number)
-                to.flush()
 
 
 def _children() -> set[int]:

@@ -139,7 +139,7 @@ class SentInput:
 
 
 def sent_input(reference: ImageRef) -> SentInput:
-    seen = sent_reference(reference, family=None).image
+    seen = sent_reference(reference, family=None)
     data = reference.file.read_bytes() if reference.file is not None else b""
     notices = load_image(data).notices
     with open_image(data) as image:

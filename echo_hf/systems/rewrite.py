@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from echo_hf.config.checks import EngineChoice, Section, Whole, Words
 from echo_hf.config.systems import Price, SystemConfig
 from echo_hf.engines.base import Engine, Message, Request, Text, Usage, make_engine
-from echo_hf.engines.server_engine import ServerEngine
+from echo_hf.engines.server import ServerEngine
 from echo_hf.errors import EngineError, GenerationError
 from echo_hf.pipeline.answers import Failure, parse
 from echo_hf.prompts import as_data, load_prompt

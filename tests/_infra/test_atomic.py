@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,82 +29,55 @@ def old(tmp_path: Path) -> Path:
     return folder
 
 
-def test_the_new_folder_replaces_the_old_one(old: Path) -> None:
-    """Nothing of the old folder is left, in it or beside it."""
-    with replaced_whole(old, {"analysis"}) as partial:
-        (partial / "card").write_text("new")
-    assert contents(old.parent) == {"release/card": "new"}
-    assert [path.name for path in old.parent.iterdir()] == ["release"]
-
-
-def test_the_old_folder_stays_until_the_new_one_is_complete(old: Path) -> None:
-    """While the new one is written, the old one is read as before."""
+@pytest.mark.parametrize("litter", [(), ("partial", "previous")])
+def test_the_new_folder_replaces_the_old_one(old: Path, litter: tuple[str, ...]) -> None:
+    """When it is complete; nothing of the old one, or of killed runs, is left beside it."""
+    for role in litter:
+        (old.parent / f".release.{role}").mkdir()
+        (old.parent / f".release.{role}" / "litter").write_text("x")
     with replaced_whole(old, {"analysis"}) as partial:
         (partial / "card").write_text("new")
         assert contents(old) == {"analysis/rows": "old"}
+    assert contents(old.parent) == {"release/card": "new"}
+    assert [path.name for path in old.parent.iterdir()] == ["release"]
+    with replaced_whole(old / "a" / "b", set()) as partial:  # parents are made
+        (partial / "card").write_text("new")
+    assert (old / "a" / "b" / "card").read_text() == "new"
 
 
 @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
-def test_an_error_leaves_the_old_folder(old: Path, error: type[BaseException]) -> None:
+@pytest.mark.parametrize("kind", ["file", "folder"])
+def test_an_error_leaves_what_was_there(old: Path, error: type[BaseException], kind: str) -> None:
     """What was begun is removed, whatever ended it."""
-    with pytest.raises(error), replaced_whole(old, {"analysis"}) as partial:  # noqa: PT012
-        (partial / "card").write_text("new")
+    replaced: AbstractContextManager[Path] = replaced_whole(old, {"analysis"})
+    if kind == "file":
+        replaced = replaced_file(old / "analysis" / "rows")
+    with pytest.raises(error), replaced as partial:  # noqa: PT012
+        (partial if kind == "file" else partial / "card").write_text("new")
         raise error
     assert contents(old.parent) == {"release/analysis/rows": "old"}
 
 
-def test_a_folder_that_is_not_there_is_made(tmp_path: Path) -> None:
-    """Parents are made as well."""
-    with replaced_whole(tmp_path / "a" / "b", set()) as partial:
-        (partial / "card").write_text("new")
-    assert contents(tmp_path) == {"a/b/card": "new"}
-
-
-def test_a_kill_between_the_renames_is_mended(old: Path) -> None:
-    """The old folder was only moved aside: whoever looks next puts it back."""
-    old.rename(old.parent / ".release.previous")
+def test_a_kill_between_or_after_the_renames_is_mended(old: Path) -> None:
+    """The old folder was only moved aside; one in place is never replaced by what lies aside."""
+    aside = old.parent / ".release.previous"
+    old.rename(aside)
     restore(old)
     assert contents(old.parent) == {"release/analysis/rows": "old"}
-
-
-def test_a_kill_after_the_renames_keeps_the_new_folder(old: Path) -> None:
-    """The folder in place is complete: what lies aside never takes its place."""
-    aside = old.parent / ".release.previous"
     aside.mkdir()
     (aside / "rows").write_text("older")
     restore(old)
     assert contents(old) == {"analysis/rows": "old"}
 
 
-def test_what_killed_runs_left_is_cleared_by_the_next(old: Path) -> None:
-    """Neither half a folder nor an old one stays beside the release, nor gets into it."""
-    for role in ("partial", "previous"):
-        (old.parent / f".release.{role}").mkdir()
-        (old.parent / f".release.{role}" / "litter").write_text("x")
-    with replaced_whole(old, {"analysis"}) as partial:
-        (partial / "card").write_text("new")
-    assert contents(old.parent) == {"release/card": "new"}
-
-
-def test_foreign_files_are_never_deleted(old: Path) -> None:
-    """A folder that holds anything else, hidden or not, is refused by name and left alone."""
-    (old / ".git").mkdir()
-    (old / ".git" / "HEAD").write_text("ref")
+def test_what_is_not_ours_is_never_deleted(old: Path) -> None:
+    """A folder that holds anything else, hidden or not, is refused by name; a file is, too."""
+    (old / ".git").write_text("ref")
     before = contents(old.parent)
-    with pytest.raises(ReleaseError, match=r"'\.git'"), replaced_whole(old, {"analysis"}):
-        pass
+    for place, said in ((old, r"'\.git'"), (old / ".git", "is a file")):
+        with pytest.raises(ReleaseError, match=said), replaced_whole(place, {"analysis"}):
+            pass
     assert contents(old.parent) == before
-
-
-def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path: Path) -> None:
-    """A file is not replaced by a folder."""
-    (tmp_path / "release").write_text("mine")
-    with (
-        pytest.raises(ReleaseError, match="is a file"),
-        replaced_whole(tmp_path / "release", set()),
-    ):
-        pass
-    assert (tmp_path / "release").read_text() == "mine"
 
 
 def test_a_file_is_replaced_when_all_of_it_is_written(tmp_path: Path) -> None:
@@ -117,37 +92,17 @@ def test_a_file_is_replaced_when_all_of_it_is_written(tmp_path: Path) -> None:
     assert contents(tmp_path) == {"file": "first"}
 
 
-@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
-def test_an_error_leaves_the_old_file(tmp_path: Path, error: type[BaseException]) -> None:
-    """What was begun is removed, whatever ended it."""
-    (tmp_path / "file").write_text("old")
-    with pytest.raises(error), replaced_file(tmp_path / "file") as partial:  # noqa: PT012
-        partial.write_text("new")
-        raise error
-    assert contents(tmp_path) == {"file": "old"}
-
-
-def test_who_comes_second_is_told_what_the_first_is_at(tmp_path: Path) -> None:
-    """In the words of the caller; afterwards the file is free."""
+def test_one_holds_a_file_at_a_time(tmp_path: Path) -> None:
+    """Others are told in the caller's words; a place that cannot be locked is named."""
     place, busy = tmp_path / "lock", ReviewError("somebody decides")
     for _ in range(2):
         with held(place, busy), pytest.raises(ReviewError, match="decides"), held(place, busy):
             pass
-
-
-def test_a_place_that_cannot_be_locked_is_named(tmp_path: Path) -> None:
-    """Such as one below a file."""
     (tmp_path / "file").write_text("x")
     place = tmp_path / "file" / "lock"
-    with (
-        pytest.raises(RunError, match=re.escape(f"cannot lock {str(place)!r} (")),
-        held(place, RunError("busy")),
-    ):
+    said: Any = re.escape(f"cannot lock {str(place)!r} (")
+    with pytest.raises(RunError, match=said), held(place, RunError("busy")):
         pass
-
-
-def test_nothing_else_takes_locks() -> None:
-    """Else a file system without locks is told without the name of the file."""
-    files = (ROOT / "echo_hf").rglob("*.py")
+    files = (ROOT / "echo_hf").rglob("*.py")  # else it would be told without the file's name
     taking = [file.name for file in files if "import FileLock" in file.read_text("utf-8")]
     assert taking == ["atomic.py"]

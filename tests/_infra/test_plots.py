@@ -96,14 +96,6 @@ def test_win_rates_have_a_row_for_each_system() -> None:
     same(win_rates().to_pandas(), expected)
 
 
-def test_what_is_null_for_all_is_still_a_number() -> None:
-    """So that frames of several results can be put together."""
-    none = dict.fromkeys(RATES)
-    frame = win_rates(win_rate=none, interval=none).to_pandas()
-    assert {str(frame[name].dtype) for name in ("win_rate", "low", "high")} == {"float64"}
-    assert len(frame) == 4
-
-
 def test_strengths_tiers_and_ranks_have_a_row_for_each_system() -> None:
     """Ranks are those of the corrected rule, whatever its place among the boards."""
     columns: dict[str, list[Any]] = {
@@ -148,6 +140,9 @@ def test_without_matplotlib_the_extra_is_named(
     with pytest.raises(MissingExtraError, match=r'^plot needs .*: pip install "echo-hf\[plot\]"$'):
         result.plot()
     assert len(result.to_pandas())
+    none = dict.fromkeys(RATES)  # what is null for all is still a number
+    frame = win_rates(win_rate=none, interval=none).to_pandas()
+    assert {str(frame[name].dtype) for name in ("win_rate", "low", "high")} == {"float64"}
 
 
 @pytest.fixture
@@ -205,21 +200,6 @@ def test_the_best_is_on_top_and_who_is_missing_is_said(pyplot: Any) -> None:
     assert names(TIERS.plot()) == ["ash (tier 1)", "birch (tier 1)", "cedar (tier 2)"]
     assert TIERS.plot().get_xlabel().splitlines()[1:] == ["no win rate: dogwood"]
     assert "from the best to the worst rank" in RANKS.plot().get_xlabel()
-
-
-@pytest.mark.extras
-@pytest.mark.parametrize("result", [win_rates(), measured()], ids=["scores", "metrics"])
-def test_given_axes_are_drawn_into_and_nothing_is_shown(
-    pyplot: Any, result: WinRate | MetricResult, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """No other figure is opened for them; without any there is one."""
-    monkeypatch.setattr(pyplot, "show", lambda: pytest.fail("a plot was shown"))
-    _, (left, right) = pyplot.subplots(1, 2)
-    assert result.plot(right) is right
-    assert right.lines
-    assert not left.lines
-    assert pyplot.get_fignums() == [1]
-    assert result.plot().figure.number == 2
 
 
 @pytest.mark.extras

@@ -1,19 +1,24 @@
-"""So much begins in a minute, and nothing while a server asks to wait."""
+"""So much begins in a minute, so much is under way, and nothing while a server asks to wait."""
 
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from threading import Event, Thread
 
+import anyio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf._infra.rate_limit import RateLimiter
+from echo_hf._infra.rate_limit import RateLimiter, finished
 
 PATIENCE_S = 30
+THREAD = "echo-hf test"
 
 
 @dataclass
@@ -32,10 +37,22 @@ def waits(limiter: RateLimiter, *amounts: float) -> list[float]:
     return [limiter.left_s(limiter.reserve(amount)) for amount in amounts]
 
 
-def test_places_are_spread_over_the_minute() -> None:
+@pytest.mark.parametrize(
+    ("per_minute", "burst_s", "amounts", "expected"),
+    [
+        (60, 0, (1, 1, 1), [0.0, 1.0, 2.0]),
+        (60, 1, (1, 1, 1, 1), [0.0, 0.0, 1.0, 2.0]),
+        # More than a minute's worth cannot be split: it is paid for afterwards.
+        (600, 1, (1200, 1), [0.0, 119.0]),
+        (None, 0, (10**9,) * 3, [0.0] * 3),
+    ],
+)
+def test_places_are_spread_over_the_minute(
+    per_minute: float | None, burst_s: float, amounts: tuple[float, ...], expected: list[float]
+) -> None:
     """60 a minute are one a second; with a burst of a second, one goes early."""
-    assert waits(RateLimiter(60, clock=Clock()), 1, 1, 1) == [0.0, 1.0, 2.0]
-    assert waits(RateLimiter(60, burst_s=1, clock=Clock()), 1, 1, 1, 1) == [0.0, 0.0, 1.0, 2.0]
+    limiter = RateLimiter(per_minute, burst_s=burst_s, clock=Clock())
+    assert waits(limiter, *amounts) == expected
 
 
 def test_time_brings_places_but_saves_none() -> None:
@@ -47,11 +64,6 @@ def test_time_brings_places_but_saves_none() -> None:
     assert waits(limiter, 1, 1) == [0.0, 1.0]
     clock.now += 3600
     assert waits(limiter, 1, 1, 1) == [0.0, 0.0, 1.0]
-
-
-def test_a_large_amount_goes_at_once_and_holds_back_the_next() -> None:
-    """More than a minute's worth cannot be split: it is paid for afterwards."""
-    assert waits(RateLimiter(600, burst_s=1, clock=Clock()), 1200, 1) == [0.0, 119.0]
 
 
 def test_what_was_used_replaces_what_was_estimated() -> None:
@@ -86,13 +98,6 @@ def test_no_stretch_of_time_lets_more_through_than_the_rate(
             assert through <= allowed * (1 + 1e-6) + 1e-6
 
 
-def test_without_a_rate_nothing_waits() -> None:
-    """Whatever begins and is used."""
-    limiter = RateLimiter()
-    limiter.settle(5000)
-    assert waits(limiter, *[10**9] * 3) == [0.0] * 3
-
-
 def test_a_hold_moves_all_places() -> None:
     """For the longest of what was asked for; those that were taken keep their distance."""
     clock = Clock()
@@ -108,17 +113,13 @@ def test_a_hold_moves_all_places() -> None:
 
 
 def test_threads_and_tasks_wait_for_their_place() -> None:
-    """By the real clock."""
+    """By the real clock; a wait of years ends when nothing begins any more, and says so."""
     limiter = RateLimiter(600)
     began = time.monotonic()
     assert limiter.turn_unless(Event())
     asyncio.run(limiter.turn())
     assert limiter.turn_unless(Event())
     assert time.monotonic() - began >= 0.19
-
-
-def test_whoever_waits_is_let_go_when_nothing_begins_any_more() -> None:
-    """A wait of years ends, and says that nothing begins."""
     limiter, stopped, answers = RateLimiter(1e-12), Event(), list[bool]()
     assert limiter.turn_unless(stopped)
     waiting = [Thread(target=lambda: answers.append(limiter.turn_unless(stopped))) for _ in "abc"]
@@ -129,4 +130,72 @@ def test_whoever_waits_is_let_go_when_nothing_begins_any_more() -> None:
     for thread in waiting:
         thread.join(PATIENCE_S)
     assert answers == [False] * 3
-    assert not limiter.turn_unless(stopped)
+
+
+# --- under way ---
+
+
+class Office:
+    """What all work shares.
+
+    Attributes:
+        most: Items that were under way at one time.
+        log: What was opened, cancelled and closed.
+    """
+
+    def __init__(self) -> None:
+        self.under_way = self.most = 0
+        self.log: list[str] = []
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[Callable[[int], Awaitable[int]]]:
+        """Open while there is work."""
+        self.log.append("opened")
+        yield self.work
+        self.log.append("closed")
+
+    async def work(self, number: int) -> int:
+        """Fails for 5, has no end for 7, and takes longer for smaller numbers."""
+        self.under_way += 1
+        self.most = max(self.most, self.under_way)
+        try:
+            await anyio.sleep(60 if number == 7 else (9 - number) * 0.002)
+        except BaseException:
+            self.log.append("cancelled")
+            raise
+        finally:
+            self.under_way -= 1
+        if number == 5:
+            raise ValueError("five")
+        return number
+
+
+def test_as_many_as_allowed_are_under_way() -> None:
+    """Items are taken as there is room, in the caller's thread; all that is done is yielded."""
+    office, taken = Office(), list[str]()
+
+    def items() -> Iterator[int]:
+        for number in range(5):
+            taken.append(threading.current_thread().name)
+            yield number
+
+    results = finished(items(), office.opened, 2, THREAD)
+    assert next(results) in (0, 1)
+    assert len(taken) <= 3
+    assert len(list(results)) == 4
+    assert (office.most, office.log) == (2, ["opened", "closed"])
+    assert set(taken) == {threading.current_thread().name}
+
+
+def test_an_error_and_leaving_cancel_what_is_under_way() -> None:
+    """After what was done before it; what all work shared is closed, and the thread ends."""
+    office, done = Office(), list[int]()
+    with pytest.raises(ValueError, match="five"):
+        done.extend(finished([8, 7, 5], office.opened, 3, THREAD))
+    assert (done, office.log) == ([8], ["opened", "cancelled", "closed"])
+    office = Office()
+    results = finished([8, 7, 1], office.opened, 2, THREAD)
+    assert next(results) == 8
+    results.close()
+    assert office.log == ["opened", "cancelled", "closed"]
+    assert THREAD not in {thread.name for thread in threading.enumerate()}

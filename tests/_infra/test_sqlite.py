@@ -6,7 +6,6 @@ import os
 import pickle
 import sqlite3
 import threading
-import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -176,17 +175,3 @@ def test_a_file_that_another_holds_is_waited_for(tmp_path: Path) -> None:
     assert waiting.execute("pragma journal_mode").fetchone() == ("wal",)
     waiting.close()
     holder.close()
-
-
-def test_a_file_that_cannot_be_written_is_not_waited_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """No other process will ever let go of it: waiting a minute would only hide the cause."""
-    path = tmp_path / "file.sqlite"
-    sqlite3.connect(path).execute("create table one (number integer)").connection.close()
-    monkeypatch.setattr(time, "sleep", lambda _: pytest.fail("it is waited for"))
-
-    reading = sqlite3.connect(f"file:{path}?mode=ro", uri=True, isolation_level=None)
-    with pytest.raises(sqlite3.OperationalError, match="readonly"):
-        write_ahead(reading)
-    reading.close()

@@ -33,17 +33,6 @@ def test_texts_keep_as_much_as_fits(
             assert short[: lost.start()] == text[:best]
 
 
-def test_a_short_text_among_long_ones_stays_whole() -> None:
-    """By hand: 30 characters for 2, 50 and 50 leave 14 to each of the long ones."""
-    made = shortened(["ab", "x" * 50, "y" * 50], 100, 30)
-
-    assert made == [
-        "ab",
-        "x" * 14 + "\n[... 36 characters left out]",
-        "y" * 14 + "\n[... 36 characters left out]",
-    ]
-
-
 WORDS = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=30).filter(
     lambda text: text.strip()
 )

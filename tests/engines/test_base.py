@@ -1,12 +1,16 @@
-"""What engines are given and give back, and how they are found by name."""
+"""What engines are given and give back, how they are found, and that one is loaded at a time."""
 
 from __future__ import annotations
 
-from dataclasses import FrozenInstanceError
+from collections.abc import Callable
+from dataclasses import FrozenInstanceError, dataclass, field
+from pathlib import Path
+from typing import Self
 
 import pytest
-from pydantic import BaseModel
 
+from echo_hf.config.checks import EngineChoice
+from echo_hf.engines.auto import Engines, has_gpu
 from echo_hf.engines.base import (
     Completion,
     Engine,
@@ -15,6 +19,7 @@ from echo_hf.engines.base import (
     Text,
     Usage,
     engine_names,
+    engine_needs,
     make_engine,
     register,
 )
@@ -31,7 +36,6 @@ from tests.stages_for_tests import Scripted, request
         (Completion("yes", error="lost"), False),
         (Completion("ye", finish_reason="length"), False),
         (Completion("no", finish_reason="refusal"), False),
-        (Completion(None, "lost", "error"), False),
         (Completion("yes", finish_reason="tool_calls"), False),
     ],
 )
@@ -40,80 +44,154 @@ def test_only_a_whole_answer_is_an_answer(completion: Completion, answer: bool) 
     assert completion.is_answer is answer
 
 
-def test_tokens_add_up() -> None:
-    """Each kind of token for itself; nothing used is the neutral element."""
+def test_values_of_the_contract() -> None:
+    """Tokens add up by kind; a text is no image; what a key was made of cannot be changed."""
     assert Usage(1, 20, 300) + Usage(4, 50, 600) == Usage(5, 70, 900)
-    assert Usage() + Usage(1, 2, 3) == Usage(1, 2, 3)
-
-
-def test_a_text_is_not_an_image() -> None:
-    """Parts of different kinds are different, even when their strings are equal."""
-    assert len({Text("a"), ImageRef("a"), Text("a")}) == 2
     assert Message("user", (Text("a"),)) != Message("user", (ImageRef("a"),))
-
-
-def test_requests_and_messages_cannot_be_changed() -> None:
-    """A key that was computed stays true."""
-    asked = request("red")
     with pytest.raises(FrozenInstanceError):
-        asked.max_tokens = 3  # type: ignore[misc]
-    with pytest.raises(FrozenInstanceError):
-        asked.messages[0].role = "user"  # type: ignore[misc]
-
-
-def test_an_engine_is_known_by_what_it_can_do() -> None:
-    """Whatever has the five members is an engine; a class of ours is not needed."""
+        request("red").max_tokens = 3  # type: ignore[misc]
     assert isinstance(Scripted(), Engine)
     assert not isinstance(object(), Engine)
 
 
 def test_a_registered_engine_is_made_by_its_name() -> None:
-    """The config's other keys are its arguments."""
+    """The config's other keys are its arguments; a wrong one is told without its value."""
     register("scripted")(Scripted)
-    engine = make_engine("scripted", model="two", window=2)
-    assert engine == Scripted("two", 2)
-    assert "scripted" in engine_names()
-
-
-def test_an_option_that_an_engine_does_not_take_is_told() -> None:
-    """One line with the engine, the options' names, not their values, and what is wrong."""
-    register("scripted")(Scripted)
+    assert make_engine("scripted", model="two", window=2) == Scripted("two", 2)
+    assert {"scripted", "openai", "rules"} <= set(engine_names())
     with pytest.raises(EngineError) as caught:
         make_engine("scripted", modle="two")
     message = str(caught.value)
     assert message.startswith("engine 'scripted' does not take ['modle']: ")
     assert "unexpected keyword argument 'modle'" in message
-    assert "\n" not in message
-
-
-def test_the_rules_need_no_options() -> None:
-    """The engine without a model is made as it is, keeps nothing, and says what it is."""
-    engine = make_engine("rules")
-    assert engine.stored is False
-    assert engine.signature()["kind"] == "rules"
-    assert engine.signature() == make_engine("rules").signature()
-
-
-def test_an_answer_is_declared_by_a_pydantic_model() -> None:
-    """A request carries the class itself, so that an engine can enforce its schema."""
-    assert issubclass(request("red").answer, BaseModel)
 
 
 def test_what_is_missing_is_told_before_the_hub_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the engine's packages a name that no cache holds needs no network to fail."""
-    asked: list[object] = []
-
-    def ask(*what: object, **more: object) -> str:
-        asked.append((what, more))
-        return "config.json"
-
-    def absent(name: str) -> None:
-        del name
-
-    monkeypatch.setattr("huggingface_hub.hf_hub_download", ask)
-    monkeypatch.setattr("echo_hf._infra.registry.find_spec", absent)
-
+    monkeypatch.setattr("huggingface_hub.hf_hub_download", lambda *_, **__: pytest.fail("asked"))
+    monkeypatch.setattr("echo_hf._infra.registry.find_spec", lambda _: None)
     for kind in ("vllm", "transformers"):
         with pytest.raises(MissingExtraError, match=rf"echo-hf\[{kind}\]"):
             make_engine(kind, model="acme/none").signature()
-    assert asked == []
+
+
+# --- auto ---
+
+
+@pytest.fixture
+def bare(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """No server in the environment, and no GPU that may be used."""
+    for name in ("OPENAI_BASE_URL", "OPENAI_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    return monkeypatch
+
+
+@pytest.mark.parametrize("device", ["dev/nvidia0", "dev/kfd", "dev/dxg"])
+def test_a_device_file_is_a_gpu(bare: pytest.MonkeyPatch, tmp_path: Path, device: str) -> None:
+    """NVIDIA, AMD, and Windows' own way of passing one on; one that is hidden is none."""
+    bare.delenv("CUDA_VISIBLE_DEVICES")
+    (tmp_path / device).parent.mkdir(parents=True)
+    assert not has_gpu(tmp_path)
+    (tmp_path / device).touch()
+    assert has_gpu(tmp_path)
+    for hidden in ("", "-1", " "):
+        bare.setenv("CUDA_VISIBLE_DEVICES", hidden)
+        assert not has_gpu(tmp_path)
+
+
+@pytest.mark.parametrize("server", ["http://127.0.0.1:9/v1", None])
+def test_a_server_in_the_environment_is_used(bare: pytest.MonkeyPatch, server: str | None) -> None:
+    """With the signature of the engine that was taken; without one the three ways are shown."""
+    chooses = engine_needs()["auto"].chooses
+    assert chooses is not None
+    assert chooses() is None
+    with pytest.raises(EngineError) as raised:
+        make_engine("auto", model="some/model")
+    for way in ("echo-hf[vllm]", "export OPENAI_BASE_URL=", "kind: transformers"):
+        assert way in str(raised.value)
+    bare.setenv("OPENAI_API_KEY", "no-such-key")
+    if server:
+        bare.setenv("OPENAI_BASE_URL", server)
+    given = {"base_url": server} if server else {}
+    chosen = make_engine("auto", model="some/model").signature()
+    assert chosen == make_engine("openai", model="some/model", **given).signature()
+    assert chooses() == "openai"
+
+
+# --- one model in memory at a time ---
+
+
+@dataclass
+class Life:
+    """What happened to engines, in order."""
+
+    events: list[str] = field(default_factory=list)
+
+    def engine(self, model: str = "one", breaks: bool = False) -> Scripted:
+        """An engine that writes down when it is entered and left."""
+        life = self
+
+        class Watched(Scripted):
+            def __enter__(self) -> Self:
+                if breaks:
+                    raise EngineError("the model does not fit")
+                life.events.append(f"+{self.model}")
+                return self
+
+            def __exit__(self, *_: object) -> None:
+                life.events.append(f"-{self.model}")
+
+        return Watched(model)
+
+
+@pytest.fixture
+def life() -> Life:
+    """A new life, by the name of its engine."""
+    made = Life()
+    register("watched")(made.engine)
+    return made
+
+
+def engines(**models: str) -> Engines:
+    """The engines of a config."""
+    return Engines({name: EngineChoice(kind="watched", model=one) for name, one in models.items()})
+
+
+@pytest.mark.parametrize(
+    ("used", "events"),
+    [
+        ("aa", ["+one", "-one"]),
+        ("ac", ["+one", "-one"]),
+        ("aba", ["+one", "-one", "+two", "-two", "+one", "-one"]),
+        ("", []),
+    ],
+)
+def test_another_engine_takes_the_place_of_the_first(
+    life: Life, used: str, events: list[str]
+) -> None:
+    """The first is left before the second is entered; equal ones by other names are one."""
+    with engines(a="one", b="two", c="one") as loaded:
+        for name in used:
+            loaded.use(name)
+    assert life.events == events
+
+
+@pytest.mark.parametrize("end", [ValueError, KeyboardInterrupt])
+def test_the_engine_is_left_whatever_ends_the_run(life: Life, end: type[BaseException]) -> None:
+    """Also by an interruption, and where the next one does not start."""
+
+    def run(then: Callable[[Engines], object]) -> None:
+        with engines(a="one", b="two") as loaded:
+            loaded.use("a")
+            then(loaded)
+
+    def fail(_: Engines) -> None:
+        raise end("stop")
+
+    with pytest.raises(end):
+        run(fail)
+    register("watched")(lambda model: life.engine(model, breaks=model == "two"))
+    with pytest.raises(EngineError, match="does not fit"):
+        run(lambda loaded: loaded.use("b"))
+    assert life.events == ["+one", "-one"] * 2

@@ -1,10 +1,11 @@
-"""The size in which an image is sent, and the way back to its own pixels."""
+"""The size in which an image is sent, and how it is put into an address."""
 
 from __future__ import annotations
 
+import base64
 import hashlib
+import io
 import math
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from PIL import Image
 
 from echo_hf.engines.base import ImageRef
 from echo_hf.engines.checkpoint import FAMILIES
-from echo_hf.engines.pixels import SentImage, Size, fitted, sent_image, sent_reference
+from echo_hf.engines.pixels import PixelRule, Size, data_url, fitted, sent_reference
 from echo_hf.errors import EngineError, ImageError
 
 SIDES = st.integers(1, 12_000)
@@ -68,59 +69,27 @@ def test_sizes_by_hand(size: Size, family: str | None, most: int | None, expecte
     assert fitted(size, family=family, max_pixels=most) == expected
 
 
-def test_a_shape_that_rounding_makes_too_long_is_refused() -> None:
-    """29 x 5615 is 194 times as high as wide, 28 x 5628 is 201: the server would refuse it."""
-    with pytest.raises(ImageError, match="29 x 5615 pixels has one side more than 200 times"):
-        fitted((29, 5615), family="qwen2_5_vl")
-
-
-@given(SIZES, st.fixed_dictionaries(ASKED))
-def test_a_fitted_size_is_left_alone(size: Size, asked: dict[str, Any]) -> None:
-    """Whoever applies the rule again, with the same budget or a wider one, changes nothing."""
-    once = _fitted(size, asked)
-    assert fitted(once, **asked) == once
-    wider = {"family": asked["family"], "min_pixels": 1, "max_pixels": 10**9}
-    assert fitted(once, **wider) == once
-
-
 @given(SIZES, st.fixed_dictionaries(ASKED))
 def test_a_fitted_size_keeps_the_rule(size: Size, asked: dict[str, Any]) -> None:
-    """Both sides are multiples of the factor, and their product is inside the budget."""
-    own = FAMILIES[asked["family"]]
-    width, height = _fitted(size, asked)
-    assert width % own.factor == height % own.factor == 0
-    least = asked["min_pixels"] or own.min_pixels
-    assert least <= width * height <= (asked["max_pixels"] or own.max_pixels or 0)
-
-
-@given(SIZES, st.fixed_dictionaries(ASKED))
-def test_the_shape_is_kept_to_a_factor(size: Size, asked: dict[str, Any]) -> None:
-    """One and the same stretch brings both sides to within a factor of where they end."""
-    own = FAMILIES[asked["family"]]
-    sent = _fitted(size, asked)
+    """Multiples of the factor inside the budget, in nearly the same shape, and left alone then."""
+    own, sent = FAMILIES[asked["family"]], _fitted(size, asked)
+    assert [side % own.factor for side in sent] == [0, 0]
+    low, high = asked["min_pixels"] or own.min_pixels, asked["max_pixels"] or own.max_pixels or 0
+    assert low <= sent[0] * sent[1] <= high
     area = size[0] * size[1]
-    low, high = asked["min_pixels"] or own.min_pixels, asked["max_pixels"] or own.max_pixels
-    stretches = (1.0, math.sqrt(low / area), math.sqrt((high or 0) / area))
     assert any(
         all(abs(side * by - to) <= own.factor for side, to in zip(size, sent, strict=True))
-        for by in stretches
+        for by in (1.0, math.sqrt(low / area), math.sqrt(high / area))
     )
-
-
-@given(SIZES, st.fixed_dictionaries(ASKED))
-def test_turning_an_image_turns_its_size(size: Size, asked: dict[str, Any]) -> None:
-    """Width and height are treated alike."""
-    upright = _fitted(size, asked)
-    assert fitted(size[::-1], **asked) == upright[::-1]
+    wider = {"family": asked["family"], "min_pixels": 1, "max_pixels": 10**9}
+    assert fitted(sent, **asked) == fitted(sent, **wider) == sent
+    assert fitted(size[::-1], **asked) == sent[::-1]
 
 
 @pytest.mark.models
 @given(SIZES, st.fixed_dictionaries(ASKED))
 def test_the_rule_is_that_of_transformers(size: Size, asked: dict[str, Any]) -> None:
-    """Where its answer is inside the budget and one that it takes again, ours is the same.
-
-    Else ours is an error.
-    """
+    """Where its answer is inside the budget and one that it takes again; else ours is an error."""
     smart_resize = _processors().smart_resize
     own = FAMILIES[asked["family"]]
     least, most = asked["min_pixels"] or own.min_pixels, asked["max_pixels"] or own.max_pixels
@@ -135,104 +104,99 @@ def test_the_rule_is_that_of_transformers(size: Size, asked: dict[str, Any]) -> 
 
 
 @pytest.mark.models
-@pytest.mark.parametrize("size", [(250, 333), (1290, 2796), (20, 30)])
+@pytest.mark.parametrize("size", [(250, 333), (20, 30)])
 def test_a_sent_image_is_what_the_processor_would_make(tmp_path: Path, size: Size) -> None:
     """Its own resize of the original, and none of ours, give the model the same numbers."""
-    noise = np.random.default_rng(0).integers(0, 256, (size[1], size[0], 3), dtype=np.uint8)
-    Image.fromarray(noise).save(tmp_path / "a.png")
+    pixels = noise(*size)
     budget = {"shortest_edge": 3136, "longest_edge": 200_704}
     processor = _processors().Qwen2VLImageProcessorPil(size=budget)
-    sent = sent_image(tmp_path / "a.png", family="qwen2_5_vl", max_pixels=200_704)
-    ours = processor(images=[sent.image], do_resize=False, return_tensors="np")
-    theirs = processor(images=[Image.fromarray(noise)], return_tensors="np")
+    sent = sent_reference(kept(tmp_path, pixels), family="qwen2_5_vl", max_pixels=200_704)
+    ours = processor(images=[sent], do_resize=False, return_tensors="np")
+    theirs = processor(images=[Image.fromarray(pixels)], return_tensors="np")
     np.testing.assert_array_equal(ours["image_grid_thw"], theirs["image_grid_thw"])
     np.testing.assert_allclose(ours["pixel_values"], theirs["pixel_values"], atol=1e-6)
 
 
-@pytest.mark.parametrize(("size", "family"), [((201, 1), "qwen2_5_vl"), ((28, 5601), "qwen3_vl")])
-def test_an_image_that_is_all_length_is_refused(size: Size, family: str) -> None:
-    """One side above 200 times the other is beyond the families' rule; exactly 200 is not."""
+@pytest.mark.parametrize(
+    ("size", "most", "said"),
+    [
+        ((201, 1), None, "an image of 201 x 1 pixels has one side more than 200 times the other: "),
+        # 29 x 5615 is 194 times as high as wide, 28 x 5628 is 201: the server would refuse it.
+        ((29, 5615), None, "29 x 5615 pixels has one side more than 200 times the other: crop it"),
+        # A strip one patch high and 200 long has 156,800 pixels at least.
+        (
+            (5600, 28),
+            100_000,
+            "an image of 5600 x 28 pixels has no size between min_pixels 3136 and max_pixels "
+            "100000 in steps of 28: allow a wider range",
+        ),
+    ],
+)
+def test_a_shape_that_cannot_be_sent_is_told(size: Size, most: int | None, said: str) -> None:
+    """Exactly 200 times as long as high is not too long."""
     with pytest.raises(ImageError) as caught:
-        fitted(size, family=family)
-    assert str(caught.value) == (
-        f"an image of {size[0]} x {size[1]} pixels has one side more than 200 times the other: "
-        "crop it"
-    )
+        fitted(size, family="qwen2_5_vl", max_pixels=most)
+    assert said in str(caught.value)
     assert fitted((5600, 28), family="qwen2_5_vl") == (5600, 28)
 
 
-def test_a_budget_that_a_shape_cannot_meet_is_told() -> None:
-    """A strip one patch high and 200 long has 156,800 pixels at least: 100,000 do not hold it."""
-    with pytest.raises(ImageError) as caught:
-        fitted((5600, 28), family="qwen2_5_vl", max_pixels=100_000)
-    assert str(caught.value) == (
-        "an image of 5600 x 28 pixels has no size between min_pixels 3136 and max_pixels 100000 "
-        "in steps of 28: allow a wider range"
-    )
+def noise(width: int, height: int) -> Any:
+    """Pixels at random."""
+    return np.random.default_rng(0).integers(0, 256, (height, width, 3), dtype=np.uint8)
 
 
-@given(SIZES, SIZES, st.tuples(*[st.floats(-100, 12_100)] * 4))
-def test_coordinates_map_back_exactly(
-    original: Size, sent: Size, box: tuple[float, float, float, float]
-) -> None:
-    """Each axis by its own ratio, to the last digits of a float; outside stays outside."""
-    image = SentImage(Image.new("1", sent), original)
-    across, down = (Fraction(o, s) for o, s in zip(original, sent, strict=True))
-    exact = [Fraction(box[0]) * across, Fraction(box[1]) * down]
-    exact += [Fraction(box[2]) * across, Fraction(box[3]) * down]
-    assert image.to_original(box) == pytest.approx([float(x) for x in exact], rel=1e-15)
-    assert image.to_original_point(box[:2]) == image.to_original(box)[:2]
-    assert image.scale == pytest.approx((float(across), float(down)), rel=1e-15)
+def kept(folder: Path, pixels: Any, kind: str = "PNG", **options: Any) -> ImageRef:
+    """An image in a file whose name says nothing."""
+    file = folder / "picture"
+    Image.fromarray(pixels).save(file, kind, **options)
+    return ImageRef(hashlib.sha256(file.read_bytes()).hexdigest(), file)
 
 
-@given(SIZES, SIZES)
-def test_the_whole_image_maps_to_the_whole_image(original: Size, sent: Size) -> None:
-    """Its far corner is the far corner, without a rounding error."""
-    image = SentImage(Image.new("1", sent), original)
-    assert image.to_original((0, 0, *sent)) == (0, 0, *original)
-
-
-def test_a_drawn_mark_is_found_again(tmp_path: Path) -> None:
-    """A rectangle's corners, seen in the sent image, map to where it was drawn."""
-    pixels = np.zeros((2796, 1290, 3), np.uint8)
-    pixels[1398:2097, 258:774] = 255
-    Image.fromarray(pixels).save(tmp_path / "a.png")
-    sent = sent_image(tmp_path / "a.png", family="qwen2_5_vl", max_pixels=1_003_520)
-    assert (sent.size, sent.original_size) == ((672, 1456), (1290, 2796))
-    rows, columns = np.nonzero(np.asarray(sent.image)[..., 0] > 127)
-    seen = (columns.min(), rows.min(), columns.max() + 1, rows.max() + 1)
-    assert sent.to_original(seen) == pytest.approx((258, 1398, 774, 2097), abs=1.0)
-
-
-def test_an_image_without_a_rule_is_sent_as_it_is(tmp_path: Path) -> None:
-    """No family and no budget: not a pixel changes, whatever its shape."""
-    noise = np.random.default_rng(1).integers(0, 256, (2, 900, 3), dtype=np.uint8)
-    Image.fromarray(noise).save(tmp_path / "a.png")
-    sent = sent_image(tmp_path / "a.png", family=None)
-    np.testing.assert_array_equal(np.asarray(sent.image), noise)
-    assert sent.scale == (1.0, 1.0)
-
-
-def test_coordinates_are_those_of_the_upright_image(tmp_path: Path) -> None:
-    """A photo stored on its side is 100 wide and 300 high to those who look at it."""
+def test_an_image_is_sent_upright_and_as_its_rule_says(tmp_path: Path) -> None:
+    """Without family and budget not a pixel changes; one stored on its side is 100 x 300."""
+    pixels = noise(900, 2)
+    sent = sent_reference(kept(tmp_path, pixels), family=None)
+    np.testing.assert_array_equal(np.asarray(sent), pixels)
     exif = Image.Exif()
     exif[0x0112] = 6
-    Image.new("RGB", (300, 100)).save(tmp_path / "a.jpg", exif=exif)
-    sent = sent_image(tmp_path / "a.jpg", family="qwen2_5_vl")
-    assert (sent.original_size, sent.size) == ((100, 300), (112, 308))
+    sideways = kept(tmp_path, noise(300, 100), "JPEG", exif=exif)
+    assert sent_reference(sideways, family="qwen2_5_vl").size == (112, 308)
+
+
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF"])
+def test_what_every_server_takes_is_sent_as_it_is(tmp_path: Path, kind: str) -> None:
+    """The very bytes, under their own type; another format as PNG with the same pixels."""
+    pixels = noise(50, 30)
+    image = kept(tmp_path, pixels, kind)
+    head, _, text = data_url(image, None).partition(",")
+    data = base64.b64decode(text, validate=True)
+    if kind in ("BMP", "TIFF"):
+        assert head == "data:image/png;base64"
+        assert np.array_equal(np.asarray(Image.open(io.BytesIO(data))), pixels)
+    else:
+        assert head == f"data:image/{kind.lower()};base64"
+        assert hashlib.sha256(data).hexdigest() == image.sha256
+    # 50 x 30 is 1500 pixels; at most 800 is 36 x 21 before rounding: one patch of 28 each way.
+    rule = PixelRule(family="qwen2_5_vl", min_pixels=784, max_pixels=800)
+    data = base64.b64decode(data_url(image, rule).partition(",")[2])
+    assert Image.open(io.BytesIO(data)).size == (28, 28)
 
 
 def test_an_image_of_a_message_is_the_one_with_its_digest(tmp_path: Path) -> None:
-    """Without a file, or with other bytes in it, there is no image to send."""
-    path = tmp_path / "a.png"
-    Image.new("RGB", (60, 60)).save(path)
-    digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    assert sent_reference(ImageRef(digest, path), family="qwen3_vl").size == (256, 256)
-    with pytest.raises(ImageError, match="has changed on disk"):
-        sent_reference(ImageRef("0" * 64, path), family=None)
-    with pytest.raises(ImageError) as caught:
-        sent_reference(ImageRef(digest), family=None)
-    assert str(caught.value) == f"image {digest!r} has no file: run `collect` to fetch it"
+    """No file, a missing one, other bytes than were asked for, half an image."""
+    whole = kept(tmp_path, noise(50, 30))
+    assert whole.file is not None
+    half = tmp_path / "half"
+    half.write_bytes(whole.file.read_bytes()[:900])
+    bad = {
+        f"image {whole.sha256!r} has no file: run `collect` to fetch it": ImageRef(whole.sha256),
+        "'gone' cannot be read": ImageRef(whole.sha256, tmp_path / "gone"),
+        "has changed on disk": ImageRef("0" * 64, whole.file),
+        "image": ImageRef(hashlib.sha256(half.read_bytes()).hexdigest(), half),
+    }
+    for said, broken in bad.items():
+        with pytest.raises(ImageError, match=said):
+            data_url(broken, None)
 
 
 def _processors() -> Any:

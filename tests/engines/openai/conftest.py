@@ -1,4 +1,4 @@
-"""A server and an engine that asks it."""
+"""A server and engines that ask it."""
 
 from __future__ import annotations
 

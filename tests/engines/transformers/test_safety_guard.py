@@ -114,17 +114,6 @@ def test_the_prompt_names_the_categories_and_holds_the_images(
     assert counted == list(TOKENS.values())
 
 
-def test_categories_are_left_out_by_a_switch_of_the_template(
-    tiny_guard: Path, engine: TransformersEngine
-) -> None:
-    """They are gone from the prompt, and the signature says so."""
-    switch = {"excluded_category_keys": ["S2", "S10"]}
-    with _engine(tiny_guard, chat_template_kwargs=switch) as other:
-        (answer,) = _answers(other, [asked("a red cat")])
-        assert other.signature() != engine.signature()
-    assert answer.usage.prompt == len(prompt_of("a red cat", excluded=["S2", "S10"]))
-
-
 @pytest.mark.parametrize("chunk", [8192, LONGEST])
 def test_one_chunk_that_holds_everything_is_no_chunk(
     tiny_guard: Path, full: Any, chunk: int
@@ -158,18 +147,6 @@ def test_the_longest_request_is_answered_and_a_longer_one_is_told(
         "error",
     )
     assert answers[2].error is None
-
-
-def test_images_are_cut_into_tiles_by_the_model_itself(tiny_guard: Path, tmp_path: Path) -> None:
-    """No rule of ours stands in its way; only a budget in the config reduces an image before."""
-    large = noise(tmp_path, 1600, 800)
-    with _engine(tiny_guard, max_pixels=1_003_520) as usual, _engine(tiny_guard) as own:
-        assert usual.signature()["pixels"] == [1, 1, 1_003_520]
-        assert own.signature()["pixels"] == [1, 1, None]
-        answers = [_answers(engine, [asked(large)])[0] for engine in (usual, own)]
-    # Two tiles side by side, each of four patches and a mark, before the whole.
-    assert [answer.usage.prompt - len(prompt_of("")) for answer in answers] == [17, 17]
-    assert answers[0].text != answers[1].text
 
 
 def test_a_mark_for_an_image_that_somebody_typed_fails_alone(

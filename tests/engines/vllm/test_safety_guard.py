@@ -12,7 +12,7 @@ pytest.importorskip("vllm", reason="needs vLLM: make test-vllm")
 
 from echo_hf.engines.base import Completion, ImageRef, make_engine
 from echo_hf.engines.vllm import VllmEngine
-from tests.tiny_guard import LONGEST, TOKENS, asked, noise, prompt_of
+from tests.tiny_guard import LONGEST, TOKENS, asked, noise
 
 pytestmark = [pytest.mark.vllm, pytest.mark.filterwarnings("ignore")]
 
@@ -69,17 +69,6 @@ def test_both_engines_say_the_same(
     assert len({answer.text for answer in answers.values()}) == len(requests)
     for number in range(len(requests)):
         assert _whole(answers[number]) == _whole(expected[number])
-
-
-def test_the_prompt_names_the_categories_and_holds_the_images(
-    engine: VllmEngine, images: list[ImageRef]
-) -> None:
-    """A byte is a token, an image as many as its tiles come to; excluded categories are gone."""
-    requests = [asked(image, "a red cat") for image in images]
-    answers = dict(engine.stream(requests))
-    bare = len(prompt_of("a red cat", excluded=EXCLUDED))
-    counted = [answers[number].usage.prompt - bare for number in range(len(requests))]
-    assert counted == list(SHOWN.values())
 
 
 def test_what_the_guard_cannot_read_fails_alone(engine: VllmEngine, images: list[ImageRef]) -> None:

@@ -1,0 +1,274 @@
+"""What a run, a plan and systems look like in a terminal."""
+
+from __future__ import annotations
+
+import io
+import re
+import time
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from datasets import Features
+from rich.console import Console
+from typer.testing import CliRunner
+
+from echo_hf.cli import app
+from echo_hf.cli.evaluation_view import outcome_table, system_table, what_seeds_give
+from echo_hf.cli.progress import Watch, places
+from echo_hf.collect.fetch import FetchStats
+from echo_hf.engines.base import Usage
+from echo_hf.engines.planner import RequestPlan
+from echo_hf.judging.score import score
+from echo_hf.pipeline.batch_inference import FillStats
+from echo_hf.pipeline.result import StageStats
+from echo_hf.pipeline.stage import CONTROL
+from echo_hf.reasons import Outcome, Unfetched
+from echo_hf.systems.generate import Generated, SystemListing, list_systems
+from echo_hf.systems.runner import GenerationPlan, Generations
+from echo_hf.tables import OUTPUTS, POSTS
+from tests.judging import run_for_tests as run
+from tests.systems.runs_for_tests import entry, system, task
+
+FETCHED = FetchStats(1010, 7, 1000, reasons=Counter({Unfetched.GONE: 2}), seconds=50.0)
+FILLED = FillStats(calls=2, seconds=4.0, usage=Usage(100, 20, 75), cost_usd=0.5)
+HARBOR = GenerationPlan("mine", tuple(map(task, range(1500))), 20, 3, 61.5, 3725.4)
+UNKNOWN = GenerationPlan("theirs", (), 0, 0, None, None)
+CALLS = RequestPlan(
+    requests=12, stored=2, prompt_tokens=3_000_000, usd_per_million_prompt_tokens=0.5
+)
+
+
+def console(width: int = 120, **options: Any) -> Console:
+    """A terminal that keeps what is printed."""
+    return Console(file=io.StringIO(), width=width, **options)
+
+
+def lines(one: Console) -> list[str]:
+    """What was printed, line by line, with single spaces."""
+    assert isinstance(one.file, io.StringIO)
+    return [" ".join(line.split()) for line in one.file.getvalue().splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("stats", "expected"),
+    [
+        (FillStats(), "0 calls (0/s), 0 answered before, 0 tokens"),
+        (
+            FILLED,
+            "2 calls (0/s), 0 answered before, 120 tokens, 75 % of prompts from cache, $0.50",
+        ),
+        (
+            FillStats(calls=1, seconds=1.0, cost_usd=0.5, stage_cost_usd=2.0),
+            "1 calls (1/s), 0 answered before, 0 tokens, $0.50, $2.00 with earlier runs",
+        ),
+        (FETCHED, "1,000 images (20/s), 7 known before, 2 gone"),
+        (FetchStats(0), "0 images (0/s), 0 known before"),
+        (HARBOR, "1,500 to draw, 3 of them again, 20 kept; about $61.50, about 1:02:05"),
+        (UNKNOWN, "0 to draw, 0 of them again, 0 kept; about $?, about ?"),
+        (
+            CALLS,
+            "10 calls to make, 2 answered before; about 3,000,000 prompt tokens (0 shared), 0 "
+            "images, $1.50 and the answers",
+        ),
+        (RequestPlan(), ""),
+    ],
+)
+def test_figures_are_told_whatever_is_known_of_them(stats: object, expected: str) -> None:
+    """No calls, no tokens and no price are no reason to fail; a plan is told before it costs."""
+    one = console(200)
+    Watch(one).started("extract", 1, stats)
+    assert lines(one) == ([f"extract {expected}"] if expected else [])
+
+
+def test_each_kind_of_work_has_a_bar_of_its_own() -> None:
+    """One ends before the next begins, and the cursor comes back whatever ends the run."""
+    one = console(force_terminal=True)
+
+    def work() -> None:
+        with Watch(one) as watch:
+            watch.advanced("pictures", 1, FetchStats(2, fetched=1), 2)
+            watch.advanced("pictures", 2, FetchStats(2, fetched=2), 2)
+            watch.advanced("compared", 1, "looked at", 9)
+            raise ValueError("stop")
+
+    with pytest.raises(ValueError, match="stop"):
+        work()
+    text = "".join(lines(one))
+    assert text.count("\x1b[?25l") == text.count("\x1b[?25h") == 2
+    assert "2/2" in text
+    assert "1/9" in text
+
+
+def test_what_a_system_gave_is_told_with_rate_and_cost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a clock of our own: two outputs in 30 seconds are 4 a minute; no bar in a file."""
+    now = [1000.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    given, one = Generations("mine", began=now[0]), console()
+    with Watch(one) as watch:
+        watch.started("mine", len(HARBOR.todo), HARBOR)
+        for number, cost_usd in enumerate((0.25, 0.5)):
+            now[0] += 15
+            given.entries.append(entry(number, cost_usd=cost_usd))
+            watch.advanced("mine", len(given.entries), given)
+        watch.finished(given)
+    assert lines(one)[-2:] == [
+        "2 of 1,500: mine: 2 refused (4 a minute), $0.75",
+        "mine: 2 refused (4 a minute), $0.75",
+    ]
+
+
+def test_failures_are_told_by_code_with_an_example() -> None:
+    """So that nobody has to open a table to see why all of a system failed."""
+    given = Generations("mine")
+    for number, code in enumerate(("no_file", "timeout", "no_file")):
+        failed = {"outcome": Outcome.FAILED, "code": code, "text": f"{code} {number}"}
+        given.entries.append(entry(number, **failed))
+    assert list(given.failures()) == [
+        "mine: 2 failed, no_file: no_file 0",
+        "mine: 1 failed, timeout: timeout 1",
+    ]
+
+
+def aside(*said: tuple[str, str], key: str = "url") -> pa.Table:
+    """Rows set aside, or remarks: the place of each and its reason."""
+    features = {**POSTS.features, **CONTROL} if key == "url" else CONTROL
+    schema = Features({name: features[name] for name in (key, "_reason")}).arrow_schema
+    rows = [{key: [one] if key == "_parent" else one, "_reason": reason} for one, reason in said]
+    return pa.Table.from_pylist(rows, schema)
+
+
+@pytest.mark.parametrize(
+    ("rejects", "notices", "expected"),
+    [
+        ("", "", ""),
+        ("", "a", " (a)"),
+        ("", "aaab", " (a, b)"),
+        ("", "aaabc", " (a, b, ...)"),
+        ("ab", "aaa", " (a, b)"),
+        ("b", "aaac", " (b, a, ...)"),
+        ("aaaabc", "", " (a, b, ...)"),
+    ],
+)
+def test_places_are_two_and_the_rest_is_hinted_at(
+    rejects: str, notices: str, expected: str
+) -> None:
+    """Several remarks about one place hide no other place; there are dots where more are."""
+    tables = (
+        aside(*((one, "spoilt") for one in rejects), ("z", "other")),
+        aside(),
+        aside(*((one, "spoilt") for one in notices), ("y", "other"), key="_parent"),
+    )
+    assert places(tables, "spoilt") == expected
+
+
+def test_a_remark_is_one_line_without_control_characters() -> None:
+    """What a release from somewhere calls its stages is shown, and does nothing else."""
+    one = console(60)
+    with Watch(one) as watch:
+        watch.noticed("the release has 'a\x1b[31m\nb' [bold]and[/bold] " + "more " * 200)
+    (line,) = lines(one)
+    assert line.startswith("note: the release has 'a[31m b' [bold]and[/bold] more more")
+    assert len(line) < 500
+
+
+def test_a_stage_tells_every_loss_with_its_meaning() -> None:
+    """Rejects, quarantine and notices."""
+    one = console()
+    counts = {"rejected": {"no_sample": 2}, "quarantined": {"cut": 1}, "noted": {"cycle": 3}}
+    stats = StageStats("extract", 9, 5, **counts)  # type: ignore[arg-type]
+    Watch(one).show_stage(stats, [aside(), aside(), aside(key="_parent")])
+    assert lines(one)[1:] == [
+        "2 no_sample: the model found no sample in the thread",
+        "1 cut: the answer ended at the token limit",
+        "3 cycle: replies form a circle; it is cut at its earliest post",
+    ]
+
+
+def test_the_headlines_are_the_papers_figures() -> None:
+    """With the paper's own counts the shares are the 47, 20 and 66 percent that it prints."""
+    scores = {"score_1": 36_000, "score_4": 20_000, "score_5": 12_000}
+    kinds = {"Benchmark": 7000, "Analysis": 23_100, "Trash": 4900}
+    splits = {"image_to_image": 710, "text_to_image": 848, "analysis": 30_100}
+    watch = Watch(console())
+    assert watch.headlines() == []  # stages that have not run say nothing
+    watch.stats = [
+        StageStats("collect", 70_000, 68_000, tally={"posts": 68_000, "merged": 2000}),
+        StageStats("relevance", 68_000, 68_000, tally=scores),
+        StageStats("threads", 68_000, 9000, tally={"posts": 51_000}),
+        StageStats("extract", 9000, 35_000, tally=kinds),
+        StageStats("splits", 35_000, 30_100, tally=splits),
+    ]
+    assert watch.headlines() == [
+        "68,000 posts collected from 70,000 records, 2,000 seen more than once",
+        "32,000 of 68,000 scored posts are relevant (47 %); 9,000 threads with 51,000 posts stay",
+        "35,000 samples extracted: 20 % Benchmark, 66 % Analysis, 14 % Trash",
+        "710 image_to_image, 848 text_to_image, 30,100 analysis samples released",
+    ]
+
+
+# --- systems ---
+
+
+def listing(**changes: Any) -> SystemListing:
+    """A system as it is listed."""
+    given = {"known": True, "extra": None, "keys": {}, "no_folder": None, "usd_per_image": None}
+    config = system("mine", status="replay", stands_for="[bold]GPT-4o")
+    return SystemListing(config=config, file=None, **{**given, **changes})
+
+
+def test_the_list_says_what_to_do() -> None:
+    """Extras, keys and folders that are missing; nothing of a name is markup."""
+    one = console()
+    given = [
+        listing(usd_per_image=0.0421),
+        listing(extra="openai", keys={"A_KEY": False, "B_KEY": True}),
+        listing(known=False),
+        listing(no_folder="Bagel"),
+    ]
+    one.print(system_table(given))
+    rows = lines(one)[1:]
+    assert "[bold]GPT-4o" in rows[0]
+    assert "0.042 nothing" in rows[0]
+    ends = ["[openai], A_KEY", "no adapter 'acting' is installed", "folder 'Bagel'"]
+    assert all(row.endswith(end) for row, end in zip(rows[1:], ends, strict=True))
+    told = replace(given[0], determinism="always the same")
+    assert list(what_seeds_give([listing(), told])) == ["mine, with the same seed: always the same"]
+
+
+def test_a_narrow_terminal_leaves_out_nothing() -> None:
+    """At 80 columns every heading and all that is missing is there, in lines that fit."""
+    systems, one = list_systems(), console(80)
+    one.print(system_table(systems))
+    assert isinstance(one.file, io.StringIO)
+    printed = one.file.getvalue().splitlines()
+    assert max(map(len, printed)) <= 80
+    start = printed[0].index("missing")
+    column = re.sub(r"\s", "", "".join(line[start:] for line in printed))
+    names = [name for each in systems for name, is_set in each.keys.items() if not is_set]
+    assert names
+    assert all(name in column for name in names)
+
+
+def test_outcomes_have_a_column_only_when_there_are_some() -> None:
+    """In the order of their list."""
+    mine = {Outcome.FAILED: 2, Outcome.OK: 1100}
+    one = console()
+    one.print(outcome_table(Generated(None, (), {"mine": mine, "no": {Outcome.OK: 1}}, None, {})))
+    assert lines(one) == ["system ok failed", "mine 1,100 2", "no 1 0"]
+
+
+def test_report_names_the_page(tmp_path: Path) -> None:
+    """The verb writes the page beside the figures, and prints where it lies and what it holds."""
+    config, runs = run.run(tmp_path, {}, ["boat"]), tmp_path / "runs"
+    made = run.put(tmp_path, run.stripes((0, 0, 200), (0, 90, 90)))
+    run.write(tmp_path, OUTPUTS, [run.output("boat", "anole", image=made)])
+    score(config, runs=runs, n_boot=0)
+    done = CliRunner().invoke(app, ["report", str(config), "--runs", str(runs), "--single-file"])
+    assert done.exit_code == 0, done.output
+    assert "1 sample, 1 image" in done.output
+    page = runs / "evaluation" / "report" / "index.html"
+    assert "data:image/jpeg;base64," in page.read_text("utf-8")

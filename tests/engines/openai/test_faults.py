@@ -1,0 +1,471 @@
+"""Each way in which a server fails: what is sent again, what is reported, and what a run keeps."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from echo_hf.engines.base import Completion, Usage
+from echo_hf.engines.openai import OpenAIEngine
+from echo_hf.errors import EngineError
+from echo_hf.pipeline.answer_store import Store
+from echo_hf.pipeline.answers import Failure, StoredAnswers
+from echo_hf.pipeline.batch_inference import fill
+from echo_hf.reasons import Failed
+from tests.engines.openai.conftest import KEY
+from tests.engines.openai.loopback_server import (
+    LONGEST_WAIT_S,
+    SILENCE,
+    Answer,
+    Asked,
+    LoopbackServer,
+    closed_port,
+    completion,
+    fault,
+    running,
+)
+from tests.stages_for_tests import ROOT, Color, Guess, posts, request
+
+Make = Callable[..., OpenAIEngine]
+PAID = Usage(10, 3, 0)
+RED = Completion("red", usage=PAID)
+
+
+def ask(engine: OpenAIEngine, line: str = "red") -> Completion:
+    """The answer to one request."""
+    [(number, done)] = list(engine.stream([request(line)]))
+    assert number == 0
+    return done
+
+
+def in_turn(server: LoopbackServer, *answers: Answer) -> None:
+    """Has the server give these answers, one after the other."""
+    rest = list(answers)
+    server.behave = lambda _: rest.pop(0)
+
+
+# A passing failure, and what is reported when it does not pass.
+PASSING = {
+    "429": (fault(429, "slow down", headers={"Retry-After": "0"}), "status 429: slow down"),
+    "500": (fault(500, "an error"), "status 500: an error"),
+    "502": (Answer(b"<html>Bad  gateway</html>", 502), "status 502: <html>Bad gateway</html>"),
+    "408": (fault(408, "too late"), "status 408: too late"),
+    "error inside": (fault(200, "provider is down", code=502), "status 502: provider is down"),
+    "cut before": (Answer(completion("red").body, cut_after=0), "the connection to '{}' failed: "),
+    "cut within": (Answer(completion("red").body, cut_after=30), "the connection to '{}' failed: "),
+}
+
+
+@pytest.mark.parametrize("kind", PASSING)
+def test_what_may_pass_is_sent_again(server: LoopbackServer, engine: Make, kind: str) -> None:
+    """A failure and an answer are an answer; after the last attempt the request has failed."""
+    answer, error = PASSING[kind]
+    in_turn(server, answer, completion("red"), answer, answer)
+    assert ask(engine(max_attempts=2)) == RED
+    done = ask(engine(max_attempts=2))
+    assert (done.text, done.finish_reason, len(server.asked)) == (None, "error", 4)
+    assert (done.error or "").startswith(error.format(server.url))
+
+
+def test_a_server_that_is_not_there_stops_the_stream(engine: Make) -> None:
+    """The first calls tell: with the address, and what the system said, in one line."""
+    asked = engine(base_url=closed_port(), max_attempts=2)
+    with pytest.raises(EngineError) as caught:
+        list(asked.stream(map(request, ("red", "green", "blue"))))
+    assert str(caught.value).startswith(
+        f"the connection to '{asked.options.base_url}' failed: [Errno {errno.ECONNREFUSED}] "
+    )
+    assert str(caught.value).endswith(
+        ": start the server, or fix base_url; the same command resumes from here"
+    )
+
+
+def test_a_server_that_went_away_is_the_requests_own_error(engine: Make) -> None:
+    """It was there: what it answers when it is back is worth going on for."""
+    with running() as server:
+        asked = engine(base_url=server.url, max_attempts=1, concurrency=1)
+        answers = iter(asked.stream(map(request, ("red", "green"))))
+        assert next(answers) == (0, RED)
+    number, lost = next(answers)
+    assert (number, lost.finish_reason) == (1, "error")
+    assert (lost.error or "").startswith(f"the connection to '{server.url}' failed: ")
+
+
+@pytest.mark.parametrize(
+    "answer", [SILENCE, Answer(headers={"Content-Length": "1000000"}, trickles=True)]
+)
+def test_an_endless_wait_ends(server: LoopbackServer, engine: Make, answer: Answer) -> None:
+    """A server that sends a byte now and then has no more time than a silent one."""
+    server.behave = lambda _: answer
+    done = ask(engine(timeout_s=0.2, max_attempts=1))
+    assert done == Completion(None, "no answer within 0.2 s", "error")
+
+
+def failed(error: str) -> Completion:
+    """An answer that is an error and cost nothing."""
+    return Completion(None, error, "error")
+
+
+# Failures of one answer, which the same request would not mend at once.
+FINAL: dict[str, tuple[Answer, Completion]] = {
+    "half a JSON": (
+        Answer(b'{"choices": [{"mess'),
+        failed(
+            "the response is not a whole JSON document: Unterminated string starting at: line 1 "
+            "column 15 (char 14)"
+        ),
+    ),
+    "a refusal": (
+        completion(None, message={"refusal": "I cannot help with that."}),
+        Completion(None, "I cannot help with that.", "refusal", PAID),
+    ),
+    "a policy": (
+        fault(400, "Your request was rejected", code="content_policy_violation"),
+        Completion(None, "Your request was rejected", "refusal"),
+    ),
+    "a cut answer": (
+        completion('{"name', "length"),
+        Completion('{"name', None, "length", PAID),
+    ),
+    "a bad request": (fault(400, "image is too large"), failed("status 400: image is too large")),
+    "too large": (Answer(b"", 413), failed("status 413: nothing")),
+    "too long a wait": (
+        fault(429, "quota of today is used up", headers={"Retry-After": "86400"}),
+        failed(
+            "status 429: quota of today is used up; the server asks to wait 86400 s, longer than "
+            "300 s"
+        ),
+    ),
+    "a long error": (
+        fault(400, "no " * 5000),
+        failed(("status 400: " + "no " * 170)[:497] + "..."),
+    ),
+    "a number": (
+        fault(400, "broken, mention req_0f9a8b7c6d5e"),
+        failed("status 400: broken, mention (id)"),
+    ),
+    "a broken server": (
+        fault(413, "the response_format worker died"),
+        failed("status 413: the response_format worker died"),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", FINAL)
+def test_what_would_fail_again_is_not_sent_again(
+    server: LoopbackServer, engine: Make, kind: str
+) -> None:
+    """It is reported with its name, and with the tokens that were paid for."""
+    answer, expected = FINAL[kind]
+    server.behave = lambda _: answer
+    assert (ask(engine()), len(server.asked)) == (expected, 1)
+
+
+ADDRESS = "base_url is '{url}', expected the server's own, for OpenAI's API mostly ending in /v1"
+MODEL = "model is 'tiny', expected one that the server has and the key may use"
+CREDIT = "the account has no credit left; the same command resumes from here"
+UNKNOWN = {"message": "The model `tiny` does not exist.", "type": "NotFoundError", "code": 404}
+CONFIG = {
+    "key": (fault(401, "no"), "put a valid key into environment variable 'OPENAI_API_KEY'"),
+    "credit": (fault(402, "no"), CREDIT),
+    "right": (fault(403, "no"), "the key may not use model 'tiny'; name another key or model"),
+    "redirect": (fault(307, "no", headers={"Location": "/elsewhere"}), ADDRESS),
+    "address": (fault(404, "no"), ADDRESS),
+    "model": (Answer({"error": UNKNOWN}, 404), MODEL),
+    "temperature": (
+        fault(400, "no", param="temperature", code="unsupported_value"),
+        "set `temperature: null`, which sends none",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", CONFIG)
+def test_what_no_request_survives_stops_the_stream(
+    server: LoopbackServer, engine: Make, kind: str
+) -> None:
+    """One line with the server, what it said, and what to do; no post goes to another address."""
+    answer, advice = CONFIG[kind]
+    server.behave = lambda _: answer
+    said = answer.body["error"]["message"]
+    with pytest.raises(EngineError) as caught:
+        ask(engine())
+    expected = f"'127.0.0.1' answered with status {answer.status}, {said!r}: "
+    assert str(caught.value) == expected + advice.format(url=server.url)
+    assert [asked.path for asked in server.asked] == ["/v1/chat/completions"]
+
+
+def test_a_wrong_key_stops_the_stream_after_what_was_answered(
+    server: LoopbackServer, engine: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The answers that came before are not lost, and the key is hidden."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    server.behave = lambda asked: (
+        completion("red") if asked.line == "good" else fault(401, f"Incorrect API key: {KEY}")
+    )
+    got = []
+    with pytest.raises(EngineError, match=r"'Incorrect API key: \(key\)': put a valid key into"):
+        got.extend(engine(concurrency=1).stream([request("good"), request("bad"), request("c")]))
+    assert server.lines() == ["good", "bad"]
+
+
+def test_one_bad_request_fails_alone(server: LoopbackServer, engine: Make) -> None:
+    """A text that no JSON in UTF-8 can hold, and an image without a file, are values."""
+    asked = [request("red"), request("\ud800"), request("blue", images=["0" * 64])]
+    done = dict(engine().stream(asked))
+    assert [done[number].finish_reason for number in range(3)] == ["stop", "error", "error"]
+    assert (done[1].error or "").startswith("UnicodeEncodeError: ")
+    assert "has no file" in (done[2].error or "")
+    assert server.lines() == ["red"]
+
+
+# How servers say that they cannot enforce a schema.
+NO_SCHEMA = [
+    fault(400, "This response_format type is unavailable now", type="invalid_request_error"),
+    fault(400, "Invalid parameter", param="response_format"),
+    fault(400, "This model does not support response format `json_schema`."),
+    Answer(
+        {"detail": [{"loc": ["body", "response_format", "type"], "msg": "Input should be"}]}, 422
+    ),
+]
+
+
+@pytest.mark.parametrize("refusal", NO_SCHEMA)
+def test_a_server_without_schemas_is_asked_in_words(
+    server: LoopbackServer, engine: Make, refusal: Answer, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Learnt once for all requests, said once, and no attempt is lost by it."""
+    server.behave = lambda asked: refusal if "response_format" in asked.body else completion("red")
+    asked = engine(concurrency=1, max_attempts=1)
+    done = [*asked.stream([request("one"), request("two")]), *asked.stream([request("three")])]
+    assert [one.text for _, one in done] == ["red"] * 3
+    assert server.lines() == ["one", "one", "two", "three"]
+    assert ["response_format" in one.body for one in server.asked] == [True, False, False, False]
+    system = server.asked[1].body["messages"][0]
+    assert system["content"].startswith("Name a colour.\n\nAnswer with one JSON object")
+    assert '"maxLength":20' in system["content"]
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    server.asked.clear()  # who asks for enforced schemas gets an error rather than something else
+    assert ask(engine(structured="json_schema")).finish_reason == "error"
+    assert len(server.asked) == 1
+
+
+def test_a_failure_in_both_ways_teaches_nothing(server: LoopbackServer, engine: Make) -> None:
+    """A request that fails in words too says nothing about schemas: the next is asked with one."""
+    bad = fault(400, "grammar and picture are broken")
+    server.behave = lambda asked: bad if asked.line == "bad" else completion("red")
+    done = dict(engine(concurrency=1).stream([request("bad"), request("good")]))
+    assert done[0] == failed("status 400: grammar and picture are broken")
+    assert ["response_format" in one.body for one in server.asked] == [True, False, True]
+
+
+def test_the_name_of_the_token_limit_is_found_out(server: LoopbackServer, engine: Make) -> None:
+    """Once; a limit that is too high is no name, and a server that knows neither is told so."""
+    names = ["max_tokens", "max_completion_tokens"]
+    said = "Unsupported parameter: '{}' is not supported with this model."
+    unknown = [fault(400, said.format(name), param=name) for name in names]
+    server.behave = lambda asked: unknown[0] if names[0] in asked.body else completion("red")
+    asked = engine(concurrency=1)
+    assert [done for _, done in asked.stream([request("one"), request("two")])] == [RED, RED]
+    tried = [[name for name in names if name in one.body] for one in server.asked]
+    assert tried == [names[:1], names[1:], names[1:]]
+    for times, behave in {
+        1: lambda _: fault(400, "max_tokens is too large: 9. At most 4 are possible"),
+        2: lambda asked: unknown[names[1] in asked.body],
+    }.items():
+        server.asked.clear()
+        server.behave = behave
+        assert (ask(engine()).finish_reason, len(server.asked)) == ("error", times)
+
+
+def test_a_wait_holds_for_all_requests(server: LoopbackServer, engine: Make) -> None:
+    """Once the server has asked one request to wait, none goes before that time."""
+    asked = engine(concurrency=1, max_attempts=1)
+    server.behave = lambda _: fault(429, "slow down", headers={"Retry-After": "30"})
+    assert ask(asked).finish_reason == "error"
+    # A single attempt: only the limits can hold the next one back.
+    assert 0 < asked.requests.left_s(asked.requests.reserve(0)) <= 30
+    server.behave, asked, before = lambda _: completion("red"), engine(), time.monotonic()
+    asked.requests.hold(0.2)
+    assert ask(asked) == RED
+    assert time.monotonic() - before >= 0.2
+
+
+def test_used_tokens_count_against_the_limit(server: LoopbackServer, engine: Make) -> None:
+    """13 tokens at one a second: an estimate of 5 alone would let the next go after 4."""
+    asked = engine(tokens_per_minute=60)
+    assert ask(asked) == RED
+    assert 6 < asked.tokens.left_s(asked.tokens.reserve(0)) <= 12
+    server.behave = lambda _: completion("red", usage=None)
+    asked = engine(tokens_per_minute=1)
+    assert ask(asked).text == "red"
+    # 5 tokens at one a minute, less the second that may go early.
+    assert 280 < asked.tokens.left_s(asked.tokens.reserve(0)) <= 299
+
+
+def test_cached_tokens_and_the_price_are_reported(server: LoopbackServer, engine: Make) -> None:
+    """From the response where it says, else from the price of the config."""
+    usage = {"prompt_tokens": 100, "completion_tokens": 20}
+    usage |= {"prompt_tokens_details": {"cached_tokens": 40}}  # type: ignore[dict-item]
+    whole = completion("red", usage=usage)
+    in_turn(server, whole, whole, completion("red", usage={**usage, "cost": 0.5}))
+    priced = {"usd_per_million_prompt_tokens": 1, "usd_per_million_completion_tokens": 10}
+    done = [ask(engine(**options)) for options in ({}, priced, priced)]
+    assert {one.usage for one in done} == {Usage(100, 20, 40)}
+    # (100 * 1 + 20 * 10) / 1e6
+    assert [one.cost_usd for one in done] == [None, 0.0003, 0.5]
+
+
+# --- a stage, a store and a server with every fault there is ---
+
+GOOD = json.dumps({"name": "red", "number": 3})
+ALWAYS = {
+    "down": fault(500, "broken"),
+    "busy": fault(429, "slow down", headers={"Retry-After": "0"}),
+    "cut": Answer(completion(GOOD).body, cut_after=40),
+    "half": Answer(json.dumps(completion(GOOD).body).encode()[:60]),
+    "refuse": completion(None, message={"refusal": "I will not."}),
+    "policy": fault(400, "flagged", code="content_policy_violation"),
+    "shape": completion('{"name": 5}'),
+    "prose": completion("A colour? Red!"),
+    "short": completion(GOOD[:9], "length"),
+    "good": completion(GOOD),
+}
+# Reason in the end, and requests in a first and a second fill, at two attempts each: an engine's
+# failure has two attempts in each of its two tries, a refusal is final until the next run, an
+# unreadable answer has two tries for ever.
+EXPECTED: dict[str, tuple[Failed | None, int, int]] = {
+    "good": (None, 1, 0),
+    "good_later": (None, 2, 0),
+    "busy_once": (None, 2, 0),
+    "cut_once": (None, 2, 0),
+    "half_once": (None, 2, 0),
+    "down": (Failed.ENGINE_ERROR, 4, 4),
+    "busy": (Failed.ENGINE_ERROR, 4, 4),
+    "cut": (Failed.ENGINE_ERROR, 4, 4),
+    "half": (Failed.ENGINE_ERROR, 2, 2),
+    "refuse": (Failed.REFUSED, 1, 1),
+    "policy": (Failed.REFUSED, 1, 1),
+    "shape": (Failed.OFF_SCHEMA, 2, 0),
+    "prose": (Failed.UNREADABLE, 2, 0),
+    "short": (Failed.CUT, 2, 2),
+}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    """An empty store."""
+    with closing(Store(tmp_path / "answers.sqlite")) as made:
+        yield made
+
+
+def moody(server: LoopbackServer) -> None:
+    """Has the server fail as the lines say."""
+
+    def behave(asked: Asked) -> Answer:
+        kind, _, when = asked.line.partition("_")
+        if when == "later":
+            return ALWAYS["down"] if server.lines().count(asked.line) == 1 else ALWAYS["good"]
+        if when == "once" and server.lines().count(asked.line) > 1:
+            return ALWAYS["good"]
+        return ALWAYS[kind]
+
+    server.behave = behave
+
+
+def test_every_row_has_an_answer_or_a_named_failure(
+    server: LoopbackServer, engine: Make, store: Store
+) -> None:
+    """The counts add up, and a second run asks for what is missing and for nothing else."""
+    moody(server)
+    asked = engine(max_attempts=2, concurrency=4)
+    lines = list(EXPECTED)
+    stats = fill(Guess(), posts(*lines), asked, store)
+    answers = StoredAnswers(store, asked.signature()).read([request(line) for line in lines])
+    reasons = {
+        line: answer.reason if isinstance(answer, Failure) else None
+        for line, answer in zip(lines, answers, strict=True)
+    }
+    assert reasons == {line: reason for line, (reason, _, _) in EXPECTED.items()}
+    good = [answer for answer in answers if not isinstance(answer, Failure)]
+    assert good == [Color(name="red", number=3)] * 5
+    failures = Counter(str(reason) for reason, _, _ in EXPECTED.values() if reason)
+    assert stats.failures == dict(sorted(failures.items()))
+    assert stats.requests == len(lines)
+    assert Counter(server.lines()) == {line: first for line, (_, first, _) in EXPECTED.items()}
+
+    server.asked.clear()
+    again = fill(Guess(), posts(*lines), asked, store)
+    seconds = {line: second for line, (_, _, second) in EXPECTED.items() if second}
+    assert Counter(server.lines()) == seconds
+    assert again.store_hits == len(lines) - len(seconds)
+
+
+KILLED = """
+import sys
+from echo_hf.engines.openai import OpenAIEngine
+from echo_hf.pipeline.batch_inference import fill
+from echo_hf.pipeline.answer_store import Store
+from tests.stages_for_tests import Guess, posts
+url, file, *lines = sys.argv[1:]
+engine = OpenAIEngine(model="tiny", base_url=url, concurrency=4)
+fill(Guess(), posts(*lines), engine, Store(file))
+"""
+
+
+def test_of_a_killed_process_only_what_was_under_way_is_asked_twice(
+    server: LoopbackServer, engine: Make, tmp_path: Path
+) -> None:
+    """After kill -9 that is `concurrency` requests, here 4 of 20, and no other."""
+    lines, held = [f"line {number}" for number in range(20)], threading.Event()
+
+    def behave(asked: Asked) -> Answer:
+        if server.lines().index(asked.line) >= 8:
+            held.wait(LONGEST_WAIT_S)
+        return ALWAYS["good"]
+
+    server.behave = behave
+    file = tmp_path / "killed.sqlite"
+    command = [sys.executable, "-c", KILLED, server.url, str(file), *lines]
+    with subprocess.Popen(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}) as one:
+        server.wait_for(8 + 4)
+        one.kill()
+    held.set()
+    with closing(Store(file)) as store:
+        fill(Guess(), posts(*lines), engine(concurrency=4), store)
+    assert sorted(Counter(server.lines()).values()) == [1] * 16 + [2] * 4
+
+
+def test_tokens_of_every_paid_call_are_counted(
+    server: LoopbackServer, engine: Make, store: Store
+) -> None:
+    """Refused and cut answers are paid for; what the server failed at is not."""
+    moody(server)
+    priced = {"usd_per_million_prompt_tokens": 100, "usd_per_million_completion_tokens": 1000}
+    stats = fill(Guess(), posts("good", "refuse", "short", "down"), engine(**priced), store)
+    # One call, one, two with twice the room, and two that failed: 10 and 3 tokens for each paid.
+    assert (stats.calls, stats.usage) == (6, Usage(40, 12, 0))
+    assert stats.cost_usd == pytest.approx(4 * (10 * 100 + 3 * 1000) / 1e6)
+
+
+def test_a_dead_server_stops_the_run(engine: Make, server: LoopbackServer, store: Store) -> None:
+    """After 50 equal failures, though each names another call; what was answered stays."""
+    server.behave = lambda asked: (
+        ALWAYS["good"] if asked.line == "good" else fault(500, f"req_{len(server.asked):020}")
+    )
+    rows = posts("good", *[f"colour {number}" for number in range(80)])
+    with pytest.raises(EngineError, match="gave 50 equal errors in a row and no answer"):
+        fill(Guess(), rows, engine(max_attempts=1, concurrency=2), store)
+    assert len(store) == 1
+    server.behave = lambda _: ALWAYS["good"]
+    assert fill(Guess(), rows, engine(), store).calls == 80  # the run goes on after it was mended

@@ -1,0 +1,503 @@
+"""The engine against a real server: what it sends, what responses mean, how a stream ends."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from echo_hf._infra.http_errors import Reply
+from echo_hf._infra.retry import RequestError
+from echo_hf.engines.base import Completion, ImageRef, Message, Request, Text, Usage, make_engine
+from echo_hf.engines.openai import OpenAIEngine, Options
+from echo_hf.engines.server import THREAD
+from echo_hf.errors import EngineError, MissingExtraError
+from tests.engines.openai.conftest import KEY
+from tests.engines.openai.loopback_server import (
+    SILENCE,
+    Answer,
+    Asked,
+    LoopbackServer,
+    completion,
+    fault,
+)
+from tests.stages_for_tests import Color, request
+
+Make = Callable[..., OpenAIEngine]
+OPENAI = "https://api.openai.com/v1"
+
+
+def threads() -> list[str]:
+    """Threads of engines that are still there."""
+    return [thread.name for thread in threading.enumerate() if thread.name == THREAD]
+
+
+def test_every_request_is_answered_under_its_number(server: LoopbackServer, engine: Make) -> None:
+    """As a window: the numbers are the requests', no more are under way than allowed."""
+
+    def behave(asked: Asked) -> Answer:
+        server.wait_for(3)
+        return completion(asked.line)
+
+    server.behave = behave
+    taken, ahead, reported, callers = 0, [], 0, set[int]()
+
+    def requests() -> Iterator[Request]:
+        nonlocal taken
+        for number in range(12):
+            taken += 1
+            ahead.append(taken - reported)
+            callers.add(threading.get_ident())
+            yield request(f"colour {number}")
+
+    answers = {}
+    for number, answer in engine(concurrency=3).stream(requests()):
+        reported += 1
+        answers[number] = answer
+    expected = {n: Completion(f"colour {n}", usage=Usage(10, 3, 0)) for n in range(12)}
+    assert (answers, server.most_under_way, max(ahead)) == (expected, 3, 3)
+    assert {asked.path for asked in server.asked} == {"/v1/chat/completions"}
+    assert callers == {threading.get_ident()}
+
+
+def test_nothing_to_ask_needs_no_key(engine: Make) -> None:
+    """Without requests there is no thread and no client."""
+    assert list(engine(base_url="https://models.example.org/v1").stream([])) == []
+
+
+def test_an_answer_is_reported_before_slower_ones(server: LoopbackServer, engine: Make) -> None:
+    """A quick answer does not wait for a slow request that was asked before it."""
+    quick_reported = threading.Event()
+
+    def behave(asked: Asked) -> Answer:
+        assert asked.line != "slow" or quick_reported.wait(20)
+        return completion(asked.line)
+
+    server.behave = behave
+    order = []
+    for number, _ in engine().stream([request("slow"), request("quick")]):
+        order.append(number)
+        quick_reported.set()
+    assert order == [1, 0]
+
+
+@pytest.mark.parametrize("how", ["closed", "left"])
+def test_stopping_cancels_what_is_under_way(server: LoopbackServer, engine: Make, how: str) -> None:
+    """Although five requests will never be answered; no thread is left, and it streams again."""
+    server.behave = lambda asked: SILENCE if "silent" in asked.line else completion("red")
+    silent = [request("quick"), *[request(f"silent {number}") for number in range(5)]]
+    with engine(concurrency=6) as asked:
+        answers = asked.stream(silent)
+        assert next(answers)[0] == 0
+        server.wait_for(6)
+        assert threads() == [THREAD]
+        if how == "closed":
+            answers.close()  # type: ignore[attr-defined]
+    assert (threads(), list(answers)) == ([], [])
+    one, two = asked.stream([request("a")]), asked.stream([request("b")])
+    assert (next(one)[1].text, next(two)[1].text, list(one), list(two)) == ("red", "red", [], [])
+
+
+def test_an_interruption_stops_at_once(server: LoopbackServer, engine: Make) -> None:
+    """Ctrl-C while all requests are silent ends the wait."""
+    main = threading.main_thread().ident
+    assert main == threading.get_ident()
+
+    def behave(asked: Asked) -> Answer:
+        if asked.line == "silent 4":
+            server.wait_for(5)
+            signal.pthread_kill(main, signal.SIGINT)
+        return SILENCE
+
+    server.behave = behave
+    with pytest.raises(KeyboardInterrupt):
+        list(engine().stream(request(f"silent {number}") for number in range(5)))
+    assert threads() == []
+
+
+def test_an_error_in_the_requests_passes_through(server: LoopbackServer, engine: Make) -> None:
+    """What goes wrong while requests are made stops the stream and cancels the rest."""
+
+    def requests() -> Iterator[Request]:
+        yield request("silent")
+        server.wait_for(1)
+        raise KeyError("no such row")
+
+    server.behave = lambda _: SILENCE
+    with pytest.raises(KeyError, match="no such row"):
+        list(engine().stream(requests()))
+    assert threads() == []
+
+
+def test_the_key_is_sent_and_shown_nowhere(
+    server: LoopbackServer,
+    engine: Make,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Not in errors, logs, signature or repr, even when the server repeats it."""
+    monkeypatch.setenv("MY_KEY", f"{KEY}\n")
+    said = f"your header was Bearer {KEY}, that is {KEY[:20]}{KEY[20:]}"
+    answers = {
+        "good": completion("red"),
+        "bad": fault(400, said),
+        "down": fault(500, "x" * 470 + said),
+        "half": Answer(b'{"error": "' + KEY.encode()),
+        "inside": Answer({"error": {"message": said}}),
+        "ended": completion("red", KEY),
+    }
+    server.behave = lambda asked: answers[asked.line]
+    asked = engine(api_key_env="MY_KEY", max_attempts=2)
+    with caplog.at_level("DEBUG"):
+        done = list(asked.stream([request(line) for line in answers]))
+    assert {one.headers["authorization"] for one in server.asked} == {f"Bearer {KEY}"}
+    shown = [repr(done), repr(asked), repr(vars(asked)), repr(asked.signature()), caplog.text]
+    assert len(caplog.records) > 10
+    assert [text for text in shown if KEY[:16] in text or KEY[-16:] in text] == []
+
+
+@pytest.mark.parametrize(
+    ("variable", "environment"),
+    [
+        ("OPENAI_API_KEY", {}),
+        (None, {"OPENAI_API_KEY": KEY, "OPENAI_ADMIN_KEY": KEY}),
+    ],
+)
+def test_a_local_server_is_asked_without_a_key(
+    server: LoopbackServer,
+    engine: Make,
+    variable: str | None,
+    environment: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nothing is sent in its place, and the environment names no other server."""
+    for name, value in {**environment, "OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}.items():
+        monkeypatch.setenv(name, value)
+    ((_, done),) = engine(api_key_env=variable).stream([request("red")])
+    assert (done.text, "authorization" in server.asked[0].headers) == ("red", False)
+
+
+def test_the_signature_is_what_decides_an_answer(engine: Make) -> None:
+    """Model, sampling, shape, images and label do; speed, port and prices do not."""
+    base = engine().signature()
+    for same in (
+        {"base_url": "http://gpu-node:8000/v1"},
+        {"concurrency": 2, "requests_per_minute": 5, "tokens_per_minute": 9.5},
+        {"timeout_s": 3, "max_attempts": 1, "backoff_s": 0.5, "api_key_env": "MY_KEY"},
+        {"max_tokens_field": "max_tokens"},
+        {"usd_per_million_prompt_tokens": 1, "usd_per_million_completion_tokens": 2},
+    ):
+        assert engine(**same).signature() == base
+    others = [
+        engine(**other).signature()
+        for other in (
+            {"model": "huge"},
+            {"base_url": "https://models.example.org/v1"},
+            {"revision": "awq"},
+            {"temperature": 0.5},
+            {"temperature": None},
+            {"top_p": 0.5},
+            {"seed": 1},
+            {"structured": "text"},
+            {"extra_body": {"top_k": 1}},
+            {"max_pixels": 1000},
+            {"max_pixels": 1003520, "family": "qwen3_vl"},
+        )
+    ]
+    assert len({str(one) for one in [base, *others]}) == 1 + len(others)
+    assert base["kind"] == "openai"
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"model": "Qwen/Qwen2.5-VL-7B-Instruct"}, None),
+        ({"model": "Qwen/Qwen2.5-VL-7B-Instruct", "max_pixels": 1_003_520}, (28, 3136, 1_003_520)),
+        ({"family": "qwen3_vl"}, (32, 65_536, 16_777_216)),
+        ({"max_pixels": 500}, (1, 1, 500)),
+    ],
+)
+def test_images_follow_a_rule_only_where_one_is_asked_for(
+    engine: Make, options: dict[str, Any], expected: tuple[int, ...] | None
+) -> None:
+    """By the family of the name, or of its own name; numbers are Qwen's own."""
+    pixels = engine(**options).signature()["pixels"]
+    assert pixels == (
+        expected and dict(zip(("factor", "min_pixels", "max_pixels"), expected, strict=True))
+    )
+
+
+def test_the_price_of_a_plan_is_the_configs_or_the_lists(engine: Make) -> None:
+    """Null where nobody knows it."""
+    own = {"usd_per_million_prompt_tokens": 7, "usd_per_million_completion_tokens": 8}
+    listed = {"model": "gpt-4o", "base_url": OPENAI}
+    prices = [engine(**given).usd_per_million_prompt_tokens for given in ({}, own, listed)]
+    assert prices == [None, 7.0, 2.5]
+
+
+def test_what_is_heavy_waits_until_something_is_asked(
+    engine: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Making one loads no client; where the packages are missing the command is told."""
+    code = (
+        "import sys; from echo_hf.engines.openai import OpenAIEngine; "
+        "OpenAIEngine(model='tiny').signature(); print(*sys.modules)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert set(ran.stdout.split()) & {"openai", "httpx", "httpx2", "datasets", "torch"} == set()
+    monkeypatch.setitem(sys.modules, "openai", None)
+    with pytest.raises(MissingExtraError, match=r'pip install "echo-hf\[openai\]"'):
+        list(engine().stream([request("red")]))
+
+
+# --- what is sent ---
+
+
+def sent(asked: Request, **options: Any) -> dict[str, Any]:
+    """The body of a request, but for further keys."""
+    engine = OpenAIEngine(**{"model": "tiny", "base_url": "http://127.0.0.1:8000/v1", **options})
+    before = engine.prepared(asked)
+    body = engine.body(asked, before)
+    assert before == engine.prepared(asked)  # instructions that are told the shape are a copy
+    return body
+
+
+def test_texts_and_images_keep_their_order(tmp_path: Path) -> None:
+    """A message of one text is that text, any other is a list of parts."""
+    file = tmp_path / "red.png"
+    Image.new("RGB", (2, 3), "red").save(file)
+    image = ImageRef(hashlib.sha256(file.read_bytes()).hexdigest(), file)
+    turns = (
+        Message("system", (Text("Look."),)),
+        Message("user", (Text("one"), image, Text("two"), image)),
+        Message("assistant", (Text("Hm."),)),
+    )
+    url = "data:image/png;base64," + base64.b64encode(file.read_bytes()).decode()
+    shown = {"type": "image_url", "image_url": {"url": url}}
+    texts = [{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]
+    assert sent(Request("t", turns, None, 5))["messages"] == [
+        {"role": "system", "content": "Look."},
+        {"role": "user", "content": [texts[0], shown, texts[1], shown]},
+        {"role": "assistant", "content": "Hm."},
+    ]
+
+
+RAW = replace(request("red", max_tokens=7), answer=None)
+PLAIN = {"model": "tiny", "messages": [{"role": "system", "content": "Name a colour."}]}
+PLAIN["messages"].append({"role": "user", "content": "red"})  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("options", "repeat", "expected"),
+    [
+        ({}, 0, {"max_tokens": 7, "temperature": 0.0}),
+        ({"base_url": OPENAI}, 0, {"max_completion_tokens": 7, "temperature": 0.0}),
+        (
+            {"temperature": None, "top_p": 0.5, "seed": 0, "max_tokens_field": "max_tokens"},
+            2,
+            {"max_tokens": 7, "top_p": 0.5, "seed": 2},
+        ),
+        ({"structured": "json_object"}, 0, {"max_tokens": 7, "temperature": 0.0}),
+    ],
+)
+def test_only_what_was_chosen_is_sent(
+    options: dict[str, Any], repeat: int, expected: dict[str, Any]
+) -> None:
+    """What is null is left to the server; a repetition has its own seed; raw text has no shape."""
+    assert sent(replace(RAW, repeat=repeat), **options) == {**PLAIN, **expected}
+
+
+def test_further_keys_are_sent_as_they_are(server: LoopbackServer, engine: Make) -> None:
+    """As the server documents them."""
+    list(engine(extra_body={"top_k": 4}).stream([RAW]))
+    assert server.asked[0].body == {**PLAIN, "max_tokens": 7, "temperature": 0.0, "top_k": 4}
+
+
+@pytest.mark.parametrize(
+    ("structured", "form"),
+    [("json_schema", "json_schema"), ("json_object", "json_object"), ("text", None)],
+)
+def test_a_shape_is_enforced_or_told(structured: str, form: str | None) -> None:
+    """By the server alone, by both, or in the instructions alone; a regular expression is told."""
+    body = sent(request("red"), structured=structured)
+    told = body["messages"][0]["content"]
+    assert body.get("response_format", {}).get("type") == form
+    if structured == "json_schema":
+        assert body["response_format"]["json_schema"]["name"] == "Color"
+        assert told == "Name a colour."
+    else:
+        assert told.startswith("Name a colour.\n\n")
+        assert "JSON Schema" in told
+        assert str(Color.__doc__) in told
+    body = sent(replace(RAW, regex="[1-9]"), structured=structured)
+    assert "response_format" not in body
+    assert body["messages"][0]["content"].startswith("Name a colour.\n\n")
+    assert body["messages"][0]["content"].endswith("\n[1-9]")
+
+
+@pytest.mark.parametrize(
+    ("first", "expected"),
+    [
+        (Message("user", (Text("red"),)), [("system", True), ("user", False)]),
+        (Message("system", (Text("a"), Text("b"))), [("system", True)]),
+    ],
+    ids=["no instructions", "instructions in parts"],
+)
+def test_the_shape_is_told_in_the_first_system_message(
+    first: Message, expected: list[tuple[str, bool]]
+) -> None:
+    """One is put before a conversation that has none; the user's words stay as they are."""
+    messages = sent(Request("t", (first,), Color, 5), structured="text")["messages"]
+    assert [(one["role"], "JSON Schema" in str(one["content"])) for one in messages] == expected
+
+
+# --- what a config may say ---
+
+
+def told(**options: Any) -> str:
+    """The one line that refuses these options."""
+    with pytest.raises(EngineError) as caught:
+        make_engine("openai", **options)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_a_model_is_enough() -> None:
+    """The rest has defaults; YAML writes `timeout_s: 60`; an unknown key gets the nearest."""
+    options = OpenAIEngine(model="gpt-4o", timeout_s=60, temperature=1, top_p=1).options
+    assert (options.base_url, options.api_key_env) == (OPENAI, "OPENAI_API_KEY")
+    assert (options.seed, options.structured, options.concurrency) == (None, "auto", 32)
+    assert (options.timeout_s, options.temperature, options.top_p) == (60.0, 1.0, 1.0)
+    known = ", ".join(sorted(Options.model_fields))
+    assert told(model="m", modle="m") == (
+        f"engine 'openai': unknown key 'modle'; did you mean 'model'? known: {known}"
+    )
+
+
+SECRET = "sk-0123456789abcdef"  # noqa: S105 - an invented one
+PROMPT, ANSWER, CACHED = (f"usd_per_million_{n}_tokens" for n in ("prompt", "completion", "cached"))
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"model": ""}, "model is '': string should have at least 1 character"),
+        ({"concurrency": 0}, "concurrency is 0: input should be greater than or equal to 1"),
+        ({"concurrency": 1001}, "less than or equal to 1000"),
+        ({"concurrency": "8"}, "integer"),
+        ({"concurrency": True}, "integer"),
+        ({"requests_per_minute": 0}, "greater than 0"),
+        ({"timeout_s": float("inf")}, "finite"),
+        ({"max_attempts": 21}, "less than or equal to 20"),
+        ({"temperature": 3}, "less than or equal to 2"),
+        ({"top_p": 0}, "greater than 0"),
+        ({"seed": 1.5}, "integer"),
+        ({"structured": "yaml"}, "'auto', 'json_schema', 'json_object' or 'text'"),
+        ({"max_tokens_field": "tokens"}, "'max_tokens'"),
+        ({"min_pixels": 0}, "greater than or equal to 1"),
+        ({"extra_body": {"stream": True}}, "expected no stream, which the engine sets itself"),
+        ({"extra_body": {"bias": float("nan")}}, "expected what JSON can hold"),
+        ({PROMPT: -1}, "greater than or equal to 0"),
+        ({PROMPT: 1.0}, "together, or neither"),
+        ({ANSWER: 1.0}, "together, or neither"),
+        ({CACHED: 1.0}, "together, or neither"),
+        ({PROMPT: 1.0, CACHED: 1.0}, "together, or neither"),
+        ({"family": "qwen9"}, "unknown family 'qwen9'"),
+        ({"min_pixels": 5000, "max_pixels": 100}, "min_pixels 5000"),
+        ({"api_key": SECRET}, "environment variable"),
+        ({"api_key_env": SECRET}, "environment variable"),
+        ({"extra_body": {"user": {"access_token": SECRET}}}, "environment variable"),
+        ({"base_url": f"https://mira:{SECRET}@models.example.org/v1"}, "environment variable"),
+        ({"base_url": f"mira:{SECRET}@models.example.org"}, "environment variable"),
+        ({"base_url": f"https://models.example.org/v1?key={SECRET}"}, "environment variable"),
+        ({"base_url": f"https://models.example.org/v1#{SECRET}"}, "environment variable"),
+    ],
+    ids=str,
+)
+def test_a_bad_option_is_one_line(options: dict[str, Any], expected: str) -> None:
+    """What was expected, before anything is asked; a secret is not repeated."""
+    said = told(**{"model": "m", **options})
+    assert expected in said
+    assert SECRET not in said
+
+
+# --- what responses mean ---
+
+JUDGED = OpenAIEngine(model="tiny").judged
+USAGE = {"prompt_tokens": 9, "completion_tokens": 2}
+PAID = Usage(9, 2)
+NO = "the response is not a chat completion: "
+CAUSE = "the answer ended with finish_reason"
+
+
+def judged(document: Any) -> Completion:
+    """What a document makes of a request."""
+    return JUDGED(Reply(200, {}, json.dumps(document)))
+
+
+@pytest.mark.parametrize(
+    ("content", "reason", "more", "expected"),
+    [
+        ("red", "stop", {}, Completion("red", usage=PAID)),
+        ("", "stop", {"refusal": None}, Completion("", usage=PAID)),
+        ("re", "length", {}, Completion("re", None, "length", PAID)),
+        (None, "length", {}, Completion("", None, "length", PAID)),
+        ("\ud83d", "length", {}, Completion("\ud83d", None, "length", PAID)),
+        (
+            None,
+            "stop",
+            {"refusal": "I will not."},
+            Completion(None, "I will not.", "refusal", PAID),
+        ),
+        ("re", "content_filter", {}, Completion(None, "content_filter", "refusal", PAID)),
+        (None, "stop", {}, Completion(None, "the answer has no content", "error", PAID)),
+        ("red", "abort", {}, Completion(None, f"{CAUSE} 'abort'", "error", PAID)),
+        ("red", None, {}, Completion(None, f"{CAUSE} None", "error", PAID)),
+        (["red"], "stop", {}, Completion(None, f"{NO}its content is not text", "error", PAID)),
+    ],
+)
+def test_endings_are_told_apart(
+    content: Any, reason: Any, more: dict[str, Any], expected: Completion
+) -> None:
+    """Only a text that the model ended itself is an answer; all of them were paid for."""
+    choice = {"message": {"content": content, **more}, "finish_reason": reason}
+    assert judged({"choices": [choice], "usage": USAGE}) == expected
+
+
+@pytest.mark.parametrize(
+    "document",
+    [[], 5, None, {}, {"choices": []}, {"choices": 3}, {"choices": [None]}, {"choices": [{}]}],
+    ids=str,
+)
+def test_other_documents_are_failures(document: Any) -> None:
+    """With a name."""
+    done = judged(document)
+    assert done.finish_reason == "error"
+    assert (done.error or "").startswith(NO)
+
+
+def test_errors_inside_a_response_are_errors() -> None:
+    """In the document, or in the choice that a provider broke off."""
+    error = {"message": "upstream is busy", "code": 503}
+    for document in ({"error": error}, {"choices": [{"error": error, "message": {}}]}):
+        with pytest.raises(RequestError, match="status 503: upstream is busy"):
+            judged(document)
+
+
+@given(st.integers(200, 299) | st.integers(410, 424), st.text() | st.binary().map(repr))
+def test_no_response_breaks_it(status: int, text: str) -> None:
+    """Whatever comes is an outcome, and no answer is made of what is none."""
+    assert not JUDGED(Reply(status, {}, text)).is_answer

@@ -1,0 +1,277 @@
+"""The moderation engine against a real server: what is moderated, and what responses mean."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+from pydantic import BaseModel
+
+from echo_hf._infra.http_errors import Reply
+from echo_hf._infra.retry import RequestError
+from echo_hf.engines.base import (
+    Completion,
+    Engine,
+    ImageRef,
+    Message,
+    Request,
+    Text,
+    Usage,
+    engine_needs,
+    make_engine,
+)
+from echo_hf.engines.moderation import ModerationEngine, ModerationOptions
+from echo_hf.errors import EngineError
+from echo_hf.pipeline.answers import RawText, parse
+from tests.engines.openai.conftest import _environment, server  # noqa: F401 - fixtures
+from tests.engines.openai.loopback_server import Answer, LoopbackServer, fault
+
+MODEL = "omni-moderation-2024-09-26"
+CLEAN = {"flagged": False, "categories": {"hate": False}, "category_scores": {"hate": 0.0125}}
+SAID_CLEAN = (
+    '{"categories": {"hate": false}, "category_scores": {"hate": 0.0125}, "flagged": false, '
+    f'"model": "{MODEL}"}}'
+)
+OPENAI = "https://api.openai.com/v1"
+SECRET = "sk-0123456789abcdef"  # noqa: S105 - an invented one
+
+
+def response(*results: Any, **further: Any) -> dict[str, Any]:
+    """A response with these results."""
+    return {"id": "modr-1", "model": MODEL, "results": list(results), **further}
+
+
+def ask(*parts: Text | ImageRef | str) -> Request:
+    """A request of one user turn without a declared answer."""
+    said = tuple(Text(part) if isinstance(part, str) else part for part in parts)
+    return Request("safety", (Message("user", said),), None, 64)
+
+
+def image(folder: Path, size: tuple[int, int] = (30, 20), red: int = 200) -> ImageRef:
+    """An image of one color in a file."""
+    file = folder / f"{size[0]}x{size[1]}-{red}.png"
+    Image.new("RGB", size, (red, 0, 0)).save(file)
+    return ImageRef(hashlib.sha256(file.read_bytes()).hexdigest(), file)
+
+
+def engine(server: LoopbackServer, **options: Any) -> ModerationEngine:  # noqa: F811
+    """An engine that asks the server, which finds nothing wrong."""
+    server.behave = lambda _: Answer(response(CLEAN))
+    made = make_engine("moderation", base_url=server.url, backoff_s=0.001, **options)
+    assert isinstance(made, ModerationEngine)
+    return made
+
+
+def test_a_request_is_one_call_with_text_and_image(
+    server: LoopbackServer,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    """All texts as one, to the letter; model, input and further keys; the verdict comes back."""
+    shown = image(tmp_path)
+    turns = (Message("system", (Text("Is it harmful?"),)), Message("user", (shown, Text(" a\n"))))
+    made = engine(server, extra_body={"policy": "strict"})
+    asked = Request("safety", turns, None, 64)
+    assert list(made.stream([asked])) == [(0, Completion(SAID_CLEAN))]
+    assert parse(asked, Completion(SAID_CLEAN), b"") == RawText(SAID_CLEAN)
+    assert shown.file is not None
+    url = "data:image/png;base64," + base64.b64encode(shown.file.read_bytes()).decode()
+    assert [one.path for one in server.asked] == ["/v1/moderations"]
+    assert server.asked[0].body == {
+        "model": "omni-moderation-latest",
+        "input": [
+            {"type": "text", "text": "Is it harmful?\n\n a\n"},
+            {"type": "image_url", "image_url": {"url": url}},
+        ],
+        "policy": "strict",
+    }
+    assert isinstance(made, Engine)
+    assert made.stored
+    needs = engine_needs()["moderation"]
+    assert (needs.extra, needs.packages) == ("openai", ("openai",))
+
+
+@pytest.mark.parametrize("words", [[], [" \n", ""]], ids=str)
+def test_an_image_alone_has_no_text_and_keeps_to_the_budget(
+    server: LoopbackServer,  # noqa: F811
+    tmp_path: Path,
+    words: list[str],
+) -> None:
+    """200 x 100 has 20000 pixels: a quarter of them is half of each side."""
+    list(engine(server, max_pixels=5000).stream([ask(*words, image(tmp_path, (200, 100)))]))
+    (part,) = server.asked[0].body["input"]
+    data = part["image_url"]["url"].partition(",")[2]
+    assert Image.open(io.BytesIO(base64.b64decode(data))).size == (100, 50)
+
+
+def test_what_cannot_be_moderated_fails_alone(
+    server: LoopbackServer,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    """Two images, a declared answer, nothing, a lost image: values, and nothing is sent."""
+    shown = [image(tmp_path, red=red) for red in (1, 2)]
+    bad = {
+        "2 images in one request, expected at most 1: a moderation endpoint takes no more; ask "
+        "about each by itself": ask("two cats", *shown),
+        "stage 'safety' wants an answer of a declared form, which a mod": replace(
+            ask("a cat"), answer=BaseModel
+        ),
+        "stage 'safety' wants an answer of a declared form": replace(ask("a cat"), regex="safe"),
+        "neither text nor an image": ask(" ", "\n"),
+        "image '(id)' has no file": ask("a cat", ImageRef("0" * 64)),
+        "UnicodeEncodeError": ask("\ud800"),
+    }
+    requests = [one for wrong in bad.values() for one in (wrong, ask("a cat"))]
+    answers = dict(engine(server).stream(requests))
+    for number, words in enumerate(bad):
+        failed = answers[2 * number]
+        assert (failed.text, failed.finish_reason) == (None, "error")
+        assert (failed.error or "").startswith(words)
+        assert answers[2 * number + 1].text == SAID_CLEAN
+    assert len(server.asked) == len(bad)
+
+
+def test_what_passes_is_sent_again(server: LoopbackServer) -> None:  # noqa: F811
+    """A full minute and a restart, then a verdict."""
+    made = engine(server, max_attempts=3)
+    slow = fault(429, "slow down", headers={"Retry-After": "0"})
+    rest = [slow, Answer(b"", 502), Answer(response(CLEAN))]
+    server.behave = lambda _: rest.pop(0)
+    assert [done.text for _, done in made.stream([ask("a cat")])] == [SAID_CLEAN]
+
+
+def test_the_signature_is_what_decides_an_answer(server: LoopbackServer) -> None:  # noqa: F811
+    """Server, model, its revision, images and further keys do; speed and prices do not."""
+    base = engine(server).signature()
+    assert (base["kind"], base["server"]) == ("moderation", "private")
+    prices = {"usd_per_million_prompt_tokens": 1, "usd_per_million_completion_tokens": 2}
+    assert engine(server, concurrency=2, timeout_s=3, **prices).signature() == base
+    others = [
+        {"base_url": OPENAI},
+        {"model": "huge"},
+        {"revision": "second"},
+        {"extra_body": {"policy": "strict"}},
+        {"max_pixels": 1000},
+    ]
+    made = [ModerationEngine(**{"base_url": server.url, **other}) for other in others]
+    assert len({str(one) for one in [base, *(one.signature() for one in made)]}) == 6
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"temperature": 0}, f"known: {', '.join(sorted(ModerationOptions.model_fields))}"),
+        ({"model": ""}, "at least 1 character"),
+        ({"extra_body": {"input": []}}, "expected no input, which the engine sets itself"),
+        ({"base_url": f"{OPENAI}/moderations"}, "leave out '/moderations', which is added to it"),
+        ({"api_key": SECRET}, "environment variable"),
+        ({"api_key_env": SECRET}, "environment variable"),
+        ({"api_key_env": "my key"}, "is not a name of an environment variable"),
+    ],
+    ids=str,
+)
+def test_a_bad_option_is_one_line(options: dict[str, Any], expected: str) -> None:
+    """What was expected; a secret is not repeated; nothing is required."""
+    with pytest.raises(EngineError, match=r"^engine 'moderation'|^base_url") as caught:
+        make_engine("moderation", **options)
+    assert expected in str(caught.value)
+    assert SECRET not in str(caught.value)
+    defaults = ModerationEngine().options
+    assert (defaults.base_url, defaults.api_key_env) == (OPENAI, "OPENAI_API_KEY")
+
+
+def judged(document: Any, **options: Any) -> Completion:
+    """What a document makes of a request."""
+    return ModerationEngine(**options).judged(Reply(200, {}, json.dumps(document)))
+
+
+def test_a_verdict_is_one_object_of_four_keys() -> None:
+    """In the order of the alphabet, whatever the server's order and whatever else it says."""
+    result = {
+        "flagged": True,
+        "category_scores": {"violence": 1, "hate": 0.5, "illicit": None},
+        "categories": {"violence": True, "hate": False, "illicit": None},
+        "category_applied_input_types": {"violence": ["image"]},
+    }
+    assert judged(response(result)) == Completion(
+        '{"categories": {"hate": false, "illicit": null, "violence": true}, '
+        '"category_scores": {"hate": 0.5, "illicit": null, "violence": 1.0}, '
+        '"flagged": true, "model": "omni-moderation-2024-09-26"}',
+        cost_usd=0.0,
+    )
+
+
+@pytest.mark.parametrize(
+    ("document", "said"),
+    [
+        ([], "it is not an object"),
+        ({}, "model: field required"),
+        ({"model": MODEL}, "results: field required"),
+        (response(), "results: list should have at least 1 item after validation, not 0"),
+        (response(CLEAN, CLEAN), "results: list should have at most 1 item after validation, not"),
+        (response({**CLEAN, "flagged": "posted"}), "results.0.flagged: input should be a valid b"),
+        (
+            response({**CLEAN, "categories": {"hate": "no"}}),
+            "results.0.categories.hate: input should be a valid boolean",
+        ),
+        (
+            response({**CLEAN, "category_scores": {"hate": float("nan")}}),
+            "results.0.category_scores.hate: input should be a finite number",
+        ),
+    ],
+    ids=str,
+)
+def test_other_documents_are_failures(document: Any, said: str) -> None:
+    """With a name, and without what was posted."""
+    done = judged(document)
+    assert (done.text, done.finish_reason) == (None, "error")
+    assert (done.error or "").startswith(f"the response is not a moderation: {said}")
+    assert "posted" not in (done.error or "")
+
+
+def test_errors_inside_a_response_are_worth_another_attempt() -> None:
+    """As with any server."""
+    with pytest.raises(RequestError, match="status 503: upstream is busy"):
+        judged({"error": {"message": "upstream is busy", "code": 503}})
+
+
+PRICES = {"usd_per_million_prompt_tokens": 0.1, "usd_per_million_completion_tokens": 0.0}
+COUNTED = {"usage": {"prompt_tokens": 2000, "completion_tokens": 0, "total_tokens": 2000}}
+
+
+@pytest.mark.parametrize(
+    ("options", "document", "cost", "usage"),
+    [
+        ({}, {}, 0.0, Usage()),
+        ({"model": "other"}, {}, None, Usage()),
+        ({"base_url": "https://moderation.example.org/v1"}, {}, None, Usage()),
+        ({"base_url": "https://m.example.org/v1"}, {"usage": {"cost": 0.25}}, 0.25, Usage()),
+        (PRICES, COUNTED, 2000 * 0.1 / 1e6, Usage(2000)),
+    ],
+    ids=str,
+)
+def test_what_a_call_costs(
+    options: dict[str, Any], document: dict[str, Any], cost: float | None, usage: Usage
+) -> None:
+    """Nothing at OpenAI's own; elsewhere what is said, or counted, and else nobody knows."""
+    done = judged(response(CLEAN, **document), **options)
+    assert done.cost_usd == pytest.approx(cost)
+    assert done.usage == usage
+    assert ModerationEngine(base_url=OPENAI).usd_per_million_prompt_tokens == 0.0
+
+
+@given(st.integers(200, 299) | st.integers(410, 424), st.text() | st.binary().map(repr))
+def test_no_response_breaks_it(status: int, text: str) -> None:
+    """Whatever comes is an outcome, and no answer is made of what is none."""
+    assert not MODERATION.judged(Reply(status, {}, text)).is_answer
+
+
+MODERATION = ModerationEngine()

@@ -1,0 +1,256 @@
+"""Addresses of servers, their keys, and what their calls cost."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import SecretStr
+
+from echo_hf.engines.base import Usage
+from echo_hf.engines.openai import Options
+from echo_hf.engines.prices import Price, Tokens, cost_of, price_for, read_usage, usage_of
+from echo_hf.engines.server import ApiKey, Server
+from echo_hf.errors import EngineError
+
+KEY = "sk-0123456789abcdef"
+PUBLIC = Server("https://api.openai.com/v1")
+LOCAL = Server("http://127.0.0.1:8000/v1")
+DAY = datetime.date(2026, 11, 21)
+
+
+@pytest.mark.parametrize(
+    ("address", "label"),
+    [
+        ("http://localhost:1/v1", "private"),
+        ("http://127.0.0.53/v1", "private"),
+        ("http://[::1]:80/v1", "private"),
+        ("http://10.0.0.7/v1", "private"),
+        ("http://172.16.3.4/v1", "private"),
+        ("http://192.168.1.9:8000/v1", "private"),
+        ("http://100.64.0.1/v1", "private"),
+        ("http://gpu-node-17:9/v1", "private"),
+        ("http://node.cluster.local/v1", "private"),
+        ("http://vllm.svc.INTERNAL/v1", "private"),
+        ("https://8.8.8.8/v1", "8.8.8.8"),
+        ("https://172.32.0.1/v1", "172.32.0.1"),
+        ("https://API.openai.com/v1", "api.openai.com"),
+        ("https://localhost.example.org:8443/v1", "localhost.example.org:8443"),
+    ],
+)
+def test_a_private_servers_address_is_no_part_of_its_label(address: str, label: str) -> None:
+    """Told by the reserved ranges, and by names that no public server can have."""
+    Server(address).check()
+    assert Server(address).label == label
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        *(
+            (one, r"base_url is .*: expected an address such as")
+            for one in ("", "models.example.org", "ftp://a.example", "http://", "http://h:port/v1")
+        ),
+        ("http://127.0.0.1:8000/v1/chat/completions", "leave out '/chat/completions'"),
+        ("http://127.0.0.1:8000/v1/moderations/", "leave out '/moderations'"),
+    ],
+)
+def test_what_is_no_address_is_told(address: str, said: str) -> None:
+    """With the value and an example, or the part that is added to it."""
+    with pytest.raises(EngineError, match=said):
+        Server(address).check()
+
+
+def test_a_key_comes_from_its_variable() -> None:
+    """Without the blanks around it; a local server, and one without keys, need none."""
+    for server in (PUBLIC, LOCAL):
+        assert server.key("K", {"K": f" {KEY}\n"}).secret.get_secret_value() == KEY
+    assert not LOCAL.key("K", {})
+    for server in (PUBLIC, Server("http://models.example.org/v1")):
+        assert not server.key(None, {"K": KEY})
+
+
+@pytest.mark.parametrize(
+    ("server", "value", "said"),
+    [
+        (PUBLIC, "", "environment variable 'K' is not set, and 'api.openai.com' wants a key"),
+        (PUBLIC, " \n", "environment variable 'K' is not set"),
+        (PUBLIC, f"{KEY}\x00", "environment variable 'K' holds no key"),
+        (LOCAL, f"{KEY} {KEY}", "environment variable 'K' holds no key"),
+        (PUBLIC, f"{KEY}é", "environment variable 'K' holds no key"),
+        (Server("http://models.example.org/v1"), KEY, "would send the key unencrypted"),
+    ],
+)
+def test_what_cannot_be_a_key_is_told_without_it(server: Server, value: str, said: str) -> None:
+    """It would break the header that it is sent in, or travel in the open."""
+    with pytest.raises(EngineError) as caught:
+        server.key("K", {"K": value})
+    assert said in str(caught.value)
+    assert KEY not in str(caught.value)
+
+
+def test_a_key_is_hidden_wherever_it_stands() -> None:
+    """In texts, and when it is printed itself; without a key nothing changes."""
+    key = ApiKey(SecretStr(KEY))
+    assert key.hidden_in(f"a {KEY}, b{KEY}b") == "a (key), b(key)b"
+    assert KEY not in repr(key)
+    assert ApiKey(SecretStr("")).hidden_in("as it was") == "as it was"
+
+
+# --- prices ---
+
+
+@pytest.mark.parametrize(
+    ("price", "tokens", "usd"),
+    [
+        # 600 fresh at 2, 300 cached at 0.5, 100 written at 2.5, 50 answered at 8.
+        ({"cached": 0.5, "cache_write": 2.5}, Tokens(1000, 50, 300, 100), 2000e-6),
+        # 900 at 2, for what is written costs nothing more, and 100 cached at 1.
+        ({"cached": 1}, Tokens(1000, 0, 100, 400), 1900e-6),
+        ({"most_prompt_tokens": 100, "until": DAY}, Tokens(100, 0), 200e-6),
+        ({"cached": None}, Tokens(100, 1, cached=1), None),
+        ({"cache_write": 3.0}, Tokens(100, 1, written=None), None),
+        ({"most_prompt_tokens": 99}, Tokens(100, 1), None),
+        ({"until": DAY - datetime.timedelta(days=1)}, Tokens(100, 1), None),
+        ({"cached": 1.0}, Tokens(100, 1, cached=101), None),
+    ],
+    ids=str,
+)
+def test_a_call_is_billed_by_kind_of_token(
+    price: dict[str, Any], tokens: Tokens, usd: float | None
+) -> None:
+    """By hand; what is not known is not made up."""
+    made = Price.model_validate({"prompt": 2, "completion": 8, **price})
+    assert made.cost_usd(tokens, DAY) == pytest.approx(usd)
+
+
+@pytest.mark.parametrize(
+    ("price", "is_free"),
+    [
+        ({}, True),
+        ({"cached": 0, "cache_write": 0}, True),
+        ({"prompt": 1}, False),
+        ({"completion": 1}, False),
+        ({"cached": 1}, False),
+        ({"cache_write": 1}, False),
+        ({"until": DAY}, False),
+    ],
+    ids=str,
+)
+def test_what_is_free_costs_nothing_however_much_it_is(
+    price: dict[str, Any], is_free: bool
+) -> None:
+    """No kind of token has a price, and no end of that is announced."""
+    assert Price.model_validate({"prompt": 0, "completion": 0, **price}).is_free is is_free
+
+
+OWN = {"usd_per_million_prompt_tokens": 3, "usd_per_million_completion_tokens": 4}
+LISTED = {"prompt": 2.5, "cached": 1.25, "completion": 10.0, "as_of": DAY}
+GEMINI = "https://generativelanguage.googleapis.com/v1beta/openai"
+RETAINED = {"extra_body": {"prompt_cache_retention": "24h"}}
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"model": "gpt-4o"}, LISTED),
+        ({"model": "gpt-4o-2024-08-06"}, LISTED),
+        ({"model": "gpt-4o", **OWN}, {"prompt": 3, "completion": 4, "cached": 3}),
+        (
+            {"model": "gpt-4o", **OWN, "usd_per_million_cached_tokens": 0},
+            {"prompt": 3, "completion": 4, "cached": 0},
+        ),
+        ({"model": "gpt-4o", **RETAINED}, None),
+        *(({"model": name}, None) for name in ("gpt-4", "GPT-4o", "a-new-one")),
+        ({"model": "gpt-4o", "base_url": "https://openrouter.ai/api/v1"}, None),
+        ({"model": "gpt-4o", "base_url": LOCAL.base_url}, None),
+    ],
+    ids=str,
+)
+def test_the_list_knows_models_by_server_and_name(
+    options: dict[str, Any], expected: dict[str, Any] | None
+) -> None:
+    """To the letter, with its day; a config's price replaces it; a longer cache is billed apart."""
+    price = price_for(Options.model_validate(options))
+    assert price == (expected and Price.model_validate(expected))
+
+
+def test_a_price_that_ends_says_when() -> None:
+    """So that whoever reads a cost knows how old it is."""
+    price = price_for(Options(model="gemini-3.8-flash", base_url=GEMINI))
+    assert price is not None
+    assert (price.as_of, price.until) == (DAY, datetime.date(2026, 12, 31))
+
+
+PRICE = Price(prompt=1, completion=10, cached=0.5)
+USAGE: dict[str, Any] = {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120}
+
+
+@pytest.mark.parametrize(
+    ("usage", "expected"),
+    [
+        (USAGE, Tokens(100, 20)),
+        ({**USAGE, "total_tokens": None}, Tokens(100, 20)),
+        ({**USAGE, "total_tokens": 320}, Tokens(100, 220)),
+        ({**USAGE, "prompt_tokens_details": None}, Tokens(100, 20)),
+        ({**USAGE, "prompt_tokens_details": {"cached_tokens": 64}}, Tokens(100, 20, 64)),
+        ({**USAGE, "prompt_tokens_details": {"cache_write_tokens": 5}}, Tokens(100, 20, 0, 5)),
+        ({"prompt_tokens": 100}, None),
+        ({"prompt_tokens": "100", "completion_tokens": 20}, None),
+        ({"prompt_tokens": -1, "completion_tokens": 20}, None),
+        ({"prompt_tokens": 10**400, "completion_tokens": 20}, None),
+        (None, None),
+        ([], None),
+    ],
+    ids=str,
+)
+def test_tokens_are_read(usage: Any, expected: Tokens | None) -> None:
+    """Thinking that only the total counts is part of the answer; what is no count is unknown."""
+    assert read_usage({"usage": usage}) == expected
+    assert usage_of(None) == Usage()
+    assert usage_of(Tokens(3, 2, 1, 1)) == Usage(3, 2, 1)
+
+
+COMPUTED = (100 * 1 + 20 * 10) / 1e6
+ROUTED = {**USAGE, "cost": 0.01, "is_byok": True}
+
+
+@pytest.mark.parametrize(
+    ("usage", "price", "tier", "usd"),
+    [
+        ({**USAGE, "cost": 0.25}, PRICE, None, 0.25),
+        ({**USAGE, "cost": 0}, PRICE, None, 0.0),
+        ({**USAGE, "cost": 0.25}, None, None, 0.25),
+        *(({**USAGE, "cost": no}, PRICE, None, COMPUTED) for no in (None, "0.25", True, -1, {})),
+        ({**USAGE, "cost": float("nan")}, PRICE, None, COMPUTED),
+        ({**USAGE, "cost": 10**400}, PRICE, None, COMPUTED),
+        ({**ROUTED, "cost_details": {"upstream_inference_cost": 0.2}}, None, None, 0.21),
+        ({**ROUTED, "cost_details": None}, None, None, None),
+        (USAGE, PRICE, "default", COMPUTED),
+        *((USAGE, PRICE, tier, None) for tier in ("flex", "priority", 5)),
+        (USAGE, None, None, None),
+        (None, PRICE, None, None),
+    ],
+    ids=str,
+)
+def test_a_cost_is_said_or_computed_or_unknown(
+    usage: Any, price: Price | None, tier: Any, usd: float | None
+) -> None:
+    """The response's own word first; a router's fee is not all; another tier has other prices."""
+    assert cost_of({"usage": usage, "service_tier": tier}, price, DAY) == pytest.approx(usd)
+
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from([*USAGE, "cost"]), inner),
+)
+
+
+@given(ANYTHING)
+def test_no_document_breaks_it(usage: Any) -> None:
+    """Whatever a server writes; a cost is null or a number that is not negative."""
+    cost = cost_of({"usage": usage}, PRICE, DAY)
+    assert cost is None or cost >= 0

@@ -1,0 +1,286 @@
+"""What a model is given, how it draws and keeps to a form, and which models are refused."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import pytest
+from PIL import Image
+from pydantic import BaseModel, Field
+
+from echo_hf.engines.base import ImageRef, Message, Request, Text, make_engine
+from echo_hf.engines.pixels import sent_reference
+from echo_hf.engines.transformers_model import (
+    SCHEMA_WORDS,
+    Grammar,
+    PreparedRequest,
+    is_out_of_memory,
+    question,
+    sampling_processors,
+)
+from echo_hf.errors import EngineError, ImageError
+from tests.stages_for_tests import Color, request
+from tests.tiny_models import REASON, byte_tokenizer
+
+IMAGES = {"a": (40, 30), "b": (20, 10)}
+PLAIN = replace(request("red"), answer=None)
+
+
+def asked(one: Request) -> PreparedRequest:
+    """A request as a model would be given it, the chat as JSON."""
+    return question(one, json.dumps, lambda ref: Image.new("RGB", IMAGES[ref.sha256]))
+
+
+def test_parts_keep_their_order() -> None:
+    """Text and images of each turn stand where the request has them."""
+    turns = (
+        Message("system", (Text("Look."),)),
+        Message("user", (ImageRef("a"), Text("and"), ImageRef("b"))),
+        Message("assistant", (Text("Well."),)),
+    )
+    made = asked(Request("t", turns, None, 8))
+    assert json.loads(made.text) == [
+        {"role": "system", "content": [{"type": "text", "text": "Look."}]},
+        {
+            "role": "user",
+            "content": [{"type": "image"}, {"type": "text", "text": "and"}, {"type": "image"}],
+        },
+        {"role": "assistant", "content": [{"type": "text", "text": "Well."}]},
+    ]
+    assert [image.size for image in made.images] == [(40, 30), (20, 10)]
+    # 1200 + 200 pixels, and the characters of the rendered conversation.
+    assert made.length == (1400, len(made.text))
+
+
+def test_the_form_follows_the_instructions() -> None:
+    """The first turn ends with the very schema that the answer will be read by; no other does."""
+    first, second = json.loads(asked(request("red", "Name a colour.")).text)
+    start, added = (part["text"] for part in first["content"])
+    words, _, schema = added.removeprefix("\n\n").partition("\n")
+    assert (start, words) == ("Name a colour.", SCHEMA_WORDS)
+    assert json.loads(schema) == Color.model_json_schema()
+    assert second["content"] == [{"type": "text", "text": "red"}]
+    plain, regex = (json.loads(asked(one).text)[0] for one in (PLAIN, replace(PLAIN, regex="[1]")))
+    assert len(plain["content"]) == 1
+    assert regex["content"][1]["text"].endswith("\n[1]")
+
+
+def test_an_image_that_cannot_be_read_is_told() -> None:
+    """The error is raised for its request, before it joins others."""
+    with pytest.raises(ImageError, match="has no file"):
+        question(
+            request("red", images=["a"]), json.dumps, lambda ref: sent_reference(ref, family=None)
+        )
+
+
+def test_what_a_batch_must_have_in_common() -> None:
+    """The token limit, whether a form holds, and whether there are images; not how many."""
+    one, two = (asked(request("red", images=names)).kind for names in ("a", "ab"))
+    others = [asked(each).kind for each in (request("red"), request("red", max_tokens=9), PLAIN)]
+    assert one == two
+    assert len({one, *others}) == 4
+
+
+def test_draws_belong_to_the_question() -> None:
+    """Another seed, text or image draws otherwise; a longer limit only goes on drawing."""
+    given = [request("red"), request("blue"), *(request("red", images=[n]) for n in IMAGES)]
+    seeds = [asked(one).seed(0) for one in given] + [asked(given[0]).seed(1)]
+    assert len(set(seeds)) == 5
+    assert asked(request("red", max_tokens=99)).seed(0) == seeds[0]
+    assert all(0 <= one < 2**63 for one in seeds)
+
+
+# --- draws and grammars ---
+
+SCORES = [0.0, 1.0, 2.0, -1.0, 0.5, -float("inf")]
+DRAWS = 5_000
+
+
+class Size(BaseModel):
+    """Two bounded numbers."""
+
+    width: Annotated[int, Field(ge=1, le=99)]
+    height: Annotated[int, Field(ge=1, le=99)]
+
+
+class Verdict(BaseModel):
+    """An answer with nested and optional parts."""
+
+    kinds: Annotated[list[Literal["crop", "colour"]], Field(max_length=3)]
+    score: Annotated[int, Field(ge=1, le=5)]
+    size: Size | None
+
+
+@pytest.fixture
+def torch() -> Any:
+    """The library, where it and transformers are installed."""
+    pytest.importorskip("transformers", reason=REASON)
+    return pytest.importorskip("torch", reason=REASON)
+
+
+def drawn(torch: Any, temperature: float, top_p: float) -> Any:
+    """How often each token is drawn."""
+    processors, tokens = sampling_processors([7], temperature, top_p, "cpu"), []
+    for _ in range(DRAWS):
+        scores = torch.tensor([SCORES])
+        for processor in processors:
+            scores = processor(None, scores)
+        tokens.append(int(scores.argmax()))
+    return np.bincount(tokens, minlength=len(SCORES)) / DRAWS
+
+
+@pytest.mark.models
+@pytest.mark.parametrize(("temperature", "top_p"), [(0.5, 1.0), (2.0, 1.0), (1.0, 0.7)])
+def test_draws_have_the_chances_of_the_softmax(
+    torch: Any, temperature: float, top_p: float
+) -> None:
+    """Within five standard errors of exp(score / temperature), of the nucleus, normalised."""
+    weights = np.exp(np.array(SCORES) / temperature)
+    if top_p < 1:  # the two likeliest make up 0.7 together, not one alone
+        chances = weights / weights.sum()
+        assert chances[2] < top_p < chances[2] + chances[1]
+        weights[[0, 3, 4, 5]] = 0
+    expected = weights / weights.sum()
+    error = np.sqrt(expected * (1 - expected) / DRAWS)
+    assert (np.abs(drawn(torch, temperature, top_p) - expected) <= 5 * error).all()
+    assert sampling_processors([1, 2], 0.0, 0.5, "cpu") == []
+
+
+@pytest.mark.models
+def test_a_rows_draws_do_not_depend_on_its_neighbours(torch: Any) -> None:
+    """Seed by seed the noise is the same alone, together, and in another order."""
+    rows = torch.zeros(3, 50)
+
+    def noise(*seeds: int) -> Any:
+        return sampling_processors(seeds, 1.0, 1.0, "cpu")[-1](None, rows[: len(seeds)])
+
+    together = noise(1, 2, 3)
+    assert torch.equal(together[[2, 0, 1]], noise(3, 1, 2))
+    assert torch.equal(together[1:2], noise(2))
+    assert not torch.equal(together[0], together[1])
+
+
+def babbled(torch: Any, answers: Sequence[type[BaseModel] | None], seed: int) -> list[str]:
+    """What a model without any sense says: each allowed token is as likely as the next."""
+    pytest.importorskip("xgrammar", reason=REASON)
+    tokenizer = byte_tokenizer()
+    questions = [PreparedRequest(replace(PLAIN, answer=answer), "", ()) for answer in answers]
+    stop = tokenizer.eos_token_id
+    processors = Grammar(tokenizer, len(tokenizer), [stop]).enforced(questions)
+    generator = torch.Generator().manual_seed(seed)
+    rows = torch.zeros(len(answers), 0, dtype=torch.long)
+    while rows.shape[1] < 400 and not (rows == stop).any(dim=1).all():
+        scores = torch.zeros(len(answers), len(tokenizer))
+        for processor in processors:
+            scores = processor(rows, scores)
+        drawn_now = torch.multinomial(scores.softmax(-1), 1, generator=generator)
+        ended = (rows == stop).any(dim=1, keepdim=True)
+        rows = torch.cat([rows, torch.where(ended, tokenizer.pad_token_id, drawn_now)], dim=1)
+    return [tokenizer.decode(row, skip_special_tokens=True) for row in rows]
+
+
+@pytest.mark.models
+@pytest.mark.parametrize("seed", range(4))
+def test_whatever_is_drawn_fits_the_schema(torch: Any, seed: int) -> None:
+    """In one batch of different schemas each answer can be read by its own."""
+    answers = [Verdict, Size, Verdict, Size]
+    for answer, text in zip(answers, babbled(torch, answers, seed), strict=True):
+        assert set(answer.model_validate_json(text).model_dump()) == set(answer.model_fields)
+        assert "\n" not in text
+
+
+@pytest.mark.models
+def test_free_text_may_say_anything_that_json_can(torch: Any) -> None:
+    """Quotation marks and line breaks as escapes, and never a raw control character."""
+    said = "".join(babbled(torch, [Color] * 40, 0))
+    assert '\\"' in said
+    assert "\\n" in said
+    assert not {character for character in said if character < " "}
+
+
+# --- loading ---
+
+MARKER = "ran"
+CODE = f"""
+from pathlib import Path
+Path(__file__).with_name({MARKER!r}).touch()
+from transformers import PretrainedConfig
+class Config(PretrainedConfig):
+    model_type = "of_its_own"
+"""
+
+
+def with_code(folder: Path) -> None:
+    """A model that brings code."""
+    (folder / "own.py").write_text(CODE)
+    config = json.loads((folder / "config.json").read_text())
+    config |= {"model_type": "of_its_own", "auto_map": {"AutoConfig": "own.Config"}}
+    (folder / "config.json").write_text(json.dumps(config))
+
+
+def with_pickles(folder: Path) -> None:
+    """To unpickle is to run code."""
+    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
+
+
+def torn(folder: Path) -> None:
+    """Half of the weights."""
+    weights = folder / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:2000])
+
+
+def without_template(folder: Path) -> None:
+    """A model that was not made for chat."""
+    (folder / "chat_template.jinja").unlink()
+
+
+def without_images(folder: Path) -> None:
+    """A language model."""
+    (folder / "config.json").write_text(json.dumps({"model_type": "qwen2"}))
+
+
+@pytest.mark.models
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (with_code, "comes with code of its own, which is never run here"),
+        (with_pickles, "expected a vision-language model with safetensors weights"),
+        (torn, "(SafetensorError: "),
+        (without_template, "its template as `chat_template`"),
+        (without_images, "expected a vision-language model"),
+    ],
+)
+def test_a_model_that_cannot_be_loaded_is_one_line(
+    tiny: Path, tmp_path: Path, spoil: Any, said: str
+) -> None:
+    """With its name and what to do; no code of a model is ever run."""
+    copy = shutil.copytree(tiny, tmp_path / "model")
+    spoil(copy)
+    with (
+        make_engine("transformers", model=str(copy)) as engine,
+        pytest.raises(EngineError) as caught,
+    ):
+        list(engine.stream([request("red")]))
+    assert repr(str(copy)) in str(caught.value)
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert not list(copy.rglob(MARKER))
+
+
+@pytest.mark.models
+def test_what_a_lack_of_memory_looks_like(torch: Any) -> None:
+    """On a GPU, on the processor, in Python; other errors are none."""
+    pytest.importorskip("accelerate", reason=REASON)
+    with pytest.raises(RuntimeError) as caught:
+        torch.empty(2**60)
+    assert is_out_of_memory(caught.value)
+    assert is_out_of_memory(torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB"))
+    assert is_out_of_memory(MemoryError())
+    assert not is_out_of_memory(RuntimeError("CUDA error: device-side assert triggered"))
+    assert not is_out_of_memory(ValueError("out of memory."))
