@@ -360,15 +360,7 @@ class FaceIdentity(Accumulator[FaceReader, Found]):
     are not, except in the cache of inputs. Images are decoded in several threads; the networks
     run in the thread that adds, one image at a time, and use all processors by themselves.
 
-    Args:
-        protocol: As for `face_identity`, and so are all that follow.
-        pack: As there.
-        revision: As there.
-        det_size: As there.
-        det_thresh: As there.
-        providers: As there.
-        cache: As there.
-        threads: As there.
+    Its arguments are those of `face_identity`; what concerns the draws is for `compute`.
 
     Raises:
         ScoreError: There is no such protocol, or a number is none of those that are possible.

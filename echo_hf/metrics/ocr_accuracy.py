@@ -413,11 +413,7 @@ class OcrAccuracy(Accumulator[TextReader, Lines]):
     It keeps what was read, and no image. Images are decoded in several threads; the networks
     run in the thread that adds, since they keep state from one step to the next.
 
-    Args:
-        vocabulary: As for `ocr_accuracy`, and so are all that follow.
-        min_words: As there.
-        min_confidence: As there.
-        threads: As there.
+    Its arguments are those of `ocr_accuracy`; what concerns the draws is for `compute`.
 
     Raises:
         ScoreError: A choice is none of those that are possible.

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
 from itertools import islice
 from statistics import fmean
-from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -21,6 +20,7 @@ from PIL import Image
 from echo_hf.config.evaluation import Reduction
 from echo_hf.engines.checkpoint import find_checkpoint
 from echo_hf.errors import EngineError, ScoreError, WeightsError, unknown
+from echo_hf.images.decode import ProcessGuard
 from echo_hf.metrics.image_features import (
     FLAT_LEVELS,
     LOADERS,
@@ -249,33 +249,14 @@ def _first_line(error: Exception) -> str:
     return next(filter(None, lines), "")[:LONGEST_REASON]
 
 
-class CudnnGuard:
-    """A context manager for threads that want their convolutions without cuDNN."""
+def _disable_cudnn(before: ExitStack) -> None:
+    from torch.backends import cudnn
 
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._inside = 0
-        self._was_enabled = True
-
-    def __enter__(self) -> None:
-        from torch.backends import cudnn
-
-        with self._lock:
-            if not self._inside:
-                self._was_enabled, cudnn.enabled = cudnn.enabled, False
-            self._inside += 1
-
-    def __exit__(self, *_: object) -> None:
-        from torch.backends import cudnn
-
-        with self._lock:
-            self._inside -= 1
-            if not self._inside:
-                cudnn.enabled = self._was_enabled
+    before.callback(setattr, cudnn, "enabled", cudnn.enabled)
+    cudnn.enabled = False
 
 
-# What it guards belongs to the process, so there is one of it.
-without_cudnn = CudnnGuard()
+without_cudnn = ProcessGuard(_disable_cudnn)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -267,20 +267,6 @@ def test_a_decision_on_an_old_base_does_not_hide_a_later_one() -> None:
     assert decisions(log) == {"s": (log[2], log[3])}
 
 
-def test_people_who_say_the_same_do_not_contradict() -> None:
-    log = [event(1, "keep"), event(2, "keep", person="ben")]
-    assert len(decisions(log)["s"]) == 2
-    assert not is_conflict(decisions(log)["s"])
-
-
-@given(logs())
-def test_nothing_that_stands_is_forgotten(log: list[Event]) -> None:
-    last = {one.subject: one for one in standing(log)}
-    found = decisions(log)
-    assert found.keys() == last.keys()
-    assert all(found[subject][-1] == one for subject, one in last.items())
-
-
 @dataclass
 class Clock:
     """A clock that a test sets."""

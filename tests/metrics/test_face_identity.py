@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import pickle
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, get_args
@@ -16,7 +15,7 @@ from PIL import Image
 from echo_hf.errors import ScoreError
 from echo_hf.metrics import FaceCache, FaceIdentity, FaceIdentityResult, face_identity
 from echo_hf.metrics.samples import Protocol
-from echo_hf.reasons import ImageNotice, MetricReason
+from echo_hf.reasons import MetricReason
 from tests.images_for_tests import encoded
 from tests.metrics.faces_for_tests import GREY, SIDE, cosine, drawn
 from tests.metrics.tiny_face_pack import write_pack
@@ -176,19 +175,6 @@ def test_the_released_code_takes_images_of_some_sizes(pack: Path) -> None:
     assert reason.detail == "40 x 9 pixels, expected 10 to 10000 a side"
 
 
-def test_images_are_loaded_as_everywhere_in_the_toolkit(pack: Path) -> None:
-    exif = Image.Exif()
-    exif[0x0112] = 3
-    stored = drawn({(0, 1): ANNA}).transpose(Image.Transpose.ROTATE_180)
-    packed = encoded(stored, "PNG", exif=exif)
-    result = _measure(pack, [packed], [_shown("anna")])
-    assert result.value == pytest.approx(1, abs=1e-6)
-    assert result.matches[0] is not None
-    assert result.matches[0].input_box == (32, 0, 64, 32)
-    clear = encoded(drawn({(0, 0): ANNA}).convert("RGBA").point(lambda level: level // 2), "PNG")
-    assert _measure(pack, [clear], [_shown("anna")]).notices == {ImageNotice.TRANSPARENT: 1}
-
-
 SAMPLES: list[tuple[Any, Any]] = [
     (_shown("anna"), _shown("bodo")),
     ([_shown("bodo"), _shown("carla")], _shown("carla", at=2)),
@@ -281,39 +267,6 @@ def test_the_networks_are_loaded_once_for_all_systems(
         assert _measure(one, [_shown("anna")], [_shown("bodo")], cache=cache) == expected
     assert alone >= 2
     assert len(loads) == 2 * alone
-
-
-def test_the_hub_is_asked_once_for_all_systems(monkeypatch: pytest.MonkeyPatch) -> None:
-    import huggingface_hub
-
-    asked: list[object] = []
-
-    def unreachable(*given: Any, **_: Any) -> None:
-        asked.append(given)
-        raise ConnectionError("no route")
-
-    monkeypatch.setattr(huggingface_hub, "snapshot_download", unreachable)
-    cache = FaceCache()
-    for _ in range(3):
-        with pytest.raises(ScoreError, match=r"no pack 'acme/absent' .*ConnectionError: no route"):
-            face_identity([NOBODY], [NOBODY], pack="acme/absent", cache=cache)
-    assert len(asked) == 1
-
-
-def test_a_pack_of_the_hub_is_known_by_its_commit(
-    pack: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from huggingface_hub import constants
-
-    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
-    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-    commit, repository = "c" * 40, tmp_path / "models--acme--faces"
-    shutil.copytree(pack, repository / "snapshots" / commit)
-    (repository / "refs").mkdir()
-    (repository / "refs" / "main").write_text(commit)
-    for revision in (None, commit):
-        stated = _measure("acme/faces", [], [], revision=revision).definition
-        assert (stated["pack"], stated["commit"]) == ("acme/faces", commit)
 
 
 def test_nothing_is_printed(pack: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -210,13 +210,6 @@ def test_the_threshold_is_met_from_above(pack: Path) -> None:
 
 
 @pytest.mark.extras
-def test_boxes_are_pixels_of_the_image_itself(pack: Path) -> None:
-    large = drawn({(1, 2): [RED] * 4}).resize((3 * SIDE, 3 * SIDE), Image.Resampling.NEAREST)
-    found = FaceReader(_options(pack)).faces(_bgr(large))
-    assert found.boxes.tolist() == [[192, 96, 288, 192]]
-
-
-@pytest.mark.extras
 @pytest.mark.parametrize("shape", [(3, 2000, 3), (2000, 2, 3)])
 def test_an_image_that_the_networks_cannot_take_is_said_to_fail(
     pack: Path, shape: tuple[int, ...]
@@ -225,20 +218,6 @@ def test_an_image_that_the_networks_cannot_take_is_said_to_fail(
     assert "resize" in found.failed
     assert "\n" not in found.failed
     assert len(found.boxes) == 0
-
-
-@pytest.mark.extras
-def test_everything_that_decides_the_faces_is_told(pack: Path) -> None:
-    definition = FaceReader(_options(pack)).definition
-    assert str(pack.parent) not in json.dumps(definition)
-    assert definition["pack"] == "pack"
-    assert definition["commit"] is None
-    assert definition["det_size"] == [SIDE, SIDE]
-    assert definition["det_thresh"] == 0.5
-    assert definition["providers"][-1] == "CPUExecutionProvider"
-    assert set(definition["versions"]) == {"insightface", "onnxruntime", "cv2", "skimage"}
-    files = {definition[part]["file"] for part in ("detector", "recognizer")}
-    assert files == {"scrfd_10g_bnkps.onnx", "glintr100.onnx"}
 
 
 @pytest.mark.extras

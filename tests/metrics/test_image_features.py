@@ -7,11 +7,9 @@ import io
 import pickle
 import threading
 import time
-import tracemalloc
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
-from threading import Barrier, Thread
 from typing import Any
 
 import numpy as np
@@ -336,37 +334,6 @@ def test_what_is_kept_is_the_first_that_fits(
         assert (cache.find(key) is not None) == (key in expected)
 
 
-@pytest.mark.parametrize("count", [683, 1366, 3000])
-@pytest.mark.parametrize(
-    ("make", "value"),
-    [
-        (SimilarityCache, _similarity(4)),
-        (SimilarityCache, _similarity(40)),
-        (FaceCache, _faces(0)),
-        (FaceCache, _faces(2)),
-        (FaceCache, _faces(0, "Fehler: zu dünn " * 12)),
-    ],
-)
-def test_what_is_counted_is_what_memory_holds(make: Any, value: Any, count: int) -> None:
-    gc.collect()
-    tracemalloc.start()
-    try:
-        cache, network = make(), "n" * 600
-        for number in range(count):
-            own = value.copy() if isinstance(value, np.ndarray) else _told_anew(value)
-            cache.keep((network, number.to_bytes(32)), own)
-            del own
-        held, _ = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert len(cache) == count
-    assert held <= cache.kept_bytes <= held + 1024 * count
-
-
-def _told_anew(faces: Faces) -> Faces:
-    return Faces(faces.boxes, faces.embeddings, "".join(list(faces.failed)))
-
-
 def test_what_is_kept_holds_on_to_nothing_else() -> None:
     similarities, faces = SimilarityCache(), FaceCache()
     batch, boxes = np.zeros((8, 4, 4), np.float32), np.zeros((9, 4), np.float32)
@@ -380,24 +347,6 @@ def test_what_is_kept_holds_on_to_nothing_else() -> None:
     for array in (kept, found.boxes, found.embeddings):
         assert array.base is None
         assert array.sum() == 0
-
-
-def test_threads_keep_within_the_bound() -> None:
-    each = _filled(SimilarityCache(), [("vit", b"a")], _similarity(4))
-    cache, start = SimilarityCache(most_bytes=150 * each), Barrier(4, timeout=30)
-
-    def work(first: int) -> None:
-        start.wait()
-        for number in range(first, first + 100):
-            cache.keep(("vit", b"%d" % number), _similarity(4))
-
-    threads = [Thread(target=work, args=(50 * number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(cache) == 150
-    assert cache.kept_bytes == 150 * each
 
 
 @pytest.mark.parametrize("kind", CACHES)
@@ -434,28 +383,6 @@ def test_the_same_network_is_given_to_all() -> None:
     assert loads == ["a", "b"]
     assert len({id(one) for one in given}) == 2
     assert given[0] is given[3]
-
-
-def test_threads_wait_for_the_one_that_loads() -> None:
-    networks: LoadedOnce[Network] = LoadedOnce()
-    start, loads, found = Barrier(8, timeout=30), [], []
-
-    def load() -> Network:
-        loads.append(1)
-        return Network()
-
-    def work() -> None:
-        start.wait()
-        found.append(networks.get("vit", load))
-
-    threads = [Thread(target=work) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(loads) == 1
-    assert len(set(map(id, found))) == 1
-    assert len(found) == 8
 
 
 def test_what_cannot_be_loaded_is_tried_once() -> None:

@@ -7,7 +7,7 @@ import os
 import pickle
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -198,17 +198,6 @@ def test_parts_merge_to_the_whole_in_threads_as_without() -> None:
 
 
 @pytest.mark.extras
-def test_images_are_loaded_as_everywhere_in_the_toolkit() -> None:
-    pytest.importorskip("rapidocr", reason="needs the extra `ocr`")
-    exif = Image.Exif()
-    exif[0x0112] = 6
-    lying = written(["OPEN LATE"]).transpose(Image.Transpose.ROTATE_90)
-    turned = encoded(lying, "PNG", exif=exif)
-    result = ocr_accuracy(['"Open late"'], [turned], vocabulary=["x"])
-    assert result.value == 1
-
-
-@pytest.mark.extras
 def test_no_network_and_no_word_on_the_way(tmp_path: Path) -> None:
     pytest.importorskip("rapidocr", reason="needs the extra `ocr`")
     written(["OPEN LATE"]).save(tmp_path / "sign.png")
@@ -265,18 +254,6 @@ def test_what_the_networks_fail_on_is_said(reader: TextReader, levels: Any) -> N
     failed = reader.read(levels).failed
     assert "Error" in failed or "error" in failed
     assert "\n" not in failed
-
-
-@pytest.mark.extras
-def test_memory_that_is_short_is_no_fault_of_the_image(
-    reader: TextReader, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def short(*_: Any) -> Callable[..., None]:
-        raise MemoryError
-
-    monkeypatch.setattr(reader, "_engine", short)
-    with pytest.raises(MemoryError):
-        reader.read(np.zeros((9, 9, 3), np.uint8))
 
 
 @pytest.mark.extras

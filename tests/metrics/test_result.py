@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -142,14 +141,6 @@ def test_an_error_is_one_line_of_bounded_length(words: str) -> None:
     assert line.startswith("KeyError")
     assert len(line) <= 200
     assert len(line.splitlines()) == 1
-
-
-def test_both_packages_of_opencv_are_of_one_version() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    extras = project["optional-dependencies"]
-    (face,) = (one for one in extras["face"] if one.startswith("opencv-python=="))
-    (ocr,) = (one for one in extras["ocr"] if one.startswith("opencv-python-headless=="))
-    assert face.partition("==")[2] == ocr.partition("==")[2]
 
 
 INPUTS, OUTPUTS = [noise(1)], [noise(2)]

@@ -187,18 +187,6 @@ def test_an_unchanged_image_is_published_as_missing(tiny: str) -> None:
     assert published.value == corrected.per_sample[1]
 
 
-def test_a_camera_held_sideways_changes_the_published_number_alone(tiny: str) -> None:
-    exif = Image.Exif()
-    exif[0x0112] = 6
-    turned = encoded(INPUTS[0].transpose(Image.Transpose.ROTATE_90), "PNG", exif=exif)
-    corrected, published = (
-        _of([(INPUTS[0], turned)], tiny, protocol=name).value for name in ("corrected", "published")
-    )
-    assert corrected == 0
-    assert published is not None
-    assert published > 1e-3
-
-
 @pytest.mark.parametrize("number", [np.nan, 3e38])
 def test_a_vit_that_gives_no_number_has_failed(tmp_path: Path, number: float) -> None:
     name = "encoder.layer.2.attention.attention.key.bias"
@@ -255,41 +243,6 @@ def test_the_vit_is_loaded_once_for_all_systems(tiny: str, monkeypatch: pytest.M
     for _ in range(2):
         _of(SAMPLES[:2], tiny)
     assert len(loads) == 4
-
-
-def test_the_hub_is_asked_once_for_all_systems(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import huggingface_hub
-
-    asked: list[object] = []
-
-    def unreachable(*given: Any, **_: Any) -> None:
-        asked.append(given)
-        raise ConnectionError("no route")
-
-    monkeypatch.setattr(huggingface_hub, "hf_hub_download", unreachable)
-    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path))
-    cache, said = SimilarityCache(), set()
-    for _ in range(3):
-        with pytest.raises(ScoreError, match="'acme/absent' at revision 'main'") as caught:
-            _of(SAMPLES[:1], "acme/absent", cache=cache)
-        said.add(str(caught.value))
-    assert (len(asked), len(said)) == (1, 1)
-
-
-def test_a_full_cache_changes_no_number(tiny: str) -> None:
-    one = SimilarityCache()
-    _of([(INPUTS[0], OUTPUTS[0])], tiny, cache=one)
-    cache = SimilarityCache(most_bytes=5 * one.kept_bytes)
-    samples = list(zip(INPUTS, OUTPUTS, strict=True))
-    looked_at = []
-    for _ in range(2):
-        cached = _accumulated(samples, tiny, cache=cache)
-        looked_at.append(cached.forwards)
-        assert _same(cached.compute(), _of(samples, tiny))
-    assert looked_at == [24, 19]
-    assert len(cache) == 5
 
 
 def test_parts_merge_to_the_whole(tiny: str) -> None:
@@ -355,12 +308,6 @@ def test_the_definition_tells_all_that_decides_the_number(tiny: str) -> None:
 def test_a_gpu_is_taken_where_there_is_one(tiny: str) -> None:
     result = _of([], tiny, device=None)
     assert result.definition["device"] == ("cuda" if torch.cuda.is_available() else "cpu")
-
-
-def test_parts_of_two_devices_of_a_kind_merge(tiny: str) -> None:
-    here, there = (_accumulated(SAMPLES[:2], tiny, device=name) for name in ("cpu", "cpu:0"))
-    here.merge(there)
-    assert len(here) == 4
 
 
 def test_the_settings_of_torch_stay_as_they_are(tiny: str) -> None:

@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
-import sys
-from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from threading import Event, Thread
 from types import SimpleNamespace
 from typing import Any
 
@@ -33,7 +28,6 @@ from echo_hf.metrics.structure_distance import (
 )
 from tests.metrics.images_for_metrics import noise
 from tests.metrics.vit_for_tests import REASON, TINY, distance_of, keys_of, weights_of, write_vit
-from tests.stages_for_tests import ROOT
 
 WEIGHTS = weights_of(TINY)
 COMMIT = "c" * 40
@@ -93,11 +87,6 @@ def test_a_missing_extra_is_told_at_first_use() -> None:
             use()
         assert str(caught.value) == said
     assert len(measured) == 0
-
-
-def test_wrong_samples_are_told_before_a_model_is_looked_for() -> None:
-    with pytest.raises(ScoreError, match="1 inputs and 2 outputs"):
-        structure_distance([noise(0)], [noise(1), noise(2)], model="nobody/nothing")
 
 
 @pytest.mark.extras
@@ -197,31 +186,6 @@ def test_code_that_comes_with_a_model_is_not_run(model: Path) -> None:
 
 
 @pytest.mark.extras
-def test_a_torchvision_that_does_not_fit_is_told(model: Path, tmp_path: Path) -> None:
-    home = tmp_path / "packages"
-    for name, text in (
-        ("torchvision/__init__.py", "raise RuntimeError('operator torchvision::nms is missing')"),
-        ("torchvision-0.1.dist-info/METADATA", "Name: torchvision\nVersion: 0.1\n"),
-    ):
-        (home / name).parent.mkdir(parents=True)
-        (home / name).write_text(text, "utf-8")
-    code = (
-        "from echo_hf.metrics import structure_distance\n"
-        f"structure_distance([], [], model={str(model)!r}, layer=2, size={TINY.side})"
-    )
-    paths = os.pathsep.join([str(home), str(ROOT), os.environ.get("PYTHONPATH", "")])
-    said = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, "PYTHONPATH": paths},
-        capture_output=True,
-        text=True,
-        check=False,
-    ).stderr.splitlines()[-1]
-    assert said.startswith("echo_hf.errors.ScoreError: cannot load")
-    assert said.endswith("and a torchvision, if there is one, that fits torch")
-
-
-@pytest.mark.extras
 @pytest.mark.parametrize("name", ["acme/absent", "./absent", "a b"])
 def test_an_unknown_name_is_told(name: str, no_network: Path) -> None:
     pytest.importorskip("torch", reason=REASON)
@@ -307,58 +271,6 @@ def test_they_are_the_cosines_of_the_keys_of_a_plain_vit(vit: LoadedVit, layer: 
     assert found.dtype == np.float32
     assert (found == found.swapaxes(1, 2)).all()
     np.testing.assert_allclose(found.diagonal(axis1=1, axis2=2), 1, atol=1e-6)
-
-
-@pytest.fixture(params=["float64", "float16", "bfloat16"])
-def default_type(request: pytest.FixtureRequest) -> Iterator[None]:
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(getattr(torch, request.param))
-    yield
-    torch.set_default_dtype(before)
-
-
-@pytest.fixture
-def plain(vit: LoadedVit) -> Any:
-    return self_similarities(vit, 2, IMAGES)
-
-
-def test_the_default_type_of_torch_changes_no_number(
-    plain: Any, vit: LoadedVit, default_type: None, tmp_path: Path
-) -> None:
-    for one in (vit, _loaded(tmp_path / "anew")):
-        found = self_similarities(one, 2, IMAGES)
-        assert found.dtype == np.float32
-        assert (found == plain).all()
-
-
-def test_two_threads_leave_cudnn_as_it_was(vit: LoadedVit) -> None:
-    began, entered, ended = Event(), Event(), Event()
-
-    def wait(*_: Any) -> None:
-        assert not torch.backends.cudnn.enabled
-        if not began.is_set():
-            began.set()
-            assert entered.wait(30)
-        else:
-            entered.set()
-            assert ended.wait(30)
-
-    hook = vit.model.embeddings.register_forward_pre_hook(wait)
-    first = Thread(target=lambda: (self_similarities(vit, 2, IMAGES), ended.set()))
-    second = Thread(target=lambda: self_similarities(vit, 2, IMAGES))
-    before = torch.backends.cudnn.enabled
-    assert before
-    try:
-        first.start()
-        assert began.wait(30)
-        second.start()
-        first.join()
-        second.join()
-        assert ended.is_set()
-        assert torch.backends.cudnn.enabled
-    finally:
-        hook.remove()
-        torch.backends.cudnn.enabled = before
 
 
 @pytest.mark.parametrize("size", [8, 24, 64])
