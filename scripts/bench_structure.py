@@ -26,8 +26,7 @@ from rich.console import Console
 from rich.table import Table as Shown
 
 from echo_hf.metrics import SimilarityCache, StructureDistance
-from echo_hf.metrics.self_similarity import resized, self_similarities
-from echo_hf.metrics.vit_loading import VitOptions, load_vit
+from echo_hf.metrics.structure_distance import VitOptions, load_vit, resized, self_similarities
 
 LAYER, SIZE, BATCH_SIZE = 11, 224, 8
 SHAPES, NOISE = 24, 3.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -43,10 +43,6 @@ UNDO = "undo"
 COLUMNS = "id, app, subject, person, action, payload, base, at"
 
 
-def now() -> datetime:
-    return datetime.now(UTC)
-
-
 @dataclass(frozen=True, slots=True)
 class Event:
     id: int
@@ -62,7 +58,7 @@ class Event:
 @dataclass(frozen=True)
 class EventLog:
     path: Path
-    clock: Callable[[], datetime] = now
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     def append(
         self,
@@ -75,16 +71,35 @@ class EventLog:
     ) -> Event:
         """Adds an event; it survives a machine that loses its power when this returns."""
         with _EventFile(self.path) as file, file.transaction() as connection:
+            found = connection.execute("select 1 from event where id = ?", (base,)).fetchone()
+            if base is not None and found is None:
+                raise RunError(f"{str(self.path)!r} has no event {base!r}: load the page again")
             return self._added(connection, (app, subject, person, action), payload or {}, base)
 
     def undo(self, event: int, person: str) -> Event:
         """Takes an event back; one that is an undo itself lets what it took back stand again."""
         with _EventFile(self.path) as file, file.transaction() as connection:
-            query = f"select {COLUMNS} from event where id = ?"  # noqa: S608 - a constant
-            row = connection.execute(query, (event,)).fetchone()
-            if row is None or row[3] != person:
+            query = "select app, subject from event where id = ? and person = ?"
+            row = connection.execute(query, (event, person)).fetchone()
+            if row is None:
                 raise RunError(f"event {event!r} is none of {person!r}: expected one of their own")
-            return self._added(connection, (row[1], row[2], person, UNDO), {}, event)
+            return self._added(connection, (*row, person, UNDO), {}, event)
+
+    def _added(
+        self,
+        connection: sqlite3.Connection,
+        what: tuple[str, str, str, str],
+        payload: Mapping[str, Any],
+        base: int | None,
+    ) -> Event:
+        at, text = self.clock(), json.dumps(payload, sort_keys=True, allow_nan=False)
+        # Whoever wrote down a number of a log that was lost must not take a new event for that one.
+        query = "select max(seq) from sqlite_sequence where name = 'event'"
+        (last,) = connection.execute(query).fetchone()
+        number = max(int(at.timestamp() * 1000), 1 + (last or 0))
+        row = (number, *what, text, base, at.isoformat())
+        connection.execute("insert into event values (?, ?, ?, ?, ?, ?, ?, ?)", row)
+        return _event(row)
 
     def events(
         self, app: str, subject: str | None = None, person: str | None = None
@@ -107,35 +122,6 @@ class EventLog:
                 rows = connection.executemany("delete from event where subject = ?", wanted)
                 connection.executemany("delete from lease where subject = ?", wanted)
         return rows.rowcount
-
-    def _added(
-        self,
-        connection: sqlite3.Connection,
-        what: tuple[str, str, str, str],
-        payload: Mapping[str, Any],
-        base: int | None,
-    ) -> Event:
-        at = self.clock()
-        text = json.dumps(payload, sort_keys=True, allow_nan=False)
-        if base is not None and not _exists(connection, base):
-            raise RunError(f"{str(self.path)!r} has no event {base!r}: load the page again")
-        added = connection.execute(
-            "insert into event (id, app, subject, person, action, payload, base, at) "
-            "values (?, ?, ?, ?, ?, ?, ?, ?)",
-            (_next_number(connection, at), *what, text, base, at.isoformat()),
-        )
-        return Event(int(added.lastrowid or 0), *what, json.loads(text), base, at)
-
-
-def _next_number(connection: sqlite3.Connection, at: datetime) -> int:
-    """Whoever wrote down a number of a log that was lost must not take a new event for that one."""
-    last = connection.execute("select seq from sqlite_sequence where name = 'event'").fetchone()
-    return max(int(at.timestamp() * 1000), 1 + (last[0] if last else 0))
-
-
-def _exists(connection: sqlite3.Connection, event: int) -> bool:
-    found = connection.execute("select 1 from event where id = ?", (event,))
-    return found.fetchone() is not None
 
 
 def _event(row: tuple[Any, ...]) -> Event:
@@ -163,28 +149,24 @@ def decisions(events: Iterable[Event]) -> dict[str, tuple[Event, ...]]:
     subjects: Mapping[str, list[Event]] = defaultdict(list)
     for event in standing(events):
         subjects[event.subject].append(event)
-    return {subject: _unreplaced(found) for subject, found in subjects.items()}
+    return {
+        subject: tuple(
+            event
+            for at, event in enumerate(found, 1)
+            # A later decision replaces those of its person, and those that it was made upon.
+            if not any(
+                later.person == event.person or (later.base or 0) >= event.id
+                for later in found[at:]
+            )
+        )
+        for subject, found in subjects.items()
+    }
 
 
-def is_conflict(events: Iterable[Event]) -> bool:
+def is_conflict(events: Sequence[Event]) -> bool:
     """Whether decisions about one subject, as `decisions` gives them, contradict each other."""
-    said: list[tuple[str, Mapping[str, object]]] = []
-    for event in events:
-        if (event.action, event.payload) not in said:
-            said.append((event.action, event.payload))
-    return len(said) > 1
-
-
-def _unreplaced(found: list[Event]) -> tuple[Event, ...]:
-    return tuple(
-        event
-        for at, event in enumerate(found)
-        if not any(_replaces(later, event) for later in found[at + 1 :])
-    )
-
-
-def _replaces(later: Event, event: Event) -> bool:
-    return later.person == event.person or (later.base or 0) >= event.id
+    said = [(event.action, event.payload) for event in events]
+    return any(one != said[0] for one in said)
 
 
 MINUTES = 10

@@ -1,23 +1,26 @@
-"""An app's page: served from this machine, in Gradio, with images under names that tell nothing."""
+"""An app's page: who may open it, what they see, and images under names that tell nothing."""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
 import io
+import ipaddress
 import os
+import re
 import secrets
 import socket
+import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from html import escape
+from functools import cache
+from importlib.resources import files
 from importlib.resources.abc import Traversable
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from PIL import Image
 
-from echo_hf.apps.people import AppUsers, is_loopback
 from echo_hf.errors import EchoError, ImageError, MissingExtraError, RunError
 from echo_hf.images.loader import load_rgb
 from echo_hf.images.store import ImageStore
@@ -25,6 +28,116 @@ from echo_hf.images.store import ImageStore
 if TYPE_CHECKING:
     import fastapi
     import gradio
+    import jinja2
+
+EXTRA = "apps"
+PASSWORDS = "ECHO_HF_PEOPLE"
+SIGNED_IN = "auth"
+NAME = re.compile(r"[\w-]{1,40}")
+LEAST_LETTERS = 8
+ROUTE = "/image/"
+LONGEST_SIDE = 2048
+HERE = files(__package__ or "")
+FONTS = ("system-ui", "-apple-system", "Segoe UI", "Roboto", "sans-serif")
+# Even markup that slipped into a page could fetch nothing from elsewhere. Gradio's own page needs
+# scripts that stand in it, and builds functions from its templates.
+POLICY = (
+    "default-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob:; frame-ancestors 'self'; "
+    "form-action 'self'; base-uri 'self'; object-src 'none'"
+)
+HEADERS: Mapping[str, str] = {
+    "Content-Security-Policy": POLICY,
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+LAST_WORDS_S = 2
+Address = Callable[[str], str]
+
+
+@dataclass(frozen=True)
+class AppUsers:
+    """Who may work in an app.
+
+    Attributes:
+        names: Their pseudonyms; empty where everybody may choose one.
+        passwords: Passwords by pseudonym; empty where nobody has to sign in.
+    """
+
+    names: tuple[str, ...] = ()
+    passwords: Mapping[str, str] | None = None
+
+    def admitted(self, name: str) -> str:
+        found = pseudonym(name)
+        if self.names and found not in self.names:
+            raise RunError(f"{found!r} is not on the list: choose one of {', '.join(self.names)}")
+        return found
+
+
+def pseudonym(name: str) -> str:
+    """The written form of a pseudonym: a capital makes nobody a second one."""
+    found = unicodedata.normalize("NFKC", name).strip().lower()
+    if not NAME.fullmatch(found):
+        raise RunError(
+            f"{name[:60]!r} is not a pseudonym: expected 1 to 40 letters, digits, - or _, and "
+            "not the name of a person"
+        )
+    return found
+
+
+def people_of(people: Iterable[str]) -> AppUsers:
+    """Reads who may work in an app from the command line."""
+    names = tuple(people)
+    if SIGNED_IN not in names:
+        return AppUsers(tuple(dict.fromkeys(map(pseudonym, names))))
+    if len(names) > 1:
+        raise RunError(f"--people {SIGNED_IN} stands alone: the names are in {PASSWORDS}")
+    pairs = [one.partition(":") for one in os.environ.get(PASSWORDS, "").split()]
+    passwords = {pseudonym(name): password for name, _, password in pairs}
+    if not passwords or len(passwords) < len(pairs):
+        raise RunError(
+            f"{PASSWORDS} names {len(pairs)} people, {len(passwords)} of them distinct: expected "
+            "'ada:PASSWORD ben:PASSWORD' in the environment"
+        )
+    for name, password in passwords.items():
+        if len(password) < LEAST_LETTERS:  # the password itself is never shown
+            raise RunError(
+                f"{PASSWORDS}: the password of {name!r} is short: expected at least "
+                f"{LEAST_LETTERS} characters"
+            )
+    return AppUsers(tuple(passwords), passwords)
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def check_reachable(host: str, people: AppUsers, *, anyone: bool) -> None:
+    """Refuses to let strangers in by accident."""
+    if not is_loopback(host) and not people.passwords and not anyone:
+        raise RunError(
+            f"{host!r} can be reached from other machines: give people passwords ({PASSWORDS}="
+            f"'ada:PASSWORD ben:PASSWORD' and --people {SIGNED_IN}), or say --anyone"
+        )
+
+
+@cache
+def _templates() -> jinja2.Environment:
+    import jinja2
+
+    def source(name: str) -> str:
+        # Without what stands between tags: some places on a page keep spaces.
+        return "".join(map(str.strip, HERE.joinpath(name).read_text("utf-8").splitlines()))
+
+    loader = jinja2.FunctionLoader(source)
+    return jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)
+
+
+def rendered(template: str, **values: Any) -> str:
+    """HTML of a template beside this module; every text from elsewhere is escaped."""
+    return _templates().get_template(template).render(values)
 
 
 @dataclass(frozen=True)
@@ -34,6 +147,7 @@ class AskedPage:
     title: str
     people: AppUsers
     scripts: tuple[Traversable, ...]
+    styles: Traversable
     opened: Callable[[str], str]
     acted: Callable[[str, Mapping[str, Any]], str]
 
@@ -65,38 +179,14 @@ class AskedPage:
         return blocks
 
     def shown_to(self, named: str | None) -> str:
-        if not named:
-            return start_page(self.title, self.people.names)
+        problem = ""
         try:
-            return self.opened(self.people.admitted(named))
+            if named:
+                return self.opened(self.people.admitted(named))
         except EchoError as error:
-            return start_page(self.title, self.people.names, str(error))
-
-
-def look(css: Traversable) -> dict[str, Any]:
-    import gradio
-
-    fonts = ["system-ui", "-apple-system", "Segoe UI", "Roboto", "sans-serif"]
-    theme = gradio.themes.Base(font=fonts, font_mono=fonts)
-    return {"css": css.read_text("utf-8"), "theme": theme}
-
-
-def start_page(title: str, names: tuple[str, ...], problem: str = "") -> str:
-    said = f'<p class="problem" role="alert">{escape(problem)}</p>' if problem else ""
-    choices = "".join(
-        f'<button type="button" data-name="{escape(name)}">{escape(name)}</button>'
-        for name in names
-    )
-    typed = (
-        '<form class="name"><input name="person" maxlength="40" autocomplete="off" '
-        'autocapitalize="off" spellcheck="false" aria-label="Pseudonym" required>'
-        '<button type="submit">Start</button></form>'
-    )
-    about = "Choose yours." if names else "Use the same one whenever you come back; not your name."
-    return (
-        f'<div class="start"><h1>{escape(title)}</h1><p>What is your pseudonym? '
-        f'{about}</p>{said}<div class="names">{choices or typed}</div></div>'
-    )
+            problem = str(error)
+        values = {"title": self.title, "names": self.people.names, "problem": problem}
+        return rendered("start.jinja", **values)
 
 
 def answer_of(action: Mapping[str, Any]) -> int:
@@ -105,30 +195,27 @@ def answer_of(action: Mapping[str, Any]) -> int:
     return number if type(number) is int else 0
 
 
-ROUTE = "/image/"
-LONGEST_SIDE = 2048
-
-
 @dataclass(frozen=True)
 class ShownImages:
-    """Some images of a run, each under a name that nobody can guess."""
+    """Some images of a run, each under a name that nobody can guess, and another at each start."""
 
     images: ImageStore
-    secret: bytes = field(repr=False)
-    digests: Mapping[str, str] = field(repr=False)
+    secret: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
+    digests: dict[str, str] = field(default_factory=dict, repr=False)
 
-    @classmethod
-    def of(cls, images: ImageStore, digests: Iterable[str]) -> Self:
-        """Names images anew: the names are others whenever an app is started."""
-        secret = secrets.token_bytes(32)
-        return cls(images, secret, {_name(secret, digest): digest for digest in digests})
+    def admit(self, digests: Iterable[str]) -> None:
+        """Lets images be shown."""
+        self.digests.update((self._name(digest), digest) for digest in digests)
 
     def address(self, digest: str) -> str:
-        return ROUTE + _name(self.secret, digest)
+        return ROUTE + self._name(digest)
 
     def png(self, name: str) -> bytes | None:
         digest = self.digests.get(name)
         return None if digest is None else packed(self.images.open(digest))
+
+    def _name(self, digest: str) -> str:
+        return hmac.new(self.secret, digest.encode(), hashlib.sha256).hexdigest()[:32]
 
 
 def packed(data: bytes) -> bytes:
@@ -138,25 +225,6 @@ def packed(data: bytes) -> bytes:
     sink = io.BytesIO()
     image.save(sink, "PNG", compress_level=1)
     return sink.getvalue()
-
-
-def _name(secret: bytes, digest: str) -> str:
-    return hmac.new(secret, digest.encode(), hashlib.sha256).hexdigest()[:32]
-
-
-EXTRA = "apps"
-# Even markup that slipped into a page could fetch nothing from elsewhere. Gradio's own page needs
-# scripts that stand in it, and builds functions from its templates.
-POLICY = (
-    "default-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob:; frame-ancestors 'self'; "
-    "form-action 'self'; base-uri 'self'; object-src 'none'"
-)
-HEADERS: Mapping[str, str] = {
-    "Content-Security-Policy": POLICY,
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-}
-LAST_WORDS_S = 2
 
 
 @dataclass(frozen=True)
@@ -171,14 +239,7 @@ def check_installed(part: str) -> None:
         raise MissingExtraError(part, EXTRA)
 
 
-def serve(
-    blocks: Callable[[], gradio.Blocks],
-    images: ShownImages,
-    people: AppUsers,
-    place: Place,
-    ready: Callable[[str], None],
-    look: Callable[[], Mapping[str, Any]],
-) -> None:
+def serve(page: AskedPage, images: ShownImages, place: Place, ready: Callable[[str], None]) -> None:
     os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"  # read when gradio is imported
     import gradio
     import uvicorn
@@ -187,18 +248,19 @@ def serve(
         host, port = taken.getsockname()[:2]
         app = gradio.mount_gradio_app(
             application(images, place.host),
-            blocks(),
+            page.blocks(),
             path="/",
             server_name=place.host,
             server_port=port,
-            auth=list((people.passwords or {}).items()) or None,
+            auth=list((page.people.passwords or {}).items()) or None,
             footer_links=[],
             run_history=False,
             ssr_mode=False,
             show_error=True,
             max_file_size=1,
             app_kwargs={"docs_url": None, "redoc_url": None, "openapi_url": None},
-            **look(),
+            css=page.styles.read_text("utf-8"),
+            theme=gradio.themes.Base(font=FONTS, font_mono=FONTS),
         )
         ready(f"http://{f'[{host}]' if ':' in host else host}:{port}/")
         config = uvicorn.Config(
@@ -215,7 +277,6 @@ def application(images: ShownImages, host: str) -> fastapi.FastAPI:
     if is_loopback(host) and ":" not in host:
         # A website whose name was pointed at this machine is not asked in by its visitors.
         app.add_middleware(TrustedHostMiddleware, allowed_hosts=["localhost", "127.0.0.1", host])
-
     app.add_middleware(_Limited)
 
     def image(name: str) -> fastapi.Response:

@@ -41,7 +41,8 @@ def ciede2000(first: ArrayLike, second: ArrayLike) -> Floats:
     c_1, c_2 = np.hypot(stretch * a_1, b_1), np.hypot(stretch * a_2, b_2)
     hue, turn = _hues(np.arctan2(b_1, stretch * a_1), np.arctan2(b_2, stretch * a_2))
     chroma = (c_1 + c_2) / 2
-    lightness = (l_2 - l_1) / _lightness_weight((l_1 + l_2) / 2)
+    squared = ((l_1 + l_2) / 2 - 50) ** 2
+    lightness = (l_2 - l_1) / (1 + 0.015 * squared / np.sqrt(20 + squared))
     strength = (c_2 - c_1) / (1 + 0.045 * chroma)
     # Of a grey there is no hue, and this is 0.
     shade = 2 * np.sqrt(c_1 * c_2) * np.sin(turn / 2) / (1 + 0.015 * chroma * _hue_weight(hue))
@@ -60,11 +61,6 @@ def _hues(first: Floats, second: Floats) -> tuple[Floats, Floats]:
     turn = second % whole - first % whole
     turn = np.where(turn > np.pi, turn - whole, np.where(turn < -np.pi, turn + whole, turn))
     return np.degrees(first + turn / 2) % 360, turn
-
-
-def _lightness_weight(lightness: Floats) -> Floats:
-    squared = (lightness - 50) ** 2
-    return 1 + 0.015 * squared / np.sqrt(20 + squared)
 
 
 def _hue_weight(hue: Floats) -> Floats:

@@ -6,7 +6,7 @@ import io
 import stat
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from threading import Lock
 from typing import Literal
@@ -18,27 +18,30 @@ from echo_hf.images.store import FORMATS, MOST_BYTES, MOST_PIXELS
 from echo_hf.reasons import BadImage
 
 FIRST_BYTES = 1024
+SHORTEST_SIDE = 2
 SIGNATURES = {
-    b"\x89PNG\r\n\x1a\n": "PNG",
-    b"\xff\xd8\xff": "JPEG",
-    b"GIF87a": "GIF",
-    b"GIF89a": "GIF",
-    b"BM": "BMP",
-    b"II*\x00": "TIFF",
-    b"MM\x00*": "TIFF",
-    b"II+\x00": "TIFF",
-    b"MM\x00+": "TIFF",
+    "PNG": (b"\x89PNG\r\n\x1a\n",),
+    "JPEG": (b"\xff\xd8\xff",),
+    "GIF": (b"GIF87a", b"GIF89a"),
+    "BMP": (b"BM",),
+    "TIFF": (b"II*\x00", b"MM\x00*", b"II+\x00", b"MM\x00+"),
 }
 AVIF_BRANDS = frozenset({b"avif", b"avis"})
 PAGE_MARKS = (b"<!doctype html", b"<html", b"<head", b"<body")
+
+ImageSource = bytes | Path | Image.Image
 
 
 def format_of(data: bytes) -> str | None:
     if data.startswith(b"RIFF") and data[8:12] == b"WEBP":
         return "WEBP"
-    if data[4:8] == b"ftyp" and AVIF_BRANDS & _brands(data):
-        return "AVIF"
-    return next((name for start, name in SIGNATURES.items() if data.startswith(start)), None)
+    if data[4:8] == b"ftyp":
+        end = min(int.from_bytes(data[:4], "big"), FIRST_BYTES)
+        # The four bytes after the first brand are a version.
+        brands = {data[at : at + 4] for at in (8, *range(16, end, 4))}
+        if AVIF_BRANDS & brands:
+            return "AVIF"
+    return next((name for name, starts in SIGNATURES.items() if data.startswith(starts)), None)
 
 
 def kind_of_other(data: bytes) -> BadImage:
@@ -59,16 +62,9 @@ def is_cut(data: bytes) -> bool:
     return ends_early is not None and ends_early(data)
 
 
-def _brands(data: bytes) -> set[bytes]:
-    end = min(int.from_bytes(data[:4], "big"), FIRST_BYTES)
-    # The four bytes after the first brand are a version.
-    return {data[at : at + 4] for at in (8, *range(16, end, 4))}
-
-
 def _tiff_ends_early(data: bytes) -> bool:
     order: Literal["little", "big"] = "little" if data.startswith(b"II") else "big"
-    large = b"+" in data[2:4]
-    directory = int.from_bytes(data[8:16] if large else data[4:8], order)
+    directory = int.from_bytes(data[8:16] if b"+" in data[2:4] else data[4:8], order)
     return directory + 2 > len(data)
 
 
@@ -95,47 +91,39 @@ ENDS_EARLY: dict[str, Callable[[bytes], bool]] = {
 }
 
 
-class PillowGuard:
-    """A context manager for threads that decode: strict about half images, silent otherwise."""
+class ProcessGuard:
+    """A context manager for threads that change a setting of the process while any is inside."""
 
-    def __init__(self) -> None:
+    def __init__(self, change: Callable[[ExitStack], None]) -> None:
+        self._change = change
         self._lock = Lock()
         self._inside = 0
-        self._truncated_allowed = False
-        self._filters = warnings.catch_warnings()
+        self._before = ExitStack()
 
     def __enter__(self) -> None:
         with self._lock:
             if not self._inside:
-                self._set()
+                self._change(self._before)
             self._inside += 1
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
             self._inside -= 1
             if not self._inside:
-                self._put_back()
-
-    def _set(self) -> None:
-        self._filters = warnings.catch_warnings()
-        self._filters.__enter__()
-        # Pillow warns of oddities that change no pixel, and at fewer pixels than are allowed here.
-        warnings.simplefilter("ignore")
-        self._truncated_allowed = ImageFile.LOAD_TRUNCATED_IMAGES
-        ImageFile.LOAD_TRUNCATED_IMAGES = False
-
-    def _put_back(self) -> None:
-        ImageFile.LOAD_TRUNCATED_IMAGES = self._truncated_allowed
-        self._filters.__exit__(None, None, None)
+                self._before.close()
 
 
-# What it guards belongs to the process, so there is one of it.
-decoding = PillowGuard()
+def _strictly(before: ExitStack) -> None:
+    before.enter_context(warnings.catch_warnings())
+    # Pillow warns of oddities that change no pixel, and at fewer pixels than are allowed here.
+    warnings.simplefilter("ignore")
+    allowed = ImageFile.LOAD_TRUNCATED_IMAGES
+    before.callback(setattr, ImageFile, "LOAD_TRUNCATED_IMAGES", allowed)
+    ImageFile.LOAD_TRUNCATED_IMAGES = False
 
 
-SHORTEST_SIDE = 2
-
-ImageSource = bytes | Path | Image.Image
+# Strict about half images, silent otherwise. What it guards belongs to the process: there is one.
+decoding = ProcessGuard(_strictly)
 
 
 class BadImageError(ImageError):
@@ -154,18 +142,37 @@ class BadImageError(ImageError):
 @contextmanager
 def open_image(source: ImageSource, *, most_pixels: int = MOST_PIXELS) -> Iterator[Image.Image]:
     """Opens an image; what its decoder trips over inside the block is a `BadImageError` too."""
-    name = _named(source) if isinstance(source, Path) else "image"
-    data = b"" if isinstance(source, Image.Image) else _read(source)
+    name = f"image {source.name!r}" if isinstance(source, Path) else "image"
     try:
-        with decoding:
-            yield from _opened(source, data, most_pixels)
+        data = b"" if isinstance(source, Image.Image) else _read(source)
+    except BadImageError as error:
+        raise BadImageError(error.reason, error.detail, name) from None
+    try:
+        with decoding, _opened(source, data) as image:
+            width, height = image.size
+            if width * height > most_pixels:
+                detail = f"{width} x {height}, expected at most {most_pixels} pixels"
+                raise BadImageError(BadImage.TOO_MANY_PIXELS, detail)
+            if min(width, height) < SHORTEST_SIDE:
+                detail = f"{width} x {height}, expected {SHORTEST_SIDE} pixels a side"
+                raise BadImageError(BadImage.TOO_SMALL, detail)
+            yield image
     except BadImageError as error:
         raise BadImageError(error.reason, error.detail, name) from error.__cause__
     except MemoryError:
         raise  # says nothing about the image
     except Exception as error:  # a decoder fed with hostile bytes raises whatever it trips over
-        reason = _why(error, data)
-        raise BadImageError(reason, _detail(reason, error, data), name) from error
+        reason = BadImage.DAMAGED
+        if isinstance(error, Image.DecompressionBombError):
+            reason = BadImage.TOO_MANY_PIXELS
+        elif "truncated" in str(error).lower() or is_cut(data):
+            reason = BadImage.TRUNCATED
+        # Pillow names the object in memory when it cannot tell what the bytes are.
+        said = "" if "<_io." in str(error) else " ".join(str(error).split())
+        detail = said[:200] or type(error).__name__
+        if reason is BadImage.TRUNCATED and data:
+            detail = f"{len(data)} bytes: fetch it again"
+        raise BadImageError(reason, detail, name) from error
 
 
 def _read(source: bytes | Path) -> bytes:
@@ -174,58 +181,20 @@ def _read(source: bytes | Path) -> bytes:
     if not isinstance(source, Path):
         raise TypeError(f"{type(source).__name__!r} is not an image: expected bytes, Path or Image")
     try:
-        found = source.stat()
-        if not stat.S_ISREG(found.st_mode):  # to read a pipe is to wait for ever
-            raise BadImageError(BadImage.NO_FILE, "not a regular file", _named(source))
+        if not stat.S_ISREG(source.stat().st_mode):  # to read a pipe is to wait for ever
+            raise BadImageError(BadImage.NO_FILE, "not a regular file")
         with source.open("rb") as file:
             return file.read(MOST_BYTES + 1)
     except OSError as error:
-        detail = error.strerror or type(error).__name__
-        raise BadImageError(BadImage.NO_FILE, detail, _named(source)) from None
+        raise BadImageError(BadImage.NO_FILE, error.strerror or type(error).__name__) from None
 
 
-def _named(source: Path) -> str:
-    return f"image {source.name!r}"
-
-
-def _opened(source: ImageSource, data: bytes, most_pixels: int) -> Iterator[Image.Image]:
+def _opened(source: ImageSource, data: bytes) -> AbstractContextManager[Image.Image]:
     if isinstance(source, Image.Image):
-        _check_size(source, most_pixels)
-        yield source
-        return
+        return nullcontext(source)
     if len(data) > MOST_BYTES:
         raise BadImageError(BadImage.TOO_MANY_BYTES, f"expected at most {MOST_BYTES} bytes")
     if format_of(data) is None:
         said = f"it begins with {data[:16]!r}, expected one of {', '.join(FORMATS)}"
         raise BadImageError(kind_of_other(data), said)
-    with Image.open(io.BytesIO(data), formats=FORMATS) as image:
-        _check_size(image, most_pixels)
-        yield image
-
-
-def _check_size(image: Image.Image, most_pixels: int) -> None:
-    width, height = image.size
-    if width * height > most_pixels:
-        raise BadImageError(
-            BadImage.TOO_MANY_PIXELS, f"{width} x {height}, expected at most {most_pixels} pixels"
-        )
-    if min(width, height) < SHORTEST_SIDE:
-        raise BadImageError(
-            BadImage.TOO_SMALL, f"{width} x {height}, expected {SHORTEST_SIDE} pixels a side"
-        )
-
-
-def _why(error: Exception, data: bytes) -> BadImage:
-    if isinstance(error, Image.DecompressionBombError):
-        return BadImage.TOO_MANY_PIXELS
-    if "truncated" in str(error).lower() or is_cut(data):
-        return BadImage.TRUNCATED
-    return BadImage.DAMAGED
-
-
-def _detail(reason: BadImage, error: Exception, data: bytes) -> str:
-    if reason is BadImage.TRUNCATED and data:
-        return f"{len(data)} bytes: fetch it again"
-    # Pillow names the object in memory when it cannot tell what the bytes are.
-    said = "" if "<_io." in str(error) else " ".join(str(error).split())
-    return said[:200] or type(error).__name__
+    return Image.open(io.BytesIO(data), formats=FORMATS)

@@ -22,54 +22,6 @@ LATTICE_SIDE = 17
 ROUNDING = 1
 INTENT = ImageCms.Intent.RELATIVE_COLORIMETRIC
 FLAGS = ImageCms.Flags.BLACKPOINTCOMPENSATION
-
-
-def to_srgb(image: Image.Image, profile: bytes) -> tuple[Image.Image, ImageNotice | None]:
-    try:
-        source = ImageCms.ImageCmsProfile(io.BytesIO(profile))
-        if MODES.get(source.profile.xcolor_space.strip()) != image.mode:
-            return image.convert("RGB"), ImageNotice.OTHER_PROFILE
-        transform = _transform(source, image.mode)
-        if _is_plain(transform, image.mode):
-            return image.convert("RGB"), None
-        return _applied(transform, image), None
-    except (ImageCms.PyCMSError, OSError, ValueError, TypeError):
-        return image.convert("RGB"), ImageNotice.BAD_PROFILE
-
-
-def _transform(source: ImageCms.ImageCmsProfile, mode: str) -> ImageCms.ImageCmsTransform:
-    # The library's table for grey has too few steps: dark levels would be 10 of 255 off.
-    flags = FLAGS | ImageCms.Flags.NOOPTIMIZE if mode == "L" else FLAGS
-    target = ImageCms.createProfile("sRGB")
-    return ImageCms.buildTransform(source, target, mode, "RGB", INTENT, flags)
-
-
-def _is_plain(transform: ImageCms.ImageCmsTransform, mode: str) -> bool:
-    if mode == "CMYK":  # Pillow's own conversion is no measure of ink
-        return False
-    probe = _probe(mode)
-    before, after = (
-        np.asarray(one, np.int16) for one in (probe.convert("RGB"), _applied(transform, probe))
-    )
-    return bool(np.abs(before - after).max() <= ROUNDING)
-
-
-def _applied(transform: ImageCms.ImageCmsTransform, image: Image.Image) -> Image.Image:
-    shown: Any = ImageCms.applyTransform(image, transform)
-    if not isinstance(shown, Image.Image):
-        raise TypeError("the transform gave no image")
-    return shown
-
-
-@cache
-def _probe(mode: str) -> Image.Image:
-    if mode == "L":
-        return Image.fromarray(np.arange(256, dtype=np.uint8)[None])
-    steps = np.linspace(0, 255, LATTICE_SIDE).round().astype(np.uint8)
-    lattice = np.stack(np.meshgrid(steps, steps, steps), -1)
-    return Image.fromarray(lattice.reshape(LATTICE_SIDE, -1, 3))
-
-
 WHITE = (255, 255, 255)
 ORIENTATION = 0x0112
 TURNS = {
@@ -109,13 +61,12 @@ def load_rgb(
     most_pixels: int = MOST_PIXELS,
 ) -> Image.Image:
     """Loads an image the one way in which all images are loaded."""
-    loaded = load_image(
+    return load_image(
         source,
         color_management=color_management,
         background=background,
         most_pixels=most_pixels,
-    )
-    return loaded.image
+    ).image
 
 
 def load_image(
@@ -128,24 +79,72 @@ def load_image(
     """`load_rgb`, with what was noticed on the way."""
     notices: set[ImageNotice] = set()
     with open_image(source, most_pixels=most_pixels) as image:
-        stored = _stored_as(image)
+        # How the file has its pixels; gone once they are loaded.
+        tiles = getattr(image, "tile", None)
+        stored = str(tiles[0].args) if tiles else ""
         if getattr(image, "is_animated", False):
             notices.add(ImageNotice.ANIMATED)
         image.load()
         colors, alpha = _separated(image, stored, notices)
-        shown = _in_srgb(image, colors, color_management, notices)
+        profile = image.info.get("icc_profile")
+        if profile and color_management:
+            shown, notice = to_srgb(colors, profile)
+            notices.update({notice} if notice else ())
+        else:
+            shown = colors.convert("RGB")
+            if not profile and _states_other_colors(image.info):
+                notices.add(ImageNotice.GAMMA_IGNORED)
         if alpha is not None and alpha.getextrema()[0] != 255:
             notices.add(ImageNotice.TRANSPARENT)
-            shown = _over(background, shown, alpha)
-        shown = _turned(image, shown, notices)
+            canvas = Image.new("RGB", shown.size, background)
+            canvas.paste(shown, mask=alpha)
+            shown = canvas
+        try:
+            turn = TURNS.get(image.getexif().get(ORIENTATION, 1))
+        except Exception:  # the camera's notes are as hostile as the rest
+            notices.add(ImageNotice.BAD_ORIENTATION)
+            turn = None
+        shown = shown if turn is None else shown.transpose(turn)
     shown.info.clear()
     return LoadedImage(shown, frozenset(notices))
 
 
-def _stored_as(image: Image.Image) -> str:
-    tiles = getattr(image, "tile", None)
-    stored = tiles[0].args if tiles else ""
-    return stored if isinstance(stored, str) else ""
+def to_srgb(image: Image.Image, profile: bytes) -> tuple[Image.Image, ImageNotice | None]:
+    try:
+        source = ImageCms.ImageCmsProfile(io.BytesIO(profile))
+        if MODES.get(source.profile.xcolor_space.strip()) != image.mode:
+            return image.convert("RGB"), ImageNotice.OTHER_PROFILE
+        # The library's table for grey has too few steps: dark levels would be 10 of 255 off.
+        flags = FLAGS | ImageCms.Flags.NOOPTIMIZE if image.mode == "L" else FLAGS
+        target = ImageCms.createProfile("sRGB")
+        transform = ImageCms.buildTransform(source, target, image.mode, "RGB", INTENT, flags)
+        if image.mode != "CMYK":  # for which Pillow's own conversion is no measure of ink
+            probe = _probe(image.mode)
+            before, after = (
+                np.asarray(one, np.int16)
+                for one in (probe.convert("RGB"), _applied(transform, probe))
+            )
+            if np.abs(before - after).max() <= ROUNDING:
+                return image.convert("RGB"), None
+        return _applied(transform, image), None
+    except (ImageCms.PyCMSError, OSError, ValueError, TypeError):
+        return image.convert("RGB"), ImageNotice.BAD_PROFILE
+
+
+def _applied(transform: ImageCms.ImageCmsTransform, image: Image.Image) -> Image.Image:
+    shown: Any = ImageCms.applyTransform(image, transform)
+    if not isinstance(shown, Image.Image):
+        raise TypeError("the transform gave no image")
+    return shown
+
+
+@cache
+def _probe(mode: str) -> Image.Image:
+    if mode == "L":
+        return Image.fromarray(np.arange(256, dtype=np.uint8)[None])
+    steps = np.linspace(0, 255, LATTICE_SIDE).round().astype(np.uint8)
+    lattice = np.stack(np.meshgrid(steps, steps, steps), -1)
+    return Image.fromarray(lattice.reshape(LATTICE_SIDE, -1, 3))
 
 
 def _separated(
@@ -197,22 +196,6 @@ def _keyed(image: Image.Image, stored: str) -> Image.Image | None:
     return Image.fromarray(np.where(hidden, 0, 255).astype(np.uint8))
 
 
-def _in_srgb(
-    image: Image.Image, colors: Image.Image, managed: bool, notices: set[ImageNotice]
-) -> Image.Image:
-    profile = image.info.get("icc_profile")
-    if not profile:
-        if _states_other_colors(image.info):
-            notices.add(ImageNotice.GAMMA_IGNORED)
-        return colors.convert("RGB")
-    if not managed:
-        return colors.convert("RGB")
-    shown, notice = to_srgb(colors, profile)
-    if notice:
-        notices.add(notice)
-    return shown
-
-
 def _states_other_colors(info: dict[Any, Any]) -> bool:
     if "srgb" in info:
         return False
@@ -222,39 +205,19 @@ def _states_other_colors(info: dict[Any, Any]) -> bool:
     return not np.allclose(stated, usual, rtol=0, atol=TOLERANCE)
 
 
-def _over(background: Color, shown: Image.Image, alpha: Image.Image) -> Image.Image:
-    canvas = Image.new("RGB", shown.size, background)
-    canvas.paste(shown, mask=alpha)
-    return canvas
-
-
-def _turned(image: Image.Image, shown: Image.Image, notices: set[ImageNotice]) -> Image.Image:
-    try:
-        turn = TURNS.get(image.getexif().get(ORIENTATION, 1))
-    except Exception:  # the camera's notes are as hostile as the rest
-        notices.add(ImageNotice.BAD_ORIENTATION)
-        turn = None
-    return shown if turn is None else shown.transpose(turn)
-
-
 def upright_rgb(file: Path, sha256: str | None = None) -> Image.Image:
     """Decodes an image by `load_rgb`; the bytes on disk stay as they are."""
-    data = _read(file)
+    try:
+        if file.stat().st_size > MOST_BYTES:
+            raise ImageError(f"image {file.name!r} has more than {MOST_BYTES} bytes")
+        data = file.read_bytes()
+    except OSError as error:
+        raise ImageError(
+            f"image {file.name!r} cannot be read, {error.strerror}: run `collect` again to fetch it"
+        ) from None
     if sha256 is not None and hashlib.sha256(data).hexdigest() != sha256:
         raise ImageError(f"image {sha256!r} has changed on disk: run `collect` again")
     try:
         return load_rgb(data)
     except BadImageError as error:
-        name = f"image {file.name!r}"
-        raise BadImageError(error.reason, error.detail, name) from None
-
-
-def _read(file: Path) -> bytes:
-    try:
-        if file.stat().st_size > MOST_BYTES:
-            raise ImageError(f"image {file.name!r} has more than {MOST_BYTES} bytes")
-        return file.read_bytes()
-    except OSError as error:
-        raise ImageError(
-            f"image {file.name!r} cannot be read, {error.strerror}: run `collect` again to fetch it"
-        ) from None
+        raise BadImageError(error.reason, error.detail, f"image {file.name!r}") from None

@@ -27,7 +27,6 @@ PNG_CHUNKS = frozenset(
 PNG_TEXTS = frozenset({b"tEXt", b"zTXt", b"iTXt"})
 WEBP_CHUNKS = frozenset({b"VP8X", b"ICCP", b"ANIM", b"ANMF", b"ALPH", b"VP8 ", b"VP8L"})
 WEBP_EXIF, WEBP_XMP = 0x08, 0x04
-GIF_APPLICATIONS = frozenset({b"NETSCAPE2.0", b"ANIMEXTS1.0", b"ICCRGBG1012"})
 
 AVIF_BOXES = frozenset({b"ftyp", b"meta", b"mdat"})
 AVIF_META = frozenset(b"hdlr pitm iloc iinf iprp iref idat dinf grpl".split())
@@ -51,6 +50,24 @@ class Kind(StrEnum):
     OTHER = "other"
 
 
+# What may stand in a segment of JPEG: how it begins, how long it is, and null for what stays.
+JPEG_SEGMENTS: dict[int, tuple[tuple[bytes, int | None, Kind | None], ...]] = {
+    0xE0: ((b"JFIF\0", 14, None),),
+    0xE1: ((b"Exif\0", None, Kind.EXIF), (b"http://ns.adobe.com/x", None, Kind.XMP)),
+    0xE2: ((b"ICC_PROFILE\0", None, None),),
+    0xED: ((b"", None, Kind.IPTC),),
+    0xEE: ((b"Adobe", 12, None),),
+    COMMENT: ((b"", None, Kind.COMMENT),),
+}
+PNG_KEYWORDS = {b"xmp": Kind.XMP, b"exif": Kind.EXIF, b"iptc": Kind.IPTC}
+WEBP_KINDS = {b"EXIF": Kind.EXIF, b"XMP ": Kind.XMP}
+GIF_LABELS = {0xF9: None, 0xFE: Kind.COMMENT, 0x01: Kind.TEXT}
+GIF_APPLICATIONS = {
+    **dict.fromkeys((b"NETSCAPE2.0", b"ANIMEXTS1.0", b"ICCRGBG1012")),
+    b"XMP DataXMP": Kind.XMP,
+}
+
+
 class Cleaned(NamedTuple):
     data: bytes
     kinds: tuple[Kind, ...]
@@ -69,8 +86,12 @@ def without_metadata(data: bytes) -> Cleaned:
     if clean is None:
         raise ImageError(f"{data[:8]!r}...: expected a JPEG, PNG, WebP, AVIF, GIF or BMP file")
     orientation, has_gps = _camera_notes(data)
+    notes = b""
+    if orientation != 1:  # notes of a camera that say which way is up, and nothing else
+        entry = struct.pack("<HHIHH", ORIENTATION, 3, 1, orientation, 0)
+        notes = struct.pack("<2sHIH", b"II", 42, 8, 1) + entry + bytes(4)
     try:
-        cleaned, kinds = clean(data, orientation)
+        cleaned, kinds = clean(data, notes)
     except (LookupError, ValueError, struct.error, _DamagedError) as error:
         raise ImageError(f"its parts contradict its format ({error}): save it again") from None
     if not kinds:
@@ -97,27 +118,16 @@ def _camera_notes(data: bytes) -> tuple[int, bool]:
             return 1, False
 
 
-def _exif(orientation: int) -> bytes:
-    """Notes of a camera that say which way is up, and nothing else."""
-    entry = struct.pack("<HHIHH", ORIENTATION, 3, 1, orientation, 0)
-    return struct.pack("<2sHIH", b"II", 42, 8, 1) + entry + bytes(4)
-
-
 def _rewritten(parts: list[FileSection], exif: bytes, at: int) -> tuple[bytes, set[Kind]]:
     """The parts that stay, with the orientation at a place of the list where it stood elsewhere."""
     kinds = {part.kind for part in parts if part.kind is not None}
-    kept = (
-        [FileSection(exif, None)] if exif and kinds and FileSection(exif, None) not in parts else []
-    )
-    shown = [*parts[:at], *kept, *parts[at:]]
-    return b"".join(part.data for part in shown if part.kind is None), kinds
+    if exif and kinds and FileSection(exif, None) not in parts:
+        parts.insert(at, FileSection(exif, None))
+    return b"".join(part.data for part in parts if part.kind is None), kinds
 
 
-def _jpeg(data: bytes, orientation: int) -> tuple[bytes, set[Kind]]:
-    exif = b""
-    if orientation != 1:
-        notes = b"Exif\0\0" + _exif(orientation)
-        exif = b"\xff\xe1" + struct.pack(">H", len(notes) + 2) + notes
+def _jpeg(data: bytes, notes: bytes) -> tuple[bytes, set[Kind]]:
+    exif = notes and b"\xff\xe1" + struct.pack(">H", len(notes) + 8) + b"Exif\0\0" + notes
     parts = list(_jpeg_parts(data, exif))
     return _rewritten(parts, exif, 2 if parts[1].data[1:2] == b"\xe0" else 1)
 
@@ -138,42 +148,23 @@ def _jpeg_parts(data: bytes, exif: bytes) -> Iterator[FileSection]:
         at = body + length
         if marker == START or length < 2 or at > len(data):
             raise _DamagedError(f"marker {marker:#x} at byte {found.start()}")
-        segment = data[found.start() : at]
-        yield FileSection(
-            segment, None if segment == exif else _jpeg_kind(marker, data[body + 2 : at])
+        segment, content = data[found.start() : at], data[body + 2 : at]
+        is_ours = marker in JPEG_TABLES or segment == exif
+        kinds = (
+            kind
+            for start, size, kind in JPEG_SEGMENTS.get(marker, ())
+            if content.startswith(start) and size in (None, len(content))
         )
+        yield FileSection(segment, None if is_ours else next(kinds, Kind.OTHER))
         in_scan = marker == SCAN
     yield FileSection(data[at:], None if in_scan else Kind.OTHER)
 
 
-def _jpeg_kind(marker: int, body: bytes) -> Kind | None:
-    if marker in JPEG_TABLES:
-        return None
-    match marker:
-        case 0xE0 if body.startswith(b"JFIF\0") and len(body) == 14:
-            return None
-        case 0xE1 if body.startswith(b"Exif\0"):
-            return Kind.EXIF
-        case 0xE1 if body.startswith(b"http://ns.adobe.com/x"):
-            return Kind.XMP
-        case 0xE2 if body.startswith(b"ICC_PROFILE\0"):
-            return None
-        case 0xED:
-            return Kind.IPTC
-        case 0xEE if body.startswith(b"Adobe") and len(body) == 12:
-            return None
-        case 0xFE:
-            return Kind.COMMENT
-    return Kind.OTHER
-
-
-def _png(data: bytes, orientation: int) -> tuple[bytes, set[Kind]]:
-    exif = _png_chunk(b"eXIf", _exif(orientation)) if orientation != 1 else b""
+def _png(data: bytes, notes: bytes) -> tuple[bytes, set[Kind]]:
+    body = b"eXIf" + notes
+    crc = struct.pack(">I", zlib.crc32(body))
+    exif = notes and struct.pack(">I", len(notes)) + body + crc
     return _rewritten(list(_png_parts(data, exif)), exif, 2)
-
-
-def _png_chunk(name: bytes, body: bytes) -> bytes:
-    return struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))
 
 
 def _png_parts(data: bytes, exif: bytes) -> Iterator[FileSection]:
@@ -185,23 +176,19 @@ def _png_parts(data: bytes, exif: bytes) -> Iterator[FileSection]:
         at += length + 12
         if at > len(data) or (name not in PNG_CHUNKS and name[:1].isupper()):
             raise _DamagedError(f"chunk {name!r}")
-        yield FileSection(chunk, None if chunk == exif else _png_kind(name, chunk[8:]))
+        kind = None if name in PNG_CHUNKS or chunk == exif else Kind.OTHER
+        if kind and name == b"eXIf":
+            kind = Kind.EXIF
+        elif kind and name in PNG_TEXTS:
+            keyword = chunk[8:87].partition(b"\0")[0].lower()
+            kind = next((kind for word, kind in PNG_KEYWORDS.items() if word in keyword), Kind.TEXT)
+        yield FileSection(chunk, kind)
     if at < len(data):
         yield FileSection(data[at:], Kind.OTHER)
 
 
-def _png_kind(name: bytes, body: bytes) -> Kind | None:
-    if name in PNG_CHUNKS:
-        return None
-    if name not in PNG_TEXTS:
-        return Kind.EXIF if name == b"eXIf" else Kind.OTHER
-    keyword = body[:79].partition(b"\0")[0].lower()
-    known = {b"xmp": Kind.XMP, b"exif": Kind.EXIF, b"iptc": Kind.IPTC}
-    return next((kind for word, kind in known.items() if word in keyword), Kind.TEXT)
-
-
-def _webp(data: bytes, orientation: int) -> tuple[bytes, set[Kind]]:
-    exif = _riff_chunk(b"EXIF", _exif(orientation)) if orientation != 1 else b""
+def _webp(data: bytes, notes: bytes) -> tuple[bytes, set[Kind]]:
+    exif = notes and _riff_chunk(b"EXIF", notes)
     parts = list(_webp_parts(data, exif))
     chunks, kinds = _rewritten(parts, exif, len(parts))
     if chunks[:4] == b"VP8X":
@@ -219,14 +206,11 @@ def _webp_parts(data: bytes, exif: bytes) -> Iterator[FileSection]:
     at = 12
     for name, chunk in _riff_chunks(data, at, end):
         at += len(chunk)
-        if (
-            name == b"ANMF"
-            and {one for one, _ in _riff_chunks(chunk, 24, len(chunk))} - WEBP_CHUNKS
-        ):
+        frame = _riff_chunks(chunk, 24, len(chunk)) if name == b"ANMF" else ()
+        if {one for one, _ in frame} - WEBP_CHUNKS:
             raise _DamagedError("a frame of something else")
-        known = {b"EXIF": Kind.EXIF, b"XMP ": Kind.XMP}
         kept = name in WEBP_CHUNKS or chunk == exif
-        yield FileSection(chunk, None if kept else known.get(name, Kind.OTHER))
+        yield FileSection(chunk, None if kept else WEBP_KINDS.get(name, Kind.OTHER))
     if at < len(data):
         yield FileSection(data[at:], Kind.OTHER)
 
@@ -241,8 +225,7 @@ def _riff_chunks(data: bytes, at: int, end: int) -> Iterator[tuple[bytes, bytes]
         at += len(chunk)
 
 
-def _gif(data: bytes, orientation: int) -> tuple[bytes, set[Kind]]:
-    del orientation  # a GIF has none
+def _gif(data: bytes, _: bytes) -> tuple[bytes, set[Kind]]:
     return _rewritten(list(_gif_parts(data)), b"", 0)
 
 
@@ -255,7 +238,9 @@ def _gif_parts(data: bytes) -> Iterator[FileSection]:
             kind = None
             at += 11 + _color_table(data[at + 9])
         elif data[at] == 0x21:
-            kind = _gif_kind(data[at + 1], data[at + 3 : at + 14])
+            kind = GIF_LABELS.get(data[at + 1], Kind.OTHER)
+            if data[at + 1] == 0xFF:
+                kind = GIF_APPLICATIONS.get(data[at + 3 : at + 14], Kind.OTHER)
             at += 2
         else:
             raise _DamagedError(f"block {data[at]:#x} at byte {at}")
@@ -272,31 +257,15 @@ def _color_table(flags: int) -> int:
     return 3 << (flags & 7) + 1 if flags & 0x80 else 0
 
 
-def _gif_kind(label: int, application: bytes) -> Kind | None:
-    match label:
-        case 0xF9:
-            return None
-        case 0xFE:
-            return Kind.COMMENT
-        case 0x01:
-            return Kind.TEXT
-        case 0xFF if application in GIF_APPLICATIONS:
-            return None
-        case 0xFF if application == b"XMP DataXMP":
-            return Kind.XMP
-    return Kind.OTHER
-
-
-def _bmp(data: bytes, orientation: int) -> tuple[bytes, set[Kind]]:
-    del orientation  # a BMP has none, and no place for words either
+def _bmp(data: bytes, _: bytes) -> tuple[bytes, set[Kind]]:
+    """A BMP has no place for words."""
     if struct.unpack_from("<I", data, 2)[0] != len(data):
         raise _DamagedError("it is not as long as it says")
     return data, set()
 
 
-def _avif(data: bytes, orientation: int) -> tuple[bytes, set[Kind]]:
+def _avif(data: bytes, _notes: bytes) -> tuple[bytes, set[Kind]]:
     """Overwrites in place, so that what points into the file still does."""
-    del orientation  # a property of the image, which stays
     new, kinds = bytearray(data), set[Kind]()
     top = list(_boxes(data, 0, len(data)))
     if any(name == b"moov" for name, *_ in top):
@@ -403,7 +372,7 @@ def _avif_places(data: bytes, at: int, idat: int) -> Iterator[tuple[int, int, in
             yield item, start, stop
 
 
-CLEANERS: dict[str, Callable[[bytes, int], tuple[bytes, set[Kind]]]] = {
+CLEANERS: dict[str, Callable[[bytes, bytes], tuple[bytes, set[Kind]]]] = {
     "JPEG": _jpeg,
     "PNG": _png,
     "WEBP": _webp,

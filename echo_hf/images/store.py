@@ -76,7 +76,15 @@ def check_image(data: bytes) -> tuple[int, int]:
     if len(data) > MOST_BYTES:
         raise ImageError(f"{len(data)} bytes, expected at most {MOST_BYTES}")
     try:
-        return _decoded(data)
+        with warnings.catch_warnings():
+            # Pillow warns at fewer pixels than are allowed here, and about harmless oddities.
+            warnings.simplefilter("ignore")
+            with Image.open(io.BytesIO(data), formats=FORMATS) as image:
+                width, height = image.size
+                if width * height > MOST_PIXELS:
+                    raise ImageError(f"{width} x {height}, expected at most {MOST_PIXELS} pixels")
+                image.load()
+                return width, height
     except ImageError:
         raise
     except UnidentifiedImageError:
@@ -87,15 +95,3 @@ def check_image(data: bytes) -> tuple[int, int]:
     except Exception as error:  # a decoder fed with hostile bytes raises whatever it trips over
         said = " ".join(str(error).split()) or type(error).__name__
         raise ImageError(f"cannot be decoded: {said}") from error
-
-
-def _decoded(data: bytes) -> tuple[int, int]:
-    with warnings.catch_warnings():
-        # Pillow warns at fewer pixels than are allowed here, and about harmless oddities.
-        warnings.simplefilter("ignore")
-        with Image.open(io.BytesIO(data), formats=FORMATS) as image:
-            width, height = image.size
-            if width * height > MOST_PIXELS:
-                raise ImageError(f"{width} x {height}, expected at most {MOST_PIXELS} pixels")
-            image.load()
-    return width, height

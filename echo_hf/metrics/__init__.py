@@ -1,12 +1,11 @@
 """The specialised metrics (ECHO section 5.2), each a function from images to numbers."""
 
 from echo_hf.metrics.color_shift import ColorShift, ColorShiftResult, color_shift
-from echo_hf.metrics.face_identity import FaceIdentity, FaceIdentityResult, face_identity
-from echo_hf.metrics.face_reader import FaceCache
+from echo_hf.metrics.face_identity import FaceCache, FaceIdentity, FaceIdentityResult, face_identity
 from echo_hf.metrics.ocr_accuracy import OcrAccuracy, OcrAccuracyResult, ocr_accuracy
 from echo_hf.metrics.result import Estimate, MetricResult, Unmeasured
-from echo_hf.metrics.self_similarity import SimilarityCache
 from echo_hf.metrics.structure_distance import (
+    SimilarityCache,
     StructureDistance,
     StructureDistanceResult,
     structure_distance,

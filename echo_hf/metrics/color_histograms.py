@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from PIL import Image
@@ -19,11 +17,6 @@ _EVERY_LEVEL = np.arange(LEVELS)
 def histograms(image: Image.Image) -> Integers:
     """How many pixels have each level."""
     return np.array(image.histogram(), np.int64).reshape(CHANNELS, LEVELS)
-
-
-def pooled(several: Sequence[Integers]) -> Integers:
-    """The histograms of several images as if they were one; each pixel counts once."""
-    return sum(several, np.zeros((CHANNELS, LEVELS), np.int64))
 
 
 def kept_pixels(counts: Integers, first: int = FIRST_LEVEL, last: int = LAST_LEVEL) -> Integers:

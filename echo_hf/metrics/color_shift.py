@@ -4,46 +4,60 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from echo_hf._infra.bootstrap import Interval, drawn_weights, percentiles
-from echo_hf.errors import ScoreError
 from echo_hf.images.color import ciede2000, lab_of
 from echo_hf.metrics.color_histograms import (
     CHANNELS,
     FIRST_LEVEL,
     LAST_LEVEL,
+    LEVELS,
     Floats,
     Integers,
     color_distance,
     histograms,
     kept_pixels,
     mean_levels,
-    pooled,
     wasserstein,
 )
-from echo_hf.metrics.image_features import SampleFeatures, notices_of, reasons_of, seen
+from echo_hf.metrics.image_features import (
+    FLAT_LEVELS,
+    LOADERS,
+    Accumulator,
+    check_protocol,
+    library_versions,
+    notices_of,
+    reasons_of,
+    seen,
+)
 from echo_hf.metrics.result import (
     Estimate,
     MetricResult,
     Unmeasured,
     coverage_of,
     definition_of,
-    means_of,
-    versions_of,
+    mean_of,
 )
-from echo_hf.metrics.samples import (
-    FLAT_LEVELS,
-    LOADERS,
-    Protocol,
-    check_protocol,
-    decoders,
-    samples_of,
-)
+from echo_hf.metrics.samples import Protocol, samples_of
 from echo_hf.reasons import MetricReason
+
+RULES: Mapping[Protocol, Mapping[str, str]] = {
+    "published": {
+        "loader": "plain conversion to RGB",
+        "inputs": "the first",
+        "input_pool": "every sample",
+    },
+    "corrected": {
+        "loader": "echo_hf.load_rgb",
+        "inputs": "all",
+        "input_pool": "samples whose output counts",
+    },
+}
+NOTHING: Integers = np.zeros((CHANNELS, LEVELS), np.int64)
 
 
 @dataclass(frozen=True)
@@ -55,59 +69,6 @@ class ByChannel:
     blue: Estimate
 
 
-def wasserstein_of(pairs: Sequence[Integers | None], *, n_boot: int, seed: int) -> ByChannel:
-    """The mean 1-Wasserstein distance of samples."""
-    rows = [None if pair is None else wasserstein(pair[0], pair[1]).tolist() for pair in pairs]
-    return ByChannel(*means_of(rows, CHANNELS, n_boot=n_boot, seed=seed))
-
-
-SIDES = 2
-
-
-class Pooled(NamedTuple):
-    """The color shift of pooled images."""
-
-    shift: float | None
-    interval: Interval | None
-    per_sample: tuple[float | None, ...]
-
-
-def pool(pairs: Sequence[Integers], *, n_boot: int, seed: int) -> Pooled:
-    """Pools samples and compares the mean colors of both sides."""
-    pixels = np.zeros((len(pairs), SIDES, CHANNELS, 2), np.int64)
-    for at, pair in enumerate(pairs):
-        pixels[at] = kept_pixels(pair)
-    return Pooled(
-        _numbers(_shifts(pixels.sum(axis=0)))[0],
-        _interval(pixels, n_boot, seed),
-        _numbers(_shifts(pixels)),
-    )
-
-
-def _shifts(pixels: Integers | Floats) -> Floats:
-    """Distances, NaN where a channel of either side has no pixel."""
-    before, after = np.moveaxis(mean_levels(pixels), -2, 0)
-    return color_distance(before, after)
-
-
-def _interval(pixels: Integers, n_boot: int, seed: int) -> Interval | None:
-    flat = pixels.reshape(len(pixels), SIDES * CHANNELS * 2)
-    used = flat[flat.any(axis=1)]
-    # In an order of their own, so that that of the samples does not matter.
-    ordered = used[np.lexsort(used.T)]
-    form = (-1, *pixels.shape[1:])
-    drawn = [
-        _shifts((weights @ ordered).reshape(form))
-        for weights in drawn_weights(len(ordered), n_boot, seed)
-    ]
-    complete = (pixels[..., 0].sum(axis=2) > 0).all(axis=1).sum()
-    return percentiles(np.concatenate([np.empty(0), *drawn]), int(complete))[0]
-
-
-def _numbers(values: Floats) -> tuple[float | None, ...]:
-    return tuple(None if np.isnan(one) else float(one) for one in np.atleast_1d(values))
-
-
 @dataclass(frozen=True)
 class Tint:
     """How the mean color of outputs differs from that of inputs, as the mean over samples."""
@@ -116,35 +77,6 @@ class Tint:
     redder: Estimate
     yellower: Estimate
     difference: Estimate
-
-
-def tints(inputs: ArrayLike, outputs: ArrayLike) -> Floats:
-    """The tint of each pair of mean colors."""
-    before, after = lab_of(inputs), lab_of(outputs)
-    return np.concatenate([after - before, ciede2000(before, after)[..., None]], axis=-1)
-
-
-def tint_of(pairs: Sequence[Integers | None], *, n_boot: int, seed: int) -> Tint:
-    """The mean tint of samples, from the mean of all levels of either side."""
-    rows = [None if pair is None else _of_pair(pair) for pair in pairs]
-    return Tint(*means_of(rows, 4, n_boot=n_boot, seed=seed))
-
-
-def _of_pair(pair: Integers) -> list[float]:
-    before, after = mean_levels(kept_pixels(pair, 0, 255))
-    return [float(one) for one in tints(before, after)]
-
-
-class _Rule(NamedTuple):
-    loader: str
-    inputs: str
-    input_pool: str
-
-
-RULES: Mapping[Protocol, _Rule] = {
-    "published": _Rule("plain conversion to RGB", "the first", "every sample"),
-    "corrected": _Rule("echo_hf.load_rgb", "all", "samples whose output counts"),
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,7 +98,7 @@ class ColorShiftResult(MetricResult):
     tint: Tint
 
 
-class ColorShift:
+class ColorShift(Accumulator[Any, Integers]):
     """The color shift of images that come in batches, or are counted in several processes.
 
     It keeps histograms, 12 KB a sample, and no image: results of several parts merge to the
@@ -194,12 +126,8 @@ class ColorShift:
 
     def __init__(self, *, protocol: Protocol = "corrected", threads: int | None = None) -> None:
         check_protocol(protocol)
+        super().__init__(threads, protocol=protocol)
         self._protocol: Protocol = protocol
-        self._threads = threads
-        self._samples: list[SampleFeatures[Integers]] = []
-
-    def __len__(self) -> int:
-        return len(self._samples)
 
     def add(self, inputs: Iterable[Any], outputs: Iterable[Any]) -> None:
         """Counts the levels of some more samples.
@@ -218,53 +146,68 @@ class ColorShift:
             samples = (replace(one, inputs=one.inputs[:1]) for one in samples)
         load = LOADERS[self._protocol]
         looked = seen(samples, histograms, load=load, threads=self._threads, lone_inputs=published)
-        self._samples += [_with_pooled_inputs(one) for one in looked]
+        self._samples += [
+            replace(one, inputs=(sum(one.inputs, NOTHING),)) if one.inputs else one
+            for one in looked
+        ]
 
     def merge(self, other: ColorShift) -> None:
-        """Adds the samples of another accumulator after its own.
-
-        Args:
-            other: Stays as it is.
+        """Adds the samples of another accumulator after its own; the other stays as it is.
 
         Raises:
             ScoreError: It follows the other protocol.
         """
-        if other._protocol != self._protocol:
-            raise ScoreError(
-                f"protocol is {other._protocol!r} there and {self._protocol!r} here: expected the "
-                "same, since images are read in another way"
-            )
-        self._samples += other._samples
+        self._append(other)
 
     def compute(self, *, n_boot: int = 1000, seed: int = 0) -> ColorShiftResult:
-        """The color shift of all samples that were added.
+        """The color shift of all samples that were added, in the order in which they came.
 
         Args:
             n_boot: Draws of the bootstrap over samples; 0 for none.
             seed: Of the draws.
 
         Returns:
-            The result, with the samples in the order in which they came; the numbers of the whole
-            do not depend on it, nor on batches and parts.
+            The result; the numbers of the whole do not depend on the order, on batches and parts.
 
         Raises:
             ScoreError: `n_boot` is no number of draws.
         """
+        published, pairs, numbers = self._protocol == "published", [], []
         reasons = reasons_of(self._samples)
-        pairs = [_pair(*both, self._protocol) for both in zip(self._samples, reasons, strict=True)]
-        counted = [None if reason else pair for pair, reason in zip(pairs, reasons, strict=True)]
-        whole, n = pool(pairs, n_boot=n_boot, seed=seed), reasons.count(None)
+        for sample, reason in zip(self._samples, reasons, strict=True):
+            made = None if reason else sample.output
+            before = NOTHING if made is None and not published else sum(sample.inputs, NOTHING)
+            pairs.append(np.stack([before, NOTHING if made is None else made]))
+            numbers.append([None] * 7 if made is None else beside(pairs[-1]))
+        value, interval, per_sample = pool(pairs, n_boot=n_boot, seed=seed)
+        columns = [[one[at] for one in numbers] for at in range(7)]
+        estimates = [mean_of(column, n_boot=n_boot, seed=seed) for column in columns]
+        n = reasons.count(None)
+        no_levels = Unmeasured(MetricReason.NO_LEVELS)
         return ColorShiftResult(
-            value=whole.shift,
-            per_sample=whole.per_sample,
-            interval=whole.interval,
+            value=value,
+            per_sample=per_sample,
+            interval=interval,
             n=n,
             coverage=coverage_of(n, len(reasons)),
-            reasons=_with_no_levels(reasons, whole.per_sample),
+            reasons=tuple(
+                reason or (no_levels if shift is None else None)
+                for reason, shift in zip(reasons, per_sample, strict=True)
+            ),
             notices=notices_of(self._samples),
-            definition=_definition(self._protocol, n_boot, seed),
-            wasserstein=wasserstein_of(counted, n_boot=n_boot, seed=seed),
-            tint=tint_of(counted, n_boot=n_boot, seed=seed),
+            definition={
+                "metric": "color_shift",
+                "protocol": self._protocol,
+                **RULES[self._protocol],
+                "value": "Euclidean distance of the mean colours of pooled histograms, in levels",
+                "direction": "lower is better",
+                "levels": [FIRST_LEVEL, LAST_LEVEL],
+                "blank_within": FLAT_LEVELS,
+                "interval": definition_of(n_boot, seed),
+                "versions": library_versions(),
+            },
+            wasserstein=ByChannel(*estimates[:3]),
+            tint=Tint(*estimates[3:]),
         )
 
 
@@ -326,40 +269,41 @@ def color_shift(
     return counted.compute(n_boot=n_boot, seed=seed)
 
 
-def _with_pooled_inputs(sample: SampleFeatures[Integers]) -> SampleFeatures[Integers]:
-    return replace(sample, inputs=(pooled(sample.inputs),)) if sample.inputs else sample
+def tints(inputs: ArrayLike, outputs: ArrayLike) -> Floats:
+    """The tint of each pair of mean colors: lighter, redder, yellower, and their CIEDE2000."""
+    before, after = lab_of(inputs), lab_of(outputs)
+    return np.concatenate([after - before, ciede2000(before, after)[..., None]], axis=-1)
 
 
-def _pair(
-    sample: SampleFeatures[Integers], reason: Unmeasured | None, protocol: Protocol
-) -> Integers:
-    """What is pooled of a sample: array [input or output, channel, level]."""
-    nothing = pooled(())
-    before, *_ = sample.inputs or (nothing,)
-    if reason is None:
-        return np.stack([before, nothing if sample.output is None else sample.output])
-    return np.stack([before if protocol == "published" else nothing, nothing])
+def beside(pair: Integers) -> list[float]:
+    """The 1-Wasserstein distance of a pair by channel, and the tint of its mean colors."""
+    tint = tints(*mean_levels(kept_pixels(pair, 0, LEVELS - 1)))
+    return [float(one) for one in (*wasserstein(pair[0], pair[1]), *tint)]
 
 
-def _with_no_levels(
-    reasons: Sequence[Unmeasured | None], shifts: Sequence[float | None]
-) -> tuple[Unmeasured | None, ...]:
-    no_levels = Unmeasured(MetricReason.NO_LEVELS)
-    return tuple(
-        no_levels if reason is None and shift is None else reason
-        for reason, shift in zip(reasons, shifts, strict=True)
-    )
+def pool(
+    pairs: Sequence[Integers], *, n_boot: int, seed: int
+) -> tuple[float | None, Interval | None, tuple[float | None, ...]]:
+    """The shift of all samples pooled, its interval, and the shift of each sample alone."""
+    pixels = np.zeros((len(pairs), 2, CHANNELS, 2), np.int64)
+    for at, pair in enumerate(pairs):
+        pixels[at] = kept_pixels(pair)
+    # In an order of their own, so that that of the samples does not matter.
+    flat = pixels.reshape(len(pixels), 2 * CHANNELS * 2)
+    used = flat[flat.any(axis=1)]
+    ordered = used[np.lexsort(used.T)]
+    drawn = [
+        _shifts((weights @ ordered).reshape(-1, *pixels.shape[1:]))
+        for weights in drawn_weights(len(ordered), n_boot, seed)
+    ]
+    complete = (pixels[..., 0].sum(axis=2) > 0).all(axis=1).sum()
+    interval, _ = percentiles(np.concatenate([np.empty(0), *drawn]), int(complete))
+    shifts = [_shifts(pixels.sum(axis=0)), *_shifts(pixels)]
+    whole, *each = (None if np.isnan(one) else float(one) for one in shifts)
+    return whole, interval, tuple(each)
 
 
-def _definition(protocol: Protocol, n_boot: int, seed: int) -> dict[str, Any]:
-    return {
-        "metric": "color_shift",
-        "protocol": protocol,
-        **RULES[protocol]._asdict(),
-        "value": "Euclidean distance of the mean colours of pooled histograms, in levels",
-        "direction": "lower is better",
-        "levels": [FIRST_LEVEL, LAST_LEVEL],
-        "blank_within": FLAT_LEVELS,
-        "interval": definition_of(n_boot, seed),
-        "versions": {**versions_of("echo-hf", "numpy"), **decoders()},
-    }
+def _shifts(pixels: NDArray[Any]) -> Floats:
+    """Distances, NaN where a channel of either side has no pixel."""
+    before, after = np.moveaxis(mean_levels(pixels), -2, 0)
+    return color_distance(before, after)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
+from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,124 +17,298 @@ from numpy.typing import NDArray
 from PIL import Image
 from xxhash import xxh3_128
 
-from echo_hf.errors import ScoreError
-from echo_hf.metrics.face_reader import (
-    AURAFACE,
-    FaceCache,
-    FaceMatch,
-    FaceOptions,
-    FaceReader,
-    Faces,
-    best_match,
+from echo_hf.engines.checkpoint import is_hub_name
+from echo_hf.errors import ScoreError, WeightsError, unknown
+from echo_hf.images.decode import decoding
+from echo_hf.metrics.image_features import (
+    FLAT_LEVELS,
+    LOADERS,
+    Accumulator,
+    InputCache,
+    SampleFeatures,
+    check_protocol,
+    library_versions,
+    notices_of,
+    reasons_of,
+    seen,
 )
-from echo_hf.metrics.image_features import SampleFeatures, notices_of, reasons_of, seen
 from echo_hf.metrics.result import (
     MetricResult,
     Unmeasured,
-    coverage_of,
-    definition_of,
-    mean_of,
-    versions_of,
+    check_extra,
+    error_line,
+    mean_fields,
+    module_versions,
 )
-from echo_hf.metrics.samples import (
-    FLAT_LEVELS,
-    LOADERS,
-    Protocol,
-    check_protocol,
-    decoders,
-    samples_of,
-)
+from echo_hf.metrics.samples import Protocol, samples_of
 from echo_hf.reasons import MetricReason
 
-Found = FaceMatch | Unmeasured
+AURAFACE = "fal/AuraFace-v1"
+# What of a pack is needed: the other networks of AuraFace are half of its bytes.
+FILES = ("glintr100.onnx", "scrfd_10g_bnkps.onnx")
+PACKAGES, EXTRA = ("insightface", "onnxruntime"), "face"
+TASKS = ("detection", "recognition")
+CUDA, CPU = "CUDAExecutionProvider", "CPUExecutionProvider"
+LARGEST_STRIDE = 32
+MOST_BYTES = 2**26
 # The shortest and the longest side of an image that the released code takes, in pixels.
 PUBLISHED_SIDES = (10, 10_000)
-
-
-class FaceRule(NamedTuple):
-    """What the protocols differ in, in words."""
-
-    loader: str
-    channels: str
-    inputs: str
-    value: str
-
-
-RULES: Mapping[Protocol, FaceRule] = {
-    "published": FaceRule(
-        "plain conversion to RGB",
-        "red, green, blue",
-        "samples with one",
-        "mean over samples of the best cosine, of those above 0",
-    ),
-    "corrected": FaceRule(
-        "echo_hf.load_rgb",
-        "blue, green, red",
-        "all",
-        "mean over samples of the best cosine",
-    ),
+RULES: Mapping[Protocol, Mapping[str, str]] = {
+    "published": {
+        "loader": "plain conversion to RGB",
+        "channels": "red, green, blue",
+        "inputs": "samples with one",
+        "value": "mean over samples of the best cosine, of those above 0",
+    },
+    "corrected": {
+        "loader": "echo_hf.load_rgb",
+        "channels": "blue, green, red",
+        "inputs": "all",
+        "value": "mean over samples of the best cosine",
+    },
 }
+Box = tuple[float, float, float, float]
 
 
-class Levels(NamedTuple):
-    """An image as it is fed to the networks."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Faces:
+    """The faces of one image."""
 
-    levels: NDArray[np.uint8]
-    digest: bytes
-
-
-def levels_of(image: Image.Image, protocol: Protocol) -> Levels:
-    """An image's levels in the order of channels of the protocol."""
-    levels = np.asarray(image)
-    fed = np.ascontiguousarray(levels if protocol == "published" else levels[..., ::-1])
-    return Levels(fed, xxh3_128(f"{fed.shape}".encode() + fed.tobytes()).digest())
+    boxes: NDArray[np.float32]
+    embeddings: NDArray[np.float32]
+    failed: str = ""
 
 
-def compared(
-    sample: SampleFeatures[Levels], reader: FaceReader, cache: FaceCache, protocol: Protocol
-) -> SampleFeatures[Found]:
-    """Finds the faces of a sample, and the two that are most alike."""
-    if sample.output is None or sample.unmeasured:
-        return sample.measured(None)
-    dropped = _dropped(sample) if protocol == "published" else None
-    if dropped:
-        return sample.measured(dropped)
-    inputs = [_kept_faces(one, reader, cache) for one in sample.inputs]
-    return sample.measured(best_match(inputs, reader.faces(sample.output.levels)))
+@dataclass(frozen=True, slots=True)
+class FaceMatch:
+    """The two faces of a sample that are most alike."""
+
+    cosine: float
+    input: int
+    input_box: Box
+    output_box: Box
+    input_faces: int
+    output_faces: int
 
 
-def score_of(match: Found, protocol: Protocol) -> float | Unmeasured:
-    """The number of a sample."""
-    if isinstance(match, Unmeasured):
-        return match
-    if protocol == "published" and match.cosine <= 0:
-        return Unmeasured(MetricReason.NOT_ABOVE_ZERO, detail=f"cosine {match.cosine:.4f}")
-    return match.cosine
+Found = FaceMatch | Unmeasured
 
 
-def _dropped(sample: SampleFeatures[Levels]) -> Unmeasured | None:
-    """Why the released code makes no number of a sample that has all its images."""
-    if len(sample.inputs) > 1:
-        return Unmeasured(MetricReason.SEVERAL_INPUTS, detail=f"{len(sample.inputs)} inputs")
-    return _outside(one.levels.shape[:2] for one in (*sample.inputs, sample.output) if one)
+def best_match(inputs: Sequence[Faces], output: Faces) -> Found:
+    """The pair of a face in any input and a face in the output with the highest cosine."""
+    names = [*(f"input {number}" for number in range(1, len(inputs) + 1)), "output"]
+    for name, faces in zip(names, [*inputs, output], strict=True):
+        why = faces.failed
+        if not (np.isfinite(faces.boxes).all() and np.isfinite(faces.embeddings).all()):
+            why = why or "a box or an embedding is not finite"
+        if why:
+            return Unmeasured(MetricReason.MODEL_FAILED, detail=f"{name}: {why}")
+    owners = [(at, box) for at, faces in enumerate(inputs) for box in faces.boxes]
+    if not owners:
+        return Unmeasured(MetricReason.NO_FACE_IN_INPUT)
+    if not len(output.boxes):
+        return Unmeasured(MetricReason.NO_FACE_IN_OUTPUT)
+    before = np.concatenate([_units(faces.embeddings) for faces in inputs if len(faces.boxes)])
+    cosines = before @ _units(output.embeddings).T
+    if np.isnan(cosines).all():
+        return Unmeasured(MetricReason.ZERO_NORM)
+    face, other = np.unravel_index(np.nanargmax(cosines), cosines.shape)
+    owner, box = owners[face]
+    return FaceMatch(
+        cosine=float(np.clip(cosines[face, other], -1, 1)),
+        input=owner,
+        input_box=_box(box),
+        output_box=_box(output.boxes[other]),
+        input_faces=len(owners),
+        output_faces=len(output.boxes),
+    )
 
 
-def _outside(shapes: Iterable[tuple[int, ...]]) -> Unmeasured | None:
-    least, most = PUBLISHED_SIDES
-    for height, width in shapes:
-        if min(height, width) < least or max(height, width) > most:
-            detail = f"{width} x {height} pixels, expected {least} to {most} a side"
-            return Unmeasured(MetricReason.SIZE_NOT_TAKEN, detail=detail)
-    return None
+def _box(corners: NDArray[np.float32]) -> Box:
+    left, top, right, bottom = map(float, corners)
+    return left, top, right, bottom
 
 
-def _kept_faces(image: Levels, reader: FaceReader, cache: FaceCache) -> Faces:
-    key = (reader.key, image.digest)
-    faces = cache.find(key)
-    if faces is None:
-        faces = reader.faces(image.levels)
-        cache.keep(key, faces)
-    return faces
+def _units(embeddings: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Embeddings of length 1, NaN where one has no direction."""
+    lengths = np.linalg.norm(embeddings.astype(np.float64), axis=1, keepdims=True)
+    return np.where(lengths > 0, embeddings, np.nan) / np.where(lengths > 0, lengths, 1)
+
+
+def find_pack(pack: str | os.PathLike[str], revision: str | None = None) -> tuple[Path, str | None]:
+    """The folder of a pack and its commit; downloads what is missing of one on the Hub."""
+    from huggingface_hub import snapshot_download
+
+    folder, name = Path(pack).expanduser(), os.fspath(pack)
+    if folder.is_dir():
+        if revision is not None:
+            raise ScoreError(
+                f"pack {name!r} is a folder, which has no revision {revision!r}: leave it out"
+            )
+        return folder.resolve(), None
+    if "/" not in name or not is_hub_name(name):
+        raise ScoreError(
+            f"pack {name!r} is neither a folder nor a name on the Hub: expected a folder of ONNX "
+            f"files, or a name such as {AURAFACE!r}"
+        )
+    try:
+        folder = Path(snapshot_download(name, revision=revision, allow_patterns=list(FILES)))
+    except Exception as error:  # the Hub's client passes on what its own libraries raise
+        raise WeightsError(
+            f"no pack {name!r} at revision {revision or 'main'!r}: neither a folder, nor in the "
+            f"cache, nor on the Hub ({error_line(error)}): check the name, or go online once"
+        ) from error
+    missing = [file for file in FILES if not (folder / file).is_file()]
+    if missing:
+        raise WeightsError(
+            f"pack {name!r} at {folder.name!r} lacks {', '.join(missing)}: expected a pack like "
+            f"{AURAFACE!r}, or go online once if only a part of it is in the cache"
+        )
+    return folder, folder.name
+
+
+@dataclass(frozen=True, slots=True)
+class FaceOptions:
+    """Which networks look for faces, and how, as `face_identity` describes it."""
+
+    pack: str | os.PathLike[str]
+    revision: str | None
+    det_size: int
+    det_thresh: float
+    providers: tuple[str, ...] | None
+
+    def __post_init__(self) -> None:
+        """Refuses what no network can work with."""
+        size, threshold = self.det_size, self.det_thresh
+        if not isinstance(size, int) or size < LARGEST_STRIDE or size % LARGEST_STRIDE:
+            raise ScoreError(
+                f"det_size is {size!r}: expected a multiple of {LARGEST_STRIDE}, such as 640"
+            )
+        if not isinstance(threshold, int | float) or not 0 < threshold <= 1:
+            raise ScoreError(f"det_thresh is {threshold!r}: expected a number above 0, at most 1")
+
+
+class FaceReader:
+    """A detector and a recognizer, ready to run; threads that share them take turns."""
+
+    def __init__(self, options: FaceOptions) -> None:
+        check_extra("face_identity", EXTRA, PACKAGES)
+        folder, commit = find_pack(options.pack, options.revision)
+        name = folder.name if commit is None else os.fspath(options.pack)
+        self._turn = Lock()
+        try:
+            self._app = _started(folder, name, options)
+            detector, recognizer = (self._app.models[task] for task in TASKS)
+            self.definition: Mapping[str, Any] = {
+                "pack": name,
+                "commit": commit,
+                "detector": _file(detector.model_file),
+                "recognizer": _file(recognizer.model_file),
+                "det_size": [options.det_size, options.det_size],
+                "det_thresh": options.det_thresh,
+                "nms_thresh": detector.nms_thresh,
+                "providers": list(recognizer.session.get_providers()),
+                "versions": module_versions("insightface", "onnxruntime", "cv2", "skimage"),
+            }
+        except ScoreError:
+            raise
+        except Exception as error:  # assertions, onnxruntime's own errors, a missing libGL
+            raise ScoreError(
+                f"pack {name!r} cannot be used ({error_line(error)}): expected a detector and a "
+                "recognizer of faces, in ONNX files that insightface 2 can run"
+            ) from error
+        self.key = json.dumps(self.definition, sort_keys=True)
+
+    def faces(self, levels: NDArray[np.uint8]) -> Faces:
+        """Finds the faces of an image."""
+        found, failed = [], ""
+        try:
+            with self._turn, decoding:  # without the warning that aligning a face gives for each
+                found = self._app.get(levels)
+        except MemoryError:
+            raise  # says nothing about the image
+        except Exception as error:  # OpenCV, numpy and onnxruntime raise errors of their own
+            failed = error_line(error)
+        if not found:
+            return Faces(np.empty((0, 4), np.float32), np.empty((0, 0), np.float32), failed)
+        return Faces(
+            np.stack([np.asarray(face.bbox, np.float32) for face in found]),
+            np.stack([np.asarray(face.embedding, np.float32) for face in found]),
+        )
+
+
+def _started(folder: Path, name: str, options: FaceOptions) -> Any:
+    import onnxruntime
+    from insightface.app import FaceAnalysis
+
+    asked, size = options.providers or (), options.det_size
+    available = onnxruntime.get_available_providers()
+    for provider in asked:
+        if provider not in available:
+            raise ScoreError(unknown("provider of onnxruntime", provider, available))
+    providers = list(asked) or [one for one in (CUDA, CPU) if one in available]
+    app = FaceAnalysis(name=str(folder), allowed_modules=list(TASKS), providers=providers)
+    for task in TASKS:
+        if task not in app.models:
+            raise ValueError(f"no network for {task}")
+        running = app.models[task].session.get_providers()
+        # What onnxruntime has, it may still be unable to start, and then takes the processor.
+        if asked and running[0] != asked[0]:
+            raise ScoreError(
+                f"provider {asked[0]!r} does not start, and {running[0]!r} took its place: check "
+                "its driver and libraries, or leave `providers` out"
+            )
+    on_cpu = app.det_model.session.get_providers()[0] == CPU
+    app.prepare(-1 if on_cpu else 0, det_thresh=options.det_thresh, det_size=(size, size))
+    if tuple(app.det_model.input_size) != (size, size):
+        raise ScoreError(
+            f"det_size is {size!r}: expected {app.det_model.input_size[0]}, the only one that the "
+            f"detector of pack {name!r} takes"
+        )
+    with decoding:
+        app.get(np.zeros((size, size, 3), np.uint8))
+    return app
+
+
+def _file(path: str) -> dict[str, str]:
+    with Path(path).open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return {"file": Path(path).name, "sha256": digest}
+
+
+class FaceCache(InputCache[FaceReader, Faces]):
+    """What was found in inputs, and the networks, so that all systems share both.
+
+    Given to `face_identity` for one system after the other: the networks are loaded once, and look
+    at each input once. An input is known by its pixels in the order in which they are fed, and by
+    all that decides what is found in them. Boxes and embeddings are kept, 2 KB for each face, and
+    no pixel. What no longer fits is looked at anew.
+
+    Args:
+        most_bytes: How much is kept of inputs at most; 64 MiB are some 24 000 images of one face.
+
+    Raises:
+        ScoreError: `most_bytes` is no number of bytes.
+
+    Examples:
+        >>> import numpy as np
+        >>> cache = FaceCache(most_bytes=1000)
+        >>> nobody = Faces(np.empty((0, 4), np.float32), np.empty((0, 512), np.float32))
+        >>> for name in (b"first", b"second"):
+        ...     cache.keep(("pack", name), nobody)
+        >>> len(cache), cache.kept_bytes, cache.find(("pack", b"second")) is None
+        (1, 640, True)
+    """
+
+    def __init__(self, *, most_bytes: int = MOST_BYTES) -> None:
+        super().__init__(most_bytes=most_bytes)
+
+    def _size(self, value: Faces) -> int:
+        # A text of letters that are not Latin takes up to four bytes for each.
+        return value.boxes.nbytes + value.embeddings.nbytes + 4 * len(value.failed)
+
+    def _copied(self, value: Faces) -> Faces:
+        return Faces(value.boxes.copy(), value.embeddings.copy(), value.failed)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,52 +326,41 @@ class FaceIdentityResult(MetricResult):
     matches: tuple[FaceMatch | None, ...]
 
 
-def result_of(
-    samples: Sequence[SampleFeatures[Found]],
-    rule: Callable[[Found], float | Unmeasured],
-    definition: Mapping[str, Any],
-    *,
-    n_boot: int,
-    seed: int,
-) -> FaceIdentityResult:
-    """The face identity of samples whose faces were compared."""
-    found: list[Found] = [
-        reason or sample.output or Unmeasured(MetricReason.MISSING_OUTPUT)
-        for sample, reason in zip(samples, reasons_of(samples), strict=True)
-    ]
-    scores = [rule(one) for one in found]
-    values = [None if isinstance(one, Unmeasured) else one for one in scores]
-    estimate = mean_of(values, n_boot=n_boot, seed=seed)
-    n = sum(value is not None for value in values)
-    return FaceIdentityResult(
-        value=estimate.value,
-        per_sample=estimate.per_sample,
-        interval=estimate.interval,
-        n=n,
-        coverage=coverage_of(n, len(values)),
-        reasons=tuple(one if isinstance(one, Unmeasured) else None for one in scores),
-        notices=notices_of(samples),
-        definition=definition,
-        matches=tuple(one if isinstance(one, FaceMatch) else None for one in found),
-    )
+class Levels(NamedTuple):
+    """An image as it is fed to the networks."""
+
+    levels: NDArray[np.uint8]
+    digest: bytes
 
 
-class FaceIdentity:
+def levels_of(image: Image.Image, protocol: Protocol) -> Levels:
+    """An image's levels in the order of channels of the protocol."""
+    levels = np.asarray(image)
+    fed = np.ascontiguousarray(levels if protocol == "published" else levels[..., ::-1])
+    return Levels(fed, xxh3_128(f"{fed.shape}".encode() + fed.tobytes()).digest())
+
+
+def _dropped(sample: SampleFeatures[Levels]) -> Unmeasured | None:
+    """Why the released code makes no number of a sample that has all its images."""
+    if len(sample.inputs) > 1:
+        return Unmeasured(MetricReason.SEVERAL_INPUTS, detail=f"{len(sample.inputs)} inputs")
+    least, most = PUBLISHED_SIDES
+    for image in filter(None, (*sample.inputs, sample.output)):
+        height, width, _ = image.levels.shape
+        if min(height, width) < least or max(height, width) > most:
+            detail = f"{width} x {height} pixels, expected {least} to {most} a side"
+            return Unmeasured(MetricReason.SIZE_NOT_TAKEN, detail=detail)
+    return None
+
+
+class FaceIdentity(Accumulator[FaceReader, Found]):
     """The face identity of images that come in batches, or are compared in several processes.
 
     Of each sample two boxes and a cosine are kept; embeddings, by which people can be recognized,
     are not, except in the cache of inputs. Images are decoded in several threads; the networks
     run in the thread that adds, one image at a time, and use all processors by themselves.
 
-    Args:
-        protocol: As for `face_identity`, and so are all that follow.
-        pack: As there.
-        revision: As there.
-        det_size: As there.
-        det_thresh: As there.
-        providers: As there.
-        cache: As there.
-        threads: As there.
+    Its arguments are those of `face_identity`; what concerns the draws is for `compute`.
 
     Raises:
         ScoreError: There is no such protocol, or a number is none of those that are possible.
@@ -212,21 +379,11 @@ class FaceIdentity:
         threads: int | None = None,
     ) -> None:
         check_protocol(protocol)
+        super().__init__(threads, protocol=protocol)
         self._protocol: Protocol = protocol
         chosen = None if providers is None else tuple(providers)
         self._options = FaceOptions(os.fspath(pack), revision, det_size, det_thresh, chosen)
         self._cache = FaceCache() if cache is None else cache
-        self._threads = threads
-        self._reader: FaceReader | None = None
-        self._networks: Mapping[str, Any] | None = None
-        self._samples: list[SampleFeatures[Found]] = []
-
-    def __len__(self) -> int:
-        return len(self._samples)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Without networks: a process that only merges needs none."""
-        return {**vars(self), "_reader": None}
 
     def add(self, inputs: Iterable[Any], outputs: Iterable[Any]) -> None:
         """Compares the faces of some more samples.
@@ -241,82 +398,82 @@ class FaceIdentity:
                 an element is no image; none of the samples is added then.
         """
         samples = samples_of(inputs, outputs)
-        reader = self._loaded()
+        reader = self._reader()
         look = partial(levels_of, protocol=self._protocol)
         looked = seen(samples, look, load=LOADERS[self._protocol], threads=self._threads)
-        self._samples += [compared(one, reader, self._cache, self._protocol) for one in looked]
+        self._samples += [one.measured(self._compared(one, reader)) for one in looked]
 
     def merge(self, other: FaceIdentity) -> None:
-        """Adds the samples of another accumulator after its own.
-
-        Args:
-            other: Stays as it is.
+        """Adds the samples of another accumulator after its own; the other stays as it is.
 
         Raises:
             ScoreError: It follows the other protocol, or looked for faces in another way.
         """
-        if other._protocol != self._protocol:
-            raise ScoreError(
-                f"protocol is {other._protocol!r} there and {self._protocol!r} here: expected the "
-                "same, since faces are looked for in another way"
-            )
-        ours, theirs = self._networks, other._networks
-        if ours and theirs and ours != theirs:
-            differ = ", ".join(repr(key) for key in ours if ours[key] != theirs[key])
-            raise ScoreError(f"{differ} differ there and here: expected the same networks")
-        self._networks = ours or theirs
-        self._samples += other._samples
+        self._append(other)
 
     def compute(self, *, n_boot: int = 1000, seed: int = 0) -> FaceIdentityResult:
-        """The face identity of all samples that were added.
+        """The face identity of all samples that were added, in the order in which they came.
 
         Args:
             n_boot: Draws of the bootstrap over samples; 0 for none.
             seed: Of the draws.
 
         Returns:
-            The result, with the samples in the order in which they came; the numbers of the whole
-            do not depend on it, nor on batches and parts.
+            The result; the numbers of the whole do not depend on the order, on batches and parts.
 
         Raises:
             MissingExtraError: Nothing was added yet, and insightface is not installed.
             ScoreError: `n_boot` is no number of draws; or nothing was added, and there is no such
                 pack.
         """
-        return result_of(
-            self._samples,
-            partial(score_of, protocol=self._protocol),
-            self._definition(n_boot, seed),
-            n_boot=n_boot,
-            seed=seed,
-        )
-
-    def _loaded(self) -> FaceReader:
-        """The networks, at their first use."""
-        if self._reader is None:
-            options = self._options
-            reader = self._cache.networks.get(options, lambda: FaceReader(options))
-            if self._networks is not None and self._networks != reader.definition:
-                raise ScoreError(
-                    f"pack {reader.definition['pack']!r} is another than the samples that are "
-                    "here were measured with: expected the same networks"
-                )
-            self._reader, self._networks = reader, reader.definition
-        return self._reader
-
-    def _definition(self, n_boot: int, seed: int) -> dict[str, Any]:
-        networks = dict(self._networks or self._loaded().definition)
-        versions = {**versions_of("echo-hf", "numpy"), **networks.pop("versions"), **decoders()}
-        return {
+        matches: list[FaceMatch | None] = []
+        values: list[float | None] = []
+        reasons: list[Unmeasured | None] = []
+        for sample, reason in zip(self._samples, reasons_of(self._samples), strict=True):
+            found = reason or sample.output
+            match = found if isinstance(found, FaceMatch) else None
+            if match and match.cosine <= 0 and self._protocol == "published":
+                detail = f"cosine {match.cosine:.4f}"
+                found = Unmeasured(MetricReason.NOT_ABOVE_ZERO, detail=detail)
+            matches.append(match)
+            values.append(found.cosine if isinstance(found, FaceMatch) else None)
+            reasons.append(found if isinstance(found, Unmeasured) else None)
+        networks = dict(self._networks or self._reader().definition)
+        definition = {
             "metric": "face_identity",
             "protocol": self._protocol,
-            **RULES[self._protocol]._asdict(),
+            **RULES[self._protocol],
             "direction": "higher is better",
             **networks,
             "blank_within": FLAT_LEVELS,
-            "interval": definition_of(n_boot, seed),
-            "versions": versions,
+            "versions": library_versions(networks["versions"]),
         }
+        return FaceIdentityResult(
+            **mean_fields(values, reasons, definition, n_boot=n_boot, seed=seed),
+            notices=notices_of(self._samples),
+            matches=tuple(matches),
+        )
+
+    def _reader(self) -> FaceReader:
+        options = self._options
+        return self._loaded(lambda: self._cache.networks.get(options, lambda: FaceReader(options)))
+
+    def _compared(self, sample: SampleFeatures[Levels], reader: FaceReader) -> Found | None:
+        """Finds the faces of a sample, and the two that are most alike."""
+        if sample.output is None or sample.unmeasured:
+            return None
+        dropped = _dropped(sample) if self._protocol == "published" else None
+        if dropped:
+            return dropped
+        inputs = []
+        for image in sample.inputs:
+            key = (reader.key, image.digest)
+            faces = self._cache.find(key)
+            if faces is None:
+                faces = reader.faces(image.levels)
+                self._cache.keep(key, faces)
+            inputs.append(faces)
+        return best_match(inputs, reader.faces(sample.output.levels))
 
 
 def face_identity(
@@ -380,7 +537,7 @@ def face_identity(
         The cosine of two faces that were found, as the result has one for each sample:
 
         >>> import numpy as np
-        >>> from echo_hf.metrics.face_reader import Faces, best_match
+        >>> from echo_hf.metrics.face_identity import Faces, best_match
         >>> box = np.zeros((1, 4), np.float32)
         >>> before, after = (
         ...     Faces(box, np.array([embedding], np.float32)) for embedding in ([3, 4], [1, 0])

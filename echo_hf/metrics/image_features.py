@@ -3,27 +3,42 @@
 from __future__ import annotations
 
 import os
+import reprlib
 from abc import ABC, abstractmethod
-from collections import Counter, deque
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import partial
+from pathlib import Path
 from threading import Lock
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, Self, TypeVar
+from typing import Protocol as TypingProtocol
 
-from PIL import Image
+from PIL import Image, features
+from xxhash import xxh3_128
 
-from echo_hf.errors import ScoreError
-from echo_hf.images.decode import BadImageError, ImageSource
-from echo_hf.metrics.result import Unmeasured
-from echo_hf.metrics.samples import Load, MetricSample, is_flat, load_once, placeholders
+from echo_hf.errors import ScoreError, unknown
+from echo_hf.images.decode import BadImageError, ImageSource, open_image
+from echo_hf.images.loader import LoadedImage, load_image
+from echo_hf.metrics.result import Unmeasured, versions_of
+from echo_hf.metrics.samples import MetricSample, Protocol
 from echo_hf.reasons import ImageNotice, MetricReason
 
 AHEAD = 2
+CODECS = ("libjpeg_turbo", "webp", "avif", "libtiff", "littlecms2")
+# The levels of a channel that a sheet of one color may differ by, and people cannot see.
+FLAT_LEVELS = 2
+# Some of its pixels tell of most images that they are no such sheet.
+LATTICE = (8, 8)
+# Few locks for many images: two of them may share one, which costs time and nothing else.
+LOCKS = tuple(Lock() for _ in range(64))
 
 Item = TypeVar("Item")
 Found = TypeVar("Found")
+Value = TypeVar("Value")
+Other = TypeVar("Other")
+Load = Callable[[ImageSource], LoadedImage]
 
 
 def in_order(
@@ -32,10 +47,7 @@ def in_order(
     """Does a piece of work on each item, a few items ahead of what is asked for."""
     if threads is not None and (not isinstance(threads, int) or threads < 1):
         raise ScoreError(f"threads is {threads!r}: expected a whole number from 1, or null")
-    return _done(work, items, threads or os.cpu_count() or 1)
-
-
-def _done(work: Callable[[Item], Found], items: Iterable[Item], threads: int) -> Iterator[Found]:
+    threads = threads or os.cpu_count() or 1
     waiting: deque[Future[Found]] = deque()
     with ThreadPoolExecutor(threads) as pool:
         try:
@@ -50,9 +62,29 @@ def _done(work: Callable[[Item], Found], items: Iterable[Item], threads: int) ->
                 one.cancel()
 
 
-Value = TypeVar("Value")
-Other = TypeVar("Other")
-FeatureReader = Callable[[Image.Image], Value]
+def plain_rgb(source: ImageSource) -> LoadedImage:
+    """An image's numbers as red, green and blue, as Pillow converts them and nothing more."""
+    with open_image(source) as image:
+        return LoadedImage(image.convert("RGB"), frozenset())
+
+
+LOADERS: Mapping[Protocol, Load] = {"published": plain_rgb, "corrected": load_image}
+
+
+def check_protocol(protocol: Protocol) -> None:
+    if protocol not in LOADERS:
+        raise ScoreError(unknown("protocol", protocol, LOADERS))
+
+
+def library_versions(networks: Mapping[str, str] | None = None) -> dict[str, str | None]:
+    """Versions of what decides numbers: which levels a decoded image has, above all."""
+    codecs = {name: features.version(name) for name in CODECS}
+    return {
+        **versions_of("echo-hf", "numpy"),
+        **(networks or {}),
+        **versions_of("pillow"),
+        **codecs,
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +95,21 @@ class SampleFeatures(Generic[Value]):
     digests: tuple[str, str] = ("", "")
     notices: tuple[ImageNotice, ...] = ()
 
-    def measured(self, output: Other | None) -> SampleFeatures[Other]:
+    def measured(
+        self, output: Other | None, inputs: tuple[Other, ...] = ()
+    ) -> SampleFeatures[Other]:
         """The sample with what was made of its images in their place."""
-        return SampleFeatures((), output, self.unmeasured, self.digests, self.notices)
+        return SampleFeatures(inputs, output, self.unmeasured, self.digests, self.notices)
+
+
+@dataclass(frozen=True, slots=True)
+class _Side(Generic[Value]):
+    """The inputs of a sample, or its output."""
+
+    values: tuple[Value, ...] = ()
+    digest: str = ""
+    notices: tuple[ImageNotice, ...] = ()
+    unmeasured: Unmeasured | None = None
 
 
 class _Faults(NamedTuple):
@@ -75,162 +119,203 @@ class _Faults(NamedTuple):
     blank: MetricReason
 
 
-_OF_INPUT = _Faults(
-    "input", MetricReason.NO_INPUT, MetricReason.BAD_INPUT, MetricReason.BLANK_INPUT
-)
-_OF_OUTPUT = _Faults(
+OF_INPUT = _Faults("input", MetricReason.NO_INPUT, MetricReason.BAD_INPUT, MetricReason.BLANK_INPUT)
+OF_OUTPUT = _Faults(
     "output", MetricReason.MISSING_OUTPUT, MetricReason.BAD_OUTPUT, MetricReason.BLANK_OUTPUT
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Side(Generic[Value]):
-    values: tuple[Value, ...] = ()
-    digest: str = ""
-    notices: tuple[ImageNotice, ...] = ()
-    unmeasured: Unmeasured | None = None
-
-
 def seen(
     samples: Iterable[MetricSample],
-    look: FeatureReader[Value],
+    look: Callable[[Image.Image], Value],
     *,
     load: Load,
     threads: int | None = None,
     lone_inputs: bool = False,
 ) -> Iterator[SampleFeatures[Value]]:
     """Looks at the images of samples, a few samples ahead of what is asked for."""
-    work = partial(_seen, look=look, load=load, lone_inputs=lone_inputs)
+
+    def work(sample: MetricSample) -> SampleFeatures[Value]:
+        output = _side((sample.output,), look, load, OF_OUTPUT)
+        if output.unmeasured and not lone_inputs:
+            return SampleFeatures(unmeasured=output.unmeasured)
+        inputs: _Side[Value] = _Side(digest=sample.task)
+        if not sample.task:
+            inputs = _side(sample.inputs, look, load, OF_INPUT)
+        return SampleFeatures(
+            inputs.values,
+            next(iter(output.values), None),
+            output.unmeasured or inputs.unmeasured,
+            (inputs.digest, output.digest),
+            inputs.notices + output.notices,
+        )
+
     return in_order(work, samples, threads=threads)
 
 
-def seen_outputs(
-    outputs: Iterable[tuple[str, ImageSource | None]],
-    look: FeatureReader[Value],
-    *,
+def _side(
+    sources: Sequence[ImageSource | None],
+    look: Callable[[Image.Image], Value],
     load: Load,
-    threads: int | None = None,
-) -> Iterator[SampleFeatures[Value]]:
-    """Looks at the outputs of samples that are measured without their inputs."""
-    return in_order(partial(_seen_output, look=look, load=load), outputs, threads=threads)
+    faults: _Faults,
+) -> _Side[Value]:
+    values: list[Value] = []
+    digests: list[str] = []
+    notices: list[ImageNotice] = []
+    if not sources:
+        return _Side(unmeasured=Unmeasured(faults.missing))
+    for number, source in enumerate(sources, 1):
+        name = f"{faults.side} {number}" if len(sources) > 1 else faults.side
+        if source is None:
+            return _Side(unmeasured=Unmeasured(faults.missing, detail=name))
+        try:
+            with _turn(source):
+                loaded = load(source)
+            digests.append(_digest(source, loaded.image))
+        except BadImageError as error:
+            detail = f"{name}: {error.reason.meaning} ({error.detail})"
+            return _Side(unmeasured=Unmeasured(faults.bad, error.reason, detail))
+        if is_flat(loaded.image):
+            return _Side(unmeasured=Unmeasured(faults.blank, detail=name))
+        values.append(look(loaded.image))
+        notices += sorted(loaded.notices)
+    return _Side(tuple(values), " ".join(digests), tuple(notices))
 
 
-def reasons_of(samples: Sequence[SampleFeatures[Value]]) -> list[Unmeasured | None]:
-    """Why samples have no number, with the outputs that several tasks share."""
-    repeated = placeholders([sample.digests for sample in samples])
+def _turn(source: ImageSource) -> Lock | nullcontext[None]:
+    """Threads take turns with an image of Pillow's, which is decoded at its first use."""
+    if isinstance(source, Image.Image):
+        return LOCKS[id(source) // 16 % len(LOCKS)]
+    return nullcontext()
+
+
+def _digest(source: ImageSource, shown: Image.Image) -> str:
+    # Equal ones are to be found, not forgeries: a sha256 takes a tenth of the time of decoding.
+    if isinstance(source, Image.Image):
+        return xxh3_128(f"{shown.size}".encode() + shown.tobytes()).hexdigest()
+    return xxh3_128(source.read_bytes() if isinstance(source, Path) else source).hexdigest()
+
+
+def is_flat(image: Image.Image) -> bool:
+    """Whether an image is a sheet of one color, up to what people cannot see."""
+    some = image.resize(LATTICE, Image.Resampling.NEAREST)
+    return _range(some) <= FLAT_LEVELS and _range(image) <= FLAT_LEVELS
+
+
+def _range(image: Image.Image) -> int:
+    ends = [band.getextrema() for band in image.split()]
+    return max(int(high) - int(low) for low, high in ends)  # type: ignore[arg-type]
+
+
+def reasons_of(samples: Sequence[SampleFeatures[Any]]) -> list[Unmeasured | None]:
+    """Why samples have no number; so for outputs of several tasks, such as a card of refusal."""
+    tasks: Mapping[str, set[str]] = defaultdict(set)
+    for sample in samples:
+        task, output = sample.digests
+        tasks[output].add(task)
+    repeated = {output for output, several in tasks.items() if output and len(several) > 1}
     placeholder = Unmeasured(MetricReason.PLACEHOLDER)
     return [
-        sample.unmeasured or (placeholder if at in repeated else None)
-        for at, sample in enumerate(samples)
+        one.unmeasured or (placeholder if one.digests[1] in repeated else None) for one in samples
     ]
 
 
-def notices_of(samples: Iterable[SampleFeatures[Value]]) -> dict[ImageNotice, int]:
+def notices_of(samples: Iterable[SampleFeatures[Any]]) -> dict[ImageNotice, int]:
     """How many images had something that had to be decided on loading."""
-    found = Counter(notice for sample in samples for notice in sample.notices)
-    return dict(sorted(found.items()))
+    return dict(sorted(Counter(notice for one in samples for notice in one.notices).items()))
 
 
-def _seen(
-    sample: MetricSample, look: FeatureReader[Value], load: Load, lone_inputs: bool
-) -> SampleFeatures[Value]:
-    output = _side((sample.output,), look, load, _OF_OUTPUT)
-    if output.unmeasured and not lone_inputs:
-        return SampleFeatures(unmeasured=output.unmeasured)
-    inputs = _side(sample.inputs, look, load, _OF_INPUT)
-    return SampleFeatures(
-        inputs.values,
-        output.values[0] if output.values else None,
-        output.unmeasured or inputs.unmeasured,
-        (inputs.digest, output.digest),
-        inputs.notices + output.notices,
-    )
+class Defined(TypingProtocol):
+    """Networks that say what of them decides numbers."""
+
+    @property
+    def definition(self) -> Mapping[str, Any]: ...
 
 
-def _seen_output(
-    sample: tuple[str, ImageSource | None], look: FeatureReader[Value], load: Load
-) -> SampleFeatures[Value]:
-    origin, source = sample
-    output = _side((source,), look, load, _OF_OUTPUT)
-    value = output.values[0] if output.values else None
-    return SampleFeatures((), value, output.unmeasured, (origin, output.digest), output.notices)
+Network = TypeVar("Network", bound=Defined)
 
 
-def _side(
-    sources: tuple[ImageSource | None, ...], look: FeatureReader[Value], load: Load, faults: _Faults
-) -> _Side[Value]:
-    if not sources:
-        return _Side(unmeasured=Unmeasured(faults.missing))
-    sides = []
-    for number, source in enumerate(sources, 1):
-        name = f"{faults.side} {number}" if len(sources) > 1 else faults.side
-        sides.append(_one(source, look, load, faults, name))
-        if sides[-1].unmeasured:
-            return sides[-1]
-    return _Side(
-        tuple(value for side in sides for value in side.values),
-        " ".join(side.digest for side in sides),
-        tuple(notice for side in sides for notice in side.notices),
-    )
+class Accumulator(Generic[Network, Value]):
+    """What metrics share whose images come in batches, or in several processes."""
+
+    def __init__(self, threads: int | None, **settings: Any) -> None:
+        self._threads = threads
+        self._settings = settings  # what parts must have in common
+        self._network: Network | None = None
+        self._networks: Mapping[str, Any] = {}  # their definition, once it is known
+        self._samples: list[SampleFeatures[Value]] = []
+
+    def __len__(self) -> int:
+        return len(self._samples)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without networks: a process that only merges needs none."""
+        return {**vars(self), "_network": None}
+
+    def _append(self, other: Self) -> None:
+        """Takes over the samples of another part."""
+        here, there = ({**one._settings, **one._networks} for one in (self, other))
+        for name in here:
+            if name in there and here[name] != there[name]:
+                raise ScoreError(
+                    f"{name} is {reprlib.repr(there[name])} there and {reprlib.repr(here[name])} "
+                    "here: expected the same, since it decides the numbers"
+                )
+        self._networks = self._networks or other._networks
+        self._samples += other._samples
+
+    def _loaded(self, load: Callable[[], Network]) -> Network:
+        """The networks, loaded at their first use."""
+        if self._network is None:
+            network = load()
+            if self._networks and self._networks != network.definition:
+                raise ScoreError(
+                    "the networks are others than those that the samples that are here were "
+                    "measured with: expected the same"
+                )
+            self._network, self._networks = network, network.definition
+        return self._network
 
 
-def _one(
-    source: ImageSource | None, look: FeatureReader[Value], load: Load, faults: _Faults, name: str
-) -> _Side[Value]:
-    if source is None:
-        return _Side(unmeasured=Unmeasured(faults.missing, detail=name))
-    try:
-        loaded, digest = load_once(source, load)
-    except BadImageError as error:
-        detail = f"{name}: {error.reason.meaning} ({error.detail})"
-        return _Side(unmeasured=Unmeasured(faults.bad, error.reason, detail))
-    if is_flat(loaded.image):
-        return _Side(unmeasured=Unmeasured(faults.blank, detail=name))
-    return _Side((look(loaded.image),), digest, tuple(sorted(loaded.notices)))
-
-
-Network = TypeVar("Network")
+Kept = TypeVar("Kept")
 # A network may take a large part of a GPU: those of two settings side by side, and no more.
 MOST = 2
 
 
-class LoadedOnce(Generic[Network]):
+class _Failure(NamedTuple):
+    """An error without the frames of what raised it, which hold half a network."""
+
+    kind: type[ScoreError]
+    message: str
+    cause: BaseException | None
+
+
+class LoadedOnce(Generic[Kept]):
     """Loads a network when it is first asked for, and gives the same from then on."""
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._found: dict[Hashable, Network | ScoreError] = {}
+        self._found: dict[Hashable, Kept | _Failure] = {}
 
     def __len__(self) -> int:
         return len(self._found)
 
-    def get(self, key: Hashable, load: Callable[[], Network]) -> Network:
+    def get(self, key: Hashable, load: Callable[[], Kept]) -> Kept:
         """The network, loaded the first time."""
         with self._lock:
             found = self._found.pop(key, None)
-            found = _outcome(load) if found is None else found
+            if found is None:
+                try:
+                    found = load()
+                except ScoreError as error:
+                    cause = error.__cause__ and error.__cause__.with_traceback(None)
+                    found = _Failure(type(error), str(error), cause)
             self._found[key] = found
             while len(self._found) > MOST:
                 del self._found[next(iter(self._found))]
-        if isinstance(found, ScoreError):
-            # A copy: an error that is raised holds on to all that the raising function had.
-            raise type(found)(str(found)) from found.__cause__
+        if isinstance(found, _Failure):
+            raise found.kind(found.message) from found.cause
         return found
-
-
-def _outcome(load: Callable[[], Network]) -> Network | ScoreError:
-    try:
-        return load()
-    except ScoreError as error:
-        return _without_frames(error)
-
-
-def _without_frames(error: ScoreError) -> ScoreError:
-    """The error's words and cause, without what its functions held, such as half a network."""
-    kept = type(error)(str(error))
-    cause = error.__cause__
-    kept.__cause__ = cause.with_traceback(None) if cause is not None else None
-    return kept
 
 
 # Beside its arrays an entry takes a key, a digest, its place in a dict that has grown just now,
@@ -238,16 +323,16 @@ def _without_frames(error: ScoreError) -> ScoreError:
 ENTRY_BYTES = 640
 
 
-class InputCache(ABC, Generic[Network, Value]):
+class InputCache(ABC, Generic[Kept, Value]):
     """Values of inputs up to a number of bytes, and the networks that made them."""
 
     def __init__(self, *, most_bytes: int) -> None:
         if not isinstance(most_bytes, int) or most_bytes < 0:
             raise ScoreError(f"most_bytes is {most_bytes!r}: expected a whole number from 0")
-        self.networks: LoadedOnce[Network] = LoadedOnce()
+        self.networks: LoadedOnce[Kept] = LoadedOnce()
         self._most_bytes = most_bytes
         self._lock = Lock()
-        self._kept: dict[tuple[str, bytes], Value] = {}
+        self._values: dict[tuple[str, bytes], Value] = {}
         self._kept_bytes = 0
 
     def __getstate__(self) -> dict[str, int]:
@@ -258,7 +343,7 @@ class InputCache(ABC, Generic[Network, Value]):
         InputCache.__init__(self, **state)
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._values)
 
     @property
     def kept_bytes(self) -> int:
@@ -266,15 +351,16 @@ class InputCache(ABC, Generic[Network, Value]):
         return self._kept_bytes
 
     def find(self, key: tuple[str, bytes]) -> Value | None:
-        return self._kept.get(key)
+        """What was seen in an input, if it is kept."""
+        return self._values.get(key)
 
     def keep(self, key: tuple[str, bytes], value: Value) -> None:
         """Keeps what was seen in an input, if there is room."""
         size = ENTRY_BYTES + self._size(value)
         with self._lock:
-            if key in self._kept or self._kept_bytes + size > self._most_bytes:
+            if key in self._values or self._kept_bytes + size > self._most_bytes:
                 return
-            self._kept[key] = self._copied(value)
+            self._values[key] = self._copied(value)
             self._kept_bytes += size
 
     @abstractmethod

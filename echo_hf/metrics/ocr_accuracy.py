@@ -2,34 +2,384 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import hashlib
+import re
+import unicodedata
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from pathlib import Path
+from statistics import fmean
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
 
 from echo_hf.errors import ScoreError
 from echo_hf.images.loader import load_image
-from echo_hf.metrics.image_features import SampleFeatures, notices_of, reasons_of, seen_outputs
-from echo_hf.metrics.ocr_scores import Least, OcrScore, Reading, Rule, score
+from echo_hf.metrics.image_features import (
+    FLAT_LEVELS,
+    Accumulator,
+    library_versions,
+    notices_of,
+    reasons_of,
+    seen,
+)
 from echo_hf.metrics.result import (
     Estimate,
     MetricResult,
     Unmeasured,
-    coverage_of,
-    definition_of,
+    check_extra,
+    error_line,
+    mean_fields,
     mean_of,
+    module_versions,
     versions_of,
 )
-from echo_hf.metrics.samples import FLAT_LEVELS, decoders, prompted
-from echo_hf.metrics.text_reader import (
-    FEWEST_LETTERS,
-    Lines,
-    TextReader,
-    Vocabulary,
-    blue_first,
-    check_vocabulary,
-    vocabulary_of,
+from echo_hf.metrics.samples import prompted
+from echo_hf.reasons import MetricReason
+
+EXTRA = "ocr"
+# Named, so that rapidocr never looks for another at the address it knows.
+NETWORKS = {
+    "Det": "PP-OCRv6_det_small.onnx",
+    "Cls": "ch_ppocr_mobile_v2.0_cls_mobile.onnx",
+    "Rec": "PP-OCRv6_rec_small.onnx",
+}
+# rapidocr enlarges the shorter side to 736 pixels and the longer one along with it: a strip of
+# 2 x 2000 would take more memory than machines have.
+MOST_TIMES = 10
+FEWEST_LETTERS = 3
+MOST_NAMED = 10
+# Runs of letters, and apostrophes between them.
+WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)*")
+APOSTROPHES = str.maketrans(dict.fromkeys("‘’ʼ′`", "'"))
+MARKS = str.maketrans(
+    {
+        **dict.fromkeys("‘’‚‛′‵`´ʼ‹›", "'"),
+        **dict.fromkeys("“”„‟″‶«»〝〞〟", '"'),
+        **dict.fromkeys("‐‒–—―−", "-"),
+    }
 )
-from echo_hf.reasons import ImageNotice, MetricReason
+# What opens is followed by what may close it. A mark inside others belongs to their text.
+PAIRS = {
+    "“": "”“",
+    "„": "“”",
+    "”": "”",
+    "«": "»",
+    "»": "«",
+    "‹": "›",
+    "›": "‹",
+    "「": "」",
+    "『": "』",
+    "《": "》",
+    "〝": "〞〟",
+    "‘": "’",
+    "‚": "‘’",
+    "'": "'",
+    '"': '"',
+    "＂": "＂",
+}
+SINGLE = "‘‚'"
+# What closes only after that is no quotation.
+MOST_LETTERS = 1000
+# Words that begin with an apostrophe, and decades, open no quotation.
+ELISIONS = r"(?:\d\ds?|n|em|til|tis|twas|cause|bout|round|cuz)\b"
+# An apostrophe has letters on both sides; between digits and marks stand inches and seconds.
+OTHERS = "".join(mark for mark in PAIRS if mark not in SINGLE and mark != '"')
+OPENING = re.compile(rf"(?<!\w)[{SINGLE}](?!\s|{ELISIONS})|(?<!\d)\"|[{OTHERS}]", re.IGNORECASE)
+CLOSING = {
+    opening: re.compile(rf"[{re.escape(closings)}]" + (r"(?!\w)" if opening in SINGLE else ""))
+    for opening, closings in PAIRS.items()
+}
+EMPTY_LINE = re.compile(r"\n[ \t]*\n")
+
+Rule = Literal["quoted", "vocabulary"]
+
+
+def normalized_text(text: str) -> str:
+    """A text without what does not tell whether it is written right."""
+    marked = text.translate(MARKS)
+    # As Unicode defines caseless matching of compatible characters (3.13, D146).
+    once = unicodedata.normalize("NFKC", unicodedata.normalize("NFD", marked).casefold())
+    plain = unicodedata.normalize("NFKC", once.casefold()).translate(MARKS)
+    # Once more, for accents that stood on a space and now stand on a letter.
+    return unicodedata.normalize("NFKC", _without_spaces(plain))
+
+
+def signs_of(text: str) -> frozenset[str]:
+    """The letters and signs of a text, in the case in which they are written."""
+    plain = unicodedata.normalize("NFKC", text.translate(MARKS)).translate(MARKS)
+    return frozenset(_without_spaces(plain))
+
+
+def _without_spaces(text: str) -> str:
+    return "".join(one for one in text if not (one.isspace() or unicodedata.category(one) == "Cf"))
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a text that have three letters or more, in small letters."""
+    plain = unicodedata.normalize("NFKC", text).translate(APOSTROPHES).casefold()
+    words = WORD.findall(plain)
+    return [word for word in words if len(word) - word.count("'") >= FEWEST_LETTERS]
+
+
+def mostly_latin(text: str) -> bool:
+    """Whether at least half of a text's letters are Latin."""
+    names = [unicodedata.name(one, "") for one in text if one.isalpha()]
+    return 2 * sum(one.startswith(("LATIN", "FULLWIDTH LATIN")) for one in names) >= len(names)
+
+
+def quoted(prompt: str) -> tuple[str, ...]:
+    """The strings in quotation marks, each once."""
+    found: dict[str, str] = {}
+    for text in map(str.strip, _between_marks(prompt)):
+        if any(letter.isalnum() for letter in text):
+            found.setdefault(normalized_text(text), text)
+    return tuple(found.values())
+
+
+def _between_marks(prompt: str) -> Iterator[str]:
+    """What stands between marks of one kind, without an empty line in it."""
+    start = 0
+    while opening := OPENING.search(prompt, start):
+        start = opening.end()
+        # One letter more, so that what follows the last possible mark is seen.
+        closing = CLOSING[opening[0]].search(prompt, start, start + MOST_LETTERS + 2)
+        if closing is None or not 0 < closing.start() - start <= MOST_LETTERS:
+            continue
+        if not EMPTY_LINE.search(prompt, start, closing.start()):
+            yield prompt[start : closing.start()]
+            start = closing.start() + 1
+
+
+class TextWindow(NamedTuple):
+    """A part of a text, and its edit distance to a string."""
+
+    distance: int
+    start: int
+    end: int
+
+
+def best_window(wanted: str, text: str) -> TextWindow:
+    """The window of a text with the smallest edit distance to a string."""
+    string, letters = (
+        np.frombuffer(one.encode("utf-32-le", "surrogatepass"), np.uint32) for one in (wanted, text)
+    )
+    ends = _distances(string, letters, anywhere=True)
+    end = int(ends.argmin())
+    distance = int(ends[end])
+    starts = _distances(string[::-1], letters[:end][::-1], anywhere=False)
+    longest = int(np.flatnonzero(starts == distance)[-1])
+    return TextWindow(distance, end - longest, end)
+
+
+def _distances(
+    wanted: NDArray[np.uint32], text: NDArray[np.uint32], *, anywhere: bool
+) -> NDArray[np.int64]:
+    """Distance of a string to the windows that end after each number of letters, 0 first."""
+    places = np.arange(len(text) + 1)
+    row = np.zeros_like(places) if anywhere else places
+    for count, letter in enumerate(wanted, 1):
+        changed = row[:-1] + (text != letter)
+        without = np.concatenate([[count], np.minimum(changed, row[1:] + 1)])
+        # A letter too many costs one for each place: a running minimum along the slope.
+        row = np.minimum.accumulate(without - places) + places
+    return row
+
+
+@dataclass(frozen=True, slots=True)
+class QuoteMatch:
+    """A quoted string, and the part of what was read that is most similar."""
+
+    wanted: str
+    found: str
+    distance: int | None
+    accuracy: float | None
+    unknown: str = ""
+
+
+def match_quotes(
+    prompt: str, lines: Sequence[str], signs: AbstractSet[str] | None = None
+) -> tuple[QuoteMatch, ...]:
+    """Looks for the strings that a prompt quotes in what was read."""
+    text, matches = "".join(map(normalized_text, lines)), []
+    for wanted in quoted(prompt):
+        plain = normalized_text(wanted)
+        window = best_window(plain, text)
+        found = text[window.start : window.end]
+        unknown = "".join(sorted(set() if signs is None else signs_of(wanted) - signs))
+        distance, accuracy = window.distance, 1 - window.distance / len(plain)
+        known = (None, None, unknown) if unknown else (distance, accuracy)
+        matches.append(QuoteMatch(wanted, found, *known))
+    return tuple(matches)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Vocabulary:
+    """The words that there are."""
+
+    words: frozenset[str]
+    latin: bool
+    definition: Mapping[str, Any]
+
+    def knows(self, word: str) -> bool:
+        """Whether it is one of them, or its genitive."""
+        return word in self.words or word.removesuffix("'s") in self.words
+
+
+def english() -> Vocabulary:
+    """The English words that pyspellchecker lists."""
+    check_extra("ocr_accuracy", EXTRA, ["spellchecker"])
+    from spellchecker import SpellChecker
+
+    words = frozenset(SpellChecker(language="en").word_frequency.words())
+    definition = {"language": "English", "words": len(words), **versions_of("pyspellchecker")}
+    return Vocabulary(words, True, definition)
+
+
+def vocabulary_of(words: Collection[str]) -> Vocabulary:
+    """The words that are given."""
+    if isinstance(words, str) or not all(isinstance(word, str) for word in words):
+        raise ScoreError("vocabulary holds something else than words: expected a list of strings")
+    known = frozenset(word.translate(APOSTROPHES).casefold() for word in words)
+    if not known:
+        raise ScoreError("vocabulary is empty: expected words, or null for English")
+    digest = hashlib.sha256("\n".join(sorted(known)).encode(errors="surrogatepass")).hexdigest()
+    return Vocabulary(known, False, {"words": len(known), "sha256": digest})
+
+
+@dataclass(frozen=True, slots=True)
+class TextLine:
+    """A line of text in an image."""
+
+    text: str
+    confidence: float
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """The lines of an image, or why none could be read."""
+
+    lines: tuple[TextLine, ...]
+    failed: str = ""
+
+
+class TextReader:
+    """Three networks that find, turn and read lines of text; for one thread at a time."""
+
+    def __init__(self) -> None:
+        check_extra("ocr_accuracy", EXTRA, ("rapidocr", "onnxruntime"))
+        try:
+            import rapidocr
+
+            folder = Path(rapidocr.__file__).parent / "models"
+            paths = {f"{part}.model_path": str(folder / name) for part, name in NETWORKS.items()}
+            # Every line is wanted, also an unsure one; and nothing is to be logged.
+            settings = {"Global.text_score": 0.0, "Global.log_level": "critical"}
+            self._engine: Any = rapidocr.RapidOCR(params={**settings, **paths})
+            for find in (False, True):  # each network is loaded at its first use
+                self._engine(np.zeros((48, 48, 3), np.uint8), use_det=find)
+            # One by one: side by side, a letter and an accent would be another letter.
+            characters = self._engine.text_rec.session.get_character_list()
+            self.signs: frozenset[str] = frozenset().union(*map(signs_of, characters))
+        except Exception as error:  # a missing file or libGL, onnxruntime's own errors
+            raise ScoreError(
+                f"the text reader cannot be used ({error_line(error)}): expected rapidocr 3.10 "
+                'with its networks, as pip install "echo-hf[ocr]" installs it'
+            ) from error
+        self.definition: Mapping[str, Any] = {
+            "networks": {
+                name: hashlib.sha256((folder / name).read_bytes()).hexdigest()
+                for name in NETWORKS.values()
+            },
+            # rapidocr does not say its own; several packages install the others.
+            "versions": {**versions_of("rapidocr"), **module_versions("onnxruntime", "cv2")},
+        }
+
+    def read(self, levels: NDArray[np.uint8]) -> Lines:
+        """Reads an image, blue first."""
+        height, width = levels.shape[:2]
+        if max(height, width) > MOST_TIMES * min(height, width):
+            return Lines((), f"{width} x {height} pixels, expected at most 1 to {MOST_TIMES}")
+        try:
+            found = self._engine(levels)
+        except MemoryError:
+            raise  # says nothing about the image
+        except Exception as error:  # OpenCV, numpy and onnxruntime raise errors of their own
+            return Lines((), error_line(error))
+        pairs = zip(getattr(found, "txts", None) or (), found.scores or (), strict=True)
+        return Lines(tuple(TextLine(str(text), float(sure)) for text, sure in pairs))
+
+
+def blue_first(image: Image.Image) -> NDArray[np.uint8]:
+    """An image as the networks take it."""
+    return np.ascontiguousarray(np.asarray(image)[..., ::-1])
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What was read in an output, and what of it counts."""
+
+    lines: tuple[str, ...] = ()
+    unsure: tuple[str, ...] = ()
+    quotes: tuple[QuoteMatch, ...] = ()
+    words: int = 0
+    known: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OcrScore:
+    """What a reading says of one sample, or why it says nothing."""
+
+    reading: Reading | None
+    unmeasured: Unmeasured | None = None
+    by: Rule | None = None
+    value: float | None = None
+    exact: float | None = None
+
+
+class Least(NamedTuple):
+    """How many words make a share, and how sure the reader has to be of a line."""
+
+    words: int
+    confidence: float
+
+
+def score(
+    prompt: str,
+    read: Lines,
+    vocabulary: Vocabulary,
+    least: Least,
+    signs: AbstractSet[str] | None = None,
+) -> OcrScore:
+    """Scores one output by the strings that its prompt quotes, else by its words."""
+    if read.failed:
+        failed = Unmeasured(MetricReason.MODEL_FAILED, detail=f"output: {read.failed}")
+        return OcrScore(Reading(), failed)
+    lines = tuple(line.text for line in read.lines if line.confidence >= least.confidence)
+    unsure = tuple(line.text for line in read.lines if line.confidence < least.confidence)
+    words = [word for line in lines for word in words_of(line)]
+    quotes = match_quotes(prompt, lines, signs)
+    if quotes:
+        reading = Reading(lines, unsure, quotes, len(words))
+        accuracies = [one.accuracy for one in quotes if one.accuracy is not None]
+        if accuracies:
+            exact = fmean(one.distance == 0 for one in quotes if one.distance is not None)
+            return OcrScore(reading, None, "quoted", fmean(accuracies), exact)
+        unknown = sorted({sign for one in quotes for sign in one.unknown})
+        detail = ", ".join(map(repr, unknown[:MOST_NAMED]))
+        return OcrScore(reading, Unmeasured(MetricReason.UNKNOWN_LETTERS, detail=detail))
+    known = sum(map(vocabulary.knows, words))
+    reading = Reading(lines, unsure, (), len(words), known)
+    if vocabulary.latin and not mostly_latin("".join(lines)):
+        detail = "the vocabulary is English"
+        return OcrScore(reading, Unmeasured(MetricReason.OTHER_SCRIPT, detail=detail))
+    if len(words) < least.words:
+        detail = f"{len(words)}, expected {least.words}"
+        return OcrScore(reading, Unmeasured(MetricReason.TOO_FEW_WORDS, detail=detail))
+    return OcrScore(reading, None, "vocabulary", known / len(words))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,72 +407,13 @@ class OcrAccuracyResult(MetricResult):
     readings: tuple[Reading | None, ...]
 
 
-def result_of(
-    scores: Sequence[OcrScore | Unmeasured],
-    notices: Mapping[ImageNotice, int],
-    definition: Mapping[str, Any],
-    *,
-    n_boot: int,
-    seed: int,
-) -> OcrAccuracyResult:
-    """The OCR accuracy of samples that were read."""
-    quoted, exact, known = (
-        mean_of(values, n_boot=n_boot, seed=seed)
-        for values in (
-            [_value(one, "quoted") for one in scores],
-            [one.exact if isinstance(one, OcrScore) else None for one in scores],
-            [_value(one, "vocabulary") for one in scores],
-        )
-    )
-    n = sum(value is not None for value in quoted.per_sample)
-    readings = tuple(one.reading if isinstance(one, OcrScore) else None for one in scores)
-    return OcrAccuracyResult(
-        value=quoted.value,
-        per_sample=quoted.per_sample,
-        interval=quoted.interval,
-        n=n,
-        coverage=coverage_of(n, len(scores)),
-        reasons=tuple(map(_reason, scores)),
-        notices=notices,
-        definition=definition,
-        exact=exact,
-        in_vocabulary=known,
-        unknown_letters=sum(bool(quote.unknown) for one in readings if one for quote in one.quotes),
-        by=tuple(one.by if isinstance(one, OcrScore) else None for one in scores),
-        readings=readings,
-    )
-
-
-def _value(scored: OcrScore | Unmeasured, rule: Rule) -> float | None:
-    return scored.value if isinstance(scored, OcrScore) and scored.by == rule else None
-
-
-def _reason(scored: OcrScore | Unmeasured) -> Unmeasured | None:
-    if isinstance(scored, Unmeasured):
-        return scored
-    nothing_quoted = Unmeasured(MetricReason.NOTHING_QUOTED)
-    return nothing_quoted if scored.by == "vocabulary" else scored.unmeasured
-
-
-class _Settings(NamedTuple):
-    """What two accumulators must have in common."""
-
-    vocabulary: frozenset[str] | None
-    min_words: int
-    min_confidence: float
-
-
-class OcrAccuracy:
+class OcrAccuracy(Accumulator[TextReader, Lines]):
     """The OCR accuracy of images that come in batches, or are read in several processes.
 
     It keeps what was read, and no image. Images are decoded in several threads; the networks
     run in the thread that adds, since they keep state from one step to the next.
 
-    Args:
-        vocabulary: As for `ocr_accuracy`, and so are all that follow.
-        min_words: As there.
-        min_confidence: As there.
-        threads: As there.
+    Its arguments are those of `ocr_accuracy`; what concerns the draws is for `compute`.
 
     Raises:
         ScoreError: A choice is none of those that are possible.
@@ -136,24 +427,18 @@ class OcrAccuracy:
         min_confidence: float = 0.5,
         threads: int | None = None,
     ) -> None:
-        if vocabulary is not None:
-            check_vocabulary(vocabulary)
-        _check(min_words, min_confidence)
-        words = None if vocabulary is None else frozenset(vocabulary)
-        self._settings = _Settings(words, min_words, min_confidence)
-        self._threads = threads
-        self._reader: TextReader | None = None
-        self._networks: Mapping[str, Any] | None = None
+        if not isinstance(min_words, int) or min_words < 1:
+            raise ScoreError(f"min_words is {min_words!r}: expected a whole number from 1")
+        if not isinstance(min_confidence, int | float) or not 0 <= min_confidence <= 1:
+            raise ScoreError(f"min_confidence is {min_confidence!r}: expected a number from 0 to 1")
+        self._vocabulary = None if vocabulary is None else vocabulary_of(vocabulary)
+        words = self._vocabulary and self._vocabulary.definition
+        self._least = Least(min_words, min_confidence)
+        super().__init__(
+            threads, vocabulary=words, min_words=min_words, min_confidence=min_confidence
+        )
         self._signs: frozenset[str] | None = None
-        self._samples: list[SampleFeatures[Lines]] = []
         self._prompts: list[str] = []
-
-    def __len__(self) -> int:
-        return len(self._samples)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Without the networks: a process that only merges needs none."""
-        return {**vars(self), "_reader": None}
 
     def add(self, prompts: Iterable[str], outputs: Iterable[Any]) -> None:
         """Reads the outputs of some more samples.
@@ -167,80 +452,49 @@ class OcrAccuracy:
             ScoreError: The two differ in length, an entry is no prompt or no image; none of the
                 samples is added then.
         """
-        texts, sources = prompted(prompts, outputs)
-        check_vocabulary(self._settings.vocabulary)
-        reader = self._loaded()
-        looked = seen_outputs(sources, blue_first, load=load_image, threads=self._threads)
+        texts, samples = prompted(prompts, outputs)
+        if self._vocabulary is None:
+            check_extra("ocr_accuracy", EXTRA, ["spellchecker"])
+        reader = self._loaded(TextReader)
+        looked = seen(samples, blue_first, load=load_image, threads=self._threads)
         self._samples += [
             one.measured(None if one.output is None else reader.read(one.output)) for one in looked
         ]
-        self._prompts += texts
+        self._signs, self._prompts = reader.signs, [*self._prompts, *texts]
 
     def merge(self, other: OcrAccuracy) -> None:
-        """Adds the samples of another accumulator after its own.
-
-        Args:
-            other: Stays as it is.
+        """Adds the samples of another accumulator after its own; the other stays as it is.
 
         Raises:
             ScoreError: It has another vocabulary or another least, or read with other networks.
         """
-        differ = [
-            name
-            for name, ours, theirs in zip(
-                _Settings._fields, self._settings, other._settings, strict=True
-            )
-            if ours != theirs
-        ]
-        if self._networks and other._networks and self._networks != other._networks:
-            differ.append("networks")
-        if differ:
-            raise ScoreError(f"{', '.join(differ)} differ there and here: expected the same")
-        self._networks = self._networks or other._networks
+        self._append(other)
         self._signs = self._signs or other._signs
-        self._samples += other._samples
         self._prompts += other._prompts
 
     def compute(self, *, n_boot: int = 1000, seed: int = 0) -> OcrAccuracyResult:
-        """The OCR accuracy of all samples that were added.
+        """The OCR accuracy of all samples that were added, in the order in which they came.
 
         Args:
             n_boot: Draws of the bootstrap over samples; 0 for none.
             seed: Of the draws.
 
-        Returns:
-            The result, with the samples in the order in which they came.
-
         Raises:
             MissingExtraError: rapidocr, onnxruntime or pyspellchecker is not installed.
             ScoreError: `n_boot` is no number of draws.
         """
-        vocabulary = vocabulary_of(self._settings.vocabulary)
-        scores = self._scores(vocabulary)
-        notices, definition = notices_of(self._samples), self._definition(vocabulary, n_boot, seed)
-        return result_of(scores, notices, definition, n_boot=n_boot, seed=seed)
-
-    def _loaded(self) -> TextReader:
-        """The networks, at their first use."""
-        if self._reader is None:
-            self._reader = TextReader()
-            self._networks = self._networks or self._reader.definition
-            self._signs = self._signs or self._reader.signs
-        return self._reader
-
-    def _scores(self, vocabulary: Vocabulary) -> list[OcrScore | Unmeasured]:
-        least = Least(self._settings.min_words, self._settings.min_confidence)
-        return [
-            reason or score(prompt, sample.output or Lines(()), vocabulary, least, self._signs)
-            for prompt, sample, reason in zip(
-                self._prompts, self._samples, reasons_of(self._samples), strict=True
-            )
+        vocabulary = self._vocabulary or english()
+        networks = self._networks or self._loaded(TextReader).definition
+        nothing_quoted = Unmeasured(MetricReason.NOTHING_QUOTED)
+        samples = zip(self._prompts, self._samples, reasons_of(self._samples), strict=True)
+        scores = [
+            OcrScore(None, reason)
+            if reason
+            else score(prompt, sample.output or Lines(()), vocabulary, self._least, self._signs)
+            for prompt, sample, reason in samples
         ]
-
-    def _definition(self, vocabulary: Vocabulary, n_boot: int, seed: int) -> dict[str, Any]:
-        networks = self._networks or self._loaded().definition
-        versions = {**versions_of("echo-hf", "numpy"), **networks["versions"], **decoders()}
-        return {
+        readings = tuple(one.reading for one in scores)
+        definition = {
             "metric": "ocr_accuracy",
             "role": "a check of text_rendering, not a measure in its place",
             "loader": "echo_hf.load_rgb",
@@ -250,14 +504,31 @@ class OcrAccuracy:
             "direction": "higher is better",
             "folding": "NFKC_Casefold, kinds of quotation marks and of dashes, no spaces",
             "fewest_letters": FEWEST_LETTERS,
-            "min_words": self._settings.min_words,
-            "min_confidence": self._settings.min_confidence,
+            **self._settings,
             "vocabulary": dict(vocabulary.definition),
-            "networks": dict(networks["networks"]),
+            "networks": networks["networks"],
             "blank_within": FLAT_LEVELS,
-            "interval": definition_of(n_boot, seed),
-            "versions": versions,
+            "versions": library_versions(networks["versions"]),
         }
+        exact = [one.exact for one in scores]
+        known = [one.value if one.by == "vocabulary" else None for one in scores]
+        return OcrAccuracyResult(
+            **mean_fields(
+                [one.value if one.by == "quoted" else None for one in scores],
+                [nothing_quoted if one.by == "vocabulary" else one.unmeasured for one in scores],
+                definition,
+                n_boot=n_boot,
+                seed=seed,
+            ),
+            notices=notices_of(self._samples),
+            exact=mean_of(exact, n_boot=n_boot, seed=seed),
+            in_vocabulary=mean_of(known, n_boot=n_boot, seed=seed),
+            unknown_letters=sum(
+                bool(quote.unknown) for one in readings if one for quote in one.quotes
+            ),
+            by=tuple(one.by for one in scores),
+            readings=readings,
+        )
 
 
 def ocr_accuracy(
@@ -307,7 +578,7 @@ def ocr_accuracy(
     Examples:
         What was read in an image, as the result's `readings` tell it, without reading one:
 
-        >>> from echo_hf.metrics.ocr_scores import match_quotes
+        >>> from echo_hf.metrics.ocr_accuracy import match_quotes
         >>> (match,) = match_quotes('a sign that says "Open late"', ["OPEN", "LAKE", "24 h"])
         >>> match.found, match.accuracy
         ('openlake', 0.875)
@@ -317,10 +588,3 @@ def ocr_accuracy(
     )
     measured.add(prompts, outputs)
     return measured.compute(n_boot=n_boot, seed=seed)
-
-
-def _check(min_words: int, min_confidence: float) -> None:
-    if not isinstance(min_words, int) or min_words < 1:
-        raise ScoreError(f"min_words is {min_words!r}: expected a whole number from 1")
-    if not isinstance(min_confidence, int | float) or not 0 <= min_confidence <= 1:
-        raise ScoreError(f"min_confidence is {min_confidence!r}: expected a number from 0 to 1")

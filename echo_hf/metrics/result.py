@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from importlib import import_module
 from importlib.metadata import version
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 
 BINS = 20
+LONGEST = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,19 @@ class MetricResult:
         reasons: For each sample why it has no number; null for one that has.
         notices: How many images had something that had to be decided on loading, by what it was.
         definition: Everything that decides the numbers: protocol, parameters, versions.
+
+    Examples:
+        >>> missing = Unmeasured(MetricReason.MISSING_OUTPUT)
+        >>> result = MetricResult(
+        ...     value=0.5, per_sample=(0.5, None), interval=None, n=1, coverage=0.5,
+        ...     reasons=(None, missing), definition={},
+        ... )
+        >>> {str(reason): count for reason, count in result.counts.items()}
+        {'missing_output': 1}
+        >>> print(result.to_pandas()[["value", "reason"]])
+           value          reason
+        0    0.5            None
+        1    NaN  missing_output
     """
 
     value: float | None
@@ -82,17 +97,7 @@ class MetricResult:
 
     @property
     def counts(self) -> dict[MetricReason, int]:
-        """How many samples have no number, by reason.
-
-        Examples:
-            >>> missing = Unmeasured(MetricReason.MISSING_OUTPUT)
-            >>> result = MetricResult(
-            ...     value=0.5, per_sample=(0.5, None), interval=None, n=1, coverage=0.5,
-            ...     reasons=(None, missing), definition={},
-            ... )
-            >>> {str(reason): count for reason, count in result.counts.items()}
-            {'missing_output': 1}
-        """
+        """How many samples have no number, by reason."""
         return dict(sorted(Counter(one.reason for one in self.reasons if one).items()))
 
     def as_json(self) -> dict[str, Any]:
@@ -104,17 +109,6 @@ class MetricResult:
 
         Returns:
             `value`, NaN for a sample without a number; `reason`, `cause` and `detail` say why.
-
-        Examples:
-            >>> missing = Unmeasured(MetricReason.MISSING_OUTPUT)
-            >>> result = MetricResult(
-            ...     value=0.5, per_sample=(0.5, None), interval=None, n=1, coverage=0.5,
-            ...     reasons=(None, missing), definition={},
-            ... )
-            >>> print(result.to_pandas()[["value", "reason"]])
-               value          reason
-            0    0.5            None
-            1    NaN  missing_output
         """
         from pandas import DataFrame, Series
 
@@ -173,6 +167,11 @@ def versions_of(*packages: str) -> dict[str, str]:
     return {package: version(package) for package in packages}
 
 
+def module_versions(*names: str) -> dict[str, str]:
+    """Versions by module, where several packages install the same one."""
+    return {name: str(import_module(name).__version__) for name in names}
+
+
 def mean_of(values: Sequence[float | None], *, n_boot: int, seed: int) -> Estimate:
     """The mean of the samples' numbers, with its bootstrap interval."""
     known = np.sort(np.array([value for value in values if value is not None], np.float64))
@@ -182,25 +181,31 @@ def mean_of(values: Sequence[float | None], *, n_boot: int, seed: int) -> Estima
     return Estimate(mean, interval, tuple(values))
 
 
-def means_of(
-    rows: Sequence[Sequence[float] | None], count: int, *, n_boot: int, seed: int
-) -> tuple[Estimate, ...]:
-    """The means of several numbers that each sample has."""
-    columns = ([None if row is None else row[at] for row in rows] for at in range(count))
-    return tuple(mean_of(column, n_boot=n_boot, seed=seed) for column in columns)
+def mean_fields(
+    values: Sequence[float | None],
+    reasons: Iterable[Unmeasured | None],
+    definition: Mapping[str, Any],
+    *,
+    n_boot: int,
+    seed: int,
+) -> dict[str, Any]:
+    """What a `MetricResult` holds whose value is the mean of the samples' numbers."""
+    estimate = mean_of(values, n_boot=n_boot, seed=seed)
+    n = len(values) - values.count(None)
+    return {
+        "value": estimate.value,
+        "per_sample": estimate.per_sample,
+        "interval": estimate.interval,
+        "n": n,
+        "coverage": coverage_of(n, len(values)),
+        "reasons": tuple(reasons),
+        "definition": {**definition, "interval": definition_of(n_boot, seed)},
+    }
 
 
 def definition_of(n_boot: int, seed: int) -> dict[str, Any]:
-    """How intervals are made, for the definition of a result.
-
-    Examples:
-        >>> definition_of(1000, 0)["draws"]
-        1000
-    """
+    """How intervals are made, for the definition of a result."""
     return {"kind": KIND, "level": LEVEL, "draws": n_boot, "seed": seed}
-
-
-LONGEST = 200
 
 
 def check_extra(metric: str, extra: str, packages: Iterable[str]) -> None:

@@ -2,96 +2,72 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from functools import partial
+from hashlib import sha256
 from itertools import islice
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
 
 from echo_hf.config.evaluation import Reduction
-from echo_hf.errors import ScoreError, unknown
-from echo_hf.metrics.image_features import SampleFeatures, notices_of, reasons_of, seen
+from echo_hf.engines.checkpoint import find_checkpoint
+from echo_hf.errors import EngineError, ScoreError, WeightsError, unknown
+from echo_hf.images.decode import ProcessGuard
+from echo_hf.metrics.image_features import (
+    FLAT_LEVELS,
+    LOADERS,
+    Accumulator,
+    InputCache,
+    SampleFeatures,
+    check_protocol,
+    library_versions,
+    notices_of,
+    reasons_of,
+    seen,
+)
 from echo_hf.metrics.result import (
     MetricResult,
     Unmeasured,
-    coverage_of,
-    definition_of,
-    mean_of,
+    check_extra,
+    mean_fields,
     versions_of,
 )
-from echo_hf.metrics.samples import (
-    FLAT_LEVELS,
-    LOADERS,
-    Protocol,
-    check_protocol,
-    decoders,
-    samples_of,
-)
-from echo_hf.metrics.self_similarity import (
-    MEAN,
-    RESAMPLING,
-    SPREAD,
-    SelfSimilarities,
-    Similarity,
-    SimilarityCache,
-    Squashed,
-    resized,
-)
-from echo_hf.metrics.vit_loading import VitOptions
+from echo_hf.metrics.samples import Protocol, samples_of
 from echo_hf.reasons import MetricReason
 
-Reduced = tuple[float | None, Unmeasured | None]
+if TYPE_CHECKING:
+    import torch
 
-
-@dataclass(frozen=True, kw_only=True)
-class StructureDistanceResult(MetricResult):
-    """The structure distance of one system.
-
-    Attributes:
-        per_input: For each sample the distance of its output from each of its inputs, of which
-            `per_sample` is the reduction; null for a sample that has no number.
-    """
-
-    per_input: tuple[tuple[float, ...] | None, ...]
-
-
-def result_of(
-    samples: Sequence[SampleFeatures[float]],
-    rule: Callable[[Sequence[float], Unmeasured | None], Reduced],
-    definition: Mapping[str, Any],
-    *,
-    n_boot: int,
-    seed: int,
-) -> StructureDistanceResult:
-    """The structure distance of samples whose distances are known."""
-    found = [rule(one.inputs, why) for one, why in zip(samples, reasons_of(samples), strict=True)]
-    estimate = mean_of([value for value, _ in found], n_boot=n_boot, seed=seed)
-    reasons = tuple(reason for _, reason in found)
-    n = reasons.count(None)
-    return StructureDistanceResult(
-        value=estimate.value,
-        per_sample=estimate.per_sample,
-        interval=estimate.interval,
-        n=n,
-        coverage=coverage_of(n, len(reasons)),
-        reasons=reasons,
-        notices=notices_of(samples),
-        definition=definition,
-        per_input=tuple(
-            None if reason else one.inputs for one, reason in zip(samples, reasons, strict=True)
-        ),
-    )
-
-
+MODEL = "facebook/dino-vits16"
+LAYER, SIZE, BATCH_SIZE = 11, 224, 8
+MOST_BYTES = 2**28
+PACKAGES, EXTRA = ("torch", "transformers"), "metrics"
+# DINO was trained with it; its checkpoints on the Hub state another.
+LAYER_NORM_EPS = 1e-6
+ATTENTION = "sdpa"
+CHANNELS = 3
+# The weights of DINO ViT-S/16 are there as a pickle alone, which torch reads without running it.
+FILES = ("config.json", "*.safetensors", "*.safetensors.index.json", "pytorch_model*.bin*")
+LONGEST_REASON = 300
+RESAMPLING = Image.Resampling.BILINEAR
+# Mean and spread of the levels of ImageNet from 0 to 1, red, green and blue.
+MEAN, SPREAD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+HIGHEST = 255
+SHORTEST_KEY = 1e-8
 REDUCTIONS: Mapping[Reduction, Callable[[Sequence[float]], float]] = {
     "min": min,
     "max": max,
     "mean": fmean,
 }
+Similarity = NDArray[np.float32]
 
 
 class Rule(NamedTuple):
@@ -108,15 +84,277 @@ RULES: Mapping[Protocol, Rule] = {
 }
 
 
-def check_choices(protocol: Protocol, reduction: Reduction | None, **numbers: int) -> None:
-    """Refuses choices that there are not, and numbers that are none."""
-    check_protocol(protocol)
-    if reduction is not None and reduction not in REDUCTIONS:
-        raise ScoreError(unknown("reduction", reduction, REDUCTIONS))
-    for name, number in numbers.items():
-        least = 0 if name == "layer" else 1
-        if not isinstance(number, int) or number < least:
-            raise ScoreError(f"{name} is {number!r}: expected a whole number from {least}")
+@dataclass(frozen=True, slots=True)
+class VitOptions:
+    """Which ViT looks at images, and how, as `structure_distance` describes it."""
+
+    model: str
+    revision: str | None
+    layer: int
+    size: int
+    device: str | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LoadedVit:
+    """A ViT, ready to run."""
+
+    model: Any
+    device: str
+    interpolated: bool
+    definition: Mapping[str, Any]
+    key: str
+
+
+def patch_grid(config: Any, options: VitOptions) -> dict[str, Any]:
+    """How a ViT divides images of a size into patches, as the definition of a result states it."""
+    named = f"model {options.model!r}"
+    if config.model_type != "vit" or config.num_channels != CHANNELS:
+        raise ScoreError(
+            f"{named} is of type {config.model_type!r}: expected a 'vit' of {CHANNELS} channels, "
+            "such as 'facebook/dino-vits16'"
+        )
+    last = config.num_hidden_layers - 1
+    if options.layer > last:
+        raise ScoreError(
+            f"layer is {options.layer!r}: expected a number from 0 to {last}, the last block of "
+            f"{named}"
+        )
+    sides = []
+    for side in (config.patch_size, config.image_size):
+        found = set(side) if isinstance(side, list | tuple) else {side}
+        if len(found) > 1:
+            raise ScoreError(f"{named} takes {list(side)!r} pixels: expected a model of squares")
+        sides.append(int(found.pop()))
+    patch, trained = sides
+    if options.size % patch:
+        raise ScoreError(
+            f"size is {options.size!r}: expected a multiple of {patch}, the side of a patch of "
+            f"{named}, such as {trained}, its own"
+        )
+    learned = f"those for {trained} pixels, bicubic interpolation"
+    return {
+        "patch": patch,
+        "tokens": (options.size // patch) ** 2 + 1,
+        "positions": "as learned" if options.size == trained else learned,
+    }
+
+
+def load_vit(options: VitOptions) -> LoadedVit:
+    """Loads a ViT whose weights are known to the commit."""
+    check_extra("structure_distance", EXTRA, PACKAGES)
+    import torch
+
+    device = options.device or ("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = str(torch.empty(0, device=device).device)
+    except Exception as error:  # each kind of device has its own
+        raise ScoreError(
+            f"device is {options.device!r}: expected one that torch has here, such as 'cpu', or "
+            f"null ({_first_line(error)})"
+        ) from error
+    folder, known = _files(options)
+    try:
+        from transformers import AutoConfig, ViTModel
+
+        with _quiet():
+            config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
+            grid = patch_grid(config, options)
+            config.layer_norm_eps = LAYER_NORM_EPS
+            model, report = ViTModel.from_pretrained(
+                folder,
+                config=config,
+                add_pooling_layer=False,
+                dtype=torch.float32,
+                attn_implementation=ATTENTION,
+                weights_only=True,
+                output_loading_info=True,
+            )
+            missing = report["missing_keys"]
+            if missing:
+                raise ValueError(f"{len(missing)} weights are missing, first {min(missing)!r}")
+            model = model.to(device).eval()
+    except ScoreError:
+        raise
+    except Exception as error:  # whatever the files, the memory or the driver are short of
+        raise ScoreError(
+            f"cannot load {options.model!r} ({type(error).__name__}: {_first_line(error)}): "
+            "expected a ViT in the files of transformers, and a torchvision, if there is one, "
+            "that fits torch"
+        ) from error
+    definition = {
+        **known,
+        "layer": options.layer,
+        "size": options.size,
+        "layer_norm_eps": LAYER_NORM_EPS,
+        "attention": ATTENTION,
+        "dtype": "float32",
+        "matmul_precision": torch.get_float32_matmul_precision(),
+        "versions": versions_of(*PACKAGES),
+        **grid,
+        # The kind: parts that were measured on two GPUs of a machine are of one result.
+        "device": device.partition(":")[0],
+    }
+    key = json.dumps(definition, sort_keys=True)
+    return LoadedVit(model, device, grid["positions"] != "as learned", definition, key)
+
+
+def _files(options: VitOptions) -> tuple[str, dict[str, Any]]:
+    """The folder of a ViT's files, downloaded first where they are not, and what it is."""
+    from huggingface_hub import snapshot_download
+
+    try:
+        checkpoint = find_checkpoint(options.model, options.revision)
+    except EngineError as error:
+        if error.__cause__ is None:
+            raise ScoreError(str(error)) from error
+        raise WeightsError(
+            f"no model {options.model!r} at revision {options.revision or 'main'!r}: neither a "
+            f"folder, nor in the cache, nor on the Hub ({type(error.__cause__).__name__}): check "
+            "the name and the revision"
+        ) from error
+    known = {"model": checkpoint.name, "revision": checkpoint.revision}
+    if checkpoint.commit is None:
+        return checkpoint.source, known
+    try:
+        folder = snapshot_download(
+            checkpoint.source, revision=checkpoint.commit, allow_patterns=list(FILES)
+        )
+    except Exception as error:  # the Hub's client passes on what its own libraries raise
+        raise WeightsError(
+            f"cannot fetch {checkpoint.source!r} ({type(error).__name__}: {_first_line(error)}): "
+            "go online once, or name a folder"
+        ) from error
+    return folder, known
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without the bars and reports of transformers, which belong to no result."""
+    from transformers.utils import logging
+
+    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if bars:
+            logging.enable_progress_bar()
+
+
+def _first_line(error: Exception) -> str:
+    lines = (line.strip() for line in str(error).splitlines())
+    return next(filter(None, lines), "")[:LONGEST_REASON]
+
+
+def _disable_cudnn(before: ExitStack) -> None:
+    from torch.backends import cudnn
+
+    before.callback(setattr, cudnn, "enabled", cudnn.enabled)
+    cudnn.enabled = False
+
+
+without_cudnn = ProcessGuard(_disable_cudnn)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Squashed:
+    """An image as a ViT is given it."""
+
+    pixels: NDArray[np.uint8]
+    digest: bytes
+
+
+def resized(image: Image.Image, size: int) -> Squashed:
+    """Makes an image a square, whatever its shape was, in 8 bits."""
+    pixels = np.asarray(image.resize((size, size), RESAMPLING))
+    return Squashed(pixels, sha256(pixels.tobytes()).digest())
+
+
+def self_similarities(vit: LoadedVit, layer: int, images: NDArray[np.uint8]) -> Similarity:
+    """Cosines of the keys of every two places of each image."""
+    import torch
+
+    # No short cuts of GPUs, which round to 10 bits where nobody has asked for it: neither those of
+    # mixed precision nor those that the convolutions of cuDNN take by default.
+    mixed = torch.autocast(vit.device.partition(":")[0], enabled=False)
+    with torch.inference_mode(), without_cudnn, mixed:
+        keys = _keys(vit, layer, images)
+        # NaN where a length is not finite, which divided by would be a 0.
+        lengths = keys.norm(dim=-1, keepdim=True)
+        units = (keys / lengths.clamp_min(SHORTEST_KEY)).where(lengths.isfinite(), float("nan"))
+        found: Similarity = (units @ units.mT).cpu().numpy()
+    return found
+
+
+def _keys(vit: LoadedVit, layer: int, images: NDArray[np.uint8]) -> torch.Tensor:
+    """Array [image, token, width] of the keys of all heads side by side."""
+    import torch
+
+    levels = torch.tensor(images, device=vit.device).permute(0, 3, 1, 2)
+    # Named, since numbers of Python are otherwise of the type that a program has set as its own.
+    mean, spread = (
+        torch.tensor(one, device=vit.device, dtype=torch.float32).view(-1, 1, 1)
+        for one in (MEAN, SPREAD)
+    )
+    pixels = (levels.float() / HIGHEST - mean) / spread
+    # As transformers 4 and 5 name them.
+    blocks = vit.model.encoder.layer if hasattr(vit.model, "encoder") else vit.model.layers
+    hidden = vit.model.embeddings(pixels, interpolate_pos_encoding=vit.interpolated)
+    for block in blocks[:layer]:
+        hidden = block(hidden)
+    attention = blocks[layer].attention
+    project = attention.k_proj if hasattr(attention, "k_proj") else attention.attention.key
+    keys: torch.Tensor = project(blocks[layer].layernorm_before(hidden))
+    return keys
+
+
+class SimilarityCache(InputCache[LoadedVit, Similarity]):
+    """What a ViT sees in inputs, and the ViT, so that all systems share both.
+
+    Given to `structure_distance` for one system after the other: the ViT is loaded once, and looks
+    at each input once. An input is known by the pixels that the ViT is given, and by all that
+    decides what it makes of them. The self-similarity is kept in float32, 155 KB for each input of
+    DINO ViT-S/16 (197 x 197 numbers), and nothing else of it. What is kept of inputs never grows
+    beyond `most_bytes`: what no longer fits is computed anew.
+
+    Args:
+        most_bytes: How much is kept of inputs at most; 256 MiB are 1722 inputs of DINO ViT-S/16.
+
+    Raises:
+        ScoreError: `most_bytes` is no number of bytes.
+
+    Examples:
+        >>> import numpy as np
+        >>> cache = SimilarityCache(most_bytes=2000)
+        >>> for name in (b"first", b"second"):
+        ...     cache.keep(("vit", name), np.eye(12, dtype=np.float32))
+        >>> len(cache), cache.kept_bytes, cache.find(("vit", b"second")) is None
+        (1, 1216, True)
+    """
+
+    def __init__(self, *, most_bytes: int = MOST_BYTES) -> None:
+        super().__init__(most_bytes=most_bytes)
+
+    def _size(self, value: Similarity) -> int:
+        return value.nbytes
+
+    def _copied(self, value: Similarity) -> Similarity:
+        return value.copy()
+
+
+@dataclass(frozen=True, kw_only=True)
+class StructureDistanceResult(MetricResult):
+    """The structure distance of one system.
+
+    Attributes:
+        per_input: For each sample the distance of its output from each of its inputs, of which
+            `per_sample` is the reduction; null for a sample that has no number.
+    """
+
+    per_input: tuple[tuple[float, ...] | None, ...]
 
 
 def squared_difference(one: Similarity, other: Similarity) -> float:
@@ -124,46 +362,7 @@ def squared_difference(one: Similarity, other: Similarity) -> float:
     return float(np.square(one - other).mean(dtype=np.float64))
 
 
-def distanced(
-    sample: SampleFeatures[Squashed], similarities: Mapping[bytes, Similarity]
-) -> SampleFeatures[float]:
-    """A sample with distances in place of its images."""
-    distances: tuple[float, ...] = ()
-    if sample.unmeasured is None and sample.output is not None:
-        made = similarities[sample.output.digest]
-        distances = tuple(
-            squared_difference(similarities[one.digest], made) for one in sample.inputs
-        )
-    unmeasured = sample.unmeasured or failed_of(distances)
-    return SampleFeatures(distances, None, unmeasured, sample.digests, sample.notices)
-
-
-def failed_of(distances: Sequence[float]) -> Unmeasured | None:
-    """Why distances are none: weights or sums that overflow make numbers that are not finite."""
-    for number, distance in enumerate(distances, 1):
-        if not math.isfinite(distance):
-            detail = f"the distance from input {number} is {distance}"
-            return Unmeasured(MetricReason.MODEL_FAILED, detail=detail)
-    return None
-
-
-def reduced(
-    distances: Sequence[float], reason: Unmeasured | None, protocol: Protocol, reduction: Reduction
-) -> tuple[float | None, Unmeasured | None]:
-    """The distance of a sample, or why it has none."""
-    if reason is not None:
-        return None, reason
-    distance = REDUCTIONS[reduction](distances)
-    if distance == 0 and protocol == "published":
-        return None, Unmeasured(MetricReason.ZERO_DISTANCE)
-    return distance, None
-
-
-MODEL = "facebook/dino-vits16"
-LAYER, SIZE, BATCH_SIZE = 11, 224, 8
-
-
-class StructureDistance:
+class StructureDistance(Accumulator[LoadedVit, float]):
     """The structure distance of images that come in batches, or in several processes.
 
     It keeps a few numbers a sample and no image; what it keeps of inputs for the next system
@@ -191,21 +390,25 @@ class StructureDistance:
         threads: int | None = None,
         cache: SimilarityCache | None = None,
     ) -> None:
-        check_choices(protocol, reduction, layer=layer, size=size, batch_size=batch_size)
+        check_protocol(protocol)
+        if reduction is not None and reduction not in REDUCTIONS:
+            raise ScoreError(unknown("reduction", reduction, REDUCTIONS))
+        for name, number in {"layer": layer, "size": size, "batch_size": batch_size}.items():
+            least = 0 if name == "layer" else 1
+            if not isinstance(number, int) or number < least:
+                raise ScoreError(f"{name} is {number!r}: expected a whole number from {least}")
+        reduction = reduction or RULES[protocol].reduction
+        super().__init__(threads, protocol=protocol, reduction=reduction)
         self._protocol: Protocol = protocol
-        self._reduction: Reduction = reduction or RULES[protocol].reduction
-        self._size, self._batch_size, self._threads = size, batch_size, threads
-        options = VitOptions(str(model), revision, layer, size, device)
-        self._similarities = SelfSimilarities(options, batch_size=batch_size, cache=cache)
-        self._samples: list[SampleFeatures[float]] = []
-
-    def __len__(self) -> int:
-        return len(self._samples)
+        self._reduction: Reduction = reduction
+        self._options = VitOptions(str(model), revision, layer, size, device)
+        self._batch_size, self._forwards = batch_size, 0
+        self._cache = SimilarityCache(most_bytes=0) if cache is None else cache
 
     @property
     def forwards(self) -> int:
         """How many images the ViT has looked at."""
-        return self._similarities.forwards
+        return self._forwards
 
     def add(self, inputs: Iterable[Any], outputs: Iterable[Any]) -> None:
         """Measures some more samples; images are loaded in threads while the ViT runs.
@@ -220,64 +423,45 @@ class StructureDistance:
                 loaded; none of the samples is added then.
         """
         samples = samples_of(inputs, outputs)
-        self._similarities.load()
-        look = partial(resized, size=self._size)
+        vit = self._vit()
+        look = partial(resized, size=self._options.size)
         looked = seen(samples, look, load=LOADERS[self._protocol], threads=self._threads)
-        batches = _batches(looked, self._batch_size)
-        self._samples += [one for batch in batches for one in self._measured(batch)]
+        measured: list[SampleFeatures[float]] = []
+        while batch := list(islice(looked, self._batch_size)):
+            measured += self._measured(vit, batch)
+        self._samples += measured
 
     def merge(self, other: StructureDistance) -> None:
-        """Adds the samples of another accumulator after its own.
-
-        Args:
-            other: Stays as it is.
+        """Adds the samples of another accumulator after its own; the other stays as it is.
 
         Raises:
-            MissingExtraError: Nothing was added yet, and torch or transformers is not installed.
             ScoreError: Something that decides numbers differs, such as the model's revision.
         """
-        here, there = self._definition(), other._definition()
-        for name in here:
-            if here[name] != there[name]:
-                raise ScoreError(
-                    f"{name} is {there[name]!r} there and {here[name]!r} here: expected the same, "
-                    "since it decides the numbers"
-                )
-        self._samples += other._samples
+        self._append(other)
 
     def compute(self, *, n_boot: int = 1000, seed: int = 0) -> StructureDistanceResult:
-        """The structure distance of all samples that were added.
+        """The structure distance of all samples that were added, in the order in which they came.
 
         Args:
             n_boot: Draws of the bootstrap over samples; 0 for none.
             seed: Of the draws.
 
-        Returns:
-            The result, with the samples in the order in which they came.
-
         Raises:
             MissingExtraError: Nothing was added yet, and torch or transformers is not installed.
             ScoreError: `n_boot` is no number of draws.
         """
-        definition = {**self._definition(), "interval": definition_of(n_boot, seed)}
-        rule = partial(reduced, protocol=self._protocol, reduction=self._reduction)
-        return result_of(self._samples, rule, definition, n_boot=n_boot, seed=seed)
-
-    def _measured(self, batch: Sequence[SampleFeatures[Squashed]]) -> list[SampleFeatures[float]]:
-        whole = [one for one in batch if one.unmeasured is None]
-        found = self._similarities.of(
-            (image for one in whole for image in one.inputs),
-            (one.output for one in whole if one.output is not None),
-        )
-        return [distanced(one, found) for one in batch]
-
-    def _definition(self) -> dict[str, Any]:
-        vit = self._similarities.definition
-        rule = RULES[self._protocol]
-        return {
+        values: list[float | None] = []
+        reasons = reasons_of(self._samples)
+        for at, sample in enumerate(self._samples):
+            value = None if reasons[at] else REDUCTIONS[self._reduction](sample.inputs)
+            if value == 0 and self._protocol == "published":
+                value, reasons[at] = None, Unmeasured(MetricReason.ZERO_DISTANCE)
+            values.append(value)
+        vit = self._networks or self._vit().definition
+        definition = {
             "metric": "structure_distance",
             "protocol": self._protocol,
-            **rule._replace(reduction=self._reduction)._asdict(),
+            **RULES[self._protocol]._replace(reduction=self._reduction)._asdict(),
             "value": "mean over samples of the mean squared difference of the cosine "
             "self-similarities of keys",
             "direction": "lower is better",
@@ -285,8 +469,55 @@ class StructureDistance:
             "resampling": RESAMPLING.name.lower(),
             "normalised": {"mean": list(MEAN), "spread": list(SPREAD)},
             "blank_within": FLAT_LEVELS,
-            "versions": {**versions_of("echo-hf", "numpy"), **vit["versions"], **decoders()},
+            "versions": library_versions(vit["versions"]),
         }
+        return StructureDistanceResult(
+            **mean_fields(values, reasons, definition, n_boot=n_boot, seed=seed),
+            notices=notices_of(self._samples),
+            per_input=tuple(
+                None if reason else sample.inputs
+                for sample, reason in zip(self._samples, reasons, strict=True)
+            ),
+        )
+
+    def _vit(self) -> LoadedVit:
+        options = self._options
+        return self._loaded(lambda: self._cache.networks.get(options, lambda: load_vit(options)))
+
+    def _measured(
+        self, vit: LoadedVit, batch: Sequence[SampleFeatures[Squashed]]
+    ) -> Iterator[SampleFeatures[float]]:
+        """A batch with distances in place of images; equal images are looked at once."""
+        whole = [one for one in batch if one.unmeasured is None]
+        inputs = {image.digest: image for one in whole for image in one.inputs}
+        images = inputs | {one.output.digest: one.output for one in whole if one.output is not None}
+        found: dict[bytes, Similarity] = {}
+        for digest in images:
+            kept = self._cache.find((vit.key, digest))
+            if kept is not None:
+                found[digest] = kept
+        new = [digest for digest in images if digest not in found]
+        for first in range(0, len(new), self._batch_size):
+            some = new[first : first + self._batch_size]
+            pixels = np.stack([images[digest].pixels for digest in some])
+            found |= zip(some, self_similarities(vit, self._options.layer, pixels), strict=True)
+            self._forwards += len(some)
+        for digest in inputs:
+            self._cache.keep((vit.key, digest), found[digest])
+        for sample in batch:
+            distances: tuple[float, ...] = ()
+            unmeasured = sample.unmeasured
+            if unmeasured is None and sample.output is not None:
+                made = found[sample.output.digest]
+                distances = tuple(
+                    squared_difference(found[one.digest], made) for one in sample.inputs
+                )
+                # Weights or sums that overflow make numbers that are not finite.
+                faults = (one for one in enumerate(distances, 1) if not math.isfinite(one[1]))
+                for number, distance in islice(faults, 1):
+                    detail = f"the distance from input {number} is {distance}"
+                    unmeasured = Unmeasured(MetricReason.MODEL_FAILED, detail=detail)
+            yield replace(sample.measured(None, distances), unmeasured=unmeasured)
 
 
 def structure_distance(
@@ -386,10 +617,3 @@ def structure_distance(
     )
     measured.add(inputs, outputs)
     return measured.compute(n_boot=n_boot, seed=seed)
-
-
-def _batches(
-    samples: Iterator[SampleFeatures[Squashed]], batch_size: int
-) -> Iterator[list[SampleFeatures[Squashed]]]:
-    while batch := list(islice(samples, batch_size)):
-        yield batch

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,29 +11,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echo_hf.errors import ScoreError, unknown
-from echo_hf.metrics.result import (
-    MetricResult,
-    Unmeasured,
-    coverage_of,
-    definition_of,
-    mean_of,
-    versions_of,
-)
-from echo_hf.metrics.samples import Protocol, check_protocol
+from echo_hf.metrics.image_features import check_protocol
+from echo_hf.metrics.result import MetricResult, Unmeasured, mean_fields, versions_of
+from echo_hf.metrics.samples import Protocol
 from echo_hf.reasons import MetricReason
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pandas import DataFrame
 
-    from echo_hf.scores.rating_table import RatingTable
-
-
 RUBRIC = "text_rendering"
 HIGHEST = 10.0
 # What the released code reads from a judge's answer: whole numbers from 1.
 PUBLISHED_SCALE = range(1, 11)
-OffScale = Mapping[str, Sequence[float]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,18 +99,24 @@ def text_rendering(
     rows = _of_system(rows_of_rubric(ratings, RUBRIC, {}), system)
     counted, off_scale = _on_scale(rows, protocol)
     table = read_ratings(counted, rubric=RUBRIC)
-    by_judge = _by_judge(table)
+    # Ratings from 0 to 1 of the one system there is [judge, sample], NaN where there is none.
+    by_judge = table.ratings.reshape(len(table.judges), len(table.samples)) / HIGHEST
     values = [_mean(said) for said in by_judge.T]
-    estimate = mean_of(values, n_boot=n_boot, seed=seed)
-    n = sum(value is not None for value in values)
+    reasons = [
+        _reason(off_scale.get(sample, [])) if value is None else None
+        for sample, value in zip(table.samples, values, strict=True)
+    ]
+    definition = {
+        "metric": "text_rendering",
+        "protocol": protocol,
+        "rubric": RUBRIC,
+        "value": "mean over samples of the mean over judges of rating / 10",
+        "direction": "higher is better",
+        "scale": "whole numbers from 1 to 10" if protocol == "published" else "0 to 10",
+        "versions": versions_of("echo-hf", "numpy"),
+    }
     return TextRenderingResult(
-        value=estimate.value,
-        per_sample=estimate.per_sample,
-        interval=estimate.interval,
-        n=n,
-        coverage=coverage_of(n, len(values)),
-        reasons=tuple(map(_reason, values, (off_scale.get(one, ()) for one in table.samples))),
-        definition=_definition(protocol, n_boot, seed),
+        **mean_fields(values, reasons, definition, n_boot=n_boot, seed=seed),
         sample_ids=table.samples,
         per_judge=dict(zip(table.judges, map(_mean, by_judge), strict=True)),
         off_scale=sum(map(len, off_scale.values())),
@@ -140,7 +137,7 @@ def _of_system(rows: pa.Table, system: str | None) -> pa.Table:
     return rows if system is None else rows.filter(pc.equal(rows["system"], system))
 
 
-def _on_scale(rows: pa.Table, protocol: Protocol) -> tuple[pa.Table, OffScale]:
+def _on_scale(rows: pa.Table, protocol: Protocol) -> tuple[pa.Table, Mapping[str, list[float]]]:
     """The rows with null for ratings off the scale, and those ratings by sample."""
     import pyarrow as pa
 
@@ -148,17 +145,11 @@ def _on_scale(rows: pa.Table, protocol: Protocol) -> tuple[pa.Table, OffScale]:
     on_scale = (ratings >= 0) & (ratings <= HIGHEST)
     if protocol == "published":
         on_scale = np.isin(ratings, PUBLISHED_SCALE)
-    off_scale: dict[str, list[float]] = {}
+    off_scale: Mapping[str, list[float]] = defaultdict(list)
     for at in np.flatnonzero(~on_scale & ~np.isnan(ratings)):
-        off_scale.setdefault(rows["sample_id"][at].as_py(), []).append(float(ratings[at]))
+        off_scale[rows["sample_id"][at].as_py()].append(float(ratings[at]))
     kept = pa.array(ratings, mask=~on_scale)
     return rows.set_column(rows.column_names.index("rating"), "rating", kept), off_scale
-
-
-def _by_judge(table: RatingTable) -> NDArray[np.float64]:
-    """Ratings from 0 to 1 [judge, sample] of a table's one system, NaN where there is none."""
-    shape = len(table.judges), len(table.samples)
-    return table.ratings.reshape(shape) / HIGHEST
 
 
 def _mean(values: NDArray[np.float64]) -> float | None:
@@ -166,23 +157,8 @@ def _mean(values: NDArray[np.float64]) -> float | None:
     return float(known.mean()) if len(known) else None
 
 
-def _reason(value: float | None, off_scale: Sequence[float]) -> Unmeasured | None:
-    if value is not None:
-        return None
+def _reason(off_scale: list[float]) -> Unmeasured:
     if off_scale:
-        said = ", ".join(sorted(repr(rating) for rating in set(off_scale)))
+        said = ", ".join(sorted(map(repr, set(off_scale))))
         return Unmeasured(MetricReason.OFF_SCALE, detail=f"rated {said}")
     return Unmeasured(MetricReason.UNRATED)
-
-
-def _definition(protocol: Protocol, n_boot: int, seed: int) -> dict[str, Any]:
-    return {
-        "metric": "text_rendering",
-        "protocol": protocol,
-        "rubric": RUBRIC,
-        "value": "mean over samples of the mean over judges of rating / 10",
-        "direction": "higher is better",
-        "scale": "whole numbers from 1 to 10" if protocol == "published" else "0 to 10",
-        "interval": definition_of(n_boot, seed),
-        "versions": versions_of("echo-hf", "numpy"),
-    }

@@ -37,7 +37,6 @@ return answer; }; })()"""
 
 
 def chromium() -> Path:
-    """The browser; a test is skipped where there is none."""
     names = ("chromium", "chromium-browser", "google-chrome")
     found = next(filter(None, map(shutil.which, names)), None)
     if found is None:
@@ -47,7 +46,6 @@ def chromium() -> Path:
 
 @contextmanager
 def browser() -> Iterator[Any]:
-    """A headless Chromium, as Playwright drives it."""
     playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
     executable = chromium()
     with playwright.sync_playwright() as started:
@@ -60,22 +58,12 @@ def browser() -> Iterator[Any]:
 
 @dataclass
 class Seen:
-    """What a browser asked for and received.
-
-    Attributes:
-        hosts: Every host and port that it asked.
-        bodies: Every text that it received, by address.
-        addresses: Every address that it asked for.
-        problems: What its console and its scripts complained of, and dialogs that opened.
-    """
-
     hosts: set[str] = field(default_factory=set)
     bodies: list[str] = field(default_factory=list)
     addresses: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
     def watch(self, context: Any) -> None:
-        """Records all that pages of a browser's context do; called before there is one."""
         context.expose_binding("readAlong", lambda _, text: self.bodies.append(text))
         context.add_init_script(READ_ALONG)
         context.on("request", lambda asked: self._asked(asked.url))
@@ -110,14 +98,6 @@ class Seen:
 
 @dataclass
 class Server:
-    """An app in a process of its own.
-
-    Attributes:
-        command: Words after `echo-hf`, without `--port`.
-        folder: Where it runs.
-        environment: Variables beside those of the test.
-    """
-
     command: Sequence[str]
     folder: Path
     environment: dict[str, str] = field(default_factory=dict)
@@ -125,7 +105,6 @@ class Server:
     process: subprocess.Popen[str] | None = None
 
     def start(self) -> str:
-        """Starts it, where it was before or on a free port; returns the address to open."""
         port = str(urlsplit(self.address).port or 0)
         environment = {**os.environ, "HF_HUB_OFFLINE": "1", "COLUMNS": "200", **self.environment}
         environment["PYTHONPATH"] = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
@@ -147,7 +126,6 @@ class Server:
         raise AssertionError("".join(said))
 
     def kill(self) -> None:
-        """Ends it as a machine that loses its power would."""
         assert self.process is not None
         self.process.kill()
         self.process.wait()
@@ -155,7 +133,6 @@ class Server:
             self.process.stdout.close()
 
     def stop(self) -> str:
-        """Ends it as Ctrl-C does; returns what it said last."""
         assert self.process is not None
         self.process.send_signal(signal.SIGINT)
         said, _ = self.process.communicate(timeout=SECONDS)
@@ -166,7 +143,6 @@ class Server:
 def served(
     command: Sequence[str], folder: Path, environment: dict[str, str] | None = None
 ) -> Iterator[Server]:
-    """An app that is running, and ended at the end whatever happens."""
     server = Server(command, folder, environment or {})
     try:
         server.start()
@@ -177,7 +153,6 @@ def served(
 
 
 def until(said: Any, seconds: float = SECONDS) -> None:
-    """Waits until something is true; fails when it does not become so."""
     end = time.monotonic() + seconds
     while not said():
         assert time.monotonic() < end, "it did not come true"

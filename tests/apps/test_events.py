@@ -1,17 +1,32 @@
-"""The log of events: what was added stays, whoever writes and whoever is killed."""
+"""The log of events, what stands after it, and samples lent to one person."""
 
 from __future__ import annotations
 
 import os
+import random
 import sqlite3
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from echo_hf.apps.events import UNDO, Event, EventLog
+from echo_hf.apps.events import (
+    UNDO,
+    Event,
+    EventLog,
+    Lease,
+    Leases,
+    by_person,
+    decisions,
+    is_conflict,
+    standing,
+)
 from echo_hf.errors import RunError, StoreError
 
 WRITER = Path(__file__).with_name("writing_process.py")
@@ -20,7 +35,6 @@ MORNING = datetime(2026, 3, 2, 9, 30, tzinfo=UTC)
 
 @pytest.fixture
 def log(tmp_path: Path) -> EventLog:
-    """A log that does not exist yet; each event is a minute after the one before."""
     minutes = iter(range(10_000))
     return EventLog(
         tmp_path / "run" / "events.sqlite", lambda: MORNING + timedelta(minutes=next(minutes))
@@ -28,7 +42,6 @@ def log(tmp_path: Path) -> EventLog:
 
 
 def writing(log: EventLog, *arguments: str) -> subprocess.Popen[str]:
-    """A process that writes into a log."""
     root = str(Path(__file__).resolve().parents[2])
     path = os.pathsep.join([root, os.environ.get("PYTHONPATH", "")])
     return subprocess.Popen(
@@ -40,7 +53,6 @@ def writing(log: EventLog, *arguments: str) -> subprocess.Popen[str]:
 
 
 def test_what_was_added_is_read_back(log: EventLog) -> None:
-    """Every value, in the order of the events."""
     first = log.append("review", "s1", "ann", "edit", {"prompt": "größer\n\u202e 🙂", "n": [1]})
     second = log.append("review", "s1", "ben", "keep", base=first.id)
     assert log.events("review") == (first, second)
@@ -58,7 +70,6 @@ def test_what_was_added_is_read_back(log: EventLog) -> None:
 
 
 def test_events_are_found_by_app_subject_and_person(log: EventLog) -> None:
-    """Each filter alone, and together."""
     first, second, third, _ = (
         log.append(app, subject, person, "did")
         for app, subject, person in [
@@ -73,17 +84,8 @@ def test_events_are_found_by_app_subject_and_person(log: EventLog) -> None:
     assert log.events("rank", "s1", "ann") == (first,)
 
 
-def test_an_undo_names_what_it_takes_back(log: EventLog) -> None:
-    """It is about the same sample of the same app."""
-    done = log.append("rank", "s1", "ann", "rank")
-    undone = log.undo(done.id, "ann")
-    assert (undone.app, undone.subject) == ("rank", "s1")
-    assert (undone.action, undone.base) == (UNDO, done.id)
-
-
 @pytest.mark.parametrize(("later", "person"), [(0, "ben"), (6, "ann")])
 def test_only_own_events_are_undone(log: EventLog, later: int, person: str) -> None:
-    """Nobody takes back what another did, or what nobody did."""
     event = log.append("rank", "s1", "ann", "rank").id + later
     with pytest.raises(RunError, match=rf"^event {event} is none of '{person}'"):
         log.undo(event, person)
@@ -91,14 +93,12 @@ def test_only_own_events_are_undone(log: EventLog, later: int, person: str) -> N
 
 
 def test_a_base_is_an_event(log: EventLog) -> None:
-    """What a page saw must be there; nothing is added otherwise."""
     with pytest.raises(RunError, match="has no event 5"):
         log.append("rank", "s1", "ann", "rank", base=5)
     assert log.events("rank") == ()
 
 
 def test_events_cannot_be_changed(log: EventLog) -> None:
-    """Not even by another program that opens the file."""
     log.append("rank", "s1", "ann", "rank")
     with (
         sqlite3.connect(log.path) as other,
@@ -109,7 +109,6 @@ def test_events_cannot_be_changed(log: EventLog) -> None:
 
 
 def test_what_has_to_go_leaves_the_bytes_of_the_file(log: EventLog) -> None:
-    """With all that was done about it; the rest stays."""
     edited = log.append("review", "s1", "ann", "edit", {"prompt": "confidential words"})
     log.append("review", "s2", "ann", "keep")
     log.undo(edited.id, "ann")
@@ -120,7 +119,6 @@ def test_what_has_to_go_leaves_the_bytes_of_the_file(log: EventLog) -> None:
 
 
 def test_processes_that_write_at_a_time_lose_nothing(log: EventLog) -> None:
-    """Four real processes, 150 events each, a file that none of them finds."""
     people = ["ann", "ben", "cy", "dee"]
     processes = [writing(log, person, "150") for person in people]
     said = [process.communicate()[0].split() for process in processes]
@@ -135,7 +133,6 @@ def test_processes_that_write_at_a_time_lose_nothing(log: EventLog) -> None:
 
 @pytest.mark.parametrize("after", [1, 12, 40])
 def test_a_killed_process_loses_nothing_that_it_said(log: EventLog, after: int) -> None:
-    """SIGKILL while it writes: each number that was said is there, and the log goes on."""
     process = writing(log, "ann")
     assert process.stdout is not None
     said = [int(process.stdout.readline().split()[0]) for _ in range(after)]
@@ -150,7 +147,6 @@ def test_a_killed_process_loses_nothing_that_it_said(log: EventLog, after: int) 
 
 
 def test_a_log_in_place_of_a_lost_one_has_larger_numbers(log: EventLog) -> None:
-    """Also one whose clock stands still, and one of which a copy was put back."""
     first = log.append("rank", "s1", "ann", "rank")
     for file in log.path.parent.glob("events.sqlite*"):
         file.unlink()
@@ -161,7 +157,6 @@ def test_a_log_in_place_of_a_lost_one_has_larger_numbers(log: EventLog) -> None:
 
 
 def test_a_clock_that_was_put_back_makes_no_smaller_number(log: EventLog) -> None:
-    """Each number is larger than the last one, whatever the time."""
     log.append("rank", "s1", "ann", "rank")
     with sqlite3.connect(log.path) as other:
         other.execute(
@@ -173,10 +168,168 @@ def test_a_clock_that_was_put_back_makes_no_smaller_number(log: EventLog) -> Non
 
 
 def test_a_log_that_was_cut_short_is_one_line(log: EventLog) -> None:
-    """What it is and what to do; it stays as it was."""
     for number in range(200):
         log.append("rank", "s1", "ann", "rank", {"text": "x" * 100, "number": number})
     log.path.write_bytes(log.path.read_bytes()[:6000])
     with pytest.raises(StoreError, match="is not a readable log of events"):
         log.append("rank", "s1", "ann", "rank")
     assert log.path.stat().st_size == 6000
+
+
+AT = datetime(2026, 3, 2, tzinfo=UTC)
+PEOPLE = ("ann", "ben", "cy")
+
+
+def event(number: int, action: str, base: int | None = None, **more: str) -> Event:
+    subject, person = more.get("subject", "s"), more.get("person", "ann")
+    return Event(number, "review", subject, person, action, {}, base, AT)
+
+
+@st.composite
+def logs(draw: st.DrawFn) -> list[Event]:
+    found: list[Event] = []
+    for number in range(1, draw(st.integers(1, 12)) + 1):
+        person = draw(st.sampled_from(PEOPLE))
+        own = [one for one in found if one.person == person]
+        if own and draw(st.booleans()):
+            back = draw(st.sampled_from(own))
+            found.append(event(number, UNDO, back.id, person=person, subject=back.subject))
+        else:
+            subject = draw(st.sampled_from(("s", "t")))
+            base = draw(st.sampled_from([None, *(one.id for one in found)]))
+            action = draw(st.sampled_from(("keep", "flag")))
+            found.append(event(number, action, base, person=person, subject=subject))
+    return found
+
+
+def stands(one: Event, log: list[Event]) -> bool:
+    return not any(
+        other.action == UNDO and other.base == one.id and stands(other, log) for other in log
+    )
+
+
+@given(logs())
+def test_what_stands_is_what_nothing_that_stands_takes_back(log: list[Event]) -> None:
+    expected = tuple(one for one in log if one.action != UNDO and stands(one, log))
+    assert standing(log) == expected
+
+
+@given(logs(), st.integers())
+def test_the_fold_is_stable_under_the_order_of_reading(log: list[Event], seed: int) -> None:
+    mixed = random.Random(seed).sample(log, len(log))
+    assert standing(mixed) == standing(log)
+    assert by_person(mixed) == by_person(log)
+    assert decisions(mixed) == decisions(log)
+
+
+@given(logs())
+def test_undo_is_undone(log: list[Event]) -> None:
+    end = log[-1].id
+    did = event(end + 1, "keep", person="ann")
+    undone = event(end + 2, UNDO, did.id)
+    again = event(end + 3, UNDO, undone.id)
+    assert standing([*log, did, undone]) == standing(log)
+    assert standing([*log, did, undone, again]) == standing([*log, did])
+
+
+def test_each_person_has_an_own_say() -> None:
+    log = [
+        event(1, "keep"),
+        event(2, "flag", person="ben"),
+        event(3, "flag"),
+        event(4, "keep", subject="t"),
+        event(5, UNDO, 3),
+    ]
+    found = {key: one.id for key, one in by_person(log).items()}
+    assert found == {("s", "ann"): 1, ("s", "ben"): 2, ("t", "ann"): 4}
+
+
+def test_two_decisions_on_one_base_are_a_conflict_until_one_has_seen_both() -> None:
+    log = [
+        event(1, "keep"),
+        event(2, "flag", 1, person="ben"),
+        event(3, "edit", 1, person="cy"),
+    ]
+    assert decisions(log) == {"s": (log[1], log[2])}
+    assert is_conflict(decisions(log)["s"])
+    settled = event(4, "keep", 3, person="ann")
+    assert decisions([*log, settled]) == {"s": (settled,)}
+    assert decisions([*log, settled, event(5, UNDO, 4)])["s"] == (log[1], log[2])
+
+
+def test_a_decision_on_an_old_base_does_not_hide_a_later_one() -> None:
+    log = [
+        event(1, "keep"),
+        event(2, "flag", 1, person="ben"),
+        event(3, "flag", 2, person="ann"),
+        event(4, "keep", 2, person="cy"),
+    ]
+    assert decisions(log) == {"s": (log[2], log[3])}
+
+
+@dataclass
+class Clock:
+    """A clock that a test sets."""
+
+    time: datetime = datetime(2026, 3, 2, 12, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        return self.time
+
+    def wait(self, minutes: float) -> None:
+        self.time += timedelta(minutes=minutes)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def leases(tmp_path: Path, clock: Clock) -> Leases:
+    return Leases(EventLog(tmp_path / "events.sqlite", clock), "review")
+
+
+def test_people_get_different_samples(leases: Leases, clock: Clock) -> None:
+    wanted = ["s1", "s2"]
+    assert [leases.lend(wanted, who) for who in ("ann", "ben", "cy")] == ["s1", "s2", None]
+    until = clock.time + timedelta(minutes=10)
+    assert leases.running() == {"s1": Lease("ann", until), "s2": Lease("ben", until)}
+
+
+def test_a_lease_is_renewed_by_asking_again(leases: Leases, clock: Clock) -> None:
+    for _ in range(3):
+        assert leases.lend(["s1"], "ann") == "s1"
+        clock.wait(9)
+    assert leases.lend(["s1"], "ben") is None
+
+
+def test_a_lease_that_ended_goes_to_another(leases: Leases, clock: Clock) -> None:
+    leases.lend(["s1"], "ann")
+    clock.wait(10)
+    assert leases.running() == {}
+    assert leases.lend(["s1"], "ben") == "s1"
+    assert leases.lend(["s1"], "ann") is None
+
+
+def test_a_lease_of_a_clock_that_was_wrong_has_expired(leases: Leases, clock: Clock) -> None:
+    clock.wait(60 * 24)
+    leases.lend(["s1"], "ann")
+    clock.wait(-60 * 24)
+    assert leases.running() == {}
+    assert leases.lend(["s1"], "ben") == "s1"
+
+
+def test_only_ones_own_lease_is_given_back(leases: Leases) -> None:
+    leases.lend(["s1"], "ann")
+    leases.give_back("s1", "ben")
+    assert leases.lend(["s1"], "ben") is None
+    leases.give_back("s1", "ann")
+    assert leases.lend(["s1"], "ben") == "s1"
+
+
+def test_no_sample_is_lent_twice_at_a_time(leases: Leases) -> None:
+    wanted = [f"s{number}" for number in range(8)]
+    with ThreadPoolExecutor(8) as pool:
+        given = list(pool.map(lambda number: leases.lend(wanted, f"p{number}"), range(8)))
+    assert sorted(map(str, given)) == wanted

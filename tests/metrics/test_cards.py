@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import echo_hf
-from echo_hf.metrics.samples import LOADERS
+from echo_hf.metrics.image_features import LOADERS
 from tests.package.blocks import blocks
 
 SECTIONS = (
@@ -43,13 +43,11 @@ def _sections(name: str) -> dict[str, str]:
 
 
 def test_each_metric_has_a_card_and_each_card_a_metric() -> None:
-    """None is forgotten, and none is left behind."""
     assert {card.name for card in CARDS.iterdir()} == {f"{name}.md" for name in METRICS}
 
 
 @pytest.mark.parametrize("name", METRICS)
 def test_a_card_has_every_section_in_order(name: str) -> None:
-    """And something in each; above them a title and the name to call."""
     heading, *sections = _sections(name).items()
     assert heading[1].startswith("# ")
     assert f"{METRICS[name].__module__.rpartition('.')[0]}.{name}(" in heading[1]
@@ -59,7 +57,6 @@ def test_a_card_has_every_section_in_order(name: str) -> None:
 
 @pytest.mark.parametrize("name", METRICS)
 def test_a_card_names_every_parameter_and_no_other(name: str) -> None:
-    """In the order of the function."""
     items = re.findall(r"^- ((?:`\w+`(?:, )?)+):", _sections(name)["Parameters"], re.MULTILINE)
     named = [one for item in items for one in re.findall(r"`(\w+)`", item)]
     assert named == list(inspect.signature(METRICS[name]).parameters)
@@ -67,7 +64,6 @@ def test_a_card_names_every_parameter_and_no_other(name: str) -> None:
 
 @pytest.mark.parametrize("name", METRICS)
 def test_a_card_states_the_defaults(name: str) -> None:
-    """Numbers and names that are not null stand in the item of their parameter."""
     text = " ".join(_sections(name)["Parameters"].split())
     items = {one.partition("`:")[0]: one for one in text.split("- `") if one}
     for parameter in inspect.signature(METRICS[name]).parameters.values():
@@ -78,7 +74,6 @@ def test_a_card_states_the_defaults(name: str) -> None:
 
 @pytest.mark.parametrize("name", METRICS)
 def test_a_card_has_a_column_for_each_protocol(name: str) -> None:
-    """The two are compared side by side."""
     assert (
         _sections(name)["Published and corrected"].split("\n")[1]
         == "| | `published` | `corrected` |"
@@ -88,7 +83,6 @@ def test_a_card_has_a_column_for_each_protocol(name: str) -> None:
 
 @pytest.mark.parametrize("name", METRICS)
 def test_the_code_of_a_card_calls_the_metric(name: str) -> None:
-    """With parameters that it has, by the name that it is imported by."""
     (code,) = blocks(_sections(name)["How to reproduce"], "python")
     calls = [one for one in ast.walk(ast.parse(code.text)) if isinstance(one, ast.Call)]
     (call,) = (one for one in calls if getattr(one.func, "id", "") == name)

@@ -3,23 +3,38 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
 import pytest
-from datasets import Dataset, Features, Image, List
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from PIL import Image
 from PIL import Image as Pillow
+from scipy.stats import bootstrap, norm, wasserstein_distance
+from scipy.stats import t as student
 
 from echo_hf.errors import ScoreError
 from echo_hf.images.loader import load_rgb
 from echo_hf.metrics import ColorShift, ColorShiftResult, color_shift
+from echo_hf.metrics.color_histograms import (
+    Integers,
+    color_distance,
+    histograms,
+    kept_pixels,
+    mean_levels,
+    wasserstein,
+)
+from echo_hf.metrics.color_shift import beside, pool, tints
 from echo_hf.metrics.samples import Protocol
-from echo_hf.reasons import ImageNotice, MetricReason
+from echo_hf.reasons import MetricReason
 from tests.images_for_tests import encoded, rgb_profile
-from tests.metrics.images_for_metrics import noise, trimmed_shift
+from tests.metrics.images_for_metrics import Levels, noise, trimmed_mean, trimmed_shift
+from tests.metrics.published_colors import INPUTS as PAPER
+from tests.metrics.published_colors import PUBLISHED
 
 INPUTS = [noise(seed, 20, 200 + seed, size=(6 + seed, 8)) for seed in range(12)]
 OUTPUTS = [noise(seed + 50, 30, 240, size=(9, 7)) for seed in range(12)]
@@ -55,7 +70,6 @@ def _of_the_whole(result: ColorShiftResult) -> list[Any]:
 
 @pytest.mark.parametrize("protocol", get_args(Protocol))
 def test_the_number_is_that_of_all_pixels_together(protocol: Protocol) -> None:
-    """Plain images give the same both ways, and each sample alone its own."""
     result = color_shift(INPUTS, OUTPUTS, protocol=protocol, n_boot=100)
     before, after = ([np.asarray(one) for one in side] for side in (INPUTS, OUTPUTS))
     assert result.value == pytest.approx(trimmed_shift(before, after))
@@ -69,7 +83,6 @@ def test_the_number_is_that_of_all_pixels_together(protocol: Protocol) -> None:
 
 
 def test_several_inputs_all_count_or_the_first() -> None:
-    """`corrected` pools them, `published` looks at no other."""
     first, second, made = (np.asarray(one) for one in (INPUTS[0], INPUTS[1], OUTPUTS[0]))
     several = [[INPUTS[0], INPUTS[1]]]
     corrected, published = (
@@ -83,7 +96,6 @@ def test_several_inputs_all_count_or_the_first() -> None:
 
 
 def test_inputs_without_an_output_count_in_the_published_number_alone() -> None:
-    """There, what a system fails on shifts its colors; here, both sides are of one set."""
     inputs, outputs = INPUTS[:3], [OUTPUTS[0], None, CUT]
     before, after = ([np.asarray(one) for one in side] for side in (inputs, OUTPUTS[:1]))
     corrected, published = (
@@ -95,19 +107,6 @@ def test_inputs_without_an_output_count_in_the_published_number_alone() -> None:
         assert (result.n, result.coverage) == (1, 1 / 3)
         assert result.counts == {MetricReason.BAD_OUTPUT: 1, MetricReason.MISSING_OUTPUT: 1}
         assert result.per_sample[1:] == (None, None)
-
-
-def test_a_placeholder_takes_its_inputs_along() -> None:
-    """What is pooled are samples with both sides; only the published number has lone inputs."""
-    card = noise(77)
-    inputs, outputs = INPUTS[:4], [*OUTPUTS[:2], card, card]
-    before, after = ([np.asarray(one) for one in side] for side in (inputs, OUTPUTS[:2]))
-    corrected, published = (
-        color_shift(inputs, outputs, protocol=name) for name in ("corrected", "published")
-    )
-    assert corrected.value == pytest.approx(trimmed_shift(before[:2], after))
-    assert published.value == pytest.approx(trimmed_shift(before, after))
-    assert corrected.counts == published.counts == {MetricReason.PLACEHOLDER: 2}
 
 
 def _exif(turn: int) -> Pillow.Exif:
@@ -127,7 +126,6 @@ SPECIAL = {
 
 @pytest.mark.parametrize("name", SPECIAL)
 def test_images_are_loaded_as_everywhere_in_the_toolkit(name: str) -> None:
-    """The same image, packed specially and plainly, has no shift towards itself."""
     plain = encoded(load_rgb(SPECIAL[name]), "PNG")
     for given_, made in ((SPECIAL[name], plain), (plain, SPECIAL[name])):
         result = color_shift([given_], [made])
@@ -138,23 +136,15 @@ def test_images_are_loaded_as_everywhere_in_the_toolkit(name: str) -> None:
 
 @pytest.mark.parametrize("name", list(SPECIAL)[1:])
 def test_the_published_number_takes_packing_for_a_shift(name: str) -> None:
-    """As it was computed: profiles, opacity and depth are levels like any others."""
     plain = encoded(load_rgb(SPECIAL[name]), "PNG")
     value = color_shift([plain], [SPECIAL[name]], protocol="published").value
     assert value is None or value > 1
-
-
-def test_what_had_to_be_decided_is_counted() -> None:
-    """Of both sides together."""
-    result = color_shift([SPECIAL["16 bits"]], [SPECIAL["half transparent"]])
-    assert result.notices == {ImageNotice.SIXTEEN_BITS: 1, ImageNotice.TRANSPARENT: 1}
 
 
 @given(PARTS, PARTS, PARTS, PROTOCOLS)
 def test_parts_merge_to_the_whole_in_any_grouping(
     first: list[Any], second: list[Any], third: list[Any], protocol: Protocol
 ) -> None:
-    """Three batches, two groupings of three parts, and all at once: equal to the last bit."""
     parts = [first, second, third]
     whole = _accumulated([*first, *second, *third], protocol)
     batches = _accumulated([], protocol)
@@ -175,7 +165,6 @@ def test_parts_merge_to_the_whole_in_any_grouping(
 def test_the_order_of_samples_changes_only_the_order(
     shuffled: list[Any], protocol: Protocol
 ) -> None:
-    """Every number of the whole is equal to the last bit; the samples' own move with them."""
     straight, other = (
         _accumulated(samples, protocol).compute(n_boot=20) for samples in (MANY, shuffled)
     )
@@ -186,21 +175,7 @@ def test_the_order_of_samples_changes_only_the_order(
     assert other.reasons == tuple(straight.reasons[at] for at in moved)
 
 
-@given(st.integers(0, 11), st.integers(0, 11))
-def test_both_directions_are_equally_far(one: int, other: int) -> None:
-    """Signs turn, sizes stay; and an image has no shift towards itself."""
-    there, back = (
-        color_shift([first], [second], n_boot=0, threads=1)
-        for first, second in ((INPUTS[one], OUTPUTS[other]), (OUTPUTS[other], INPUTS[one]))
-    )
-    assert there.value == pytest.approx(back.value)
-    assert there.tint.yellower.value == -(back.tint.yellower.value or 0.0)
-    assert there.wasserstein.red.value == pytest.approx(back.wasserstein.red.value)
-    assert color_shift([INPUTS[one]], [INPUTS[one]], n_boot=0, threads=1).value == 0
-
-
 def test_a_placeholder_is_found_across_merged_parts() -> None:
-    """Each part alone sees one output; together they are the same card."""
     card = noise(77)
     first, second = (_accumulated([(INPUTS[at], card)], "corrected") for at in (0, 1))
     assert first.compute().coverage == 1
@@ -218,7 +193,6 @@ def test_a_placeholder_is_found_across_merged_parts() -> None:
 def test_nothing_is_a_number_where_there_is_no_work(
     made: Any, reason: str, protocol: Protocol
 ) -> None:
-    """Null with a reason, under both protocols, everywhere in the result."""
     result = color_shift(INPUTS[:1], [made], protocol=protocol)
     assert (result.value, result.interval, result.n, result.coverage) == (None, None, 0, 0)
     assert [one and one.reason for one in result.reasons] == [reason]
@@ -226,60 +200,12 @@ def test_nothing_is_a_number_where_there_is_no_work(
         assert (estimate.value, estimate.interval, estimate.per_sample) == (None, None, (None,))
 
 
-def test_a_drawing_in_black_and_white_counts_with_the_others_only() -> None:
-    """It has no level that is kept: no number of its own, but a distance and a tint."""
-    drawing = Pillow.fromarray(np.tile(np.array([[0], [255]], np.uint8), (4, 8)))
-    result = color_shift([INPUTS[0], drawing], [OUTPUTS[0], OUTPUTS[1]])
-    before, after = [INPUTS[0], drawing.convert("RGB")], OUTPUTS[:2]
-    expected = trimmed_shift(*([np.asarray(one) for one in side] for side in (before, after)))
-    assert result.value == pytest.approx(expected)
-    assert (result.n, result.coverage) == (2, 1.0)
-    assert result.per_sample[1] is None
-    assert result.counts == {MetricReason.NO_LEVELS: 1}
-    assert result.wasserstein.green.per_sample[1] is not None
-
-
 def test_no_samples_have_no_number() -> None:
-    """And no share that is covered."""
     result = color_shift([], [])
     assert (result.value, result.n, result.coverage, result.per_sample) == (None, 0, None, ())
 
 
-def test_columns_of_a_dataset_are_lists_of_files(tmp_path: Path) -> None:
-    """A broken image is one sample's reason, and the others give what the files give."""
-    inputs = [[encoded(one, "PNG")] for one in INPUTS[:3]]
-    outputs = [encoded(OUTPUTS[0], "JPEG"), CUT, None]
-    (tmp_path / "a.jpg").write_bytes(outputs[0] or b"")
-    data = Dataset.from_dict(
-        {
-            "input_images": [[{"bytes": one} for one in several] for several in inputs],
-            "output": [{"path": str(tmp_path / "a.jpg")}, {"bytes": CUT}, None],
-        },
-        features=Features({"input_images": List(Image()), "output": Image()}),
-    )
-    found = color_shift(data["input_images"], data["output"])
-    assert found == color_shift(inputs, outputs)
-    assert found.coverage == 1 / 3
-
-
-@pytest.mark.parametrize("threads", [2, 6])
-def test_threads_give_what_one_gives(threads: int) -> None:
-    """In the whole and sample by sample, also where images are shared."""
-    sides = [[one[side] for one in SAMPLES * 3] for side in (0, 1)]
-    assert color_shift(*sides, threads=threads) == color_shift(*sides, threads=1)
-
-
-def test_a_wrong_entry_costs_no_sample_that_was_there() -> None:
-    """What was added before stays, and nothing of the batch is added."""
-    found = _accumulated(SAMPLES, "corrected")
-    before = found.compute(n_boot=0)
-    with pytest.raises(ScoreError, match=r"outputs\[1\]: 'int' is not an image"):
-        found.add(INPUTS[:2], [OUTPUTS[0], 3])
-    assert found.compute(n_boot=0) == before
-
-
 def test_protocols_do_not_mix() -> None:
-    """Neither in a merge nor by a misspelt name."""
     with pytest.raises(ScoreError, match="'published' there and 'corrected' here"):
         ColorShift().merge(ColorShift(protocol="published"))
     with pytest.raises(ScoreError, match="unknown protocol 'correct'; did you mean 'corrected'"):
@@ -287,7 +213,6 @@ def test_protocols_do_not_mix() -> None:
 
 
 def test_the_definition_tells_all_that_decides_the_number() -> None:
-    """As JSON, with what the protocols differ in and the versions of the decoders."""
     results = [
         json.loads(json.dumps(color_shift([], [], protocol=name, seed=7).as_json()))
         for name in get_args(Protocol)
@@ -300,3 +225,163 @@ def test_the_definition_tells_all_that_decides_the_number() -> None:
     assert corrected["interval"]["draws"] == 1000
     assert corrected["interval"]["seed"] == 7
     assert corrected["versions"]["pillow"] == Pillow.__version__
+
+
+ANY_IMAGES = arrays(np.uint8, st.tuples(st.integers(1, 9), st.integers(1, 9), st.just(3)))
+
+
+@pytest.mark.parametrize("system", PUBLISHED)
+def test_the_published_shifts_follow_from_the_published_colors(system: str) -> None:
+    color, shift = PUBLISHED[system]
+    assert round(float(color_distance(PAPER, color)), 2) == shift
+
+
+@given(ANY_IMAGES, st.integers(0, 255), st.integers(0, 255))
+def test_means_are_those_of_the_pixels_within_the_range(
+    levels: Levels, first: int, last: int
+) -> None:
+    found = mean_levels(kept_pixels(histograms(Image.fromarray(levels)), first, last))
+    for channel, mean in enumerate(found):
+        values = levels[..., channel]
+        kept = values[(values >= first) & (values <= last)]
+        assert mean == pytest.approx(kept.mean() if len(kept) else np.nan, nan_ok=True)
+
+
+def test_levels_from_5_to_250_are_kept() -> None:
+    ends = np.array([[[4] * 3, [5] * 3, [250] * 3, [251] * 3]], np.uint8)
+    assert kept_pixels(histograms(Image.fromarray(ends))).tolist() == [[2, 255]] * 3
+
+
+@given(ANY_IMAGES, ANY_IMAGES)
+def test_the_distance_is_scipys(first: Levels, second: Levels) -> None:
+    found = wasserstein(*(histograms(Image.fromarray(one)) for one in (first, second)))
+    expected = [
+        wasserstein_distance(first[..., channel].ravel(), second[..., channel].ravel())
+        for channel in range(3)
+    ]
+    assert found == pytest.approx(expected, abs=1e-9)
+
+
+def test_a_large_image_does_not_overflow() -> None:
+    counts = np.zeros((3, 256), np.int64)
+    counts[:, 250] = 10 * 100_000_000
+    assert mean_levels(kept_pixels(counts)).tolist() == [250.0] * 3
+
+
+PAIRED = [
+    (noise(seed, size=(5 + seed, 9)), noise(seed + 90, high=230 + 2 * seed, size=(8, 7)))
+    for seed in range(12)
+]
+PAIRS = [np.stack([histograms(one) for one in pair]) for pair in PAIRED]
+SIDES: list[tuple[Levels, Levels]] = [(np.asarray(a), np.asarray(b)) for a, b in PAIRED]
+NOTHING: Integers = np.zeros((3, 256), np.int64)
+
+
+def _shift(samples: list[tuple[Levels, Levels]]) -> float:
+    return trimmed_shift([one for one, _ in samples], [one for _, one in samples])
+
+
+def test_the_interval_draws_samples_with_both_their_sides() -> None:
+    found = pool(PAIRS, n_boot=20_000, seed=0)
+    numbers = np.arange(len(SIDES))
+    expected = bootstrap(
+        (numbers,),
+        lambda drawn: _shift([SIDES[at] for at in drawn]),
+        vectorized=False,
+        confidence_level=1 - 2 * norm.cdf(np.sqrt(12 / 11) * student.ppf(0.025, 11)),
+        n_resamples=3000,
+        method="percentile",
+        rng=np.random.default_rng(1),
+    ).confidence_interval
+    assert found[1] == pytest.approx((expected.low, expected.high), rel=0.04)
+
+
+def test_what_is_pooled_on_one_side_alone_is_no_sample() -> None:
+    alone = [np.stack([pair[0], NOTHING]) for pair in PAIRS[:3]]
+    nine = pool([*PAIRS[3:], *alone], n_boot=50, seed=0)
+    means = [trimmed_mean([one[side] for one in SIDES[3 * side :]]) for side in (0, 1)]
+    assert nine[0] == pytest.approx(np.linalg.norm(means[1] - means[0]))
+    assert nine[2][9:] == (None, None, None)
+    assert nine[1] is None
+    ten = pool([*PAIRS[2:], *alone], n_boot=50, seed=0)
+    assert ten[1] is not None
+
+
+def test_without_images_there_is_no_shift() -> None:
+    white = np.zeros((2, 3, 256), np.int64)
+    white[:, :, 255] = 9
+    for pairs in ([], [white], [white] * 20):
+        assert pool(pairs, n_boot=10, seed=0)[:2] == (None, None)
+    both = pool([white, PAIRS[0]], n_boot=0, seed=0)
+    assert both[0] == both[2][1]
+    assert both[2][0] is None
+
+
+def test_each_channel_is_the_mean_of_scipys_distances() -> None:
+    images = [(noise(seed), noise(seed + 50, high=150 + seed)) for seed in range(12)]
+    inputs, outputs = map(list, zip(*images, strict=True))
+    found = color_shift([*inputs, noise(99)], [*outputs, None], n_boot=300).wasserstein
+    for channel, estimate in enumerate((found.red, found.green, found.blue)):
+        expected = [
+            wasserstein_distance(*(np.asarray(one)[..., channel].ravel() for one in pair))
+            for pair in images
+        ]
+        assert estimate.per_sample == (*(pytest.approx(one) for one in expected), None)
+        assert estimate.value == pytest.approx(np.mean(expected))
+        assert estimate.interval is not None
+        assert estimate.interval[0] < np.mean(expected) < estimate.interval[1]
+
+
+def test_all_levels_count_beside_the_shift() -> None:
+    counts = np.zeros((2, 3, 256), np.int64)
+    counts[0, :, 128] = 10
+    counts[1, :, [0, 255]] = 5
+    assert beside(counts)[:3] == [127.5] * 3
+    black, white = (histograms(Image.new("RGB", (2, 2), name)) for name in ("black", "white"))
+    assert beside(np.stack([black, white]))[3:6] == pytest.approx([100, 0, 0], abs=0.01)
+
+
+# Computed with scikit-image from the published mean colors: lightness, a, b, CIEDE2000.
+BY_SKIMAGE = {"4o Image Gen": (-5.39, 1.03, 5.25, 6.63), "LLM+Diffusion": (-2.56, None, 0.67, 3.06)}
+
+
+@pytest.mark.parametrize("system", BY_SKIMAGE)
+def test_the_tints_of_published_colors_are_those_of_another_library(system: str) -> None:
+    found = tints(PAPER, PUBLISHED[system][0])
+    for one, expected in zip(found, BY_SKIMAGE[system], strict=True):
+        assert expected is None or one == pytest.approx(expected, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("change", "at", "sign"),
+    [
+        ((20, 20, 20), 0, 1),
+        ((-20, -20, -20), 0, -1),
+        ((20, -10, 0), 1, 1),
+        ((-20, 10, 0), 1, -1),
+        ((10, 10, -20), 2, 1),
+        ((-10, -10, 20), 2, -1),
+    ],
+)
+def test_the_sign_is_the_direction(change: tuple[int, int, int], at: int, sign: int) -> None:
+    grey = np.full(3, 128)
+    found = tints(grey, grey + change)
+    assert np.sign(found[at]) == sign
+    assert abs(found[at]) == np.abs(found[:3]).max()
+    assert found[3] > 0
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "why.md"
+LINE = re.compile(
+    r"^\| (?P<system>[^|]+) \| (?P<shift>[\d.]+) \| (?P<rest>[−+\d. |]+) \|$", re.MULTILINE
+)
+
+
+def test_every_number_of_the_table_is_current() -> None:
+    lines = {line["system"]: line for line in LINE.finditer(PAGE.read_text("utf-8"))}
+    for system, (mean, printed) in PUBLISHED.items():
+        shown = [float(one.replace("−", "-")) for one in lines[system]["rest"].split("|")]
+        lighter, _, yellower, difference = tints(PAPER, mean)
+        assert float(lines[system]["shift"]) == printed
+        assert round(float(np.linalg.norm(np.subtract(PAPER, mean))), 2) == printed
+        assert shown == pytest.approx([lighter, yellower, difference], abs=0.05001)

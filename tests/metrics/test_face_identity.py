@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import pickle
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, get_args
@@ -16,7 +15,7 @@ from PIL import Image
 from echo_hf.errors import ScoreError
 from echo_hf.metrics import FaceCache, FaceIdentity, FaceIdentityResult, face_identity
 from echo_hf.metrics.samples import Protocol
-from echo_hf.reasons import BadImage, ImageNotice, MetricReason
+from echo_hf.reasons import MetricReason
 from tests.images_for_tests import encoded
 from tests.metrics.faces_for_tests import GREY, SIDE, cosine, drawn
 from tests.metrics.tiny_face_pack import write_pack
@@ -42,7 +41,6 @@ def _shown(*names: str, at: int = 0) -> Image.Image:
 
 @pytest.fixture(scope="module")
 def pack(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The two tiny networks."""
     return write_pack(tmp_path_factory.mktemp("faces") / "pack")
 
 
@@ -52,7 +50,6 @@ def _measure(pack: Path | str, inputs: Any, outputs: Any, **options: Any) -> Fac
 
 
 def test_a_face_that_stays_has_a_cosine_of_one(pack: Path) -> None:
-    """Wherever it moves; another face has the cosine of the drawn colors."""
     result = _measure(
         pack, [_shown("anna"), _shown("anna")], [_shown("anna", at=3), _shown("bodo")]
     )
@@ -63,7 +60,6 @@ def test_a_face_that_stays_has_a_cosine_of_one(pack: Path) -> None:
 
 
 def test_the_best_pair_counts_over_several_inputs(pack: Path) -> None:
-    """Any face of any input with any of the output; the match says which and where."""
     inputs = [[_shown("bodo"), _shown("bodo", "carla")]]
     result = _measure(pack, inputs, [_shown("anna", "carla", at=2)])
     (match,) = result.matches
@@ -78,7 +74,6 @@ def test_the_best_pair_counts_over_several_inputs(pack: Path) -> None:
 
 
 def test_swapped_channels_show_other_faces(pack: Path) -> None:
-    """`corrected` sees what is red, `published` what is blue: on one image, two numbers."""
     before = drawn({(0, 0): ANNA, (1, 0): SMURF})
     pale = [(50, 60, 255), (100, 40, 255), (40, 130, 240), (60, 60, 255)]
     after = drawn({(0, 0): BODO, (1, 0): pale})
@@ -112,7 +107,6 @@ def test_swapped_channels_show_other_faces(pack: Path) -> None:
 def test_without_two_faces_there_is_a_reason_and_no_number(
     pack: Path, given: Any, made: Any, reason: str, protocol: Protocol
 ) -> None:
-    """And the sample beside it keeps its own."""
     blue = drawn({(0, 0): SMURF, (2, 2): ANNA})
     if protocol == "published" and reason in ("no_face_in_output", "model_failed"):
         given, reason = blue, {"model_failed": "size_not_taken"}.get(reason, reason)
@@ -123,15 +117,7 @@ def test_without_two_faces_there_is_a_reason_and_no_number(
     assert (result.n, result.coverage, result.matches[0]) == (1, 0.5, None)
 
 
-def test_a_broken_file_is_told_with_its_cause(pack: Path) -> None:
-    """As every metric tells it."""
-    (found,) = _measure(pack, [_shown("anna")], [CUT]).reasons
-    assert found is not None
-    assert (found.cause, found.detail.split(":")[0]) == (BadImage.TRUNCATED, "output")
-
-
 def test_a_card_that_several_tasks_got_is_no_output(pack: Path) -> None:
-    """Although it shows a face, and although it shows none."""
     for card in (_shown("anna", "bodo"), NOBODY):
         result = _measure(pack, [_shown("anna"), _shown("bodo")], [card, card])
         assert result.counts == {MetricReason.PLACEHOLDER: 2}
@@ -139,23 +125,13 @@ def test_a_card_that_several_tasks_got_is_no_output(pack: Path) -> None:
 
 
 def test_an_embedding_of_no_length_gives_no_number(tmp_path: Path) -> None:
-    """It has no direction, and 0 would be one."""
     still = write_pack(tmp_path / "still", length=0.0)
     result = _measure(still, [_shown("anna")], [_shown("anna")])
     assert result.counts == {MetricReason.ZERO_NORM: 1}
     assert result.value is None
 
 
-def test_an_embedding_that_is_not_finite_gives_no_number(tmp_path: Path) -> None:
-    """The networks have failed, and it is said."""
-    spoilt = write_pack(tmp_path / "spoilt", length=float("nan"))
-    result = _measure(spoilt, [_shown("anna")], [_shown("anna")])
-    assert result.counts == {MetricReason.MODEL_FAILED: 1}
-    assert result.value is None
-
-
 def test_a_cosine_below_zero_stays_or_is_dropped(pack: Path) -> None:
-    """`corrected` keeps it, `published` leaves it out of the mean and says so."""
     dark = [(140, 0, 0)] * 4
     light = [(255, 255, 120)] * 4
     there, back = ([color[::-1] for color in face] for face in (dark, light))
@@ -180,7 +156,6 @@ def test_a_cosine_below_zero_stays_or_is_dropped(pack: Path) -> None:
 
 
 def test_several_inputs_count_or_are_dropped(pack: Path) -> None:
-    """The released code makes no number of them."""
     faces, others = (drawn({(0, 0): SMURF, (1, 1): person}) for person in (ANNA, BODO))
     for protocol, counts in (
         ("corrected", {}),
@@ -192,27 +167,12 @@ def test_several_inputs_count_or_are_dropped(pack: Path) -> None:
 
 
 def test_the_released_code_takes_images_of_some_sizes(pack: Path) -> None:
-    """From 10 pixels a side; smaller ones are dropped with their size."""
     small = drawn({(0, 0): SMURF}).resize((40, 9))
     result = _measure(pack, [small], [drawn({(0, 0): SMURF})], protocol="published")
     (reason,) = result.reasons
     assert reason is not None
     assert reason.reason == MetricReason.SIZE_NOT_TAKEN
     assert reason.detail == "40 x 9 pixels, expected 10 to 10000 a side"
-
-
-def test_images_are_loaded_as_everywhere_in_the_toolkit(pack: Path) -> None:
-    """Turned by the camera, one lies on its side for the published number alone."""
-    exif = Image.Exif()
-    exif[0x0112] = 3
-    stored = drawn({(0, 1): ANNA}).transpose(Image.Transpose.ROTATE_180)
-    packed = encoded(stored, "PNG", exif=exif)
-    result = _measure(pack, [packed], [_shown("anna")])
-    assert result.value == pytest.approx(1, abs=1e-6)
-    assert result.matches[0] is not None
-    assert result.matches[0].input_box == (32, 0, 64, 32)
-    clear = encoded(drawn({(0, 0): ANNA}).convert("RGBA").point(lambda level: level // 2), "PNG")
-    assert _measure(pack, [clear], [_shown("anna")]).notices == {ImageNotice.TRANSPARENT: 1}
 
 
 SAMPLES: list[tuple[Any, Any]] = [
@@ -232,13 +192,11 @@ def _sides(samples: list[tuple[Any, Any]]) -> list[list[Any]]:
 
 @pytest.mark.parametrize("threads", [2, 6])
 def test_threads_find_what_one_finds(pack: Path, threads: int) -> None:
-    """In the whole and sample by sample, also of images that they share."""
     sides = _sides(SAMPLES * 4)
     assert _measure(pack, *sides, threads=threads) == _measure(pack, *sides, threads=1)
 
 
 def test_batches_and_parts_merge_to_the_whole(pack: Path) -> None:
-    """Also parts that were measured in another process, and come without networks."""
     whole = _measure(pack, *_sides(SAMPLES), n_boot=50)
     batches, first, second = (FaceIdentity(pack=pack, det_size=SIDE) for _ in range(3))
     for part in (SAMPLES[:3], SAMPLES[3:]):
@@ -253,12 +211,11 @@ def test_batches_and_parts_merge_to_the_whole(pack: Path) -> None:
 
 
 def test_other_networks_do_not_mix(pack: Path, tmp_path: Path) -> None:
-    """Nor protocols: what a number means would be nowhere."""
     ours = FaceIdentity(pack=pack, det_size=SIDE)
     ours.add([NOBODY], [NOBODY])
     other = FaceIdentity(pack=write_pack(tmp_path / "pack", length=2.0), det_size=SIDE)
     other.add([NOBODY], [NOBODY])
-    with pytest.raises(ScoreError, match="'recognizer' differ there and here"):
+    with pytest.raises(ScoreError, match=r"recognizer is .* there and .* here: expected the same"):
         ours.merge(other)
     with pytest.raises(ScoreError, match="'published' there and 'corrected' here"):
         ours.merge(FaceIdentity(protocol="published"))
@@ -268,7 +225,6 @@ def test_other_networks_do_not_mix(pack: Path, tmp_path: Path) -> None:
 def test_an_input_is_looked_at_once_for_all_systems(
     pack: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The cache changes no number, and is not used for networks that see something else."""
     from insightface.app import FaceAnalysis
 
     looked: list[object] = []
@@ -295,7 +251,6 @@ def test_an_input_is_looked_at_once_for_all_systems(
 def test_the_networks_are_loaded_once_for_all_systems(
     pack: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Detector and recognizer, whatever the accumulators are and however the pack is named."""
     import onnxruntime
 
     loads: list[object] = []
@@ -314,64 +269,12 @@ def test_the_networks_are_loaded_once_for_all_systems(
     assert len(loads) == 2 * alone
 
 
-def test_the_hub_is_asked_once_for_all_systems(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where it is out of reach: each system is told the same."""
-    import huggingface_hub
-
-    asked: list[object] = []
-
-    def unreachable(*given: Any, **_: Any) -> None:
-        asked.append(given)
-        raise ConnectionError("no route")
-
-    monkeypatch.setattr(huggingface_hub, "snapshot_download", unreachable)
-    cache = FaceCache()
-    for _ in range(3):
-        with pytest.raises(ScoreError, match=r"no pack 'acme/absent' .*ConnectionError: no route"):
-            face_identity([NOBODY], [NOBODY], pack="acme/absent", cache=cache)
-    assert len(asked) == 1
-
-
-def test_a_pack_of_the_hub_is_known_by_its_commit(
-    pack: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The main branch is resolved, and the result states what pins it."""
-    from huggingface_hub import constants
-
-    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
-    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-    commit, repository = "c" * 40, tmp_path / "models--acme--faces"
-    shutil.copytree(pack, repository / "snapshots" / commit)
-    (repository / "refs").mkdir()
-    (repository / "refs" / "main").write_text(commit)
-    for revision in (None, commit):
-        stated = _measure("acme/faces", [], [], revision=revision).definition
-        assert (stated["pack"], stated["commit"]) == ("acme/faces", commit)
-
-
-def test_a_wrong_entry_costs_no_sample_that_was_there(pack: Path) -> None:
-    """What was added before stays, and nothing of the batch is added."""
-    found = FaceIdentity(pack=pack, det_size=SIDE)
-    found.add([_shown("anna")], [_shown("bodo")])
-    with pytest.raises(ScoreError, match=r"outputs\[1\]: 'int' is not an image"):
-        found.add([NOBODY] * 2, [NOBODY, 3])
-    assert len(found) == 1
-
-
 def test_nothing_is_printed(pack: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """Neither by the networks nor by onnxruntime, which writes past Python's own streams."""
     _measure(pack, [_shown("anna")], [_shown("bodo")])
     assert capfd.readouterr() == ("", "")
 
 
-def test_no_samples_have_no_number(pack: Path) -> None:
-    """And no share that is covered."""
-    result = _measure(pack, [], [])
-    assert (result.value, result.n, result.coverage, result.per_sample) == (None, 0, None, ())
-
-
 def test_the_definition_tells_all_that_decides_the_number(pack: Path) -> None:
-    """As JSON, with what the protocols differ in."""
     results = [
         json.loads(json.dumps(_measure(pack, [], [], protocol=name, seed=7).as_json()))
         for name in get_args(Protocol)

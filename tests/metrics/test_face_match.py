@@ -1,4 +1,4 @@
-"""The best pair of faces, against a loop over all pairs."""
+"""The best pair of faces, against a loop over all pairs, and how images are fed."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from PIL import Image
 
-from echo_hf.metrics.face_reader import FaceMatch, Faces, best_match
+from echo_hf.metrics.face_identity import FaceMatch, Faces, best_match, levels_of
 from echo_hf.metrics.result import Unmeasured
 from echo_hf.reasons import MetricReason
+from tests.metrics.images_for_metrics import noise
 
 NUMBERS = st.integers(-9, 9).map(float)
 VECTORS = st.lists(st.lists(NUMBERS, min_size=3, max_size=3).filter(any), max_size=4)
@@ -32,7 +34,6 @@ def _cosine(one: list[float], other: list[float]) -> float:
 def test_the_highest_cosine_of_all_pairs_counts(
     inputs: list[list[list[float]]], output: list[list[float]]
 ) -> None:
-    """Over faces of every input, empty ones among them; boxes and counts belong to the pair."""
     found = best_match([_faces(one) if one else NOBODY for one in inputs], _faces(output))
     pairs = [
         (_cosine(face, other), number, at, there)
@@ -51,25 +52,6 @@ def test_the_highest_cosine_of_all_pairs_counts(
     assert found.output_faces == len(output)
 
 
-@given(st.lists(VECTORS.filter(bool), min_size=1, max_size=2), VECTORS.filter(bool), st.data())
-def test_the_length_of_an_embedding_does_not_count(
-    inputs: list[list[list[float]]], output: list[list[float]], data: st.DataObject
-) -> None:
-    """Nor which side is which, where there is one input."""
-    times = data.draw(st.sampled_from([0.25, 3.0, 1000.0]))
-    longer = [[number * times for number in vector] for vector in output]
-    there, back = (
-        best_match(*sides)
-        for sides in (
-            ([_faces(inputs[0])], _faces(longer)),
-            ([_faces(output)], _faces(inputs[0])),
-        )
-    )
-    assert isinstance(there, FaceMatch)
-    assert isinstance(back, FaceMatch)
-    assert there.cosine == pytest.approx(back.cosine, abs=1e-6)
-
-
 @pytest.mark.parametrize(
     ("inputs", "output", "reason"),
     [
@@ -82,19 +64,16 @@ def test_the_length_of_an_embedding_does_not_count(
 def test_without_two_faces_there_is_a_reason(
     inputs: list[Faces], output: Faces, reason: str
 ) -> None:
-    """Where neither side has a face, the input's is said: no system could have kept one."""
     assert best_match(inputs, output) == Unmeasured(MetricReason(reason))  # type: ignore[call-arg]
 
 
 def test_an_embedding_without_direction_is_passed_over() -> None:
-    """The faces beside it count."""
     found = best_match([_faces([[0, 0], [0, 5]])], _faces([[0, 0], [0, -2]]))
     assert isinstance(found, FaceMatch)
     assert (found.cosine, found.input_box[0], found.output_box[0]) == (-1.0, 1.0, 1.0)
 
 
 def test_what_the_networks_fail_on_is_named() -> None:
-    """By the image and their own words, before anything else is said."""
     failed = Faces(NOBODY.boxes, NOBODY.embeddings, "error: too thin")
     for inputs, output, name in (
         ([NOBODY, failed], NOBODY, "input 2"),
@@ -106,7 +85,6 @@ def test_what_the_networks_fail_on_is_named() -> None:
 
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
 def test_numbers_that_are_not_finite_are_a_failure_of_the_networks(number: float) -> None:
-    """Also of one face among others: the best pair might have been its own."""
     odd, fine = _faces([[1, 2], [number, 1]]), _faces([[1, 2]])
     lost = Faces(np.full((1, 4), number, np.float32), fine.embeddings)
     for inputs, output, name in (
@@ -116,3 +94,26 @@ def test_numbers_that_are_not_finite_are_a_failure_of_the_networks(number: float
     ):
         detail = f"{name}: a box or an embedding is not finite"
         assert best_match(inputs, output) == Unmeasured(MetricReason.MODEL_FAILED, detail=detail)
+
+
+HERE = (0.0, 0.0, 1.0, 1.0)
+
+
+def test_channels_are_fed_as_the_protocol_has_them() -> None:
+    image = noise(3)
+    corrected, published = (levels_of(image, name) for name in ("corrected", "published"))
+    np.testing.assert_array_equal(published.levels, np.asarray(image))
+    for channel in range(3):
+        np.testing.assert_array_equal(
+            corrected.levels[..., channel], np.asarray(image)[..., 2 - channel]
+        )
+    assert corrected.levels.flags.c_contiguous
+
+
+def test_images_are_known_by_what_is_fed() -> None:
+    row, column = Image.new("RGB", (6, 2), "red"), Image.new("RGB", (2, 6), "red")
+    grey = Image.new("RGB", (6, 2), (7, 7, 7))
+    assert levels_of(row, "corrected").digest == levels_of(row.copy(), "corrected").digest
+    assert levels_of(row, "corrected").digest != levels_of(column, "corrected").digest
+    assert levels_of(row, "corrected").digest != levels_of(row, "published").digest
+    assert levels_of(grey, "corrected").digest == levels_of(grey, "published").digest

@@ -1,12 +1,16 @@
-"""Two tiny networks: boxes and embeddings as drawn, and one line for each pack that cannot be."""
+"""The networks that find faces: where their files are, what they take, and what they say."""
 
 from __future__ import annotations
 
 import json
-import socket
+import os
+import subprocess
 import sys
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from threading import Thread
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -14,9 +18,131 @@ from PIL import Image
 
 from echo_hf.errors import MissingExtraError, ScoreError
 from echo_hf.metrics import FaceIdentity, face_identity
-from echo_hf.metrics.face_reader import FaceOptions, FaceReader
-from tests.metrics.faces_for_tests import GREY, SIDE, drawn, embedding
+from echo_hf.metrics.face_identity import FILES, FaceOptions, FaceReader, find_pack
+from tests.metrics.faces_for_tests import SIDE, drawn, embedding
 from tests.metrics.tiny_face_pack import write_detector, write_pack, write_recognizer
+from tests.stages_for_tests import ROOT
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+# Asks for the pack of the first argument where every connection is an error.
+ASK = """
+import socket, sys
+def refused(*_, **__):
+    raise SystemExit("asked the network")
+socket.socket.connect = socket.create_connection = socket.getaddrinfo = refused
+from echo_hf.errors import ScoreError
+from echo_hf.metrics.face_identity import find_pack
+try:
+    print(find_pack(sys.argv[1]))
+except ScoreError as error:
+    print(error)
+"""
+REFUSED = "socket.socket.connect = socket.create_connection = socket.getaddrinfo = refused"
+
+
+def _asked(pack: str, home: Path, **more: str) -> str:
+    environment = {**os.environ, "HF_HOME": str(home), **more}
+    return subprocess.run(
+        [sys.executable, "-c", ASK, pack],
+        cwd=ROOT, env=environment, capture_output=True, text=True, check=True,
+    ).stdout.strip()  # fmt: skip
+
+
+def _cached(home: Path, names: tuple[str, ...]) -> Path:
+    repository = home / "hub" / "models--mira--faces"
+    folder = repository / "snapshots" / COMMIT
+    folder.mkdir(parents=True)
+    (repository / "refs").mkdir()
+    (repository / "refs" / "main").write_text(COMMIT)
+    for name in names:
+        (folder / name).write_bytes(b"onnx")
+    return folder
+
+
+def test_a_folder_is_known_by_its_name(tmp_path: Path) -> None:
+    (tmp_path / "pack").mkdir()
+    for given in (tmp_path / "pack", str(tmp_path / "pack")):
+        assert find_pack(given) == ((tmp_path / "pack").resolve(), None)
+
+
+def test_a_folder_has_no_revision(tmp_path: Path) -> None:
+    with pytest.raises(ScoreError, match="is a folder, which has no revision 'v1': leave it out"):
+        find_pack(tmp_path, "v1")
+
+
+@pytest.mark.parametrize("pack", ["auraface", "./packs/none", "/nowhere/pack", "a/b/c", "a b/c"])
+def test_what_is_neither_folder_nor_name_is_told_without_asking(pack: str, tmp_path: Path) -> None:
+    shown = _asked(pack, tmp_path)
+    assert shown.startswith(f"pack {pack!r} is neither a folder nor a name on the Hub: expected")
+    assert "\n" not in shown
+
+
+def test_a_pack_in_the_cache_is_known_by_its_commit(tmp_path: Path) -> None:
+    folder = _cached(tmp_path, FILES)
+    shown = _asked("mira/faces", tmp_path, HF_HUB_OFFLINE="1")
+    assert shown == repr((folder, COMMIT))
+
+
+def test_a_pack_that_lacks_a_network_is_told(tmp_path: Path) -> None:
+    _cached(tmp_path, FILES[:1])
+    shown = _asked("mira/faces", tmp_path, HF_HUB_OFFLINE="1")
+    assert shown.startswith(f"pack 'mira/faces' at '{COMMIT}' lacks {FILES[1]}: expected")
+
+
+class _Models(BaseHTTPRequestHandler):
+    """A Hub on loopback with one pack of three networks."""
+
+    names = (*FILES, "genderage.onnx")
+    asked: ClassVar[list[str]] = []
+
+    def do_HEAD(self) -> None:
+        self.do_GET()
+
+    def do_GET(self) -> None:
+        self.asked.append(self.path)
+        kind = {"type": "file", "size": 4, "oid": "0" * 40}
+        told: object = {"id": "mira/faces", "sha": COMMIT}
+        if "/tree/" in self.path:
+            told = [{"path": name, **kind} for name in self.names]
+        body = json.dumps(told).encode() if self.path.startswith("/api/") else b"onnx"
+        if not self.path.startswith(("/api/models/mira/faces/", "/mira/faces/")):
+            self.send_error(404)
+            return
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("X-Repo-Commit", COMMIT)
+        self.send_header("ETag", f'"{len(self.path)}"')
+        self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Says nothing."""
+
+
+@pytest.fixture
+def hub() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Models)
+    thread = Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_address[1]}"
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def test_the_two_networks_are_downloaded_and_no_other(hub: str, tmp_path: Path) -> None:
+    code = ASK.replace(REFUSED, "")
+    shown = subprocess.run(
+        [sys.executable, "-c", code, "mira/faces"],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+        env={**os.environ, "HF_HOME": str(tmp_path), "HF_ENDPOINT": hub, "HF_HUB_OFFLINE": "0"},
+    ).stdout.strip()  # fmt: skip
+    folder = tmp_path / "hub" / "models--mira--faces" / "snapshots" / COMMIT
+    assert shown == repr((folder, COMMIT))
+    assert sorted(path.name for path in folder.iterdir()) == sorted(FILES)
+    assert not [path for path in _Models.asked if "genderage" in path]
+
 
 RED, ROSE = (250, 20, 10), (220, 60, 70)
 
@@ -30,7 +156,6 @@ def _options(pack: Path, **changed: Any) -> FaceOptions:
 def test_a_missing_package_is_told_at_first_use(
     package: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In one line that says what to install; making an accumulator needs none."""
     monkeypatch.setitem(sys.modules, package, None)
     measured = FaceIdentity()
     for use in (lambda: measured.add([], []), lambda: face_identity([], [])):
@@ -50,14 +175,12 @@ def test_a_missing_package_is_told_at_first_use(
     ],
 )
 def test_impossible_numbers_are_told_at_once(changed: dict[str, Any], message: str) -> None:
-    """Before a network is looked for."""
     with pytest.raises(ScoreError, match=message):
         FaceIdentity(pack="nowhere", **changed)
 
 
 @pytest.fixture(scope="module")
 def pack(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The two tiny networks."""
     pytest.importorskip("insightface", reason="needs the extra `face`")
     pytest.importorskip("onnx", reason="needs the extra `face`")
     return write_pack(tmp_path_factory.mktemp("faces") / "pack")
@@ -69,7 +192,6 @@ def _bgr(image: Image.Image) -> Any:
 
 @pytest.mark.extras
 def test_faces_are_where_they_are_drawn(pack: Path) -> None:
-    """Best first: the score is the red less the blue, over 256."""
     quarters = [RED, ROSE, RED, (200, 0, 0)]
     image = drawn({(1, 2): [ROSE] * 4, (3, 0): quarters})
     found = FaceReader(_options(pack)).faces(_bgr(image))
@@ -81,7 +203,6 @@ def test_faces_are_where_they_are_drawn(pack: Path) -> None:
 
 @pytest.mark.extras
 def test_the_threshold_is_met_from_above(pack: Path) -> None:
-    """150 levels over 256 are 0.586 (the networks see numbers over 128)."""
     image = drawn({(0, 0): [(190, 60, 40)] * 4})
     for threshold, faces in ((0.58, 1), (0.59, 0)):
         reader = FaceReader(_options(pack, det_thresh=threshold))
@@ -89,19 +210,10 @@ def test_the_threshold_is_met_from_above(pack: Path) -> None:
 
 
 @pytest.mark.extras
-def test_boxes_are_pixels_of_the_image_itself(pack: Path) -> None:
-    """However large it is beside what the detector sees."""
-    large = drawn({(1, 2): [RED] * 4}).resize((3 * SIDE, 3 * SIDE), Image.Resampling.NEAREST)
-    found = FaceReader(_options(pack)).faces(_bgr(large))
-    assert found.boxes.tolist() == [[192, 96, 288, 192]]
-
-
-@pytest.mark.extras
 @pytest.mark.parametrize("shape", [(3, 2000, 3), (2000, 2, 3)])
 def test_an_image_that_the_networks_cannot_take_is_said_to_fail(
     pack: Path, shape: tuple[int, ...]
 ) -> None:
-    """In their own words, and no error."""
     found = FaceReader(_options(pack)).faces(np.zeros(shape, np.uint8))
     assert "resize" in found.failed
     assert "\n" not in found.failed
@@ -109,23 +221,7 @@ def test_an_image_that_the_networks_cannot_take_is_said_to_fail(
 
 
 @pytest.mark.extras
-def test_everything_that_decides_the_faces_is_told(pack: Path) -> None:
-    """As JSON: both files by their digests, and no path."""
-    definition = FaceReader(_options(pack)).definition
-    assert str(pack.parent) not in json.dumps(definition)
-    assert definition["pack"] == "pack"
-    assert definition["commit"] is None
-    assert definition["det_size"] == [SIDE, SIDE]
-    assert definition["det_thresh"] == 0.5
-    assert definition["providers"][-1] == "CPUExecutionProvider"
-    assert set(definition["versions"]) == {"insightface", "onnxruntime", "cv2", "skimage"}
-    files = {definition[part]["file"] for part in ("detector", "recognizer")}
-    assert files == {"scrfd_10g_bnkps.onnx", "glintr100.onnx"}
-
-
-@pytest.mark.extras
 def test_a_pack_that_cannot_be_used_is_told_in_one_line(pack: Path, tmp_path: Path) -> None:
-    """Empty, one network alone, no network at all, or a detector of another size."""
     lone_detector, lone_recognizer, text = (tmp_path / name for name in "abc")
     for folder in (lone_detector, lone_recognizer, text, tmp_path / "empty"):
         folder.mkdir()
@@ -146,23 +242,5 @@ def test_a_pack_that_cannot_be_used_is_told_in_one_line(pack: Path, tmp_path: Pa
 
 @pytest.mark.extras
 def test_an_unknown_provider_is_told(pack: Path) -> None:
-    """With those that there are."""
     with pytest.raises(ScoreError, match=r"unknown provider of onnxruntime 'CPU'; .*known: "):
         FaceReader(_options(pack, providers=("CPU",)))
-
-
-@pytest.mark.extras
-def test_a_wrong_name_never_reaches_the_network(
-    pack: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """A release of that name would be looked for; a folder that is there needs nobody."""
-    monkeypatch.chdir(tmp_path)
-
-    def refused(*_: Any, **__: Any) -> None:
-        raise AssertionError("asked the network")
-
-    monkeypatch.setattr(socket.socket, "connect", refused)
-    monkeypatch.setattr(socket, "getaddrinfo", refused)
-    with pytest.raises(ScoreError, match="'buffalo_l' is neither a folder nor a name on the Hub"):
-        face_identity([GREY], [GREY], pack="buffalo_l")
-    assert FaceReader(_options(pack)).faces(_bgr(drawn({}))).failed == ""

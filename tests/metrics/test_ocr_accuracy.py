@@ -1,4 +1,4 @@
-"""OCR accuracy of words that were drawn, right and wrong; without a network, and in silence."""
+"""OCR accuracy on drawn text, and the reader alone."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from echo_hf.errors import MissingExtraError, ScoreError
 from echo_hf.metrics import OcrAccuracy, OcrAccuracyResult, ocr_accuracy
+from echo_hf.metrics.ocr_accuracy import Lines, TextReader, blue_first
 from echo_hf.reasons import BadImage, MetricReason
 from tests.images_for_tests import encoded
 from tests.stages_for_tests import ROOT
@@ -25,7 +26,6 @@ HEIGHT, MARGIN = 32, 24
 
 
 def written(lines: Sequence[str], ink: Any = "black", paper: Any = "white") -> Image.Image:
-    """Lines of text in the font that comes with Pillow."""
     font = ImageFont.load_default(HEIGHT)
     image = Image.new("RGB", (480, 2 * MARGIN + 2 * HEIGHT * len(lines)), paper)
     for number, line in enumerate(lines):
@@ -42,7 +42,6 @@ FOX = ["The quick brown fox", "jumps over fences"]
 def test_a_missing_package_is_told_at_first_use(
     package: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In one line that says what to install; making an accumulator needs none."""
     for name in ("rapidocr", "onnxruntime", "spellchecker"):
         if name == package:
             monkeypatch.setitem(sys.modules, name, None)
@@ -61,14 +60,12 @@ def test_a_missing_package_is_told_at_first_use(
     ],
 )
 def test_impossible_choices_are_told_at_once(options: dict[str, Any], message: str) -> None:
-    """Before anything is loaded."""
     with pytest.raises(ScoreError, match=message):
         OcrAccuracy(**options)
 
 
 @pytest.fixture(scope="module")
 def result() -> OcrAccuracyResult:
-    """Of one sample of each kind."""
     pytest.importorskip("rapidocr", reason="needs the extra `ocr`")
     pytest.importorskip("spellchecker", reason="needs the extra `ocr`")
     cut = encoded(written(FOX), "PNG")[:300]
@@ -89,7 +86,6 @@ def result() -> OcrAccuracyResult:
 
 @pytest.mark.extras
 def test_known_errors_cost_what_they_are(result: OcrAccuracyResult) -> None:
-    """One letter of 17 is missing, one of 16 is wrong; spaces and case cost nothing."""
     assert result.per_sample[0] == pytest.approx((1 + 16 / 17) / 2)
     assert result.per_sample[2] == pytest.approx(15 / 16)
     readings = result.readings
@@ -102,7 +98,6 @@ def test_known_errors_cost_what_they_are(result: OcrAccuracyResult) -> None:
 
 @pytest.mark.extras
 def test_the_two_rules_are_never_mixed(result: OcrAccuracyResult) -> None:
-    """Each sample has one, each mean is of its own; 8 of the 9 words of the fox are known."""
     assert result.by == ("quoted", "vocabulary", "quoted", None, "quoted", *[None] * 5)
     assert result.in_vocabulary.per_sample[1] == pytest.approx(8 / 9)
     assert result.in_vocabulary.value == result.in_vocabulary.per_sample[1]
@@ -114,7 +109,6 @@ def test_the_two_rules_are_never_mixed(result: OcrAccuracyResult) -> None:
 
 @pytest.mark.extras
 def test_words_of_a_long_line_are_read_apart() -> None:
-    """Set well and small, a sentence has all its words."""
     pytest.importorskip("rapidocr", reason="needs the extra `ocr`")
     pytest.importorskip("spellchecker", reason="needs the extra `ocr`")
     lines = [
@@ -131,7 +125,6 @@ def test_words_of_a_long_line_are_read_apart() -> None:
 
 @pytest.mark.extras
 def test_strings_without_a_fault_are_counted_beside(result: OcrAccuracyResult) -> None:
-    """One of two, none, none, over the samples that the value is made of."""
     measured = [one for one in result.exact.per_sample if one is not None]
     assert measured == [0.5, 0, 0]
     assert result.exact.value == pytest.approx(0.5 / 3)
@@ -142,7 +135,6 @@ def test_strings_without_a_fault_are_counted_beside(result: OcrAccuracyResult) -
 
 @pytest.mark.extras
 def test_letters_that_the_reader_lacks_are_nobodys_fault() -> None:
-    """Drawn as they are asked for, they have a reason; also where a part comes from elsewhere."""
     pytest.importorskip("rapidocr", reason="needs the extra `ocr`")
     prompts = ['"ДОМ"', '"한글" and "OPEN"', '"OPEN"']
     outputs = [written([line]) for line in ("ДОМ", "한글 OPEN", "OPEN")]
@@ -158,7 +150,6 @@ def test_letters_that_the_reader_lacks_are_nobodys_fault() -> None:
 
 @pytest.mark.extras
 def test_what_has_no_number_has_a_reason(result: OcrAccuracyResult) -> None:
-    """Every null of `per_sample`, and no other."""
     assert [one and one.reason.value for one in result.reasons] == [
         None,
         "nothing_quoted",
@@ -179,7 +170,6 @@ def test_what_has_no_number_has_a_reason(result: OcrAccuracyResult) -> None:
 
 @pytest.mark.extras
 def test_the_definition_tells_all_that_decides_the_numbers(result: OcrAccuracyResult) -> None:
-    """As JSON: the networks by their digests, the list of words by its version."""
     definition = json.loads(json.dumps(result.as_json()))["definition"]
     assert "a check of text_rendering" in definition["role"]
     assert len(definition["networks"]) == 3
@@ -190,7 +180,6 @@ def test_the_definition_tells_all_that_decides_the_numbers(result: OcrAccuracyRe
 
 @pytest.mark.extras
 def test_parts_merge_to_the_whole_in_threads_as_without() -> None:
-    """Also those that come from another process; other settings do not mix."""
     pytest.importorskip("rapidocr", reason="needs the extra `ocr`")
     words = ["the", "quick", "brown"]
     options: dict[str, Any] = {"vocabulary": words, "min_words": 2}
@@ -204,25 +193,12 @@ def test_parts_merge_to_the_whole_in_threads_as_without() -> None:
         parts[0].merge(pickle.loads(pickle.dumps(part)))  # noqa: S301 - our own bytes
     assert parts[0].compute(n_boot=20) == whole
     assert whole.in_vocabulary.per_sample[1] == pytest.approx(3 / 7)
-    with pytest.raises(ScoreError, match="min_words differ there and here"):
+    with pytest.raises(ScoreError, match="min_words is 3 there and 2 here: expected the same"):
         parts[0].merge(OcrAccuracy(vocabulary=words, min_words=3))
 
 
 @pytest.mark.extras
-def test_images_are_loaded_as_everywhere_in_the_toolkit() -> None:
-    """What the camera turned is read upright."""
-    pytest.importorskip("rapidocr", reason="needs the extra `ocr`")
-    exif = Image.Exif()
-    exif[0x0112] = 6
-    lying = written(["OPEN LATE"]).transpose(Image.Transpose.ROTATE_90)
-    turned = encoded(lying, "PNG", exif=exif)
-    result = ocr_accuracy(['"Open late"'], [turned], vocabulary=["x"])
-    assert result.value == 1
-
-
-@pytest.mark.extras
 def test_no_network_and_no_word_on_the_way(tmp_path: Path) -> None:
-    """In a process without connections, which prints nothing but what it is told to."""
     pytest.importorskip("rapidocr", reason="needs the extra `ocr`")
     written(["OPEN LATE"]).save(tmp_path / "sign.png")
     Image.linear_gradient("L").save(tmp_path / "nothing.png")
@@ -241,3 +217,47 @@ print(ocr_accuracy(['"open late"', '"open early"'], outputs).per_sample)
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )  # fmt: skip
     assert (shown.stdout, shown.stderr) == ("(1.0, 0.0)\n", "")
+
+
+def test_channels_are_given_as_the_networks_take_them() -> None:
+    given = blue_first(Image.new("RGB", (3, 2), (250, 100, 7)))
+    assert given.shape == (2, 3, 3)
+    assert given[1, 2].tolist() == [7, 100, 250]
+    assert given.flags.c_contiguous
+
+
+@pytest.fixture(scope="module")
+def reader() -> TextReader:
+    pytest.importorskip("rapidocr", reason="needs the extra `ocr`")
+    return TextReader()
+
+
+@pytest.mark.extras
+@pytest.mark.parametrize("shape", [(2, 2, 3), (2, 20, 3), (20, 2, 3)])
+def test_nothing_is_read_where_nothing_is_written(
+    reader: TextReader, shape: tuple[int, ...]
+) -> None:
+    noise = np.random.default_rng(0).integers(0, 256, shape, np.uint8)
+    assert reader.read(noise) == Lines(())
+
+
+@pytest.mark.extras
+@pytest.mark.parametrize("shape", [(3, 2000, 3), (2000, 2, 3), (10, 101, 3)])
+def test_a_strip_is_not_read(reader: TextReader, shape: tuple[int, ...]) -> None:
+    said = f"{shape[1]} x {shape[0]} pixels, expected at most 1 to 10"
+    assert reader.read(np.zeros(shape, np.uint8)) == Lines((), said)
+
+
+@pytest.mark.extras
+@pytest.mark.parametrize("levels", [np.zeros((4, 4, 7), np.uint8), np.zeros((9, 9, 3), object)])
+def test_what_the_networks_fail_on_is_said(reader: TextReader, levels: Any) -> None:
+    failed = reader.read(levels).failed
+    assert "Error" in failed or "error" in failed
+    assert "\n" not in failed
+
+
+@pytest.mark.extras
+def test_the_letters_that_it_can_write_are_known(reader: TextReader) -> None:
+    english = set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.,!?'\"-&%$")
+    assert english | set("éèàüöÖñçß€łčāΩα中國国あア") <= reader.signs
+    assert not set("жд한글مب") & reader.signs

@@ -1,4 +1,4 @@
-"""The forms in which images are given, and how inputs and outputs are paired."""
+"""The forms in which images and prompts are given, and how they are paired with outputs."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from datasets import Dataset, Features, Image, List, Value
+from datasets import Dataset, Features, Image, List
 from PIL import Image as Pillow
 
 from echo_hf.errors import ScoreError
-from echo_hf.metrics.samples import MetricSample, samples_of
+from echo_hf.metrics.samples import MetricSample, prompted, samples_of
 from tests.images_for_tests import encoded
 from tests.metrics.images_for_metrics import noise
 
@@ -29,7 +29,6 @@ def _columns(**columns: list[Any]) -> Dataset:
 
 
 def test_each_form_of_an_image_is_taken(tmp_path: Path) -> None:
-    """An image in memory, bytes of three types, paths of two, and dicts as datasets has them."""
     image, path = noise(0), tmp_path / "a.png"
     forms = [
         (image, image),
@@ -48,13 +47,11 @@ def test_each_form_of_an_image_is_taken(tmp_path: Path) -> None:
 
 
 def test_a_sample_may_have_several_inputs_or_none() -> None:
-    """A missing one among them stays in its place."""
     found = samples_of([[PNG, None, "b.png"], (PNG,), []], [PNG, None, PNG])
     assert [sample.inputs for sample in found] == [(PNG, None, Path("b.png")), (PNG,), ()]
 
 
 def test_a_column_of_a_dataset_gives_the_files_that_it_holds(tmp_path: Path) -> None:
-    """Nothing is decoded on the way, so that a broken image is one sample's trouble."""
     path = tmp_path / "a.jpg"
     path.write_bytes(OTHER)
     data = _columns(
@@ -70,7 +67,6 @@ def test_a_column_of_a_dataset_gives_the_files_that_it_holds(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("form", [None, "numpy", "python"])
 def test_rows_and_formats_of_a_dataset_do_not_matter(form: str | None) -> None:
-    """A shuffled selection gives its own rows in its own order, in whatever format it is read."""
     files = [encoded(noise(seed), "PNG") for seed in range(4)]
     data = _columns(image=[{"bytes": one} for one in files]).select([3, 1]).with_format(form)
     found = samples_of(data["image"], data["image"])
@@ -78,7 +74,6 @@ def test_rows_and_formats_of_a_dataset_do_not_matter(form: str | None) -> None:
 
 
 def test_a_transform_of_the_users_decides_what_the_rows_are() -> None:
-    """It is not passed by."""
     data = _columns(image=[{"bytes": PNG}])
     turned = data.with_transform(
         lambda rows: {
@@ -90,26 +85,7 @@ def test_a_transform_of_the_users_decides_what_the_rows_are() -> None:
     assert np.array_equal(np.asarray(shown), np.asarray(noise(0))[::-1, ::-1])
 
 
-def test_rows_that_datasets_decoded_are_taken_as_they_are() -> None:
-    """A list of values of rows holds images, or dicts where decoding is off."""
-    data = _columns(image=[{"bytes": PNG}])
-    stored = data.cast_column("image", Image(decode=False))
-    (decoded, raw) = samples_of([data[0]["image"], stored[0]["image"]], [None, None])
-    assert np.array_equal(np.asarray(decoded.inputs[0]), np.asarray(noise(0)))
-    assert raw.inputs == (PNG,)
-
-
-def test_a_column_of_paths_is_one_of_images() -> None:
-    """Text is where the file is."""
-    data = Dataset.from_dict(
-        {"file": ["a.png", None]}, features=Features({"file": Value("string")})
-    )
-    found = samples_of(data["file"], [None, None])
-    assert [sample.inputs for sample in found] == [(Path("a.png"),), (None,)]
-
-
 def test_samples_are_taken_one_by_one() -> None:
-    """A generator is read as far as samples are asked for."""
     asked: list[str] = []
 
     def given(name: str) -> Iterable[bytes]:
@@ -127,7 +103,6 @@ def test_samples_are_taken_one_by_one() -> None:
 def test_both_sides_have_one_entry_for_each_sample(
     inputs: int, outputs: int, as_generator: bool
 ) -> None:
-    """A difference is named: at once where both lengths are known, else where one side ends."""
     sides = [[PNG] * inputs, [PNG] * outputs]
     says = f"{inputs} inputs and {outputs} outputs"
     if as_generator:
@@ -141,7 +116,6 @@ def test_both_sides_have_one_entry_for_each_sample(
 @pytest.mark.parametrize("side", ["inputs", "outputs"])
 @pytest.mark.parametrize("given", ["a.png", PNG, Path("a.png"), noise(0), {"bytes": PNG}, None, 3])
 def test_an_image_in_place_of_a_list_is_refused(side: str, given: Any) -> None:
-    """A path would otherwise be a list of letters."""
     sides = {"inputs": [], "outputs": [], side: given}
     expected = rf"^{side}: '\w+' is not one entry for each sample: expected a list"
     with pytest.raises(ScoreError, match=expected):
@@ -150,7 +124,6 @@ def test_an_image_in_place_of_a_list_is_refused(side: str, given: Any) -> None:
 
 @pytest.mark.parametrize("given", [3.5, np.zeros((2, 2, 3), np.uint8), {1, 2}, object()])
 def test_what_is_no_image_is_refused_and_named(given: Any) -> None:
-    """On either side, with the number of the sample."""
     with pytest.raises(
         ScoreError, match=r"^inputs\[1\]: '\w+' is not an image: expected an image of"
     ):
@@ -163,7 +136,6 @@ def test_what_is_no_image_is_refused_and_named(given: Any) -> None:
 
 @pytest.mark.parametrize("row", [{}, {"id": "s1", "image": {"bytes": PNG}}])
 def test_a_dict_without_either_key_is_no_missing_image(row: dict[str, Any]) -> None:
-    """A whole row in place of its image is refused by the keys that it has."""
     says = f"the keys {list(row)!r} is not an image: expected an image of Pillow's, "
     for given in ([row], [[row]]):
         with pytest.raises(ScoreError) as caught:
@@ -172,14 +144,30 @@ def test_a_dict_without_either_key_is_no_missing_image(row: dict[str, Any]) -> N
         assert "\n" not in str(caught.value)
 
 
-def test_rows_of_a_dataset_are_no_images() -> None:
-    """The message names its columns, of which one holds the images."""
-    data = _columns(image=[{"bytes": PNG}], made=[{"bytes": PNG}])
-    with pytest.raises(ScoreError, match=r"^outputs\[0\]: .*'image', 'made'.* the column that"):
-        list(samples_of([PNG], data))
+TEAL = encoded(Pillow.new("RGB", (4, 4), "teal"), "PNG")
 
 
-@pytest.mark.parametrize("form", [{"bytes": None}, {"path": None}, {"bytes": None, "path": None}])
-def test_a_dict_of_nulls_is_a_missing_image(form: dict[str, None]) -> None:
-    """As `datasets` stores one."""
-    assert list(samples_of([form], [form])) == [MetricSample((None,), None)]
+@pytest.mark.parametrize(
+    ("prompts", "outputs", "message"),
+    [
+        ("a card", [None], "prompts: 'str' is not one entry for each sample"),
+        (7, [None], "prompts: 'int' is not one entry for each sample"),
+        ([None], [None], r"prompts\[0\]: 'NoneType' is not text"),
+        (["a", "b"], [None], "2 prompts and 1 outputs: expected one of each for a sample"),
+        (["a"], [3], r"outputs\[0\]: 'int' is not an image"),
+        (["a"], iter(()), "outputs end after 0 samples"),
+        (["a"], iter((TEAL, TEAL)), "inputs end after 1 samples"),
+        (["a"], TEAL, "outputs: 'bytes' is not one entry for each sample"),
+    ],
+)
+def test_entries_are_prompts_and_images(prompts: Any, outputs: Any, message: str) -> None:
+    with pytest.raises(ScoreError, match=message):
+        list(prompted(prompts, outputs)[1])
+
+
+def test_equal_prompts_are_one_task() -> None:
+    texts, samples = prompted(["a", "b", "a", "\ud800"], [None] * 4)
+    first, second, third, half = samples
+    assert texts[3] == "\ud800"
+    assert first == third == MetricSample((), None, first.task)
+    assert len({first.task, second.task, half.task}) == 3

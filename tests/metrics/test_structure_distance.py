@@ -1,4 +1,4 @@
-"""The structure distance: against a plain ViT in float64, and the laws of its parts."""
+"""Structure distance against a plain ViT in numpy, and what the protocols make of it."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from PIL import Image
 
 from echo_hf.errors import ScoreError
@@ -21,7 +22,11 @@ from echo_hf.metrics import (
     structure_distance,
 )
 from echo_hf.metrics.samples import Protocol
-from echo_hf.reasons import ImageNotice, MetricReason
+from echo_hf.metrics.structure_distance import (
+    resized,
+    squared_difference,
+)
+from echo_hf.reasons import MetricReason
 from tests.images_for_tests import encoded
 from tests.metrics.images_for_metrics import noise
 from tests.metrics.vit_for_tests import (
@@ -60,13 +65,11 @@ EXACT = 1e-6
 
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Folder of a ViT of 17 tokens."""
     return str(write_vit(tmp_path_factory.mktemp("models") / "tiny", TINY, WEIGHTS))
 
 
 @pytest.fixture(autouse=True, scope="module")
 def _one_thread() -> Any:
-    """Threads that share such small sums wait for each other longer than they add."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -85,7 +88,6 @@ def _accumulated(samples: list[tuple[Any, Any]], model: str, **options: Any) -> 
 
 
 def _same(one: StructureDistanceResult, other: StructureDistanceResult) -> bool:
-    """Up to the rounding of sums in float32."""
     assert one.per_sample == pytest.approx(other.per_sample, abs=EXACT)
     return (one.reasons, one.notices, one.definition) == (
         other.reasons,
@@ -96,7 +98,6 @@ def _same(one: StructureDistanceResult, other: StructureDistanceResult) -> bool:
 
 @pytest.mark.parametrize("layer", [0, 1, 2])
 def test_the_number_is_that_of_a_plain_vit(tiny: str, layer: int) -> None:
-    """Of each block, pair by pair, and the mean of them."""
     result = _of(list(zip(INPUTS, OUTPUTS, strict=True)), tiny, layer=layer, n_boot=100)
     expected = [
         distance_of(WEIGHTS, TINY, layer, one, other)
@@ -116,7 +117,6 @@ def test_the_number_is_that_of_a_plain_vit(tiny: str, layer: int) -> None:
 def test_the_real_shape_and_faint_tokens_give_the_plain_number(
     tmp_path: Path, shape: Shape, layer: int, faint: float
 ) -> None:
-    """In the shape of DINO ViT-S/16, and where the eps of the layer norms decides."""
     weights = weights_of(shape, seed=1, spread=0.05, faint=faint)
     model = write_vit(tmp_path / "model", shape, weights)
     one, other = noise(3, size=(60, 90)), noise(4, 40, 180, size=(300, 200))
@@ -127,25 +127,7 @@ def test_the_real_shape_and_faint_tokens_give_the_plain_number(
     assert found.definition["tokens"] == shape.tokens
 
 
-@given(st.integers(0, 11), st.integers(0, 11))
-def test_both_directions_are_equally_far(tiny: str, one: int, other: int) -> None:
-    """To the last bit, and an image has no distance from itself."""
-    there, back, none = (
-        _of([pair], tiny, threads=1, n_boot=0).value
-        for pair in (
-            (INPUTS[one], OUTPUTS[other]),
-            (OUTPUTS[other], INPUTS[one]),
-            (INPUTS[one], INPUTS[one]),
-        )
-    )
-    assert there == back
-    assert there is not None
-    assert 0 < there <= 4
-    assert none == 0
-
-
 def test_of_several_inputs_one_distance_counts(tiny: str) -> None:
-    """The smallest, the largest as published, or what is asked for; all are told."""
     expected = [distance_of(WEIGHTS, TINY, LAYER, one, OUTPUTS[0]) for one in INPUTS[:3]]
     sample = [(INPUTS[:3], OUTPUTS[0])]
     cases: list[tuple[dict[str, Any], float]] = [
@@ -177,7 +159,6 @@ def test_of_several_inputs_one_distance_counts(tiny: str) -> None:
 def test_nothing_is_a_number_where_there_is_no_work(
     tiny: str, sample: tuple[Any, Any], reason: str, protocol: Protocol
 ) -> None:
-    """Null with a reason under both protocols, and the sample beside it is measured."""
     result = _of([sample, (INPUTS[1], OUTPUTS[1])], tiny, protocol=protocol)
     expected = distance_of(WEIGHTS, TINY, LAYER, INPUTS[1], OUTPUTS[1])
     assert [one and one.reason for one in result.reasons] == [reason, None]
@@ -187,7 +168,6 @@ def test_nothing_is_a_number_where_there_is_no_work(
 
 
 def test_a_card_that_several_tasks_got_is_no_output(tiny: str) -> None:
-    """Also when it is found across merged parts only."""
     parts = [_accumulated([(INPUTS[at], OUTPUTS[0])], tiny) for at in (0, 1)]
     assert [one.compute().coverage for one in parts] == [1, 1]
     parts[0].merge(parts[1])
@@ -197,7 +177,6 @@ def test_a_card_that_several_tasks_got_is_no_output(tiny: str) -> None:
 
 
 def test_an_unchanged_image_is_published_as_missing(tiny: str) -> None:
-    """The released code leaves out every 0; here it is the best distance there is."""
     samples = [(INPUTS[0], INPUTS[0]), (INPUTS[1], OUTPUTS[1])]
     corrected, published = (
         _of(samples, tiny, protocol=name) for name in ("corrected", "published")
@@ -208,29 +187,8 @@ def test_an_unchanged_image_is_published_as_missing(tiny: str) -> None:
     assert published.value == corrected.per_sample[1]
 
 
-def test_a_camera_held_sideways_changes_the_published_number_alone(tiny: str) -> None:
-    """What the image shows is compared; the released code compares what is stored."""
-    exif = Image.Exif()
-    exif[0x0112] = 6
-    turned = encoded(INPUTS[0].transpose(Image.Transpose.ROTATE_90), "PNG", exif=exif)
-    corrected, published = (
-        _of([(INPUTS[0], turned)], tiny, protocol=name).value for name in ("corrected", "published")
-    )
-    assert corrected == 0
-    assert published is not None
-    assert published > 1e-3
-
-
-def test_what_had_to_be_decided_is_counted(tiny: str) -> None:
-    """Of both sides together, and decided as everywhere in the toolkit."""
-    clear = encoded(INPUTS[0].convert("RGBA").point(lambda level: level // 2), "PNG")
-    result = _of([(clear, OUTPUTS[0]), (INPUTS[1], clear)], tiny)
-    assert result.notices == {ImageNotice.TRANSPARENT: 2}
-
-
 @pytest.mark.parametrize("number", [np.nan, 3e38])
 def test_a_vit_that_gives_no_number_has_failed(tmp_path: Path, number: float) -> None:
-    """Weights that are spoilt, or too large for float32: a reason, and no NaN in the mean."""
     name = "encoder.layer.2.attention.attention.key.bias"
     spoilt = {**WEIGHTS, name: np.full_like(WEIGHTS[name], number)}
     result = _of([(INPUTS[0], OUTPUTS[0])], str(write_vit(tmp_path / "m", TINY, spoilt)))
@@ -241,7 +199,6 @@ def test_a_vit_that_gives_no_number_has_failed(tmp_path: Path, number: float) ->
 
 @pytest.mark.parametrize("batch_size", [1, 2, 100])
 def test_batches_give_what_single_images_give(tiny: str, batch_size: int) -> None:
-    """And no image gets what another was made of."""
     single = _of(SAMPLES, tiny, batch_size=1, threads=1)
     expected = [
         distance_of(WEIGHTS, TINY, LAYER, *pair)
@@ -252,12 +209,10 @@ def test_batches_give_what_single_images_give(tiny: str, batch_size: int) -> Non
 
 
 def test_threads_give_what_one_gives(tiny: str) -> None:
-    """Equal to the last bit, since batches are the same."""
     assert _of(SAMPLES * 3, tiny, threads=4) == _of(SAMPLES * 3, tiny, threads=1)
 
 
 def test_each_input_is_looked_at_once_for_all_systems(tiny: str) -> None:
-    """What the cache gives is what looking again gives, and it costs the outputs alone."""
     cache, looked_at = SimilarityCache(), []
     for seed in (100, 200, 300):
         outputs = [noise(seed + at) for at in range(12)]
@@ -270,7 +225,6 @@ def test_each_input_is_looked_at_once_for_all_systems(tiny: str) -> None:
 
 
 def test_the_vit_is_loaded_once_for_all_systems(tiny: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever the accumulators are; without a cache each has its own."""
     from transformers import ViTModel
 
     loads: list[object] = []
@@ -291,57 +245,7 @@ def test_the_vit_is_loaded_once_for_all_systems(tiny: str, monkeypatch: pytest.M
     assert len(loads) == 4
 
 
-def test_the_hub_is_asked_once_for_all_systems(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Also where it is out of reach: each system is told the same."""
-    import huggingface_hub
-
-    asked: list[object] = []
-
-    def unreachable(*given: Any, **_: Any) -> None:
-        asked.append(given)
-        raise ConnectionError("no route")
-
-    monkeypatch.setattr(huggingface_hub, "hf_hub_download", unreachable)
-    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path))
-    cache, said = SimilarityCache(), set()
-    for _ in range(3):
-        with pytest.raises(ScoreError, match="'acme/absent' at revision 'main'") as caught:
-            _of(SAMPLES[:1], "acme/absent", cache=cache)
-        said.add(str(caught.value))
-    assert (len(asked), len(said)) == (1, 1)
-
-
-def test_another_block_is_another_entry(tiny: str) -> None:
-    """What was kept for other keys is of no use."""
-    cache = SimilarityCache()
-    first, second = (
-        _of([(INPUTS[0], OUTPUTS[0])], tiny, cache=cache, layer=layer) for layer in (1, 2)
-    )
-    assert len(cache) == 2
-    for result, layer in ((first, 1), (second, 2)):
-        expected = distance_of(WEIGHTS, TINY, layer, INPUTS[0], OUTPUTS[0])
-        assert result.value == pytest.approx(expected, abs=EXACT)
-
-
-def test_a_full_cache_changes_no_number(tiny: str) -> None:
-    """It keeps what fits, and the rest is looked at again."""
-    one = SimilarityCache()
-    _of([(INPUTS[0], OUTPUTS[0])], tiny, cache=one)
-    cache = SimilarityCache(most_bytes=5 * one.kept_bytes)
-    samples = list(zip(INPUTS, OUTPUTS, strict=True))
-    looked_at = []
-    for _ in range(2):
-        cached = _accumulated(samples, tiny, cache=cache)
-        looked_at.append(cached.forwards)
-        assert _same(cached.compute(), _of(samples, tiny))
-    assert looked_at == [24, 19]
-    assert len(cache) == 5
-
-
 def test_parts_merge_to_the_whole(tiny: str) -> None:
-    """Batches, and parts that come back from another process."""
     whole = _of(SAMPLES, tiny)
     batches = StructureDistance(model=tiny, **OF_TINY)
     for at in range(0, len(SAMPLES), 4):
@@ -356,7 +260,6 @@ def test_parts_merge_to_the_whole(tiny: str) -> None:
 
 
 def test_a_returned_part_has_no_weights(tmp_path: Path) -> None:
-    """It is small, states what it was made with where the model is not, and goes on where it is."""
     model, elsewhere = write_vit(tmp_path / "model", TINY, WEIGHTS), tmp_path / "elsewhere"
     part = _accumulated(SAMPLES[:3], str(model), cache=SimilarityCache())
     packed, expected = pickle.dumps(part), part.compute()
@@ -380,37 +283,13 @@ def test_a_returned_part_has_no_weights(tmp_path: Path) -> None:
 def test_what_was_measured_otherwise_does_not_merge(
     tiny: str, options: dict[str, Any], says: str
 ) -> None:
-    """And is not lost."""
     here, there = _accumulated(SAMPLES[:2], tiny), _accumulated(SAMPLES[:2], tiny, **options)
     with pytest.raises(ScoreError, match=says):
         here.merge(there)
     assert (len(here), len(there)) == (2, 2)
 
 
-def test_another_model_does_not_merge(tiny: str, tmp_path: Path) -> None:
-    """Though its folder has the same name."""
-    other = write_vit(tmp_path / "tiny", TINY, weights_of(TINY, seed=9))
-    with pytest.raises(ScoreError, match=r"^revision is 'sha256:"):
-        _accumulated([], tiny).merge(_accumulated([], str(other)))
-
-
-def test_a_wrong_entry_costs_no_sample_that_was_there(tiny: str) -> None:
-    """What was added before stays, and nothing of the batch is added."""
-    found = _accumulated(SAMPLES, tiny)
-    before = found.compute(n_boot=0)
-    with pytest.raises(ScoreError, match=r"outputs\[1\]: 'int' is not an image"):
-        found.add(INPUTS[:2], [OUTPUTS[0], 3])
-    assert found.compute(n_boot=0) == before
-
-
-def test_no_samples_have_no_number(tiny: str) -> None:
-    """And no share that is covered."""
-    result = _of([], tiny)
-    assert (result.value, result.n, result.coverage, result.per_input) == (None, 0, None, ())
-
-
 def test_the_definition_tells_all_that_decides_the_number(tiny: str) -> None:
-    """As JSON, with what the protocols differ in, the weights, the device and the versions."""
     published, corrected = (
         json.loads(json.dumps(_of([], tiny, protocol=name, seed=7).as_json()))["definition"]
         for name in get_args(Protocol)
@@ -427,20 +306,11 @@ def test_the_definition_tells_all_that_decides_the_number(tiny: str) -> None:
 
 
 def test_a_gpu_is_taken_where_there_is_one(tiny: str) -> None:
-    """Without being named, and the result says so."""
     result = _of([], tiny, device=None)
     assert result.definition["device"] == ("cuda" if torch.cuda.is_available() else "cpu")
 
 
-def test_parts_of_two_devices_of_a_kind_merge(tiny: str) -> None:
-    """Which of them it was decides no number."""
-    here, there = (_accumulated(SAMPLES[:2], tiny, device=name) for name in ("cpu", "cpu:0"))
-    here.merge(there)
-    assert len(here) == 4
-
-
 def test_the_settings_of_torch_stay_as_they_are(tiny: str) -> None:
-    """Mixed precision around the call changes no number, and the call changes no setting."""
     before = torch.backends.cudnn.enabled, torch.get_float32_matmul_precision()
     plain = _of(SAMPLES[:2], tiny)
     with torch.autocast("cpu", dtype=torch.bfloat16):
@@ -448,3 +318,57 @@ def test_the_settings_of_torch_stay_as_they_are(tiny: str) -> None:
         assert torch.is_autocast_enabled("cpu")
     assert mixed == plain
     assert (torch.backends.cudnn.enabled, torch.get_float32_matmul_precision()) == before
+
+
+COSINES = arrays(np.float32, (4, 4), elements=st.floats(-1, 1, width=32))
+
+
+@given(COSINES, COSINES)
+def test_the_difference_is_the_mean_of_squares(one: Any, other: Any) -> None:
+    squares = [(float(a) - float(b)) ** 2 for a, b in zip(one.flat, other.flat, strict=True)]
+    found = squared_difference(one, other)
+    assert found == pytest.approx(sum(squares) / 16, abs=1e-6)
+    assert found == squared_difference(other, one)
+    assert squared_difference(one, one) == 0
+
+
+def test_opposite_images_are_as_far_as_can_be() -> None:
+    alike = np.ones((3, 3), np.float32)
+    assert squared_difference(alike, -alike) == 4
+
+
+@pytest.mark.parametrize(
+    ("choices", "says"),
+    [
+        ({"protocol": "correct"}, "unknown protocol 'correct'; did you mean 'corrected'"),
+        ({"reduction": "mini"}, "unknown reduction 'mini'; did you mean 'min'"),
+        ({"layer": -1}, "layer is -1: expected a whole number from 0"),
+        ({"layer": "11"}, "layer is '11': expected a whole number from 0"),
+        ({"size": 0}, "size is 0: expected a whole number from 1"),
+        ({"batch_size": 2.5}, "batch_size is 2.5: expected a whole number from 1"),
+    ],
+)
+def test_wrong_choices_are_told(choices: dict[str, Any], says: str) -> None:
+    with pytest.raises(ScoreError) as caught:
+        StructureDistance(**choices)
+    assert str(caught.value).startswith(says)
+    assert "\n" not in str(caught.value)
+
+
+def test_whole_multiples_are_weighted_by_distance() -> None:
+    row = np.repeat(np.array([[0, 0, 80, 160]], np.uint8), 4, axis=0)
+    image = Image.fromarray(row).convert("RGB")
+    # Weights 3, 3, 1 of the three that are there: the one before the edge is not.
+    left, right = (3 * 0 + 3 * 0 + 1 * 80) / 7, (1 * 0 + 3 * 80 + 3 * 160) / 7
+    found = resized(image, 2).pixels
+    assert found.shape == (2, 2, 3)
+    assert found.dtype == np.uint8
+    assert found[0, :, 0] == pytest.approx([left, right], abs=0.5)
+
+
+def test_equal_squares_share_a_digest_and_others_do_not() -> None:
+    small = noise(1, size=(16, 16))
+    assert resized(small, 16).digest == resized(small.copy(), 16).digest
+    changed = np.array(small)
+    changed[0, 0, 0] ^= 1
+    assert resized(Image.fromarray(changed), 16).digest != resized(small, 16).digest

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
+import string
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +13,22 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from echo_hf._infra.atomic import held, replaced_file
-from echo_hf.apps.events import EVENTS_FILE, Event, EventLog, by_person, standing
-from echo_hf.apps.page import AskedPage, Place, ShownImages, answer_of, check_installed, serve
-from echo_hf.apps.people import AppUsers, check_reachable, people_of
-from echo_hf.apps.rank.draw import Draw, RankedSample, drawn_samples
-from echo_hf.apps.rank.page import Address, board
-from echo_hf.apps.rank.session import APP, RANK, Ranker, Ranking
+from echo_hf.apps.events import EVENTS_FILE, Event, EventLog, by_person
+from echo_hf.apps.page import (
+    HERE,
+    Address,
+    AppUsers,
+    AskedPage,
+    Place,
+    ShownImages,
+    answer_of,
+    check_installed,
+    check_reachable,
+    people_of,
+    rendered,
+    serve,
+)
+from echo_hf.apps.rank.session import APP, OPEN, RANK, Draw, Ranker, Ranking, View, drawn_samples
 from echo_hf.builder.build import RUNS
 from echo_hf.config.evaluation import Evaluated
 from echo_hf.curate.splits import BENCHMARKS
@@ -32,9 +40,41 @@ from echo_hf.systems.benchmark import benchmark_of, load_evaluation
 from echo_hf.tables import HUMAN, OUTPUTS
 
 TITLE = "Rank images"
-HERE = files(__package__ or "")
-STYLES = HERE.joinpath("board.css")
-SCRIPTS = (HERE.joinpath("board.js"),)
+MOST_KEYS = 8
+LOCK = ".human.lock"
+LONGEST_WAIT_S = 60
+
+
+def board(view: View, address: Address, answer: int = 0) -> str:
+    """The page of a person who ranks: texts of posts are escaped, no system is named."""
+    count, alphabet = len(view.outputs), string.ascii_uppercase
+    letters = [alphabet[at % 26] + (str(at // 26 + 1) if at >= 26 else "") for at in range(count)]
+    columns = count if count < 4 else -(-count // 2)
+    digits = min(count, 9)
+    hints = {
+        f"A to {letters[min(count, MOST_KEYS) - 1]}": "choose an image",
+        f"1 to {digits}": "its rank; the same number is a tie",
+        f"Shift and 1 to {digits}": "insert there",
+        "↑ ↓": "a rank better, worse",
+        "← →": "another image",
+        "Backspace": "no rank",
+        "Space": "full size; then ← → show the others",
+        "X": "cannot rank this image",
+        "I": "cannot rank the sample",
+        "U": "undo",
+        "Enter": "next",
+        "P": "back",
+    }
+    return rendered(
+        "rank/board.jinja",
+        view=view,
+        address=address,
+        answer=answer,
+        letters=letters,
+        columns=columns,
+        rows=-(-count // columns),
+        hints=hints,
+    )
 
 
 def page(
@@ -44,17 +84,14 @@ def page(
         return board(ranker.view(person), address)
 
     def acted(person: str, said: Mapping[str, Any]) -> str:
-        done = ranker.act(person, said)
-        if done.table_changes:
+        view, table_changes = ranker.act(person, said)
+        if table_changes:
             write()
-        return board(done.view, address, answer_of(said))
+        return board(view, address, answer_of(said))
 
-    return AskedPage(TITLE, people, SCRIPTS, opened, acted)
-
-
-LOCK = ".human.lock"
-LONGEST_WAIT_S = 60
-Row = Mapping[str, Any]
+    folder = HERE.joinpath("rank")
+    scripts, styles = (folder.joinpath("board.js"),), folder.joinpath("board.css")
+    return AskedPage(TITLE, people, scripts, styles, opened, acted)
 
 
 @dataclass(frozen=True)
@@ -67,10 +104,25 @@ class HumanTable:
 
 def write_human(root: Path, events: Iterable[Event], draw: Draw) -> HumanTable:
     """Writes the ranks of the log into the run's `human.parquet`."""
-    events = tuple(events)
+    events = [event for event in events if event.action != OPEN]
     left_out: Counter[Reason] = Counter()
-    rows = list(_rows(events, draw, left_out))
+    rows: list[dict[str, Any]] = []
+    for (subject, person), event in sorted(by_person(events).items()):
+        ranking, sample = Ranking.from_json(event.payload), draw.known.get(subject)
+        if not ranking.is_complete:
+            continue
+        # Outputs that are still there, of the sample as it was ranked.
+        same = sample and sample.task.sample_digest == event.payload["sample_digest"]
+        there = {one.system: one.output for one in sample.outputs} if sample and same else {}
+        for (system, output), rank in zip(event.payload["shown"], ranking.places, strict=True):
+            if there.get(system) != output:
+                left_out[LeftOut.OTHER_OUTPUT] += 1
+                continue
+            key = {"sample_id": subject, "rater": person, "system": system}
+            rows.append({**key, "rank": rank, "cannot_rank": rank is None})
+    rankings = len({(row["sample_id"], row["rater"]) for row in rows})
     ours = {(event.subject, event.person) for event in events if event.action == RANK}
+    path = root / f"{HUMAN.name}.parquet"
     busy = RunError(
         f"another process has held {str(root / LOCK)!r} for {LONGEST_WAIT_S} s: end it, and rank "
         "again"
@@ -79,43 +131,12 @@ def write_human(root: Path, events: Iterable[Event], draw: Draw) -> HumanTable:
         before = read_table(root, HUMAN)
         others = [] if before is None else before.to_pylist()
         others = [row for row in others if (row["sample_id"], row["rater"]) not in ours]
-        _write(root, [*others, *rows], before)
-    rankings = len({(row["sample_id"], row["rater"]) for row in rows})
-    return HumanTable(root / f"{HUMAN.name}.parquet", rankings, len(others), dict(left_out))
-
-
-def _rows(
-    events: tuple[Event, ...], draw: Draw, left_out: Counter[Reason]
-) -> Iterator[dict[str, Any]]:
-    last = by_person(event for event in standing(events) if event.action == RANK)
-    for (subject, person), event in sorted(last.items()):
-        ranking = Ranking.from_json(event.payload)
-        if not ranking.is_complete:
-            continue
-        there = _seen_outputs(event, draw.known.get(subject))
-        for (system, output), rank in zip(event.payload["shown"], ranking.places, strict=True):
-            if there.get(system) != output:
-                left_out[LeftOut.OTHER_OUTPUT] += 1
-                continue
-            key = {"sample_id": subject, "rater": person, "system": system}
-            yield {**key, "rank": rank, "cannot_rank": rank is None}
-
-
-def _seen_outputs(event: Event, sample: RankedSample | None) -> Mapping[str, str]:
-    """Digests by system of the outputs that are still there, of the sample as it was ranked."""
-    if sample is None or sample.task.sample_digest != event.payload["sample_digest"]:
-        return {}
-    return {one.system: one.output for one in sample.outputs}
-
-
-def _write(root: Path, rows: list[Row], before: pa.Table | None) -> None:
-    written = sorted(rows, key=lambda row: tuple(str(row[name]) for name in HUMAN.key))
-    table = pa.Table.from_pylist(written, HUMAN.schema)
-    if (before is None and not rows) or table == before:
-        return
-    path = root / f"{HUMAN.name}.parquet"
-    with replaced_file(path) as partial:
-        pq.write_table(table, partial)
+        every = sorted([*others, *rows], key=lambda row: [str(row[name]) for name in HUMAN.key])
+        table = pa.Table.from_pylist(every, HUMAN.schema)
+        if table != before and (every or before is not None):
+            with replaced_file(path) as partial:
+                pq.write_table(table, partial)
+    return HumanTable(path, rankings, len(others), dict(left_out))
 
 
 @dataclass(frozen=True)
@@ -172,24 +193,12 @@ def rank(
     check_installed("`echo-hf rank`")
     admitted = people_of(people)
     check_reachable(place.host, admitted, anyone=anyone)
-    from echo_hf.apps.page import look
-
-    images = ShownImages.of(ranks.folder.images, _digests(ranks.ranker.draw))
-    with _written(ranks):
-        asked = page(ranks.ranker, admitted, images.address, ranks.write)
-        serve(asked.blocks, images, admitted, place, ready, partial(look, STYLES))
-
-
-@contextmanager
-def _written(ranks: Ranks) -> Iterator[None]:
+    images = ShownImages(ranks.folder.images)
+    for sample in ranks.ranker.draw.samples:
+        images.admit(one.output for one in sample.outputs)
+        images.admit(one.sha256 for one in sample.task.inputs)
     ranks.write()  # what a killed server had not written any more
     try:
-        yield
+        serve(page(ranks.ranker, admitted, images.address, ranks.write), images, place, ready)
     finally:
         ranks.write()
-
-
-def _digests(draw: Draw) -> Iterator[str]:
-    for sample in draw.samples:
-        yield from (one.output for one in sample.outputs)
-        yield from (one.sha256 for one in sample.task.inputs)

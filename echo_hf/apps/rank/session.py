@@ -1,15 +1,93 @@
-"""What people see and do while they rank: every answer is a fold of the log."""
+"""What people see and do while they rank: samples that a seed draws, and a fold of the log."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from typing import Any, Self
 
+import pyarrow as pa
+
 from echo_hf.apps.events import Event, EventLog, standing
-from echo_hf.apps.rank.draw import Draw, RankedSample, ShownOutput, shuffled
+from echo_hf.images.store import ImageStore
+from echo_hf.judging.rate import outputs_to_rate
+from echo_hf.reasons import NotRanked, Reason
+from echo_hf.systems.base import Task
+from echo_hf.systems.benchmark import Tasks
+
+LEAST_OUTPUTS = 2
+APP = "rank"
+RANK = "rank"
+OPEN = "open"
+
+
+@dataclass(frozen=True, slots=True)
+class ShownOutput:
+    system: str
+    output: str
+
+
+@dataclass(frozen=True, slots=True)
+class RankedSample:
+    task: Task
+    outputs: tuple[ShownOutput, ...]
+
+
+@dataclass(frozen=True)
+class Draw:
+    samples: tuple[RankedSample, ...]
+    known: Mapping[str, RankedSample]
+    seed: int
+    left_out: Mapping[Reason, int]
+
+
+def drawn_samples(
+    outputs: pa.Table,
+    benchmark: Tasks,
+    images: ImageStore,
+    *,
+    draw: int,
+    seed: int,
+    splits: Collection[str],
+) -> Draw:
+    """Draws samples of which at least two systems have made an image."""
+    there = outputs_to_rate(outputs, benchmark)
+    left_out: Counter[Reason] = Counter(there.left_out)
+    every: list[RankedSample] = []
+    for task in there.tasks:
+        rows = there.outputs.get(task.sample_id, ())
+        made = [ShownOutput(row["system"], row["image"]) for row in rows]
+        shown = tuple(one for one in made if images.path(one.output).exists())
+        left_out[NotRanked.LOST_IMAGE] += len(made) - len(shown)
+        every.append(RankedSample(task, shown))
+    samples: list[RankedSample] = []
+    for split in splits:
+        some = [one for one in every if one.task.split == split]
+        enough = [one for one in some if len(one.outputs) >= LEAST_OUTPUTS]
+        first = sorted(enough, key=lambda one: _digest(seed, one.task.sample_id))[:draw]
+        left_out[NotRanked.FEW_OUTPUTS] += len(some) - len(enough)
+        left_out[NotRanked.NOT_DRAWN] += len(enough) - len(first)
+        samples += first
+    known = {one.task.sample_id: one for one in every if one.outputs}
+    counts = {reason: count for reason, count in left_out.items() if count}
+    return Draw(tuple(samples), known, seed, Counter(counts))
+
+
+def shuffled(sample: RankedSample, person: str, seed: int) -> tuple[ShownOutput, ...]:
+    """The images of a sample in the order in which a person sees them."""
+
+    def place(one: ShownOutput) -> str:
+        return _digest(seed, person, sample.task.sample_id, one.system)
+
+    return tuple(sorted(sample.outputs, key=place))
+
+
+def _digest(*parts: object) -> str:
+    return hashlib.sha256(":".join(map(str, parts)).encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,37 +99,29 @@ class Ranking:
     impossible: bool = False
 
     @classmethod
-    def empty(cls, count: int) -> Self:
-        return cls((None,) * count)
-
-    @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
         return cls(tuple(value["ranks"]), frozenset(value["barred"]), value["impossible"])
 
     def as_json(self) -> dict[str, Any]:
-        return {
-            "ranks": list(self.ranks),
-            "barred": sorted(self.barred),
-            "impossible": self.impossible,
-        }
+        ranks, barred = list(self.ranks), sorted(self.barred)
+        return {"ranks": ranks, "barred": barred, "impossible": self.impossible}
 
     @property
     def is_complete(self) -> bool:
-        left = (at for at, rank in enumerate(self.ranks) if rank is None and at not in self.barred)
-        return self.impossible or next(left, None) is None
+        ranks = enumerate(self.ranks)
+        return self.impossible or all(rank or at in self.barred for at, rank in ranks)
 
     @property
     def places(self) -> tuple[int | None, ...]:
         """What is written down: ranks without gaps, null where an image cannot be ranked."""
-        if self.impossible:
-            return (None,) * len(self.ranks)
-        there = sorted({rank for rank in self.ranks if rank is not None})
+        there = sorted({rank for rank in self.ranks if rank is not None and not self.impossible})
         known = {rank: place for place, rank in enumerate(there, 1)}
-        return tuple(None if rank is None else known[rank] for rank in self.ranks)
+        return tuple(None if rank is None else known.get(rank) for rank in self.ranks)
 
-    def place(self, item: int, rank: int) -> Ranking:
-        """Gives an image a rank; it ties with those that have it already."""
-        return self._with({item: rank})
+    def place(self, item: int, rank: int | None) -> Ranking:
+        """Gives an image a rank, or none; it ties with those that have it already."""
+        ranks = (*self.ranks[:item], rank, *self.ranks[item + 1 :])
+        return Ranking(ranks, self.barred - {item})
 
     def insert(self, item: int, rank: int) -> Ranking:
         """Gives an image a rank of its own; those in the way move one down."""
@@ -63,41 +133,35 @@ class Ranking:
             closed = {one: place for place, one in enumerate(sorted(taken), 1)}
             rank = 1 + sum(one < rank for one in taken)
             others, end = {at: closed[one] for at, one in others.items()}, len(self.ranks)
-        moved = {at: one + (rank <= one < end) for at, one in others.items()}
-        return self._with({**moved, item: rank})
+        moved = {at: one + (rank <= one < end) for at, one in others.items()} | {item: rank}
+        ranks = tuple(moved.get(at) for at in range(len(self.ranks)))
+        return Ranking(ranks, self.barred - set(moved))
 
     def better(self, item: int) -> Ranking:
         """Moves an image one rank up; one without a rank gets the first that nobody has."""
         rank = self.ranks[item]
-        return self.place(item, self._first_free() if rank is None else max(rank - 1, 1))
+        return self.place(item, min(self._free()) if rank is None else max(rank - 1, 1))
 
     def worse(self, item: int) -> Ranking:
         """Moves an image one rank down; one without a rank gets the last that nobody has."""
         rank, last = self.ranks[item], len(self.ranks)
-        if rank is None:
-            return self.place(item, max(set(range(1, last + 1)) - set(self.ranks)))
-        return self.place(item, min(rank + 1, last))
+        return self.place(item, max(self._free()) if rank is None else min(rank + 1, last))
 
     def clear(self, item: int) -> Ranking:
-        return self._with({item: None})
+        return self.place(item, None)
 
     def bar(self, item: int) -> Ranking:
         """Says that an image cannot be ranked, or that it can after all."""
         if item in self.barred:
             return replace(self, barred=self.barred - {item})
-        cleared = self._with({item: None})
-        return replace(cleared, barred=cleared.barred | {item})
+        return replace(self.place(item, None), barred=self.barred | {item})
 
     def give_up(self) -> Ranking:
         """Says that none of the images can be ranked, or that they can after all."""
         return replace(self, impossible=not self.impossible)
 
-    def _with(self, changed: Mapping[int, int | None]) -> Ranking:
-        ranks = tuple(changed.get(at, rank) for at, rank in enumerate(self.ranks))
-        return Ranking(ranks, self.barred - set(changed))
-
-    def _first_free(self) -> int:
-        return min(set(range(1, len(self.ranks) + 1)) - set(self.ranks))
+    def _free(self) -> set[int]:
+        return set(range(1, len(self.ranks) + 1)) - {one for one in self.ranks if one is not None}
 
 
 # What a page may ask for: with an image and a rank, with an image, about the sample as a whole.
@@ -113,11 +177,11 @@ IMAGE: Mapping[str, Callable[[Ranking, int], Ranking]] = {
 }
 
 
-def changed(ranking: Ranking, kind: str, item: object, rank: object) -> Ranking | None:
+def changed(ranking: Ranking, kind: object, item: object, rank: object) -> Ranking | None:
     if kind == "impossible":
         return ranking.give_up()
     count = len(ranking.ranks)
-    if type(item) is not int or not 0 <= item < count:
+    if not isinstance(kind, str) or type(item) is not int or not 0 <= item < count:
         return None
     if kind in IMAGE:
         return IMAGE[kind](ranking, item)
@@ -126,28 +190,85 @@ def changed(ranking: Ranking, kind: str, item: object, rank: object) -> Ranking 
     return None
 
 
-APP = "rank"
-RANK = "rank"
-OPEN = "open"
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class View:
+    """What one person sees, made of what that person did."""
+
+    draw: Draw
     person: str
-    sample: RankedSample
-    number: int
-    total: int
-    outputs: tuple[ShownOutput, ...]
-    ranking: Ranking
-    saved: datetime | None
-    can_undo: bool
-    finished: Mapping[str, Ranking]
+    events: Sequence[Event]
+
+    @property
+    def total(self) -> int:
+        return len(self.draw.samples)
+
+    @cached_property
+    def number(self) -> int:
+        """Of the sample that was opened or ranked last, from 1."""
+        numbers = {one.task.sample_id: at for at, one in enumerate(self.draw.samples, 1)}
+        known = (numbers[one.subject] for one in reversed(self.events) if one.subject in numbers)
+        return next(known, 1)
+
+    @property
+    def sample(self) -> RankedSample:
+        return self.draw.samples[self.number - 1]
+
+    @cached_property
+    def actions(self) -> tuple[Event, ...]:
+        """Rankings that were not taken back."""
+        return tuple(one for one in standing(self.events) if one.action == RANK)
+
+    @property
+    def can_undo(self) -> bool:
+        return bool(self.actions)
+
+    @property
+    def saved(self) -> datetime | None:
+        return self.events[-1].at if self.events else None
+
+    @cached_property
+    def rankings(self) -> Mapping[str, Event]:
+        """The last ranking of each sample that has the very images that were ranked."""
+        last = {event.subject: event for event in self.actions}
+        samples = {one.task.sample_id: one for one in self.draw.samples}
+        return {name: last[name] for name in last.keys() & samples if _is_of(last[name], samples)}
+
+    @property
+    def ranking(self) -> Ranking:
+        event = self.rankings.get(self.sample.task.sample_id)
+        empty = Ranking((None,) * len(self.sample.outputs))
+        return empty if event is None else Ranking.from_json(event.payload)
+
+    @property
+    def outputs(self) -> tuple[ShownOutput, ...]:
+        event = self.rankings.get(self.sample.task.sample_id)
+        if event is None:
+            return shuffled(self.sample, self.person, self.draw.seed)
+        return tuple(ShownOutput(*one) for one in event.payload["shown"])
+
+    @cached_property
+    def finished(self) -> Mapping[str, Ranking]:
+        """The complete rankings, by sample."""
+        found = {name: Ranking.from_json(one.payload) for name, one in self.rankings.items()}
+        return {name: ranking for name, ranking in found.items() if ranking.is_complete}
+
+    @property
+    def next(self) -> RankedSample:
+        """The next sample that is not ranked; else simply the next."""
+        samples = self.draw.samples
+        order = [*samples[self.number :], *samples[: self.number - 1]]
+        left = (one for one in order if one.task.sample_id not in self.finished)
+        return next(left, samples[min(self.number, self.total - 1)])
+
+    @property
+    def before(self) -> RankedSample:
+        return self.draw.samples[max(self.number - 2, 0)]
 
 
-@dataclass(frozen=True, slots=True)
-class Acted:
-    view: View
-    table_changes: bool
+def _is_of(event: Event, samples: Mapping[str, RankedSample]) -> bool:
+    sample, payload = samples[event.subject], event.payload
+    shown = {ShownOutput(*one) for one in payload["shown"]}
+    return payload["sample_digest"] == sample.task.sample_digest and shown == set(sample.outputs)
 
 
 @dataclass(frozen=True)
@@ -156,118 +277,27 @@ class Ranker:
     draw: Draw
 
     def view(self, person: str) -> View:
-        return self._state(person).view()
+        return View(self.draw, person, self.log.events(APP, person=person))
 
-    def act(self, person: str, action: Mapping[str, Any]) -> Acted:
-        state = self._state(person)
-        kind = action.get("kind")
-        if action.get("subject") == state.sample.task.sample_id:
+    def act(self, person: str, action: Mapping[str, Any]) -> tuple[View, bool]:
+        """Does what a page asks for; what it shows then, and whether the table changes."""
+        now, kind = self.view(person), action.get("kind")
+        subject = now.sample.task.sample_id
+        if action.get("subject") == subject:
             if kind in ("next", "back"):
-                self._open(state, state.next if kind == "next" else state.before)
-            elif kind == "undo" and state.actions:
-                self.log.undo(state.actions[-1].id, person)
+                opened = now.next if kind == "next" else now.before
+                self.log.append(APP, opened.task.sample_id, person, OPEN)
+            elif kind == "undo" and now.actions:
+                self.log.undo(now.actions[-1].id, person)
             else:
-                self._rank(state, action)
+                ranking = changed(now.ranking, kind, action.get("item"), action.get("rank"))
+                if ranking is not None and ranking != now.ranking:
+                    payload = {
+                        "shown": [[one.system, one.output] for one in now.outputs],
+                        "sample_digest": now.sample.task.sample_digest,
+                        **ranking.as_json(),
+                    }
+                    seen = (one.id for one in reversed(now.events) if one.subject == subject)
+                    self.log.append(APP, subject, person, RANK, payload, next(seen, None))
         view = self.view(person)
-        return Acted(view, view.finished != state.finished)
-
-    def _rank(self, state: _State, said: Mapping[str, Any]) -> None:
-        kind, item, rank = said.get("kind"), said.get("item"), said.get("rank")
-        ranking = changed(state.ranking, str(kind), item, rank)
-        if ranking is None or ranking == state.ranking:
-            return
-        payload = {
-            "shown": [[one.system, one.output] for one in state.outputs],
-            "sample_digest": state.sample.task.sample_digest,
-            **ranking.as_json(),
-        }
-        sample = state.sample.task.sample_id
-        self.log.append(APP, sample, state.person, RANK, payload, state.last_event(sample))
-
-    def _open(self, state: _State, sample: RankedSample) -> None:
-        self.log.append(APP, sample.task.sample_id, state.person, OPEN)
-
-    def _state(self, person: str) -> _State:
-        return _State(self.draw, person, self.log.events(APP, person=person))
-
-
-@dataclass(frozen=True)
-class _State:
-    draw: Draw
-    person: str
-    events: Sequence[Event]
-
-    @cached_property
-    def actions(self) -> tuple[Event, ...]:
-        return tuple(one for one in standing(self.events) if one.action == RANK)
-
-    @cached_property
-    def last(self) -> Mapping[str, Event]:
-        return {event.subject: event for event in self.actions}
-
-    @cached_property
-    def at(self) -> int:
-        numbers = {one.task.sample_id: at for at, one in enumerate(self.draw.samples)}
-        known = (numbers[one.subject] for one in reversed(self.events) if one.subject in numbers)
-        return next(known, 0)
-
-    @property
-    def sample(self) -> RankedSample:
-        return self.draw.samples[self.at]
-
-    @property
-    def ranking(self) -> Ranking:
-        return self._of(self.sample)
-
-    @property
-    def outputs(self) -> tuple[ShownOutput, ...]:
-        event = self.last.get(self.sample.task.sample_id)
-        if event is not None and is_of(event, self.sample):
-            return tuple(ShownOutput(*one) for one in event.payload["shown"])
-        return shuffled(self.sample, self.person, self.draw.seed)
-
-    @property
-    def next(self) -> RankedSample:
-        """The next sample that is not ranked; else simply the next."""
-        order = [*self.draw.samples[self.at + 1 :], *self.draw.samples[: self.at]]
-        left = (one for one in order if one.task.sample_id not in self.finished)
-        return next(left, self.draw.samples[min(self.at + 1, len(self.draw.samples) - 1)])
-
-    @property
-    def before(self) -> RankedSample:
-        return self.draw.samples[max(self.at - 1, 0)]
-
-    def last_event(self, subject: str) -> int | None:
-        return next((one.id for one in reversed(self.events) if one.subject == subject), None)
-
-    @cached_property
-    def finished(self) -> Mapping[str, Ranking]:
-        every = {one.task.sample_id: self._of(one) for one in self.draw.samples}
-        return {name: ranking for name, ranking in every.items() if ranking.is_complete}
-
-    def view(self) -> View:
-        saved = self.events[-1].at if self.events else None
-        return View(
-            person=self.person,
-            sample=self.sample,
-            number=self.at + 1,
-            total=len(self.draw.samples),
-            outputs=self.outputs,
-            ranking=self.ranking,
-            saved=saved,
-            can_undo=bool(self.actions),
-            finished=self.finished,
-        )
-
-    def _of(self, sample: RankedSample) -> Ranking:
-        event = self.last.get(sample.task.sample_id)
-        if event is None or not is_of(event, sample):
-            return Ranking.empty(len(sample.outputs))
-        return Ranking.from_json(event.payload)
-
-
-def is_of(event: Event, sample: RankedSample) -> bool:
-    """Whether a ranking is of the very images that a sample has now."""
-    shown = {ShownOutput(*one) for one in event.payload["shown"]}
-    same = event.payload["sample_digest"] == sample.task.sample_digest
-    return same and shown == set(sample.outputs)
+        return view, view.finished != now.finished

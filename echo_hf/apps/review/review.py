@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -12,32 +10,42 @@ import pyarrow.parquet as pq
 
 from echo_hf._infra.atomic import complete
 from echo_hf.apps.page import (
-    ROUTE,
+    HERE,
+    Address,
+    AppUsers,
     AskedPage,
     Place,
     ShownImages,
     answer_of,
     check_installed,
+    check_reachable,
+    people_of,
     serve,
 )
-from echo_hf.apps.people import AppUsers, check_reachable, people_of
 from echo_hf.apps.review.controller import ReviewController
-from echo_hf.apps.review.page import Address, View, desk_page
-from echo_hf.builder.build import RUNS, Pipeline, opened
-from echo_hf.builder.review import Case, read_cases
+from echo_hf.apps.review.page import View, desk_page
+from echo_hf.builder.build import RUNS, opened
+from echo_hf.builder.review import read_cases
 from echo_hf.config.loading import Config
 from echo_hf.curate.decisions import images_of
 from echo_hf.curate.splits import Splits
 from echo_hf.errors import ReviewError
 from echo_hf.reasons import Reject
 
+TITLE = "Review samples"
+
 
 def desk_of(config: Config | Path | str, *, runs: Path | str = RUNS) -> ReviewController:
     with opened(config, runs, writes=False) as pipeline:
-        cases = read_cases(pipeline)
+        root, cases = pipeline.folder.root, read_cases(pipeline)
         if not cases:
-            raise ReviewError(f"{str(pipeline.folder.root)!r} has no sample to review")
-        desk = ReviewController.of(cases, dict(_duplicates(pipeline)), pipeline.folder.root)
+            raise ReviewError(f"{str(root)!r} has no sample to review")
+        file = complete(pipeline.folder.stage(Splits.name)) / "rejects.parquet"
+        columns = ["id", "_reason", "_detail"]
+        rejects = pq.read_table(file, columns=columns).to_pylist() if file.exists() else ()
+        reason = Reject.DUPLICATE_OF
+        duplicates = {row["id"]: row["_detail"] for row in rejects if row["_reason"] == reason}
+        desk = ReviewController.of(cases, duplicates, root)
     desk.ledger.catch_up()  # what a killed server had not written any more
     return desk
 
@@ -54,46 +62,23 @@ def review(
     check_installed("`echo-hf review --app`")
     admitted = people_of(people)
     check_reachable(place.host, admitted, anyone=anyone)
-    from echo_hf.apps.page import look
+    images = ShownImages(desk.images)
+    images.admit(digests_of(desk))
 
-    named = ShownImages.of(desk.images, digests_of(desk))
-    known = dict(named.digests)
-    images = ShownImages(desk.images, named.secret, known)
-
-    def admit(view: View) -> None:
+    def saved(view: View) -> None:
         # What a reviewer has just cut out was not there when the page was opened.
-        cut = (*view.shown["input_images"], *view.shown["output_images"])
-        known.update({images.address(one).removeprefix(ROUTE): one for one in cut})
+        images.admit((*view.shown["input_images"], *view.shown["output_images"]))
 
-    asked = page(desk, admitted, images.address, admit)
-    serve(asked.blocks, images, admitted, place, ready, partial(look, STYLES))
+    serve(page(desk, admitted, images.address, saved), images, place, ready)
 
 
 def digests_of(desk: ReviewController) -> Iterator[str]:
     for case in desk.cases.values():
-        yield from _of_case(case)
+        yield from images_of(case.row)
+        for post in case.context:
+            yield from (one["sha256"] for one in post["pictures"] or () if one["sha256"])
     for one in desk.ledger.decided().by_id.values():
         yield from one.changed.images if one.changed else ()
-
-
-def _of_case(case: Case) -> Iterator[str]:
-    yield from images_of(case.row)
-    for post in case.context:
-        yield from (one["sha256"] for one in post["pictures"] or () if one["sha256"])
-
-
-def _duplicates(pipeline: Pipeline) -> Iterator[tuple[str, str]]:
-    file = complete(pipeline.folder.stage(Splits.name)) / "rejects.parquet"
-    columns = ["id", "_reason", "_detail"]
-    for row in pq.read_table(file, columns=columns).to_pylist() if file.exists() else ():
-        if row["_reason"] == Reject.DUPLICATE_OF:
-            yield row["id"], row["_detail"]
-
-
-TITLE = "Review samples"
-HERE = files(__package__ or "")
-STYLES = HERE.joinpath("page.css")
-SCRIPTS = (HERE.joinpath("boxes.js"), HERE.joinpath("page.js"))
 
 
 def page(
@@ -109,4 +94,6 @@ def page(
     def acted(person: str, said: Mapping[str, Any]) -> str:
         return shown(desk.act(person, said), answer_of(said))
 
-    return AskedPage(TITLE, people, SCRIPTS, opened, acted)
+    folder = HERE.joinpath("review")
+    scripts = (folder.joinpath("boxes.js"), folder.joinpath("page.js"))
+    return AskedPage(TITLE, people, scripts, folder.joinpath("page.css"), opened, acted)

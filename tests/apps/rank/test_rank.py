@@ -1,41 +1,217 @@
-"""`echo-hf rank` from a run's folder, as far as it goes without a page."""
+"""`echo-hf rank` without a browser: the run, the page as HTML, and the table of people's ranks."""
 
 from __future__ import annotations
 
+from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 
 from echo_hf.apps.page import Place
-from echo_hf.apps.rank.rank import Ranks, rank, ranks_of
+from echo_hf.apps.rank.rank import HumanTable, Ranks, board, rank, ranks_of, write_human
+from echo_hf.apps.rank.session import APP, RankedSample, Ranker, ShownOutput, View
 from echo_hf.cli.evaluation_view import show_draw, show_written
+from echo_hf.engines.base import ImageRef
 from echo_hf.errors import EchoError, RunError, StoreError
 from echo_hf.judging.agreement import agree
-from echo_hf.tables import RATINGS
+from echo_hf.reasons import LeftOut
+from echo_hf.systems.base import Task
+from echo_hf.tables import HUMAN, RATINGS
 from tests.apps.rank.ranked_run import SYSTEMS, WORDS, ranked_run
-from tests.apps.rank.test_session import did
-from tests.judging.run_for_tests import rating, root, run, write
+from tests.apps.rank.test_session import did, ranker, sample
+from tests.judging.run_for_tests import rating, root, write
+
+HOSTILE = "</p><script>alert(1)</script><img src=x onerror=alert(1)> \"'`${1}{{2}}&lt;"
+
+
+class Parts(HTMLParser):
+    """All tags with their attributes, and all text."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text: list[str] = []
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+
+def hostile(path: Path) -> Ranker:
+    task = Task(HOSTILE, "d", "text_to_image", HOSTILE, (ImageRef("1" * 64),))
+    sample = RankedSample(
+        task, (ShownOutput("zorblatt", "2" * 64), ShownOutput("quixel", "3" * 64))
+    )
+    return ranker(path, sample)
+
+
+def parts(view: View) -> Parts:
+    return Parts(board(view, lambda digest: f"/image/{digest[0]}", 5))
+
+
+def test_texts_of_posts_are_text(tmp_path: Path) -> None:
+    plain = Parts(board(ranker(tmp_path, lighthouse()).view("ann"), str))
+    found = parts(hostile(tmp_path).view("ann"))
+    assert "".join(found.text).count(HOSTILE) == 1
+    assert {tag for tag, _ in found.tags} == {tag for tag, _ in plain.tags}
+    assert not [name for _, named in found.tags for name in named if name.startswith("on")]
+    board_tag = next(named for _, named in found.tags if "board" in (named.get("class") or ""))
+    assert board_tag["data-subject"] == HOSTILE
+    assert board_tag["data-answer"] == "5"
+
+
+def lighthouse() -> RankedSample:
+    task = Task("s", "d", "text_to_image", "a lighthouse", (ImageRef("1" * 64),))
+    return RankedSample(task, (ShownOutput("zorblatt", "2" * 64), ShownOutput("quixel", "3" * 64)))
+
+
+def test_no_system_is_on_the_page(tmp_path: Path) -> None:
+    view = hostile(tmp_path).view("ann")
+    page = board(view, lambda digest: f"/image/{digest[0]}")
+    assert "zorblatt" not in page
+    assert "quixel" not in page
+    assert "2" * 64 not in page
+    shown = [named["src"] for tag, named in Parts(page).tags if tag == "img"]
+    assert shown == ["/image/1", *(f"/image/{one.output[0]}" for one in view.outputs)]
+
+
+def test_ranks_and_progress_are_shown(tmp_path: Path) -> None:
+    one = ranker(tmp_path, lighthouse())
+    assert "nothing to save yet" in board(one.view("ann"), str)
+    did(one, "ann", "place", item=0, rank=1)
+    view = did(one, "ann", "bar", item=1)[0]
+    found = parts(view)
+    labels = [named["aria-label"] for tag, named in found.tags if tag == "article"]
+    assert labels == ["Image A, rank 1", "Image B, cannot be ranked"]
+    text = "".join(found.text)
+    assert "Sample 1 of 1" in text
+    assert "1 ranked · all ranked, thank you" in text
+    assert view.saved is not None
+    assert f"saved {view.saved:%H:%M} UTC" in text
+
+
+@pytest.mark.parametrize("count", [2, 3, 8, 30])
+def test_there_is_a_card_and_a_rank_for_each_image(tmp_path: Path, count: int) -> None:
+    outputs = tuple(ShownOutput(f"m{at}", f"{at:064}") for at in range(count))
+    task = Task("s", "d", "text_to_image", "draw")
+    one = ranker(tmp_path, RankedSample(task, outputs))
+    tags = parts(one.view("ann")).tags
+    assert [named["data-item"] for tag, named in tags if tag == "article"] == [
+        str(at) for at in range(count)
+    ]
+    ranks = [named["data-rank"] for _, named in tags if "data-rank" in named]
+    assert ranks == [str(at + 1) for at in range(count)]
+
+
+Row = dict[str, Any]
+
+
+def row(sample: str, rater: str, system: str, rank: int | None) -> Row:
+    key = {"sample_id": sample, "rater": rater, "system": system}
+    return {**key, "rank": rank, "cannot_rank": rank is None}
+
+
+@pytest.fixture
+def ranked(tmp_path: Path) -> Ranker:
+    return ranker(tmp_path, *(sample(name, "ash", "elm", "oak") for name in ("s1", "s2")))
+
+
+def written(tmp_path: Path, ranked: Ranker) -> HumanTable:
+    return write_human(tmp_path, ranked.log.events(APP), ranked.draw)
+
+
+def rows(tmp_path: Path) -> list[Row]:
+    found: list[Row] = pq.read_table(tmp_path / "human.parquet").to_pylist()
+    return found
+
+
+def place(ranked: Ranker, person: str, **ranks: int) -> None:
+    shown = [one.system for one in ranked.view(person).outputs]
+    for system, at in ranks.items():
+        did(ranked, person, "place", item=shown.index(system), rank=at)
+
+
+def test_rows_are_ranks_of_systems(tmp_path: Path, ranked: Ranker) -> None:
+    place(ranked, "ann", ash=3, elm=1, oak=3)
+    place(ranked, "ben", ash=1, elm=2)
+    did(ranked, "cy", "impossible")
+    assert written(tmp_path, ranked) == HumanTable(tmp_path / "human.parquet", 2, 0, {})
+    nothing = [row("s1", "cy", system, None) for system in ("ash", "elm", "oak")]
+    ann = [row("s1", "ann", name, rank) for name, rank in {"ash": 2, "elm": 1, "oak": 2}.items()]
+    assert rows(tmp_path) == [*ann, *nothing]
+    assert pq.read_schema(tmp_path / "human.parquet").equals(HUMAN.schema)
+
+
+def test_nothing_ranked_makes_no_file(tmp_path: Path, ranked: Ranker) -> None:
+    did(ranked, "ann", "next")
+    assert written(tmp_path, ranked).rankings == 0
+    assert not (tmp_path / "human.parquet").exists()
+
+
+def test_ranks_from_elsewhere_stay(tmp_path: Path, ranked: Ranker) -> None:
+    elsewhere = [row("s1", "zoe", "ash", 1), row("s2", "ann", "ash", 4), row("gone", "x", "y", 1)]
+    mine = [row("s1", "ann", "ash", 9)]
+    table = pa.Table.from_pylist([*elsewhere, *mine], HUMAN.schema)
+    pq.write_table(table, tmp_path / "human.parquet")
+    place(ranked, "ann", ash=1, elm=2, oak=3)
+    assert written(tmp_path, ranked).kept == 3
+    found = rows(tmp_path)
+    assert [one for one in elsewhere if one not in found] == []
+    assert row("s1", "ann", "ash", 1) in found
+    assert mine[0] not in found
+    assert len(found) == 6
+
+
+def test_what_is_taken_back_leaves_the_table(tmp_path: Path, ranked: Ranker) -> None:
+    did(ranked, "ann", "impossible")
+    written(tmp_path, ranked)
+    did(ranked, "ann", "undo")
+    assert written(tmp_path, ranked).rankings == 0
+    assert rows(tmp_path) == []
+
+
+def test_ranks_of_images_that_are_gone_are_counted(tmp_path: Path, ranked: Ranker) -> None:
+    place(ranked, "ann", ash=1, elm=2, oak=3)
+    events = ranked.log.events(APP)
+    other = ranker(tmp_path, sample("s1", "elm", "oak"))
+    result = write_human(tmp_path, events, other.draw)
+    assert result.left_out == {LeftOut.OTHER_OUTPUT: 1}
+    assert rows(tmp_path) == [row("s1", "ann", "elm", 2), row("s1", "ann", "oak", 3)]
+    anew = ranker(tmp_path, sample("s1", "ash", "elm", "oak", digest="e"))
+    assert write_human(tmp_path, events, anew.draw).left_out == {LeftOut.OTHER_OUTPUT: 3}
+
+
+def test_a_table_that_cannot_be_read_is_not_written_over(tmp_path: Path, ranked: Ranker) -> None:
+    (tmp_path / "human.parquet").write_text("ranks, by hand", "utf-8")
+    did(ranked, "ann", "impossible")
+    with pytest.raises(RunError, match="is not a table of human"):
+        written(tmp_path, ranked)
+    assert (tmp_path / "human.parquet").read_text("utf-8") == "ranks, by hand"
+
 
 FEW = SYSTEMS[:3]
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Five samples with the outputs of three systems."""
     ranked_run(tmp_path, systems=FEW)
     return tmp_path
 
 
 def opened(folder: Path, draw: int = 100, splits: tuple[str, ...] = ()) -> Ranks:
-    """The run, to be ranked."""
     config = folder / "evaluation.yaml"
     return ranks_of(config, runs=folder / "runs", draw=draw, splits=splits)
 
 
 def said(folder: Path, show: object, ranks: Ranks) -> str:
-    """What the terminal says."""
     console = Console(width=300)
     with console.capture() as captured:
         show(console, ranks)  # type: ignore[operator]
@@ -43,7 +219,6 @@ def said(folder: Path, show: object, ranks: Ranks) -> str:
 
 
 def test_ranks_of_the_page_are_what_agree_reads(folder: Path) -> None:
-    """A judge that rates as two people rank agrees with them fully."""
     ranks = opened(folder)
     for person in ("ann", "ben"):
         for _ in range(5):
@@ -63,7 +238,6 @@ def test_ranks_of_the_page_are_what_agree_reads(folder: Path) -> None:
 
 
 def test_only_the_splits_that_were_named_are_drawn(folder: Path) -> None:
-    """Two edits and three prompts; one of each split, or of one split alone."""
     assert len(opened(folder).ranker.draw.samples) == 5
     one = opened(folder, draw=1).ranker.draw.samples
     assert [sample.task.split for sample in one] == ["image_to_image", "text_to_image"]
@@ -73,40 +247,23 @@ def test_only_the_splits_that_were_named_are_drawn(folder: Path) -> None:
 
 
 def test_what_is_not_ranked_is_told_with_its_reason(folder: Path) -> None:
-    """Two prompts and one edit are not drawn."""
     told = said(folder, show_draw, opened(folder, draw=1))
     assert "not ranked: 3 not_drawn: enough samples of its split were drawn before it" in told
 
 
-def test_a_split_that_does_not_exist_is_one_line(folder: Path) -> None:
-    """With the ones that do."""
-    with pytest.raises(RunError, match=r"unknown split 'words'; .*known: image_to_image"):
-        opened(folder, splits=("words",))
-
-
-def test_without_outputs_there_is_nothing_to_rank(tmp_path: Path) -> None:
-    """It is said what makes them."""
-    run(tmp_path, {}, ("word0",))
-    with pytest.raises(RunError, match=r"there are no outputs in .*echo-hf generate"):
-        opened(tmp_path)
-
-
 def test_one_system_cannot_be_ranked(tmp_path: Path) -> None:
-    """No sample has images by two, and that is counted."""
     ranked_run(tmp_path, systems=FEW[:1])
     with pytest.raises(RunError, match=r"no sample .* by two systems \(5 few_outputs\)"):
         opened(tmp_path)
 
 
 def test_a_damaged_log_is_one_line_before_anything_is_shown(folder: Path) -> None:
-    """It stays as it is."""
     (root(folder) / "events.sqlite").write_text("no log" * 1000, "utf-8")
     with pytest.raises(StoreError, match="is not a readable log of events"):
         opened(folder).write()
 
 
 def test_a_page_for_strangers_is_refused(folder: Path) -> None:
-    """Before a port is taken; where gradio is not here, that is said first."""
     place = Place("0.0.0.0", 0)  # noqa: S104 - what is refused
     with pytest.raises(EchoError, match=r"can be reached from other machines|echo-hf"):
         rank(opened(folder), place=place, ready=pytest.fail)

@@ -2,48 +2,181 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import rankdata
 
 from echo_hf.apps.events import EventLog
-from echo_hf.apps.rank.draw import Draw, RankedSample, ShownOutput
-from echo_hf.apps.rank.session import APP, Acted, Ranker
+from echo_hf.apps.rank.session import (
+    APP,
+    IMAGE,
+    RANKED,
+    Draw,
+    RankedSample,
+    Ranker,
+    Ranking,
+    ShownOutput,
+    View,
+    changed,
+    drawn_samples,
+    shuffled,
+)
+from echo_hf.images.store import ImageStore
+from echo_hf.reasons import LeftOut, NotJudged, NotRanked
 from echo_hf.systems.base import Task
+from echo_hf.systems.benchmark import Benchmark
+from echo_hf.tables import OUTPUTS
+from tests.judging.run_for_tests import output, put, root, run, stripes
+
+Ranks = tuple[int | None, ...]
+
+
+@st.composite
+def rankings(draw: st.DrawFn) -> Ranking:
+    count = draw(st.integers(2, 8))
+    rank = st.one_of(st.none(), st.integers(1, count))
+    ranks = tuple(draw(st.lists(rank, min_size=count, max_size=count)))
+    unranked = [at for at, one in enumerate(ranks) if one is None]
+    barred = draw(st.sets(st.sampled_from(unranked))) if unranked else set()
+    return Ranking(ranks, frozenset(barred), draw(st.booleans()))
+
+
+@pytest.mark.parametrize(
+    ("before", "kind", "item", "rank", "after"),
+    [
+        ((None, None, None), "place", 1, 3, (None, 3, None)),
+        ((1, None, None), "place", 2, 1, (1, None, 1)),
+        ((1, 2, None), "insert", 2, 1, (2, 3, 1)),
+        ((1, 1, None), "insert", 2, 1, (2, 2, 1)),
+        ((1, 3, None), "insert", 2, 1, (2, 3, 1)),
+        ((2, 3, None), "insert", 2, 3, (1, 3, 2)),  # no room below: the gap above closes
+        ((1, 2, 3), "insert", 2, 2, (1, 3, 2)),
+        ((1, 2, 3), "better", 2, None, (1, 2, 2)),
+        ((1, 2, 3), "better", 0, None, (1, 2, 3)),
+        ((1, 2, 3), "worse", 0, None, (2, 2, 3)),
+        ((1, 2, 3), "worse", 2, None, (1, 2, 3)),
+        ((1, None, 3), "better", 1, None, (1, 2, 3)),
+        ((1, None, None), "worse", 1, None, (1, 3, None)),
+        ((1, 2, 3), "clear", 1, None, (1, None, 3)),
+    ],
+)
+def test_what_a_key_does(
+    before: Ranks, kind: str, item: int, rank: int | None, after: Ranks
+) -> None:
+    found = changed(Ranking(before), kind, item, rank)
+    assert found == Ranking(after)
+
+
+@given(rankings(), st.data())
+def test_an_inserted_image_stands_alone_and_others_keep_their_order(
+    ranking: Ranking, data: st.DataObject
+) -> None:
+    count = len(ranking.ranks)
+    item = data.draw(st.integers(0, count - 1))
+    rank = data.draw(st.integers(1, count))
+    after = ranking.insert(item, rank).ranks
+    others = {at: one for at, one in enumerate(ranking.ranks) if one is not None and at != item}
+    assert all(1 <= (after[at] or 0) <= count for at in [*others, item])
+    assert all(after[at] != after[item] for at in others)
+    for one, old in others.items():
+        for other, older in others.items():
+            new = (after[one] or 0) - (after[other] or 0)
+            assert (new > 0) - (new < 0) == (old > older) - (old < older)
+        assert ((after[one] or 0) < (after[item] or 0)) == (old < rank)
+
+
+@given(rankings())
+def test_places_are_ranks_without_gaps(ranking: Ranking) -> None:
+    ranked = {at: one for at, one in enumerate(ranking.ranks) if one is not None}
+    dense = dict(zip(ranked, rankdata(list(ranked.values()), "dense"), strict=True))
+    expected = {} if ranking.impossible else dense
+    assert ranking.places == tuple(expected.get(at) for at in range(len(ranking.ranks)))
+
+
+@given(rankings(), st.data())
+def test_no_action_leaves_a_barred_image_with_a_rank(ranking: Ranking, data: st.DataObject) -> None:
+    count = len(ranking.ranks)
+    kind = data.draw(st.sampled_from([*RANKED, *IMAGE, "impossible"]))
+    item, rank = data.draw(st.integers(0, count - 1)), data.draw(st.integers(1, count))
+    after = changed(ranking, kind, item, rank)
+    assert after is not None
+    assert all(after.ranks[at] is None for at in after.barred)
+    assert all(one is None or 1 <= one <= count for one in after.ranks)
+
+
+def test_complete_is_when_nothing_is_left() -> None:
+    whole: Mapping[Ranking, bool] = {
+        Ranking((1, None)): False,
+        Ranking((1, 1)): True,
+        Ranking((1, None), frozenset({1})): True,
+        Ranking((None, None), impossible=True): True,
+        Ranking((None,) * 3): False,
+    }
+    assert {one: one.is_complete for one in whole} == whole
+
+
+def test_what_cannot_be_ranked_can_be_ranked_after_all() -> None:
+    barred = Ranking((1, 2)).bar(0)
+    assert barred == Ranking((None, 2), frozenset({0}))
+    assert barred.bar(0) == Ranking((None, 2))
+    assert barred.place(0, 2) == Ranking((2, 2))
+    assert Ranking((1, 2)).give_up().give_up() == Ranking((1, 2))
+
+
+@pytest.mark.parametrize(
+    ("kind", "item", "rank"),
+    [
+        ("place", 0, 0),
+        ("place", 0, 4),
+        ("place", 3, 1),
+        ("place", -1, 1),
+        ("place", True, 1),
+        ("place", 0, True),
+        ("place", "0", 1),
+        ("place", 0, 1.0),
+        ("place", 0, None),
+        ("better", None, None),
+        ("clear", [0], None),
+        ("drop table", 0, 1),
+        ("", None, None),
+    ],
+)
+def test_what_a_page_cannot_ask_for_is_nothing(kind: str, item: object, rank: object) -> None:
+    assert changed(Ranking((None,) * 3), kind, item, rank) is None
 
 
 def sample(name: str, *systems: str, digest: str = "d") -> RankedSample:
-    """A sample with an output of each system."""
     shown = tuple(ShownOutput(system, f"{name}/{system}") for system in systems)
     return RankedSample(Task(name, digest, "text_to_image", f"draw {name}"), shown)
 
 
 def ranker(path: Path, *samples: RankedSample, seed: int = 0) -> Ranker:
-    """What shows samples, and writes next to a test."""
     known = {one.task.sample_id: one for one in samples}
     return Ranker(EventLog(path / "events.sqlite"), Draw(samples, known, seed, {}))
 
 
 @pytest.fixture
 def ranked(tmp_path: Path) -> Ranker:
-    """Three samples with two outputs each."""
     return ranker(tmp_path, *(sample(name, "ash", "elm") for name in ("s1", "s2", "s3")))
 
 
-def did(ranked: Ranker, person: str, kind: str, **more: Any) -> Acted:
-    """What a page of a person sends about the sample that it shows."""
+def did(ranked: Ranker, person: str, kind: str, **more: Any) -> tuple[View, bool]:
     subject = ranked.view(person).sample.task.sample_id
     return ranked.act(person, {"kind": kind, "subject": subject, **more})
 
 
 def at(ranked: Ranker, person: str) -> str:
-    """The sample that a person's page shows."""
     return ranked.view(person).sample.task.sample_id
 
 
 def test_each_action_is_an_event_with_what_was_shown(ranked: Ranker) -> None:
-    """The order of the page, the images, the sample's digest, and what was seen before."""
     shown = [[one.system, one.output] for one in ranked.view("ann").outputs]
     did(ranked, "ann", "place", item=0, rank=1)
     did(ranked, "ann", "place", item=1, rank=2)
@@ -60,7 +193,6 @@ def test_each_action_is_an_event_with_what_was_shown(ranked: Ranker) -> None:
 
 
 def test_what_changes_nothing_is_no_event(ranked: Ranker) -> None:
-    """The same rank again, what no page can ask for, and what is about another sample."""
     did(ranked, "ann", "place", item=0, rank=1)
     did(ranked, "ann", "place", item=0, rank=1)
     did(ranked, "ann", "explode")
@@ -71,7 +203,6 @@ def test_what_changes_nothing_is_no_event(ranked: Ranker) -> None:
 
 
 def test_next_goes_to_what_is_not_ranked(ranked: Ranker) -> None:
-    """Past what is done, and round the end; when all is done, simply on to the last."""
     did(ranked, "ann", "next")
     assert at(ranked, "ann") == "s2"
     did(ranked, "ann", "impossible")
@@ -91,7 +222,6 @@ def test_next_goes_to_what_is_not_ranked(ranked: Ranker) -> None:
 
 
 def test_the_table_changes_with_what_is_complete(ranked: Ranker) -> None:
-    """A half ranking says nothing yet; a complete one, another one, and none any more do."""
     steps = [
         did(ranked, "ann", "place", item=0, rank=1),
         did(ranked, "ann", "place", item=1, rank=2),
@@ -101,22 +231,14 @@ def test_the_table_changes_with_what_is_complete(ranked: Ranker) -> None:
         did(ranked, "ann", "undo"),
         did(ranked, "ann", "undo"),
     ]
-    assert [one.table_changes for one in steps] == [False, True, True, False, True, True, False]
-    assert [one.view.can_undo for one in steps][-2:] == [True, False]
-
-
-def test_an_undo_of_nothing_is_nothing(ranked: Ranker) -> None:
-    """Nor does it take back what another person did."""
-    did(ranked, "ben", "impossible")
-    did(ranked, "ann", "undo")
-    assert [one.action for one in ranked.log.events(APP)] == ["rank"]
+    assert [changes for _, changes in steps] == [False, True, True, False, True, True, False]
+    assert [view.can_undo for view, _ in steps][-2:] == [True, False]
 
 
 def test_another_seed_does_not_shuffle_what_was_begun(tmp_path: Path) -> None:
-    """Order and ranks of a sample that a person has begun are those of the log."""
     one = sample("s1", *(f"m{at}" for at in range(8)))
     before = ranker(tmp_path, one)
-    shown = did(before, "ann", "place", item=3, rank=1).view.outputs
+    shown = did(before, "ann", "place", item=3, rank=1)[0].outputs
     after = ranker(tmp_path, one, seed=1)
     assert after.view("ann").outputs == shown
     assert after.view("ann").ranking.ranks[3] == 1
@@ -127,17 +249,83 @@ def test_another_seed_does_not_shuffle_what_was_begun(tmp_path: Path) -> None:
     "other", [sample("s1", "ash", "elm", "oak"), sample("s1", "ash", "elm", digest="e")]
 )
 def test_what_has_changed_is_ranked_anew(tmp_path: Path, other: RankedSample) -> None:
-    """One more system, or another prompt: the old ranks are not of what is shown now."""
     did(ranker(tmp_path, sample("s1", "ash", "elm")), "ann", "impossible")
     view = ranker(tmp_path, other).view("ann")
     assert view.finished == {}
     assert view.ranking.ranks == (None,) * len(other.outputs)
 
 
-def test_a_place_outside_the_draw_is_left(tmp_path: Path) -> None:
-    """A smaller draw than before: the last sample of it that the person was at."""
-    samples = [sample(name, "ash", "elm") for name in ("s1", "s2", "s3")]
-    large = ranker(tmp_path, *samples)
-    did(large, "ann", "next")
-    did(large, "ann", "next")
-    assert at(ranker(tmp_path, *samples[:2]), "ann") == "s2"
+WORDS = tuple(f"word{at:02}" for at in range(12))
+EDITS = {f"edit{at}": [stripes((at, 100, 100))] for at in range(3)}
+SPLITS = ("image_to_image", "text_to_image")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    found = tmp_path_factory.mktemp("drawn")
+    run(found, EDITS, WORDS)
+    return found
+
+
+def rows(folder: Path, **images: str | None) -> list[dict[str, object]]:
+    return [
+        output(name, system, EDITS.get(name, ()), image=image)
+        for name in (*EDITS, *WORDS)
+        for system, image in images.items()
+    ]
+
+
+def two(folder: Path) -> list[dict[str, object]]:
+    return rows(folder, ash=put(folder, stripes((1, 1, 1))), elm=put(folder, stripes((2, 2, 2))))
+
+
+def draw_of(
+    folder: Path, made: list[dict[str, object]], draw: int = 100, seed: int = 0, splits=SPLITS
+) -> Draw:
+    table = pa.Table.from_pylist(made, OUTPUTS.schema)
+    images = ImageStore(root(folder) / "pictures")
+    tasks = Benchmark(str(folder / "benchmark")).tasks(images)
+    return drawn_samples(table, tasks, images, draw=draw, seed=seed, splits=splits)
+
+
+def ids(draw: Draw) -> list[str]:
+    return [sample.task.sample_id for sample in draw.samples]
+
+
+def test_a_draw_is_in_the_order_of_a_digest_of_the_seed_and_the_id(folder: Path) -> None:
+    order = sorted(WORDS, key=lambda name: hashlib.sha256(f"7:{name}".encode()).hexdigest())
+    found = draw_of(folder, two(folder), draw=2, seed=7)
+    assert ids(found)[2:] == order[:2]
+    assert {name[:4] for name in ids(found)[:2]} == {"edit"}
+    assert ids(draw_of(folder, two(folder), 9, 7, ["text_to_image"])) == order[:9]
+    assert found.left_out == {NotRanked.NOT_DRAWN: 11}
+
+
+def test_samples_need_two_images_that_are_there(folder: Path) -> None:
+    made = two(folder)
+    of = {(row["sample_id"], row["system"]): row for row in made}
+    of["word00", "ash"].update(outcome="refused", image=None)
+    of["word01", "elm"].update(sample_digest="0" * 64)
+    of["word02", "elm"].update(image="f" * 64)
+    found = draw_of(folder, made)
+    assert not {"word00", "word01", "word02"} & set(ids(found))
+    assert len(found.samples) == 12
+    assert found.left_out == {
+        NotJudged.WITHOUT_IMAGE: 1,
+        LeftOut.OTHER_SAMPLE: 1,
+        NotRanked.LOST_IMAGE: 1,
+        NotRanked.FEW_OUTPUTS: 3,
+    }
+
+
+def test_an_order_is_a_persons_own_and_stays(folder: Path) -> None:
+    sample = RankedSample(
+        Task("s", "d", "text_to_image", "draw"),
+        tuple(ShownOutput(f"m{at}", str(at)) for at in range(8)),
+    )
+    other = RankedSample(Task("t", "d", "text_to_image", "draw"), sample.outputs)
+    ann = shuffled(sample, "ann", 0)
+    assert ann == shuffled(sample, "ann", 0)
+    assert sorted(ann, key=lambda one: one.system) == list(sample.outputs)
+    orders = [shuffled(sample, "ben", 0), shuffled(sample, "ann", 1), shuffled(other, "ann", 0)]
+    assert ann not in orders

@@ -1,25 +1,33 @@
-"""ViTs that load, and those that are refused in one line."""
+"""The ViT: how it is loaded, how it divides images, and its keys against a plain reading."""
 
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from huggingface_hub import constants
+from PIL import Image
 
 from echo_hf.errors import MissingExtraError, ScoreError
 from echo_hf.metrics import StructureDistance, structure_distance
-from echo_hf.metrics.vit_loading import PACKAGES, VitOptions, load_vit
+from echo_hf.metrics.structure_distance import (
+    MEAN,
+    PACKAGES,
+    SPREAD,
+    LoadedVit,
+    VitOptions,
+    load_vit,
+    patch_grid,
+    self_similarities,
+)
 from tests.metrics.images_for_metrics import noise
-from tests.metrics.vit_for_tests import REASON, TINY, distance_of, weights_of, write_vit
-from tests.stages_for_tests import ROOT
+from tests.metrics.vit_for_tests import REASON, TINY, distance_of, keys_of, weights_of, write_vit
 
 WEIGHTS = weights_of(TINY)
 COMMIT = "c" * 40
@@ -35,7 +43,6 @@ INSTALLED = all(find_spec(name) for name in PACKAGES)
 
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
-    """Folder of a tiny ViT, to be spoilt."""
     pytest.importorskip("torch", reason=REASON)
     pytest.importorskip("transformers", reason=REASON)
     return write_vit(tmp_path / "tiny", TINY, WEIGHTS)
@@ -43,20 +50,19 @@ def model(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def no_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty cache of the Hub's client, and no network."""
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     return tmp_path / "hub"
 
 
-def _options(model: object, **given: Any) -> VitOptions:
+def _asked(model: object, **given: Any) -> VitOptions:
     chosen = {"revision": None, "layer": 2, "size": TINY.side, "device": "cpu", **given}
     return VitOptions(str(model), **chosen)
 
 
 def _refused(model: object, **given: Any) -> str:
     with pytest.raises(ScoreError) as caught:
-        load_vit(_options(model, **given))
+        load_vit(_asked(model, **given))
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
@@ -69,7 +75,6 @@ def _changed(model: Path, **settings: object) -> Path:
 
 @pytest.mark.skipif(INSTALLED, reason="the packages are installed here")
 def test_a_missing_extra_is_told_at_first_use() -> None:
-    """One line that names it, from the function, from the first batch and from the result."""
     said = 'structure_distance needs packages that are not here: pip install "echo-hf[metrics]"'
     measured = StructureDistance()
     uses = (
@@ -84,16 +89,9 @@ def test_a_missing_extra_is_told_at_first_use() -> None:
     assert len(measured) == 0
 
 
-def test_wrong_samples_are_told_before_a_model_is_looked_for() -> None:
-    """Whether or not the extra is there."""
-    with pytest.raises(ScoreError, match="1 inputs and 2 outputs"):
-        structure_distance([noise(0)], [noise(1), noise(2)], model="nobody/nothing")
-
-
 @pytest.mark.extras
 def test_a_folder_loads_in_float32_with_the_eps_of_dino(model: Path) -> None:
-    """Whatever the file of settings says."""
-    vit = load_vit(_options(model))
+    vit = load_vit(_asked(model))
     assert {str(one.dtype) for one in vit.model.parameters()} == {"torch.float32"}
     assert vit.model.config.layer_norm_eps == 1e-6
     assert vit.model.layernorm.eps == 1e-6
@@ -103,7 +101,6 @@ def test_a_folder_loads_in_float32_with_the_eps_of_dino(model: Path) -> None:
 
 @pytest.mark.extras
 def test_a_model_of_the_hub_is_known_by_its_commit(model: Path, no_network: Path) -> None:
-    """The branch is resolved, also without the network, and the number is that of the weights."""
     repository = no_network / "models--acme--vit"
     shutil.copytree(model, repository / "snapshots" / COMMIT)
     (repository / "refs").mkdir()
@@ -116,7 +113,6 @@ def test_a_model_of_the_hub_is_known_by_its_commit(model: Path, no_network: Path
 
 @pytest.mark.extras
 def test_weights_in_a_pickle_are_read_and_not_run(model: Path) -> None:
-    """DINO ViT-S/16 has no others; one that does something is refused before it does."""
     import torch
 
     torch.save(
@@ -138,14 +134,13 @@ def test_weights_in_a_pickle_are_read_and_not_run(model: Path) -> None:
 
 @pytest.mark.extras
 def test_nothing_is_printed(model: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """Neither bars nor a report of the pooler that is left out; and both come back afterwards."""
     from safetensors.numpy import save_file
     from transformers.utils import logging
 
     before = logging.get_verbosity(), logging.is_progress_bar_enabled()
     more = {**WEIGHTS, "pooler.dense.weight": WEIGHTS["encoder.layer.0.output.dense.weight"]}
     save_file(more, model / "model.safetensors", metadata={"format": "pt"})
-    load_vit(_options(model))
+    load_vit(_asked(model))
     assert capfd.readouterr() == ("", "")
     assert (logging.get_verbosity(), logging.is_progress_bar_enabled()) == before
 
@@ -163,7 +158,6 @@ def test_nothing_is_printed(model: Path, capfd: pytest.CaptureFixture[str]) -> N
     ],
 )
 def test_wrong_choices_for_a_model_are_told(model: Path, given: dict[str, Any], says: str) -> None:
-    """With the value and with what it may be."""
     assert says in _refused(model, **given)
 
 
@@ -180,13 +174,11 @@ def test_wrong_choices_for_a_model_are_told(model: Path, given: dict[str, Any], 
     ],
 )
 def test_what_is_no_such_vit_is_told(model: Path, settings: dict[str, Any], says: str) -> None:
-    """Other kinds, other shapes, and weights that do not fit."""
     assert says in _refused(_changed(model, **settings))
 
 
 @pytest.mark.extras
 def test_code_that_comes_with_a_model_is_not_run(model: Path) -> None:
-    """It is refused instead."""
     (model / "configuration.py").write_text(CODE, "utf-8")
     auto = {"AutoConfig": "configuration.Config"}
     assert "cannot load" in _refused(_changed(model, model_type="of_its_own", auto_map=auto))
@@ -194,48 +186,110 @@ def test_code_that_comes_with_a_model_is_not_run(model: Path) -> None:
 
 
 @pytest.mark.extras
-def test_a_torchvision_that_does_not_fit_is_told(model: Path, tmp_path: Path) -> None:
-    """It stops transformers from importing a ViT, with a message that names something else."""
-    home = tmp_path / "packages"
-    for name, text in (
-        ("torchvision/__init__.py", "raise RuntimeError('operator torchvision::nms is missing')"),
-        ("torchvision-0.1.dist-info/METADATA", "Name: torchvision\nVersion: 0.1\n"),
-    ):
-        (home / name).parent.mkdir(parents=True)
-        (home / name).write_text(text, "utf-8")
-    code = (
-        "from echo_hf.metrics import structure_distance\n"
-        f"structure_distance([], [], model={str(model)!r}, layer=2, size={TINY.side})"
-    )
-    paths = os.pathsep.join([str(home), str(ROOT), os.environ.get("PYTHONPATH", "")])
-    said = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, "PYTHONPATH": paths},
-        capture_output=True,
-        text=True,
-        check=False,
-    ).stderr.splitlines()[-1]
-    assert said.startswith("echo_hf.errors.ScoreError: cannot load")
-    assert said.endswith("and a torchvision, if there is one, that fits torch")
-
-
-@pytest.mark.extras
 @pytest.mark.parametrize("name", ["acme/absent", "./absent", "a b"])
 def test_an_unknown_name_is_told(name: str, no_network: Path) -> None:
-    """With what it was taken for."""
     pytest.importorskip("torch", reason=REASON)
     assert _refused(name).startswith(f"no model {name!r} at revision 'main': neither a folder")
 
 
 @pytest.mark.extras
 def test_a_commit_without_its_weights_is_told(no_network: Path) -> None:
-    """The name and the commit are known, and that is not enough to run it."""
     pytest.importorskip("torch", reason=REASON)
     assert _refused("acme/vit", revision=COMMIT).startswith("cannot fetch 'acme/vit' (")
 
 
 @pytest.mark.extras
 def test_a_folder_without_a_model_is_told(tmp_path: Path) -> None:
-    """And what belongs there."""
     pytest.importorskip("torch", reason=REASON)
     assert "holds no model: expected 'config.json' and weights" in _refused(tmp_path)
+
+
+DINO: dict[str, Any] = {
+    "model_type": "vit",
+    "num_channels": 3,
+    "num_hidden_layers": 12,
+    "patch_size": 16,
+    "image_size": 224,
+}
+
+
+@pytest.mark.parametrize(("size", "tokens"), [(16, 2), (224, 197), (448, 785)])
+def test_there_is_a_token_for_each_patch_and_the_class(size: int, tokens: int) -> None:
+    grid = patch_grid(SimpleNamespace(**DINO), VitOptions("dino", None, 11, size, None))
+    assert grid["tokens"] == tokens
+    assert ("224" in grid["positions"]) == (size != 224)
+
+
+@pytest.mark.parametrize(
+    ("settings", "size", "says"),
+    [
+        ({}, 225, "size is 225: expected a multiple of 16, the side of a patch of model 'dino'"),
+        ({}, 8, "size is 8: expected a multiple of 16"),
+        ({"num_hidden_layers": 11}, 224, "layer is 11: expected a number from 0 to 10, the last"),
+        ({"model_type": "clip"}, 224, "model 'dino' is of type 'clip': expected a 'vit' of 3"),
+        ({"image_size": [224, 112]}, 224, "takes [224, 112] pixels: expected a model of squares"),
+    ],
+)
+def test_what_cannot_be_divided_is_told(settings: dict[str, Any], size: int, says: str) -> None:
+    with pytest.raises(ScoreError) as caught:
+        patch_grid(
+            SimpleNamespace(**{**DINO, **settings}), VitOptions("dino", None, 11, size, None)
+        )
+    assert says in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+torch = pytest.importorskip("torch", reason=REASON)
+pytest.importorskip("transformers", reason=REASON)
+pytestmark = pytest.mark.extras
+
+WEIGHTS = weights_of(TINY)
+SQUARES = [noise(seed, size=(TINY.side, TINY.side)) for seed in range(3)]
+IMAGES = np.stack([np.asarray(one) for one in SQUARES])
+
+
+def _loaded(folder: Path, size: int = TINY.side) -> LoadedVit:
+    model = write_vit(folder / "tiny", TINY, WEIGHTS)
+    return load_vit(VitOptions(str(model), None, 2, size, "cpu"))
+
+
+@pytest.fixture
+def vit(tmp_path: Path) -> LoadedVit:
+    return _loaded(tmp_path)
+
+
+def _cosines(keys: Any) -> Any:
+    lengths = np.sqrt((keys**2).sum(axis=-1, keepdims=True))
+    return keys @ np.swapaxes(keys, -1, -2) / (lengths * np.swapaxes(lengths, -1, -2))
+
+
+@pytest.mark.parametrize("layer", [0, 2])
+def test_they_are_the_cosines_of_the_keys_of_a_plain_vit(vit: LoadedVit, layer: int) -> None:
+    found = self_similarities(vit, layer, IMAGES)
+    expected = [_cosines(keys_of(WEIGHTS, TINY, layer, one)) for one in SQUARES]
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    assert found.dtype == np.float32
+    assert (found == found.swapaxes(1, 2)).all()
+    np.testing.assert_allclose(found.diagonal(axis1=1, axis2=2), 1, atol=1e-6)
+
+
+@pytest.mark.parametrize("size", [8, 24, 64])
+@pytest.mark.parametrize("layer", [0, 2])
+def test_another_size_is_what_transformers_makes_of_it(
+    tmp_path: Path, size: int, layer: int
+) -> None:
+    vit = _loaded(tmp_path, size)
+    image = np.asarray(SQUARES[0].resize((size, size), Image.Resampling.BILINEAR))
+    levels = (image / 255 - np.array(MEAN)) / np.array(SPREAD)
+    pixels = torch.tensor(levels.transpose(2, 0, 1)[None], dtype=torch.float32)
+    with torch.inference_mode():
+        states = vit.model(
+            pixels, interpolate_pos_encoding=True, output_hidden_states=True
+        ).hidden_states
+        blocks = vit.model.layers if hasattr(vit.model, "layers") else vit.model.encoder.layer
+        attention = blocks[layer].attention
+        project = getattr(attention, "k_proj", None) or attention.attention.key
+        keys = project(blocks[layer].layernorm_before(states[layer])).double().numpy()
+    found = self_similarities(vit, layer, image[None])
+    assert found.shape == (1, (size // 8) ** 2 + 1, (size // 8) ** 2 + 1)
+    np.testing.assert_allclose(found, _cosines(keys), atol=1e-5)

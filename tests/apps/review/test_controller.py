@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +13,20 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from echo_hf.apps.review.controller import ReviewController
+from echo_hf.apps.events import EventLog
+from echo_hf.apps.review.controller import (
+    APP,
+    OPEN,
+    Ledger,
+    ReviewController,
+    is_settled,
+    payload_of,
+    waits,
+)
 from echo_hf.apps.review.page import Form, View, desk_page
-from echo_hf.builder.review import Case
-from echo_hf.curate.decisions import Decision
-from tests.curate.reviewed_rows_for_tests import row
+from echo_hf.builder.review import Case, made_decision
+from echo_hf.curate.decisions import Decision, append_decisions, read_decisions
+from tests.curate.reviewed_rows_for_tests import decision, row
 from tests.samples_for_tests import post
 
 HOSTILE = "<script>alert(1)</script>\" onload='x' ${y} {{z}}"
@@ -22,31 +35,26 @@ SHORT = {"prompt": "a fox", **CALM}
 
 
 def case(name: str, **values: Any) -> Case:
-    """A sample with one post around it."""
     plain = {"prompt": f"a fox in the snow, number {name}", **CALM}
     return Case(row(name, **{**plain, **values}), [post(0, -1, "look")])
 
 
 @pytest.fixture
 def desk(tmp_path: Path) -> ReviewController:
-    """Three samples: one that is fit, one with something to look at, one that is Trash."""
     cases = [case("fit"), case("look", **SHORT), case("trash", quality="Trash")]
     return ReviewController.of({one.row["id"]: one for one in cases}, {}, tmp_path)
 
 
 def act(desk: ReviewController, person: str, kind: str, **said: Any) -> View:
-    """Somebody does something at the sample where they are."""
     now = desk.view(person)
     return desk.act(person, {"kind": kind, "subject": now.case.row["id"], "base": now.base, **said})
 
 
 def line(desk: ReviewController, subject: str) -> Decision:
-    """What stands in the file about a sample."""
     return desk.ledger.decided().by_id[subject]
 
 
 def test_what_needs_a_person_comes_first(desk: ReviewController) -> None:
-    """Then what is fit, then what is not; each shown once, and the counts go up."""
     order = []
     for _ in range(3):
         order.append(desk.view("ann").case.row["id"])
@@ -56,7 +64,6 @@ def test_what_needs_a_person_comes_first(desk: ReviewController) -> None:
 
 
 def test_nobody_is_offered_what_another_has(desk: ReviewController) -> None:
-    """Three people have three samples; a fourth gets one that somebody has, and is told."""
     got = [desk.view(name).case.row["id"] for name in ("ann", "bo", "cy")]
     assert sorted(got) == ["fit", "look", "trash"]
     view = desk.view("di")
@@ -65,7 +72,6 @@ def test_nobody_is_offered_what_another_has(desk: ReviewController) -> None:
 
 
 def test_a_flag_goes_to_somebody_else(desk: ReviewController) -> None:
-    """Who flagged it is not offered it again; the next one is shown the note, and writes none."""
     act(desk, "ann", "flag", form={"note": "which fox?"})
     act(desk, "ann", "keep")
     act(desk, "ann", "keep")
@@ -78,7 +84,6 @@ def test_a_flag_goes_to_somebody_else(desk: ReviewController) -> None:
 
 
 def test_an_edit_stays_with_the_decision(desk: ReviewController) -> None:
-    """Edited by one, kept by the other: the line has both."""
     form = {"prompt": "a fox asleep", "quality": "Analysis"}
     view = act(desk, "ann", "edit", form=form)
     assert view.case.row["id"] == "look"
@@ -90,25 +95,15 @@ def test_an_edit_stays_with_the_decision(desk: ReviewController) -> None:
 
 
 def test_saving_what_is_saved_writes_nothing(desk: ReviewController) -> None:
-    """A page saves itself often."""
     for _ in range(3):
         act(desk, "ann", "edit", form={"prompt": "a fox asleep"})
     assert len(desk.ledger.decided().every) == 1
 
 
 def test_what_was_refused_is_shown_with_what_was_typed(desk: ReviewController) -> None:
-    """Nothing is written, and nothing that was typed is lost."""
     view = act(desk, "ann", "keep", form={"prompt": " ", "note": "hm"})
     assert "has no word" in view.problem
     assert (view.form.prompt, view.form.note) == (" ", "hm")
-    assert desk.ledger.decided().every == ()
-
-
-def test_a_note_that_cannot_be_written_is_refused_like_a_prompt(desk: ReviewController) -> None:
-    """A line holds 2,000 characters; the page cannot send more, but something else may."""
-    view = act(desk, "ann", "keep", form={"note": "x" * 2001})
-    assert "note" in view.problem
-    assert "2000" in view.problem
     assert desk.ledger.decided().every == ()
 
 
@@ -117,7 +112,6 @@ def test_a_note_that_cannot_be_written_is_refused_like_a_prompt(desk: ReviewCont
 def test_what_no_file_can_hold_is_refused_and_the_page_still_shown(
     desk: ReviewController, field: str, typed: str
 ) -> None:
-    """A half character, or one of control, in any field."""
     for kind in ("keep", "edit"):
         view = act(desk, "ann", kind, form={field: typed})
         assert field in view.problem
@@ -129,7 +123,6 @@ def test_what_no_file_can_hold_is_refused_and_the_page_still_shown(
 
 
 def test_an_edit_says_that_no_model_has_seen_it(desk: ReviewController) -> None:
-    """Until it is kept; taking it back takes that back, too."""
     assert act(desk, "ann", "edit", form={"prompt": "a fox asleep"}).open_reasons == [
         "edited_unscreened"
     ]
@@ -140,7 +133,6 @@ def test_an_edit_says_that_no_model_has_seen_it(desk: ReviewController) -> None:
 
 
 def test_undo_goes_back_to_the_sample(desk: ReviewController) -> None:
-    """Each press takes back one more; at the end it says that there is nothing."""
     act(desk, "ann", "keep")
     act(desk, "ann", "remove")
     assert act(desk, "ann", "undo").case.row["id"] == "fit"
@@ -150,7 +142,6 @@ def test_undo_goes_back_to_the_sample(desk: ReviewController) -> None:
 
 
 def test_a_page_that_is_behind_does_not_overwrite(desk: ReviewController) -> None:
-    """Two windows of one sample: who did not see the other's decision disagrees with it."""
     ann, bo = desk.view("ann"), desk.view("bo")
     desk.act("bo", {"kind": "goto", "subject": bo.case.row["id"], "wanted": "look"})
     stale = {"subject": "look", "base": ann.base}
@@ -166,7 +157,6 @@ def test_a_page_that_is_behind_does_not_overwrite(desk: ReviewController) -> Non
 
 
 def test_a_place_that_is_not_there_is_named(desk: ReviewController) -> None:
-    """In one line, and the page stays where it is."""
     view = act(desk, "ann", "goto", wanted="nowhere")
     assert view.problem == "no sample 'nowhere' in the last build"
 
@@ -192,7 +182,6 @@ SAID = st.dictionaries(
 def test_whatever_a_page_sends_is_answered(
     desk: ReviewController, said: dict[str, Any], kind: str
 ) -> None:
-    """A page is whoever can reach the port: no error, and the file can always be read."""
     subject = desk.view("ann").case.row["id"]
     desk.act("ann", {"kind": kind, "subject": subject, **said})
     desk.act("ann", said)
@@ -200,7 +189,6 @@ def test_whatever_a_page_sends_is_answered(
 
 
 def test_all_texts_are_escaped(tmp_path: Path) -> None:
-    """Prompt, posts, names, descriptions, feedback, notes, names of people."""
     shown = {**post(0, -1, HOSTILE, author=HOSTILE)}
     shown["pictures"] = [{"sha256": None, "url": None, "alt_text": HOSTILE}]
     said = {"feedback": HOSTILE, "verdict": HOSTILE, "keyword": HOSTILE, "post_url": "u"}
@@ -215,10 +203,159 @@ def test_all_texts_are_escaped(tmp_path: Path) -> None:
 
 
 def test_a_form_takes_what_can_be_read() -> None:
-    """And keeps what stood there for the rest."""
     shown = Form("a fox", "Benchmark", "n", {"a": "input"}, (("input", "1, 2, 3, 4"),))
     assert Form.read(None, shown) == shown
     given_ = {"prompt": 3, "roles": {"b": "output", "c": 4}, "boxes": [["input", 5], "x"]}
     read = Form.read(given_, shown)
     assert (read.prompt, read.roles) == ("a fox", {"a": "input", "b": "output"})
     assert read.boxes == (("input", "5"),)
+
+
+TREE = Path(__file__).resolve().parents[3]
+EDIT = {"prompt": {"text": "an owl", "modified": True}}
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from echo_hf.apps.review.controller import ReviewController
+from echo_hf.builder.review import Case
+from tests.curate.reviewed_rows_for_tests import row
+import echo_hf.apps.review.controller as folded
+folded.append_decisions = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+desk = ReviewController.of({"one": Case(row())}, {}, Path(sys.argv[1]))
+desk.view("ann")
+desk.act("ann", {"kind": "remove", "subject": "one", "base": 0})
+"""
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    return Ledger(EventLog(tmp_path / "events.sqlite"), tmp_path / "review.jsonl")
+
+
+def did(
+    ledger: Ledger, person: str, kind: str, base: int | None = None, changes: Any = None
+) -> int:
+    made = Decision.model_validate({**made_decision(row(), kind).model_dump(), "changes": changes})
+    return ledger.log.append(APP, "one", person, kind, payload_of(made), base).id
+
+
+def last(ledger: Ledger) -> Decision:
+    ledger.catch_up()
+    return read_decisions(ledger.file).by_id["one"]
+
+
+def test_a_decision_is_a_line_with_who_and_when(ledger: Ledger) -> None:
+    ledger.log.append(APP, "one", "ann", OPEN)
+    number = did(ledger, "ann", "keep", changes=EDIT)
+    line = last(ledger)
+
+    assert (line.decision, line.reviewer, line.event) == ("keep", "ann", number)
+    assert line.changes is not None
+    assert line.changes.named == ("prompt",)
+    assert line.at is not None
+    assert line.is_about(row())
+
+
+def test_what_is_taken_back_is_as_before(ledger: Ledger) -> None:
+    first = did(ledger, "ann", "keep")
+    second = did(ledger, "ann", "remove", first)
+    assert last(ledger).decision == "remove"
+    undone = ledger.log.undo(second, "ann")
+    assert last(ledger).decision == "keep"
+    ledger.log.undo(first, "ann")
+    assert (last(ledger).decision, last(ledger).changes) == ("withdraw", None)
+    ledger.log.undo(undone.id, "ann")
+    assert last(ledger).decision == "remove"
+
+
+def test_a_line_by_hand_stands_until_somebody_decides(ledger: Ledger) -> None:
+    first = did(ledger, "ann", "keep")
+    ledger.catch_up()
+    append_decisions(ledger.file, [made_decision(row(), "remove", note="by hand")])
+    assert last(ledger).note == "by hand"
+    second = did(ledger, "bo", "flag", base=first)
+    assert last(ledger).decision == "flag"
+    ledger.log.undo(second, "bo")
+    assert (last(ledger).decision, last(ledger).note) == ("remove", "by hand")
+    ledger.log.undo(first, "ann")
+    assert (last(ledger).decision, last(ledger).note) == ("remove", "by hand")
+
+
+def test_a_log_that_was_lost_takes_no_later_decision_with_it(ledger: Ledger) -> None:
+    did(ledger, "ann", "keep")
+    did(ledger, "ann", "flag")
+    assert last(ledger).decision == "flag"
+    for file in ledger.log.path.parent.glob("events.sqlite*"):
+        file.unlink()
+    did(ledger, "ann", "remove")
+    assert last(ledger).decision == "remove"
+
+
+def test_a_decision_by_hand_disagrees_with_nobody(ledger: Ledger) -> None:
+    did(ledger, "ann", "keep")
+    ledger.catch_up()
+    append_decisions(ledger.file, [made_decision(row(), "remove")])
+    did(ledger, "bo", "flag")
+    assert (last(ledger).decision, last(ledger).reviewer) == ("flag", "bo")
+
+
+def test_two_who_disagree_leave_it_open(ledger: Ledger) -> None:
+    did(ledger, "ann", "keep", changes=EDIT)
+    second = did(ledger, "bo", "remove")
+    line = last(ledger)
+    assert (line.decision, line.changes, line.reviewer) == ("flag", None, None)
+    assert line.note == "two people disagree (ann: keep, bo: remove)"
+    third = did(ledger, "cy", "remove", base=second)
+    assert (last(ledger).decision, last(ledger).event) == ("remove", third)
+
+
+def test_two_who_agree_in_other_words_do_not_disagree(ledger: Ledger) -> None:
+    did(ledger, "ann", "keep")
+    noted = made_decision(row(), "keep", note="fine")
+    ledger.log.append(APP, "one", "bo", "keep", payload_of(noted))
+    assert (last(ledger).decision, last(ledger).reviewer) == ("keep", "bo")
+
+
+def test_killed_between_the_log_and_the_file(tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(TREE)}
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, str(tmp_path)], env=environment, check=False
+    )
+    assert done.returncode == -signal.SIGKILL
+    assert not (tmp_path / "review.jsonl").exists()
+    ledger = Ledger(EventLog(tmp_path / "events.sqlite"), tmp_path / "review.jsonl")
+
+    assert (ledger.catch_up(), ledger.catch_up()) == (1, 0)
+    line = read_decisions(ledger.file).by_id["one"]
+    assert (line.decision, line.reviewer) == ("remove", "ann")
+
+
+@pytest.mark.parametrize(
+    ("decided", "expected"),
+    [
+        (None, (True, False)),
+        ("keep", (False, True)),
+        ("remove", (False, True)),
+        ("edit", (True, False)),
+        ("withdraw", (True, False)),
+        ("flag", (True, False)),
+    ],
+)
+def test_what_is_kept_or_removed_waits_for_nobody(
+    decided: Any, expected: tuple[bool, bool]
+) -> None:
+    last = decision(row(), decided, reviewer="ann") if decided else None
+    assert (waits(row(), last, "bo", ()), is_settled(last, row())) == expected
+
+
+def test_what_somebody_flagged_waits_for_others() -> None:
+    flagged = decision(row(), "flag", reviewer="ann")
+    two = decision(row(), "flag")
+    assert [waits(row(), flagged, name, ()) for name in ("ann", "bo")] == [False, True]
+    assert [waits(row(), two, "cy", own) for own in ((), ("one",))] == [True, False]
+
+
+def test_a_sample_that_has_changed_waits_again() -> None:
+    kept = decision(row())
+    for other in (row(prompt="an owl"), row(output_images=["f" * 64])):
+        assert waits(other, kept, "ann", ("one",))

@@ -1,4 +1,4 @@
-"""CIELAB and CIEDE2000 against the numbers that their authors published."""
+"""CIELAB and CIEDE2000, against published tables."""
 
 from __future__ import annotations
 
@@ -54,20 +54,11 @@ COLORS = st.tuples(st.floats(0, 100), st.floats(-128, 128), st.floats(-128, 128)
 
 @pytest.mark.parametrize("row", SHARMA, ids=range(1, 35))
 def test_differences_are_those_of_the_published_table(row: np.ndarray) -> None:
-    """All 34 pairs, to the four decimals that are printed."""
     assert ciede2000(row[:3], row[3:6]).round(4) == row[6]
-
-
-def test_many_pairs_at_once_are_each_pair() -> None:
-    """An array of pairs gives an array of differences."""
-    found = ciede2000(SHARMA[:, :3], SHARMA[:, 3:6])
-    assert found.shape == (34,)
-    assert np.array_equal(found.round(4), SHARMA[:, 6])
 
 
 @given(COLORS, COLORS)
 def test_two_colors_may_be_exchanged(first: tuple[float, ...], second: tuple[float, ...]) -> None:
-    """The difference has no direction, and is 0 between a color and itself."""
     assert ciede2000(first, second) == pytest.approx(ciede2000(second, first), abs=1e-6)
     assert ciede2000(first, first) == 0
 
@@ -85,5 +76,4 @@ def test_two_colors_may_be_exchanged(first: tuple[float, ...], second: tuple[flo
 def test_the_corners_of_srgb_are_where_tables_have_them(
     levels: tuple[int, ...], expected: tuple[float, ...]
 ) -> None:
-    """Red, green, blue, black and white in CIELAB, as color references print them."""
     assert lab_of(levels) == pytest.approx(expected, abs=0.03)

@@ -1,12 +1,15 @@
-"""Images that strangers made: opened within limits, refused with a reason."""
+"""What is opened and what is refused, each with its reason, also by threads side by side."""
 
 from __future__ import annotations
 
 import gzip
 import os
 import pickle
+import struct
+import warnings
 import zlib
 from pathlib import Path
+from threading import Barrier, Thread
 
 import pytest
 from hypothesis import given
@@ -14,10 +17,81 @@ from hypothesis import strategies as st
 from PIL import Image, ImageFile
 
 from echo_hf.errors import ImageError
-from echo_hf.images.decode import BadImageError, open_image
+from echo_hf.images.decode import (
+    BadImageError,
+    decoding,
+    format_of,
+    is_cut,
+    kind_of_other,
+    open_image,
+)
 from echo_hf.images.store import FORMATS, MOST_BYTES, MOST_PIXELS
 from echo_hf.reasons import BadImage
 from tests.images_for_tests import encoded, noise, png, png_chunk
+
+NOISE = noise((48, 32))
+ENCODED = {name: encoded(NOISE, name) for name in FORMATS}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_each_format_is_told_by_its_first_bytes(name: str) -> None:
+    assert format_of(ENCODED[name]) == name
+    assert format_of(ENCODED[name][:1024]) == name
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (b"II+\x00\x08\x00\x00\x00", "TIFF"),
+        (b"MM\x00+\x00\x08\x00\x00", "TIFF"),
+        (b"RIFF\x10\x00\x00\x00WAVEfmt ", None),
+        (struct.pack(">I4s4sI4s", 20, b"ftyp", b"mif1", 0, b"avif"), "AVIF"),
+        (struct.pack(">I4s4sI4s", 20, b"ftyp", b"heic", 0, b"mif1"), None),
+        (struct.pack(">I4s4sI4s", 20, b"ftyp", b"isom", 0, b"mp42"), None),
+        (b"", None),
+        (b"%PDF-1.7", None),
+    ],
+    ids=["large tiff", "large tiff, other order", "sound", "avif", "heic", "film", "none", "pdf"],
+)
+def test_relatives_of_the_formats_are_told_apart(data: bytes, expected: str | None) -> None:
+    assert format_of(data) == expected
+
+
+@pytest.mark.parametrize(
+    ("data", "kind"),
+    [
+        (b"<!DOCTYPE html><html></html>", BadImage.HTML),
+        (b"\xef\xbb\xbf\r\n  <HTML lang=en>", BadImage.HTML),
+        ("<!doctype html>".encode("utf-16"), BadImage.HTML),
+        (b"<?xml version='1.0'?><!DOCTYPE html PUBLIC ''>", BadImage.HTML),
+        (b"<html><body><svg></svg></body></html>", BadImage.HTML),
+        (b"<!-- hello --><head><title>x</title>", BadImage.HTML),
+        (b'<svg xmlns="http://www.w3.org/2000/svg"/>', BadImage.SVG),
+        (b"<?xml version='1.0'?><!-- made by --><svg><title>a</title></svg>", BadImage.SVG),
+        (b"<svg><foreignObject><html></html></foreignObject></svg>", BadImage.SVG),
+        (b"<?xml version='1.0'?><rss/>", BadImage.NOT_AN_IMAGE),
+        (b'{"error": "<html>"}', BadImage.NOT_AN_IMAGE),
+        (b"", BadImage.NOT_AN_IMAGE),
+    ],
+)
+def test_pages_and_drawings_are_named(data: bytes, kind: BadImage) -> None:
+    assert kind_of_other(data) is kind
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_whole_file_is_not_cut_and_half_of_it_is(name: str) -> None:
+    data = ENCODED[name]
+    assert not is_cut(data)
+    ends = (len(data) // 4, len(data) // 2, 3 * len(data) // 4)
+    told = [is_cut(data[:end]) for end in ends]
+    # An uncompressed TIFF may have its directory first: then only the decoder knows.
+    assert all(told) or name == "TIFF"
+
+
+@pytest.mark.parametrize("data", [b"", b"%PDF", b"<html>"])
+def test_what_is_in_no_format_is_not_cut(data: bytes) -> None:
+    assert not is_cut(data)
+
 
 NOISE = noise((48, 32))
 ENCODED = {name: encoded(NOISE, name) for name in FORMATS}
@@ -36,7 +110,6 @@ def _refused(source: bytes | Path | Image.Image, **options: int) -> BadImageErro
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_a_good_image_is_opened_from_bytes_file_and_memory(tmp_path: Path, name: str) -> None:
-    """All three sources give the same size, and the pixels can be decoded inside."""
     file = tmp_path / "wrongly_named.txt"
     file.write_bytes(ENCODED[name])
     for source in (ENCODED[name], file, NOISE):
@@ -68,7 +141,6 @@ def test_a_good_image_is_opened_from_bytes_file_and_memory(tmp_path: Path, name:
     ],
 )  # fmt: skip
 def test_what_cannot_be_shown_has_its_reason(tmp_path: Path, data: bytes, reason: BadImage) -> None:
-    """The reason is the same for bytes and for a file, whatever the file is called."""
     file = tmp_path / "holiday.jpg"
     file.write_bytes(data)
     assert _refused(data).reason is reason
@@ -77,17 +149,9 @@ def test_what_cannot_be_shown_has_its_reason(tmp_path: Path, data: bytes, reason
     assert str(error).startswith("image 'holiday.jpg': ")
 
 
-@pytest.mark.parametrize("name", FORMATS)
-@pytest.mark.parametrize("share", [0.3, 0.6, 0.9])
-def test_part_of_an_image_is_truncated(name: str, share: float) -> None:
-    """In no format a file that was cut in transit passes, or passes for damaged."""
-    assert _refused(ENCODED[name][: int(len(ENCODED[name]) * share)]).reason is BadImage.TRUNCATED
-
-
 def test_half_an_image_stays_refused_when_other_code_accepts_halves(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Pillow's process-wide switch does not turn the missing half grey."""
     monkeypatch.setattr(ImageFile, "LOAD_TRUNCATED_IMAGES", True)
     half = ENCODED["JPEG"][: len(ENCODED["JPEG"]) // 2]
     assert _refused(half).reason is BadImage.TRUNCATED
@@ -95,7 +159,6 @@ def test_half_an_image_stays_refused_when_other_code_accepts_halves(
 
 
 def test_the_limit_of_pixels_is_the_callers_and_counts_before_decoding() -> None:
-    """At the limit an image is opened; one pixel less and it is not, also one in memory."""
     for source in (ENCODED["PNG"], NOISE):
         with open_image(source, most_pixels=48 * 32) as image:
             assert image.size == (48, 32)
@@ -104,46 +167,23 @@ def test_the_limit_of_pixels_is_the_callers_and_counts_before_decoding() -> None
         assert error.detail == "48 x 32, expected at most 1535 pixels"
 
 
-def test_an_image_between_pillows_limit_and_ours_is_opened() -> None:
-    """Pillow's warning, an error under these tests, is about fewer pixels than are allowed."""
-    with open_image(encoded(Image.new("1", (9500, 10_000)), "PNG")) as image:
-        assert image.size == (9500, 10_000)
-    assert 9500 * 10_000 == 95_000_000 < MOST_PIXELS
-
-
 def test_a_text_chunk_that_unpacks_without_end_is_damage() -> None:
-    """A bomb in a PNG's notes is no image that anybody needs."""
     bomb = png_chunk(b"zTXt", b"Comment\x00\x00" + zlib.compress(bytes(80 * 1024 * 1024)))
     assert _refused(png((2, 2), 8, 0, bytes(6), bomb)).reason is BadImage.DAMAGED
 
 
 def test_a_missing_file_a_folder_and_a_pipe_are_no_files(tmp_path: Path) -> None:
-    """None of them is waited for, and each says what it is."""
     os.mkfifo(tmp_path / "pipe")
     assert _refused(tmp_path / "none.png").detail == "No such file or directory"
     assert _refused(tmp_path).detail == _refused(tmp_path / "pipe").detail == "not a regular file"
     assert _refused(tmp_path).reason is BadImage.NO_FILE
 
 
-def test_another_kind_of_source_is_the_callers_mistake() -> None:
-    """A name in place of a path is told by its type, not called a bad image."""
-    expected = "'str' is not an image: expected bytes, Path or Image"
-    with pytest.raises(TypeError, match=expected), open_image("holiday.jpg"):  # type: ignore[arg-type]
-        pytest.fail("it was opened")
-
-
 def test_the_error_is_an_image_error_and_survives_pickling() -> None:
-    """Workers of a pool hand it over with reason, detail and message."""
     error = _refused(PAGE)
     copy = pickle.loads(pickle.dumps(error))  # noqa: S301 - our own bytes
     assert isinstance(copy, ImageError)
     assert (str(copy), copy.reason, copy.detail) == (str(error), error.reason, error.detail)
-
-
-def test_an_error_of_the_machine_is_not_the_images() -> None:
-    """No memory left is nothing that an image can be rejected for."""
-    with pytest.raises(MemoryError), open_image(ENCODED["PNG"]):
-        raise MemoryError
 
 
 @given(
@@ -154,7 +194,6 @@ def test_an_error_of_the_machine_is_not_the_images() -> None:
 def test_damaged_bytes_are_opened_or_refused_with_a_reason(
     name: str, changes: list[tuple[int, int]], end: int
 ) -> None:
-    """Whatever a decoder trips over is a `BadImageError` of one line and no other."""
     data = bytearray(ENCODED[name])
     for at, value in changes:
         data[at % len(data)] = value
@@ -165,3 +204,45 @@ def test_damaged_bytes_are_opened_or_refused_with_a_reason(
         assert "\n" not in str(error)  # noqa: PT017 - both outcomes are right
     else:
         assert image.width * image.height <= MOST_PIXELS
+
+
+@pytest.fixture
+def accepting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ImageFile, "LOAD_TRUNCATED_IMAGES", True)
+
+
+@pytest.mark.usefixtures("accepting")
+def test_half_images_are_refused_inside_and_the_switch_is_put_back() -> None:
+    with pytest.raises(ZeroDivisionError), decoding:
+        raise ZeroDivisionError
+    assert ImageFile.LOAD_TRUNCATED_IMAGES is True
+    with decoding:
+        assert ImageFile.LOAD_TRUNCATED_IMAGES is False
+    assert ImageFile.LOAD_TRUNCATED_IMAGES is True
+
+
+@pytest.mark.usefixtures("accepting")
+def test_threads_that_overlap_leave_all_as_it_was() -> None:
+    guard, before = decoding, list(warnings.filters)
+    both_in, first_out = Barrier(2), Barrier(2)
+    seen: list[bool] = []
+
+    def enters_first() -> None:
+        with guard:
+            both_in.wait(10)
+        first_out.wait(10)
+
+    def leaves_last() -> None:
+        with guard:
+            both_in.wait(10)
+            first_out.wait(10)
+            seen.append(ImageFile.LOAD_TRUNCATED_IMAGES)
+
+    threads = [Thread(target=one) for one in (enters_first, leaves_last)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert seen == [False]
+    assert ImageFile.LOAD_TRUNCATED_IMAGES is True
+    assert list(warnings.filters) == before

@@ -1,7 +1,8 @@
-"""The canonical loader: each way in which an image can be misread, against numbers by hand."""
+"""Images as they are measured: upright, in sRGB, flattened, against arithmetic on their numbers."""
 
 from __future__ import annotations
 
+import io
 import struct
 from pathlib import Path
 
@@ -11,13 +12,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
-from PIL import Image
+from PIL import Image, ImageCms
 
+from echo_hf.errors import ImageError
+from echo_hf.images import loader
 from echo_hf.images.decode import BadImageError
-from echo_hf.images.loader import load_image, load_rgb
+from echo_hf.images.loader import load_image, load_rgb, to_srgb, upright_rgb
 from echo_hf.images.store import FORMATS
 from echo_hf.reasons import BadImage, ImageNotice
-from tests.images_for_tests import encoded, grey_profile, in_srgb, png, png_chunk, rgb_profile
+from tests.images_for_tests import (
+    encoded,
+    grey_profile,
+    in_srgb,
+    ink_profile,
+    lab_in_srgb,
+    png,
+    png_chunk,
+    rgb_profile,
+    srgb_encoded,
+)
 
 Levels = NDArray[np.uint8]
 
@@ -44,7 +57,6 @@ def _notices(source: bytes | Image.Image) -> set[ImageNotice]:
 
 
 def _over(background: tuple[int, int, int], colors: Levels, alpha: Levels) -> Levels:
-    """Colors over a background, each rounded to the nearest level."""
     a = alpha[..., None].astype(int)
     mixed = colors.astype(int) * a + np.array(background) * (255 - a)
     return ((mixed + 127) // 255).astype(np.uint8)
@@ -52,7 +64,6 @@ def _over(background: tuple[int, int, int], colors: Levels, alpha: Levels) -> Le
 
 @pytest.mark.parametrize("name", ["PNG", "TIFF", "WEBP", "BMP"])
 def test_a_plain_image_is_its_numbers(tmp_path: Path, name: str) -> None:
-    """A lossless file, its path and the image in memory give the very levels, and no notice."""
     options = {"lossless": True} if name == "WEBP" else {}
     data = encoded(Image.fromarray(PHOTO), name, **options)
     (tmp_path / "a").write_bytes(data)
@@ -66,7 +77,6 @@ def test_a_plain_image_is_its_numbers(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize("turn", UPRIGHT)
 @pytest.mark.parametrize("name", ["PNG", "TIFF", "WEBP", "JPEG", "AVIF"])
 def test_the_cameras_orientation_is_applied_once(name: str, turn: int) -> None:
-    """In every format with such notes, the image stands as the note says."""
     exif = Image.Exif()
     exif[0x0112] = turn
     options = {"lossless": True} if name == "WEBP" else {"quality": 95}
@@ -76,16 +86,7 @@ def test_the_cameras_orientation_is_applied_once(name: str, turn: int) -> None:
     assert np.abs(shown.astype(int) - expected).mean() < (3 if name in ("JPEG", "AVIF") else 1e-9)
 
 
-@pytest.mark.parametrize("turn", [0, 9, 65535])
-def test_an_orientation_that_does_not_exist_turns_nothing(turn: int) -> None:
-    """Only 1 to 8 mean something."""
-    exif = Image.Exif()
-    exif[0x0112] = turn
-    assert np.array_equal(_levels(encoded(Image.fromarray(PHOTO), "PNG", exif=exif)), PHOTO)
-
-
 def test_unreadable_notes_of_a_camera_are_said_and_cost_nothing() -> None:
-    """The pixels are whole: the image is shown as stored."""
     data = encoded(Image.fromarray(PHOTO), "PNG", exif=b"Exif\x00\x00ABCD\x00\x00\x00\x08")
     assert np.array_equal(_levels(data), PHOTO)
     assert _notices(data) == {ImageNotice.BAD_ORIENTATION}
@@ -98,7 +99,6 @@ def test_unreadable_notes_of_a_camera_are_said_and_cost_nothing() -> None:
 def test_a_transparent_image_shows_the_background(
     rgba: Levels, background: tuple[int, int, int]
 ) -> None:
-    """Each level is color times opacity plus background times the rest, rounded."""
     expected = _over(background, rgba[..., :3], rgba[..., 3])
     image = Image.fromarray(rgba)
     assert np.array_equal(_levels(image, background=background), expected)
@@ -107,14 +107,7 @@ def test_a_transparent_image_shows_the_background(
     assert (ImageNotice.TRANSPARENT in _notices(image)) == transparent
 
 
-def test_the_background_is_white_unless_said() -> None:
-    """What a page shows behind an image, not the black that is often hidden there."""
-    hidden_black = Image.new("RGBA", (4, 4), (0, 0, 0, 0))
-    assert (_levels(encoded(hidden_black, "PNG")) == 255).all()
-
-
 def test_grey_with_opacity_and_colors_multiplied_by_it_are_composed() -> None:
-    """Modes LA, La and RGBa give what the same colors and opacity give in RGBA."""
     grey = Image.merge("LA", [Image.new("L", (3, 3), 100), Image.new("L", (3, 3), 51)])
     assert _levels(grey)[0, 0].tolist() == [224] * 3  # (100 x 51 + 255 x 204) / 255
     assert np.abs(_levels(grey.convert("La")).astype(int) - 224).max() <= 1
@@ -123,7 +116,6 @@ def test_grey_with_opacity_and_colors_multiplied_by_it_are_composed() -> None:
 
 
 def test_palettes_are_looked_up_with_their_transparent_entries() -> None:
-    """Opacity by entry as in PNG, and one transparent entry as in GIF."""
     palette = Image.new("P", (3, 2))
     palette.putpalette([10, 20, 30, 200, 100, 50, 0, 0, 0])
     palette.putdata([0, 1, 2, 0, 1, 2])
@@ -152,7 +144,6 @@ def test_palettes_are_looked_up_with_their_transparent_entries() -> None:
 def test_a_color_that_stands_for_transparent_is_transparent(
     depth: int, kind: int, row: list[int], key: list[int], expected: list[int]
 ) -> None:
-    """At every depth the color that the file names, and no other, shows the background."""
     samples = len(expected) // (3 if kind == 2 else 1)
     transparent = png_chunk(b"tRNS", struct.pack(f">{len(key)}H", *key))
     data = png((samples, 2), depth, kind, (b"\x00" + bytes(row)) * 2, transparent)
@@ -168,28 +159,24 @@ ROUNDED = [0, 0, 1, 1, 1, 4, 128, 254, 255, 255]  # value / 257, to the nearest
 @pytest.mark.parametrize("order", ["<u2", ">u2"])
 @pytest.mark.parametrize("name", ["PNG", "TIFF"])
 def test_grey_of_16_bits_is_scaled_not_cut_off(name: str, order: str) -> None:
-    """65535 is white and 257 is one level, whichever byte comes first."""
     data = encoded(Image.fromarray(LADDER.astype(order)), name)
     assert _levels(data)[0, :, 0].tolist() == ROUNDED
     assert _notices(data) == {ImageNotice.SIXTEEN_BITS}
 
 
 def test_16_bits_in_32_are_scaled_too() -> None:
-    """Mode I without a file that says otherwise is what some programs make of a 16-bit PNG."""
     image = Image.fromarray(LADDER.astype(np.int32))
     assert image.mode == "I"
     assert _levels(image)[0, :, 0].tolist() == ROUNDED
 
 
 def test_a_tiff_in_which_zero_is_white_is_turned_round() -> None:
-    """16 bits, photometric interpretation 0."""
     data = encoded(Image.fromarray(65535 - LADDER), "TIFF", tiffinfo={262: 0})
     assert _levels(data)[0, :, 0].tolist() == ROUNDED
 
 
 @pytest.mark.parametrize("kind", [2, 6])
 def test_colors_of_16_bits_are_within_a_level(kind: int) -> None:
-    """The decoder takes the high byte, which is less than one level off."""
     channels = 3 if kind == 2 else 4
     values = np.random.default_rng(1).integers(0, 65536, (4, 5, channels)).astype(">u2")
     values[..., 3:] = 65535
@@ -208,22 +195,12 @@ def test_colors_of_16_bits_are_within_a_level(kind: int) -> None:
     ids=["floating point", "32 bits"],
 )
 def test_a_file_whose_white_nobody_defined_is_refused(image: Image.Image) -> None:
-    """It would come out all black or all white, and be measured as such."""
     with pytest.raises(BadImageError) as caught:
         load_rgb(encoded(image, "TIFF"))
     assert caught.value.reason is BadImage.UNKNOWN_RANGE
 
 
-@pytest.mark.parametrize("value", [-1, 65536])
-def test_values_outside_16_bits_are_refused(value: int) -> None:
-    """Nothing is cut off to fit."""
-    with pytest.raises(BadImageError, match=f"{value}") as caught:
-        load_rgb(Image.fromarray(np.array([[0, 9], [9, value]], np.int32)))
-    assert caught.value.reason is BadImage.UNKNOWN_RANGE
-
-
 def test_profiles_are_converted_unless_switched_off() -> None:
-    """An image in Adobe RGB becomes what its numbers mean, or keeps its numbers."""
     data = encoded(Image.fromarray(PHOTO), "PNG", icc_profile=rgb_profile("adobe", 563 / 256))
     expected = in_srgb(PHOTO, "adobe", 563 / 256)
     assert np.abs(_levels(data).astype(int) - expected).max() <= 1
@@ -232,38 +209,11 @@ def test_profiles_are_converted_unless_switched_off() -> None:
     assert not _notices(data)
 
 
-def test_the_colors_of_a_palette_have_the_images_profile() -> None:
-    """A palette is a way to store, the profile is about the colors in it."""
-    palette = Image.new("P", (2, 2), 1)
-    palette.putpalette([0, 0, 0, 200, 100, 50])
-    data = encoded(palette, "PNG", icc_profile=rgb_profile("adobe", 563 / 256))
-    expected = in_srgb(np.array([200, 100, 50], np.uint8), "adobe", 563 / 256)
-    assert np.abs(_levels(data)[0, 0].astype(int) - expected).max() <= 1
-
-
 def test_colors_are_converted_before_they_are_laid_over_the_background() -> None:
-    """The background is given in sRGB; the profile is not the background's."""
     rgba = np.dstack([PHOTO, np.full(PHOTO.shape[:2], 128, np.uint8)])
     data = encoded(Image.fromarray(rgba), "PNG", icc_profile=rgb_profile("p3", 2.2))
     expected = _over((0, 0, 255), in_srgb(PHOTO, "p3", 2.2), rgba[..., 3])
     assert np.abs(_levels(data, background=(0, 0, 255)).astype(int) - expected).max() <= 1
-
-
-def test_a_grey_profile_fits_grey_and_not_colors() -> None:
-    """On colors it is a mistake of whoever wrote the file, and said."""
-    grey = Image.new("L", (3, 3), 128)
-    data = encoded(grey, "PNG", icc_profile=grey_profile(1.0))
-    assert _levels(data)[0, 0].tolist() == [188] * 3  # half of the light
-    wrong = encoded(Image.fromarray(PHOTO), "PNG", icc_profile=grey_profile(1.0))
-    assert np.array_equal(_levels(wrong), PHOTO)
-    assert _notices(wrong) == {ImageNotice.OTHER_PROFILE}
-
-
-def test_an_unreadable_profile_is_said() -> None:
-    """The numbers are taken as sRGB, as a browser does."""
-    data = encoded(Image.fromarray(PHOTO), "PNG", icc_profile=b"\x00\x01nonsense" * 20)
-    assert np.array_equal(_levels(data), PHOTO)
-    assert _notices(data) == {ImageNotice.BAD_PROFILE}
 
 
 @pytest.mark.parametrize(
@@ -280,7 +230,6 @@ def test_an_unreadable_profile_is_said() -> None:
 def test_a_gamma_without_a_profile_is_ignored_and_said(
     chunks: list[tuple[bytes, bytes]], said: bool
 ) -> None:
-    """The levels stay as they are; only what differs from sRGB is worth a notice."""
     more = [png_chunk(*chunk) for chunk in chunks]
     data = png((2, 2), 8, 0, b"\x00\x40\x80" * 2, *more)
     assert _levels(data)[0, :, 0].tolist() == [0x40, 0x80]
@@ -288,7 +237,6 @@ def test_a_gamma_without_a_profile_is_ignored_and_said(
 
 
 def test_print_colors_without_a_profile_are_complements() -> None:
-    """Each of red, green and blue is what ink and black leave of it."""
     inks = Image.new("CMYK", (8, 8), (51, 102, 0, 51))
     expected = [(255 - ink) * (255 - 51) / 255 for ink in (51, 102, 0)]
     assert np.abs(_levels(encoded(inks, "TIFF"))[0, 0] - expected).max() <= 1
@@ -297,24 +245,13 @@ def test_print_colors_without_a_profile_are_complements() -> None:
 
 @pytest.mark.parametrize("name", ["GIF", "WEBP", "PNG", "TIFF", "MPO", "AVIF"])
 def test_of_several_frames_the_first_is_taken_and_said(name: str) -> None:
-    """Also of the two images in a camera's file for stereo."""
     first, second = Image.new("RGB", (20, 20), (255, 0, 0)), Image.new("RGB", (20, 20), (0, 0, 255))
     data = encoded(first, name, save_all=True, append_images=[second])
     assert np.abs(_levels(data).astype(int) - [255, 0, 0]).max() <= 3
     assert ImageNotice.ANIMATED in _notices(data)
 
 
-@pytest.mark.parametrize("name", FORMATS)
-def test_half_an_image_is_an_error_not_grey(name: str) -> None:
-    """What is missing is never filled in."""
-    data = encoded(Image.fromarray(PHOTO), name)
-    with pytest.raises(BadImageError) as caught:
-        load_rgb(data[: len(data) // 2])
-    assert caught.value.reason is BadImage.TRUNCATED
-
-
 def test_a_lazily_opened_image_is_held_to_the_same_rules(tmp_path: Path) -> None:
-    """Pillow's own object may be a bomb, half a file, or not decoded yet."""
     data = encoded(Image.fromarray(PHOTO), "JPEG")
     (tmp_path / "half.jpg").write_bytes(data[: len(data) // 2])
     with Image.open(tmp_path / "half.jpg") as half, pytest.raises(BadImageError) as caught:
@@ -327,7 +264,6 @@ def test_a_lazily_opened_image_is_held_to_the_same_rules(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA", "CMYK", "YCbCr", "HSV"])
 def test_the_result_is_a_new_image_without_metadata(mode: str) -> None:
-    """The given image stays as it was, and what is saved from the result claims no profile."""
     image = Image.fromarray(SMOOTH).convert(mode)
     image.info.update(icc_profile=rgb_profile("p3", 2.2), comment="from the camera")
     before = image.tobytes(), image.mode, dict(image.info)
@@ -344,7 +280,145 @@ def test_the_result_is_a_new_image_without_metadata(mode: str) -> None:
     st.sampled_from(["1", "L", "P", "RGB", "RGBA", "CMYK", "YCbCr", "HSV"]),
 )
 def test_loading_what_was_loaded_changes_nothing(colors: Levels, mode: str) -> None:
-    """The loader's own result is already what it makes."""
     once = load_rgb(Image.fromarray(colors).convert(mode))
     assert np.array_equal(_levels(once), np.asarray(once))
     assert not _notices(once)
+
+
+LEVELS = np.random.default_rng(3).integers(0, 256, (64, 64, 3), dtype=np.uint8)
+SRGB = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
+
+
+def _off(one: Image.Image, other: np.ndarray) -> int:
+    return int(np.abs(np.asarray(one, np.int16) - other.astype(np.int16)).max())
+
+
+@pytest.mark.parametrize(
+    ("space", "gamma", "moved"), [("adobe", 563 / 256, 40), ("p3", 2.2, 40), ("srgb", 1.0, 60)]
+)
+def test_three_primaries_and_a_gamma_are_what_they_state(
+    space: str, gamma: float, moved: int
+) -> None:
+    shown, notice = to_srgb(Image.fromarray(LEVELS), rgb_profile(space, gamma))
+    expected = in_srgb(LEVELS, space, gamma)
+    assert notice is None
+    assert shown.mode == "RGB"
+    assert _off(shown, expected) <= 1
+    assert np.abs(expected.astype(int) - LEVELS).max() > moved
+
+
+def test_grey_with_a_gamma_is_what_it_states() -> None:
+    ramp = np.arange(256, dtype=np.uint8)[None]
+    shown, notice = to_srgb(Image.fromarray(ramp), grey_profile(1.0))
+    expected = srgb_encoded((ramp / 255.0)[..., None].repeat(3, -1))
+    assert notice is None
+    assert _off(shown, expected) <= 1
+
+
+def test_inks_are_looked_up_in_the_profile() -> None:
+    corners = np.full((16, 3), [0, 128, 128], np.uint8)
+    corners[0] = 255, 128, 128
+    corners[8], corners[4], corners[2] = (140, 110, 90), (125, 190, 120), (225, 120, 210)
+    inks = Image.new("CMYK", (4, 1))
+    for at, ink in enumerate([(0, 0, 0, 0), (255, 0, 0, 0), (0, 255, 0, 0), (0, 0, 255, 0)]):
+        inks.putpixel((at, 0), ink)
+    shown, notice = to_srgb(inks, ink_profile(corners))
+    measured = corners[[0, 8, 4, 2]].astype(float)
+    lab = np.stack([measured[:, 0] / 2.55, measured[:, 1] - 128, measured[:, 2] - 128], -1)
+    assert notice is None
+    assert _off(shown, lab_in_srgb(lab)[None]) <= 2
+    assert _off(inks.convert("RGB"), lab_in_srgb(lab)[None]) > 30
+
+
+@pytest.mark.parametrize(
+    "profile",
+    [SRGB, rgb_profile("srgb", None), rgb_profile("srgb", None, off=1e-4)],
+    ids=["own", "in steps", "in four decimals"],
+)
+def test_what_is_srgb_already_keeps_its_numbers(profile: bytes) -> None:
+    shown, notice = to_srgb(Image.fromarray(LEVELS), profile)
+    assert notice is None
+    assert np.array_equal(np.asarray(shown), LEVELS)
+
+
+@pytest.mark.parametrize("profile", [b"", b"not a profile", SRGB[:200], SRGB[:128] + bytes(460)])
+def test_an_unreadable_profile_is_none_and_said(profile: bytes) -> None:
+    shown, notice = to_srgb(Image.fromarray(LEVELS), profile)
+    assert notice is ImageNotice.BAD_PROFILE
+    assert _off(shown, LEVELS) == 0
+
+
+@pytest.mark.parametrize("mode", ["L", "CMYK", "LAB"])
+def test_a_profile_for_other_channels_is_none_and_said(mode: str) -> None:
+    image = Image.new(mode, (2, 2), 90)
+    shown, notice = to_srgb(image, SRGB)
+    assert notice is ImageNotice.OTHER_PROFILE
+    assert shown.tobytes() == image.convert("RGB").tobytes()
+
+
+RANDOM = np.random.default_rng(4)
+NOISE = RANDOM.integers(0, 256, (30, 40, 3), dtype=np.uint8)
+
+
+def _file(folder: Path, image: Image.Image, name: str = "PNG", **options: object) -> Path:
+    path = folder / "picture"
+    image.save(path, name, **options)
+    return path
+
+
+def _told(path: Path, sha256: str | None = None) -> str:
+    with pytest.raises(ImageError) as caught:
+        upright_rgb(path, sha256)
+    assert "\n" not in str(caught.value)
+    assert str(path.parent) not in str(caught.value)
+    return str(caught.value)
+
+
+def test_a_missing_image_says_what_to_do(tmp_path: Path) -> None:
+    assert _told(tmp_path / "ab12") == (
+        "image 'ab12' cannot be read, No such file or directory: run `collect` again to fetch it"
+    )
+    assert "Is a directory" in _told(tmp_path)
+
+
+def test_other_bytes_than_those_asked_for_are_refused(tmp_path: Path) -> None:
+    path = _file(tmp_path, Image.fromarray(NOISE))
+    digest = "0" * 64
+    assert _told(path, digest) == f"image {digest!r} has changed on disk: run `collect` again"
+
+
+def test_a_file_that_is_too_long_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = _file(tmp_path, Image.fromarray(NOISE))
+    length = path.stat().st_size
+    monkeypatch.setattr(loader, "MOST_BYTES", length)
+    assert upright_rgb(path).size == (40, 30)
+    monkeypatch.setattr(loader, "MOST_BYTES", length - 1)
+    assert _told(path) == f"image 'picture' has more than {length - 1} bytes"
+
+
+@given(
+    st.sampled_from(FORMATS),
+    st.lists(st.tuples(st.integers(0, 400), st.integers(0, 255)), min_size=1, max_size=8),
+    st.floats(0.1, 1),
+)
+def test_damaged_bytes_are_shown_or_refused(
+    tmp_path_factory: pytest.TempPathFactory,
+    name: str,
+    changes: list[tuple[int, int]],
+    share: float,
+) -> None:
+    file = io.BytesIO()
+    Image.fromarray(NOISE).save(file, name)
+    data = bytearray(file.getvalue())
+    for at, value in changes:
+        data[at % len(data)] = value
+    path = tmp_path_factory.mktemp("damaged") / "picture"
+    path.write_bytes(data[: round(share * len(data))])
+    try:
+        shown = upright_rgb(path)
+    except ImageError as error:
+        assert "\n" not in str(error)  # noqa: PT017 - both outcomes are right
+    else:
+        assert shown.mode == "RGB"
