@@ -19,7 +19,7 @@ from echo_hf.builder.build import build
 from echo_hf.builder.takedown import images_named, remove_rows
 from echo_hf.builder.update import ASIDE, update
 from echo_hf.cli.posts_view import EVENTS, JOURNALS, forget
-from echo_hf.collect.takedown import TOMBSTONES, Tombstones, add_tombstones, read_tombstones
+from echo_hf.collect.takedown import TOMBSTONES, add_tombstones, read_tombstones
 from echo_hf.config.systems import shipped_config
 from echo_hf.curate.decisions import Changes, Decision, append_decisions, read_decisions
 from echo_hf.engines.base import Completion, Request
