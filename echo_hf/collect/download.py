@@ -137,13 +137,13 @@ class Download(Stage):
             found.append(distinct_images(filled))
         copies = self._copies(_by_digest(posts, found, threads), said)
         linked = []
-        for images in found:
-            beside = {one["sha256"] for one in images}
-            firsts = [copies.get(one["sha256"]) for one in images]
+        for entries in found:
+            beside = {one["sha256"] for one in entries}
+            firsts = [copies.get(one["sha256"]) for one in entries]
             linked.append(
                 [
                     {**one, "same_picture_of": None if first in beside else first}
-                    for one, first in zip(images, firsts, strict=True)
+                    for one, first in zip(entries, firsts, strict=True)
                 ]
             )
         rows = [row for row, _ in said]

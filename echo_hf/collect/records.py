@@ -76,21 +76,23 @@ def read_records(posts: Sequence[Posts], collected: Path | None = None) -> Datas
 
 def located(entry: Posts) -> tuple[Source, Path]:
     source = make_source(entry.source)
-    bundled, path = getattr(source, "bundled", None), entry.path
-    said = ""
-    if bundled is not None and path is not None:
-        said = f"has its own posts, got path {str(path)!r}: leave the path out, or use source "
+    bundled: Path | None = getattr(source, "bundled", None)
+    path, said = bundled or entry.path, ""
+    if bundled is not None and entry.path is not None:
+        said = (
+            f"has its own posts, got path {str(entry.path)!r}: leave the path out, or use source "
+        )
         said += "'jsonl'"
     elif isinstance(source, TableSource) and entry.columns is None:
         said = "does not know what the columns are: expected columns, such as "
         said += "{url: link, text: body}"
     elif not isinstance(source, TableSource) and entry.columns is not None:
         said = "has a form of its own, got columns: leave them out, or use source 'table'"
-    elif bundled is None and path is None:
+    elif path is None:
         said = "has no path: expected the file to read"
-    if said:
+    if said or path is None:
         raise ConfigError(f"posts: source {entry.source!r} {said}")
-    return source, bundled or path
+    return source, path
 
 
 def _names(paths: Sequence[Path]) -> dict[Path, str]:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from echo_hf.collect.collect import Collect
+from echo_hf.collect.fields import COUNTS
 from echo_hf.collect.records import read_records
 from echo_hf.collect.sources import jsonl
 from echo_hf.collect.sources.base import Finding, Post, PostImage, make_source
@@ -139,9 +140,9 @@ def test_without_an_address_there_is_no_post(record: Any, reason: str, detail: s
         ),
         ("pictures", [{"path": "a.png", "alt": "a"}], [PostImage("a.png")], "unknown_field"),
         ("engagement", 5, None, "bad_field"),
-        ("engagement", {"likes": -1}, dict.fromkeys(jsonl.COUNTS), "bad_field"),
-        ("engagement", {"likes": 2**63}, dict.fromkeys(jsonl.COUNTS), "bad_field"),
-        ("engagement", {"stars": 5}, dict.fromkeys(jsonl.COUNTS), "unknown_field"),
+        ("engagement", {"likes": -1}, dict.fromkeys(COUNTS), "bad_field"),
+        ("engagement", {"likes": 2**63}, dict.fromkeys(COUNTS), "bad_field"),
+        ("engagement", {"stars": 5}, dict.fromkeys(COUNTS), "unknown_field"),
         ("txet", "a", None, "unknown_field"),
     ],
 )
