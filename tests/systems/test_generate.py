@@ -480,12 +480,6 @@ def test_outputs_go_into_the_release_and_leave_it(tmp_path: Path, acting: Acting
     assert left.isdisjoint(drawn - others)
     assert others - {None} <= left
 
-    acting.asked.clear()
-    release = build(path, runs=runs).path
-    generate(path, runs=runs)
-    assert set(theirs).isdisjoint(acting.asked)
-    assert set(theirs).isdisjoint(read_release(release).datasets["outputs"]["sample_id"])
-
 
 # What `docs/how-to/systems.md` tells to write is understood, word for word.
 
