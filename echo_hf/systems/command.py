@@ -9,6 +9,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -270,14 +271,13 @@ class CommandSystem:
         name = Path(program).name
         signed: list[Any] = ["python" if PYTHON.match(name) else name]
         for argument in arguments:
-            path = self._folder / argument
-            try:
-                is_script = path.is_file() and path.stat().st_size <= LARGEST_SCRIPT
-                digest = hashlib.sha256(path.read_bytes()).hexdigest() if is_script else None
-            except (OSError, ValueError):
-                digest = None
-            known = {"file": path.name, "sha256": digest}
-            signed.append(portable(argument) if digest is None else known)
+            path, known = self._folder / argument, portable(argument)
+            # What is no name of a file at all, or cannot be read, is an argument like any other.
+            with suppress(OSError, ValueError):
+                if path.is_file() and path.stat().st_size <= LARGEST_SCRIPT:
+                    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+                    known = {"file": path.name, "sha256": digest}
+            signed.append(known)
         return signed
 
     def _workers(self) -> WorkerPool:

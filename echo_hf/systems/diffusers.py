@@ -273,7 +273,8 @@ def given_inputs(
     if kind.names_images:
         places = (PLACE.format(number=number) for number in range(1, len(shown) + 1))
         prompt = " ".join([*places, prompt])
-    arguments = {"prompt": prompt, kind.image: list(shown) if kind.takes_list else shown[0]}
+    arguments: dict[str, Any] = {"prompt": prompt}
+    arguments[kind.image] = list(shown) if kind.takes_list else shown[0]
     way = way_of(pipeline, options) if count > 1 else "alone"
     details: dict[str, Any] = {"given": count, "used": count if way != "first" else 1, "way": way}
     if way == "stitch":

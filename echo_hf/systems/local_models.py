@@ -173,7 +173,7 @@ class LocalSystem(ABC, Generic[Options, Loaded]):
     """A model in this process: it is loaded for the first task, and freed on leaving."""
 
     concurrency = 1
-    determinism: ClassVar[str]
+    determinism: str
     # What a model that cannot be loaded should be, and what helps where memory is too small.
     expected: ClassVar[str]
     smaller: ClassVar[str]

@@ -38,10 +38,13 @@ from echo_hf.images.store import ImageStore
 import datasets
 datasets.disable_progress_bars()
 
-found = Benchmark(sys.argv[1]).tasks(ImageStore(Path(sys.argv[2])))
-tasks = [[t.sample_id, t.sample_digest, t.split, t.prompt, [i.sha256 for i in t.inputs]]
-         for t in found.tasks]
-print(json.dumps([tasks, found.left_out]))
+told = []
+for reference in sys.argv[2:]:
+    found = Benchmark(reference).tasks(ImageStore(Path(sys.argv[1])))
+    tasks = [[t.sample_id, t.sample_digest, t.split, t.prompt, [i.sha256 for i in t.inputs]]
+             for t in found.tasks]
+    told.append([tasks, found.left_out])
+print(json.dumps(told))
 """
 
 
@@ -183,58 +186,42 @@ def test_a_name_that_is_none_is_one_line(tmp_path: Path, reference: str) -> None
     assert "\n" not in str(raised.value)
 
 
-def from_hub(hub: LocalHub, home: Path, reference: str) -> list[object]:
-    """Tasks and counts as a process finds them that knows this Hub alone."""
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", SHOW, reference, str(home / "inputs")],
-        env=hub.environment(home, HF_HUB_DISABLE_PROGRESS_BARS="1"),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    found: list[object] = json.loads(done.stdout)
-    return found
+def test_the_hub_gives_the_same_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A revision, as the folder that was published under the tag; and the authors' layout.
 
-
-def test_a_revision_of_the_hub_gives_the_same_tasks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As the folder that was published under the tag."""
+    That has no manifest, and no digests: they are made of prompt and inputs here.
+    """
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_DISABLE_XET", True)
     release = benchmark(tmp_path)
-    with LocalHub() as hub:
-        publish(release, "mira/echo", "v1", api=hub.api(), allow_unscreened=True)
-        assert from_hub(hub, tmp_path / "home", "mira/echo@v1") == [SMALL, {}]
-
-
-def test_the_authors_layout_gives_tasks_of_its_words(tmp_path: Path) -> None:
-    """Without a manifest, and with digests that are made of prompt and inputs here."""
+    splits = ("image_to_image", "text_to_image")
+    lists = {name: pa.list_(pa.string()) for name in ("input_images", "output_images")}
+    schema = pa.schema({"id": pa.string(), "prompt": pa.string(), **lists})
     files = {"README.md": StoredFile(CARD)}
-    for split in ("text_to_image", "image_to_image"):
-        rows = [{"id": f"{split}0", "prompt": "a fox", "input_images": [], "output_images": []}]
-        schema = pa.schema(
-            {
-                "id": pa.string(),
-                "prompt": pa.string(),
-                "input_images": pa.list_(pa.string()),
-                "output_images": pa.list_(pa.string()),
-            }
-        )
+    for split in splits:
+        row = {"id": f"{split}0", "prompt": "a fox", "input_images": [], "output_images": []}
         sink = pa.BufferOutputStream()
-        pq.write_table(pa.Table.from_pylist(rows, schema), sink)
+        pq.write_table(pa.Table.from_pylist([row], schema), sink)
         path = f"{split}/test-00000-of-00001.parquet"
         files[path] = StoredFile(sink.getvalue().to_pybytes(), lfs=True)
     with LocalHub() as hub:
+        publish(release, "mira/echo", "v1", api=hub.api(), allow_unscreened=True)
         hub.api().create_repo("mira/theirs", repo_type="dataset")
         repository = hub.repositories["mira/theirs"]
         repository.branches["main"] = repository.add("theirs", None, files)
-        found, left_out = from_hub(hub, tmp_path / "home", "mira/theirs")
+        home = tmp_path / "home"
+        references = [str(home / "inputs"), "mira/echo@v1", "mira/theirs"]
+        done = subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", SHOW, *references],
+            env=hub.environment(home, HF_HUB_DISABLE_PROGRESS_BARS="1"),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 0, done.stderr
+    ours, theirs = json.loads(done.stdout)
+    assert ours == [SMALL, {}]
     digest = sha(json.dumps(["a fox", []]).encode())
-    assert found == [
-        [f"{split}0", digest, split, "a fox", []] for split in ("image_to_image", "text_to_image")
-    ]
-    assert left_out == {}
+    assert theirs == [[[f"{split}0", digest, split, "a fox", []] for split in splits], {}]
 
 
 # What a config says of it.

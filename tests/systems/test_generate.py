@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import json
+import re
 import shutil
 from collections import Counter
 from collections.abc import Iterator
@@ -13,16 +14,27 @@ from pathlib import Path
 import datasets
 import pyarrow.parquet as pq
 import pytest
+import yaml
 from datasets import load_dataset
+from PIL import Image
 
+from echo_hf._infra.http_errors import REFUSALS
+from echo_hf.builder.build import build
+from echo_hf.cli.posts_view import forget
 from echo_hf.errors import ConfigError, EchoError, EngineError, GenerationError, RunError
+from echo_hf.hub.release import read_release
 from echo_hf.images.store import ImageStore
 from echo_hf.reasons import NotTabled, Outcome, OutcomeStage
 from echo_hf.systems.base import GenerationResult, Retired, Task
+from echo_hf.systems.benchmark import load_evaluation
 from echo_hf.systems.generate import Generated, generate
-from echo_hf.systems.journal import Journal, locked
+from echo_hf.systems.google_images import HELD_BACK, UNDRAWN
+from echo_hf.systems.journal import SETTLED, Journal, locked
 from echo_hf.systems.registry import register
 from echo_hf.tables import OUTPUTS
+from tests.hub.quickstart_release import built
+from tests.package.blocks import blocks
+from tests.stages_for_tests import ROOT
 from tests.systems.runs_for_tests import (
     Acting,
     benchmark,
@@ -412,3 +424,119 @@ def test_what_another_machine_drew_is_taken_over(
     generate(evaluation(release), runs=tmp_path / "here")
     assert acting.asked == []
     assert [row["sample_id"] for row in table(tmp_path / "here")] == EVERY
+
+
+# A benchmark of one's own.
+
+FORGOTTEN = "https://x.com/hana_hikes/status/9900316480787844284"  # a lake turned into night
+
+
+def test_outputs_go_into_the_release_and_leave_it(tmp_path: Path, acting: Acting) -> None:
+    """Drawn, released with their images, and gone with the post that the sample was made of."""
+    root = built(tmp_path / "work")
+    path, runs = tmp_path / "work" / "config.yaml", root.parent
+    config = yaml.safe_load(path.read_text("utf-8"))
+    config["systems"] = [system().model_dump(mode="json")]
+    path.write_text(yaml.safe_dump(config), "utf-8")
+    with pytest.raises(RunError, match="run `echo-hf build` first"):
+        generate(path, runs=tmp_path / "nowhere")
+    assert (acting.asked, (tmp_path / "nowhere").exists()) == ([], False)
+    made = generate(path, runs=runs)
+    benchmarks = read_release(root / "release").datasets
+    ids = {
+        name for split in ("image_to_image", "text_to_image") for name in benchmarks[split]["id"]
+    }
+    assert sorted(acting.asked) == sorted(ids)
+    assert made.outcomes == {"mine": {"ok": len(ids)}}
+
+    release = build(path, runs=runs).path
+    outputs = load_dataset(str(release), "outputs", split="test")
+    assert set(outputs["sample_id"]) == ids
+    assert all(image.size == (8, 8) for image in outputs["image"])
+    entries = Journal(root, "mine").entries
+    raw = read_release(release).datasets["outputs"].with_format("arrow")[:].to_pylist()
+    assert {row["sample_id"]: sha(row["image"]["bytes"]) for row in raw} == {
+        name: one.image for name, one in entries.items()
+    }
+    assert generate(path, runs=runs).plans[0].todo == ()
+
+    with (
+        locked(root, ["mine"]),
+        pytest.raises(RunError, match="at work on the outputs of 'mine'"),
+    ):
+        forget([FORGOTTEN], path, runs=runs)
+    assert Journal(root, "mine").entries == entries
+
+    theirs = forget([FORGOTTEN], path, runs=runs).samples
+    drawn = {entries[name].image for name in theirs if name in entries}
+    assert drawn
+    others = {one.image for name, one in entries.items() if name not in theirs}
+    files = (file for file in root.rglob("*") if file.is_file())
+    held = [file for file in files if any(name.encode() in file.read_bytes() for name in theirs)]
+    assert held == []
+    rows = pq.read_table(root / "outputs.parquet")["sample_id"].to_pylist()
+    assert sorted(rows) == sorted(ids - set(theirs))
+    left = {path.name for path in (root / "pictures").glob("*/*")}
+    assert left.isdisjoint(drawn - others)
+    assert others - {None} <= left
+
+
+# What `docs/how-to/systems.md` tells to write is understood, word for word.
+
+GUIDE = (ROOT / "docs" / "how-to" / "systems.md").read_text("utf-8")
+
+
+def rows(heading: str) -> dict[str, list[str]]:
+    """The table under a heading row: the cells of each row by the names in its first cell."""
+    _, _, rest = GUIDE.partition(f"| {heading} |")
+    lines = rest.split("\n\n")[0].splitlines()[2:]
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    return {name: one for one in cells for name in re.findall(r"`(\w+)`", one[0])}
+
+
+def test_every_outcome_is_told_with_whether_it_is_asked_again() -> None:
+    """As the journal has it."""
+    told = rows("outcome")
+    assert set(told) == {outcome.value for outcome in Outcome}
+    for outcome in Outcome:
+        assert told[outcome][2] == ("no" if outcome in SETTLED else "yes")
+
+
+def test_the_config_is_a_config(tmp_path: Path) -> None:
+    """With a benchmark that is there already, and two systems."""
+    (block,) = blocks(GUIDE, "yaml")
+    (tmp_path / "config.yaml").write_text(block.text, "utf-8")
+    config = load_evaluation(tmp_path / "config.yaml")
+    assert [one.name for one in config.systems] == ["lumen_2", "drawn_before"]
+
+
+def test_the_adapter_of_the_guide_draws(tmp_path: Path) -> None:
+    """As it stands there: a text, an edit, and one with two inputs."""
+    code, script = (one.text for one in blocks(GUIDE, "python"))
+    exec(compile(code, "systems.md", "exec"), {"__name__": "guide"})  # noqa: S102 - our own words
+    compile(script, "systems.md", "exec")
+    release = written(
+        tmp_path,
+        [sample("text")],
+        [sample("edit", input_images=["a"]), sample("two", input_images=["b", "c"])],
+    )
+    config = evaluation(release, system(adapter="one_color", seed=200))
+    made = generate(config, runs=tmp_path)
+    assert made.outcomes == {"mine": {"ok": 2, "unsupported": 1}}
+    assert made.path is not None
+    found = {row["sample_id"]: row for row in pq.read_table(made.path).to_pylist()}
+    images = ImageStore(tmp_path / "measured" / "pictures")
+    for name in ("text", "edit"):
+        with Image.open(images.path(found[name]["image"])) as image:
+            assert (image.size, image.getpixel((0, 0))) == ((64, 64), (200, 0, 0))
+    assert (found["two"]["stage"], found["two"]["text"]) == ("task", "takes one input")
+
+
+def test_every_sign_of_a_refusal_is_told() -> None:
+    """Codes of moderation, and the ends of an answer that count as one; none is made up."""
+    _, codes, _, gemini, *_ = GUIDE.partition("Since refusals")[2].split("\n- ")
+    named, _, _ = codes.partition("or the mark")
+    assert {code.lower() for code in re.findall(r"`(\w+)`", named)} == REFUSALS
+    refused, _, undrawn = gemini.partition(";")
+    assert set(re.findall(r"`([A-Z_]+)`", refused)) == HELD_BACK
+    assert set(re.findall(r"`([A-Z_]+)`", undrawn)) == UNDRAWN

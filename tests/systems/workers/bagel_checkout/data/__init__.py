@@ -1,1 +1,0 @@
-"""Stands for the package of this name in a checkout of BAGEL."""
