@@ -447,7 +447,7 @@ def test_the_command_rates_and_says_so(folder: Path) -> None:
 
 
 def started(folder: Path, seconds: float) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "tests.judging.slow_judge", str(folder), str(seconds)]
+    command = [sys.executable, "-m", "tests.judging.judges_for_tests", str(folder), str(seconds)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True)
 

@@ -21,7 +21,7 @@ from echo_hf.reasons import Unscored
 from echo_hf.scores import agreement, kemeny_consensus
 from echo_hf.scores.agreement import CeilingShare, Mean, read_human
 from echo_hf.tables import HUMAN
-from tests.scores.ranks_for_tests import RATERS, SYSTEMS, Row, drawn, human_rows, rating_rows
+from tests.scores.ratings_for_tests import RATERS, SYSTEMS, Row, drawn, human_rows, rating_rows
 
 FEW_DRAWS: dict[str, Any] = {"n_boot": 40, "n_resamples": 99}
 

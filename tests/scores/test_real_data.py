@@ -28,8 +28,7 @@ from echo_hf.scores import (
     win_rate,
 )
 from echo_hf.scores.votes import Missing, Protocol
-from tests.scores.ranks_for_tests import real_people
-from tests.scores.ratings_for_tests import Row, real_rows
+from tests.scores.ratings_for_tests import Row, real_people, real_rows
 
 RATERS = ["rater1", "rater2", "rater3"]
 JUDGES = ["gpt4o", "gemini", "qwenvl"]
