@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
@@ -34,75 +33,20 @@ Said = Mapping[tuple[str, str], str]
 Colors = Mapping[tuple[str, str], MeanColors]
 
 
-@dataclass(frozen=True)
-class Section:
-    name: str
-    title: str
-    body: Markup
-    lead: str = ""
-
-
-def sections(data: RunData, thumbnails: Thumbnails, colors_of: Colors) -> list[Section]:
+def sections(data: RunData, thumbnails: Thumbnails, colors_of: Colors) -> dict[str, Markup]:
     """The sections that there is something to show in, in the order of the page."""
-    every = (
-        (
-            "win-rates",
-            "Win rates",
-            board(data),
-            "A win rate is the share of comparisons with the other systems that a system wins, "
-            "from 0 to 1; a tie is half a win. Systems of one tier do not differ by the test that "
-            "is named below.",
-        ),
-        (
-            "metrics",
-            "Metrics",
-            metrics(data),
-            "What people complained about, measured. Each shape is the distribution over samples; "
-            "the dot is the metric itself with its interval at 95 %.",
-        ),
-        (
-            "colors",
-            "Colors",
-            colors(data, colors_of, thumbnails),
-            "Top: how often each level of red, green and blue is in a system's outputs, each image "
-            "counted alike. Bottom: the mean color laid over one of the inputs, to see what it "
-            "does.",
-        ),
-        (
-            "examples",
-            "Examples",
-            highlights(data, thumbnails),
-            "The samples on which the ratings of the outputs lie furthest apart.",
-        ),
-        (
-            "people",
-            "People",
-            agreement(data),
-            "People ranked the outputs of a sample from best to worst. The consensus is the order "
-            "nearest to all of theirs; tau-b is 1 where two orders are the same, 0 where they have "
-            "nothing in common, and −1 where one is the other reversed.",
-        ),
-        ("tasks", "Tasks", tasks(data), ""),
-        (
-            "analysis",
-            "Prompts and feedback",
-            analysis(data),
-            "What people ask for and what they say of it, beside the prompts of other benchmarks.",
-        ),
-        (
-            "gallery",
-            "Gallery",
-            gallery(data),
-            "Every sample with its inputs, each output or why there is none, and all ratings.",
-        ),
-        (
-            "provenance",
-            "Provenance",
-            provenance(data),
-            "What became of every task that a system was given, and what each figure is made of.",
-        ),
-    )
-    return [Section(name, title, body, lead) for name, title, body, lead in every if body]
+    every = {
+        "win-rates": board(data),
+        "metrics": metrics(data),
+        "colors": colors(data, colors_of, thumbnails),
+        "examples": highlights(data, thumbnails),
+        "people": agreement(data),
+        "tasks": tasks(data),
+        "analysis": analysis(data),
+        "gallery": gallery(data),
+        "provenance": provenance(data),
+    }
+    return {name: body for name, body in every.items() if body}
 
 
 def board(data: RunData) -> Markup:

@@ -28,13 +28,7 @@ PROTOCOLS = ("corrected", "published")
 
 @dataclass
 class Leaderboard:
-    """The releases of a repository, as they were when somebody last opened the page.
-
-    Attributes:
-        repo_id: The dataset repository.
-        releases: What was read of it.
-        problem: Why nothing new could be read; empty where all could.
-    """
+    """The releases of a repository, as they were when somebody last opened the page."""
 
     repo_id: str
     releases: tuple[ScoredRelease, ...] = ()

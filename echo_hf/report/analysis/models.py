@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,19 +77,6 @@ def batches(parts: Sequence[TokenWindow], most_tokens: int) -> Iterator[list[Tok
         yield batch
 
 
-class CausalModel(Protocol):
-    """What is asked: tokens of texts without special ones, and logits of batches."""
-
-    @property
-    def model(self) -> Any: ...
-
-    @property
-    def begin(self) -> int | None:
-        """The token that begins every text."""
-
-    def tokens(self, texts: Sequence[str]) -> list[list[int]]: ...
-
-
 @dataclass(frozen=True, slots=True)
 class Loss:
     nll: float
@@ -105,14 +92,14 @@ class Loss:
 
 
 def token_losses(
-    causal: CausalModel,
+    causal: Any,
     texts: Sequence[str],
     *,
     size: int,
     stride: int,
     batch_tokens: int,
 ) -> list[Loss | None]:
-    """Scores each token of each text once, given what stands before it."""
+    """Scores each token of each text once, given what stands before it, by a causal model."""
     begin = [] if causal.begin is None else [causal.begin]
     rows = [[*begin, *tokens] for tokens in causal.tokens(texts)]
     parts = [part for at, row in enumerate(rows) for part in windows(at, len(row), size, stride)]

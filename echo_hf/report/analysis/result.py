@@ -65,17 +65,9 @@ class SetFacts(Figures):
 class SetDiversity(Figures):
     """First bigrams of one prompt set.
 
-    Attributes:
-        name: Of the set.
-        counted: Prompts with a first bigram.
-        left_out: Prompts without one, by reason.
-        unique: How many different first bigrams those have, whatever their number.
-        at: The number of prompts that sets are compared at.
-        expected: How many different ones `at` prompts drawn without replacement have on average.
-        deviation: Standard deviation of that number over such draws.
-        ratio: The benchmark's expected number through this set's, at `ratio_at`; null for itself.
-        ratio_at: The smaller of the two numbers of counted prompts.
-        most_common: The most frequent first bigrams with their counts.
+    `expected` is how many different ones `at` prompts drawn without replacement have on average,
+    `deviation` how far such draws lie apart; `ratio` is the benchmark's expected number through
+    this set's, at `ratio_at`, the smaller of the two numbers of counted prompts.
     """
 
     name: str
@@ -91,8 +83,6 @@ class SetDiversity(Figures):
 
 
 class Quartiles(Figures):
-    """The middle of a distribution."""
-
     low: float
     median: float
     high: float
@@ -115,8 +105,6 @@ class SetLanguages(Figures):
 
 
 class SetDuplicates(Figures):
-    """Near-duplicates within one prompt set."""
-
     name: str
     prompts: NonNegativeInt
     clusters: NonNegativeInt
@@ -128,16 +116,8 @@ class SetDuplicates(Figures):
 class SetPerplexity(Figures):
     """How probable a language model finds the prompts of one set; lower is more natural.
 
-    Attributes:
-        name: Of the set.
-        prompts: Prompts with at least one scored token, and a finite perplexity.
-        tokens: Scored tokens.
-        left_out: Prompts without a perplexity, by reason.
-        token_level: exp of the mean negative log-likelihood over all tokens.
-        prompt_level: Mean over prompts of each one's own perplexity.
-        median: Median over prompts of each one's own perplexity.
-        ratio: This set's token-level perplexity through the benchmark's; null for itself.
-        prompt_ratio: The same of the prompt-level ones.
+    `token_level` is exp of the mean negative log-likelihood over all tokens, `prompt_level` the
+    mean over prompts of each one's own; `ratio` and `prompt_ratio` are through the benchmark's.
     """
 
     name: str
@@ -162,8 +142,6 @@ class TaskCount(Figures):
 
 
 class TaskRate(Figures):
-    """Win rates on the samples of one task."""
-
     split: str
     task: str
     samples: NonNegativeInt
@@ -203,15 +181,7 @@ class NovelPrompt(Figures):
 
 
 class EmbeddingMap(Figures):
-    """Prompts and references in the plane of the two main directions.
-
-    Attributes:
-        points: Each prompt.
-        explained: Shares of the variance along x and y, 0 to 1.
-        nearest: Quartiles of the distance to the nearest reference; null without references.
-        most_novel: The prompts that are farthest from every reference, the farthest first.
-        left_out: Prompts that are not on the map, by reason.
-    """
+    """Prompts and references in the plane of the two main directions, and how far they lie."""
 
     points: tuple[Point, ...]
     explained: tuple[float, float]
@@ -229,8 +199,6 @@ class Example(Figures):
 
 
 class FailureKeyword(Figures):
-    """One kind of failure that people speak of."""
-
     keyword: str
     comments: NonNegativeInt
     samples: NonNegativeInt
@@ -240,8 +208,6 @@ class FailureKeyword(Figures):
 
 
 class Failures(Figures):
-    """What people say failed."""
-
     keywords: tuple[FailureKeyword, ...]
     verdicts: Counts
     unnamed: NonNegativeInt
@@ -249,8 +215,6 @@ class Failures(Figures):
 
 
 class WordCloud(Figures):
-    """A word cloud of the failures."""
-
     svg: str
     words: NonNegativeInt
     left_out: Counts
@@ -266,8 +230,6 @@ class Workaround(Figures):
 
 
 class Probe(Figures):
-    """A request that explores the model itself."""
-
     id: str
     prompt: str | None
     post: Example
@@ -293,8 +255,6 @@ class Day(Figures):
 
 
 class Activity(Figures):
-    """Posts over time (figure 5c)."""
-
     days: tuple[Day, ...]
     keywords: Counts
     undated: NonNegativeInt
@@ -316,8 +276,6 @@ FILE = "analysis.json"
 
 
 class Analysis(Figures):
-    """All of `analysis.json`."""
-
     format: Literal[1] = 1
     name: str
     toolkit: str
