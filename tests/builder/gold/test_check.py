@@ -45,6 +45,15 @@ def reader() -> Reader:
     return engine
 
 
+@pytest.fixture(scope="module")
+def checked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Reader, CheckResult]:
+    """That engine, checked on all of the bundled gold."""
+    engine = Reader(BUNDLED / "posts.jsonl", BUNDLED / "gold")
+    register("gold_reader")(lambda: engine)
+    runs = tmp_path_factory.mktemp("checked")
+    return engine, check_engine(engine=READER, half="all", runs=runs)
+
+
 def values(result: CheckResult) -> dict[tuple[str, str], float | None]:
     return {(one.stage, one.name): one.value for one in result.measures}
 
@@ -55,8 +64,8 @@ def own(tmp_path: Path) -> Path:
     return tmp_path / "config.yaml"
 
 
-def test_right_answers_score_one_on_everything(reader: Reader, tmp_path: Path) -> None:
-    result = check_engine(engine=READER, half="all", runs=tmp_path)
+def test_right_answers_score_one_on_everything(checked: tuple[Reader, CheckResult]) -> None:
+    _, result = checked
     assert len(result.measures) == 30
     for one in result.measures:
         assert one.n > 0, one.name
@@ -71,8 +80,8 @@ def test_right_answers_score_one_on_everything(reader: Reader, tmp_path: Path) -
     assert n["picture_role_accuracy"] == 61 - 1
 
 
-def test_each_line_of_gold_is_compared_once(reader: Reader, tmp_path: Path) -> None:
-    result = check_engine(engine=READER, half="all", runs=tmp_path)
+def test_each_line_of_gold_is_compared_once(checked: tuple[Reader, CheckResult]) -> None:
+    reader, result = checked
     n = {(one.stage, one.name): one.n for one in result.measures}
     samples = [one for line in reader.gold["extract"] for one in line["samples"]]
     filled = sum(len(line["filled"]) for line in reader.gold["roles"])
@@ -119,6 +128,7 @@ def test_what_is_not_answered_is_not_wrong(reader: Reader, tmp_path: Path) -> No
     assert [set(one.failed) for one in result.stages] == [{"not_answered"}] * 6
 
 
+@pytest.mark.slow
 def test_only_the_chosen_half_is_asked_about(reader: Reader, tmp_path: Path) -> None:
     counts = {}
     for half in ("tune", "held_out", "all"):
@@ -389,6 +399,7 @@ def run_command(
     return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, env=env)
 
 
+@pytest.mark.slow
 def test_the_rules_on_the_bundled_posts(tmp_path: Path) -> None:
     done = run_command("--engine", "rules", "--json", cwd=tmp_path)
     lines = done.stderr.splitlines()
