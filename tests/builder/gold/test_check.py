@@ -47,7 +47,6 @@ def reader() -> Reader:
 
 @pytest.fixture(scope="module")
 def checked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Reader, CheckResult]:
-    """That engine, checked on all of the bundled gold."""
     engine = Reader(BUNDLED / "posts.jsonl", BUNDLED / "gold")
     register("gold_reader")(lambda: engine)
     runs = tmp_path_factory.mktemp("checked")
@@ -204,28 +203,6 @@ def test_the_posts_of_the_config_serve_as_well(own: Path, tmp_path: Path) -> Non
     assert values(result)["extract", "sample_recall"] == 1
     images = tmp_path / "runs" / "check-engine" / "mine" / "pictures"
     assert sum(path.is_file() for path in images.rglob("*")) == 3
-
-
-def test_samples_without_roles_are_counted(own: Path, tmp_path: Path) -> None:
-    write_lines(tmp_path / "gold" / "roles.jsonl", GOLD["roles"][1:])
-    result = check_engine(own, gold=tmp_path / "gold", half="all", runs=tmp_path / "runs")
-    assert [note.split(", such as")[0] for note in result.notes] == [
-        "screenshots is not checked: there is no screenshots (.jsonl)",
-        "1 of 2 samples have no line in roles.jsonl: they are not in the figures of roles, "
-        "safety and feedback",
-        "safety is not asked about 1 of 2 samples",
-        "feedback is not asked about 1 of 1 verdicts",
-        "feedback is not asked about 1 of 2 tasks",
-    ]
-
-
-def test_images_that_are_not_there_are_counted(own: Path, tmp_path: Path) -> None:
-    gold = tmp_path / "gold"
-    (gold / "pictures" / "before.png").unlink()
-    result = check_engine(own, gold=gold, half="tune", stages=["roles"], runs=tmp_path / "runs")
-    assert result.notes[-1] == "1 of 2 images with a role are not there: they are left out"
-    accuracy = result.measures[0]
-    assert (accuracy.asked, accuracy.skipped) == (1, 0)
 
 
 def test_what_trash_hides_is_counted(own: Path, tmp_path: Path) -> None:
@@ -415,18 +392,6 @@ def test_the_rules_on_the_bundled_posts(tmp_path: Path) -> None:
     assert max(map(len, lines[header:])) <= 80
     assert "https://" not in done.stderr + done.stdout
     assert (figures["half"], figures["stages"][0]["engine"]["kind"]) == ("held_out", "rules")
-
-
-def test_gold_of_ones_own_command(tmp_path: Path) -> None:
-    write_gold(tmp_path)
-    done = run_command(
-        "config.yaml", "--gold", "gold", "--stage", "extract", "--half", "tune", "--errors",
-        cwd=tmp_path,
-    )  # fmt: skip
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "rules on Tern 2 in gold/posts.jsonl, half for tuning, 1 thread" in done.stdout
-    assert "sample recall" in done.stdout
-    assert "keep recall" not in done.stdout
 
 
 MISTAKES = {
