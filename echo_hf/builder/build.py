@@ -246,7 +246,7 @@ class Pipeline:
         samples: Mapping[str, Dataset],
         left_out: Mapping[str, Mapping[str, int]],
     ) -> ReleaseFacts:
-        posts, provenance = results[0].dataset, {}
+        posts, provenance = results[0].dataset, dict[str, dict[str, Any]]()
         for name in STAGES:
             if (record := self.folder.record(name)) is not None:
                 prompt = record.describe.get("prompt")

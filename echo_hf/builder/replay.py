@@ -105,7 +105,7 @@ class Replay:
     def engine(self, stage: str, own: EngineChoice) -> Engine:
         """Who answers a stage, which the config has this engine for."""
         origin = self.origins.get(stage)
-        known = origin.engine if origin else None
+        known: Mapping[str, Any] | None = origin.engine if origin else None
         if not known:
             known = {"kind": own.kind if abstains({"kind": own.kind}) else "not recorded"}
         if not abstains(known):

@@ -201,8 +201,8 @@ def decide(
                 changes = checked_changes(case.row, case.context, edits[name], images, case.taken)
             elif decided != "withdraw" and (earlier := before.changes(case.row)):
                 changes = earlier.changed
-            told_by = {"note": note, "reviewer": reviewer}
-            made.append(made_decision(case.row, decided, **told_by, changes=changes))
+            row = case.row
+            made.append(made_decision(row, decided, note=note, reviewer=reviewer, changes=changes))
         append_decisions(file, made)
     return made
 

@@ -214,6 +214,7 @@ class Store:
         """
         usage, ended = completion.usage, completion.finish_reason
         paid = (usage.prompt, usage.completion, usage.cached, completion.cost_usd)
+        row: tuple[Any, ...]
         if completion.is_answer:
             made = (key, request.task, self._model(signature), _storable(completion.text), ended)
             table, row = "answers", (*made, *paid, readable, tries)

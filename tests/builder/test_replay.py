@@ -32,6 +32,7 @@ from tests.recorded_as_model import (
 from tests.stages_for_tests import Guess, Scripted, posts, request, url
 
 PRIVATE = "no route to 10.0.0.7"
+POSTS = bundled_posts()[:45]  # a third of them, and every stage has something to ask
 MODEL_STAGES = ("relevance", "extract", "roles", "screenshots", "safety", "feedback")
 
 
@@ -49,7 +50,7 @@ class FailsOnOne:
 
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
-    return config_over(tmp_path, bundled_posts())
+    return config_over(tmp_path, POSTS)
 
 
 def recorded(config: Path, engine: RecordedAsModel | None = None) -> Release:
@@ -134,7 +135,7 @@ def test_changed_instructions_are_named(config: Path) -> None:
 
 
 def test_an_engine_without_a_model_answers_anew(tmp_path: Path) -> None:
-    config = config_over(tmp_path, bundled_posts(), "recorded")
+    config = config_over(tmp_path, POSTS, "recorded")
     release = build(config, runs=tmp_path / "first", with_responses=True)
     notes = Heard()
     run = replayed(config, release, notes)
@@ -144,7 +145,7 @@ def test_an_engine_without_a_model_answers_anew(tmp_path: Path) -> None:
 
 
 def test_another_file_than_was_answered_from_is_named(tmp_path: Path) -> None:
-    config = config_over(tmp_path, bundled_posts(), "recorded")
+    config = config_over(tmp_path, POSTS, "recorded")
     release = build(config, runs=tmp_path / "first", with_responses=True)
     source = release.manifest.provenance["roles"].engine
     assert source is not None
@@ -164,7 +165,7 @@ def test_another_file_than_was_answered_from_is_named(tmp_path: Path) -> None:
 def test_other_posts_cost_what_is_new(config: Path) -> None:
     release = recorded(config)
     new = {"url": "https://board.example/1", "text": "made with Lumen Image: a kite over dunes"}
-    config_over(config.parent, [*bundled_posts(), {**new, "keywords": ["lumen"]}])
+    config_over(config.parent, [*POSTS, {**new, "keywords": ["lumen"]}])
     notes = Heard()
     run = replayed(config, release, notes)
     assert [line.partition(":")[0] for line in notes.remarks] == ["collect"]
@@ -196,7 +197,7 @@ def test_answers_about_posts_of_x_are_not_carried(tmp_path: Path) -> None:
 
 
 def test_a_release_without_answers_is_refused(tmp_path: Path) -> None:
-    config = config_over(tmp_path, bundled_posts(), "recorded")
+    config = config_over(tmp_path, POSTS, "recorded")
     release = build(config, runs=tmp_path / "first")
     with pytest.raises(ReleaseError, match="carries no responses, only 'analysis'") as raised:
         replayed(config, release)

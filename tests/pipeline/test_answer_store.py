@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pickle
 import signal
@@ -281,16 +280,6 @@ def test_a_killed_process_loses_no_answer_that_put_returned_for(tmp_path: Path) 
     assert [known[key].text for key in keys] == [str(at) * 500 for at in range(len(keys))]
 
 
-def test_processes_write_into_one_file_at_once(tmp_path: Path) -> None:
-    path = tmp_path / "answers.sqlite"
-    writers = [_writer(path, name, 100) for name in ("red", "blue", "green", "grey")]
-    keys = [line for writer in writers for line in writer.communicate()[0].split()]
-    assert [writer.returncode for writer in writers] == [0, 0, 0, 0]
-    assert len(set(keys)) == 400
-    with closing(Store(path)) as store:
-        assert len(store) == 400
-
-
 def test_a_pickled_store_opens_the_same_file(store: Store) -> None:
     key = _put(store, RED)
     data = pickle.dumps(store)
@@ -299,15 +288,3 @@ def test_a_pickled_store_opens_the_same_file(store: Store) -> None:
         assert copy.get([key]) == {key: ANSWER}
         _put(copy, request("blue"))
     assert len(store) == 2
-
-
-def test_the_signature_is_written_down_once(store: Store) -> None:
-    _put(store, RED)
-    _put(store, request("blue"))
-    store.put(_key(RED, model="two"), RED, ANSWER, {**SIGNATURE, "model": "two"})
-    with sqlite3.connect(store.path) as connection:
-        models = connection.execute("select digest, signature from models").fetchall()
-        used = connection.execute("select distinct model from answers").fetchall()
-    connection.close()
-    assert {json.loads(text)["model"] for _, text in models} == {"one", "two"}
-    assert {digest for digest, _ in models} == {digest for (digest,) in used}

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 import pytest
-from datasets import Dataset, Image, Value, load_from_disk
+from datasets import Dataset, Image, Value
 from datasets.fingerprint import Hasher
 from hypothesis import given
 from hypothesis import strategies as st
@@ -251,18 +251,6 @@ class TestLaterRuns:
         assert _reasons(second) == {url(2): "not_answered", url(3): "refused"}
         assert second.dataset._fingerprint != first.dataset._fingerprint
 
-    def test_answers_that_came_in_between_are_read(self, store: Store, cache: Path) -> None:
-        rows = posts("red", "error blue")
-        run_stage(Guess(), rows, engine=Scripted(), store=store, cache_dir=cache)
-        [key] = request_keys(Scripted().signature(), [request("error blue")])
-        done = Scripted()._completion(request("blue"))
-        store.put(key, request("error blue"), done, Scripted().signature())
-        engine = Scripted()
-        result = run_stage(Guess(), rows, engine=engine, store=store, cache_dir=cache)
-        assert (engine.streams, result.stats.fill.calls) == (0, 0)
-        assert _names(result) == {url(0): ["red"], url(1): ["blue"]}
-        assert len(result.quarantine) == 0
-
     @pytest.mark.parametrize("cached", [False, True])
     def test_offline_asks_nothing_and_reads_what_is_there(
         self, store: Store, cache: Path, cached: bool
@@ -284,16 +272,6 @@ class TestLaterRuns:
         result = offline()
         assert engine.streams == 0
         assert (_names(result), _reasons(result)) == ({url(1): ["blue"]}, {url(0): "not_answered"})
-
-    def test_later_answers_are_seen_without_a_cache_folder(
-        self, store: Store, tmp_path: Path
-    ) -> None:
-        posts("red", "once blue").save_to_disk(tmp_path / "posts")
-        rows = load_from_disk(tmp_path / "posts")
-        first = run_stage(Guess(), rows, engine=Scripted(), store=store, offline=True)
-        second = run_stage(Guess(), rows, engine=Scripted(), store=store)
-        assert (len(first.quarantine), len(second.quarantine)) == (2, 0)
-        assert _names(second) == {url(0): ["red"], url(1): ["blue"]}
 
     def test_answers_given_to_the_stage_itself_are_read_anew(
         self, store: Store, cache: Path
@@ -449,26 +427,6 @@ def test_a_copy_of_a_stage_leaves_its_engine_behind(store: Store) -> None:
     copy = pickle.loads(pickle.dumps(stages[0]))  # noqa: S301 - our own bytes
     with pytest.raises(EngineError, match=r"copy in another process.*num_proc.*run_stage"):
         _by_hand(copy, posts("red"))
-
-
-def test_map_by_hand_over_processes_reads_the_same_store(store: Store) -> None:
-    rows = posts("red", "blue", "green")
-    fill(Guess(), rows, Scripted(), store)
-    stage = Guess().answered_by(StoredAnswers(store, Scripted().signature()))
-    mapped = rows.with_format("arrow").map(stage, **stage.map_arguments(rows), num_proc=2)
-    assert list(mapped.with_format(None)["names"]) == [["red"], ["blue"], ["green"]]
-
-
-def test_progress_is_passed_on(store: Store) -> None:
-    seen: list[int] = []
-    run_stage(
-        Guess(),
-        posts("red", "blue"),
-        engine=Scripted(),
-        store=store,
-        progress=lambda stats: seen.append(stats.calls),
-    )
-    assert seen == [1, 2]
 
 
 def _photo(number: int) -> bytes:

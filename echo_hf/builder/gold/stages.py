@@ -383,8 +383,8 @@ def compare_screenshots(
         given = _with_roles(mine["input_bboxs"], mine["output_bboxs"]) if mine else []
         # Boxes that people drew are paired with the engine's so that all share most in sum.
         shared = np.zeros((len(wanted), len(given)))
-        for (a, one), (b, other) in product(enumerate(wanted), enumerate(given)):
-            shared[a, b] = intersection_over_union(one[1], other[1])
+        for (a, (_, own)), (b, (_, box)) in product(enumerate(wanted), enumerate(given)):
+            shared[a, b] = intersection_over_union(own, box)
         rows, columns = linear_sum_assignment(shared, maximize=True)
         pairs = {int(a): int(b) for a, b in zip(rows, columns, strict=True) if shared[a, b] > 0}
         right: dict[int, str] = {}

@@ -77,13 +77,9 @@ SAMPLE = {"prompt": "a fox", "quality": "Benchmark", "post_urls": [OTTER]}
 FAILURE = {"post_url": OTTER, "verdict": "failure", "keyword": "tint"}
 BAD: list[tuple[str, Any, str]] = [
     ("relevance", {"url": OTTER, "scroe": 5}, "unknown key 'scroe'; did you mean 'score'?"),
-    ("relevance", {"url": OTTER}, "score is missing"),
-    ("relevance", {"url": OTTER, "score": 6}, "score is 6: input should be less than"),
     ("relevance", {"url": OTTER, "score": "5"}, "score is '5': input should be a valid integer"),
     ("relevance", {"url": "otter", "score": 5}, "url is 'otter': expected the address of a post"),
     ("relevance", {"url": OTTER, "score": 5, "acceptable": [3]}, "expected score 5 among them"),
-    ("relevance", {"url": OTTER, "score": 5, "half": "test"}, "half is 'test': input should be"),
-    ("relevance", {"url": OTTER, "score": 5, "acceptable": []}, "acceptable is []: expected score"),
     (
         "relevance",
         f'{{"url": "{OTTER}", "score": 5, "url": "{KITE}"}}',
@@ -97,43 +93,21 @@ BAD: list[tuple[str, Any, str]] = [
         {"root_url": OTTER, "samples": [{**SAMPLE, "qualty": 1}]},
         "samples.0 'qualty'; did you",
     ),
-    ("extract", {"root_url": OTTER, "samples": [{**SAMPLE, "quality": "x"}]}, "quality is 'x'"),
     ("extract", {"root_url": OTTER, "samples": [{**SAMPLE, "prompt": " "}]}, "some words"),
     ("extract", {"root_url": OTTER, "samples": [{**SAMPLE, "post_urls": []}]}, "at least 1 item"),
-    ("extract", {"root_url": OTTER, "samples": [{**SAMPLE, "optional": "no"}]}, "optional is"),
     ("extract", {"root_url": OTTER, "samples": [SAMPLE, SAMPLE]}, "with different prompts"),
     (
         "roles",
         {"root_url": OTTER, "prompt": "x", "pictures": [{"post_url": OTTER, "index": -1}]},
         "pictures.0.index is -1",
     ),
-    ("safety", {"root_url": OTTER, "prompt": "x"}, "flagged is missing"),
-    ("safety", {**HARMLESS, "flagged": "no"}, "flagged is 'no'"),
     ("safety", {**HARMLESS, "categories": ["S1"]}, "expected none, as flagged is False"),
     ("safety", {**HARMLESS, "flagged": True}, "categories is (): expected codes of its hazards"),
-    (
-        "safety",
-        {**HARMLESS, "flagged": True, "categories": ["violence"]},
-        "categories.0 is 'violence': input should be 'S1', 'S2'",
-    ),
-    ("screenshots", {**SHOT, "layout": "window"}, "layout is 'window'"),
-    ("screenshots", {**SHOT, "inputs": [[0, 0, 5]]}, "inputs.0.3 is missing"),
     ("screenshots", {**SHOT, "outputs": [[0, 0, 5.5, 9]]}, "outputs.0.2 is 5.5"),
     ("screenshots", {**SHOT, "outputs": [[9, 0, 9, 9]]}, "expected left, top, right, bottom"),
-    ("screenshots", {**SHOT, "outputs": [[-1, 0, 9, 9]]}, "outputs.0.0 is -1"),
-    (
-        "roles",
-        f'{{"root_url": "{OTTER}", "pictures": [{{"index": 0, "index": 1}}]}}',
-        "key 'index' is given twice",
-    ),
-    ("feedback", {"post_url": OTTER, "verdict": "bad"}, "verdict is 'bad'"),
     ("feedback", {"post_url": OTTER, "verdict": "none"}, "verdict is 'none': input should be 'suc"),
-    ("feedback", {**FAILURE, "acceptable": ["failure", "none"]}, "acceptable.1 is 'none'"),
     ("feedback", {**FAILURE, "acceptable": ["mixed"]}, "expected verdict 'failure' among them"),
-    ("feedback", {**FAILURE, "acceptable": []}, "acceptable is []: expected verdict 'failure'"),
     ("feedback", {**FAILURE, "keyword": None}, "keyword is None: expected what failed"),
-    ("feedback", {**FAILURE, "keyword": " "}, "keyword is ' ': expected what failed"),
-    ("feedback", {"post_url": OTTER, "verdict": "mixed"}, "keyword is None: expected what failed"),
     ("feedback", {**FAILURE, "verdict": "success"}, "keyword is 'tint': expected null where"),
     (
         "feedback",
@@ -141,13 +115,6 @@ BAD: list[tuple[str, Any, str]] = [
         "acceptable_keywords is ['tint']: expected none where",
     ),
     ("feedback", {**FAILURE, "acceptable_keywords": ["hue"]}, "expected keyword 'tint' among them"),
-    ("extract", {"root_url": OTTER, "samples": [{**SAMPLE, "acceptable": []}]}, "is []: expected"),
-    (
-        "tasks",
-        {"root_url": OTTER, "prompt": "x", "kind": "task", "task": "edit", "acceptable": []},
-        "acceptable is []: expected task 'edit'",
-    ),
-    ("tasks", {"root_url": OTTER, "prompt": "x", "kind": "task", "task": "draw"}, "'draw'"),
 ]
 
 

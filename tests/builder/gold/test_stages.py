@@ -229,48 +229,6 @@ def test_the_most_similar_prompts_of_a_post_belong_together() -> None:
     }
 
 
-SAMPLES = st.lists(
-    st.builds(
-        gold,
-        st.sampled_from("abcd"),
-        st.text("xyz ", min_size=1, max_size=6).filter(str.strip),
-        st.sampled_from(["Benchmark", "Analysis", "Trash"]),
-        feedback=st.lists(st.sampled_from("mnop"), unique=True, max_size=3),
-    ),
-    max_size=5,
-    unique_by=lambda one: " ".join(one.prompt.split()),
-)
-
-
-def as_found(samples: list[GoldSample]) -> list[Row]:
-    last = len(url(""))
-    return [
-        found(
-            one.post_urls[0][last:],
-            one.prompt,
-            one.quality,
-            "".join(x[last:] for x in one.feedback),
-        )
-        for one in samples
-    ]
-
-
-@given(SAMPLES, SAMPLES, st.randoms(use_true_random=False))
-def test_samples_count_in_any_order(
-    samples: list[GoldSample], other: list[GoldSample], chance: Any
-) -> None:
-    rows = as_found(samples)
-    chance.shuffle(rows)
-    for one in extracted({"a": (samples, rows)}).values():
-        assert one.value in (1, None), one.name
-        assert one.answered == one.asked
-    straight = extracted({"a": (samples, as_found(other))})
-    more, rows = list(samples), as_found(other)
-    chance.shuffle(more)
-    chance.shuffle(rows)
-    assert extracted({"a": (more, rows)}) == straight
-
-
 def said(name: str, verdict: str, *keywords: str, **more: Any) -> FeedbackLine:
     best = keywords[0] if keywords else None
     told = {"verdict": verdict, "keyword": best, "acceptable_keywords": keywords, **more}
@@ -459,16 +417,6 @@ def test_half_is_enough_and_less_is_not(width: int, recall: int) -> None:
     assert (found["box_recall"].value, found["box_precision"].value) == (recall, recall)
     assert found["role_accuracy"].n == recall
     assert found["box_iou"].value == pytest.approx(width / 100)
-
-
-def test_roles_that_are_mixed_up() -> None:
-    found = scores(compared(([LEFT], [RIGHT]), ([RIGHT], [LEFT])))
-    assert (found["box_iou"].value, found["box_recall"].value) == (1, 1)
-    assert found["role_accuracy"].value == 0
-    assert {(one.expected, one.given) for one in found["role_accuracy"].errors} == {
-        ("input", "output"),
-        ("output", "input"),
-    }
 
 
 def test_prompts() -> None:
