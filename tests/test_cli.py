@@ -424,7 +424,7 @@ def test_the_options_of_replay_are_explained(tmp_path: Path) -> None:
         assert option in shown
 
 
-@pytest.mark.parametrize("both", [False, True], ids=["output", "output and errors"])
+@pytest.mark.parametrize("both", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_a_closed_pipe_ends_no_work(folder: Path, tmp_path: Path, both: bool) -> None:
     """As of `| head -1`: the build is finished and kept, and one line on standard error tells."""
     copy = shutil.copytree(folder, tmp_path / "work")

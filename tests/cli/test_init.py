@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
@@ -26,6 +24,7 @@ from echo_hf.hub.load import load_benchmark
 from echo_hf.images.store import ImageStore
 from echo_hf.systems.benchmark import load_evaluation
 from tests.systems.runs_for_tests import benchmark, png, sample, written
+from tests.test_cli import echo_hf
 
 SCHEMA = re.compile(
     r"# yaml-language-server: \$schema=file:///\S*/echo_hf/config/config\.schema\.json"
@@ -75,8 +74,7 @@ def compared(*sources: str) -> Result:
 
 def test_it_says_what_there_is_to_choose() -> None:
     """Nothing is asked: both choices, and a line that says how."""
-    command = [sys.executable, "-m", "echo_hf", "init"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = echo_hf("init", cwd=Path())
     assert done.returncode == 2
     assert [line.split()[0] for line in done.stdout.splitlines()] == ["benchmark", "comparison"]
     assert done.stderr.count("\n") == 1
@@ -123,6 +121,10 @@ def test_a_benchmark_is_built_as_it_was_written() -> None:
     text = Path("mine/benchmark.yaml").read_text("utf-8")
     assert SCHEMA.fullmatch(text.splitlines()[0])
     assert len(text.splitlines()) <= 45
+    posts = [json.loads(one) for one in Path("mine/posts.jsonl").read_text("utf-8").splitlines()]
+    shown = {Path("mine") / image["path"] for one in posts for image in one.get("pictures", ())}
+    assert shown == set(Path("mine/images").iterdir())
+    assert any("Prompt: " in one["text"] for one in posts)
     release = build("mine/benchmark.yaml").path
     (sample, *_) = load_benchmark(release, "image_to_image")
     assert sample["prompt"].startswith("Turn this photo into a night scene")
@@ -280,14 +282,12 @@ def test_a_source_that_cannot_be_used_is_one_line(source: str, said: str, images
     assert not Path("mine").exists()
 
 
-def test_two_sources_have_two_names(images: Path) -> None:
-    """Else one would stand for the other."""
+def test_a_comparison_needs_a_benchmark_and_names(images: Path) -> None:
+    """One that is there: the quickstart's, or the one that is named; sources of their own names."""
     given = ["--from-images", "lumen=drawn"] * 2
     assert "two are called 'lumen'" in refused("comparison", "--benchmark", "release", *given)
-
-
-def test_a_comparison_needs_a_benchmark() -> None:
-    """One that is there: the quickstart's, or the one that is named."""
+    said = refused("comparison", "mine", "--benchmark", "release")
+    assert said == "'release' shows no posted images: name yours with --from-images"
     assert "run `echo-hf quickstart` first" in refused("comparison")
     assert "--benchmark is 'runs/none/release'" in refused(
         "comparison", "--benchmark", "runs/none/release"
@@ -312,12 +312,6 @@ def test_posted_images_are_the_example(tmp_path: Path) -> None:
     assert [one.name for one in load_evaluation("comparison.yaml").systems] == ["posted"]
 
 
-def test_a_benchmark_without_posted_images_wants_images(images: Path) -> None:
-    """One line says how to name them."""
-    said = refused("comparison", "mine", "--benchmark", "release")
-    assert said == "'release' shows no posted images: name yours with --from-images"
-
-
 @pytest.mark.parametrize("there", ["benchmark.yaml", "posts.jsonl", "images/lake_day.jpg"])
 def test_no_file_is_overwritten(there: str, tmp_path: Path) -> None:
     """One line names it, and none of the others is written."""
@@ -327,13 +321,3 @@ def test_no_file_is_overwritten(there: str, tmp_path: Path) -> None:
     assert f"'mine/{there}' is there already" in refused("benchmark", "mine")
     assert [one for one in (tmp_path / "mine").rglob("*") if one.is_file()] == [path]
     assert path.read_text() == "mine"
-
-
-def test_example_posts_hold_a_labelled_prompt_and_an_image() -> None:
-    """All images that they name are there."""
-    init("benchmark")
-    posts = [json.loads(line) for line in Path("posts.jsonl").read_text("utf-8").splitlines()]
-    shown = [image["path"] for post in posts for image in post.get("pictures", ())]
-    assert all(Path(path).is_file() for path in shown)
-    assert len(shown) == len(list(Path("images").iterdir())) >= 1
-    assert any("Prompt: " in post["text"] for post in posts)

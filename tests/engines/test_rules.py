@@ -6,7 +6,6 @@ import json
 import pickle
 import re
 import time
-from collections.abc import Mapping
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -109,43 +108,24 @@ def test_a_task_without_rules_needs_a_model() -> None:
     ]
 
 
-@pytest.fixture(scope="module")
-def measures(tmp_path_factory: pytest.TempPathFactory) -> Mapping[tuple[str, str], Any]:
-    """The figures of all bundled posts."""
-    result = check_engine(
-        engine=EngineChoice(kind="rules"),
-        half="all",
-        stages=["relevance", "extract", "roles", "screenshots", "feedback"],
-        runs=tmp_path_factory.mktemp("check"),
-    )
-    return {(one.stage, one.name): one for one in result.measures}
-
-
-@pytest.mark.parametrize(
-    ("stage", "name"),
-    [
-        ("relevance", "keep_precision"),
-        ("relevance", "drop_precision"),
-        ("extract", "sample_precision"),
-        ("extract", "prompts_exact"),
-        ("extract", "quality_accuracy"),
-        ("extract", "feedback_precision"),
-        ("roles", "picture_role_accuracy"),
-        ("roles", "screenshot_precision"),
-        ("screenshots", "box_precision"),
-        ("screenshots", "role_accuracy"),
-        ("feedback", "verdict_accuracy"),
-        ("feedback", "task_accuracy"),
-    ],
-)
-def test_what_is_answered_is_right(
-    stage: str, name: str, measures: Mapping[tuple[str, str], Any], record_property: Any
-) -> None:
+def test_what_is_answered_is_right(tmp_path: Path) -> None:
     """At least 97 of a hundred answers about the bundled posts, as careful readers see them."""
-    one = measures[stage, name]
-    record_property(f"{stage} {name}", (one.value, one.n, one.coverage))
-    assert one.n > 0
-    assert one.value >= 0.97
+    wanted = {
+        "relevance": ("keep_precision", "drop_precision"),
+        "extract": ("sample_precision", "prompts_exact", "quality_accuracy", "feedback_precision"),
+        "roles": ("picture_role_accuracy", "screenshot_precision"),
+        "screenshots": ("box_precision", "role_accuracy"),
+        "feedback": ("verdict_accuracy", "task_accuracy"),
+    }
+    rules = EngineChoice(kind="rules")
+    result = check_engine(engine=rules, half="all", stages=list(wanted), runs=tmp_path)
+    found = {(one.stage, one.name): one for one in result.measures}
+    for stage, names in wanted.items():
+        for name in names:
+            one = found[stage, name]
+            assert one.n > 0
+            assert one.value is not None
+            assert one.value >= 0.97, (stage, name)
 
 
 def test_every_labelled_prompt_of_the_bundled_posts_is_answered() -> None:
@@ -340,21 +320,16 @@ def shown(file: Path, caption: str = CAPTION) -> Any:
 def test_collages_of_two_are_taken_apart(tmp_path: Path) -> None:
     """With a gutter between them, in PNG and JPEG; the boxes are whole images or there are none."""
     first, *others = _images()
-    answered = right = asked = 0
-    layouts = product(others, (4, 12), (0, 10), ("white", "black"), ("png", "jpg"))
+    layouts = [*product(others, (4, 12), (0, 10), ("white", "black"), ("png", "jpg"))]
+    answered = 0
     for image, gutter, border, ground, ending in layouts:
         sheet, boxes = _sheet([first, image], 2, gutter, border, ground)
         sheet.save(tmp_path / f"sheet.{ending}", quality=90)
-        asked += 1
         if found := shown(tmp_path / f"sheet.{ending}"):
             answered += 1
-            given = *found["inputs"], *found["outputs"]
-            right += all(
-                intersection_over_union(one, other) > 0.95  # type: ignore[arg-type]
-                for one, other in zip(given, boxes, strict=True)
-            )
-    assert answered > 0.8 * asked
-    assert right >= 0.97 * answered
+            for one, other in zip([*found["inputs"], *found["outputs"]], boxes, strict=True):
+                assert intersection_over_union(one, other) > 0.95  # type: ignore[arg-type]
+    assert answered > 0.8 * len(layouts)
 
 
 def test_contact_sheets_and_storyboards_are_not_taken_apart(tmp_path: Path) -> None:
@@ -434,8 +409,8 @@ def test_tasks(prompt: str, images: int, task: str | None) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["@a " * 9000, "!? " * 9000, "Prompt: " * 4000, "#a " * 9000 + "x", "Prompt: a " + "```" * 9000,
-     "Prompt:\n" + "\n\nmine" * 4000, "left right " * 3000, "1/2 Prompt: a, " * 2000],
+    ["@a " * 3000, "!? " * 3000, "Prompt: " * 2000, "#a " * 3000 + "x", "Prompt: a " + "```" * 3000,
+     "Prompt:\n" + "\n\nmine" * 2000, "left right " * 1500, "1/2 Prompt: a, " * 1000],
 )  # fmt: skip
 def test_hostile_text_takes_no_time(text: str) -> None:
     """Nor does it end in an exception."""
@@ -443,4 +418,4 @@ def test_hostile_text_takes_no_time(text: str) -> None:
     said("relevance", text=text, alt_texts=[text], pictures=1)
     said("extract", posts=[post(number, text) for number in range(3)])
     roles(text, text, text)
-    assert time.process_time() - begun < 5
+    assert time.process_time() - begun < 2.5
