@@ -81,7 +81,7 @@ def load_image(
     with open_image(source, most_pixels=most_pixels) as image:
         # How the file has its pixels; gone once they are loaded.
         tiles = getattr(image, "tile", None)
-        stored = str(tiles[0].args) if tiles else ""
+        stored = tiles[0].args if tiles and isinstance(tiles[0].args, str) else ""
         if getattr(image, "is_animated", False):
             notices.add(ImageNotice.ANIMATED)
         image.load()

@@ -127,6 +127,8 @@ def test_strangers_are_not_let_in_by_accident(host: str) -> None:
         check_reachable(host, AppUsers(("ada",)), anyone=False)
     check_reachable(host, AppUsers(("ada",), {"ada": "correct-horse"}), anyone=False)
     check_reachable(host, AppUsers(), anyone=True)
+    for here in ("127.0.0.1", "127.1.2.3", "::1", "localhost"):
+        check_reachable(here, AppUsers(), anyone=False)
 
 
 @pytest.fixture

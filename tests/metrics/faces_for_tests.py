@@ -15,10 +15,6 @@ Color = tuple[int, int, int]
 
 
 def drawn(cells: Mapping[tuple[int, int], Sequence[Color]]) -> Image.Image:
-    """A grey image with cells, by row and column, of four quarters each.
-
-    A speck in a corner keeps it from being a sheet of one color.
-    """
     levels = np.array(GREY)
     levels[-1, -1] = 120
     half = CELL // 2
@@ -30,11 +26,9 @@ def drawn(cells: Mapping[tuple[int, int], Sequence[Color]]) -> Image.Image:
 
 
 def embedding(quarters: Sequence[Color]) -> NDArray[np.float64]:
-    """All red levels, all green, all blue, from -1 to 1."""
     return (np.array(quarters, np.float64).T.reshape(-1) - 127.5) / 127.5
 
 
 def cosine(one: Sequence[Color], other: Sequence[Color]) -> float:
-    """Of two faces' embeddings."""
     first, second = embedding(one), embedding(other)
     return float(first @ second / np.sqrt((first @ first) * (second @ second)))

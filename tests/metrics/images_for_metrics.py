@@ -12,18 +12,15 @@ Levels = NDArray[np.uint8]
 def noise(
     seed: int, low: int = 0, high: int = 256, size: tuple[int, int] = (12, 10)
 ) -> Image.Image:
-    """Noise of levels from `low` to below `high`, another for each seed; size as height, width."""
     levels = np.random.default_rng(seed).integers(low, high, (*size, 3), dtype=np.uint8)
     return Image.fromarray(levels)
 
 
 def trimmed_mean(images: list[Levels]) -> NDArray[np.float64]:
-    """Mean color of the pixels of all images, of each channel's levels from 5 to 250."""
     pixels = np.concatenate([levels.reshape(-1, 3) for levels in images])
     kept = (pixels[:, channel] for channel in range(3))
     return np.array([one[(one >= 5) & (one <= 250)].mean() for one in kept])
 
 
 def trimmed_shift(inputs: list[Levels], outputs: list[Levels]) -> float:
-    """Distance of two such colors."""
     return float(np.sqrt(((trimmed_mean(outputs) - trimmed_mean(inputs)) ** 2).sum()))

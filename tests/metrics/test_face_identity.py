@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import pickle
 from collections.abc import Mapping
 from pathlib import Path
@@ -122,13 +121,6 @@ def test_a_card_that_several_tasks_got_is_no_output(pack: Path) -> None:
         result = _measure(pack, [_shown("anna"), _shown("bodo")], [card, card])
         assert result.counts == {MetricReason.PLACEHOLDER: 2}
         assert (result.value, result.matches) == (None, (None, None))
-
-
-def test_an_embedding_of_no_length_gives_no_number(tmp_path: Path) -> None:
-    still = write_pack(tmp_path / "still", length=0.0)
-    result = _measure(still, [_shown("anna")], [_shown("anna")])
-    assert result.counts == {MetricReason.ZERO_NORM: 1}
-    assert result.value is None
 
 
 def test_a_cosine_below_zero_stays_or_is_dropped(pack: Path) -> None:
@@ -272,18 +264,3 @@ def test_the_networks_are_loaded_once_for_all_systems(
 def test_nothing_is_printed(pack: Path, capfd: pytest.CaptureFixture[str]) -> None:
     _measure(pack, [_shown("anna")], [_shown("bodo")])
     assert capfd.readouterr() == ("", "")
-
-
-def test_the_definition_tells_all_that_decides_the_number(pack: Path) -> None:
-    results = [
-        json.loads(json.dumps(_measure(pack, [], [], protocol=name, seed=7).as_json()))
-        for name in get_args(Protocol)
-    ]
-    published, corrected = (one["definition"] for one in results)
-    assert {key for key, value in published.items() if value != corrected[key]} == {
-        "protocol", "loader", "channels", "inputs", "value"
-    }  # fmt: skip
-    assert corrected["det_size"] == [SIDE, SIDE]
-    assert len(corrected["detector"]["sha256"]) == 64
-    assert corrected["interval"]["seed"] == 7
-    assert {"insightface", "onnxruntime", "pillow", "echo-hf"} <= set(corrected["versions"])

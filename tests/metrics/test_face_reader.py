@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pytest
@@ -37,7 +33,6 @@ try:
 except ScoreError as error:
     print(error)
 """
-REFUSED = "socket.socket.connect = socket.create_connection = socket.getaddrinfo = refused"
 
 
 def _asked(pack: str, home: Path, **more: str) -> str:
@@ -89,59 +84,19 @@ def test_a_pack_that_lacks_a_network_is_told(tmp_path: Path) -> None:
     assert shown.startswith(f"pack 'mira/faces' at '{COMMIT}' lacks {FILES[1]}: expected")
 
 
-class _Models(BaseHTTPRequestHandler):
-    """A Hub on loopback with one pack of three networks."""
+def test_the_two_networks_are_asked_for_and_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = _cached(tmp_path, FILES)
+    asked: list[Any] = []
 
-    names = (*FILES, "genderage.onnx")
-    asked: ClassVar[list[str]] = []
+    def download(*given: Any, **options: Any) -> str:
+        asked.append((given, options))
+        return str(folder)
 
-    def do_HEAD(self) -> None:
-        self.do_GET()
-
-    def do_GET(self) -> None:
-        self.asked.append(self.path)
-        kind = {"type": "file", "size": 4, "oid": "0" * 40}
-        told: object = {"id": "mira/faces", "sha": COMMIT}
-        if "/tree/" in self.path:
-            told = [{"path": name, **kind} for name in self.names]
-        body = json.dumps(told).encode() if self.path.startswith("/api/") else b"onnx"
-        if not self.path.startswith(("/api/models/mira/faces/", "/mira/faces/")):
-            self.send_error(404)
-            return
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(body)))
-        self.send_header("X-Repo-Commit", COMMIT)
-        self.send_header("ETag", f'"{len(self.path)}"')
-        self.end_headers()
-        if self.command == "GET":
-            self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        """Says nothing."""
-
-
-@pytest.fixture
-def hub() -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Models)
-    thread = Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_address[1]}"
-    server.shutdown()
-    server.server_close()
-    thread.join()
-
-
-def test_the_two_networks_are_downloaded_and_no_other(hub: str, tmp_path: Path) -> None:
-    code = ASK.replace(REFUSED, "")
-    shown = subprocess.run(
-        [sys.executable, "-c", code, "mira/faces"],
-        cwd=ROOT, capture_output=True, text=True, check=True,
-        env={**os.environ, "HF_HOME": str(tmp_path), "HF_ENDPOINT": hub, "HF_HUB_OFFLINE": "0"},
-    ).stdout.strip()  # fmt: skip
-    folder = tmp_path / "hub" / "models--mira--faces" / "snapshots" / COMMIT
-    assert shown == repr((folder, COMMIT))
-    assert sorted(path.name for path in folder.iterdir()) == sorted(FILES)
-    assert not [path for path in _Models.asked if "genderage" in path]
+    monkeypatch.setattr("huggingface_hub.snapshot_download", download)
+    assert find_pack("mira/faces", "main") == (folder, COMMIT)
+    assert asked == [(("mira/faces",), {"revision": "main", "allow_patterns": list(FILES)})]
 
 
 RED, ROSE = (250, 20, 10), (220, 60, 70)

@@ -20,7 +20,7 @@ from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 from PIL import Image
 
-from echo_hf.errors import MissingExtraError, ScoreError
+from echo_hf.errors import ScoreError
 from echo_hf.images.loader import load_image, load_rgb
 from echo_hf.metrics import FaceCache, SimilarityCache
 from echo_hf.metrics.face_identity import Faces
@@ -229,12 +229,6 @@ def test_a_sheet_has_no_channel_with_levels_far_apart(levels: NDArray[np.uint8])
     assert is_flat(Image.fromarray(levels)) == (widest <= FLAT_LEVELS)
 
 
-def test_one_pixel_makes_an_image() -> None:
-    image = Image.new("RGB", (501, 307), "white")
-    image.putpixel((77, 199), (0, 0, 0))
-    assert not is_flat(image)
-
-
 @given(DIGESTS)
 def test_placeholders_are_outputs_with_two_kinds_of_inputs(digests: list[tuple[str, str]]) -> None:
     expected = {
@@ -405,17 +399,6 @@ def test_what_cannot_be_loaded_is_tried_once() -> None:
     gc.collect()
     assert len(attempts) == 1
     assert attempts[0]() is None
-
-
-def test_a_missing_package_may_be_installed_meanwhile() -> None:
-    networks: LoadedOnce[Network] = LoadedOnce()
-
-    def missing() -> Network:
-        raise MissingExtraError("structure_distance", "metrics")
-
-    with pytest.raises(MissingExtraError):
-        networks.get("a", missing)
-    assert isinstance(networks.get("a", Network), Network)
 
 
 def test_few_are_kept_and_all_go_at_last() -> None:

@@ -23,7 +23,6 @@ LANDMARKS = np.array(
 
 
 def write_pack(folder: Path, *, side: int | None = None, length: float = 1.0) -> Path:
-    """Writes detector and recognizer; `side` fixes the detector's, `length` scales embeddings."""
     folder.mkdir(parents=True, exist_ok=True)
     write_detector(folder / "scrfd_10g_bnkps.onnx", side)
     write_recognizer(folder / "glintr100.onnx", length)
@@ -31,7 +30,6 @@ def write_pack(folder: Path, *, side: int | None = None, length: float = 1.0) ->
 
 
 def write_detector(path: Path, side: int | None = None) -> None:
-    """Scores, boxes and landmarks for each stride, two anchors a cell, the second never a face."""
     from onnx.helper import make_node as node
 
     constants = {
@@ -62,7 +60,6 @@ def write_detector(path: Path, side: int | None = None) -> None:
 
 
 def write_recognizer(path: Path, length: float = 1.0) -> None:
-    """The colors at the centres of the quarters, as 12 numbers times `length`."""
     from onnx import helper
 
     constants = {

@@ -25,16 +25,6 @@ Weights = dict[str, NDArray[np.float32]]
 
 @dataclass(frozen=True)
 class Shape:
-    """The shape of a ViT.
-
-    Attributes:
-        side: Pixels a side of what it sees.
-        patch: Pixels a side of a patch.
-        width: Numbers a token.
-        heads: Of each block.
-        blocks: How many there are.
-    """
-
     side: int = 32
     patch: int = 8
     width: int = 16
@@ -43,7 +33,6 @@ class Shape:
 
     @property
     def tokens(self) -> int:
-        """Patches, and the class."""
         return (self.side // self.patch) ** 2 + 1
 
 
@@ -52,14 +41,6 @@ DINO_S_16 = Shape(side=224, patch=16, width=384, heads=6, blocks=12)
 
 
 def weights_of(shape: Shape, seed: int = 0, spread: float = 0.1, faint: float = 1.0) -> Weights:
-    """Random weights by the names of the Hub's files.
-
-    Args:
-        shape: Of the ViT.
-        seed: Of the numbers.
-        spread: Of the weights of layers.
-        faint: What the embeddings are multiplied by.
-    """
     rng = np.random.default_rng(seed)
     wide, names = 4 * shape.width, {}
     square, many = (shape.width, shape.width), (1, shape.tokens, shape.width)
@@ -86,14 +67,6 @@ def weights_of(shape: Shape, seed: int = 0, spread: float = 0.1, faint: float = 
 
 
 def write_vit(folder: Path, shape: Shape, weights: Weights, **settings: object) -> Path:
-    """Writes a model as the Hub has it, the wrong eps of DINO's checkpoints included.
-
-    Args:
-        folder: Where to; made if it is missing.
-        shape: Of the ViT.
-        weights: From `weights_of`.
-        settings: Of the file of settings, in place of what the shape gives.
-    """
     from safetensors.numpy import save_file
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -116,7 +89,6 @@ def write_vit(folder: Path, shape: Shape, weights: Weights, **settings: object) 
 
 
 def keys_of(weights: Weights, shape: Shape, layer: int, image: Image.Image) -> Numbers:
-    """Array [token, width] of the keys of one block."""
     hidden = _embedded(weights, shape, image)
     for at in range(layer):
         block = f"encoder.layer.{at}."
@@ -136,7 +108,6 @@ def keys_of(weights: Weights, shape: Shape, layer: int, image: Image.Image) -> N
 def distance_of(
     weights: Weights, shape: Shape, layer: int, one: Image.Image, other: Image.Image
 ) -> float:
-    """Mean squared difference of the cosines of all pairs of keys."""
     cosines = []
     for image in (one, other):
         keys = keys_of(weights, shape, layer, image)

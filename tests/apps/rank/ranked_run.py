@@ -29,7 +29,6 @@ WORDS = ("word0", "word1", HOSTILE)
 
 
 def drawing(system: str) -> bytes:
-    """What a system makes of everything: its color, in a file that says whose it is."""
     told = PngInfo()
     told.add_text("Software", system)
     sink = io.BytesIO()
@@ -44,7 +43,6 @@ def ranked_run(
     words: tuple[str, ...] = WORDS,
     systems: tuple[str, ...] = SYSTEMS,
 ) -> Path:
-    """Writes a benchmark and the outputs of systems on all of it; returns the config."""
     config = run(folder, edits, words)
     rows = [
         output(name, system, inputs, image=put(folder, drawing(system)))

@@ -13,7 +13,6 @@ from urllib.parse import urlencode, urlsplit
 import pyarrow.parquet as pq
 import pytest
 
-from echo_hf.judging.agreement import agree
 from tests.apps.browser import Seen, Server, browser, served, until
 from tests.apps.rank.ranked_run import COLORS, HOSTILE, SYSTEMS, drawing, ranked_run
 from tests.judging.run_for_tests import root
@@ -136,25 +135,6 @@ def test_ranks_come_from_dragging(chrome: Any, server: Server) -> None:
     rater.drag(".rail .chip[data-item='7']", ".slot[data-rank='8']")
     expected = [2, 4, 4, 1, 4, 3, 4, 5]  # the gap between 4 and 8 says nothing
     assert ranks(server, "dora", subject) == dict(zip(systems, expected, strict=True))
-
-
-def test_two_people_rank_at_once_in_their_own_orders(chrome: Any, server: Server) -> None:
-    ann, ben = at(chrome, server, "ann"), at(chrome, server, "ben")
-    assert ann.subject == ben.subject
-    assert sorted(ann.systems) == sorted(ben.systems) == sorted(SYSTEMS)
-    assert ann.systems != ben.systems
-    for item in range(8):
-        ann.page.keyboard.press("abcdefgh"[item])
-        ben.page.keyboard.press("abcdefgh"[item])
-        ann.page.keyboard.press(str(item + 1))
-        ben.page.keyboard.press(str(8 - item))
-    ann.settle()
-    ben.settle()
-    until(lambda: len(rows(server, "ann")) == len(rows(server, "ben")) == 8)
-    assert ranks(server, "ann", ann.subject) == {one: at for at, one in enumerate(ann.systems, 1)}
-    turned = {one: 8 - at for at, one in enumerate(ben.systems)}
-    assert ranks(server, "ben", ben.subject) == turned
-    assert agree(server.folder / "evaluation.yaml", runs=server.folder / "runs", n_boot=0)
 
 
 def test_touch_needs_no_drag(chrome: Any, server: Server) -> None:

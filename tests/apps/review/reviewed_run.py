@@ -29,7 +29,6 @@ Row = dict[str, Any]
 
 
 def reviewed_run(folder: Path) -> Path:
-    """Builds it in a folder, and returns the path of its config."""
     posts = [
         {"url": f"https://x.com/i/status/{number}", "text": f"Lumen Image! Prompt: {prompt}"}
         | {"author": "mira_draws"}
@@ -52,7 +51,6 @@ def reviewed_run(folder: Path) -> Path:
 
 
 def answers_about(post: Row) -> Iterator[Row]:
-    """What stages are told of a post with a prompt."""
     prompt = post["text"].partition("Prompt: ")[2]
     sample = {"prompt": prompt, "quality": "Benchmark", "posts": [0]}
     yield {"stage": "relevance", "row": post["url"], "answer": {"score": 5}}
@@ -62,29 +60,24 @@ def answers_about(post: Row) -> Iterator[Row]:
 
 
 def built(folder: Path) -> Release:
-    """Builds it, or builds it anew."""
     return build(folder / "config.yaml", runs=folder / "runs")
 
 
 def root(folder: Path) -> Path:
-    """The run's folder."""
     return folder / "runs" / NAME
 
 
 def samples(folder: Path) -> list[Row]:
-    """The samples, before any decision."""
     file = root(folder) / "stages" / "privacy" / "kept.parquet"
     rows: list[Row] = pq.read_table(file).to_pylist()
     return rows
 
 
 def named(folder: Path, words: str) -> Row:
-    """The sample whose prompt begins with some words."""
     return next(row for row in samples(folder) if row["prompt"].startswith(words))
 
 
 def released(release: Release) -> dict[str, Row]:
-    """The released samples by id, without their images."""
     data = release.datasets["analysis"]
     images = [name for name in data.column_names if name.endswith("_images")]
     shown = data.remove_columns([*images, "screenshot"])
@@ -92,5 +85,4 @@ def released(release: Release) -> dict[str, Row]:
 
 
 def decided(folder: Path) -> dict[str, Decision]:
-    """What stands in the file that a build follows."""
     return dict(read_decisions(root(folder) / "review.jsonl").by_id)

@@ -152,6 +152,7 @@ def test_a_page_that_is_behind_does_not_overwrite(desk: ReviewController) -> Non
         "cy", {"kind": "goto", "subject": desk.view("cy").case.row["id"], "wanted": "look"}
     )
     assert [one.person for one in cy.conflict] == ["ann", "bo"]
+    assert desk_page(cy, str).count("<p>nothing changed</p>") == 2
     act(desk, "cy", "take", event=cy.conflict[0].id)
     assert (line(desk, "look").decision, line(desk, "look").reviewer) == ("keep", "cy")
 

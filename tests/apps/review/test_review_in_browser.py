@@ -196,25 +196,7 @@ def test_two_reviewers_get_two_samples_and_a_third_settles(chrome: Any, server: 
     assert (line.decision, line.reviewer) == ("remove", "ida")
 
 
-def test_a_killed_server_loses_nothing(chrome: Any, ready: Path, tmp_path: Path) -> None:
-    folder = shutil.copytree(ready, tmp_path / "run")
-    with served(COMMAND, folder) as server:
-        jo = at(chrome, server, "jo")
-        first = jo.subject
-        jo.press("k")
-        jo.leave(first)
-        second = jo.subject
-        server.kill()
-        server.start()
-        jo = at(chrome, server, "jo")
-        assert jo.subject == second
-        jo.press("f")
-        jo.leave(second)
-        server.kill()
-    found = decided(folder)
-    assert (found[first].decision, found[second].decision) == ("keep", "flag")
-
-
+@pytest.mark.slow
 def test_a_server_that_is_gone_is_told(chrome: Any, ready: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(ready, tmp_path / "run")
     with served(COMMAND, folder) as server:
