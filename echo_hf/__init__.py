@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from echo_hf.config.checks import EngineChoice
     from echo_hf.config.loading import Config, load_config
     from echo_hf.errors import EchoError
-    from echo_hf.hub.evaluate_module import evaluate_module
-    from echo_hf.hub.load import load_benchmark, load_manifest
+    from echo_hf.hub.load import evaluate_module, load_benchmark, load_manifest
     from echo_hf.hub.publish import publish
     from echo_hf.hub.release import Release
     from echo_hf.pipeline.answer_store import Store
@@ -43,7 +42,7 @@ _HOME = {
     "Store": "echo_hf.pipeline.answer_store",
     "build": "echo_hf.builder.build",
     "check_engine": "echo_hf.builder.gold.check",
-    "evaluate_module": "echo_hf.hub.evaluate_module",
+    "evaluate_module": "echo_hf.hub.load",
     "evaluate_systems": "echo_hf.report.evaluation",
     "fill": "echo_hf.pipeline.batch_inference",
     "load_benchmark": "echo_hf.hub.load",

@@ -45,11 +45,9 @@ class Token:
     permissions: tuple[str, ...] = ()
 
     def sees(self, repo_id: str) -> bool:
-        """Whether it belongs to somebody of the repository's namespace."""
         return repo_id.split("/", 1)[0] in (self.user, *self.orgs)
 
     def writes(self, repo_id: str) -> bool:
-        """Whether it may change the repository."""
         may = self.role == "write" or "repo.write" in self.permissions
         return may and self.sees(repo_id)
 
@@ -101,15 +99,12 @@ class LocalHub:
 
     @property
     def url(self) -> str:
-        """Its address, as HF_ENDPOINT wants it."""
         return f"http://127.0.0.1:{self._server.server_address[1]}"
 
     def api(self, token: str | None = WRITER) -> HfApi:
-        """A client of this Hub; null for one that has no token."""
         return HfApi(endpoint=self.url, token=token or False)
 
     def environment(self, home: Path, token: str | None = WRITER, **more: str) -> dict[str, str]:
-        """Environment of a process that knows this Hub and no other."""
         inherited = {key: value for key, value in os.environ.items() if key[:3] != "HF_"}
         mine = {"HF_ENDPOINT": self.url, "HF_HOME": str(home), "HF_HUB_DISABLE_XET": "1"}
         return {**inherited, **mine, **({"HF_TOKEN": token} if token else {}), **more}
@@ -125,12 +120,10 @@ class LocalHub:
         self.acts[step] += acts
 
     def die(self) -> None:
-        """Leaves this request and every later one without an answer."""
         self.dead = True
         raise DiedError
 
     def answer(self, question: Question) -> Answer:
-        """Answers one request; one after the other, as if it were a single machine."""
         with self.lock:
             self.asked.append((question.method, question.path))
             if self.dead:
@@ -138,20 +131,17 @@ class LocalHub:
             return answer(self, question)
 
     def reach(self, step: str) -> None:
-        """Does what was asked for at this step."""
         acts = self.acts[step]
         act = acts.pop(0) if acts else None
         if act is not None:
             act()
 
     def files(self, repo_id: str, revision: str = "main") -> dict[str, bytes]:
-        """What a revision holds, by path."""
         commit = self.repositories[repo_id].find(revision)
         assert commit is not None, f"no revision {revision!r}"
         return {path: stored.data for path, stored in commit.files.items()}
 
     def changes_asked(self) -> list[str]:
-        """Paths of the requests that may have changed something."""
         harmless = ("/api/validate-yaml", "/api/agent-harnesses")
         asked = [path for method, path in self.asked if method not in ("GET", "HEAD")]
         return [path for path in asked if path not in harmless]
@@ -164,7 +154,6 @@ class LocalHub:
         self.close()
 
     def close(self) -> None:
-        """Ends the server and its connections: whoever asks later is not connected."""
         if self._thread.is_alive():
             self._server.shutdown()
             self._server.server_close()

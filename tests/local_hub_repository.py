@@ -25,12 +25,10 @@ class StoredFile:
 
     @property
     def sha256(self) -> str:
-        """Digest of the bytes, by which large files are known."""
         return hashlib.sha256(self.data).hexdigest()
 
     @property
     def git_oid(self) -> str:
-        """Git's name for the blob: of the bytes, or of the pointer to them."""
         blob = self.data
         if self.lfs:
             blob = (
@@ -41,7 +39,6 @@ class StoredFile:
 
     @property
     def etag(self) -> str:
-        """What a download is cached under."""
         return self.sha256 if self.lfs else self.git_oid
 
 
@@ -77,33 +74,27 @@ class Repository:
     open_pulls: dict[int, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Makes the first commit, which the Hub makes itself."""
         first = {".gitattributes": StoredFile(ATTRIBUTES)}
         self.branches[MAIN] = self.add("initial commit", None, first)
 
     @property
     def head(self) -> str:
-        """Where the main branch points."""
         return self.branches[MAIN]
 
     @property
     def history(self) -> list[Commit]:
-        """Commits of the main branch, the newest first."""
         return list(self.before(self.head))
 
     def before(self, oid: str | None) -> Iterable[Commit]:
-        """A commit and its ancestors."""
         while oid is not None:
             yield self.commits[oid]
             oid = self.commits[oid].parent
 
     def find(self, revision: str) -> Commit | None:
-        """The commit that a branch, a tag, a pull request or an oid stands for."""
         oid = self.branches.get(revision) or self.tags.get(revision) or revision
         return self.commits.get(oid)
 
     def add(self, title: str, parent: str | None, files: Files) -> str:
-        """Makes a commit, to which nothing points yet."""
         tree = sorted((path, file.git_oid) for path, file in files.items())
         said = f"{len(self.commits)} {title} {parent} {tree}"
         oid = hashlib.sha1(said.encode(), usedforsecurity=False)
@@ -111,21 +102,18 @@ class Repository:
         return oid.hexdigest()
 
     def change(self, title: str, **changed: bytes) -> str:
-        """Commits files to the main branch, as another person would; their names end in .txt."""
         new = {f"{name}.txt": StoredFile(data) for name, data in changed.items()}
         files = {**self.commits[self.head].files, **new}
         self.branches[MAIN] = self.add(title, self.head, files)
         return self.head
 
     def propose(self, title: str, oid: str) -> int:
-        """Opens a pull request with a commit."""
         number = 1 + sum(name.startswith(PULL) for name in self.branches)
         self.branches[f"{PULL}{number}"] = oid
         self.open_pulls[number] = title
         return number
 
     def merge(self, number: int) -> str:
-        """Merges a pull request into the main branch, in a commit of its own."""
         files = self.commits[self.branches[f"{PULL}{number}"]].files
         self.branches[MAIN] = self.add(self.open_pulls.pop(number), self.head, files)
         return self.head

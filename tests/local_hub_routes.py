@@ -38,12 +38,10 @@ class Question:
 
     @property
     def json(self) -> Any:
-        """The body, read as JSON."""
         return json.loads(self.body or b"{}")
 
     @property
     def token(self) -> str | None:
-        """The token that it carries."""
         return self.headers.get("authorization", "").removeprefix("Bearer ") or None
 
 
@@ -68,12 +66,10 @@ class Asked:
 
     @property
     def revision(self) -> str:
-        """The revision in the path; the main branch where there is none."""
         return self.rest or "main"
 
     @property
     def is_pull(self) -> bool:
-        """Whether a pull request is to be made of it."""
         return bool(self.question.query.get("create_pr"))
 
 
@@ -110,12 +106,10 @@ def answer(hub: LocalHub, question: Question) -> Answer:
 
 
 def said(value: Any, status: int = 200) -> Answer:
-    """An answer in JSON."""
     return Answer(status, json.dumps(value).encode(), {"Content-Type": "application/json"})
 
 
 def whoami(hub: LocalHub, question: Question) -> Answer:
-    """Who a token belongs to, and what it may do."""
     token = _token(hub, question)
     scoped = [{"entity": {"type": "user", "name": token.user}, "permissions": token.permissions}]
     fine = {"fineGrained": {"global": [], "scoped": scoped}} if token.role == "fineGrained" else {}
@@ -126,7 +120,6 @@ def whoami(hub: LocalHub, question: Question) -> Answer:
 
 
 def validate_yaml(hub: LocalHub, question: Question) -> Answer:
-    """Whether a card's front matter is a mapping whose licence, if any, has a name."""
     found = re.match(r"---\n(.*?)\n---\n", question.json["content"], re.DOTALL)
     data = yaml.safe_load(found[1]) if found else None
     if isinstance(data, dict) and data.get("license", "none") != "":
@@ -135,7 +128,6 @@ def validate_yaml(hub: LocalHub, question: Question) -> Answer:
 
 
 def create(hub: LocalHub, question: Question) -> Answer:
-    """A new repository."""
     asked = question.json
     token = _token(hub, question)
     repo_id = f"{asked.get('organization') or token.user}/{asked['name']}"
@@ -154,17 +146,14 @@ def create(hub: LocalHub, question: Question) -> Answer:
 
 
 def space_key(repo_id: str) -> str:
-    """The name that a Space has among the repositories: a dataset may be called the same."""
     return f"{repo_id}{SPACE}"
 
 
 def space(hub: LocalHub, question: Question, repo_id: str, verb: str, rest: str) -> Answer:
-    """Whatever is asked about one Space."""
     return dataset(hub, question, space_key(repo_id), verb, rest)
 
 
 def large_files(hub: LocalHub, question: Question, repo_id: str) -> Answer:
-    """Which large files are still to be uploaded, and where to."""
     # For a pull request the client names no branch.
     _check_writer(hub, question, repo_id, "" if question.json.get("ref") else "1")
     objects = []
@@ -176,7 +165,6 @@ def large_files(hub: LocalHub, question: Question, repo_id: str) -> Answer:
 
 
 def upload(hub: LocalHub, question: Question, sha256: str) -> Answer:
-    """Takes a large file, if it is the one that was announced."""
     hub.reach("before upload")
     if hashlib.sha256(question.body).hexdigest() != sha256:
         raise RefusedError(400, said="the bytes are others than was said")
@@ -186,7 +174,6 @@ def upload(hub: LocalHub, question: Question, sha256: str) -> Answer:
 
 
 def resolve(hub: LocalHub, question: Question, repo_id: str, revision: str, path: str) -> Answer:
-    """The bytes of a file, or a part of them."""
     commit = _commit(_repository(hub, question, repo_id), revision)
     stored = commit.files.get(path)
     if stored is None:
@@ -210,7 +197,6 @@ def resolve(hub: LocalHub, question: Question, repo_id: str, revision: str, path
 
 
 def dataset(hub: LocalHub, question: Question, repo_id: str, verb: str, rest: str) -> Answer:
-    """Whatever is asked about one dataset repository."""
     respond = VERBS.get((question.method, verb))
     if respond is None:
         raise RefusedError(404, "NotFound")
@@ -221,7 +207,6 @@ def dataset(hub: LocalHub, question: Question, repo_id: str, verb: str, rest: st
 
 
 def info(asked: Asked) -> Answer:
-    """What a repository is at a revision."""
     commit = _commit(asked.repository, asked.revision)
     return said(
         {
@@ -241,14 +226,12 @@ def info(asked: Asked) -> Answer:
 
 
 def may_write(asked: Asked) -> Answer:
-    """Whether the asker may change the repository, for `auth-check/write`."""
     if asked.rest == "write":
         _check_writer(asked.hub, asked.question, asked.repo_id, "")
     return said({})
 
 
 def refs(asked: Asked) -> Answer:
-    """Branches, tags and pull requests."""
     branches = asked.repository.branches
     pulls = {name: oid for name, oid in branches.items() if name.startswith(PULL)}
     own = {name: oid for name, oid in branches.items() if name not in pulls}
@@ -263,7 +246,6 @@ def refs(asked: Asked) -> Answer:
 
 
 def discussions(asked: Asked) -> Answer:
-    """Open pull requests."""
     found = [
         {
             "num": number,
@@ -280,7 +262,6 @@ def discussions(asked: Asked) -> Answer:
 
 
 def tree(asked: Asked) -> Answer:
-    """Files and folders of a revision, or of one of its folders."""
     revision, _, folder = asked.revision.partition("/")
     if revision == "refs":  # a pull request's name has slashes of its own
         _, kind, number, *rest = asked.revision.split("/", 3)
@@ -299,7 +280,6 @@ def tree(asked: Asked) -> Answer:
 
 
 def paths_info(asked: Asked) -> Answer:
-    """Some files and folders of a revision."""
     if "json" in asked.question.headers.get("content-type", ""):
         wanted = asked.question.json["paths"]
     else:
@@ -310,7 +290,6 @@ def paths_info(asked: Asked) -> Answer:
 
 
 def commits(asked: Asked) -> Answer:
-    """The history of a revision, the newest commit first."""
     last = _commit(asked.repository, asked.revision)
     history = asked.repository.before(last.oid)
     return said(
@@ -322,7 +301,6 @@ def commits(asked: Asked) -> Answer:
 
 
 def preupload(asked: Asked) -> Answer:
-    """How each file is to be uploaded, and what the revision has in its place."""
     files = _commit(asked.repository, asked.revision).files
     return said(
         {
@@ -340,7 +318,6 @@ def preupload(asked: Asked) -> Answer:
 
 
 def make_commit(asked: Asked) -> Answer:
-    """A commit of some files, on a branch or as a pull request."""
     asked.hub.reach("before commit")
     repository = asked.repository
     header, *changes = (json.loads(line) for line in asked.question.body.splitlines() if line)
@@ -364,7 +341,6 @@ def make_commit(asked: Asked) -> Answer:
 
 
 def make_branch(asked: Asked) -> Answer:
-    """A new branch."""
     if asked.rest in asked.repository.branches:
         raise RefusedError(409, said="Reference already exists")
     start = asked.question.json.get("startingPoint") or "main"
@@ -373,7 +349,6 @@ def make_branch(asked: Asked) -> Answer:
 
 
 def make_tag(asked: Asked) -> Answer:
-    """A new tag on a revision."""
     asked.hub.reach("before tag")
     tag = asked.question.json["tag"]
     if tag in asked.repository.tags:
@@ -384,14 +359,12 @@ def make_tag(asked: Asked) -> Answer:
 
 
 def delete_tag(asked: Asked) -> Answer:
-    """A tag less."""
     if asked.repository.tags.pop(asked.rest, None) is None:
         raise RefusedError(404, "RevisionNotFound")
     return said({})
 
 
 def delete_repository(hub: LocalHub, question: Question) -> Answer:
-    """A repository less."""
     asked = question.json
     repo_id = f"{asked.get('organization') or _token(hub, question).user}/{asked['name']}"
     _check_writer(hub, question, repo_id, "")

@@ -29,7 +29,7 @@ from echo_hf.engines.recorded import KIND as RECORDED
 from echo_hf.errors import RunError
 from echo_hf.hub.facts import CONFIGS, SCORE_CONFIGS
 from echo_hf.hub.redistribution import addresses_of
-from echo_hf.hub.revisions import NAMING
+from echo_hf.hub.remote import NAMING
 from echo_hf.pipeline.progress import LOG
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.pipeline.stage_runner import run_stage

@@ -11,8 +11,7 @@ from rich.text import Text
 from echo_hf._infra.console import plain_table, say
 from echo_hf._infra.text import plain
 from echo_hf.hub.diff import Cause, ReleaseDiff, StageChange
-from echo_hf.hub.remote import MAIN
-from echo_hf.hub.revisions import delete_tags, revisions_holding
+from echo_hf.hub.remote import MAIN, delete_tags, revisions_holding
 
 MOST_SAMPLES = 5
 MOST_MOVERS = 3

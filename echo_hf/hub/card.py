@@ -3,92 +3,133 @@
 from __future__ import annotations
 
 import json
-import string
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
+import jinja2
 import yaml
-from datasets import DatasetInfo
+from datasets import DatasetInfo, Image, List
 from datasets.info import DatasetInfosDict
 from datasets.splits import SplitDict, SplitInfo
 from datasets.utils.metadata import MetadataConfigs
 from huggingface_hub import DatasetCardData
 
-from echo_hf._infra.text import escaped, one_line, table
-from echo_hf.hub.card_sections import (
-    citation_text,
-    measured_text,
-    model_text,
-    other_columns,
-    people_text,
-    privacy_text,
-    provenance_table,
-    safety_text,
-    sample_columns,
-    screening_text,
-)
+from echo_hf._infra.text import escaped, one_line, share, table
+from echo_hf.config.sections import Hazard
+from echo_hf.engines.base import abstains
 from echo_hf.hub.facts import (
+    ALL,
     BENCHMARK_CONFIGS,
     CONFIGS,
     SAMPLE_CONFIGS,
-    Counts,
     ReleaseFacts,
+    SampleCounts,
     default_config,
     languages,
 )
-from echo_hf.hub.manifest import SPLIT, ConfigEntry, Manifest
+from echo_hf.hub.manifest import SPLIT, Manifest
 from echo_hf.reasons import LeftOut
 
-FOLDER = "dataset_card"
-NAME = "card.md"
-
-
-def card_template() -> string.Template:
-    """The template, from the installed package or, where it runs from its sources, beside it."""
-    package = files("echo_hf")
-    installed: Traversable = package / FOLDER / NAME
-    found = installed if installed.is_file() else Path(str(package)).parent / FOLDER / NAME
-    return string.Template(found.read_text("utf-8"))
-
-
+FRAMEWORK = "echo-hf"
 TASKS = {"text_to_image": "text-to-image", "image_to_image": "image-to-image"}
 TAGS = ["benchmark", "echo", "image-editing", "image-generation", "social-media"]
 SIZES = ((10**3, "n<1K"), (10**4, "1K<n<10K"), (10**5, "10K<n<100K"), (10**6, "100K<n<1M"))
-RULES_WARNING = (
-    "> **Built without a model.** What is a sample, and what its prompt is, was decided by plain "
-    "rules or recorded answers: good for a trial, not for measuring anything.\n\n"
-)
-EMPTY_NOTE = (
-    "A config without rows has its file and columns, but datasets prepares no split without rows: "
-    "load it with `streaming=True`.\n\n"
-)
-CLEANED = "Images have the pixels that were posted, in files without metadata (see Privacy below);"
-NOT_CLEANED = "Posted images are the very bytes that were posted;"
-MEANINGS = {str(reason): reason.meaning for reason in LeftOut}
-NO_CONTACT = " No other address is given for this release."
-NOT_COMPARED = "Not compared: this revision was written without an earlier one beside it."
-DEHYDRATED_NOTE = string.Template(
-    "**Posts that are not repeated here.** The terms of some platforms forbid passing their posts "
-    "on. In $rows (`dehydrated` is true) the words and images of posts are left out; there are "
-    "addresses, what was found out about them, digests, places in the posts, and of each "
-    "image a signature: its size, and means and contrasts of the colors in 16 x 16 blocks. That "
-    "is a thumbnail of 16 x 16 colored squares, in which large shapes may be guessed. Who has the "
-    "posts gets the rows back with\n\n"
-    "```bash\necho-hf hydrate FOLDER --posts posts.jsonl --to HYDRATED\n```\n\n"
-)
+PAPER = """@inproceedings{ge2026constantly,
+  title     = {Constantly Improving Image Models Need Constantly Improving Benchmarks},
+  author    = {Ge, Jiaxin and Luo, Grace and Lee, Heekyung and Malpani, Nishant and Lian, Long and
+               Wang, XuDong and Holynski, Aleksander and Darrell, Trevor and Min, Sewon and
+               Chan, David M.},
+  booktitle = {International Conference on Learning Representations (ICLR)},
+  year      = {2026},
+  url       = {https://openreview.net/forum?id=nOcy5NvNI1}
+}"""
 
 
 def render_card(facts: ReleaseFacts, manifest: Manifest) -> str:
-    body = card_template().substitute(_fields(facts, manifest))
-    return f"---\n{front_matter(facts, manifest)}\n---\n{body}"
+    configs = {name: manifest.configs[name] for name in CONFIGS if name in manifest.configs}
+    engines: dict[str, list[str]] = {}
+    for stage, origin in facts.provenance.items():
+        if engine := origin.get("engine"):
+            named = f"{engine.get('model') or 'an unnamed model'} by "
+            named += str(engine.get("kind") or "an unnamed engine")
+            known = f"{engine['kind']}, which is not a model" if abstains(engine) else named
+            engines.setdefault(escaped(known), []).append(escaped(stage))
+    asked = [origin["engine"] for origin in facts.provenance.values() if origin.get("engine")]
+    hazards = {str(one): one.meaning for one in Hazard}
+    if facts.removed_categories is None:
+        removed = "which categories those are is not stated by this build"
+    else:
+        removed = ", ".join(
+            f"{escaped(one)} ({hazards.get(one, 'on no list of ours')})"
+            for one in facts.removed_categories
+        )
+    reasons = {str(reason): reason.meaning for reason in LeftOut}
+    page = card_template().render(
+        facts=facts,
+        manifest=manifest,
+        configs=configs,
+        about=CONFIGS,
+        sample_configs=SAMPLE_CONFIGS,
+        default=default_config({name: entry.rows for name, entry in configs.items()}),
+        title=_title(facts),
+        target=facts.target,
+        left_out=[
+            f"{count:,} rows of `{name}` ({reasons[reason]})"
+            for name, counts in facts.left_out.items()
+            for reason, count in counts.items()
+        ],
+        # A sample may be in two configs, so that there is no sum of them.
+        dehydrated=[
+            f"{entry.dehydrated:,} row{'s' * (entry.dehydrated > 1)} of `{name}`"
+            for name, entry in manifest.configs.items()
+            if entry.dehydrated
+        ],
+        engines=engines,
+        built_without_models=bool(asked) and all(map(abstains, asked)),
+        removed=removed or "no category",
+        leanings=_leanings(facts.measured),
+        paper=PAPER,
+        citation=_citation(facts),
+    )
+    return f"---\n{front_matter(facts, manifest)}\n---\n{page}"
+
+
+def card_template() -> jinja2.Template:
+    """The template, from the installed package or, where it runs from its sources, beside it."""
+    package = files("echo_hf")
+    name = "dataset_card/card.md"
+    installed = package / name
+    found = installed if installed.is_file() else Path(str(package)).parent / name
+    environment = jinja2.Environment(
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        undefined=jinja2.StrictUndefined,
+        autoescape=False,  # noqa: S701  # Markdown: filter `md` escapes what others wrote
+    )
+    environment.filters |= {
+        "md": escaped,
+        "n": "{:,}".format,
+        "json": json.dumps,
+        "listed": listed,
+        "fenced": fenced,
+    }
+    environment.globals |= {
+        "abstains": abstains,
+        "columns": columns,
+        "counted": counted,
+        "made_by": made_by,
+    }
+    return environment.from_string(found.read_text("utf-8"))
 
 
 def front_matter(facts: ReleaseFacts, manifest: Manifest) -> str:
     """The YAML that the Hub and `load_dataset` read."""
-    tasks = [task for config, task in TASKS.items() if config in manifest.configs]
+    entries = manifest.configs
+    samples = sum(entries[name].rows for name in SAMPLE_CONFIGS if name in entries)
     data = DatasetCardData(
         pretty_name=_title(facts),
         language=languages(facts.languages) or None,
@@ -97,185 +138,188 @@ def front_matter(facts: ReleaseFacts, manifest: Manifest) -> str:
         annotations_creators=["machine-generated"],
         language_creators=["found"],
         source_datasets=["original"],
-        task_categories=tasks or None,
-        size_categories=[size_category(_samples(manifest))],
+        task_categories=[task for name, task in TASKS.items() if name in entries] or None,
+        size_categories=[next((size for limit, size in SIZES if samples < limit), "n>1M")],
         tags=TAGS,
     )
-    infos = {name: _info(name, entry) for name, entry in manifest.configs.items()}
+    infos = {
+        name: DatasetInfo(
+            config_name=name,
+            features=CONFIGS[name].table.released_features,
+            splits=SplitDict({SPLIT: SplitInfo(SPLIT, entry.loaded_bytes, entry.rows)}),
+            download_size=sum(file.bytes for file in entry.files),
+            dataset_size=entry.loaded_bytes,
+        )
+        for name, entry in entries.items()
+    }
     DatasetInfosDict(infos).to_dataset_card_data(data)
-    default = _default(manifest)
-    configs = {name: _data_files(name, name == default) for name in manifest.configs}
-    MetadataConfigs(configs).to_dataset_card_data(data)
+    found: dict[str, dict[str, Any]] = {
+        name: {"data_files": [{"split": SPLIT, "path": f"{name}/{SPLIT}-*"}]} for name in entries
+    }
+    found[default_config({name: entry.rows for name, entry in entries.items()})]["default"] = True
+    MetadataConfigs(found).to_dataset_card_data(data)
     return data.to_yaml()
 
 
-def size_category(rows: int) -> str:
-    return next((name for limit, name in SIZES if rows < limit), "n>1M")
-
-
-def _info(name: str, entry: ConfigEntry) -> DatasetInfo:
-    split = SplitInfo(SPLIT, num_bytes=entry.loaded_bytes, num_examples=entry.rows)
-    return DatasetInfo(
-        config_name=name,
-        features=CONFIGS[name].table.released_features,
-        splits=SplitDict({SPLIT: split}),
-        download_size=sum(file.bytes for file in entry.files),
-        dataset_size=entry.loaded_bytes,
-    )
-
-
-def _data_files(name: str, is_default: bool) -> dict[str, Any]:
-    found = {"data_files": [{"split": SPLIT, "path": f"{name}/{SPLIT}-*"}]}
-    return {**found, "default": True} if is_default else found
-
-
-def _samples(manifest: Manifest) -> int:
+def eval_file(facts: ReleaseFacts, manifest: Manifest) -> str | None:
+    """`eval.yaml`, null where no config of the benchmark has a sample."""
     entries = manifest.configs
-    return sum(entries[name].rows for name in SAMPLE_CONFIGS if name in entries)
-
-
-def _default(manifest: Manifest) -> str:
-    return default_config({name: entry.rows for name, entry in manifest.configs.items()})
-
-
-def _fields(facts: ReleaseFacts, manifest: Manifest) -> dict[str, str]:
-    configs, default = manifest.configs, _default(manifest)
-    return {
-        "title": escaped(_title(facts)),
-        "warning": RULES_WARNING if facts.rules_built else "",
-        "about": _about(facts),
-        "configs": _configs(manifest, default),
-        "empty": EMPTY_NOTE if not all(entry.rows for entry in configs.values()) else "",
-        "left_out": _left_out(facts),
-        "dehydrated": _dehydrated_note(configs),
-        "images": NOT_CLEANED if facts.metadata_stripper is None else CLEANED,
-        "repository": json.dumps(facts.repository or "ORGANISATION/NAME"),
-        "config": json.dumps(default),
-        "revision": json.dumps(facts.name),
-        "target": _target(facts),
-        "protocol": facts.protocol,
-        "funnel": _funnel(facts),
-        "columns": sample_columns(facts),
-        "other_columns": other_columns(manifest),
-        "model_text": model_text(facts, manifest),
-        "provenance": provenance_table(facts),
-        "version": escaped(manifest.echo_hf),
-        "safety": f"{screening_text(manifest)}\n\n{safety_text(facts)}",
-        "privacy": f"{people_text(manifest)}\n\n{privacy_text(facts)}",
-        "measured": measured_text(facts.measured),
-        "license_note": facts.license_note.strip(),
-        "citation": citation_text(facts),
-        "rights": "".join(_right(*each) for each in sorted(facts.rights.items())),
-        "contact": f", or write to {escaped(facts.contact)}" if facts.contact else "",
-        "no_contact": "" if facts.contact else NO_CONTACT,
-        "changes": NOT_COMPARED,
+    held = [name for name in BENCHMARK_CONFIGS if name in entries and entries[name].rows]
+    if not held:
+        return None
+    target = one_line(facts.target.name)
+    configs = "; ".join(f"{name}: {CONFIGS[name].about}" for name in held)
+    data = {
+        "name": f"ECHO: {target}",
+        "description": f"What people asked of {target} in public posts, to compare image models "
+        "on. A system is scored by its win rate against the others: the value depends on which "
+        f"systems and judges took part. {configs}.",
+        "evaluation_framework": FRAMEWORK,
+        "tasks": [{"id": name, "config": name, "split": SPLIT} for name in held],
     }
-
-
-def _dehydrated_note(configs: Mapping[str, ConfigEntry]) -> str:
-    # A sample may be in two configs, so that there is no sum of them.
-    held = [
-        f"{entry.dehydrated:,} row{'s' * (entry.dehydrated > 1)} of `{name}`"
-        for name, entry in configs.items()
-        if entry.dehydrated
-    ]
-    return DEHYDRATED_NOTE.substitute(rows=_listed(held)) if held else ""
-
-
-def _listed(names: Sequence[str]) -> str:
-    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
-
-
-def _right(platform: str, statement: str) -> str:
-    return f"\n\nPosts from `{platform}` are passed on because: {escaped(statement)}"
+    return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=10_000)
 
 
 def _title(facts: ReleaseFacts) -> str:
     return f"ECHO benchmark: {one_line(facts.target.name)} ({one_line(facts.name)})"
 
 
-def _about(facts: ReleaseFacts) -> str:
-    target = facts.target
-    return (
-        f"What people asked of {escaped(target.name)}, an image model by "
-        f"{escaped(target.developer)} released on {target.released.isoformat()}, when they posted "
-        "about it in public: their prompts, the images they gave it, the images it made, and "
-        "what others said about the result. A benchmark drawn from use, to compare image models on."
+def listed(names: Sequence[str], word: str) -> str:
+    """Names with commas, and a word before the last."""
+    *others, last = names
+    return f"{', '.join(others)} {word} {last}" if others else last
+
+
+def counted(counts: Mapping[str, int | Mapping[str, Any]], separator: str = ", ") -> str:
+    """Counts by name, those of another level after a colon."""
+    return separator.join(
+        f"{escaped(name)}: {counted(value)}"
+        if isinstance(value, Mapping)
+        else f"{escaped(name)} {value:,}"
+        for name, value in counts.items()
+        if value != {}
     )
 
 
-def _target(facts: ReleaseFacts) -> str:
-    target = facts.target
-    rows = {
-        "Name": target.name,
-        "Developer": target.developer,
-        "Released": target.released.isoformat(),
-        "Also called": ", ".join(target.aliases),
-        "Told apart from": ", ".join(target.others),
-        "Screenshots of": target.chat_window or "",
-    }
-    return table(["", ""], ([name, escaped(value) or "none"] for name, value in rows.items()))
+def columns(config: str) -> Iterator[list[str]]:
+    """Name, type and meaning of each column of a config."""
+    declared = CONFIGS[config].table
+    for name, column in declared.columns.items():
+        kind = type_name(declared.released_features[name])
+        yield [f"`{name}`", kind, column.meaning.replace("|", "\\|")]
 
 
-def _configs(manifest: Manifest, default: str) -> str:
-    held = [name for name in CONFIGS if name in manifest.configs]
-    rows = [_config_row(name, manifest.configs[name], name == default) for name in held]
-    return table(["Config", "What it holds", "Rows", "Images"], rows, numbers=2)
+def type_name(feature: Any) -> str:
+    if isinstance(feature, List):
+        return f"list of {type_name(feature.feature)}"
+    if isinstance(feature, dict):
+        inner = ", ".join(f"{name}: {type_name(each)}" for name, each in feature.items())
+        return f"{{{inner}}}"
+    return "image" if isinstance(feature, Image) else str(feature.dtype)
 
 
-def _config_row(name: str, entry: ConfigEntry, is_default: bool) -> list[str]:
-    about = f"{CONFIGS[name].about}{' (the default)' if is_default else ''}"
-    return [f"`{name}`", about, f"{entry.rows:,}", f"{entry.pictures:,}"]
+COPIED, RULE, MODEL = "copied", "a fixed rule", "a model"
+# Who decides a column's values, and in which stages; no stage where none alone does.
+ORIGINS: Mapping[str, tuple[str, str]] = {
+    "id": (RULE, "extract roles"),
+    "post_id": (COPIED, "collect"),
+    "post_urls": (MODEL, "extract roles"),
+    "author": (RULE, "privacy"),
+    "target": (COPIED, ""),
+    "prompt": (MODEL, "extract roles screenshots"),
+    "prompt_sha256": (RULE, "privacy"),
+    "prompt_spans": (RULE, "privacy"),
+    "prompt_modified": (RULE, "extract roles screenshots"),
+    "prompt_fill_blank": (MODEL, "roles"),
+    "quality": (MODEL, "extract roles"),
+    "community_feedback": (MODEL, "extract feedback"),
+    "input_images": (MODEL, "roles screenshots"),
+    "output_images": (MODEL, "roles screenshots"),
+    "screenshot": (MODEL, "roles"),
+    "is_screenshot": (MODEL, "screenshots"),
+    "input_bboxs": (MODEL, "screenshots"),
+    "output_bboxs": (MODEL, "screenshots"),
+    "picture_sources": (RULE, "privacy"),
+    "has_nsfw": (RULE, "safety"),
+    "safety": (MODEL, "safety"),
+    "review": (MODEL, "roles privacy"),
+    "kind": (MODEL, "feedback"),
+    "task": (MODEL, "feedback"),
+    "sample_digest": (RULE, ""),
+    "dehydrated": (RULE, ""),
+    "provenance": (RULE, ""),
+}
 
 
-def _left_out(facts: ReleaseFacts) -> str:
-    said = [
-        f"{count:,} rows of `{name}` ({MEANINGS[reason]})"
-        for name, counts in facts.left_out.items()
-        for reason, count in counts.items()
-    ]
-    return f"Left out: {'; '.join(said)}.\n\n" if said else ""
+def made_by(column: str, provenance: Mapping[str, Mapping[str, Any]]) -> str:
+    """Who decided a column's values in a build with these stages."""
+    maker, stages = ORIGINS[column][0], ORIGINS[column][1].split()
+    ran = [stage for stage in stages if stage in provenance]
+    if stages and not ran:
+        return f"nobody: no {listed([f'`{one}`' for one in stages], 'or')} in this build"
+    if maker == MODEL:
+        without = [abstains(provenance[stage].get("engine")) for stage in ran]
+        if all(without):
+            maker = "plain rules or recorded answers instead of a model"
+        elif any(without):
+            maker = "a model, or plain rules or recorded answers in its place"
+    return f"{maker}, in {listed([f'`{one}`' for one in ran], 'and')}" if ran else maker
 
 
-def _funnel(facts: ReleaseFacts) -> str:
-    rows = [_funnel_row(*row) for row in facts.funnel.items()]
-    return table(["Stage", "Counts"], rows or [["none", ""]])
+MOST_NAMES = 12
 
 
-def _funnel_row(stage: str, counts: Counts) -> list[str]:
-    shown = (_count(name, value) for name, value in counts.items() if value != {})
-    return [escaped(stage), "; ".join(shown)]
+def _leanings(measured: Mapping[str, SampleCounts]) -> str:
+    """The table of what was counted in the samples, empty where nothing was."""
+    if not measured:
+        return ""
+    parts = {name: counts for name, counts in measured.items() if name != ALL}
+    every = list(parts.values())
+
+    def row(name: str, *pairs: tuple[int, int]) -> list[str]:
+        shares = (f"{part:,} ({share(part, whole)})" if part else "0" for part, whole in pairs)
+        return [name, *shares]
+
+    rows = [["samples", *(f"{counts.samples:,}" for counts in every)]]
+    for kind, field in (("language", "languages"), ("platform", "platforms"), ("task", "tasks")):
+        counted = [(getattr(counts, field), counts.samples) for counts in every]
+        order = list(getattr(measured.get(ALL, next(iter(measured.values()))), field))
+        for name in order[:MOST_NAMES]:
+            pairs = [(found.get(name, 0), whole) for found, whole in counted]
+            rows.append(row(f"{kind}: {escaped(name)}", *pairs))
+        if others := order[MOST_NAMES:]:
+            pairs = [(sum(found.get(one, 0) for one in others), whole) for found, whole in counted]
+            rows.append(row(f"{kind}: {len(others):,} others", *pairs))
+    rows.append(["authors", *(f"{counts.authors:,}" for counts in every)])
+    several = [(counts.repeated_authors, counts.authors) for counts in every]
+    rows.append(row("authors of several samples", *several))
+    unknown = [(counts.unknown_authors, counts.samples) for counts in every]
+    rows.append(row("samples of an unknown author", *unknown))
+    return table(["", *(f"`{name}`" for name in parts)], rows, numbers=len(parts))
 
 
-def _count(name: str, value: int | Mapping[str, int]) -> str:
-    if isinstance(value, Mapping):
-        return f"{escaped(name)}: {', '.join(_count(*each) for each in value.items())}"
-    return f"{escaped(name)} {value:,}"
-
-
-FRAMEWORK = "echo-hf"
-
-
-def eval_file(facts: ReleaseFacts, manifest: Manifest) -> str | None:
-    held = [name for name in BENCHMARK_CONFIGS if name in manifest.configs]
-    tasks = [
-        {"id": name, "config": name, "split": SPLIT} for name in held if manifest.configs[name].rows
-    ]
-    if not tasks:
-        return None
-    data = {
-        "name": f"ECHO: {one_line(facts.target.name)}",
-        "description": _description(facts, [str(task["config"]) for task in tasks]),
-        "evaluation_framework": FRAMEWORK,
-        "tasks": tasks,
-    }
-    return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=10_000)
-
-
-def _description(facts: ReleaseFacts, configs: list[str]) -> str:
-    held = "; ".join(f"{name}: {CONFIGS[name].about}" for name in configs)
+def _citation(facts: ReleaseFacts) -> str:
+    key = re.sub(r"[^a-z0-9]+", "_", facts.name.lower()).strip("_")
+    where = f", {bibtex(facts.repository)}" if facts.repository else ""
     return (
-        f"What people asked of {one_line(facts.target.name)} in public posts, to compare image "
-        f"models on. A system is scored by its win rate against the others: the value depends on "
-        f"which systems and judges took part. {held}."
+        f"@misc{{echo_{key},\n"
+        f"  title        = {{ECHO benchmark: {bibtex(facts.target.name)}}},\n"
+        f"  howpublished = {{Hugging Face dataset{where}}},\n"
+        f"  note         = {{Revision {bibtex(facts.name)}}}\n"
+        "}"
     )
+
+
+def bibtex(text: object) -> str:
+    """Text as the value of a BibTeX field, which LaTeX prints as it is."""
+    words = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+    shown = re.sub(
+        r"[\\~^{}%$#&_]", lambda found: words.get(found[0], f"\\{found[0]}"), one_line(text)
+    )
+    return shown.replace("`", "'")
+
+
+def fenced(text: str) -> str:
+    """BibTeX as a block of code, its fence longer than any run of backticks inside."""
+    fence = "`" * max([3, *(len(run) + 1 for run in re.findall(r"`+", text))])
+    return f"{fence}bibtex\n{text}\n{fence}"

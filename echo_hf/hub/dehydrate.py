@@ -6,8 +6,7 @@ import base64
 import functools
 import re
 import tempfile
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,10 +19,10 @@ from echo_hf.curate.provenance import without_quotes
 from echo_hf.errors import ImageError, ReleaseError, SpanError
 from echo_hf.hub.facts import CONFIGS, SAMPLE_CONFIGS
 from echo_hf.hub.redistribution import (
-    Samples,
+    addresses_of,
     images_in,
     passed_on_rows,
-    restricted_platforms,
+    restricted_posts,
     samples_of,
 )
 from echo_hf.hub.release import (
@@ -46,8 +45,9 @@ from echo_hf.images.similarity import (
 from echo_hf.images.store import ImageStore
 from echo_hf.reasons import LeftOut
 from echo_hf.samples.spans import text_digest
-from echo_hf.tables import SAMPLES
+from echo_hf.tables import SAMPLES, arrow_rows
 
+Row = Mapping[str, Any]
 SHAPE = (BLOCKS, BLOCKS, CHANNELS)
 CELLS = BLOCKS * BLOCKS * CHANNELS
 MEANS = np.dtype("<f2")
@@ -55,6 +55,7 @@ FORM = re.compile(r"([1-9][0-9]{0,5})x([1-9][0-9]{0,5}):([A-Za-z0-9+/]+={0,2})",
 
 
 def image_signature(image: Path) -> str | None:
+    """Size and blocks of colors of an image as text, null of what cannot be decoded."""
     try:
         found = block_signature(image)
     except ImageError:
@@ -63,21 +64,12 @@ def image_signature(image: Path) -> str | None:
     return f"{found.size[0]}x{found.size[1]}:{base64.b64encode(blocks).decode()}"
 
 
-def size_in(signature: str) -> tuple[int, int]:
-    return _read(signature).size
-
-
-def distance(image: Path, signature: str) -> float | None:
-    one, other = _read(signature), block_signature(image)
-    many = other.means[None], other.contrasts[None]
-    if not same_shape(one.size, other.size) or not same_colors(one.means, one.contrasts, *many)[0]:
-        return None
-    return float(np.abs(one.means.astype(np.float32) - other.means.astype(np.float32)).mean())
-
-
-def _read(signature: str) -> BlockSignature:
+def read_signature(signature: str) -> BlockSignature:
     found = FORM.fullmatch(signature)
-    data = _decoded(found[3]) if found else b""
+    try:
+        data = base64.b64decode(found[3], validate=True) if found else b""
+    except ValueError:
+        data = b""
     if not found or len(data) != CELLS * (MEANS.itemsize + 1):
         raise SpanError(f"{signature[:40]!r} is not a signature of an image")
     means = np.frombuffer(data, MEANS, CELLS).astype(np.float16).reshape(SHAPE)
@@ -87,84 +79,61 @@ def _read(signature: str) -> BlockSignature:
     return BlockSignature((int(found[1]), int(found[2])), means, contrasts)
 
 
-def _decoded(text: str) -> bytes:
-    try:
-        return base64.b64decode(text, validate=True)
-    except ValueError:
-        return b""
+def distance(image: Path, signature: str) -> float | None:
+    """The mean distance of an image's colors from a signature, null where it is another image."""
+    one, other = read_signature(signature), block_signature(image)
+    many = other.means[None], other.contrasts[None]
+    if not same_shape(one.size, other.size) or not same_colors(one.means, one.contrasts, *many)[0]:
+        return None
+    return float(np.abs(one.means.astype(np.float32) - other.means.astype(np.float32)).mean())
 
 
-Row = Mapping[str, Any]
-Signature = Callable[[str], str | None]
-# Addresses, digests and what was found out; a column that is in none of the two lists is left out.
-KEPT = frozenset(
-    {
-        "id",
-        "post_id",
-        "post_urls",
-        "author",
-        "target",
-        "prompt_spans",
-        "prompt_modified",
-        "prompt_fill_blank",
-        "quality",
-        "is_screenshot",
-        "input_bboxs",
-        "output_bboxs",
-        "has_nsfw",
-        "safety",
-        "review",
-        "kind",
-        "task",
-        "sample_digest",
-    }
+# Addresses, digests and what was found out; every other column is emptied or made anew.
+KEPT = (
+    "id",
+    "post_id",
+    "post_urls",
+    "author",
+    "target",
+    "prompt_spans",
+    "prompt_modified",
+    "prompt_fill_blank",
+    "quality",
+    "is_screenshot",
+    "input_bboxs",
+    "output_bboxs",
+    "has_nsfw",
+    "safety",
+    "review",
+    "kind",
+    "task",
+    "sample_digest",
 )
-CHANGED = frozenset(
-    {
-        "prompt",
-        "prompt_sha256",
-        "community_feedback",
-        "input_images",
-        "output_images",
-        "screenshot",
-        "picture_sources",
-        "dehydrated",
-        "provenance",
-    }
-)
-
-
-def dehydrate(release_path: Path, to: Path, *, rights: Mapping[str, str] | None = None) -> Release:
-    """Writes a release without the posted content that may not be passed on."""
-    check_apart(release_path, to)
-    verify_release(release_path)
-    release = read_release(release_path)
-    facts = released_facts(release)
-    facts = facts if rights is None else replace(facts, rights=dict(rights))
-    to.resolve().parent.mkdir(parents=True, exist_ok=True)
-    place = to.resolve()
-    with tempfile.TemporaryDirectory(prefix=f".{place.name}.", dir=place.parent) as folder:
-        store = ImageStore(Path(folder))
-        every = {name: _rows(rows) for name, rows in unpacked(release, store).items()}
-        held = {name: every.pop(name) for name in SAMPLE_CONFIGS if name in every}
-        beside, counts = _beside(every, samples_of(held, facts.rights))
-        # A sample may be in two configs.
-        signature = functools.cache(lambda digest: image_signature(store.path(digest)))
-        configs = {name: _passed_on(rows, signature, facts.rights) for name, rows in held.items()}
-        facts = replace(facts, left_out=_counted(facts.left_out, counts))
-        return write_release(to, _datasets({**configs, **beside}), store, facts)
 
 
 def dehydrated(row: Row, signatures: Mapping[str, str | None] | None = None) -> dict[str, Any]:
+    """A sample without what people posted, its images named with their signatures."""
+    said = [
+        {
+            **one,
+            "feedback": None,
+            "sha256": one["sha256"] if one["feedback"] is None else text_digest(one["feedback"]),
+        }
+        for one in row["community_feedback"] or []
+    ]
+    entries = row["picture_sources"] and [
+        {**one, "signature": (signatures or {}).get(one["sha256"], one["signature"])}
+        for one in row["picture_sources"]
+    ]
     prompt = row["prompt"]
     return {
         **dict.fromkeys(SAMPLES.columns),
         **{name: row[name] for name in KEPT},
         "prompt_sha256": row["prompt_sha256"] if prompt is None else text_digest(prompt),
-        "community_feedback": [_without_words(one) for one in row["community_feedback"] or []],
+        "community_feedback": said,
         "input_images": [],
         "output_images": [],
-        "picture_sources": _signed(row["picture_sources"], signatures or {}),
+        "picture_sources": entries,
         "dehydrated": True,
         "provenance": without_quotes(row["provenance"]),
     }
@@ -186,68 +155,42 @@ def check_apart(release: Path, to: Path) -> None:
         )
 
 
-def _rows(dataset: Dataset) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = dataset.with_format("arrow")[:].to_pylist()
-    return rows
-
-
-def _datasets(configs: Mapping[str, list[dict[str, Any]]]) -> dict[str, Dataset]:
-    return {
-        name: Dataset(pa.Table.from_pylist(rows, CONFIGS[name].table.features.arrow_schema))
-        for name, rows in configs.items()
-    }
-
-
-def _passed_on(
-    rows: Iterable[dict[str, Any]], signature: Signature, rights: Mapping[str, str]
-) -> list[dict[str, Any]]:
-    return [
-        dehydrated(row, {digest: signature(digest) for digest in images_in(row)})
-        if restricted_platforms(row, rights)
-        else row
-        for row in rows
-    ]
-
-
-def _beside(
-    configs: Mapping[str, Iterable[Row]], samples: Samples
-) -> tuple[dict[str, list[dict[str, Any]]], dict[str, Counter[LeftOut]]]:
-    made = {
-        name: passed_on_rows(CONFIGS[name].table.name, rows, samples)
-        for name, rows in configs.items()
-    }
-    return {name: rows for name, (rows, _) in made.items()}, {
-        name: counts for name, (_, counts) in made.items()
-    }
-
-
-def _counted(
-    before: Mapping[str, Mapping[str, int]], counts: Mapping[str, Mapping[LeftOut, int]]
-) -> dict[str, dict[str, int]]:
-    """What was left out before and what is now; silenced rows stay, and are counted again."""
-    every = {name: dict(some) for name, some in before.items()}
-    for name, found in counts.items():
-        for reason, count in found.items():
-            had = every.setdefault(name, {}).get(reason.value, 0)
-            is_again = reason is LeftOut.SILENCED
-            every[name][reason.value] = max(had, count) if is_again else had + count
-    return every
-
-
-def _without_words(said: Row) -> dict[str, Any]:
-    text = said["feedback"]
-    return {
-        **said,
-        "feedback": None,
-        "sha256": said["sha256"] if text is None else text_digest(text),
-    }
-
-
-def _signed(
-    entries: list[dict[str, Any]] | None, signatures: Mapping[str, str | None]
-) -> list[dict[str, Any]] | None:
-    if entries is None:
-        return None
-    return [
-        {**one, "signature": signatures.get(one["sha256"], one["signature"])} for one in entries
-    ]
+def dehydrate(release_path: Path, to: Path, *, rights: Mapping[str, str] | None = None) -> Release:
+    """Writes a release without the posted content that may not be passed on."""
+    check_apart(release_path, to)
+    verify_release(release_path)
+    release = read_release(release_path)
+    facts = released_facts(release)
+    facts = facts if rights is None else replace(facts, rights=dict(rights))
+    place = to.resolve()
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{place.name}.", dir=place.parent) as folder:
+        store = ImageStore(Path(folder))
+        # A sample may be in two configs.
+        signature = functools.cache(lambda digest: image_signature(store.path(digest)))
+        every = {
+            name: arrow_rows(rows).to_pylist() for name, rows in unpacked(release, store).items()
+        }
+        held = {name: every[name] for name in SAMPLE_CONFIGS if name in every}
+        samples = samples_of(held, facts.rights)
+        left_out = {name: dict(counts) for name, counts in facts.left_out.items()}
+        for name, rows in every.items():
+            if name in held:
+                every[name] = [
+                    dehydrated(row, {digest: signature(digest) for digest in images_in(row)})
+                    if restricted_posts(addresses_of(row), facts.rights)
+                    else row
+                    for row in rows
+                ]
+                continue
+            every[name], counts = passed_on_rows(CONFIGS[name].table.name, rows, samples)
+            for reason, count in counts.items():
+                had = left_out.setdefault(name, {}).get(reason.value, 0)
+                # Silenced rows stay, and are counted again.
+                again = reason is LeftOut.SILENCED
+                left_out[name][reason.value] = max(had, count) if again else had + count
+        made = {
+            name: Dataset(pa.Table.from_pylist(rows, CONFIGS[name].table.features.arrow_schema))
+            for name, rows in every.items()
+        }
+        return write_release(to, made, store, replace(facts, left_out=left_out))

@@ -2,53 +2,43 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
-from enum import StrEnum
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from echo_hf.hub.diff_rows import (
-    Comparability,
-    Drift,
-    SampleView,
-    comparability,
-    dehydrated_ids,
-    drift,
-    sample_views,
-)
-from echo_hf.hub.facts import ALL, CONFIGS
+import pyarrow as pa
+
+from echo_hf.errors import ReleaseError, SpanError
+from echo_hf.hub.dehydrate import dehydrated
+from echo_hf.hub.facts import ALL, BENCHMARK_CONFIGS, CONFIGS, SAMPLE_CONFIGS
 from echo_hf.hub.load import release_at
-from echo_hf.hub.manifest import Manifest, StageOrigin
-from echo_hf.hub.release import Release
+from echo_hf.hub.manifest import StageOrigin
+from echo_hf.hub.release import Release, files_of, read_rows, without_images
+from echo_hf.reasons import Reason
+from echo_hf.tables import SAMPLES
 
-COLLECT = "collect"
+Row = Mapping[str, Any]
 Origins = Mapping[str, StageOrigin]
+DRIFTS = ("languages", "first bigrams", "tasks", "failure keywords")
 
 
-class Cause(StrEnum):
-    SOURCE = "source"
-    MODEL = "model"
-    PROMPT = "prompt"
-    CODE = "code_or_options"
-    STAGE = "stage"
-    SELECTION = "selection"
+class Cause(Reason):
+    """Why a sample or a stage differs."""
 
-    @property
-    def meaning(self) -> str:
-        return MEANINGS[self]
-
-
-MEANINGS: Mapping[Cause, str] = {
-    Cause.SOURCE: "the posts or images that it names are others, or nothing else is",
-    Cause.MODEL: "a stage that made it has another engine, or the same with other settings",
-    Cause.PROMPT: "a stage that made it has other instructions",
-    Cause.CODE: "a stage that made it has other code, options or another shape of answers",
-    Cause.STAGE: "a stage that made it is another, and the releases do not say in what",
-    Cause.SELECTION: "it is equal, and in other configs",
-}
+    SOURCE = "source", "the posts or images that it names are others, or nothing else is"
+    MODEL = "model", "a stage that made it has another engine, or the same with other settings"
+    PROMPT = "prompt", "a stage that made it has other instructions"
+    CODE_OR_OPTIONS = (
+        "code_or_options",
+        "a stage that made it has other code, options or another shape of answers",
+    )
+    STAGE = "stage", "a stage that made it is another, and the releases do not say in what"
+    SELECTION = "selection", "it is equal, and in other configs"
 
 
 @dataclass(frozen=True)
@@ -59,75 +49,45 @@ class StageChange:
     b: StageOrigin | None
 
 
-def stage_changes(a: Origins, b: Origins) -> tuple[StageChange, ...]:
-    pairs = {name: (a.get(name), b.get(name)) for name in {**b, **a}}
-    return tuple(
-        # What collects the posts has their files in its digest.
-        StageChange(name, (Cause.SOURCE,) if name == COLLECT else _stage_causes(*pair), *pair)
-        for name, pair in pairs.items()
-        if _differs(*pair)
-    )
+@dataclass(frozen=True)
+class Mover:
+    name: str
+    a: int
+    b: int
+    change: float
 
 
-def causes_of(a: SampleView, b: SampleView, before: Origins, now: Origins) -> tuple[Cause, ...]:
-    if not changed_columns(a, b):
-        return (Cause.SELECTION,)
-    found = set() if a.sources == b.sources else {Cause.SOURCE}
-    old, new = _made_by(a.provenance, before), _made_by(b.provenance, now)
-    for stage in {**old, **new}:
-        if _differs(old.get(stage), new.get(stage)):
-            found.update(_stage_causes(old.get(stage), new.get(stage)) or {Cause.STAGE})
-    return tuple(cause for cause in Cause if cause in found) or (Cause.SOURCE,)
+@dataclass(frozen=True)
+class Drift:
+    distance: float | None
+    a: int
+    b: int
+    movers: tuple[Mover, ...] = ()
 
 
-def changed_columns(a: SampleView, b: SampleView) -> tuple[str, ...]:
-    old, new = a.columns, b.columns
-    return tuple(name for name in new if name in old and old[name] != new[name])
+@dataclass(frozen=True)
+class SharedSamples:
+    shared: int
+    a: int
+    b: int
 
 
-def _differs(a: StageOrigin | None, b: StageOrigin | None) -> bool:
-    return a is None or b is None or a.digest != b.digest
+@dataclass(frozen=True)
+class Comparability:
+    same_protocol: bool
+    configs: Mapping[str, SharedSamples]
 
-
-def _stage_causes(a: StageOrigin | None, b: StageOrigin | None) -> tuple[Cause, ...]:
-    if a is None or b is None:
-        return ()
-    model = (Cause.MODEL,) if a.engine != b.engine else ()
-    known = a.prompt is not None and b.prompt is not None
-    prompt = (Cause.PROMPT,) if known and a.prompt != b.prompt else ()
-    if model or prompt:
-        return (*model, *prompt)
-    no_prompt = a.prompt is None and b.prompt is None and a.engine is None
-    return (Cause.CODE,) if known or no_prompt else (Cause.STAGE,)
-
-
-def _made_by(provenance: str | None, stages: Origins) -> dict[str, StageOrigin]:
-    """The stages that made a sample, with their prompts where the release knows them."""
-    made: dict[str, StageOrigin] = {}
-    for name, said in _parsed(provenance).items():
-        if isinstance(said, dict) and "digest" in said:
-            made[name] = _origin(said, stages.get(name))
-    return made
-
-
-def _origin(said: Mapping[str, Any], stage: StageOrigin | None) -> StageOrigin:
-    digest, engine = said.get("digest"), said.get("engine")
-    # A row that an earlier run made may have had other instructions than the stage has now.
-    known = stage.prompt if stage and stage.digest == digest else None
-    plain = engine if isinstance(engine, dict) else None
-    return StageOrigin.model_construct(digest=str(digest), engine=plain, prompt=known)
-
-
-def _parsed(provenance: str | None) -> dict[str, Any]:
-    try:
-        found = json.loads(provenance or "{}")
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-Views = Mapping[str, SampleView]
-DRIFTS = ("languages", "first bigrams", "tasks", "failure keywords")
+    def verdict(self, config: str) -> str:
+        """What may be compared on one config, in a sentence."""
+        found = self.configs[config]
+        if not found.shared:
+            return "not comparable: no sample is in both"
+        if not self.same_protocol:
+            return "not comparable: the protocols differ; score both again by one"
+        if found.a or found.b:
+            said = f"comparable on the samples that both have ({found.shared:,})"
+            return f"{said}, once recomputed on those"
+        return "comparable: the same samples under the same protocol"
 
 
 @dataclass(frozen=True)
@@ -196,80 +156,259 @@ def diff(a: Path | str, b: Path | str) -> ReleaseDiff:
 
 def compare(a: Release, b: Release) -> ReleaseDiff:
     """Compares two opened releases, without reading an image."""
-    silent = dehydrated_ids(a.path, _files(a)) | dehydrated_ids(b.path, _files(b))
-    old, new = (sample_views(one.path, _files(one), silent) for one in (a, b))
-    origins = a.manifest.provenance, b.manifest.provenance
+    silent = {
+        row["id"]
+        for release in (a, b)
+        for _, row in _samples(release, ["id", "dehydrated"])
+        if row.get("dehydrated")
+    }
+    old, new = (_views(release, silent) for release in (a, b))
+    before, now = a.manifest.provenance, b.manifest.provenance
+    changed: list[ChangedSample] = []
     both = [name for name in new if name in old]
-    changed = [_changed(name, old[name], new[name], *origins) for name in both]
-    remade = [
-        name
-        for name, found in zip(both, changed, strict=True)
-        if found is None and old[name].provenance != new[name].provenance
-    ]
+    remade = 0
+    for name in both:
+        one, other = old[name], new[name]
+        columns = _changed_columns(one, other)
+        left = tuple(config for config in one.configs if config not in other.configs)
+        joined = tuple(config for config in other.configs if config not in one.configs)
+        if columns or left or joined:
+            causes = _causes(one, other, before, now) if columns else (Cause.SELECTION,)
+            changed.append(ChangedSample(name, columns, causes, left, joined))
+        else:
+            remade += one.provenance != other.provenance
     return ReleaseDiff(
         a=a.manifest.name,
         b=b.manifest.name,
         targets=(a.manifest.target.name, b.manifest.target.name),
         added=tuple(sorted(set(new) - set(old))),
         removed=tuple(sorted(set(old) - set(new))),
-        changed=tuple(found for found in changed if found),
-        equal=changed.count(None),
-        remade=len(remade),
-        configs=_configs(a.manifest, b.manifest),
-        stages=stage_changes(*origins),
-        drift=dict(zip(DRIFTS, _drifts(a, b, old.values(), new.values()), strict=True)),
-        scores=comparability(old, new, same_protocol=a.manifest.protocol == b.manifest.protocol),
+        changed=tuple(changed),
+        equal=len(both) - len(changed),
+        remade=remade,
+        configs=_configs(a, b),
+        stages=_stages(before, now),
+        drift={
+            name: drift(*counts)
+            for name, *counts in zip(
+                DRIFTS, _counts(a, old.values()), _counts(b, new.values()), strict=True
+            )
+        },
+        scores=Comparability(
+            a.manifest.protocol == b.manifest.protocol,
+            {name: _shared(old, new, name) for name in BENCHMARK_CONFIGS},
+        ),
     )
 
 
-def _files(release: Release) -> dict[str, list[str]]:
-    configs = release.manifest.configs.items()
-    return {name: [file.path for file in entry.files] for name, entry in configs}
-
-
-def _changed(
-    name: str, a: SampleView, b: SampleView, before: Mapping[str, Any], now: Mapping[str, Any]
-) -> ChangedSample | None:
-    columns = changed_columns(a, b)
-    left = tuple(config for config in a.configs if config not in b.configs)
-    joined = tuple(config for config in b.configs if config not in a.configs)
-    if not (columns or left or joined):
-        return None
-    return ChangedSample(name, columns, causes_of(a, b, before, now), left, joined)
-
-
-def _configs(a: Manifest, b: Manifest) -> dict[str, ConfigChange]:
-    held = {**b.configs, **a.configs}
+def _configs(a: Release, b: Release) -> dict[str, ConfigChange]:
+    old, new = a.manifest.configs, b.manifest.configs
+    held = {**new, **old}
     names = [*filter(held.__contains__, CONFIGS), *(name for name in held if name not in CONFIGS)]
-    pairs = {name: (a.configs.get(name), b.configs.get(name)) for name in names}
     return {
         name: ConfigChange(
-            old.rows if old else None,
-            new.rows if new else None,
-            bool(old and new and old.digest == new.digest),
+            old[name].rows if name in old else None,
+            new[name].rows if name in new else None,
+            name in old and name in new and old[name].digest == new[name].digest,
         )
-        for name, (old, new) in pairs.items()
+        for name in names
     }
 
 
-def _drifts(
-    a: Release, b: Release, old: Iterable[SampleView], new: Iterable[SampleView]
-) -> list[Drift]:
-    counted = [(_languages(release), *_counts(views)) for release, views in ((a, old), (b, new))]
-    return [drift(*pair) for pair in zip(*counted, strict=True)]
+def _stages(a: Origins, b: Origins) -> tuple[StageChange, ...]:
+    return tuple(
+        # What collects the posts has their files in its digest.
+        StageChange(
+            name,
+            (Cause.SOURCE,) if name == "collect" else _stage_causes(a.get(name), b.get(name)),
+            a.get(name),
+            b.get(name),
+        )
+        for name in {**b, **a}
+        if _differs(a.get(name), b.get(name))
+    )
 
 
-def _languages(release: Release) -> Mapping[str, int]:
+def _differs(a: StageOrigin | None, b: StageOrigin | None) -> bool:
+    return a is None or b is None or a.digest != b.digest
+
+
+def _stage_causes(a: StageOrigin | None, b: StageOrigin | None) -> tuple[Cause, ...]:
+    if a is None or b is None:
+        return ()
+    known = a.prompt is not None and b.prompt is not None
+    model = (Cause.MODEL,) if a.engine != b.engine else ()
+    prompt = (Cause.PROMPT,) if known and a.prompt != b.prompt else ()
+    no_prompt = a.prompt is None and b.prompt is None and a.engine is None
+    return (*model, *prompt) or ((Cause.CODE_OR_OPTIONS,) if known or no_prompt else (Cause.STAGE,))
+
+
+# Chinese characters and Japanese syllables: scripts that put no space between words.
+UNSPACED = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+TOKEN = re.compile(rf"[{UNSPACED}]|(?:(?![{UNSPACED}_])\w)+")
+
+
+def drift(a: Mapping[str, int], b: Mapping[str, int]) -> Drift:
+    """The total variation distance of two counts, null where one is empty."""
+    size_a, size_b = sum(a.values()), sum(b.values())
+    if not (size_a and size_b):
+        return Drift(None, size_a, size_b)
+    moved = [
+        Mover(
+            name, a.get(name, 0), b.get(name, 0), b.get(name, 0) / size_b - a.get(name, 0) / size_a
+        )
+        for name in {**a, **b}
+    ]
+    ordered = sorted(moved, key=lambda mover: (-abs(mover.change), mover.name))
+    distance = sum(abs(mover.change) for mover in moved) / 2
+    return Drift(distance, size_a, size_b, tuple(mover for mover in ordered if mover.change))
+
+
+def first_bigram(prompt: str) -> str | None:
+    """The first two words of a prompt, in lower case."""
+    found = TOKEN.finditer(prompt)
+    words = [match[0].casefold() for match, _ in zip(found, range(2), strict=False)]
+    return " ".join(words) if len(words) == 2 else None
+
+
+@dataclass(frozen=True, slots=True)
+class SampleView:
+    """A sample as a comparison needs it: a digest of each column, and what is counted."""
+
+    names: tuple[str, ...]
+    digests: bytes
+    sources: bytes
+    provenance: str | None
+    sample_digest: str | None
+    bigram: str | None
+    task: str | None
+    keywords: tuple[str, ...]
+    configs: list[str] = field(default_factory=list)
+
+
+def _samples(release: Release, columns: list[str] | None = None) -> Iterator[tuple[str, Row]]:
+    """The samples of a release with their configs, without the bytes of their images."""
+
+    def chosen(schema: pa.Schema) -> list[str]:
+        if "id" not in schema.names:
+            raise ReleaseError(f"{str(path)!r} has no column 'id': expected samples")
+        return columns or without_images(schema)
+
+    for config in SAMPLE_CONFIGS:
+        for path in files_of(release, config):
+            for row in read_rows(path, chosen):
+                yield config, row
+
+
+def _views(release: Release, silent: Collection[str]) -> dict[str, SampleView]:
+    """The samples of a release; of those that are dehydrated in one, without posted content."""
+    views: dict[str, SampleView] = {}
+    shared: dict[Any, Any] = {}  # equal for many samples, kept once
+    for config, row in _samples(release):
+        if row["id"] not in views:
+            seen = _without_content(row) if row["id"] in silent else row
+            said = seen.get("community_feedback") or []
+            names = tuple(name for name in seen if name != "provenance")
+            provenance = seen.get("provenance")
+            views[row["id"]] = SampleView(
+                names=shared.setdefault(names, names),
+                digests=b"".join(_digest(seen[name]) for name in names),
+                sources=_digest(sorted(set(_sources(seen)))),
+                provenance=shared.setdefault(provenance, provenance),
+                sample_digest=seen.get("sample_digest"),
+                bigram=first_bigram(seen.get("prompt") or ""),
+                task=seen.get("task"),
+                keywords=tuple(one["keyword"] for one in said if one.get("keyword")),
+            )
+        views[row["id"]].configs.append(config)
+    return views
+
+
+def _without_content(row: Row) -> Row:
+    try:
+        bare = dehydrated({**dict.fromkeys(SAMPLES.columns), **row})
+    except SpanError:  # nobody knows what it quotes
+        return row
+    named = [{**one, "signature": None} for one in bare["picture_sources"] or []]
+    return {
+        name: value for name, value in {**bare, "picture_sources": named}.items() if name in row
+    }
+
+
+def _sources(row: Row) -> Iterator[str]:
+    """The posts and images that a sample is made from."""
+    said = [one.get("post_url") for one in row.get("community_feedback") or []]
+    yield from filter(None, [*(row.get("post_urls") or []), *said])
+    if row.get("dehydrated"):
+        yield from (one["sha256"] for one in row.get("picture_sources") or [])
+    for column in SAMPLES.images:
+        value = row.get(column)
+        for image in value if isinstance(value, list) else [value]:
+            if image:
+                yield json.dumps(image, sort_keys=True)
+
+
+def _digest(value: Any) -> bytes:
+    text = json.dumps(value, sort_keys=True, default=str)
+    return hashlib.blake2b(text.encode(), digest_size=8).digest()
+
+
+def _changed_columns(a: SampleView, b: SampleView) -> tuple[str, ...]:
+    old, new = (
+        {name: one.digests[8 * at : 8 * at + 8] for at, name in enumerate(one.names)}
+        for one in (a, b)
+    )
+    return tuple(name for name in new if name in old and old[name] != new[name])
+
+
+def _causes(a: SampleView, b: SampleView, before: Origins, now: Origins) -> tuple[Cause, ...]:
+    """Why a sample has changed: its sources, or the stages that made it."""
+    found = set() if a.sources == b.sources else {Cause.SOURCE}
+    old, new = _made_by(a.provenance, before), _made_by(b.provenance, now)
+    for stage in {**old, **new}:
+        if _differs(old.get(stage), new.get(stage)):
+            found.update(_stage_causes(old.get(stage), new.get(stage)) or {Cause.STAGE})
+    return tuple(cause for cause in Cause if cause in found) or (Cause.SOURCE,)
+
+
+def _made_by(provenance: str | None, stages: Origins) -> dict[str, StageOrigin]:
+    """The stages that made a sample, with their prompts where the release knows them."""
+    try:
+        parsed = json.loads(provenance or "{}")
+    except ValueError:
+        parsed = {}
+    made: dict[str, StageOrigin] = {}
+    for name, said in parsed.items() if isinstance(parsed, dict) else ():
+        if isinstance(said, dict) and "digest" in said:
+            digest, engine, stage = said["digest"], said.get("engine"), stages.get(name)
+            made[name] = StageOrigin.model_construct(
+                digest=str(digest),
+                engine=engine if isinstance(engine, dict) else None,
+                # A row that an earlier run made may have had other instructions than the stage now.
+                prompt=stage.prompt if stage and stage.digest == digest else None,
+            )
+    return made
+
+
+def _counts(release: Release, views: Iterable[SampleView]) -> list[Mapping[str, int]]:
+    """What drift is measured of, in the order of `DRIFTS`."""
     measured = release.stats["measured"].get(ALL)
-    return measured["languages"] if measured else {}
+    every = list(views)
+    return [
+        measured["languages"] if measured else {},
+        Counter(view.bigram for view in every if view.bigram),
+        Counter(view.task for view in every if view.task),
+        Counter(keyword for view in every for keyword in view.keywords),
+    ]
 
 
-def _counts(views: Iterable[SampleView]) -> tuple[Counter[str], Counter[str], Counter[str]]:
-    bigrams: Counter[str] = Counter()
-    tasks: Counter[str] = Counter()
-    keywords: Counter[str] = Counter()
-    for view in views:
-        bigrams.update(filter(None, [view.bigram]))
-        tasks.update(filter(None, [view.task]))
-        keywords.update(view.keywords)
-    return bigrams, tasks, keywords
+def _shared(a: Mapping[str, SampleView], b: Mapping[str, SampleView], config: str) -> SharedSamples:
+    old, new = (
+        {
+            (name, view.sample_digest)
+            for name, view in views.items()
+            if config in view.configs and view.sample_digest is not None
+        }
+        for views in (a, b)
+    )
+    return SharedSamples(len(old & new), len(old - new), len(new - old))

@@ -1,20 +1,279 @@
-"""The class behind the `evaluate` module: what a user can get wrong is one line."""
+"""The class behind the `evaluate` module, with a config for each measure.
+
+What a user can get wrong is one line.
+"""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Iterator
+import io
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from itertools import chain, count
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
 
 import evaluate
+import numpy as np
 import pyarrow as pa
-from datasets import Features
+from datasets import Features, Image, List
+from PIL import Image as PILImage
 
-from echo_hf.errors import ScoreError
-from echo_hf.hub.evaluate_configs import Stored, config_named
+from echo_hf.errors import ScoreError, TableError, unknown
+from echo_hf.hub.card import PAPER
+from echo_hf.images.decode import ImageSource
+from echo_hf.images.loader import LARGEST_16_BIT, ORIENTATION
+from echo_hf.images.store import MOST_BYTES
+from echo_hf.metrics.result import MetricResult, check_extra
+from echo_hf.metrics.samples import samples_of
+from echo_hf.scores.rating_table import OPTIONAL, REQUIRED, read_columns
+from echo_hf.tables import RATINGS
+
+HOMEPAGE = "https://echo-bench.github.io"
+AT_ONCE = 10_000
+# A part of samples ends with the one that reaches either.
+MOST_SAMPLES, MOST_BATCH_BYTES = 8, 2**26
+# Colors that no file holds, and what every loader makes of them.
+UNWRITABLE = {"HSV": "RGB", "La": "LA", "RGBa": "RGBA"}
+PNG_MODES = ("1", "I;16", "L", "LA", "P", "RGB", "RGBA")
+OWN = frozenset(inspect.signature(evaluate.Metric.__init__).parameters)
+Stored = Mapping[str, list[Any]]
+
+
+@dataclass(frozen=True)
+class EvaluateColumns:
+    """How predictions and references are stored, and read again."""
+
+    features: Features
+    meaning: Mapping[str, str]
+    store: Callable[..., Iterator[Stored]]
+    read: Callable[..., tuple[Any, ...]]
+    at_once: int
+
+
+def store_ratings(predictions: Any) -> Iterator[Stored]:
+    """Ratings as `evaluate` stores them: with null where an optional column is not given."""
+    table = read_columns(predictions, RATINGS, REQUIRED, OPTIONAL)
+    names = getattr(predictions, "column_names", None)
+    if names is None:
+        names = getattr(predictions, "columns", predictions)
+    if isinstance(names, Sequence):  # rows, or names of columns
+        names = dict.fromkeys(
+            name for one in names for name in ([one] if isinstance(one, str) else one)
+        )
+    for name in names:
+        if name not in RATINGS.columns:
+            raise TableError(unknown("column", name, RATINGS.columns, RATINGS.name))
+    absent = dict.fromkeys(OPTIONAL)
+    for part in table.to_batches(AT_ONCE):
+        yield {"predictions": [{**absent, **row} for row in part.to_pylist()]}
+
+
+def read_ratings(*, predictions: Any) -> tuple[pa.Table]:
+    """The stored ratings, without the optional columns that nobody gave."""
+    table = pa.Table.from_struct_array(predictions)
+    empty = [name for name in OPTIONAL if table[name].null_count == table.num_rows]
+    return (table.drop_columns(empty),)
+
+
+def store_images(predictions: Any, references: Any) -> Iterator[Stored]:
+    """Samples as `evaluate` stores them, a few at once."""
+    stored: dict[str, list[Any]] = {"predictions": [], "references": []}
+    held = 0
+    try:
+        for number, sample in zip(count(), samples_of(references, predictions), strict=False):
+            made = stored_image(sample.output, f"predictions[{number}]")
+            given = [stored_image(one, f"references[{number}]") for one in sample.inputs]
+            stored["predictions"].append(made)
+            stored["references"].append(given)
+            held += sum(len(one["bytes"] or b"") for one in (made, *given) if one)
+            if len(stored["predictions"]) == MOST_SAMPLES or held >= MOST_BATCH_BYTES:
+                yield stored
+                stored, held = {"predictions": [], "references": []}, 0
+        if stored["predictions"]:
+            yield stored
+    except ScoreError as error:
+        raise ScoreError(f"references are inputs, predictions are outputs: {error}") from None
+
+
+def read_images(*, predictions: Any, references: Any) -> tuple[Iterator[Any], Iterator[Any]]:
+    """Inputs and outputs, one in memory at a time."""
+    return (one.as_py() for one in references), (one.as_py() for one in predictions)
+
+
+def stored_image(source: ImageSource | None, name: str) -> dict[str, Any] | None:
+    """An image as `datasets` stores it: the bytes of a file, or its path."""
+    if source is None:
+        return None
+    if isinstance(source, Path):
+        return {"bytes": None, "path": str(source.absolute())}
+    if not isinstance(source, PILImage.Image):
+        return {"bytes": source, "path": None}
+    try:
+        return {"bytes": _its_file(source) or _written(source), "path": None}
+    except Exception as error:  # a decoder raises whatever it trips over
+        said = " ".join(str(error).split())[:200] or type(error).__name__
+        raise ScoreError(
+            f"{name}: an image of Pillow's that cannot be decoded ({said}): expected an image, "
+            "or the bytes or the path of its file, which is looked at when the metric is computed"
+        ) from error
+
+
+def _its_file(image: PILImage.Image) -> bytes | None:
+    """The file of an image that was opened and not decoded, at its first frame."""
+    file: Any = getattr(image, "fp", None)
+    # An animation keeps its file open when it is decoded, so that only `_im` tells.
+    if file is None or image._im is not None or image.tell():
+        return None
+    before = file.tell()
+    file.seek(0)
+    data: bytes = file.read(MOST_BYTES + 1)
+    file.seek(before)
+    return data
+
+
+def _written(image: PILImage.Image) -> bytes:
+    """An image that has no file, in one that every mode survives."""
+    shown = image
+    if image.mode == "I":
+        values = np.asarray(image)
+        fits = values.min() >= 0 and values.max() <= LARGEST_16_BIT
+        shown = image.convert("I;16") if fits else image
+    elif image.mode in UNWRITABLE:
+        shown = image.convert(UNWRITABLE[image.mode])
+    png = {"format": "PNG", "compress_level": 1}
+    options: dict[str, Any] = png if shown.mode in PNG_MODES else {"format": "TIFF"}
+    turned = image.getexif().get(ORIENTATION)
+    if turned is not None:
+        options["exif"] = PILImage.Exif()
+        options["exif"][ORIENTATION] = turned
+    sink = io.BytesIO()
+    shown.save(sink, **options)
+    return sink.getvalue()
+
+
+RATING_ROWS = EvaluateColumns(
+    Features({"predictions": {name: RATINGS.features[name] for name in (*REQUIRED, *OPTIONAL)}}),
+    {
+        "predictions": f"one dict a rating with {', '.join(REQUIRED)} and, where there are any, "
+        f"{', '.join(OPTIONAL)}; a Dataset, a data frame or a dict of columns, too"
+    },
+    store_ratings,
+    read_ratings,
+    at_once=AT_ONCE,
+)
+
+
+IMAGES = EvaluateColumns(
+    # Undecoded: decoding would be for evaluate to keep all of them in memory, and to trip over
+    # the first broken one.
+    Features({"predictions": Image(decode=False), "references": List(Image(decode=False))}),
+    {
+        "predictions": "the system's output for each sample: an image, or None for none",
+        "references": "the inputs of each sample: one image, or a list of images",
+    },
+    store_images,
+    read_images,
+    at_once=MOST_SAMPLES,
+)
+
+
+OF_METRICS = (
+    "value, interval, per_sample, n, coverage, reasons, counts (of reasons), notices, definition"
+)
+
+
+@dataclass(frozen=True)
+class EvaluateConfig:
+    """A measure: its name, the package that has it, what it takes and what it gives."""
+
+    name: str
+    part: str
+    columns: EvaluateColumns
+    description: str
+    gives: str
+    extra: str | None = None
+    packages: tuple[str, ...] = ()
+
+    def check_options(self, options: Iterable[str]) -> None:
+        """Refuses options that the measure does not have, before it loads anything else."""
+        if options:
+            parameters = list(inspect.signature(self.function()).parameters)
+            known = parameters[len(self.columns.features) :]
+            for name in options:
+                if name not in known:
+                    raise ScoreError(unknown("parameter", name, known, self.name))
+
+    def function(self) -> Callable[..., Any]:
+        """The function that computes it."""
+        found: Callable[..., Any] = getattr(import_module(f"echo_hf.{self.part}"), self.name)
+        return found
+
+
+CONFIGS: Mapping[str, EvaluateConfig] = {
+    config.name: config
+    for config in (
+        EvaluateConfig(
+            "win_rate",
+            "scores",
+            RATING_ROWS,
+            "how often a system's outputs are rated above those of the other systems.",
+            "win_rate, interval, standard_error, matrix, pairs, ties, coverage, per_judge, "
+            "by_missing, reasons, ignored, ignored_rows, protocol, definition",
+        ),
+        EvaluateConfig(
+            "color_shift",
+            "metrics",
+            IMAGES,
+            "how far the mean color of the outputs is from that of the inputs, in levels.",
+            f"{OF_METRICS}, wasserstein, tint",
+        ),
+        EvaluateConfig(
+            "face_identity",
+            "metrics",
+            IMAGES,
+            "how alike the faces in outputs and inputs are.",
+            f"{OF_METRICS}, matches",
+            "face",
+            ("insightface", "onnxruntime"),
+        ),
+        EvaluateConfig(
+            "structure_distance",
+            "metrics",
+            IMAGES,
+            "how far the layout of an output is from that of its input.",
+            f"{OF_METRICS}, per_input",
+            "metrics",
+            ("torch", "transformers"),
+        ),
+        EvaluateConfig(
+            "text_rendering",
+            "metrics",
+            RATING_ROWS,
+            "how well the text in one system's outputs is written, as judges rate it, from 0 to 1.",
+            f"{OF_METRICS}, sample_ids, per_judge, off_scale",
+        ),
+    )
+}
+
+
+def plain(result: Any) -> dict[str, Any]:
+    """A result as reading its JSON gives it.
+
+    Args:
+        result: What a measure gave.
+
+    Returns:
+        Its values, and for a metric how many samples have each reason.
+    """
+    counts = {"counts": result.counts} if isinstance(result, MetricResult) else {}
+    text = json.dumps({**result.as_json(), **counts}, allow_nan=False)
+    made: dict[str, Any] = json.loads(text)
+    return made
 
 
 @contextmanager
@@ -32,39 +291,23 @@ def whole(parts: Iterable[Stored], features: Features) -> Iterator[Iterator[Stor
         The same parts, and one without rows where there are none.
     """
     schema = features.arrow_schema
+    empty: Stored = {name: [] for name in schema.names}
     with TemporaryFile() as file:
         with pa.ipc.new_stream(file, schema) as writer:
             for part in parts:
                 writer.write_table(pa.Table.from_pydict(dict(part), schema))
         file.seek(0)
-        yield _read(file, schema)
-
-
-def _read(file: object, schema: pa.Schema) -> Iterator[Stored]:
-    empty = True
-    for batch in pa.ipc.open_stream(file):
-        empty = False
-        yield batch.to_pydict()
-    if empty:
-        yield {name: [] for name in schema.names}
-
-
-HOMEPAGE = "https://echo-bench.github.io"
-CITATION = """@inproceedings{echo2026,
-  title = {Constantly Improving Image Models Need Constantly Improving Benchmarks},
-  author = {Ge, Jiaxin and Luo, Grace and Lee, Heekyung and Malpani, Nishant and Lian, Long and
-    Wang, XuDong and Holynski, Aleksander and Darrell, Trevor and Min, Sewon and Chan, David M.},
-  booktitle = {International Conference on Learning Representations},
-  year = {2026},
-}"""
-OWN = frozenset(inspect.signature(evaluate.Metric.__init__).parameters)
+        batches = pa.ipc.open_stream(file)
+        first = next(batches, None)
+        read = (batch.to_pydict() for batch in batches)
+        yield chain([empty if first is None else first.to_pydict()], read)
 
 
 class EchoMetric(evaluate.Metric):  # type: ignore[misc]  # evaluate has no types
     """A measure of `echo_hf` as `evaluate` knows metrics.
 
     Args:
-        config_name: Which measure: a name of `echo_hf.hub.evaluate_configs.CONFIGS`.
+        config_name: Which measure: a name of `echo_hf.hub.evaluate_metric.CONFIGS`.
         **given: What `evaluate.load` passes on, and parameters of the measure, which `compute`
             then takes where it is given no others. `seed` is evaluate's own here.
 
@@ -75,7 +318,14 @@ class EchoMetric(evaluate.Metric):  # type: ignore[misc]  # evaluate has no type
     data: Any  # the rows, while they are out of their file to be computed
 
     def __init__(self, config_name: str | None = None, **given: Any) -> None:
-        self._config = config_named(config_name)
+        if config_name is None:
+            raise ScoreError(
+                f"no config is named: expected evaluate.load(path, name) with one of "
+                f"{', '.join(CONFIGS)}"
+            )
+        if config_name not in CONFIGS:
+            raise ScoreError(unknown("config", config_name, CONFIGS))
+        self._config = CONFIGS[config_name]
         self._options = {name: value for name, value in given.items() if name not in OWN}
         self._config.check_options(self._options)
         super().__init__(config_name, **{name: given[name] for name in given if name in OWN})
@@ -93,7 +343,16 @@ class EchoMetric(evaluate.Metric):  # type: ignore[misc]  # evaluate has no type
     def add_batch(self, *, predictions: Any = None, references: Any = None, **others: Any) -> None:
         """Adds samples, or ratings: all of them, or none where one is wrong."""
         given = {"predictions": predictions, "references": references, **others}
-        with whole(self._config.store(given), self._config.columns.features) as parts:
+        features = self._config.columns.features
+        for name, value in given.items():
+            if name not in features and value is not None:
+                raise ScoreError(unknown("argument", name, features, self._config.name))
+        missing = [name for name in features if given.get(name) is None]
+        if missing:
+            meaning = self._config.columns.meaning[missing[0]]
+            raise ScoreError(f"{self._config.name}: no {missing[0]}: expected {meaning}")
+        stored = self._config.columns.store(**{name: given[name] for name in features})
+        with whole(stored, features) as parts:
             for part in parts:
                 super().add_batch(**part)
 
@@ -101,7 +360,8 @@ class EchoMetric(evaluate.Metric):  # type: ignore[misc]  # evaluate has no type
         self, *, predictions: Any = None, references: Any = None, **options: Any
     ) -> dict[str, Any] | None:
         """Computes the measure from all that was added; what was added stays if that fails."""
-        self._config.check_installed()
+        if self._config.extra:
+            check_extra(self._config.name, self._config.extra, self._config.packages)
         self._config.check_options(options)
         before = len(self)
         if predictions is not None or references is not None:
@@ -120,10 +380,14 @@ class EchoMetric(evaluate.Metric):  # type: ignore[misc]  # evaluate has no type
 
     def _info(self) -> evaluate.MetricInfo:
         config = self._config
+        columns = config.columns.meaning.items()
+        takes = "".join(f"    {name}: {meaning}.\n" for name, meaning in columns)
         info = evaluate.MetricInfo(
             description=f"ECHO's {config.name}: {config.description}",
-            citation=CITATION,
-            inputs_description=config.inputs_description,
+            citation=PAPER,
+            inputs_description=f"\n{config.name}: {config.description}\n\nArgs:\n{takes}"
+            f"    **options: parameters of `echo_hf.{config.part}.{config.name}`.\n\n"
+            f"Returns:\n    A dict that JSON can hold: {config.gives}.\n",
             features=config.columns.features,
             homepage=HOMEPAGE,
             license="apache-2.0",
@@ -135,7 +399,8 @@ class EchoMetric(evaluate.Metric):  # type: ignore[misc]  # evaluate has no type
 
     def _compute(self, **given: Any) -> dict[str, Any]:
         columns = {name: given.pop(name) for name in self._config.columns.features}
-        return self._config.compute(columns, given)
+        result = self._config.function()(*self._config.columns.read(**columns), **given)
+        return plain(result)
 
     def _enforce_nested_string_type(self, schema: Any, obj: Any) -> None:
         """Types were checked before, and there null is a value."""

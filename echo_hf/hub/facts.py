@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 from datasets import Dataset
-from pydantic import BaseModel, ConfigDict, NonNegativeInt, StringConstraints
+from pydantic import BaseModel, ConfigDict, NonNegativeInt, StringConstraints, ValidationError
 
 from echo_hf.config.sections import Target
 from echo_hf.pipeline.result import StageResult
@@ -50,26 +50,30 @@ class FailedCalls(BaseModel):
 
 def failed_calls(result: StageResult) -> dict[str, FailedCalls]:
     table = arrow_rows(result.quarantine, ["_reason", "_request"])
-    reasons = sorted(pc.unique(table["_reason"]).to_pylist())
-    return {
-        reason: _counted(table.filter(pc.equal(table["_reason"], reason))["_request"])
-        for reason in reasons
-    }
+    found = {}
+    for reason in sorted(pc.unique(table["_reason"]).to_pylist()):
+        requests = table.filter(pc.equal(table["_reason"], reason))["_request"]
+        keys = sorted(filter(None, pc.unique(requests).to_pylist()))
+        listed = tuple(keys[:MOST_LISTED])
+        unlisted = len(keys) - len(listed)
+        found[reason] = FailedCalls(rows=len(requests), requests=listed, unlisted=unlisted)
+    return found
 
 
-def _counted(requests: pa.ChunkedArray) -> FailedCalls:
-    keys = sorted(filter(None, pc.unique(requests).to_pylist()))
-    listed = tuple(keys[:MOST_LISTED])
-    return FailedCalls(rows=len(requests), requests=listed, unlisted=len(keys) - len(listed))
+def problem(error: ValidationError, whole: str = "the file") -> str:
+    """What is wrong first in something that was read: where, the value, what was expected."""
+    first = error.errors(include_url=False, include_context=False)[0]
+    place = ".".join(map(str, first["loc"])) or whole
+    return f"{place} is {str(first['input'])[:80]!r}, {first['msg'].lower()}"
 
 
-RENAMED_LANGUAGES = {"in": "id", "iw": "he", "ji": "yi"}
 NOT_LANGUAGES = frozenset({"art", "mis", "mul", "und", "zxx"})
 
 
 def language(code: str | None) -> str | None:
+    """The language of a platform's code, null where it names none."""
     primary = re.split(r"[-_]", (code or "").strip().lower())[0]
-    named = RENAMED_LANGUAGES.get(primary, primary)
+    named = {"in": "id", "iw": "he", "ji": "yi"}.get(primary, primary)
     # qaa to qtz are private: X uses them for posts without words.
     real = re.fullmatch(r"(?!q[a-t][a-z]$)[a-z]{2,3}", named)
     return named if real and named not in NOT_LANGUAGES else None
@@ -119,8 +123,6 @@ def default_config(rows: Mapping[str, int]) -> str:
 
 ALL = "all"
 UNKNOWN = "unknown"
-POST_COLUMNS = ("url", "lang", "platform", "author")
-Author = tuple[str, str]
 
 
 class SampleCounts(BaseModel):
@@ -138,52 +140,41 @@ class SampleCounts(BaseModel):
 
 
 def measure(configs: Mapping[str, Dataset], posts: Dataset) -> dict[str, SampleCounts]:
-    rows = {name: _samples(configs[name]) for name in SAMPLE_CONFIGS if name in configs}
-    every = {row["id"]: row for some in rows.values() for row in some}
-    known = _posts(posts, {row["post"] for row in every.values()})
-    parts = {ALL: list(every.values()), **rows}
-    return {name: _counts(part, known) for name, part in parts.items()}
+    """Counts over each config's samples, and over all of them, by their primary posts."""
+    rows = {}
+    for name in filter(configs.__contains__, SAMPLE_CONFIGS):
+        samples = arrow_rows(configs[name], ["id", "post_urls", "task"]).to_pylist()
+        rows[name] = {row["id"]: (row["task"], (row["post_urls"] or [None])[0]) for row in samples}
+    every = {key: row for some in rows.values() for key, row in some.items()}
+    table = arrow_rows(posts, ["url", "lang", "platform", "author"])
+    wanted = pa.array(sorted({url for _, url in every.values() if url}), pa.string())
+    found = table.filter(pc.is_in(table["url"], value_set=wanted)).to_pylist()
+    known = {row["url"]: row for row in found}
+    parts = {ALL: every, **rows}
+    return {
+        name: _counts([(task, known.get(url, {})) for task, url in part.values()])
+        for name, part in parts.items()
+    }
 
 
-def _samples(dataset: Dataset) -> list[dict[str, Any]]:
-    rows = arrow_rows(dataset, ["id", "post_urls", "task"])
-    return [
-        {"id": row["id"], "task": row["task"], "post": (row["post_urls"] or [None])[0]}
-        for row in rows.to_pylist()
-    ]
+def _counts(rows: list[tuple[str | None, Mapping[str, Any]]]) -> SampleCounts:
+    """Counts over tasks and primary posts."""
+    # One name on two platforms may be two people.
+    authors = Counter((post["platform"], post["author"]) for _, post in rows if post.get("author"))
 
+    def values(names: Iterable[str | None]) -> dict[str, int]:
+        counts = Counter(name or UNKNOWN for name in names)
+        return dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
 
-def _posts(posts: Dataset, urls: set[str | None]) -> dict[str, dict[str, Any]]:
-    table = arrow_rows(posts, list(POST_COLUMNS))
-    wanted = pa.array(sorted(filter(None, urls)), pa.string())
-    rows = table.filter(pc.is_in(table["url"], value_set=wanted)).to_pylist()
-    return {row["url"]: row for row in rows}
-
-
-def _counts(
-    samples: Iterable[Mapping[str, Any]], known: Mapping[str, Mapping[str, Any]]
-) -> SampleCounts:
-    rows = [(sample, known.get(sample["post"], {})) for sample in samples]
-    authors = Counter(author for _, post in rows if (author := _author(post)))
     return SampleCounts(
         samples=len(rows),
-        languages=_counted_values(language(post.get("lang")) for _, post in rows),
-        platforms=_counted_values(post.get("platform") for _, post in rows),
-        tasks=_counted_values(sample["task"] for sample, _ in rows),
+        languages=values(language(post.get("lang")) for _, post in rows),
+        platforms=values(post.get("platform") for _, post in rows),
+        tasks=values(task for task, _ in rows),
         authors=len(authors),
         repeated_authors=sum(count > 1 for count in authors.values()),
         unknown_authors=len(rows) - authors.total(),
     )
-
-
-def _author(post: Mapping[str, Any]) -> Author | None:
-    # One name on two platforms may be two people.
-    return (post["platform"], post["author"]) if post.get("author") else None
-
-
-def _counted_values(names: Iterable[str | None]) -> dict[str, int]:
-    counts = Counter(name or UNKNOWN for name in names)
-    return dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
 
 
 Counts = Mapping[str, int | Mapping[str, int]]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 from datasets import Dataset
@@ -19,14 +21,25 @@ from rich.text import Text
 
 from echo_hf._infra.console import say
 from echo_hf._infra.text import plain
+from echo_hf.collect.collect import Collect, Merge
 from echo_hf.collect.fetch import FetchStats, fetch_images
+from echo_hf.collect.records import read_records
 from echo_hf.config.collection import FetchPolicy
 from echo_hf.config.sections import Posts
-from echo_hf.errors import ImageError, ReleaseError
-from echo_hf.hub.archive import Archive, SampleMatch, hydrated, read_archive, take_in
-from echo_hf.hub.dehydrate import check_apart
+from echo_hf.curate.privacy import cleaned_image
+from echo_hf.curate.provenance import (
+    INPUT,
+    OUTPUT,
+    SCREENSHOT,
+    prompt_source,
+    quotes_in,
+    with_texts,
+)
+from echo_hf.errors import ImageError, ReleaseError, SourceError, SpanError
+from echo_hf.hub.dehydrate import check_apart, distance, read_signature
 from echo_hf.hub.facts import SAMPLE_CONFIGS
-from echo_hf.hub.manifest import HYDRATION, Manifest, read_stats, row_digest
+from echo_hf.hub.manifest import HYDRATION, read_stats, row_digest
+from echo_hf.hub.redistribution import images_in
 from echo_hf.hub.release import (
     Release,
     read_release,
@@ -35,14 +48,47 @@ from echo_hf.hub.release import (
     verify_release,
     write_release,
 )
-from echo_hf.images.metadata import VERSION
-from echo_hf.images.store import ImageStore
+from echo_hf.images.decode import BadImageError
+from echo_hf.images.metadata import VERSION, without_metadata
+from echo_hf.images.store import MOST_BYTES, ImageStore
+from echo_hf.pipeline.stage_runner import run_stage
 from echo_hf.reasons import LeftOut, Match
-from echo_hf.tables import SAMPLES
+from echo_hf.samples.boxes import cut, upright
+from echo_hf.samples.sample import sample_digest
+from echo_hf.samples.spans import Source, sources_of, spans_from, text_digest, text_of
+from echo_hf.tables import SAMPLES, arrow_rows
 
+Row = Mapping[str, Any]
+HydrateProgress = Callable[[FetchStats], None]
 WORDS = ("prompt", "feedback", "provenance")
 MOST_CAUSES = 5
 NOT_PUT_BACK = (LeftOut.MAY_QUOTE, LeftOut.SILENCED)
+
+
+@dataclass(frozen=True)
+class RestoredPart:
+    """One text or image of a sample.
+
+    Attributes:
+        name: prompt, feedback.<n>, provenance.<n>, or the role of an image and its number.
+        match: How it matches what was left out.
+        detail: Why it stays left out.
+    """
+
+    name: str
+    match: Match
+    detail: str
+
+
+@dataclass(frozen=True)
+class SampleMatch:
+    id: str
+    parts: tuple[RestoredPart, ...]
+
+    @property
+    def match(self) -> Match:
+        """The worst of its parts'."""
+        return max((part.match for part in self.parts), key=list(Match).index, default=Match.EXACT)
 
 
 @dataclass(frozen=True)
@@ -55,46 +101,32 @@ class Hydration:
     def counts(self) -> dict[str, dict[str, int]]:
         parts = [part for sample in self.samples for part in sample.parts]
         texts = [part for part in parts if part.name.partition(".")[0] in WORDS]
-        return {
-            "samples": _counted(sample.match for sample in self.samples),
-            "texts": _counted(part.match for part in texts),
-            "pictures": _counted(part.match for part in parts if part not in texts),
-        }
-
-    def beside(self) -> dict[str, dict[str, int]]:
-        """By config how many rows beside the samples are left out, or their texts, and stay so."""
-        counts = read_stats(self.release.path, self.release.manifest).left_out
         found = {
-            name: {reason: count for reason, count in some.items() if reason in NOT_PUT_BACK}
-            for name, some in counts.items()
+            "samples": Counter(sample.match for sample in self.samples),
+            "texts": Counter(part.match for part in texts),
+            "pictures": Counter(part.match for part in parts if part not in texts),
         }
-        return {name: some for name, some in found.items() if some}
+        return {name: {match.value: some[match] for match in Match} for name, some in found.items()}
 
     def as_json(self) -> dict[str, Any]:
-        """Everything as plain values, without a word of what people posted."""
+        """Everything as plain values, without a word of what people posted.
+
+        Under `beside` stand, by config, rows beside the samples that stay left out, or their texts.
+        """
+        left_out = read_stats(self.release.path, self.release.manifest).left_out
+        beside = {
+            name: {reason: count for reason, count in some.items() if reason in NOT_PUT_BACK}
+            for name, some in left_out.items()
+        }
         return {
             "release": self.release.manifest.name,
             "counts": self.counts(),
-            "beside": self.beside(),
+            "beside": {name: some for name, some in beside.items() if some},
             "samples": [
-                {
-                    "id": sample.id,
-                    "match": sample.match,
-                    "parts": [
-                        {"name": part.name, "match": part.match, "detail": part.detail}
-                        for part in sample.parts
-                    ],
-                }
-                for sample in self.samples
+                {"id": one.id, "match": one.match, "parts": [asdict(part) for part in one.parts]}
+                for one in self.samples
             ],
         }
-
-    def write(self) -> Path:
-        """Writes `hydration.json` beside the files of the release."""
-        path = self.release.path / HYDRATION
-        text = json.dumps(self.as_json(), indent=1, ensure_ascii=False)
-        path.write_text(text + "\n", "utf-8", newline="\n")
-        return path
 
 
 def show_hydration(console: Console, hydration: Hydration) -> None:
@@ -104,22 +136,10 @@ def show_hydration(console: Console, hydration: Hydration) -> None:
         numbers = [f"{each[match.value]:,}" for each in counts.values()]
         table.add_row(Text(match.value, "bold"), *numbers, match.meaning)
     console.print(table)
-    for line, times in _causes(hydration.samples).most_common(MOST_CAUSES):
+    parts = (part for sample in hydration.samples for part in sample.parts if part.detail)
+    causes = Counter(f"{part.match}: {part.detail}" for part in parts)
+    for line, times in causes.most_common(MOST_CAUSES):
         say(console, f"  {times:,} x {plain(line)}", "dim")
-
-
-def _causes(samples: Iterable[SampleMatch]) -> Counter[str]:
-    lacking = (part for sample in samples for part in sample.parts if part.detail)
-    return Counter(f"{part.match}: {part.detail}" for part in lacking)
-
-
-def _counted(matches: Iterable[Match]) -> dict[str, int]:
-    found = Counter(matches)
-    return {match.value: found[match] for match in Match}
-
-
-Row = Mapping[str, Any]
-HydrateProgress = Callable[[FetchStats], None]
 
 
 def hydrate(
@@ -135,23 +155,39 @@ def hydrate(
     check_apart(release_path, to)
     verify_release(release_path)
     release = read_release(release_path)
-    strips = _strips(release.manifest)
+    stripper = release.manifest.statements.metadata_stripper
+    if stripper not in (None, VERSION):
+        raise ReleaseError(
+            f"its images lost their metadata to version {stripper} of what removes it, and this is "
+            f"version {VERSION}: use echo-hf {release.manifest.echo_hf}, which wrote the release"
+        )
+    strips = stripper is not None
     with _workplace(to.resolve(), keep=fetch is not None) as folder:
         store = ImageStore(folder / "pictures")
         every = unpacked(release, store)
-        configs = {name: _rows(every.pop(name)) for name in SAMPLE_CONFIGS if name in every}
-        archive = _cleaned(read_archive(posts, store), strips=strips)
+        configs = {
+            name: arrow_rows(every.pop(name)).to_pylist()
+            for name in SAMPLE_CONFIGS
+            if name in every
+        }
         lacking = [row for rows in configs.values() for row in rows if row["dehydrated"]]
+        entries = [one for row in lacking for one in row["picture_sources"] or [] if one["sha256"]]
+        archive = read_archive(posts, store, strips=strips)
         if images is not None:
-            take_in(images, _wanted(lacking), store, strips=strips)
+            take_in(images, {one["sha256"] for one in entries}, store, strips=strips)
         if fetch is not None:
-            fetched = _fetched(lacking, archive, fetch, progress)
-            archive = _cleaned(replace(archive, fetched=fetched), strips=strips)
+            urls = {one["url"] for one in entries if one["url"] and not archive.has(one["sha256"])}
+            results = fetch_images(sorted(urls), store, policy=fetch, progress=progress)
+            archive = archive.with_fetched({one.url: one.sha256 for one in results if one.sha256})
         made = {row_digest(row): hydrated(row, archive) for row in lacking}
-        whole = {name: _dataset(rows, made) for name, rows in configs.items()}
-        written = write_release(to, {**whole, **every}, store, released_facts(release))
-    hydration = Hydration(written, _each_once(match for _, match in made.values()))
-    hydration.write()
+        for name, rows in configs.items():
+            new = [made[row_digest(row)][0] if row["dehydrated"] else row for row in rows]
+            every[name] = Dataset(pa.Table.from_pylist(new, SAMPLES.features.arrow_schema))
+        written = write_release(to, every, store, released_facts(release))
+    matches = {match.id: match for _, match in made.values()}
+    hydration = Hydration(written, tuple(matches.values()))
+    text = json.dumps(hydration.as_json(), indent=1, ensure_ascii=False)
+    (written.path / HYDRATION).write_text(text + "\n", "utf-8", newline="\n")
     return hydration
 
 
@@ -160,64 +196,250 @@ def _workplace(to: Path, *, keep: bool) -> Iterator[Path]:
     """A folder beside the result; after a stop in the middle what was fetched stays there."""
     folder = to.with_name(f".{to.name}.hydrating")
     folder.mkdir(parents=True, exist_ok=True)
-    done = False
     try:
         yield folder
-        done = True
-    finally:
-        if done or not keep:
+    except BaseException:
+        if not keep:
             shutil.rmtree(folder, ignore_errors=True)
+        raise
+    shutil.rmtree(folder, ignore_errors=True)
 
 
-def _strips(manifest: Manifest) -> bool:
-    """Whether the release holds images without metadata: then those at hand are to lose theirs."""
-    made = manifest.statements.metadata_stripper
-    if made not in (None, VERSION):
-        raise ReleaseError(
-            f"its images lost their metadata to version {made} of what removes it, and this is "
-            f"version {VERSION}: use echo-hf {manifest.echo_hf}, which wrote the release"
-        )
-    return made is not None
+@dataclass(frozen=True)
+class Archive:
+    """Posts and images that somebody has.
+
+    Attributes:
+        table: The posts.
+        images: Their images, and others.
+        strips: Whether images are compared without their metadata.
+        fetched: Digests of what was fetched, by address.
+        cleaned: Digests of images without metadata, by those with; null where it stays.
+    """
+
+    table: pa.Table
+    images: ImageStore
+    strips: bool = False
+    fetched: Mapping[str, str] = field(default_factory=dict)
+    cleaned: Mapping[str, str | None] = field(default_factory=dict)
+
+    @cached_property
+    def _rows(self) -> dict[str, int]:
+        return {url: row for row, url in enumerate(self.table["url"].to_pylist())}
+
+    def post(self, url: str | None) -> Row | None:
+        """The post of an address, null when it is not here, or its content is not."""
+        row = self._rows.get(url) if url is not None else None
+        if row is None:
+            return None
+        post: Row = self.table.slice(row, 1).to_pylist()[0]
+        return None if post["missing"] is not None else post
+
+    def has(self, digest: str) -> bool:
+        try:
+            return self.images.path(digest).exists()
+        except ImageError:  # no digest, which is said where the image is looked for
+            return False
+
+    def copies(self, post_url: str | None, url: str | None) -> list[str]:
+        """Digests of the images that may be the one that a post showed at an address."""
+        post = self.post(post_url)
+        shown = [one for one in (post["pictures"] or [] if post else []) if one["sha256"]]
+        there = [one["sha256"] for one in shown if url is not None and one["url"] == url]
+        fetched = self.fetched.get(url) if url is not None else None
+        named = [one for one in (fetched, *there) if one] or [one["sha256"] for one in shown]
+        return list(dict.fromkeys(filter(None, (self.cleaned.get(one, one) for one in named))))
+
+    def with_fetched(self, fetched: Mapping[str, str]) -> Archive:
+        """The same with images from elsewhere; without metadata where the release has none."""
+        shown = {one["sha256"] for each in self.table["pictures"].to_pylist() for one in each or ()}
+        new = {*shown, *fetched.values()} - {None, *self.cleaned} if self.strips else set()
+        cleaned = {digest: cleaned_image(digest, self.images).sha256 for digest in sorted(new)}
+        return replace(self, fetched=fetched, cleaned={**self.cleaned, **cleaned})
 
 
-def _cleaned(archive: Archive, *, strips: bool) -> Archive:
-    return archive.without_metadata() if strips else archive
+def read_archive(posts: Sequence[Posts], images: ImageStore, *, strips: bool = False) -> Archive:
+    """Reads files of posts as a build does, with the images beside them."""
+    read = run_stage(Collect(images), read_records(posts)).dataset
+    if not len(read):
+        names = ", ".join(repr(str(entry.path or entry.source)) for entry in posts)
+        raise SourceError(f"{names} holds no post: expected the posts that the release was made of")
+    table = arrow_rows(run_stage(Merge(), read).dataset)
+    return Archive(table, images, strips).with_fetched({})
 
 
-def _rows(dataset: Dataset) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = dataset.with_format("arrow")[:].to_pylist()
-    return rows
+def take_in(folder: Path, wanted: Collection[str], images: ImageStore, *, strips: bool) -> None:
+    """Puts those files of a folder into a store that are wanted, whatever they are called."""
+    if not folder.is_dir():
+        raise SourceError(f"no folder {str(folder)!r}: expected one with images of the posts")
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and path.stat().st_size <= MOST_BYTES:
+            found = [path.read_bytes()]
+            with suppress(ImageError):  # no image, or one that is wanted as it is or not at all
+                found += [without_metadata(found[0]).data] if strips else []
+            for data in found:
+                if hashlib.sha256(data).hexdigest() in wanted:
+                    images.put(data)
 
 
-def _dataset(
-    rows: Iterable[Row], made: Mapping[bytes, tuple[dict[str, Any], SampleMatch]]
-) -> Dataset:
-    new = [made[row_digest(row)][0] if row["dehydrated"] else dict(row) for row in rows]
-    return Dataset(pa.Table.from_pylist(new, schema=SAMPLES.features.arrow_schema))
+class Rebuilt(NamedTuple):
+    value: str | None
+    match: Match
+    detail: str = ""
 
 
-def _entries(rows: Iterable[Row]) -> Iterator[Mapping[str, Any]]:
-    yield from (one for row in rows for one in row["picture_sources"] or [] if one["sha256"])
-
-
-def _wanted(rows: Iterable[Row]) -> set[str]:
-    return {one["sha256"] for one in _entries(rows)}
-
-
-def _fetched(
-    rows: Iterable[Row], archive: Archive, policy: FetchPolicy, progress: HydrateProgress | None
-) -> dict[str, str]:
-    urls = {one["url"] for one in _entries(rows) if one["url"] and not _is_here(one, archive)}
-    results = fetch_images(sorted(urls), archive.images, policy=policy, progress=progress)
-    return {result.url: result.sha256 for result in results if result.sha256}
-
-
-def _is_here(entry: Mapping[str, Any], archive: Archive) -> bool:
+def hydrated(row: Row, archive: Archive) -> tuple[dict[str, Any], SampleMatch]:
+    """A dehydrated sample with all that can be put back."""
+    prompt = rebuilt_text(row["prompt"], row["prompt_spans"], row["prompt_sha256"], archive)
+    said = row["community_feedback"] or []
+    feedback = [rebuilt_text(one["feedback"], one["spans"], one["sha256"], archive) for one in said]
+    told = [prompt_source(prompt.value)] if prompt.value is not None else []
+    provenance = row["provenance"]
     try:
-        return archive.has(entry["sha256"])
-    except ImageError:  # said again, in its place, when the image is looked for
-        return False
+        quotes = quotes_in(provenance)
+        texts = [rebuilt_text(None, one.spans, one.sha256, archive, told) for one in quotes]
+        found = {
+            quote.path: text.value
+            for quote, text in zip(quotes, texts, strict=True)
+            if text.value is not None
+        }
+        provenance = with_texts(provenance, found)
+    except SpanError as error:
+        texts = [Rebuilt(None, Match.DIFFERENT, str(error))]
+    images = rebuilt_images(row, archive)
+    whole = {role for role, each in images.items() if all(one.value is not None for one in each)}
+    parts = {"prompt": [prompt], "feedback": feedback, "provenance": texts, **images}
+    match = SampleMatch(
+        str(row["id"]),
+        tuple(
+            RestoredPart(f"{name}.{number}" if name != "prompt" else name, one.match, one.detail)
+            for name, found in parts.items()
+            for number, one in enumerate(found)
+        ),
+    )
+    new = {
+        **row,
+        "prompt": prompt.value,
+        "community_feedback": [
+            {**one, "feedback": text.value} for one, text in zip(said, feedback, strict=True)
+        ],
+        "provenance": provenance,
+    }
+    for role, column in {INPUT: "input_images", OUTPUT: "output_images"}.items():
+        if role in whole:
+            new[column] = [one.value for one in images[role]]
+    if SCREENSHOT in whole:
+        new["screenshot"] = next((one.value for one in images[SCREENSHOT]), None)
+    if new["prompt"] is not None and INPUT in whole:
+        new["sample_digest"] = sample_digest(new["prompt"], new["input_images"])
+    if match.match in (Match.EXACT, Match.SAME_IMAGE):
+        entries = [{**one, "signature": None} for one in new["picture_sources"]]
+        new |= {"dehydrated": False, "picture_sources": entries}
+    return new, match
 
 
-def _each_once(matches: Iterable[SampleMatch]) -> tuple[SampleMatch, ...]:
-    return tuple({match.id: match for match in matches}.values())
+def rebuilt_text(
+    there: str | None,
+    spans: Iterable[Any] | None,
+    sha256: str | None,
+    archive: Archive,
+    sources: Sequence[Source] = (),
+) -> Rebuilt:
+    """A text, which an earlier run may have put back, from the posts in which its pieces stand."""
+    if there is not None and text_digest(there) == sha256:
+        return Rebuilt(there, Match.EXACT)
+    if spans is None or sha256 is None:
+        return Rebuilt(None, Match.MISSING, "nobody noted where it stands")
+    try:
+        pieces = spans_from(spans)
+        if not pieces and sha256 != text_digest(""):
+            return Rebuilt(None, Match.MISSING, "no words of posts: run the model again for it")
+        urls = list(dict.fromkeys(one.post_url for one in pieces if one.post_url is not None))
+        posts = {url: archive.post(url) for url in urls}
+        lacking = next((url for url, post in posts.items() if post is None), None)
+        if lacking is not None:
+            return Rebuilt(None, Match.MISSING, f"no post {lacking}")
+        text = text_of(pieces, [*sources, *sources_of(filter(None, posts.values()))])
+    except SpanError as error:
+        return Rebuilt(None, Match.DIFFERENT, str(error))
+    if text_digest(text) != sha256:
+        return Rebuilt(None, Match.DIFFERENT, "other words stand there now")
+    return Rebuilt(text, Match.EXACT)
+
+
+def rebuilt_images(row: Row, archive: Archive) -> dict[str, list[Rebuilt]]:
+    """The images of a sample, found or cut out again."""
+    entries: Sequence[Row] | None = row["picture_sources"]
+    if entries is None:
+        return {"pictures": [Rebuilt(None, Match.MISSING, "nobody noted which images it has")]}
+    found: dict[int, Rebuilt] = {}
+    # Screenshots come before what is cut out of them.
+    for number in sorted(range(len(entries)), key=lambda number: entries[number]["of"] is not None):
+        entry = entries[number]
+        shot = next((at for at in found if entries[at]["sha256"] == entry["of"]), None)
+        try:
+            if entry["sha256"] is None:
+                found[number] = Rebuilt(None, Match.MISSING, "no digest was noted")
+            elif archive.images.path(entry["sha256"]).exists():
+                found[number] = Rebuilt(entry["sha256"], Match.EXACT)
+            elif entry["of"] is None:
+                found[number] = _copy(entry, entries, archive, images_in(row))
+            elif shot is None:
+                detail = f"its screenshot {entry['of']} stays left out"
+                found[number] = Rebuilt(None, Match.MISSING, detail)
+            else:
+                found[number] = _crop(entry, archive, found[shot], entries[shot]["signature"])
+        except (ImageError, SpanError) as error:
+            found[number] = Rebuilt(None, Match.DIFFERENT, str(error))
+    shown: dict[str, list[Rebuilt]] = {INPUT: [], OUTPUT: [], SCREENSHOT: []}
+    for number, entry in enumerate(entries):
+        role = entry["role"]
+        if role in shown:
+            shown[role].append(found[number])
+        else:
+            shown[OUTPUT].append(Rebuilt(None, Match.DIFFERENT, f"{role!r} is not a role"))
+    return shown
+
+
+def _copy(entry: Row, entries: Iterable[Row], archive: Archive, at_hand: Iterable[str]) -> Rebuilt:
+    """The nearest copy of an image, among those of its post and those at hand."""
+    others = {one["sha256"] for one in entries}
+    copies = [one for one in archive.copies(entry["post_url"], entry["url"]) if one not in others]
+    likely = [*copies, *(one for one in at_hand if one not in others)]
+    if same := _nearest(entry["signature"], likely, archive):
+        return same
+    if copies:
+        return Rebuilt(None, Match.DIFFERENT, f"{entry['post_url']} shows another image")
+    if archive.post(entry["post_url"]) is None:
+        return Rebuilt(None, Match.MISSING, f"no post {entry['post_url']}")
+    return Rebuilt(None, Match.MISSING, f"no image of {entry['post_url']} is available")
+
+
+def _nearest(signature: str | None, digests: Iterable[str], archive: Archive) -> Rebuilt | None:
+    """The copy that is nearest to the image: the edited one may be beside it."""
+    near: dict[str, float] = {}
+    for digest in digests if signature is not None else ():
+        with suppress(BadImageError):  # what cannot be shown is nobody's copy
+            levels = distance(archive.images.path(digest), signature or "")
+            near |= {} if levels is None else {digest: levels}
+    return Rebuilt(min(near, key=lambda one: near[one]), Match.SAME_IMAGE) if near else None
+
+
+def _crop(entry: Row, archive: Archive, shot: Rebuilt, shot_signature: str | None) -> Rebuilt:
+    """What was cut out of a screenshot, cut out again."""
+    if shot.value is None:
+        return Rebuilt(None, shot.match, f"its screenshot {entry['of']} stays left out")
+    image = upright(archive.images.open(shot.value))
+    if shot.match is not Match.EXACT and shot_signature:
+        width, height = read_signature(shot_signature).size
+        if (width, height) != image.size:
+            return Rebuilt(None, Match.DIFFERENT, f"its screenshot was of {width} x {height}")
+    sides = [side for side in entry["box"] or [] if side is not None]
+    if len(sides) != 4:
+        raise ImageError(f"box {str(entry['box'])[:80]} has no four sides")
+    left, top, right, bottom = sides
+    digest = archive.images.put(cut(image, (left, top, right, bottom)))
+    if digest == entry["sha256"]:
+        return Rebuilt(digest, Match.EXACT)
+    same = _nearest(entry["signature"], [digest], archive)
+    return same or Rebuilt(None, Match.DIFFERENT, "another image stands in the box now")

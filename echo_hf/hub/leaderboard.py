@@ -17,7 +17,7 @@ from huggingface_hub import CommitOperationAdd, HfApi, HfFileSystem
 from echo_hf._infra.bootstrap import Interval
 from echo_hf._infra.text import BETTER, plain
 from echo_hf.errors import EchoError, HubError
-from echo_hf.hub.diff_rows import Comparability, SharedSamples
+from echo_hf.hub.diff import Comparability, SharedSamples
 from echo_hf.hub.facts import BENCHMARK_CONFIGS
 from echo_hf.hub.load import load_benchmark, load_manifest
 from echo_hf.hub.manifest import Manifest

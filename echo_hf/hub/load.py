@@ -48,13 +48,13 @@ def load_benchmark(
             cache does not hold that very revision.
         ReleaseError: There is no such config, or a file is not the one that was published.
     """
-    folder = _folder(path_or_repo, revision, [f"{config}/*"], cache_dir, api)
-    if not (folder / MANIFEST).exists() and not _is_folder(path_or_repo, revision):
+    folder, is_release = _folder(path_or_repo, revision, [f"{config}/*"], cache_dir, api)
+    if not (folder / MANIFEST).exists() and not is_release:
         return read_official(folder, config, str(path_or_repo), images)
     try:
         verify_release(folder, config)
     except ReleaseError as error:
-        if _is_folder(path_or_repo, revision):
+        if is_release:
             raise
         # The client believes what its cache holds: only deleting it brings the file again.
         mend = f"delete {str(folder.parent.parent)!r} to download it again"
@@ -84,7 +84,7 @@ def load_manifest(
         HubError: As for `load_benchmark`.
         ReleaseError: There is no manifest, or it is not understood.
     """
-    return read_manifest(_folder(path_or_repo, revision, [], cache_dir, api))
+    return read_manifest(_folder(path_or_repo, revision, [], cache_dir, api)[0])
 
 
 def _folder(
@@ -93,12 +93,16 @@ def _folder(
     patterns: list[str],
     cache_dir: str | Path | None,
     api: HfApi | None,
-) -> Path:
-    """Where the files are: a release on disk, or what was downloaded of a revision."""
-    if _is_folder(path_or_repo, revision):
-        return Path(path_or_repo)
-    wanted = [CARD, MANIFEST, *patterns]
-    return downloaded(path_or_repo, revision, wanted, cache_dir=cache_dir, api=api)
+) -> tuple[Path, bool]:
+    """Where the files are, and whether that is a release on disk, not what was downloaded."""
+    if not Path(path_or_repo).is_dir():
+        wanted = [CARD, MANIFEST, *patterns]
+        return downloaded(path_or_repo, revision, wanted, cache_dir=cache_dir, api=api), False
+    if revision is not None:
+        raise HubError(
+            f"{str(path_or_repo)!r} is a folder, which has no revision {revision!r}: leave it out"
+        )
+    return Path(path_or_repo), True
 
 
 def downloaded(
@@ -110,7 +114,14 @@ def downloaded(
     api: HfApi | None = None,
 ) -> Path:
     """Downloads files of a revision; nothing is checked yet."""
-    repo_id = _repository(repo)
+    repo_id = str(repo)
+    try:
+        validate_repo_id(repo_id)
+    except HFValidationError:
+        raise HubError(
+            f"{repo_id!r} is neither a folder nor the name of a dataset on the Hub: expected the "
+            "folder of a release, or a name like 'my-organization/echo'"
+        ) from None
     with hub_errors(f"load {repo_id!r} at revision {revision or MAIN!r}"):
         return Path(
             (api or HfApi()).snapshot_download(
@@ -123,27 +134,6 @@ def downloaded(
         )
 
 
-def _is_folder(path_or_repo: str | Path, revision: str | None) -> bool:
-    if not Path(path_or_repo).is_dir():
-        return False
-    if revision is not None:
-        raise HubError(
-            f"{str(path_or_repo)!r} is a folder, which has no revision {revision!r}: leave it out"
-        )
-    return True
-
-
-def _repository(path_or_repo: str | Path) -> str:
-    try:
-        validate_repo_id(str(path_or_repo))
-    except HFValidationError:
-        raise HubError(
-            f"{str(path_or_repo)!r} is neither a folder nor the name of a dataset on the Hub: "
-            "expected the folder of a release, or a name like 'my-organization/echo'"
-        ) from None
-    return str(path_or_repo)
-
-
 def release_at(reference: Path | str, api: HfApi | None = None) -> Release:
     """Opens the release that a name stands for."""
     repo_id, at, revision = str(reference).rpartition("@")
@@ -152,3 +142,16 @@ def release_at(reference: Path | str, api: HfApi | None = None) -> Release:
     folder = downloaded(repo_id, revision, api=api)
     verify_release(folder)
     return read_release(folder)
+
+
+def evaluate_module() -> str:
+    """The path of the module that `evaluate.load` loads, in the installed package.
+
+    Returns:
+        The path of a script; the folder around it is a metric Space for the Hub.
+
+    Examples:
+        >>> evaluate_module().endswith("echo.py")
+        True
+    """
+    return str(Path(__file__).with_name("metric_space") / "echo.py")

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
-from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import pyarrow as pa
 from datasets import Dataset
 from pydantic import (
     BaseModel,
@@ -25,44 +24,7 @@ from pydantic import (
 from echo_hf.config.checks import Name
 from echo_hf.config.sections import Target
 from echo_hf.errors import ReleaseError
-from echo_hf.hub.facts import Counts, FailedCalls, ReleaseFacts, SampleCounts
-
-READ = ("id", "author", "community_feedback", "safety", "review")
-
-
-@dataclass(frozen=True)
-class ReleaseCounts:
-    """Counts over the samples of a release, each once.
-
-    Attributes:
-        open_reviews: Samples that a person still has to look at.
-        unscreened: Samples that no safety model was asked about.
-        hashed_authors: Whether authors stand in it, as keyed hashes.
-    """
-
-    open_reviews: int = 0
-    unscreened: int = 0
-    hashed_authors: bool = False
-
-
-def people_of(configs: Mapping[str, Dataset]) -> ReleaseCounts:
-    waiting, unscreened, named = set(), set(), False
-    for row in chain.from_iterable(map(_rows, configs.values())):
-        waiting |= {row["id"]} if row["review"] else set()
-        unscreened |= {row["id"]} if row["safety"] is None else set()
-        named = named or _names_anyone(row)
-    return ReleaseCounts(len(waiting), len(unscreened), named)
-
-
-def _rows(dataset: Dataset) -> Iterator[dict[str, Any]]:
-    for table in dataset.select_columns(list(READ)).with_format("arrow").iter(batch_size=1000):
-        yield from table.to_pylist()
-
-
-def _names_anyone(row: Mapping[str, Any]) -> bool:
-    comments: Iterable[Mapping[str, Any]] = row["community_feedback"] or ()
-    return row["author"] is not None or any(one["author"] is not None for one in comments)
-
+from echo_hf.hub.facts import Counts, FailedCalls, ReleaseFacts, SampleCounts, problem
 
 MANIFEST = "manifest.json"
 CARD = "README.md"
@@ -206,37 +168,31 @@ class Manifest(ManifestModel):
 
 
 def make_manifest(
-    facts: ReleaseFacts, configs: Mapping[str, ConfigEntry], people: ReleaseCounts | None = None
+    facts: ReleaseFacts, entries: Mapping[str, ConfigEntry], samples: Iterable[Dataset] = ()
 ) -> Manifest:
-    """The manifest of a release whose card is not written yet."""
-    counts = [StageCounts(stage=stage, counts=row) for stage, row in facts.funnel.items()]
-    origins = {stage: StageOrigin(**origin) for stage, origin in facts.provenance.items()}
+    """The manifest of a release whose card is not written yet; a sample may be in two configs."""
+    waiting, unscreened, named = set(), set(), False
+    for dataset in samples:
+        read = dataset.select_columns(["id", "author", "community_feedback", "safety", "review"])
+        for table in read.with_format("arrow").iter(batch_size=1000):
+            for row in table.to_pylist():
+                waiting |= {row["id"]} if row["review"] else set()
+                unscreened |= {row["id"]} if row["safety"] is None else set()
+                authors = [row, *(row["community_feedback"] or ())]
+                named = named or any(one["author"] is not None for one in authors)
     return Manifest(
         echo_hf=toolkit_version(),
         name=facts.name,
         target=facts.target,
         protocol=facts.protocol,
         rules_built=facts.rules_built,
-        **dataclasses.asdict(people or ReleaseCounts()),
-        configs=configs,
-        funnel=tuple(counts),
-        provenance=origins,
+        open_reviews=len(waiting),
+        unscreened=len(unscreened),
+        hashed_authors=named,
+        configs=entries,
+        funnel=tuple(StageCounts(stage=name, counts=row) for name, row in facts.funnel.items()),
+        provenance={name: StageOrigin(**origin) for name, origin in facts.provenance.items()},
         statements=Statements(**{name: getattr(facts, name) for name in Statements.model_fields}),
-    )
-
-
-def facts_of(manifest: Manifest) -> ReleaseFacts:
-    return ReleaseFacts(
-        name=manifest.name,
-        target=manifest.target,
-        protocol=manifest.protocol,
-        funnel={row.stage: row.counts for row in manifest.funnel},
-        provenance={
-            name: made.model_dump(exclude={"prompt"} if made.prompt is None else None)
-            for name, made in manifest.provenance.items()
-        },
-        rules_built=manifest.rules_built,
-        **{name: getattr(manifest.statements, name) for name in Statements.model_fields},
     )
 
 
@@ -250,12 +206,20 @@ def read_manifest(folder: Path) -> Manifest:
             f"no release in {str(folder)!r}: expected a folder with {MANIFEST}, as `build` writes"
         ) from None
     except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False)[0]
-        place = ".".join(str(part) for part in first["loc"]) or "the file"
         raise ReleaseError(
-            f"{str(path)!r}: {place} is {str(first['input'])[:80]!r}, {first['msg'].lower()}: "
-            "write the release again, or read it with the version that wrote it"
+            f"{str(path)!r}: {problem(error)}: write the release again, or read it with the "
+            "version that wrote it"
         ) from None
+
+
+@contextmanager
+def readable(path: Path, mend: str = "write or download the release again") -> Iterator[None]:
+    """Says in one line that a file of a release cannot be read."""
+    try:
+        yield
+    except (OSError, pa.ArrowException, UnicodeDecodeError, ValidationError) as error:
+        said = " ".join(str(error).split())[:300]
+        raise ReleaseError(f"{str(path)!r} cannot be read ({said}): {mend}") from None
 
 
 def file_entry(folder: Path, path: str) -> FileEntry:
@@ -288,17 +252,15 @@ def toolkit_version() -> str:
         return "source"
 
 
-class ConfigCounts(BaseModel):
+class ConfigCounts(ManifestModel):
     """Rows, embedded pictures (repetitions counted) and bytes on disk of one config."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     rows: NonNegativeInt
     pictures: NonNegativeInt
     bytes: NonNegativeInt
 
 
-class Stats(BaseModel):
+class Stats(ManifestModel):
     """The counts of a release.
 
     Attributes:
@@ -310,20 +272,15 @@ class Stats(BaseModel):
         failed: For each stage with rows in quarantine, what failed, by reason.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
     configs: Mapping[str, ConfigCounts]
     funnel: Mapping[str, Counts]
     measured: Mapping[str, SampleCounts] = {}
     left_out: Mapping[str, Mapping[str, int]] = {}
     failed: Mapping[str, Mapping[str, FailedCalls]] = {}
 
-    def text(self) -> str:
-        """The counts as their file holds them: indented JSON, in the order of stages."""
-        return self.model_dump_json(indent=2) + "\n"
-
 
 def make_stats(manifest: Manifest, facts: ReleaseFacts | None = None) -> Stats:
+    known = {name: getattr(facts, name) for name in ("measured", "left_out", "failed") if facts}
     configs = {
         name: ConfigCounts(
             rows=entry.rows, pictures=entry.pictures, bytes=sum(file.bytes for file in entry.files)
@@ -331,11 +288,7 @@ def make_stats(manifest: Manifest, facts: ReleaseFacts | None = None) -> Stats:
         for name, entry in manifest.configs.items()
     }
     return Stats(
-        configs=configs,
-        funnel={row.stage: row.counts for row in manifest.funnel},
-        measured=facts.measured if facts else {},
-        left_out=facts.left_out if facts else {},
-        failed=facts.failed if facts else {},
+        configs=configs, funnel={row.stage: row.counts for row in manifest.funnel}, **known
     )
 
 
@@ -343,11 +296,5 @@ def read_stats(folder: Path, manifest: Manifest) -> Stats:
     """Reads the counts of a release, which are checked as something that may come from anywhere."""
     if manifest.stats is None:
         return make_stats(manifest)
-    path = folder / STATS
-    try:
-        return Stats.model_validate_json(path.read_bytes())
-    except (OSError, ValidationError) as error:
-        said = str(error).splitlines()[0]
-        raise ReleaseError(
-            f"{str(path)!r} cannot be read ({said}): write or download the release again"
-        ) from None
+    with readable(folder / STATS):
+        return Stats.model_validate_json((folder / STATS).read_bytes())

@@ -2,222 +2,55 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-from huggingface_hub import HfApi
+from datasets.utils.metadata import MetadataConfigs
+from huggingface_hub import CommitOperationAdd, CommitOperationDelete, DatasetCard, HfApi
 from huggingface_hub.errors import HFValidationError
 from huggingface_hub.hf_api import RepoFile
 from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
+from pydantic import TypeAdapter, ValidationError
 
+from echo_hf._infra.text import escaped, table
 from echo_hf.curate.decisions import FILE, read_decisions
 from echo_hf.errors import HubError, ReleaseError
-from echo_hf.hub.contents import (
-    BESIDE,
-    Changes,
-    changes,
-    changes_text,
-    check_ours,
-    is_same_release,
-    named_card,
-    release_contents,
-    section_of,
-)
 from echo_hf.hub.dehydrate import dehydrate, holds_content
-from echo_hf.hub.diff import compare
+from echo_hf.hub.diff import ReleaseDiff, compare
 from echo_hf.hub.facts import CONFIGS, SAMPLE_CONFIGS
 from echo_hf.hub.load import downloaded, release_at
-from echo_hf.hub.manifest import CARD, MANIFEST
+from echo_hf.hub.manifest import (
+    BENCHMARK,
+    CARD,
+    MANIFEST,
+    STATS,
+    FileEntry,
+    Manifest,
+    ReleasePath,
+    file_entry,
+    read_manifest,
+)
 from echo_hf.hub.redistribution import (
-    Samples,
+    addresses_of,
     may_pass_on_all,
     passed_on_rows,
-    restricted_platforms,
+    restricted_posts,
     samples_of,
 )
 from echo_hf.hub.release import Release, read_release, rows_of, verify_release
 from echo_hf.hub.remote import Remote, State
 
 Files = Mapping[str, RepoFile]
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A release on its way to a repository."""
-
-    release: Release
-    remote: Remote
-    tag: str
-    since: str | None = None
-
-    def differences(self, there: Files) -> Changes:
-        """What differs from a revision."""
-        return self._differences(there, self.tag, self.since)
-
-    def is_at(self, commit: str, there: Files, tags: Iterable[str] = ()) -> bool:
-        """Whether a commit is the release; what its card compares it with is no part of that."""
-        found = self.differences(there)
-        if not found:
-            return True
-        if found.delete or not set(found.upload) <= {CARD, MANIFEST} <= set(there):
-            return False
-        since = section_of(_card(self._beside(commit)))
-        return any(not self._differences(there, name, since) for name in (self.tag, *tags))
-
-    def is_repacked_at(self, commit: str, there: Files, tags: Iterable[str]) -> bool:
-        """Whether a commit is the release as another version of the toolkit wrote it."""
-        folder = self._beside(commit)
-        if not is_same_release(self.release.manifest, folder, there):
-            return False
-        card = _card(folder)
-        return any(named_card(card, self.remote.repo_id, name) == card for name in tags)
-
-    def _differences(self, there: Files, tag: str, since: str | None) -> Changes:
-        return changes(release_contents(self.release, self.remote.repo_id, tag, since), there)
-
-    def _beside(self, commit: str) -> Path:
-        """A folder with what a commit holds beside its data."""
-        return downloaded(self.remote.repo_id, commit, list(BESIDE), api=self.remote.api)
-
-
-def _card(folder: Path) -> str:
-    """A card as it is there; of what is no text, something that is no card of ours."""
-    return (folder / CARD).read_bytes().decode(errors="replace")
-
-
+Say = Callable[[str], None]
 TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 COMMIT = re.compile(r"[0-9a-f]{40}")
 BRANCHES = frozenset({"main", "refs"})
-
-
-def check_publishable(
-    release: Release, *, allow_rules: bool = False, allow_unscreened: bool = False
-) -> None:
-    """Refuses a release that must not, or not without being told so, be published."""
-    manifest, place = release.manifest, f"release {str(release.path)!r}"
-    if manifest.open_reviews:
-        raise ReleaseError(
-            f"{place} has {manifest.open_reviews} samples that a person has to look at before it "
-            f"is published: `echo-hf review {release.path}` shows them"
-        )
-    if manifest.rules_built and not allow_rules:
-        raise ReleaseError(
-            f"{place} was built with plain rules or recorded answers, which are for trials: build "
-            "it with a model, or add --allow-rules to publish it nevertheless"
-        )
-    if manifest.unscreened and not allow_unscreened:
-        raise ReleaseError(
-            f"{place} has {manifest.unscreened} samples that no safety model has looked at: build "
-            "it with a guard engine, or add --allow-unscreened to publish it nevertheless"
-        )
-    _check_reviewed(release)
-
-
-def check_names(repo_id: str, tag: str) -> None:
-    """Refuses a name that the Hub would not take, or would take for something else."""
-    check_repository(repo_id)
-    if not TAG.fullmatch(tag) or COMMIT.fullmatch(tag) or tag in BRANCHES or _is_no_ref(tag):
-        raise HubError(
-            f"{tag!r} is not a name of a tag: expected letters, digits, '.', '_' and '-', as in "
-            "'gpt-4o-2025-03'; neither a branch nor a commit"
-        )
-
-
-def check_repository(repo_id: str) -> None:
-    """Refuses a name that the Hub would not take for a repository's."""
-    try:
-        validate_repo_id(repo_id)
-    except HFValidationError:
-        is_name = False
-    else:
-        is_name = "/" in repo_id
-    if not is_name:
-        raise HubError(
-            f"{repo_id!r} is not a name of a repository: expected one like 'my-organization/echo'"
-        )
-
-
-def _check_reviewed(release: Release) -> None:
-    """Refuses what reviewers of the run, in whose folder the release lies, decided otherwise."""
-    path = release.path.parent / FILE
-    decisions = read_decisions(path)
-    if not decisions.by_id:
-        return
-    found = {row["id"]: decisions.stale(row) for row in _samples(release)}
-    for what in ("removed", "changed", "opened"):
-        stale = sorted(name for name, told in found.items() if told == what)
-        if stale:
-            more = f" and {len(stale) - 1} more" if stale[1:] else ""
-            raise ReleaseError(
-                f"sample {stale[0]!r}{more} of release {str(release.path)!r} was {what} in review "
-                f"since ({path}): build again"
-            )
-
-
-def _samples(release: Release) -> Iterator[Mapping[str, Any]]:
-    for name in SAMPLE_CONFIGS:
-        entry = release.manifest.configs.get(name)
-        for file in entry.files if entry else ():
-            path = release.path / file.path
-            try:
-                table = pq.read_table(path, columns=["id", "sample_digest", "safety", "provenance"])
-            except (OSError, pa.ArrowException) as error:
-                said = " ".join(str(error).split())[:200]
-                raise ReleaseError(f"cannot read {str(path)!r} ({said}): build again") from error
-            yield from table.to_pylist()
-
-
-def _is_no_ref(tag: str) -> bool:
-    """Git's own rules, as far as the characters do not rule it out already."""
-    return ".." in tag or tag.endswith((".", ".lock"))
-
-
-@contextmanager
-def passed_on(release: Release, say: Callable[[str], None] | None = None) -> Iterator[Release]:
-    """The release as it may be passed on."""
-    count = to_leave_out(release)
-    if not count:
-        yield release
-        return
-    if say is not None:
-        say(f"leaving out posted words and images of {count} rows: no right to them is stated")
-    # Beside it, where there is room for a release: a system's own folder may be small.
-    place = release.path.parent
-    with tempfile.TemporaryDirectory(prefix=f".{release.path.name}.", dir=place) as folder:
-        yield dehydrate(release.path, Path(folder) / "release")
-
-
-def to_leave_out(release: Release) -> int:
-    """How many rows hold content that must not be passed on."""
-    rights = release.manifest.statements.rights
-    if may_pass_on_all(rights):
-        return 0
-    names = [name for name in SAMPLE_CONFIGS if name in release.manifest.configs]
-    samples = samples_of({name: rows_of(release, name) for name in names}, rights)
-    held = sum(
-        bool(restricted_platforms(row, rights)) and holds_content(row)
-        for name in names
-        for row in rows_of(release, name)
-    )
-    others = release.manifest.configs.keys() - set(names)
-    return held + sum(_changed(release, name, samples) for name in others)
-
-
-def _changed(release: Release, config: str, samples: Samples) -> int:
-    """How many rows of another table are passed on with less in them, or not at all."""
-    table = CONFIGS[config].table.name if config in CONFIGS else config
-    rows = rows_of(release, config)
-    return sum(passed_on_rows(table, [row], samples)[0] != [row] for row in rows)
-
-
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -228,22 +61,6 @@ class Published:
     commit: str
     tag: str | None
     unchanged: bool
-
-
-@dataclass(frozen=True)
-class _Job:
-    candidate: Candidate
-    message: str
-    create_pr: bool
-    say: Say
-
-    @property
-    def remote(self) -> Remote:
-        return self.candidate.remote
-
-    @property
-    def tag(self) -> str:
-        return self.candidate.tag
 
 
 def publish(
@@ -295,15 +112,47 @@ def publish(
     check_publishable(release, allow_rules=allow_rules, allow_unscreened=allow_unscreened)
     remote = Remote(api or HfApi(), repo_id)
     remote.check_token()
-    state = _allowed(remote, create_pr=create_pr, private=private)
+    state = remote.state()
+    if state is not None:
+        if not create_pr:
+            remote.check_writable()
+        if private and not state.private:
+            raise HubError(
+                f"{repo_id!r} is public, and --private is for new repositories: change it at "
+                f"{remote.page}/settings first"
+            )
+        check_ours(remote.files(state.head), repo_id)
     say = progress or (lambda _: None)
     with _before(previous, remote.api) as old, passed_on(release, say) as copy:
-        since = changes_text(compare(old, copy)) if old else None
-        candidate = Candidate(copy, remote, tag, since)
+        candidate = Candidate(copy, remote, tag, changes_text(compare(old, copy)) if old else None)
         say(f"checking {copy.path}")
         verify_release(copy.path)
-        job = _Job(candidate, message or f"Publish {tag}", create_pr, say)
-        return _publish(job, state or remote.create(private))
+        state = state or remote.create(private)
+        there = remote.files(state.head)
+        check_ours(there, repo_id)
+        if tag in state.tags:
+            return _tagged(candidate, state)
+        commit, unchanged = (
+            state.head,
+            candidate.is_at(state.head, there, state.tags_of(state.head)),
+        )
+        page = f"{remote.page}/commit/{commit}"
+        if not unchanged:
+            for branch, url in remote.open_pulls().items() if create_pr else ():
+                head = remote.commit_of(branch)
+                if candidate.is_at(head, remote.files(head)):
+                    return Published(url, head, None, unchanged=True)
+            found = candidate.differences(there)
+            say(f"uploading {len(found.upload)} files, {found.bytes / 1e6:,.1f} MB")
+            operations = found.operations()
+            title = message or f"Publish {tag}"
+            made = remote.commit(operations, title, state.head, create_pr=create_pr)
+            commit, page = made.oid, made.pr_url or made.commit_url
+        if create_pr:
+            return Published(page, commit, None, unchanged)
+        say(f"tagging {commit[:10]} as {tag}")
+        remote.tag(tag, commit)
+        return Published(f"{remote.page}/tree/{tag}", commit, tag, unchanged)
 
 
 def summary(published: Published) -> str:
@@ -317,75 +166,18 @@ def summary(published: Published) -> str:
     return f"published: {published.url}"
 
 
-def _allowed(remote: Remote, *, create_pr: bool, private: bool) -> State | None:
-    """The repository, null where it is yet to be made; refused for whatever it alone tells."""
-    state = remote.state()
-    if state is None:
-        return None
-    if not create_pr:
-        remote.check_writable()
-    if private and not state.private:
-        raise HubError(
-            f"{remote.repo_id!r} is public, and --private is for new repositories: change it "
-            f"at {remote.page}/settings first"
-        )
-    _files(remote, state.head)
-    return state
-
-
-def _files(remote: Remote, commit: str) -> Files:
-    there = remote.files(commit)
-    check_ours(there, remote.repo_id)
-    return there
-
-
-def _publish(job: _Job, state: State) -> Published:
-    there = _files(job.remote, state.head)
-    if job.tag in state.tags:
-        return _tagged(job, state)
-    if job.candidate.is_at(state.head, there, state.tags_of(state.head)):
-        return _done(job, state.head, unchanged=True)
-    found = job.candidate.differences(there)
-    if job.create_pr:
-        return _proposed(job, state, found)
-    return _done(job, _committed(job, state, found)[0], unchanged=False)
-
-
-def _tagged(job: _Job, state: State) -> Published:
+def _tagged(candidate: Candidate, state: State) -> Published:
     """Nothing is left to do where the tag holds this release, whatever came after it."""
-    commit, remote = state.tags[job.tag], job.remote
+    remote, tag = candidate.remote, candidate.tag
+    commit = state.tags[tag]
     there, tags = remote.files(commit), state.tags_of(commit)
-    is_here = job.candidate.is_at(commit, there, tags)
-    if not is_here and not job.candidate.is_repacked_at(commit, there, tags):
+    is_here = candidate.is_at(commit, there, tags)
+    if not is_here and not candidate.is_repacked_at(commit, there, tags):
         raise HubError(
-            f"tag {job.tag!r} of {remote.repo_id!r} is on another release (commit "
-            f"{commit[:10]}), and tags stay: choose another --tag, such as {job.tag + '.1'!r}"
+            f"tag {tag!r} of {remote.repo_id!r} is on another release (commit {commit[:10]}), and "
+            f"tags stay: choose another --tag, such as {tag + '.1'!r}"
         )
-    return Published(f"{remote.page}/tree/{job.tag}", commit, job.tag, unchanged=True)
-
-
-def _done(job: _Job, commit: str, *, unchanged: bool) -> Published:
-    if job.create_pr:
-        return Published(f"{job.remote.page}/commit/{commit}", commit, None, unchanged)
-    job.say(f"tagging {commit[:10]} as {job.tag}")
-    job.remote.tag(job.tag, commit)
-    return Published(f"{job.remote.page}/tree/{job.tag}", commit, job.tag, unchanged)
-
-
-def _proposed(job: _Job, state: State, found: Changes) -> Published:
-    for branch, page in job.remote.open_pulls().items():
-        head = job.remote.commit_of(branch)
-        if job.candidate.is_at(head, job.remote.files(head)):
-            return Published(page, head, None, unchanged=True)
-    commit, page = _committed(job, state, found)
-    return Published(page, commit, None, unchanged=False)
-
-
-def _committed(job: _Job, state: State, found: Changes) -> tuple[str, str]:
-    """Makes the commit, and gives it with its page."""
-    job.say(f"uploading {len(found.upload)} files, {found.bytes / 1e6:,.1f} MB")
-    made = job.remote.commit(found.operations(), job.message, state.head, create_pr=job.create_pr)
-    return made.oid, made.pr_url or made.commit_url
+    return Published(f"{remote.page}/tree/{tag}", commit, tag, unchanged=True)
 
 
 @contextmanager
@@ -397,3 +189,356 @@ def _before(previous: Release | Path | str | None, api: HfApi) -> Iterator[Relea
     found = previous if isinstance(previous, Release) else release_at(previous, api)
     with passed_on(found) as copy:
         yield copy
+
+
+def check_publishable(
+    release: Release, *, allow_rules: bool = False, allow_unscreened: bool = False
+) -> None:
+    """Refuses a release that must not, or not without being told so, be published."""
+    manifest, place = release.manifest, f"release {str(release.path)!r}"
+    if manifest.open_reviews:
+        raise ReleaseError(
+            f"{place} has {manifest.open_reviews} samples that a person has to look at before it "
+            f"is published: `echo-hf review {release.path}` shows them"
+        )
+    if manifest.rules_built and not allow_rules:
+        raise ReleaseError(
+            f"{place} was built with plain rules or recorded answers, which are for trials: build "
+            "it with a model, or add --allow-rules to publish it nevertheless"
+        )
+    if manifest.unscreened and not allow_unscreened:
+        raise ReleaseError(
+            f"{place} has {manifest.unscreened} samples that no safety model has looked at: build "
+            "it with a guard engine, or add --allow-unscreened to publish it nevertheless"
+        )
+    # What reviewers of the run, in whose folder the release lies, decided otherwise.
+    path = release.path.parent / FILE
+    decisions = read_decisions(path)
+    names = [name for name in SAMPLE_CONFIGS if name in manifest.configs and decisions.by_id]
+    found = {row["id"]: decisions.stale(row) for name in names for row in rows_of(release, name)}
+    for what in ("removed", "changed", "opened"):
+        stale = sorted(name for name, told in found.items() if told == what)
+        if stale:
+            more = f" and {len(stale) - 1} more" if stale[1:] else ""
+            raise ReleaseError(
+                f"sample {stale[0]!r}{more} of {place} was {what} in review since ({path}): build "
+                "again"
+            )
+
+
+def check_names(repo_id: str, tag: str) -> None:
+    """Refuses a name that the Hub would not take, or would take for something else."""
+    check_repository(repo_id)
+    # Git's own rules, as far as the characters do not rule it out already.
+    is_no_ref = ".." in tag or tag.endswith((".", ".lock"))
+    if not TAG.fullmatch(tag) or COMMIT.fullmatch(tag) or tag in BRANCHES or is_no_ref:
+        raise HubError(
+            f"{tag!r} is not a name of a tag: expected letters, digits, '.', '_' and '-', as in "
+            "'gpt-4o-2025-03'; neither a branch nor a commit"
+        )
+
+
+def check_repository(repo_id: str) -> None:
+    """Refuses a name that the Hub would not take for a repository's."""
+    try:
+        validate_repo_id(repo_id)
+        is_name = "/" in repo_id
+    except HFValidationError:
+        is_name = False
+    if not is_name:
+        raise HubError(
+            f"{repo_id!r} is not a name of a repository: expected one like 'my-organization/echo'"
+        )
+
+
+@contextmanager
+def passed_on(release: Release, say: Say | None = None) -> Iterator[Release]:
+    """The release as it may be passed on."""
+    count = to_leave_out(release)
+    if not count:
+        yield release
+        return
+    if say is not None:
+        say(f"leaving out posted words and images of {count} rows: no right to them is stated")
+    # Beside it, where there is room for a release: a system's own folder may be small.
+    place = release.path.parent
+    with tempfile.TemporaryDirectory(prefix=f".{release.path.name}.", dir=place) as folder:
+        yield dehydrate(release.path, Path(folder) / "release")
+
+
+def to_leave_out(release: Release) -> int:
+    """How many rows hold content that must not be passed on."""
+    rights = release.manifest.statements.rights
+    if may_pass_on_all(rights):
+        return 0
+    configs = release.manifest.configs
+    names = [name for name in SAMPLE_CONFIGS if name in configs]
+    samples = samples_of({name: rows_of(release, name) for name in names}, rights)
+    held = sum(
+        bool(restricted_posts(addresses_of(row), rights)) and holds_content(row)
+        for name in names
+        for row in rows_of(release, name)
+    )
+    # Of another table the rows that are passed on with less in them, or not at all.
+    return held + sum(
+        passed_on_rows(CONFIGS[name].table.name, [row], samples)[0] != [row]
+        for name in configs.keys() - set(names)
+        for row in rows_of(release, name)
+    )
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A release on its way to a repository."""
+
+    release: Release
+    remote: Remote
+    tag: str
+    since: str | None = None
+
+    def differences(self, there: Files) -> Changes:
+        """What differs from a revision."""
+        return self._differences(there, self.tag, self.since)
+
+    def is_at(self, commit: str, there: Files, tags: Iterable[str] = ()) -> bool:
+        """Whether a commit is the release; what its card compares it with is no part of that."""
+        found = self.differences(there)
+        if not found:
+            return True
+        if found.delete or not set(found.upload) <= {CARD, MANIFEST} <= set(there):
+            return False
+        _, heading, after = self._card(commit).rpartition(HEADING)
+        since = after.removeprefix("\n").removesuffix("\n") if heading else None
+        return any(not self._differences(there, name, since) for name in (self.tag, *tags))
+
+    def is_repacked_at(self, commit: str, there: Files, tags: Iterable[str]) -> bool:
+        """Whether a commit is the release as another version of the toolkit wrote it."""
+        if not is_same_release(self.release.manifest, self._beside(commit), there):
+            return False
+        card = self._card(commit)
+        return any(named_card(card, self.remote.repo_id, name) == card for name in tags)
+
+    def _differences(self, there: Files, tag: str, since: str | None) -> Changes:
+        return changes(release_contents(self.release, self.remote.repo_id, tag, since), there)
+
+    def _beside(self, commit: str) -> Path:
+        """A folder with what a commit holds beside its data."""
+        return downloaded(self.remote.repo_id, commit, list(BESIDE), api=self.remote.api)
+
+    def _card(self, commit: str) -> str:
+        """A card as it is there; of what is no text, something that is no card of ours."""
+        return (self._beside(commit) / CARD).read_bytes().decode(errors="replace")
+
+
+MOST_MOVERS = 5
+HEADING = "## Changes since the last revision\n"
+SNIPPET = re.compile(r"(?<=^```python\n).*?(?=^```)", re.DOTALL | re.MULTILINE)
+STRING = r'"(?:[^"\\\n]|\\.)*"'
+NAMED = re.compile(rf"\b(load_dataset|load_benchmark)\({STRING}")
+REVISION = re.compile(rf"\brevision={STRING}")
+
+
+def changes_text(found: ReleaseDiff) -> str:
+    """What changed since another release, as the card says it."""
+    said = [
+        f"Samples, compared with {escaped(found.a)}: {len(found.added):,} added, "
+        f"{len(found.removed):,} removed, {len(found.changed):,} changed, "
+        f"{found.equal:,} equal."
+    ]
+    if found.causes:
+        causes = [[str(cause), f"{n:,}", cause.meaning] for cause, n in found.causes.items()]
+        said += [
+            "Why samples changed; one may have several causes.",
+            table(["Cause", "Samples", "Meaning"], causes),
+        ]
+    if found.stages:
+        named = (
+            f"{escaped(change.stage)} ({', '.join(change.causes) or 'new or gone'})"
+            for change in found.stages
+        )
+        said.append(f"Stages that differ: {', '.join(named)}.")
+    drifts = []
+    for name, one in found.drift.items():
+        movers = (
+            f"{escaped(each.name)} {100 * each.change:+.1f}" for each in one.movers[:MOST_MOVERS]
+        )
+        distance = "not counted" if one.distance is None else f"{one.distance:.3f}"
+        drifts.append([name, distance, ", ".join(movers)])
+    headings = ["Drift of", "Total variation distance", "What moved most, in points"]
+    verdicts = (
+        f"Scores on `{name}`: {found.scores.verdict(name)}." for name in found.scores.configs
+    )
+    return "\n\n".join([*said, table(headings, drifts), *verdicts])
+
+
+def named_card(card: str, repo_id: str, tag: str) -> str:
+    """A card whose code loads this revision of this repository."""
+    repository, revision = (json.dumps(name, ensure_ascii=False) for name in (repo_id, tag))
+
+    def name(snippet: re.Match[str]) -> str:
+        code = NAMED.sub(lambda call: f"{call[1]}({repository}", snippet.group())
+        return REVISION.sub(lambda _: f"revision={revision}", code)
+
+    return SNIPPET.sub(name, card)
+
+
+@dataclass(frozen=True)
+class Content:
+    """A file as it is published."""
+
+    source: Path | bytes
+    size: int
+    sha256: str
+
+    def is_at(self, there: RepoFile) -> bool:
+        """Whether a file of a repository has this content, by its sha256 or its Git blob."""
+        if self.size != there.size:
+            return False
+        if there.lfs is not None:
+            return self.sha256 == there.lfs.sha256
+        data = self.source if isinstance(self.source, bytes) else self.source.read_bytes()
+        blob = hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False)
+        return blob.hexdigest() == there.blob_id
+
+
+def release_contents(
+    release: Release, repo_id: str, tag: str, since: str | None = None
+) -> Mapping[str, Content]:
+    """The files of a release as they are published."""
+    manifest = release.manifest
+    text = (release.path / CARD).read_text("utf-8")
+    if since is not None:
+        before, heading, _ = text.rpartition(HEADING)
+        if not heading:
+            raise ReleaseError(
+                f"the card has no section {HEADING.strip()!r}: build the release again"
+            )
+        text = f"{before}{heading}\n{since}\n"
+    text = named_card(text, repo_id, tag)
+    check_card(text, manifest)
+    card = text.encode()
+    entry = FileEntry(path=CARD, bytes=len(card), sha256=hashlib.sha256(card).hexdigest())
+    sealed = manifest.model_copy(update={"card": entry}).text().encode()
+    files = {
+        each.path: Content(release.path / each.path, each.bytes, each.sha256)
+        for each in manifest.files
+    }
+    files[CARD] = Content(card, entry.bytes, entry.sha256)
+    files[MANIFEST] = Content(sealed, len(sealed), hashlib.sha256(sealed).hexdigest())
+    return files
+
+
+def check_card(card: str, manifest: Manifest) -> None:
+    """Reads a card with the Hub's own tools and those of datasets."""
+    try:
+        data = DatasetCard(card).data
+        named = set(MetadataConfigs.from_dataset_card_data(data))
+    except Exception as error:  # a parser of YAML raises whatever it trips over
+        said = " ".join(str(error).split())[:200]
+        raise ReleaseError(f"the card cannot be read ({said}): write the release again") from error
+    if named != set(manifest.configs):
+        raise ReleaseError(
+            f"the card names the configs {sorted(named)!r}, the manifest "
+            f"{sorted(manifest.configs)!r}: write the release again"
+        )
+
+
+# What the Hub, or a person on its page, puts into a repository that is yet to be filled.
+FIRST_FILES = frozenset({".gitattributes", ".gitignore", "README.md", "LICENSE", "LICENSE.md"})
+RELEASE_PATH = TypeAdapter(ReleasePath)
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What differs between a release and a revision.
+
+    Attributes:
+        upload: Contents that are new or different, by path.
+        delete: Paths of files that would be taken for the release's and are not.
+    """
+
+    upload: Mapping[str, Content]
+    delete: tuple[str, ...]
+
+    def __bool__(self) -> bool:
+        return bool(self.upload or self.delete)
+
+    @property
+    def bytes(self) -> int:
+        """What is to be uploaded."""
+        return sum(content.size for content in self.upload.values())
+
+    def operations(self) -> list[CommitOperationAdd | CommitOperationDelete]:
+        """The changes as the Hub's client takes them, anew each time: it writes into them."""
+        added = [CommitOperationAdd(path, each.source) for path, each in self.upload.items()]
+        return [*added, *(CommitOperationDelete(path, is_folder=False) for path in self.delete)]
+
+
+def changes(contents: Mapping[str, Content], there: Files) -> Changes:
+    """What makes a revision hold these contents, and nothing that would be taken for them."""
+    upload = {
+        path: content
+        for path, content in contents.items()
+        if path not in there or not content.is_at(there[path])
+    }
+    return Changes(upload, strays(contents, there))
+
+
+def strays(listed: Collection[str], there: Iterable[str]) -> tuple[str, ...]:
+    """Files of a revision that would be read as a release's, by name or as data, and are not."""
+    folders = {path.partition("/")[0] for path in listed if "/" in path}
+
+    def belongs(path: str) -> bool:
+        if path.partition("/")[0] in folders:
+            return True
+        try:
+            return bool(RELEASE_PATH.validate_python(path))
+        except ValidationError:
+            return False
+
+    return tuple(sorted(path for path in there if path not in listed and belongs(path)))
+
+
+def check_ours(there: Collection[str], repo_id: str) -> None:
+    """Refuses to fill a repository that holds something else than releases."""
+    strange = sorted(set(there) - FIRST_FILES)
+    if strange and MANIFEST not in there:
+        raise HubError(
+            f"{repo_id!r} holds {strange[0]!r} and no {MANIFEST}: it is not a repository of "
+            "releases; choose another name with --repo-id, or empty it first"
+        )
+
+
+# What is compared byte by byte; data are told by the digests that the Hub has of them.
+BESIDE = (CARD, MANIFEST, STATS, BENCHMARK)
+# What depends on who wrote the release, or follows from its rows and from what it states.
+OF_WRITER = {"format", "echo_hf", "configs", "card", "stats", "benchmark"}
+
+
+def is_same_release(ours: Manifest, folder: Path, there: Files) -> bool:
+    """Whether a revision says the same as a release, but for the writing, and has all its files."""
+    try:
+        theirs = read_manifest(folder)
+    except ReleaseError:  # none, or one that this version does not understand
+        return False
+    said = [
+        (
+            one.model_dump(mode="json", exclude=OF_WRITER),
+            {
+                name: (entry.rows, entry.digest, entry.dehydrated)
+                for name, entry in one.configs.items()
+            },
+        )
+        for one in (ours, theirs)
+    ]
+    listed = {file.path: file for file in theirs.files}
+    if theirs.card is None or said[0] != said[1] or strays(listed, there):
+        return False
+    for path, file in listed.items():
+        found = there.get(path)
+        if found is not None and found.lfs is not None:
+            if (found.size, found.lfs.sha256) != (file.bytes, file.sha256):
+                return False
+        elif not (found and (folder / path).exists() and file_entry(folder, path) == file):
+            return False
+    return True

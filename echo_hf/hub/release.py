@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
+import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -13,9 +18,10 @@ import datasets
 import pyarrow as pa
 import pyarrow.parquet as pq
 from datasets import Dataset
+from PIL import Image, UnidentifiedImageError
 
 from echo_hf._infra.atomic import check_replaceable, complete, replaced_whole
-from echo_hf.errors import ReleaseError, TableError, unknown
+from echo_hf.errors import ImageError, ReleaseError, TableError, unknown
 from echo_hf.hub.card import eval_file, render_card
 from echo_hf.hub.facts import CONFIGS, SAMPLE_CONFIGS, ReleaseFacts
 from echo_hf.hub.manifest import (
@@ -26,115 +32,22 @@ from echo_hf.hub.manifest import (
     SPLIT,
     STATS,
     ConfigEntry,
-    FileEntry,
     Manifest,
-    Stats,
+    Statements,
+    canonical,
     content_digest,
-    facts_of,
     file_entry,
     make_manifest,
     make_stats,
-    people_of,
     read_manifest,
     read_stats,
+    readable,
 )
-from echo_hf.hub.parquet import SHARD_BYTES, released_schema, write_shards
-from echo_hf.images.store import ImageStore
+from echo_hf.images.store import FORMATS, ImageStore
 from echo_hf.pipeline.stage_runner import check_columns
 from echo_hf.tables import Table
 
-
-def is_complete(path: Path) -> bool:
-    """Whether each file that the manifest lists is there with its size; contents are not read."""
-    folder = complete(path.resolve())
-    try:
-        sizes = {entry.path: entry.bytes for entry in read_manifest(folder).files}
-        return all((folder / name).stat().st_size == size for name, size in sizes.items())
-    except (ReleaseError, OSError):
-        return False
-
-
-def verify_release(path: Path, config: str | None = None) -> None:
-    """Compares every file with the manifest; hidden files, which tools leave, are not looked at."""
-    folder = complete(path.resolve())
-    manifest = read_manifest(folder)
-    listed = manifest.files if config is None else _part(folder, manifest, config)
-    for entry in listed:
-        _check_file(folder, entry)
-    if config is None:
-        _check_no_more(folder, listed)
-
-
-def _part(folder: Path, manifest: Manifest, config: str) -> list[FileEntry]:
-    if config not in manifest.configs:
-        place = f"release {str(folder)!r}"
-        raise ReleaseError(unknown("config", config, manifest.configs, place))
-    return [*manifest.configs[config].files, *filter(None, [manifest.card])]
-
-
-def _check_no_more(folder: Path, listed: Iterable[FileEntry]) -> None:
-    extra = sorted(_visible(folder) - {MANIFEST, HYDRATION, *(entry.path for entry in listed)})
-    if extra:
-        raise ReleaseError(
-            f"release {str(folder)!r} holds {extra[0]!r}, which its manifest does not list: "
-            "move it elsewhere"
-        )
-
-
-def _check_file(folder: Path, entry: FileEntry) -> None:
-    place = f"release {str(folder)!r}: {entry.path!r}"
-    mend = "write or download the release again"
-    if not (folder / entry.path).is_file():
-        raise ReleaseError(f"{place} is missing: {mend}")
-    found = file_entry(folder, entry.path)
-    for name in ("bytes", "sha256"):
-        if getattr(found, name) != getattr(entry, name):
-            raise ReleaseError(
-                f"{place} has changed: {name} is {getattr(found, name)!r}, the manifest says "
-                f"{getattr(entry, name)!r}: {mend}"
-            )
-
-
-def _visible(folder: Path) -> set[str]:
-    paths = (path.relative_to(folder) for path in folder.rglob("*") if not path.is_dir())
-    return {
-        path.as_posix() for path in paths if not any(part.startswith(".") for part in path.parts)
-    }
-
-
 NAMES = frozenset({CARD, MANIFEST, STATS, BENCHMARK, HYDRATION, *CONFIGS})
-
-
-class ReleasedDatasets(Mapping[str, Dataset]):
-    """The datasets of a release by config, each read when it is first asked for."""
-
-    def __init__(self, path: Path, manifest: Manifest, cache: Path | None) -> None:
-        self._path, self._manifest, self._cache = path, manifest, cache
-        self._loaded: dict[str, Dataset] = {}
-
-    def __getitem__(self, config: str) -> Dataset:
-        if config not in self._loaded:
-            self._loaded[config] = self._load(self._manifest.configs[config])
-        return self._loaded[config]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._manifest.configs)
-
-    def __len__(self) -> int:
-        return len(self._manifest.configs)
-
-    def _load(self, entry: ConfigEntry) -> Dataset:
-        files = [str(self._path / file.path) for file in entry.files]
-        if not entry.rows:  # datasets refuses to prepare a split without rows
-            return Dataset(pq.read_table(files[0]), split=SPLIT)
-        cache = str(self._cache or datasets.config.HF_DATASETS_CACHE)
-        try:
-            return Dataset.from_parquet(files, split=SPLIT, cache_dir=cache)
-        except OSError as error:
-            raise ReleaseError(
-                f"cannot read {files[0]!r} through {cache!r} ({error}): fix that, or choose a "
-                "place on another disk"
-            ) from error
 
 
 @dataclass(frozen=True)
@@ -154,7 +67,7 @@ class Release:
     @cached_property
     def datasets(self) -> Mapping[str, Dataset]:
         """The datasets by config, images as `Image`; each is read when it is asked for."""
-        return ReleasedDatasets(self.path, self.manifest, self.cache)
+        return ReleasedDatasets(self)
 
     @property
     def stats(self) -> dict[str, Any]:
@@ -169,6 +82,109 @@ class Release:
         return read_stats(self.path, self.manifest).model_dump()
 
 
+def files_of(release: Release, config: str) -> list[Path]:
+    """The Parquet files of a config, none where the release does not have it."""
+    entry = release.manifest.configs.get(config)
+    return [release.path / file.path for file in entry.files] if entry else []
+
+
+class ReleasedDatasets(Mapping[str, Dataset]):
+    """The datasets of a release by config, each read when it is first asked for."""
+
+    def __init__(self, release: Release) -> None:
+        self._release = release
+        self._loaded: dict[str, Dataset] = {}
+
+    def __getitem__(self, config: str) -> Dataset:
+        if config not in self._loaded:
+            rows = self._release.manifest.configs[config].rows
+            self._loaded[config] = self._load(list(map(str, files_of(self._release, config))), rows)
+        return self._loaded[config]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._release.manifest.configs)
+
+    def __len__(self) -> int:
+        return len(self._release.manifest.configs)
+
+    def _load(self, files: list[str], rows: int) -> Dataset:
+        if not rows:  # datasets refuses to prepare a split without rows
+            return Dataset(pq.read_table(files[0]), split=SPLIT)
+        cache = str(self._release.cache or datasets.config.HF_DATASETS_CACHE)
+        try:
+            return Dataset.from_parquet(files, split=SPLIT, cache_dir=cache)
+        except OSError as error:
+            raise ReleaseError(
+                f"cannot read {files[0]!r} through {cache!r} ({error}): fix that, or choose a "
+                "place on another disk"
+            ) from error
+
+
+def read_release(path: Path, cache: Path | None = None) -> Release:
+    """Opens a release, without reading its rows."""
+    path = complete(path.resolve())
+    return Release(path, read_manifest(path), cache)
+
+
+def is_complete(path: Path) -> bool:
+    """Whether each file that the manifest lists is there with its size; contents are not read."""
+    folder = complete(path.resolve())
+    try:
+        listed = read_manifest(folder).files
+        return all((folder / entry.path).stat().st_size == entry.bytes for entry in listed)
+    except (ReleaseError, OSError):
+        return False
+
+
+def verify_release(path: Path, config: str | None = None) -> None:
+    """Compares every file with the manifest; hidden files, which tools leave, are not looked at."""
+    folder = complete(path.resolve())
+    manifest = read_manifest(folder)
+    place = f"release {str(folder)!r}"
+    if config is not None and config not in manifest.configs:
+        raise ReleaseError(unknown("config", config, manifest.configs, place))
+    part = (*manifest.configs[config].files, manifest.card) if config else manifest.files
+    listed = [entry for entry in part if entry]
+    for entry in listed:
+        where, mend = f"{place}: {entry.path!r}", "write or download the release again"
+        if not (folder / entry.path).is_file():
+            raise ReleaseError(f"{where} is missing: {mend}")
+        found = file_entry(folder, entry.path)
+        for name in ("bytes", "sha256"):
+            if getattr(found, name) != getattr(entry, name):
+                raise ReleaseError(
+                    f"{where} has changed: {name} is {getattr(found, name)!r}, the manifest says "
+                    f"{getattr(entry, name)!r}: {mend}"
+                )
+    if config is None:
+        paths = (one.relative_to(folder) for one in folder.rglob("*") if not one.is_dir())
+        shown = {one.as_posix() for one in paths if not any(p.startswith(".") for p in one.parts)}
+        extra = sorted(shown - {MANIFEST, HYDRATION, *(entry.path for entry in listed)})
+        if extra:
+            raise ReleaseError(
+                f"{place} holds {extra[0]!r}, which its manifest does not list: move it elsewhere"
+            )
+
+
+SHARD_BYTES = 500_000_000
+# The Hub's viewer refuses to read more than 300 MB at once; this is a row group's size at most,
+# but for the last row in it.
+BATCH_BYTES = 32_000_000
+BATCH_ROWS = 100
+BATCH_ROWS_WITHOUT_IMAGES = 1000
+EXTENSIONS = {
+    **{name: name.lower() for name in ("AVIF", "BMP", "GIF", "PNG", "WEBP")},
+    "JPEG": "jpg",
+    "MPO": "jpg",
+    "TIFF": "tif",
+}
+
+
+def check_place(folder: Path) -> None:
+    """Refuses a place where no release can be written, before much work is done for it."""
+    check_replaceable(folder.resolve(), NAMES)
+
+
 def write_release(
     folder: Path,
     configs: Mapping[str, Dataset],
@@ -178,24 +194,6 @@ def write_release(
     shard_bytes: int = SHARD_BYTES,
 ) -> Release:
     """Writes a release; one that is there already stays until the new one is complete."""
-    _check_configs(configs)
-    with replaced_whole(folder.resolve(), NAMES) as partial:
-        _write(partial, configs, images, facts, shard_bytes)
-    return read_release(folder)
-
-
-def check_place(folder: Path) -> None:
-    """Refuses a place where no release can be written, before much work is done for it."""
-    check_replaceable(folder.resolve(), NAMES)
-
-
-def read_release(path: Path, cache: Path | None = None) -> Release:
-    """Opens a release, without reading its rows."""
-    path = complete(path.resolve())
-    return Release(path, read_manifest(path), cache)
-
-
-def _check_configs(configs: Mapping[str, Dataset]) -> None:
     if not configs:
         raise ReleaseError(f"a release needs a config, expected some of {', '.join(CONFIGS)}")
     for name, dataset in configs.items():
@@ -209,73 +207,193 @@ def _check_configs(configs: Mapping[str, Dataset]) -> None:
                 f"config {name!r} has column {extra[0]!r}, which table {table.name!r} does not: "
                 "remove it, or declare it in echo_hf.tables"
             )
+    held = [name for name in CONFIGS if name in configs]
+    with replaced_whole(folder.resolve(), NAMES) as partial:
+        entries = {
+            name: _write_config(partial, name, configs[name], images, shard_bytes) for name in held
+        }
+        samples = [configs[name] for name in SAMPLE_CONFIGS if name in configs]
+        manifest = make_manifest(facts, entries, samples)
+        texts = {
+            "stats": (STATS, make_stats(manifest, facts).model_dump_json(indent=2) + "\n"),
+            "benchmark": (BENCHMARK, eval_file(facts, manifest)),
+            "card": (CARD, render_card(facts, manifest)),
+        }
+        beside = {}
+        for key, (name, text) in texts.items():
+            if text is not None:
+                (partial / name).write_text(text, "utf-8", newline="\n")
+                beside[key] = file_entry(partial, name)
+        sealed = manifest.model_copy(update=beside).text()
+        (partial / MANIFEST).write_text(sealed, "utf-8", newline="\n")
+    return read_release(folder)
 
 
-def _write(
-    folder: Path,
-    configs: Mapping[str, Dataset],
-    images: ImageStore,
-    facts: ReleaseFacts,
-    shard_bytes: int,
-) -> None:
-    entries = {
-        name: _write_config(folder, name, configs[name], images, shard_bytes)
-        for name in CONFIGS
-        if name in configs
-    }
-    samples = {name: configs[name] for name in SAMPLE_CONFIGS if name in configs}
-    _seal(folder, make_manifest(facts, entries, people_of(samples)), facts)
+@dataclass(frozen=True)
+class _Row:
+    """A row with its images embedded, and the digest and size of what it holds."""
 
-
-def _seal(folder: Path, manifest: Manifest, facts: ReleaseFacts) -> None:
-    texts = {
-        "stats": (STATS, make_stats(manifest, facts).text()),
-        "benchmark": (BENCHMARK, eval_file(facts, manifest)),
-        "card": (CARD, render_card(facts, manifest)),
-    }
-    entries = {}
-    for key, (name, text) in texts.items():
-        if text is not None:
-            (folder / name).write_text(text, "utf-8", newline="\n")
-            entries[key] = file_entry(folder, name)
-    sealed = manifest.model_copy(update=entries)
-    (folder / MANIFEST).write_text(sealed.text(), "utf-8", newline="\n")
+    shown: dict[str, Any]
+    digest: bytes
+    images: int
+    size: int
 
 
 def _write_config(
-    folder: Path, name: str, dataset: Dataset, images: ImageStore, shard_bytes: int
+    folder: Path, name: str, dataset: Dataset, store: ImageStore, shard_bytes: int
 ) -> ConfigEntry:
+    """Writes a config as `test-00000-of-0000N.parquet`, holding one row group in memory."""
     (folder / name).mkdir()
     table = CONFIGS[name].table
-    written = write_shards(folder / name, dataset, table, images, shard_bytes)
+    schema = released_schema(table)
+    paths: list[Path] = []
+    digests: list[bytes] = []
+    images = dehydrated = loaded_bytes = 0
+    filled = shard_bytes
+    with ExitStack() as opened:
+        for batch in _batches(dataset, table, store, min(BATCH_BYTES, shard_bytes)):
+            if filled >= shard_bytes:
+                opened.close()
+                paths.append(folder / name / f"{SPLIT}-{len(paths):05d}.parquet")
+                file, filled = opened.enter_context(_writer(paths[-1], schema)), 0
+            group = pa.Table.from_pylist([row.shown for row in batch], schema=schema)
+            file.write_table(group)
+            filled += sum(row.size for row in batch)
+            digests.extend(row.digest for row in batch)
+            images += sum(row.images for row in batch)
+            dehydrated += sum(bool(row.shown.get("dehydrated")) for row in batch)
+            loaded_bytes += group.nbytes
+    if not paths:
+        # A row group of no rows would be a batch size of 0 to readers, which they refuse.
+        paths.append(folder / name / f"{SPLIT}-00000.parquet")
+        _writer(paths[0], schema).close()
+    named = [
+        path.rename(folder / name / f"{SPLIT}-{number:05d}-of-{len(paths):05d}.parquet")
+        for number, path in enumerate(paths)
+    ]
     return ConfigEntry(
-        rows=len(written.digests),
-        pictures=written.images,
-        loaded_bytes=written.loaded_bytes,
-        digest=content_digest(written.digests),
-        dehydrated=written.dehydrated,
-        files=tuple(file_entry(folder, f"{name}/{path.name}") for path in written.paths),
+        rows=len(digests),
+        pictures=images,
+        loaded_bytes=loaded_bytes,
+        digest=content_digest(digests),
+        dehydrated=dehydrated,
+        files=tuple(file_entry(folder, f"{name}/{path.name}") for path in named),
+    )
+
+
+def _batches(dataset: Dataset, table: Table, store: ImageStore, limit: int) -> Iterator[list[_Row]]:
+    most = BATCH_ROWS if table.images else BATCH_ROWS_WITHOUT_IMAGES
+    columns = dataset.select_columns(list(table.columns)).with_format("arrow")
+    batch: list[_Row] = []
+    held = 0
+    for row in (row for rows in columns.iter(batch_size=most) for row in rows.to_pylist()):
+        shown, text = dict(row), canonical(row)
+        sizes: list[int] = []
+        for column in table.images:
+            embedded = [one and _embedded(one, store) for one in _listed(row[column])]
+            sizes += [len(one["bytes"]) for one in embedded if one]
+            is_list = isinstance(row[column], list)
+            shown[column] = embedded if is_list else next(iter(embedded), None)
+        digest = hashlib.sha256(text).digest()
+        batch.append(_Row(shown, digest, len(sizes), len(text) + sum(sizes)))
+        held += batch[-1].size
+        if len(batch) >= most or held >= limit:
+            yield batch
+            batch, held = [], 0
+    if batch:
+        yield batch
+
+
+def _embedded(digest: str, store: ImageStore) -> dict[str, Any]:
+    data = store.open(digest)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # it was decoded, and judged, when it was stored
+            with Image.open(io.BytesIO(data), formats=FORMATS) as image:
+                extension = EXTENSIONS[str(image.format)]
+    except UnidentifiedImageError:
+        raise ImageError(
+            f"image {digest!r} has no known format, expected one of {', '.join(FORMATS)}: "
+            "update Pillow, or take its sample out"
+        ) from None
+    return {"bytes": data, "path": f"{digest}.{extension}"}
+
+
+def released_schema(table: Table) -> pa.Schema:
+    """Arrow types of a table's released rows, with the features that `load_dataset` reads back."""
+
+    def classic(feature: Any) -> Any:
+        """A list as older versions of datasets read it, too."""
+        if not isinstance(feature, dict):
+            return feature
+        if feature.get("_type") == "List":
+            return [classic(feature["feature"])]
+        return {name: classic(inner) for name, inner in feature.items()}
+
+    released = table.released_features
+    features = {name: classic(feature) for name, feature in released.to_dict().items()}
+    metadata = {"huggingface": json.dumps({"info": {"features": features}})}
+    return released.arrow_schema.with_metadata(metadata)
+
+
+def _leaves(path: str, kind: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:
+    """The leaves of a column, by the paths under which Parquet reads them alone."""
+    if pa.types.is_struct(kind):
+        for inner in kind:
+            yield from _leaves(f"{path}.{inner.name}", inner.type)
+    elif pa.types.is_list(kind):
+        yield from _leaves(f"{path}.list.element", kind.value_type)
+    else:
+        yield path, kind
+
+
+def without_images(schema: pa.Schema) -> list[str]:
+    """The leaves of a release's rows but for the bytes of their images."""
+    leaves = (leaf for column in schema for leaf in _leaves(column.name, column.type))
+    return [path for path, kind in leaves if not pa.types.is_binary(kind)]
+
+
+def _writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
+    # An image is compressed already and no two are equal: a dictionary of them is a second copy.
+    small = without_images(schema)
+    leaves = [path for column in schema for path, _ in _leaves(column.name, column.type)]
+    return pq.ParquetWriter(
+        path,
+        schema,
+        # Pages end where the content says so: a revision with a few new rows uploads little more.
+        use_content_defined_chunking=True,
+        # The viewer reads the pages of the rows that it shows, and not the whole row group.
+        write_page_index=True,
+        compression={leaf: "zstd" if leaf in small else "none" for leaf in leaves},
+        use_dictionary=sorted(small),
     )
 
 
 def released_facts(release: Release) -> ReleaseFacts:
     """What a release says of itself."""
-    stats = read_stats(release.path, release.manifest)
-    facts = facts_of(release.manifest)
-    # A manifest's keys are sorted; the counts are in the order of the stages.
-    return replace(
-        facts,
+    manifest, stats = release.manifest, read_stats(release.path, release.manifest)
+    stages = list(stats.funnel)
+
+    def place(stage: str) -> int:
+        return stages.index(stage) if stage in stages else len(stages)
+
+    return ReleaseFacts(
+        name=manifest.name,
+        target=manifest.target,
+        protocol=manifest.protocol,
         funnel=stats.funnel,
-        provenance=dict(sorted(facts.provenance.items(), key=lambda each: _place(each[0], stats))),
+        # A manifest's keys are sorted; the counts are in the order of the stages.
+        provenance={
+            name: made.model_dump(exclude={"prompt"} if made.prompt is None else None)
+            for name in sorted(manifest.provenance, key=place)
+            for made in [manifest.provenance[name]]
+        },
+        rules_built=manifest.rules_built,
         measured=stats.measured,
         left_out=stats.left_out,
         failed=stats.failed,
+        **{name: getattr(manifest.statements, name) for name in Statements.model_fields},
     )
-
-
-def _place(stage: str, stats: Stats) -> int:
-    names = list(stats.funnel)
-    return names.index(stage) if stage in names else len(names)
 
 
 DIGEST = re.compile("[0-9a-f]{64}")
@@ -284,70 +402,60 @@ STRUCTS = ("community_feedback", "picture_sources")
 
 def unpacked(release: Release, images: ImageStore) -> dict[str, Dataset]:
     """The rows of a release as a run has them, one row group in memory at a time with images."""
+    made = {name: list(rows_of(release, name, images)) for name in release.manifest.configs}
     return {
-        name: _dataset(release.path, entry, _table(release, name), images)
-        for name, entry in release.manifest.configs.items()
+        name: Dataset(pa.Table.from_pylist(rows, CONFIGS[name].table.features.arrow_schema))
+        for name, rows in made.items()
     }
 
 
-def rows_of(release: Release, config: str) -> Iterator[dict[str, Any]]:
-    """The rows of a config, without reading its images."""
-    table = _table(release, config)
-    for entry in release.manifest.configs[config].files:
-        path = release.path / entry.path
-        for group in _groups(path, table, with_images=False):
-            for row in group:
-                for name in table.images:
-                    named = [_named_digest(one["path"]) for one in _listed(row[name])]
-                    row[name] = named if isinstance(row[name], list) else next(iter(named), None)
-                yield row
-
-
-def _table(release: Release, config: str) -> Table:
+def rows_of(
+    release: Release, config: str, images: ImageStore | None = None
+) -> Iterator[dict[str, Any]]:
+    """The rows of a config, with digests for its images, which are read only for a store."""
     if config not in CONFIGS:
         raise ReleaseError(unknown("config", config, CONFIGS, repr(str(release.path))))
-    return CONFIGS[config].table
+    table = CONFIGS[config].table
+    ours = released_schema(table)
+
+    def columns(schema: pa.Schema) -> list[str] | None:
+        for name in sorted({*ours.names, *schema.names}):
+            types = [one.field(name).type if name in one.names else None for one in (schema, ours)]
+            if types[0] != types[1]:
+                found, expected = (str(kind or "no such column")[:80] for kind in types)
+                raise ReleaseError(
+                    f"{str(path)!r}: column {name!r} is {found!r}, expected {expected!r}: it was "
+                    "written by another version of echo-hf; use that one, or build the release "
+                    "again"
+                )
+        return None if images else without_images(schema)
+
+    for path in files_of(release, config):
+        for row in read_rows(path, columns):
+            shown = [one for name in table.images for one in _listed(row[name])]
+            lacking = [one for one in shown if one is None or (images and one["bytes"] is None)]
+            if lacking or any(None in (row.get(name) or []) for name in STRUCTS):
+                raise ReleaseError(
+                    f"{str(path)!r}: row {next(iter(row.values()))!r} holds null where an image, "
+                    "or what is told of one, is expected: download the release again"
+                )
+            for name in table.images:
+                digests = [
+                    images.put(one["bytes"]) if images else _named_digest(one["path"])
+                    for one in _listed(row[name])
+                ]
+                row[name] = digests if isinstance(row[name], list) else next(iter(digests), None)
+            yield row
 
 
-def _dataset(folder: Path, entry: ConfigEntry, table: Table, images: ImageStore) -> Dataset:
-    rows = list(_rows(folder, entry, table, images))
-    return Dataset(pa.Table.from_pylist(rows, table.features.arrow_schema))
-
-
-def _rows(
-    folder: Path, entry: ConfigEntry, table: Table, images: ImageStore
+def read_rows(
+    path: Path, columns: Callable[[pa.Schema], list[str] | None]
 ) -> Iterator[dict[str, Any]]:
-    for listed in entry.files:
-        path = folder / listed.path
-        for group in _groups(path, table):
-            yield from (_with_digests(row, path, table, images) for row in group)
-
-
-def _groups(
-    path: Path, table: Table, *, with_images: bool = True
-) -> Iterator[list[dict[str, Any]]]:
-    try:
-        with pq.ParquetFile(path) as file:
-            _check_columns(path, file.schema_arrow, released_schema(table))
-            columns = None if with_images else _without_bytes(file, table)
-            for number in range(file.num_row_groups):
-                yield file.read_row_group(number, columns=columns).to_pylist()
-    except pa.ArrowException as error:
-        said = str(error).splitlines()[0]
-        raise ReleaseError(
-            f"{str(path)!r} cannot be read ({said}): write or download the release again"
-        ) from error
-
-
-def _without_bytes(file: pq.ParquetFile, table: Table) -> list[str]:
-    """The places of all values but the bytes of images."""
-    places = [file.schema.column(number).path for number in range(len(file.schema))]
-    shown = {f"{name}." for name in table.images}
-    return [
-        place
-        for place in places
-        if not (place.endswith(".bytes") and place.startswith(tuple(shown)))
-    ]
+    """The rows of a file, a row group at a time, of the leaves that are chosen by its schema."""
+    with readable(path), pq.ParquetFile(path) as file:
+        chosen = columns(file.schema_arrow)
+        for number in range(file.num_row_groups):
+            yield from file.read_row_group(number, columns=chosen).to_pylist()
 
 
 def _named_digest(name: str | None) -> str:
@@ -355,36 +463,5 @@ def _named_digest(name: str | None) -> str:
     return stem if DIGEST.fullmatch(stem) else ""
 
 
-def _check_columns(path: Path, schema: pa.Schema, ours: pa.Schema) -> None:
-    for name in sorted({*ours.names, *schema.names}):
-        kinds = [each.field(name).type if name in each.names else None for each in (schema, ours)]
-        if kinds[0] != kinds[1]:
-            found, expected = ("no such column" if kind is None else str(kind) for kind in kinds)
-            raise ReleaseError(
-                f"{str(path)!r}: column {name!r} is {found[:80]!r}, expected {expected[:80]!r}: it "
-                "was written by another version of echo-hf; use that one, or build the release "
-                "again"
-            )
-
-
-def _with_digests(
-    row: dict[str, Any], path: Path, table: Table, images: ImageStore
-) -> dict[str, Any]:
-    shown = [image for name in table.images for image in _listed(row[name])]
-    if any(None in (row.get(name) or []) for name in STRUCTS) or not all(map(_has_bytes, shown)):
-        raise ReleaseError(
-            f"{str(path)!r}: row {next(iter(row.values()))!r} holds null where an image, or what "
-            "is told of one, is expected: download the release again"
-        )
-    for name in table.images:
-        digests = [images.put(one["bytes"]) for one in _listed(row[name])]
-        row[name] = digests if isinstance(row[name], list) else next(iter(digests), None)
-    return row
-
-
 def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [] if value is None else [value]
-
-
-def _has_bytes(image: Any) -> bool:
-    return image is not None and image["bytes"] is not None

@@ -1,14 +1,22 @@
-"""One dataset repository on the Hub, through huggingface_hub's client; errors in one line."""
+"""One dataset repository on the Hub, and which of its revisions hold a post; errors in one line."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import Any
 
-from huggingface_hub import CommitInfo, CommitOperationAdd, CommitOperationDelete, HfApi
+import pyarrow.parquet as pq
+from huggingface_hub import (
+    CommitInfo,
+    CommitOperationAdd,
+    CommitOperationDelete,
+    HfApi,
+    HfFileSystem,
+)
 from huggingface_hub.errors import (
     HfHubHTTPError,
     LocalEntryNotFoundError,
@@ -21,6 +29,8 @@ from huggingface_hub.hf_api import RepoFile
 
 from echo_hf._infra.http_errors import may_pass
 from echo_hf.errors import HubError
+from echo_hf.hub.facts import SAMPLE_CONFIGS
+from echo_hf.hub.redistribution import addresses_of
 
 TOKENS_PAGE = "https://huggingface.co/settings/tokens"
 SIGN_IN = "run `hf auth login`, or set HF_TOKEN"
@@ -55,17 +65,20 @@ def _origin(error: BaseException) -> BaseException:
 def _explained(error: Exception) -> str:
     origin, status = _origin(error), status_of(error)
     said = _said(origin) if origin is error else f"{_said(error)} {_said(origin)}"
-    if isinstance(origin, LocalTokenNotFoundError):
-        return NO_TOKEN
-    if isinstance(origin, OfflineModeIsEnabled):
-        return "HF_HUB_OFFLINE is set: unset it to ask the Hub"
-    if isinstance(origin, RepositoryNotFoundError):
-        return "there is no such dataset, or this token may not see it: check its name"
-    if isinstance(origin, RevisionNotFoundError):
-        return "the dataset has no such revision: check the tag"
-    if isinstance(origin, LocalEntryNotFoundError):
-        cause = _said(origin.__cause__ or origin)
-        return f"the Hub is out of reach ({cause}), and the cache does not hold it: go online once"
+    match origin:
+        case LocalTokenNotFoundError():
+            return NO_TOKEN
+        case OfflineModeIsEnabled():
+            return "HF_HUB_OFFLINE is set: unset it to ask the Hub"
+        case RepositoryNotFoundError():
+            return "there is no such dataset, or this token may not see it: check its name"
+        case RevisionNotFoundError():
+            return "the dataset has no such revision: check the tag"
+        case LocalEntryNotFoundError():
+            cause = _said(origin.__cause__ or origin)
+            return (
+                f"the Hub is out of reach ({cause}), and the cache does not hold it: go online once"
+            )
     if status == 401:
         return f"the Hub does not know this token: {SIGN_IN} to a new one ({TOKENS_PAGE})"
     if status == 403:
@@ -83,10 +96,7 @@ def _said(error: BaseException) -> str:
 
 KIND = "dataset"
 MAIN = "main"
-MAY_WRITE = "repo.write"
 CONFLICT = frozenset({409, 412})
-
-Operation = CommitOperationAdd | CommitOperationDelete
 
 
 @dataclass(frozen=True)
@@ -116,7 +126,16 @@ class Remote:
             raise HubError(f"cannot publish to {self.repo_id!r}: {NO_TOKEN}")
         with hub_errors(f"publish to {self.repo_id!r}"):
             identity = self.api.whoami()
-        if not _may_write(identity):
+        access = identity.get("auth", {}).get("accessToken", {})
+        may_write = access.get("role") != "read"
+        if access.get("role") == "fineGrained" and "fineGrained" in access:
+            fine = access["fineGrained"]
+            rights = [*fine.get("global", ())]
+            rights += [
+                one for each in fine.get("scoped", ()) for one in each.get("permissions", ())
+            ]
+            may_write = "repo.write" in rights
+        if not may_write:
             raise HubError(
                 f"cannot publish to {self.repo_id!r}: the token of {identity.get('name')!r} may "
                 f"only read: make one that may write ({TOKENS_PAGE}), then run `hf auth login`"
@@ -178,7 +197,12 @@ class Remote:
             return {f"refs/pr/{each.num}": each.url for each in found}
 
     def commit(
-        self, operations: Iterable[Operation], message: str, parent: str, *, create_pr: bool
+        self,
+        operations: Iterable[CommitOperationAdd | CommitOperationDelete],
+        message: str,
+        parent: str,
+        *,
+        create_pr: bool,
     ) -> CommitInfo:
         """Makes one commit on a state that was seen; the files of it come first."""
         try:
@@ -210,10 +234,64 @@ class Remote:
                 raise
 
 
-def _may_write(identity: Mapping[str, Any]) -> bool:
-    access = identity.get("auth", {}).get("accessToken", {})
-    if access.get("role") == "fineGrained" and "fineGrained" in access:
-        fine = access["fineGrained"]
-        scoped = [right for each in fine.get("scoped", ()) for right in each.get("permissions", ())]
-        return MAY_WRITE in {*fine.get("global", ()), *scoped}
-    return bool(access.get("role") != "read")
+# Where rows name posts; releases of older versions lack some of these columns.
+NAMING: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(
+        SAMPLE_CONFIGS, ("id", "post_urls", "community_feedback", "prompt_spans", "picture_sources")
+    ),
+    "responses": ("sources",),
+}
+
+
+@dataclass(frozen=True)
+class Holding:
+    """A revision that still holds posts: ids of samples, and how many stored answers do."""
+
+    revision: str
+    commit: str
+    samples: tuple[str, ...]
+    answers: int = 0
+
+
+def revisions_holding(
+    repo_id: str, urls: Collection[str], *, api: HfApi | None = None
+) -> list[Holding]:
+    """Finds the tags of a repository that still hold posts, and whether its main branch does."""
+    remote = Remote(api or HfApi(), repo_id)
+    state = remote.state()
+    if state is None:
+        raise HubError(f"there is no dataset {repo_id!r} on the Hub: expected NAMESPACE/NAME")
+    wanted = frozenset(urls)
+    found: dict[str, tuple[tuple[str, ...], int]] = {}
+    for commit in {state.head, *state.tags.values()}:
+        samples, answers = set[str](), 0
+        for path in remote.files(commit):
+            config = PurePosixPath(path).parts[0]
+            if not path.endswith(".parquet") or config not in NAMING:
+                continue
+            for row in _rows(remote, commit, path, NAMING[config]):
+                if "sources" in row:
+                    answers += not wanted.isdisjoint(row["sources"] or ())
+                elif not wanted.isdisjoint(addresses_of(row)):
+                    samples.add(row["id"])
+        found[commit] = tuple(sorted(samples)), answers
+    named = {**dict(sorted(state.tags.items())), MAIN: state.head}
+    return [Holding(name, at, *found[at]) for name, at in named.items() if any(found[at])]
+
+
+def _rows(remote: Remote, commit: str, path: str, wanted: Iterable[str]) -> list[dict[str, Any]]:
+    with hub_errors(f"read {path!r} of {remote.repo_id!r}"):
+        files = HfFileSystem(endpoint=remote.api.endpoint, token=remote.api.token)
+        with files.open(f"datasets/{remote.repo_id}@{commit}/{path}") as file:
+            data = pq.ParquetFile(file)
+            columns = [name for name in wanted if name in data.schema_arrow.names]
+            rows: list[dict[str, Any]] = data.read(columns=columns).to_pylist()
+            return rows
+
+
+def delete_tags(repo_id: str, tags: Iterable[str], *, api: HfApi | None = None) -> None:
+    """Deletes tags; their commits are still there for who knows their hashes."""
+    client = api or HfApi()
+    for tag in tags:
+        with hub_errors(f"delete tag {tag!r} of {repo_id!r}"):
+            client.delete_tag(repo_id, tag=tag, repo_type=KIND)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import datetime
 import hashlib
 import io
+import shutil
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import datasets
 import huggingface_hub
@@ -19,13 +21,16 @@ import pytest
 from datasets import Dataset
 from PIL import Image, ImageDraw
 
+from echo_hf.cli import main
 from echo_hf.config.sections import Target
-from echo_hf.hub.evaluate_module import evaluate_module
+from echo_hf.hub.dehydrate import dehydrate
 from echo_hf.hub.facts import ReleaseFacts
-from echo_hf.hub.release import Release, write_release
+from echo_hf.hub.load import evaluate_module
+from echo_hf.hub.release import Release, read_release, write_release
 from echo_hf.images.store import ImageStore
 from echo_hf.tables import OUTPUTS, SAMPLES
-from tests.local_hub import LocalHub
+from tests.hub.quickstart_release import built
+from tests.local_hub import WRITER, LocalHub
 
 Samples = Callable[..., Dataset]
 Configs = Mapping[str, Dataset]
@@ -54,17 +59,21 @@ def images(tmp_path: Path) -> ImageStore:
     return ImageStore(tmp_path / "pictures")
 
 
-@pytest.fixture
-def drawings(images: ImageStore) -> dict[str, bytes]:
-    """Three stored images by the ending that their format asks for."""
-    drawn = {
+@pytest.fixture(scope="session")
+def _drawn() -> dict[str, bytes]:
+    return {
         "png": drawing("PNG"),
         "jpg": drawing("JPEG", quality=85),
         "webp": drawing("WEBP", quality=70),
     }
-    for data in drawn.values():
+
+
+@pytest.fixture
+def drawings(images: ImageStore, _drawn: dict[str, bytes]) -> dict[str, bytes]:
+    """Three stored images by the ending that their format asks for."""
+    for data in _drawn.values():
         images.put(data)
-    return drawn
+    return _drawn
 
 
 @pytest.fixture
@@ -161,10 +170,79 @@ def facts(target: Target) -> ReleaseFacts:
     )
 
 
+@pytest.fixture(scope="session")
+def _release(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    return [tmp_path_factory.mktemp("written") / "release"]
+
+
 @pytest.fixture
-def release(tmp_path: Path, configs: Configs, images: ImageStore, facts: ReleaseFacts) -> Release:
-    """A written release."""
-    return write_release(tmp_path / "release", configs, images, facts)
+def release(
+    tmp_path: Path, _release: list[Path], configs: Configs, images: ImageStore, facts: ReleaseFacts
+) -> Release:
+    """A written release, once a session; each test has a copy that it may change."""
+    if not _release[0].exists():
+        write_release(_release[0], configs, images, facts)
+    shutil.copytree(_release[0], tmp_path / "release")
+    return read_release(tmp_path / "release")
+
+
+@pytest.fixture(scope="session")
+def quickstart(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The bundled corpus built in `runs/quickstart`, of `posts/posts.jsonl`, and `dry`: to read."""
+    folder = tmp_path_factory.mktemp("quickstart")
+    dehydrate(built(folder) / "release", folder / "dry")
+    return folder
+
+
+@pytest.fixture
+def full(quickstart: Path) -> Path:
+    """Its release with everything in it."""
+    return quickstart / "runs" / "quickstart" / "release"
+
+
+@pytest.fixture
+def dry(quickstart: Path) -> Path:
+    """Its release without the posts of X."""
+    return quickstart / "dry"
+
+
+class Done(NamedTuple):
+    """What a command gave."""
+
+    code: int
+    output: str
+    errors: str
+
+
+Command = Callable[..., Done]
+
+
+@pytest.fixture
+def command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> Iterator[Command]:
+    """A function that runs the command line in this process, which knows one Hub at most."""
+    handlers = {one: signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)}
+
+    def run(
+        *arguments: str | Path, hub: LocalHub | None = None, token: str | None = WRITER
+    ) -> Done:
+        monkeypatch.setattr(sys, "argv", ["echo-hf", *map(str, arguments)])
+        monkeypatch.setattr(huggingface_hub.constants, "HF_TOKEN_PATH", str(tmp_path / "token"))
+        monkeypatch.delenv("HF_TOKEN", raising=False)
+        if hub is not None:
+            monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", hub.url)
+        if hub is not None and token is not None:
+            monkeypatch.setenv("HF_TOKEN", token)
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main()
+        output, errors = capsys.readouterr()
+        return Done(int(ended.value.code or 0), output, errors)
+
+    yield run
+    for one, handler in handlers.items():
+        signal.signal(one, handler)
 
 
 @pytest.fixture

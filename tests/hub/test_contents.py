@@ -1,17 +1,27 @@
-"""On its way to the Hub a release's card learns where it will be, and nothing else changes."""
+"""What a release becomes in its repository, and what a commit has to change for it."""
 
 from __future__ import annotations
 
 import ast
-import subprocess
+import hashlib
 from pathlib import Path
+from typing import Any
 
 import pytest
+from huggingface_hub.hf_api import RepoFile
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf.errors import ReleaseError
-from echo_hf.hub.contents import Content, check_card, named_card, release_contents
+from echo_hf.errors import HubError, ReleaseError
+from echo_hf.hub.publish import (
+    Content,
+    changes,
+    check_card,
+    check_ours,
+    is_same_release,
+    named_card,
+    release_contents,
+)
 from echo_hf.hub.release import Release
 
 # Neither a repository nor a tag may hold a backtick, which would end the code.
@@ -21,12 +31,10 @@ NAMES = st.text(
 
 
 def code_of(card: str) -> str:
-    """The first Python snippet of a card."""
     return card.split("```python\n")[1].split("```")[0]
 
 
 def called_with(card: str) -> tuple[object, object]:
-    """Repository and revision that the snippet passes, as Python reads it."""
     (call,) = (node for node in ast.walk(ast.parse(code_of(card))) if isinstance(node, ast.Call))
     revision = {word.arg: word.value for word in call.keywords}["revision"]
     return ast.literal_eval(call.args[0]), ast.literal_eval(revision)
@@ -36,7 +44,6 @@ def called_with(card: str) -> tuple[object, object]:
 def test_whatever_a_card_named_it_names_the_new_place(
     repo: str, tag: str, new_repo: str, new_tag: str
 ) -> None:
-    """Whatever stood there, and whatever comes: the snippet is Python that loads the new place."""
     plain = '# "a"\n\n```python\nx = load_dataset("o/n", "c", split="test", revision="r")\n```\nend'
     once = named_card(plain, repo, tag)
     assert called_with(once) == (repo, tag)
@@ -44,7 +51,6 @@ def test_whatever_a_card_named_it_names_the_new_place(
 
 
 def test_text_beside_the_code_is_not_touched() -> None:
-    """A sentence with the same words is no code; each snippet is one."""
     card = (
         'load_dataset("a", revision="b")\n```python\nload_benchmark("a", revision="b")\n```\n'
         '```text\nload_dataset("a")\n```\n```python\nload_dataset("a")\nrevision="b"\n```\n'
@@ -56,7 +62,6 @@ def test_text_beside_the_code_is_not_touched() -> None:
 
 
 def test_every_file_is_there_with_its_digest(release: Release) -> None:
-    """The files of the manifest and the manifest itself; data are read where they lie."""
     contents = release_contents(release, "o/n", "v1")
     assert contents.keys() == {"manifest.json", *(each.path for each in release.manifest.files)}
     for path, content in contents.items():
@@ -74,21 +79,114 @@ def test_every_file_is_there_with_its_digest(release: Release) -> None:
     ],
 )
 def test_a_card_that_is_not_of_this_release_is_refused(release: Release, card: str) -> None:
-    """Broken YAML, none, or other configs than the release has: one line says so."""
     with pytest.raises(ReleaseError, match="write the release again") as raised:
         check_card(card, release.manifest)
     assert "\n" not in str(raised.value)
 
 
-def test_git_names_a_blob_alike(tmp_path: Path) -> None:
-    """The oid is the one that Git itself gives to the file."""
-    data = b"any\n bytes \xff"
-    (tmp_path / "file").write_bytes(data)
-    git = subprocess.run(
-        ["git", "hash-object", "--no-filters", str(tmp_path / "file")],  # noqa: S607
-        capture_output=True,
-        text=True,
-        check=True,
+DATA = "analysis/test-00000-of-00001.parquet"
+
+
+def content(data: bytes) -> Content:
+    return Content(data, len(data), hashlib.sha256(data).hexdigest())
+
+
+def there(path: str, data: bytes, *, lfs: bool = False) -> RepoFile:
+    blob = hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
+    sha256 = hashlib.sha256(data).hexdigest()
+    large = {"size": len(data), "oid": sha256, "pointerSize": 134}
+    oid = "0" * 40 if lfs else blob
+    return RepoFile(path=path, size=len(data), oid=oid, **({"lfs": large} if lfs else {}))
+
+
+@pytest.mark.parametrize("lfs", [False, True])
+def test_equal_bytes_are_no_change(lfs: bool) -> None:
+    release = {DATA: content(b"rows")}
+    assert not changes(release, {DATA: there(DATA, b"rows", lfs=lfs)})
+    for other in (b"rowz", b"more rows"):
+        found = changes(release, {DATA: there(DATA, other, lfs=lfs)})
+        assert (list(found.upload), found.delete, found.bytes) == ([DATA], (), 4)
+
+
+def test_what_readers_would_take_for_data_goes() -> None:
+    gone = [
+        "analysis/notes.txt",
+        "analysis/test-00001-of-00002.parquet",
+        "text_to_image/test-00000-of-00001.parquet",
+    ]
+    stay = [".gitattributes", "LICENSE", "data/train.csv", "text_to_image/notes.txt"]
+    found = changes(
+        {DATA: content(b"a")}, {path: there(path, b"x") for path in [*gone, *stay, DATA]}
     )
-    for source in (data, tmp_path / "file"):
-        assert Content(source, len(data), "").git_oid == git.stdout.strip()
+    assert list(found.delete) == gone
+    assert [each.path_in_repo for each in found.operations()] == [DATA, *gone]
+
+
+def test_a_repository_of_releases_may_hold_more() -> None:
+    check_ours([], "o/n")
+    check_ours([".gitattributes", "README.md"], "o/n")
+    check_ours(["manifest.json", "train.csv"], "o/n")
+    with pytest.raises(HubError, match=r"'o/n' holds 'train\.csv'"):
+        check_ours(["README.md", "train.csv"], "o/n")
+
+
+def listed(folder: Path) -> dict[str, RepoFile]:
+    found = {}
+    for path in (path for path in folder.rglob("*") if path.is_file()):
+        data, name = path.read_bytes(), path.relative_to(folder).as_posix()
+        large = {"size": len(data), "oid": hashlib.sha256(data).hexdigest(), "pointerSize": 134}
+        more: dict[str, Any] = {"lfs": large} if name.endswith(".parquet") else {}
+        found[name] = RepoFile(path=name, size=len(data), oid="0" * 40, **more)
+    return found
+
+
+def test_a_release_is_itself(release: Release) -> None:
+    there = listed(release.path)
+    (release.path / "LICENSE").write_text("mine")
+    older = release.manifest.model_copy(update={"echo_hf": "0.0.1", "stats": None})
+    assert is_same_release(release.manifest, release.path, listed(release.path))
+    assert is_same_release(older, release.path, there)
+
+
+@pytest.mark.parametrize(
+    "values", [{"name": "other"}, {"rules_built": True}, {"funnel": ()}, {"configs": {}}]
+)
+def test_what_says_something_else_is_another_release(
+    release: Release, values: dict[str, Any]
+) -> None:
+    other = release.manifest.model_copy(update=values)
+    assert not is_same_release(other, release.path, listed(release.path))
+
+
+def test_one_other_row_is_another_release(release: Release) -> None:
+    configs = dict(release.manifest.configs)
+    configs["analysis"] = configs["analysis"].model_copy(update={"digest": "ab" * 32})
+    other = release.manifest.model_copy(update={"configs": configs})
+    assert not is_same_release(other, release.path, listed(release.path))
+
+
+@pytest.mark.parametrize(
+    "name", ["README.md", "stats.json", "analysis/test-00000-of-00001.parquet"]
+)
+@pytest.mark.parametrize("gone", [False, True])
+def test_files_have_to_be_those_that_are_listed(release: Release, name: str, gone: bool) -> None:
+    path = release.path / name
+    data = path.read_bytes()
+    path.unlink()
+    if not gone:
+        path.write_bytes(data[:-1] + b"?")
+    assert not is_same_release(release.manifest, release.path, listed(release.path))
+
+
+def test_a_stray_shard_is_read_as_data(release: Release) -> None:
+    (release.path / "analysis/test-00001-of-00002.parquet").write_bytes(b"more")
+    assert not is_same_release(release.manifest, release.path, listed(release.path))
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", '{"format": 99}'])
+def test_a_manifest_that_is_not_understood_says_nothing(release: Release, text: str) -> None:
+    ours = release.manifest
+    (release.path / "manifest.json").write_text(text)
+    assert not is_same_release(ours, release.path, listed(release.path))
+    (release.path / "manifest.json").write_text(ours.model_copy(update={"card": None}).text())
+    assert not is_same_release(ours, release.path, listed(release.path))

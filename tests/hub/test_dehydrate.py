@@ -2,74 +2,74 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from datasets import Dataset, load_dataset
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image, ImageFilter
 
 from echo_hf.errors import ReleaseError, SpanError
-from echo_hf.hub.card import DEHYDRATED_NOTE
-from echo_hf.hub.dehydrate import CHANGED, KEPT, dehydrate, dehydrated
+from echo_hf.hub.dehydrate import (
+    KEPT,
+    dehydrate,
+    dehydrated,
+    distance,
+    image_signature,
+    read_signature,
+)
 from echo_hf.hub.diff import DRIFTS, Cause, diff
-from echo_hf.hub.redistribution import without_words
+from echo_hf.hub.facts import CONFIGS, ReleaseFacts
+from echo_hf.hub.hydrate import hydrate
+from echo_hf.hub.publish import passed_on, to_leave_out
+from echo_hf.hub.redistribution import addresses_of, passed_on_rows, restricted_posts, samples_of
 from echo_hf.hub.release import (
+    Release,
     read_release,
     released_facts,
     unpacked,
-    verify_release,
     write_release,
 )
 from echo_hf.images.store import ImageStore
 from echo_hf.samples.spans import SourceSpan
 from echo_hf.tables import SAMPLES, TABLES
-from tests.hub.quickstart_release import CORPUS, Row, built, by_id, copied, released
+from tests.collect.images_like_posts import photograph, tinted
+from tests.hub.conftest import sample
+from tests.hub.quickstart_release import CORPUS, Row, built, by_id, copied, entry, released
+from tests.images_for_tests import encoded
 
 WORD = re.compile(r"\w+")
 ADDRESS = re.compile(r"https?://\S+")
 # Counts of the card, whose words hostile posts use as well.
-OWN_WORDS = (DEHYDRATED_NOTE.template, "pictures 4", "2 feedback")
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a build in `runs/quickstart` and its dehydrated release in `dry`."""
-    folder = tmp_path_factory.mktemp("dehydrate")
-    dehydrate(built(folder) / "release", folder / "dry")
-    return folder
-
-
-@pytest.fixture
-def full(folder: Path) -> Path:
-    """The release with everything in it."""
-    return folder / "runs" / "quickstart" / "release"
-
-
-@pytest.fixture
-def dry(folder: Path) -> Path:
-    """The release that may be passed on."""
-    return folder / "dry"
+NOTE = re.search(
+    r"\{% if dehydrated %\}(.*?)\{% endif %\}",
+    (CORPUS.parents[1] / "dataset_card" / "card.md").read_text("utf-8"),
+    re.DOTALL,
+)
+OWN_WORDS = (NOTE[1] if NOTE else "", "pictures 4", "2 feedback")
 
 
 def posts() -> list[Row]:
-    """The posts of the bundled corpus."""
     return list(map(json.loads, (CORPUS / "posts.jsonl").read_text("utf-8").splitlines()))
 
 
 def is_x(urls: Iterable[str]) -> bool:
-    """Whether one of some addresses is of X, by its looks."""
     return any(url.startswith("https://x.com/") for url in urls)
 
 
 def runs_of_words(texts: Iterable[str], length: int) -> set[str]:
-    """So many words in a row, whatever stands between them; addresses and counts are none."""
     found: set[str] = set()
     for text in texts:
         words = WORD.findall(ADDRESS.sub(" ", text).casefold())
@@ -78,13 +78,11 @@ def runs_of_words(texts: Iterable[str], length: int) -> set[str]:
 
 
 def posted(some: Iterable[Row]) -> list[str]:
-    """What posts say, and how their images are described."""
     described = [one.get("alt_text") or "" for post in some for one in post.get("pictures") or []]
     return [*(post.get("text") or "" for post in some), *described]
 
 
 def strings(value: Any) -> Iterator[str]:
-    """All texts in a value, those in JSON without its escapes."""
     if isinstance(value, dict | list):
         for one in [*value, *value.values()] if isinstance(value, dict) else value:
             yield from strings(one)
@@ -96,7 +94,6 @@ def strings(value: Any) -> Iterator[str]:
 
 
 def texts_of(release: Path) -> list[str]:
-    """What a release says: values of its tables, card, counts, manifest and `eval.yaml`."""
     beside = [path for path in release.iterdir() if path.is_file()]
     assert {path.name for path in beside} == {
         "README.md", "eval.yaml", "manifest.json", "stats.json",
@@ -105,7 +102,6 @@ def texts_of(release: Path) -> list[str]:
 
 
 def contents(release: Path) -> Iterator[bytes]:
-    """The bytes of a release's files, those of Parquet also without any packing."""
     for path in sorted(release.rglob("*")):
         if path.is_file():
             yield path.read_bytes()
@@ -118,18 +114,15 @@ def contents(release: Path) -> Iterator[bytes]:
 
 
 def unescaped(text: str) -> bytes:
-    """JSON without the escapes that spell letters of other scripts."""
     return json.dumps(json.loads(text), ensure_ascii=False).encode()
 
 
 def found(release: Path, wanted: Iterable[bytes]) -> set[bytes]:
-    """Those of some bytes that stand in a release."""
     every = b"\0".join(contents(release))
     return {one for one in wanted if one in every}
 
 
 def test_samples_of_x_are_dehydrated_and_no_others(full: Path, dry: Path) -> None:
-    """A row whose posts, or whose feedback, come from X."""
     rows, before = released(dry), released(full)
     for name, some in before.items():
         assert [row["id"] for row in rows[name]] == [row["id"] for row in some]
@@ -143,15 +136,13 @@ def test_samples_of_x_are_dehydrated_and_no_others(full: Path, dry: Path) -> Non
 
 @pytest.fixture(scope="module")
 def without_x(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A release of the posts that are not of X: what is said in it is said in none of them."""
     folder = tmp_path_factory.mktemp("without")
     kept = copied(folder / "posts", lambda post: None if is_x([post["url"]]) else post)
     return built(folder / "build", kept) / "release"
 
 
-@pytest.mark.parametrize("length", [2, 3, 5])
-def test_no_words_of_x_are_in_any_text(full: Path, dry: Path, without_x: Path, length: int) -> None:
-    """So many words in a row of a post of X stand nowhere, but where others say them, or we do."""
+def test_no_words_of_x_are_in_any_text(full: Path, dry: Path, without_x: Path) -> None:
+    length = 2
     theirs = [post for post in posts() if is_x([post["url"]])]
     others = [post for post in posts() if post not in theirs]
     ours = runs_of_words([*posted(others), *texts_of(without_x), *OWN_WORDS], length)
@@ -162,7 +153,6 @@ def test_no_words_of_x_are_in_any_text(full: Path, dry: Path, without_x: Path, l
 
 
 def test_the_card_repeats_no_post(full: Path, dry: Path) -> None:
-    """It is that of the whole release with a note, sizes and counts of images apart."""
     numbers = re.compile(r"[\d,]+")
     before, after = (
         numbers.sub("0", (release / "README.md").read_text("utf-8")).splitlines()
@@ -177,7 +167,6 @@ def test_the_card_repeats_no_post(full: Path, dry: Path) -> None:
 
 
 def test_no_image_of_x_is_in_any_byte(full: Path, dry: Path) -> None:
-    """Neither whole nor its first bytes."""
     theirs, others = set(), set()
     for post in posts():
         for one in post.get("pictures") or []:
@@ -189,7 +178,6 @@ def test_no_image_of_x_is_in_any_byte(full: Path, dry: Path) -> None:
 
 
 def test_a_dehydrated_row_has_neither_words_nor_images(dry: Path) -> None:
-    """What stood there is null or empty; what was found out is there."""
     rows = [row for row in by_id(dry).values() if row["dehydrated"]]
     for row in rows:
         assert (row["prompt"], row["screenshot"]) == (None, None)
@@ -201,14 +189,7 @@ def test_a_dehydrated_row_has_neither_words_nor_images(dry: Path) -> None:
     assert any(one["verdict"] for row in rows for one in row["community_feedback"])
 
 
-def test_every_column_is_decided_on() -> None:
-    """A new column of samples is left out until somebody says that it holds nothing posted."""
-    assert set(SAMPLES.columns) == KEPT | CHANGED
-    assert not KEPT & CHANGED
-
-
 def test_dehydrating_twice_changes_nothing(dry: Path, tmp_path: Path) -> None:
-    """Neither a row nor a release."""
     for row in by_id(dry).values():
         if row["dehydrated"]:
             assert dehydrated(row) == row
@@ -217,7 +198,6 @@ def test_dehydrating_twice_changes_nothing(dry: Path, tmp_path: Path) -> None:
 
 
 def test_a_row_without_noted_sources_is_dehydrated_all_the_same(full: Path) -> None:
-    """What nobody noted cannot be put back; it is left out nevertheless, with its digest."""
     row = next(row for row in by_id(full).values() if row["community_feedback"])
     silent = [{**one, "sha256": None, "spans": None} for one in row["community_feedback"]]
     bare = {
@@ -236,7 +216,6 @@ def test_a_row_without_noted_sources_is_dehydrated_all_the_same(full: Path) -> N
 
 
 def test_datasets_loads_a_dehydrated_release(dry: Path, tmp_path: Path) -> None:
-    """Null prompts and absent images are what they are; signatures and boxes are read."""
     loaded = load_dataset(str(dry), "image_to_image", split="test", cache_dir=str(tmp_path))
     assert loaded["prompt"].count(None) == 8
     (cut,) = [row for row in loaded if row["is_screenshot"]]
@@ -247,7 +226,6 @@ def test_datasets_loads_a_dehydrated_release(dry: Path, tmp_path: Path) -> None:
 
 
 def test_a_stated_right_keeps_everything(full: Path, tmp_path: Path) -> None:
-    """Nothing is dehydrated, and the card says why, whatever the statement holds."""
     statement = "written consent, filed as <b>2026-7</b> | $x"
     release = dehydrate(full, tmp_path / "kept", rights={"x": statement})
     assert released(release.path) == released(full)
@@ -264,26 +242,7 @@ def test_a_stated_right_keeps_everything(full: Path, tmp_path: Path) -> None:
     assert stricter.manifest.configs["analysis"].dehydrated == 37
 
 
-def test_a_right_to_another_platform_is_none_to_x(full: Path, tmp_path: Path) -> None:
-    """Rights are by platform."""
-    release = dehydrate(full, tmp_path / "other", rights={"bluesky": "consent"})
-    assert release.manifest.configs["analysis"].dehydrated == 37
-
-
-def test_what_is_written_is_a_release(dry: Path) -> None:
-    """With a manifest that fits its files."""
-    verify_release(dry)
-
-
-def test_the_release_itself_is_not_overwritten(full: Path) -> None:
-    """It is the only one that holds everything."""
-    with pytest.raises(ReleaseError, match="is the release itself"):
-        dehydrate(full, full.parent / "." / "release")
-    verify_release(full)
-
-
 def test_a_changed_release_is_refused(full: Path, tmp_path: Path) -> None:
-    """Nothing is written."""
     copy = dehydrate(full, tmp_path / "copy", rights={"x": "consent"}).path
     (copy / "README.md").write_text("changed", "utf-8")
     with pytest.raises(ReleaseError, match="has changed"):
@@ -293,25 +252,9 @@ def test_a_changed_release_is_refused(full: Path, tmp_path: Path) -> None:
 
 
 def test_a_provenance_that_nobody_can_read_is_refused(full: Path) -> None:
-    """Nobody knows what it quotes."""
     row = {**next(iter(by_id(full).values())), "provenance": "a fox in the snow"}
     with pytest.raises(SpanError, match="not a JSON object"):
         dehydrated(row)
-
-
-@pytest.mark.parametrize("table", ["outputs", "ratings", "comparisons", "applicability", "human"])
-def test_other_tables_keep_what_systems_and_judges_made(table: str) -> None:
-    """Images, ratings and reasons of failure stay; explanations and rewritten prompts do not."""
-    words = {"text", "revised_prompt", "code", "explanation", "rationale"}
-    row: dict[str, Any] = dict.fromkeys(TABLES[table].columns, "a fox in the snow")
-    if "provenance" in row:
-        row["provenance"] = json.dumps({"judge": {"digest": "d", "asked": "a fox in the snow"}})
-    left = without_words(table, row)
-    assert list(left) == list(row)
-    for name, value in left.items():
-        assert (value is None) is (name in words), name
-    if "provenance" in row:
-        assert json.loads(left["provenance"]) == {"judge": {"digest": "d", "asked": None}}
 
 
 @pytest.mark.parametrize(
@@ -324,24 +267,14 @@ def test_other_tables_keep_what_systems_and_judges_made(table: str) -> None:
     ],
 )
 def test_one_post_of_x_is_enough(values: Mapping[str, Any]) -> None:
-    """Wherever a row names it."""
-    from echo_hf.hub.redistribution import restricted_platforms
-
     row = {"post_urls": ["https://bsky.app/profile/a/post/1"], **values}
-    assert restricted_platforms(row) == ["x"]
-    assert restricted_platforms(row, {"x"}) == []
-    assert restricted_platforms({**row, **dict.fromkeys(values)}) == []
-
-
-def test_a_table_from_rows_keeps_its_types(dry: Path) -> None:
-    """A dehydrated row fits the declared types of the table."""
-    rows = [{**row, "screenshot": None} for row in by_id(dry).values() if row["dehydrated"]]
-    assert pa.Table.from_pylist(rows, schema=SAMPLES.schema).to_pylist() == rows
+    assert restricted_posts(addresses_of(row)) == ["x"]
+    assert restricted_posts(addresses_of(row), {"x"}) == []
+    assert restricted_posts(addresses_of({**row, **dict.fromkeys(values)})) == []
 
 
 @pytest.mark.parametrize("order", [1, -1], ids=["to without words", "and back"])
 def test_taking_words_out_is_no_change(full: Path, dry: Path, order: int) -> None:
-    """Rows, sources and what made them are the same, and only what both releases say is counted."""
     found = diff(*[full, dry][::order])
 
     assert (found.added, found.removed, found.changed, found.stages) == ((), (), (), ())
@@ -352,7 +285,6 @@ def test_taking_words_out_is_no_change(full: Path, dry: Path, order: int) -> Non
 
 
 def test_what_changed_is_told_of_a_row_without_words(full: Path, dry: Path, tmp_path: Path) -> None:
-    """By the digests that it has: another prompt, another comment, another image."""
     release = read_release(full)
     store = ImageStore(tmp_path / "pictures")
     configs = dict(unpacked(release, store))
@@ -378,3 +310,278 @@ def test_what_changed_is_told_of_a_row_without_words(full: Path, dry: Path, tmp_
         assert column in changed.columns
         assert set(changed.columns) <= {column, "sample_digest"}
         assert changed.causes == (Cause.SOURCE,)
+
+
+X = "https://x.com/i/status/99"
+OTHER = "https://bsky.app/profile/did:plc:abc/post/3k"
+WORDS = "a heron in yellow boots"
+Write = Callable[..., Release]
+
+
+def rows_of_table(config: str, rows: Sequence[Mapping[str, Any]]) -> Dataset:
+    table = CONFIGS[config].table
+    full = [{**dict.fromkeys(table.columns), **row} for row in rows]
+    return Dataset(pa.Table.from_pylist(full, schema=table.features.arrow_schema))
+
+
+@pytest.fixture
+def write(tmp_path: Path, images: ImageStore, facts: ReleaseFacts) -> Write:
+    def written(**rows: Sequence[Mapping[str, Any]]) -> Release:
+        configs = {name: rows_of_table(name, some) for name, some in rows.items()}
+        return write_release(tmp_path / "release", configs, images, facts)
+
+    return written
+
+
+def passed(release: Release) -> dict[str, list[Row]]:
+    with passed_on(release) as copy:
+        return released(copy.path)
+
+
+def of_words(**values: Any) -> Row:
+    shown = values.get("output_images", [])
+    noted = [{"sha256": digest, "role": "output", "post_url": X} for digest in shown]
+    values = {"prompt": WORDS, "provenance": "{}", "picture_sources": noted, **values}
+    return sample(0, post_urls=[X], **values)
+
+
+def an_answer(key: str, sources: list[str] | None) -> Row:
+    return {"request_key": key * 64, "text": f"prompt: {WORDS}", "sources": sources}
+
+
+def test_every_column_is_decided_on(dry: Path) -> None:
+    """A new column of samples is left out until somebody says that it holds nothing posted."""
+    emptied = {
+        *("prompt", "prompt_sha256", "community_feedback", "input_images", "output_images"),
+        *("screenshot", "picture_sources", "dehydrated", "provenance"),
+    }
+    assert set(SAMPLES.columns) == {*KEPT, *emptied}
+    assert not set(KEPT) & emptied
+
+
+@pytest.mark.parametrize("table", ["outputs", "ratings", "comparisons", "applicability", "human"])
+def test_other_tables_keep_what_systems_and_judges_made(table: str) -> None:
+    """Ratings and reasons of failure stay; explanations and rewritten prompts do not."""
+    words = {"text", "revised_prompt", "code", "explanation", "rationale"}
+    row: dict[str, Any] = dict.fromkeys(TABLES[table].columns, "a fox in the snow")
+    if "provenance" in row:
+        row["provenance"] = json.dumps({"judge": {"digest": "d", "asked": "a fox in the snow"}})
+    ((left,), _) = passed_on_rows(table, [{**row, "image": None}], samples_of({}, {}))
+    assert {name for name in row if left[name] is None} - {"image"} == words & set(row)
+    if "provenance" in row:
+        assert json.loads(left["provenance"]) == {"judge": {"digest": "d", "asked": None}}
+
+
+def test_a_release_that_was_put_back_in_part_is_left_out_again(
+    quickstart: Path, tmp_path: Path
+) -> None:
+    posts = copied(tmp_path / "bare", lambda post: {**post, "pictures": []})
+    hydrate(quickstart / "dry", tmp_path / "partly", [entry(posts)])
+    partly = read_release(tmp_path / "partly")
+    rows = [row for some in released(partly.path).values() for row in some]
+    held = [row for row in rows if row["dehydrated"] and row["prompt"] is not None]
+    assert len(held) > 10
+    assert to_leave_out(partly) >= len(held)
+    assert passed(partly) == released(quickstart / "dry")
+    assert to_leave_out(read_release(quickstart / "dry")) == 0
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"prompt": WORDS},
+        {"community_feedback": [{"post_url": X, "feedback": WORDS}]},
+        {"provenance": json.dumps({"roles": {"template": WORDS}})},
+        {"output_images": ["png"]},
+        {"screenshot": "png"},
+    ],
+)
+def test_one_thing_that_is_held_is_enough(
+    write: Write, digests: Mapping[str, str], values: Row
+) -> None:
+    shown = {"output_images": [digests["png"]], "screenshot": digests["png"]}
+    values = {name: shown.get(name, value) for name, value in values.items()}
+    row = {**sample(0, post_urls=[X], provenance="{}", dehydrated=True), **values}
+    release = write(analysis=[row])
+    assert to_leave_out(release) == 1
+    (left,) = passed(release)["analysis"]
+    assert (left["prompt"], left["output_images"], left["screenshot"]) == (None, [], None)
+    assert WORDS not in str(left)
+
+
+def test_an_answer_about_posts_of_x_is_not_passed_on_without_samples_of_x(write: Write) -> None:
+    answers = [
+        an_answer("a", [X]), an_answer("b", [OTHER]), an_answer("c", None), an_answer("d", []),
+        an_answer("e", ["https://nitter.net/mira/status/99"]),
+    ]  # fmt: skip
+    release = write(analysis=[sample(0, post_urls=[OTHER], prompt="A hat")], responses=answers)
+    assert to_leave_out(release) == 4
+    with passed_on(release) as copy:
+        rows = released(copy.path)
+        assert copy.stats["left_out"]["responses"] == {"may_quote": 4}
+        card = (copy.path / "README.md").read_text("utf-8")
+    assert [row["request_key"][0] for row in rows["responses"]] == ["b"]
+    assert rows["analysis"][0]["prompt"] == "A hat"
+    assert "4 rows of `responses` (it may repeat posts that must not be passed on)" in card
+
+
+def an_output(system: str, image: str | None, number: int = 0) -> Row:
+    made = {"sample_id": f"sample{number}", "system": system, "image": image, "outcome": "ok"}
+    return {**made, "text": WORDS, "code": WORDS, "revised_prompt": WORDS, "provenance": "{}"}
+
+
+@pytest.fixture
+def beside(write: Write, digests: Mapping[str, str]) -> Release:
+    png, jpg, webp = digests["png"], digests["jpg"], digests["webp"]
+    edit = sample(1, post_urls=[X], prompt=WORDS, provenance="{}", input_images=[jpg])
+    free = sample(2, post_urls=[OTHER], prompt="A hat", provenance="{}")
+    outputs = [
+        an_output("draws", webp), an_output("repeats", png), an_output("edits", webp, 1),
+        an_output("gives back", jpg, 1), an_output("draws", png, 2), an_output("lost", webp, 9),
+    ]  # fmt: skip
+    about = [{"sample_id": f"sample{number}"} for number in (0, 1, 2)]
+    return write(
+        text_to_image=[of_words(output_images=[png])],
+        image_to_image=[edit],
+        analysis=[of_words(output_images=[png]), edit, free],
+        outputs=outputs,
+        ratings=[{**one, "rating": 7.0, "explanation": WORDS} for one in about],
+        applicability=[{**one, "text_rendering": True, "rationale": WORDS} for one in about],
+        responses=[an_answer("a", [X])],
+    )
+
+
+def test_only_images_drawn_from_words_alone_stay(
+    beside: Release, digests: Mapping[str, str]
+) -> None:
+    rows = passed(beside)["outputs"]
+    shown = {(row["sample_id"], row["system"]): row["image"] is not None for row in rows}
+    assert shown == {
+        ("sample0", "draws"): True,
+        ("sample0", "repeats"): False,
+        ("sample1", "edits"): False,
+        ("sample1", "gives back"): False,
+        ("sample2", "draws"): True,
+        ("sample9", "lost"): False,  # about a sample that nobody knows
+    }
+
+
+def test_ratings_stay_and_what_was_said_does_not(beside: Release) -> None:
+    rows = passed(beside)
+    assert [row["rating"] for row in rows["ratings"]] == [7.0] * 3
+    assert [row["explanation"] for row in rows["ratings"]] == [None, None, WORDS]
+    assert [row["rationale"] for row in rows["applicability"]] == [None, None, WORDS]
+    assert {row["code"] for row in rows["outputs"] if row["sample_id"] != "sample2"} == {None}
+    assert rows["responses"] == []
+    # 4 rows of samples and their outputs, which are 5, 2 ratings, 2 reasons, 1 answer
+    assert to_leave_out(beside) == 4 + 5 + 2 + 2 + 1
+
+
+def test_what_is_left_out_beside_is_counted_once(beside: Release, tmp_path: Path) -> None:
+    dry = dehydrate(beside.path, tmp_path / "dry")
+    again = dehydrate(dry.path, tmp_path / "again")
+    assert dry.stats["left_out"] == {
+        "outputs": {"silenced": 5},
+        "ratings": {"silenced": 2},
+        "applicability": {"silenced": 2},
+        "responses": {"may_quote": 1},
+    }
+    assert again.manifest == dry.manifest
+    assert to_leave_out(dry) == 0
+    card = (dry.path / "README.md").read_text("utf-8")
+    assert "2 rows of `ratings` (only the texts and images in them" in card
+    assert "In 1 row of `image_to_image`, 1 row of `text_to_image` and 2 rows of `analysis`" in card
+
+
+def test_the_report_of_what_is_put_back_says_what_is_not(beside: Release, tmp_path: Path) -> None:
+    dry = dehydrate(beside.path, tmp_path / "dry")
+    posts = copied(tmp_path / "posts", lambda post: post)
+    hydration = hydrate(dry.path, tmp_path / "wet", [entry(posts)])
+    written = json.loads((hydration.release.path / "hydration.json").read_text("utf-8"))
+    assert written["beside"] == dry.stats["left_out"]
+
+
+def test_the_card_claims_no_explanations_that_are_not_there(write: Write, tmp_path: Path) -> None:
+    release = write(
+        analysis=[of_words()],
+        ratings=[{"sample_id": "sample0", "rating": 7.0, "explanation": WORDS}],
+    )
+    before = (release.path / "README.md").read_text("utf-8")
+    dry = dehydrate(release.path, tmp_path / "dry")
+    after = (dry.path / "README.md").read_text("utf-8")
+    assert "xplanations in `ratings` were written by judges" in before
+    assert "xplanations in `ratings` were written by judges" not in after
+    assert "ratings were given by judges, whose explanations are left out" in after
+
+
+def test_an_unknown_config_is_one_line(write: Write, images: ImageStore) -> None:
+    release = write(analysis=[of_words()])
+    configs = {"analyses": release.manifest.configs["analysis"]}
+    strange = replace(release, manifest=release.manifest.model_copy(update={"configs": configs}))
+    with pytest.raises(ReleaseError, match="unknown config 'analyses'; did you mean 'analysis'"):
+        unpacked(strange, images)
+    with pytest.raises(ReleaseError, match="unknown config 'analyses'"):
+        to_leave_out(strange)
+
+
+IMAGE = photograph(3)
+COPIES: dict[str, Callable[[Image.Image], bytes]] = {
+    "itself": lambda one: encoded(one, "PNG"),
+    "jpeg": lambda one: encoded(one, "JPEG", quality=75),
+    "webp": lambda one: encoded(one, "WEBP", quality=80),
+    "half": lambda one: encoded(one.resize((one.width // 2, one.height // 2)), "PNG"),
+}
+OTHERS: dict[str, Callable[[Image.Image], bytes]] = {
+    "tint": lambda one: encoded(tinted(one, 2, 0.94), "PNG"),
+    "mirror": lambda one: encoded(one.transpose(Image.Transpose.FLIP_LEFT_RIGHT), "PNG"),
+    "crop": lambda one: encoded(one.crop((8, 8, one.width - 8, one.height - 8)), "PNG"),
+    "another": lambda _: encoded(photograph(4), "PNG"),
+    "squashed": lambda one: encoded(one.resize((one.width, one.height + 60)), "PNG"),
+    "darker": lambda one: encoded(one.point(lambda level: level * 0.95), "PNG"),
+    "blurred": lambda one: encoded(one.filter(ImageFilter.GaussianBlur(30)), "PNG"),
+}
+
+
+@pytest.fixture
+def signature(tmp_path: Path) -> str:
+    path = tmp_path / "original"
+    path.write_bytes(encoded(IMAGE, "PNG"))
+    found = image_signature(path)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("name", COPIES)
+def test_a_copy_is_known(signature: str, tmp_path: Path, name: str) -> None:
+    (tmp_path / "copy").write_bytes(COPIES[name](IMAGE))
+    levels = distance(tmp_path / "copy", signature)
+    assert levels is not None
+    assert 0 <= levels < 1
+    assert (levels == 0) is (name == "itself")
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_another_image_is_no_copy(signature: str, tmp_path: Path, name: str) -> None:
+    (tmp_path / "other").write_bytes(OTHERS[name](IMAGE))
+    assert distance(tmp_path / "other", signature) is None
+
+
+def test_a_signature_is_size_and_blocks(signature: str) -> None:
+    size, _, text = signature.partition(":")
+    assert size == f"{IMAGE.width}x{IMAGE.height}"
+    data = base64.b64decode(text)
+    assert len(data) == 16 * 16 * 4 * 3
+    brightness = np.frombuffer(data, "<f2", 16 * 16 * 4).reshape(16, 16, 4)[..., 0]
+    grey = np.asarray(IMAGE.convert("L").resize((16, 16), Image.Resampling.BOX), float)
+    assert np.abs(brightness - grey).max() < 2
+    assert read_signature(signature).size == IMAGE.size
+
+
+@given(
+    st.text(max_size=40)
+    | st.binary(max_size=40).map(lambda data: f"4x4:{base64.b64encode(data).decode()}")
+    | st.sampled_from([f"0x4:{'A' * 4096}", f"9x9:{'/' * 4096}", f"9999999x1:{'A' * 4096}"])
+)
+def test_anything_else_is_an_error(text: str) -> None:
+    with pytest.raises(SpanError, match="not a signature"):
+        read_signature(text)

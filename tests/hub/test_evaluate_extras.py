@@ -11,7 +11,7 @@ import pytest
 
 import echo_hf
 from echo_hf.errors import ScoreError
-from echo_hf.hub.evaluate_configs import CONFIGS, plain
+from echo_hf.hub.evaluate_metric import CONFIGS, plain
 from tests.metrics.images_for_metrics import noise
 
 pytestmark = pytest.mark.extras
@@ -29,7 +29,6 @@ def _needs(name: str) -> Any:
 
 @pytest.fixture
 def tiny_vit(tmp_path: Path) -> dict[str, Any]:
-    """Parameters that name a ViT of two blocks with random weights."""
     _needs("structure_distance")
     transformers = import_module("transformers")
     import_module("torch").manual_seed(0)
@@ -43,7 +42,6 @@ def tiny_vit(tmp_path: Path) -> dict[str, Any]:
 def test_structure_distance_is_that_of_the_function(
     load_measure: Load, tiny_vit: dict[str, Any]
 ) -> None:
-    """In every key; an image's distance from itself is 0, and a missing output has none."""
     measure = _needs("structure_distance")
     found = load_measure("structure_distance", **tiny_vit).compute(
         predictions=OUTPUTS, references=SEVERAL, n_boot=0
@@ -55,7 +53,6 @@ def test_structure_distance_is_that_of_the_function(
 
 
 def test_images_measured_twice_combine(load_measure: Load, tiny_vit: dict[str, Any]) -> None:
-    """The model's parameters, given on loading, reach the measure that has them."""
     import evaluate
 
     measure = _needs("structure_distance")
@@ -67,7 +64,6 @@ def test_images_measured_twice_combine(load_measure: Load, tiny_vit: dict[str, A
 
 
 def test_face_identity_is_that_of_the_function(load_measure: Load, tmp_path: Path) -> None:
-    """In every key; a face is itself with a cosine of 1."""
     measure = _needs("face_identity")
     pytest.importorskip("onnx", reason="the tiny networks are written with it")
     tiny = import_module("tests.metrics.tiny_face_pack")
@@ -85,7 +81,6 @@ def test_face_identity_is_that_of_the_function(load_measure: Load, tmp_path: Pat
 
 @pytest.mark.parametrize("name", ["face_identity", "structure_distance"])
 def test_a_wrong_model_loses_nothing(load_measure: Load, tmp_path: Path, name: str) -> None:
-    """What was added is there for the next attempt."""
     _needs(name)
     metric = load_measure(name)
     metric.add_batch(predictions=OUTPUTS, references=INPUTS)

@@ -2,28 +2,47 @@
 
 from __future__ import annotations
 
+import inspect
+import json
+import math
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+import tracemalloc
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import pyarrow as pa
 import pytest
-from datasets import Dataset, Features, List
+from datasets import Dataset, Features, List, Value
 from datasets import Image as ImageFeature
+from hypothesis import given as drawn
+from hypothesis import strategies as st
 from PIL import Image
 
-from echo_hf.errors import EchoError, MissingExtraError, ScoreError
-from echo_hf.hub.evaluate_configs import CONFIGS, plain
+import echo_hf
+from echo_hf.errors import EchoError, MissingExtraError, ScoreError, TableError
+from echo_hf.hub.evaluate_metric import (
+    AT_ONCE,
+    CONFIGS,
+    MOST_BATCH_BYTES,
+    MOST_SAMPLES,
+    plain,
+    store_images,
+    store_ratings,
+    whole,
+)
 from echo_hf.metrics import color_shift, text_rendering
+from echo_hf.metrics.result import check_extra
 from echo_hf.scores import win_rate
 from tests.images_for_tests import encoded
-from tests.metrics.images_for_metrics import noise, trimmed_shift
+from tests.metrics.images_for_metrics import noise
 from tests.metrics.published_colors import INPUTS as PUBLISHED_INPUTS
 from tests.metrics.published_colors import PUBLISHED
-from tests.scores.ratings_for_tests import counted_rates, rows_of
+from tests.scores.ratings_for_tests import rows_of
 
 ROOT = Path(__file__).resolve().parents[2]
 Load = Callable[..., Any]
@@ -42,7 +61,6 @@ TEN_MORE = {"n_boot": 50, "seed": 3}
 
 
 def _of_mean(levels: tuple[float, float, float]) -> Image.Image:
-    """An image of half a million pixels with this mean color."""
     channels = []
     for level in levels:
         low, high = int(level) - 30, int(level) + 31
@@ -52,17 +70,8 @@ def _of_mean(levels: tuple[float, float, float]) -> Image.Image:
     return Image.fromarray(np.stack(channels, axis=-1))
 
 
-@pytest.mark.parametrize("protocol", ["published", "corrected"])
-def test_win_rates_are_those_that_counting_gives(load_measure: Load, protocol: str) -> None:
-    """Each comparison counted by hand, in a loop over plain numbers."""
-    found = load_measure("win_rate").compute(predictions=RATINGS, protocol=protocol)
-    assert found["win_rate"] == pytest.approx(counted_rates(CUBE, protocol))
-    assert found["protocol"] == protocol
-
-
 @pytest.mark.parametrize("system", ["Nano Banana", "4o Image Gen"])
 def test_color_shifts_are_the_published_ones(load_measure: Load, system: str) -> None:
-    """Images of the printed mean colors give the printed shift."""
     colors, shift = PUBLISHED[system]
     found = load_measure("color_shift", protocol="published").compute(
         predictions=[_of_mean(colors)], references=[_of_mean(PUBLISHED_INPUTS)]
@@ -71,16 +80,7 @@ def test_color_shifts_are_the_published_ones(load_measure: Load, system: str) ->
     assert found["definition"]["protocol"] == "published"
 
 
-def test_color_shift_is_that_of_all_pixels(load_measure: Load) -> None:
-    """Counted pixel by pixel."""
-    found = load_measure("color_shift").compute(predictions=OUTPUTS, references=INPUTS)
-    before, after = ([np.asarray(one) for one in side] for side in (INPUTS, OUTPUTS))
-    assert found["value"] == pytest.approx(trimmed_shift(before, after))
-    assert (found["n"], found["coverage"]) == (12, 1.0)
-
-
 def test_text_rendering_is_the_mean_of_ten(load_measure: Load) -> None:
-    """Judges of a sample first, then samples: (.55 + .2 + .3 + .2) / 4 by hand."""
     found = load_measure("text_rendering").compute(predictions=RATINGS, system="ash")
     assert found["value"] == pytest.approx((0.55 + 0.2 + 0.3 + 0.2) / 4)
     assert found["sample_ids"] == ["s000", "s001", "s002", "s003"]
@@ -90,7 +90,6 @@ def test_text_rendering_is_the_mean_of_ten(load_measure: Load) -> None:
 def test_results_are_those_of_the_functions(
     load_measure: Load, protocol: Literal["published", "corrected"]
 ) -> None:
-    """Every key of them, with parameters passed on."""
     rated = {"protocol": protocol, **TEN_MORE}
     found = [
         load_measure("win_rate").compute(predictions=RATINGS, **rated),
@@ -108,7 +107,6 @@ def test_results_are_those_of_the_functions(
 
 @pytest.mark.parametrize("keep_in_memory", [False, True])
 def test_batches_add_up_to_the_whole(load_measure: Load, keep_in_memory: bool) -> None:
-    """One by one, in batches of any size, or at once."""
     load = [load_measure(name, keep_in_memory=keep_in_memory) for name in ["color_shift"] * 2]
     one_by_one, batches = load
     for made, given in zip(MIXED_OUTPUTS, MIXED_INPUTS, strict=True):
@@ -127,7 +125,6 @@ def test_batches_add_up_to_the_whole(load_measure: Load, keep_in_memory: bool) -
 def test_nothing_is_kept_from_one_computation_to_the_next(
     load_measure: Load, tmp_path: Path
 ) -> None:
-    """Neither rows nor files."""
     metric = load_measure("win_rate")
     first = metric.compute(predictions=RATINGS)
     assert metric.compute(predictions=RATINGS) == first
@@ -138,15 +135,7 @@ def test_nothing_is_kept_from_one_computation_to_the_next(
         metric.compute()
 
 
-def test_more_rows_than_are_written_at_once(load_measure: Load) -> None:
-    """Every one of them counts, in the order in which they came."""
-    assert len(INPUTS) > CONFIGS["color_shift"].columns.at_once
-    found = load_measure("color_shift").compute(predictions=OUTPUTS, references=INPUTS)
-    assert found["per_sample"] == list(color_shift(INPUTS, OUTPUTS).per_sample)
-
-
 def test_every_form_of_an_image_is_the_same_image(load_measure: Load, tmp_path: Path) -> None:
-    """Pillow's, a path, bytes, a dict, a column of a dataset: decoded, not decoded, of lists."""
     files = [encoded(one, "PNG") for one in OUTPUTS[:3]]
     paths = [tmp_path / f"{number}.png" for number in range(3)]
     for path, data in zip(paths, files, strict=True):
@@ -164,7 +153,6 @@ def test_every_form_of_an_image_is_the_same_image(load_measure: Load, tmp_path: 
 
 
 def test_files_stay_the_bytes_they_were(load_measure: Load) -> None:
-    """What evaluate keeps of a photograph is the photograph, not a copy that was packed anew."""
     data = encoded(noise(4, size=(40, 40)), "JPEG", quality=60)
     metric = load_measure("color_shift", keep_in_memory=True)
     metric.add_batch(predictions=[data], references=[[data, OUTPUTS[0]]])
@@ -175,16 +163,7 @@ def test_files_stay_the_bytes_they_were(load_measure: Load) -> None:
     metric.writer = None
 
 
-def test_ratings_come_in_every_form_of_a_table(load_measure: Load) -> None:
-    """A dataset, a data frame, columns; what a released table has beside them may stay in."""
-    table = Dataset.from_list([{**row, "explanation": "Sharp."} for row in RATINGS])
-    expected = plain(win_rate(RATINGS))
-    for given in (table, table.to_pandas(), table.to_dict(), table.with_format("arrow")[:]):
-        assert load_measure("win_rate").compute(predictions=given) == expected
-
-
 def test_optional_columns_count_where_they_are(load_measure: Load) -> None:
-    """Rubrics part the ratings, repeats are averaged, other digests are left out and counted."""
     rows = [
         {**row, "rubric": rubric, "repeat": repeat, "sample_digest": "d"}
         for row in RATINGS
@@ -200,13 +179,6 @@ def test_optional_columns_count_where_they_are(load_measure: Load) -> None:
     assert found == plain(win_rate(rows, outputs, missing="loss"))
     assert found["ignored"]["other_rubric"] == len(rows) // 2
     assert found["ignored"]["other_digest"] > 0
-
-
-def test_no_samples_have_no_number(load_measure: Load) -> None:
-    """An empty list is a result without a value, as it is without evaluate."""
-    found = load_measure("color_shift").compute(predictions=[], references=[])
-    assert (found["value"], found["n"], found["coverage"]) == (None, 0, None)
-    assert load_measure("win_rate").compute(predictions=[])["win_rate"] == {}
 
 
 ROW = RATINGS[0]
@@ -261,7 +233,6 @@ WRONG: dict[str, tuple[str, dict[str, Any], str]] = {
 def test_a_wrong_batch_is_one_line_and_adds_nothing(
     load_measure: Load, name: str, given: dict[str, Any], expected: str
 ) -> None:
-    """What was added before is still there, and none of the batch."""
     metric = load_measure(name)
     images: dict[str, Any] = {"predictions": OUTPUTS[:2], "references": INPUTS[:2]}
     metric.add_batch(**(images if name == "color_shift" else {"predictions": RATINGS}))
@@ -280,16 +251,13 @@ def test_a_wrong_batch_is_one_line_and_adds_nothing(
         ({"n_boot": -1}, "n_boot is -1"),
     ],
 )
-@pytest.mark.parametrize("keep_in_memory", [False, True])
 def test_a_failed_computation_loses_nothing(
     load_measure: Load,
     tmp_path: Path,
     options: dict[str, Any],
     expected: str,
-    keep_in_memory: bool,
 ) -> None:
-    """What was added stays, what the failed call brought does not; the next one is right."""
-    metric = load_measure("color_shift", keep_in_memory=keep_in_memory)
+    metric = load_measure("color_shift")
     metric.add_batch(predictions=OUTPUTS, references=INPUTS)
     for given in ({}, {"predictions": [None], "references": [None]}):
         with pytest.raises(ScoreError, match=expected):
@@ -299,7 +267,6 @@ def test_a_failed_computation_loses_nothing(
 
 
 def test_parameters_can_be_given_on_loading(load_measure: Load) -> None:
-    """They hold for every computation that is given no others; unknown ones are refused at once."""
     metric = load_measure("win_rate", protocol="published", n_boot=7)
     assert metric.compute(predictions=RATINGS)["definition"]["protocol"] == "published"
     other = metric.compute(predictions=RATINGS, protocol="corrected")
@@ -309,7 +276,6 @@ def test_parameters_can_be_given_on_loading(load_measure: Load) -> None:
 
 
 def test_measures_combine(load_measure: Load) -> None:
-    """Keys that both have begin with their names; each measure has parameters of its own."""
     import evaluate
 
     pair = [load_measure("win_rate"), load_measure("text_rendering", system="birch")]
@@ -328,24 +294,10 @@ def test_measures_combine(load_measure: Load) -> None:
     assert found["win_rate_interval"] == rates["interval"]
 
 
-def test_measures_of_images_combine(load_measure: Load) -> None:
-    """Under names of the user's choice, where one measure is there twice."""
-    import evaluate
-
-    both = evaluate.combine(
-        {name: load_measure("color_shift", protocol=name) for name in ("published", "corrected")}
-    )
-    found = both.compute(predictions=MIXED_OUTPUTS, references=MIXED_INPUTS)
-    for name in ("published", "corrected"):
-        alone = color_shift(MIXED_INPUTS, MIXED_OUTPUTS, protocol=name)
-        assert found[f"{name}_value"] == alone.value
-        assert found[f"{name}_definition"]["protocol"] == name
-
-
 PART = """
 import sys, evaluate, echo_hf
 from tests.hub.test_evaluate_metric import RATINGS
-from echo_hf.hub.evaluate_configs import plain
+from echo_hf.hub.evaluate_metric import plain
 part = int(sys.argv[1])
 options = {"num_process": 2, "process_id": part, "experiment_id": "ours", "timeout": 60}
 metric = evaluate.load(echo_hf.evaluate_module(), "win_rate", **options)
@@ -357,8 +309,8 @@ if part == 0:
 """
 
 
+@pytest.mark.slow
 def test_two_processes_add_and_the_first_computes(tmp_path: Path) -> None:
-    """Every second rating each; the result is that of all, and the other process has none."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "HF_HOME": str(tmp_path)}
     running = [
         subprocess.Popen(
@@ -373,10 +325,9 @@ def test_two_processes_add_and_the_first_computes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["face_identity", "structure_distance"])
 def test_a_missing_extra_is_one_line(load_measure: Load, name: str) -> None:
-    """It says what installs it when the measure is computed, and what was added stays."""
     config = CONFIGS[name]
     try:
-        config.check_installed()
+        check_extra(name, config.extra or "", config.packages)
     except MissingExtraError:
         metric = load_measure(name)
         metric.add_batch(predictions=OUTPUTS[:2], references=INPUTS[:2])
@@ -387,3 +338,161 @@ def test_a_missing_extra_is_one_line(load_measure: Load, name: str) -> None:
         assert len(metric) == 2
     else:
         pytest.skip(f"the packages of the extra {config.extra!r} are installed")
+
+
+PLAIN = [name for name, one in CONFIGS.items() if not one.extra]
+GREY = Image.linear_gradient("L")
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_every_parameter_of_a_measure_passes_and_no_other(name: str) -> None:
+    config = CONFIGS[name]
+    known = list(inspect.signature(getattr(getattr(echo_hf, config.part), name)).parameters)
+    taken = 1 if config.columns.features.keys() == {"predictions"} else 2
+    config.check_options(known[taken:])
+    for data in known[:taken]:
+        with pytest.raises(ScoreError, match=f"{name}: unknown parameter '{data}'"):
+            config.check_options([data])
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_the_documented_keys_are_those_of_the_result(name: str) -> None:
+    config = CONFIGS[name]
+    if config.part == "scores" or name == "text_rendering":
+        row = {"sample_id": "s", "system": "a", "judge": "j", "rating": 5}
+        result = getattr(getattr(echo_hf, config.part), name)([row])
+    else:
+        result = getattr(echo_hf.metrics, name)([GREY], [GREY])
+    said = config.gives.replace(" (of reasons)", "")
+    assert sorted(part.strip() for part in said.split(",")) == sorted(plain(result))
+
+
+def test_a_plain_result_is_what_its_json_gives() -> None:
+    found = plain(color_shift([GREY, GREY, GREY], [GREY, None, None], n_boot=0))
+    assert json.loads(json.dumps(found)) == found
+    assert found["per_sample"] == [0.0, None, None]
+    assert found["counts"] == {"missing_output": 2}
+    assert {type(key) for key in found["counts"]} == {str}
+    assert found["reasons"][1]["reason"] == "missing_output"
+
+
+def test_a_number_that_json_cannot_hold_is_an_error() -> None:
+    @dataclass
+    class Odd:
+        def as_json(self) -> dict[str, Any]:
+            return {"value": math.nan}
+
+    with pytest.raises(ValueError, match="JSON"):
+        plain(Odd())
+
+
+IMAGE_FILE = encoded(noise(0), "PNG")
+SIDE = 200
+
+
+@pytest.mark.parametrize("count", [0, 1, MOST_SAMPLES, MOST_SAMPLES + 1, 3 * MOST_SAMPLES])
+def test_a_part_has_so_many_samples(count: int) -> None:
+    parts = [
+        len(part["predictions"]) for part in store_images([IMAGE_FILE] * count, [None] * count)
+    ]
+    assert sum(parts) == count
+    assert all(0 < one <= MOST_SAMPLES for one in parts)
+
+
+def test_a_part_has_so_many_bytes() -> None:
+    half = bytes(MOST_BATCH_BYTES // 2)
+    parts = [len(part["references"]) for part in store_images([half] * 5, [None] * 5)]
+    assert parts == [2, 2, 1]
+    assert [len(part["references"]) for part in store_images([half] * 2, [half] * 2)] == [1, 1]
+
+
+def _images(count: int) -> Iterator[Image.Image]:
+    for seed in range(count):
+        yield noise(seed, size=(SIDE, SIDE))
+
+
+@pytest.mark.slow
+def test_memory_does_not_grow_with_the_batch(load_measure: Callable[..., Any]) -> None:
+    metric, peaks = load_measure("color_shift"), []
+    metric.add_batch(predictions=_images(8), references=_images(8))
+    for count in (24, 120):
+        tracemalloc.start()
+        try:
+            metric.add_batch(predictions=_images(count), references=_images(count))
+            peaks.append(tracemalloc.get_traced_memory()[1])
+        finally:
+            tracemalloc.stop()
+    assert len(metric) == 8 + 24 + 120
+    assert peaks[1] < 1.3 * peaks[0]
+
+
+def test_nothing_of_a_bad_batch_stays(load_measure: Callable[..., Any]) -> None:
+    metric, good = load_measure("color_shift"), [IMAGE_FILE] * (2 * MOST_SAMPLES)
+    metric.add_batch(predictions=[IMAGE_FILE], references=[IMAGE_FILE])
+    for made, given in (
+        ([*good, 7], [*good, IMAGE_FILE]),
+        ([*good, {"id": 1}], [*good, IMAGE_FILE]),
+    ):
+        with pytest.raises(ScoreError, match=rf"outputs\[{len(good)}\]"):
+            metric.add_batch(predictions=made, references=given)
+        assert len(metric) == 1
+    with pytest.raises(ScoreError, match="end after 16 samples"):
+        metric.add_batch(predictions=iter(good), references=iter([*good, IMAGE_FILE]))
+    assert metric.compute()["n"] == 1
+
+
+FEATURES = Features({"predictions": Value("string"), "references": Value("int64")})
+PARTS_OF_ROWS = st.lists(st.tuples(st.text(max_size=3) | st.none(), st.integers(-9, 9)), min_size=1)
+
+
+@drawn(st.lists(PARTS_OF_ROWS, max_size=4))
+def test_every_part_comes_back_as_it_was(rows: list[list[tuple[Any, int]]]) -> None:
+    parts = [
+        {"predictions": [one for one, _ in part], "references": [one for _, one in part]}
+        for part in rows
+    ]
+    with whole(iter(parts), FEATURES) as found:
+        assert list(found) == (parts or [{"predictions": [], "references": []}])
+
+
+def test_nothing_is_given_of_a_batch_that_ends_in_an_error() -> None:
+    taken: list[object] = []
+
+    def parts() -> Iterator[dict[str, list[Any]]]:
+        yield {"predictions": ["a"], "references": [1]}
+        raise KeyError("wrong")
+
+    with pytest.raises(KeyError), whole(parts(), FEATURES) as found:
+        taken += found
+    assert taken == []
+
+
+RATING: dict[str, Any] = {"sample_id": "s", "system": "a", "judge": "j", "rating": 5}
+
+
+def _rows(given: Any) -> list[dict[str, Any]]:
+    return [row for part in store_ratings(given) for row in part["predictions"]]
+
+
+@pytest.mark.parametrize("count", [0, 1, AT_ONCE, 2 * AT_ONCE + 1])
+def test_parts_hold_every_rating_once(count: int) -> None:
+    rows = [{**RATING, "sample_id": f"s{number}"} for number in range(count)]
+    parts = [part["predictions"] for part in store_ratings(rows)]
+    assert all(0 < len(part) <= AT_ONCE for part in parts)
+    assert [row["sample_id"] for part in parts for row in part] == [r["sample_id"] for r in rows]
+
+
+def test_every_form_of_a_table_is_taken() -> None:
+    table = Dataset.from_list([{**RATING, "explanation": "Sharp."}])
+    expected = _rows([RATING])
+    for given in (table, table.to_pandas(), table.to_dict(), table.with_format("arrow")[:]):
+        assert _rows(given) == expected
+
+
+def test_an_unknown_column_is_refused_by_its_name() -> None:
+    for given in (
+        [RATING, {**RATING, "rubrik": "overall"}],
+        pa.table({**{k: [v] for k, v in RATING.items()}, "rubrik": ["x"]}),
+    ):
+        with pytest.raises(TableError, match="unknown column 'rubrik'; did you mean 'rubric'"):
+            _rows(given)

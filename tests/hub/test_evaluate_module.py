@@ -65,7 +65,6 @@ def _python(code: str, folder: Path, **environment: str) -> subprocess.Completed
 
 
 def test_it_loads_offline_and_writes_to_the_cache_alone(tmp_path: Path) -> None:
-    """In a process of its own, without the Hub, the call that the documentation promises works."""
     home = tmp_path / "home"
     done = _python(PROMISED, tmp_path, HF_HOME=str(home / "hf"), HF_HUB_OFFLINE="1", HOME=str(home))
     assert done.returncode == 0, done.stderr
@@ -77,7 +76,6 @@ def test_it_loads_offline_and_writes_to_the_cache_alone(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", CONFIGS)
 def test_every_config_loads(load_measure: Callable[..., Any], name: str) -> None:
-    """Whatever packages are installed; it says what it takes, and images are not decoded."""
     metric = load_measure(name)
     assert (metric.name, metric.module_type) == (name, "metric")
     assert metric.features == ({"predictions": RATING} if name not in IMAGES else PAIR)
@@ -87,8 +85,6 @@ def test_every_config_loads(load_measure: Callable[..., Any], name: str) -> None
 
 
 class _Space(SimpleHTTPRequestHandler):
-    """Serves the folder as that of a Space on the Hub."""
-
     def translate_path(self, path: str) -> str:
         prefix, _, name = path.rpartition("/")
         hub = "/spaces/my-lab/echo/resolve/main"
@@ -99,7 +95,6 @@ class _Space(SimpleHTTPRequestHandler):
 
 
 def test_a_space_loads_from_the_hub(tmp_path: Path) -> None:
-    """By its name, from a server that has what the Hub has of it."""
     with ThreadingHTTPServer(("127.0.0.1", 0), _Space) as server:
         threading.Thread(target=server.serve_forever).start()
         address = f"http://127.0.0.1:{server.server_port}"
@@ -114,7 +109,6 @@ def test_a_space_loads_from_the_hub(tmp_path: Path) -> None:
 def test_a_copy_of_the_folder_loads(
     tmp_path: Path, load_measure: Callable[..., Any], name: str
 ) -> None:
-    """By the path of its script, wherever it is; also by the folder, where that is called echo."""
     import evaluate
 
     shutil.copytree(SPACE, tmp_path / name)
@@ -134,7 +128,6 @@ def test_a_copy_of_the_folder_loads(
 def test_an_unknown_config_is_one_line(
     load_measure: Callable[..., Any], name: str | None, expected: str
 ) -> None:
-    """It says which there are, and which was meant."""
     with pytest.raises(EchoError) as caught:
         load_measure(name)
     assert str(caught.value).startswith(expected)
@@ -142,7 +135,6 @@ def test_an_unknown_config_is_one_line(
 
 
 def test_the_script_imports_one_name_a_line_and_only_what_is_there() -> None:
-    """Imports are read by evaluate line by line, and beside them there is a class alone."""
     tree = ast.parse((SPACE / "echo.py").read_text("utf-8"))
     _, *imports, cls = tree.body
     for found in imports:
@@ -154,7 +146,6 @@ def test_the_script_imports_one_name_a_line_and_only_what_is_there() -> None:
 
 
 def test_the_front_matter_is_that_of_a_metric_space() -> None:
-    """Plain YAML, whose files exist, and whose tags make the Hub list it as a metric."""
     front = _front_matter()
     assert front["sdk"] == "gradio"
     assert (SPACE / front["app_file"]).is_file()
@@ -166,7 +157,6 @@ def test_the_front_matter_is_that_of_a_metric_space() -> None:
 
 
 def test_the_space_requires_this_package() -> None:
-    """Nothing else, in a version that is not newer than what is installed; or from elsewhere."""
     *told, line = (SPACE / "requirements.txt").read_text("utf-8").splitlines()
     assert Requirement(line).name == "echo-hf"
     assert Requirement(line).specifier.contains(version("echo-hf"))
@@ -175,7 +165,6 @@ def test_the_space_requires_this_package() -> None:
 
 
 def test_the_documented_numbers_are_true(load_measure: Callable[..., Any]) -> None:
-    """The card's line with win rates shows those of the ratings above it."""
     text = (SPACE / "README.md").read_text("utf-8")
     shown = re.search(r'^metric\.compute\(predictions=ratings\)\["win_rate"\]  # (.*)$', text, re.M)
     rows = re.search(r"^ratings = (\[.*?^\])", text, re.M | re.S)
@@ -188,9 +177,3 @@ def test_the_documented_numbers_are_true(load_measure: Callable[..., Any]) -> No
     ]
     found = load_measure("win_rate").compute(predictions=given)
     assert found["win_rate"] == ast.literal_eval(shown[1])
-
-
-def test_the_card_names_every_config() -> None:
-    """With what it needs, as its error message says."""
-    card = (SPACE / "README.md").read_text("utf-8")
-    assert re.findall(r"^\| `(\w+)` \|", card, re.M) == list(CONFIGS)

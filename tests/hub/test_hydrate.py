@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import filecmp
+import hashlib
 import io
 import json
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -21,19 +20,34 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from echo_hf.collect.fetch import FetchStats
-from echo_hf.errors import EchoError, ImageError, ReleaseError, SourceError
-from echo_hf.hub.archive import Archive, SampleMatch, hydrated
-from echo_hf.hub.dehydrate import dehydrate
-from echo_hf.hub.hydrate import hydrate
-from echo_hf.hub.manifest import facts_of, file_entry, read_manifest
-from echo_hf.hub.release import read_release, unpacked, verify_release, write_release
+from echo_hf.errors import ImageError, ReleaseError
+from echo_hf.hub.dehydrate import dehydrate, image_signature
+from echo_hf.hub.hydrate import (
+    Archive,
+    Rebuilt,
+    SampleMatch,
+    hydrate,
+    hydrated,
+    read_archive,
+    rebuilt_images,
+)
+from echo_hf.hub.manifest import file_entry
+from echo_hf.hub.release import (
+    read_release,
+    released_facts,
+    unpacked,
+    verify_release,
+    write_release,
+)
 from echo_hf.images.store import ImageStore
 from echo_hf.reasons import Match
 from echo_hf.samples.sample import sample_digest
 from echo_hf.samples.spans import SourceSpan
 from echo_hf.tables import POSTS, SAMPLES
 from tests.collect.fetching import policy_for
+from tests.collect.images_like_posts import photograph, with_words
 from tests.collect.server_for_tests import ImageServer
+from tests.hub.conftest import Command
 from tests.hub.quickstart_release import Row, built, by_id, copied, entry, released
 from tests.images_for_tests import encoded
 
@@ -42,52 +56,26 @@ COMMENT = "https://x.com/i/status/9900316480789998101"
 Change = Callable[[Image.Image], bytes]
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a build in `runs/quickstart` and its dehydrated release in `dry`."""
-    folder = tmp_path_factory.mktemp("hydrate")
-    dehydrate(built(folder) / "release", folder / "dry")
-    return folder
-
-
 @pytest.fixture
-def full(folder: Path) -> Path:
-    """The release with everything in it."""
-    return folder / "runs" / "quickstart" / "release"
-
-
-@pytest.fixture
-def dry(folder: Path) -> Path:
-    """The release without the posts of X."""
-    return folder / "dry"
-
-
-@pytest.fixture
-def posts(folder: Path) -> Path:
-    """The posts that it was made of."""
-    return folder / "posts" / "posts.jsonl"
+def posts(quickstart: Path) -> Path:
+    return quickstart / "posts" / "posts.jsonl"
 
 
 def matches(some: tuple[SampleMatch, ...]) -> dict[str, str]:
-    """How each sample matches."""
     return {sample.id: sample.match.value for sample in some}
 
 
 def parts(some: tuple[SampleMatch, ...], sample: str) -> dict[str, tuple[str, str]]:
-    """How each part of a sample matches, and why."""
     (one,) = [each for each in some if each.id == sample]
     return {part.name: (part.match.value, part.detail) for part in one.parts}
 
 
 def of_post(release: Path, url: str) -> Row:
-    """The sample whose primary post this is."""
     (row,) = [row for row in by_id(release).values() if row["post_urls"][0] == url]
     return row
 
 
 def changed_images(folder: Path, names: set[str], change: Change) -> Path:
-    """A copy of the posts with some images packed anew; returns the file of posts."""
-
     def renamed(post: Row) -> Row:
         for one in post.get("pictures") or []:
             if Path(one.get("path") or "").name in names:
@@ -103,12 +91,10 @@ def changed_images(folder: Path, names: set[str], change: Change) -> Path:
 
 
 def jpeg(image: Image.Image) -> bytes:
-    """The image as platforms pack it."""
     return encoded(image.convert("RGB"), "JPEG", quality=92)
 
 
 def tinted(image: Image.Image) -> bytes:
-    """The image with a fifth of the blue gone."""
     red, green, blue = image.convert("RGB").split()
     return encoded(Image.merge("RGB", (red, green, blue.point(lambda level: level * 0.8))), "PNG")
 
@@ -116,7 +102,6 @@ def tinted(image: Image.Image) -> bytes:
 def test_the_same_posts_give_the_same_release(
     full: Path, dry: Path, posts: Path, tmp_path: Path
 ) -> None:
-    """Every row with all its columns, and every file to the byte."""
     hydration = hydrate(dry, tmp_path / "wet", [entry(posts)])
     assert released(tmp_path / "wet") == released(full)
     names = [path.relative_to(full) for path in full.rglob("*") if path.is_file()]
@@ -129,31 +114,7 @@ def test_the_same_posts_give_the_same_release(
     assert {path.name for path in tmp_path.iterdir()} == {"wet"}
 
 
-def test_the_report_is_written_beside(dry: Path, posts: Path, tmp_path: Path) -> None:
-    """Samples and parts with how they match, and not a word of the posts."""
-    hydration = hydrate(dry, tmp_path / "wet", [entry(posts)])
-    report = json.loads((tmp_path / "wet" / "hydration.json").read_text("utf-8"))
-    assert report == json.loads(json.dumps(hydration.as_json()))
-    assert report["counts"]["samples"] == {
-        "exact": 37,
-        "same_picture": 0,
-        "different": 0,
-        "missing": 0,
-    }
-    assert {part["name"].split(".")[0] for each in report["samples"] for part in each["parts"]} == {
-        "prompt",
-        "feedback",
-        "provenance",
-        "input",
-        "output",
-        "screenshot",
-    }
-    assert "full moon" not in json.dumps(report)
-
-
 def test_a_changed_text_is_different(full: Path, dry: Path, tmp_path: Path) -> None:
-    """The sample stays dehydrated with what could be put back; all others are what they were."""
-
     def edited(post: Row) -> Row:
         if post["url"].endswith(LAKE[-19:]):
             post["text"] = post["text"].replace("full moon", "thin moon")
@@ -176,21 +137,7 @@ def test_a_changed_text_is_different(full: Path, dry: Path, tmp_path: Path) -> N
     assert all(by_id(tmp_path / "wet")[name] == by_id(full)[name] for name in others)
 
 
-def test_a_shorter_text_is_different(full: Path, dry: Path, tmp_path: Path) -> None:
-    """A place behind the end of the text is told as one."""
-
-    def cut(post: Row) -> Row:
-        return {**post, "text": "gone"} if post["url"].endswith(LAKE[-19:]) else post
-
-    hydration = hydrate(dry, tmp_path / "wet", [entry(copied(tmp_path / "posts", cut))])
-    match, detail = parts(hydration.samples, of_post(full, LAKE)["id"])["prompt"]
-    assert match == "different"
-    assert detail.endswith("is not a place in a text of 4 characters")
-
-
 def test_a_missing_post_is_named(full: Path, dry: Path, posts: Path, tmp_path: Path) -> None:
-    """Its words stay left out; who finds it later goes on from there, without all the others."""
-
     def without(post: Row) -> Row | None:
         return None if post["url"].endswith(COMMENT[-19:]) else post
 
@@ -209,30 +156,9 @@ def test_a_missing_post_is_named(full: Path, dry: Path, posts: Path, tmp_path: P
     assert released(tmp_path / "all") == released(full)
 
 
-def test_a_deleted_post_is_missing(full: Path, dry: Path, tmp_path: Path) -> None:
-    """A post that is known to be gone has no words."""
-
-    def deleted(post: Row) -> Row:
-        gone = {"text": None, "missing": "deleted", "pictures": []}
-        return {**post, **gone} if post["url"].endswith(LAKE[-19:]) else post
-
-    hydration = hydrate(dry, tmp_path / "wet", [entry(copied(tmp_path / "posts", deleted))])
-    found = parts(hydration.samples, of_post(full, LAKE)["id"])
-    assert found["prompt"] == found["output.0"] == ("missing", f"no post {LAKE}")
-
-
-def test_posts_of_others_put_nothing_back(full: Path, dry: Path, tmp_path: Path) -> None:
-    """No row is lost, and none is half right; what was not left out is there."""
-    (tmp_path / "posts.jsonl").write_text('{"url": "https://x.com/i/status/1", "text": "hi"}')
-    hydration = hydrate(dry, tmp_path / "wet", [entry(tmp_path / "posts.jsonl")])
-    assert set(matches(hydration.samples).values()) == {"missing"}
-    assert released(tmp_path / "wet") == released(dry)
-
-
 def test_a_copy_that_was_packed_anew_is_the_same_image(
     full: Path, dry: Path, tmp_path: Path
 ) -> None:
-    """It is put back; where it is an input, the sample's digest is that of the copy."""
     names = {"lake_day.jpg", "iso_room.png"}
     path = changed_images(tmp_path / "posts", names, jpeg)
     hydration = hydrate(dry, tmp_path / "wet", [entry(path)])
@@ -255,7 +181,6 @@ def test_a_copy_that_was_packed_anew_is_the_same_image(
 
 
 def test_another_image_is_different(full: Path, dry: Path, tmp_path: Path) -> None:
-    """A tint is no way of packing: the image stays left out, the words are there."""
     path = changed_images(tmp_path / "posts", {"lake_night.jpg"}, tinted)
     hydration = hydrate(dry, tmp_path / "wet", [entry(path)])
     before, after = of_post(full, LAKE), of_post(tmp_path / "wet", LAKE)
@@ -269,7 +194,6 @@ def test_another_image_is_different(full: Path, dry: Path, tmp_path: Path) -> No
 
 
 def test_the_parts_of_a_screenshot_are_cut_out_again(full: Path, dry: Path, tmp_path: Path) -> None:
-    """Of a copy of the same size; from one of another size nothing is cut."""
     shots = [row for row in by_id(full).values() if row["is_screenshot"]]
     (cut,) = [row for row in shots if row["post_urls"][0].startswith("https://x.com/")]
     names = {"collage_chair.jpg"}
@@ -294,30 +218,27 @@ def test_the_parts_of_a_screenshot_are_cut_out_again(full: Path, dry: Path, tmp_
 
 
 def test_images_may_lie_in_a_folder_of_their_own(
-    full: Path, dry: Path, posts: Path, folder: Path, tmp_path: Path
+    full: Path, dry: Path, posts: Path, quickstart: Path, tmp_path: Path
 ) -> None:
-    """Whatever they are called: as those of a run, which are named by their digests."""
     shutil.copy(posts, tmp_path / "posts.jsonl")
     bare = hydrate(dry, tmp_path / "bare", [entry(tmp_path / "posts.jsonl")])
     assert "missing" in matches(bare.samples).values()
     assert all(sample.match is Match.EXACT or "image" in sample.parts[-1].detail
                for sample in bare.samples)  # fmt: skip
 
-    images = folder / "runs" / "quickstart" / "pictures"
+    images = quickstart / "runs" / "quickstart" / "pictures"
     hydrate(dry, tmp_path / "wet", [entry(tmp_path / "posts.jsonl")], images=images)
     assert released(tmp_path / "wet") == released(full)
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[ImageServer]:
-    """A server of images."""
     with ImageServer() as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def addresses(server: ImageServer, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with posts that name images by address, `build/release` and `dry`."""
     folder = tmp_path_factory.mktemp("addresses")
 
     def addressed(post: Row) -> Row:
@@ -337,7 +258,6 @@ def addresses(server: ImageServer, tmp_path_factory: pytest.TempPathFactory) -> 
 def test_images_are_fetched_from_where_the_posts_show_them(
     server: ImageServer, addresses: Path, tmp_path: Path
 ) -> None:
-    """Only when allowed, only those that are left out, and each once."""
     server.asked.clear()
     posts = [entry(addresses / "posts" / "posts.jsonl")]
     none = hydrate(addresses / "dry", tmp_path / "none", posts)
@@ -357,7 +277,6 @@ def test_images_are_fetched_from_where_the_posts_show_them(
 def test_a_stopped_hydration_asks_for_the_rest_alone(
     server: ImageServer, addresses: Path, tmp_path: Path
 ) -> None:
-    """What had come stays beside the result until that is whole."""
     server.asked.clear()
     posts = [entry(addresses / "posts" / "posts.jsonl")]
     policy = policy_for(server, concurrency=1)
@@ -378,19 +297,15 @@ def test_a_stopped_hydration_asks_for_the_rest_alone(
 
 
 @pytest.fixture(scope="module")
-def archive(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Archive:
-    """The posts and images at hand."""
-    from echo_hf.hub.archive import read_archive
-
+def archive(quickstart: Path, tmp_path_factory: pytest.TempPathFactory) -> Archive:
     store = ImageStore(tmp_path_factory.mktemp("archive") / "pictures")
-    return read_archive([entry(folder / "posts" / "posts.jsonl")], store)
+    return read_archive([entry(quickstart / "posts" / "posts.jsonl")], store)
 
 
 @pytest.fixture(scope="module")
-def rows(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Row]:
-    """Dehydrated rows, as `hydrated` takes them: with a crop, with blanks, with feedback."""
+def rows(quickstart: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Row]:
     store = ImageStore(tmp_path_factory.mktemp("rows"))
-    every = unpacked(read_release(folder / "dry"), store)["analysis"].with_format("arrow")[:]
+    every = unpacked(read_release(quickstart / "dry"), store)["analysis"].with_format("arrow")[:]
     some = [row for row in every.to_pylist() if row["dehydrated"]]
     wanted = [
         next(row for row in some if row["is_screenshot"]),
@@ -429,7 +344,6 @@ HOSTILE_IMAGE = st.fixed_dictionaries(
 def test_a_hostile_row_is_told_and_fills_nothing(
     rows: list[Row], archive: Archive, data: st.DataObject
 ) -> None:
-    """Whatever places, boxes and digests a stranger's release names, the row is not taken."""
     row = dict(data.draw(st.sampled_from(rows)))
     spans = st.none() | st.lists(HOSTILE_SPAN, max_size=4)
     row["prompt_spans"] = data.draw(spans)
@@ -453,7 +367,6 @@ def test_a_hostile_row_is_told_and_fills_nothing(
 def test_a_hostile_provenance_is_told(
     rows: list[Row], archive: Archive, provenance: str | None
 ) -> None:
-    """It stays what it is, and so do the other columns."""
     new, match = hydrated({**rows[1], "provenance": provenance}, archive)
     assert new["provenance"] == provenance
     assert new["prompt"]
@@ -461,7 +374,6 @@ def test_a_hostile_provenance_is_told(
 
 
 def test_a_digest_protects_the_posts_that_somebody_has(rows: list[Row], archive: Archive) -> None:
-    """A release cannot pull other words than the published ones out of an archive."""
     span = SourceSpan(COMMENT, "text", 0, 5)._asdict()
     new, match = hydrated({**rows[0], "prompt_spans": [span]}, archive)
     assert new["prompt"] is None
@@ -473,7 +385,6 @@ def test_a_digest_protects_the_posts_that_somebody_has(rows: list[Row], archive:
 def test_hostile_spans_in_a_release_cost_no_other_row(
     full: Path, dry: Path, posts: Path, tmp_path: Path
 ) -> None:
-    """A release with one bad row is hydrated but for that row."""
     store = ImageStore(tmp_path / "pictures")
     configs = unpacked(read_release(dry), store)
     bad = of_post(full, LAKE)["id"]
@@ -491,14 +402,13 @@ def test_hostile_spans_in_a_release_cost_no_other_row(
         )
         for name, some in configs.items()
     }
-    write_release(tmp_path / "bad", spoilt_configs, store, facts_of(read_manifest(dry)))
+    write_release(tmp_path / "bad", spoilt_configs, store, released_facts(read_release(dry)))
     hydration = hydrate(tmp_path / "bad", tmp_path / "wet", [entry(posts)])
     assert [name for name, match in matches(hydration.samples).items() if match != "exact"] == [bad]
     assert "is not a place in a text" in parts(hydration.samples, bad)["prompt"][1]
 
 
 def resealed(release: Path, to: Path, edit: Callable[[pa.Table], pa.Table | None]) -> Path:
-    """A copy of a release with another table of analysis (null: no Parquet), in its manifest."""
     shutil.copytree(release, to)
     path = next((to / "analysis").iterdir())
     table = edit(pq.read_table(path))
@@ -515,7 +425,6 @@ def resealed(release: Path, to: Path, edit: Callable[[pa.Table], pa.Table | None
 
 
 def with_null(table: pa.Table, column: str) -> pa.Table:
-    """The table with a list that holds null in a column."""
     at = table.schema.get_field_index(column)
     kind = table.schema.field(at).type
     values = pa.array([[None]] * len(table), kind)
@@ -542,7 +451,6 @@ DAMAGES: dict[str, tuple[Callable[[pa.Table], Any], str]] = {
 
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_strange_release_is_one_line(dry: Path, posts: Path, tmp_path: Path, damage: str) -> None:
-    """Files that fit their manifest may hold anything; nothing is written then."""
     edit, said = DAMAGES[damage]
     bad = resealed(dry, tmp_path / "bad", edit)
     with pytest.raises(ReleaseError, match=said) as caught:
@@ -552,8 +460,6 @@ def test_a_strange_release_is_one_line(dry: Path, posts: Path, tmp_path: Path, d
 
 
 def test_an_image_that_is_none_is_one_line(dry: Path, posts: Path, tmp_path: Path) -> None:
-    """The release of a stranger may embed anything."""
-
     def spoilt(table: pa.Table) -> pa.Table:
         at = table.schema.get_field_index("screenshot")
         kind = table.schema.field(at).type
@@ -565,56 +471,25 @@ def test_an_image_that_is_none_is_one_line(dry: Path, posts: Path, tmp_path: Pat
         hydrate(bad, tmp_path / "wet", [entry(posts)])
 
 
-@pytest.fixture
-def bad_posts(tmp_path: Path) -> Path:
-    """A file of posts with none in it."""
-    path = tmp_path / "none.jsonl"
-    path.write_text("{}\n", "utf-8")
-    return path
-
-
-def test_a_users_mistake_is_named(dry: Path, posts: Path, bad_posts: Path, tmp_path: Path) -> None:
-    """Nothing is written, and nothing is left behind."""
-    mistakes: list[tuple[Callable[[], Any], type[EchoError], str]] = [
-        (lambda: hydrate(dry, dry, [entry(posts)]), ReleaseError, "is the release itself"),
-        (lambda: hydrate(tmp_path, tmp_path / "w", [entry(posts)]), ReleaseError, "no release in"),
-        (lambda: hydrate(dry, tmp_path / "w", [entry(bad_posts)]), SourceError, "holds no post"),
-        (
-            lambda: hydrate(dry, tmp_path / "w", [entry(posts)], images=tmp_path / "nope"),
-            SourceError,
-            "no folder .*nope",
-        ),
-    ]
-    for mistake, kind, said in mistakes:
-        with pytest.raises(kind, match=said):
-            mistake()
-    assert {path.name for path in tmp_path.iterdir()} == {"none.jsonl"}
-
-
-def echo_hf(*arguments: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """Runs the command line in a folder."""
-    command = [sys.executable, "-m", "echo_hf", *map(str, arguments)]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
-
-
-def test_the_command_prints_what_came_of_it(dry: Path, posts: Path, tmp_path: Path) -> None:
+def test_the_command_prints_what_came_of_it(command: Command, dry: Path, tmp_path: Path) -> None:
     """A row for each way to match, the causes, and where the release is."""
 
     def without(post: Row) -> Row | None:
         return None if post["url"].endswith(COMMENT[-19:]) else post
 
     path = copied(tmp_path / "posts", without)
-    done = echo_hf("hydrate", dry, "--posts", path, "--to", "wet", cwd=tmp_path)
-    assert (done.returncode, done.stderr) == (0, "")
-    rows = {line.split()[0]: line.split()[1:4] for line in done.stdout.splitlines() if line.split()}
+    done = command("hydrate", dry, "--posts", path, "--to", tmp_path / "wet")
+    assert (done.code, done.errors) == (0, "")
+    rows = {line.split()[0]: line.split()[1:4] for line in done.output.splitlines() if line.split()}
     assert {name: rows[name] for name in map(str, Match)} == {
         "exact": ["36", "132", "43"],
         "same_picture": ["0", "0", "0"],
         "different": ["0", "0", "0"],
         "missing": ["1", "1", "0"],
     }
-    assert f"1 x missing: no post {COMMENT}" in done.stdout
-    assert str(tmp_path / "wet") in done.stdout
+    said = " ".join(done.output.split())
+    assert f"1 x missing: no post {COMMENT}" in said
+    assert str(tmp_path / "wet") in done.output.replace("\n", "")
     assert (tmp_path / "wet" / "hydration.json").exists()
 
 
@@ -623,6 +498,8 @@ def test_the_command_prints_what_came_of_it(dry: Path, posts: Path, tmp_path: Pa
     [
         (["nope", "--posts", "p.jsonl", "--to", "wet"], "/nope': expected a folder with manifest"),
         (["{dry}", "--posts", "nope.jsonl", "--to", "wet"], "no file 'nope.jsonl'"),
+        (["{dry}", "--posts", "n.jsonl", "--to", "wet"], "n.jsonl' holds no post"),
+        (["{dry}", "--posts", "p.jsonl", "--pictures", "no", "--to", "wet"], "no folder 'no'"),
         (["{dry}", "--to", "wet"], "source 'jsonl' has no path"),
         (["{dry}", "--posts", "{dry}", "--to", "wet"], "is not a regular file"),
         (["{dry}", "--posts", "p.jsonl", "--source", "jsnl", "--to", "wet"], "mean 'jsonl'?"),
@@ -631,21 +508,99 @@ def test_the_command_prints_what_came_of_it(dry: Path, posts: Path, tmp_path: Pa
     ],
 )
 def test_a_mistake_on_the_command_line_is_one_line(
-    dry: Path, posts: Path, tmp_path: Path, arguments: list[str], said: str
+    command: Command,
+    monkeypatch: pytest.MonkeyPatch,
+    dry: Path,
+    posts: Path,
+    tmp_path: Path,
+    arguments: list[str],
+    said: str,
 ) -> None:
     """Exit code 2, one line, and nothing is written."""
+    monkeypatch.chdir(tmp_path)
     shutil.copy(posts, tmp_path / "p.jsonl")
-    given = [argument.replace("{dry}", str(dry)) for argument in arguments]
-    done = echo_hf("hydrate", *given, cwd=tmp_path)
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
-    assert done.stderr.startswith("echo-hf: ")
-    assert said in done.stderr
-    assert {path.name for path in tmp_path.iterdir()} == {"p.jsonl"}
+    (tmp_path / "n.jsonl").write_text("{}\n", "utf-8")
+    done = command("hydrate", *(one.replace("{dry}", str(dry)) for one in arguments))
+    assert (done.code, done.errors.count("\n")) == (2, 1), done.errors
+    assert done.errors.startswith("echo-hf: ")
+    assert said in done.errors
+    assert {path.name for path in tmp_path.iterdir()} == {"n.jsonl", "p.jsonl"}
 
 
-def test_posts_have_the_columns_that_are_looked_up(archive: Archive) -> None:
-    """The archive holds rows of the table of posts, each address once."""
-    assert archive.table.schema.names == list(POSTS.columns)
-    urls = archive.table["url"].to_pylist()
-    assert len(urls) == len(set(urls)) == 119
-    assert archive.post("https://x.com/i/status/1") is archive.post(None) is None
+POST = "https://x.com/i/status/1"
+# Twins: one word was changed, which no signature shows for sure.
+ONE, TWIN = (with_words(photograph(5), word, (60, 200), 36) for word in ("blue hour", "blue huor"))
+ENTRY = {"role": "output", "post_url": POST, "url": None, "of": None, "box": None}
+
+
+def digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def archive_of(folder: Path, *images: tuple[bytes, str | None], **values: Any) -> Archive:
+    store = ImageStore(folder / "pictures")
+    shown = [{"sha256": store.put(data), "url": url} for data, url in images]
+    table = pa.Table.from_pylist([{"url": POST, "pictures": shown}], schema=POSTS.schema)
+    return Archive(table, store, **values)
+
+
+def rebuilt(entries: list[dict[str, Any]], here: Archive) -> list[Rebuilt]:
+    row = {"picture_sources": entries, "input_images": [], "output_images": [], "screenshot": None}
+    return rebuilt_images(row, here)["output"]
+
+
+def left_out(folder: Path, image: Image.Image, **values: Any) -> dict[str, Any]:
+    data = encoded(image, "PNG")
+    (folder / "original").write_bytes(data)
+    signature = image_signature(folder / "original")
+    return {**ENTRY, "sha256": digest(data), "signature": signature, **values}
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_of_two_copies_the_nearer_one_is_taken(tmp_path: Path, order: tuple[int, int]) -> None:
+    copies = [encoded(one, "JPEG", quality=90) for one in (ONE, TWIN)]
+    here = archive_of(tmp_path, *((copies[number], None) for number in order))
+    for image, copy in zip((ONE, TWIN), copies, strict=True):
+        (found,) = rebuilt([left_out(tmp_path, image)], here)
+        assert found == Rebuilt(digest(copy), Match.SAME_IMAGE)
+
+
+def test_the_address_says_which_image_is_meant(tmp_path: Path) -> None:
+    copy, other = encoded(ONE, "JPEG", quality=90), encoded(photograph(6), "PNG")
+    here = archive_of(tmp_path, (copy, "https://p.example/1"), (other, "https://p.example/2"))
+    entries = [left_out(tmp_path, ONE, url=f"https://p.example/{number}") for number in (1, 2)]
+    assert [one.match for one in rebuilt(entries, here)] == [
+        Match.SAME_IMAGE,
+        Match.DIFFERENT,
+    ]
+
+
+def test_an_image_of_another_entry_is_not_taken_for_a_copy(tmp_path: Path) -> None:
+    twin = encoded(TWIN, "PNG")
+    here = archive_of(tmp_path, (twin, None))
+    entries = [left_out(tmp_path, ONE), {**ENTRY, "sha256": digest(twin), "signature": None}]
+    assert [(one.match, one.detail) for one in rebuilt(entries, here)] == [
+        (Match.MISSING, f"no image of {POST} is available"),
+        (Match.EXACT, ""),
+    ]
+
+
+def test_without_a_signature_only_the_very_bytes_will_do(tmp_path: Path) -> None:
+    here = archive_of(tmp_path, (encoded(ONE, "JPEG", quality=90), None))
+    entry = {**left_out(tmp_path, ONE), "signature": None}
+    (found,) = rebuilt([entry], here)
+    assert (found.value, found.match) == (None, Match.DIFFERENT)
+
+
+def test_a_crop_needs_its_screenshot(tmp_path: Path) -> None:
+    shot, crop = encoded(ONE, "PNG"), encoded(ONE.crop((10, 10, 60, 60)), "BMP")
+    here = archive_of(tmp_path)
+    entry = {**ENTRY, "sha256": digest(crop), "of": digest(shot), "box": [10, 10, 60, 60]}
+    entry["signature"] = None
+    (found,) = rebuilt([entry], here)
+    assert (found.match, found.detail) == (
+        Match.MISSING,
+        f"its screenshot {digest(shot)} stays left out",
+    )
+    here.images.put(crop)
+    assert rebuilt([entry], here) == [Rebuilt(digest(crop), Match.EXACT)]

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+import subprocess
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
-from datasets import Dataset
+from datasets import Dataset, Image, List
 
 import echo_hf
 from echo_hf.errors import HubError, ReleaseError
 from echo_hf.hub.facts import ReleaseFacts
 from echo_hf.hub.publish import publish
-from echo_hf.hub.release import Release, write_release
+from echo_hf.hub.release import Release, verify_release, write_release
 from echo_hf.images.store import ImageStore
 from echo_hf.tables import release_features
 from tests.local_hub import STRANGER, LocalHub
@@ -24,19 +28,15 @@ REPO = "mira/echo"
 
 @dataclass(frozen=True)
 class Reader:
-    """Somebody with an empty cache."""
-
     hub: LocalHub
     cache: Path
 
     def load(self, config: str = "analysis", revision: str | None = None) -> Dataset:
-        """Loads a config from the Hub."""
         return echo_hf.load_benchmark(
             REPO, config, revision=revision, cache_dir=self.cache, api=self.hub.api()
         )
 
     def files(self, pattern: str) -> list[Path]:
-        """Downloaded files."""
         return sorted(self.cache.rglob(pattern))
 
 
@@ -49,7 +49,6 @@ def reader(
     images: ImageStore,
     facts: ReleaseFacts,
 ) -> Reader:
-    """A reader of a Hub on which two revisions are published, `v1` and `v2`."""
     publish(release, REPO, "v1", api=hub.api())
     rows = {"analysis": configs["analysis"].select([2])}
     publish(write_release(tmp_path / "b", rows, images, facts), REPO, "v2", api=hub.api())
@@ -57,7 +56,6 @@ def reader(
 
 
 def test_each_tag_is_its_revision(reader: Reader, release: Release) -> None:
-    """Types, rows and bytes are those that were written; without a tag it is the newest."""
     first = reader.load(revision="v1")
     assert first.features == release_features()
     assert str(first.split) == "test"
@@ -68,14 +66,7 @@ def test_each_tag_is_its_revision(reader: Reader, release: Release) -> None:
     assert len(reader.load(revision=commit)) == 3
 
 
-def test_images_decode(reader: Reader) -> None:
-    """They are ready to be looked at."""
-    row = reader.load(revision="v1")[0]
-    assert [image.size for image in row["output_images"]] == [(48, 32)] * 2
-
-
 def test_only_what_is_needed_is_downloaded(reader: Reader) -> None:
-    """Other configs stay where they are; the manifest alone is enough for the manifest."""
     manifest = echo_hf.load_manifest(
         REPO, revision="v1", cache_dir=reader.cache, api=reader.hub.api()
     )
@@ -86,7 +77,6 @@ def test_only_what_is_needed_is_downloaded(reader: Reader) -> None:
 
 
 def test_image_to_image_is_what_is_loaded_by_default(reader: Reader) -> None:
-    """The benchmark's first task needs no name; here it has columns and no row."""
     loaded = echo_hf.load_benchmark(
         REPO, revision="v1", cache_dir=reader.cache, api=reader.hub.api()
     )
@@ -94,7 +84,6 @@ def test_image_to_image_is_what_is_loaded_by_default(reader: Reader) -> None:
 
 
 def test_offline_the_cache_is_as_good(reader: Reader) -> None:
-    """A revision that was loaded once is loaded again without the Hub."""
     for revision in ("v1", "v2"):
         reader.load(revision=revision)
     reader.hub.close()
@@ -104,7 +93,6 @@ def test_offline_the_cache_is_as_good(reader: Reader) -> None:
 
 @pytest.mark.parametrize("revision", ["never-existed", "v2", "0" * 40])
 def test_offline_no_other_revision_is_given(reader: Reader, revision: str) -> None:
-    """A revision that is not in the cache raises, however much of another one is."""
     reader.load(revision="v1")
     reader.hub.close()
     with pytest.raises(HubError, match=r"out of reach .*cache does not hold it") as raised:
@@ -113,16 +101,7 @@ def test_offline_no_other_revision_is_given(reader: Reader, revision: str) -> No
     assert "\n" not in str(raised.value)
 
 
-def test_offline_a_part_that_was_not_downloaded_raises(reader: Reader) -> None:
-    """Another config of a revision in the cache is not there either."""
-    reader.load("analysis", "v1")
-    reader.hub.close()
-    with pytest.raises(HubError, match="cache does not hold it"):
-        reader.load("text_to_image", "v1")
-
-
 def test_online_an_unknown_revision_or_repository_raises(reader: Reader) -> None:
-    """The message says which of the two is unknown."""
     with pytest.raises(HubError, match=r"'mira/echo' at revision 'v9': .*no such revision"):
         reader.load(revision="v9")
     with pytest.raises(HubError, match=r"'mira/none' .*there is no such dataset"):
@@ -130,7 +109,6 @@ def test_online_an_unknown_revision_or_repository_raises(reader: Reader) -> None
 
 
 def test_a_private_benchmark_is_for_its_owners(reader: Reader) -> None:
-    """Strangers are told no more than that they see nothing."""
     reader.hub.repositories[REPO].private = True
     assert len(reader.load(revision="v1")) == 3
     with pytest.raises(HubError, match="or this token may not see it"):
@@ -138,7 +116,6 @@ def test_a_private_benchmark_is_for_its_owners(reader: Reader) -> None:
 
 
 def change_a_byte(path: Path) -> None:
-    """Changes a byte in the middle of a file."""
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1
     path.write_bytes(data)
@@ -146,7 +123,6 @@ def change_a_byte(path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["*.parquet", "README.md"])
 def test_a_tampered_snapshot_is_refused(reader: Reader, name: str) -> None:
-    """The file is named, and the folder whose deletion brings it back; then it loads again."""
     reader.load(revision="v1")
     (path,) = reader.files(name)
     change_a_byte(path.resolve())
@@ -161,7 +137,6 @@ def test_a_tampered_snapshot_is_refused(reader: Reader, name: str) -> None:
 
 
 def test_a_lost_file_is_brought_again_or_missed(reader: Reader) -> None:
-    """Online it is downloaded; offline the revision is no longer there."""
     reader.load(revision="v1")
     (path,) = reader.files("*.parquet")
     path.resolve().unlink()
@@ -173,7 +148,6 @@ def test_a_lost_file_is_brought_again_or_missed(reader: Reader) -> None:
 
 
 def test_what_was_published_by_hand_is_refused(reader: Reader) -> None:
-    """A commit that changes rows under the manifest is no release."""
     repository = reader.hub.repositories[REPO]
     repository.change("by hand")
     files = dict(repository.commits[repository.head].files)
@@ -184,14 +158,7 @@ def test_what_was_published_by_hand_is_refused(reader: Reader) -> None:
         reader.load()
 
 
-def test_a_config_that_is_not_there_is_answered_with_the_nearest(reader: Reader) -> None:
-    """On the Hub and on disk."""
-    with pytest.raises(ReleaseError, match="unknown config 'analysys'; did you mean 'analysis'"):
-        reader.load("analysys", "v1")
-
-
 def test_a_folder_is_loaded_the_same_way(release: Release) -> None:
-    """A release on disk is checked, too."""
     assert len(echo_hf.load_benchmark(release.path, "analysis")) == 3
     assert echo_hf.load_manifest(str(release.path)) == release.manifest
     with pytest.raises(ReleaseError, match="did you mean 'analysis'"):
@@ -202,10 +169,136 @@ def test_a_folder_is_loaded_the_same_way(release: Release) -> None:
 
 
 def test_a_folder_has_no_revisions(release: Release, tmp_path: Path) -> None:
-    """Asking for one is a mistake, as is a name that is neither folder nor repository."""
     with pytest.raises(HubError, match="is a folder, which has no revision 'v1'"):
         echo_hf.load_benchmark(release.path, revision="v1")
     with pytest.raises(HubError, match="is neither a folder nor the name of a dataset"):
         echo_hf.load_benchmark(tmp_path / "no" / "such")
     with pytest.raises(ReleaseError, match="no release in"):
         echo_hf.load_benchmark(tmp_path)
+
+
+Configs = Mapping[str, Dataset]
+
+
+def test_datasets_are_read_from_disk(release: Release, drawings: Mapping[str, bytes]) -> None:
+    assert sorted(release.datasets) == ["analysis", "image_to_image", "text_to_image"]
+    assert len(release.datasets) == 3
+    for dataset in release.datasets.values():
+        assert dataset.features == release_features()
+        assert str(dataset.split) == "test"
+    assert [len(release.datasets[name]) for name in sorted(release.datasets)] == [3, 0, 2]
+    plain = release.datasets["text_to_image"].cast_column(
+        "output_images", List(Image(decode=False))
+    )
+    found = [image["bytes"] for image in plain[0]["output_images"]]
+    assert found == [drawings["webp"], drawings["jpg"]]
+
+
+def test_a_config_in_several_files_is_read_in_order(
+    tmp_path: Path, configs: Configs, images: ImageStore, facts: ReleaseFacts
+) -> None:
+    one = write_release(tmp_path / "one", configs, images, facts)
+    many = write_release(tmp_path / "many", configs, images, facts, shard_bytes=1)
+    assert len(many.manifest.configs["analysis"].files) == 3
+    assert many.datasets["analysis"]["id"][:] == ["sample0", "sample1", "sample2"]
+    assert many.manifest.configs["analysis"].digest == one.manifest.configs["analysis"].digest
+    verify_release(many.path)
+
+
+REPO = "mira/echo"
+LOAD = """
+import hashlib, json
+from datasets import Image, List, load_dataset
+
+def shown(dataset):
+    plain = dataset.cast_column("output_images", List(Image(decode=False)))
+    return {
+        "features": dataset.features.to_dict(),
+        "prompts": [row["prompt"] for row in plain],
+        "sizes": [[picture.size for picture in row["output_images"]] for row in dataset],
+        "digests": [
+            [hashlib.sha256(picture["bytes"]).hexdigest() for picture in row["output_images"]]
+            for row in plain
+        ],
+    }
+
+print(json.dumps([
+    shown(load_dataset("mira/echo", config, split="test", revision=revision, streaming=streaming))
+    for revision, config, streaming in json.loads(input())
+]))
+"""
+OFFLINE = """
+import sys
+import echo_hf
+
+for revision in ("v1", "never-existed"):
+    try:
+        print(len(echo_hf.load_benchmark("mira/echo", "analysis", revision=revision)))
+    except echo_hf.EchoError as error:
+        print(type(error).__name__, error)
+"""
+
+
+def run(hub: LocalHub, home: Path, code: str, given: str = "", **environment: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=hub.environment(home, **environment),
+        input=given,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture
+def published(
+    hub: LocalHub,
+    release: Release,
+    tmp_path: Path,
+    configs: Mapping[str, Dataset],
+    images: ImageStore,
+    facts: ReleaseFacts,
+) -> LocalHub:
+    publish(release, REPO, "v1", api=hub.api())
+    later = {"analysis": configs["analysis"].select([2, 0])}
+    several = write_release(tmp_path / "later", later, images, facts, shard_bytes=1)
+    publish(several, REPO, "v2", api=hub.api())
+    return hub
+
+
+def test_load_dataset_reads_every_revision(
+    published: LocalHub, tmp_path: Path, configs: Mapping[str, Dataset]
+) -> None:
+    asked = [
+        ("v1", "analysis", False),
+        ("v1", "analysis", True),
+        ("v1", "text_to_image", False),
+        ("v1", None, False),
+        ("v1", "image_to_image", True),
+        ("v2", "analysis", False),
+        ("v2", "analysis", True),
+        (None, None, False),
+    ]
+    found: list[dict[str, Any]] = json.loads(run(published, tmp_path, LOAD, json.dumps(asked)))
+
+    later = configs["analysis"].select([2, 0])
+    whole, text = configs["analysis"], configs["text_to_image"]
+    expected = [whole, whole, text, text, configs["image_to_image"], later, later, later]
+    for loaded, rows in zip(found, expected, strict=True):
+        assert loaded["features"] == release_features().to_dict()
+        assert loaded["prompts"] == rows["prompt"][:]
+        assert loaded["digests"] == rows["output_images"][:]
+        assert all(size == [48, 32] for sizes in loaded["sizes"] for size in sizes)
+
+
+def test_offline_an_unknown_revision_raises_where_load_dataset_would_not(
+    published: LocalHub, tmp_path: Path
+) -> None:
+    said = run(published, tmp_path, OFFLINE).splitlines()
+    assert said[0] == "3"
+    assert said[1].startswith("HubError cannot load 'mira/echo' at revision 'never-existed': ")
+    said = run(published, tmp_path, OFFLINE, HF_HUB_OFFLINE="1").splitlines()
+    assert said[0] == "3"
+    assert "the cache does not hold it" in said[1]

@@ -4,33 +4,31 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 from datasets import Dataset
-from hypothesis import given
-from hypothesis import strategies as st
 
 from echo_hf.curate.splits import CONFIGS as SPLIT_CONFIGS
 from echo_hf.errors import ReleaseError
-from echo_hf.hub.facts import SAMPLE_CONFIGS, ReleaseFacts
-from echo_hf.hub.manifest import content_digest, facts_of, read_manifest, row_digest
-from echo_hf.hub.release import Release, read_release, verify_release
+from echo_hf.hub.facts import SAMPLE_CONFIGS, ReleaseFacts, SampleCounts
+from echo_hf.hub.manifest import Manifest, make_manifest, read_manifest
+from echo_hf.hub.release import Release, read_release, released_facts, verify_release, write_release
+from echo_hf.images.store import ImageStore
 
 Configs = Mapping[str, Dataset]
 
 
 @pytest.fixture
 def folder(release: Release) -> Path:
-    """The folder of a written release."""
     return release.path
 
 
 def by_hand(path: Path) -> str:
-    """The documented digest of a Parquet file's rows, from the file alone."""
     rows = []
     for row in pq.read_table(path).to_pylist():
         for name in ("input_images", "output_images"):
@@ -43,7 +41,6 @@ def by_hand(path: Path) -> str:
 
 
 def test_the_manifest_counts_what_is_in_the_files(folder: Path) -> None:
-    """Rows, images, sizes and digests are those of the files themselves."""
     manifest = json.loads((folder / "manifest.json").read_text("utf-8"))
     assert {name: entry["rows"] for name, entry in manifest["configs"].items()} == {
         "analysis": 3,
@@ -62,20 +59,17 @@ def test_the_manifest_counts_what_is_in_the_files(folder: Path) -> None:
 def test_the_content_digest_can_be_computed_from_the_released_rows(
     folder: Path, config: str
 ) -> None:
-    """Who has only the Parquet file can check a config's digest as it is documented."""
     found = read_manifest(folder).configs[config].digest
     assert found == by_hand(folder / config / "test-00000-of-00001.parquet")
 
 
 def test_the_manifest_is_stable_text(folder: Path) -> None:
-    """Keys are sorted, the text is indented, and reading it back loses nothing."""
     text = (folder / "manifest.json").read_text("utf-8")
     assert text == json.dumps(json.loads(text), sort_keys=True, indent=2, ensure_ascii=False) + "\n"
     assert read_manifest(folder).text() == text
 
 
 def test_the_manifest_says_what_the_run_knew(folder: Path) -> None:
-    """Name, target, protocol, funnel in order, and provenance are those of the facts."""
     manifest = json.loads((folder / "manifest.json").read_text("utf-8"))
     assert manifest["name"] == "pixelbloom-2025-03"
     assert manifest["target"]["released"] == "2025-03-25"
@@ -92,8 +86,6 @@ def test_the_manifest_says_what_the_run_knew(folder: Path) -> None:
 
 
 def test_a_release_of_format_1_is_still_read(folder: Path) -> None:
-    """What was written before there were counts, tasks and prompts' digests stays a release."""
-
     def age(data: Any) -> None:
         data["format"] = 1
         for name in ("stats", "benchmark"):
@@ -128,7 +120,6 @@ def _edited(folder: Path, edit: Any) -> None:
     ],
 )
 def test_a_manifest_cannot_name_a_file_outside_the_release(folder: Path, path: str) -> None:
-    """A path that is not one a release can have is refused, on one line that shows it."""
     _edited(folder, lambda data: data["card"].update(path=path))
     with pytest.raises(ReleaseError, match=r"card\.path") as raised:
         read_manifest(folder)
@@ -146,7 +137,6 @@ def test_a_manifest_cannot_name_a_file_outside_the_release(folder: Path, path: s
     ],
 )
 def test_a_manifest_of_another_shape_is_refused(folder: Path, edit: Any, said: str) -> None:
-    """Another format, a missing or an unknown key stops the reading, and is named."""
     _edited(folder, edit)
     with pytest.raises(ReleaseError, match=said):
         read_manifest(folder)
@@ -154,49 +144,111 @@ def test_a_manifest_of_another_shape_is_refused(folder: Path, edit: Any, said: s
 
 @pytest.mark.parametrize("text", ["", "[]", "{", "[" * 100_000, "\udcff"])
 def test_a_manifest_that_is_no_json_object_is_refused(folder: Path, text: str) -> None:
-    """Broken, deep or foreign JSON is one line for the user, never a crash."""
     (folder / "manifest.json").write_text(text, "utf-8", errors="surrogateescape")
     with pytest.raises(ReleaseError, match=r"manifest\.json"):
         read_manifest(folder)
 
 
 def test_a_folder_without_manifest_is_no_release(tmp_path: Path) -> None:
-    """The message names the folder and what was expected in it."""
     with pytest.raises(ReleaseError, match=r"no release in .*nowhere.*manifest\.json"):
         read_manifest(tmp_path / "nowhere")
 
 
 def test_the_configs_are_those_that_the_splits_fill() -> None:
-    """The configs of samples are the parts that the splits stage makes."""
     assert SAMPLE_CONFIGS == SPLIT_CONFIGS
 
 
-VALUES = st.dictionaries(st.text(max_size=5), st.none() | st.text(max_size=5) | st.booleans())
-
-
-@given(st.lists(VALUES, max_size=6), st.randoms(use_true_random=False))
-def test_row_order_does_not_change_the_content_digest(rows: list[dict[str, Any]], rng: Any) -> None:
-    """Any order of the same rows has the same digest."""
-    shuffled = list(rows)
-    rng.shuffle(shuffled)
-    assert content_digest(map(row_digest, rows)) == content_digest(map(row_digest, shuffled))
-
-
-@given(st.lists(VALUES, max_size=6), VALUES)
-def test_another_row_changes_the_content_digest(
-    rows: list[dict[str, Any]], further: dict[str, Any]
-) -> None:
-    """A row more changes the digest, also one that repeats another."""
-    digests = [row_digest(row) for row in rows]
-    assert content_digest(digests) != content_digest([*digests, row_digest(further)])
-
-
 def test_the_facts_can_be_read_back(release: Release, facts: ReleaseFacts) -> None:
-    """All that a release was written with, so that it can be written again with other rows."""
-    assert facts_of(read_manifest(release.path)) == facts
+    assert released_facts(release) == facts
 
 
 def test_a_manifest_without_statements_has_the_usual_ones(folder: Path) -> None:
-    """A release of before they were written down can be read."""
     _edited(folder, lambda data: data.pop("statements"))
-    assert facts_of(read_manifest(folder)).license == "other"
+    assert released_facts(read_release(folder)).license == "other"
+
+
+Samples = Callable[..., Dataset]
+SCREENED = {"flagged": False, "categories": [], "model": "guard"}
+
+
+def comment(author: str | None) -> dict[str, Any]:
+    return {"post_id": "2", "post_url": None, "author": author, "feedback": "too blue"}
+
+
+def counted(facts: ReleaseFacts, configs: Configs) -> Manifest:
+    return make_manifest(facts, {}, configs.values())
+
+
+def test_each_sample_is_counted_once(samples: Samples, facts: ReleaseFacts) -> None:
+    waits = {"review": ["may_show_minor", "personal_data"], "safety": SCREENED}
+    configs = {
+        "text_to_image": samples(waits),
+        "analysis": samples(
+            waits, {"review": [], "safety": None}, {"review": None, "safety": None}
+        ),
+    }
+    found = counted(facts, configs)
+    assert (found.open_reviews, found.unscreened, found.hashed_authors) == (1, 2, False)
+
+
+@pytest.mark.parametrize(
+    ("row", "named"),
+    [
+        ({"author": "0123456789abcdef"}, True),
+        ({"community_feedback": [comment(None), comment("0123456789abcdef")]}, True),
+        ({"community_feedback": [comment(None)]}, False),
+        ({}, False),
+    ],
+)
+def test_an_author_stands_in_it_as_whoever_posted(
+    samples: Samples, facts: ReleaseFacts, row: Mapping[str, Any], named: bool
+) -> None:
+    assert counted(facts, {"analysis": samples({}, row)}).hashed_authors is named
+
+
+def test_the_manifest_of_a_release_says_it(
+    tmp_path: Path, samples: Samples, images: ImageStore, facts: ReleaseFacts
+) -> None:
+    rows = samples(
+        {"review": ["personal_data"], "author": "0123456789abcdef", "safety": None},
+        {"review": [], "safety": None},
+    )
+    release = write_release(tmp_path / "release", {"analysis": rows}, images, facts)
+    manifest = json.loads((release.path / "manifest.json").read_text("utf-8"))
+
+    told = {name: manifest[name] for name in ("open_reviews", "unscreened", "hashed_authors")}
+    assert told == {"open_reviews": 1, "unscreened": 2, "hashed_authors": True}
+
+
+COUNTS = SampleCounts(
+    samples=3,
+    languages={"en": 3},
+    platforms={"x": 3},
+    tasks={"edit": 3},
+    authors=2,
+    repeated_authors=1,
+    unknown_authors=0,
+)
+
+
+def test_the_file_holds_sizes_funnel_and_measures(
+    tmp_path: Path, configs: Any, images: ImageStore, facts: ReleaseFacts
+) -> None:
+    known = replace(facts, measured={"all": COUNTS}, left_out={"ratings": {"not_released": 2}})
+    release = write_release(tmp_path / "release", configs, images, known)
+    data = json.loads((release.path / "stats.json").read_text("utf-8"))
+    size = (release.path / "analysis/test-00000-of-00001.parquet").stat().st_size
+    assert data["configs"]["analysis"] == {"rows": 3, "pictures": 7, "bytes": size}
+    assert list(data["funnel"]) == ["relevance", "extract"]
+    assert data["funnel"]["relevance"]["rejected"] == {"repost": 60}
+    assert data["measured"]["all"]["authors"] == 2
+    assert data["left_out"] == {"ratings": {"not_released": 2}}
+    assert release.stats == data
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"configs": {}, "funnel": {}, "more": 1}', "\udcff"])
+def test_a_file_that_is_not_understood_is_one_line(release: Release, text: str) -> None:
+    (release.path / "stats.json").write_text(text, "utf-8", errors="surrogateescape")
+    with pytest.raises(ReleaseError, match=r"stats\.json.*download the release again") as raised:
+        _ = release.stats
+    assert "\n" not in str(raised.value)

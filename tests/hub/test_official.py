@@ -4,20 +4,31 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+import socket
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import huggingface_hub
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from datasets import Dataset, Image
+from hypothesis import given
+from hypothesis import strategies as st
 
 import echo_hf
 from echo_hf.errors import ReleaseError
-from echo_hf.hub.official import MissingImagesWarning, OfficialImages
+from echo_hf.hub.official import (
+    MissingImagesWarning,
+    OfficialImages,
+    boxes_of,
+    inset_box,
+)
 from echo_hf.images.store import ImageStore
+from echo_hf.reasons import Unfetched
 from echo_hf.tables import OFFICIAL_DATASET, release_features
 from tests.collect.fetching import BLUE, RED, digest_of, policy_for
 from tests.collect.server_for_tests import ImageServer
@@ -48,15 +59,12 @@ EDITS: list[dict[str, Any]] = [
 
 @dataclass(frozen=True)
 class Place:
-    """A Hub with the dataset, and a server with its images."""
-
     hub: LocalHub
     server: ImageServer
     images: OfficialImages
     cache: Path
 
     def holds(self, **configs: pa.Table) -> None:
-        """Puts a dataset there."""
         self.hub.api().create_repo(REPO, repo_type="dataset", exist_ok=True)
         repository = self.hub.repositories[REPO]
         files = {"README.md": StoredFile(CARD)}
@@ -68,7 +76,6 @@ class Place:
         repository.branches["main"] = repository.add("theirs", None, files)
 
     def load(self, config: str, **changes: Any) -> Dataset:
-        """Loads a config of it."""
         return echo_hf.load_benchmark(
             REPO,
             config,
@@ -80,7 +87,6 @@ class Place:
 
 @pytest.fixture
 def place(hub: LocalHub, tmp_path: Path) -> Iterator[Place]:
-    """The red image has a token, the blue one is an address; nothing else is there."""
     with ImageServer() as server:
         server.gives("/media/TokenRed?format=jpg", RED)
         server.gives("/media/TokenOld", BLUE)
@@ -92,7 +98,6 @@ def place(hub: LocalHub, tmp_path: Path) -> Iterator[Place]:
 
 
 def edits(server: ImageServer, boxes: Any, kind: pa.DataType) -> pa.Table:
-    """The second config; the boxes of its screenshot are a list, or the same in JSON."""
     names = [
         [name.replace("{server}", server.url("")) for name in row["input_images"]] for row in EDITS
     ]
@@ -114,7 +119,6 @@ BOXES: Mapping[str, tuple[Any, pa.DataType]] = {
 
 
 def test_text_to_image_has_all_columns(place: Place) -> None:
-    """Ours, filled where the dataset says something; the images are there, with no warning."""
     place.holds(text_to_image=pa.Table.from_pylist(TEXT))
     loaded = place.load("text_to_image")
 
@@ -153,7 +157,6 @@ def test_text_to_image_has_all_columns(place: Place) -> None:
 
 @pytest.mark.parametrize("form", BOXES)
 def test_image_to_image_is_fetched_and_cut(place: Place, form: str) -> None:
-    """Tokens in either of their places, an address, boxes as list and as JSON, and what is gone."""
     place.holds(image_to_image=edits(place.server, *BOXES[form]))
     with pytest.warns(MissingImagesWarning, match=r"2 images .* \(gone 1, degenerate_box 1\)"):
         loaded = place.load("image_to_image")
@@ -180,7 +183,6 @@ def test_image_to_image_is_fetched_and_cut(place: Place, form: str) -> None:
 
 
 def test_images_are_kept_as_they_came(place: Place) -> None:
-    """The very bytes that the server has, fetched once for both configs and both runs."""
     place.holds(
         text_to_image=pa.Table.from_pylist(TEXT),
         image_to_image=edits(place.server, *BOXES["list"]),
@@ -203,7 +205,6 @@ def test_images_are_kept_as_they_came(place: Place) -> None:
 
 
 def test_nothing_private_is_asked_for(place: Place) -> None:
-    """Addresses of a dataset are as strange as those of a post: the usual limits hold."""
     table = pa.table(
         {"id": ["a"], "prompt": ["x"], "input_images": [[place.server.url("/shot.png")]]}
     )
@@ -216,7 +217,6 @@ def test_nothing_private_is_asked_for(place: Place) -> None:
 
 
 def test_a_token_is_no_path(place: Place) -> None:
-    """Whatever a token is called, it stays one part of the address."""
     table = pa.table({"id": ["a"], "prompt": ["x"], "input_images": [["../../secret?x=/"]]})
     place.holds(image_to_image=table)
     with pytest.warns(MissingImagesWarning, match="gone 1"):
@@ -226,7 +226,6 @@ def test_a_token_is_no_path(place: Place) -> None:
 
 @pytest.mark.parametrize("config", OFFICIAL_DATASET)
 def test_no_column_is_lost(place: Place, config: str) -> None:
-    """Every column that the dataset is known to have, and any other, is there with its value."""
     values: dict[str, Any] = {
         name: [True] if name.startswith(("is_", "has_", "prompt_")) else ["some words"]
         for name in OFFICIAL_DATASET[config]
@@ -245,7 +244,6 @@ def test_no_column_is_lost(place: Place, config: str) -> None:
 
 
 def test_bad_boxes_are_named_and_cost_one_sample(place: Place) -> None:
-    """Of a screenshot nothing is shown then; elsewhere the images stay."""
     rows = {
         "id": ["a", "b"],
         "prompt": ["x", "y"],
@@ -264,7 +262,6 @@ def test_bad_boxes_are_named_and_cost_one_sample(place: Place) -> None:
 
 
 def test_another_layout_is_refused(place: Place) -> None:
-    """A dataset with columns of these names and other values is not read as if it were this."""
     place.holds(image_to_image=pa.table({"id": ["a"], "community_feedback": [[1]]}))
     with pytest.raises(ReleaseError, match=r"has another layout .*load_dataset") as raised:
         place.load("image_to_image")
@@ -272,14 +269,12 @@ def test_another_layout_is_refused(place: Place) -> None:
 
 
 def test_a_config_that_is_not_there_is_answered_with_the_nearest(place: Place) -> None:
-    """By the names that its card gives."""
     place.holds(text_to_image=pa.Table.from_pylist(TEXT))
     with pytest.raises(ReleaseError, match="'text_to_imag'; did you mean 'text_to_image'"):
         place.load("text_to_imag")
 
 
 def test_a_card_that_cannot_be_read_only_costs_the_hint(place: Place) -> None:
-    """Whatever stands in the card of somebody else's dataset, the message is the same line."""
     place.holds(text_to_image=pa.Table.from_pylist(TEXT))
     repository = place.hub.repositories[REPO]
     for card in (b"---\nconfigs: [3]\n---\n", b"---\nconfigs: [\n---\n", b"\xff"):
@@ -289,8 +284,74 @@ def test_a_card_that_cannot_be_read_only_costs_the_hint(place: Place) -> None:
             place.load("analysis")
 
 
-def test_it_has_no_manifest(place: Place) -> None:
-    """What another toolkit published says nothing of itself that could be checked."""
-    place.holds(text_to_image=pa.Table.from_pylist(TEXT))
-    with pytest.raises(ReleaseError, match=r"expected a folder with manifest\.json"):
-        echo_hf.load_manifest(REPO, cache_dir=place.cache, api=place.hub.api())
+SIDES = st.integers(-30, 150)
+NOISE = np.random.default_rng(0).integers(0, 256, (80, 120, 3), dtype=np.uint8)
+
+
+@given(st.tuples(SIDES, SIDES, SIDES, SIDES))
+def test_a_cut_is_what_slicing_an_array_gives(box: tuple[int, int, int, int]) -> None:
+    ys, xs = np.mgrid[:50, :100]
+    left, top, right, bottom = box
+    inside = (xs >= left + 10) & (xs < right - 10) & (ys >= top + 10) & (ys < bottom - 10)
+    found = inset_box(box, (100, 50))
+    if found is None:
+        assert not inside.any()
+    else:
+        assert found == (
+            xs[inside].min(),
+            ys[inside].min(),
+            xs[inside].max() + 1,
+            ys[inside].max() + 1,
+        )
+
+
+@pytest.mark.parametrize(
+    ("value", "boxes"),
+    [
+        (None, None),
+        ("", None),
+        ("null", None),
+        ("[]", []),
+        ([], []),
+        ([[1, 2, 3, 4]], [[1.0, 2.0, 3.0, 4.0]]),
+        ("[[1, 2.5, 3, 4]]", [[1.0, 2.5, 3.0, 4.0]]),
+        ("[[1, 2", "expected a list of boxes"),
+        ("3", "expected a list of boxes"),
+        ([[1, 2, 3]], "expected four numbers"),
+        ([["a", 2, 3, 4]], "expected a list of boxes"),
+        ("[[NaN, 0, 1, 1]]", "expected finite numbers"),
+    ],
+)
+def test_boxes_are_a_list_or_its_json(value: Any, boxes: Any) -> None:
+    found = boxes_of(value)
+    if isinstance(boxes, str):
+        assert isinstance(found, str)
+        assert boxes in found
+        assert str(value)[:80] in found
+    else:
+        assert found == boxes
+
+
+def test_tokens_are_asked_for_where_x_keeps_media(tmp_path: Path) -> None:
+    asked: list[tuple[str, int]] = []
+
+    async def nobody(host: str, port: int) -> Sequence[Any]:
+        asked.append((host, port))
+        raise socket.gaierror(socket.EAI_NONAME, "no such name")
+
+    images = OfficialImages(ImageStore(tmp_path / "pictures"), resolve=nobody)
+    found = images.fetch(["Gabc_1-x", "https://media.example/a.png", "Gabc_1-x"])
+
+    assert sorted(set(asked)) == [("media.example", 443), ("pbs.twimg.com", 443)]
+    assert {name: result.reason for name, result in found.items()} == {
+        "Gabc_1-x": Unfetched.UNREACHABLE,
+        "https://media.example/a.png": Unfetched.UNREACHABLE,
+    }
+    assert found["Gabc_1-x"].url == "https://pbs.twimg.com/media/Gabc_1-x"
+
+
+def test_they_are_kept_in_huggingface_hubs_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(huggingface_hub.utils._cache_assets, "HF_ASSETS_CACHE", str(tmp_path))
+    assert OfficialImages().store.root.is_relative_to(tmp_path / "echo-hf")

@@ -23,19 +23,15 @@ REPO = "mira/echo"
 
 @dataclass(frozen=True)
 class Scene:
-    """A Hub with a published release, and another one that is yet to be published."""
-
     hub: LocalHub
     first: Published
     later: Release
 
     @property
     def state(self) -> tuple[dict[str, bytes], dict[str, str]]:
-        """What readers see: the files of the main branch, and the tags."""
         return self.hub.files(REPO), dict(self.hub.repositories[REPO].tags)
 
     def publish(self) -> Published:
-        """Publishes the other release."""
         return publish(self.later, REPO, "v2", api=self.hub.api())
 
 
@@ -48,7 +44,6 @@ def scene(
     images: ImageStore,
     facts: ReleaseFacts,
 ) -> Scene:
-    """The scene; every config of the other release differs from the published one."""
     rows = {name: dataset.select([]) for name, dataset in configs.items()}
     rows["analysis"] = configs["analysis"].select([2, 1])
     rows["text_to_image"] = configs["text_to_image"].select([1])
@@ -66,7 +61,6 @@ DEATHS = {
 
 @pytest.mark.parametrize("death", DEATHS)
 def test_a_death_before_the_commit_leaves_the_old_revision(scene: Scene, death: str) -> None:
-    """Readers see exactly the old files and tags; a second run finishes."""
     step, spared = DEATHS[death]
     before = scene.state
     scene.hub.at(step, *[None] * spared, scene.hub.die)
@@ -82,7 +76,6 @@ def test_a_death_before_the_commit_leaves_the_old_revision(scene: Scene, death: 
 
 
 def test_what_arrived_before_a_death_is_not_sent_again(scene: Scene) -> None:
-    """The second run uploads the files that the first one did not get through."""
     scene.hub.at("before commit", scene.hub.die)
     with pytest.raises(HubError):
         scene.publish()
@@ -94,7 +87,6 @@ def test_what_arrived_before_a_death_is_not_sent_again(scene: Scene) -> None:
 
 @pytest.mark.parametrize("step", ["after commit", "before tag", "after tag"])
 def test_a_death_after_the_commit_leaves_the_new_revision(scene: Scene, step: str) -> None:
-    """All new files are there, in one commit; a second run only makes the tag."""
     old = scene.state[0]
     scene.hub.at(step, scene.hub.die)
     with pytest.raises(HubError, match="does not answer"):
@@ -112,7 +104,6 @@ def test_a_death_after_the_commit_leaves_the_new_revision(scene: Scene, step: st
 
 
 def test_a_death_while_the_repository_is_looked_at(scene: Scene) -> None:
-    """A Hub that no longer answers is not taken for one without the repository."""
     asked = scene.hub.answer
 
     def whoami_alone(question: Question) -> Answer:
@@ -127,19 +118,8 @@ def test_a_death_while_the_repository_is_looked_at(scene: Scene) -> None:
     assert scene.state == before
 
 
-def test_a_death_while_a_repository_is_made(hub: LocalHub, release: Release) -> None:
-    """A first release that never came leaves an empty repository, which a second run fills."""
-    hub.at("before commit", hub.die)
-    with pytest.raises(HubError, match="does not answer"):
-        publish(release, REPO, "v1", api=hub.api())
-    assert hub.files(REPO).keys() == {".gitattributes"}
-    hub.dead = False
-    assert not publish(release, REPO, "v1", api=hub.api()).unchanged
-
-
 @pytest.mark.parametrize("step", ["before upload", "before commit"])
 def test_whoever_publishes_meanwhile_is_not_overwritten(scene: Scene, step: str) -> None:
-    """The Hub refuses the stale parent; the message says so; run again, both are kept."""
     repository = scene.hub.repositories[REPO]
     scene.hub.at(step, lambda: repository.change("from elsewhere", note=b"mine"))
     with pytest.raises(HubError, match="somebody published to 'mira/echo' meanwhile") as raised:
@@ -154,7 +134,6 @@ def test_whoever_publishes_meanwhile_is_not_overwritten(scene: Scene, step: str)
 
 
 def test_a_tag_that_appears_meanwhile_does_not_move(scene: Scene) -> None:
-    """Somebody else's tag of that name stays on their commit, and is reported."""
     tags = scene.hub.repositories[REPO].tags
     scene.hub.at("before tag", lambda: tags.update(v2=scene.first.commit))
     with pytest.raises(HubError, match=r"cannot tag .* as 'v2'"):
@@ -163,7 +142,6 @@ def test_a_tag_that_appears_meanwhile_does_not_move(scene: Scene) -> None:
 
 
 def test_the_same_tag_from_elsewhere_is_as_good(scene: Scene) -> None:
-    """Two that publish the same release and tag it at the same time both succeed."""
     repository = scene.hub.repositories[REPO]
     scene.hub.at("before tag", lambda: repository.tags.update(v2=repository.head))
     assert scene.publish().commit == repository.tags["v2"]
@@ -176,7 +154,6 @@ def test_a_card_that_the_hub_refuses_is_told(
     images: ImageStore,
     facts: ReleaseFacts,
 ) -> None:
-    """The Hub's own words come through, in one line, before anything is uploaded."""
     folder = tmp_path / "unlicensed"
     write_release(folder, configs, images, replace(facts, license=""))
     with pytest.raises(HubError, match=r"the Hub refuses it .*must be one of") as raised:
@@ -186,7 +163,6 @@ def test_a_card_that_the_hub_refuses_is_told(
 
 
 def test_a_signed_address_is_not_told(scene: Scene) -> None:
-    """What lets its holder upload is left out of the message."""
     scene.hub.at("before upload", *[refuse] * 9)
     with pytest.raises(HubError) as raised:
         scene.publish()
@@ -196,5 +172,4 @@ def test_a_signed_address_is_not_told(scene: Scene) -> None:
 
 
 def refuse(*_: Any) -> None:
-    """Answers that something is wrong with a request."""
     raise RefusedError(400, said="wrong")

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import io
+import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -12,14 +15,23 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
-from datasets import Dataset, load_dataset
+from datasets import Dataset, Features, load_dataset
+from PIL import Image
 
 from echo_hf.errors import ImageError, ReleaseError, TableError
-from echo_hf.hub.facts import ReleaseFacts
-from echo_hf.hub.release import Release, read_release, verify_release, write_release
+from echo_hf.hub.facts import CONFIGS, ReleaseFacts
+from echo_hf.hub.release import (
+    Release,
+    files_of,
+    read_release,
+    released_schema,
+    verify_release,
+    write_release,
+)
 from echo_hf.images.store import ImageStore
-from echo_hf.tables import OUTPUTS, RATINGS, SAMPLES
+from echo_hf.tables import OUTPUTS, RATINGS, SAMPLES, Table, release_features
 
 Configs = Mapping[str, Dataset]
 
@@ -89,7 +101,6 @@ for path in sorted(release.path.rglob("*")):
 
 
 def hashes(folder: Path) -> dict[str, str]:
-    """Every file of a folder with the sha256 of its bytes."""
     return {
         path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in folder.rglob("*")
@@ -98,7 +109,6 @@ def hashes(folder: Path) -> dict[str, str]:
 
 
 def test_the_release_has_the_documented_files(release: Release) -> None:
-    """Card, manifest, counts, tasks, and one folder a config; nothing is left beside it."""
     assert sorted(hashes(release.path)) == [
         "README.md",
         "analysis/test-00000-of-00001.parquet",
@@ -114,15 +124,14 @@ def test_the_release_has_the_documented_files(release: Release) -> None:
 def test_the_same_input_gives_the_same_bytes(
     tmp_path: Path, release: Release, configs: Configs, images: ImageStore, facts: ReleaseFacts
 ) -> None:
-    """Two runs on equal rows and facts cannot be told apart, whatever the order of configs."""
     again = write_release(
         tmp_path / "elsewhere" / "again", dict(reversed(list(configs.items()))), images, facts
     )
     assert hashes(again.path) == hashes(release.path)
 
 
+@pytest.mark.slow
 def test_another_process_writes_the_same_bytes(tmp_path: Path) -> None:
-    """Neither the order of sets nor the number of threads shows in a file, in several shards."""
     root, said = Path(__file__).resolve().parents[2], []
     for seed, threads in (("1", "1"), ("2", "2")):
         command = [sys.executable, "-c", ELSEWHERE, str(root), str(tmp_path / seed)]
@@ -137,7 +146,6 @@ def test_another_process_writes_the_same_bytes(tmp_path: Path) -> None:
 def test_row_order_changes_the_file_but_not_its_content_digest(
     tmp_path: Path, release: Release, configs: Configs, images: ImageStore, facts: ReleaseFacts
 ) -> None:
-    """The digest says what a config holds, not how it lies there."""
     turned = {**configs, "analysis": configs["analysis"].select([2, 0, 1])}
     other = write_release(tmp_path / "other", turned, images, facts)
     (old,) = release.manifest.configs["analysis"].files
@@ -147,38 +155,9 @@ def test_row_order_changes_the_file_but_not_its_content_digest(
     assert digests[0] == digests[1]
 
 
-def test_another_image_changes_the_content_digest(
-    tmp_path: Path,
-    release: Release,
-    samples: Any,
-    digests: Mapping[str, str],
-    images: ImageStore,
-    facts: ReleaseFacts,
-) -> None:
-    """Two releases that differ in one image differ in that config's digest alone."""
-    rows = [{"prompt": "A fox", "output_images": [digests["webp"]]}, {"prompt": "A hat"}]
-    other = write_release(tmp_path / "b", {"text_to_image": samples(*rows)}, images, facts)
-    found = other.manifest.configs["text_to_image"].digest
-    assert found != release.manifest.configs["text_to_image"].digest
-
-
-def test_stats_count_rows_images_and_stages(release: Release) -> None:
-    """The counts are those of the rows and of the facts."""
-    configs = release.stats["configs"]
-    assert {name: (row["rows"], row["pictures"]) for name, row in configs.items()} == {
-        "analysis": (3, 7),
-        "image_to_image": (0, 0),
-        "text_to_image": (2, 2),
-    }
-    file = release.path / "analysis" / "test-00000-of-00001.parquet"
-    assert configs["analysis"]["bytes"] == file.stat().st_size
-    assert release.stats["funnel"]["relevance"]["kept"] == 340
-
-
 def test_a_new_release_replaces_the_old_one(
     release: Release, configs: Configs, images: ImageStore, facts: ReleaseFacts
 ) -> None:
-    """Configs that the new release does not have are gone with the old one."""
     only = {"text_to_image": configs["text_to_image"]}
     new = write_release(release.path, only, images, replace(facts, name="later"))
     assert list(new.datasets) == ["text_to_image"]
@@ -189,7 +168,6 @@ def test_a_new_release_replaces_the_old_one(
 def test_a_missing_image_leaves_the_old_release(
     release: Release, samples: Any, images: ImageStore, facts: ReleaseFacts
 ) -> None:
-    """An image that is missing in the middle of the rows stops the new release, not the old."""
     before = hashes(release.path.parent)
     rows: list[dict[str, Any]] = [{"prompt": f"fox {number}"} for number in range(250)]
     rows[150] = {"output_images": ["0" * 64]}
@@ -201,7 +179,6 @@ def test_a_missing_image_leaves_the_old_release(
 
 
 def test_a_killed_process_leaves_a_whole_release(tmp_path: Path) -> None:
-    """Killed at any moment, a writer leaves the old release or the new one."""
     folder, root = tmp_path / "release", Path(__file__).resolve().parents[2]
     command = [sys.executable, "-c", KILLED, str(root), str(folder)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
@@ -214,24 +191,9 @@ def test_a_killed_process_leaves_a_whole_release(tmp_path: Path) -> None:
     assert read_release(folder).datasets["analysis"]["id"][0] == f"{number}-0"
 
 
-def test_a_changed_image_is_not_released(
-    tmp_path: Path,
-    configs: Configs,
-    images: ImageStore,
-    digests: Mapping[str, str],
-    facts: ReleaseFacts,
-) -> None:
-    """A stored image whose bytes are no longer its digest's stops the release."""
-    images.path(digests["webp"]).write_bytes(b"something else")
-    with pytest.raises(ImageError, match="has changed"):
-        write_release(tmp_path / "release", configs, images, facts)
-    assert not (tmp_path / "release").exists()
-
-
 def test_a_column_that_is_not_declared_is_refused(
     tmp_path: Path, configs: Configs, images: ImageStore, facts: ReleaseFacts
 ) -> None:
-    """A further column is named, never dropped; a missing one is named as well."""
     rows = configs["text_to_image"]
     wider = {"text_to_image": rows.add_column("mood", ["glad", "sad"])}
     with pytest.raises(TableError, match="'mood'"):
@@ -244,7 +206,6 @@ def test_a_column_that_is_not_declared_is_refused(
 def test_scores_are_released_beside_the_samples(
     tmp_path: Path, configs: Configs, outputs: Dataset, images: ImageStore, facts: ReleaseFacts
 ) -> None:
-    """Outputs with their images and an empty table of ratings are written, and read back."""
     ratings = Dataset(RATINGS.features.arrow_schema.empty_table())
     every = {**configs, "ratings": ratings, "outputs": outputs}
     release = write_release(tmp_path / "release", every, images, facts)
@@ -258,32 +219,183 @@ def test_scores_are_released_beside_the_samples(
     ]
 
 
-def test_each_config_keeps_to_its_own_table(
-    tmp_path: Path, configs: Configs, outputs: Dataset, images: ImageStore, facts: ReleaseFacts
-) -> None:
-    """Rows of another table than the config's are refused, and no release is left."""
-    with pytest.raises(TableError, match="'release of ratings' reads column 'judge'"):
-        write_release(tmp_path / "release", {**configs, "ratings": outputs}, images, facts)
-    assert not (tmp_path / "release").exists()
-
-
 def test_an_unknown_config_is_refused(
     tmp_path: Path, samples: Any, images: ImageStore, facts: ReleaseFacts
 ) -> None:
-    """A misspelt config is answered with the nearest name; no config at all is refused."""
     with pytest.raises(ReleaseError, match="did you mean 'text_to_image'"):
         write_release(tmp_path / "release", {"text_to_imag": samples()}, images, facts)
     with pytest.raises(ReleaseError, match="needs a config"):
         write_release(tmp_path / "release", {}, images, facts)
 
 
-def test_columns_may_come_in_any_order(
-    tmp_path: Path, release: Release, configs: Configs, images: ImageStore, facts: ReleaseFacts
+def test_an_untouched_release_is_verified(release: Release) -> None:
+    (release.path / ".cache").mkdir()
+    (release.path / ".cache" / "lock").write_text("")
+    verify_release(release.path)
+    assert read_release(release.path).manifest == release.manifest
+
+
+@pytest.mark.parametrize(
+    "name", ["README.md", "analysis/test-00000-of-00001.parquet", "text_to_image/*.parquet"]
+)
+def test_one_changed_byte_is_named(release: Release, name: str) -> None:
+    (path,) = release.path.glob(name)
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(ReleaseError, match="has changed: sha256") as raised:
+        verify_release(release.path)
+    said = str(raised.value)
+    assert repr(path.relative_to(release.path).as_posix()) in said
+    assert hashlib.sha256(data).hexdigest() in said
+    assert "\n" not in said
+
+
+def test_a_cut_file_is_named(release: Release) -> None:
+    path = release.path / "README.md"
+    size = path.stat().st_size
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(ReleaseError, match=rf"'README\.md' .*bytes is {size - 1}.* {size}"):
+        verify_release(release.path)
+
+
+@pytest.mark.parametrize("name", ["README.md", "image_to_image/test-00000-of-00001.parquet"])
+def test_a_missing_file_is_named(release: Release, name: str) -> None:
+    (release.path / name).unlink()
+    with pytest.raises(ReleaseError, match=f"{name!r} is missing"):
+        verify_release(release.path)
+
+
+@pytest.mark.parametrize("name", ["notes.txt", "analysis/test-00001-of-00002.parquet"])
+def test_an_extra_file_is_named(release: Release, name: str) -> None:
+    (release.path / name).write_bytes(b"x")
+    with pytest.raises(ReleaseError, match=f"holds {name!r}"):
+        verify_release(release.path)
+
+
+TABLES = {config.table.name: config.table for config in CONFIGS.values()}
+each_table = pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
+
+
+@each_table
+def test_the_schema_carries_the_released_features(table: Table) -> None:
+    assert Features.from_arrow_schema(released_schema(table)) == table.released_features
+
+
+@each_table
+def test_the_schema_names_no_feature_that_old_datasets_lacks(table: Table) -> None:
+    assert b'"List"' not in released_schema(table).metadata[b"huggingface"]
+
+
+def test_lists_are_written_as_old_datasets_wrote_them() -> None:
+    metadata = released_schema(SAMPLES).metadata[b"huggingface"]
+    features = json.loads(metadata)["info"]["features"]
+    assert features["output_images"] == [{"_type": "Image"}]
+    assert features["input_bboxs"] == [[{"dtype": "float64", "_type": "Value"}]]
+    assert features["safety"]["categories"] == [{"dtype": "string", "_type": "Value"}]
+
+
+def rows_in(*paths: Path) -> list[dict[str, Any]]:
+    return [row for path in paths for row in pq.read_table(path).to_pylist()]
+
+
+def test_every_image_keeps_its_bytes_and_is_named_by_digest_and_format(
+    release: Release, configs: Configs, drawings: Mapping[str, bytes]
 ) -> None:
-    """The order of columns is the declared one, whatever the dataset's."""
-    turned = {
-        name: dataset.select_columns(list(SAMPLES.columns)[::-1])
-        for name, dataset in configs.items()
+    """Whichever column it is in; what is no image is as it was: hostile text, nulls, lists."""
+    first, second, third = rows_in(*files_of(release, "analysis"))
+    png, jpg, webp = (
+        {"bytes": drawings[name], "path": f"{hashlib.sha256(drawings[name]).hexdigest()}.{name}"}
+        for name in ("png", "jpg", "webp")
+    )
+    rows = (first, second, third)
+    assert [row["input_images"] for row in rows] == [[jpg], [], []]
+    assert [row["output_images"] for row in rows] == [[png, webp], [webp, jpg], [png]]
+    assert [row["screenshot"] for row in rows] == [png, None, None]
+    for found, given in zip(rows, configs["analysis"], strict=True):
+        for name in set(found) - {"input_images", "output_images", "screenshot"}:
+            assert found[name] == given[name]
+
+
+def noise(seed: int, side: int) -> bytes:
+    """A stored image that no packing makes smaller: three bytes a pixel."""
+    pixels = random.Random(seed).randbytes(3 * side * side)
+    sink = io.BytesIO()
+    Image.frombytes("RGB", (side, side), pixels).save(sink, "BMP")
+    return sink.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("side", "most", "files", "groups"),
+    [(50, 2 * 7554, [2, 2, 1], [2]), (2000, 500_000_000, [5], [3, 2])],
+    ids=["files end by their bytes", "row groups are small enough for the viewer"],
+)
+def test_files_and_row_groups_are_cut_by_bytes(
+    tmp_path: Path,
+    samples: Any,
+    images: ImageStore,
+    facts: ReleaseFacts,
+    side: int,
+    most: int,
+    files: list[int],
+    groups: list[int],
+) -> None:
+    """Together they hold all rows in their order; the viewer gives up at 300 MB."""
+    data = noise(0, side)
+    rows = samples(*({"output_images": [images.put(data)]} for _ in range(5)))
+    release = write_release(tmp_path / "r", {"analysis": rows}, images, facts, shard_bytes=most)
+    paths = files_of(release, "analysis")
+    ends = [f"test-{n:05d}-of-{len(files):05d}.parquet" for n in range(len(files))]
+    assert [path.name for path in paths] == ends
+    every = [pq.read_metadata(path) for path in paths]
+    assert [one.num_rows for one in every] == files
+    first = [every[0].row_group(number) for number in range(every[0].num_row_groups)]
+    assert [group.num_rows for group in first] == groups
+    assert max(group.total_byte_size for group in first) < 300_000_000 / 8
+    assert [row["id"] for row in rows_in(*paths)] == [f"sample{n}" for n in range(5)]
+
+
+@pytest.mark.parametrize(
+    ("config", "count", "groups"),
+    [("text_to_image", 230, [100, 100, 30]), ("ratings", 2300, [1000, 1000, 300])],
+)
+def test_row_groups_are_cut_by_rows(
+    tmp_path: Path,
+    images: ImageStore,
+    facts: ReleaseFacts,
+    config: str,
+    count: int,
+    groups: list[int],
+) -> None:
+    """Rows that hold no images make larger ones."""
+    table = RATINGS if config == "ratings" else SAMPLES
+    rows = [{**dict.fromkeys(table.columns), table.key[0]: str(n)} for n in range(count)]
+    made = {config: Dataset.from_list(rows, features=table.features)}
+    (path,) = files_of(write_release(tmp_path / "r", made, images, facts), config)
+    found = pq.read_metadata(path)
+    assert [found.row_group(n).num_rows for n in range(found.num_row_groups)] == groups
+    assert [row[table.key[0]] for row in rows_in(path)] == [str(n) for n in range(count)]
+
+
+def test_no_rows_give_one_file_with_all_columns(release: Release) -> None:
+    """An empty config has no row group that readers stumble on."""
+    (path,) = files_of(release, "image_to_image")
+    file = pq.ParquetFile(path)
+    assert file.schema_arrow.names == list(release_features())
+    assert (file.metadata.num_rows, file.metadata.num_row_groups) == (0, 0)
+
+
+def test_the_files_suit_the_viewer(release: Release) -> None:
+    """Each column has a page index; images are stored plainly, all other columns packed."""
+    group = pq.read_metadata(files_of(release, "analysis")[0]).row_group(0)
+    chunks = [group.column(number) for number in range(group.num_columns)]
+    assert all(one.has_offset_index and one.has_column_index for one in chunks)
+    stored = [one for one in chunks if one.compression == "UNCOMPRESSED"]
+    assert {one.path_in_schema for one in stored} == {
+        "input_images.list.element.bytes",
+        "output_images.list.element.bytes",
+        "screenshot.bytes",
     }
-    again = write_release(tmp_path / "again", turned, images, facts)
-    assert hashes(again.path) == hashes(release.path)
+    for one in stored:
+        assert not {"PLAIN_DICTIONARY", "RLE_DICTIONARY"} & set(one.encodings)
+    assert {one.compression for one in chunks if one not in stored} == {"ZSTD"}

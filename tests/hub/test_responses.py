@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -12,14 +12,34 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from datasets import Dataset
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
+from echo_hf._infra.sqlite import MOST_VARIABLES
 from echo_hf.engines.base import Completion, Request, Usage
+from echo_hf.errors import ReleaseError
+from echo_hf.hub import responses
 from echo_hf.hub import responses as module
-from echo_hf.hub.responses import MOST_TEXT_BYTES, Responses, write_responses
+from echo_hf.hub.facts import ReleaseFacts
+from echo_hf.hub.release import Release, write_release
+from echo_hf.hub.responses import (
+    BATCH_ROWS,
+    MOST_TEXT_BYTES,
+    Recorded,
+    Responses,
+    finish_of,
+    is_recordable,
+    read_recorded,
+    read_responses,
+    write_responses,
+)
+from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.answer_store import Store
+from echo_hf.pipeline.answers import Failure, parse
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import LeftOut
 from echo_hf.tables import POSTS, RESPONSES
+from tests.hub.conftest import Configs
 from tests.stages_for_tests import request
 
 ONE, TWO, THREE = "https://board.example/1", "https://board.example/2", "https://board.example/3"
@@ -30,24 +50,20 @@ Asked = tuple[bytes, Request]
 
 @pytest.fixture
 def folder(tmp_path: Path) -> RunFolder:
-    """An empty run."""
     return RunFolder(tmp_path / "run")
 
 
 @pytest.fixture
 def store(folder: RunFolder) -> Iterator[Store]:
-    """Its store."""
     with closing(folder.store()) as opened:
         yield opened
 
 
 def asked(number: int, *sources: str, task: str = "extract") -> Asked:
-    """A request with its key, which is the number in 32 bytes."""
     return number.to_bytes(32), replace(request(str(number)), task=task, sources=sources)
 
 
 def platforms(**places: str) -> Dataset:
-    """Posts with these platforms, by the last part of their address."""
     rows = [
         {"url": f"https://board.example/{name}", "platform": place}
         for name, place in places.items()
@@ -56,21 +72,18 @@ def platforms(**places: str) -> Dataset:
 
 
 def answer(store: Store, question: Asked, completion: Completion) -> None:
-    """Keeps what came back for a request."""
     store.put(*question, completion, ENGINE)
 
 
 def written(
     folder: RunFolder, store: Store, questions: Iterable[Asked], **more: Any
 ) -> tuple[list[dict[str, Any]], Responses]:
-    """The rows that are written for these requests, and the counts."""
     posts = more.pop("posts", platforms())
     done = write_responses(folder, questions, store, posts, **more)
     return pq.read_table(folder.responses).to_pylist(), done
 
 
 def test_a_row_says_what_came_back(folder: RunFolder, store: Store) -> None:
-    """Key, task, text, tokens, and the posts in order; of a failure that it was one."""
     first, second = asked(1, TWO, ONE), asked(2, THREE, task="roles")
     answer(store, first, Completion("赤", usage=Usage(5, 6, 7)))
     answer(store, second, Completion("I will not.", "not with me", "refusal", Usage(8, 0, 0)))
@@ -98,7 +111,6 @@ def test_a_row_says_what_came_back(folder: RunFolder, store: Store) -> None:
 
 
 def test_only_what_is_asked_now_is_there(folder: RunFolder, store: Store) -> None:
-    """Answers of earlier posts stay in the run, and so do their addresses."""
     old, shared = asked(1, ONE), asked(2, ONE, TWO)
     answer(store, old, Completion("old"))
     answer(store, shared, Completion("shared"))
@@ -109,7 +121,6 @@ def test_only_what_is_asked_now_is_there(folder: RunFolder, store: Store) -> Non
 def test_equal_requests_are_one_row(
     folder: RunFolder, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With the posts of all of them, in the order of keys, however many there are."""
     monkeypatch.setattr(module, "TABLE_BATCH_ROWS", 3)
     questions = [asked(number % 10, f"https://board.example/{number % 20}") for number in range(40)]
     for question in questions[:10]:
@@ -120,19 +131,7 @@ def test_equal_requests_are_one_row(
     assert done.rows == 10
 
 
-def test_the_same_answers_give_the_same_bytes(folder: RunFolder, store: Store) -> None:
-    """Whatever the order in which they were given and asked."""
-    questions = [asked(number, ONE) for number in range(50)]
-    for question in reversed(questions):
-        answer(store, question, Completion("{}"))
-    written(folder, store, questions)
-    before = folder.responses.read_bytes()
-    written(folder, store, [*questions[25:], *questions])
-    assert folder.responses.read_bytes() == before
-
-
 def test_answers_about_restricted_posts_are_left_out(folder: RunFolder, store: Store) -> None:
-    """By the address, or by what the post itself says; one such post is enough, or none named."""
     questions = [asked(1, ONE), asked(2, ONE, X), asked(3, TWO), asked(4, ONE, THREE), asked(5)]
     for question in questions:
         answer(store, question, Completion("{}"))
@@ -147,7 +146,6 @@ def test_answers_about_restricted_posts_are_left_out(folder: RunFolder, store: S
 
 
 def test_what_no_reader_takes_is_left_out(folder: RunFolder, store: Store) -> None:
-    """Half a character and an endless text are counted, and spoil no other row."""
     texts = ["half \ud83d", "a" * (MOST_TEXT_BYTES + 1), "{}"]
     questions = [asked(number, ONE) for number in range(3)]
     for question, text in zip(questions, texts, strict=True):
@@ -157,14 +155,7 @@ def test_what_no_reader_takes_is_left_out(folder: RunFolder, store: Store) -> No
     assert done == Responses(1, {LeftOut.UNFIT: 2})
 
 
-def test_without_answers_there_is_a_table_without_rows(folder: RunFolder, store: Store) -> None:
-    """As of a run that rules answered."""
-    rows, done = written(folder, store, [asked(1)])
-    assert (rows, done) == ([], Responses(0, {}))
-
-
 def test_a_mistake_leaves_the_file_that_was_there(folder: RunFolder, store: Store) -> None:
-    """What is half written takes nothing's place."""
     answer(store, asked(1, ONE), Completion("{}"))
     written(folder, store, [asked(1, ONE)])
     before = folder.responses.read_bytes()
@@ -176,3 +167,247 @@ def test_a_mistake_leaves_the_file_that_was_there(folder: RunFolder, store: Stor
     with pytest.raises(OSError, match="the disk is gone"):
         written(folder, store, broken())
     assert folder.responses.read_bytes() == before
+
+
+KEY = "ab" * 32
+Row = dict[str, Any]
+TOKENS = {"prompt_tokens": 7, "completion_tokens": 2, "cached_tokens": 0}
+
+
+def row(**values: Any) -> Row:
+    good = {
+        "request_key": KEY,
+        "task": "extract",
+        "text": "{}",
+        "finish_reason": "stop",
+        "usage": TOKENS,
+        "sources": ["https://board.example/1"],
+    }
+    return {**good, **values}
+
+
+def file_of(path: Path, *rows: Row, schema: pa.Schema = RESPONSES.schema) -> Path:
+    pq.write_table(pa.Table.from_pylist(list(rows), schema=schema), path)
+    return path
+
+
+def refused(path: Path) -> str:
+    with pytest.raises(ReleaseError) as raised:
+        list(read_responses(path))
+    assert repr(str(path)) in str(raised.value)
+    assert "\n" not in str(raised.value)
+    assert len(str(raised.value)) < 1000
+    return str(raised.value)
+
+
+def test_rows_are_read_in_their_order(tmp_path: Path) -> None:
+    keys = [f"{number:064x}" for number in range(2 * BATCH_ROWS + 3)]
+    path = file_of(
+        tmp_path / "a.parquet",
+        *(row(request_key=key, text=f"赤 {key}") for key in keys),
+        row(text=None, finish_reason="length", usage=None),
+        row(text=None, finish_reason="needs_model", usage={**TOKENS, "cached_tokens": None}),
+    )
+    read = list(read_responses(path))
+    assert [key.hex() for key, _ in read] == [*keys, KEY, KEY]
+    assert [one.text for _, one in read[:-2]] == [f"赤 {key}" for key in keys]
+    assert read[-2][1] == Completion(None, None, "length")
+    assert read[-1][1] == Completion(None, "needs_model", "error", Usage(7, 2, 0))
+
+
+TEXTS = st.none() | st.sampled_from(["", "{}", '{"name": "red", "number": 3}', "Hm."]) | st.text()
+ERRORS = st.none() | st.just("needs_model") | st.text()
+ENDS = st.sampled_from(["stop", "length", "refusal", "error"]) | st.text()
+COMPLETIONS = st.builds(Completion, TEXTS, ERRORS, ENDS)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(COMPLETIONS)
+def test_what_is_recorded_is_read_as_it_was(tmp_path: Path, completion: Completion) -> None:
+    assert is_recordable(completion)
+    text = completion.text if completion.is_answer else None
+    path = file_of(tmp_path / "a.parquet", row(text=text, finish_reason=finish_of(completion)))
+    ((_, read),) = read_responses(path)
+    before, after = (parse(request("red"), one, b"\1") for one in (completion, read))
+    assert read.text == text
+    assert isinstance(after, Failure) == isinstance(before, Failure)
+    if isinstance(before, Failure) and isinstance(after, Failure):
+        assert after.reason is before.reason
+    else:
+        assert after == before
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", True),
+        ("a" * MOST_TEXT_BYTES, True),
+        ("a" * (MOST_TEXT_BYTES + 1), False),
+        ("赤" * (MOST_TEXT_BYTES // 3 + 1), False),
+        ("half \ud83d", False),
+    ],
+)
+def test_what_could_not_be_read_back_is_told(text: str, expected: bool) -> None:
+    assert is_recordable(Completion(text)) is expected
+    assert is_recordable(Completion(text, "no power", "error"))
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"request_key": None}, "row 0: request_key is 'None'"),
+        ({"request_key": KEY[:-1]}, "row 0: request_key is 'abab"),
+        ({"request_key": KEY.upper()}, "row 0: request_key is 'ABAB"),
+        ({"request_key": "../" * 22}, "row 0: request_key is '../"),
+        ({"text": None}, "expected a text where finish_reason is 'stop'"),
+        ({"finish_reason": "length"}, "expected a text where finish_reason is 'stop'"),
+        ({"finish_reason": "because\n\x1b[31m"}, r"row 0: finish_reason is 'because\n\x1b[31m'"),
+        ({"finish_reason": None}, "row 0: finish_reason is 'None'"),
+        ({"usage": {**TOKENS, "prompt_tokens": -1}}, "row 0: usage.prompt_tokens is '-1'"),
+        ({"text": "b" * (MOST_TEXT_BYTES + 1)}, f"a text of {MOST_TEXT_BYTES + 1} bytes"),
+    ],
+)
+def test_a_row_that_nobody_wrote_is_refused(tmp_path: Path, values: Row, said: str) -> None:
+    assert said in refused(file_of(tmp_path / "a.parquet", row(**values)))
+
+
+def _without(name: str) -> pa.Schema:
+    return pa.schema([field for field in RESPONSES.schema if field.name != name])
+
+
+def _typed(name: str, kind: pa.DataType) -> pa.Schema:
+    return pa.schema([field if field.name != name else pa.field(name, kind) for field in _ALL])
+
+
+_ALL = list(RESPONSES.schema)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        _without("usage"),
+        _without("text"),
+        _typed("request_key", pa.binary()),
+        _typed("sources", pa.string()),
+        pa.schema([*_ALL, pa.field("more", pa.string())]),
+        pa.schema(_ALL[::-1]),
+    ],
+    ids=["no usage", "not text", "bytes", "no list", "one more", "reversed"],
+)
+def test_another_table_is_refused(tmp_path: Path, schema: pa.Schema) -> None:
+    pq.write_table(schema.empty_table(), tmp_path / "a.parquet")
+    said = refused(tmp_path / "a.parquet")
+    assert " has columns " in said
+    assert "expected request_key (string)" in said
+
+
+def _cut(data: bytes) -> bytes:
+    return data[: len(data) // 2]
+
+
+def _spoilt(data: bytes) -> bytes:
+    return data[:4] + bytes(len(data) // 2) + data[4 + len(data) // 2 :]
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda _: b"", lambda _: b"PAR1" * 9, _cut, _spoilt], ids=["0", "PAR1", "cut", "0s"]
+)
+def test_what_is_no_parquet_is_refused(tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
+    rows = [row(request_key=f"{number:064x}", text=f"text {number}") for number in range(500)]
+    path = file_of(tmp_path / "a.parquet", *rows)
+    path.write_bytes(damage(path.read_bytes()))
+    assert "cannot be read (" in refused(path)
+
+
+def test_a_row_group_too_large_for_memory_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = file_of(tmp_path / "a.parquet", *(row(text="c" * 5000, request_key="x") for _ in "ab"))
+    monkeypatch.setattr(responses, "MOST_GROUP_BYTES", 4000)
+    assert " has a row group of " in refused(path)
+
+
+def test_a_text_in_every_row_is_not_multiplied(tmp_path: Path) -> None:
+    texts = pa.DictionaryArray.from_arrays(
+        pa.array([0] * 5000, pa.int32()), pa.array(["d" * (8 * MOST_TEXT_BYTES)])
+    )
+    table = pa.Table.from_pylist([row()] * 5000, schema=RESPONSES.schema)
+    table = table.set_column(table.schema.get_field_index("text"), "text", texts)
+    pq.write_table(table, tmp_path / "a.parquet", compression="zstd", store_schema=False)
+    assert (tmp_path / "a.parquet").stat().st_size < 1 << 20
+    usual = pa.default_memory_pool()
+    counted = pa.proxy_memory_pool(usual)
+    pa.set_memory_pool(counted)
+    try:
+        assert f"a text of {8 * MOST_TEXT_BYTES} bytes" in refused(tmp_path / "a.parquet")
+    finally:
+        pa.set_memory_pool(usual)
+    assert 8 * MOST_TEXT_BYTES <= counted.max_memory() < 10 * 8 * MOST_TEXT_BYTES
+
+
+GIVEN = {
+    b"\1" * 32: Completion("{}", usage=Usage(1, 2, 3)),
+    b"\2" * 32: Completion(None, None, "refusal"),
+    b"\3" * 32: Completion(None, "needs_model", "error"),
+}
+
+
+def test_what_is_recorded_is_found() -> None:
+    with Recorded() as recorded:
+        recorded.add(GIVEN.items())
+        assert recorded.get([*GIVEN, b"\4" * 32]) == GIVEN
+        assert recorded.get([b"\2" * 32]) == {b"\2" * 32: GIVEN[b"\2" * 32]}
+        assert recorded.get([]) == {}
+        assert len(recorded) == 3
+
+
+def test_any_number_of_keys_may_be_asked_for() -> None:
+    many = {
+        number.to_bytes(32): Completion(str(number)) for number in range(2 * MOST_VARIABLES + 1)
+    }
+    with Recorded() as recorded:
+        recorded.add(many.items())
+        assert recorded.get(list(many)) == many
+
+
+@pytest.fixture
+def carried(configs: Configs, tmp_path: Path, images: ImageStore, facts: ReleaseFacts) -> Release:
+    row = {
+        "request_key": "0a" * 32,
+        "task": "extract",
+        "text": "{}",
+        "finish_reason": "stop",
+        "usage": {"prompt_tokens": 1, "completion_tokens": 2, "cached_tokens": 3},
+        "sources": [],
+    }
+    answers = Dataset.from_list([row, row], features=RESPONSES.features)
+    held = {**configs, "responses": answers}
+    return write_release(tmp_path / "carried", held, images, facts, shard_bytes=1)
+
+
+def test_one_key_in_two_rows_is_refused(carried: Release) -> None:
+    with pytest.raises(ReleaseError, match=f"request_key '{'0a' * 32}' stands in two rows") as said:
+        read_recorded(carried.path)
+    assert "\n" not in str(said.value)
+
+
+def test_only_its_own_files_have_to_be_there(
+    configs: Configs, tmp_path: Path, images: ImageStore, facts: ReleaseFacts
+) -> None:
+    answers = Dataset(RESPONSES.features.arrow_schema.empty_table())
+    release = write_release(tmp_path / "b", {**configs, "responses": answers}, images, facts)
+    for name in configs:
+        for file in release.manifest.configs[name].files:
+            (release.path / file.path).unlink()
+    with read_recorded(release.path) as recorded:
+        assert len(recorded) == 0
+    (release.path / release.manifest.configs["responses"].files[0].path).unlink()
+    with pytest.raises(ReleaseError, match="is missing"):
+        read_recorded(release.path)
+
+
+def test_no_release_and_no_responses_are_told(release: Release, tmp_path: Path) -> None:
+    with pytest.raises(ReleaseError, match="no release in"):
+        read_recorded(tmp_path / "nothing")
+    with pytest.raises(ReleaseError, match="carries no responses, only 'analysis'"):
+        read_recorded(release.path)

@@ -12,39 +12,34 @@ import pytest
 from datasets import Dataset
 
 from echo_hf.errors import RunError
-from echo_hf.hub.run_tables import RunTables, run_tables
-from echo_hf.tables import APPLICABILITY, RATINGS, RESPONSES, Table
+from echo_hf.hub.run_tables import RunTables, read_results, run_tables
+from echo_hf.tables import APPLICABILITY, RATINGS, RESPONSES, RESULTS, Table
 
 
 @pytest.fixture
 def released(samples: Any) -> dict[str, Dataset]:
-    """Three samples with digests, one of them in the benchmark."""
     every = samples(*({"sample_digest": f"digest{number}"} for number in range(3)))
     return {"text_to_image": every.select([1]), "analysis": every}
 
 
 def kept(root: Path, name: str, table: Table, *rows: dict[str, Any]) -> None:
-    """Writes a table into the run's folder, as stages do."""
     full = [{**dict.fromkeys(table.columns), **row} for row in rows]
     pq.write_table(pa.Table.from_pylist(full, schema=table.schema), root / f"{name}.parquet")
 
 
 def read(root: Path, released: dict[str, Dataset]) -> RunTables:
-    """What the run's folder holds."""
     return run_tables(root, released, root / "cache")
 
 
 def test_a_run_without_scores_has_no_further_config(
     tmp_path: Path, released: dict[str, Dataset]
 ) -> None:
-    """What is not there is no empty config: it is no config."""
     assert read(tmp_path, released) == RunTables({}, {})
 
 
 def test_only_rows_about_released_samples_go_on(
     tmp_path: Path, released: dict[str, Dataset]
 ) -> None:
-    """A rating of a withdrawn sample, or of what it was before, is left out and counted."""
     ratings = [
         {"sample_id": "sample0", "sample_digest": "digest0", "rating": 7.0},
         {"sample_id": "sample1", "sample_digest": "older", "rating": 3.0},
@@ -65,7 +60,6 @@ def test_only_rows_about_released_samples_go_on(
 def test_what_is_about_no_sample_goes_on_whole(
     tmp_path: Path, released: dict[str, Dataset]
 ) -> None:
-    """Answers and results have no sample of their own."""
     kept(tmp_path, "responses", RESPONSES, {"request_key": "ab", "sources": ["u"]})
     (tmp_path / "results.json").write_text(json.dumps({"results": []}), "utf-8")
     found = read(tmp_path, released)
@@ -75,15 +69,65 @@ def test_what_is_about_no_sample_goes_on_whole(
 
 
 def test_an_empty_table_is_an_empty_config(tmp_path: Path, released: dict[str, Dataset]) -> None:
-    """A table without rows keeps its columns."""
     kept(tmp_path, "ratings", RATINGS)
     found = read(tmp_path, released).configs["ratings"]
     assert (len(found), found.features) == (0, RATINGS.features)
 
 
 def test_a_file_that_is_no_table_is_one_line(tmp_path: Path, released: dict[str, Dataset]) -> None:
-    """The message names the file and the way on."""
     (tmp_path / "outputs.parquet").write_bytes(b"PAR1 no, it is not")
     with pytest.raises(RunError, match=r"outputs\.parquet.*make it again") as raised:
         read(tmp_path, released)
+    assert "\n" not in str(raised.value)
+
+
+WIN_RATE = {
+    "metric": "win_rate",
+    "protocol": "corrected",
+    "split": "text_to_image",
+    "system": "b",
+    "value": 0.71,
+    "low": 0.66,
+    "high": 0.75,
+    "n": 848,
+    "coverage": 0.99,
+    "definition": {"missing": "exclude", "judges": ["雨"]},
+}
+COLOR_SHIFT = {**WIN_RATE, "metric": "color_shift", "value": None, "definition": None}
+
+
+def results_file(path: Path, data: Any) -> Path:
+    (path / "results.json").write_text(json.dumps(data), "utf-8")
+    return path / "results.json"
+
+
+def test_every_figure_is_a_row(tmp_path: Path) -> None:
+    data = {"results": [WIN_RATE, {**WIN_RATE, "system": "a"}, COLOR_SHIFT], "matrix": [[1]]}
+    found = read_results(results_file(tmp_path, data))
+    assert found.features == RESULTS.features
+    assert [(row["metric"], row["system"]) for row in found] == [
+        ("color_shift", "b"),
+        ("win_rate", "a"),
+        ("win_rate", "b"),
+    ]
+    row = found[2]
+    assert json.loads(row.pop("definition")) == WIN_RATE["definition"]
+    assert row == {name: value for name, value in WIN_RATE.items() if name != "definition"}
+    assert (found[0]["value"], found[0]["definition"]) == (None, "null")
+
+
+@pytest.mark.parametrize(
+    ("data", "place"),
+    [
+        ([], "the file"),
+        ({}, "results"),
+        ({"results": [{**WIN_RATE, "coverage": 1.5}]}, r"results\.0\.coverage is '1\.5'"),
+        ({"results": [{**WIN_RATE, "mood": 1}]}, r"results\.0\.mood"),
+        ({"results": [{**WIN_RATE, "value": float("nan")}]}, r"results\.0\.value"),
+        ({"results": [{**WIN_RATE, "protocol": "ours"}]}, r"results\.0\.protocol is 'ours'"),
+    ],
+)
+def test_another_shape_is_refused(tmp_path: Path, data: Any, place: str) -> None:
+    with pytest.raises(RunError, match=rf"results\.json.*{place}") as raised:
+        read_results(results_file(tmp_path, data))
     assert "\n" not in str(raised.value)

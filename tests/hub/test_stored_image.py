@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from echo_hf.errors import ScoreError
-from echo_hf.hub.evaluate_configs import stored_image
+from echo_hf.hub.evaluate_metric import stored_image
 from echo_hf.images.decode import BadImageError
 from echo_hf.images.loader import load_image
 from tests.images_for_tests import encoded, noise, rgb_profile
@@ -67,7 +67,6 @@ IN_MEMORY = {
 
 @pytest.mark.parametrize("image", IN_MEMORY.values(), ids=IN_MEMORY)
 def test_no_pixel_of_an_image_in_memory_changes(image: Image.Image) -> None:
-    """What is loaded from the store is what the loader makes of the image itself."""
     stored = stored_image(image, "p")
     assert stored is not None
     assert stored["path"] is None
@@ -80,7 +79,6 @@ def test_no_pixel_of_an_image_in_memory_changes(image: Image.Image) -> None:
     "image", [WIDE.point(lambda level: level * 9), WIDE.convert("F")], ids=["I", "F"]
 )
 def test_an_image_of_unknown_range_stays_one(image: Image.Image) -> None:
-    """Levels that fit no 16 bits are not cut to fit: there is no number for them either way."""
     stored = stored_image(image, "p")
     assert stored is not None
     for source in (image, stored["bytes"]):
@@ -90,7 +88,6 @@ def test_an_image_of_unknown_range_stays_one(image: Image.Image) -> None:
 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "GIF", "TIFF"])
 def test_an_opened_file_is_its_bytes(kind: str) -> None:
-    """An image that Pillow has not decoded yet is stored as its file, and can still be used."""
     data = encoded(noise((40, 30)), kind)
     image = Image.open(io.BytesIO(data))
     assert stored_image(image, "p") == {"bytes": data, "path": None}
@@ -99,7 +96,6 @@ def test_an_opened_file_is_its_bytes(kind: str) -> None:
 
 
 def test_a_decoded_file_is_written_anew() -> None:
-    """It may have been drawn on since."""
     image = Image.open(io.BytesIO(encoded(noise((40, 30)), "PNG")))
     image.paste((1, 2, 3), (0, 0, 40, 30))
     stored = stored_image(image, "p")
@@ -108,7 +104,6 @@ def test_a_decoded_file_is_written_anew() -> None:
 
 
 def test_the_frame_that_an_image_is_at_is_stored() -> None:
-    """Of an animation that was turned to its second frame, that one."""
     frames = [Image.new("RGB", (8, 8), color) for color in ("red", "blue")]
     data = encoded(frames[0], "GIF", save_all=True, append_images=frames[1:])
     image = Image.open(io.BytesIO(data))
@@ -118,27 +113,18 @@ def test_the_frame_that_an_image_is_at_is_stored() -> None:
     assert load_image(stored["bytes"]).image.getpixel((4, 4)) == (0, 0, 255)
 
 
-def test_a_cut_file_keeps_its_reason() -> None:
-    """A broken image that Pillow opened is stored as it is, to be counted for what it is."""
-    data = encoded(noise((200, 200)), "PNG")[:9000]
-    assert stored_image(Image.open(io.BytesIO(data)), "p") == {"bytes": data, "path": None}
-
-
 def test_paths_become_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another process may read them, from another folder; the file is not read before."""
     monkeypatch.chdir(tmp_path)
     expected = {"bytes": None, "path": str(tmp_path / "later.png")}
     assert stored_image(Path("later.png"), "p") == expected
 
 
 def test_bytes_and_null_stay_as_they_are() -> None:
-    """Even bytes that are no image: why, the metric says."""
     assert stored_image(b"no picture", "p") == {"bytes": b"no picture", "path": None}
     assert stored_image(None, "p") is None
 
 
 def test_a_closed_image_is_refused(tmp_path: Path) -> None:
-    """Nothing of it can be read any more; the line says which it is and what to give."""
     RGB.save(tmp_path / "a.png")
     with Image.open(tmp_path / "a.png") as image:
         pass

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from echo_hf.hub.card_sections import PAPER
+from echo_hf.hub.card import PAPER
 from tests.package.conftest import ROOT
 
 WORKFLOWS = ROOT / ".github" / "workflows"

@@ -1,4 +1,4 @@
-"""Which published revisions still hold a post."""
+"""Who may publish is known before any work is done, and which revisions still hold a post."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import huggingface_hub
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -19,11 +20,55 @@ from echo_hf.errors import HubError
 from echo_hf.hub.facts import ReleaseFacts
 from echo_hf.hub.publish import publish
 from echo_hf.hub.release import Release, write_release
-from echo_hf.hub.revisions import delete_tags, revisions_holding
+from echo_hf.hub.remote import delete_tags, revisions_holding
 from echo_hf.images.store import ImageStore
 from echo_hf.tables import RESPONSES
 from tests.hub.conftest import Samples
-from tests.local_hub import LocalHub
+from tests.local_hub import FINE_READER, FINE_WRITER, READER, LocalHub
+
+REFUSED = {
+    None: "there is no token: run `hf auth login`, or set HF_TOKEN",
+    "hf_unknown": "the Hub does not know this token",
+    READER: "the token of 'mira' may only read: make one that may write",
+    FINE_READER: "the token of 'mira' may only read: make one that may write",
+}
+
+
+@pytest.mark.parametrize("token", REFUSED)
+def test_a_token_that_may_not_write_is_found_before_any_work(
+    hub: LocalHub, release: Release, token: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("HF_TOKEN", raising=False)
+    (release.path / "notes.txt").write_text("a release that is refused when it is looked at")
+    with pytest.raises(HubError) as raised:
+        publish(release, "mira/echo", "v1", api=hub.api(token))
+
+    assert REFUSED[token] in str(raised.value)
+    assert "\n" not in str(raised.value)
+    assert str(token) not in str(raised.value)
+    assert [path for _, path in hub.asked if path != "/api/agent-harnesses"] == (
+        ["/api/whoami-v2"] if token else []
+    )
+
+
+def test_a_fine_grained_token_may_write_where_it_says_so(hub: LocalHub, release: Release) -> None:
+    assert publish(release, "mira/echo", "v1", api=hub.api(FINE_WRITER)).tag == "v1"
+
+
+def test_a_hub_out_of_reach_is_told(hub: LocalHub, release: Release) -> None:
+    hub.close()
+    with pytest.raises(HubError, match="cannot publish to 'mira/echo': the Hub does not answer"):
+        publish(release, "mira/echo", "v1", api=hub.api())
+
+
+def test_offline_mode_is_told(
+    hub: LocalHub, release: Release, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+    with pytest.raises(HubError, match="HF_HUB_OFFLINE is set: unset it"):
+        publish(release, "mira/echo", "v1", api=hub.api())
+    assert hub.asked == []
+
 
 REPO = "pixel-lab/echo"
 POST = "https://a.example/7"
@@ -39,7 +84,6 @@ def test_tags_that_hold_a_post_are_found_and_deleted(
     images: ImageStore,
     facts: ReleaseFacts,
 ) -> None:
-    """The tag before a post left holds it, the one after does not, nor does the main branch."""
     analysis = release.datasets["analysis"].select_columns(["id", "post_urls"]).to_list()
     gone = analysis[0]
     rows = {
@@ -61,14 +105,12 @@ def test_tags_that_hold_a_post_are_found_and_deleted(
 
 
 def test_a_repository_that_is_not_there_is_named(hub: LocalHub) -> None:
-    """A misspelt name must not look as if no tag held the post."""
     with pytest.raises(HubError, match="there is no dataset 'pixel-lab/ecko'"):
         revisions_holding("pixel-lab/ecko", ["https://a.example/1"], api=hub.api())
 
 
 @pytest.mark.parametrize("delete", [False, True])
 def test_what_still_holds_a_post_is_told(hub: LocalHub, release: Release, delete: bool) -> None:
-    """The tags with their commits, and what deleting them does not do; none goes unasked."""
     publish(release, REPO, "v1", api=hub.api())
     urls = release.datasets["analysis"]["post_urls"][0]
     out = io.StringIO()
@@ -101,7 +143,6 @@ def test_a_post_is_found_wherever_a_sample_names_it(
     facts: ReleaseFacts,
     values: dict[str, Any],
 ) -> None:
-    """As a source, in the words of the prompt or of a comment, or as where an image is from."""
     rows = {"analysis": samples({"prompt": "A fox"}, {"prompt": "A hat", **values})}
     publish(write_release(tmp_path / "one", rows, images, facts), REPO, "v1", api=hub.api())
 
@@ -119,7 +160,6 @@ def test_stored_answers_about_a_post_are_counted(
     images: ImageStore,
     facts: ReleaseFacts,
 ) -> None:
-    """An answer repeats the words of the posts that went into its request: two of three did."""
     sources = [[POST], ["https://a.example/8"], ["https://a.example/8", POST]]
     empty = dict.fromkeys(RESPONSES.columns)
     answers = [
@@ -140,7 +180,6 @@ def test_stored_answers_about_a_post_are_counted(
 
 
 def test_files_of_older_releases_are_read_as_they_are(hub: LocalHub) -> None:
-    """Without spans, sources of images or stored answers, what names posts is still found."""
     data = pa.BufferOutputStream()
     pq.write_table(pa.table({"id": ["old"], "post_urls": [[POST]]}), data)
     hub.api().create_repo(REPO, repo_type="dataset")
