@@ -172,11 +172,11 @@ def test_copies_of_all_of_them_are_linked_each_to_its_own(
     folder: Folder, name: str, options: dict[str, object]
 ) -> None:
     expected: dict[str, str] = {}
-    for path in sorted(QUICKSTART.iterdir()):
+    for path in sorted(QUICKSTART.iterdir())[::3]:
         digest = folder.add(path.read_bytes())
         copy = encoded(load_rgb(path), name, **options)
         expected[hashlib.sha256(copy).hexdigest()] = digest
-    for path in sorted(QUICKSTART.iterdir()):
+    for path in sorted(QUICKSTART.iterdir())[::3]:
         folder.add(encoded(load_rgb(path), name, **options))
     assert reencoded_copies(folder.files) == {
         copy: first for copy, first in expected.items() if copy != first
