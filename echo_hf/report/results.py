@@ -22,7 +22,7 @@ NAME = r"^\w{1,80}$"  # of a metric: it becomes the name of a file
 class ResultsModel(BaseModel):
     """A part of a file of figures: immutable, finite, and open to keys that are not shown."""
 
-    model_config = ConfigDict(extra="ignore", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="ignore", frozen=True, allow_inf_nan=False, defer_build=True)
 
 
 class Rates(ResultsModel):
