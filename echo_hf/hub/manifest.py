@@ -49,7 +49,7 @@ Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 class ManifestModel(BaseModel):
     """A part of the manifest: immutable, and closed to keys it does not know."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 class FileEntry(ManifestModel):

@@ -28,7 +28,7 @@ class FiguresFile(BaseModel):
     Its figures are the very objects that `echo_hf.scores` and `echo_hf.metrics` return.
     """
 
-    model_config = ConfigDict(extra="ignore", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="ignore", frozen=True, allow_inf_nan=False, defer_build=True)
 
 
 class WinRates(FiguresFile):

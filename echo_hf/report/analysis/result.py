@@ -20,7 +20,7 @@ Counts = Mapping[str, NonNegativeInt]
 class Figures(BaseModel):
     """Figures that JSON can hold: immutable, closed to unknown keys, without NaN or infinity."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, defer_build=True)
 
 
 class Estimate(Figures):
