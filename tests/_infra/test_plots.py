@@ -177,7 +177,10 @@ def test_points_and_bars_are_those_of_the_frame(
     pyplot: Any, result: WinRate | BradleyTerry | Tiers | Sensitivity
 ) -> None:
     """One height a system; a bar where there is an interval, and only there."""
-    ax, frame = result.plot(), result.to_pandas()
+    given = pyplot.subplots()[1]
+    ax, frame = result.plot(given), result.to_pandas()
+    assert ax is given
+    assert pyplot.get_fignums() == [1]  # no other figure is opened for it
     value = frame.columns[1]
     known = frame[frame[value].notna()]
     assert points(ax) == list(enumerate(known[value]))
