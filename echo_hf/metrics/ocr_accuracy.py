@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import re
+import sys
 import unicodedata
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from statistics import fmean
 from typing import Any, Literal, NamedTuple
@@ -93,7 +96,7 @@ CLOSING = {
     opening: re.compile(rf"[{re.escape(closings)}]" + (r"(?!\w)" if opening in SINGLE else ""))
     for opening, closings in PAIRS.items()
 }
-EMPTY_LINE = re.compile(r"\n[ \t]*\n")
+EMPTY_LINE = re.compile(r"\n(?=[ \t]*\n)")
 
 Rule = Literal["quoted", "vocabulary"]
 
@@ -142,16 +145,21 @@ def quoted(prompt: str) -> tuple[str, ...]:
 
 def _between_marks(prompt: str) -> Iterator[str]:
     """What stands between marks of one kind, without an empty line in it."""
+
+    @cache  # so that a prompt of nothing but marks is searched once for each kind
+    def places(pattern: re.Pattern[str]) -> list[int]:
+        return [*(found.start() for found in pattern.finditer(prompt)), sys.maxsize]
+
+    def next_place(pattern: re.Pattern[str]) -> int:
+        return places(pattern)[bisect_left(places(pattern), start)]
+
     start = 0
     while opening := OPENING.search(prompt, start):
         start = opening.end()
-        # One letter more, so that what follows the last possible mark is seen.
-        closing = CLOSING[opening[0]].search(prompt, start, start + MOST_LETTERS + 2)
-        if closing is None or not 0 < closing.start() - start <= MOST_LETTERS:
-            continue
-        if not EMPTY_LINE.search(prompt, start, closing.start()):
-            yield prompt[start : closing.start()]
-            start = closing.start() + 1
+        end = next_place(CLOSING[opening[0]])
+        if 0 < end - start <= MOST_LETTERS and end < next_place(EMPTY_LINE):
+            yield prompt[start:end]
+            start = end + 1
 
 
 class TextWindow(NamedTuple):

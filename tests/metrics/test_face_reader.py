@@ -15,7 +15,7 @@ from PIL import Image
 from echo_hf.errors import MissingExtraError, ScoreError
 from echo_hf.metrics import FaceIdentity, face_identity
 from echo_hf.metrics.face_identity import FILES, FaceOptions, FaceReader, find_pack
-from tests.metrics.faces_for_tests import SIDE, drawn, embedding
+from tests.metrics.faces_for_tests import SIDE, drawn
 from tests.metrics.tiny_face_pack import write_detector, write_pack, write_recognizer
 from tests.stages_for_tests import ROOT
 
@@ -143,17 +143,6 @@ def pack(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _bgr(image: Image.Image) -> Any:
     return np.ascontiguousarray(np.asarray(image)[..., ::-1])
-
-
-@pytest.mark.extras
-def test_faces_are_where_they_are_drawn(pack: Path) -> None:
-    quarters = [RED, ROSE, RED, (200, 0, 0)]
-    image = drawn({(1, 2): [ROSE] * 4, (3, 0): quarters})
-    found = FaceReader(_options(pack)).faces(_bgr(image))
-    assert found.failed == ""
-    assert found.boxes.tolist() == [[0, 96, 32, 128], [64, 32, 96, 64]]
-    expected = [embedding(quarters), embedding([ROSE] * 4)]
-    np.testing.assert_allclose(found.embeddings, expected, atol=1e-6)
 
 
 @pytest.mark.extras

@@ -17,7 +17,7 @@ from PIL import Image, ImageDraw, ImageFont
 from echo_hf.errors import MissingExtraError, ScoreError
 from echo_hf.metrics import OcrAccuracy, OcrAccuracyResult, ocr_accuracy
 from echo_hf.metrics.ocr_accuracy import Lines, TextReader, blue_first
-from echo_hf.reasons import BadImage, MetricReason
+from echo_hf.reasons import BadImage
 from tests.images_for_tests import encoded
 from tests.stages_for_tests import ROOT
 
@@ -121,22 +121,6 @@ def test_words_of_a_long_line_are_read_apart() -> None:
     assert result.readings[0] is not None
     assert result.readings[0].lines == tuple(lines)
     assert result.in_vocabulary.value == 1
-
-
-@pytest.mark.slow
-@pytest.mark.extras
-def test_letters_that_the_reader_lacks_are_nobodys_fault() -> None:
-    pytest.importorskip("rapidocr", reason="needs the extra `ocr`")
-    prompts = ['"ДОМ"', '"한글" and "OPEN"', '"OPEN"']
-    outputs = [written([line]) for line in ("ДОМ", "한글 OPEN", "OPEN")]
-    part = OcrAccuracy(vocabulary=["x"])
-    part.add(prompts, outputs)
-    gathered = OcrAccuracy(vocabulary=["x"])
-    gathered.merge(pickle.loads(pickle.dumps(part)))  # noqa: S301 - our own bytes
-    for found in (part.compute(), gathered.compute()):
-        assert found.per_sample == (None, 1, 1)
-        assert found.counts == {MetricReason.UNKNOWN_LETTERS: 1}
-        assert found.unknown_letters == 2
 
 
 @pytest.mark.extras
