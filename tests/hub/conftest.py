@@ -19,6 +19,7 @@ import huggingface_hub
 import huggingface_hub.constants
 import pytest
 from datasets import Dataset
+from huggingface_hub.utils import disable_progress_bars, enable_progress_bars
 from PIL import Image, ImageDraw
 
 from echo_hf.cli import main
@@ -222,6 +223,7 @@ def command(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> Iterator[Command]:
     """A function that runs the command line in this process, which knows one Hub at most."""
+    disable_progress_bars()
     handlers = {one: signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)}
 
     def run(
@@ -231,7 +233,9 @@ def command(
         monkeypatch.setattr(huggingface_hub.constants, "HF_TOKEN_PATH", str(tmp_path / "token"))
         monkeypatch.delenv("HF_TOKEN", raising=False)
         if hub is not None:
+            resolve = f"{hub.url}/{{repo_id}}/resolve/{{revision}}/{{filename}}"
             monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", hub.url)
+            monkeypatch.setattr(huggingface_hub.constants, "HUGGINGFACE_CO_URL_TEMPLATE", resolve)
         if hub is not None and token is not None:
             monkeypatch.setenv("HF_TOKEN", token)
         capsys.readouterr()
@@ -241,6 +245,7 @@ def command(
         return Done(int(ended.value.code or 0), output, errors)
 
     yield run
+    enable_progress_bars()
     for one, handler in handlers.items():
         signal.signal(one, handler)
 
