@@ -25,6 +25,7 @@ from echo_hf.config.evaluation import Evaluated
 from echo_hf.config.judges import JudgeConfig
 from echo_hf.errors import ConfigError, RunError
 from echo_hf.images.store import ImageStore
+from echo_hf.judging.board import FAILED_AUDIT
 from echo_hf.judging.judge import (
     SentImages,
     check_scale,
@@ -44,7 +45,6 @@ from echo_hf.systems.benchmark import evaluation_folder, load_evaluation
 from echo_hf.tables import APPLICABILITY, RATINGS
 
 AUDIT_FILE = "audit.json"
-KEY = "failed_audit"
 SAMPLES = 20
 FEWEST = 5
 SAME = 1e-6
@@ -304,4 +304,4 @@ def flagged(
 ) -> dict[str, Any]:
     """A figure's definition, with the judges of the figure that failed their audits."""
     theirs = {judge: list(failed[judge]) for judge in judges if judge in failed}
-    return {**definition, **({KEY: theirs} if theirs else {})}
+    return {**definition, **({FAILED_AUDIT: theirs} if theirs else {})}

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
@@ -15,12 +15,13 @@ from rich.text import Text
 
 from echo_hf._infra.console import plain_table, say, show_table
 from echo_hf._infra.text import BETTER, HIGHER, LOWER, percent, plain, rounded, rounded_interval
-from echo_hf.judging.agreement import RunAgreement
-from echo_hf.judging.audit import KEY
 from echo_hf.reasons import IgnoredRating, LeftOut, Unscored
-from echo_hf.scores.agreement import PROCEDURES, Agreement
-from echo_hf.scores.rating_table import RUBRIC
 
+if TYPE_CHECKING:
+    from echo_hf.judging.agreement import RunAgreement
+    from echo_hf.scores.agreement import Agreement
+
+FAILED_AUDIT = "failed_audit"  # in definitions: the judges that failed honeypots
 LONGEST = 40
 NOTHING = "-"
 ALPHA = 0.05
@@ -129,7 +130,7 @@ def _metrics(metrics: Sequence[Part]) -> Table:
             continue
         failed: dict[str, Sequence[str]] = {}
         for one in rows:
-            failed |= one["result"]["definition"].get(KEY, {}) if one["result"] else {}
+            failed |= one["result"]["definition"].get(FAILED_AUDIT, {}) if one["result"] else {}
         table.add_row(title, "", "", "", Text(", ".join(judge_names(failed, failed)), "yellow"))
         for one in rows:
             table.add_row(Text(f"  {plain(one['system'], LONGEST)}"), *_cells(one))
@@ -149,6 +150,9 @@ def _cells(one: Part) -> tuple[Text | str, ...]:
 
 def show_agreement(console: Console, agreement: RunAgreement) -> None:
     """Prints how far judges agree with people."""
+    from echo_hf.scores.agreement import PROCEDURES
+    from echo_hf.scores.rating_table import RUBRIC
+
     left_out = {name: dict(sorted(one.items())) for name, one in agreement.left_out.items()}
     _say_left_out(console, ((name, left_out[name]) for name in sorted(left_out)))
     merged, how = agreement.merged, PROCEDURES[agreement.merged.protocol]

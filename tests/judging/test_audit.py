@@ -23,8 +23,8 @@ from echo_hf.cli import app
 from echo_hf.config.judges import JudgeConfig
 from echo_hf.engines.base import Request
 from echo_hf.errors import ConfigError, RunError
-from echo_hf.judging.audit import KEY, RULES, Audited, Honeypot, audit, audit_of
-from echo_hf.judging.board import show_scores
+from echo_hf.judging.audit import RULES, Audited, Honeypot, audit, audit_of
+from echo_hf.judging.board import FAILED_AUDIT, show_scores
 from echo_hf.judging.judge import judge
 from echo_hf.judging.score import score
 from echo_hf.judging.session import Answered
@@ -189,7 +189,7 @@ def test_scores_flag_a_judge_that_failed(folder: Path) -> None:
             audited(folder, judges=[name])
         scores = score(folder / "evaluation.yaml", runs=folder / "runs", n_boot=0)
         rows = [row for row in scores.results if row.metric == "win_rate"]
-        assert [row.definition.get(KEY) for row in rows] == [flags] * 2 * 2 * len(SYSTEMS)
+        assert [row.definition.get(FAILED_AUDIT) for row in rows] == [flags] * 2 * 2 * len(SYSTEMS)
     page = io.StringIO()
     show_scores(Console(width=300, file=page), scores.path)
     assert "judged by mira (failed its audit: blank), otto" in page.getvalue()
