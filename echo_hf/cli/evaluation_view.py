@@ -29,7 +29,6 @@ LONGEST, LONGEST_REASON = 40, 300
 
 
 def system_table(systems: Sequence[SystemListing]) -> Table:
-    """Systems as a table: what each stands for, and what is missing to run it."""
     words = ("status", "stands for", "adapter")
     table = plain_table("system", *words, "$ an image", "missing", left=(*words, "missing"))
     for one in systems:
@@ -73,7 +72,6 @@ def what_to_do(systems: Sequence[SystemListing]) -> Iterator[str]:
 
 
 def outcome_table(generated: Generated) -> Table:
-    """What became of the tasks of each system, as a table."""
     there = [
         one for one in Outcome if any(counts.get(one) for counts in generated.outcomes.values())
     ]
@@ -84,7 +82,6 @@ def outcome_table(generated: Generated) -> Table:
 
 
 def show_planned(console: Console, plan: Sequence[PlannedWork]) -> None:
-    """Prints what systems and judges are about to be asked, and what all of it costs."""
     table = plain_table("", "about", "to ask", "stored", "about $", left=ABOUT)
     for one in plan:
         cost = UNKNOWN if one.cost_usd is None else f"{one.cost_usd:.2f}"
@@ -102,7 +99,6 @@ MEANINGS = {str(reason): reason.meaning for kind in (Failed, Unrated) for reason
 
 
 def show_judged(console: Console, judged: JudgingResult) -> None:
-    """Prints what became of a run of judges, or what it would ask."""
     for reason, count in sorted(judged.left_out.items()):
         say(console, f"{count:,} left out, {reason}: {reason.meaning}", "yellow")
     if judged.path is None:
@@ -125,7 +121,6 @@ def show_judged(console: Console, judged: JudgingResult) -> None:
 
 
 def judging_plan_table(plans: Sequence[Planned]) -> Table:
-    """What judges would be asked, as a table."""
     heads = ("calls", "stored", "prompt tokens", "pictures", "about $")
     table = plain_table("judge", "about", *heads, left=ABOUT)
     for one in plans:
@@ -137,7 +132,6 @@ def judging_plan_table(plans: Sequence[Planned]) -> Table:
 
 
 def answer_table(answered: Sequence[Answered]) -> Table:
-    """What judges answered, as a table."""
     heads = ("ok", "others", "calls", "tokens", "from cache", "$")
     table = plain_table("judge", "about", *heads, left=ABOUT)
     for one in answered:
@@ -159,7 +153,6 @@ PASSED: Mapping[bool | None, tuple[str, str]] = {
 
 
 def show_audited(console: Console, audited: Audited) -> None:
-    """Prints how each judge did, or what it would be asked."""
     for judge, audit in audited.judges.items():
         mean = rounded(audit["mean_of_real_outputs"], 2)
         say(console, f"{judge}, by {audit['rubric']}: real outputs {mean}", "bold")
@@ -180,7 +173,6 @@ def show_audited(console: Console, audited: Audited) -> None:
 
 
 def check_table(audit: Mapping[str, Any]) -> Table:
-    """How a judge did on each honeypot."""
     table = plain_table("shown", "rated", "mean", "as it should", "needed", "", left=[""])
     for name, check in sorted(audit["checks"].items()):
         word, style = PASSED[check["passed"]]
@@ -197,7 +189,6 @@ def check_table(audit: Mapping[str, Any]) -> Table:
 
 
 def show_draw(console: Console, ranks: Ranks) -> None:
-    """Says what there is to rank, and what is not there and why."""
     draw = ranks.ranker.draw
     splits = Counter(sample.task.split for sample in draw.samples)
     parts = ", ".join(f"{count} of {split}" for split, count in splits.items())
@@ -207,12 +198,10 @@ def show_draw(console: Console, ranks: Ranks) -> None:
 
 
 def show_address(console: Console, address: str) -> None:
-    """Says where the page is."""
     say(console, f"\nopen {address} in a browser; Ctrl-C ends it, nothing is lost")
 
 
 def show_written(console: Console, ranks: Ranks) -> None:
-    """Says what was written down."""
     written = ranks.write()
     if not written.rankings and not written.kept:
         return
@@ -225,7 +214,6 @@ def show_written(console: Console, ranks: Ranks) -> None:
 
 
 def show_report(console: Console, written: Report) -> None:
-    """Says where a report lies, and which images it cannot show."""
     for reason, images in sorted(Counter(written.problems.values()).items()):
         many = "image" if images == 1 else "images"
         say(console, f"{images:,} {many} cannot be shown: {reason}", "yellow")
@@ -240,7 +228,6 @@ MOST_ROWS = 10
 
 
 def show_analysis(console: Console, done: Analyzed) -> None:
-    """Prints the figures of an analysis, and why a part has none."""
     for table in analysis_tables(done.analysis):
         console.print(table)
         console.print()
@@ -256,7 +243,6 @@ def show_analysis(console: Console, done: Analyzed) -> None:
 
 
 def analysis_tables(analysis: Analysis) -> Iterator[Table]:
-    """The tables of an analysis, those of parts without figures left out."""
     bigrams = {one.name: one for one in analysis.diversity.found or ()}
     lengths = {one.name: one.words for one in analysis.lengths.found or ()}
     at = next((one.at for one in bigrams.values()), 0)

@@ -260,7 +260,6 @@ def shown(
     beside: str | None = None,
     problem: str = "",
 ) -> str:
-    """The page for what a visitor chose."""
     parts: list[str | dict[str, Any]] = [problem] if problem else []
     by_tag = {each.tag: each for each in releases}
     release, other = by_tag.get(tag or ""), by_tag.get(beside or "")
@@ -366,7 +365,6 @@ def write_space(repo_id: str, folder: Path) -> Path:
 def create_space(
     repo_id: str, space: str, *, private: bool = False, api: HfApi | None = None
 ) -> str:
-    """Makes a Space, or brings it up to date."""
     api = api or HfApi()
     files = space_files(repo_id)
     check_repository(space)

@@ -55,7 +55,6 @@ def percent(part: float) -> str:
 
 
 def places(systems: int) -> Scale:
-    """An axis of ranks, which begin at 1."""
     return Scale(0.5, systems + 0.5, tuple(range(1, systems + 1)))
 
 
@@ -91,7 +90,6 @@ def element(tag: str, *inside: Markup | str | None, **attributes: object) -> Mar
 
 
 def joined(*inside: Markup | str | None) -> Markup:
-    """Several marks as one."""
     return Markup("").join(
         one if isinstance(one, Markup) else printable(one) for one in inside if one is not None
     )
@@ -179,7 +177,6 @@ GROUP = 4  # levels a step: 64 steps are as fine as the width shows
 
 
 def grouped(shares: Sequence[float]) -> list[float]:
-    """Neighbouring shares added up."""
     return [sum(shares[at : at + GROUP]) for at in range(0, len(shares), GROUP)]
 
 
@@ -209,7 +206,6 @@ GAP = 0.15  # of the width of a column
 
 
 def days(counts: Sequence[int], label: str) -> Markup:
-    """A column for each day."""
     top, width = max(*counts, 1), FINE / len(counts)
     path = "".join(
         f"M{(at + GAP / 2) * width:.0f},{DAYS_HEIGHT}V{DAYS_HEIGHT * (1 - count / top):.1f}"

@@ -221,7 +221,6 @@ def _shown(value: Any) -> Any:
 
 
 def figures(data: RunData) -> dict[str, str]:
-    """Charts for print, by the name of their file."""
     found: dict[str, str] = {}
     for split in data.splits:
         rates = data.results.rates(split)
@@ -294,7 +293,6 @@ def eval_results(data: RunData) -> str | None:
 
 
 def board_markdown(data: RunData) -> str:
-    """The win rates of every split in Markdown."""
     lines = []
     for split in data.splits:
         rates = data.results.rates(split)

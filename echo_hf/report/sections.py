@@ -50,7 +50,6 @@ def sections(data: RunData, thumbnails: Thumbnails, colors_of: Colors) -> dict[s
 
 
 def board(data: RunData) -> Markup:
-    """Who wins, and how sure that is."""
     splits = []
     for name in data.splits:
         found, rates = data.results.details[name], data.results.rates(name)
@@ -96,7 +95,6 @@ def _why_not(rates: WinRate) -> Iterator[str]:
 
 
 def metrics(data: RunData) -> Markup | None:
-    """What people complained about, measured."""
     splits = []
     for name in data.splits:
         cards = [
@@ -274,7 +272,6 @@ def stars(p: float | None) -> str:
 
 
 def tasks(data: RunData) -> Markup:
-    """How many samples each task has."""
     splits = {}
     for split in data.splits:
         counts = Counter(sample.task or "unknown" for sample in data.of_split(split))
@@ -306,7 +303,6 @@ def analysis(data: RunData) -> Markup | None:
 
 
 def gallery(data: RunData) -> Markup:
-    """The gallery without its samples."""
     splits = Counter(sample.split for sample in data.samples)
     tasks = Counter(sample.task for sample in data.samples if sample.task)
     given = {

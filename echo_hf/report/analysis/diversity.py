@@ -91,7 +91,6 @@ class FirstBigrams:
 
 
 def first_bigrams(prompts: Sequence[str]) -> FirstBigrams:
-    """The first two words of each prompt."""
     counts: Counter[tuple[str, str]] = Counter()
     left_out: Counter[NotAnalyzed] = Counter()
     for prompt in prompts:
@@ -110,7 +109,6 @@ def first_bigrams(prompts: Sequence[str]) -> FirstBigrams:
 def diversity(
     sets: Sequence[PromptSet], *, at: int | None = None
 ) -> AnalysisPart[tuple[SetDiversity, ...]]:
-    """Compares the first bigrams of prompt sets."""
     found = [first_bigrams(one.prompts) for one in sets]
     if not found[0].counts:
         left_out = found[0].left_out

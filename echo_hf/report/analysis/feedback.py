@@ -231,7 +231,6 @@ def _first_words(sample: Sample) -> str | None:
 
 
 def activity(posts: pa.Table | None, released: datetime.date) -> AnalysisPart[Activity]:
-    """Counts posts by day and by search term."""
     if posts is None:
         return AnalysisPart.without(NotAnalyzed.NO_POSTS)
     moments, terms = posts["timestamp"].to_pylist(), posts["keywords"].to_pylist()
@@ -259,7 +258,6 @@ def activity(posts: pa.Table | None, released: datetime.date) -> AnalysisPart[Ac
 
 
 def funnel_steps(manifest: Manifest | None) -> AnalysisPart[tuple[FunnelStep, ...]]:
-    """The stages of a build, in order."""
     stats: dict[str, StageStats] = {}
     for row in manifest.funnel if manifest else ():
         if row.stage in STEPS:  # a release may be older or newer than this toolkit

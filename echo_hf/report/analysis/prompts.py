@@ -62,7 +62,6 @@ def prompt_set(
 
 
 def shortened(text: str, longest: int) -> str:
-    """The first characters of a text, in one line."""
     line = " ".join(text.split())
     return line if len(line) <= longest else line[: longest - 1] + "…"
 
@@ -211,7 +210,6 @@ def words(text: str) -> Iterator[str]:
 
 
 def first_bigram(text: str) -> tuple[str, str] | None:
-    """The first two words of a text."""
     first = tuple(islice(words(text), 2))
     return (first[0], first[1]) if len(first) == 2 else None
 
@@ -250,7 +248,6 @@ def quartiles(values: Sequence[float]) -> Quartiles | None:
 
 
 def lengths(sets: Sequence[PromptSet]) -> AnalysisPart[tuple[SetLengths, ...]]:
-    """The lengths of prompts."""
     definition = {**word_definition(), "characters": "code points", "quartiles": "interpolated"}
     found = []
     for one in sets:
