@@ -1,4 +1,4 @@
-"""Four stand-ins for image systems, drawn and rated once by `scripts/draw_systems.py`."""
+"""Four stand-ins for image systems, rated once by `scripts/rate_stand_ins.py`."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def outputs_and_ratings(samples: pa.Table, images: ImageStore) -> tuple[pa.Table
         kept = dict(zip(files, digests, strict=True))
     for sample in rows:
         truth = truths.of(sample)
-        said = {"made_by": "scripts/draw_systems.py", "rates": "the bundled corpus only"}
+        said = {"made_by": "scripts/rate_stand_ins.py", "rates": "the bundled corpus only"}
         rated = {"judge": JUDGE, "rubric": RUBRIC, "repeat": 0}
         rated["provenance"] = json.dumps({**said, "truth": truth})
         for system in SYSTEMS:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -122,14 +120,3 @@ def test_size_and_languages() -> None:
     assert {post["lang"] for post in POSTS if "lang" in post} >= {"en", "zh", "ja", "es", "fr"}
     hosts = {post["url"].split("/")[2] for post in POSTS}
     assert hosts == {"x.com", "bsky.app", "social.example"}
-
-
-def run_drawing(root: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-B", str(root / "scripts" / "draw_corpus.py"), *options]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
-
-
-@pytest.mark.slow
-def test_the_files_are_as_drawn() -> None:
-    done = run_drawing(ROOT, "--check")
-    assert done.returncode == 0, done.stdout + done.stderr
