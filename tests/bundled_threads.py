@@ -44,7 +44,6 @@ class Bundled:
 
 
 def bundled(folder: Path) -> Bundled:
-    """Collects the corpus; the images go below the folder."""
     images = ImageStore(folder / "pictures")
     records = read_records([Posts(source="quickstart")])
     posts = run_stage(Merge(), run_stage(Collect(images), records).dataset).dataset
@@ -53,6 +52,5 @@ def bundled(folder: Path) -> Bundled:
 
 
 def requests_of(stage: ModelStage, rows: Dataset) -> list[Request]:
-    """Everything that a stage asks about these rows, in order."""
     table = rows.with_format("arrow")[:]
     return [request for row in stage.requests(table) for request in row]

@@ -34,7 +34,6 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave slow tests out, unless they are asked for."""
     if not config.getoption("--slow"):
         slow = [one for one in items if one.get_closest_marker("slow")]
         config.hook.pytest_deselected(items=slow)
@@ -43,7 +42,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(scope="session")
 def test_data() -> Path:
-    """The folder of real posts that tests may read and the repository may not hold."""
     folder = Path(os.environ.get("ECHO_HF_TEST_DATA", ROOT.parent / "shared" / "data"))
     if not (folder / "posts").is_dir():
         pytest.skip(f"no real posts in {str(folder)!r}: set ECHO_HF_TEST_DATA to their folder")
@@ -52,7 +50,6 @@ def test_data() -> Path:
 
 @pytest.fixture(autouse=True)
 def _registered() -> Iterator[None]:
-    """What a test registers is forgotten after it."""
     every = (ENGINES, SYSTEMS, SOURCES, PLATFORMS)
     before = [dict(one.entries) for one in every]
     yield

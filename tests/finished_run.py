@@ -197,8 +197,6 @@ def _status(row: tuple[Any, ...], address: str) -> dict[str, Any]:
 
 
 class Silent:
-    """Watches whatever there is to watch, and says nothing."""
-
     def __getattr__(self, name: str) -> Callable[..., None]:
         return lambda *_: None
 

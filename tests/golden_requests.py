@@ -94,16 +94,12 @@ SCREENSHOT = Path(__file__).resolve().parents[1] / "echo_hf/quickstart/pictures/
 
 @dataclass(frozen=True)
 class CountsPixels(NoAnswers):
-    """Answers of a model that counts the pixels of an image as it is sent."""
-
     @property
     def signature(self) -> Mapping[str, Any]:
-        """What decides them."""
         return {"model": "Qwen/Qwen2.5-VL-32B-Instruct", "pixels": [28, 3136, 1_003_520]}
 
 
 def golden_requests() -> dict[str, Request]:
-    """A telling request of each stage and of `OTHERS`, by name; further ones have longer names."""
     relevance, extract, roles, screenshots, feedback, safety = STAGES.values()
     posts = pa.Table.from_pylist(list(_posts()), schema=POSTS.schema)
     threads = Threads(keep=(5,))(posts)
@@ -120,7 +116,6 @@ def golden_requests() -> dict[str, Request]:
 
 
 def _to_judges() -> dict[str, Request]:
-    """What judges are shown of an output, and of a sample before it is rated."""
     given, made = (hashlib.sha256(name.encode()).hexdigest() for name in ("parrot", "knight"))
     shown = {digest: ImageRef(digest) for digest in (given, made)}
     prompt = EXTRACTED["prompt"]
@@ -145,7 +140,6 @@ def _to_judges() -> dict[str, Request]:
 
 
 def _to_comparing_judges(task: Task, given: str, made: str) -> dict[str, Request]:
-    """What judges are shown of two outputs; the second system has left its input as it was."""
     shown = {digest: ImageRef(digest) for digest in (given, made)}
     outputs = {"s": [{"system": "amber", "image": made}, {"system": "birch", "image": given}]}
     requests = {}
@@ -164,7 +158,6 @@ def _to_comparing_judges(task: Task, given: str, made: str) -> dict[str, Request
 
 
 def _to_guards(stage: ModelStage, samples: pa.Table) -> dict[str, Request]:
-    """What each form is shown of all of a sample; ours, which a stage has unless told otherwise."""
     every = {name: replace(stage, form=name) for name in FORMS}  # type: ignore[call-arg]
     asked = {f"safety_{name}": one.requests(samples)[0][-1] for name, one in every.items()}
     return {"safety": asked.pop("safety_instructed"), **asked}
@@ -180,12 +173,10 @@ def _about_screenshot(stage: ModelStage, samples: pa.Table) -> Request:
 
 
 def rendered(request: Request) -> str:
-    """The messages of a request: who speaks, the text, and a line for each image."""
     return "".join(_lines(request))
 
 
 def write(folder: Path = FOLDER) -> None:
-    """Writes one file a stage."""
     folder.mkdir(exist_ok=True)
     for name, request in golden_requests().items():
         (folder / f"{name}.txt").write_text(rendered(request), "utf-8")

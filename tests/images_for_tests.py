@@ -26,26 +26,22 @@ BRADFORD = np.array(
 
 
 def encoded(image: Image.Image, name: str, **options: object) -> bytes:
-    """An image's bytes in a format."""
     file = io.BytesIO()
     image.save(file, name, **options)
     return file.getvalue()
 
 
 def noise(size: tuple[int, int]) -> Image.Image:
-    """The same noise each time, in colors."""
     levels = np.random.default_rng(0).integers(60, 200, (size[1], size[0], 3), dtype=np.uint8)
     return Image.fromarray(levels)
 
 
 def png_chunk(kind: bytes, data: bytes) -> bytes:
-    """One chunk of a PNG file."""
     body = kind + data
     return struct.pack(">I", len(data)) + body + struct.pack(">I", zlib.crc32(body))
 
 
 def png(size: tuple[int, int], depth: int, color_type: int, rows: bytes, *more: bytes) -> bytes:
-    """A PNG file from its very numbers; `rows` have their filter bytes."""
     header = struct.pack(">IIBBBBB", *size, depth, color_type, 0, 0, 0)
     chunks = [
         png_chunk(b"IHDR", header),
@@ -73,7 +69,6 @@ def srgb_encoded(linear: Numbers) -> NDArray[np.uint8]:
 
 
 def in_srgb(levels: NDArray[np.uint8], space: str, gamma: float) -> NDArray[np.uint8]:
-    """What levels of another space are in sRGB."""
     xyz = (levels / 255.0) ** gamma @ xyz_matrix(space).T
     return srgb_encoded(xyz @ np.linalg.inv(xyz_matrix("srgb")).T)
 
@@ -102,7 +97,6 @@ def rgb_profile(space: str, gamma: float | None, off: float = 0.0) -> bytes:
 
 
 def grey_profile(gamma: float) -> bytes:
-    """An ICC profile of grey with a gamma."""
     return _profile(b"mntr", b"GRAY", b"XYZ ", {b"kTRC": _curve(gamma)})
 
 

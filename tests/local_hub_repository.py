@@ -47,8 +47,6 @@ Files = Mapping[str, StoredFile]
 
 @dataclass(frozen=True)
 class Commit:
-    """A state of all files, with the one before."""
-
     oid: str
     title: str
     parent: str | None

@@ -27,8 +27,6 @@ ANYONE_POSTS = ("paths-info",)
 
 @dataclass(frozen=True)
 class Question:
-    """A request."""
-
     method: str
     path: str
     query: dict[str, str]
@@ -47,8 +45,6 @@ class Question:
 
 @dataclass(frozen=True)
 class Answer:
-    """A response."""
-
     status: int = 200
     body: bytes = b""
     headers: dict[str, str] = field(default_factory=dict)
@@ -56,8 +52,6 @@ class Answer:
 
 @dataclass(frozen=True)
 class Asked:
-    """A request for a repository that the asker may see."""
-
     hub: LocalHub
     question: Question
     repo_id: str
@@ -74,8 +68,6 @@ class Asked:
 
 
 class RefusedError(Exception):
-    """An answer that says no."""
-
     def __init__(self, status: int, code: str = "", said: str = "", **headers: str) -> None:
         super().__init__(said or code)
         named = {"X-Error-Code": code, "X-Error-Message": said or code, **headers}

@@ -20,17 +20,14 @@ def split(text: str) -> tuple[dict[str, Any], str]:
 
 
 def tokens(page: str) -> list[Token]:
-    """The page as a Markdown parser sees it."""
     return MarkdownIt("commonmark", {"html": True}).enable("table").parse(page)
 
 
 def plain(token: Token) -> str:
-    """What a reader sees of a line of text."""
     return "".join(child.content for child in token.children or [])
 
 
 def cells(page: str) -> list[list[str]]:
-    """The rows of all tables, each a list of what its cells show."""
     rows: list[list[str]] = []
     found = tokens(page)
     for place, token in enumerate(found):
@@ -42,12 +39,10 @@ def cells(page: str) -> list[list[str]]:
 
 
 def shown(page: str) -> str:
-    """All text that a reader sees, a line for each paragraph, heading or cell."""
     return "\n".join(plain(token) for token in tokens(page) if token.type == "inline")
 
 
 def shape(page: str) -> list[str]:
-    """What the page is made of, whatever its words: blocks, code, emphasis, links."""
     kinds: list[str] = []
     for token in tokens(page):
         kinds.append(token.type)

@@ -9,8 +9,6 @@ from echo_hf.pipeline.progress import ProgressListener
 
 
 class Heard(ProgressListener):
-    """Remembers everything, as it was when it was told."""
-
     def __init__(self) -> None:
         self.plans: dict[str, tuple[int, object]] = {}
         self.steps: list[tuple[str, int, Any, int | None]] = []
@@ -19,21 +17,16 @@ class Heard(ProgressListener):
         self.results: list[Any] = []
 
     def started(self, what: str, total: int, plan: object) -> None:
-        """Keeps the plan."""
         self.plans[what] = total, plan
 
     def advanced(self, what: str, done: int, stats: object, total: int | None = None) -> None:
-        """Keeps how far it is."""
         self.steps.append((what, done, copy.copy(stats), total))
 
     def waits(self, who: str, seconds: float) -> None:
-        """Keeps the wait."""
         self.waited.append((who, seconds))
 
     def noticed(self, remark: str) -> None:
-        """Keeps the remark."""
         self.remarks.append(remark)
 
     def finished(self, result: object) -> None:
-        """Keeps the result."""
         self.results.append(result)

@@ -36,7 +36,6 @@ def _never(asked: Request) -> None:
 
 @cache
 def answers() -> str:
-    """The answers that come with the bundled posts, about posts from another place as well."""
     urls = {
         url for post in bundled_posts(X) for url in (post["url"], post.get("parent_url")) if url
     }
@@ -51,7 +50,6 @@ def answers() -> str:
 
 
 def recorded() -> Engine:
-    """The engine that gives these answers."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "answers.jsonl"
         path.write_text(answers(), "utf-8")
@@ -77,12 +75,10 @@ class RecordedAsModel:
         self.recorded = recorded()
 
     def signature(self) -> Mapping[str, Any]:
-        """With numbers and lists, as those of real engines."""
         sampling = {"temperature": 0.0, "top_p": 1.0, "seed": 7, "stop": ("</s>",)}
         return {"kind": KIND, "model": self.model, "sampling": sampling, "revision": None}
 
     def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Completion]]:
-        """One answer after the other."""
         for number, request in enumerate(requests):
             self.asked.append(request)
             ((_, given),) = self.recorded.stream([request])
@@ -90,12 +86,10 @@ class RecordedAsModel:
             yield number, Completion(found.text, found.error, found.finish_reason, USAGE, 0.001)
 
     def use(self) -> Self:
-        """Makes it the engine of every config that names its kind."""
         register(KIND)(lambda **_: self)
         return self
 
     def sources(self) -> set[str]:
-        """Addresses of all posts that it was asked about."""
         return {url for request in self.asked for url in request.sources}
 
     def __enter__(self) -> Self:
@@ -106,7 +100,6 @@ class RecordedAsModel:
 
 
 def no_engine() -> None:
-    """From now on nobody can make the engine: neither a model nor its packages are there."""
 
     def nothing(**_: object) -> Engine:
         raise AssertionError("the engine was made")
@@ -115,13 +108,11 @@ def no_engine() -> None:
 
 
 def bundled_posts(place: str = BOARD) -> list[Post]:
-    """The bundled posts; those of X come from another place instead."""
     text = (corpus() / "posts.jsonl").read_text("utf-8").replace(X, place)
     return [json.loads(line) for line in text.splitlines()]
 
 
 def config_over(folder: Path, posts: Iterable[Post], kind: str = KIND, **more: Any) -> Path:
-    """A config over these posts, with their images, whose engine is of this kind."""
     if not (folder / "pictures").exists():
         shutil.copytree(IMAGES, folder / "pictures")
     lines = [json.dumps(post, ensure_ascii=False) for post in posts]
@@ -146,5 +137,4 @@ def tables(run: Path) -> dict[str, str]:
 
 
 def rows(run: Path, stage: str, part: str = "kept") -> list[Row]:
-    """Rows of a part of a stage's result."""
     return list(pq.read_table(run / "stages" / stage / f"{part}.parquet").to_pylist())

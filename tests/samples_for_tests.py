@@ -25,12 +25,10 @@ Row = dict[str, Any]
 
 
 def url(number: int) -> str:
-    """Address of the post with this number."""
     return f"https://x.com/i/status/{1000 + number}"
 
 
 def digest(name: str) -> str:
-    """Digest of the image with this name."""
     return hashlib.sha256(name.encode()).hexdigest()
 
 
@@ -47,7 +45,6 @@ def image(name: str | None, alt_text: str | None = None) -> Row:
 def post(
     number: int, parent: int, text: str | None, images: str = "", author: str | None = "ana"
 ) -> Row:
-    """A post of a sample's context, with an image for each letter."""
     return {
         "url": url(number),
         "parent": parent,
@@ -64,7 +61,6 @@ def sample(
     feedback: Sequence[int] = (),
     **values: Any,
 ) -> Row:
-    """A sample as `extract` gives it: its posts' images are yet to be told apart."""
     shown = [one["sha256"] for n in own for one in context[n]["pictures"] if one["sha256"]]
     plain = {
         "id": "sample",
@@ -90,7 +86,6 @@ def sample(
 
 
 def said(of: Row) -> Row:
-    """What a post says about the result."""
     return {
         "post_id": of["url"].rpartition("/")[2],
         "post_url": of["url"],
@@ -104,23 +99,19 @@ def said(of: Row) -> Row:
 
 
 def table(*samples: Row) -> pa.Table:
-    """Samples as a stage reads them."""
     return pa.Table.from_pylist(list(samples), schema=SAMPLES_IN_CONTEXT.schema)
 
 
 def dataset(*samples: Row) -> Dataset:
-    """The same for runners of stages."""
     schema = SAMPLES_IN_CONTEXT.features.arrow_schema
     return Dataset(pa.Table.from_pylist(list(samples), schema=schema))
 
 
 def kept(rows: Iterable[Row]) -> list[Row]:
-    """Rows that go on."""
     return [row for row in rows if row["_status"] == "kept"]
 
 
 def noted(rows: Iterable[Row]) -> list[tuple[str, str | None]]:
-    """Reason and detail of each remark, in order."""
     return [(row["_reason"], row["_detail"]) for row in rows if row["_status"] == "noted"]
 
 
@@ -140,11 +131,9 @@ class Speaking:
     asked: list[Request] = field(default_factory=list)
 
     def signature(self) -> Mapping[str, Any]:
-        """What decides an answer."""
         return {"kind": "speaking"}
 
     def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Completion]]:
-        """Answers the requests, the last one first."""
         self.asked += (waiting := list(requests))
         for number, request in reversed([*enumerate(waiting)]):
             answer = self.says(request)

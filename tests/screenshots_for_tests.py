@@ -20,20 +20,17 @@ INPUT_PIXELS, OUTPUT_PIXELS = (200, 80, 360, 240), (20, 320, 380, 720)
 
 
 def png(pixels: Any) -> bytes:
-    """The bytes of an image."""
     buffer = io.BytesIO()
     Image.fromarray(pixels).save(buffer, "PNG")
     return buffer.getvalue()
 
 
 def store_with(folder: Path, *images: bytes) -> tuple[ImageStore, list[str]]:
-    """A store that holds these images, and their digests."""
     store = ImageStore(folder / "pictures")
     return store, [store.put(one) for one in images]
 
 
 def shot_sample(screenshot: str, text: str = "made with lumen", **values: Any) -> Row:
-    """A sample as `roles` gives it: a conversation, and what was told beside it."""
     context = [post(0, -1, text), post(1, 0, "so good", "o")]
     shown = {
         "sha256": screenshot,
@@ -49,7 +46,6 @@ def shot_sample(screenshot: str, text: str = "made with lumen", **values: Any) -
 def answer(
     inputs: Any = (INPUT,), outputs: Any = (OUTPUT,), prompt: str | None = "paint a fox"
 ) -> dict[str, Any]:
-    """An answer about a screenshot, as plain data."""
     return {"prompt": prompt, "inputs": list(inputs), "outputs": list(outputs)}
 
 

@@ -25,8 +25,6 @@ IN_FLIGHT = 8
 
 
 class SlowEngine:
-    """Gives the recorded answers slowly, and remembers what it was asked."""
-
     stored = True
 
     def __init__(self, log: str, seconds: float, runs: str) -> None:
@@ -35,11 +33,9 @@ class SlowEngine:
         self.recorded: Engine = make_engine("recorded", source="quickstart")
 
     def signature(self) -> Mapping[str, Any]:
-        """Its speed and its log do not change an answer."""
         return {**self.recorded.signature(), "kind": "slow"}
 
     def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Completion]]:
-        """Answers groups of requests, each group last first."""
         waiting = enumerate(requests)
         while group := list(islice(waiting, IN_FLIGHT)):
             for number, request in reversed(group):

@@ -37,7 +37,6 @@ MOST_TOKENS = 16
 
 
 def url(number: int) -> str:
-    """Address of the post with this number."""
     return f"https://example.org/{number}"
 
 
@@ -69,7 +68,6 @@ class Echo(Stage):
     scratch: str = field(default="", metadata={"digest": False})
 
     def __call__(self, table: pa.Table) -> pa.Table:
-        """Drops a post that says `drop`, notes one that says `note`, doubles one with `twice`."""
         urls = keys_of(table, POSTS).to_pylist()
         words = [(text or "").split() for text in table["text"].to_pylist()]
         stay = [row for row, said in enumerate(words) if "drop" not in said and "lose" not in said]
@@ -87,7 +85,6 @@ class Echo(Stage):
         )
 
     def tally(self, kept: pa.Table) -> Mapping[str, int]:
-        """How many texts there are."""
         return {"texts": kept.num_rows - kept["text"].null_count}
 
     def _kept(self, table: pa.Table) -> pa.Table:
@@ -100,8 +97,6 @@ class Echo(Stage):
 
 @dataclass(frozen=True)
 class EchoAgain(Echo):
-    """The same stage after its code was changed."""
-
     version: ClassVar[int] = 2
 
 
@@ -118,8 +113,6 @@ AUTHORS = Table(
 
 @dataclass(frozen=True)
 class ByAuthor(Stage):
-    """Joins the posts of each author, which needs all of them at once."""
-
     name: ClassVar[str] = "by_author"
     version: ClassVar[int] = 1
     inputs: ClassVar[Table] = POSTS
@@ -127,7 +120,6 @@ class ByAuthor(Stage):
     whole: ClassVar[bool] = True
 
     def __call__(self, table: pa.Table) -> pa.Table:
-        """One row an author, in the order of their first posts; posts without one are rejected."""
         by: dict[str | None, list[str]] = {}
         authors, urls = table["author"].to_pylist(), table["url"].to_pylist()
         for author, address in zip(authors, urls, strict=True):
@@ -140,8 +132,6 @@ class ByAuthor(Stage):
 
 
 class Color(BaseModel):
-    """A colour and a digit."""
-
     model_config = ConfigDict(extra="ignore")
 
     name: Annotated[str, Field(max_length=20)]
@@ -149,8 +139,6 @@ class Color(BaseModel):
 
 
 class Shade(BaseModel):
-    """A colour alone."""
-
     name: Annotated[str, Field(max_length=20)]
 
 
@@ -185,11 +173,9 @@ class Guess(ModelStage):
 
     @property
     def prompt(self) -> Prompt:
-        """The instructions."""
         return Prompt("guess", self.instructions)
 
     def requests(self, table: pa.Table) -> list[list[Request]]:
-        """One request a line."""
         rows = zip(table["url"].to_pylist(), table["text"].to_pylist(), strict=True)
         return [
             [
@@ -200,7 +186,6 @@ class Guess(ModelStage):
         ]
 
     def finish(self, table: pa.Table, answers: list[list[BaseModel | Failure]]) -> pa.Table:
-        """The colors of each post whose lines are all answered."""
         urls = keys_of(table, POSTS).to_pylist()
         done: list[int] = []
         names: list[list[str]] = []
@@ -227,8 +212,6 @@ class Guess(ModelStage):
 
 @dataclass(frozen=True)
 class GuessShade(Guess):
-    """The same stage with another shape of answer."""
-
     answer: ClassVar[type[BaseModel]] = Shade
 
 
@@ -242,14 +225,12 @@ def request(
     sources: tuple[str, ...] = (),
     inputs: Mapping[str, Any] | None = None,
 ) -> Request:
-    """A question as `Guess` asks it."""
     system = Message("system", (Text(instructions),))
     user = Message("user", (*map(ImageRef, images), Text(line)))
     return Request("guess", (system, user), answer, max_tokens, inputs or {}, sources)
 
 
 def line_of(asked: Request) -> str:
-    """The last text of a question, whatever was said about an earlier answer to it."""
     part = next(turn for turn in asked.messages if turn.role == "user").parts[-1]
     assert isinstance(part, Text)
     return part.text
@@ -286,11 +267,9 @@ class Scripted:
     in_flight: list[int] = field(default_factory=list)
 
     def signature(self) -> Mapping[str, Any]:
-        """What decides an answer."""
         return {"kind": "scripted", "model": self.model}
 
     def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Completion]]:
-        """Answers out of order."""
         self.streams += 1
         waiting: list[tuple[int, Request]] = []
         for numbered in enumerate(requests):
@@ -308,7 +287,6 @@ class Scripted:
         pass
 
     def lines(self) -> list[str]:
-        """The questions, in the order they were taken."""
         return [line_of(asked) for asked in self.asked]
 
     def _answered(self, waiting: list[tuple[int, Request]]) -> Iterator[tuple[int, Completion]]:

@@ -94,8 +94,6 @@ JUDGEMENTS = st.lists(st.none() | st.lists(JUDGED, max_size=4), min_size=1, max_
 
 @dataclass(frozen=True)
 class Build:
-    """The rows of each stage of a small build, control columns included."""
-
     merged: list[dict[str, Any]]
     threads: list[dict[str, Any]]
     samples: list[dict[str, Any]]

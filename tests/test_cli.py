@@ -41,7 +41,6 @@ BAD_CONFIGS = {
 
 
 def echo_hf(*arguments: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """Runs the command line in a folder, in this process: its end, and what it printed."""
     words, out, err = ["echo-hf", *map(str, arguments)], io.StringIO(), io.StringIO()
     before = {one: signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)}
     try:
@@ -63,7 +62,6 @@ def echo_hf(*arguments: str | Path, cwd: Path) -> subprocess.CompletedProcess[st
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the bundled config, in which it has been built."""
     folder = tmp_path_factory.mktemp("work")
     shutil.copy(shipped_config(), folder / "config.yaml")
     built = echo_hf("build", "config.yaml", cwd=folder)
@@ -72,7 +70,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_quickstart_shows_funnel_thread_and_what_next(tmp_path: Path) -> None:
-    """One command builds, loads back, and shows a thread beside the sample it became."""
     done = echo_hf("quickstart", cwd=tmp_path)
 
     assert done.returncode == 0, done.stderr
@@ -84,7 +81,6 @@ def test_the_quickstart_shows_funnel_thread_and_what_next(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("stage", ["threads", STAGES[-1]])
 def test_a_build_ends_at_a_stage(folder: Path, stage: str) -> None:
-    """It runs the stages up to that one, and no further; it writes no release."""
     done = echo_hf("build", "config.yaml", "--until", stage, cwd=folder)
     shown = [line.split()[0] for line in done.stdout.splitlines() if "→" in line]
 
@@ -94,7 +90,6 @@ def test_a_build_ends_at_a_stage(folder: Path, stage: str) -> None:
 
 
 def test_why_names_what_changed(folder: Path) -> None:
-    """A changed option is named with what went and came, and how many stages follow from it."""
     changed = folder / "changed.yaml"
     changed.write_text((folder / "config.yaml").read_text().replace("keep: [4, 5]", "keep: [5]"))
     done = echo_hf("why", "changed.yaml", cwd=folder)
@@ -111,7 +106,6 @@ def test_why_names_what_changed(folder: Path) -> None:
 
 
 def test_why_names_the_file_that_changed(tmp_path: Path) -> None:
-    """In a sentence, and no JSON that is cut."""
     config = config_over(tmp_path, bundled_posts(), "recorded")
     assert echo_hf("build", "config.yaml", cwd=tmp_path).returncode == 0
     with (tmp_path / "posts.jsonl").open("a", encoding="utf-8") as file:
@@ -130,7 +124,6 @@ def test_why_names_the_file_that_changed(tmp_path: Path) -> None:
 
 
 def test_why_before_any_run(tmp_path: Path) -> None:
-    """Nothing has run yet: one line says so, and nothing is written."""
     shutil.copy(shipped_config(), tmp_path / "config.yaml")
     done = echo_hf("why", "config.yaml", cwd=tmp_path)
 
@@ -141,7 +134,6 @@ def test_why_before_any_run(tmp_path: Path) -> None:
 def test_who_forgets_is_told_of_the_cache_that_is_not_ours(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In one line, with its place."""
     config = config_over(tmp_path, bundled_posts(), "recorded")
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "theirs")
     done = echo_hf("forget", config.name, bundled_posts()[0]["url"], cwd=tmp_path)
@@ -152,7 +144,6 @@ def test_who_forgets_is_told_of_the_cache_that_is_not_ours(
 
 @pytest.mark.parametrize("verb", [[], ["build"], ["forget"], ["generate"], ["publish"]], ids=str)
 def test_h_is_help(tmp_path: Path, verb: list[str]) -> None:
-    """As of nearly every command."""
     done = echo_hf(*verb, "-h", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == echo_hf(*verb, "--help", cwd=tmp_path).stdout
@@ -171,7 +162,6 @@ def test_a_users_mistake_is_one_line(tmp_path: Path, config: str) -> None:
 
 
 def test_a_mistake_moves_no_cursor_and_turns_no_line(tmp_path: Path) -> None:
-    """A name in a stranger's table is shown with escapes in the place of what does such things."""
     (tmp_path / "a.csv").write_text("l\x1b[2Jink\u202e,text\nhttps://a.example/1,a\n", "utf-8")
     columns = "{url: link}"
     (tmp_path / "c.yaml").write_text(
@@ -187,7 +177,6 @@ def test_a_mistake_moves_no_cursor_and_turns_no_line(tmp_path: Path) -> None:
 
 
 def test_engines_and_the_version_are_told(tmp_path: Path) -> None:
-    """The names that a config may use are one a line; the version is the installed package's."""
     listed = echo_hf("engines", cwd=tmp_path).stdout
     assert re.search(r"^rules +no model.* ready *$", listed, re.MULTILINE)
     assert echo_hf("--version", cwd=tmp_path).stdout.strip() == version("echo-hf")
@@ -223,7 +212,6 @@ def test_a_stop_by_hand_is_told_in_one_line(tmp_path: Path) -> None:
 
 
 def test_systems_are_listed(tmp_path: Path) -> None:
-    """Those of a config, with what is missing for each; without one those that we bring."""
     system = "{name: mine, adapter: unheard-of, developer: Northlight, status: current}"
     (tmp_path / "config.yaml").write_text(f"name: x\nbenchmark: lab/echo\nsystems: [{system}]\n")
     done = echo_hf("systems", "config.yaml", cwd=tmp_path)
@@ -248,7 +236,6 @@ BAD_SYSTEMS = {
 
 @pytest.mark.parametrize("systems", BAD_SYSTEMS, ids=["none", "file", "adapter", "secret"])
 def test_a_mistake_about_systems_is_one_line(tmp_path: Path, systems: str) -> None:
-    """Before anything is made; and what is secret is not repeated."""
     (tmp_path / "config.yaml").write_text(f"name: x\nbenchmark: lab/echo\n{systems}\n")
     done = echo_hf("generate", "config.yaml", cwd=tmp_path)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
@@ -259,7 +246,6 @@ def test_a_mistake_about_systems_is_one_line(tmp_path: Path, systems: str) -> No
 
 
 def test_what_is_no_config_is_one_line(tmp_path: Path) -> None:
-    """One that does not exist is named; reading a pipe would wait for ever: it is refused."""
     os.mkfifo(tmp_path / "pipe")
     for name, said in {"nope.yaml": "'nope.yaml'", "pipe": "not a regular file"}.items():
         done = echo_hf("build", name, cwd=tmp_path)
@@ -268,7 +254,6 @@ def test_what_is_no_config_is_one_line(tmp_path: Path) -> None:
 
 
 def answered(folder: Path, config: str, url: str, prompt: str, *others: str) -> str:
-    """The config with a file of answers: a post with a prompt and its first image, and chatter."""
     sample = {"prompt": prompt, "quality": "Benchmark", "posts": [0], "feedback": []}
     roles = {"inputs": [], "outputs": [1], "posts": [0], "prompt_fill_blank": []}
     roles |= {"conversation": None, "collage": None, "may_show_minor": False}
@@ -296,7 +281,6 @@ this is not JSON
 
 
 def test_bad_input_is_told_with_its_place_and_costs_nothing_else(tmp_path: Path) -> None:
-    """Each bad line, image, date and link is named with its place; the good post is built."""
     (tmp_path / "posts.jsonl").write_text(BAD_POSTS, "utf-8")
     (tmp_path / "broken.png").write_bytes(b"\x89PNG\r\n\x1a\n and no more")
     config = shipped_config().read_text("utf-8")
@@ -331,7 +315,6 @@ def test_bad_input_is_told_with_its_place_and_costs_nothing_else(tmp_path: Path)
 
 @pytest.mark.parametrize("form", ["jsonl", "csv"])
 def test_an_image_file_that_is_not_there_may_be_an_input(tmp_path: Path, form: str) -> None:
-    """Its sample is for analysis, as where an address gives nothing, and the summary counts it."""
     text = "Made with Lumen Image. Prompt: a fox of folded paper, teal background"
     post = {"url": "https://art.example/1", "text": text, "pictures": ["fox.png", "gone.png"]}
     if form == "jsonl":
@@ -357,7 +340,6 @@ def test_an_image_file_that_is_not_there_may_be_an_input(tmp_path: Path, form: s
 
 
 def test_of_two_texts_of_one_post_the_older_is_rejected_with_its_place(tmp_path: Path) -> None:
-    """The rejects hold its record; addresses that differ behind a `#` are different posts."""
     lines = [
         {"url": "https://art.example/1", "text": "a fox", "pictures": [{"path": "fox.png"}]},
         {"url": "https://art.example/1#fox", "text": "another fox"},
@@ -387,7 +369,6 @@ def test_of_two_texts_of_one_post_the_older_is_rejected_with_its_place(tmp_path:
 
 
 def test_diff_of_what_is_no_release_is_one_line(folder: Path) -> None:
-    """The folder is named, also for machines."""
     done = echo_hf("diff", "runs", "runs/quickstart/release", "--json", cwd=folder)
     assert (done.returncode, done.stdout) == (2, "")
     assert "no release in" in done.stderr
@@ -395,7 +376,6 @@ def test_diff_of_what_is_no_release_is_one_line(folder: Path) -> None:
 
 
 def test_an_update_says_what_it_cost_and_what_it_changed(tmp_path: Path) -> None:
-    """Calls, answers used again, the release and the one before, and how they differ."""
     config = config_over(tmp_path, bundled_posts(), "recorded")
     first, same = (echo_hf("update", config, cwd=tmp_path) for _ in range(2))
     config_over(tmp_path, bundled_posts()[:-30], "recorded")
@@ -413,7 +393,6 @@ def test_an_update_says_what_it_cost_and_what_it_changed(tmp_path: Path) -> None
 
 
 def test_the_options_of_replay_are_explained(tmp_path: Path) -> None:
-    """A place that is none is one line, and nothing is built."""
     config = config_over(tmp_path, bundled_posts(), "recorded")
     done = echo_hf("build", config, "--offline", "--responses", "nowhere", cwd=tmp_path)
 

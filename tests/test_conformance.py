@@ -66,7 +66,6 @@ STAGES = (
 
 @pytest.fixture(scope="module")
 def case(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Case]:
-    """Each stage of the pipeline with its input rows."""
     folder = tmp_path_factory.mktemp("runs")
     target = load_config(shipped_config()).target
     engine = make_engine("recorded", source="quickstart")
@@ -103,7 +102,6 @@ def case(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Case]:
 
 
 def said_by_chance(request: Request) -> Any:
-    """An answer about images or comments, decided by what is asked about; some calls fail."""
     first = request.messages[-1].parts[0]
     asked = first.sha256 if isinstance(first, ImageRef) else first
     chance = random.Random(hashlib.sha256(f"{request.task} {asked}".encode()).digest())
@@ -151,13 +149,11 @@ def _roles_by_chance(request: Request, chance: random.Random) -> dict[str, Any]:
 
 
 def made(stage: Stage, dataset: Dataset) -> Dataset:
-    """What the stage makes of the rows."""
     rows = Dataset(stage(dataset.with_format("arrow")[:]))
     return sort_rows(stage, dataset, rows).dataset
 
 
 def looped(stage: Stage, rows: pa.Table, sizes: random.Random) -> pa.Table:
-    """The stage in a plain loop, over batches of random size where it may see batches."""
     pieces, start = [], 0
     while start < rows.num_rows:
         size = rows.num_rows if stage.whole else sizes.randint(1, 9)
@@ -168,7 +164,6 @@ def looped(stage: Stage, rows: pa.Table, sizes: random.Random) -> pa.Table:
 
 @pytest.mark.parametrize("name", STAGES)
 def test_runners_and_batches_do_not_matter(case: Callable[[str], Case], name: str) -> None:
-    """A stage gives equal rows under `Dataset.map` and in a plain loop over any batches."""
     stage, dataset = case(name)
     rows = dataset.with_format("arrow")[:]
     mapped = dataset.with_format("arrow").map(
@@ -182,7 +177,6 @@ def test_runners_and_batches_do_not_matter(case: Callable[[str], Case], name: st
 
 @pytest.mark.parametrize("name", STAGES)
 def test_no_rows_keep_the_declared_columns(case: Callable[[str], Case], name: str) -> None:
-    """On an empty table a stage gives an empty one, with the columns of any other."""
     stage, dataset = case(name)
     empty = stage(dataset.features.arrow_schema.empty_table())
 
@@ -192,7 +186,6 @@ def test_no_rows_keep_the_declared_columns(case: Callable[[str], Case], name: st
 
 @pytest.mark.parametrize("name", STAGES)
 def test_every_row_is_accounted_for(case: Callable[[str], Case], name: str) -> None:
-    """Each input row is the parent of an output row, and no output row has strange parents."""
     stage, dataset = case(name)
     rows = stage(dataset.with_format("arrow")[:])
     parents = {parent for row in rows["_parent"].to_pylist() for parent in row}
@@ -202,7 +195,6 @@ def test_every_row_is_accounted_for(case: Callable[[str], Case], name: str) -> N
 
 @pytest.mark.parametrize("name", ["Threads", "Splits", "Merge"])
 def test_a_stage_that_needs_all_rows_is_given_them(case: Callable[[str], Case], name: str) -> None:
-    """Where rows depend on each other, one batch holds all of them."""
     stage, dataset = case(name)
 
     assert stage.whole
@@ -211,7 +203,6 @@ def test_a_stage_that_needs_all_rows_is_given_them(case: Callable[[str], Case], 
 
 @pytest.mark.parametrize("name", [name for name in STAGES if name.endswith(BY_CHANCE)])
 def test_chance_leaves_no_case_out(case: Callable[[str], Case], name: str) -> None:
-    """What is proved above is proved of rows that go on, that are corrected, and that fail."""
     stage, dataset = case(name)
     assert isinstance(stage, ModelStage)
     rows = stage(dataset.with_format("arrow")[:])
@@ -224,7 +215,6 @@ def test_chance_leaves_no_case_out(case: Callable[[str], Case], name: str) -> No
     "prompt", ["relevance", "extract", "roles", "screenshots", "safety", "feedback"]
 )
 def test_an_edited_prompt_file_changes_its_stages_digest(tmp_path: Path, prompt: str) -> None:
-    """One word changed in a prompt file changes the digest of the stage that sends it, only."""
     package = Path(echo_hf.prompts.__file__).parent.parent
     copied = tmp_path / "echo_hf"
     shutil.copytree(package, copied, ignore=shutil.ignore_patterns("__pycache__", "pictures"))

@@ -21,20 +21,17 @@ def _defined() -> list[str]:
 
 
 def test_the_docstring_shows_the_whole_tree() -> None:
-    """Every error class is in the module's tree, and the tree names no other."""
     shown = re.findall(r"[├└]── (\w+)", errors.__doc__ or "")
     assert shown == _defined()
 
 
 @pytest.mark.parametrize("name", _defined())
 def test_one_except_clause_catches_every_user_error(name: str) -> None:
-    """The command line catches EchoError alone; what has another parent is a kind of that."""
     parents = {"WeightsError": errors.ScoreError}
     assert getattr(errors, name).__bases__ == (parents.get(name, EchoError),)
 
 
 def test_a_missing_extra_says_what_to_install() -> None:
-    """The message is the command that mends it."""
     assert str(MissingExtraError("the vllm engine", "vllm")) == (
         'the vllm engine needs packages that are not here: pip install "echo-hf[vllm]"'
     )
@@ -56,11 +53,9 @@ def test_a_missing_extra_says_what_to_install() -> None:
 def test_an_unknown_name_is_told_with_the_nearest(
     name: object, known: list[str], message: str
 ) -> None:
-    """The line has the place, the value, the nearest name if one is near, and all the names."""
     assert unknown("key", name, known, "c.yaml") == message
 
 
 @given(st.text(), st.lists(st.from_regex(r"[a-z_]{1,12}", fullmatch=True), max_size=5))
 def test_the_message_is_one_line(name: str, known: list[str]) -> None:
-    """Whatever the name holds, the message stays on one line."""
     assert unknown("engine", name, known).splitlines() == [unknown("engine", name, known)]

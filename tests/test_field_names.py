@@ -77,12 +77,10 @@ def test_every_processed_field_of_the_paper_is_mapped() -> None:
 
 @pytest.mark.parametrize("path", [*PAPER_RETRIEVED.values(), *PAPER_PROCESSED.values()])
 def test_a_mapped_name_is_a_declared_column(path: str) -> None:
-    """Each path leads to a column, or to a field inside one."""
     assert _resolved(path) is not None
 
 
 def test_a_path_to_nothing_would_be_found() -> None:
-    """The check above can fail: a column that is not declared raises."""
     with pytest.raises(KeyError):
         _resolved("threads.posts.granny")
 
@@ -94,18 +92,15 @@ def test_a_processed_field_keeps_its_name(name: str) -> None:
 
 
 def test_the_official_configurations_are_listed_as_they_are() -> None:
-    """Three configurations with the columns that the authors' code shows."""
     assert {name: set(columns) for name, columns in OFFICIAL_DATASET.items()} == OFFICIAL
 
 
 @pytest.mark.parametrize("name", OFFICIAL)
 def test_a_release_is_a_superset_of_the_official_dataset(name: str) -> None:
-    """Code written for a configuration of the official dataset finds its columns in ours."""
     assert OFFICIAL[name] <= set(release_features())
 
 
 def test_engagement_has_the_counts_that_the_paper_names() -> None:
-    """Likes, views, reposts and bookmarks; replies come on top."""
     counts = {"likes", "views", "reposts", "bookmarks"}
     assert counts <= set(_resolved(PAPER_RETRIEVED["engagement"]))
 
@@ -117,6 +112,5 @@ def test_images_carry_their_descriptions() -> None:
 
 
 def test_feedback_names_its_post() -> None:
-    """Each piece of feedback has the post it is from and its text."""
     feedback = _resolved(PAPER_PROCESSED["community_feedback"])
     assert {"post_id", "feedback"} <= set(feedback.feature)

@@ -114,8 +114,6 @@ def test_its_release_loads(run: Path) -> None:
 
 
 class Mute(Mastodon):
-    """The platform of the run, which is not to be asked."""
-
     def __enter__(self) -> Mute:
         return self
 

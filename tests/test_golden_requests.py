@@ -25,7 +25,6 @@ HOW = "what models are asked has changed: look at it, then run `python scripts/w
 
 
 def test_every_stage_that_asks_a_model_has_its_file() -> None:
-    """And there is no file of a stage that is gone."""
     asking = [name for name in ALL_STAGES if issubclass(stage_class(name), ModelStage)]
 
     assert list(STAGES) == asking
@@ -35,13 +34,11 @@ def test_every_stage_that_asks_a_model_has_its_file() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_request_is_the_one_that_was_looked_at(name: str) -> None:
-    """Each file equals what is asked today."""
     assert rendered(golden_requests()[name]) == (FOLDER / f"{name}.txt").read_text("utf-8"), HOW
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_request_says_which_row_it_is_about(name: str) -> None:
-    """Its stored answer is the same, whatever the row is called."""
     asked = golden_requests()[name]
     other = dataclasses.replace(asked, row="another", part=asked.part + 1)
     assert asked.row
@@ -60,7 +57,6 @@ def test_images_and_roles_can_be_read() -> None:
 
 
 def test_the_script_writes_what_is_compared(tmp_path: Path) -> None:
-    """The same files as those that were looked at."""
     script = ROOT / "scripts" / "write_requests.py"
     subprocess.run([sys.executable, str(script), "--folder", str(tmp_path)], check=True)
 
@@ -69,7 +65,6 @@ def test_the_script_writes_what_is_compared(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", STAGES)
 def test_every_word_of_the_instructions_counts_in_the_digest(name: str) -> None:
-    """They are sent as they are, and with one word changed the stage is another one."""
     stage = STAGES[name]
     system = golden_requests()[name].messages[0]
     assert system.parts == (Text(stage.prompt.text),)

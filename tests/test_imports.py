@@ -29,7 +29,6 @@ def _run(code: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize("code", [IMPORT, HELP], ids=["import", "help"])
 def test_nothing_heavy_is_loaded(code: str) -> None:
-    """Neither the import nor the help text loads a package that takes long to load."""
     loaded = _run(REPORT + code).stderr.split()
     assert "echo_hf" in loaded
     assert [name for name in HEAVY if name in loaded] == []
@@ -37,7 +36,6 @@ def test_nothing_heavy_is_loaded(code: str) -> None:
 
 @pytest.mark.parametrize("code", [IMPORT, HELP], ids=["import", "help"])
 def test_starting_takes_less_than_half_a_second(code: str) -> None:
-    """The median of five starts, in seconds of work, so that a busy machine does not count."""
     taken = []
     for _ in range(5):
         before = os.times()
@@ -48,7 +46,6 @@ def test_starting_takes_less_than_half_a_second(code: str) -> None:
 
 
 def test_the_command_is_installed() -> None:
-    """`echo-hf --help` and `python -m echo_hf --help` are the same."""
     command = Path(sysconfig.get_path("scripts")) / "echo-hf"
     shown = [
         subprocess.run(
@@ -61,7 +58,6 @@ def test_the_command_is_installed() -> None:
 
 
 def test_the_public_names_are_these() -> None:
-    """What the documentation promises, in order."""
     assert echo_hf.__all__ == [
         "CheckResult",
         "Config",
@@ -91,7 +87,6 @@ def test_the_public_names_are_these() -> None:
 
 @pytest.mark.parametrize("name", echo_hf.__all__)
 def test_every_public_name_loads(name: str) -> None:
-    """Each is there, calls itself by that name, whatever was imported before."""
     for home in set(echo_hf._HOME.values()):
         import_module(home)
     value = getattr(echo_hf, name)
@@ -105,7 +100,6 @@ def test_every_public_name_loads(name: str) -> None:
 
 
 def test_public_names_are_listed_and_others_are_not_there() -> None:
-    """`dir` shows them all, `from echo_hf import *` gives them, a misspelt one is an error."""
     assert set(echo_hf.__all__) <= set(dir(echo_hf))
     names: dict[str, object] = {}
     exec("from echo_hf import *", names)  # noqa: S102 - the statement is the test
@@ -115,5 +109,4 @@ def test_public_names_are_listed_and_others_are_not_there() -> None:
 
 
 def test_the_package_is_typed() -> None:
-    """Type checkers of users read our annotations."""
     assert (Path(echo_hf.__file__).parent / "py.typed").exists()

@@ -27,7 +27,6 @@ for config, streaming in (("a", False), ("a", True), ("b", True)):
 
 @pytest.fixture
 def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalHub]:
-    """A Hub with one empty dataset."""
     for name in ("HF_HUB_DISABLE_XET", "HF_HUB_DISABLE_TELEMETRY"):
         monkeypatch.setattr(huggingface_hub.constants, name, True)
     with LocalHub() as running:
@@ -36,7 +35,6 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalHub]:
 
 
 def test_datasets_pushes_and_loads(hub: LocalHub, tmp_path: Path) -> None:
-    """What `push_to_hub` makes of it is what `load_dataset` reads, streamed as well."""
     done = subprocess.run(
         [sys.executable, "-c", PUSH],
         env=hub.environment(tmp_path),
@@ -49,7 +47,6 @@ def test_datasets_pushes_and_loads(hub: LocalHub, tmp_path: Path) -> None:
 
 
 def test_tags_and_branches_come_and_go(hub: LocalHub) -> None:
-    """A name is taken once, and free again when it was deleted."""
     api, head = hub.api(), hub.repositories[REPO].head
     api.create_branch(REPO, branch="draft", repo_type="dataset")
     for _ in range(2):
@@ -65,7 +62,6 @@ def test_tags_and_branches_come_and_go(hub: LocalHub) -> None:
 
 
 def test_files_come_back_whole_and_in_parts(hub: LocalHub, tmp_path: Path) -> None:
-    """Small and large ones, by path and by revision, and one that is not there."""
     api, data, heads = hub.api(), bytes(range(256)) * 40, []
     for path, content in (("d/x.parquet", data), ("x.txt", b"hi")):
         api.upload_file(
@@ -90,7 +86,6 @@ def test_files_come_back_whole_and_in_parts(hub: LocalHub, tmp_path: Path) -> No
 
 
 def test_a_stranger_sees_no_private_dataset(hub: LocalHub) -> None:
-    """Neither with another token nor with none; and may not delete a public one."""
     hub.repositories[REPO].private = True
     for token in (STRANGER, None):
         with pytest.raises(RepositoryNotFoundError):

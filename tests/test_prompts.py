@@ -47,16 +47,12 @@ def _target(**changed: Any) -> Target:
 
 @dataclass(frozen=True)
 class Nobody:
-    """A target that fills no field but its name."""
-
     @property
     def prompt_fields(self) -> dict[str, str]:
-        """The name alone."""
         return {"target": "Lumen"}
 
 
 def test_there_are_prompts() -> None:
-    """The checks below see the files of all stages that ask a model."""
     stages = (stage_class(name) for name in STAGES)
     assert {one.name for one in stages if issubclass(one, ModelStage)} <= set(NAMES)
     assert {"relevance", "extract", "roles", "feedback"} <= set(NAMES)
@@ -64,7 +60,6 @@ def test_there_are_prompts() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_prompt_is_filled_in_for_its_target(name: str) -> None:
-    """No field is left open, and the target's name stands in the text, unless it has none."""
     prompt = load_prompt(name, _target())
     assert prompt.name == name
     assert ("Lumen Image" in prompt.text) is (name not in WITHOUT_TARGET)
@@ -74,7 +69,6 @@ def test_every_prompt_is_filled_in_for_its_target(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_prompt_speaks_of_no_other_target(name: str) -> None:
-    """A second release is another config: no real model is named in a file."""
     text = files("echo_hf.prompts").joinpath(f"{name}.md").read_text("utf-8")
     assert re.findall(r"\b(4o|GPT|OpenAI|DALL|Midjourney|Gemini|Flux)\b", text, re.I) == []
 
@@ -99,26 +93,22 @@ def test_a_field_that_no_target_fills_is_an_error(name: str) -> None:
     "odd", ["$developer", "${aliases}", "$", "$$", "{target}", "{", "%s", "\\1", "a $5 model"]
 )
 def test_a_name_is_put_in_as_it_is(odd: str) -> None:
-    """Dollars, braces and backslashes in a target's names mean nothing."""
     text = load_prompt("relevance", _target(name=odd)).text
     assert f"with {odd}, an image generation model by Northlight" in text
 
 
 def test_aliases_and_others_are_listed_in_quotes() -> None:
-    """Names are quoted, so that a comma in one does not make two."""
     text = load_prompt("relevance", _target(aliases=["lumen, the second", "li"])).text
     assert 'People also call it "Lumen Image", "lumen, the second", "li".' in text
     assert 'Other image models, which do not count, include "Paintbox".' in text
 
 
 def test_a_target_without_rivals_has_some_in_general() -> None:
-    """Where the config names no other model, the prompt speaks of any other."""
     text = load_prompt("relevance", _target(others=[])).text
     assert "Other image models, which do not count, include any other image model." in text
 
 
 def test_the_window_of_the_target_is_named() -> None:
-    """Screenshots of its own window are conversations; a target without one has one in words."""
     assert (
         "a conversation with the model in Lumen Chat, which" in load_prompt("roles", _target()).text
     )
@@ -127,7 +117,6 @@ def test_the_window_of_the_target_is_named() -> None:
 
 
 def test_data_stands_between_its_delimiters() -> None:
-    """One line of JSON, in its own script, between an opening and a closing line."""
     assert as_data("post", {"text": "画像 ü", "n": 2}) == (
         '<post>\n{"text":"画像 ü","n":2}\n</post>'
     )
@@ -135,7 +124,6 @@ def test_data_stands_between_its_delimiters() -> None:
 
 @given(VALUES | CLOSING.map("".join))
 def test_no_content_closes_its_block(value: Any) -> None:
-    """There is one opening and one closing delimiter, and nothing else that could be one."""
     lines = as_data("post", value).split("\n")
     assert (lines[0], lines[-1], len(lines)) == ("<post>", "</post>", 3)
     assert "<" not in lines[1]
@@ -143,5 +131,4 @@ def test_no_content_closes_its_block(value: Any) -> None:
 
 @given(VALUES | CLOSING.map("".join))
 def test_data_is_not_altered(value: Any) -> None:
-    """What a model reads as JSON is what was written."""
     assert json.loads(as_data("post", value).split("\n")[1]) == value

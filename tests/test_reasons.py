@@ -22,7 +22,6 @@ def _named(kind: type[Reason], value: str) -> Reason:
 
 @pytest.mark.parametrize("reason", EVERY, ids=str)
 def test_a_reason_is_its_lower_case_name_with_a_meaning(reason: Reason) -> None:
-    """Tables hold the name in small letters, with `picture` for `image`; reports print meanings."""
     assert str(reason) == reason.value
     named = reason.value.replace("a_picture", "an_image").replace("picture", "image")
     assert named == reason.name.lower()
@@ -34,29 +33,24 @@ def test_a_reason_is_its_lower_case_name_with_a_meaning(reason: Reason) -> None:
 
 @pytest.mark.parametrize("reason", EVERY, ids=str)
 def test_a_reason_is_found_by_its_value_and_survives_pickling(reason: Reason) -> None:
-    """Reading a table back gives the same member, meaning included."""
     assert _named(type(reason), str(reason)) is reason
     assert pickle.loads(pickle.dumps(reason)) is reason  # noqa: S301 - our own bytes
 
 
 def test_no_value_stands_in_two_lists() -> None:
-    """Reports look a meaning up by value alone, so a value may mean one thing only."""
     assert [value for value, times in Counter(map(str, EVERY)).items() if times > 1] == []
 
 
 @pytest.mark.parametrize("kind", LISTS)
 def test_an_unknown_reason_is_refused(kind: type[Reason]) -> None:
-    """The lists are closed."""
     with pytest.raises(ValueError, match="gone_fishing"):
         _named(kind, "gone_fishing")
 
 
 def test_the_reasons_for_missing_posts_are_the_five_of_the_design_and_removal() -> None:
-    """`posts.missing` has the values that sources give, and one of our own."""
     values = {"deleted", "protected", "blocked", "not_found", "not_fetched", "removed"}
     assert {str(reason) for reason in Missing} == values
 
 
 def test_a_row_has_one_of_four_fates() -> None:
-    """`_status` has exactly these values."""
     assert [str(status) for status in Status] == ["kept", "rejected", "quarantined", "noted"]

@@ -48,19 +48,16 @@ def _upward() -> set[tuple[str, str]]:
 
 
 def test_every_room_has_its_floor() -> None:
-    """A new room says where it stands."""
     rooms = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or path.is_dir()}
     ours = {room for room in rooms if not room.startswith("__")}
     assert ours == set(FLOOR)
 
 
 def test_no_import_runs_upward() -> None:
-    """What a room needs from above, such as whom to tell of progress, it is given."""
     assert _upward() == set()
 
 
 def _at_import(body: list[ast.stmt]) -> Iterator[str]:
-    """The modules of ours that a module needs to be imported: not those for types or in calls."""
     for node in body:
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("echo_hf"):
             for name in node.names:
@@ -76,7 +73,6 @@ def _place(module: str) -> Path:
 
 
 def test_no_module_is_imported_in_a_circle() -> None:
-    """The modules can be put in an order in which each stands above what it imports."""
     needs = {}
     for path in PACKAGE.rglob("*.py"):
         place = path.parent if path.stem == "__init__" else path.with_suffix("")

@@ -62,7 +62,6 @@ def _leaves(feature: Any) -> list[Any]:
 
 
 def _full(feature: Any) -> Any:
-    """A value of a type, with something in every place."""
     if isinstance(feature, dict):
         return {name: _full(inner) for name, inner in feature.items()}
     if isinstance(feature, List):
@@ -72,7 +71,6 @@ def _full(feature: Any) -> Any:
 
 
 def test_the_tables_are_those_of_the_design() -> None:
-    """Names, keys and columns are fixed, and so is their order."""
     assert {
         name: (" ".join(table.key), " ".join(table.columns)) for name, table in TABLES.items()
     } == DECLARED
@@ -80,7 +78,6 @@ def test_the_tables_are_those_of_the_design() -> None:
 
 @pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
 def test_a_key_is_made_of_plain_columns(table: Table) -> None:
-    """A key can be written as one string: its columns are strings or integers."""
     assert table.key
     for name in table.key:
         assert table.columns[name].feature in (Value("string"), Value("int64"))
@@ -88,7 +85,6 @@ def test_a_key_is_made_of_plain_columns(table: Table) -> None:
 
 @pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
 def test_every_column_says_what_it_means(table: Table) -> None:
-    """The documentation is generated from the declarations."""
     assert table.about
     for name, column in table.columns.items():
         assert len(column.meaning) > 3, name
@@ -97,14 +93,12 @@ def test_every_column_says_what_it_means(table: Table) -> None:
 
 @pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
 def test_only_types_that_every_datasets_release_reads(table: Table) -> None:
-    """No JSON column and no other new type: one makes a whole repository unreadable."""
     for name, column in table.columns.items():
         assert {type(leaf) for leaf in _leaves(column.feature)} <= set(TYPES), name
 
 
 @pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
 def test_an_empty_table_has_all_its_columns(table: Table) -> None:
-    """No row, every column, the declared types."""
     empty = table.empty()
     assert empty.num_rows == 0
     assert empty.schema == table.schema
@@ -113,7 +107,6 @@ def test_an_empty_table_has_all_its_columns(table: Table) -> None:
 
 @pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
 def test_a_table_survives_parquet(table: Table, tmp_path: Path) -> None:
-    """Full rows and null rows read back as they were, with the declared types."""
     full = {name: _full(column.feature) for name, column in table.columns.items()}
     rows = [full, dict.fromkeys(table.columns)]
     written = pa.Table.from_pylist(rows, schema=table.features.arrow_schema)
@@ -133,7 +126,6 @@ def test_counts_that_a_platform_does_not_give_are_null() -> None:
 
 
 def test_a_release_holds_images_where_a_run_holds_digests() -> None:
-    """Released samples differ from `samples` in the three image columns alone, in equal order."""
     released = release_features()
     images = {"input_images", "output_images", "screenshot"}
     assert list(released) == list(SAMPLES.features)

@@ -80,7 +80,6 @@ CONTAINERS = {list: list, abc.Sequence: list, abc.Iterable: list, abc.Collection
 
 
 def filled(kind: Any) -> Any:
-    """A value of that type, with hostile words in the place of all texts."""
     origin, inner = typing.get_origin(kind), typing.get_args(kind)
     if kind in (Any, object, JsonValue) or isinstance(kind, typing.TypeVar):
         return HOSTILE
@@ -150,7 +149,6 @@ def _shows(view: Callable[..., Any]) -> bool:
 
 
 def printed(*shown: RenderableType, **options: Any) -> str:
-    """What a terminal without colors is sent."""
     out = io.StringIO()
     console = Terminal(file=out, width=300, **options)
     for one in shown:
@@ -159,13 +157,11 @@ def printed(*shown: RenderableType, **options: Any) -> str:
 
 
 def obeyed(text: str) -> list[str]:
-    """What a terminal would obey: control characters, turned lines, and signs of markup gone."""
     return [one for one in text if unicodedata.category(one)[0] == "C" and one != "\n"]
 
 
 @pytest.mark.parametrize("view", [*_views()], ids=lambda view: f"{view.__module__}.{view.__name__}")
 def test_every_view_prints_words_as_they_stand(view: Callable[..., Any]) -> None:
-    """Whatever a view is given, with markup and control characters in every text of it."""
     out = io.StringIO()
     console = Terminal(file=out, width=300)
     hints = typing.get_type_hints(view, localns=NAMES)
@@ -221,14 +217,12 @@ def test_a_board_prints_words_as_they_stand(tmp_path: Path) -> None:
 )  # fmt: skip
 @pytest.mark.parametrize("markup", [True, False])
 def test_a_terminal_obeys_no_text(shown: RenderableType, markup: bool) -> None:
-    """Neither markup nor control characters, in whatever they stand; and it cannot be told to."""
     text = printed(shown, markup=markup)
     assert MARKUP in text
     assert obeyed(text) == []
 
 
 def test_bars_obey_no_text() -> None:
-    """Beside what moves them, nothing is sent that is not to be read."""
     out = io.StringIO()
     with Watch(Terminal(file=out, width=300, force_terminal=True, color_system=None)) as watch:
         watch.advanced(HOSTILE, 1, HOSTILE, 2)
@@ -238,14 +232,12 @@ def test_bars_obey_no_text() -> None:
 
 
 def test_our_own_colors_stay() -> None:
-    """A style is not a text."""
     out = io.StringIO()
     Terminal(file=out, force_terminal=True, color_system="standard").print(Text("x", "red"))
     assert out.getvalue() == "\x1b[31mx\x1b[0m\n"
 
 
 def test_there_is_no_other_terminal() -> None:
-    """Every command prints to this one, and nobody reads markup from a text, nor does a bar."""
     makers, words = [], ("Console", "from_markup", "Terminal", "TextColumn")
     for path in PACKAGE.rglob("*.py"):
         text = path.read_text("utf-8")

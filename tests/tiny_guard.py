@@ -65,13 +65,11 @@ CHAT_TEMPLATE = """\
 
 
 def asked(*parts: Text | ImageRef | str, max_tokens: int = 12) -> Request:
-    """What a guard is asked: one user turn, and the raw text is the answer."""
     said = tuple(Text(part) if isinstance(part, str) else part for part in parts)
     return Request("safety", (Message("user", said),), None, max_tokens)
 
 
 def prompt_of(words: str, excluded: Collection[str] = ()) -> str:
-    """The prompt for a turn of these words, spelt out."""
     kinds = "".join(f"{key}: {name}.\n" for key, name in CATEGORIES.items() if key not in excluded)
     return (
         "Is what the person sent free of these kinds of content?\n"
@@ -80,7 +78,6 @@ def prompt_of(words: str, excluded: Collection[str] = ()) -> str:
 
 
 def noise(folder: Path, width: int, height: int) -> ImageRef:
-    """An image of this size in a file, of colors by chance."""
     pixels = np.random.default_rng(width).integers(0, 256, (height, width, 3), dtype=np.uint8)
     file = folder / f"{width}x{height}.png"
     Image.fromarray(pixels).save(file)

@@ -15,14 +15,12 @@ from tests.stages_for_tests import ROOT
 
 
 def contents(folder: Path) -> dict[str, str]:
-    """Every file under a folder with its text."""
     files = (path for path in folder.rglob("*") if path.is_file())
     return {path.relative_to(folder).as_posix(): path.read_text() for path in files}
 
 
 @pytest.fixture
 def old(tmp_path: Path) -> Path:
-    """A folder with something in it."""
     folder = tmp_path / "release"
     (folder / "analysis").mkdir(parents=True)
     (folder / "analysis" / "rows").write_text("old")
@@ -31,7 +29,6 @@ def old(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("litter", [(), ("partial", "previous")])
 def test_the_new_folder_replaces_the_old_one(old: Path, litter: tuple[str, ...]) -> None:
-    """When it is complete; nothing of the old one, or of killed runs, is left beside it."""
     for role in litter:
         (old.parent / f".release.{role}").mkdir()
         (old.parent / f".release.{role}" / "litter").write_text("x")
@@ -48,7 +45,6 @@ def test_the_new_folder_replaces_the_old_one(old: Path, litter: tuple[str, ...])
 @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
 @pytest.mark.parametrize("kind", ["file", "folder"])
 def test_an_error_leaves_what_was_there(old: Path, error: type[BaseException], kind: str) -> None:
-    """What was begun is removed, whatever ended it."""
     replaced: AbstractContextManager[Path] = replaced_whole(old, {"analysis"})
     if kind == "file":
         replaced = replaced_file(old / "analysis" / "rows")
@@ -71,7 +67,6 @@ def test_a_kill_between_or_after_the_renames_is_mended(old: Path) -> None:
 
 
 def test_what_is_not_ours_is_never_deleted(old: Path) -> None:
-    """A folder that holds anything else, hidden or not, is refused by name; a file is, too."""
     (old / ".git").write_text("ref")
     before = contents(old.parent)
     for place, said in ((old, r"'\.git'"), (old / ".git", "is a file")):
@@ -81,7 +76,6 @@ def test_what_is_not_ours_is_never_deleted(old: Path) -> None:
 
 
 def test_a_file_is_replaced_when_all_of_it_is_written(tmp_path: Path) -> None:
-    """Until then the old one is there, beside no other; two writers do not disturb each other."""
     path = tmp_path / "file"
     path.write_text("old")
     with replaced_file(path) as first, replaced_file(path) as second:
@@ -93,7 +87,6 @@ def test_a_file_is_replaced_when_all_of_it_is_written(tmp_path: Path) -> None:
 
 
 def test_one_holds_a_file_at_a_time(tmp_path: Path) -> None:
-    """Others are told in the caller's words; a place that cannot be locked is named."""
     place, busy = tmp_path / "lock", ReviewError("somebody decides")
     for _ in range(2):
         with held(place, busy), pytest.raises(ReviewError, match="decides"), held(place, busy):

@@ -14,7 +14,6 @@ from echo_hf.errors import ScoreError
 
 
 def test_each_draw_takes_as_many_samples_as_there_are() -> None:
-    """With replacement, each equally often in the long run."""
     (weights,) = drawn_weights(20, 4000, seed=0)
     assert (weights.sum(axis=1) == 20).all()
     assert weights.mean(axis=0) == pytest.approx(np.ones(20), abs=0.1)
@@ -22,7 +21,6 @@ def test_each_draw_takes_as_many_samples_as_there_are() -> None:
 
 
 def test_batches_hold_all_draws(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However little fits into memory, and the same ones as in one go."""
     (whole,) = drawn_weights(20, 7, seed=0)
     monkeypatch.setattr(bootstrap, "AT_ONCE", 50)
     batches = list(drawn_weights(20, 7, seed=0))

@@ -25,12 +25,10 @@ PAGE = ApiError(403, "<html>blocked", is_structured=False)
 
 
 def error(status: int, message: str, *codes: str) -> ApiError:
-    """An error with these codes."""
     return ApiError(status, message, frozenset(codes))
 
 
 def named(value: object) -> str | None:
-    """The same in every process, whatever the order of a set is there."""
     if not isinstance(value, ApiError):
         return None
     return f"{value.status}-{value.message[:40]}-{'-'.join(sorted(value.codes))}"
@@ -62,7 +60,6 @@ def named(value: object) -> str | None:
     ids=named,
 )
 def test_refusals_are_told_by_code_else_by_words(refusal: ApiError) -> None:
-    """They are about the content of one request."""
     assert refusal.meaning("tiny") is Meaning.REFUSED
 
 
@@ -87,7 +84,6 @@ def test_refusals_are_told_by_code_else_by_words(refusal: ApiError) -> None:
     ids=named,
 )
 def test_what_is_in_doubt_is_no_refusal(doubtful: ApiError) -> None:
-    """Accounts, options, other codes, passing troubles, and what errors quote of a prompt."""
     assert doubtful.meaning("tiny") is not Meaning.REFUSED
 
 
@@ -101,7 +97,6 @@ def test_what_is_in_doubt_is_no_refusal(doubtful: ApiError) -> None:
     ],
 )
 def test_quotes_end_at_their_last_mark(text: str, expected: str) -> None:
-    """Or with the text; an apostrophe is no mark."""
     assert unquoted(text) == expected
 
 
@@ -140,7 +135,6 @@ def test_quotes_end_at_their_last_mark(text: str, expected: str) -> None:
     ids=named,
 )
 def test_every_error_has_one_meaning(given_error: ApiError, expected: Meaning) -> None:
-    """What may pass, what ends one request, and what a user has to mend."""
     assert given_error.meaning("tiny") is expected
     is_mended = expected not in (Meaning.MAY_PASS, Meaning.FAILED)
     assert (given_error.advice("tiny", "https://a.example", None) is not None) is is_mended
@@ -154,7 +148,6 @@ def test_every_error_has_one_meaning(given_error: ApiError, expected: Meaning) -
     ],
 )
 def test_a_wrong_key_is_told_by_its_variable(key: str | None, told: str) -> None:
-    """Or, where none is named, by the option that names one."""
     assert error(401, "x").advice("tiny", "https://a.example", key) == told
 
 
@@ -201,12 +194,10 @@ FORMS: list[tuple[Any, ApiError]] = [
 
 @pytest.mark.parametrize(("document", "expected"), FORMS)
 def test_every_form_is_read(document: Any, expected: ApiError) -> None:
-    """OpenAI's, vLLM's, FastAPI's, Gemini's, Azure's, OpenRouter's, and none at all."""
     assert api_error(Reply(400, {}, json.dumps(document))) == expected
 
 
 def test_what_is_no_json_is_shown_in_one_line() -> None:
-    """Its beginning."""
     page = "<html>\n <b>Bad  gateway</b>" + "x" * 1000
     shown = "<html> <b>Bad gateway</b>" + "x" * 173
     assert api_error(Reply(502, {}, page)) == ApiError(502, shown, is_structured=False)
@@ -214,14 +205,12 @@ def test_what_is_no_json_is_shown_in_one_line() -> None:
 
 
 def test_a_header_tells_the_wait_before_the_details_do() -> None:
-    """Whatever the form of the error is."""
     told = {"details": [{"retryDelay": "17s"}]}
     for body in ("busy", '{"error": "busy"}', json.dumps({"error": told})):
         assert api_error(Reply(429, {"Retry-After": "3"}, body)).wait_s == 3.0
 
 
 def test_a_status_inside_a_response_that_claims_success_counts() -> None:
-    """A status inside one that does not is no news."""
     for status, code, expected in ((200, 429, 429), (200, 7, 200), (500, 429, 500)):
         assert error_in(Reply(status, {}, ""), {"message": "no", "code": code}).status == expected
 
@@ -239,7 +228,6 @@ def test_a_status_inside_a_response_that_claims_success_counts() -> None:
     ],
 )
 def test_an_error_has_one_code(body: str, expected: str) -> None:
-    """The server's own, in whichever place it writes one, else the status."""
     assert api_error(Reply(418, {}, body)).code == expected
 
 
@@ -264,7 +252,6 @@ ConnectTimeout = type("ConnectTimeout", (OSError,), {})
     ],
 )
 def test_silence_is_late_or_lost(lost: Exception, code: str, unreached: bool, text: str) -> None:
-    """It says what the system said first, under all that libraries made of it."""
     wrapped = RuntimeError("Connection error.")
     wrapped.__cause__ = lost
     with pytest.raises(NoResponse) as caught:
@@ -273,7 +260,6 @@ def test_silence_is_late_or_lost(lost: Exception, code: str, unreached: bool, te
 
 
 def test_an_error_of_our_own_comes_through_a_client() -> None:
-    """Such as an answer that is too long, which the client takes for a lost connection."""
     wrapped = RuntimeError("Connection error.")
     wrapped.__cause__ = RequestError("too long", again=False)
     with pytest.raises(RequestError, match="too long"):

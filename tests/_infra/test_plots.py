@@ -23,7 +23,6 @@ REASONS = {"birch": FEW, "dogwood": UNRATED}
 
 
 def win_rates(**others: Any) -> WinRate:
-    """A result that nobody computed."""
     errors = {"cedar": 0.0625, "ash": 0.03125, "birch": None, "dogwood": None}
     coverage = {"dogwood": 0.0, "birch": 0.125, "ash": 1.0, "cedar": 1.0}
     known: dict[str, Any] = {
@@ -46,7 +45,6 @@ def win_rates(**others: Any) -> WinRate:
 
 
 def board(protocol: str | None, **ranks: int | None) -> Board:
-    """A board with ranks alone."""
     return Board("majority", "half", "opponents", protocol, dict.fromkeys(ranks), ranks)  # type: ignore[arg-type]
 
 
@@ -61,7 +59,6 @@ WHY = (None, Unmeasured(MISSING), None, Unmeasured(BLANK, BadImage.HTML, "output
 
 
 def measured(**others: Any) -> MetricResult:
-    """Six samples, of which two have no number."""
     known: dict[str, Any] = {
         "value": 3.0,
         "per_sample": (1.0, None, 2.0, None, 2.0, 5.0),
@@ -75,7 +72,6 @@ def measured(**others: Any) -> MetricResult:
 
 
 def same(found: Any, expected: dict[str, list[Any]]) -> None:
-    """Columns in order, NaN equal to NaN."""
     assert list(found.columns) == list(expected)
     for name, values in expected.items():
         for one, other in zip(found[name], values, strict=True):
@@ -83,7 +79,6 @@ def same(found: Any, expected: dict[str, list[Any]]) -> None:
 
 
 def test_win_rates_have_a_row_for_each_system() -> None:
-    """The best first, whatever the order of the other columns; none is left out."""
     expected = {
         "system": ["cedar", "ash", "birch", "dogwood"],
         "win_rate": [0.75, 0.5, 0.25, NAN],
@@ -97,7 +92,6 @@ def test_win_rates_have_a_row_for_each_system() -> None:
 
 
 def test_strengths_tiers_and_ranks_have_a_row_for_each_system() -> None:
-    """Ranks are those of the corrected rule, whatever its place among the boards."""
     columns: dict[str, list[Any]] = {
         "system": ["ash", "birch"],
         "strength": [1.5, -1.5],
@@ -117,7 +111,6 @@ def test_strengths_tiers_and_ranks_have_a_row_for_each_system() -> None:
 
 
 def test_a_metric_has_a_row_for_each_sample() -> None:
-    """With all that is known of why there is no number; a result that knows ids gives them."""
     columns: dict[str, list[Any]] = {
         "value": [1.0, NAN, 2.0, NAN, 2.0, 5.0],
         "reason": [None, "missing_output", None, "blank_output", None, None],
@@ -135,7 +128,6 @@ def test_a_metric_has_a_row_for_each_sample() -> None:
 def test_without_matplotlib_the_extra_is_named(
     result: WinRate | MetricResult, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And frames are there without it."""
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(MissingExtraError, match=r'^plot needs .*: pip install "echo-hf\[plot\]"$'):
         result.plot()
@@ -154,18 +146,15 @@ def pyplot() -> Iterator[Any]:
 
 
 def bars(ax: Any) -> list[tuple[float, float, float]]:
-    """Height and ends of the bars of a plot."""
     (drawn,) = ax.collections
     return [(y, low, high) for (low, y), (high, _) in drawn.get_segments()]
 
 
 def points(ax: Any) -> list[tuple[float, float]]:
-    """Height and place of the points of a plot."""
     return [(y, x) for x, y in ax.lines[0 if len(ax.lines) == 1 else 1].get_xydata()]
 
 
 def names(ax: Any) -> list[str]:
-    """The labels of a plot as they are drawn, from top to bottom."""
     ax.figure.canvas.draw()
     drawn = sorted(ax.get_yticklabels(), key=lambda one: -one.get_window_extent().y0)
     return [one.get_text() for one in drawn]
@@ -176,7 +165,6 @@ def names(ax: Any) -> list[str]:
 def test_points_and_bars_are_those_of_the_frame(
     pyplot: Any, result: WinRate | BradleyTerry | Tiers | Sensitivity
 ) -> None:
-    """One height a system; a bar where there is an interval, and only there."""
     given = pyplot.subplots()[1]
     ax, frame = result.plot(given), result.to_pandas()
     assert ax is given
@@ -192,7 +180,6 @@ def test_points_and_bars_are_those_of_the_frame(
 
 @pytest.mark.extras
 def test_the_best_is_on_top_and_who_is_missing_is_said(pyplot: Any) -> None:
-    """With the reason, and what value and bars mean; no system is left out."""
     ax = win_rates().plot()
     assert names(ax) == ["cedar", "ash", "birch"]
     meaning, level, *missing = ax.get_xlabel().splitlines()
@@ -207,7 +194,6 @@ def test_the_best_is_on_top_and_who_is_missing_is_said(pyplot: Any) -> None:
 
 @pytest.mark.extras
 def test_names_are_drawn_as_they_stand(pyplot: Any) -> None:
-    """What looks like a formula is none, and long lists of names are wrapped, not cut off."""
     strange = [r"a$\frac$", "b_{c}"]
     missing = [f"unrated-system-{number}" for number in range(30)]
     rates = {**dict.fromkeys(strange, 0.5), **dict.fromkeys(missing)}
@@ -222,7 +208,6 @@ def test_names_are_drawn_as_they_stand(pyplot: Any) -> None:
 
 @pytest.mark.extras
 def test_a_metric_shows_each_sample_and_the_value_above_them(pyplot: Any) -> None:
-    """Columns hold the samples with a number, and the others are counted below."""
     ax = measured().plot()
     heights = {round(one.get_x(), 1): one.get_height() for one in ax.patches if one.get_height()}
     assert heights == {1.0: 1, 2.0: 2, 4.8: 1}
@@ -240,7 +225,6 @@ def test_a_metric_shows_each_sample_and_the_value_above_them(pyplot: Any) -> Non
 
 @pytest.mark.extras
 def test_nothing_to_draw_is_an_empty_plot_that_says_so(pyplot: Any) -> None:
-    """A result without a value, or without an interval."""
     none = dict.fromkeys(RATES)
     ax = win_rates(win_rate=none, interval=none, reasons=dict.fromkeys(none, UNRATED)).plot()
     assert (points(ax), bars(ax)) == ([], [])

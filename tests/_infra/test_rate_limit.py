@@ -23,17 +23,13 @@ THREAD = "echo-hf test"
 
 @dataclass
 class Clock:
-    """A clock that stands still until it is moved."""
-
     now: float = 1000.0
 
     def __call__(self) -> float:
-        """The time."""
         return self.now
 
 
 def waits(limiter: RateLimiter, *amounts: float) -> list[float]:
-    """How long each of these has to wait."""
     return [limiter.left_s(limiter.reserve(amount)) for amount in amounts]
 
 
@@ -56,7 +52,6 @@ def test_places_are_spread_over_the_minute(
 
 
 def test_time_brings_places_but_saves_none() -> None:
-    """After a long pause there is no more room than at the start."""
     clock = Clock()
     limiter = RateLimiter(60, burst_s=1, clock=clock)
     assert waits(limiter, 1, 1, 1) == [0.0, 0.0, 1.0]
@@ -83,7 +78,6 @@ def test_what_was_used_replaces_what_was_estimated() -> None:
 def test_no_stretch_of_time_lets_more_through_than_the_rate(
     per_minute: float, asked: list[tuple[float, float]]
 ) -> None:
-    """Between any two places: at most the rate times that time and the burst."""
     clock = Clock(0.0)
     limiter = RateLimiter(per_minute, burst_s=1, clock=clock)
     places = []
@@ -99,7 +93,6 @@ def test_no_stretch_of_time_lets_more_through_than_the_rate(
 
 
 def test_a_hold_moves_all_places() -> None:
-    """For the longest of what was asked for; those that were taken keep their distance."""
     clock = Clock()
     limiter = RateLimiter(60, clock=clock)
     taken = [limiter.reserve() for _ in range(3)]
@@ -113,7 +106,6 @@ def test_a_hold_moves_all_places() -> None:
 
 
 def test_threads_and_tasks_wait_for_their_place() -> None:
-    """By the real clock; a wait of years ends when nothing begins any more, and says so."""
     limiter = RateLimiter(600)
     began = time.monotonic()
     assert limiter.turn_unless(Event())
@@ -149,7 +141,6 @@ class Office:
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[Callable[[int], Awaitable[int]]]:
-        """Open while there is work."""
         self.log.append("opened")
         yield self.work
         self.log.append("closed")
@@ -171,7 +162,6 @@ class Office:
 
 
 def test_as_many_as_allowed_are_under_way() -> None:
-    """Items are taken as there is room, in the caller's thread; all that is done is yielded."""
     office, taken = Office(), list[str]()
 
     def items() -> Iterator[int]:
@@ -188,7 +178,6 @@ def test_as_many_as_allowed_are_under_way() -> None:
 
 
 def test_an_error_and_leaving_cancel_what_is_under_way() -> None:
-    """After what was done before it; what all work shared is closed, and the thread ends."""
     office, done = Office(), list[int]()
     with pytest.raises(ValueError, match="five"):
         done.extend(finished([8, 7, 5], office.opened, 3, THREAD))

@@ -19,19 +19,16 @@ EVERY: list[Registry[Any, Any]] = [ENGINES, SYSTEMS, SOURCES, PLATFORMS]
 
 @pytest.fixture(params=EVERY, ids=lambda one: one.kind)
 def registry(request: pytest.FixtureRequest) -> Registry[Any, Any]:
-    """Each of them."""
     found: Registry[Any, Any] = request.param
     return found
 
 
 def test_our_own_are_loaded_by_their_names(registry: Registry[Any, Any]) -> None:
-    """The module that is told for a name registers it."""
     assert all(callable(registry.find(name)) for name in registry.ours)
     assert registry.names() == sorted(set(registry.names()))
 
 
 def test_what_is_registered_is_found(registry: Registry[Any, Any]) -> None:
-    """The decorator gives back what it decorates; what is known of it is kept."""
     made = registry.register("ours", "facts")(dict)
     assert made is dict
     assert (registry.find("ours"), registry.facts("ours")) == (dict, "facts")
@@ -39,7 +36,6 @@ def test_what_is_registered_is_found(registry: Registry[Any, Any]) -> None:
 
 
 def test_an_unknown_name_gets_the_nearest(registry: Registry[Any, Any]) -> None:
-    """In one line, with the place and all names that are known."""
     registry.register("northlight")(dict)
     for ask in (registry.find, registry.check):
         with pytest.raises(registry.error) as caught:
@@ -53,7 +49,6 @@ def test_an_unknown_name_gets_the_nearest(registry: Registry[Any, Any]) -> None:
 def test_another_package_brings_a_member(
     registry: Registry[Any, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By an entry point; one that cannot be loaded is named, and stops nobody else."""
     about = tmp_path / "theirs-1.0.dist-info"
     about.mkdir()
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 1.0\n")
@@ -70,7 +65,6 @@ def test_another_package_brings_a_member(
 
 @pytest.mark.parametrize("package", ["no_such_package_at_all", "no_such_package_at_all.part"])
 def test_a_missing_package_says_what_to_install(package: str) -> None:
-    """Before anything is imported, and only where one is missing."""
     lacks = Needs("draws", "diffusers", ("json", package))
     assert lacks.missing == (package,)
     with pytest.raises(MissingExtraError, match=r"^here .*echo-hf\[diffusers\]"):

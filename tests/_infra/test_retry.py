@@ -15,7 +15,6 @@ BUSY = RequestError("busy")
 
 
 def run(policy: RetryPolicy, *errors: Exception) -> tuple[Exception | None, int, list[float]]:
-    """What comes of a call that fails so often: the error, the attempts, and the waits."""
     left, waits, attempts = list(errors), list[float](), 0
 
     def attempt() -> None:
@@ -32,7 +31,6 @@ def run(policy: RetryPolicy, *errors: Exception) -> tuple[Exception | None, int,
 
 
 def test_it_is_tried_until_it_succeeds_or_no_attempt_is_left() -> None:
-    """The last error counts; what would fail again is not tried again."""
     policy = RetryPolicy(3, also=(OSError,))
     final, other = RequestError("no", again=False), ValueError("no")
     assert run(policy)[:2] == (None, 1)
@@ -43,7 +41,6 @@ def test_it_is_tried_until_it_succeeds_or_no_attempt_is_left() -> None:
 
 
 def test_waits_grow_and_are_random() -> None:
-    """Each is below a bound that doubles, up to a minute, and they differ."""
     runs = [run(RetryPolicy(10, 2.0), *[BUSY] * 9)[2] for _ in range(50)]
     bounds = [2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0, 60.0, 60.0]
     for waits in runs:
@@ -63,12 +60,10 @@ def test_the_wait_that_is_asked_for_is_kept(wait_s: float) -> None:
 
 @pytest.mark.parametrize("wait_s", [301.0, 1e30, float("inf"), float("nan")])
 def test_nobody_waits_for_longer_than_allowed(wait_s: float) -> None:
-    """Then it is a failure, and may be tried again another time."""
     assert run(RetryPolicy(5), RequestError("busy", wait_s=wait_s))[1:] == (1, [])
 
 
 def test_a_task_is_retried_as_a_thread_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With waits that let others go on."""
     waits, left = list[float](), [BUSY, RequestError("busy", wait_s=5.0)]
 
     async def noted(seconds: float) -> None:
@@ -109,17 +104,14 @@ DATE, SECONDS = "Wed, 21 Oct 2015 07:28:00 GMT", 1445412480
     ids=str,
 )
 def test_seconds_and_dates_are_read(headers: dict[str, str], expected: float | None) -> None:
-    """A date counts from the server's own clock; what cannot be read is no wish."""
     assert retry_after(headers) == expected
 
 
 def test_a_date_counts_from_now_where_the_server_has_no_clock() -> None:
-    """By this machine's."""
     assert retry_after({"retry-after": DATE}, now=SECONDS - 60) == 60.0
 
 
 @given(st.text())
 def test_no_header_breaks_it(text: str) -> None:
-    """Whatever a server writes."""
     wait = retry_after({"retry-after": text, "date": text})
     assert wait is None or wait >= 0

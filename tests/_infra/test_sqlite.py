@@ -23,15 +23,12 @@ from echo_hf.pipeline.answer_store import Store
 
 
 class Notes(Database):
-    """A file for tests."""
-
     name = "book of notes"
     remedy = "write anew"
     schema = "create table if not exists notes (text text not null)"
 
 
 def events(path: Path) -> None:
-    """Opens a log of events, which opens its file anew for each call."""
     EventLog(path).append("rank", "s1", "ann", "rank")
 
 
@@ -40,7 +37,6 @@ Opens = Callable[[Path], Any]
 
 
 def of_a_later_version(path: Path, opens: Opens) -> None:
-    """A file as a later version might write it."""
     with closing(sqlite3.connect(path)) as connection:
         opens(path)
         connection.execute("pragma user_version = 9")
@@ -48,18 +44,15 @@ def of_a_later_version(path: Path, opens: Opens) -> None:
 
 
 def of_another_program(path: Path, _: Opens) -> None:
-    """A database with tables that are not ours."""
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("create table holidays (day text)")
 
 
 def of_text(path: Path, _: Opens) -> None:
-    """No database."""
     path.write_text("ranks, by hand\n" * 100, "utf-8")
 
 
 def of_noise(path: Path, _: Opens) -> None:
-    """Nothing at all."""
     path.write_bytes(os.urandom(8192))
 
 
@@ -76,7 +69,6 @@ def of_noise(path: Path, _: Opens) -> None:
 def test_what_is_no_file_of_ours_is_one_line(
     tmp_path: Path, opens: Opens, made: Callable[[Path, Opens], None], said: str
 ) -> None:
-    """The value, what was expected, what to do; and the file's bytes stay."""
     path = tmp_path / "file.sqlite"
     made(path, opens)
     before = path.read_bytes()
@@ -87,7 +79,6 @@ def test_what_is_no_file_of_ours_is_one_line(
 
 
 def test_another_programs_version_is_not_taken_for_ours(tmp_path: Path) -> None:
-    """The log of events, which may lie in shared folders, tells its own file by a number."""
     path = tmp_path / "events.sqlite"
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("create table event (id integer)")
@@ -98,7 +89,6 @@ def test_another_programs_version_is_not_taken_for_ours(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("opens", KINDS, ids=lambda one: one.__name__)
 def test_a_place_where_no_file_can_be_is_one_line(tmp_path: Path, opens: Opens) -> None:
-    """A folder in the file's place, or a file in its folder's place."""
     (tmp_path / "file").write_text("x")
     for path in (tmp_path, tmp_path / "file" / "file.sqlite"):
         with pytest.raises(StoreError, match=rf"^cannot use the .* {str(path)!r} \(.*writable"):
@@ -106,7 +96,6 @@ def test_a_place_where_no_file_can_be_is_one_line(tmp_path: Path, opens: Opens) 
 
 
 def test_a_file_without_a_format_is_ours_by_its_tables(tmp_path: Path) -> None:
-    """Records of refreshed posts were once written so."""
     path = tmp_path / "refreshed.sqlite"
     with closing(sqlite3.connect(path)) as connection:
         connection.execute(
@@ -122,7 +111,6 @@ def test_a_file_without_a_format_is_ours_by_its_tables(tmp_path: Path) -> None:
 
 
 def test_what_fails_half_way_is_not_written(tmp_path: Path) -> None:
-    """Whatever ends a transaction."""
     with Notes(tmp_path / "notes") as notes:
         with pytest.raises(KeyboardInterrupt), notes.transaction() as connection:  # noqa: PT012
             connection.execute("insert into notes values ('lost')")
@@ -133,7 +121,6 @@ def test_what_fails_half_way_is_not_written(tmp_path: Path) -> None:
 
 
 def test_what_is_erased_is_in_no_byte_of_the_folder(tmp_path: Path) -> None:
-    """Neither in the file nor beside it."""
     with Notes(tmp_path / "notes") as notes:
         notes.execute("insert into notes values ('a secret of some length')")
         with notes.erasing() as connection:
@@ -142,7 +129,6 @@ def test_what_is_erased_is_in_no_byte_of_the_folder(tmp_path: Path) -> None:
 
 
 def test_a_file_opens_again_when_used(tmp_path: Path) -> None:
-    """After it was closed, and in another process, which it is sent to by its path."""
     notes = Notes(tmp_path / "notes")
     notes.execute("insert into notes values ('a')")
     notes.close()
@@ -152,7 +138,6 @@ def test_a_file_opens_again_when_used(tmp_path: Path) -> None:
 
 
 def test_any_number_of_keys_is_asked_for() -> None:
-    """SQLite itself takes a limited number of variables."""
     with closing(scratch("create table one (number integer)")) as connection:
         connection.executemany("insert into one values (?)", [(n,) for n in range(2000)])
         query = "select number from one where number in ({0}) and number in ({0})"

@@ -17,7 +17,6 @@ MARK = re.compile(r"\n\[\.\.\. (\d+) characters left out\]\Z")
 def test_texts_keep_as_much_as_fits(
     texts: list[str | None], longest: int, data: st.DataObject
 ) -> None:
-    """All are cut to one length, the greatest that fits, and each says how much it lost."""
     together = data.draw(st.integers(0, 40))
     lengths = [len(text) for text in texts if text]
     best = max(n for n in range(longest + 1) if sum(min(one, n) for one in lengths) <= together)
@@ -40,7 +39,6 @@ WORDS = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_
 
 @given(WORDS)
 def test_escaped_text_is_shown_as_it_is(text: str) -> None:
-    """In the cell of a table any text is shown unchanged but for its white space."""
     line = " ".join(text.split())
     page = table(["a", "b"], [["x", f"{escaped(text)} y"]], numbers=1)
     assert cells(page) == [["a", "b"], ["x", f"{line} y"]]

@@ -269,8 +269,6 @@ def test_a_decision_on_an_old_base_does_not_hide_a_later_one() -> None:
 
 @dataclass
 class Clock:
-    """A clock that a test sets."""
-
     time: datetime = datetime(2026, 3, 2, 12, tzinfo=UTC)
 
     def __call__(self) -> datetime:

@@ -13,7 +13,6 @@ from echo_hf.apps.events import EventLog
 
 
 def main() -> None:
-    """Adds events."""
     log, person = EventLog(Path(sys.argv[1])), sys.argv[2]
     numbers = range(int(sys.argv[3])) if len(sys.argv) > 3 else count()
     for number in numbers:

@@ -218,8 +218,6 @@ RED, BLUE = '{"name": "red", "number": 3}', '{"name": "blue", "number": 4}'
 
 
 class Recorded(dict[bytes, Completion]):
-    """Answers by the line of a question."""
-
     def __init__(self, **answers: Completion) -> None:
         super().__init__({key_of(line): answer for line, answer in answers.items()})
         self.wanted: list[bytes] = []

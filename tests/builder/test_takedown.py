@@ -58,7 +58,6 @@ def built(folder: Path, given: list[Row]) -> tuple[Path, Release]:
 
 @pytest.fixture(scope="module")
 def built_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a build of these posts."""
     folder = tmp_path_factory.mktemp("built")
     built(folder, posts())
     return folder
@@ -66,7 +65,6 @@ def built_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def build_of_posts(built_once: Path, tmp_path: Path) -> tuple[Path, Release]:
-    """The config and the release of a copy of it."""
     shutil.copytree(built_once, tmp_path, dirs_exist_ok=True)
     return tmp_path / "config.yaml", read_release(run_of(tmp_path) / "release")
 

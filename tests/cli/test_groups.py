@@ -28,7 +28,6 @@ COMMANDS: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[
 
 
 def shown(*arguments: str, columns: int) -> str:
-    """What a terminal of this width shows."""
     done = CliRunner().invoke(app, list(arguments), env={"COLUMNS": str(columns)})
     assert done.exit_code == 0, done.output
     return done.stdout
@@ -36,7 +35,6 @@ def shown(*arguments: str, columns: int) -> str:
 
 @pytest.mark.parametrize("columns", [80, 120])
 def test_every_verb_stands_in_its_group(columns: int) -> None:
-    """Once, in the order of the design, on one line that is not cut."""
     text = shown("--help", columns=columns)
     rows = re.findall(r"^(\w+):$|^  ([a-z][a-z-]+)  +\S.*$", text.partition("\nStart:")[2], re.M)
     found: dict[str, list[str]] = {"Start": []}
@@ -56,7 +54,6 @@ def test_every_verb_stands_in_its_group(columns: int) -> None:
 
 
 def test_the_help_ends_with_where_to_begin_and_how_a_verb_ends() -> None:
-    """In two lines, the codes as the reference has them."""
     begin, codes = shown("--help", columns=80).splitlines()[-2:]
     assert begin.split("`")[1::2] == ["echo-hf quickstart", "echo-hf VERB --help"]
     assert re.findall(r"(\d+) ", codes) == ["0", "2", "130", "1"]
@@ -93,7 +90,6 @@ def test_a_mistake_is_one_line(arguments: tuple[str, ...], said: str) -> None:
 
 
 def test_a_shell_completes_verbs() -> None:
-    """As bash asks for it."""
     code = "import sys; sys.argv = ['echo-hf']; from echo_hf.cli import main; main()"
     asked = {"_ECHO_HF_COMPLETE": "complete_bash", "COMP_WORDS": "echo-hf ju", "COMP_CWORD": "1"}
     done = subprocess.run(

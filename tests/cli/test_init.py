@@ -34,7 +34,6 @@ SERVER = "http://127.0.0.1:8000/v1"
 
 @pytest.fixture(autouse=True)
 def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder without a run, on a machine without a GPU or a server."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
@@ -43,12 +42,10 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def init(*arguments: str) -> Result:
-    """The verb."""
     return CliRunner().invoke(app, ["init", *arguments])
 
 
 def refused(*arguments: str) -> str:
-    """The one line that it ends with."""
     done = init(*arguments)
     assert isinstance(done.exception, EchoError), done.output
     assert "\n" not in str(done.exception)
@@ -57,7 +54,6 @@ def refused(*arguments: str) -> str:
 
 @pytest.fixture
 def images(tmp_path: Path) -> Path:
-    """A folder with a drawn image for each sample of the benchmark `release`."""
     benchmark(tmp_path, texts=2, edits=1)
     folder = tmp_path / "drawn"
     folder.mkdir()
@@ -67,13 +63,11 @@ def images(tmp_path: Path) -> Path:
 
 
 def compared(*sources: str) -> Result:
-    """A comparison of images on that benchmark, in the folder `mine`."""
     given = [part for source in sources for part in ("--from-images", source)]
     return init("comparison", "mine", "--benchmark", "release", *given)
 
 
 def test_it_says_what_there_is_to_choose() -> None:
-    """Nothing is asked: both choices, and a line that says how."""
     done = echo_hf("init", cwd=Path())
     assert done.returncode == 2
     assert [line.split()[0] for line in done.stdout.splitlines()] == ["benchmark", "comparison"]
@@ -85,7 +79,6 @@ def test_it_says_what_there_is_to_choose() -> None:
 
 @pytest.mark.usefixtures("images")
 def test_editors_find_the_schema_and_no_fault() -> None:
-    """The first line names a file that is there, and by it the whole config is right."""
     assert init("benchmark", "mine").exit_code == compared("lumen=drawn").exit_code == 0
     for path in (Path("mine/benchmark.yaml"), Path("mine/comparison.yaml")):
         text = path.read_text("utf-8")
@@ -97,7 +90,6 @@ def test_editors_find_the_schema_and_no_fault() -> None:
 
 @pytest.mark.parametrize("name", ["a😀", "two words", "it's", 'a "b"', "0x1f"])
 def test_a_folder_of_any_name_is_written_so_that_it_is_read(images: Path, name: str) -> None:
-    """The config names that folder, and no other."""
     images.rename(name)
     done = compared(f"lumen={name}")
     assert done.exit_code == 0, done.output
@@ -106,14 +98,12 @@ def test_a_folder_of_any_name_is_written_so_that_it_is_read(images: Path, name: 
 
 
 def test_a_folder_that_cannot_be_written_is_told_of() -> None:
-    """A name that a line cannot hold, and a file where the folder would be."""
     assert "can be printed" in refused("benchmark", "two\nlines")
     Path("taken").write_text("a file", "utf-8")
     assert "'taken' is no folder" in refused("benchmark", "taken")
 
 
 def test_a_benchmark_is_built_as_it_was_written() -> None:
-    """On a machine with nothing: at least one sample; the schema stands first."""
     done = init("benchmark", "mine")
     assert done.exit_code == 0, done.output
     assert done.output.splitlines()[-1] == "next: echo-hf build mine/benchmark.yaml"
@@ -132,7 +122,6 @@ def test_a_benchmark_is_built_as_it_was_written() -> None:
 
 
 def commented(text: str, *first: str) -> str:
-    """A config with those of its commented lines in force that begin with these words."""
     return "\n".join(
         line[2:] if line.startswith("#") and line[2:].strip().startswith(first) else line
         for line in text.splitlines()
@@ -149,7 +138,6 @@ def commented(text: str, *first: str) -> str:
 def test_other_engines_stand_beside_the_rules(
     first: tuple[str, ...], engines: dict[str, str]
 ) -> None:
-    """Each is taken by removing a sign, in the place of the rules."""
     init("benchmark")
     path = Path("benchmark.yaml")
     text = path.read_text("utf-8").replace("  reader: {kind: rules}\n", "")
@@ -172,7 +160,6 @@ def test_a_server_in_the_environment_is_taken(
     images: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """By a benchmark as its engine, by a comparison as its judge; no key is written."""
     monkeypatch.setenv(variable, value)
     assert init("benchmark").exit_code == 0
     reader = load_config("benchmark.yaml").engines["reader"]
@@ -187,7 +174,6 @@ def test_a_server_in_the_environment_is_taken(
 
 
 def test_no_secret_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not even one in an address."""
     monkeypatch.setenv("OPENAI_BASE_URL", "http://otto:hidden@127.0.0.1/v1")
     said = refused("benchmark")
     assert "OPENAI_BASE_URL with a name and password in it" in said
@@ -196,7 +182,6 @@ def test_no_secret_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_comparison_takes_images_that_are_there(images: Path) -> None:
-    """It says how many samples have one, and loads with the place of folder and benchmark."""
     done = compared(f"lumen={images}", "umbra=drawn")
     assert done.exit_code == 0, done.output
     assert "lumen: images of 3 of 3 samples" in done.output
@@ -222,7 +207,6 @@ def test_a_comparison_takes_images_that_are_there(images: Path) -> None:
 
 
 def test_a_table_of_images_is_taken(images: Path) -> None:
-    """Columns id and path; names of its own are no hindrance."""
     (images / "e0.png").rename(images / "edit.png")
     (images / "images.csv").write_text("id,path\ne0,edit.png\nt1,t1.png\nzz,t0.png\n")
     done = compared(f"lumen={images / 'images.csv'}")
@@ -234,7 +218,6 @@ def test_a_table_of_images_is_taken(images: Path) -> None:
 
 
 def test_what_cannot_be_used_is_counted_and_named(images: Path, tmp_path: Path) -> None:
-    """Missing, of no sample, twice, broken, no image, out of the folder: each has its line."""
     outside = tmp_path / "secret.png"
     outside.write_bytes(png("secret"))
     (images / "t1.png").unlink()
@@ -272,7 +255,6 @@ def test_what_cannot_be_used_is_counted_and_named(images: Path, tmp_path: Path) 
     ],
 )
 def test_a_source_that_cannot_be_used_is_one_line(source: str, said: str, images: Path) -> None:
-    """And nothing is written."""
     for name in ("empty", "others"):
         Path(name).mkdir()
     Path("others/unknown.png").write_bytes(png("x"))
@@ -283,7 +265,6 @@ def test_a_source_that_cannot_be_used_is_one_line(source: str, said: str, images
 
 
 def test_a_comparison_needs_a_benchmark_and_names(images: Path) -> None:
-    """One that is there: the quickstart's, or the one that is named; sources of their own names."""
     given = ["--from-images", "lumen=drawn"] * 2
     assert "two are called 'lumen'" in refused("comparison", "--benchmark", "release", *given)
     said = refused("comparison", "mine", "--benchmark", "release")
@@ -296,7 +277,6 @@ def test_a_comparison_needs_a_benchmark_and_names(images: Path) -> None:
 
 
 def test_posted_images_are_the_example(tmp_path: Path) -> None:
-    """Of the first samples of each split; an id that is a path makes no file elsewhere."""
     quickstart = tmp_path / "runs" / "quickstart"
     quickstart.mkdir(parents=True)
     store = ImageStore(quickstart / "pictures")
@@ -314,7 +294,6 @@ def test_posted_images_are_the_example(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("there", ["benchmark.yaml", "posts.jsonl", "images/lake_day.jpg"])
 def test_no_file_is_overwritten(there: str, tmp_path: Path) -> None:
-    """One line names it, and none of the others is written."""
     path = tmp_path / "mine" / there
     path.parent.mkdir(parents=True)
     path.write_text("mine")

@@ -28,20 +28,15 @@ SPLITS = ("image_to_image", "text_to_image", "analysis")
 
 
 class Color(StrEnum):
-    """A name."""
-
     RED = "red"
 
 
 class Pair(NamedTuple):
-    """Two numbers."""
-
     a: float
     b: float
 
 
 def test_an_object_is_one_line_of_json(capsys: pytest.CaptureFixture[str]) -> None:
-    """What is no number is null; a path its text; a tuple a list; nothing moves a cursor."""
     value = {
         "path": Path("a/b"),
         Color.RED: Pair(1.5, math.nan),
@@ -61,7 +56,6 @@ def test_an_object_is_one_line_of_json(capsys: pytest.CaptureFixture[str]) -> No
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a finished run, which asks nobody."""
     folder = tmp_path_factory.mktemp("finished")
     with tarfile.open(ARCHIVE) as archive:
         archive.extractall(folder, filter="data")
@@ -70,13 +64,11 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def run(finished: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The run, of the current folder."""
     monkeypatch.chdir(finished)
     return Path("runs") / NAME
 
 
 def told(*arguments: str) -> dict[str, Any]:
-    """The object that a verb prints, alone on standard output; tables stand on the other."""
     done = CliRunner().invoke(app, [*arguments, "--json"], catch_exceptions=False)
     assert done.exit_code == 0, done.stderr
     assert done.stdout.count("\n") == 1
@@ -87,12 +79,10 @@ def told(*arguments: str) -> dict[str, Any]:
 
 
 def count(file: Path) -> int:
-    """The rows of a table."""
     return pq.ParquetFile(file).metadata.num_rows
 
 
 def test_a_build(run: Path) -> None:
-    """The release, the samples in it, and each stage with its counts as its file has them."""
     built = told("build", "config.yaml")
     assert Path(built["path"]) == (run / "release").resolve()
     assert built["samples"] == {
@@ -108,7 +98,6 @@ def test_a_build(run: Path) -> None:
 
 
 def test_what_would_run_and_what_differs(run: Path) -> None:
-    """Of an update that changes nothing."""
     updated = told("update", "config.yaml")
     assert (updated["changed"], updated["calls"], updated["previous"]) == (False, 0, None)
     assert told("why", "config.yaml")["changes"] == []
@@ -120,7 +109,6 @@ def test_what_would_run_and_what_differs(run: Path) -> None:
 
 
 def test_systems_and_judges(run: Path) -> None:
-    """Outcomes as the tables have them; a dry run has plans and no path."""
     generated = told("generate", "config.yaml")
     rows = pq.read_table(run / "outputs.parquet").to_pylist()
     assert Path(generated["path"]) == run / "outputs.parquet"
@@ -140,7 +128,6 @@ def test_systems_and_judges(run: Path) -> None:
 
 @pytest.mark.parametrize(("name", "file"), [("score", "results.json"), ("agree", "agreement.json")])
 def test_figures(run: Path, name: str, file: str) -> None:
-    """All that the file has, and where it lies."""
     figures = told(name, "config.yaml")
     assert figures.pop("verb") == name
     assert Path(figures.pop("path")) == run / file
@@ -148,7 +135,6 @@ def test_figures(run: Path, name: str, file: str) -> None:
 
 
 def test_lists() -> None:
-    """By name, and what is missing."""
     engines = {one["name"]: one for one in told("engines")["engines"]}
     assert engines["rules"]["missing"] == []
     assert engines["vllm"]["extra"] == "vllm"
@@ -156,7 +142,6 @@ def test_lists() -> None:
 
 
 def made(function: Callable[..., Told | None]) -> typer.Typer:
-    """A command line with one verb."""
     one = typer.Typer()
     one.callback()(_options)
     one.command()(verb(function))
@@ -164,10 +149,8 @@ def made(function: Callable[..., Told | None]) -> typer.Typer:
 
 
 def test_what_others_print_goes_to_standard_error(capfd: pytest.CaptureFixture[str]) -> None:
-    """Of this process and of those that it starts; quiet, it goes nowhere."""
 
     def noisy() -> Told:
-        """Prints."""
         print("chatter")
         os.system("echo child")  # noqa: S605, S607 - our own words
         return {"path": None}

@@ -24,13 +24,11 @@ LINE = re.compile(r"\d{4}-\d\d-\d\d [\d:,]+ [A-Z]+ +echo_hf[\w.]*: .*")
 
 
 def ran(folder: Path, *arguments: str) -> Result:
-    """What a verb comes to, with its runs in a folder."""
     return CliRunner().invoke(app, [*arguments, "--runs", str(folder / "runs")])
 
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder in which a part of the bundled config was built, and its log."""
     folder = tmp_path_factory.mktemp("logged")
     config_over(folder, bundled_posts(), "recorded")
     assert ran(folder, "build", str(folder / "config.yaml"), "--until", "threads").exit_code == 0
@@ -38,12 +36,10 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def log_of(folder: Path) -> Path:
-    """The log of the run."""
     return folder / "runs" / "quickstart" / "echo-hf.log"
 
 
 def test_the_log_has_start_stages_and_end(built: Path) -> None:
-    """One line each, in order: version, verb and name; counts and seconds."""
     lines = log_of(built).read_text("utf-8").splitlines()
     assert all(LINE.fullmatch(line) for line in lines)
     first, *stages, last = (line.partition(": ")[2] for line in lines)
@@ -54,7 +50,6 @@ def test_the_log_has_start_stages_and_end(built: Path) -> None:
 
 
 def test_who_only_reads_writes_no_log(built: Path) -> None:
-    """And a next run goes on in the same file."""
     before = log_of(built).read_text("utf-8")
     assert ran(built, "why", str(built / "config.yaml")).exit_code == 0
     assert log_of(built).read_text("utf-8") == before
@@ -64,7 +59,6 @@ def test_who_only_reads_writes_no_log(built: Path) -> None:
 
 
 def test_a_log_does_not_grow_for_ever(built: Path) -> None:
-    """A long one is put aside, once."""
     before = log_of(built).read_bytes()
     log_of(built).write_bytes(b"x" * 1_000_000)
     ran(built, "build", str(built / "config.yaml"), "--until", "collect")
@@ -76,7 +70,6 @@ def test_a_log_does_not_grow_for_ever(built: Path) -> None:
 
 @pytest.mark.parametrize("place", [["-v", "build"], ["build", "-v"]], ids=["before", "after"])
 def test_how_much_is_told(built: Path, place: list[str]) -> None:
-    """Nothing on standard error as it is; what only the log has with -v; nothing with -q."""
     given = [str(built / "config.yaml"), "--until", "collect"]
     usual = ran(built, "build", *given)
     assert (usual.stderr, usual.stdout != "") == ("", True)
@@ -86,7 +79,6 @@ def test_how_much_is_told(built: Path, place: list[str]) -> None:
 
 
 def test_a_log_that_cannot_be_written_stops_nothing(tmp_path: Path) -> None:
-    """It is told, and the verb goes on."""
     config = config_over(tmp_path, bundled_posts(), "recorded")
     log_of(tmp_path).mkdir(parents=True)
     done = ran(tmp_path, "build", str(config), "--until", "collect")
@@ -97,7 +89,6 @@ def test_a_log_that_cannot_be_written_stops_nothing(tmp_path: Path) -> None:
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopbackServer]:
-    """A server that fails, repeats the key, and moves the cursor."""
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setenv("LUMEN_WORD", KEY)  # not the name of a secret
     with running() as loopback:
@@ -108,7 +99,6 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopbackServer]:
 def test_the_first_errors_are_logged_without_the_key(
     tmp_path: Path, server: LoopbackServer
 ) -> None:
-    """What was tried again, and the first failures; the rest is counted."""
     config = yaml.safe_load(config_over(tmp_path, bundled_posts(), "recorded").read_text("utf-8"))
     reader = {"kind": "openai", "model": "m", "base_url": server.url, "api_key_env": "LUMEN_WORD"}
     reader |= {"max_attempts": 2, "backoff_s": 0.01}
@@ -130,11 +120,9 @@ def test_the_first_errors_are_logged_without_the_key(
 
 
 def test_the_traceback_of_a_bug_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Indented, so that no line of it passes for one of the log; keys are hidden."""
     monkeypatch.setenv("LUMEN_API_KEY", KEY)
 
     def broken() -> None:
-        """Fails."""
         with RunFolder(tmp_path / "runs" / "quickstart").locked():
             raise ZeroDivisionError(f"{KEY}\n2026-11-22 forged")
 
@@ -153,7 +141,6 @@ def test_the_traceback_of_a_bug_is_kept(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_the_package_alone_prints_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    """Its logger is silent until somebody listens, and no verb leaves a handler behind."""
     assert CliRunner().invoke(app, ["engines", "-vv"]).exit_code == 0
     (handler,) = logging.getLogger("echo_hf").handlers
     assert isinstance(handler, logging.NullHandler)
@@ -162,7 +149,6 @@ def test_the_package_alone_prints_nothing(capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_who_forgets_a_post_forgets_what_the_log_said_of_it(built: Path) -> None:
-    """Errors may repeat what was asked: all that was logged before is gone."""
     for name in ("echo-hf.log", "echo-hf.log.1"):
         log_of(built).with_name(name).write_text("engine_error: a fox of folded paper\n", "utf-8")
     post = bundled_posts()[0]["url"]

@@ -43,12 +43,10 @@ CALLS = RequestPlan(
 
 
 def console(width: int = 120, **options: Any) -> Console:
-    """A terminal that keeps what is printed."""
     return Console(file=io.StringIO(), width=width, **options)
 
 
 def lines(one: Console) -> list[str]:
-    """What was printed, line by line, with single spaces."""
     assert isinstance(one.file, io.StringIO)
     return [" ".join(line.split()) for line in one.file.getvalue().splitlines()]
 
@@ -78,14 +76,12 @@ def lines(one: Console) -> list[str]:
     ],
 )
 def test_figures_are_told_whatever_is_known_of_them(stats: object, expected: str) -> None:
-    """No calls, no tokens and no price are no reason to fail; a plan is told before it costs."""
     one = console(200)
     Watch(one).started("extract", 1, stats)
     assert lines(one) == ([f"extract {expected}"] if expected else [])
 
 
 def test_each_kind_of_work_has_a_bar_of_its_own() -> None:
-    """One ends before the next begins, and the cursor comes back whatever ends the run."""
     one = console(force_terminal=True)
 
     def work() -> None:
@@ -122,7 +118,6 @@ def test_what_a_system_gave_is_told_with_rate_and_cost(monkeypatch: pytest.Monke
 
 
 def test_failures_are_told_by_code_with_an_example() -> None:
-    """So that nobody has to open a table to see why all of a system failed."""
     given = Generations("mine")
     for number, code in enumerate(("no_file", "timeout", "no_file")):
         failed = {"outcome": Outcome.FAILED, "code": code, "text": f"{code} {number}"}
@@ -134,7 +129,6 @@ def test_failures_are_told_by_code_with_an_example() -> None:
 
 
 def aside(*said: tuple[str, str], key: str = "url") -> pa.Table:
-    """Rows set aside, or remarks: the place of each and its reason."""
     features = {**POSTS.features, **CONTROL} if key == "url" else CONTROL
     schema = Features({name: features[name] for name in (key, "_reason")}).arrow_schema
     rows = [{key: [one] if key == "_parent" else one, "_reason": reason} for one, reason in said]
@@ -156,7 +150,6 @@ def aside(*said: tuple[str, str], key: str = "url") -> pa.Table:
 def test_places_are_two_and_the_rest_is_hinted_at(
     rejects: str, notices: str, expected: str
 ) -> None:
-    """Several remarks about one place hide no other place; there are dots where more are."""
     tables = (
         aside(*((one, "spoilt") for one in rejects), ("z", "other")),
         aside(),
@@ -166,7 +159,6 @@ def test_places_are_two_and_the_rest_is_hinted_at(
 
 
 def test_a_remark_is_one_line_without_control_characters() -> None:
-    """What a release from somewhere calls its stages is shown, and does nothing else."""
     one = console(60)
     with Watch(one) as watch:
         watch.noticed("the release has 'a\x1b[31m\nb' [bold]and[/bold] " + "more " * 200)
@@ -176,7 +168,6 @@ def test_a_remark_is_one_line_without_control_characters() -> None:
 
 
 def test_a_stage_tells_every_loss_with_its_meaning() -> None:
-    """Rejects, quarantine and notices."""
     one = console()
     counts = {"rejected": {"no_sample": 2}, "quarantined": {"cut": 1}, "noted": {"cycle": 3}}
     stats = StageStats("extract", 9, 5, **counts)  # type: ignore[arg-type]
@@ -214,14 +205,12 @@ def test_the_headlines_are_the_papers_figures() -> None:
 
 
 def listing(**changes: Any) -> SystemListing:
-    """A system as it is listed."""
     given = {"known": True, "extra": None, "keys": {}, "no_folder": None, "usd_per_image": None}
     config = system("mine", status="replay", stands_for="[bold]GPT-4o")
     return SystemListing(config=config, file=None, **{**given, **changes})
 
 
 def test_the_list_says_what_to_do() -> None:
-    """Extras, keys and folders that are missing; nothing of a name is markup."""
     one = console()
     given = [
         listing(usd_per_image=0.0421),
@@ -254,7 +243,6 @@ def test_a_narrow_terminal_leaves_out_nothing() -> None:
 
 
 def test_outcomes_have_a_column_only_when_there_are_some() -> None:
-    """In the order of their list."""
     mine = {Outcome.FAILED: 2, Outcome.OK: 1100}
     one = console()
     one.print(outcome_table(Generated(None, (), {"mine": mine, "no": {Outcome.OK: 1}}, None, {})))

@@ -28,7 +28,6 @@ HOSTILE = "\x1b[31m[bold]wrong\u202e"
 def measure(
     name: str, right: int, count: int, missing: int = 0, *, errors: bool = False
 ) -> Measure:
-    """A measure with so many right of so many items."""
     scores = [1.0] * right + [0.0] * (count - right) + [None] * missing
     items = [(name, Item("t", f"p{n}", "right", HOSTILE, score)) for n, score in enumerate(scores)]
     (found,) = measured("relevance", [name], items, errors=errors)
@@ -36,7 +35,6 @@ def measure(
 
 
 def checked(*measures: Measure, model: str = "org/model") -> CheckResult:
-    """A result with one stage."""
     stage = StageCheck(
         "relevance",
         EngineChoice(kind="vllm", model=model),
@@ -50,7 +48,6 @@ def checked(*measures: Measure, model: str = "org/model") -> CheckResult:
 
 
 def printed(result: CheckResult, width: int, *, errors: bool = False) -> list[str]:
-    """The lines of a terminal of this width."""
     out = io.StringIO()
     console = Console(file=out, width=width)
     show_check(console, result)
@@ -60,7 +57,6 @@ def printed(result: CheckResult, width: int, *, errors: bool = False) -> list[st
 
 
 def test_the_table_by_hand() -> None:
-    """Title, one row a measure, and what the reader has to know."""
     lines = printed(checked(measure("keep_recall", 30, 40, 10), measure("x", 3, 3)), 120)
     text = " ".join(lines)
 
@@ -76,7 +72,6 @@ def test_the_table_by_hand() -> None:
 
 @pytest.mark.parametrize("width", [80, 120])
 def test_it_fits_its_terminal(width: int) -> None:
-    """No line is longer than the terminal, and no cell is cut."""
     names = ("picture_role_accuracy", "screenshot_recall")
     result = checked(*(measure(name, 999, 1234, 617) for name in names))
     stage = dataclasses.replace(result.stages[0], stage="screenshots")
@@ -90,7 +85,6 @@ def test_it_fits_its_terminal(width: int) -> None:
 
 
 def test_errors_are_shown_as_plain_text() -> None:
-    """What strangers wrote can neither color nor move the terminal's text."""
     lines = printed(checked(measure("x", 1, 2, 1, errors=True)), 120, errors=True)
     told = lines[lines.index("relevance, x: 2 not right") :]
 
@@ -99,7 +93,6 @@ def test_errors_are_shown_as_plain_text() -> None:
 
 
 def test_several_engines_are_named_with_their_stages() -> None:
-    """A title tells who did what."""
     one = checked(measure("x", 1, 1))
     other = checked(measure("x", 1, 1), model="org/other").stages[0]
     both = CheckResult("Tern 2", "p", "all", "g", 1, (*one.stages, other), ())
@@ -129,7 +122,6 @@ def test_only_all_is_all_and_only_nothing_is_nothing(value: float, shown: str) -
 
 
 def test_json_has_the_figures_and_no_words(capsys: pytest.CaptureFixture[str]) -> None:
-    """What is printed can be read back, says who answered, and quotes nobody."""
     result = checked(measure("keep_recall", 3, 4, 1, errors=True))
     say_json(as_json(result))
     text = capsys.readouterr().out

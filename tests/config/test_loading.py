@@ -38,7 +38,6 @@ TOP = (
 
 
 def _with(path: str, value: Any, data: Any = None) -> Any:
-    """The least config with one value set; the path's parts are keys and numbers."""
     data = LEAST if data is None else data
     if not path:
         return value
@@ -69,15 +68,11 @@ def _refused(path: Path) -> str:
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """Where a config may be written."""
     return tmp_path / "c.yaml"
 
 
 class TestReading:
-    """What a config says."""
-
     def test_the_least_config_has_all_defaults(self, file: Path) -> None:
-        """Name, target, posts and engines are enough; the rest is what the documentation says."""
         file.write_text(yaml.safe_dump(LEAST), "utf-8")
         config = load_config(file)
         assert config.target.released == datetime.date(2026, 3, 2)
@@ -88,17 +83,14 @@ class TestReading:
         assert config.rights == {}
 
     def test_a_right_is_stated_by_platform(self) -> None:
-        """In a sentence of the publisher's own, a long one if need be."""
         config = parse_config(_with("rights", {"x": f" by contract {'x' * 900} "}), "c.yaml")
         assert config.rights == {"x": f"by contract {'x' * 900}"}
 
     @pytest.mark.parametrize("path", sorted((ROOT / "eval_configs").glob("*.yaml")), ids=str)
     def test_the_configs_that_come_along_can_be_read(self, path: Path) -> None:
-        """Every bundled config is a valid one."""
         assert load_config(path).name
 
     def test_paths_are_relative_to_the_config(self, file: Path, tmp_path: Path) -> None:
-        """A config means the same from every folder; absolute paths stay as they are."""
         more = [{"source": "jsonl", "path": "/data/x.jsonl"}, {"source": "quickstart"}]
         file.write_text(yaml.safe_dump({**LEAST, "posts": [*LEAST["posts"], *more]}), "utf-8")
         paths = [entry.path for entry in load_config(file).posts]
@@ -107,13 +99,11 @@ class TestReading:
     def test_a_relative_config_gives_absolute_paths(
         self, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Also where the config itself was named relatively."""
         file.write_text(yaml.safe_dump(LEAST), "utf-8")
         monkeypatch.chdir(tmp_path)
         assert load_config("c.yaml").posts[0].path == tmp_path.resolve() / "posts.jsonl"
 
     def test_engine_options_are_passed_on(self) -> None:
-        """Whatever stands beside `kind` is for the engine to check."""
         choice = {"kind": "vllm", "model": "Qwen/Qwen2.5-VL-32B-Instruct", "max_num_seqs": 64}
         config = parse_config(_with("engines.reader", choice), "c.yaml")
         assert config.engines["reader"].kind == "vllm"
@@ -123,7 +113,6 @@ class TestReading:
         }
 
     def test_anchors_and_merge_keys_work(self, file: Path) -> None:
-        """Shared options may be written once; a key beside the merge wins, whatever the order."""
         file.write_text(
             yaml.safe_dump(_without("engines"))
             + "engines:\n"
@@ -148,7 +137,6 @@ class TestReading:
         assert load_config(file).target.aliases == ("画像", "ü")
 
     def test_the_only_engine_answers_every_stage(self, file: Path) -> None:
-        """Whatever its name: a config with one engine need not say who answers what."""
         data = _with("engines", {"main": {"kind": "rules"}}, _with("stages.roles", {}))
         file.write_text(yaml.safe_dump(_with("stages.relevance.keep", [5], data)), "utf-8")
         stages = load_config(file).stages
@@ -175,7 +163,6 @@ class TestReading:
     def test_of_several_engines_each_stage_has_its_own(
         self, names: tuple[str, ...], words: str, images: str, hazards: str
     ) -> None:
-        """Words go to `text`, images to `vision`, both to `guard`, each else to `reader`."""
         engines = {name: {"kind": "rules"} for name in (*names, "other")}
         data = _with("stages.feedback.engine", "other", _with("engines", engines))
         stages = parse_config(data, "c.yaml").stages
@@ -195,7 +182,6 @@ class TestReading:
         }
 
     def test_the_only_engine_is_written_down(self) -> None:
-        """What a run keeps of its config means the same when an engine is added to it later."""
         config = parse_config(_with("engines", {"main": {"kind": "rules"}}), "c.yaml")
         data = yaml.safe_load(yaml.safe_dump(config.model_dump(mode="json")))
         later = parse_config(_with("engines.more", {"kind": "rules"}, data), "c.yaml")
@@ -222,7 +208,6 @@ class TestReading:
 
     @pytest.mark.parametrize("value", ["S8", "all", None, 8, {"S8": 1}, ["S15"], ["unknown"], [[]]])
     def test_what_is_no_hazard_is_not_removed(self, value: object) -> None:
-        """Codes are those of the list, and a single one stands in brackets, too."""
         with pytest.raises(ConfigError) as caught:
             parse_config(_with("stages.safety.remove", value), "c.yaml")
         assert str(caught.value) == (
@@ -231,7 +216,6 @@ class TestReading:
         )
 
     def test_prompt_fields_name_the_target(self) -> None:
-        """Names in quotes; what the config leaves out has words of its own."""
         data = _with("target.aliases", ["lumen", "l-image"])
         assert parse_config(data, "c.yaml").target.prompt_fields == {
             "target": "Lumen Image",
@@ -245,13 +229,11 @@ class TestReading:
         ("section", "field"), [("", "name"), ("target", "name"), ("splits", "cap"), ("stages", "x")]
     )
     def test_a_config_cannot_be_changed(self, section: str, field: str) -> None:
-        """What was read is what a whole run goes by."""
         config = parse_config(LEAST, "c.yaml")
         with pytest.raises(ValidationError, match="frozen"):
             setattr(getattr(config, section) if section else config, field, "other")
 
     def test_a_release_says_its_licence_contact_and_citation(self, file: Path) -> None:
-        """Texts of several lines keep their lines; what is not given stays unknown."""
         file.write_text(
             yaml.safe_dump(LEAST) + "release:\n  license: cc-by-4.0\n  license_note: |\n"
             "    Ours alone.\n\n    Posts are not.\n  contact: posts@example.org\n",
@@ -263,7 +245,6 @@ class TestReading:
         assert (said.license_name, said.citation) == (None, None)
 
     def test_a_config_reads_back_from_its_own_dump(self) -> None:
-        """A run writes its config down: it means the same when read again."""
         data = _with("engines.reader", {"kind": "vllm", "model": "m"})
         config = parse_config(data, "c.yaml")
         assert parse_config(
@@ -403,11 +384,8 @@ STAGES_WITH_OPTIONS = ("relevance", "extract", "roles", "screenshots", "safety",
 
 
 class TestRefusing:
-    """What a config may not say; each time one line, with the value and the way on."""
-
     @pytest.mark.parametrize("path", REFUSED)
     def test_what_is_wrong_is_named(self, file: Path, path: str) -> None:
-        """Unknown keys with the nearest at each level, bad values with what was expected."""
         value, message = REFUSED[path]
         file.write_text(yaml.safe_dump(_with(path, value)), "utf-8")
         assert _refused(file) == f"{file}: {message}"
@@ -415,7 +393,6 @@ class TestRefusing:
     @pytest.mark.parametrize("value", ["rules", 3, None, [1]])
     @pytest.mark.parametrize("path", [*SECTIONS, *(f"stages.{n}" for n in STAGES_WITH_OPTIONS)])
     def test_a_section_is_shown_by_an_example_that_works(self, path: str, value: object) -> None:
-        """What is no mapping is told with one, and the config is right with that in its place."""
         with pytest.raises(ConfigError) as caught:
             parse_config(_with(path, value), "c.yaml")
         told, _, example = str(caught.value).partition(": expected a mapping, for example ")
@@ -424,7 +401,6 @@ class TestRefusing:
 
     @pytest.mark.parametrize("key", sorted(LEAST))
     def test_a_missing_key_is_named(self, file: Path, key: str) -> None:
-        """Name, target, posts and engines have no default; the message shows what is expected."""
         file.write_text(yaml.safe_dump(_without(key)), "utf-8")
         expected = {"engines": "kind", "posts": "source", "target": "developer"}
         said = _refused(file)
@@ -432,17 +408,14 @@ class TestRefusing:
         assert expected.get(key, "required") in said
 
     def test_a_misspelt_key_is_not_told_as_a_missing_one(self, file: Path) -> None:
-        """Both are true; the one that helps is said."""
         file.write_text(yaml.safe_dump({**_without("name"), "nmae": "x"}), "utf-8")
         assert _refused(file) == f"{file}: {REFUSED['nmae'][1]}"
 
     def test_a_missing_key_inside_is_named(self, file: Path) -> None:
-        """With the path that leads to it."""
         file.write_text(yaml.safe_dump(_with("target", {"name": "Lumen"})), "utf-8")
         assert _refused(file) == f"{file}: target.developer is missing: field required"
 
     def test_a_stage_needs_an_engine_that_is_there(self, file: Path) -> None:
-        """Where there is a choice of engines and none is the stage's own, it asks for a reader."""
         for names, message in {
             ("main", "vision"): "stages.relevance.engine: unknown engine 'reader'",
             ("text", "guard"): "stages.roles.engine: unknown engine 'reader'",
@@ -454,7 +427,6 @@ class TestRefusing:
 
     @pytest.mark.parametrize("value", [True, 1.0, "1"])
     def test_a_number_is_written_as_a_number(self, value: object) -> None:
-        """`cap: yes` is not one sample: nothing is turned into a number that is none."""
         with pytest.raises(
             ConfigError, match=r"splits\.cap is .*: input should be a valid integer"
         ):
@@ -462,7 +434,6 @@ class TestRefusing:
 
     @pytest.mark.parametrize("name", ["..", ".", "", "a/b", "a\n", "-a", "a" * 97, "a b", "ä"])
     def test_a_name_is_a_folder_and_a_tag(self, name: str) -> None:
-        """It leads to no other folder, and the Hub takes it as a tag."""
         with pytest.raises(ConfigError, match="name is"):
             parse_config(_with("name", name), "c.yaml")
 
@@ -489,7 +460,6 @@ class TestRefusing:
     def test_yaml_that_says_something_else_is_refused(
         self, file: Path, text: str, message: str
     ) -> None:
-        """No mapping, a key twice at any depth, a day that is none."""
         file.write_text(text, "utf-8")
         assert _refused(file) == f"{file}: {message}"
 
@@ -532,12 +502,10 @@ class TestRefusing:
         ids=lambda text: ascii(text[:30]),
     )
     def test_what_is_not_plain_yaml_is_refused(self, file: Path, text: str) -> None:
-        """Broken syntax, odd keys and values, nesting, and above all tags that would run code."""
         file.write_text(text, "utf-8")
         assert _refused(file).startswith(f"{file}: not valid YAML: ")
 
     def test_a_large_file_is_refused_before_it_is_parsed(self, file: Path) -> None:
-        """A config has at most a million bytes, whatever they are."""
         file.write_text("[" * 30_000_000, "utf-8")
         assert _refused(file) == (
             f"config {str(file)!r} has more than 1,000,000 bytes: expected a YAML file, such as "
@@ -546,7 +514,6 @@ class TestRefusing:
 
     @pytest.mark.parametrize("key", ["config", "posts", "systems", "judges"])
     def test_a_link_to_itself_is_named(self, file: Path, tmp_path: Path, key: str) -> None:
-        """Wherever it is named."""
         loop = tmp_path / "loop"
         loop.symlink_to(loop)
         given = [{"source": "jsonl", "path": "loop"}] if key == "posts" else ["loop"]
@@ -556,14 +523,12 @@ class TestRefusing:
         assert len(str(caught.value).splitlines()) == 1
 
     def test_a_tag_runs_nothing(self, file: Path, tmp_path: Path) -> None:
-        """The command in the file is not executed."""
         mark = tmp_path / "mark"
         file.write_text(f"a: !!python/object/apply:os.system ['touch {mark}']\n", "utf-8")
         _refused(file)
         assert not mark.exists()
 
     def test_a_file_that_is_not_there_is_named(self, tmp_path: Path) -> None:
-        """With an example of one that is."""
         path = tmp_path / "none.yaml"
         assert _refused(path) == (
             f"no config {str(path)!r}: expected a YAML file, for example "
@@ -571,23 +536,19 @@ class TestRefusing:
         )
 
     def test_a_folder_is_no_config(self, tmp_path: Path) -> None:
-        """The message says that it is one."""
         assert _refused(tmp_path).startswith(f"config {str(tmp_path)!r} is not a regular file: ")
 
     def test_a_binary_file_is_no_config(self, file: Path) -> None:
-        """An image, say, is not text."""
         file.write_bytes(b"\x89PNG\r\n\x1a\n\x00\x00")
         assert _refused(file).startswith(f"cannot read config {str(file)!r}: 'utf-8' codec can't")
 
     def test_a_long_file_makes_no_long_message(self, file: Path) -> None:
-        """Posts given in place of a config are not printed in full."""
         file.write_text("all the posts of a day, in one line " * 5000, "utf-8")
         assert "got 'all the posts" in _refused(file)
 
     @given(st.dictionaries(st.sampled_from([*LEAST, "splits", "a"]), st.integers() | st.text()))
     @settings(suppress_health_check=[HealthCheck.too_slow])
     def test_no_mapping_breaks_the_reading(self, data: dict[str, Any]) -> None:
-        """Whatever the values are, there is a config or one line."""
         try:
             assert isinstance(parse_config(data, "c.yaml"), Config)
         except ConfigError as error:
@@ -598,7 +559,6 @@ class TestRefusing:
     "key", ["api_key", "apikey", "key", "hf_token", "Authorization", "api-key"]
 )
 def test_a_secret_is_refused_and_not_repeated(key: str) -> None:
-    """A config is kept beside the results, so a secret in it is refused without being shown."""
     data = {
         "name": "a",
         "target": {"name": "A", "developer": "B", "released": "2026-01-01"},
@@ -612,7 +572,6 @@ def test_a_secret_is_refused_and_not_repeated(key: str) -> None:
 
 
 def test_a_limit_in_tokens_is_no_secret() -> None:
-    """Only names of credentials are refused."""
     data = {
         "name": "a",
         "target": {"name": "A", "developer": "B", "released": "2026-01-01"},
@@ -634,14 +593,12 @@ def test_a_limit_in_tokens_is_no_secret() -> None:
     ],
 )
 def test_a_secret_inside_an_option_is_refused(options: dict[str, Any]) -> None:
-    """Nested options and addresses are looked through as well."""
     with pytest.raises(ConfigError, match="environment variable") as raised:
         parse_config(_with("engines.reader", {"kind": "rules", **options}), "c.yaml")
     assert "sk-hidden" not in str(raised.value)
 
 
 def test_nobody_answers_unless_named() -> None:
-    """Without engines a config is refused: plain rules are used only when asked for."""
     with pytest.raises(ConfigError, match=r"c.yaml: engines is missing: .*kind: rules"):
         parse_config(_without("engines"), "c.yaml")
 
@@ -661,7 +618,6 @@ def _written(folder: Path, analysis: object) -> Path:
 
 
 def test_files_are_relative_to_the_config(tmp_path: Path) -> None:
-    """References, the font and models that are folders; one path or several."""
     section = {
         "references": [{"name": "a", "path": "a.txt"}, {"name": "b", "path": ["b.txt", "/c.txt"]}],
         "font": "cjk.otf",
@@ -682,7 +638,6 @@ def test_files_are_relative_to_the_config(tmp_path: Path) -> None:
 
 
 def test_nothing_has_to_be_said(tmp_path: Path) -> None:
-    """No reference, no model: nothing is downloaded that nobody asked for."""
     options = load_config(_written(tmp_path, {})).analysis
     assert (options.references, options.perplexity, options.embedding) == ((), None, None)
 
@@ -704,7 +659,6 @@ def test_nothing_has_to_be_said(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_wrong_is_named(tmp_path: Path, section: object, said: str) -> None:
-    """One line with the key and what was expected."""
     with pytest.raises(ConfigError) as refused:
         load_config(_written(tmp_path, section))
     assert said in str(refused.value)
@@ -712,7 +666,6 @@ def test_what_is_wrong_is_named(tmp_path: Path, section: object, said: str) -> N
 
 
 def test_a_saved_config_reads_as_it_was(tmp_path: Path) -> None:
-    """A run keeps its config with every default written out; that file is a config as well."""
     references = [
         {"name": "a", "path": "a.csv", "column": "p", "inputs": 1},
         {"name": "b", "dataset": "o/b", "column": "p", "revision": "v1"},
@@ -744,7 +697,6 @@ NARROW = {
 
 
 def parsed(search: Any, **entry: Any) -> Any:
-    """The search of a config with this one."""
     config = parse_config(
         {
             "name": "c",
@@ -758,7 +710,6 @@ def parsed(search: Any, **entry: Any) -> Any:
 
 
 def test_the_config_of_the_paper_has_its_terms() -> None:
-    """Broad terms in daily windows for two weeks, then narrow ones in weekly windows, on X."""
     config = load_config(ROOT / "eval_configs" / "gpt4o_release.yaml")
     (entry,) = config.posts
     assert entry.search is not None
@@ -770,7 +721,6 @@ def test_the_config_of_the_paper_has_its_terms() -> None:
 
 
 def test_the_config_of_a_current_model_asks_two_platforms_in_several_languages() -> None:
-    """Terms that are not written in Latin letters, and terms limited to languages."""
     config = load_config(ROOT / "eval_configs" / "nano_banana_2_1_release.yaml")
     found = {entry.source: entry.search for entry in config.posts}
 
@@ -781,7 +731,6 @@ def test_the_config_of_a_current_model_asks_two_platforms_in_several_languages()
 
 
 def test_phases_follow_each_other() -> None:
-    """The first begins with the release; one with a start of its own may overlap others."""
     search = parsed(
         {
             "phases": [
@@ -824,7 +773,6 @@ def test_phases_follow_each_other() -> None:
     ids=str,
 )
 def test_a_mistake_is_one_line(search: Any, said: str) -> None:
-    """With the place, the value, and what was expected."""
     with pytest.raises(ConfigError) as caught:
         parsed(search)
 
@@ -844,7 +792,6 @@ def test_a_mistake_is_one_line(search: Any, said: str) -> None:
     ids=str,
 )
 def test_a_platform_is_named_and_no_file(entry: Any, said: str) -> None:
-    """A search belongs to a platform, and posts that are asked for lie in no file."""
     with pytest.raises(ConfigError, match=r"posts\.0") as caught:
         parsed({"phases": [PHASE]}, **entry)
 
@@ -852,7 +799,6 @@ def test_a_platform_is_named_and_no_file(entry: Any, said: str) -> None:
 
 
 def test_a_platform_has_one_search() -> None:
-    """Budgets count by platform: two searches would share theirs without saying so."""
     entry = {"source": "x", "search": {"phases": [PHASE]}}
     data = yaml.safe_load((ROOT / "eval_configs" / "gpt4o_release.yaml").read_text("utf-8"))
     with pytest.raises(ConfigError, match=r"posts.1: 'x' is searched twice"):
@@ -866,14 +812,12 @@ def test_the_codes_are_those_of_llama_guard() -> None:
 
 
 def test_all_but_intellectual_property_are_removed() -> None:
-    """A style is a question of licences."""
     assert set(NAMED) - set(REMOVED) == {Hazard("S8")}
     assert Hazard("S8").meaning == "intellectual property"
 
 
 @pytest.mark.parametrize("hazard", Hazard)
 def test_a_code_is_read_back_with_its_name(hazard: Hazard) -> None:
-    """From a table, and by another process."""
     assert Hazard(hazard.value) is hazard
     assert pickle.loads(pickle.dumps(hazard)) is hazard  # noqa: S301 - our own bytes
     assert json.dumps(hazard) == f'"{hazard}"'
@@ -881,12 +825,10 @@ def test_a_code_is_read_back_with_its_name(hazard: Hazard) -> None:
 
 
 def test_names_are_told_apart() -> None:
-    """No two codes have one name."""
     assert len({one.meaning for one in Hazard}) == len(Hazard)
 
 
 def test_codes_stand_in_the_order_of_the_list() -> None:
-    """Not in that of the alphabet, each once, the unknown one last."""
     given = [Hazard(code) for code in ("unknown", "S10", "S2", "S10", "S1")]
     assert in_order(given) == ["S1", "S2", "S10", "unknown"]
     assert in_order([]) == []

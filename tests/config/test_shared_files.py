@@ -40,7 +40,6 @@ LEAST: dict[str, Any] = {
 
 
 def said(**values: Any) -> str:
-    """What is said of a bad system."""
     with pytest.raises(ValidationError) as raised:
         SystemConfig.model_validate({**LEAST, **values})
     text = first_error(raised.value, "mine.yaml", SystemConfig)
@@ -49,7 +48,6 @@ def said(**values: Any) -> str:
 
 
 def test_four_keys_are_enough() -> None:
-    """The rest has the defaults that the guide tells."""
     config = SystemConfig.model_validate(LEAST)
     assert (config.model, config.stands_for, config.note, config.price) == (None,) * 4
     assert (config.parameters, config.size, config.seed) == ({}, "auto", 0)
@@ -59,7 +57,6 @@ def test_four_keys_are_enough() -> None:
 
 
 def test_a_size_is_chosen_or_given() -> None:
-    """Two words, or two sides."""
     for size in ("auto", "match_input"):
         assert SystemConfig.model_validate({**LEAST, "size": size}).size == size
     given = SystemConfig.model_validate({**LEAST, "size": {"width": 1024, "height": 768}})
@@ -98,7 +95,6 @@ BAD: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("values", "words"), BAD, ids=[words[:30] for _, words in BAD])
 def test_a_mistake_is_one_line(values: dict[str, Any], words: str) -> None:
-    """The key, its value, and what was expected."""
     assert f"mine.yaml: {words}" in said(**values)
 
 
@@ -113,21 +109,18 @@ SECRETS: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("parameters", SECRETS, ids=str)
 def test_a_secret_is_refused_and_not_repeated(parameters: dict[str, Any]) -> None:
-    """A config is kept beside its results, and what is printed may be kept, too."""
     text = said(parameters=parameters)
     assert "tulip" not in text
     assert text.endswith("put the secret into an environment variable")
 
 
 def test_a_place_of_a_secret_is_none() -> None:
-    """The name of a variable, and a number of tokens, may stand there."""
     parameters = {"api_key_env": "LUMEN_API_KEY", "max_tokens": 512, "key_frames": 3}
     assert SystemConfig.model_validate({**LEAST, "parameters": parameters}).parameters == parameters
 
 
 @given(st.dates(), st.floats(0, 1e6))
 def test_a_config_is_what_its_dump_says(day: datetime.date, price: float) -> None:
-    """It goes into the run's folder as plain data, and comes back as it was."""
     config = SystemConfig.model_validate(
         {**LEAST, "price": {"usd_per_image": price, "as_of": day}, "parameters": {"a": [1]}}
     )
@@ -138,7 +131,6 @@ MINE = "{name: mine, adapter: files, developer: Northlight, status: replay, para
 
 
 def test_a_name_is_looked_for_beside_the_config(tmp_path: Path) -> None:
-    """Its content takes its place; a system that stands in the config itself stays."""
     (tmp_path / "systems").mkdir()
     (tmp_path / "systems" / "mine.yaml").write_text(MINE + "{folder: drawn, steps: 2}}")
     (tmp_path / "config.yaml").write_text(
@@ -152,13 +144,11 @@ def test_a_name_is_looked_for_beside_the_config(tmp_path: Path) -> None:
 
 
 def test_an_absolute_folder_stays(tmp_path: Path) -> None:
-    """It is a place already."""
     (tmp_path / "mine.yaml").write_text(MINE + "{folder: /data/drawn}}")
     assert read_system(tmp_path / "mine.yaml").parameters == {"folder": "/data/drawn"}
 
 
 def test_what_names_no_file_is_left_to_the_config(tmp_path: Path) -> None:
-    """Whatever it is: the config says what is wrong with it."""
     for data in (None, [], {}, {"systems": "a.yaml"}, {"systems": None}):
         assert with_systems(data, tmp_path) is data
     mixed = {"systems": [3, None, {"name": "a"}, {"parameters": [1]}]}
@@ -178,7 +168,6 @@ BAD_FILES = {
 
 @pytest.mark.parametrize("text", BAD_FILES, ids=[text[:20] for text in BAD_FILES])
 def test_a_bad_file_is_named(tmp_path: Path, text: str) -> None:
-    """One line with the file of the system, not with the config that names it."""
     (tmp_path / "mine.yaml").write_text(text)
     (tmp_path / "config.yaml").write_text("name: x\nbenchmark: a/b\nsystems: [mine.yaml]\n")
     with pytest.raises(ConfigError) as raised:
@@ -191,7 +180,6 @@ def test_a_bad_file_is_named(tmp_path: Path, text: str) -> None:
 
 
 def test_ours_are_found_after_those_beside_the_config(tmp_path: Path) -> None:
-    """A file that echo-hf brings, here one that is no system, unless there is one of the name."""
     (tmp_path / "config.yaml").write_text("name: x\nbenchmark: a/b\nsystems: [quickstart.yaml]\n")
     with pytest.raises(ConfigError) as raised:
         load_evaluation(tmp_path / "config.yaml")
@@ -201,21 +189,18 @@ def test_ours_are_found_after_those_beside_the_config(tmp_path: Path) -> None:
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    """With where it was looked for, and a file that is there."""
     (tmp_path / "config.yaml").write_text("name: x\nbenchmark: a/b\nsystems: [none.yaml]\n")
     with pytest.raises(ConfigError, match=r"no system '.*none\.yaml'.*eval_configs/systems"):
         load_evaluation(tmp_path / "config.yaml")
 
 
 def test_those_that_echo_hf_brings_can_be_read() -> None:
-    """Each file is a system of the same name."""
     assert (shipped_configs() / "quickstart.yaml").is_file()
     for path in shipped_systems():
         assert read_system(path).name.replace("-", "_").replace(".", "_") == path.stem
 
 
 def test_a_file_is_what_its_config_dumps(tmp_path: Path) -> None:
-    """What is read is what was written."""
     config = system(
         price={"usd_per_image": 0.04, "as_of": "2026-05-01"}, size={"width": 64, "height": 32}
     )
@@ -226,7 +211,6 @@ def test_a_file_is_what_its_config_dumps(tmp_path: Path) -> None:
 def test_a_brought_config_is_found_from_anywhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its name in the documentation works where there is no checkout, for both kinds of readers."""
     monkeypatch.chdir(tmp_path)
     assert load_config("eval_configs/gpt4o_release.yaml").name == "gpt-4o-2025-03"
     assert load_evaluation("eval_configs/quickstart.yaml").name == "quickstart"
@@ -244,7 +228,6 @@ def test_a_brought_config_is_found_from_anywhere(
 def test_nothing_else_is_looked_for_among_what_is_brought(
     named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A path that is no name of a brought config stays what it was."""
     monkeypatch.chdir(tmp_path)
     assert config_place(Path(named)) == Path(named)
 
@@ -272,7 +255,6 @@ STATUS = {
 
 
 def test_the_papers_judges_and_two_of_today_are_brought_along() -> None:
-    """One of the three can be had as it was; a substitute says what it stands in for, and why."""
     judges = {file.stem: read_judge(file) for file in SHIPPED}
     assert {name: one.status for name, one in judges.items()} == STATUS
     assert {name: one.name for name, one in judges.items()} == {name: name for name in judges}
@@ -285,7 +267,6 @@ def test_the_papers_judges_and_two_of_today_are_brought_along() -> None:
 def test_every_judge_has_an_engine_that_takes_its_options(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Options are checked, nothing is loaded, and no key is needed for that."""
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     judge = read_judge(file)
     assert judge.engine.kind in engine_names()
@@ -294,7 +275,6 @@ def test_every_judge_has_an_engine_that_takes_its_options(
 
 
 def test_files_are_found_beside_the_config_and_among_ours(tmp_path: Path) -> None:
-    """The nearer one counts; its own instructions are found beside it, whoever names it."""
     own = tmp_path / "mine" / "strict.yaml"
     own.parent.mkdir()
     own.write_text(yaml.safe_dump(judge_of("strict", prompt_file="strict.md")), "utf-8")
@@ -313,7 +293,6 @@ def test_files_are_found_beside_the_config_and_among_ours(tmp_path: Path) -> Non
 
 
 def test_the_scale_stands_in_the_instructions() -> None:
-    """Lowest, highest, an example of it, and whether decimals count."""
     from echo_hf.config.judges import JudgeConfig
 
     whole = rubric_prompt(JudgeConfig(**judge_of(scale=[0, 100])), "overall").text
@@ -352,7 +331,6 @@ def test_a_mistake_in_a_judge_is_one_line(tmp_path: Path, wrong: dict[str, Any],
 
 
 def test_a_file_with_a_mistake_is_named(tmp_path: Path) -> None:
-    """Its path, the value, what was expected."""
     path = tmp_path / "strict.yaml"
     path.write_text(yaml.safe_dump(judge_of("strict", scale=[10, 1])), "utf-8")
     with pytest.raises(ConfigError) as raised:
@@ -361,13 +339,11 @@ def test_a_file_with_a_mistake_is_named(tmp_path: Path) -> None:
 
 
 def test_two_judges_have_two_names(tmp_path: Path) -> None:
-    """The table of ratings could not tell them apart."""
     with pytest.raises(ConfigError, match="two are called 'mira'"):
         load_evaluation(config_of(tmp_path, [judge_of(), judge_of()]))
 
 
 def test_a_judge_that_is_not_there_is_named(tmp_path: Path) -> None:
-    """With an example of one that is."""
     path = config_of(tmp_path)
     path.write_text(path.read_text("utf-8") + "systems: []\n", "utf-8")
     config = yaml.safe_load(path.read_text("utf-8"))
@@ -380,7 +356,6 @@ def test_a_judge_that_is_not_there_is_named(tmp_path: Path) -> None:
 def test_instructions_that_cannot_be_read_are_refused(
     tmp_path: Path, content: bytes | None
 ) -> None:
-    """Before anybody is asked."""
     path = config_of(tmp_path, [judge_of(prompt_file="own.md")])
     if content is not None:
         (tmp_path / "own.md").write_bytes(content)

@@ -21,13 +21,11 @@ PROMPT = "a fox in the snow, oil paint"
 
 
 def entry(digest: str, role: str, **values: Any) -> Row:
-    """An entry of `picture_sources`."""
     names = ("sha256", "role", "post_url", "url", "of", "box", "signature")
     return {**dict.fromkeys(names), "sha256": digest, "role": role, "post_url": "u", **values}
 
 
 def row(name: str = "one", **values: Any) -> Row:
-    """A sample with an input and an output that stand in its post."""
     plain = {
         "id": name,
         "post_urls": ["https://x.com/i/status/1"],
@@ -51,7 +49,6 @@ def row(name: str = "one", **values: Any) -> Row:
 
 
 def cut_row(**values: Any) -> Row:
-    """A sample whose input and output were cut out of a screenshot; another output was posted."""
     sources = [
         entry(A, "input", of=SHOT, box=[0, 0, 10, 10]),
         entry(B, "output", of=SHOT, box=[10, 0, 20, 10]),
@@ -70,19 +67,16 @@ def cut_row(**values: Any) -> Row:
 
 
 def decision(sample: Row, decided: str = "keep", **values: Any) -> Decision:
-    """A decision about a sample as it is."""
     seen = {"id": sample["id"], "sample_digest": sample["sample_digest"]}
     seen |= {"reasons": sample["review"], "pictures": images_of(sample), "decision": decided}
     return Decision.model_validate({**seen, **values})
 
 
 def after(*made: Decision) -> Decisions:
-    """What counts after decisions."""
     return Decisions({one.id: one for one in made}, (), made)
 
 
 def drawn(store: ImageStore, width: int = 40, height: int = 20) -> str:
-    """An image of which no two parts are equal; its digest."""
     image = Image.new("RGB", (width, height))
     image.putdata([(x * 6, y * 12, x ^ y) for y in range(height) for x in range(width)])
     buffer = io.BytesIO()
@@ -91,17 +85,14 @@ def drawn(store: ImageStore, width: int = 40, height: int = 20) -> str:
 
 
 def part(store: ImageStore, digest: str, box: tuple[int, int, int, int]) -> bytes:
-    """The pixels of a part of an image, cut with Pillow alone."""
     with Image.open(io.BytesIO(store.open(digest))) as image:
         return image.crop(box).tobytes()
 
 
 def pixels(store: ImageStore, digest: str) -> bytes:
-    """The pixels of an image."""
     with Image.open(io.BytesIO(store.open(digest))) as image:
         return image.tobytes()
 
 
 def files(store: Path) -> set[str]:
-    """The digests of all images in a folder, from their bytes."""
     return {hashlib.sha256(one.read_bytes()).hexdigest() for one in store.glob("*/*")}

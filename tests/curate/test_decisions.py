@@ -28,13 +28,11 @@ EDIT = {"prompt": {"text": "a fox", "modified": True}, "sample_digest": "f" * 64
 
 
 def decision(decided: str = "keep", **values: Any) -> Decision:
-    """A decision about that sample."""
     plain = {"id": "one", "sample_digest": "digest", "decision": decided, "reasons": [MINOR]}
     return Decision.model_validate({**plain, "pictures": [A, B, C], **values})
 
 
 def test_who_decides_again_has_the_last_word(tmp_path: Path) -> None:
-    """The last line about a sample counts, also between decisions about others."""
     file = tmp_path / "review.jsonl"
     append_decisions(file, [decision("remove"), decision(id="two")])
     append_decisions(file, [decision("keep", note="looks 30")])
@@ -48,13 +46,11 @@ def test_who_decides_again_has_the_last_word(tmp_path: Path) -> None:
 
 
 def test_no_file_is_no_decision(tmp_path: Path) -> None:
-    """A run without a review has none."""
     assert read_decisions(tmp_path / "review.jsonl") == Decisions()
 
 
 @given(st.data())
 def test_a_line_that_was_cut_short_is_reported(data: st.DataObject) -> None:
-    """Wherever a process was killed: whole lines count, the next decision stands by itself."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "review.jsonl"
         append_decisions(file, [decision("remove"), decision(id="two", note="é 猫")])
@@ -85,7 +81,6 @@ def test_a_line_that_was_cut_short_is_reported(data: st.DataObject) -> None:
     ],
 )
 def test_a_whole_line_that_is_no_decision_is_refused(tmp_path: Path, line: str, said: str) -> None:
-    """Somebody wrote it: the message names the line, and it is not passed over."""
     file = tmp_path / "review.jsonl"
     file.write_text(decision().model_dump_json() + "\n" + line + "\n", "utf-8")
 
@@ -101,7 +96,6 @@ def _append(file: Path, name: str) -> None:
 
 
 def test_reviewers_at_once_lose_nothing(tmp_path: Path) -> None:
-    """Two processes write forty lines, each whole."""
     file = tmp_path / "review.jsonl"
     context = multiprocessing.get_context("fork")
     writers = [context.Process(target=_append, args=(file, name)) for name in ("one", "two")]
@@ -115,7 +109,6 @@ def test_reviewers_at_once_lose_nothing(tmp_path: Path) -> None:
 
 
 def test_lines_of_earlier_versions_are_read_as_they_were(tmp_path: Path) -> None:
-    """Without a reviewer, changes or an event; they decide a build as they did."""
     file = tmp_path / "review.jsonl"
     line = {"id": "one", "sample_digest": "digest", "decision": "keep", "reasons": [MINOR]}
     line |= {"pictures": [A, B, C], "note": None, "at": "2026-03-09T10:12:00+00:00"}
@@ -128,7 +121,6 @@ def test_lines_of_earlier_versions_are_read_as_they_were(tmp_path: Path) -> None
 
 
 def test_a_change_is_read_back_as_it_was_written(tmp_path: Path) -> None:
-    """All parts of it, with who made it."""
     file = tmp_path / "review.jsonl"
     crops = {
         "screenshot": C,
@@ -171,7 +163,6 @@ def test_a_change_that_is_none_is_refused(tmp_path: Path, changes: Any, said: st
 
 
 def test_what_is_forgotten_leaves_no_words_of_a_change(tmp_path: Path) -> None:
-    """A changed prompt may be what somebody asks to be forgotten; the bare removal stays."""
     file = tmp_path / "review.jsonl"
     append_decisions(
         file,
@@ -196,14 +187,12 @@ MAY_SHOW, DATA = "may_show_minor", "personal_data"
 
 
 def row(**values: Any) -> dict[str, Any]:
-    """A sample with an input, an output and a screenshot, that may show a minor."""
     plain = {"id": "one", "sample_digest": "digest", "review": [MAY_SHOW], "safety": None}
     shown = {"input_images": [A], "output_images": [B], "screenshot": C}
     return {**plain, **shown, **values}
 
 
 def after(*made: Decision) -> Decisions:
-    """What counts after decisions."""
     return Decisions({one.id: one for one in made})
 
 
@@ -225,7 +214,6 @@ def test_what_is_kept_is_no_longer_open() -> None:
     ],
 )
 def test_a_sample_that_has_changed_is_open_again(changed: dict[str, Any]) -> None:
-    """Another prompt or input, another reason, or an image that nobody has looked at."""
     sample = row(**changed)
     assert after(decision()).open_reasons(sample) == sample["review"]
 
@@ -243,7 +231,6 @@ def test_a_sample_that_has_changed_is_open_again(changed: dict[str, Any]) -> Non
     ],
 )
 def test_a_change_of_an_image_that_lost_its_metadata_since_is_open_again(changes: Any) -> None:
-    """It names the image as posted, which the sample has no more: it would change nothing."""
     decided = after(decision("edit", changes=changes))
     assert decided.changes(row()) is not None
     cleaned = [{"posted_sha256": one, "sha256": "d" * 64} for one in (B, C)]
@@ -253,7 +240,6 @@ def test_a_change_of_an_image_that_lost_its_metadata_since_is_open_again(changes
 
 
 def test_what_is_removed_stays_removed_while_it_is_the_same_task() -> None:
-    """Further reasons and images do not bring it back; another task is looked at again."""
     decided = after(decision("remove"))
 
     assert decided.removes(row(review=[MAY_SHOW, DATA], output_images=["d" * 64]))
@@ -264,7 +250,6 @@ def test_what_is_removed_stays_removed_while_it_is_the_same_task() -> None:
 
 
 def test_what_decides_a_build_is_described() -> None:
-    """The decision and the version that it is about; not a reviewer's words, nor the time."""
     told = after(decision()).described()
 
     assert told["one"].startswith("keep ")
@@ -275,7 +260,6 @@ def test_what_decides_a_build_is_described() -> None:
 
 
 def test_a_change_holds_for_the_version_that_was_seen() -> None:
-    """With any decision but a withdrawal; an empty change is none."""
     for decided in ("keep", "remove", "flag", "edit"):
         found = after(decision(decided, changes=EDIT)).changes(row())
         assert found is not None

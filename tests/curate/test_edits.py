@@ -44,12 +44,10 @@ TEXT = f"Look what I made! Prompt: {PROMPT} - it took a minute"
 
 @pytest.fixture
 def store(tmp_path: Path) -> ImageStore:
-    """An empty folder of images."""
     return ImageStore(tmp_path / "pictures")
 
 
 def context(*images: str) -> list[dict[str, Any]]:
-    """The post with the prompt, and a comment."""
     shown = [
         {"sha256": one, "url": f"https://p.example/{one[0]}", "alt_text": None} for one in images
     ]
@@ -57,7 +55,6 @@ def context(*images: str) -> list[dict[str, Any]]:
 
 
 def checked(store: ImageStore, sample: dict[str, Any] | None = None, **wanted: Any) -> Changes:
-    """The changes of an edit that changes something."""
     made = checked_changes(sample or row(), context(A, B, C, D), Edit(**wanted), store, {D})
     assert made is not None
     return made
@@ -81,7 +78,6 @@ def test_whether_a_prompt_was_modified_is_computed(
 
 
 def test_a_prompt_is_given_as_places_of_the_posts(store: ImageStore) -> None:
-    """Who has the post gets the prompt back from the span."""
     made = checked(store, prompt="a fox in the snow")
     assert made.prompt is not None
     (span,) = made.prompt.spans
@@ -89,27 +85,23 @@ def test_a_prompt_is_given_as_places_of_the_posts(store: ImageStore) -> None:
 
 
 def test_what_is_as_it_was_is_no_change(store: ImageStore) -> None:
-    """Neither a prompt with more white space around it, nor a role that it has."""
     wanted = Edit(f"{PROMPT} ", "Benchmark", {A: "input", C: "neither"})
     assert checked_changes(row(), context(A, B, C), wanted, store) is None
     assert checked_changes(row(), context(), Edit(), store) is None
 
 
 def test_the_digest_of_the_new_version_is_told(store: ImageStore) -> None:
-    """That of the prompt and the inputs that a system will be given."""
     made = checked(store, prompt="a fox", roles={B: "input"})
     assert made.sample_digest == row(prompt="a fox", input_images=[A, B])["sample_digest"]
 
 
 def test_an_image_of_the_thread_is_found_with_its_post(store: ImageStore) -> None:
-    """Its post and its address are looked up, not asked for."""
     (role,) = checked(store, roles={C: "output", A: "input"}).roles
     where = (context()[0]["url"], "https://p.example/c")
     assert (role.sha256, role.role, role.post_url, role.url) == (C, "output", *where)
 
 
 def test_a_crop_is_cut_from_the_screenshot(store: ImageStore) -> None:
-    """Its pixels are those that Pillow alone cuts out; inputs stand before outputs."""
     shot = drawn(store)
     sample = row(screenshot=shot)
     boxes = [("output", (20, 5, 40, 20)), ("input", (0, 0, 15, 20))]
@@ -142,7 +134,6 @@ def test_a_crop_is_cut_from_the_screenshot(store: ImageStore) -> None:
 def test_what_cannot_be_is_refused_in_one_line(
     store: ImageStore, wanted: dict[str, Any], said: str
 ) -> None:
-    """And nothing is written."""
     with pytest.raises(ReviewError) as caught:
         checked(store, **wanted)
     assert said in str(caught.value)
@@ -162,7 +153,6 @@ def test_what_cannot_be_is_refused_in_one_line(
 def test_a_box_that_cannot_be_cut_is_refused(
     store: ImageStore, boxes: list[Any], said: str
 ) -> None:
-    """No crop is kept of an edit of which one box is wrong."""
     shot = drawn(store)
     with pytest.raises(ReviewError, match=said):
         checked(store, row(screenshot=shot), crops=boxes)
@@ -170,29 +160,24 @@ def test_a_box_that_cannot_be_cut_is_refused(
 
 
 def test_all_boxes_gone_is_refused(store: ImageStore) -> None:
-    """A screenshot that was cut has at least one image."""
     sample = row(screenshot=drawn(store), input_bboxs=[[0.0, 0.0, 9.0, 9.0]])
     with pytest.raises(ReviewError, match="no box: expected one at least"):
         checked(store, sample, crops=[])
 
 
 def changes(**values: Any) -> Changes:
-    """What a reviewer changed."""
     return Changes.model_validate(values)
 
 
 def role(digest: str, what: str, **values: Any) -> dict[str, Any]:
-    """An image with another role."""
     return {"sha256": digest, "role": what, **values}
 
 
 def crop(what: str, box: tuple[int, ...], digest: str) -> dict[str, Any]:
-    """A part of the screenshot."""
     return {"role": what, "box": box, "sha256": digest}
 
 
 def test_another_prompt_is_another_task() -> None:
-    """Text, digests, spans and whether it was modified follow; nothing else does."""
     span = {"post_url": "u", "field": "text", "start": 3, "end": 8, "text": None}
     changed = changes(prompt={"text": "a fox", "modified": True, "spans": [span]})
     made, findings = edited_sample(row(), changed)
@@ -210,14 +195,12 @@ def test_another_prompt_is_another_task() -> None:
 
 
 def test_a_template_that_a_reviewer_wrote_is_for_analysis() -> None:
-    """A prompt with a blank cannot be drawn, whatever quality it was given."""
     changed = changes(prompt={"text": "a [PET] asleep", "modified": False}, quality="Benchmark")
     assert edited_sample(row(), changed)[0]["quality"] == "Analysis"
     assert edited_sample(row(), changes(quality="Trash"))[0]["quality"] == "Trash"
 
 
 def test_an_image_takes_its_place_and_its_source_along() -> None:
-    """The output becomes an input, behind the one that was there."""
     made, _ = edited_sample(row(), changes(roles=[role(B, "input")]))
 
     assert (made["input_images"], made["output_images"]) == ([A, B], [])
@@ -226,7 +209,6 @@ def test_an_image_takes_its_place_and_its_source_along() -> None:
 
 
 def test_what_is_neither_leaves_the_sample() -> None:
-    """With its entry of the sources."""
     made, _ = edited_sample(row(), changes(roles=[role(A, "neither")]))
 
     assert (made["input_images"], made["output_images"]) == ([], [B])
@@ -234,7 +216,6 @@ def test_what_is_neither_leaves_the_sample() -> None:
 
 
 def test_an_image_of_the_thread_comes_in_with_its_post() -> None:
-    """Where the sample did not have it, the change says which post shows it."""
     added = role(D, "output", post_url="v", url="https://pictures.example/d.png")
     made, findings = edited_sample(row(), changes(roles=[added]))
 
@@ -245,7 +226,6 @@ def test_an_image_of_the_thread_comes_in_with_its_post() -> None:
 
 
 def test_what_another_sample_has_is_not_taken() -> None:
-    """Nor what is not there any more; the rest of the change holds, and both are told."""
     changed = changes(quality="Analysis", roles=[role(D, "input", post_url="v"), role(C, "output")])
     made, findings = edited_sample(row(), changed, taken={D})
 
@@ -255,7 +235,6 @@ def test_what_another_sample_has_is_not_taken() -> None:
 
 
 def test_crops_take_the_place_of_crops() -> None:
-    """Boxes, images and sources are the new ones; what was posted beside stays behind them."""
     cut = [crop("output", (5, 0, 20, 10), D)]
     changed = changes(crops={"screenshot": SHOT, "inset": 1, "crops": cut})
     made, findings = edited_sample(cut_row(), changed)
@@ -271,7 +250,6 @@ def test_crops_take_the_place_of_crops() -> None:
 
 
 def test_a_screenshot_that_was_not_cut_is_cut_now() -> None:
-    """Its images stand in it no longer: the sample may be drawn."""
     raw = row(
         input_images=[], output_images=[], screenshot=SHOT,
         picture_sources=[entry(SHOT, "screenshot")],
@@ -283,7 +261,6 @@ def test_a_screenshot_that_was_not_cut_is_cut_now() -> None:
 
 
 def test_boxes_in_another_screenshot_mean_nothing() -> None:
-    """The images stay as the new screenshot was cut."""
     changed = changes(crops={"screenshot": D, "crops": [crop("input", (0, 0, 9, 9), A)]})
     made, findings = edited_sample(cut_row(), changed)
 
@@ -292,7 +269,6 @@ def test_boxes_in_another_screenshot_mean_nothing() -> None:
 
 
 def test_trash_that_is_none_leaves_others_their_images() -> None:
-    """Nobody looked into Trash: it lists every image of its posts."""
     trash = row(quality="Trash", input_images=[], output_images=[B, C])
     made, _ = edited_sample(trash, changes(quality="Benchmark"), taken={C})
 
@@ -300,7 +276,6 @@ def test_trash_that_is_none_leaves_others_their_images() -> None:
 
 
 def test_quotations_of_the_old_prompt_are_looked_up_in_the_new_one() -> None:
-    """What the provenance quotes is a place of the new prompt, or cannot be given so."""
     text = hashlib.sha256(b"fox").hexdigest()
     span = {"post_url": None, "field": "prompt", "start": 2, "end": 5, "text": None}
     quoted = [{"path": ["roles", "value"], "sha256": text, "spans": [span]}]
@@ -336,7 +311,6 @@ CROPS = st.none() | st.builds(
 
 @given(st.lists(ROLE, max_size=6), CROPS, st.sets(st.sampled_from(DIGESTS)))
 def test_an_input_is_never_an_output(roles: list[Any], crops: Any, taken: set[str]) -> None:
-    """Whatever is changed: each image once, boxes for the first ones, a source for each."""
     sample = cut_row()
     made, _ = edited_sample(sample, changes(roles=roles, crops=crops), taken)
     shown = [*made["input_images"], *made["output_images"]]
@@ -360,30 +334,25 @@ Row = dict[str, Any]
 
 
 def table(*rows: Row) -> pa.Table:
-    """The rows as a stage reads them."""
     return pa.Table.from_pylist(list(rows), schema=SAMPLES.schema)
 
 
 def split(decisions: Decisions, *rows: Row, **options: Any) -> tuple[dict[str, Row], list[Row]]:
-    """Released rows by id; and all others."""
     made = Splits(decisions=decisions, **options)(table(*rows)).to_pylist()
     kept = {one["id"]: one for one in made if one["_status"] == "kept"}
     return kept, [one for one in made if one["_status"] != "kept"]
 
 
 def changed(sample: Row, changes: Row | None = None, **values: Any) -> Decision:
-    """A decision that changes a sample; `edit` unless told otherwise."""
     return decision(sample, **{"decided": "edit", "changes": changes or EDITED, **values})
 
 
 def test_without_changes_the_table_is_the_table() -> None:
-    """Not a byte is copied."""
     given_rows = table(row())
     assert reviewed_rows(given_rows, after(decision(row()))).table is given_rows
 
 
 def test_a_change_is_in_the_release_with_who_made_it() -> None:
-    """The prompt, its digest and the provenance; and it is counted by name."""
     made = changed(row(), reviewer="ann", at="2026-03-09T10:12:00+00:00")
     kept, rest = split(after(made), row(), row("two", prompt="another task altogether"))
     told = json.loads(kept["one"]["provenance"])["review"]
@@ -397,7 +366,6 @@ def test_a_change_is_in_the_release_with_who_made_it() -> None:
 
 
 def test_an_edit_is_kept_while_the_sample_is_the_same_and_opens_it_when_not() -> None:
-    """The model wrote another prompt: the edit is not in it, and a person has to look."""
     decisions = after(changed(row(review=[])))
     other = row(prompt="a fox in the snow, oil paint, at night")
     assert split(decisions, row())[0]["one"]["prompt"] == "an owl in the rain"
@@ -408,7 +376,6 @@ def test_an_edit_is_kept_while_the_sample_is_the_same_and_opens_it_when_not() ->
 
 
 def test_personal_data_that_was_taken_out_is_no_longer_open() -> None:
-    """Only when the new prompt has none; another reason stays; `keep` closes all."""
     sample = row(prompt=MAIL, review=["personal_data", "may_show_minor"])
     clean = {"prompt": {"text": "a card, teal letters", "modified": False}}
     still = {"prompt": {"text": "a card for noor@example.org", "modified": False}}
@@ -429,7 +396,6 @@ def test_personal_data_that_was_taken_out_is_no_longer_open() -> None:
 
 
 def test_personal_data_that_was_brought_in_is_open_until_somebody_keeps_it() -> None:
-    """A reviewer may write down what nobody posted."""
     brings = {"prompt": {"text": "a card for noor@example.org", "modified": True}}
     edits = [changed(row(), brings), changed(row(), brings, decided="keep")]
     open_ = [split(after(one), row())[0]["one"]["review"] for one in edits]
@@ -437,7 +403,6 @@ def test_personal_data_that_was_brought_in_is_open_until_somebody_keeps_it() -> 
 
 
 def test_what_no_safety_model_has_seen_is_open_until_somebody_keeps_it() -> None:
-    """Other words and images brought in; not where the model saw all, or saw nothing at all."""
     screened = row(safety={"flagged": False, "categories": [], "model": "guard"})
     brought = {"roles": [{"sha256": C, "role": "input", "post_url": "u"}]}
     switched = {"roles": [{"sha256": A, "role": "output"}]}
@@ -462,7 +427,6 @@ def test_what_no_safety_model_has_seen_is_open_until_somebody_keeps_it() -> None
 
 
 def test_a_flag_stays_open_whatever_becomes_of_the_sample() -> None:
-    """With its changes, and also when the model writes another prompt."""
     decisions = after(changed(row(), decided="flag"))
     samples = row(), row(prompt="another task altogether")
     first, second = (split(decisions, one)[0]["one"]["review"] for one in samples)
@@ -470,14 +434,12 @@ def test_a_flag_stays_open_whatever_becomes_of_the_sample() -> None:
 
 
 def test_what_is_withdrawn_was_never_decided() -> None:
-    """Neither changed nor removed."""
     made = changed(row(review=["may_show_minor"]), decided="withdraw")
     found = split(after(made), row(review=["may_show_minor"]))[0]["one"]
     assert (found["prompt"], found["review"]) == (row()["prompt"], ["may_show_minor"])
 
 
 def test_what_is_removed_is_gone_with_its_changes() -> None:
-    """It is left out under its reason, and takes the place it would have had."""
     made = changed(row(), decided="remove")
     kept, rest = split(after(made), row(), row("two", prompt="another task", input_images=[C]))
     assert set(kept) == {"two"}
@@ -486,7 +448,6 @@ def test_what_is_removed_is_gone_with_its_changes() -> None:
 
 
 def test_changes_decide_where_a_sample_is_drawn() -> None:
-    """Without its input it is text to image; of no quality it is Trash; equal ones are one."""
     gone = {"roles": [{"sha256": A, "role": "neither"}]}
     kept, _ = split(after(changed(row(), gone)), row())
     assert kept["one"]["splits"] == ["text_to_image", "analysis"]
@@ -500,7 +461,6 @@ def test_changes_decide_where_a_sample_is_drawn() -> None:
 
 
 def test_no_image_comes_into_two_samples() -> None:
-    """Two reviewers gave one image to two samples: the first by id has it, and it is told."""
     added = {"roles": [{"sha256": D, "role": "output", "post_url": "u"}]}
     one, two = row("one"), row("two", input_images=[C], output_images=[], prompt="another")
     kept, rest = split(after(changed(one, added), changed(two, added)), one, two)
@@ -511,7 +471,6 @@ def test_no_image_comes_into_two_samples() -> None:
 
 
 def test_a_shared_input_cannot_become_an_output() -> None:
-    """Completions of a template share it: it would be input of one and output of the other."""
     one, two = row("one"), row("two", output_images=[C], prompt="another")
     turned = {"roles": [{"sha256": A, "role": "output"}]}
     kept, _ = split(after(changed(one, turned)), one, two)
@@ -519,7 +478,6 @@ def test_a_shared_input_cannot_become_an_output() -> None:
 
 
 def test_the_digest_of_the_stage_tells_what_was_changed() -> None:
-    """Another change is another build; a note is none."""
     seen = {
         name: Splits(decisions=after(made)).digest()
         for name, made in {
@@ -554,7 +512,6 @@ ROLES = st.lists(
 def test_accounts_balance_after_any_changes(
     owners: list[int | None], columns: list[str], roles: list[Any]
 ) -> None:
-    """An image that was in one sample at most is in one at most, and in one role."""
     rows = [
         row(f"s{n}", input_images=[], output_images=[], picture_sources=[], prompt=f"task {n}")
         for n in range(3)

@@ -15,7 +15,6 @@ A, B, C, D = (digest(name) for name in "abcd")
 
 
 def with_images(inputs: str = "", outputs: str = "", screenshot: str | None = None) -> Row:
-    """A sample with one comment and an image for each letter."""
     context = [post(0, -1, "prompt"), post(1, 0, "so good")]
     return sample(
         context,
@@ -31,12 +30,10 @@ WORDS = ("a fox in the snow", "so good")
 
 
 def test_words_alone() -> None:
-    """A sample without images is looked at once: the prompt, and what was said."""
     assert looks_at(with_images(), 5) == [GuardInput((), WORDS)]
 
 
 def test_each_image_alone_and_all_together() -> None:
-    """Input, outputs and screenshot, each once whatever its roles; then all beside the words."""
     row = with_images("a", "bca", "d")
 
     assert looks_at(row, 5) == [
@@ -46,7 +43,6 @@ def test_each_image_alone_and_all_together() -> None:
 
 
 def test_many_images_take_several_looks() -> None:
-    """The words stand beside each group of them."""
     row = with_images("a", "bcd")
 
     assert looks_at(row, 3)[4:] == [GuardInput((A, B, C), WORDS), GuardInput((D,), WORDS)]
@@ -54,7 +50,6 @@ def test_many_images_take_several_looks() -> None:
 
 
 def test_long_words_take_several_looks() -> None:
-    """Nothing of them is cut off; the beginning of the prompt stands beside the images."""
     row = {**with_images("", "ab"), "prompt": "x" * (LONGEST_TEXTS + 7)}
 
     assert looks_at(row, 1) == [
@@ -90,7 +85,6 @@ TEXTS = st.lists(st.text(alphabet="ab \n\u3000画", max_size=30), max_size=5)
 
 @given(TEXTS, st.integers(1, 12))
 def test_no_character_is_lost_and_none_is_said_twice(texts: list[str], longest: int) -> None:
-    """Put together again, the pieces are the texts; each fits, and none stands there empty."""
     made = pieces(texts, longest)
 
     assert "".join("".join(some) for some in made) == "".join(texts)
@@ -100,7 +94,6 @@ def test_no_character_is_lost_and_none_is_said_twice(texts: list[str], longest: 
 
 @given(TEXTS, st.integers(1, 12))
 def test_no_piece_is_begun_without_need(texts: list[str], longest: int) -> None:
-    """What begins a piece had no room in the one before."""
     for before, after in pairwise(pieces(texts, longest)):
         assert sum(map(len, before)) + len(after[0]) > longest
 
@@ -114,7 +107,6 @@ def test_a_text_is_cut_between_words() -> None:
 
 
 def test_texts_share_a_piece_while_there_is_room() -> None:
-    """An empty one takes none."""
     assert pieces(["abc", "", "de", "f"], 5) == [("abc", "", "de"), ("f",)]
     assert pieces([], 5) == [()]
     assert pieces([""], 5) == [("",)]

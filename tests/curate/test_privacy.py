@@ -56,12 +56,10 @@ CONFIG = {
 
 
 def made(*rows: dict[str, Any], stage: Privacy = STAGE) -> list[dict[str, Any]]:
-    """Output rows."""
     return list(stage(table(*rows)).to_pylist())
 
 
 def hashed(name: str, platform: str = "x") -> str:
-    """The hash of an account, by the standard library alone."""
     return hmac.digest(PHRASE.encode(), f"{platform}\x1f{name}".encode(), "sha256").hex()[:16]
 
 
@@ -84,14 +82,12 @@ def test_authors_are_hashed_and_comments_masked() -> None:
 
 
 def test_the_posts_around_a_sample_are_no_longer_needed() -> None:
-    """The names of their authors end here."""
     assert set(made(SAMPLE)[0]) - set(SAMPLES.columns) == {
         "cleaned_images", "_parent", "_status", "_reason", "_detail", "_request",
     }  # fmt: skip
 
 
 def test_a_prompt_with_personal_data_waits_for_a_person() -> None:
-    """It stays as it is; the remark has kinds and numbers, not what was found."""
     prompt = "a card for Noor, noor@example.org, @noor, @noor_k, +1 650-253-0000"
     rows = made({**SAMPLE, "prompt": prompt, "community_feedback": []})
     (row,) = kept(rows)
@@ -101,7 +97,6 @@ def test_a_prompt_with_personal_data_waits_for_a_person() -> None:
 
 
 def test_authors_of_the_run_are_known_by_their_bare_names() -> None:
-    """A likely word, such as art or painter, is a name beside its author's own posts at most."""
     context = [post(0, -1, "prompt", author="painter"), post(1, 0, "wow", author="art")]
     said = "so good mira_draws, a painter of art by pain-ter"
     near = sample(context, [0], [1])
@@ -120,7 +115,6 @@ def test_authors_of_the_run_are_known_by_their_bare_names() -> None:
 
 
 def test_the_run_s_authors_are_those_of_all_posts_that_it_collected(tmp_path: Path) -> None:
-    """With another one of them, the stage's results are others."""
     folder = tmp_path / "stages" / "collect"
     folder.mkdir(parents=True)
     assert STAGE.in_run(tmp_path).authors == frozenset()
@@ -135,7 +129,6 @@ def test_the_run_s_authors_are_those_of_all_posts_that_it_collected(tmp_path: Pa
 
 
 def test_what_is_too_long_to_be_searched_is_left_out_and_told() -> None:
-    """Of a comment the rest; a prompt waits for a person."""
     comment = {**SAMPLE["community_feedback"][0], "feedback": "so good " * 2000 + "bo@example.org"}
     row = {**SAMPLE, "prompt": "a fox " * 3000, "community_feedback": [comment]}
     rows = made(row)
@@ -150,7 +143,6 @@ def test_what_is_too_long_to_be_searched_is_left_out_and_told() -> None:
 
 
 def test_two_images_that_differ_in_their_metadata_alone_are_one(tmp_path: Path) -> None:
-    """The sample has it once, under a digest of its own; the run knows both as posted."""
     store = ImageStore(tmp_path)
     plain, other = (store.put(saved("JPEG", **more)) for more in ({}, {"comment": "x"}))
     shown = {"input_images": [plain, other], "output_images": [], "context": []}
@@ -164,19 +156,16 @@ def test_two_images_that_differ_in_their_metadata_alone_are_one(tmp_path: Path) 
 
 
 def test_what_was_to_be_reviewed_still_is() -> None:
-    """Reasons add up."""
     row = {**SAMPLE, "prompt": "draw @noor", "review": ["may_show_minor"]}
     assert kept(made(row))[0]["review"] == ["may_show_minor", "personal_data"]
 
 
 def test_a_request_to_the_product_is_no_personal_data() -> None:
-    """It is asked by its name, in prompts and in comments."""
     rows = made({**SAMPLE, "prompt": "@lumen draw a fox", "community_feedback": []})
     assert (kept(rows)[0]["review"], noted(rows)) == ([], [])
 
 
 def test_what_led_to_the_prompt_is_masked_as_well() -> None:
-    """Templates, blanks and words read in a screenshot, which nobody reviews; digests stay."""
     made_by = {"digest": "650253000065025300006502530000", "engine": {"model": "org/@model"}}
     blanks = [{"placeholder": "[@noor]", "value": "bo@example.org"}]
     given_ = {
@@ -206,14 +195,12 @@ def test_what_led_to_the_prompt_is_masked_as_well() -> None:
 
 
 def test_the_keyword_of_a_comment_is_masked_as_well() -> None:
-    """A model may copy a name into it."""
     comment = {**SAMPLE["community_feedback"][1], "keyword": "ignores @bo"}
     (row,) = kept(made({**SAMPLE, "community_feedback": [comment]}))
     assert row["community_feedback"][0]["keyword"] == "ignores [handle]"
 
 
 def test_without_a_key_there_are_no_authors_and_each_sample_says_so() -> None:
-    """There is no hash without a secret; a sample of nobody known says nothing."""
     nobody = sample([post(3, -1, "prompt", author=None)], id="nobody")
     rows = made(SAMPLE, nobody, stage=Privacy())
     first, second = kept(rows)
@@ -224,7 +211,6 @@ def test_without_a_key_there_are_no_authors_and_each_sample_says_so() -> None:
 
 
 def test_the_counts_by_hand() -> None:
-    """Samples with an author, and those in use that wait for a person."""
     waiting = {**SAMPLE, "id": "waiting", "prompt": "draw @noor"}
     trash = {**waiting, "id": "trash", "quality": "Trash"}
     nobody = sample([post(3, -1, "prompt", author=None)], id="nobody")
@@ -247,7 +233,6 @@ def test_the_counts_by_hand() -> None:
 
 
 def test_a_change_of_the_key_changes_the_digest_and_the_key_stays_secret() -> None:
-    """Results of another key are not taken for those of this one; nothing holds the key."""
     keyless, other = Privacy(STAGE.products), Privacy(STAGE.products, AuthorKey(b"x" * 16))
     told = json.dumps(STAGE.describe())
 
@@ -257,7 +242,6 @@ def test_a_change_of_the_key_changes_the_digest_and_the_key_stays_secret() -> No
 
 
 def test_the_key_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A short one ends a build in one line; an absent one does not."""
     config, images = parse_config(CONFIG, "c.yaml"), ImageStore(Path("pictures"))
     assert Privacy.from_config(config, images).key is None
     monkeypatch.setenv(VARIABLE, PHRASE)
@@ -268,7 +252,6 @@ def test_the_key_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_the_products_are_all_models_and_their_makers() -> None:
-    """The target by all its names, its chat window, its developer, and the others."""
     target = Target(
         name="Lumen Image",
         developer="Northlight",
@@ -285,7 +268,6 @@ def test_the_products_are_all_models_and_their_makers() -> None:
 def test_a_short_key_ends_a_build_before_it_begins(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not after hours of a model's time."""
     monkeypatch.setenv(VARIABLE, "short")
     with pytest.raises(ConfigError, match=VARIABLE):
         build(shipped_config(), runs=tmp_path)
@@ -293,7 +275,6 @@ def test_a_short_key_ends_a_build_before_it_begins(
 
 
 def test_a_release_names_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hashes, but where the address has the name; no name in a column, and the key in no file."""
     monkeypatch.setenv(VARIABLE, PHRASE)
     release = build(shipped_config(), runs=tmp_path)
     run = tmp_path / "quickstart"
@@ -334,7 +315,6 @@ TEXTS = st.sampled_from(["wow", "@ana so good", "bo@example.org or +1 650-253-00
 def test_nothing_personal_is_left_in_comments(
     row: dict[str, Any], texts: list[str], prompt: str
 ) -> None:
-    """For any sample: one row, no names of authors in it, each mask counted."""
     for number, comment in enumerate(row["community_feedback"]):
         comment["feedback"] = texts[number % len(texts)]
     rows = made({**row, "prompt": prompt})
@@ -365,7 +345,6 @@ def test_nothing_personal_is_left_in_comments(
     ],
 )
 def test_a_hash_is_not_undone_by_the_address(name: str, address: str, is_hashed: bool) -> None:
-    """Where the address of the post holds its author's name, the hash stays away, and is noted."""
     row = sample([{**post(0, -1, "prompt", author=name), "url": address}])
     rows = made(row)
     (done,) = kept(rows)
@@ -386,7 +365,6 @@ def test_a_hash_is_that_of_the_standard_library() -> None:
 
 @pytest.mark.parametrize("name", ["mira_draws", "@mira_draws", " Mira_Draws ", "ＭＩＲＡ＿draws"])
 def test_spellings_of_a_name_are_one_author(name: str) -> None:
-    """Case, an `@`, blanks and width do not tell people apart."""
     assert KEY.author("https://x.com/i/status/2", name) == KEY.author(X, "mira_draws")
 
 
@@ -400,25 +378,21 @@ def test_spellings_of_a_name_are_one_author(name: str) -> None:
     ],
 )
 def test_other_accounts_are_other_authors(one: tuple[str, str], other: tuple[str, str]) -> None:
-    """A name is an account on its platform only, and where there are many servers on its own."""
     assert KEY.author(*one) != KEY.author(*other)
 
 
 def test_an_account_seen_from_another_server_is_the_same() -> None:
-    """A name with its server says more than the address that it was seen at."""
     seen = KEY.author("https://art.example/@mira@ink.example/11111", "mira@ink.example")
     assert seen == KEY.author("https://ink.example/@mira/22222", "mira")
 
 
 @pytest.mark.parametrize("name", [None, "", " ", "@"])
 def test_no_name_is_no_author(name: str | None) -> None:
-    """Posts without an author are not all by one."""
     assert KEY.author(X, name) is None
     assert account(X, name) is None
 
 
 def test_another_key_gives_other_hashes_and_another_fingerprint() -> None:
-    """And what is shown of a key is neither the key nor a part of a hash."""
     other = AuthorKey(b"another key of the test")
 
     assert KEY.author(X, "mira") != other.author(X, "mira")
@@ -427,24 +401,20 @@ def test_another_key_gives_other_hashes_and_another_fingerprint() -> None:
 
 
 def test_the_key_is_shown_nowhere() -> None:
-    """Not where an object is printed."""
     assert PHRASE not in f"{KEY!r} {KEY} {KEY.fingerprint}"
 
 
 @pytest.mark.parametrize("environment", [{}, {VARIABLE: ""}, {VARIABLE: "  "}])
 def test_without_the_variable_there_is_no_key(environment: dict[str, str]) -> None:
-    """There is no default."""
     assert AuthorKey.from_environment(environment) is None
 
 
 def test_the_key_is_read_from_the_environment() -> None:
-    """Without the line end that a file may give it."""
     assert AuthorKey.from_environment({VARIABLE: f"{PHRASE}\n"}) == KEY
 
 
 @pytest.mark.parametrize("secret", ["x", "correct horse 1", "é" * 15])
 def test_a_short_key_is_refused_and_not_shown(secret: str) -> None:
-    """Fifteen characters are guessed too easily; the message says how many there are, no more."""
     with pytest.raises(ConfigError) as caught:
         AuthorKey.from_environment({VARIABLE: secret})
 

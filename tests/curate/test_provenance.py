@@ -28,7 +28,6 @@ TEXT = "New trick!\nPrompt: a fox in the snow"
 
 
 def noted(of: Row) -> Row:
-    """The sample with its sources, as the stage that calls this has it."""
     return with_sources(of, of["context"])
 
 
@@ -48,7 +47,6 @@ def read(spans: Sequence[Mapping[str, Any]], context: Sequence[Row]) -> str:
 
 
 def test_the_prompt_is_a_place_in_its_post() -> None:
-    """Post, first character and the one after the last."""
     row = noted(sample([post(0, -1, TEXT)]))
     (span,) = row["prompt_spans"]
     assert (span["post_url"], span["field"], TEXT[span["start"] : span["end"]]) == (
@@ -60,7 +58,6 @@ def test_the_prompt_is_a_place_in_its_post() -> None:
 
 
 def test_the_samples_own_posts_come_first() -> None:
-    """A post above that says the same is not needed; one that says more is."""
     context = [post(0, -1, "a fox in the snow"), post(1, 0, TEXT), post(2, 1, "at night")]
     near = noted(sample(context, own=[1, 2]))
     far = noted(sample([post(0, -1, "a fox in the snow"), post(1, 0, "mine")], own=[1]))
@@ -87,7 +84,6 @@ def test_words_of_another_post_are_a_place_in_it() -> None:
 def test_feedback_does_not_repeat_another_post_of_the_thread(
     inserted: str, is_refused: bool
 ) -> None:
-    """Three words in a row of any post are refused as an insertion; fewer say nothing."""
     mine = "I like how the fox looks in the snow and at night"
     context = [post(0, -1, TEXT), post(1, 0, "try: holding red balloons"), post(2, 0, mine)]
     made = sample(context, feedback=[2])
@@ -98,7 +94,6 @@ def test_feedback_does_not_repeat_another_post_of_the_thread(
 
 
 def test_a_prompt_that_was_read_in_a_screenshot_has_no_spans() -> None:
-    """None, which is another thing than not computed."""
     row = noted(sample([post(0, -1, "look at this")], prompt="an owl with glasses, knitted"))
     assert row["prompt_spans"] == []
     assert row["prompt_sha256"] == hashlib.sha256(b"an owl with glasses, knitted").hexdigest()
@@ -116,7 +111,6 @@ def test_feedback_is_a_place_in_the_post_that_said_it() -> None:
 
 
 def test_each_image_has_its_post_and_address() -> None:
-    """Inputs, outputs and the screenshot, in this order and each in its own."""
     context = [post(0, -1, TEXT, "ab"), post(1, 0, "mine", "cs")]
     context[1]["pictures"][0]["url"] = "https://pbs.example/c"
     names = {name: digest(name) for name in "abcs"}
@@ -139,7 +133,6 @@ def test_each_image_has_its_post_and_address() -> None:
 
 
 def test_what_was_cut_out_has_its_box() -> None:
-    """In pixels of the screenshot without the inset; outputs beside the screenshot have none."""
     context = [post(0, -1, TEXT, "s"), post(1, 0, "and", "o")]
     row = noted(
         sample(
@@ -164,7 +157,6 @@ def test_what_was_cut_out_has_its_box() -> None:
 
 
 def test_an_image_that_no_post_shows_has_no_post() -> None:
-    """It is listed all the same."""
     row = noted(sample([post(0, -1, TEXT)], output_images=[digest("z")]))
     assert row["picture_sources"] == [
         {
@@ -180,7 +172,6 @@ def test_an_image_that_no_post_shows_has_no_post() -> None:
 
 
 def test_the_provenance_says_what_it_quotes() -> None:
-    """Template and values are places in the posts, or in the prompt that they fill."""
     context = [post(0, -1, "Prompt: a [PET] in the snow")]
     roles = {"template": "a [PET] in the snow", "blanks": [{"value": "fox"}], "digest": "d"}
     made = noted(sample(context, provenance=json.dumps({"roles": roles})))
@@ -194,7 +185,6 @@ def test_the_provenance_says_what_it_quotes() -> None:
 
 @given(samples())
 def test_all_that_is_noted_can_be_read_in_the_posts(made: Row) -> None:
-    """For any sample: what has spans is what they give, and the rows are those of the table."""
     row = noted(made)
     context = made["context"]
     texts = [(row["prompt"], row["prompt_spans"])]
@@ -212,7 +202,6 @@ def test_all_that_is_noted_can_be_read_in_the_posts(made: Row) -> None:
 
 @given(samples())
 def test_noting_twice_changes_nothing(made: Row) -> None:
-    """What was noted stays what it is when the posts are the same."""
     row = noted(made)
     assert noted(row) == row
     assert len(dataset(row)) == 1
@@ -222,7 +211,6 @@ def test_noting_twice_changes_nothing(made: Row) -> None:
 def test_the_order_of_other_posts_does_not_matter_to_the_digests(
     made: Row, order: Sequence[int]
 ) -> None:
-    """Digests are of the texts alone."""
     shuffled = [made["context"][n] for n in order if n < len(made["context"])]
     row, other = noted(made), with_sources(made, shuffled)
     assert row["prompt_sha256"] == other["prompt_sha256"]
@@ -259,12 +247,10 @@ JSON = st.recursive(
 
 
 def span(text: str) -> list[dict[str, Any]]:
-    """A text as spans, for tests that look at the places alone."""
     return [{"text": text}]
 
 
 def strings(value: Any) -> list[str]:
-    """All strings in a JSON value but for its keys."""
     if isinstance(value, str):
         return [value]
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else []
@@ -272,7 +258,6 @@ def strings(value: Any) -> list[str]:
 
 
 def test_what_people_wrote_is_noted_and_what_is_ours_is_not() -> None:
-    """Templates, blanks and values are quotations; digests, engines and our own names are none."""
     text = with_quotes(json.dumps(STAGES), span)
     assert [(one.path, one.spans) for one in quotes_in(text)] == [
         (path, span(words)) for path, words in QUOTES.items()
@@ -283,7 +268,6 @@ def test_what_people_wrote_is_noted_and_what_is_ours_is_not() -> None:
 
 
 def test_a_provenance_without_quotations_stays_what_it_is() -> None:
-    """To the character, so that nothing changes where nothing is quoted."""
     plain = '{"extract":   {"digest": "d"}}'
     assert with_quotes(plain, span) == without_quotes(plain) == with_texts(plain, {}) == plain
     assert with_quotes(None, span) is without_quotes(None) is with_texts(None, {}) is None
@@ -292,7 +276,6 @@ def test_a_provenance_without_quotations_stays_what_it_is() -> None:
 
 @given(st.dictionaries(st.text(max_size=5), JSON, max_size=4))
 def test_taking_out_and_putting_back_is_nothing(stages: dict[str, Any]) -> None:
-    """Whatever a stage says, what was taken out can be put back in its place."""
     stages.pop("quoted", None)
     noted = with_quotes(json.dumps(stages, sort_keys=True), span)
     texts = {one.path: one.spans[0]["text"] for one in quotes_in(noted)}
@@ -301,7 +284,6 @@ def test_taking_out_and_putting_back_is_nothing(stages: dict[str, Any]) -> None:
 
 @given(st.dictionaries(st.text(max_size=5), JSON, max_size=4))
 def test_nothing_but_our_own_names_is_left(stages: dict[str, Any]) -> None:
-    """A key that nobody has thought of is taken for a quotation."""
     stages.pop("quoted", None)
     left = json.loads(without_quotes(json.dumps(stages)) or "{}")
     ours = {"digest", "engine", "convention", "replaced_inputs"}
@@ -314,7 +296,6 @@ def test_nothing_but_our_own_names_is_left(stages: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("text", ["", "no json", "[]", '"a"', "[" * 100_000])
 def test_what_is_no_object_is_an_error(text: str) -> None:
-    """Nobody would know what it quotes; nothing at all quotes nothing."""
     if text:
         with pytest.raises(SpanError, match="not a JSON object"):
             without_quotes(text)
@@ -336,7 +317,6 @@ def test_what_is_no_object_is_an_error(text: str) -> None:
     ],
 )
 def test_notes_that_are_none_are_an_error(noted: Any) -> None:
-    """A stranger's release may say anything."""
     with pytest.raises(SpanError, match="not quotations"):
         quotes_in(json.dumps({"quoted": noted}))
 
@@ -345,7 +325,6 @@ def test_notes_that_are_none_are_an_error(noted: Any) -> None:
     "path", [(), ("x",), ("roles", "template"), ("roles", 3), ("extract", "digest", "x"), (0,)]
 )
 def test_a_text_goes_into_an_empty_place_alone(path: tuple[str | int, ...]) -> None:
-    """Nothing that is there is overwritten, and nothing is added."""
     if path == ("x",):
         assert json.loads(with_texts('{"x": null}', {path: "t"}) or "") == {"x": "t"}
         return
@@ -354,7 +333,6 @@ def test_a_text_goes_into_an_empty_place_alone(path: tuple[str | int, ...]) -> N
 
 
 def test_a_quote_is_what_the_file_says() -> None:
-    """The note is plain JSON, readable without this package."""
     text = with_quotes('{"roles": {"template": "a"}}', span)
     digest = hashlib.sha256(b"a").hexdigest()
     assert json.loads(text or "")["quoted"] == [

@@ -51,15 +51,11 @@ SAFE = ["safe"] * 3  # an image, the other one, both with the words
 
 
 class Guard(Speaking):
-    """An engine with a model of its own name."""
-
     def signature(self) -> Mapping[str, Any]:
-        """What decides an answer."""
         return {"kind": "vllm", "model": "org/llama-guard-4"}
 
 
 def made(stage: Safety, *given_: tuple[Row, list[str | None]]) -> list[Row]:
-    """Output rows for samples with the words about each look; a null is a failed call."""
     rows = table(*(row for row, _ in given_))
     answers: list[list[BaseModel | Failure]] = [
         [
@@ -72,14 +68,12 @@ def made(stage: Safety, *given_: tuple[Row, list[str | None]]) -> list[Row]:
 
 
 def safety(row: Row) -> tuple[bool | None, list[str] | None]:
-    """Whether a sample is removed, and its hazards."""
     return row["has_nsfw"], row["safety"] and row["safety"]["categories"]
 
 
 def ran(
     folder: Path, says: Callable[[Request], Any], *rows: Row, stage: Safety = STAGE
 ) -> tuple[StageResult, Guard]:
-    """The stage over samples, as a pipeline runs it: with a store, and the last result kept."""
     engine, cache = Guard(says), folder / "cache"
     with closing(Store(folder / "answers.sqlite")) as store:
         given_ = dataset(*rows)
@@ -87,7 +81,6 @@ def ran(
 
 
 def shown(request: Request) -> tuple[list[str], list[str]]:
-    """Digests of the images of a request, and its texts."""
     parts = request.messages[-1].parts
     return (
         [part.sha256 for part in parts if isinstance(part, ImageRef)],
@@ -96,7 +89,6 @@ def shown(request: Request) -> tuple[list[str], list[str]]:
 
 
 def test_a_harmless_sample_is_screened(tmp_path: Path) -> None:
-    """End to end: asked once a look, nothing flagged, the guard named, nothing else changed."""
     result, engine = ran(tmp_path, lambda _: "safe", SAMPLE)
     (row,) = result.dataset.to_list()
     changed = {"has_nsfw", "safety", "provenance"}
@@ -113,7 +105,6 @@ def test_a_harmless_sample_is_screened(tmp_path: Path) -> None:
 
 
 def test_a_hazard_in_any_look_is_the_samples(tmp_path: Path) -> None:
-    """The codes of all looks, in the order of the list, and which look said what."""
 
     def says(request: Request) -> str:
         images, texts = shown(request)
@@ -168,7 +159,6 @@ def test_the_config_says_what_is_removed(
 
 
 def test_what_no_list_knows_is_removed_and_said() -> None:
-    """A code of another list, and none at all; each is told once."""
     rows = made(STAGE, (SAMPLE, ["unsafe\nS99", "unsafe", "unsafe\nS1,S99"]))
 
     assert [safety(row) for row in kept(rows)] == [(True, ["S1", "unknown"])]
@@ -178,7 +168,6 @@ def test_what_no_list_knows_is_removed_and_said() -> None:
 @pytest.mark.parametrize("place", range(3))
 @pytest.mark.parametrize("others", ["safe", "unsafe\nS8"])
 def test_a_failed_look_leaves_the_sample_unscreened(place: int, others: str) -> None:
-    """Where the others found nothing that is removed, it waits as a whole."""
     said: list[str | None] = [others] * 3
     said[place] = None
     rows = made(STAGE, (SAMPLE, said))
@@ -193,7 +182,6 @@ def test_a_failed_look_leaves_the_sample_unscreened(place: int, others: str) -> 
 
 @pytest.mark.parametrize("place", range(3))
 def test_what_one_look_found_is_not_lost_to_another_that_failed(place: int) -> None:
-    """A sample with a hazard that is removed stays out, and is asked about again all the same."""
     said: list[str | None] = ["safe", "safe", "safe"]
     said[place], said[(place + 1) % 3] = None, "unsafe\nS4"
     rows = made(STAGE, (SAMPLE, said))
@@ -205,7 +193,6 @@ def test_what_one_look_found_is_not_lost_to_another_that_failed(place: int) -> N
 
 
 def test_an_answer_that_is_no_verdict_is_a_failed_look(tmp_path: Path) -> None:
-    """It is asked for once more in the same words, and again by the next run; nothing else is."""
     said = hostile = "I was told to say: safe\x1b[2J" + "!" * 500
 
     def says(request: Request) -> str:
@@ -227,7 +214,6 @@ def test_an_answer_that_is_no_verdict_is_a_failed_look(tmp_path: Path) -> None:
 
 
 def test_the_next_run_asks_for_what_failed_alone(tmp_path: Path) -> None:
-    """Through a real store: the other looks' answers are read back, and the sample is screened."""
     dead = True
 
     def says(request: Request) -> str | None:
@@ -249,7 +235,6 @@ def test_the_next_run_asks_for_what_failed_alone(tmp_path: Path) -> None:
 
 
 def test_an_image_of_two_samples_is_looked_at_once(tmp_path: Path) -> None:
-    """Alone it is the same question, and the posts of both are its sources."""
     context = [post(7, -1, "mine", "a")]
     other = sample(context, [0], id="other", output_images=[A])
     first, engine = ran(tmp_path, lambda _: "safe", SAMPLE, other)
@@ -270,7 +255,6 @@ def test_trash_is_not_asked_about() -> None:
 
 
 def test_rules_leave_everything_unscreened() -> None:
-    """They cannot see what is hazardous, and say so of each sample."""
     result = run_stage(STAGE, dataset(SAMPLE), engine=make_engine("rules"))
 
     assert safety(result.dataset[0]) == (None, None)
@@ -281,7 +265,6 @@ def test_rules_leave_everything_unscreened() -> None:
 
 
 def test_a_guard_is_asked_in_its_own_way() -> None:
-    """No instructions of ours, images first, a short raw answer."""
     *alone, whole = STAGE.requests(table(SAMPLE))[0]
 
     assert [one.messages for one in alone] == [
@@ -302,7 +285,6 @@ def test_a_guard_is_asked_in_its_own_way() -> None:
 
 
 def test_an_endpoint_is_shown_one_image_at_a_time() -> None:
-    """Whatever the config allows."""
     stage = Safety(TARGET, IMAGES, "moderation", most_pictures=5)
     words = "a fox in the snow\n\nso good"
 
@@ -312,7 +294,6 @@ def test_an_endpoint_is_shown_one_image_at_a_time() -> None:
 
 
 def test_any_model_is_given_our_instructions(tmp_path: Path) -> None:
-    """End to end: the system's turn is the prompt, the answer is held to a list of codes."""
     stage = Safety(TARGET, IMAGES)
     result, engine = ran(tmp_path, lambda _: {"hazards": ["S8"]}, SAMPLE, stage=stage)
 
@@ -324,7 +305,6 @@ def test_any_model_is_given_our_instructions(tmp_path: Path) -> None:
 
 
 def test_an_endpoint_end_to_end(tmp_path: Path) -> None:
-    """Its labels become codes; those that it had are kept beside."""
     said = {"flagged": True, "categories": {"violence/graphic": True, "hate": False}}
     stage = Safety(TARGET, IMAGES, "moderation")
     result, _ = ran(tmp_path, lambda _: said, SAMPLE, stage=stage)
@@ -335,7 +315,6 @@ def test_an_endpoint_end_to_end(tmp_path: Path) -> None:
 
 
 def test_words_too_long_for_a_request_are_all_read(tmp_path: Path) -> None:
-    """A hazard at their end is found."""
     prompt = "all is well " * (2 * LONGEST_TEXTS // 12) + "and then a bomb"
     result, engine = ran(
         tmp_path,
@@ -350,7 +329,6 @@ def test_words_too_long_for_a_request_are_all_read(tmp_path: Path) -> None:
 
 
 def test_what_decides_the_result() -> None:
-    """Form, hazards and images of a request count; where images lie does not."""
     stages = [
         STAGE,
         Safety(TARGET, IMAGES, "moderation"),
@@ -388,7 +366,6 @@ def test_options_come_from_the_config(engine: dict[str, str], form: FormName) ->
 
 
 def test_the_counts_by_hand() -> None:
-    """Each state, each hazard once a sample, and the sentence made of them; Trash is none."""
     rows = [
         (SAMPLE, SAFE),
         (SAMPLE, ["unsafe\nS8", "safe", "unsafe\nS8"]),
@@ -413,7 +390,6 @@ def test_the_counts_by_hand() -> None:
 
 
 def test_what_is_removed_is_in_no_split() -> None:
-    """Through the stage that draws them: rejected with its hazards; unscreened it is not."""
     rows = [
         (SAMPLE, ["unsafe\nS10", "unsafe\nS1", "safe"]),
         ({**SAMPLE, "id": "style", "sample_digest": "s"}, ["unsafe\nS8", "safe", "safe"]),
@@ -435,7 +411,6 @@ WORDS = ["safe", "\n\nsafe", "unsafe\nS8", "unsafe\nS9,S2", "unsafe", "unsafe\nS
 
 @given(samples(), st.lists(st.sampled_from(WORDS), min_size=1, max_size=6))
 def test_everything_is_accounted_for(row: Row, words: list[str | None]) -> None:
-    """One row a sample, screened where every look has a verdict, or where one look removes it."""
     looks = [] if row["quality"] == "Trash" else looks_at(row, STAGE.most_pictures)
     said = [words[number % len(words)] for number in range(len(looks))]
     rows = made(STAGE, (row, said))
@@ -469,7 +444,6 @@ def test_no_answer_breaks_the_stage(words: str, form: FormName) -> None:
 
 
 def test_no_samples_keep_the_declared_columns() -> None:
-    """An empty table has every column of the result, and asks nothing."""
     empty = STAGE.finish(Safety.inputs.empty(), [])
 
     assert STAGE.requests(Safety.inputs.empty()) == []
@@ -482,7 +456,6 @@ REMOVED = st.frozensets(st.sampled_from(NAMED))
 
 
 def screening(*labels: list[str]) -> Screening:
-    """Looks at one image, each with these labels."""
     looks = [GuardInput((digest("a"),))] * len(labels)
     return Screening(looks, [verdict(bool(one), one, KNOWN) for one in labels])
 
@@ -504,7 +477,6 @@ def test_a_sample_is_removed_for_any_label_that_is(
 
 
 def test_every_look_is_written_down() -> None:
-    """Beside what earlier stages wrote, with what made the decision; strange labels once."""
     looks = screening(["S9", "S77"], [], ["S77"])
     said = json.loads(looks.row(SCREENED, (), "guard", {"digest": "x"})["provenance"])
 

@@ -23,13 +23,11 @@ from tests.samples_for_tests import sample as in_context
 
 
 def sample(name: str, **values: Any) -> dict[str, Any]:
-    """A sample of its own, good enough for the benchmark unless told otherwise."""
     plain = {"id": name, "quality": "Benchmark", "sample_digest": f"digest of {name}"}
     return {**dict.fromkeys(SAMPLES.columns), "input_images": [], **plain, **values}
 
 
 def split(samples: list[dict[str, Any]], **options: Any) -> dict[str, list[str]]:
-    """Members of each split, and rejected samples by reason."""
     rows = Splits(**options)(pa.Table.from_pylist(samples, schema=SAMPLES.schema)).to_pylist()
     found: dict[str, list[str]] = {}
     for row in rows:
@@ -42,7 +40,6 @@ def split(samples: list[dict[str, Any]], **options: Any) -> dict[str, list[str]]
 
 
 def test_inputs_decide_between_the_benchmarks() -> None:
-    """A candidate with input images is image to image, one without is text to image."""
     found = split([sample("edit", input_images=["a" * 64]), sample("text")])
 
     assert found == {
@@ -53,7 +50,6 @@ def test_inputs_decide_between_the_benchmarks() -> None:
 
 
 def test_only_benchmark_quality_is_benchmarked() -> None:
-    """Moderate samples are for analysis, bad and flagged ones for nothing."""
     found = split(
         [
             sample("good"),
@@ -72,7 +68,6 @@ def test_only_benchmark_quality_is_benchmarked() -> None:
 
 
 def test_what_is_flagged_says_why() -> None:
-    """All its hazards, also those that alone would not have removed it."""
     verdict = {"flagged": True, "categories": ["S1", "S8"], "model": "guard"}
     style = {"flagged": True, "categories": ["S8"], "model": "guard"}
     found = split(
@@ -90,7 +85,6 @@ def test_what_is_flagged_says_why() -> None:
 
 
 def test_what_roles_leaves_a_template_is_not_drawn() -> None:
-    """Through both stages: a prompt with blanks is for analysis, one with a list is a task."""
     context = [post(0, -1, "prompt", "ab")]
     prompts = {"open": "a box of <subject>", "data": '{"colours": ["red", "blue"]}'}
     samples = [in_context(context, id=name, prompt=prompt) for name, prompt in prompts.items()]
@@ -114,7 +108,6 @@ def test_candidates_are_taken_in_the_order_of_their_hash() -> None:
 
 
 def test_a_flagged_candidate_takes_no_place() -> None:
-    """What is excluded makes room for the next."""
     names = [f"s{number}" for number in range(10)]
     by_hash = sorted(names, key=lambda name: hashlib.sha256(f"0:{name}".encode()).hexdigest())
     found = split([sample(n, has_nsfw=n == by_hash[0]) for n in names], cap=2)
@@ -123,7 +116,6 @@ def test_a_flagged_candidate_takes_no_place() -> None:
 
 
 def test_equal_tasks_are_one_sample() -> None:
-    """Of samples with the same digest the best quality stays, and the others name it."""
     found = split(
         [
             sample("a", sample_digest="same", quality="Analysis"),
@@ -141,7 +133,6 @@ def test_equal_tasks_are_one_sample() -> None:
 
 
 def test_a_copied_prompt_does_not_displace_its_source() -> None:
-    """The prompt that stands in its own posts stays, before quality and whatever the hashes."""
     for source, copy in (("a", "b"), ("b", "a")):
         found = split(
             [
@@ -153,14 +144,12 @@ def test_a_copied_prompt_does_not_displace_its_source() -> None:
 
 
 def test_a_sample_that_is_left_out_takes_no_other_with_it() -> None:
-    """Of equal samples the one without an image that cannot be cleaned stays."""
     unclean = sample("a", sample_digest="same", review=["image_metadata"])
     found = split([unclean, sample("b", sample_digest="same", prompt_modified=True)])
     assert found == {"text_to_image": ["b"], "analysis": ["b"], "duplicate_of b": ["a"]}
 
 
 def test_images_in_a_screenshot_are_not_drawn() -> None:
-    """Nobody knows the inputs of such a sample yet: it is for analysis; a parsed one is drawn."""
     shot = {"screenshot": "a" * 64}
     found = split([sample("raw", **shot), sample("parsed", **shot, is_screenshot=True)])
 
@@ -168,7 +157,6 @@ def test_images_in_a_screenshot_are_not_drawn() -> None:
 
 
 def test_a_screenshot_takes_no_place() -> None:
-    """What cannot be drawn makes room for the next."""
     names = [f"s{number}" for number in range(10)]
     by_hash = sorted(names, key=lambda name: hashlib.sha256(f"0:{name}".encode()).hexdigest())
     shot = {by_hash[0]: "a" * 64}
@@ -178,7 +166,6 @@ def test_a_screenshot_takes_no_place() -> None:
 
 
 def test_what_is_not_parsed_equals_nothing() -> None:
-    """Two conversations about one prompt may have other inputs, so neither stands for the other."""
     shots = [
         sample(name, screenshot=name * 64, sample_digest="same", quality=quality)
         for name, quality in (("a", "Benchmark"), ("b", "Benchmark"), ("c", "Analysis"))
@@ -189,7 +176,6 @@ def test_what_is_not_parsed_equals_nothing() -> None:
 
 
 def decided(**by_name: str) -> Decisions:
-    """Decisions about samples as `sample` makes them."""
     return Decisions(
         {
             name: Decision.model_validate(
@@ -201,7 +187,6 @@ def decided(**by_name: str) -> Decisions:
 
 
 def test_what_a_reviewer_removed_is_not_refilled() -> None:
-    """It takes its place in the cap and is left out; one that is removed before it is not drawn."""
     names = [f"s{number}" for number in range(10)]
     by_hash = sorted(names, key=lambda name: hashlib.sha256(f"0:{name}".encode()).hexdigest())
     gone = [by_hash[1], by_hash[7]]
@@ -215,7 +200,6 @@ def test_what_a_reviewer_removed_is_not_refilled() -> None:
 
 
 def test_what_is_equal_to_a_removed_sample_does_not_take_its_place() -> None:
-    """It is the same task."""
     same = {"sample_digest": "digest of a"}
     equals = [sample("a"), sample("b", **same, quality="Analysis")]
     found = split(equals, decisions=decided(a="remove"))
@@ -224,13 +208,11 @@ def test_what_is_equal_to_a_removed_sample_does_not_take_its_place() -> None:
 
 
 def test_what_was_left_out_before_a_review_keeps_its_reason() -> None:
-    """A decision about Trash changes nothing."""
     trash = sample("a", quality="Trash")
     assert split([trash], decisions=decided(a="remove")) == {"trash": ["a"]}
 
 
 def test_what_a_reviewer_kept_has_nothing_open() -> None:
-    """The released row says what is still to be looked at, and nothing else of it changes."""
     review = ["may_show_minor"]
     samples = [sample(name, review=review) for name in ("kept", "open", "plain")]
     samples[2]["review"] = []
@@ -247,7 +229,6 @@ def test_what_a_reviewer_kept_has_nothing_open() -> None:
 
 
 def test_decisions_count_in_the_digest() -> None:
-    """A build after a review draws anew, and says what was decided; without one nothing is said."""
     plain, after = Splits(), Splits(decisions=decided(one="remove"))
 
     assert plain.digest() != after.digest()
@@ -256,7 +237,6 @@ def test_decisions_count_in_the_digest() -> None:
 
 
 def test_the_decisions_are_those_of_the_run(tmp_path: Path) -> None:
-    """They are read from its folder."""
     append_decisions(tmp_path / "review.jsonl", decided(one="remove").by_id.values())
     assert Splits(cap=3).in_run(tmp_path) == Splits(cap=3, decisions=decided(one="remove"))
 
@@ -287,7 +267,6 @@ def _samples(drawn: Drawn) -> list[dict[str, Any]]:
 
 @given(st.lists(SAMPLE, max_size=12), st.randoms(use_true_random=False))
 def test_the_order_of_samples_does_not_matter(drawn: Drawn, random: Any) -> None:
-    """Shuffled samples get the same places, and each sample is placed or rejected once."""
     samples = _samples(drawn)
     shuffled = random.sample(samples, len(samples))
     first, second = split(samples, cap=2), split(shuffled, cap=2)
@@ -324,7 +303,6 @@ def test_splits_are_those_of_the_definition(drawn: Drawn, cap: int) -> None:
 
 
 def test_no_samples_keep_the_declared_columns() -> None:
-    """An empty table has every column of the result."""
     stage = Splits()
     made = stage(SAMPLES.empty())
 
@@ -333,7 +311,6 @@ def test_no_samples_keep_the_declared_columns() -> None:
 
 
 def test_a_decision_that_was_cut_short_stops_a_build(tmp_path: Path) -> None:
-    """It might be the one that removes a sample."""
     (tmp_path / "review.jsonl").write_text('{"id": "one", "decision": "rem', "utf-8")
     with pytest.raises(ReviewError, match=r"review\.jsonl:1 was cut short"):
         Splits().in_run(tmp_path)

@@ -21,7 +21,6 @@ PIPELINE = (DOCS / "explanation" / "pipeline.md").read_text("utf-8")
 
 
 def test_the_example_posts_and_config_give_a_sample(tmp_path: Path) -> None:
-    """The config and the two posts of the page about imports become one sample."""
     config = yaml.safe_load(blocks(IMPORT, "yaml")[0].text)
     config["posts"] = [entry for entry in config["posts"] if entry["source"] == "jsonl"]
     (tmp_path / "config.yaml").write_text(yaml.safe_dump(config), "utf-8")
@@ -39,7 +38,6 @@ def test_the_example_posts_and_config_give_a_sample(tmp_path: Path) -> None:
 def test_the_stage_by_hand_runs_as_it_stands(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Both ways of the example keep its post, with the score of one that names the model."""
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
     (block,) = blocks(PIPELINE, "python")
@@ -52,7 +50,6 @@ def test_the_stage_by_hand_runs_as_it_stands(
 
 
 def test_what_a_kill_asks_for_twice_is_named_with_its_numbers() -> None:
-    """They are the engines' own defaults: requests of a server, of vLLM, of a batch."""
     said = " ".join(PIPELINE.split())
     server, batch = ServerOptions(model="m").concurrency, TransformersOptions(model="m").batch_size
     local = window_size(VllmOptions(model="m").max_num_seqs)

@@ -25,7 +25,6 @@ MOST_WORDS = 12_000
 
 
 def named(entry: object) -> Iterator[str]:
-    """The pages of a part of the navigation."""
     if isinstance(entry, str):
         yield entry
     elif isinstance(entry, dict):
@@ -41,13 +40,11 @@ def test_the_readme_is_short() -> None:
 
 
 def test_every_page_is_in_the_navigation() -> None:
-    """Once, and the navigation names no other."""
     navigation = yaml.safe_load((ROOT / "mkdocs.yml").read_text("utf-8"))["nav"]
     assert sorted(named(navigation)) == sorted(PAGES)
 
 
 def test_the_pages_are_short() -> None:
-    """Words are what has a letter or a digit; what a script writes is not counted."""
     texts = [
         re.sub(r"<!-- (\S+) -->.*<!-- /\1 -->", "", one, flags=re.S) for one in WRITTEN.values()
     ]
@@ -55,7 +52,6 @@ def test_the_pages_are_short() -> None:
 
 
 def commands() -> Iterator[tuple[str, list[str]]]:
-    """Every line of a block that calls `echo-hf`, by its page."""
     for name, text in WRITTEN.items():
         for block in blocks(text, "sh", "bash"):
             for line in block.text.splitlines():
@@ -64,7 +60,6 @@ def commands() -> Iterator[tuple[str, list[str]]]:
 
 
 def test_every_command_is_understood() -> None:
-    """Its verb exists and takes its options."""
     verbs = typer.main.get_command(app).commands  # type: ignore[attr-defined]
     told = list(commands())
     assert len({words[0] for _, words in told}) > 15
@@ -76,13 +71,11 @@ def test_every_command_is_understood() -> None:
 
 @pytest.mark.parametrize("name", sorted(WRITTEN))
 def test_no_page_names_a_verb_that_is_gone(name: str) -> None:
-    """Stages run with `build --until`."""
     gone = "|".join([*(stage for stage in STAGES if stage != "collect"), "keywords"])
     assert not re.search(rf"\becho-hf ({gone})\b", WRITTEN[name])
 
 
 def test_addresses_in_the_package_are_pages() -> None:
-    """What a message, a config or a card links to exists."""
     files = [*ROOT.glob("echo_hf/**/*"), *ROOT.glob("eval_configs/**/*"), *ROOT.glob("*.md")]
     texts = [one.read_text("utf-8") for one in files if one.suffix in {".py", ".md", ".yaml"}]
     linked = {one for text in texts for one in re.findall(rf"{re.escape(SITE)}([\w/-]*)", text)}

@@ -22,8 +22,6 @@ LOADING = {"stylesheet", "icon", "preconnect", "preload", "prefetch", "dns-prefe
 
 
 class Page(HTMLParser):
-    """What a page links to, what it loads, and what may be linked to on it."""
-
     def __init__(self, file: Path) -> None:
         super().__init__()
         self.links: set[str] = set()
@@ -32,7 +30,6 @@ class Page(HTMLParser):
         self.feed(file.read_text("utf-8"))
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Sorts the addresses of one element."""
         given = {key: value or "" for key, value in attrs}
         self.anchors |= {given[key] for key in ("id", "name") if key in given}
         if "src" in given or LOADING & set(given.get("rel", "").split()):
@@ -42,14 +39,11 @@ class Page(HTMLParser):
 
 
 class Site:
-    """A built site."""
-
     def __init__(self, folder: Path, said: str) -> None:
         self.folder, self.said = folder, said
 
     @cached_property
     def pages(self) -> dict[str, Page]:
-        """Pages by their address."""
         files = [one for one in self.folder.rglob("*.html") if one.name != "404.html"]
         return {
             HOME + str(one.relative_to(self.folder)).removesuffix("index.html"): Page(one)
@@ -59,7 +53,6 @@ class Site:
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
-    """The site of this tree."""
     for package in ("mkdocs", "material", "mkdocstrings_handlers.python"):
         pytest.importorskip(package, reason=REASON)
     folder = tmp_path_factory.mktemp("site")
@@ -76,13 +69,11 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
 
 
 def test_it_is_built_without_a_warning(site: Site) -> None:
-    """With a page for each file."""
     assert "WARNING" not in site.said
     assert len(site.pages) == len(list((ROOT / "docs").rglob("*.md")))
 
 
 def test_no_link_is_broken(site: Site) -> None:
-    """Each leads to a page or a file of the site, and to a place on it."""
     for address, page in site.pages.items():
         for link in page.links | page.loads:
             target, _, place = urljoin(address, link).partition("#")
@@ -97,7 +88,6 @@ def test_no_link_is_broken(site: Site) -> None:
 
 
 def test_no_page_loads_anything_from_another_host(site: Site) -> None:
-    """Neither fonts nor scripts nor counters."""
     for address, page in site.pages.items():
         for loaded in page.loads:
             assert urljoin(address, loaded).startswith((HOME, "data:")), (address, loaded)
@@ -109,7 +99,6 @@ def test_no_page_loads_anything_from_another_host(site: Site) -> None:
 
 @pytest.mark.parametrize("part", [echo_hf, echo_hf.scores, echo_hf.metrics])
 def test_every_public_name_is_explained(site: Site, part: object) -> None:
-    """Under its own name or that of its module."""
     anchors = site.pages[f"{HOME}reference/api/"].anchors
     for name in part.__all__:  # type: ignore[attr-defined]
         if name not in ("__version__", "metrics", "scores"):

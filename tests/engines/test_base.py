@@ -40,12 +40,10 @@ from tests.stages_for_tests import Scripted, request
     ],
 )
 def test_only_a_whole_answer_is_an_answer(completion: Completion, answer: bool) -> None:
-    """Errors, refusals, cut answers and endings nobody knows are not worth keeping."""
     assert completion.is_answer is answer
 
 
 def test_values_of_the_contract() -> None:
-    """Tokens add up by kind; a text is no image; what a key was made of cannot be changed."""
     assert Usage(1, 20, 300) + Usage(4, 50, 600) == Usage(5, 70, 900)
     assert Message("user", (Text("a"),)) != Message("user", (ImageRef("a"),))
     with pytest.raises(FrozenInstanceError):
@@ -55,7 +53,6 @@ def test_values_of_the_contract() -> None:
 
 
 def test_a_registered_engine_is_made_by_its_name() -> None:
-    """The config's other keys are its arguments; a wrong one is told without its value."""
     register("scripted")(Scripted)
     assert make_engine("scripted", model="two", window=2) == Scripted("two", 2)
     assert {"scripted", "openai", "rules"} <= set(engine_names())
@@ -67,7 +64,6 @@ def test_a_registered_engine_is_made_by_its_name() -> None:
 
 
 def test_what_is_missing_is_told_before_the_hub_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the engine's packages a name that no cache holds needs no network to fail."""
     monkeypatch.setattr("huggingface_hub.hf_hub_download", lambda *_, **__: pytest.fail("asked"))
     monkeypatch.setattr("echo_hf._infra.registry.find_spec", lambda _: None)
     for kind in ("vllm", "transformers"):
@@ -80,7 +76,6 @@ def test_what_is_missing_is_told_before_the_hub_is_asked(monkeypatch: pytest.Mon
 
 @pytest.fixture
 def bare(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """No server in the environment, and no GPU that may be used."""
     for name in ("OPENAI_BASE_URL", "OPENAI_API_KEY"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
@@ -89,7 +84,6 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 
 @pytest.mark.parametrize("device", ["dev/nvidia0", "dev/kfd", "dev/dxg"])
 def test_a_device_file_is_a_gpu(bare: pytest.MonkeyPatch, tmp_path: Path, device: str) -> None:
-    """NVIDIA, AMD, and Windows' own way of passing one on; one that is hidden is none."""
     bare.delenv("CUDA_VISIBLE_DEVICES")
     (tmp_path / device).parent.mkdir(parents=True)
     assert not has_gpu(tmp_path)
@@ -102,7 +96,6 @@ def test_a_device_file_is_a_gpu(bare: pytest.MonkeyPatch, tmp_path: Path, device
 
 @pytest.mark.parametrize("server", ["http://127.0.0.1:9/v1", None])
 def test_a_server_in_the_environment_is_used(bare: pytest.MonkeyPatch, server: str | None) -> None:
-    """With the signature of the engine that was taken; without one the three ways are shown."""
     chooses = engine_needs()["auto"].chooses
     assert chooses is not None
     assert chooses() is None
@@ -124,12 +117,9 @@ def test_a_server_in_the_environment_is_used(bare: pytest.MonkeyPatch, server: s
 
 @dataclass
 class Life:
-    """What happened to engines, in order."""
-
     events: list[str] = field(default_factory=list)
 
     def engine(self, model: str = "one", breaks: bool = False) -> Scripted:
-        """An engine that writes down when it is entered and left."""
         life = self
 
         class Watched(Scripted):
@@ -147,14 +137,12 @@ class Life:
 
 @pytest.fixture
 def life() -> Life:
-    """A new life, by the name of its engine."""
     made = Life()
     register("watched")(made.engine)
     return made
 
 
 def engines(**models: str) -> Engines:
-    """The engines of a config."""
     return Engines({name: EngineChoice(kind="watched", model=one) for name, one in models.items()})
 
 
@@ -170,7 +158,6 @@ def engines(**models: str) -> Engines:
 def test_another_engine_takes_the_place_of_the_first(
     life: Life, used: str, events: list[str]
 ) -> None:
-    """The first is left before the second is entered; equal ones by other names are one."""
     with engines(a="one", b="two", c="one") as loaded:
         for name in used:
             loaded.use(name)
@@ -179,7 +166,6 @@ def test_another_engine_takes_the_place_of_the_first(
 
 @pytest.mark.parametrize("end", [ValueError, KeyboardInterrupt])
 def test_the_engine_is_left_whatever_ends_the_run(life: Life, end: type[BaseException]) -> None:
-    """Also by an interruption, and where the next one does not start."""
 
     def run(then: Callable[[Engines], object]) -> None:
         with engines(a="one", b="two") as loaded:

@@ -32,7 +32,6 @@ KINDS = ("vllm", "transformers")
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A cache of the Hub's client with one model, and no network."""
     repository = tmp_path / "hub" / "models--acme--judge"
     for commit, kind in ((COMMIT, "qwen2_5_vl"), (OTHER, "llama")):
         snapshot = repository / "snapshots" / commit
@@ -48,7 +47,6 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder with a model."""
     model = tmp_path / "judge-7b"
     model.mkdir()
     (model / "config.json").write_text('{"model_type": "qwen2_5_vl"}')
@@ -73,7 +71,6 @@ def folder(tmp_path: Path) -> Path:
 def test_a_name_stands_for_the_commit_in_the_cache(
     model: str, revision: str | None, commit: str, family: str | None
 ) -> None:
-    """A branch and a tag are looked up without the network, and the commit says the family."""
     found = find_checkpoint(model, revision)
     assert found == Checkpoint(model, model, commit, family)
     assert found.commit == commit
@@ -82,7 +79,6 @@ def test_a_name_stands_for_the_commit_in_the_cache(
 @pytest.mark.usefixtures("cache")
 @pytest.mark.parametrize("model", ["acme/absent", "./absent", "a b", "https://example.org/m"])
 def test_an_unknown_model_is_told_in_one_line(model: str) -> None:
-    """Its name, and what it was taken for."""
     with pytest.raises(EngineError) as caught:
         find_checkpoint(model)
     assert str(caught.value).startswith(f"no model {model!r} at revision 'main': neither a folder")
@@ -90,7 +86,6 @@ def test_an_unknown_model_is_told_in_one_line(model: str) -> None:
 
 
 def test_a_folder_is_known_by_what_it_holds(folder: Path, tmp_path: Path) -> None:
-    """Neither its path nor what no library reads decides anything; it has no revision."""
     found = find_checkpoint(str(folder))
     moved = tmp_path / "elsewhere" / folder.name
     shutil.copytree(folder, moved)
@@ -112,7 +107,6 @@ def test_a_folder_is_known_by_what_it_holds(folder: Path, tmp_path: Path) -> Non
     ],
 )
 def test_a_changed_file_is_another_model(folder: Path, name: str, data: bytes) -> None:
-    """Settings, tokenizer, template and weights count; a training changes numbers, no sizes."""
     before = find_checkpoint(str(folder)).revision
     old = (folder / name).read_bytes() if (folder / name).exists() else b""
     (folder / name).write_bytes(data if len(data) == len(old) != 1 else old + data)
@@ -152,7 +146,6 @@ def test_a_folder_without_a_model_is_told(folder: Path, name: str) -> None:
     ],
 )
 def test_a_family_is_told_by_name_or_type(model: str, family: str | None) -> None:
-    """Names on the Hub, those of copies, and the types in configurations; others are nobody's."""
     assert family_of(model) == family
 
 
@@ -168,7 +161,6 @@ def test_a_family_is_told_by_name_or_type(model: str, family: str | None) -> Non
     ],
 )
 def test_a_folder_is_told_by_its_configuration(tmp_path: Path, text: str, family: Any) -> None:
-    """What it is called does not matter; one that cannot be read is told, and nothing guessed."""
     folder = tmp_path / "Qwen3-VL-finetuned"
     folder.mkdir()
     (folder / "config.json").write_bytes(text.encode("latin-1"))
@@ -201,7 +193,6 @@ def test_a_folder_is_told_by_its_configuration(tmp_path: Path, text: str, family
 def test_what_is_asked_for_replaces_the_familys_own(
     family: str | None, least: int | None, most: int | None, budget: Budget | None
 ) -> None:
-    """Each bound by itself; a budget that no image meets is told with both."""
     if budget is not None:
         assert budget_of(family, least, most) == budget
     else:
@@ -210,7 +201,6 @@ def test_what_is_asked_for_replaces_the_familys_own(
 
 
 def test_an_unknown_family_is_told_with_the_nearest() -> None:
-    """One line with the families that are known."""
     said = r"^unknown family 'qwen25_vl'; did you mean 'qwen2_5_vl'\? known: qwen2_5_vl, qwen2_vl, "
     with pytest.raises(EngineError, match=said):
         budget_of("qwen25_vl")
@@ -221,7 +211,6 @@ def test_an_unknown_family_is_told_with_the_nearest() -> None:
 
 
 def signature(kind: str, folder: Path, **options: Any) -> dict[str, Any]:
-    """The signature of an engine with these options."""
     return dict(make_engine(kind, model=str(folder), **options).signature())
 
 
@@ -246,7 +235,6 @@ VLLM = {"quantization": None, "kv_cache_dtype": "auto", "max_model_len": None}
 def test_a_signature_is_plain_and_whole(
     folder: Path, kind: str, options: dict[str, Any], more: dict[str, Any]
 ) -> None:
-    """Kind, model, digest, types, sampling, pixels of an image, template, grammar."""
     said = signature(kind, folder, **options)
     assert json.loads(json.dumps(said)) == said
     assert said.pop("revision").startswith("sha256:")
@@ -287,7 +275,6 @@ OTHERS_VLLM = [
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_decides_an_answer_is_in_it(folder: Path, kind: str) -> None:
-    """Draws under their seed, a template by its text; answers are found on another machine."""
     own, is_vllm = signature(kind, folder), kind == "vllm"
     for options in (*SAME, *(SAME_VLLM if is_vllm else [{"batch_size": 2}])):
         assert signature(kind, folder, **options) == own
@@ -325,7 +312,6 @@ def test_what_decides_an_answer_is_in_it(folder: Path, kind: str) -> None:
     ],
 )
 def test_a_bad_option_is_one_line(kind: str, given: dict[str, Any], said: str) -> None:
-    """The engine, the option, its value, and what was expected."""
     options = given if given in ({}, {"modle": MODEL}) else {"model": MODEL} | given
     with pytest.raises(EngineError) as caught:
         make_engine(kind, **options)
@@ -348,7 +334,6 @@ def test_a_bad_option_is_one_line(kind: str, given: dict[str, Any], said: str) -
 def test_a_bad_option_of_one_engine_is_one_line(
     kind: str, given: dict[str, Any], said: str
 ) -> None:
-    """Before a model is loaded; a model is enough, and defaults keep to the likeliest answer."""
     with pytest.raises(EngineError) as caught:
         make_engine(kind, model=MODEL, **given)
     assert str(caught.value).startswith(said)
@@ -360,7 +345,6 @@ def test_a_bad_option_of_one_engine_is_one_line(
 def test_what_is_heavy_waits_for_the_first_request(
     folder: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Making, signing, entering and a stream of nothing load nothing; then it says what to do."""
     code = f"""
 import sys
 from echo_hf.engines.base import make_engine

@@ -46,25 +46,21 @@ SECRET = "sk-0123456789abcdef"  # noqa: S105 - an invented one
 
 
 def response(*results: Any, **further: Any) -> dict[str, Any]:
-    """A response with these results."""
     return {"id": "modr-1", "model": MODEL, "results": list(results), **further}
 
 
 def ask(*parts: Text | ImageRef | str) -> Request:
-    """A request of one user turn without a declared answer."""
     said = tuple(Text(part) if isinstance(part, str) else part for part in parts)
     return Request("safety", (Message("user", said),), None, 64)
 
 
 def image(folder: Path, size: tuple[int, int] = (30, 20), red: int = 200) -> ImageRef:
-    """An image of one color in a file."""
     file = folder / f"{size[0]}x{size[1]}-{red}.png"
     Image.new("RGB", size, (red, 0, 0)).save(file)
     return ImageRef(hashlib.sha256(file.read_bytes()).hexdigest(), file)
 
 
 def engine(server: LoopbackServer, **options: Any) -> ModerationEngine:  # noqa: F811
-    """An engine that asks the server, which finds nothing wrong."""
     server.behave = lambda _: Answer(response(CLEAN))
     made = make_engine("moderation", base_url=server.url, backoff_s=0.001, **options)
     assert isinstance(made, ModerationEngine)
@@ -75,7 +71,6 @@ def test_a_request_is_one_call_with_text_and_image(
     server: LoopbackServer,  # noqa: F811
     tmp_path: Path,
 ) -> None:
-    """All texts as one, to the letter; model, input and further keys; the verdict comes back."""
     shown = image(tmp_path)
     turns = (Message("system", (Text("Is it harmful?"),)), Message("user", (shown, Text(" a\n"))))
     made = engine(server, extra_body={"policy": "strict"})
@@ -116,7 +111,6 @@ def test_what_cannot_be_moderated_fails_alone(
     server: LoopbackServer,  # noqa: F811
     tmp_path: Path,
 ) -> None:
-    """Two images, a declared answer, nothing, a lost image: values, and nothing is sent."""
     shown = [image(tmp_path, red=red) for red in (1, 2)]
     bad = {
         "2 images in one request, expected at most 1: a moderation endpoint takes no more; ask "
@@ -140,7 +134,6 @@ def test_what_cannot_be_moderated_fails_alone(
 
 
 def test_what_passes_is_sent_again(server: LoopbackServer) -> None:  # noqa: F811
-    """A full minute and a restart, then a verdict."""
     made = engine(server, max_attempts=3)
     slow = fault(429, "slow down", headers={"Retry-After": "0"})
     rest = [slow, Answer(b"", 502), Answer(response(CLEAN))]
@@ -149,7 +142,6 @@ def test_what_passes_is_sent_again(server: LoopbackServer) -> None:  # noqa: F81
 
 
 def test_the_signature_is_what_decides_an_answer(server: LoopbackServer) -> None:  # noqa: F811
-    """Server, model, its revision, images and further keys do; speed and prices do not."""
     base = engine(server).signature()
     assert (base["kind"], base["server"]) == ("moderation", "private")
     prices = {"usd_per_million_prompt_tokens": 1, "usd_per_million_completion_tokens": 2}
@@ -179,7 +171,6 @@ def test_the_signature_is_what_decides_an_answer(server: LoopbackServer) -> None
     ids=str,
 )
 def test_a_bad_option_is_one_line(options: dict[str, Any], expected: str) -> None:
-    """What was expected; a secret is not repeated; nothing is required."""
     with pytest.raises(EngineError, match=r"^engine 'moderation'|^base_url") as caught:
         make_engine("moderation", **options)
     assert expected in str(caught.value)
@@ -189,12 +180,10 @@ def test_a_bad_option_is_one_line(options: dict[str, Any], expected: str) -> Non
 
 
 def judged(document: Any, **options: Any) -> Completion:
-    """What a document makes of a request."""
     return ModerationEngine(**options).judged(Reply(200, {}, json.dumps(document)))
 
 
 def test_a_verdict_is_one_object_of_four_keys() -> None:
-    """In the order of the alphabet, whatever the server's order and whatever else it says."""
     result = {
         "flagged": True,
         "category_scores": {"violence": 1, "hate": 0.5, "illicit": None},
@@ -230,7 +219,6 @@ def test_a_verdict_is_one_object_of_four_keys() -> None:
     ids=str,
 )
 def test_other_documents_are_failures(document: Any, said: str) -> None:
-    """With a name, and without what was posted."""
     done = judged(document)
     assert (done.text, done.finish_reason) == (None, "error")
     assert (done.error or "").startswith(f"the response is not a moderation: {said}")
@@ -238,7 +226,6 @@ def test_other_documents_are_failures(document: Any, said: str) -> None:
 
 
 def test_errors_inside_a_response_are_worth_another_attempt() -> None:
-    """As with any server."""
     with pytest.raises(RequestError, match="status 503: upstream is busy"):
         judged({"error": {"message": "upstream is busy", "code": 503}})
 
@@ -261,7 +248,6 @@ COUNTED = {"usage": {"prompt_tokens": 2000, "completion_tokens": 0, "total_token
 def test_what_a_call_costs(
     options: dict[str, Any], document: dict[str, Any], cost: float | None, usage: Usage
 ) -> None:
-    """Nothing at OpenAI's own; elsewhere what is said, or counted, and else nobody knows."""
     done = judged(response(CLEAN, **document), **options)
     assert done.cost_usd == pytest.approx(cost)
     assert done.usage == usage
@@ -270,7 +256,6 @@ def test_what_a_call_costs(
 
 @given(st.integers(200, 299) | st.integers(410, 424), st.text() | st.binary().map(repr))
 def test_no_response_breaks_it(status: int, text: str) -> None:
-    """Whatever comes is an outcome, and no answer is made of what is none."""
     assert not MODERATION.judged(Reply(status, {}, text)).is_answer
 
 

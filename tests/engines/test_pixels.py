@@ -30,7 +30,6 @@ ASKED = {"family": NAMES, "min_pixels": LEAST, "max_pixels": MOST}
 
 
 def _fitted(size: Size, asked: dict[str, Any]) -> Size:
-    """The fitted size, where this budget has one; other examples are left out."""
     try:
         return fitted(size, **asked)
     except (EngineError, ImageError):
@@ -65,13 +64,11 @@ def _fitted(size: Size, asked: dict[str, Any]) -> Size:
     ],
 )
 def test_sizes_by_hand(size: Size, family: str | None, most: int | None, expected: Size) -> None:
-    """Multiples of the family's factor inside the budget, each side as near as it can be."""
     assert fitted(size, family=family, max_pixels=most) == expected
 
 
 @given(SIZES, st.fixed_dictionaries(ASKED))
 def test_a_fitted_size_keeps_the_rule(size: Size, asked: dict[str, Any]) -> None:
-    """Multiples of the factor inside the budget, in nearly the same shape, and left alone then."""
     own, sent = FAMILIES[asked["family"]], _fitted(size, asked)
     assert [side % own.factor for side in sent] == [0, 0]
     low, high = asked["min_pixels"] or own.min_pixels, asked["max_pixels"] or own.max_pixels or 0
@@ -89,7 +86,6 @@ def test_a_fitted_size_keeps_the_rule(size: Size, asked: dict[str, Any]) -> None
 @pytest.mark.models
 @given(SIZES, st.fixed_dictionaries(ASKED))
 def test_the_rule_is_that_of_transformers(size: Size, asked: dict[str, Any]) -> None:
-    """Where its answer is inside the budget and one that it takes again; else ours is an error."""
     smart_resize = _processors().smart_resize
     own = FAMILIES[asked["family"]]
     least, most = asked["min_pixels"] or own.min_pixels, asked["max_pixels"] or own.max_pixels
@@ -106,7 +102,6 @@ def test_the_rule_is_that_of_transformers(size: Size, asked: dict[str, Any]) -> 
 @pytest.mark.models
 @pytest.mark.parametrize("size", [(250, 333), (20, 30)])
 def test_a_sent_image_is_what_the_processor_would_make(tmp_path: Path, size: Size) -> None:
-    """Its own resize of the original, and none of ours, give the model the same numbers."""
     pixels = noise(*size)
     budget = {"shortest_edge": 3136, "longest_edge": 200_704}
     processor = _processors().Qwen2VLImageProcessorPil(size=budget)
@@ -141,12 +136,10 @@ def test_a_shape_that_cannot_be_sent_is_told(size: Size, most: int | None, said:
 
 
 def noise(width: int, height: int) -> Any:
-    """Pixels at random."""
     return np.random.default_rng(0).integers(0, 256, (height, width, 3), dtype=np.uint8)
 
 
 def kept(folder: Path, pixels: Any, kind: str = "PNG", **options: Any) -> ImageRef:
-    """An image in a file whose name says nothing."""
     file = folder / "picture"
     Image.fromarray(pixels).save(file, kind, **options)
     return ImageRef(hashlib.sha256(file.read_bytes()).hexdigest(), file)
@@ -165,7 +158,6 @@ def test_an_image_is_sent_upright_and_as_its_rule_says(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF"])
 def test_what_every_server_takes_is_sent_as_it_is(tmp_path: Path, kind: str) -> None:
-    """The very bytes, under their own type; another format as PNG with the same pixels."""
     pixels = noise(50, 30)
     image = kept(tmp_path, pixels, kind)
     head, _, text = data_url(image, None).partition(",")
@@ -183,7 +175,6 @@ def test_what_every_server_takes_is_sent_as_it_is(tmp_path: Path, kind: str) -> 
 
 
 def test_an_image_of_a_message_is_the_one_with_its_digest(tmp_path: Path) -> None:
-    """No file, a missing one, other bytes than were asked for, half an image."""
     whole = kept(tmp_path, noise(50, 30))
     assert whole.file is not None
     half = tmp_path / "half"

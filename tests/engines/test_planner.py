@@ -26,7 +26,6 @@ def _asked(shapes: Sequence[tuple[str, Sequence[str]]]) -> list[Request]:
 
 @given(SHAPES)
 def test_shared_beginnings_follow_each_other(shapes: list[tuple[str, list[str]]]) -> None:
-    """Groups stand where their first request stood, and requests of a group as given."""
     order = plan_order(_asked(shapes))
     assert sorted(order) == list(range(len(shapes)))
     kinds = [(prompt, (prompt, tuple(images))) for prompt, images in shapes]
@@ -35,7 +34,6 @@ def test_shared_beginnings_follow_each_other(shapes: list[tuple[str, list[str]]]
 
 
 def test_images_are_told_apart_by_their_order() -> None:
-    """The same two images in another order are another beginning."""
     shapes = [("A", "xy"), ("A", "yx"), ("A", "xy")]
     assert plan_order(_asked(shapes)) == [0, 2, 1]
 
@@ -45,7 +43,6 @@ def test_images_are_told_apart_by_their_order() -> None:
     [("", 0), ("a", 1), ("abcd", 1), ("abcde", 2), ("ünïcödé", 2), ("画像", 2), ("画像 ab", 3)],
 )
 def test_tokens_are_estimated_by_script(text: str, tokens: int) -> None:
-    """Four Latin characters a token, rounded up, and one for each character of other scripts."""
     assert estimate_tokens(text) == tokens
 
 
@@ -68,7 +65,6 @@ def test_a_plan_counts_text_and_images() -> None:
 
 
 def test_plans_add_up() -> None:
-    """Planning in pieces is planning at once."""
     asked = _asked([("A", "x"), ("B", ""), ("A", "xy")])
     at_once = extended(RequestPlan(), asked, 4)
     assert extended(extended(RequestPlan(), asked[:1], 3), asked[1:], 1) == at_once

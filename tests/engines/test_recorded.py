@@ -15,14 +15,12 @@ POST = "https://board.example/1"
 
 
 def recorded(folder: Path, *lines: object) -> Path:
-    """A file of answers."""
     path = folder / "answers.jsonl"
     path.write_text("\n".join(map(json.dumps, lines)) + "\n\n", "utf-8")
     return path
 
 
 def said(path: Path, task: str, row: str, part: int = 0) -> Completion:
-    """What the engine answers to a request; its words do not matter."""
     asked = Request(task, (Message("user", (Text("?"),)),), None, 8, row=row, part=part)
     with make_engine("recorded", path=str(path)) as engine:
         ((_, completion),) = engine.stream([asked])
@@ -30,7 +28,6 @@ def said(path: Path, task: str, row: str, part: int = 0) -> Completion:
 
 
 def test_an_answer_belongs_to_a_stage_and_a_row(tmp_path: Path) -> None:
-    """An object is given as its JSON, a text as it is; whatever was not recorded is abstained."""
     of_post = {"stage": "relevance", "row": POST, "answer": {"score": 5, "note": "été"}}
     of_guard = {"stage": "safety", "row": "a", "answer": "unsafe S1", "about": "a quarrel"}
     path = recorded(tmp_path, of_post, of_guard)
@@ -42,7 +39,6 @@ def test_an_answer_belongs_to_a_stage_and_a_row(tmp_path: Path) -> None:
 
 
 def test_a_part_of_a_row_may_have_an_answer_of_its_own(tmp_path: Path) -> None:
-    """A line without a part is for all requests of the row that have no line."""
     every = {"stage": "safety", "row": "a", "answer": "safe"}
     path = recorded(tmp_path, {**every, "part": 1, "answer": "unsafe S1"}, every)
     assert [said(path, "safety", "a", part).text for part in range(3)] == [
@@ -53,7 +49,6 @@ def test_a_part_of_a_row_may_have_an_answer_of_its_own(tmp_path: Path) -> None:
 
 
 def test_the_signature_is_that_of_the_file(tmp_path: Path) -> None:
-    """Other instructions lose no answer; another answer is another engine."""
     path = recorded(tmp_path, {"stage": "relevance", "row": POST, "answer": {"score": 5}})
     sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
     engine = make_engine("recorded", path=path)
@@ -76,7 +71,6 @@ LINE = {"stage": "safety", "row": "a", "answer": "safe"}
     ],
 )
 def test_a_wrong_line_is_named(tmp_path: Path, line: object, message: str) -> None:
-    """With its number and what is wrong, in one line, before anything is asked."""
     path = recorded(tmp_path, LINE, line)
     with pytest.raises(EchoError) as caught:
         make_engine("recorded", path=path)
@@ -85,7 +79,6 @@ def test_a_wrong_line_is_named(tmp_path: Path, line: object, message: str) -> No
 
 
 def test_a_file_has_to_be_json(tmp_path: Path) -> None:
-    """Half a line, bytes that are no text, and no file at all are told apart."""
     path = tmp_path / "answers.jsonl"
     for content, message in ((b'{"stage":', r"jsonl:1: .*JSON"), (b"\xff", "cannot read")):
         path.write_bytes(content)
@@ -106,7 +99,6 @@ def test_a_file_has_to_be_json(tmp_path: Path) -> None:
     ],
 )
 def test_options_name_one_file(options: dict[str, str], message: str) -> None:
-    """A file of one's own, or the answers that come with the package."""
     with pytest.raises(EchoError) as caught:
         make_engine("recorded", **options)
     assert message in str(caught.value)

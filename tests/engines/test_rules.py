@@ -44,7 +44,6 @@ CAPTION = "left before, right after"
 
 
 def said(task: str, **inputs: Any) -> Any:
-    """The answer to a request with these fields, read as its stage reads it; null where none."""
     request = Request(
         task, (), ANSWERS[task], 100, {**inputs, "target": TARGET.model_dump(mode="json")}
     )
@@ -57,20 +56,17 @@ def said(task: str, **inputs: Any) -> Any:
 
 
 def post(number: int, text: str, author: str = "a", parent: int | None = None, **more: Any) -> Any:
-    """A post of a thread, below the one before it."""
     parent = number - 1 if parent is None else parent
     plain = {"pictures": 1, "alt_texts": [], "missing": None}
     return {"number": number, "parent": parent, "author": author, "text": text, **plain, **more}
 
 
 def prompts(*posts: Any) -> list[str] | None:
-    """The prompts of a thread; null where the rules abstain."""
     answer = said("extract", posts=list(posts))
     return answer and [one["prompt"] for one in answer["samples"]]
 
 
 def roles(texts: str, *alt_texts: str | None, prompt: str = "a fox") -> Any:
-    """What the images of one post are."""
     images = [{"number": n, "post": 0, "alt_text": alt} for n, alt in enumerate(alt_texts, 1)]
     numbers = [one["number"] for one in images]
     own = {
@@ -87,7 +83,6 @@ def roles(texts: str, *alt_texts: str | None, prompt: str = "a fox") -> Any:
 
 
 def test_is_an_engine_without_options() -> None:
-    """It keeps to the contract, survives a pickle, and does not repeat values of options."""
     engine = make_engine("rules")
     assert isinstance(engine, Engine)
     assert (engine.stored, abstains(engine.signature())) == (False, True)
@@ -98,7 +93,6 @@ def test_is_an_engine_without_options() -> None:
 
 
 def test_a_task_without_rules_needs_a_model() -> None:
-    """As a value, in the order of the requests."""
     fields = {"text": "prompt: a fox, photo", "alt_texts": [], "pictures": 1, "target": {}}
     weather = Request("weather", (), RelevanceAnswer, 100, fields)
     given = list(make_engine("rules").stream([weather, weather]))
@@ -129,7 +123,6 @@ def test_what_is_answered_is_right(tmp_path: Path) -> None:
 
 
 def test_every_labelled_prompt_of_the_bundled_posts_is_answered() -> None:
-    """Whatever else is left to a model; labels are told by another expression than the engine's."""
     lines = (corpus() / "posts.jsonl").read_text("utf-8").splitlines()
     texts = [text for line in lines if LABEL.search(text := json.loads(line).get("text") or "")]
     assert len(texts) > 20
@@ -185,12 +178,10 @@ def test_prompts_that_people_posted(end: str, label: str, test_data: Path) -> No
     ],
 )  # fmt: skip
 def test_labelled_prompts_stay_whole(text: str, expected: str | None) -> None:
-    """Neither cut to a quotation nor grown by what is said around it."""
     assert prompts(post(0, text)) == (expected and [expected])
 
 
 def test_threads() -> None:
-    """Numbered labels and posts, ALT texts, images above a prompt, clear verdicts below one."""
     two = said("extract", posts=[post(0, "Prompt 1: a fox\n\nPrompt 2: an owl")])["samples"]
     assert [one["prompt"] for one in two] == ["a fox", "an owl"]
     assert {one["quality"] for one in two} == {"Analysis"}  # nobody says whose the image is
@@ -235,7 +226,6 @@ def test_threads() -> None:
     ],
 )
 def test_relevance(text: str, score: int | None) -> None:
-    """The target's name beside images, another model's, or a labelled prompt."""
     answer = said("relevance", text=text, alt_texts=[], pictures=0)
     assert answer == (score and {"score": score, "note": None})
 
@@ -263,7 +253,6 @@ def test_relevance(text: str, score: int | None) -> None:
 def test_roles(
     text: str, alt_texts: list[str | None], expected: tuple[list[int], list[int]] | None
 ) -> None:
-    """Descriptions and captions that say input or output of every image; else a model is needed."""
     found = roles(text, *alt_texts)
     assert (found and (found["inputs"], found["outputs"])) == expected
     if found:
@@ -272,7 +261,6 @@ def test_roles(
 
 
 def test_screenshots_by_description_and_caption() -> None:
-    """A window of the target's own that shows an image, or sides that a caption tells apart."""
     chat = roles("look", "Screenshot of Lumen Chat with an image of a fox")
     assert (chat["conversation"], chat["outputs"]) == (1, [])
     assert roles(CAPTION, None)["collage"] == 1
@@ -285,7 +273,6 @@ def test_screenshots_by_description_and_caption() -> None:
     "prompt", ["一款【成龙】动漫手办", "an anime figure of [Jackie Chan]", "a [PET]"]
 )
 def test_blanks_are_left_to_a_model(prompt: str) -> None:
-    """Filled or not, and whatever title stands above the prompt."""
     assert roles(f"Action figure\n\nPrompt: {prompt}", "Output Result", prompt=prompt) is None
 
 
@@ -298,7 +285,6 @@ def _images() -> list[Image.Image]:
 def _sheet(
     images: list[Image.Image], columns: int, gutter: int, border: int, ground: str
 ) -> tuple[Image.Image, list[list[int]]]:
-    """Images of one size in rows, and where they are."""
     width, height = images[0].size
     boxes = []
     for number in range(len(images)):
@@ -313,12 +299,10 @@ def _sheet(
 
 
 def shown(file: Path, caption: str = CAPTION) -> Any:
-    """The answer about the image of a file."""
     return said("screenshots", posts=[caption], description=None, file=file)
 
 
 def test_collages_of_two_are_taken_apart(tmp_path: Path) -> None:
-    """With a gutter between them, in PNG and JPEG; the boxes are whole images or there are none."""
     first, *others = _images()
     layouts = [*product(others, (4, 12), (0, 10), ("white", "black"), ("png", "jpg"))]
     answered = 0
@@ -333,7 +317,6 @@ def test_collages_of_two_are_taken_apart(tmp_path: Path) -> None:
 
 
 def test_contact_sheets_and_storyboards_are_not_taken_apart(tmp_path: Path) -> None:
-    """Nor one image, one without a gutter, a file that is none, or a collage without caption."""
     images = _images()
     sheets = [(images[:1], 1), (images[:2], 1), (images[:3], 3), (images[:4], 2), (images[:4], 4)]
     sheets += [(images[:2] * 3, 3), (images[:3] * 3, 3)]
@@ -350,7 +333,6 @@ def test_contact_sheets_and_storyboards_are_not_taken_apart(tmp_path: Path) -> N
 
 
 def test_a_caption_does_not_make_a_window_a_collage() -> None:
-    """Of drawn conversations and collages without a gutter nothing is cut out."""
     files = sorted((ROOT / "tests" / "data" / "screenshots").glob("*/pictures/*.png"))
     assert len(files) > 20
     assert [file for file in files if shown(file)] == []
@@ -376,7 +358,6 @@ def test_a_caption_does_not_make_a_window_a_collage() -> None:
     ],
 )
 def test_verdicts(comment: str, expected: tuple[str, str | None] | None) -> None:
-    """Only where a sign of one kind stands alone."""
     assert verdict(comment) == expected
 
 
@@ -397,7 +378,6 @@ def test_verdicts(comment: str, expected: tuple[str, str | None] | None) -> None
     ],
 )
 def test_tasks(prompt: str, images: int, task: str | None) -> None:
-    """Of a whole prompt; a comment that is not clear leaves the sample to a model."""
     fields = {"prompt": prompt, "quality": "Benchmark", "inputs": images, "outputs": 1}
     comments = [{"comment": 0, "text": "awful", "by_author": False}]
     answer = said("feedback", **fields, comments=comments)
@@ -413,7 +393,6 @@ def test_tasks(prompt: str, images: int, task: str | None) -> None:
      "Prompt:\n" + "\n\nmine" * 2000, "left right " * 1500, "1/2 Prompt: a, " * 1000],
 )  # fmt: skip
 def test_hostile_text_takes_no_time(text: str) -> None:
-    """Nor does it end in an exception."""
     begun = time.process_time()
     said("relevance", text=text, alt_texts=[text], pictures=1)
     said("extract", posts=[post(number, text) for number in range(3)])

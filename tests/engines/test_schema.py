@@ -25,8 +25,6 @@ needs_xgrammar = pytest.mark.skipif(
 
 
 class Leaf(BaseModel):
-    """A leaf."""
-
     model_config = ConfigDict(extra="allow")
 
     title: Annotated[str, Field(max_length=9, description="its name")] = "none"
@@ -34,8 +32,6 @@ class Leaf(BaseModel):
 
 
 class Tree(BaseModel):
-    """A tree."""
-
     leaves: Annotated[list[Leaf], Field(max_length=3)]
     best: Annotated[Leaf, Field(description="the best of them")]
     parent: Tree | None = None
@@ -43,8 +39,6 @@ class Tree(BaseModel):
 
 
 class Pair(BaseModel, Generic[Thing]):
-    """Two of a kind."""
-
     first: Thing
 
 
@@ -80,7 +74,6 @@ def test_every_key_is_wanted_and_no_other_allowed() -> None:
 
 
 def test_a_server_is_told_to_be_strict() -> None:
-    """Keys in their order, no lengths of texts, and a name of what servers take."""
     told = response_format(Tree)
     assert (told["type"], told["json_schema"]["strict"]) == ("json_schema", True)
     schema = told["json_schema"]["schema"]
@@ -107,14 +100,11 @@ ANSWERS = (
 
 
 class Odd(BaseModel):
-    """Fields that are called like the bounds which are left out."""
-
     maxLength: Annotated[str, Field(max_length=3)]  # noqa: N815 - that is the point
     minLength: Annotated[list[Annotated[str, Field(min_length=2)]], Field(max_length=4)]  # noqa: N815
 
 
 def test_no_bound_on_a_string_is_left() -> None:
-    """Only what a grammar reads wrongly goes: bounds on lists and numbers stay."""
     held = json.loads(grammar_schema(Odd))
     assert held["properties"]["maxLength"].keys() == {"title", "type"}
     assert held["properties"]["minLength"]["maxItems"] == 4
@@ -125,7 +115,6 @@ def test_no_bound_on_a_string_is_left() -> None:
 
 
 def accepts(schema: str, text: str) -> bool:
-    """Whether a text can be written under a schema, character by character."""
     import xgrammar
 
     letters = [bytes([value]) for value in range(256)]
@@ -143,7 +132,6 @@ def accepts(schema: str, text: str) -> bool:
 def test_a_quotation_and_a_second_line_can_be_written(
     answer: type[BaseModel], value: dict[str, Any]
 ) -> None:
-    """Every answer of the project compiles; under the declared bounds no quotation could pass."""
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
     assert answer.model_validate_json(text)
     assert accepts(grammar_schema(answer), text)
@@ -157,5 +145,4 @@ def test_a_quotation_and_a_second_line_can_be_written(
     ['{"score":6}', '{"note":null}', '{"score":5,"note":"a\nb"}', '{ "score":5}', '{"score":5}\n'],
 )
 def test_what_is_no_answer_cannot_be_written(text: str) -> None:
-    """Scores off the scale, raw control characters, and white space between the parts."""
     assert not accepts(grammar_schema(RelevanceAnswer), text)

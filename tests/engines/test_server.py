@@ -42,7 +42,6 @@ DAY = datetime.date(2026, 11, 21)
     ],
 )
 def test_a_private_servers_address_is_no_part_of_its_label(address: str, label: str) -> None:
-    """Told by the reserved ranges, and by names that no public server can have."""
     Server(address).check()
     assert Server(address).label == label
 
@@ -59,13 +58,11 @@ def test_a_private_servers_address_is_no_part_of_its_label(address: str, label: 
     ],
 )
 def test_what_is_no_address_is_told(address: str, said: str) -> None:
-    """With the value and an example, or the part that is added to it."""
     with pytest.raises(EngineError, match=said):
         Server(address).check()
 
 
 def test_a_key_comes_from_its_variable() -> None:
-    """Without the blanks around it; a local server, and one without keys, need none."""
     for server in (PUBLIC, LOCAL):
         assert server.key("K", {"K": f" {KEY}\n"}).secret.get_secret_value() == KEY
     assert not LOCAL.key("K", {})
@@ -85,7 +82,6 @@ def test_a_key_comes_from_its_variable() -> None:
     ],
 )
 def test_what_cannot_be_a_key_is_told_without_it(server: Server, value: str, said: str) -> None:
-    """It would break the header that it is sent in, or travel in the open."""
     with pytest.raises(EngineError) as caught:
         server.key("K", {"K": value})
     assert said in str(caught.value)
@@ -93,7 +89,6 @@ def test_what_cannot_be_a_key_is_told_without_it(server: Server, value: str, sai
 
 
 def test_a_key_is_hidden_wherever_it_stands() -> None:
-    """In texts, and when it is printed itself; without a key nothing changes."""
     key = ApiKey(SecretStr(KEY))
     assert key.hidden_in(f"a {KEY}, b{KEY}b") == "a (key), b(key)b"
     assert KEY not in repr(key)
@@ -143,7 +138,6 @@ def test_a_call_is_billed_by_kind_of_token(
 def test_what_is_free_costs_nothing_however_much_it_is(
     price: dict[str, Any], is_free: bool
 ) -> None:
-    """No kind of token has a price, and no end of that is announced."""
     assert Price.model_validate({"prompt": 0, "completion": 0, **price}).is_free is is_free
 
 
@@ -173,13 +167,11 @@ RETAINED = {"extra_body": {"prompt_cache_retention": "24h"}}
 def test_the_list_knows_models_by_server_and_name(
     options: dict[str, Any], expected: dict[str, Any] | None
 ) -> None:
-    """To the letter, with its day; a config's price replaces it; a longer cache is billed apart."""
     price = price_for(Options.model_validate(options))
     assert price == (expected and Price.model_validate(expected))
 
 
 def test_a_price_that_ends_says_when() -> None:
-    """So that whoever reads a cost knows how old it is."""
     price = price_for(Options(model="gemini-3.8-flash", base_url=GEMINI))
     assert price is not None
     assert (price.as_of, price.until) == (DAY, datetime.date(2026, 12, 31))
@@ -208,7 +200,6 @@ USAGE: dict[str, Any] = {"prompt_tokens": 100, "completion_tokens": 20, "total_t
     ids=str,
 )
 def test_tokens_are_read(usage: Any, expected: Tokens | None) -> None:
-    """Thinking that only the total counts is part of the answer; what is no count is unknown."""
     assert read_usage({"usage": usage}) == expected
     assert usage_of(None) == Usage()
     assert usage_of(Tokens(3, 2, 1, 1)) == Usage(3, 2, 1)
@@ -239,7 +230,6 @@ ROUTED = {**USAGE, "cost": 0.01, "is_byok": True}
 def test_a_cost_is_said_or_computed_or_unknown(
     usage: Any, price: Price | None, tier: Any, usd: float | None
 ) -> None:
-    """The response's own word first; a router's fee is not all; another tier has other prices."""
     assert cost_of({"usage": usage, "service_tier": tier}, price, DAY) == pytest.approx(usd)
 
 
@@ -251,6 +241,5 @@ ANYTHING = st.recursive(
 
 @given(ANYTHING)
 def test_no_document_breaks_it(usage: Any) -> None:
-    """Whatever a server writes; a cost is null or a number that is not negative."""
     cost = cost_of({"usage": usage}, PRICE, DAY)
     assert cost is None or cost >= 0

@@ -18,13 +18,11 @@ HOW = "what users meet has changed: if it is meant, run `python -m pytest tests/
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Adds the option."""
     parser.addoption("--refreeze", action="store_true", help="write the frozen files anew")
 
 
 @pytest.fixture
 def frozen(request: pytest.FixtureRequest) -> Callable[[str, Any], None]:
-    """Compares a value with the file of its name, or writes that."""
 
     def compare(name: str, found: Any) -> None:
         file = Path(__file__).with_name(f"{name}.json")
@@ -38,7 +36,6 @@ def frozen(request: pytest.FixtureRequest) -> Callable[[str, Any], None]:
 
 @pytest.fixture(scope="session")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder that `python -m echo_hf quickstart` writes."""
     folder = tmp_path_factory.mktemp("quickstart")
     own = {"PYTHONPATH": str(Path(echo_hf.__file__).parents[1]), "ECHO_HF_AUTHOR_KEY": ""}
     command = [sys.executable, "-m", "echo_hf", "quickstart"]

@@ -40,12 +40,10 @@ OF_A_RUN = re.compile(r"(report/)?(cache|pictures|thumbs)/|.*\.(lock|sqlite)")
 
 
 def types(text: str) -> str:
-    """Types without their modules and quotes."""
     return re.sub(r"\b(?:\w+\.)+(?=[A-Z])", "", text).replace("'", "")
 
 
 def signature(value: Any) -> str:
-    """A signature; the names of unpacked options follow it."""
     try:
         shown = inspect.signature(value)
     except ValueError:
@@ -59,7 +57,6 @@ def signature(value: Any) -> str:
 
 
 def described(value: Any) -> Any:
-    """The signature of a public name; of a class also its fields and public members."""
     if not isinstance(value, type):
         return signature(value) if callable(value) else type(value).__name__
     found = {"": signature(value)}
@@ -75,7 +72,6 @@ def described(value: Any) -> Any:
 
 
 def test_public_signatures(frozen: Frozen) -> None:
-    """Every public name takes the arguments that it took."""
     found = {}
     for part in (echo_hf, echo_hf.scores, echo_hf.metrics):
         found[part.__name__] = {name: described(getattr(part, name)) for name in part.__all__}
@@ -83,7 +79,6 @@ def test_public_signatures(frozen: Frozen) -> None:
 
 
 def verbs(command: Any, name: str = "") -> Iterator[tuple[str, Any]]:
-    """A command and those below it, with their help and parameters."""
     options = []
     for one in command.params:
         told = {key: str(value) for key in TOLD if (value := getattr(one, key, None))}
@@ -94,7 +89,6 @@ def verbs(command: Any, name: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def test_options_of_every_verb(frozen: Frozen) -> None:
-    """The command line has the verbs, options, defaults and help texts that it had, in order."""
     (entry,) = entry_points(group="console_scripts", name="echo-hf")
     home = vars(sys.modules[entry.load().__module__])
     (app,) = (one for one in home.values() if isinstance(one, typer.Typer) and one.info.name)
@@ -103,12 +97,10 @@ def test_options_of_every_verb(frozen: Frozen) -> None:
 
 
 def is_steady(key: str, value: Any) -> bool:
-    """Whether a key stays; what the rules are read from is a digest of their code."""
     return key not in VOLATILE and not (key == "source" and len(str(value)) == 64)
 
 
 def steady(value: Any) -> Any:
-    """A value without what is volatile; texts that hold an object of JSON are read."""
     if isinstance(value, dict):
         return {key: steady(one) for key, one in value.items() if is_steady(key, one)}
     if isinstance(value, list):
@@ -120,19 +112,16 @@ def steady(value: Any) -> Any:
 
 
 def sha256(value: Any) -> str:
-    """The digest of what is steady in a value."""
     text = json.dumps(steady(value), sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def tables(run: Path) -> dict[str, pq.ParquetFile]:
-    """The tables of a run folder."""
     files = {file.relative_to(run).as_posix(): file for file in sorted(run.rglob("*.parquet"))}
     return {name: pq.ParquetFile(file) for name, file in files.items() if "cache" not in name}
 
 
 def read(file: Path) -> Any:
-    """A file of JSON."""
     return json.loads(file.read_text("utf-8"))
 
 
@@ -156,7 +145,6 @@ def test_content_of_the_quickstart(frozen: Frozen, run: Path) -> None:
 
 
 def test_features_of_the_tables(frozen: Frozen, run: Path) -> None:
-    """Tables of a run and of a release have the columns and types that they had, in order."""
     found = {}
     for name, file in tables(run).items():
         columns = Features.from_arrow_schema(file.schema_arrow).items()
@@ -165,7 +153,6 @@ def test_features_of_the_tables(frozen: Frozen, run: Path) -> None:
 
 
 def imported(file: Path) -> Iterator[str]:
-    """What a file takes from the package, once it was seen to start; a module may be a package."""
     runpy.run_path(str(file))
     for node in ast.walk(ast.parse(file.read_text("utf-8"))):
         if isinstance(node, ast.ImportFrom) and str(node.module).startswith("echo_hf"):
@@ -176,7 +163,6 @@ def imported(file: Path) -> Iterator[str]:
 
 
 def test_ways_in_from_outside(frozen: Frozen) -> None:
-    """Entry points, groups of plug-ins, and what deployed Spaces import are there."""
     project = tomllib.loads((TREE / "pyproject.toml").read_text("utf-8"))["project"]
     apps = ("leaderboard_space/app.py", "metric_space/app.py", "metric_space/echo.py")
     found = {

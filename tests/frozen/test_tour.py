@@ -28,7 +28,6 @@ FRAME = "print(result.to_pandas().to_json())"
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder in which cells find this package and its command."""
     for name in ("nbclient", "ipykernel", "matplotlib"):
         pytest.importorskip(name, reason=REASON)
     monkeypatch.setenv("PYTHONPATH", str(TREE))
@@ -37,7 +36,6 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(notebook: Any, folder: Path) -> Any:
-    """Runs every cell in a folder; the first that fails is an error."""
     from nbclient import NotebookClient
 
     resources = {"metadata": {"path": str(folder)}}
@@ -46,7 +44,6 @@ def run(notebook: Any, folder: Path) -> Any:
 
 
 def outputs(notebook: Any, kind: str) -> list[tuple[str, str]]:
-    """What cells show of a kind, with the code that shows it."""
     return [
         (cell.source, one.get("data", {}).get(kind) or one.get("text", ""))
         for cell in notebook.cells
@@ -57,7 +54,6 @@ def outputs(notebook: Any, kind: str) -> list[tuple[str, str]]:
 
 
 def test_the_notebook_runs_and_shows_what_it_stores(place: Path, request: Any) -> None:
-    """In an empty folder; texts and frames are those that readers see, plots are images."""
     import nbformat
 
     stored = nbformat.read(TOUR, as_version=4)
@@ -82,7 +78,6 @@ def test_the_notebook_runs_and_shows_what_it_stores(place: Path, request: Any) -
 
 
 def test_the_notebook_is_small_and_knows_no_machine(place: Path) -> None:
-    """No output holds a place on the disk of who ran it, or a warning."""
     import nbformat
 
     notebook = nbformat.read(TOUR, as_version=4)

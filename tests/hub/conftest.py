@@ -38,7 +38,6 @@ Configs = Mapping[str, Dataset]
 
 
 def drawing(kind: str, **options: Any) -> bytes:
-    """An image whose bytes would change if it were ever encoded again."""
     image = Image.new("RGB", (48, 32), "navy")
     draw = ImageDraw.Draw(image)
     for x in range(0, 48, 3):
@@ -56,7 +55,6 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def images(tmp_path: Path) -> ImageStore:
-    """An empty store of images."""
     return ImageStore(tmp_path / "pictures")
 
 
@@ -71,7 +69,6 @@ def _drawn() -> dict[str, bytes]:
 
 @pytest.fixture
 def drawings(images: ImageStore, _drawn: dict[str, bytes]) -> dict[str, bytes]:
-    """Three stored images by the ending that their format asks for."""
     for data in _drawn.values():
         images.put(data)
     return _drawn
@@ -84,7 +81,6 @@ def digests(drawings: Mapping[str, bytes]) -> dict[str, str]:
 
 
 def sample(number: int, **values: Any) -> dict[str, Any]:
-    """A row of the table of samples; what is not given is empty or null."""
     row: dict[str, Any] = dict.fromkeys(SAMPLES.columns)
     lists = ("post_urls", "community_feedback", "input_images", "output_images")
     row.update({name: [] for name in lists}, id=f"sample{number}", target="Pixelbloom")
@@ -94,7 +90,6 @@ def sample(number: int, **values: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def samples() -> Samples:
-    """A function that makes a dataset of samples from the values that matter."""
 
     def build(*rows: Mapping[str, Any]) -> Dataset:
         full = [sample(number, **row) for number, row in enumerate(rows)]
@@ -106,7 +101,6 @@ def samples() -> Samples:
 
 @pytest.fixture
 def configs(samples: Samples, digests: Mapping[str, str]) -> Configs:
-    """Every config, with each kind of image in each place; `image_to_image` has no row."""
     png, jpg, webp = digests["png"], digests["jpg"], digests["webp"]
     edit = {
         "prompt": "Make it\n\"rain\" | 雨 \u2028 --- '$x'",
@@ -129,7 +123,6 @@ def configs(samples: Samples, digests: Mapping[str, str]) -> Configs:
 
 @pytest.fixture
 def outputs(digests: Mapping[str, str]) -> Dataset:
-    """What two systems made of one sample: an image, and none."""
     made = {"sample_id": "sample0", "system": "a", "outcome": "ok", "image": digests["png"]}
     refused = {"sample_id": "sample0", "system": "b", "outcome": "refused", "text": "No <b>."}
     rows = [{**dict.fromkeys(OUTPUTS.columns), **row} for row in (made, refused)]
@@ -138,7 +131,6 @@ def outputs(digests: Mapping[str, str]) -> Dataset:
 
 @pytest.fixture
 def target() -> Target:
-    """The model that the invented posts talk about."""
     return Target(
         name="Pixelbloom",
         developer="Bloomworks",
@@ -150,7 +142,6 @@ def target() -> Target:
 
 @pytest.fixture
 def facts(target: Target) -> ReleaseFacts:
-    """Facts with every field filled."""
     return ReleaseFacts(
         name="pixelbloom-2025-03",
         target=target,
@@ -180,7 +171,6 @@ def _release(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 def release(
     tmp_path: Path, _release: list[Path], configs: Configs, images: ImageStore, facts: ReleaseFacts
 ) -> Release:
-    """A written release, once a session; each test has a copy that it may change."""
     if not _release[0].exists():
         write_release(_release[0], configs, images, facts)
     shutil.copytree(_release[0], tmp_path / "release")
@@ -189,7 +179,6 @@ def release(
 
 @pytest.fixture(scope="session")
 def quickstart(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The bundled corpus built in `runs/quickstart`, of `posts/posts.jsonl`, and `dry`: to read."""
     folder = tmp_path_factory.mktemp("quickstart")
     dehydrate(built(folder) / "release", folder / "dry")
     return folder
@@ -197,19 +186,15 @@ def quickstart(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def full(quickstart: Path) -> Path:
-    """Its release with everything in it."""
     return quickstart / "runs" / "quickstart" / "release"
 
 
 @pytest.fixture
 def dry(quickstart: Path) -> Path:
-    """Its release without the posts of X."""
     return quickstart / "dry"
 
 
 class Done(NamedTuple):
-    """What a command gave."""
-
     code: int
     output: str
     errors: str
@@ -222,7 +207,6 @@ Command = Callable[..., Done]
 def command(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> Iterator[Command]:
-    """A function that runs the command line in this process, which knows one Hub at most."""
     disable_progress_bars()
     handlers = {one: signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)}
 
@@ -252,7 +236,6 @@ def command(
 
 @pytest.fixture
 def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalHub]:
-    """A Hub without any repository; its `api()` asks nobody else."""
     for name in ("HF_HUB_DISABLE_XET", "HF_HUB_DISABLE_TELEMETRY"):
         monkeypatch.setattr(huggingface_hub.constants, name, True)
     # Between its attempts the client waits for what no test makes better by waiting.
@@ -263,7 +246,6 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalHub]:
 
 @pytest.fixture(scope="session")
 def _evaluate_modules(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """A cache for the session: what evaluate has once imported from one, it expects there."""
     import evaluate
 
     with pytest.MonkeyPatch.context() as patch:
@@ -276,7 +258,6 @@ def _evaluate_modules(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None
 def load_measure(
     _evaluate_modules: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., Any]:
-    """`evaluate.load` of our module, which keeps added rows in the test's folder."""
     import evaluate
 
     monkeypatch.setattr(evaluate.config, "HF_METRICS_CACHE", tmp_path / "evaluate")

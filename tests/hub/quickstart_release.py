@@ -23,7 +23,6 @@ Edit = Callable[[Row], Row | None]
 
 
 def built(folder: Path, posts: Path | None = None, rights: Mapping[str, str] | None = None) -> Path:
-    """Builds the bundled corpus, or a copy; returns the run."""
     folder.mkdir(exist_ok=True)
     posts = posts or copied(folder / "posts", lambda post: post)
     config = yaml.safe_load(shipped_config().read_text("utf-8"))
@@ -35,7 +34,6 @@ def built(folder: Path, posts: Path | None = None, rights: Mapping[str, str] | N
 
 
 def copied(folder: Path, edit: Edit) -> Path:
-    """A copy of the corpus with edited posts; null takes a post out. Returns the file of posts."""
     shutil.copytree(CORPUS / "pictures", folder / "pictures")
     lines = (CORPUS / "posts.jsonl").read_text("utf-8").splitlines()
     edited = [edit(json.loads(line)) for line in lines if SHOT not in line]
@@ -45,12 +43,10 @@ def copied(folder: Path, edit: Edit) -> Path:
 
 
 def entry(path: Path) -> Posts:
-    """A file of posts, as a config names it."""
     return Posts(source="jsonl", path=path)
 
 
 def released(folder: Path) -> dict[str, list[Row]]:
-    """The rows of a release by config, images as they are in the files."""
     configs = read_release(folder).manifest.configs
     return {
         name: [row for file in each.files for row in pq.read_table(folder / file.path).to_pylist()]
@@ -59,5 +55,4 @@ def released(folder: Path) -> dict[str, list[Row]]:
 
 
 def by_id(folder: Path) -> Mapping[str, Row]:
-    """The samples of a release by name."""
     return {row["id"]: row for row in released(folder)["analysis"]}

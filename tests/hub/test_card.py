@@ -50,13 +50,11 @@ def entry(config: str, rows: int, **values: Any) -> ConfigEntry:
 
 
 def card(facts: ReleaseFacts, rows: Mapping[str, int] = ROWS, **people: Any) -> str:
-    """The card of a release with so many rows, in which nobody is named and nothing is open."""
     manifest = make_manifest(facts, {name: entry(name, count) for name, count in rows.items()})
     return render_card(facts, manifest.model_copy(update=people))
 
 
 def page_of(facts: ReleaseFacts, *configs: str) -> str:
-    """What a reader sees of a card."""
     return shown(split(card(facts, dict.fromkeys(configs, 1) if configs else ROWS))[1])
 
 
@@ -70,7 +68,6 @@ def fences(page: str) -> list[Any]:
 
 
 def test_every_config_has_files_and_types_in_the_front_matter(facts: ReleaseFacts) -> None:
-    """For YAML alone, for datasets, and for the Hub's client, the same is there."""
     data, _ = split(card(facts))
     assert {each["config_name"]: each["data_files"] for each in data["configs"]} == {
         name: [{"split": "test", "path": f"{name}/test-*"}] for name in ROWS
@@ -96,7 +93,6 @@ def test_the_front_matter_survives_the_libraries(facts: ReleaseFacts, name: str)
 
 
 def test_the_front_matter_says_what_the_hub_searches_by(facts: ReleaseFacts) -> None:
-    """Name, languages (Norwegian is no boolean), licence, tasks, size of the samples alone."""
     data, _ = split(card(facts))
     assert data["pretty_name"] == "ECHO benchmark: Pixelbloom (pixelbloom-2025-03)"
     assert data["language"] == ["en", "no"]
@@ -180,7 +176,6 @@ def test_every_column_is_explained(facts: ReleaseFacts) -> None:
 def test_who_made_a_column_depends_on_the_build(
     facts: ReleaseFacts, column: str, engines: Mapping[str, Any], said: str
 ) -> None:
-    """Stages that did not run are not named as makers."""
     rows = {row[0]: row[-1] for row in cells(card(made_with(facts, **engines))) if len(row) == 4}
     assert rows[column] == said
 
@@ -222,7 +217,6 @@ def test_what_concerns_people_is_said_in_words(
 
 
 def test_what_is_there_at_times_is_said_then(facts: ReleaseFacts) -> None:
-    """Empty configs, rows left out, content left out, an address: not a word where none are."""
     assert "streaming=True" in card(facts)
     assert "streaming=True" not in card(facts, {"analysis": 1})
     left = replace(facts, left_out={"ratings": {"not_released": 1200}})
@@ -241,7 +235,6 @@ def test_what_is_there_at_times_is_said_then(facts: ReleaseFacts) -> None:
 
 
 def test_what_models_made_is_said_with_their_names(facts: ReleaseFacts) -> None:
-    """Rules are not called models, and what is not recorded is said to be unknown."""
     page = page_of(made_with(facts, extract=VLLM, roles=VLLM, splits=None), "text_to_image")
     assert "Part of the text in this dataset was made with models." in page
     assert "acme/reader by vllm, in extract, roles\n" in page
@@ -287,7 +280,6 @@ def test_who_looked_for_unsafe_content_is_said_with_what_that_misses(
 def test_what_was_removed_is_counted(
     facts: ReleaseFacts, funnel: Any, removed: tuple[str, ...] | None, said: str
 ) -> None:
-    """By the splits stage; why style requests stay is said where they do."""
     stages = made_with(facts, safety={"kind": "vllm", "model": GUARD})
     page = page_of(replace(stages, funnel={"splits": funnel}, removed_categories=removed))
     assert said in page
@@ -318,7 +310,6 @@ def test_masking_and_cleaning_are_claimed_only_where_they_were_done(
 
 
 def test_what_the_samples_lean_towards_is_shown_side_by_side(facts: ReleaseFacts) -> None:
-    """Shares of the config's own samples; rare names share a line with their sum."""
     codes = [f"{a}{b}" for a in "abc" for b in "abcde"]
     some = {"platforms": {"x": 3}, "tasks": {}, "authors": 2, "repeated_authors": 1}
     every = SampleCounts(samples=15, languages=dict.fromkeys(codes, 1), **some, unknown_authors=5)
@@ -340,7 +331,6 @@ def test_what_the_samples_lean_towards_is_shown_side_by_side(facts: ReleaseFacts
 
 
 def named(facts: ReleaseFacts, name: str) -> ReleaseFacts:
-    """The same facts with one text in every place that takes any."""
     target = Target.model_construct(
         name=name,
         developer=name,
@@ -373,7 +363,6 @@ def named(facts: ReleaseFacts, name: str) -> ReleaseFacts:
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_name_is_only_a_name(facts: ReleaseFacts, name: str) -> None:
-    """The card is that of a harmless name but for the name itself, and shows it as it is."""
     line = " ".join(name.split())
     data, page = split(card(named(facts, name)))
     usual, usual_page = split(card(named(facts, "Pixelbloom")))
@@ -398,7 +387,6 @@ def test_a_hostile_name_is_only_a_name(facts: ReleaseFacts, name: str) -> None:
 
 
 def balanced(text: str) -> bool:
-    """Whether braces that are not escaped open and close like brackets."""
     depth, plain = 0, text.replace("\\\\", "").replace("\\{", "").replace("\\}", "")
     for character in plain:
         depth += {"{": 1, "}": -1}.get(character, 0)
@@ -416,7 +404,6 @@ def test_no_name_opens_or_closes_a_brace(name: str) -> None:
 
 
 def test_paper_and_dataset_are_cited(facts: ReleaseFacts) -> None:
-    """By what is known, or as the config says, even with a fence in it."""
     page = card(replace(facts, repository="org/echo_1"))
     paper, dataset = (one.content for one in fences(page) if one.info == "bibtex")
     assert "Constantly Improving Image Models Need Constantly Improving Benchmarks" in paper
@@ -436,8 +423,6 @@ def test_the_sources_hold_the_template_once() -> None:
 
 
 class HubTask(BaseModel):
-    """A task as the Hub documents it for frameworks other than inspect-ai."""
-
     model_config = ConfigDict(extra="forbid", strict=True)
     id: str
     config: str = "default"
@@ -445,8 +430,6 @@ class HubTask(BaseModel):
 
 
 class HubBenchmark(BaseModel):
-    """The file as the Hub documents it: four fields, all of them required."""
-
     model_config = ConfigDict(extra="forbid", strict=True)
     name: str
     description: str
@@ -456,7 +439,6 @@ class HubBenchmark(BaseModel):
 
 @pytest.mark.parametrize("name", ["Pixelbloom", "a: b # c", "x\ntasks: []", '"', "\u2028 é", "1"])
 def test_every_benchmark_config_with_samples_is_a_task(facts: ReleaseFacts, name: str) -> None:
-    """Whatever the target is called; without samples there is no file."""
     target = Target.model_construct(name=name, developer="d")
     rows = {"analysis": 9, "image_to_image": 0, "text_to_image": 4, "ratings": 8}
     made = make_manifest(facts, {config: entry(config, count) for config, count in rows.items()})

@@ -350,7 +350,6 @@ def an_answer(key: str, sources: list[str] | None) -> Row:
 
 
 def test_every_column_is_decided_on(dry: Path) -> None:
-    """A new column of samples is left out until somebody says that it holds nothing posted."""
     emptied = {
         *("prompt", "prompt_sha256", "community_feedback", "input_images", "output_images"),
         *("screenshot", "picture_sources", "dehydrated", "provenance"),
@@ -361,7 +360,6 @@ def test_every_column_is_decided_on(dry: Path) -> None:
 
 @pytest.mark.parametrize("table", ["outputs", "ratings", "comparisons", "applicability", "human"])
 def test_other_tables_keep_what_systems_and_judges_made(table: str) -> None:
-    """Ratings and reasons of failure stay; explanations and rewritten prompts do not."""
     words = {"text", "revised_prompt", "code", "explanation", "rationale"}
     row: dict[str, Any] = dict.fromkeys(TABLES[table].columns, "a fox in the snow")
     if "provenance" in row:

@@ -472,7 +472,6 @@ def test_an_image_that_is_none_is_one_line(dry: Path, posts: Path, tmp_path: Pat
 
 
 def test_the_command_prints_what_came_of_it(command: Command, dry: Path, tmp_path: Path) -> None:
-    """A row for each way to match, the causes, and where the release is."""
 
     def without(post: Row) -> Row | None:
         return None if post["url"].endswith(COMMENT[-19:]) else post

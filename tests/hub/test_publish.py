@@ -453,7 +453,6 @@ HERE = ("--repo-id", "mira/echo", "--tag", "v1")
 def test_publish_says_what_it_does_and_where_it_is(
     hub: LocalHub, release: Release, command: Command
 ) -> None:
-    """A line for each step and the address at last; the second time only that nothing changed."""
     done = command("publish", release.path, *HERE, hub=hub)
     assert done.code == 0
     head = hub.repositories["mira/echo"].head
@@ -486,7 +485,6 @@ def test_a_pull_request_says_how_the_tag_comes(
 def test_a_missing_or_read_only_token_is_one_line(
     hub: LocalHub, release: Release, tmp_path: Path, command: Command, token: str, said: str
 ) -> None:
-    """huggingface_hub's own token is meant: from the environment, or from `hf auth login`."""
     done = command("publish", release.path, *HERE, hub=hub, token=token)
     assert (done.code, done.output, done.errors.count("\n")) == (2, "", 1)
     assert said in done.errors

@@ -302,7 +302,6 @@ def rows_in(*paths: Path) -> list[dict[str, Any]]:
 def test_every_image_keeps_its_bytes_and_is_named_by_digest_and_format(
     release: Release, configs: Configs, drawings: Mapping[str, bytes]
 ) -> None:
-    """Whichever column it is in; what is no image is as it was: hostile text, nulls, lists."""
     first, second, third = rows_in(*files_of(release, "analysis"))
     png, jpg, webp = (
         {"bytes": drawings[name], "path": f"{hashlib.sha256(drawings[name]).hexdigest()}.{name}"}
@@ -318,7 +317,6 @@ def test_every_image_keeps_its_bytes_and_is_named_by_digest_and_format(
 
 
 def noise(seed: int, side: int) -> bytes:
-    """A stored image that no packing makes smaller: three bytes a pixel."""
     pixels = random.Random(seed).randbytes(3 * side * side)
     sink = io.BytesIO()
     Image.frombytes("RGB", (side, side), pixels).save(sink, "BMP")
@@ -367,7 +365,6 @@ def test_row_groups_are_cut_by_rows(
     count: int,
     groups: list[int],
 ) -> None:
-    """Rows that hold no images make larger ones."""
     table = RATINGS if config == "ratings" else SAMPLES
     rows = [{**dict.fromkeys(table.columns), table.key[0]: str(n)} for n in range(count)]
     made = {config: Dataset.from_list(rows, features=table.features)}
@@ -378,7 +375,6 @@ def test_row_groups_are_cut_by_rows(
 
 
 def test_no_rows_give_one_file_with_all_columns(release: Release) -> None:
-    """An empty config has no row group that readers stumble on."""
     (path,) = files_of(release, "image_to_image")
     file = pq.ParquetFile(path)
     assert file.schema_arrow.names == list(release_features())
@@ -386,7 +382,6 @@ def test_no_rows_give_one_file_with_all_columns(release: Release) -> None:
 
 
 def test_the_files_suit_the_viewer(release: Release) -> None:
-    """Each column has a page index; images are stored plainly, all other columns packed."""
     group = pq.read_metadata(files_of(release, "analysis")[0]).row_group(0)
     chunks = [group.column(number) for number in range(group.num_columns)]
     assert all(one.has_offset_index and one.has_column_index for one in chunks)

@@ -29,7 +29,6 @@ def config(tmp_path: Path, hub: LocalHub) -> Path:
 
 
 def test_a_published_tag_is_built_again(hub: LocalHub, config: Path) -> None:
-    """Where nobody knows its engine: only the answers are downloaded, and later no Hub is asked."""
     command = ["build", config, "--runs", config.parent / "second", "--offline"]
     command += ["--responses", f"{REPO}@v1", "--with-responses"]
     for _ in range(2):

@@ -12,7 +12,6 @@ from tests.judging.judges_for_tests import config_of, drawn
 
 @pytest.fixture(scope="session")
 def drawn_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run in which two systems have drawn five samples, and a judge rates all."""
     folder = tmp_path_factory.mktemp("drawn")
     drawn(folder)
     config_of(folder)

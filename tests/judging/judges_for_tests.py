@@ -96,7 +96,6 @@ def config_of(folder: Path, judges: Iterable[Row] = (judge_of(),), **more: Any) 
 
 
 def drawn(folder: Path) -> None:
-    """Makes the benchmark, and an output of each system for each sample, no two alike."""
     run(folder, EDITS, WORDS)
     rows = []
     for number, name in enumerate(SAMPLES):
@@ -120,7 +119,6 @@ def images_of(request: Request) -> list[str]:
 
 
 def main(folder: Path, seconds: float) -> None:
-    """Rates what is not rated yet."""
 
     def says(asked: Request) -> str:
         print(images_of(asked)[-1], flush=True)

@@ -34,7 +34,6 @@ def stripes(*colors: tuple[int, int, int]) -> bytes:
 
 
 def run(folder: Path, edits: Mapping[str, Iterable[bytes]], words: Iterable[str]) -> Path:
-    """Writes a benchmark of edits, by their inputs, and of prompts alone; returns the config."""
     images = ImageStore(folder / "made")
     samples = {
         "image_to_image": [

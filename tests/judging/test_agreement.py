@@ -54,7 +54,6 @@ def rated(**ratings: tuple[float | None, ...]) -> list[Row]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A run with ranks of twelve prompts and two edits, and ratings by two judges."""
     run(tmp_path, EDITS, WORDS)
     write(tmp_path, RATINGS, rated(mira=(9, 5, 1), nils=(1, 5, 9)))
     write(tmp_path, HUMAN, ranked((*WORDS, *EDITS)))
@@ -77,7 +76,6 @@ def audit_of(folder: Path, **failed: list[str]) -> None:
 
 
 def test_a_judge_that_failed_its_audit_is_flagged(folder: Path) -> None:
-    """By name in the file and in the terminal; one who passed, or rated nothing here, is not."""
     audit_of(folder, mira=[], nils=["blank", "shuffled"], otto=["blank"])
     said = told(folder).output
     assert "nils (failed its audit: blank, shuffled)" in said
@@ -88,7 +86,6 @@ def test_a_judge_that_failed_its_audit_is_flagged(folder: Path) -> None:
 
 
 def test_figures_are_those_counted_by_hand(folder: Path) -> None:
-    """Two of three people and mira say ash, birch, cedar; nils says the opposite."""
     merged = found(folder).merged
     assert merged.people.consensus.ranking == SYSTEMS
     assert merged.people.consensus.distance == 14
@@ -103,7 +100,6 @@ def test_figures_are_those_counted_by_hand(folder: Path) -> None:
 
 
 def test_splits_are_there_beside_what_they_merge_to(folder: Path) -> None:
-    """Twelve prompts and two edits; each split is what its samples alone give."""
     result = found(folder)
     samples = {name: one.counts.samples for name, one in result.splits.items()}
     assert samples == {"image_to_image": 2, "text_to_image": 12}
@@ -119,7 +115,6 @@ def test_one_split_alone_is_not_shown_twice(folder: Path) -> None:
 
 
 def test_ranks_of_other_samples_are_counted_and_do_not_count(folder: Path) -> None:
-    """Nine rows about a sample that the benchmark does not hold."""
     whole = found(folder)
     write(folder, HUMAN, [*ranked((*WORDS, *EDITS)), *ranked(("gone",), ada=(3, 2, 1))])
     result = found(folder)
@@ -148,7 +143,6 @@ def test_ranks_may_come_from_a_file(folder: Path) -> None:
 
 
 def test_people_alone_are_compared_where_nothing_was_rated_overall(folder: Path) -> None:
-    """Ratings by another rubric are no judgement of the whole."""
     write(folder, RATINGS, [row | {"rubric": "text_rendering"} for row in rated(mira=(9, 5, 1))])
     result = found(folder).merged
     assert result.judges.with_consensus == {}
@@ -178,7 +172,6 @@ def test_the_file_holds_all_figures_and_no_folder(folder: Path) -> None:
 def test_the_terminal_shows_order_test_and_agreement(
     folder: Path, protocol: str, blocks: str, words: tuple[str, ...]
 ) -> None:
-    """Three people, fourteen samples; each judge's share of what people reach."""
     shown = told(folder, "--protocol", protocol, "--json")
     assert shown.exit_code == 0, shown.output
     expected = ["3 people ranked 14 samples: 42 rankings", protocol, blocks, *words, "people"]
@@ -195,7 +188,6 @@ def test_what_people_could_not_rank_is_shown(folder: Path) -> None:
 
 
 def test_names_are_shown_as_they_are(folder: Path) -> None:
-    """What looks like markup is text, and what would move the cursor is left out."""
     rows = [row | {"rater": f"[red]{row['rater']}\x1b[2J"} for row in ranked(WORDS)]
     write(folder, HUMAN, rows)
     output = told(folder).output
@@ -282,7 +274,6 @@ def test_both_formats_give_the_same_table(tmp_path: Path, name: str, text: str, 
     ],
 )
 def test_a_bad_line_is_one_line(tmp_path: Path, name: str, text: str, said: str) -> None:
-    """It says where, what, and what was expected; no row is skipped for it."""
     (tmp_path / name).write_text(text, "utf-8")
     with pytest.raises(TableError, match=said) as raised:
         read_human_file(tmp_path / name)

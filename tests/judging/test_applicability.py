@@ -59,7 +59,6 @@ def flags_of(folder: Path) -> dict[str, tuple[bool | None, ...]]:
 
 
 def test_edits_are_asked_about_inputs_and_prompts_about_text(folder: Path) -> None:
-    """Three flags of a sample with inputs, one of the others; what is not asked is null."""
     engine = ScriptedJudge(flagged).use()
     said(folder)
     expected = dict.fromkeys(EDITS, (False, True, True, None))
@@ -92,7 +91,6 @@ def test_all_may_be_asked_of_all(folder: Path) -> None:
     ],
 )
 def test_a_failure_is_null_and_no_flag(folder: Path, given: str | Completion, outcome: str) -> None:
-    """What the released code takes for four times no is not known."""
     ScriptedJudge(lambda _: given).use()
     done = said(folder, limit=1)
     assert flags_of(folder) == dict.fromkeys(("lamp", "boat"), (None,) * 4)
@@ -101,7 +99,6 @@ def test_a_failure_is_null_and_no_flag(folder: Path, given: str | Completion, ou
 
 
 def test_what_is_asked_once_is_kept(folder: Path) -> None:
-    """A second call asks nobody; samples that it is not about stay."""
     write(folder, APPLICABILITY, [fits("tree", text_rendering=False), fits("gone")])
     engine = ScriptedJudge(flagged).use()
     said(folder, limit=2)
@@ -113,7 +110,6 @@ def test_what_is_asked_once_is_kept(folder: Path) -> None:
 
 
 def test_scores_follow_the_flags(folder: Path) -> None:
-    """Colors are measured where they should stay, and that is told."""
 
     def only_lamp(asked: Request) -> str:
         metrics = asked.inputs["metrics"]
@@ -128,7 +124,6 @@ def test_scores_follow_the_flags(folder: Path) -> None:
 
 
 def test_the_command_asks_and_judges_nobody(folder: Path) -> None:
-    """`--applicability` fills its own table, and takes no judges."""
     ScriptedJudge(flagged).use()
     path = config_of(folder, [], applicability={"engine": {"kind": KIND}})
     told = ["judge", str(path), "--runs", str(folder / "runs"), "--applicability"]

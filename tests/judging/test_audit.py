@@ -61,7 +61,6 @@ Ratings = Callable[[str, list[str], int], float]
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A run in which two systems have made six edits and six drawings, no two alike."""
     run(tmp_path, EDITS, WORDS)
     rows = []
     for number, name in enumerate(NAMES):
@@ -116,7 +115,6 @@ def test_a_judge_who_sees_passes(folder: Path) -> None:
 
 
 def test_each_honeypot_is_what_it_says(folder: Path) -> None:
-    """Blank and renamed for all, the input of an edit, and an output for another of the split."""
     engine = judge_who(folder).use()
     audited(folder)
     theirs = made(folder)
@@ -136,7 +134,6 @@ def test_each_honeypot_is_what_it_says(folder: Path) -> None:
 
 
 def test_real_outputs_that_were_rated_before_cost_nothing(folder: Path) -> None:
-    """The same question as that of `judge`: the other honeypots alone are asked about."""
     engine = judge_who(folder).use()
     judge(folder / "evaluation.yaml", runs=folder / "runs")
     before = len(engine.asked)
@@ -151,7 +148,6 @@ def test_real_outputs_that_were_rated_before_cost_nothing(folder: Path) -> None:
 
 
 def test_few_samples_are_shown_from_each_split_in_turn(folder: Path) -> None:
-    """Ten samples are five edits and five drawings, the same ones every time."""
     engine = judge_who(folder).use()
     found = audited(folder, samples=10).judges["mira"]["checks"]
     assert {name: one["shown"] for name, one in found.items()} == {
@@ -180,7 +176,6 @@ def test_a_budget_ends_it_and_audits_of_others_stay(folder: Path) -> None:
 
 
 def test_scores_flag_a_judge_that_failed(folder: Path) -> None:
-    """In the definition of every win rate, and in the heading of the board; others are not."""
     config_of(folder, [judge_of("mira"), judge_of("otto")])
     judge_who(folder, blank=8).use()
     judge(folder / "evaluation.yaml", runs=folder / "runs")
@@ -212,7 +207,6 @@ def test_scale_use_is_that_of_the_run_s_ratings(folder: Path) -> None:
 
 
 def test_the_verb_shows_what_was_found(folder: Path) -> None:
-    """Each honeypot with what was needed, the noise, and where it is written."""
     judge_who(folder, blank=8).use()
     line = ["audit", str(folder / "evaluation.yaml"), "--runs", str(folder / "runs")]
     planned = CliRunner().invoke(app, [*line, "--dry-run"])
@@ -225,7 +219,6 @@ def test_the_verb_shows_what_was_found(folder: Path) -> None:
 
 
 def test_what_cannot_be_audited_is_said_in_a_line(folder: Path) -> None:
-    """A judge that there is not, no outputs, and a file that is no audit."""
     engine = judge_who(folder).use()
     with pytest.raises(ConfigError, match="otto"):
         audited(folder, judges=["otto"])
@@ -247,7 +240,6 @@ SCALES = st.sampled_from(
 
 
 def found_of(scale: Mapping[str, Any], **ratings: Sequence[float | None]) -> dict[str, Any]:
-    """What is found of a judge with these ratings; those of a place are about the same sample."""
     rows = [
         {"sample_id": f"s{at}", "system": name, "rating": rating}
         for name, every in ratings.items()
@@ -262,7 +254,6 @@ def found_of(scale: Mapping[str, Any], **ratings: Sequence[float | None]) -> dic
 def test_a_share_is_counted_against_the_mean_of_real_outputs(
     scale: dict[str, Any], data: st.DataObject
 ) -> None:
-    """Of rated honeypots, those at or below the mean less the margin; null counts nowhere."""
     lowest, highest = scale["scale"]
     number = st.none() | st.integers(lowest, highest).map(float)
     every = st.lists(number, min_size=8, max_size=8)
@@ -287,7 +278,6 @@ def test_a_share_is_counted_against_the_mean_of_real_outputs(
 
 @given(st.lists(st.tuples(st.integers(1, 10), st.integers(1, 10)), min_size=1, max_size=12))
 def test_noise_is_the_pooled_deviation_within_images(pairs: list[tuple[int, int]]) -> None:
-    """The root of the mean variance of two ratings of the same image."""
     first, again = zip(*pairs, strict=True)
     noise = found_of({}, real=first, renamed=again)["noise"]
     pooled = statistics.mean(statistics.variance(one) for one in pairs) ** 0.5

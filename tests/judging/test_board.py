@@ -86,7 +86,6 @@ def test_the_line_of_each_judge_is_what_was_counted(folder: Path) -> None:
 
 
 def test_choices_between_other_images_do_not_count(folder: Path) -> None:
-    """Another image by now, another sample, no such output: left out and counted."""
     rows = [
         choice(folder, "word00", "ab", "a"),
         choice(folder, "word01", "ab", "a", output_b_sha256="0" * 64),
@@ -106,7 +105,6 @@ def test_choices_between_other_images_do_not_count(folder: Path) -> None:
 
 
 def test_without_ratings_the_line_says_that_there_are_none(folder: Path) -> None:
-    """The choices hold together, and there is nothing to agree with."""
     (root(folder) / "ratings.parquet").unlink()
     write(folder, COMPARISONS, [choice(folder, "word00", order, "a") for order in ("ab", "ba")])
     page = io.StringIO()

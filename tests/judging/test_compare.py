@@ -47,7 +47,6 @@ PIECES = st.sampled_from(["[", "]", "[[", "]]", " ", "\n", "First", "TIE", *WHOL
 
 
 def by_hand(text: str) -> str:
-    """Tries every place and every word in every spacing that can stand there."""
     made = set()
     for at in range(len(text)):
         rest = text[at:]
@@ -62,7 +61,6 @@ def by_hand(text: str) -> str:
 
 @given(st.lists(PIECES, max_size=12).map("".join))
 def test_the_choice_is_the_one_in_double_brackets(text: str) -> None:
-    """One of three words, said once or always alike; anything else is none, with its reason."""
     assert str(read_choice(text)) == by_hand(text)
 
 
@@ -80,7 +78,6 @@ def test_the_choice_is_the_one_in_double_brackets(text: str) -> None:
     ],
 )
 def test_nothing_is_guessed(text: str) -> None:
-    """What is not in the form that was asked for is no choice."""
     assert read_choice(text) == "no_choice"
 
 
@@ -130,7 +127,6 @@ def prefers(digests: set[str]) -> ScriptedJudge:
 
 
 def test_each_pair_is_shown_in_both_orders_and_the_winner_is_a_system(folder: Path) -> None:
-    """A judge who always likes birch's image says so in every row, whatever came first."""
     made = outputs_of(folder)
     engine = prefers({made[name, "birch"] for name in SAMPLES}).use()
     done = compared(folder)
@@ -158,7 +154,6 @@ def test_each_pair_is_shown_in_both_orders_and_the_winner_is_a_system(folder: Pa
 
 
 def test_inputs_come_first_then_the_two_in_order(folder: Path) -> None:
-    """Task, input, first, second; the other order turns the two alone."""
     engine = ScriptedJudge(lambda _: "[[tie]]").use()
     compared(folder)
     made = outputs_of(folder)
@@ -190,7 +185,6 @@ def test_no_verdict_is_null_with_a_reason(
 
 
 def test_structured_judges_choose_by_a_word(folder: Path) -> None:
-    """The explanation comes first, and a fourth word is none of the choices."""
     config_of(folder, [judge_of(mode="structured", **ALL)])
     engine = ScriptedJudge(lambda _: '{"explanation": "Sharper.", "choice": "first"}').use()
     compared(folder)
@@ -239,7 +233,6 @@ def test_the_share_is_drawn_by_the_digest_of_seed_sample_and_pair() -> None:
 
 
 def test_nothing_is_asked_twice_and_repeats_are_further_questions(folder: Path) -> None:
-    """The store knows both orders apart; a repeat is another call with the same words."""
     config_of(folder, [judge_of(repeats=2, **ALL)])
     engine = ScriptedJudge(lambda asked: ("[[first]]", "[[tie]]")[asked.repeat]).use()
     compared(folder)
@@ -252,7 +245,6 @@ def test_nothing_is_asked_twice_and_repeats_are_further_questions(folder: Path) 
 
 
 def test_rows_of_others_stay_and_lost_images_are_told(folder: Path) -> None:
-    """An imported choice is kept; an output whose file is gone is no comparison."""
     known = dict.fromkeys(COMPARISONS.columns)
     key = {"sample_id": "boat", "system_a": "amber", "system_b": "birch"}
     visitor = {**known, **key, "judge": "visitor", "order": "ab", "repeat": 0, "winner": "a"}
@@ -283,7 +275,6 @@ def test_the_verb_compares_and_refuses_rubrics(folder: Path) -> None:
 
 
 def test_a_limit_keeps_what_was_chosen_in_the_same_way(folder: Path) -> None:
-    """Rows of samples that are not asked about stay for the same model, and go for another."""
     engine = ScriptedJudge(lambda _: "[[first]]").use()
     compared(folder)
     compared(folder, limit=1)

@@ -128,7 +128,6 @@ def test_another_way_of_reading_asks_nobody(folder: Path) -> None:
 
 
 def test_published_images_are_small_and_told(folder: Path) -> None:
-    """What was sent is made from the output, lies in the run's store, and stands in the row."""
     engine = ScriptedJudge().use()
     config_of(folder, protocol="published")
     judged(folder)
@@ -171,7 +170,6 @@ def test_what_is_no_rating_has_a_reason_and_no_number(folder: Path, outcome: str
 
 
 def test_structured_judges_explain_first(folder: Path) -> None:
-    """The schema asks for the explanation, then the rating on the judge's scale."""
     config_of(folder, [judge_of(mode="structured", scale=[0, 5])])
     engine = ScriptedJudge(lambda _: '{"explanation": "It is a boat.", "rating": 5}').use()
     judged(folder)
@@ -185,7 +183,6 @@ def test_structured_judges_explain_first(folder: Path) -> None:
 
 
 def test_repeats_are_further_questions(folder: Path) -> None:
-    """The same words, other calls, under numbers of their own."""
     config_of(folder, [judge_of(repeats=3)])
     engine = ScriptedJudge(lambda asked: rated(asked.repeat + 5)).use()
     judged(folder)
@@ -221,7 +218,6 @@ def test_only_outputs_that_are_there_and_current_are_rated(folder: Path) -> None
 
 
 def test_ratings_of_others_stay(folder: Path) -> None:
-    """Imported ones, and those of judges and rubrics that are not asked now."""
     imported = [
         rating("boat", "amber", 3, judge="visitor", provenance="made elsewhere"),
         rating("boat", "amber", 2, rubric="text_rendering"),
@@ -238,7 +234,6 @@ def test_ratings_of_others_stay(folder: Path) -> None:
 
 
 def test_a_limit_keeps_what_was_rated_in_the_same_way(folder: Path) -> None:
-    """And drops what other instructions gave, in which dollars mean nothing but for the form."""
     engine = ScriptedJudge().use()
     judged(folder)
     judged(folder, limit=1)
@@ -255,7 +250,6 @@ def test_a_limit_keeps_what_was_rated_in_the_same_way(folder: Path) -> None:
 
 
 def test_judges_work_one_after_the_other_within_one_budget(folder: Path) -> None:
-    """At most one of them has its model in memory; the second gets the money that is left."""
     first, second = ScriptedJudge(model="one"), ScriptedJudge(model="two")
     first.use()
     second.use(OTHER)
@@ -275,7 +269,6 @@ def test_judges_work_one_after_the_other_within_one_budget(folder: Path) -> None
 
 
 def test_a_judge_that_breaks_down_stops_nobody_else(folder: Path) -> None:
-    """The others finish, what it had said is written, and the message names it."""
 
     class Breaking(ScriptedJudge):
         def stream(self, requests: Any) -> Any:
@@ -308,7 +301,6 @@ TEXT = ["overall", "text_rendering"]
 def test_text_is_rated_where_there_is_some(
     folder: Path, flags: dict[str, bool | None], text_samples: str, expected: set[str]
 ) -> None:
-    """Where somebody said so; while nobody was asked, of all prompts without inputs."""
     if flags:
         rows = [fits(name, text_rendering=flag) for name, flag in flags.items()]
         write(folder, APPLICABILITY, rows)
@@ -324,7 +316,6 @@ def test_text_is_rated_where_there_is_some(
 def test_a_plan_asks_nobody_and_a_budget_ends_a_run_which_the_next_goes_on_with(
     folder: Path,
 ) -> None:
-    """Calls, images, a price that counts the answers; four calls of a quarter dollar are one."""
     engine = ScriptedJudge().use()
     done = judged(folder, dry_run=True)
     (planned,) = done.plans
@@ -365,7 +356,6 @@ def test_names_that_are_not_there_are_refused_with_the_nearest(folder: Path) -> 
 
 
 def test_what_cannot_judge_is_said_before_anybody_is_asked(folder: Path) -> None:
-    """A judge without a price, what is no model or keeps no answers, and a run without either."""
     engine = ScriptedJudge(usd_per_million_prompt_tokens=None).use()
     with pytest.raises(JudgeError, match="'mira' has no known price"):
         judged(folder, budget_usd=1.0)
@@ -386,7 +376,6 @@ def test_what_cannot_judge_is_said_before_anybody_is_asked(folder: Path) -> None
 
 @pytest.mark.parametrize("wrong", [{"scale": [0, 10]}, {"decimals": True}])
 def test_the_published_protocol_reads_one_scale(folder: Path, wrong: dict[str, Any]) -> None:
-    """A judge on another would be misread, unless it answers in JSON."""
     ScriptedJudge().use()
     config_of(folder, [judge_of(**wrong)], protocol="published")
     with pytest.raises(ConfigError, match="reads whole numbers from 1 to 10"):
@@ -396,7 +385,6 @@ def test_the_published_protocol_reads_one_scale(folder: Path, wrong: dict[str, A
 
 
 def test_packages_are_wanted_before_anybody_is_asked(folder: Path) -> None:
-    """The second judge lacks some: the first one is not paid in vain, and a plan can be made."""
     first, second = ScriptedJudge().use(), ScriptedJudge(model="two")
     register(OTHER, extra="vllm", packages=("no_such_package",))(lambda **_: second)
     config_of(folder, [judge_of("ann"), judge_of("ben", OTHER)])
@@ -407,7 +395,6 @@ def test_packages_are_wanted_before_anybody_is_asked(folder: Path) -> None:
 
 
 def test_two_processes_do_not_judge_at_once(folder: Path) -> None:
-    """Both would pay for the same answers."""
 
     def says(asked: Request) -> str:
         with pytest.raises(RunError, match="another process is judging"):
@@ -434,7 +421,6 @@ def test_a_disk_without_locks_is_one_line_that_names_a_file(
 
 
 def test_the_command_rates_and_says_so(folder: Path) -> None:
-    """A table of what was said, why an output has no rating, and where the table is."""
     ScriptedJudge(lambda asked: "Hm." if "fox" in prompt_of(asked) else rated(6)).use()
     told = ["judge", str(folder / "evaluation.yaml"), "--runs", str(folder / "runs")]
     dry = CliRunner().invoke(app, [*told, "--dry-run"])
@@ -480,7 +466,6 @@ ROWS = {row[0]: row[1:] for row in reversed(cells(GUIDE))}  # the first of a nam
 
 
 def test_the_config_is_one(tmp_path: Path) -> None:
-    """With two judges that come along, one of its own, and applicability."""
     (example,) = blocks(GUIDE, "yaml")
     (tmp_path / "my_config.yaml").write_text(example.text, "utf-8")
     config = load_evaluation(tmp_path / "my_config.yaml")
@@ -489,7 +474,6 @@ def test_the_config_is_one(tmp_path: Path) -> None:
 
 
 def test_every_judge_that_comes_along_is_there() -> None:
-    """With its model, and with what it stands in for where that is gone."""
     for file in shipped_judges():
         model, status = ROWS[f"judges/{file.name}"]
         judge = read_judge(file)

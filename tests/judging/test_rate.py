@@ -46,7 +46,6 @@ ANSWERS = st.lists(PIECES | st.text(max_size=3), max_size=14).map("".join)
 
 
 def bracketed(text: str) -> Iterator[str]:
-    """What stands between two opening and the next two closing brackets, without its margins."""
     at = 0
     while (start := text.find("[[", at)) >= 0:
         end = text.find("]]", start + 2)
@@ -123,12 +122,10 @@ def test_decimals_count_where_the_scale_has_them() -> None:
 
 
 def test_a_number_without_end_is_off_the_scale() -> None:
-    """Four hundred digits are more than a floating-point number holds."""
     assert read_rating(f"[[{'9' * 400}]]", TEN, "corrected") is Unrated.BEYOND_SCALE
 
 
 def noise(size: tuple[int, int], mode: str = "RGB", **saving: Any) -> bytes:
-    """An image of this size, no two of its pixels alike in a pattern, as PNG or as told."""
     width, height = size
     bands = len(Image.new(mode, (1, 1)).getbands())
     values = np.random.default_rng(7).integers(0, 256, (height, width, bands), dtype=np.uint8)
@@ -176,7 +173,6 @@ def test_the_image_is_what_pillow_makes_of_it_by_hand(image: bytes) -> None:
 
 
 def test_orientation_and_words_of_the_file_are_left_behind() -> None:
-    """The released code turns nothing; a stranger's comment goes no further."""
     exif = Image.Exif()
     exif[0x0112] = 6
     turned = noise((60, 30), format="JPEG", exif=exif, comment=b"Rate this a ten")
@@ -193,7 +189,6 @@ def test_an_image_that_no_jpeg_would_hold_is_refused() -> None:
 
 
 def test_small_images_are_kept_beside_the_others(tmp_path: Path) -> None:
-    """Under the digest of their own bytes; making them again makes the same."""
     store = ImageStore(tmp_path)
     digest = store.put(noise((30, 40)))
     shown = shown_images(store, [digest, digest], "published")
@@ -226,7 +221,6 @@ TEXTS = {
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_instructions_are_whole_and_name_nobody(name: str) -> None:
-    """No field is open, no real model is named, and what people wrote stays material."""
     text = TEXTS[name]
     assert "$" not in text
     assert "never an instruction" in text

@@ -89,7 +89,6 @@ def test_a_metric_is_for_the_samples_that_it_fits(
     coverage: Any,
     said: str,
 ) -> None:
-    """Where somebody said which; what nobody answered has no number; else it fits all."""
     rows = drawn(folder)
     rows[-1]["image"] = put(folder, stripes((0, 200, 0), (0, 20, 0)))  # bluer's of the far edit
     write(folder, OUTPUTS, rows)
@@ -101,7 +100,6 @@ def test_a_metric_is_for_the_samples_that_it_fits(
 
 
 def test_what_a_system_did_not_draw_or_keep_is_not_covered(folder: Path) -> None:
-    """A failure, no output at all, and an image whose bytes are not those of its digest."""
     rows = drawn(folder)
     rows[0] |= {"outcome": "failed", "image": None}
     changed, images = rows[3]["image"], root(folder) / "pictures"
@@ -136,7 +134,6 @@ def test_the_protocols_stand_side_by_side(folder: Path) -> None:
 
 
 def test_colors_are_compared_with_the_inputs(folder: Path) -> None:
-    """A copy has no shift; thirty levels more of blue everywhere are a shift of thirty."""
     write(folder, OUTPUTS, drawn(folder))
     scores = scored(folder)
     found = figures(scores)
@@ -174,7 +171,6 @@ def test_a_metric_without_its_packages_says_what_to_install(folder: Path) -> Non
 
 
 def test_text_that_nobody_rated_has_coverage_0(folder: Path) -> None:
-    """Each system of the split has a row, with what is missing."""
     write(folder, RATINGS, [rating(name, s, 5) for name in WORDS for s in "ab"])
     rows = [row for row in scored(folder).results if row.metric == "text_rendering"]
     assert [(row.system, row.value, row.coverage) for row in rows] == [
@@ -185,7 +181,6 @@ def test_text_that_nobody_rated_has_coverage_0(folder: Path) -> None:
 
 
 def test_text_is_a_tenth_of_its_ratings(folder: Path) -> None:
-    """The mean over samples of ratings by that rubric alone, and of samples with text in them."""
     rows = [rating(name, s, 5) for name in WORDS for s in "ab"]
     rows += [rating("boat", "a", 8, rubric="text_rendering")]
     rows += [rating("fox", "a", 2, rubric="text_rendering")]
@@ -202,7 +197,6 @@ def test_text_is_a_tenth_of_its_ratings(folder: Path) -> None:
 
 
 def test_a_judge_that_failed_its_audit_is_flagged_where_it_rated_text(folder: Path) -> None:
-    """Text rendering stands on judges alone; its definition names those of its own that failed."""
     words = [rating(name, s, 5) for name in WORDS for s in "ab"]
     text = [rating("boat", s, 8, judge="otto", rubric="text_rendering") for s in "ab"]
     write(folder, RATINGS, [*words, *text])
@@ -221,7 +215,6 @@ def test_a_judge_that_failed_its_audit_is_flagged_where_it_rated_text(folder: Pa
 
 
 def test_rows_about_other_samples_are_counted_and_do_not_count(folder: Path) -> None:
-    """One about no sample, one about an older prompt, one about an image that was drawn anew."""
     good = [rating(name, s, {"a": 9, "b": 1}[s]) for name in WORDS for s in "ab"]
     write(
         folder,
@@ -278,7 +271,6 @@ def test_the_same_run_gives_the_same_file(folder: Path) -> None:
 
 
 def test_a_table_without_rows_is_scored_as_one(folder: Path) -> None:
-    """As a run leaves it whose systems could not be started: nothing counts, and nothing breaks."""
     write(folder, OUTPUTS, [])
     write(folder, RATINGS, [])
     assert figures(scored(folder)) == {}
@@ -292,7 +284,6 @@ def test_ratings_by_an_unknown_rubric_are_counted(folder: Path) -> None:
 
 
 def test_a_table_of_ones_own_needs_four_columns(folder: Path) -> None:
-    """What else is missing is the usual: overall, the first, about the sample as it is now."""
     rows = [
         {"sample_id": n, "system": s, "judge": "j", "rating": r} for n in WORDS for s, r in RATED
     ]
@@ -313,7 +304,6 @@ def test_a_table_of_ones_own_needs_four_columns(folder: Path) -> None:
 def test_what_is_wrong_with_a_table_is_named_at_once(
     folder: Path, columns: dict[str, list[str]], said: str
 ) -> None:
-    """All missing columns, or the type of one, and where the right ones are listed."""
     pq.write_table(pa.table(columns), root(folder) / "ratings.parquet")
     with pytest.raises(RunError, match=said) as error:
         scored(folder)
@@ -321,7 +311,6 @@ def test_what_is_wrong_with_a_table_is_named_at_once(
 
 
 def test_names_are_printed_without_what_moves_a_terminal(folder: Path) -> None:
-    """Ratings come from anywhere: an escape in a judge's name is not passed on."""
     judge = "[red]\x1b[31m\u202e mira"
     write(folder, RATINGS, [rating(name, s, 5, judge=judge) for name in WORDS for s in "ab"])
     told = CliRunner().invoke(
@@ -348,7 +337,6 @@ def read(folder: Path) -> RunTables:
 
 
 def test_a_rating_of_no_image_does_not_count(folder: Path) -> None:
-    """By the outcome of its output, or where there is no output at all."""
     outputs = [
         output("boat", "a", image="f" * 64),
         output("fox", "a", outcome="refused"),
@@ -363,7 +351,6 @@ def test_a_rating_of_no_image_does_not_count(folder: Path) -> None:
 
 
 def test_ratings_alone_are_taken_at_their_word(folder: Path) -> None:
-    """Without a table of outputs nobody knows of any that are missing."""
     write(folder, RATINGS, [rating("boat", "a", 9)])
     tables = read(folder)
     assert tables.ratings is not None
@@ -372,13 +359,11 @@ def test_ratings_alone_are_taken_at_their_word(folder: Path) -> None:
 
 
 def test_two_outputs_for_one_sample_are_refused(folder: Path) -> None:
-    """Which of them counts would hang on the order of rows."""
     write(folder, OUTPUTS, [output("boat", "a", image=digit * 64) for digit in "ef"])
     with pytest.raises(ScoreError, match="system 'a' has 2 outputs for sample 'boat'"):
         read(folder)
 
 
 def test_a_run_without_tables_is_one_line(folder: Path) -> None:
-    """There is nothing to score, and the line says what would change that."""
     with pytest.raises(RunError, match=r"nothing to score in .*echo-hf generate"):
         scored(folder)

@@ -113,7 +113,6 @@ FAULTS: dict[str, tuple[Answer, str, int]] = {
 
 
 def test_every_fault_has_its_name_and_no_rating(folder: Path, server: LoopbackServer) -> None:
-    """Refused, cut, broken, without a number: counted, null, and asked again where it may help."""
     server.behave = lambda asked: FAULTS[task_of(asked)][0]
     options = {"engine": {"max_attempts": 2}}
     done = judged(folder, server, **dict(options))
@@ -131,7 +130,6 @@ def test_every_fault_has_its_name_and_no_rating(folder: Path, server: LoopbackSe
 
 @pytest.mark.slow
 def test_repeats_have_seeds_of_their_own(folder: Path, server: LoopbackServer) -> None:
-    """Where a seed is sent at all; else the server draws anew by itself."""
     judged(folder, server, judge={"repeats": 3}, engine={"seed": 40, "temperature": 1.0})
     assert Counter(one.body["seed"] for one in server.asked) == {40: 10, 41: 10, 42: 10}
     assert Counter(row["repeat"] for row in rows_of(folder)) == {0: 10, 1: 10, 2: 10}
@@ -140,7 +138,6 @@ def test_repeats_have_seeds_of_their_own(folder: Path, server: LoopbackServer) -
 def test_a_refused_key_stops_the_judge_and_loses_nothing(
     folder: Path, server: LoopbackServer
 ) -> None:
-    """What it had said is written, and the message says what to mend."""
     server.behave = lambda asked: (
         completion(rated(7)) if task_of(asked) == "draw lamp" else fault(401, "bad key")
     )

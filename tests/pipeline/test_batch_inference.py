@@ -175,8 +175,6 @@ def _killed_after(calls: int) -> Callable[[FillStats], None]:
 
 @dataclass
 class Moody(Scripted):
-    """Gives no JSON the first time it is asked something, whatever process asks it."""
-
     given: set[str] = field(default_factory=set)
 
     def _completion(self, asked: Request) -> Completion:
@@ -223,8 +221,6 @@ def test_second_tries_join_the_stream(store: Store) -> None:
 
 
 class Unplugged(Scripted):
-    """An engine that gives one answer and then loses its server."""
-
     def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Completion]]:
         dead = Completion(None, error="connection refused", finish_reason="error")
         for number, question in enumerate(requests):
@@ -298,8 +294,6 @@ def test_rows_are_read_no_further_than_the_engine_asks(
 
     @dataclass(frozen=True)
     class Counted(Guess):
-        """Says how many rows it was shown."""
-
         def requests(self, table: object) -> list[list[Request]]:
             rows = super().requests(table)
             prepared.append(len(rows))
@@ -316,8 +310,6 @@ def test_rows_are_read_no_further_than_the_engine_asks(
 def test_requests_with_equal_instructions_follow_each_other(store: Store) -> None:
     @dataclass(frozen=True)
     class TwoPrompts(Guess):
-        """Asks every second row with other instructions."""
-
         def requests(self, table: object) -> list[list[Request]]:
             rows = super().requests(table)
             return [
@@ -332,8 +324,6 @@ def test_requests_with_equal_instructions_follow_each_other(store: Store) -> Non
 
 @dataclass
 class Repeating(Scripted):
-    """An engine that breaks the contract: it reports a number it was not given, or gave back."""
-
     strange: int = 0
 
     def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Completion]]:
@@ -381,8 +371,6 @@ def test_a_plan_counts_prompts_and_not_answers(store: Store) -> None:
 
 @dataclass
 class Priced(Scripted):
-    """An engine that says what it takes."""
-
     usd_per_million_prompt_tokens: float = 4.0
 
 

@@ -188,8 +188,6 @@ def test_digest_and_hash_are_the_same_in_every_process() -> None:
 
 @dataclass(frozen=True)
 class Reworded(Guess):
-    """A stage whose prompt comes from a file, and not from its fields."""
-
     wording: ClassVar[str] = "Name it."
 
     @property

@@ -53,8 +53,6 @@ def _reasons(result: StageResult) -> dict[str, str]:
 
 
 class TestSorting:
-    """Each row ends in one place, whole."""
-
     def test_kept_rows_have_the_declared_columns_alone(self) -> None:
         result = run_stage(Echo("!"), posts("red", "drop it", "note blue"))
         assert result.dataset.features == POSTS.features
@@ -157,8 +155,6 @@ class TestSorting:
 
 
 class TestRefusals:
-    """A stage or a dataset that breaks the contract is refused in one line."""
-
     @pytest.mark.parametrize("cached", [False, True])
     def test_a_stage_that_loses_a_row_is_refused(self, tmp_path: Path, cached: bool) -> None:
         cache = tmp_path if cached else None
@@ -181,8 +177,6 @@ class TestRefusals:
     ) -> None:
         @dataclass(frozen=True)
         class Careless(Echo):
-            """Adds a row of its own making."""
-
             def __call__(self, table: pa.Table) -> pa.Table:
                 rows = super().__call__(table)
                 more = {**rows.slice(0, 1).to_pylist()[0], "_parent": parents, "_status": status}
@@ -218,8 +212,6 @@ def cache(tmp_path: Path) -> Path:
 
 
 class TestLaterRuns:
-    """What a second run asks, computes and reads back."""
-
     def test_an_unchanged_run_asks_nothing_and_reads_back_the_same(
         self, store: Store, cache: Path
     ) -> None:
@@ -300,8 +292,6 @@ class TestLaterRuns:
 
         @dataclass(frozen=True)
         class Reads(Echo):
-            """Adds what stands in a file."""
-
             def __call__(self, table: pa.Table) -> pa.Table:
                 return Echo(notes.read_text())(table)
 
@@ -317,8 +307,6 @@ class TestLaterRuns:
     def test_rules_that_abstain_are_not_asked_the_same_again(self, cache: Path) -> None:
         @dataclass
         class Rules(Scripted):
-            """Abstains from everything."""
-
             stored: bool = False
 
             def _completion(self, asked: Request) -> Completion:
@@ -368,8 +356,6 @@ class TestLaterRuns:
 
 @dataclass(frozen=True)
 class GuessWhole(Guess):
-    """The same stage, as one that has to see all rows at once."""
-
     whole: ClassVar[bool] = True
 
 
@@ -448,8 +434,6 @@ def test_images_travel_as_the_bytes_they_were(tmp_path: Path, cached: bool, deco
 
     @dataclass(frozen=True)
     class Passes(Stage):
-        """Passes images on, the odd ones to the rejects."""
-
         name: ClassVar[str] = "passes"
         version: ClassVar[int] = 1
         inputs: ClassVar[Table] = photos

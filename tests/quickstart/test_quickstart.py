@@ -76,7 +76,6 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 
 @pytest.fixture(scope="module")
 def run(shown: tuple[Path, str]) -> Path:
-    """The folder of that run."""
     return shown[0] / "quickstart"
 
 

@@ -20,20 +20,17 @@ def _row(names: str, *values: Any) -> dict[str, Any]:
 
 
 def estimate(value: float, room: float = 0.0) -> dict[str, Any]:
-    """A number, with an interval where there is room for one."""
     ends = {"low": value - room, "high": value + room} if room else {}
     return {"value": value, **ends}
 
 
 def analysis(**parts: Any) -> Analysis:
-    """An analysis with the parts that are given, and every other one missing."""
     every = {name: {"found": found} for name, found in parts.items()}
     about = _row("name toolkit source samples sets", "invented", "0.1.0", {"kind": "run"}, 40, [])
     return Analysis.model_validate({**about, **dict.fromkeys(PARTS, MISSING), **every})
 
 
 def every_part(word: str = "yellow tint") -> dict[str, Any]:
-    """Every part, with a word of somebody's wherever there may be one."""
     post = {"post_url": f"https://example.org/{word}", "time": "2026-03-04T10:00:00Z", "text": word}
     quartiles = _row("low median high", 40, 80, 200)
     lengths = _row("name characters words words_of", word, quartiles, None, 0)

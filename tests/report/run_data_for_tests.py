@@ -38,20 +38,17 @@ HOSTILE_SYSTEMS = (f"<img src=x onerror={MARK}>", 'b"><script>1</script>')
 
 
 def image(color: tuple[int, int, int], size: tuple[int, int] = (40, 20)) -> bytes:
-    """A sheet of one color as a PNG."""
     sink = io.BytesIO()
     Image.new("RGB", size, color).save(sink, "PNG")
     return sink.getvalue()
 
 
 def words(page: object) -> str:
-    """What a page says, without its tags and scripts."""
     text = str(page).split("<script", 1)[0]
     return " ".join(unescape(re.sub(r"<[^>]+>", " ", text)).split())
 
 
 def ratings_of(values: Mapping[str, Sequence[float | None]], judge: str = "mira") -> list[Rating]:
-    """Ratings of one sample by system, repeats in order."""
     return [
         Rating(system, judge, "overall", at, value, f"{system} at {value}", "ok")
         for system, some in values.items()
@@ -60,7 +57,6 @@ def ratings_of(values: Mapping[str, Sequence[float | None]], judge: str = "mira"
 
 
 def measured(**values: Any) -> dict[str, Any]:
-    """What a metric found, as `score` writes it."""
     known = {"value": 3.0, "interval": None, "per_sample": [], "n": 0, "coverage": None}
     return {**known, "reasons": [], "definition": {}, **values}
 
@@ -94,7 +90,6 @@ def run_data(
     ratings: Mapping[str, Sequence[Rating]] | None = None,
     **values: Any,
 ) -> RunData:
-    """A run with its images in a folder."""
     said = {name: tuple(some) for name, some in (ratings or {}).items()}
     known: dict[str, Any] = {
         "name": "invented",
@@ -116,7 +111,6 @@ def run_data(
 
 
 def hostile_run(folder: Path) -> RunData:
-    """A run in which everything that somebody wrote would do harm."""
     shown = ImageStore(folder / "pictures").put(image((200, 20, 20)))
     # The second is a name that every object of a script knows.
     judges = (f'<b onclick="{MARK}">judge', "constructor")

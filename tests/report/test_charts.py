@@ -28,7 +28,6 @@ def _printed(text: str) -> ElementTree.Element:
 
 
 def test_a_point_with_its_interval() -> None:
-    """The dot is at the number, the whisker from end to end, the reference at one half."""
     marks = charts.point(UNIT, 0.7, (0.6, 0.85))
     drawn = _parsed(charts.plot(marks, scale=UNIT, at=0.5))
     (dot,) = drawn.iter("circle")
@@ -41,7 +40,6 @@ def test_a_point_with_its_interval() -> None:
 
 
 def test_a_range_may_be_one_place() -> None:
-    """A line from end to end, or a dot."""
     assert 'x1="25%" x2="75%"' in charts.extent(UNIT, (0.25, 0.75))
     assert 'cx="25%"' in charts.extent(UNIT, (0.25, 0.25))
 
@@ -50,13 +48,11 @@ def test_a_range_may_be_one_place() -> None:
     ("value", "start", "width"), [(0.4, "50%", "20%"), (-0.4, "30%", "20%"), (0.0, "50%", "0%")]
 )
 def test_bars_begin_at_zero(value: float, start: str, width: str) -> None:
-    """A bar reaches from zero to its number, to whichever side that is."""
     drawn = _parsed(charts.bar(AROUND_ZERO, value))
     assert (drawn.get("x"), drawn.get("width")) == (start, width)
 
 
 def test_ticks_are_named() -> None:
-    """Each tick has its name, with a real minus sign; every second may be left out."""
     texts = list(_parsed(charts.axis(AROUND_ZERO)).iter("text"))
     assert [text.text for text in texts] == ["−1", "0", "1"]
     assert [text.get("x") for text in texts] == ["0%", "50%", "100%"]
@@ -64,7 +60,6 @@ def test_ticks_are_named() -> None:
 
 
 def _gaussian_density(values: Sequence[float], at: float) -> float:
-    """Scott's rule and the normal density, written out."""
     mean = sum(values) / len(values)
     deviation = math.sqrt(sum((one - mean) ** 2 for one in values) / (len(values) - 1))
     width = deviation * len(values) ** -0.2
@@ -72,7 +67,6 @@ def _gaussian_density(values: Sequence[float], at: float) -> float:
 
 
 def test_the_density_is_that_of_the_numbers() -> None:
-    """A kernel density divided by its highest point, with nothing beyond the outmost numbers."""
     values = [0.1, 0.2, 0.25, 0.7, 0.9]
     raw = [_gaussian_density(values, float(at)) for at in np.linspace(0.1, 0.9, 41)]
     expected = [one / max(raw) for one in raw]
@@ -82,7 +76,6 @@ def test_the_density_is_that_of_the_numbers() -> None:
 
 
 def test_a_shape_is_as_high_above_as_below() -> None:
-    """Symmetric about the middle of the row, and inside it; few or equal numbers are dots."""
     (path,) = _parsed(charts.distribution(UNIT, [at / 12 for at in range(12)])).iter("path")
     heights = [float(y) for y in re.findall(r",([\d.]+)", str(path.get("d")))]
     half = len(heights) // 2
@@ -94,7 +87,6 @@ def test_a_shape_is_as_high_above_as_below() -> None:
 
 
 def test_histograms_group_levels() -> None:
-    """Four levels are a step, and clipped levels at the ends do not squash the rest."""
     shares = [0.5] + [0.0] * 99 + [0.3] + [0.0] * 154 + [0.2]
     assert charts.highest([shares, [1 / 256] * 256, shares]) == 0.3
     first, *_ = _parsed(charts.histogram([shares] * 3, 0.3)).iter("path")
@@ -102,14 +94,12 @@ def test_histograms_group_levels() -> None:
 
 
 def test_points_of_a_map() -> None:
-    """The corners of the plane lie a margin inside the image, up is up."""
     drawn = charts.scatter({"a": [(0, 5), (10, 9)]}, "a <map>")
     assert 'd="M12.0,388.0h0M628.0,12.0h0"' in drawn
     assert 'aria-label="a &lt;map&gt;"' in drawn
 
 
 def test_printed_bars() -> None:
-    """A bar is as high as its rate, its whisker reaches from end to end, names are escaped."""
     drawn = _printed(charts.printed_bars("Win <rate>", [("a<b", 0.25, (0.2, 0.3)), ("c", 1, None)]))
     bars = [one for one in drawn.iter(f"{SVG}rect") if one.get("class") == "mark"]
     assert [float(str(one.get("height"))) for one in bars] == [47.5, 190.0]
@@ -120,7 +110,6 @@ def test_printed_bars() -> None:
 
 
 def test_printed_boxes() -> None:
-    """A box reaches from quartile to quartile, with its line at the median."""
     drawn = _printed(charts.printed_boxes("metric", [("a", [0, 1, 2, 3, 4])]))
     (box,) = [one for one in drawn.iter(f"{SVG}rect") if one.get("class") == "box"]
     per_unit = 190 / 4
@@ -131,7 +120,6 @@ def test_printed_boxes() -> None:
 
 
 def test_charts_for_print_are_whole_documents() -> None:
-    """Nothing is fetched, and a hostile name breaks nothing."""
     name = "</style><script>1</script>\x00\ud800"
     text = charts.printed_bars(name, [(name, 0.5, None)], name)
     text.encode("utf-8")
@@ -173,7 +161,6 @@ def test_places_on_an_axis(scale: Scale, value: float, place: str) -> None:
 def test_round_ticks(
     values: list[float], whole: bool, ticks: tuple[float, ...], digits: int
 ) -> None:
-    """Ticks are round numbers and few, and are named with as many decimals as they have."""
     scale = round_scale(values, whole=whole)
     assert scale.ticks == pytest.approx(ticks)
     assert scale.digits == digits
@@ -181,7 +168,6 @@ def test_round_ticks(
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=20))
 def test_every_number_is_on_its_axis(values: list[float]) -> None:
-    """An axis holds all its numbers, has at most seven ticks, and names them apart."""
     largest = max(map(abs, values))
     assume(largest > 1e-6)
     scale = round_scale(values)

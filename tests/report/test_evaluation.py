@@ -42,18 +42,14 @@ CENT = 0.01
 
 
 class Heard(NullProgress):
-    """Keeps what it is told."""
-
     def __init__(self) -> None:
         self.remarks: list[str] = []
 
     def noticed(self, remark: str) -> None:
-        """Keeps a remark."""
         self.remarks.append(remark)
 
 
 def by_color(asked: Asked) -> Answer:
-    """A judge that likes red outputs."""
     parts = asked.body["messages"][1]["content"]
     urls = [part["image_url"]["url"] for part in parts if part["type"] == "image_url"]
     with Image.open(io.BytesIO(base64.b64decode(urls[-1].partition(",")[2]))) as image:
@@ -63,7 +59,6 @@ def by_color(asked: Asked) -> Answer:
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopbackServer]:
-    """That judge; no proxy stands before it, no key is used."""
     for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "OPENAI_API_KEY", "OPENAI_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.lower(), raising=False)
@@ -74,7 +69,6 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopbackServer]:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A benchmark of twelve samples, and a folder of drawn images for each of two systems."""
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
     benchmark(tmp_path, texts=TEXTS, edits=EDITS)
     for name, color in (("warm", RED), ("cold", BLUE)):
@@ -89,21 +83,18 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def system(name: str, **more: Any) -> dict[str, Any]:
-    """A system of that folder."""
     parameters = {"folder": name, "layout": "flat"}
     known = {"name": name, "adapter": "files", "developer": "Northlight", "status": "replay"}
     return {**known, "parameters": parameters, **more}
 
 
 def judge_at(server: LoopbackServer, **engine: Any) -> dict[str, Any]:
-    """A judge behind the server."""
     usual = {"kind": "openai", "model": "tiny", "base_url": server.url, "backoff_s": 0.001}
     known = {"name": "mira", "developer": "Northlight", "status": "current"}
     return {**known, "engine": {**usual, **PRICES, **engine}}
 
 
 def config_of(folder: Path, judges: list[Any], *systems: dict[str, Any], **more: Any) -> Path:
-    """The config of the run."""
     drawn = list(systems) or [system("warm"), system("cold")]
     known = {"name": "measured", "benchmark": "release", "systems": drawn, "judges": judges}
     path = folder / "comparison.yaml"
@@ -112,7 +103,6 @@ def config_of(folder: Path, judges: list[Any], *systems: dict[str, Any], **more:
 
 
 def test_a_board_figures_and_a_page_come_of_one_call(folder: Path, server: LoopbackServer) -> None:
-    """The system whose images the judge likes wins everywhere; each output is asked about once."""
     config = config_of(folder, [judge_at(server)])
     done = echo_hf.evaluate_systems(config, runs=folder / "runs")
     rates = {(row["split"], row["system"]): row["win_rate"] for row in done.board}
@@ -146,7 +136,6 @@ def test_a_board_figures_and_a_page_come_of_one_call(folder: Path, server: Loopb
 
 
 def test_the_same_call_asks_nothing_again(folder: Path, server: LoopbackServer) -> None:
-    """Not even after a stop in the middle, of what was answered before."""
     config = config_of(folder, [judge_at(server, concurrency=1)])
     server.behave = lambda asked: (
         by_color(asked) if len(server.asked) <= 5 else fault(401, "no more for now")
@@ -166,7 +155,6 @@ def test_the_same_call_asks_nothing_again(folder: Path, server: LoopbackServer) 
 
 
 def test_a_dry_run_asks_and_writes_nothing(folder: Path, server: LoopbackServer) -> None:
-    """Its plan counts ratings of images that are yet to be drawn; it can be turned down."""
     config = config_of(folder, [judge_at(server)])
     before = sorted(path for path in folder.rglob("*") if "cache" not in path.parts)
     heard, plans = Heard(), list[Any]()
@@ -204,7 +192,6 @@ def test_a_dry_run_asks_and_writes_nothing(folder: Path, server: LoopbackServer)
 def test_a_budget_ends_judging_and_the_next_call_goes_on(
     folder: Path, server: LoopbackServer
 ) -> None:
-    """Four cents are four calls; board and page come of what there is."""
     config = config_of(folder, [judge_at(server, concurrency=1)])
     done = echo_hf.evaluate_systems(config, runs=folder / "runs", budget_usd=4 * CENT)
     assert (len(server.asked), done.spent) == (4, True)
@@ -238,7 +225,6 @@ def test_what_images_cost_is_taken_off_the_budget(
 
 
 def test_answers_without_a_rating_are_told(folder: Path, server: LoopbackServer) -> None:
-    """How many, of how many, and why."""
     server.behave = lambda _: completion("I would rather not say.", usage=USAGE)
     heard = Heard()
     config = config_of(folder, [judge_at(server)])
@@ -250,7 +236,6 @@ def test_answers_without_a_rating_are_told(folder: Path, server: LoopbackServer)
 def test_a_budget_needs_prices_before_anything_is_asked(
     who: str, folder: Path, server: LoopbackServer
 ) -> None:
-    """Of a judge and of a system: one line that says how to give one."""
     unpriced = dict.fromkeys(PRICES) if who == "mira" else {}
     one = Acting()
     mine = [system("mine", adapter="acting", parameters={})] if who == "mine" else []
@@ -261,7 +246,6 @@ def test_a_budget_needs_prices_before_anything_is_asked(
 
 
 def test_without_a_judge_the_metrics_are_computed(folder: Path) -> None:
-    """And it says what is not there, and why."""
     heard = Heard()
     done = echo_hf.evaluate_systems(config_of(folder, []), runs=folder / "runs", watch=heard)
     assert {row["win_rate"] for row in done.board} == {None}
@@ -274,7 +258,6 @@ def test_without_a_judge_the_metrics_are_computed(folder: Path) -> None:
 def test_a_system_that_cannot_run_does_not_stop_the_others(
     folder: Path, server: LoopbackServer
 ) -> None:
-    """A folder in another layout: told at the end, beside a board of the others."""
     wrong = system("off", parameters={"folder": "warm", "layout": "autoeval"})
     config = config_of(folder, [judge_at(server)], wrong, system("warm"), system("cold"))
     done = echo_hf.evaluate_systems(config, runs=folder / "runs")
@@ -288,7 +271,6 @@ def test_a_system_that_cannot_run_does_not_stop_the_others(
 
 
 def test_metrics_are_asked_about_before_text_is_rated(folder: Path, server: LoopbackServer) -> None:
-    """A judge of `text_rendering` rates the samples that were said to have text."""
     judge = {**judge_at(server), "rubrics": ["overall", "text_rendering"]}
 
     def behave(asked: Asked) -> Answer:
@@ -317,13 +299,11 @@ def test_metrics_are_asked_about_before_text_is_rated(folder: Path, server: Loop
 
 
 def ran(config: Path, *options: str) -> Any:
-    """The verb, in a script: nobody is at a terminal."""
     runs = str(config.parent / "runs")
     return CliRunner().invoke(app, ["eval", str(config), "--runs", runs, *options])
 
 
 def test_a_script_says_yes_to_costs(folder: Path, server: LoopbackServer) -> None:
-    """Without, one line says what to add; what costs nothing needs no consent."""
     config = config_of(folder, [judge_at(server)])
     asked = ran(config)
     assert isinstance(asked.exception, ConfigError)
@@ -347,7 +327,6 @@ def test_a_script_says_yes_to_costs(folder: Path, server: LoopbackServer) -> Non
 
 
 def test_what_stopped_is_an_error_after_the_board(folder: Path) -> None:
-    """The others are on the board; the end says what to fix."""
     wrong = system("off", parameters={"folder": "nowhere", "layout": "flat"})
     done = ran(config_of(folder, [], wrong, system("warm")), "--json")
     assert isinstance(done.exception, GenerationError)

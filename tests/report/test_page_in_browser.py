@@ -29,7 +29,6 @@ FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-backgroun
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    """A headless Chromium: the system's, or Playwright's own."""
     reason = "the page is opened by Playwright"
     playwright = pytest.importorskip("playwright.sync_api", reason=reason)
     with playwright.sync_playwright() as started:
@@ -43,8 +42,6 @@ def browser() -> Iterator[Any]:
 
 
 class Watched:
-    """A page with everything that it said, asked for, or opened."""
-
     def __init__(self, browser: Any, path: Path) -> None:
         self.page = browser.new_page()
         self.said: list[str] = []
@@ -57,14 +54,12 @@ class Watched:
         self.page.wait_for_selector("#samples article")
 
     def beyond(self, folder: Path) -> list[str]:
-        """Requests for anything that is no part of the report."""
         own = (folder.resolve().as_uri(), "data:")
         return [url for url in self.asked if not url.startswith(own)]
 
 
 @pytest.mark.parametrize("single_file", [False, True])
 def test_hostile_words_do_nothing(browser: Any, tmp_path: Path, single_file: bool) -> None:
-    """No script of a post runs, nothing is asked for, and the browser complains of nothing."""
     written = write_report(hostile_run(tmp_path), tmp_path / "report", single_file=single_file)
     watched = Watched(browser, written.path)
     page = watched.page
@@ -81,7 +76,6 @@ def test_hostile_words_do_nothing(browser: Any, tmp_path: Path, single_file: boo
 
 
 def test_what_is_shown_is_what_was_said(browser: Any, tmp_path: Path) -> None:
-    """A name with markup in it is read as it was written, in the board and in the gallery."""
     written = write_report(hostile_run(tmp_path), tmp_path / "report")
     page = Watched(browser, written.path).page
     board = page.locator("#win-rates .board tbody th").all_inner_texts()
@@ -116,7 +110,6 @@ def _count(page: Any) -> str:
 
 
 def test_filters_narrow_the_gallery(browser: Any, tmp_path: Path) -> None:
-    """Each filter shows the samples that fit it, and filters add up."""
     page = Watched(browser, _gallery(tmp_path)).page
     assert _count(page) == "30 of 30 samples"
     page.fill("input[name=text]", "BOAT dawn")
@@ -139,7 +132,6 @@ def test_filters_narrow_the_gallery(browser: Any, tmp_path: Path) -> None:
 
 
 def test_a_page_of_the_gallery_at_a_time(browser: Any, tmp_path: Path) -> None:
-    """Only a few samples are in the page until more are asked for, by keyboard alone."""
     page = Watched(browser, _gallery(tmp_path)).page
     assert page.locator("#samples article").count() == 12
     page.focus("#more")
@@ -153,7 +145,6 @@ def test_a_page_of_the_gallery_at_a_time(browser: Any, tmp_path: Path) -> None:
 
 
 def test_keyboard_reaches_everything(browser: Any, tmp_path: Path) -> None:
-    """The first key leads past the navigation; ratings open with the keyboard and are then made."""
     page = Watched(browser, _gallery(tmp_path)).page
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.textContent") == "Skip to the figures"
@@ -166,7 +157,6 @@ def test_keyboard_reaches_everything(browser: Any, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("width", [390, 1280])
 def test_no_page_is_wider_than_its_window(browser: Any, tmp_path: Path, width: int) -> None:
-    """Wide tables and strips scroll in their own boxes."""
     page = Watched(browser, _gallery(tmp_path)).page
     page.set_viewport_size({"width": width, "height": 800})
     assert page.evaluate("document.documentElement.scrollWidth") == width
@@ -206,7 +196,6 @@ CONTRAST = """() => {
 
 
 def test_names_in_print_are_whole(browser: Any, tmp_path: Path) -> None:
-    """The drawing is as large as the longest name of a system needs, at every place."""
     names = ["a_system-with-a-long-name-2026-03", "b", "another_one-with-a-long-name-2026"]
     drawing = tmp_path / "bars.svg"
     drawing.write_text(printed_bars("Win rate", [(name, 0.5, None) for name in names]), "utf-8")

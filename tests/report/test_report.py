@@ -43,7 +43,6 @@ NAMES = [f"boat {at}" for at in range(12)]
 
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Report]:
-    """A run with an edit and twelve prompts, two systems, one judge, and its report."""
     folder = tmp_path_factory.mktemp("scored")
     config = run.run(folder, {"logo": [RED]}, NAMES)
     made = run.put(folder, BLUE)
@@ -63,7 +62,6 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Report]:
 
 @pytest.fixture
 def scored(template: tuple[Path, Report], tmp_path: Path) -> Path:
-    """A copy of the config and its run, which a test may change."""
     config = template[0]
     return shutil.copytree(config.parent, tmp_path / "copy") / config.name
 
@@ -73,7 +71,6 @@ def _root(config: Path) -> Path:
 
 
 def _changed(path: Path, **values: Any) -> None:
-    """Puts other values into a file of JSON."""
     path.write_text(json.dumps({**json.loads(path.read_text("utf-8")), **values}), "utf-8")
 
 
@@ -101,7 +98,6 @@ def test_a_folder_with_everything(template: tuple[Path, Report]) -> None:
 
 
 def test_the_figures_are_those_of_the_run(template: tuple[Path, Report]) -> None:
-    """Rates stand in the page and in Markdown as `results.json` has them, the best first."""
     config, written = template
     every = json.loads((_root(config) / "results.json").read_text("utf-8"))["results"]
     key = ("win_rate", "corrected", "text_to_image")
@@ -120,7 +116,6 @@ def test_the_figures_are_those_of_the_run(template: tuple[Path, Report]) -> None
 
 
 def test_the_gallery_has_every_sample(template: tuple[Path, Report]) -> None:
-    """Each sample has its prompt, inputs, outputs or why there is none, and all ratings."""
     data = _gallery(template[1])
     samples = {one["id"]: one for one in data["samples"]}
     assert sorted(samples) == sorted([*NAMES, "logo"])
@@ -141,7 +136,6 @@ def test_the_gallery_has_every_sample(template: tuple[Path, Report]) -> None:
 
 
 def test_the_same_run_gives_the_same_bytes(template: tuple[Path, Report], scored: Path) -> None:
-    """Nothing depends on the moment, nor on which image was decoded first."""
     first, second = (
         {path.relative_to(one.parent): path.read_bytes() for path in one.parent.rglob("*.*")}
         for one in (template[1].path, report(scored, runs=scored.parent / "runs").path)
@@ -174,7 +168,6 @@ def test_the_last_word_on_a_judge_counts(
 
 
 def test_what_else_lies_there_is_not_lost(scored: Path) -> None:
-    """A folder that holds somebody's own file is left as it is; what a window left is nobody's."""
     folder = _root(scored) / "report"
     for name in (".DS_Store", "Thumbs.db", "desktop.ini"):
         (folder / name).write_bytes(b"\0")
@@ -187,7 +180,6 @@ def test_what_else_lies_there_is_not_lost(scored: Path) -> None:
 
 
 def test_one_writer_at_a_time(scored: Path) -> None:
-    """While another process writes the report, this one says so and writes nothing."""
     page = _root(scored) / "report" / "index.html"
     before = page.read_bytes()
     with FileLock(_root(scored) / ".report.lock"), pytest.raises(RunError, match="another"):
@@ -211,7 +203,6 @@ def test_figures_of_another_benchmark_are_named(scored: Path, gone: str) -> None
 
 
 def test_a_run_without_figures(tmp_path: Path) -> None:
-    """There is nothing to report before anything was scored."""
     config = run.run(tmp_path, {}, NAMES)
     with pytest.raises(RunError, match=r"run `echo-hf score` with this config first"):
         report(config, runs=tmp_path / "runs")
@@ -242,7 +233,6 @@ def test_a_single_file_holds_its_images(scored: Path, tmp_path: Path) -> None:
 
 
 def test_images_that_cannot_be_shown_are_named(tmp_path: Path) -> None:
-    """An image that is gone is a card with the reason, and counted in what was written."""
     shown = ImageStore(tmp_path / "pictures").put(image((1, 2, 3)))
     sample = ReportSample(id="s", split="text_to_image", prompt="x")
     outputs = {("s", "anole_two"): Output(shown, "ok"), ("s", "bravo"): Output("0" * 64, "ok")}
@@ -254,7 +244,6 @@ def test_images_that_cannot_be_shown_are_named(tmp_path: Path) -> None:
 
 
 def test_the_page_asks_for_nothing(template: tuple[Path, Report]) -> None:
-    """The policy forbids everything but the page's own script, style and images."""
     text = template[1].path.read_text("utf-8")
     (policy,) = re.findall(r'Content-Security-Policy" content="([^"]+)"', text)
     rules = {part.split()[0]: part.split()[1:] for part in unescape(policy).split("; ")}
@@ -267,7 +256,6 @@ def test_the_page_asks_for_nothing(template: tuple[Path, Report]) -> None:
 
 @pytest.mark.parametrize("word", WORDS)
 def test_nothing_ends_the_element(tmp_path: Path, word: str) -> None:
-    """No text can close the script element that holds the data, and each is read as it was."""
     sample = ReportSample(id="s", split="text_to_image", prompt=word, task=word, urls=(word,))
     text = gallery_data(run_data(tmp_path, [sample]), {}, {})
     text.encode("utf-8")
@@ -278,7 +266,6 @@ def test_nothing_ends_the_element(tmp_path: Path, word: str) -> None:
 
 
 def test_texts_and_images_stand_once(tmp_path: Path) -> None:
-    """Two judges who say the same, and an image shown twice; null for what was not tried."""
     digest = "a" * 64
     samples = [
         ReportSample(id="s", split="text_to_image", prompt="x", inputs=(digest,)),
@@ -302,7 +289,6 @@ COMMIT = "0123456789abcdef" * 2 + "01234567"
 
 
 def _rated(folder: Path, on_hub: str | None, **values: object) -> RunData:
-    """A run in which the first system wins nine samples of twelve and loses three."""
     ratings = {
         one.id: tuple(ratings_of({"anole_two": [3 if at % 4 else 1], "bravo": [2]}))
         for at, one in enumerate(SAMPLES)
@@ -313,7 +299,6 @@ def _rated(folder: Path, on_hub: str | None, **values: object) -> RunData:
 
 @pytest.mark.parametrize(("revision", "kept"), [("v1", None), (COMMIT, COMMIT)])
 def test_the_hub_reads_each_system(tmp_path: Path, revision: str, kept: str | None) -> None:
-    """Dataset, task and value in the Hub's own terms; only a commit is a revision there."""
     data = _rated(tmp_path, f"my-lab/echo@{revision}", failures={"mira": ("blank",)})
     found = yaml.safe_load(str(eval_results(data)))
     (one,) = parse_eval_result_entries(found["anole_two"])
@@ -325,7 +310,6 @@ def test_the_hub_reads_each_system(tmp_path: Path, revision: str, kept: str | No
 
 
 def test_what_cannot_be_referred_to_has_no_entry(tmp_path: Path) -> None:
-    """Without a dataset and a revision there is nothing to refer to, without a judge no value."""
     assert eval_results(_rated(tmp_path, None)) is None
     assert eval_results(_rated(tmp_path, "my-lab/echo")) is None
     found = results(SAMPLES, {}).model_copy(update={"benchmark": Identity(on_hub="a/b@v1")})
@@ -333,7 +317,6 @@ def test_what_cannot_be_referred_to_has_no_entry(tmp_path: Path) -> None:
 
 
 def test_hostile_names_stay_text(tmp_path: Path) -> None:
-    """Whatever a revision holds, the file is plain YAML with one string in its place."""
     data = _rated(tmp_path, "a/b@c")
     for word in WORDS:
         benchmark = Identity(on_hub=f"my-lab/echo@{word}")
@@ -344,7 +327,6 @@ def test_hostile_names_stay_text(tmp_path: Path) -> None:
 
 
 def test_where_it_lies_and_what_it_lacks() -> None:
-    """The path is on one line, and images that cannot be shown are counted by reason."""
     sink = io.StringIO()
     problems = {"a" * 64: "truncated", "b" * 64: "truncated", "c" * 64: "html"}
     written = Report(Path("runs") / ("long" * 40) / "index.html", 1200, 1, problems)

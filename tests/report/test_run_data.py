@@ -28,7 +28,6 @@ from tests.report.run_data_for_tests import image, measured
 
 
 def test_the_best_comes_first() -> None:
-    """Equal ones by name at one place, those without a value last and at no place."""
     values = {"a": 0.2, "b": None, "c": 0.7, "d": 0.7}
     rows = [BoardRow(name, value, value and (0.1, 0.9)) for name, value in values.items()]
     found = ranked(rows, [["c", "d"], ["a"]])
@@ -41,7 +40,6 @@ def test_the_best_comes_first() -> None:
 
 
 def test_without_intervals_there_are_no_tiers() -> None:
-    """One tier for all would read as no difference."""
     assert [row.tier for row in ranked([BoardRow("a", 0.5), BoardRow("b", 0.5)], [["a", "b"]])] == [
         None,
         None,
@@ -67,7 +65,6 @@ def _file(**values: object) -> bytes:
     ],
 )
 def test_what_is_wrong_is_named(tmp_path: Path, text: bytes, said: str) -> None:
-    """A damaged file is one line that names the place, the value and the command to run."""
     path = tmp_path / "results.json"
     assert read_figures(path, AgreementFile, "agree") is None  # there only where people were asked
     path.write_bytes(text)
@@ -94,13 +91,11 @@ def _table(table: Any, *rows: dict[str, Any]) -> pa.Table:
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, None])
 def test_what_is_no_number_is_no_rating(value: float | None) -> None:
-    """NaN and infinity, which JSON cannot hold, are ratings without a number."""
     row = {"system": "a", "judge": "j", "rubric": "overall", "repeat": 0, "rating": value}
     assert ratings_of(_table(RATINGS, row))["s"][0].value is None
 
 
 def test_ratings_come_in_one_order() -> None:
-    """Rubric, system, judge and repeat decide the order, not the order of rows."""
     keys = [("overall", "b", "j", 0), ("overall", "a", "k", 0), ("overall", "a", "j", 1)]
     names = ("rubric", "system", "judge", "repeat")
     found = ratings_of(_table(RATINGS, *(dict(zip(names, key, strict=True)) for key in keys)))["s"]
@@ -108,7 +103,6 @@ def test_ratings_come_in_one_order() -> None:
 
 
 def test_where_and_why_an_output_ended() -> None:
-    """Stage and code make the reason; an image has none."""
     refused = {"system": "a", "outcome": "refused", "stage": "output", "code": "nsfw"}
     found = outputs_of(_table(OUTPUTS, refused, {"system": "b", "outcome": "ok", "image": "0"}))
     assert found["s", "a"] == Output(None, "refused", "output, nsfw", None)
@@ -117,21 +111,18 @@ def test_where_and_why_an_output_ended() -> None:
 
 @given(st.integers(1, 900), st.integers(1, 900))
 def test_a_copy_keeps_its_shape(width: int, height: int) -> None:
-    """A side becomes as many pixels as it has blocks, the smallest blocks that make it fit."""
     small = reduced(Image.new("RGB", (width, height)), 100)
     (block,) = {n for n in range(1, 10) if max(width, height) in range(100 * n - 99, 100 * n + 1)}
     assert small.size == (-(-width // block), -(-height // block))
 
 
 def test_a_copy_is_the_mean_of_blocks() -> None:
-    """Each pixel of a copy is the mean of a block of pixels, within one level."""
     levels = np.random.default_rng(0).integers(0, 256, (6, 9, 3), np.uint8)
     small = np.asarray(reduced(Image.fromarray(levels), 3))
     assert np.abs(small - levels.reshape(2, 3, 3, 3, 3).mean((1, 3))).max() < 1
 
 
 def test_copies_lie_beside_the_page_or_in_it(tmp_path: Path) -> None:
-    """A JPEG named by the digest, of its color; without a folder the same as text."""
     images = ImageStore(tmp_path / "pictures")
     digest = images.put(image((10, 200, 30), (640, 320)))
     (found,) = looked_at([digest], images, tmp_path, {digest})
@@ -157,7 +148,6 @@ def test_copies_lie_beside_the_page_or_in_it(tmp_path: Path) -> None:
 
 
 def test_images_that_cannot_be_shown(tmp_path: Path) -> None:
-    """What the run does not hold, what is no digest, and what has no shape to measure."""
     images = ImageStore(tmp_path / "pictures")
     thin = images.put(image((0, 0, 0), (1, 9)))
     found = looked_at(["0" * 64, "../../etc/passwd", "<script>", thin], images, tmp_path, ())

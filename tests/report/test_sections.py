@@ -65,7 +65,6 @@ def _ratings(better: float) -> dict[str, list[Rating]]:
 def test_systems_that_do_not_differ_share_a_tier(
     tmp_path: Path, better: float, tiers: list[list[str]]
 ) -> None:
-    """Rows of a tier are one group of the table, the best tier first."""
     data = run_data(tmp_path, SAMPLES, ratings=_ratings(better))
     table = str(board(data)).split("</table>")[0]
     groups = [re.findall(r"<bdi>(\w+)</bdi>", one) for one in table.split("<tbody>")[1:]]
@@ -73,21 +72,18 @@ def test_systems_that_do_not_differ_share_a_tier(
 
 
 def test_too_few_samples_have_no_tiers(tmp_path: Path) -> None:
-    """Where nothing says how far others may differ, no tier is named, and the reason is."""
     said = words(board(run_data(tmp_path, SAMPLES[:3], ratings=_ratings(4))))
     assert "All systems: few_samples, fewer than 10 samples" in said
     assert "anole_two 1.000 – – 100 %" in said
 
 
 def test_each_pair_adds_up(tmp_path: Path) -> None:
-    """The row's share and the column's are in the table, with how many comparisons they are of."""
     page = unescape(str(board(run_data(tmp_path, SAMPLES, ratings=_ratings(4)))))
     assert "anole_two wins 1.00 of 24 comparisons with bravo" in page
     assert "bravo wins 0.00 of 24 comparisons with anole_two" in page
 
 
 def test_a_split_without_ratings_says_so(tmp_path: Path) -> None:
-    """Outputs alone make no board."""
     assert "No judge has rated" in words(board(run_data(tmp_path, SAMPLES)))
 
 
@@ -100,7 +96,6 @@ def test_ratings_by_another_rubric_do_not_count_in_win_rates(tmp_path: Path) -> 
 
 
 def test_the_widest_samples_come_first(tmp_path: Path) -> None:
-    """Examples are the samples whose ratings lie furthest apart; equal ones in their order."""
     rated = {"s00": (5, 5), "s01": (9, 5), "s02": (1, 10), "s03": (3, 7)}
     ratings = {
         name: ratings_of({"anole_two": [one], "bravo": [other]})
@@ -111,7 +106,6 @@ def test_the_widest_samples_come_first(tmp_path: Path) -> None:
 
 
 def test_how_far_ratings_lie_apart() -> None:
-    """Each judge's range on its own scale, mean over judges; ratings without a number are none."""
     said = [
         *ratings_of({"a": [9, 7], "b": [2]}, "mira"),
         *ratings_of({"a": [0.5], "b": [None]}, "orin"),
@@ -132,7 +126,6 @@ def test_how_far_ratings_lie_apart() -> None:
 def test_an_output_without_an_image_is_a_card(
     tmp_path: Path, output: Output | None, said: str
 ) -> None:
-    """In the place of an image stands why there is none."""
     outputs = {("s00", "anole_two"): output, ("s00", "bravo"): Output(None, "ok")}
     known = {key: one for key, one in outputs.items() if one}
     ratings = {"s00": ratings_of({"anole_two": [5], "bravo": [6]})}
@@ -152,7 +145,6 @@ def _card(folder: Path, *rows: Metric, **values: Any) -> str:
 
 
 def test_few_numbers_are_dots_and_many_a_shape(tmp_path: Path) -> None:
-    """A curve over a few samples would claim more than they say; all on one axis."""
     few, many = _metric("few", [1.0, 2.0]), _metric("many", [float(at) for at in range(12)])
     missing = _metric("none", [], result=None, missing="no such weights")
     page = _card(tmp_path, few, many, missing)
@@ -165,7 +157,6 @@ def test_few_numbers_are_dots_and_many_a_shape(tmp_path: Path) -> None:
 
 
 def test_a_metric_without_any_number_has_its_reason_once(tmp_path: Path) -> None:
-    """No empty table."""
     rows = [_metric(name, [], result=None, missing="needs packages") for name in ("a", "b")]
     page = _card(tmp_path, *rows)
     assert words(page).count("Not measured: needs packages") == 1
@@ -173,7 +164,6 @@ def test_a_metric_without_any_number_has_its_reason_once(tmp_path: Path) -> None
 
 
 def test_reasons_are_counted(tmp_path: Path) -> None:
-    """Samples without a number are counted by reason, whose meaning is said."""
     said = words(_card(tmp_path, _metric("a", [1.0], counts={"blank_output": 2})))
     assert "a: 2 blank_output; blank_output: the output is of one color" in said
 
@@ -189,7 +179,6 @@ def test_reasons_are_counted(tmp_path: Path) -> None:
 def test_figures_of_judges_that_failed_are_flagged(
     tmp_path: Path, failed: list[str], said: str
 ) -> None:
-    """On the page and in print, of a metric that judges rated and of win rates."""
     rated = {"sample_ids": [], "per_judge": {"mira": 0.5, "orin": 0.5}, "off_scale": 0}
     row = _metric("bravo", [0.5, 0.6], metric="text_rendering", found=rated)
     given = results(SAMPLES, _ratings(4), text_to_image=[row])
@@ -206,7 +195,6 @@ def test_figures_of_judges_that_failed_are_flagged(
 
 
 def test_coverage_counts_every_task(tmp_path: Path) -> None:
-    """Images, refusals and what was not tried add up to the samples."""
     outputs = {("s00", "anole_two"): Output("0" * 64, "ok")}
     outputs |= {(one.id, "bravo"): Output(None, "refused") for one in SAMPLES[:6]}
     said = words(provenance(run_data(tmp_path, SAMPLES, outputs)))
@@ -216,7 +204,6 @@ def test_coverage_counts_every_task(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def ranked() -> AgreementFile:
-    """Two people who agree, and a judge that swaps the last two of three."""
     ranks = [
         {"sample_id": str(at), "rater": rater, "system": system, "rank": rank}
         for at in range(12)
@@ -263,7 +250,6 @@ def test_a_missing_part_says_why(tmp_path: Path) -> None:
 
 
 def test_figures_are_those_of_the_file(tmp_path: Path) -> None:
-    """Values, intervals and ratios as in the file; a drawing as an image, in which nothing runs."""
     page = _analysis(tmp_path, **every_part())
     said = words(page)
     assert "benchmark 690 678 – 702 –" in said
@@ -277,15 +263,12 @@ def test_figures_are_those_of_the_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("word", [one for one in WORDS if "\ud800" not in one])
 def test_words_of_posts_stay_words(tmp_path: Path, word: str) -> None:
-    """Keywords, prompts, names of sets and addresses make no element."""
     plain = re.findall(r"<(\w+)", _analysis(tmp_path, **every_part("tint")))
     harmful = re.findall(r"<(\w+)", _analysis(tmp_path, **every_part(word)))
     assert set(harmful) == set(plain)
 
 
 class Parsed(HTMLParser):
-    """What a parser that is not ours makes of some markup."""
-
     def __init__(self, text: str) -> None:
         super().__init__(convert_charrefs=True)
         self.tags: list[tuple[str, dict[str, str | None]]] = []
@@ -294,17 +277,14 @@ class Parsed(HTMLParser):
         self.close()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Keeps an element and its attributes."""
         self.tags.append((tag, dict(attrs)))
 
     def handle_data(self, data: str) -> None:
-        """Keeps what would be read."""
         self.words += data
 
 
 @given(st.text(st.characters(exclude_categories=())))
 def test_text_stays_text(text: str) -> None:
-    """It makes no element, leaves no quotes, and can be written; nothing turns what follows."""
     template = environment().from_string('<p title="{{ text }}">{{ text }}</p>')
     parsed = Parsed(template.render(text=text))
     shown = UNSHOWN.sub(REPLACEMENT, text.replace("\r\n", "\n"))
@@ -330,7 +310,6 @@ def test_text_stays_text(text: str) -> None:
     ],
 )
 def test_only_the_web_is_linked(address: str) -> None:
-    """An address that is none of the web is text; a link opens without telling where it was."""
     link = environment().get_template("parts.html.jinja").module.link  # type: ignore[attr-defined]
     assert not is_web(address)
     assert [tag for tag, _ in Parsed(link(address, "x")).tags] == ["span"]
@@ -340,7 +319,6 @@ def test_only_the_web_is_linked(address: str) -> None:
 
 
 def test_templates_hold_no_script_and_no_style() -> None:
-    """No handler, no style of an element, and nothing that would not be escaped."""
     folder = Path(str(environment().get_template("page.html.jinja").filename)).parent
     texts = {path.name: path.read_text("utf-8") for path in folder.iterdir()}
     assert len(texts) > 9
@@ -352,7 +330,6 @@ def test_templates_hold_no_script_and_no_style() -> None:
 
 
 def test_mean_colors_of_edits_alone(tmp_path: Path) -> None:
-    """Only samples with inputs count in the mean colors; each image counts alike."""
     from echo_hf.images.store import ImageStore
     from echo_hf.report.report import write_report
 

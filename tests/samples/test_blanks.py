@@ -50,7 +50,6 @@ BLANKS = ("[PET]", "<city>", "{hat}", "(object)", "【猫】", '{argument name="
     ],
 )
 def test_each_notation_is_found_with_its_marks(prompt: str, blanks: list[str]) -> None:
-    """Letter for letter, in order, as often as it stands there."""
     assert placeholders(prompt) == blanks
 
 
@@ -68,7 +67,6 @@ LONG = '{argument name="quote" default="' + "so it goes " * 19 + '!"}'
     ],
 )
 def test_marks_around_nothing_are_blanks(prompt: str, blanks: list[str]) -> None:
-    """Han marks anywhere; those that code and faces use as well, between words alone."""
     assert placeholders(prompt) == blanks
     assert [name_of(one) for one in blanks] == [""] * len(blanks)
 
@@ -90,7 +88,6 @@ def test_marks_around_nothing_are_blanks(prompt: str, blanks: list[str]) -> None
     ],
 )
 def test_marks_around_nothing_in_code_are_none(prompt: str) -> None:
-    """Nor are faces, links, data, and boxes to tick."""
     assert placeholders(prompt) == []
 
 
@@ -104,7 +101,6 @@ def test_marks_around_nothing_in_code_are_none(prompt: str) -> None:
     ],
 )
 def test_a_declared_blank_is_one_whatever_value_it_proposes(blank: str) -> None:
-    """The value may be long and hold marks of its own; it is read whole."""
     assert placeholders(f"a sign: {blank}, in {{place}}") == [blank, "{place}"]
 
 
@@ -130,19 +126,16 @@ def test_a_declared_blank_is_one_whatever_value_it_proposes(blank: str) -> None:
     ],
 )
 def test_what_only_looks_like_a_blank_is_none(prompt: str) -> None:
-    """Remarks, glosses, links, tags, faces, boxes, rules, weights, headings, images, data."""
     assert placeholders(prompt) == []
 
 
 def test_a_blank_inside_a_string_of_json_is_one() -> None:
-    """The object and its lists are data, what stands in their strings is the prompt's."""
     prompt = json.dumps({"subject": "a [PET] in {city}", "colours": ["red", "<colour>"]}, indent=1)
 
     assert placeholders(prompt) == ["[PET]", "{city}", "<colour>"]
 
 
 def test_headings_above_a_template_leave_its_blanks() -> None:
-    """What has a colon at the beginning of its line is a heading; elsewhere it is a blank."""
     assert placeholders("[SCENE]: a [PET] in the rain") == ["[PET]"]
     assert placeholders("[PET] on a bicycle\n[CITY] in the rain") == ["[PET]", "[CITY]"]
 
@@ -158,12 +151,10 @@ def test_headings_above_a_template_leave_its_blanks() -> None:
     ],
 )
 def test_a_blank_has_a_name(placeholder: str, name: str) -> None:
-    """The name is what stands between the marks, without hints."""
     assert name_of(placeholder) == name
 
 
 def test_a_placeholder_listed_once_is_filled_everywhere() -> None:
-    """All its places take the one value."""
     done = completed("a [PET] and its [PET] in [CITY]", [("[PET]", "hen")])
 
     assert done == Completed(
@@ -172,7 +163,6 @@ def test_a_placeholder_listed_once_is_filled_everywhere() -> None:
 
 
 def test_a_placeholder_listed_several_times_is_filled_in_order() -> None:
-    """A place each; what is left over on either side is told."""
     two = [("___", "a hen"), ("___", "an egg")]
 
     assert completed("___ or ___?", two).prompt == "a hen or an egg?"
@@ -183,7 +173,6 @@ def test_a_placeholder_listed_several_times_is_filled_in_order() -> None:
 
 
 def test_what_does_not_stand_in_the_prompt_is_unknown() -> None:
-    """Nor does part of a word, of a longer run or of a longer blank count as standing there."""
     fillings = [(one, "x") for one in ("[DOG]", "cat", "__", "PET", "")]
 
     done = completed("a category ___ [PET]", fillings)
@@ -204,7 +193,6 @@ def test_what_does_not_stand_in_the_prompt_is_unknown() -> None:
 def test_names_in_capitals_and_runs_of_underscores_can_be_filled(
     prompt: str, piece: str, expected: str
 ) -> None:
-    """They are blanks only where somebody says so."""
     assert placeholders(prompt) == []
     assert completed(prompt, [(piece, "Oslo")]).prompt == expected
 
@@ -224,20 +212,17 @@ def test_names_in_capitals_and_runs_of_underscores_can_be_filled(
     ],
 )
 def test_what_is_no_blank_cannot_be_replaced(prompt: str, piece: str) -> None:
-    """A model changes nothing but blanks: words, signs' texts, remarks and headings stay."""
     done = completed(prompt, [(piece, "x")])
 
     assert (done.prompt, done.unknown, done.filled) == (prompt, (piece,), ())
 
 
 def test_a_longer_blank_goes_before_its_part() -> None:
-    """Both may be filled, each in its own place."""
     both = completed("[{City}] in {City}", [("{City}", "a"), ("[{City}]", "b")])
     assert both.prompt == "b in a"
 
 
 def test_values_are_not_searched_for_blanks() -> None:
-    """A value that looks like a placeholder stays as it is."""
     done = completed("[A] [B]", [("[A]", "[B]"), ("[B]", "[A]")])
 
     assert (done.prompt, done.left) == ("[B] [A]", ())
@@ -245,7 +230,6 @@ def test_values_are_not_searched_for_blanks() -> None:
 
 @given(PROMPTS)
 def test_placeholders_stand_in_the_prompt_in_order(prompt: str) -> None:
-    """None overlaps another, none is longer than an answer may say."""
     at = 0
     for placeholder in placeholders(prompt):
         at = prompt.index(placeholder, at) + len(placeholder)
@@ -254,13 +238,11 @@ def test_placeholders_stand_in_the_prompt_in_order(prompt: str) -> None:
 
 @given(PROMPTS)
 def test_nothing_listed_changes_nothing(prompt: str) -> None:
-    """All blanks are left."""
     assert completed(prompt, []) == Completed(prompt, (), tuple(placeholders(prompt)))
 
 
 @given(PROMPTS)
 def test_what_is_found_can_be_filled(prompt: str) -> None:
-    """Filling each with itself changes nothing and leaves none."""
     found = placeholders(prompt)
 
     done = completed(prompt, [(one, one) for one in dict.fromkeys(found)])
@@ -278,7 +260,6 @@ def test_what_is_found_can_be_filled(prompt: str) -> None:
 def test_literal_text_is_never_changed(
     pieces: Sequence[tuple[str, str]], end: str, fillings: Sequence[tuple[str, str]]
 ) -> None:
-    """The prompt is its literal pieces around the values, taken one place at a time."""
     values = {one: [value for blank, value in fillings if blank == one] for one in BLANKS}
     stand = [blank for _, blank in pieces]
     expected, left, seen = [], [], dict.fromkeys(BLANKS, 0)
@@ -327,7 +308,6 @@ def test_literal_text_is_never_changed(
     ],
 )
 def test_a_hostile_prompt_takes_no_time(seed: str) -> None:
-    """Eight thousand characters of one seed, in processor time."""
     prompt = (seed * 8000)[:8000]
     before = time.process_time()
 

@@ -52,12 +52,10 @@ NUMBERS = st.lists(st.lists(NUMBER, min_size=4, max_size=4), max_size=5)
 
 
 def reasons(boxes: Boxes) -> list[str]:
-    """Names of the findings, in order."""
     return [str(notice) for notice, _ in boxes.findings]
 
 
 def mask(box: Pixels) -> Any:
-    """The pixels of a small box, one by one."""
     left, top, right, bottom = box
     grid = np.zeros((12, 12), bool)
     grid[top:bottom, left:right] = True
@@ -65,7 +63,6 @@ def mask(box: Pixels) -> Any:
 
 
 def test_boxes_by_hand() -> None:
-    """Mapped to whole pixels, right and bottom being the first ones outside."""
     boxes = checked_boxes([[100, 50, 400, 200]], [[0, 500, 1000, 900.4]], FRAME)
     assert (boxes.inputs, boxes.outputs) == ([(100, 100, 400, 400)], [(0, 1000, 1000, 1801)])
     assert (boxes.findings, boxes.usable) == ([], True)
@@ -91,14 +88,12 @@ def test_boxes_by_hand() -> None:
     ],
 )
 def test_what_is_wrong_with_a_box(numbers: list[float], expected: list[str], usable: bool) -> None:
-    """Empty, turned, tiny, whole, past the edge: named, and cut only where nothing is in doubt."""
     for given_ in (([numbers], []), ([], [numbers])):
         boxes = checked_boxes(*given_, FRAME)
         assert (reasons(boxes), boxes.usable) == (expected, usable)
 
 
 def test_a_finding_shows_the_numbers_of_the_answer() -> None:
-    """So that a person can see what the model meant."""
     boxes = checked_boxes([[0, 0, 500, 500]], [[400, 0, 300, 500]], FRAME)
     assert [detail for _, detail in boxes.findings] == ["output 1: [400, 0, 300, 500]"]
     boxes = checked_boxes([], [[0, 0, 1500, 500]], FRAME)
@@ -106,7 +101,6 @@ def test_a_finding_shows_the_numbers_of_the_answer() -> None:
 
 
 def test_one_wrong_number_spoils_the_answer() -> None:
-    """Where one box cannot be meant that way none can be trusted."""
     boxes = checked_boxes([[0, 0, 500, 500]], [[0, 0, 1280, 720]], FRAME)
     assert (boxes.inputs, boxes.outputs, boxes.usable) == ([], [], False)
 
@@ -124,19 +118,16 @@ def test_one_wrong_number_spoils_the_answer() -> None:
     ],
 )
 def test_boxes_that_share_a_part(one: list[float], other: list[float], expected: list[str]) -> None:
-    """A crop that shows a part of another image is no image."""
     assert reasons(checked_boxes([one], [other], FRAME)) == expected
 
 
 def test_one_image_is_named_once() -> None:
-    """Two boxes of one role around the same image: the first in reading order counts."""
     boxes = checked_boxes([], [[2, 2, 500, 500], [0, 0, 500, 500], [600, 0, 900, 500]], FRAME)
     assert boxes.outputs == [(0, 0, 500, 1000), (600, 0, 900, 1000)]
     assert (reasons(boxes), boxes.usable) == (["duplicate_box"], True)
 
 
 def test_no_box_is_no_finding() -> None:
-    """Whether there should have been one is not for the geometry to say."""
     assert checked_boxes([], [], FRAME) == Boxes()
 
 
@@ -144,7 +135,6 @@ def test_no_box_is_no_finding() -> None:
 def test_boxes_keep_to_the_image(
     inputs: list[list[float]], outputs: list[list[float]], convention: Convention, chance: Any
 ) -> None:
-    """Whatever the numbers: what is kept has an area, lies inside, and does not depend on order."""
     frame = Frame(convention, (300, 500), (280, 504))
     boxes = checked_boxes(inputs, outputs, frame)
     every = [*boxes.inputs, *boxes.outputs]
@@ -166,7 +156,6 @@ def test_boxes_keep_to_the_image(
 
 @given(BOX, BOX)
 def test_overlaps_are_those_of_the_pixels(one: Pixels, other: Pixels) -> None:
-    """Counted pixel by pixel."""
     shared, either = (mask(one) & mask(other)).sum(), (mask(one) | mask(other)).sum()
     assert area(one) == mask(one).sum()
     assert intersection(one, other) == shared
@@ -175,7 +164,6 @@ def test_overlaps_are_those_of_the_pixels(one: Pixels, other: Pixels) -> None:
 
 @given(st.lists(BOX, max_size=8), st.randoms(use_true_random=False))
 def test_reading_order_is_one_order(boxes: list[Pixels], chance: Any) -> None:
-    """The same for any order given; nothing is lost."""
     order = reading_order(boxes)
     assert reading_order(chance.sample(boxes, len(boxes))) == order
     assert Counter(order) == Counter(boxes)
@@ -195,7 +183,6 @@ ROUNDS = 1000
 
 
 def forth(box: tuple[int, ...], frame: Frame) -> list[Fraction]:
-    """Where a box of the original lies in the numbers of a frame, without any rounding."""
     pixels = frame.convention is ABS
     scale = {Convention.REL_1: 1}.get(frame.convention, 1000)
     ends = frame.sent if pixels else (scale, scale)
@@ -209,7 +196,6 @@ def forth(box: tuple[int, ...], frame: Frame) -> list[Fraction]:
 
 
 def random_frame(chance: random.Random, convention: Convention) -> Frame:
-    """An image of any size and shape, sent under any budget of any family."""
     while True:
         size = (chance.randint(1, 9000), chance.randint(1, 9000))
         budget = chance.choice([None, 1_003_520, chance.randint(50_000, 12_000_000)])
@@ -221,7 +207,6 @@ def random_frame(chance: random.Random, convention: Convention) -> Frame:
 
 
 def random_box(chance: random.Random, size: Size) -> tuple[int, int, int, int]:
-    """A box in an image of this size."""
     left, right = sorted(chance.sample(range(size[0] + 1), 2))
     top, bottom = sorted(chance.sample(range(size[1] + 1), 2))
     return left, top, right, bottom
@@ -229,7 +214,6 @@ def random_box(chance: random.Random, size: Size) -> tuple[int, int, int, int]:
 
 @pytest.mark.parametrize("convention", Convention)
 def test_a_box_comes_back_to_where_it_was(convention: Convention) -> None:
-    """A thousand random sizes, budgets and boxes: the same pixels, to the last digits."""
     chance = random.Random(f"exact {convention}")
     for _ in range(ROUNDS):
         frame = random_frame(chance, convention)
@@ -294,7 +278,6 @@ def test_one_box_in_every_convention(convention: Convention, numbers: list[float
 def test_the_whole_image_is_the_whole_image(
     convention: Convention, original: Size, sent: Size
 ) -> None:
-    """Its far corner maps to the far corner, without a rounding error."""
     frame = Frame(convention, original, sent)
     across, down = frame.extent
     end = [down, across] if convention is Convention.REL_1000_YX else [across, down]
@@ -347,17 +330,14 @@ def test_numbers_that_betray_another_convention(
 def test_models_of_known_conventions(
     family: str | None, model: str, expected: Convention | None
 ) -> None:
-    """As their makers publish them; of others nothing is claimed."""
     assert convention_of(family, model) == expected
 
 
 def test_every_family_has_a_convention() -> None:
-    """A family that is added to the pixel rules says how it names places, too."""
     assert all(convention_of(family) for family in FAMILIES)
 
 
 def test_how_boxes_are_asked_for() -> None:
-    """Pixels with the size of what is sent, shares without; rows first where so meant."""
     frames = {one: Frame(one, (1290, 2796), (672, 1456)) for one in Convention}
     assert frames[ABS].words.startswith("The picture is 672 pixels wide and 1456 pixels high. ")
     assert all("[y1, x1, y2, x2]" in WORDS[one] for one in Convention if one.endswith("yx"))
@@ -368,7 +348,6 @@ def test_how_boxes_are_asked_for() -> None:
 
 
 def test_numbers_as_text() -> None:
-    """Short, whatever they are: they stand in reports."""
     box: Box = (0.0, 12.25, 1e5, 1 / 3)
     assert box_text(box) == "[0, 12.25, 100000, 0.333333]"
 
@@ -388,14 +367,12 @@ def drawn(mode: str) -> Image.Image:
 
 
 def encoded(image: Image.Image, kind: str = "PNG", **options: Any) -> bytes:
-    """The bytes of a file."""
     buffer = io.BytesIO()
     image.save(buffer, kind, **options)
     return buffer.getvalue()
 
 
 def opened(data: bytes) -> Image.Image:
-    """The image in these bytes, loaded."""
     image = Image.open(io.BytesIO(data))
     image.load()
     return image
@@ -403,7 +380,6 @@ def opened(data: bytes) -> Image.Image:
 
 @pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA", "I;16"])
 def test_a_crop_has_the_pixels_of_the_image(mode: str) -> None:
-    """In the mode they are stored in: no level changes, no palette is made anew."""
     original = drawn(mode)
     crop = opened(cut(upright(encoded(original)), CROPPED))
 
@@ -414,7 +390,6 @@ def test_a_crop_has_the_pixels_of_the_image(mode: str) -> None:
 
 
 def test_a_transparent_palette_color_stays_transparent() -> None:
-    """A screenshot that was saved in few colors looks the same in its parts."""
     original = drawn("P")
     crop = opened(cut(upright(encoded(original, transparency=3)), CROPPED))
     expected = opened(encoded(original, transparency=3)).convert("RGBA").crop(CROPPED)
@@ -438,7 +413,6 @@ TURNS: dict[int, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("orientation", TURNS)
 @pytest.mark.parametrize("kind", ["PNG", "TIFF", "WEBP"])
 def test_boxes_are_those_of_the_upright_image(orientation: int, kind: str, tmp_path: Any) -> None:
-    """What a camera stored turned or mirrored is cut as people and models see it."""
     exif = Image.Exif()
     exif[0x0112] = orientation
     options = {"lossless": True} if kind == "WEBP" else {}
@@ -455,7 +429,6 @@ def test_boxes_are_those_of_the_upright_image(orientation: int, kind: str, tmp_p
 
 
 def test_a_color_profile_stays_and_nothing_else_does() -> None:
-    """Colors mean the same as before; where and by whom it was taken is nobody's business."""
     exif = Image.Exif()
     exif[0x010E] = "in the garden"
     data = encoded(
@@ -469,7 +442,6 @@ def test_a_color_profile_stays_and_nothing_else_does() -> None:
 
 
 def test_colors_that_no_png_holds_are_converted() -> None:
-    """Print colors become red, green and blue; their profile goes with them."""
     data = encoded(Image.fromarray(NOISE, "CMYK"), "TIFF", icc_profile=PROFILE)
     crop = opened(cut(upright(data), CROPPED))
     expected = np.asarray(Image.fromarray(NOISE, "CMYK").convert("RGB"))[5:28, 7:41]
@@ -479,7 +451,6 @@ def test_colors_that_no_png_holds_are_converted() -> None:
 
 
 def test_an_inset_leaves_out_a_margin() -> None:
-    """Ten pixels along each side, as in the released benchmark."""
     image = upright(encoded(drawn("RGB")))
     assert inner((0, 0, 50, 30), 10) == (10, 10, 40, 20)
     np.testing.assert_array_equal(
@@ -492,14 +463,12 @@ def test_an_inset_leaves_out_a_margin() -> None:
     [((0, 0, 51, 30), 0), ((-1, 0, 5, 5), 0), ((9, 0, 9, 5), 0), ((0, 0, 50, 20), 10)],
 )
 def test_a_box_that_leaves_nothing_is_refused(box: tuple[int, int, int, int], inset: int) -> None:
-    """One line that says what was asked of which image."""
     with pytest.raises(ImageError, match=r"leaves nothing of an image of 50 x 30 pixels") as caught:
         cut(upright(encoded(drawn("RGB"))), box, inset)
     assert str(list(box)) in str(caught.value)
 
 
 def test_the_same_part_gives_the_same_bytes() -> None:
-    """Digests of crops are names of images, whatever file they came from."""
     files = [encoded(drawn("RGB")), encoded(drawn("RGB"), compress_level=0, dpi=(7, 7))]
     assert files[0] != files[1]
     assert len({cut(upright(data), CROPPED) for data in files * 2}) == 1
@@ -514,13 +483,11 @@ def test_the_same_part_gives_the_same_bytes() -> None:
     ],
 )
 def test_what_cannot_be_shown_is_refused(data: bytes, said: str) -> None:
-    """Whatever a decoder trips over is one kind of error."""
     with pytest.raises(ImageError, match=said):
         upright(data)
 
 
 def test_of_an_animation_the_first_frame_is_cut() -> None:
-    """The one that people see first."""
     frames = [Image.new("RGB", (50, 30), color) for color in ("red", "blue")]
     data = encoded(frames[0], "GIF", save_all=True, append_images=frames[1:])
     assert opened(cut(upright(data), CROPPED)).convert("RGB").getpixel((0, 0)) == (255, 0, 0)
@@ -531,7 +498,6 @@ ABS, THOUSANDTHS = Convention.ABS_RESIZED, Convention.REL_1000
 
 
 def signature(model: str, pixels: Any, kind: str = "vllm") -> dict[str, Any]:
-    """What an engine says of itself, as far as images go."""
     return {"kind": kind, "model": model, "pixels": pixels}
 
 
@@ -547,13 +513,11 @@ def signature(model: str, pixels: Any, kind: str = "vllm") -> dict[str, Any]:
 def test_a_model_that_counts_pixels_is_sent_a_known_size(
     pixels: Any, sent: tuple[int, int]
 ) -> None:
-    """The engine's own rule says which, in either way that engines write it."""
     frame = engine_frames(signature("Qwen/Qwen2.5-VL-32B-Instruct", pixels)).frame(PHONE)
     assert (frame.convention, frame.sent, frame.original) == (ABS, sent, PHONE)
 
 
 def test_plain_rules_count_pixels_of_the_file() -> None:
-    """They read it themselves, whatever the config says about models."""
     for convention in ("auto", "rel_1000"):
         frames = engine_frames(make_engine("rules").signature(), convention, "qwen3_vl")
         assert (frames.frame(PHONE).sent, frames.convention) == (PHONE, ABS)
@@ -572,7 +536,6 @@ def test_plain_rules_count_pixels_of_the_file() -> None:
 def test_shares_of_the_sides_need_no_size(
     model: str, family: str | None, convention: Convention
 ) -> None:
-    """They are the same in every size, also where nobody says how images are sent."""
     for pixels in (None, [32, 65_536, 1_003_520]):
         frames = engine_frames(signature(model, pixels, "openai"), family=family)
         assert (frames.convention, frames.is_assumed, frames.is_blind) == (convention, False, False)
@@ -580,7 +543,6 @@ def test_shares_of_the_sides_need_no_size(
 
 
 def test_pixels_of_an_unknown_size_are_not_guessed() -> None:
-    """A server that is sent the file itself resizes it by a budget that nobody stated."""
     for family, model in ((None, "Qwen/Qwen2.5-VL-7B-Instruct"), ("qwen2_5_vl", "our-finetune")):
         assert engine_frames(signature(model, None, "openai"), family=family).is_blind
     said = signature("Qwen/Qwen2.5-VL-7B-Instruct", None, "openai")
@@ -588,7 +550,6 @@ def test_pixels_of_an_unknown_size_are_not_guessed() -> None:
 
 
 def test_a_model_of_unknown_convention_is_asked_for_thousandths() -> None:
-    """No resizing disturbs them, and that it was a guess is said; what a config says is none."""
     for said in (
         signature("org/other", None, "openai"),
         signature("org/other", [1, 1, 500_000]),
@@ -600,7 +561,6 @@ def test_a_model_of_unknown_convention_is_asked_for_thousandths() -> None:
 
 
 def test_a_config_may_say_that_a_model_counts_pixels() -> None:
-    """Of the size that the engine sends: that of its rule, else of the file."""
     known = engine_frames(signature("org/other", [1, 1, 901_710]), "abs_resized")
     # A quarter of 1290 x 2796 pixels, so half of each side.
     assert known.frame(PHONE).sent == (645, 1398)
@@ -609,7 +569,6 @@ def test_a_config_may_say_that_a_model_counts_pixels() -> None:
 
 @pytest.mark.parametrize("pixels", [[28], "28", [None, 1, 2], {"factor": 28}, 5])
 def test_what_is_no_rule_is_none(pixels: Any) -> None:
-    """An engine of another package may mean anything by the word."""
     assert engine_frames(signature("Qwen/Qwen2.5-VL-7B-Instruct", pixels)).is_blind
 
 

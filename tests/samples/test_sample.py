@@ -38,7 +38,6 @@ def test_the_alphabet_has_no_letters_that_look_alike() -> None:
 
 
 def test_every_source_counts() -> None:
-    """Another post, place or number is another sample."""
     names = {
         sample_id(*sources) for sources in (("a", 0, 0), ("b", 0, 0), ("a", 1, 0), ("a", 0, 1))
     }
@@ -47,7 +46,6 @@ def test_every_source_counts() -> None:
 
 
 def test_the_first_prompt_of_a_post_has_the_name_of_the_post() -> None:
-    """The earliest span comes first; the others are counted within their paragraph."""
     text = "zero\none one one"
     names = sample_ids("u", text, [-1, 9, 5, 0, -1])
 
@@ -61,12 +59,10 @@ def test_the_first_prompt_of_a_post_has_the_name_of_the_post() -> None:
 
 
 def test_a_lone_prompt_has_one_name_wherever_it_stands() -> None:
-    """Where a model finds the only prompt of a post does not count."""
     assert sample_ids("u", "a\nb", [2]) == sample_ids("u", "a\nb", [-1]) == [sample_id("u")]
 
 
 def test_the_digest_covers_prompt_and_inputs_in_order() -> None:
-    """A changed prompt, image or order of images is another task."""
     digests = {
         sample_digest(prompt, inputs)
         for prompt, inputs in (
@@ -86,7 +82,6 @@ FIELDS = {"url", "parent", "author", "text", "missing", "pictures"}
 
 
 def thread(parents: list[int]) -> list[dict[str, Any]]:
-    """Posts as `threads` holds them."""
     return [
         {
             "url": f"u{number}",
@@ -109,7 +104,6 @@ PARENTS = st.integers(1, 12).flatmap(
 
 @given(PARENTS, st.data())
 def test_a_context_is_closed_upwards(parents: tuple[int, ...], data: st.DataObject) -> None:
-    """It holds the wanted posts and all above them, nothing else, with the parents they had."""
     numbers = st.lists(st.sampled_from(range(len(parents))), max_size=4)
     own, feedback = data.draw(numbers), data.draw(numbers)
     expected = set()
@@ -128,7 +122,6 @@ def test_a_context_is_closed_upwards(parents: tuple[int, ...], data: st.DataObje
 
 
 def test_what_a_post_says_comes_along() -> None:
-    """Author, text and images are the thread's; a post without images has an empty list."""
     first, second = context_of(thread([-1, 0]), [1], [])
 
     assert (first["pictures"], len(second["pictures"])) == ([], 1)
@@ -136,7 +129,6 @@ def test_what_a_post_says_comes_along() -> None:
 
 
 def test_the_context_is_one_column_more() -> None:
-    """A sample in context is a sample, and its posts have the types that threads give them."""
     columns = list(SAMPLES_IN_CONTEXT.columns)
     of_thread = {one.name: one.type for one in THREADS.schema.field("posts").type.value_type}
     of_context = SAMPLES_IN_CONTEXT.schema.field("context").type.value_type

@@ -28,7 +28,6 @@ MARK = len("\n[... 1000000 characters left out]")
 
 
 def many(count: int, *, of_post: int = 1, primary: int = 0) -> dict[str, Any]:
-    """A sample whose replies show so many images each, its first post some of its own."""
     context = [post(0, -1, "prompt"), *(post(n, 0, "mine") for n in range(1, count + 1))]
     context[0]["pictures"] = [image(f"p{n}") for n in range(primary)]
     for number, one in enumerate(context[1:], 1):
@@ -37,7 +36,6 @@ def many(count: int, *, of_post: int = 1, primary: int = 0) -> dict[str, Any]:
 
 
 def names(part: Any) -> list[str]:
-    """Digests of a part's images."""
     return [one.sha256 for one in part.images]
 
 
@@ -58,7 +56,6 @@ def test_own_images_are_shown_once_in_the_order_of_the_posts() -> None:
 
 
 def test_a_part_by_hand() -> None:
-    """Posts and images are numbered; posts above come along, others of the thread do not."""
     context = [
         post(0, -1, "hello", author="bo"),
         post(1, 0, "prompt", "ab"),
@@ -100,12 +97,10 @@ def _shown(
 
 
 def test_a_sample_without_images_has_no_part() -> None:
-    """There is nothing to look at."""
     assert parts_of(sample([post(0, -1, "prompt")]), 16) == []
 
 
 def test_every_part_shows_what_the_task_may_start_from() -> None:
-    """The first images of the first post stand in all parts, in at most half of the room."""
     row = many(5, primary=3)
     parts = parts_of(row, 4)
 
@@ -118,7 +113,6 @@ def test_every_part_shows_what_the_task_may_start_from() -> None:
 
 
 def test_the_images_of_a_post_are_judged_together() -> None:
-    """A reply's input and output stand in one part where they fit."""
     parts = parts_of(many(4, of_post=2, primary=0), 5)
 
     assert [Counter(one.post for one in part.images) for part in parts] == [
@@ -128,7 +122,6 @@ def test_the_images_of_a_post_are_judged_together() -> None:
 
 
 def test_more_images_in_a_post_than_a_part_shows() -> None:
-    """They stand in several parts, each once."""
     parts = parts_of(many(1, of_post=7, primary=0), 3)
 
     assert [len(part.images) for part in parts] == [3, 3, 1]
@@ -154,7 +147,6 @@ def test_a_part_shows_no_more_posts_than_an_answer_can_name() -> None:
 
 
 def test_account_names_are_not_shown() -> None:
-    """Who wrote what is told by a number, and nothing where it is not known."""
     context = [post(0, -1, "prompt", "a", author="ana_banana"), post(1, 0, "hm", author=None)]
     (part,) = parts_of(sample(context, [0, 1]), 16)
     shown = part.as_data(sample(context, [0, 1]), [])
@@ -165,7 +157,6 @@ def test_account_names_are_not_shown() -> None:
 
 @pytest.mark.parametrize("where", ["text", "alt_text"])
 def test_what_is_too_long_says_how_much_is_left_out(where: str) -> None:
-    """Posts and descriptions of any length go into a request of bounded length."""
     context = [post(0, -1, "prompt", "a"), post(1, 0, "short", "b")]
     written = "y" * (LONGEST_TEXT + 7)
     if where == "text":
@@ -181,7 +172,6 @@ def test_what_is_too_long_says_how_much_is_left_out(where: str) -> None:
 
 
 def test_many_long_posts_are_shortened_alike() -> None:
-    """Together they stay in bounds, and a short post among them stays whole."""
     context = [post(0, -1, "prompt", "a"), *(post(n, 0, "x" * 4000) for n in range(1, 40))]
     row = sample(context, range(40))
     part = parts_of(row, 16)[0]
@@ -194,7 +184,6 @@ def test_many_long_posts_are_shortened_alike() -> None:
 
 @given(samples(), st.integers(2, 6))
 def test_whatever_the_sample_its_parts_are_right(row: dict[str, Any], most: int) -> None:
-    """No part is too large; each image stands in one part or leads all; numbers fit."""
     parts = parts_of(row, most)
     every = [one.sha256 for one in images_of(row)]
     lead = set.intersection(*(set(names(part)) for part in parts)) if len(parts) > 1 else set()
@@ -226,7 +215,6 @@ def _numbers_fit(shown: dict[str, Any]) -> None:
 
 
 def test_every_part_shows_the_post_with_the_task() -> None:
-    """A part that holds nothing but replies' images is still read with the task."""
     parts = parts_of(many(9), 2)
 
     assert len(parts) == 5
@@ -234,7 +222,6 @@ def test_every_part_shows_the_post_with_the_task() -> None:
 
 
 def test_a_copy_is_pointed_out() -> None:
-    """An image that is a copy of one that is shown names it, and only then."""
     context = [post(0, -1, "here", "a"), post(1, 0, "and", "bc")]
     context[1]["pictures"][0]["same_picture_of"] = digest("a")
     context[1]["pictures"][1]["same_picture_of"] = digest("z")
@@ -248,12 +235,10 @@ LEAST: dict[str, Any] = {"inputs": [], "outputs": [1], "posts": []}
 
 
 def answer(**values: Any) -> RolesAnswer:
-    """An answer with one sample, read from JSON as a model writes it."""
     return RolesAnswer.model_validate_json(json.dumps({"samples": [{**LEAST, **values}]}))
 
 
 def test_the_least_answer() -> None:
-    """Blanks and screenshots may be left out; further keys mean nothing."""
     (sample,) = answer(why="because").samples
 
     assert (sample.prompt_fill_blank, sample.conversation, sample.collage) == ([], None, None)
@@ -291,13 +276,11 @@ def test_what_is_out_of_bounds_is_no_answer(values: dict[str, Any], place: str) 
 
 @pytest.mark.parametrize("key", ["inputs", "outputs", "posts"])
 def test_an_answer_without_its_lists_is_none(key: str) -> None:
-    """A list that is missing is not an empty one."""
     with pytest.raises(ValidationError, match=key):
         RolesAnswer.model_validate({"samples": [{k: v for k, v in LEAST.items() if k != key}]})
 
 
 def test_everything_that_a_request_shows_can_be_named() -> None:
-    """The most images that a config allows fit in a list."""
     most = RolesOptions.model_json_schema()["properties"]["most_pictures"]["maximum"]
 
     assert most == MOST_IMAGES
@@ -305,7 +288,6 @@ def test_everything_that_a_request_shows_can_be_named() -> None:
 
 
 def test_every_list_of_the_schema_and_every_text_is_bounded() -> None:
-    """An engine that enforces the schema cannot be made to talk for ever."""
     schema = RolesAnswer.model_json_schema()
     for part in [schema, *schema["$defs"].values()]:
         for name, value in part["properties"].items():
@@ -316,7 +298,6 @@ def test_every_list_of_the_schema_and_every_text_is_bounded() -> None:
 
 
 def test_the_prompt_asks_for_the_keys_of_the_answer() -> None:
-    """Its last line shows the shape, with every key of it."""
     last = load_prompt("roles", TARGET).text.splitlines()[-1]
     schema = RolesAnswer.model_json_schema()
     keys = {name for part in [schema, *schema["$defs"].values()] for name in part["properties"]}

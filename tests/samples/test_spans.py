@@ -47,13 +47,11 @@ WORDS = st.lists(st.sampled_from(VOCABULARY), max_size=30)
 def test_a_prompt_is_unmodified_only_when_spans_of_the_text_make_it(
     prompt: str, texts: list[str], expected: bool
 ) -> None:
-    """Leaving text out is no modification; a word that nobody wrote is one."""
     assert SpanIndex(texts).holds(prompt) is expected
 
 
 @given(WORDS, st.data())
 def test_every_span_of_a_text_is_held(words: list[str], data: st.DataObject) -> None:
-    """Any run of a text's words is made of its spans."""
     start = data.draw(st.integers(0, len(words)))
     end = data.draw(st.integers(start, len(words)))
     prompt = " ".join(words[start:end])
@@ -63,7 +61,6 @@ def test_every_span_of_a_text_is_held(words: list[str], data: st.DataObject) -> 
 
 @given(WORDS)
 def test_a_foreign_word_is_never_held(words: list[str]) -> None:
-    """A prompt with a word that stands nowhere is modified, wherever it stands."""
     text = " ".join(words)
 
     assert not SpanIndex([text]).holds(f"{text} zebra")
@@ -71,7 +68,6 @@ def test_a_foreign_word_is_never_held(words: list[str]) -> None:
 
 
 def test_a_hundred_snippets_are_a_modification() -> None:
-    """A prompt pieced together from more than eight places is not the author's any more."""
     texts = [f"word{n} then{n} next{n}" for n in range(9)]
 
     assert SpanIndex(texts[:8]).holds(" ".join(texts[:8]))
@@ -83,7 +79,6 @@ def _anchor(prompt: str, text: str) -> int:
 
 
 def test_the_anchor_survives_a_cleaner_cut() -> None:
-    """A prompt cut from the same paragraph more or less generously has the same place."""
     text = "Look what I made\n\nPrompt: a castle made of cheese, morning light, 35mm\n\nEnjoy!"
     place = text.index("Prompt")
 
@@ -93,7 +88,6 @@ def test_the_anchor_survives_a_cleaner_cut() -> None:
 
 
 def test_prompts_in_two_paragraphs_have_two_anchors() -> None:
-    """Two prompts of one post are told apart by their paragraphs."""
     text = "1. a fox in the snow\n2. a fox in the sand"
 
     assert _anchor("a fox in the snow", text) == 0
@@ -101,14 +95,12 @@ def test_prompts_in_two_paragraphs_have_two_anchors() -> None:
 
 
 def test_a_prompt_from_elsewhere_has_no_anchor() -> None:
-    """What shares no span with the post has no place in it."""
     assert _anchor("entirely different words here", "a fox in the snow") == -1
     assert _anchor("x", "") == -1
 
 
 @pytest.mark.parametrize("text", ["a " * 20_000, "画" * 20_000, "[" * 20_000])
 def test_a_hostile_text_costs_no_more_than_a_long_one(text: str) -> None:
-    """Endless repetition is looked up in bounded time."""
     started = time.perf_counter()
     SpanIndex([text]).holds(text[: len(text) // 2] + "zebra")
 
@@ -119,7 +111,6 @@ def test_a_hostile_text_costs_no_more_than_a_long_one(text: str) -> None:
 def test_the_shortest_spans_find_every_word_that_is_there(
     words: list[str], text: list[str]
 ) -> None:
-    """With spans of a single token, a token begins none only where it stands nowhere."""
     cut = SpanIndex([" ".join(text)], shortest=1).spans(" ".join(words))
     lacking = sum(1 for word in words if word not in text)
     assert cut.count(None) == lacking
@@ -149,19 +140,16 @@ POST = Source("u", "text", "New trick!\nPrompt: draw a [PET] in the  snow\nat ni
 
 
 def posts(*texts: str) -> list[Source]:
-    """A post for each text."""
     return [Source(f"u{number}", "text", text) for number, text in enumerate(texts)]
 
 
 def inserted(spans: tuple[SourceSpan, ...] | None) -> list[str]:
-    """The insertions of a text."""
     assert spans is not None
     return [span.text for span in spans if span.text is not None]
 
 
 @given(st.lists(LINE, max_size=4), LINE | st.text(max_size=60))
 def test_a_text_comes_back_to_the_character(texts: list[str], text: str) -> None:
-    """Whatever is given as spans is made again from them."""
     sources = posts(*texts)
     spans = spans_of(text, sources)
     if spans is not None:
@@ -170,7 +158,6 @@ def test_a_text_comes_back_to_the_character(texts: list[str], text: str) -> None
 
 @given(st.lists(LINE, max_size=4), LINE)
 def test_every_piece_is_a_place_or_words(texts: list[str], text: str) -> None:
-    """A place has all four of its values and no words; words have nothing else."""
     for span in spans_of(text, posts(*texts)) or ():
         place = [span.post_url, span.field, span.start, span.end]
         assert (None in place) == (span.text is not None)
@@ -193,7 +180,6 @@ def test_what_is_put_in_between_is_little_and_new(texts: list[str], text: str) -
 
 @given(LINE, LINE, LINE)
 def test_a_run_of_a_post_is_one_place(before: str, text: str, after: str) -> None:
-    """What stands in a post as it is needs nothing in between."""
     spans = spans_of(text, posts("zebra", before + text + after))
     assert spans is not None
     assert len(spans) == bool(text)
@@ -201,7 +187,6 @@ def test_a_run_of_a_post_is_one_place(before: str, text: str, after: str) -> Non
 
 @given(st.lists(st.sampled_from(["fox", "snow", "画", ","]), min_size=1, max_size=30), st.data())
 def test_other_white_space_alone_is_put_in(words: list[str], data: st.DataObject) -> None:
-    """A prompt that was only wrapped anew can always be given."""
     gaps = st.sampled_from([" ", "\n", " \n "])
     here, there = (
         "".join(word + data.draw(gaps) for word in words).strip() for _ in ("prompt", "post")
@@ -210,7 +195,6 @@ def test_other_white_space_alone_is_put_in(words: list[str], data: st.DataObject
 
 
 def test_a_filled_template_is_given_with_its_fillings() -> None:
-    """The words that nobody wrote are put in, and where the space differs that too."""
     spans = spans_of("draw a fox in the snow\nat night, oil paint", [POST])
     assert [span.text or POST.text[span.start : span.end] for span in spans or ()] == [
         "draw a",
@@ -222,7 +206,6 @@ def test_a_filled_template_is_given_with_its_fillings() -> None:
 
 
 def test_a_masked_name_does_not_count() -> None:
-    """However many names were masked in a short comment, it can be given."""
     post = Source("u", "text", "@mira @otto @kestrel_k wow")
     spans = spans_of("[handle] [handle] [handle] wow", [post])
     assert inserted(spans) == ["[handle] [handle] [handle] "]
@@ -239,18 +222,15 @@ def test_a_masked_name_does_not_count() -> None:
     ],
 )
 def test_what_the_posts_do_not_hold_cannot_be_given(text: str) -> None:
-    """Too many new words, too many in a row, a word too long, or a text too long."""
     assert spans_of(text, [POST]) is None
 
 
 def test_the_first_source_is_preferred() -> None:
-    """Of equal places the one in the first post is named."""
     spans = spans_of("a fox", posts("see a fox", "a fox"))
     assert spans == (SourceSpan("u0", "text", 4, 9),)
 
 
 def test_descriptions_of_images_are_sources() -> None:
-    """A prompt that stands in the description of an image is a place there."""
     post = {
         "url": "u",
         "text": None,
@@ -277,13 +257,11 @@ def test_descriptions_of_images_are_sources() -> None:
     ],
 )
 def test_a_span_that_is_no_place_is_an_error(span: SourceSpan) -> None:
-    """Whatever a stranger's release says, the answer is one line."""
     with pytest.raises(SpanError, match=r"^[^\n]{20,400}$"):
         text_of([span], [POST])
 
 
 def test_spans_cannot_make_an_endless_text() -> None:
-    """A few spans of a long post would fill the memory."""
     long = Source("u", "text", "x" * 1000)
     with pytest.raises(SpanError, match="1,000,000 characters"):
         text_of([SourceSpan("u", "text", 0, 1000)] * 1001, [long])
@@ -303,13 +281,11 @@ def test_spans_cannot_make_an_endless_text() -> None:
     ],
 )
 def test_a_row_that_is_no_span_is_an_error(row: object) -> None:
-    """JSON from anywhere may hold anything."""
     with pytest.raises(SpanError, match="span"):
         spans_from([row])
 
 
 @given(LINE, LINE)
 def test_spans_survive_a_table(text: str, post: str) -> None:
-    """What a table holds of spans reads back as the same."""
     spans = spans_of(text, posts(post)) or ()
     assert tuple(spans_from([span._asdict() for span in spans])) == spans

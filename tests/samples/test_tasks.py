@@ -20,12 +20,10 @@ NAMES = st.text("abcdefgh", max_size=3).map(lambda names: "".join(dict.fromkeys(
 
 
 def task(inputs: str = "", outputs: str = "", posts: tuple[int, ...] = (), shot: str = "") -> Task:
-    """A task whose images are named by letters."""
     return Task("p", (), list(inputs), list(outputs), list(posts), shot or None)
 
 
 def test_joining_keeps_all_and_repeats_nothing() -> None:
-    """Images and posts in the order they were named, the first screenshot."""
     first = task("ab", "c", (3, 1), "s")
     first.join(task("bd", "ce", (1, 2), "t"))
 
@@ -35,21 +33,18 @@ def test_joining_keeps_all_and_repeats_nothing() -> None:
 
 
 def test_a_joined_task_takes_the_others_screenshot_where_it_has_none() -> None:
-    """A screenshot is not lost in joining."""
     first = task("a")
     first.join(task(shot="t"))
     assert (first.screenshot, first.shown_by) == ("t", ["t"])
 
 
 def test_tasks_with_one_key_are_one() -> None:
-    """In the order of their first appearance."""
     made = joined([("x", task("a")), ("y", task("b")), ("x", task("c"))])
     assert [one.inputs for one in made] == [["a", "c"], ["b"]]
 
 
 @given(st.lists(st.tuples(NAMES, NAMES), max_size=6))
 def test_tries_are_what_hangs_together(drawn: list[tuple[str, str]]) -> None:
-    """Connected components of shared images; those without inputs are one, apart from others."""
     sets = [set(inputs + outputs) for inputs, outputs in drawn]
     shared = np.array([[bool(one & other) for other in sets] for one in sets], dtype=bool)
     expected: dict[int, list[set[str]]] = {}
@@ -69,12 +64,10 @@ def test_tries_are_what_hangs_together(drawn: list[tuple[str, str]]) -> None:
 
 
 def repr_of(sets: list[set[str]]) -> list[list[str]]:
-    """Something to sort by."""
     return [sorted(one) for one in sets]
 
 
 def test_a_try_stands_with_the_screenshot_that_shares_its_image() -> None:
-    """And not with the first one; the others stay tries of their own."""
     told = [task("a", "b"), task("c", "d")]
     made = told_and_seen(told, [task(shot="s"), task("", "d", shot="t")])
 
@@ -86,7 +79,6 @@ def test_a_try_stands_with_the_screenshot_that_shares_its_image() -> None:
 
 
 def test_words_and_a_screenshot_without_a_shared_image() -> None:
-    """Are together where the words lack an input or a result: the first such try of them."""
     made = told_and_seen([task("a", "b"), task("c")], [task(shot="s"), task(shot="t")])
 
     assert [(one.inputs, one.screenshot) for one in made] == [
@@ -98,7 +90,6 @@ def test_words_and_a_screenshot_without_a_shared_image() -> None:
 
 @given(st.lists(NAMES, max_size=4), st.lists(NAMES, max_size=3))
 def test_no_image_is_lost_in_joining(told: list[str], seen: list[str]) -> None:
-    """Whatever is joined, each screenshot stays a task, and every image stays in one."""
     shots = [f"s{number}" for number in range(len(seen))]
     before = tries([task("", one) for one in told])
     some = [task("", one, shot=shot) for one, shot in zip(seen, shots, strict=True)]
@@ -123,23 +114,19 @@ SAMPLE = sample(CONTEXT, [0, 1, 3, 4], [2, 5, 6, 0], prompt=TEMPLATE)
 
 
 def completion(pet: str, *outputs: str, **values: Any) -> Task:
-    """A completion of the template."""
     fillings = (("[PET]", pet), ("[PLACE]", "sea"))
     return Task(f"a {pet} in the sea, oil paint", fillings, [], list(outputs), **values)
 
 
 def rows(*tasks: Task, of: dict[str, Any] = SAMPLE) -> list[dict[str, Any]]:
-    """The rows that the tasks give."""
     return list(rows_of(of, tasks, MADE_BY))
 
 
 def feedback(row: dict[str, Any]) -> list[str]:
-    """What was said."""
     return [one["feedback"] for one in row["community_feedback"]]
 
 
 def test_the_only_task_is_the_sample_itself() -> None:
-    """It keeps its id, its posts and its feedback, and gets images and provenance."""
     (row,) = rows(Task(TEMPLATE, (), [A], [B, C], [3]))
 
     assert (row["id"], row["prompt"], row["prompt_fill_blank"]) == ("sample", TEMPLATE, False)
@@ -150,7 +137,6 @@ def test_the_only_task_is_the_sample_itself() -> None:
 
 
 def test_everything_else_stays_as_it_was() -> None:
-    """Columns that the images say nothing about are the sample's."""
     (row,) = rows(Task(TEMPLATE))
     touched = {
         "post_urls", "prompt_modified", "input_images", "output_images", "sample_digest",
@@ -164,7 +150,6 @@ def test_everything_else_stays_as_it_was() -> None:
 
 
 def test_what_was_to_be_reviewed_still_is() -> None:
-    """Reasons add up, and only rows with the image get one more."""
     made = rows_of(
         {**SAMPLE, "review": ["personal_data"]},
         [completion("cat", B), completion("dog", C)],
@@ -187,20 +172,17 @@ def test_the_digest_is_of_what_a_system_is_given(prompt: str) -> None:
 
 
 def test_completions_are_named_by_their_first_image() -> None:
-    """Not by what fills the blanks: another wording is the same sample."""
     for pets in (("cat", "dog"), ("kitten", "hound")):
         first, second = rows(completion(pets[0], B, A), completion(pets[1], C))
         assert [first["id"], second["id"]] == [sample_id("sample", A), sample_id("sample", C)]
 
 
 def test_a_completion_in_a_screenshot_is_named_by_it() -> None:
-    """Where it has no output of its own."""
     (row,) = rows(completion("cat", screenshot=C))
     assert (row["id"], row["screenshot"]) == (sample_id("sample", C), C)
 
 
 def test_further_tries_and_conversations_are_named_by_their_images() -> None:
-    """Only the first task that completes no template keeps the sample's name."""
     found = rows(Task("p", (), [A], [B]), Task("p", screenshot=C), completion("cat", B))
     assert [row["id"] for row in found] == [
         "sample",
@@ -227,7 +209,6 @@ def test_further_tries_and_conversations_are_named_by_their_images() -> None:
     ],
 )
 def test_a_prompt_with_blanks_is_for_analysis(prompt: str, expected: str) -> None:
-    """Nobody can draw it; brackets that are no blanks are part of a task."""
     fillings = (("[PET]", "cat"),) if "cat" in prompt else ()
     (row,) = rows(Task(prompt, fillings, [], [B]))
     (bad,) = rows(Task(prompt, fillings, [], [B]), of={**SAMPLE, "quality": "Trash"})
@@ -236,7 +217,6 @@ def test_a_prompt_with_blanks_is_for_analysis(prompt: str, expected: str) -> Non
 
 
 def test_a_completion_says_what_it_was_made_from() -> None:
-    """Template and values are kept, in order, and the flag is set."""
     (row,) = rows(completion("cat", B))
 
     assert row["prompt_fill_blank"]
@@ -261,7 +241,6 @@ def test_a_completion_says_what_it_was_made_from() -> None:
 def test_whether_a_completion_was_written_is_computed(
     prompt: str, modified: bool, expected: bool
 ) -> None:
-    """It is unmodified only when it stands in the posts, and the template did too."""
     task = Task(prompt, (("[PET]", "cat"),), [], [B])
     (row,) = rows(task, of={**SAMPLE, "prompt_modified": modified})
 
@@ -269,7 +248,6 @@ def test_whether_a_completion_was_written_is_computed(
 
 
 def test_a_completion_written_in_a_description_is_not_modified() -> None:
-    """People describe an image with the prompt that made it."""
     context = [post(0, -1, "fill it: a [PET] in the [PLACE], oil paint", "b")]
     context[0]["pictures"][0]["alt_text"] = "a cat in the sea, oil paint"
     (row,) = rows(completion("cat", B), of=sample(context, prompt=TEMPLATE))
@@ -278,7 +256,6 @@ def test_a_completion_written_in_a_description_is_not_modified() -> None:
 
 
 def test_posts_and_words_go_with_the_images() -> None:
-    """Each completion has the posts that show it, and what was said there or below."""
     first, second = rows(completion("cat", B), completion("dog", C))
 
     assert first["post_urls"] == [url(0), url(1), url(4)]
@@ -288,13 +265,11 @@ def test_posts_and_words_go_with_the_images() -> None:
 
 
 def test_posts_that_the_model_names_come_before_those_that_show_images() -> None:
-    """The primary post is always first, the others by importance."""
     (row,) = rows(completion("cat", B, C, posts=[4, 3, 0]))
     assert row["post_urls"] == [url(0), url(4), url(3), url(1)]
 
 
 def test_words_of_a_post_in_two_tasks_go_to_the_first() -> None:
-    """Nothing that was said counts twice."""
     first, second = rows(completion("cat", B, posts=[4]), completion("dog", C, posts=[4]))
 
     assert feedback(first) == ["so good", "wrong paws", "lol", CONTEXT[0]["text"]]
@@ -302,7 +277,6 @@ def test_words_of_a_post_in_two_tasks_go_to_the_first() -> None:
 
 
 def test_equal_bytes_in_two_posts_name_both() -> None:
-    """An image that is posted again has two sources."""
     context = [post(0, -1, "p", "a"), post(1, 0, "again", "a"), post(2, 0, "other", "b")]
     row, other = rows(Task("p", (), [], [A]), Task("p", (), [B]), of=sample(context, [0, 1, 2]))
 
@@ -315,7 +289,6 @@ def test_equal_bytes_in_two_posts_name_both() -> None:
     [("Benchmark", "Analysis"), ("Analysis", "Analysis"), ("Trash", "Trash")],
 )
 def test_words_without_a_task_are_for_analysis(quality: str, expected: str) -> None:
-    """The sample keeps id, posts and feedback, and has no images."""
     row = without_task({**SAMPLE, "quality": quality}, MADE_BY)
 
     assert row["quality"] == expected

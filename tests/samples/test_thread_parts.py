@@ -13,7 +13,6 @@ from echo_hf.samples.thread_parts import parts, rendered
 
 
 def post(parent: int, author: str | None = "ana", text: str = "x" * 50) -> dict[str, Any]:
-    """A post as `threads` holds it."""
     return {
         "url": "u",
         "parent": parent,
@@ -25,7 +24,6 @@ def post(parent: int, author: str | None = "ana", text: str = "x" * 50) -> dict[
 
 
 def trees() -> st.SearchStrategy[list[dict[str, Any]]]:
-    """Threads in depth-first order: each parent is the post before or one of its ancestors."""
 
     @st.composite
     def draw(draw: st.DrawFn) -> list[dict[str, Any]]:
@@ -42,7 +40,6 @@ def trees() -> st.SearchStrategy[list[dict[str, Any]]]:
 
 
 def test_a_short_thread_is_one_part() -> None:
-    """A thread that fits is shown whole."""
     assert parts(rendered([post(-1), post(0), post(1)], 10_000), 10_000) == [[0, 1, 2]]
 
 
@@ -50,7 +47,6 @@ def test_a_short_thread_is_one_part() -> None:
 def test_every_post_is_shown_and_no_other_reply_twice(
     posts: list[dict[str, Any]], room: int
 ) -> None:
-    """All posts are in some part; one that is no context of another stands in exactly one."""
     cut = parts(rendered(posts, room), room)
     shown = [number for part in cut for number in part]
     parents = {one["parent"] for one in posts}
@@ -80,7 +76,6 @@ def test_a_part_is_never_longer_than_allowed(
     wordless: int,
     room: int,
 ) -> None:
-    """What is sent between the delimiters stays within the room, whatever people wrote."""
     for one, (text, alt_texts) in zip(posts, huge, strict=False):
         one["text"] = text
         one["pictures"] = [{"alt_text": alt_text} for alt_text in alt_texts]
@@ -95,7 +90,6 @@ def test_a_part_is_never_longer_than_allowed(
 
 
 def test_a_post_with_a_thousand_descriptions_fits() -> None:
-    """Descriptions that have no room are counted, not shown."""
     shown = rendered([{**post(-1), "pictures": [{"alt_text": "a"}] * 10_000}], 2000)
     alt_texts = shown[0]["alt_texts"]
     left_out = 10_000 - (len(alt_texts) - 1)
@@ -107,7 +101,6 @@ def test_a_post_with_a_thousand_descriptions_fits() -> None:
 
 
 def test_a_cut_text_says_how_much_is_missing() -> None:
-    """The beginning is shown; what is left out is counted in characters."""
     (shown,) = rendered([post(-1, text="ab" * 150_000)], 4000)
     begin, mark = shown["text"].split(" [... ")
 
@@ -117,14 +110,12 @@ def test_a_cut_text_says_how_much_is_missing() -> None:
 
 
 def test_a_thread_that_fits_is_shown_in_full() -> None:
-    """A long text is shortened only where the whole thread is too long."""
     (shown,) = rendered([post(-1, text="a" * 3000)], 4000)
 
     assert shown["text"] == "a" * 3000
 
 
 def test_the_root_authors_replies_are_in_every_part() -> None:
-    """What the author adds below is context for all: prompts often stand there."""
     posts = [
         post(-1),
         *(post(0, f"reader{n}", "z" * 300) for n in range(20)),
@@ -137,7 +128,6 @@ def test_the_root_authors_replies_are_in_every_part() -> None:
 
 
 def test_ancestors_come_with_a_reply() -> None:
-    """A deep reply is shown below what it answers."""
     wide = [post(0, f"reader{n}", "z" * 300) for n in range(10)]
     posts = [
         post(-1),
@@ -153,7 +143,6 @@ def test_ancestors_come_with_a_reply() -> None:
 
 
 def test_authors_are_numbered_not_named() -> None:
-    """A model is told who wrote what, but no account name."""
     shown = rendered([post(-1, "ana"), post(0, "bo"), post(1, "ana"), post(0, None)], 9000)
 
     assert [one["author"] for one in shown] == ["author 1", "author 2", "author 1", None]

@@ -21,7 +21,6 @@ RELEVANT = {"score": 5, "note": None}
 
 
 def post(url: str, parent: str | None = None, **values: Any) -> dict[str, Any]:
-    """A post; relevant unless told otherwise."""
     plain: dict[str, Any] = {
         **dict.fromkeys(POSTS.columns),
         "keywords": [],
@@ -32,13 +31,11 @@ def post(url: str, parent: str | None = None, **values: Any) -> dict[str, Any]:
 
 
 def join(posts: Sequence[dict[str, Any]], **options: Any) -> list[dict[str, Any]]:
-    """Output rows over these posts."""
     rows = Threads(**options)(pa.Table.from_pylist(list(posts), schema=POSTS.schema))
     return list(rows.to_pylist())
 
 
 def trees(rows: Sequence[dict[str, Any]]) -> dict[str, list[tuple[str, int, int]]]:
-    """Kept trees: address, parent and depth of each post, by root."""
     return {
         row["root_url"]: [(one["url"], one["parent"], one["depth"]) for one in row["posts"]]
         for row in rows
@@ -47,7 +44,6 @@ def trees(rows: Sequence[dict[str, Any]]) -> dict[str, list[tuple[str, int, int]
 
 
 def test_a_reply_hangs_below_its_parent() -> None:
-    """Trees are depth first, siblings by time."""
     rows = join(
         [
             post("c", "a", timestamp=START),
@@ -71,12 +67,10 @@ def test_the_root_is_the_topmost_known_address() -> None:
 
 
 def test_a_quoted_post_is_no_parent() -> None:
-    """Quotes do not join trees."""
     assert set(trees(join([post("a"), post("b", quoted_url="a")]))) == {"a", "b"}
 
 
 def test_one_relevant_post_keeps_its_whole_tree() -> None:
-    """Context stays with what it explains; a tree without a relevant post goes whole."""
     rows = join(
         [
             post("a", relevance=None),
@@ -91,7 +85,6 @@ def test_one_relevant_post_keeps_its_whole_tree() -> None:
 
 
 def test_a_tree_whose_score_failed_is_told_apart() -> None:
-    """A failed call, and a tree of which nothing was asked, are no verdict of irrelevance."""
     low, failed = {"score": 1, "note": None}, {"score": None, "note": None}
     rows = join([post("a", relevance=failed), post("b", relevance=None), post("c", relevance=low)])
 
@@ -99,14 +92,12 @@ def test_a_tree_whose_score_failed_is_told_apart() -> None:
 
 
 def test_the_scores_that_keep_are_the_configs() -> None:
-    """`keep` decides which scores count."""
     posts = [post("a", relevance={"score": 3, "note": None}), post("b")]
 
     assert set(trees(join(posts, keep=(3,)))) == {"a"}
 
 
 def test_impossible_links_are_cut_and_noted() -> None:
-    """A self-parent and a circle cost only the link that makes them."""
     at = {name: START + datetime.timedelta(minutes=n) for n, name in enumerate("pqr")}
     rows = join(
         [
@@ -131,7 +122,6 @@ LINKS = st.integers(1, 12).flatmap(
 
 
 def linked(links: Sequence[int | None]) -> list[dict[str, Any]]:
-    """Posts with these parents, half of them without a time, a third irrelevant."""
     return [
         post(
             f"u{n}",
@@ -147,7 +137,6 @@ def linked(links: Sequence[int | None]) -> list[dict[str, Any]]:
 def test_order_and_repetition_do_not_matter(
     links: list[int | None], shuffler: random.Random
 ) -> None:
-    """Joining is free of order, and idempotent under posts that arrive twice."""
     posts = linked(links)
     again = posts + shuffler.sample(posts, len(posts) // 2)
     shuffler.shuffle(again)
@@ -157,7 +146,6 @@ def test_order_and_repetition_do_not_matter(
 
 @given(LINKS)
 def test_joining_the_posts_of_the_trees_gives_the_trees(links: list[int | None]) -> None:
-    """Trees taken apart and joined again are the same trees."""
     posts = [{**one, "relevance": RELEVANT} for one in linked(links)]
     first = trees(join(posts))
     by_url = {one["url"]: one for one in posts}
@@ -172,7 +160,6 @@ def test_joining_the_posts_of_the_trees_gives_the_trees(links: list[int | None])
 
 @given(LINKS)
 def test_every_post_is_kept_or_rejected_once(links: list[int | None]) -> None:
-    """Each post is in exactly one tree, kept or rejected."""
     rows = join(linked(links))
     seen = [url for row in rows if row["_status"] != "noted" for url in row["_parent"]]
 
@@ -180,7 +167,6 @@ def test_every_post_is_kept_or_rejected_once(links: list[int | None]) -> None:
 
 
 def test_no_posts_keep_the_declared_columns() -> None:
-    """An empty table has every column of the result."""
     made = Threads()(POSTS.empty())
 
     assert made.schema.names == list(Threads().features)
@@ -188,7 +174,6 @@ def test_no_posts_keep_the_declared_columns() -> None:
 
 
 def comments(thing: Any) -> list[tuple[str, str]]:
-    """Every comment's (name, parent) in a recorded listing, without recursion."""
     found, waiting = [], [thing]
     while waiting:
         at = waiting.pop()
@@ -226,13 +211,11 @@ PARENTS = st.integers(1, 24).flatmap(
 
 
 def moments(count: int) -> list[tuple[bool, int, str]]:
-    """Distinct moments that do not follow the numbering."""
     return [(number % 5 == 0, (number * 7) % 11, f"{number:03d}") for number in range(count)]
 
 
 @given(PARENTS)
 def test_every_post_stands_in_one_tree(parents: list[int]) -> None:
-    """Whatever the links, each post has exactly one place."""
     forest = plant(parents, moments(len(parents)))
 
     assert sorted(forest.order) == list(range(len(parents)))
@@ -240,7 +223,6 @@ def test_every_post_stands_in_one_tree(parents: list[int]) -> None:
 
 @given(PARENTS)
 def test_a_parent_stands_before_its_children_one_level_higher(parents: list[int]) -> None:
-    """A post's place says its parent's place in the same tree, and the link is a given one."""
     forest = plant(parents, moments(len(parents)))
 
     for start, end in zip(forest.starts, forest.starts[1:], strict=False):
@@ -256,7 +238,6 @@ def test_a_parent_stands_before_its_children_one_level_higher(parents: list[int]
 
 @given(PARENTS)
 def test_only_impossible_links_are_cut(parents: list[int]) -> None:
-    """A root has no parent, answers itself, or is the smallest moment of a circle."""
     forest = plant(parents, moments(len(parents)))
     roots = {forest.order[start] for start in forest.starts[:-1]}
     cut = {post for post in roots if parents[post] >= 0}
@@ -272,7 +253,6 @@ def test_only_impossible_links_are_cut(parents: list[int]) -> None:
 
 
 def test_children_stand_by_time_then_address() -> None:
-    """Siblings are ordered by time, then by address; those without a time come last."""
     forest = plant(
         [-1, 0, 0, 0, 0],
         [(False, 0, "r"), (True, 0, "a"), (False, 9, "b"), (False, 3, "d"), (False, 3, "c")],
@@ -282,7 +262,6 @@ def test_children_stand_by_time_then_address() -> None:
 
 
 def test_a_long_chain_needs_no_recursion() -> None:
-    """A chain of a hundred thousand replies is one tree."""
     count = 100_000
     forest = plant(list(range(-1, count - 1)), [(False, n, "") for n in range(count)])
 
@@ -291,7 +270,6 @@ def test_a_long_chain_needs_no_recursion() -> None:
 
 
 def test_no_posts_make_no_trees() -> None:
-    """An empty forest has no place at all."""
     forest = plant([], [])
 
     assert (forest.order, forest.starts) == ([], [0])

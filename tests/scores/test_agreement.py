@@ -36,7 +36,6 @@ def test_the_order_of_rows_decides_nothing(seed: int, shuffler: Any) -> None:
 
 
 def test_as_published_everybody_twice_is_taken_for_evidence() -> None:
-    """A block for each ranking: the statistic doubles, though nothing was learnt."""
     human, ratings = drawn(20, 1)
     twice = [*human, *({**row, "rater": row["rater"] + " again"} for row in human)]
     found, doubled = (
@@ -79,7 +78,6 @@ def test_broken_ties_hang_on_the_seed_and_kept_ones_do_not() -> None:
 
 
 def test_what_people_could_not_rank_is_counted_and_left_out() -> None:
-    """Ben finds the first sample impossible, and cy leaves a system of the second out."""
     ranks: dict[str, list[tuple[int | None, ...]]] = {
         "ada": [(1, 2, 3), (1, 2, 3), (1, 2, 3)],
         "ben": [(None, None, None), (1, 2, 3), (3, 2, 1)],
@@ -126,7 +124,6 @@ def test_one_person_is_a_consensus_without_a_ceiling() -> None:
 
 @pytest.mark.parametrize("protocol", ["published", "corrected"])
 def test_json_can_hold_it(protocol: Any) -> None:
-    """With nothing that is no number, and with how it was made."""
     found = agreement(*drawn(12, 0), protocol=protocol, seed=5, **FEW_DRAWS)
     read = json.loads(json.dumps(found.as_json(), allow_nan=False))
     assert read["definition"]["seed"] == 5
@@ -148,7 +145,6 @@ GIVEN = {"ada": [(1, 2, 2), (3, 1, 2)], "ben": [(None, None, None), (1, None, 2)
 
 
 def test_every_rank_stands_in_its_place() -> None:
-    """Whatever the order of the rows; what is not ranked is marked."""
     rows = human_rows(GIVEN)
     found = read_human(rows[::-1])
     assert found.raters == ("ada", "ben")
@@ -272,7 +268,6 @@ def test_the_ceiling_by_hand() -> None:
 
 
 def test_both_are_measured_on_the_same_samples() -> None:
-    """The judge rated only samples on which people agree, which makes its task an easy one."""
     people = [[UP] * 24, [UP] * 12 + [SWAPPED] * 12, [UP] * 12 + [DOWN] * 12]
     share, ceiling = agreed(people, [LIKES] * 12 + [(None, None, None)] * 12)
     assert (share.people, share.share, share.samples) == (1.0, 1.0, 12)
@@ -281,7 +276,6 @@ def test_both_are_measured_on_the_same_samples() -> None:
 
 
 def test_people_who_contradict_each_other_are_no_ceiling() -> None:
-    """There is no share of a negative number, and it is said why; of one person there is none."""
     share, _ = agreed([[UP] * 12, [DOWN] * 12])
     assert (share.people, share.share, share.reason) == (-1.0, None, Unscored.NO_CEILING)
     alone, ceiling = agreed([[UP] * 12])
@@ -290,7 +284,6 @@ def test_people_who_contradict_each_other_are_no_ceiling() -> None:
 
 
 def test_judges_correlate_as_scipy_says_over_what_both_rated() -> None:
-    """Each two once, without gaps; who says one thing correlates with nobody."""
     rng = np.random.default_rng(0)
     one, other = rng.integers(0, 11, (2, 40, 3)).astype(float)
     one[:5, 0], other[3:9, 1] = np.nan, np.nan

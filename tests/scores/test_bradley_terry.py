@@ -43,7 +43,6 @@ def test_they_are_the_most_likely(seed: int) -> None:
 
 
 def test_a_system_that_hardly_ever_wins_is_fitted() -> None:
-    """Half a point in a thousand games, against each of three equals."""
     won = np.full((4, 4), 500.0)
     won[0], won[:, 0] = 0.5, 999.5
     np.fill_diagonal(won, 0)
@@ -52,7 +51,6 @@ def test_a_system_that_hardly_ever_wins_is_fitted() -> None:
 
 
 def test_ratings_become_strengths_with_intervals() -> None:
-    """The points of the verdicts are what is fitted; the better has the higher strength."""
     rng = np.random.default_rng(3)
     rows = one_judge(
         **{name: list(rng.integers(0, 10, 60) + 2 * at) for at, name in enumerate(SYSTEMS)}
@@ -86,7 +84,6 @@ def test_ratings_become_strengths_with_intervals() -> None:
 def test_where_there_is_no_number_there_is_a_reason(
     cube: dict[str, Any], reasons: dict[str, str]
 ) -> None:
-    """One that always wins would have to be infinitely strong."""
     found = bradley_terry(rows_of({"judge": cube}))
     assert found.reasons == reasons
     for name, reason in reasons.items():
@@ -123,7 +120,6 @@ def test_the_papers_ratio_fits_the_printed_rates() -> None:
 
 
 def test_the_ratio_does_not_depend_on_scale_or_order() -> None:
-    """Ratings times ten, in any order, with a system that has none."""
     there = {"a": 70.0, "b": None, "c": 60.0}
     tenth = {"c": 6.0, "a": 7.0}
     assert gap_ratio(PRINTED, there).ratio == pytest.approx(gap_ratio(PRINTED, tenth).ratio)
@@ -150,6 +146,5 @@ def test_where_there_is_no_ratio_there_is_a_reason(
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])
 def test_what_is_no_number_is_refused(value: float) -> None:
-    """A rate that could not be computed is null; NaN is a mistake, which no order stands on."""
     with pytest.raises(ScoreError, match=f"the value of 'a' is {value!r}"):
         relative_gap({"a": value, "b": 1.0})

@@ -70,7 +70,6 @@ def test_anxiety_rated_by_three() -> None:
     )
 )
 def test_any_blocks_as_scipy_says(blocks: list[list[int]]) -> None:
-    """With ties within blocks; and W is the statistic as a share of its most."""
     assume(any(len(set(block)) > 1 for block in blocks))
     found, expected = friedman(blocks), friedmanchisquare(*np.array(blocks).T)
     assert found.statistic == pytest.approx(expected.statistic, abs=1e-9)
@@ -104,7 +103,6 @@ def test_one_person_agrees_with_nobody() -> None:
 
 
 def test_each_sample_has_the_w_of_who_ranked_all_of_it() -> None:
-    """Of three people one left out a system of the second sample, and two all of the third."""
     ranks = np.array(
         [[[1, 1, 1], [2, 2, 2]], [[1, 2, 1], [2, 1, 2]], [[1, 1, 1], [2, 2, 2]]], float
     )
@@ -146,7 +144,6 @@ def z_test(z: float) -> PairTest:
 
 @pytest.mark.parametrize(("z", "p_value", "corrected", "mark"), TABLE_C1)
 def test_the_published_table(z: float, p_value: float, corrected: float, mark: str) -> None:
-    """Its p values are those of z's that round to the printed one, and so are the marks."""
     most, least, half_a_digit = z_test(z - 0.0005), z_test(z + 0.0005), 5.001e-7
     assert least.p_value - half_a_digit <= p_value <= most.p_value + half_a_digit
     assert least.bonferroni - half_a_digit <= corrected <= most.bonferroni + half_a_digit
@@ -221,7 +218,6 @@ def test_no_block_gives_no_test(test: object) -> None:
 @pytest.mark.parametrize("test", [dunn, siegel_castellan])
 @given(st.permutations(range(3)))
 def test_columns_may_stand_in_any_order(test: object, order: list[int]) -> None:
-    """The same z, p and direction for the same two systems."""
     assert callable(test)
     found = by_pair(test(ROUNDING_TIMES, WAYS))
     turned = by_pair(test(ROUNDING_TIMES[:, order], [WAYS[at] for at in order]))

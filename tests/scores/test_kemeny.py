@@ -19,7 +19,6 @@ Ranks = Sequence[Sequence[float | None]]
 
 
 def cost(order: Sequence[int], ranks: Ranks) -> float:
-    """What an order of systems contradicts in people's ranks; a tie is half a contradiction."""
     total = 0.0
     for person in ranks:
         for better, worse in combinations(order, 2):
@@ -59,14 +58,12 @@ def test_the_capital_of_tennessee() -> None:
 
 
 def test_a_tie_costs_half_either_way() -> None:
-    """It says nothing of the order: names decide, and both orders are counted."""
     found = kemeny_consensus([[["b", "a"], "c"]])
     assert (found.ranking, found.distance, found.n_optimal) == (("a", "b", "c"), 0.5, 2)
     assert found.mean_rank == {"a": 1.5, "b": 1.5, "c": 3.0}
 
 
 def test_a_circle_has_three_best_orders() -> None:
-    """Condorcet's paradox; the first of them in the alphabet is shown."""
     found = kemeny_consensus([list("abc"), list("bca"), list("cab")])
     assert (found.ranking, found.distance, found.n_optimal) == (("a", "b", "c"), 4.0, 3)
     assert found.mean_rank == {"a": 2.0, "b": 2.0, "c": 2.0}
@@ -90,7 +87,6 @@ def test_it_is_one_of_the_best_of_all_orders(given_rankings: list[list[list[str]
 def test_names_and_the_order_of_people_decide_nothing(
     given_rankings: list[list[list[str]]], names: list[str], shuffler: random.Random
 ) -> None:
-    """Relabelled and reordered, mean ranks, distance and count are the same, by the new names."""
     new = dict(zip(NAMES, names, strict=True))
     turned = [[[new[name] for name in tied] for tied in one] for one in given_rankings]
     shuffler.shuffle(turned)
@@ -118,7 +114,6 @@ def test_what_is_no_ranking_is_one_line(wrong: list[Ranking], said: str) -> None
 
 
 def test_each_sample_has_the_consensus_of_its_own_rankings() -> None:
-    """As if it were alone; a system that nobody ranked there has no place, and takes none."""
     rng = np.random.default_rng(3)
     ranks = rng.integers(1, 5, (3, 4, 30)).astype(float)
     ranks[rng.random(ranks.shape) < 0.3] = np.nan

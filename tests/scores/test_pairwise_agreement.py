@@ -82,7 +82,6 @@ def counted(rows: list[Row], ratings: list[Row]) -> dict[str, tuple[int, int]]:
 
 @given(cases())
 def test_the_shares_are_the_counted_ones(case: tuple[list[Row], list[Row]]) -> None:
-    """Of verdicts, of pairs with both orders, of pairs with both ratings; null of nothing."""
     rows, ratings = case
     judges = pairwise_agreement(rows or [row("s", PAIRS[0], "ab", None)], ratings, n_boot=0).judges
     found = judges["jay"]
@@ -100,7 +99,6 @@ def test_the_shares_are_the_counted_ones(case: tuple[list[Row], list[Row]]) -> N
 
 
 def judge_with(taste: float, samples: int = 400) -> list[Row]:
-    """A judge who sees a coin's side of each pair, or, with a chance, takes what comes first."""
     rng, rows = np.random.default_rng(5), []
     for at in range(samples):
         better = "ab"[rng.integers(2)]
@@ -115,7 +113,6 @@ def of(rows: list[Row], ratings: list[Row] | None = None, n_boot: int = 1000) ->
 
 
 def test_a_judge_without_a_taste_for_a_place_shows_none() -> None:
-    """Every verdict names the same system in both orders: exactly a half are for the first."""
     found = of(judge_with(0))
     assert (found.first.value, found.consistent.value, found.follows_position.value) == (0.5, 1, 0)
     assert (found.pairs, found.verdicts) == (400, 800)
@@ -136,7 +133,6 @@ def test_a_taste_for_the_first_is_found_within_its_interval() -> None:
 
 
 def test_the_interval_draws_samples_and_not_pairs() -> None:
-    """Pairs of a sample that agree with each other count once: ten copies narrow nothing."""
     names = [f"c{at}" for at in range(10)]
     rng = np.random.default_rng(2)
     alone, copied = [], []
@@ -178,7 +174,6 @@ def test_opposite_ratings_never_agree_and_repeats_are_averaged() -> None:
 
 
 def test_reasons_say_what_is_missing() -> None:
-    """No verdict, no ratings, no pair that is decided both ways."""
     refused = of([row("s", PAIRS[0], order, None) for order in ("ab", "ba")])
     assert {getattr(refused, name).reason for name in SHARES} == {"no_verdicts"}
     alone = of([row("s", PAIRS[0], order, "a") for order in ("ab", "ba")])

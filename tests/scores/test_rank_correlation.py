@@ -29,7 +29,6 @@ def scipy_tau(one: np.ndarray, other: np.ndarray) -> float:
 
 @given(arrays(float, (2, 5, 3), elements=RANK), arrays(float, (2, 5, 3), elements=RANK))
 def test_each_sample_is_scipys(ones: np.ndarray, others: np.ndarray) -> None:
-    """With ties and gaps on either side, for each two rankings."""
     expected = [
         [[scipy_tau(one[:, at], other[:, at]) for at in range(3)] for other in others]
         for one in ones
@@ -38,7 +37,6 @@ def test_each_sample_is_scipys(ones: np.ndarray, others: np.ndarray) -> None:
 
 
 def rankings(samples: int, noise: float) -> tuple[np.ndarray, np.ndarray]:
-    """Two of the same five systems, [sample, system], alike up to noise, with ties."""
     rng = np.random.default_rng(5)
     one = rng.integers(0, 4, (samples, 5)).astype(float)
     return one, np.round(one + rng.normal(0, noise, one.shape))
@@ -69,7 +67,6 @@ def test_the_p_value_is_about_that_of_a_t_test() -> None:
 
 @given(st.integers(0, 9), st.permutations(range(5)))
 def test_only_the_order_within_a_sample_counts(seed: int, order: list[int]) -> None:
-    """Not the names of systems, nor how far apart values are; who is first does not matter."""
     rng = np.random.default_rng(seed)
     one, other = rng.integers(0, 4, (2, 6, 5)).astype(float)
     found = compared(one, other)

@@ -47,7 +47,6 @@ FORMS: dict[str, Callable[[list[Row]], Any]] = {
 
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_is_read_the_same(form: str) -> None:
-    """The same rows in any form give the same text and numbers, in the same order."""
     read = read_columns(FORMS[form](ROWS), RATINGS, NEEDED)
 
     assert read.schema.types == [pa.string(), pa.string(), pa.string(), pa.float64()]
@@ -57,7 +56,6 @@ def test_every_form_is_read_the_same(form: str) -> None:
 
 
 def test_other_columns_are_left_alone() -> None:
-    """What is not read may hold anything; an optional column is read where it is there."""
     rows = [{**row, "explanation": object(), "repeat": 0} for row in ROWS]
     read = read_columns(rows, RATINGS, NEEDED, ("rubric", "repeat"))
     assert read.column_names == [*NEEDED, "repeat"]
@@ -65,7 +63,6 @@ def test_other_columns_are_left_alone() -> None:
 
 @pytest.mark.parametrize("form", ["dict of columns", "dataset", "arrow", "data frame"])
 def test_a_missing_column_is_named(form: str) -> None:
-    """The message has the columns that there are and those that there should be."""
     renamed = [{"score" if name == "rating" else name: row[name] for name in row} for row in ROWS]
     with pytest.raises(
         TableError,
@@ -98,7 +95,6 @@ def test_a_wrong_type_is_named(name: str, value: object, said: str) -> None:
 
 @pytest.mark.parametrize("values", [["8", 7.0], [object()] * 2, [[1], 2]])
 def test_mixed_types_are_one_line(values: list[Any]) -> None:
-    """A column that Arrow cannot hold is an error of the table, not a traceback."""
     rows = [{**row, "rating": value} for row, value in zip(ROWS, values, strict=False)]
     with pytest.raises(TableError, match=r"^ratings: not a table with one type a column: .+$"):
         read_columns(rows, RATINGS, NEEDED)
@@ -128,7 +124,6 @@ def test_no_rows_are_a_table() -> None:
 
 
 def test_codes_are_shared_by_columns() -> None:
-    """The same value has the same position in every column, whatever the pieces."""
     one, other = pa.chunked_array([["c"], ["a", None]]), pa.chunked_array([["b", "a"]])
     names, (first, second) = encoded(one, other)
     assert names == ("a", "b", "c")
@@ -158,7 +153,6 @@ def with_digest(rows: list[Row], digest: str | None) -> list[Row]:
 
 
 def test_every_rating_has_its_place() -> None:
-    """The array is [judge, system, sample] in alphabetical order, whatever the order of rows."""
     rows = rows_of(CUBE)
     random.Random(1).shuffle(rows)
     table = read_ratings(rows)
@@ -188,7 +182,6 @@ def test_an_infinite_rating_is_refused(value: float) -> None:
 
 
 def test_a_key_that_is_given_twice_is_refused() -> None:
-    """Also when the ratings are equal, or one is null: nobody knows which one is meant."""
     rows = one_judge(ash=[1, 2], birch=[3, 4])
     for again in (rows[3], {**rows[3], "rating": None}):
         with pytest.raises(
@@ -233,7 +226,6 @@ def test_judges_stand_in_the_order_that_is_asked_for() -> None:
 
 @pytest.mark.parametrize("judges", [["jay"], ["jay", "kite", "kite"], ["jay", "kite", "owl"], []])
 def test_other_judges_than_there_are_are_refused(judges: list[str]) -> None:
-    """Leaving a judge out by naming the others would change every rate without a word."""
     with pytest.raises(ScoreError, match=r"^judges is \[.*\]: expected each judge of the ratings"):
         read_ratings(rows_of(CUBE), judges=judges)
 
@@ -250,7 +242,6 @@ def test_a_rating_of_another_digest_is_left_out_and_named() -> None:
 
 @pytest.mark.parametrize("digest", [None, "d"])
 def test_digests_are_compared_where_both_are_given(digest: str | None) -> None:
-    """A row without a digest is taken as it is, and so are outputs without one."""
     rows = with_digest(rows_of(CUBE), digest)
     bare = [{name: row[name] for name in ("sample_id", "system", "outcome")} for row in OUTPUTS]
     for outputs in (OUTPUTS, bare):
@@ -275,7 +266,6 @@ def test_a_rating_of_an_unknown_output_is_left_out_and_named() -> None:
 
 
 def test_outputs_that_nobody_rated_have_their_place() -> None:
-    """A system that made nothing, and a sample that no judge saw, are missing, not gone."""
     more = [*OUTPUTS, {**OUTPUTS[0], "sample_id": "s999", "system": "cedar", "outcome": "failed"}]
     table = read_ratings(rows_of(CUBE), more)
     assert table.systems == ("ash", "birch", "cedar")
@@ -285,7 +275,6 @@ def test_outputs_that_nobody_rated_have_their_place() -> None:
 
 @pytest.mark.parametrize("outcome", ["refused", "no_image", "failed", "unsupported", "retired"])
 def test_what_has_no_image_has_no_rating(outcome: str) -> None:
-    """A rating of it is left out and named, a row without a rating is no rating."""
     outputs = [{**row, "outcome": outcome} if row is OUTPUTS[0] else row for row in OUTPUTS]
     rows = rows_of({"jay": {"ash": [1, 2, 3]}, "kite": {"ash": [None, 2, 3]}})
     table = read_ratings(rows, outputs)

@@ -36,7 +36,6 @@ JUDGES = ["gpt4o", "gemini", "qwenvl"]
 
 @pytest.fixture(scope="module")
 def ranks(test_data: Path) -> pd.DataFrame:
-    """People's ranks: a line for each sample and system, a column for each person."""
     frame = pd.DataFrame(real_people(test_data))
     return frame.pivot_table(index=["sample_id", "system"], columns="rater", values="rank")
 
@@ -70,7 +69,6 @@ def mean_tau(one: pd.Series, other: pd.Series) -> tuple[float, int]:
 def test_each_two_people_and_judges_agree_as_scipy_says(
     found: Agreement, ranks: pd.DataFrame, ratings: pd.DataFrame
 ) -> None:
-    """Means over samples of scipy's tau-b: of two people, and of a judge with a person."""
     for one, other in combinations(RATERS, 2):
         tau = found.judges.among_raters[one][other]
         assert (tau.tau, tau.samples) == pytest.approx(mean_tau(ranks[one], ranks[other]))
@@ -114,7 +112,6 @@ def rows(test_data: Path) -> list[Row]:
 
 @pytest.fixture(scope="module")
 def outputs(rows: list[Row]) -> list[Row]:
-    """Outputs as if those that qwenvl could not rate had been refused, but for one system's."""
     unrated = {
         (row["sample_id"], row["system"])
         for row in rows
@@ -159,7 +156,6 @@ def counted_rates(sides: pd.DataFrame, protocol: str) -> dict[str, float]:
 
 
 def as_counted(rows: list[Row], outputs: list[Row] | None, missing: Missing) -> pd.DataFrame:
-    """The ratings that count, with a rating below all others for what was refused."""
     frame = pd.DataFrame(rows)
     if outputs is None:
         return frame
@@ -187,7 +183,6 @@ def check(found: Any, frame: pd.DataFrame, protocol: str) -> None:
 def test_without_outputs_all_numbers_are_the_counted_ones(
     rows: list[Row], protocol: Protocol
 ) -> None:
-    """Rates, matrix, pairs, ties and coverage, where nulls are missing."""
     found = win_rate(rows, protocol=protocol, judges=JUDGES, n_boot=0)
     check(found, as_counted(rows, None, "exclude"), protocol)
     assert found.ignored == {}
@@ -197,7 +192,6 @@ def test_without_outputs_all_numbers_are_the_counted_ones(
 def test_with_outputs_all_numbers_are_the_counted_ones(
     rows: list[Row], outputs: list[Row], protocol: Protocol, missing: Missing
 ) -> None:
-    """The same where refusals are missing, and where they are losses."""
     found = win_rate(rows, outputs, protocol=protocol, missing=missing, judges=JUDGES, n_boot=0)
     frame = as_counted(rows, outputs, missing)
     check(found, frame, protocol)
@@ -230,7 +224,6 @@ def test_the_bootstrap_error_is_that_of_samples_as_clusters(rows: list[Row]) -> 
 
 
 def test_two_vote_rules_rank_the_same_ratings_differently(rows: list[Row]) -> None:
-    """The first judge's verdict against the majority's: six of eight systems change rank."""
     published = places(win_rate(rows, protocol="published", judges=JUDGES, n_boot=0).win_rate)
     corrected = places(win_rate(rows, n_boot=0).win_rate)
     assert {system: (published[system], corrected[system]) for system in corrected} == {
@@ -246,7 +239,6 @@ def test_two_vote_rules_rank_the_same_ratings_differently(rows: list[Row]) -> No
 
 
 def test_the_order_of_judges_decides_the_published_board(rows: list[Row]) -> None:
-    """With the same ratings and qwenvl in front, the fifth of eight systems comes first."""
     asked = [
         win_rate(rows, protocol="published", judges=judges, n_boot=0).win_rate
         for judges in (JUDGES, JUDGES[::-1])
@@ -281,7 +273,6 @@ LINE = re.compile(
 
 
 def test_every_number_of_the_table_is_current(test_data: Path) -> None:
-    """All eight systems, to the shown decimals: rates, errors, intervals and both ranks."""
     rows = real_rows(test_data)
     published = win_rate(rows, protocol="published", judges=JUDGES)
     corrected = win_rate(rows)

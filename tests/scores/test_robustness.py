@@ -32,7 +32,6 @@ TIES = one_judge(ash=[5, 5, 5, 1, 1], birch=[3, 5, 5, 5, 5], cedar=[4, 4, 4, 4, 
 
 
 def test_there_is_a_board_for_every_rule() -> None:
-    """Six votes, three ways to count ties, two ways to average; two are protocols."""
     boards = sensitivity(TIES).boards
     assert len({(one.vote, one.ties, one.average) for one in boards}) == 36 == len(boards)
     assert {one.vote for one in boards} == set(VOTES)
@@ -52,7 +51,6 @@ def test_the_protocols_boards_are_those_of_win_rate(cube: dict[str, Any]) -> Non
 
 @pytest.mark.parametrize(("ties", "rate"), [("half", 0.6), ("drop", 2 / 3), ("loss", 0.4)])
 def test_ties_count_as_said(ties: str, rate: float) -> None:
-    """Two wins, a loss and two ties: half of a tie, of three decided, of all five."""
     rows = one_judge(ash=[5, 5, 1, 3, 3], birch=[1, 1, 5, 3, 3])
     for board in sensitivity(rows).boards:
         if board.ties == ties:
@@ -60,7 +58,6 @@ def test_ties_count_as_said(ties: str, rate: float) -> None:
 
 
 def test_a_rank_that_hangs_on_the_rule_is_flagged() -> None:
-    """One judge sees a great difference, two see a small one the other way."""
     rows = rows_of(
         {
             "jay": {"ash": [9], "birch": [3], "cedar": [0]},
@@ -93,7 +90,6 @@ def test_one_judge_and_no_ties_leave_nothing_to_choose() -> None:
 
 
 def test_equal_rates_are_no_flip() -> None:
-    """A rule that sees two as level does not contradict one that sees a difference."""
     rows = one_judge(ash=[3, 2], birch=[2, 2])
     assert sensitivity(rows).flips == ()
 
@@ -120,7 +116,6 @@ def completions(cube: dict[str, Any]) -> Iterator[dict[str, Any]]:
 @pytest.mark.parametrize("protocol", get_args(Protocol))
 @given(cube=cubes(samples=3, systems=3))
 def test_every_completion_lies_within(protocol: Protocol, cube: dict[str, Any]) -> None:
-    """Whatever the missing ratings are, no win rate leaves its bounds."""
     found = bounds(rows_of(cube), protocol=protocol)
     for full in completions(cube):
         for system, rate in counted_rates(full, protocol).items():
@@ -131,7 +126,6 @@ def test_every_completion_lies_within(protocol: Protocol, cube: dict[str, Any]) 
 
 @given(cube=cubes(samples=2, systems=2))
 def test_of_two_systems_the_bounds_are_reached(cube: dict[str, Any]) -> None:
-    """Where a pair is missing one rating alone, they are not too wide either."""
     for systems in cube.values():
         one, other = systems.values()
         assume(all(a is not None or b is not None for a, b in zip(one, other, strict=True)))
@@ -145,7 +139,6 @@ def test_of_two_systems_the_bounds_are_reached(cube: dict[str, Any]) -> None:
 @pytest.mark.parametrize("protocol", get_args(Protocol))
 @given(cube=cubes())
 def test_the_observed_rate_lies_within(protocol: Protocol, cube: dict[str, Any]) -> None:
-    """Leaving out what is missing is one of the things it may be."""
     found = bounds(rows_of(cube), protocol=protocol)
     assert found.win_rate == win_rate(rows_of(cube), protocol=protocol, n_boot=0).win_rate
     for system, rate in found.win_rate.items():
@@ -154,7 +147,6 @@ def test_the_observed_rate_lies_within(protocol: Protocol, cube: dict[str, Any])
 
 
 def test_only_orders_that_nothing_missing_can_turn_are_certain() -> None:
-    """The better system's worst case is above the other's best."""
     rows = one_judge(ash=[9] * 9 + [None], birch=[5] * 10, cedar=[4] * 4 + [None] * 6)
     found = bounds(rows)
     assert found.bounds == {
@@ -181,7 +173,6 @@ def test_refusals_that_count_as_losses_are_not_missing() -> None:
 
 
 def test_a_system_alone_has_no_bounds() -> None:
-    """There is nobody it could win against; of no ratings there are none."""
     assert bounds(one_judge(ash=[1, 2])).bounds == {"ash": None}
     assert bounds([]).bounds == {}
 
@@ -205,7 +196,6 @@ def test_without_the_only_judge_nothing_remains() -> None:
 
 
 def test_a_judge_who_decides_alone_is_seen() -> None:
-    """Without one of two against one, the order turns round or is undecided."""
     rows = rows_of(
         {
             "jay": {"ash": [9, 9, 9], "birch": [1, 1, 1]},
@@ -226,7 +216,6 @@ MAKERS = st.sampled_from(["Pip", "Quill", None])
 def by_loops(
     cube: dict[str, Any], judges: dict[str, Any], systems: dict[str, Any], judge: str
 ) -> Any:
-    """Shares of own systems by the judge and by the others; null where nobody says anything."""
     maker = judges[judge]
     others = [name for name in cube if name != judge and (judges[name] != maker or maker is None)]
     by_judge, by_others = [], []
@@ -254,7 +243,6 @@ def by_loops(
 def test_the_shares_are_the_counted_ones(
     cube: dict[str, Any], judges: dict[str, Any], systems: dict[str, Any]
 ) -> None:
-    """Mean over pairs of an own and another's system, over the samples that both sides rated."""
     found = self_preference(rows_of(cube), judges, systems, n_boot=0).judges
     for judge in cube:
         counted, one = by_loops(cube, judges, systems, judge), found[judge]
@@ -267,7 +255,6 @@ def test_the_shares_are_the_counted_ones(
 
 
 def rated(favour: float) -> list[dict[str, Any]]:
-    """Two judges who see the same quality; the first adds something for its own system."""
     rng = np.random.default_rng(4)
     quality = rng.normal(5, 1, (3, 150))
     names = ("ash", "birch", "cedar")
@@ -306,7 +293,6 @@ def test_a_favour_is_told_from_chance(favour: float, seen: bool) -> None:
 def test_where_there_is_no_number_there_is_a_reason(
     judges: dict[str, str | None], reason: str
 ) -> None:
-    """A judge without systems of its own, and one whose colleagues all have its developer."""
     found = self_preference(rated(0), judges, {"ash": "Pip", "birch": None, "cedar": "Quill"})
     assert {one.reason for one in found.judges.values()} == {reason}
 
@@ -319,14 +305,12 @@ def test_where_there_is_no_number_there_is_a_reason(
     ],
 )
 def test_a_developer_has_to_be_named(judges: Any, systems: Any, said: str) -> None:
-    """Null says that nobody is known; a name that is not there is a slip."""
     with pytest.raises(ScoreError, match=said):
         self_preference(one_judge(ash=[1]), judges, systems)
 
 
 @given(cube=cubes())
 def test_ranks_are_scipys(cube: dict[str, Any]) -> None:
-    """Equal rates share the better place; what has no rate has no rank, and comes last."""
     for board in sensitivity(rows_of(cube)).boards:
         known = [rate for rate in board.win_rate.values() if rate is not None]
         places = [*rankdata([-round(rate, 9) for rate in known], method="min")]

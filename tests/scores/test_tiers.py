@@ -34,7 +34,6 @@ def rated(shifts: dict[str, float], samples: int, seed: int) -> list[Row]:
 
 @given(values=P_VALUES)
 def test_holm_rejects_as_its_steps_do(values: list[float]) -> None:
-    """From the smallest on, p is compared with alpha / (how many are left), until one fails."""
     adjusted = holm(np.array(values))
     for alpha in (0.01, 0.05, 0.4):
         rejected, left = set(), len(values)
@@ -47,7 +46,6 @@ def test_holm_rejects_as_its_steps_do(values: list[float]) -> None:
 
 
 def test_tiers_are_told_apart() -> None:
-    """Two that are alike, two that are alike but worse, one that is worst."""
     rows = rated({"ash": 4, "birch": 4, "cedar": 2, "dogwood": 2, "elm": 0}, 150, seed=1)
     found = tiers(rows)
     assert [set(tier) for tier in found.tiers] == [{"ash", "birch"}, {"cedar", "dogwood"}, {"elm"}]
@@ -56,7 +54,6 @@ def test_tiers_are_told_apart() -> None:
 
 
 def test_a_tier_ends_where_its_top_is_left() -> None:
-    """Not where two neighbours differ: a chain of small steps is cut from its top on."""
     names = ("ash", "birch", "cedar", "dogwood")
     rows = rated({name: 0.62 * (3 - at) for at, name in enumerate(names)}, 60, seed=4)
     found = tiers(rows)
@@ -69,7 +66,6 @@ def test_a_tier_ends_where_its_top_is_left() -> None:
 @pytest.mark.parametrize("protocol", get_args(Protocol))
 @pytest.mark.parametrize("seed", range(2))
 def test_two_systems_are_tested_as_by_a_paired_t_test(seed: int, protocol: Protocol) -> None:
-    """With one pair there is nothing to correct for, and points of a sample are its difference."""
     rows = rated({"ash": 0.12, "birch": 0}, 400, seed=seed)
     ratings: NDArray[np.float64] = np.array([row["rating"] for row in rows]).reshape(2, 400)
     points = (1 + np.sign(ratings[0] - ratings[1])) / 2
@@ -104,7 +100,6 @@ def test_equal_systems_differ_no_more_often_than_alpha_says(systems: int) -> Non
 
 
 def test_few_samples_separate_nobody() -> None:
-    """Nine wins of nine are no test; there is no p value, and one tier."""
     found = tiers(one_judge(ash=[5] * 9, birch=[1] * 9))
     assert found.tiers == (("ash", "birch"),)
     assert found.p_values == {"ash": {"birch": None}, "birch": {"ash": None}}
@@ -190,7 +185,6 @@ def test_the_number_is_the_textbooks(power: float, alpha: float, errors: float) 
 
 
 def test_the_difference_is_that_of_the_rates_among_all_systems() -> None:
-    """A third system counts in both rates; either order gives the same number."""
     rng = np.random.default_rng(1)
     names = ("ash", "birch", "cedar")
     rows = one_judge(**{name: list(rng.integers(at, 8, 60)) for at, name in enumerate(names)})
@@ -228,7 +222,6 @@ def test_what_is_no_probability_is_refused(choice: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("protocol", get_args(Protocol))
 def test_the_deviation_says_what_leaving_a_sample_out_does(protocol: Protocol) -> None:
-    """To first order: the jackknife of the difference of rates has about the same variance."""
     rng = np.random.default_rng(2)
     ratings = rng.integers(0, 5, (3, 60)).astype(float)
     ratings[rng.random((3, 60)) < 0.3] = np.nan
@@ -247,7 +240,6 @@ def test_the_deviation_says_what_leaving_a_sample_out_does(protocol: Protocol) -
 
 
 def test_samples_without_a_comparison_are_no_evidence() -> None:
-    """Ten wins are ten wins, whatever number of samples nobody rated comes with them."""
     rows = one_judge(ash=[5] * 10 + [None] * 500, birch=[1] * 10 + [None] * 500)
     p_value = tiers(rows, n_resamples=50_000).p_values["ash"]["birch"]
     assert p_value == pytest.approx(2 / 2**10, abs=5 * np.sqrt(2 / 2**10 / 50_000))

@@ -54,7 +54,6 @@ BY_HAND: dict[str, Callable[[Sequence[float]], int]] = {
 @pytest.mark.parametrize("name", VOTES)
 @given(said=SAID)
 def test_a_vote_is_its_definition(name: str, said: list[float]) -> None:
-    """Judges without a verdict do not vote, and without judges there is no verdict."""
     (voted,) = VOTES[name](np.array(said)[:, None])
     if signs(said):
         assert voted == BY_HAND[name](said)
@@ -63,20 +62,17 @@ def test_a_vote_is_its_definition(name: str, said: list[float]) -> None:
 
 
 def test_float_noise_makes_no_win() -> None:
-    """What differs by no more than the tie width is level, however it came about."""
     noise = [0.1 + 0.2 - 0.3, 1e-9, -1e-9, TIE_WIDTH, 2 * TIE_WIDTH, -0.5]
     assert verdicts_of(np.array(noise)).tolist() == [0, 0, 0, 0, 1, -1]
 
 
 def test_margins_are_differences_of_each_judge() -> None:
-    """[judge, pair, sample], first minus second, NaN where one of the two is not rated."""
     cube = {"jay": {"ash": [1, None], "birch": [4, 5]}, "kite": {"ash": [9, 9], "birch": [3, 0]}}
     found = margins(read_ratings(rows_of(cube)))
     np.testing.assert_array_equal(found, [[[-3, math.nan]], [[6, 9]]])
 
 
 def test_what_was_refused_is_below_any_rating_and_level_with_its_like() -> None:
-    """It is not below an output that no judge rated, and only counts when asked for."""
     rows = one_judge(ash=[None] * 4, birch=[0, None, None, 3], cedar=[None] * 4)
     lost = {("ash", 0), ("ash", 1), ("birch", 1), ("ash", 2), ("ash", 3), ("cedar", 3)}
     outputs = [

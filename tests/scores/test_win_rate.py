@@ -44,7 +44,6 @@ THREE_JUDGES = {
 
 
 def outputs_of(rows: Sequence[Row], refused: Sequence[tuple[str, str]] = ()) -> list[Row]:
-    """An output for each rated sample and system, and a refusal for each of those named."""
     keys = sorted({(row["sample_id"], row["system"]) for row in rows} | set(refused))
     return [
         {"sample_id": sample, "system": system, "outcome": "refused" if key in refused else "ok"}
@@ -56,7 +55,6 @@ def outputs_of(rows: Sequence[Row], refused: Sequence[tuple[str, str]] = ()) -> 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @given(cube=cubes())
 def test_rates_are_the_counted_ones(protocol: Protocol, cube: dict[str, Any]) -> None:
-    """Every pair, every sample, every judge: the same as by loops and fractions."""
     found = win_rate(rows_of(cube), protocol=protocol, n_boot=0)
     assert found.win_rate == pytest.approx(counted_rates(cube, protocol), abs=1e-12)
     known = [rate for rate in found.win_rate.values() if rate is not None]
@@ -68,7 +66,6 @@ def test_rates_are_the_counted_ones(protocol: Protocol, cube: dict[str, Any]) ->
 def test_pairs_ties_and_coverage_are_the_counted_ones(
     protocol: Protocol, cube: dict[str, Any]
 ) -> None:
-    """How often each two were compared and tied, and the share of what could have been."""
     found = win_rate(rows_of(cube), protocol=protocol, n_boot=0)
     counted = points_by_opponent(cube, VOTES[protocol])
     samples = len(next(iter(next(iter(cube.values())).values())))
@@ -87,7 +84,6 @@ def test_pairs_ties_and_coverage_are_the_counted_ones(
 
 @given(cube=cubes())
 def test_each_judge_alone_is_a_board_of_its_own(cube: dict[str, Any]) -> None:
-    """The same rates as if the other judges had not been asked."""
     found = win_rate(rows_of(cube), n_boot=0)
     assert found.per_judge == {
         judge: pytest.approx(counted_rates({judge: cube[judge]}, "corrected")) for judge in cube
@@ -95,7 +91,6 @@ def test_each_judge_alone_is_a_board_of_its_own(cube: dict[str, Any]) -> None:
 
 
 def test_the_first_judge_is_the_first_of_those_named() -> None:
-    """Without `judges`, the first by name: not the one whose row happens to come first."""
     rows = rows_of(THREE_JUDGES)
     asked = win_rate(rows, protocol="published", judges=["judge_2", "judge_1", "judge_3"])
 
@@ -187,7 +182,6 @@ def test_refusals_count_as_losses_when_asked_for(cube: dict[str, Any]) -> None:
 
 
 def test_both_ways_are_shown_when_outputs_are_given() -> None:
-    """A system that refuses what it is bad at is better off without its refusals."""
     rows = one_judge(ash=[9, 9, None, None], birch=[5, 5, 5, 5])
     outputs = outputs_of(rows, [("s002", "ash"), ("s003", "ash")])
     kept = win_rate(rows, outputs)
@@ -248,7 +242,6 @@ def test_one_system_has_no_rate() -> None:
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_systems_without_a_common_sample_have_no_rate(protocol: Protocol) -> None:
-    """Also when judges rated disjoint systems on the same samples."""
     apart = one_judge(ash=[3, None], birch=[None, 4])
     disjoint = rows_of({"jay": {"ash": [3] * 20}, "kite": {"birch": [4] * 20}})
     for rows in (apart, disjoint):
@@ -273,7 +266,6 @@ def test_a_system_that_only_failed_has_no_rate() -> None:
 
 
 def test_few_samples_have_no_interval() -> None:
-    """Nine are too few, ten are not; a sample counts where the system was compared."""
     rated = [1.0, 2.0, 3.0] * 4
     for count, there in ((9, False), (10, True)):
         rows = one_judge(ash=rated[:count] + [None] * 5, birch=[2.0] * (count + 5))
@@ -284,7 +276,6 @@ def test_few_samples_have_no_interval() -> None:
 
 @pytest.mark.parametrize("rated", [2, 5])
 def test_samples_that_all_say_the_same_have_no_interval(rated: int) -> None:
-    """All ties, or all wins: nothing says how far other samples may differ."""
     found = win_rate(one_judge(ash=[rated] * 30, birch=[2] * 30))
     assert found.win_rate["ash"] == (0.5 if rated == 2 else 1.0)
     assert found.interval == found.standard_error == {"ash": None, "birch": None}
@@ -298,7 +289,6 @@ def test_no_ratings_are_an_empty_board() -> None:
 
 
 def test_the_seed_decides_the_draws() -> None:
-    """The same seed gives the same interval, another one nearly the same."""
     rng = random.Random(3)
     rows = one_judge(**{name: [rng.randint(0, 9) for _ in range(80)] for name in SYSTEMS})
     one, again, other = (win_rate(rows, seed=seed).interval["ash"] for seed in (0, 0, 1))
@@ -308,7 +298,6 @@ def test_the_seed_decides_the_draws() -> None:
 
 
 def test_the_definition_holds_every_parameter() -> None:
-    """What is needed to compute the same again, as plain values."""
     found = win_rate(rows_of(THREE_JUDGES), n_boot=10, seed=4)
     assert json.loads(json.dumps(found.definition)) == {
         "measure": "win_rate",
@@ -357,7 +346,6 @@ def test_a_choice_that_there_is_not_is_refused(choice: dict[str, Any], said: str
 
 
 def test_the_interval_is_that_of_rates_of_drawn_samples() -> None:
-    """Counted anew for each draw, with a sample as often as it was drawn; two judges, gaps."""
     rng, samples = np.random.default_rng(0), 40
     rated = rng.integers(0, 4, (2, 3, samples)).astype(object)
     rated[rng.random(rated.shape) < 0.2] = None
@@ -384,7 +372,6 @@ THREE, FOUR = 3, 4
 
 
 def population() -> NDArray[np.float64]:
-    """Ratings [judge, system, sample] in which all judges see the same luck of a system."""
     rng = np.random.default_rng(7)
     quality = np.linspace(0, 0.9, FOUR)[None, :, None]
     luck = rng.normal(0, 1.5, (1, FOUR, POPULATION))

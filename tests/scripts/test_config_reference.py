@@ -39,7 +39,6 @@ BENCHMARK = yaml.safe_load((CONFIGS / "quickstart.yaml").read_text("utf-8"))
 
 @pytest.fixture
 def reference(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """The module that writes both."""
     monkeypatch.syspath_prepend(str(ROOT / "scripts"))
     import config_reference
 
@@ -48,7 +47,6 @@ def reference(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 
 def faults(data: Any) -> list[str]:
-    """What the schema says against a file's content; YAML's dates are text in JSON."""
     schema = Draft202012Validator(json.loads(SCHEMA.read_text("utf-8")))
     plain = json.loads(json.dumps(data, default=str))
     return [error.message for error in schema.iter_errors(plain)]
@@ -69,18 +67,15 @@ def test_the_schema_is_one() -> None:
 
 @pytest.mark.parametrize("path", sorted(CONFIGS.rglob("*.yaml")), ids=lambda path: path.stem)
 def test_shipped_files_are_valid(path: Path) -> None:
-    """Configs, systems and judges."""
     assert faults(yaml.safe_load(path.read_text("utf-8"))) == []
 
 
 def test_a_comparison_is_valid() -> None:
-    """With files, and with the content of one in its place."""
     system = yaml.safe_load((CONFIGS / "systems" / "bagel.yaml").read_text("utf-8"))
     assert faults(COMPARISON) == faults({**COMPARISON, "systems": [system]}) == []
 
 
 def misspelt(data: Any, where: tuple[Any, ...], wrong: str) -> Any:
-    """The same data with another name for one key."""
     if len(where) > 1:
         data = list(data) if isinstance(data, list) else dict(data)
         data[where[0]] = misspelt(data[where[0]], where[1:], wrong)
@@ -102,7 +97,6 @@ def misspelt(data: Any, where: tuple[Any, ...], wrong: str) -> Any:
 def test_a_misspelt_key_is_refused_by_both(
     tmp_path: Path, data: Any, where: tuple[Any, ...], wrong: str
 ) -> None:
-    """By the schema in an editor, and by the loader."""
     changed = misspelt(data, where, wrong)
     path = tmp_path / "config.yaml"
     path.write_text(yaml.safe_dump(changed), "utf-8")
@@ -120,7 +114,6 @@ def test_a_misspelt_key_is_refused_by_both(
 def test_a_misspelt_key_of_a_shared_file_is_refused_by_both(
     tmp_path: Path, folder: str, read: Any, key: str
 ) -> None:
-    """Of systems and of judges."""
     data = yaml.safe_load(next((CONFIGS / folder).glob("g*.yaml")).read_text("utf-8"))
     changed = misspelt(data, (key,), f"{key}_")
     path = tmp_path / "one.yaml"
@@ -143,13 +136,11 @@ def test_a_misspelt_key_of_a_shared_file_is_refused_by_both(
     ids=["unknown option", "no model", "an option of none", "unknown answers", "no kind"],
 )
 def test_options_of_engines_are_checked(engine: dict[str, Any]) -> None:
-    """For the engines of this package; a plug-in's are its own."""
     assert faults({**BENCHMARK, "engines": {"reader": engine}})
     assert faults({**BENCHMARK, "engines": {"reader": {"kind": "theirs", "depth": 3}}}) == []
 
 
 def test_parameters_of_adapters_are_checked() -> None:
-    """For the adapters of this package; a plug-in's are its own."""
     system = {"name": "a", "adapter": "files", "developer": "b", "status": "replay"}
     assert faults({**system, "parameters": {"folder": "drawn"}}) == []
     assert faults({**system, "parameters": {"folder": "drawn", "depth": 3}})
@@ -157,7 +148,6 @@ def test_parameters_of_adapters_are_checked() -> None:
 
 
 def keys(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
-    """Every key below a model, a `*` for each part of a list; systems and judges by themselves."""
     for name, field in model.model_fields.items():
         yield f"{prefix}{name}"
         shown = str(field.annotation)
@@ -169,13 +159,11 @@ def keys(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
 
 @pytest.mark.parametrize("model", [Config, Evaluation, SystemConfig, JudgeConfig])
 def test_every_key_is_in_the_page(model: type[BaseModel]) -> None:
-    """With all parts of its name, each in a line of its own."""
     told = re.findall(r"^\| `([^`]+)` \|", PAGE.read_text("utf-8"), re.M)
     assert set(keys(model)) <= set(told)
 
 
 def test_a_key_without_a_meaning_is_refused(reference: ModuleType) -> None:
-    """Whoever adds a key says what it means."""
 
     class Options(BaseModel):
         """Of a test.
@@ -192,6 +180,5 @@ def test_a_key_without_a_meaning_is_refused(reference: ModuleType) -> None:
 
 
 def test_the_recorded_engine_takes_what_the_page_says(reference: ModuleType) -> None:
-    """It has no class of options."""
     taken = list(inspect.signature(RecordedEngine).parameters)
     assert list(reference.RecordedOptions.model_fields) == taken

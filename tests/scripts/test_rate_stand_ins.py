@@ -35,22 +35,18 @@ WRONG = {
 
 
 def closeness(output: Pixels, truth: Pixels) -> float:
-    """How much of the meant image an output shows."""
     return float(difference(output, truth).closeness)
 
 
 def image(path: str) -> Pixels:
-    """An image of the corpus as an array."""
     return np.asarray(Image.open(ROOT / "echo_hf" / "quickstart" / path).convert("RGB"))
 
 
 def grey(levels: Any) -> Pixels:
-    """An image with the same level in all channels."""
     return np.repeat(np.asarray(levels, np.uint8)[..., None], 3, axis=2)
 
 
 def patches(seed: int, size: int, rows: int, columns: int) -> Pixels:
-    """An image of patches of random colors."""
     colors = np.random.default_rng(seed).integers(0, 256, (rows, columns, 3), np.uint8)
     return colors.repeat(size, axis=0).repeat(size, axis=1)
 
@@ -107,7 +103,6 @@ def test_an_image_is_itself(image: Pixels) -> None:
 
 @given(IMAGES, IMAGES)
 def test_it_lies_between_0_and_1(output: Pixels, truth: Pixels) -> None:
-    """Two images of any sizes give a number in the range."""
     assert 0 <= closeness(output, truth) <= 1
 
 
@@ -142,7 +137,6 @@ def test_a_truth_of_one_color_can_be_met_and_missed() -> None:
 
 @pytest.mark.parametrize("wrong", WRONG)
 def test_what_replies_complain_about_costs(wrong: str) -> None:
-    """An image of the posts with a known fault is visibly below a JPEG of the meant one."""
     meant, file = image(WRONG[wrong]), io.BytesIO()
     Image.fromarray(meant).save(file, "JPEG", quality=85)
     again = closeness(np.asarray(Image.open(file)), meant)

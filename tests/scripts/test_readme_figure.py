@@ -32,7 +32,6 @@ MOST_BYTES = 300_000
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A finished run of the quickstart."""
     runs = tmp_path_factory.mktemp("runs")
     show(Watch(Console(quiet=True)), runs)
     return runs / "quickstart"
@@ -50,7 +49,6 @@ def parts(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def drawing(root: Path, run: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    """Runs the script of the tree at `root`."""
     script = str(root / "scripts" / "readme_figure.py")
     command = [sys.executable, "-B", script, "--run", str(run), *options]
     return subprocess.run(command, capture_output=True, text=True, check=False)
@@ -67,7 +65,6 @@ def words(path: Path) -> list[str]:
 
 
 def test_the_files_are_as_drawn(run: Path) -> None:
-    """A run of the quickstart gives the committed bytes, under both themes."""
     done = drawing(ROOT, run, "--check")
 
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
@@ -101,7 +98,6 @@ def test_a_changed_run_makes_them_stale(run: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", FIGURES, ids=lambda path: path.stem)
 def test_a_figure_stands_alone(path: Path) -> None:
-    """No script, no handler, no address but its own parts and data; small enough for a page."""
     root = parsed(path)
     names = {each.tag.removeprefix(SVG) for each in root.iter()}
     targets = [value for each in root.iter() for key, value in each.items() if "href" in key]
@@ -115,7 +111,6 @@ def test_a_figure_stands_alone(path: Path) -> None:
 
 @pytest.mark.parametrize("path", FIGURES, ids=lambda path: path.stem)
 def test_its_images_are_those_of_the_corpus(path: Path) -> None:
-    """The two that were posted, and the three different ones of the four systems, byte for byte."""
     images = parsed(path).iter(f"{SVG}image")
     embedded = {base64.b64decode(each.attrib["href"].partition(",")[2]) for each in images}
     meant = "lake_night_same_shore.png"
@@ -131,7 +126,6 @@ def test_its_images_are_those_of_the_corpus(path: Path) -> None:
 
 
 def test_its_words_are_those_of_the_posts() -> None:
-    """Thread and row say what the bundled posts say, line breaks aside."""
     posts = [json.loads(line) for line in (CORPUS / "posts.jsonl").read_text("utf-8").splitlines()]
     shown = " ".join(words(FIGURES[0]))
     (root,) = (post for post in posts if str(post.get("text")).startswith("before / after with"))
@@ -154,7 +148,6 @@ def test_both_themes_differ_in_colors_alone() -> None:
 
 
 def test_the_readme_begins_with_it() -> None:
-    """It stands below the title, with a text for whoever does not see it."""
     readme = (ROOT / "README.md").read_text("utf-8")
     before, _, after = readme.partition("<picture>")
     image = after.partition("</picture>")[0]
@@ -175,7 +168,6 @@ def test_lines_fit(parts: Any) -> None:
 
 
 def test_what_runs_over_its_card_is_refused(parts: Any) -> None:
-    """A longer thread fails when it is drawn, instead of being cut."""
     canvas = parts("canvas")
     canvas.check_room("the posts", 600, 600)
     with pytest.raises(ValueError, match="the posts end at 601 pixels of 600"):

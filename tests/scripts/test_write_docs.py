@@ -10,7 +10,6 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_the_generated_pages_are_current() -> None:
-    """Tables, config, schema, card and README are those of the code now: `make docs` mends them."""
     command = [sys.executable, str(ROOT / "scripts" / "write_docs.py"), "--check"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
 

@@ -22,8 +22,6 @@ CONCURRENCY = 4
 
 
 class Answering:
-    """A server that draws, waits while it is not free, and counts what it was asked for."""
-
     def __init__(self) -> None:
         self.asked: list[str] = []
         self.changed, self.free = Condition(), Event()
@@ -34,11 +32,9 @@ class Answering:
 
     @property
     def url(self) -> str:
-        """Its address."""
         return f"http://127.0.0.1:{self.server.server_address[1]}"
 
     def until_asked(self, times: int) -> None:
-        """Waits until it was asked so often."""
         with self.changed:
             assert self.changed.wait_for(lambda: len(self.asked) >= times, PATIENCE_S)
 
@@ -65,7 +61,6 @@ def _handler(server: Answering) -> type[BaseHTTPRequestHandler]:
 
 @contextmanager
 def answering() -> Iterator[Answering]:
-    """A running server."""
     one = Answering()
     thread = Thread(target=one.server.serve_forever, args=(0.01,))
     thread.start()
@@ -79,7 +74,6 @@ def answering() -> Iterator[Answering]:
 
 
 def config(folder: Path, samples: int, **parameters: Any) -> Path:
-    """A config over a benchmark of so many samples."""
     release = written(folder, [sample(f"t{number}") for number in range(samples)])
     system = {
         "name": "mine",
@@ -96,7 +90,6 @@ def config(folder: Path, samples: int, **parameters: Any) -> Path:
 
 @contextmanager
 def drawing(server: Answering, config: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
-    """The command line at work."""
     command = [SCRIPT, server.url, "generate", config, "--runs", config.parent, *options]
     with subprocess.Popen(
         [sys.executable, *map(str, command)],

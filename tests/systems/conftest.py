@@ -16,13 +16,11 @@ KEYS = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "GEMINI_API_KEY", "GOOGLE_API_KEY")
 
 @pytest.fixture(autouse=True)
 def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No proxy stands between a test and loopback, and no key of the machine is used."""
     for name in (*PROXIES, *(proxy.lower() for proxy in PROXIES), *KEYS):
         monkeypatch.delenv(name, raising=False)
 
 
 @pytest.fixture
 def server() -> Iterator[LoopbackServer]:
-    """A server that a test tells how to answer."""
     with running() as loopback:
         yield loopback

@@ -20,8 +20,6 @@ from echo_hf.systems.registry import described, register
 
 
 class Fetching:
-    """A system behind a server."""
-
     address = ""
     concurrency = 4
     determinism = "always the same"
@@ -30,17 +28,14 @@ class Fetching:
         self.config = config
 
     def signature(self) -> Mapping[str, Any]:
-        """What the config says."""
         return described(self.config)
 
     def preflight(self) -> Retired | None:
-        """It is there; a config may want its server to be asked."""
         if self.config.parameters.get("look"):
             urllib.request.urlopen(f"{self.address}/preflight").close()  # noqa: S310
         return None
 
     def draw(self, task: Task) -> GenerationResult:
-        """Fetches an image."""
         with urllib.request.urlopen(f"{self.address}/{task.sample_id}") as answer:  # noqa: S310
             return GenerationResult(Outcome.OK, answer.read(), cost_usd=0.01)
 

@@ -28,8 +28,6 @@ HUGE = (
 
 @dataclass(frozen=True)
 class Field:
-    """One part of a multipart form."""
-
     name: str
     file_name: str | None
     mime_type: str
@@ -37,7 +35,6 @@ class Field:
 
 
 def kept(folder: Path, data: bytes) -> ImageRef:
-    """An image in a file of its own."""
     digest = hashlib.sha256(data).hexdigest()
     file = folder / digest
     file.write_bytes(data)
@@ -45,24 +42,20 @@ def kept(folder: Path, data: bytes) -> ImageRef:
 
 
 def task(*inputs: ImageRef, prompt: str = "a fox in the snow") -> Task:
-    """A task with these inputs."""
     return Task("s1", "d" * 64, "image_to_image", prompt, inputs)
 
 
 def base64_of(data: bytes) -> str:
-    """Bytes as text."""
     return base64.b64encode(data).decode()
 
 
 def image_answer(data: bytes = IMAGE, **further: Any) -> Answer:
-    """An answer of the Images API; `entry` and `headers` may be given."""
     entry = {"b64_json": base64_of(data), **further.pop("entry", {})}
     headers = further.pop("headers", {})
     return Answer({"created": 1, "data": [entry], **further}, headers=headers)
 
 
 def form(asked: Asked) -> list[Field]:
-    """The parts of a multipart request, in order."""
     head = f"Content-Type: {asked.headers['content-type']}\r\n\r\n".encode()
     message = message_from_bytes(head + asked.data)
     parts: Any = message.get_payload()
@@ -88,7 +81,6 @@ USAGE = {
 
 
 def config(adapter: str, parameters: dict[str, Any], **further: Any) -> SystemConfig:
-    """A system that asks a server."""
     given = {
         "name": "tiny",
         "adapter": adapter,
@@ -101,6 +93,5 @@ def config(adapter: str, parameters: dict[str, Any], **further: Any) -> SystemCo
 
 
 def drawn_by(system: System, *inputs: ImageRef) -> GenerationResult:
-    """What becomes of a task with these inputs."""
     with system:
         return system.draw(task(*inputs))

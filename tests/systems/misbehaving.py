@@ -20,31 +20,26 @@ HELLO = {"echo_hf_worker": 1, "name": "misbehaving", "version": "7", "determinis
 
 
 def say(answer: dict[str, object]) -> None:
-    """One line."""
     sys.stdout.write(json.dumps(answer) + "\n")
     sys.stdout.flush()
 
 
 def chunk(kind: bytes, data: bytes) -> bytes:
-    """One chunk of a PNG file."""
     return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
 
 def flat_png(color: bytes) -> bytes:
-    """A PNG file of one color."""
     header = chunk(b"IHDR", struct.pack(">IIBBBBB", 4, 4, 8, 2, 0, 0, 0))
     rows = chunk(b"IDAT", zlib.compress((b"\0" + color * 4) * 4))
     return b"\x89PNG\r\n\x1a\n" + header + rows + chunk(b"IEND", b"")
 
 
 def started_child(number_to: Path) -> None:
-    """Starts a child that outlives its parent, and notes its number."""
     child = subprocess.Popen([sys.executable, "-S", "-c", "import time; time.sleep(600)"])
     number_to.write_text(str(child.pid))
 
 
 def misbehave(prompt: str, request: dict[str, object]) -> dict[str, object]:
-    """Does what the prompt says; what it returns is changed in the answer."""
     word, _, rest = prompt.partition(" ")
     if word == "crash":
         sys.stderr.write(f"out of paint\nkey {os.environ.get('PAINT_KEY')}\n")
@@ -82,7 +77,6 @@ def misbehave(prompt: str, request: dict[str, object]) -> dict[str, object]:
 
 
 def main() -> None:
-    """Answers until there is nothing more to answer."""
     say({**HELLO, **json.loads(os.environ.get("HELLO_MORE", "{}"))})
     for line in sys.stdin:
         request = json.loads(line)

@@ -33,7 +33,6 @@ Act = Callable[[Task], GenerationResult]
 
 
 def png(words: str) -> bytes:
-    """A small image, another one for other words."""
     sink = io.BytesIO()
     color = tuple(hashlib.sha256(words.encode()).digest()[:3])
     Image.new("RGB", (8, 8), color).save(sink, "PNG")
@@ -41,24 +40,20 @@ def png(words: str) -> bytes:
 
 
 def sha(data: bytes) -> str:
-    """Digest of an image."""
     return hashlib.sha256(data).hexdigest()
 
 
 def drawn_for(task: Task) -> GenerationResult:
-    """An image of the task's words."""
     return GenerationResult(Outcome.OK, png(task.prompt), seed=7, cost_usd=0.5)
 
 
 def task(number: int, words: str = "fox") -> Task:
-    """A task without inputs."""
     return Task(
         f"s{number}", sha(f"{words}{number}".encode()), "text_to_image", f"{words} {number}"
     )
 
 
 def entry(number: int, words: str = "fox", **changes: Any) -> JournalEntry:
-    """What was written down about the same task; a refusal, where nothing else is said."""
     one = task(number, words)
     given: Row = {"signature": "s", "outcome": Outcome.REFUSED, **changes}
     return JournalEntry(
@@ -67,7 +62,6 @@ def entry(number: int, words: str = "fox", **changes: Any) -> JournalEntry:
 
 
 def sample(name: str, **values: Any) -> Row:
-    """A row of a benchmark; what is not given is empty or null."""
     lists = ("post_urls", "community_feedback", "input_images", "output_images")
     empty: Row = {**dict.fromkeys(SAMPLES.columns), **{column: [] for column in lists}}
     safety = {"flagged": False, "categories": [], "model": "guard"}
@@ -83,7 +77,6 @@ def sample(name: str, **values: Any) -> Row:
 
 
 def written(folder: Path, texts: Sequence[Row], edits: Sequence[Row] = ()) -> Path:
-    """Writes a release with these samples; images are named by the words they are made of."""
     images = ImageStore(folder / "pictures")
     for row in (*texts, *edits):
         row["input_images"] = [images.put(png(words)) for words in row["input_images"]]
@@ -106,13 +99,11 @@ def benchmark(folder: Path, texts: int = 3, edits: int = 2) -> Path:
 
 
 def system(name: str = "mine", **values: Any) -> SystemConfig:
-    """The config of a system."""
     given = {"adapter": ADAPTER, "developer": "Northlight", "status": "current", **values}
     return SystemConfig.model_validate({"name": name, **given})
 
 
 def evaluation(release: Path | str, *systems: SystemConfig) -> Evaluation:
-    """A config that measures systems on a release."""
     return Evaluation(name="measured", benchmark=str(release), systems=systems or (system(),))
 
 
@@ -123,8 +114,6 @@ def _dataset(rows: Sequence[Row]) -> Dataset:
 
 @dataclass
 class Acting:
-    """A system that does what a test says, and tells which samples it was asked for."""
-
     act: Act = drawn_for
     concurrency: int = 2
     gone: Retired | None = None
@@ -136,15 +125,12 @@ class Acting:
     lock: Any = field(default_factory=Lock)
 
     def signature(self) -> Mapping[str, Any]:
-        """Its config, and whatever a test adds."""
         return {**described(self.config), **self.more}
 
     def preflight(self) -> Retired | None:
-        """What a test says."""
         return self.gone
 
     def draw(self, task: Task) -> GenerationResult:
-        """Does it."""
         with self.lock:
             self.asked.append(task.sample_id)
         return self.act(task)
@@ -159,7 +145,6 @@ class Acting:
 
 @contextmanager
 def known(*systems: Acting, **by_name: Acting) -> Iterator[None]:
-    """Makes an adapter known that gives the system of a name; the only one for every name."""
 
     @register(ADAPTER, "acts for tests")
     def make(config: SystemConfig) -> Acting:

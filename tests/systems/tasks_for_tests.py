@@ -16,14 +16,12 @@ from echo_hf.systems.base import Task
 
 
 def blocks(size: tuple[int, int], seed: int) -> Image.Image:
-    """An image of coarse random blocks, which survive any scaling."""
     rng = np.random.default_rng(seed)
     levels = rng.integers(0, 256, (4, 4, 3), dtype=np.uint8)
     return Image.fromarray(levels).resize(size, Image.Resampling.NEAREST)
 
 
 def image_file(folder: Path, image: Image.Image) -> ImageRef:
-    """An image in a folder, by its digest."""
     file = io.BytesIO()
     image.save(file, "PNG")
     digest = hashlib.sha256(file.getvalue()).hexdigest()
@@ -33,12 +31,10 @@ def image_file(folder: Path, image: Image.Image) -> ImageRef:
 
 
 def task(*inputs: ImageRef, prompt: str = "make the sky violet") -> Task:
-    """A task with these inputs."""
     return Task("s-1", "0" * 64, "image_to_image", prompt, inputs)
 
 
 def config(adapter: str, model: str | Path | None, **more: Any) -> SystemConfig:
-    """The config of a system, named `tiny`."""
     name = None if model is None else str(model)
     return SystemConfig(
         name="tiny", adapter=adapter, model=name, developer="Northlight", status="current", **more
@@ -46,6 +42,5 @@ def config(adapter: str, model: str | Path | None, **more: Any) -> SystemConfig:
 
 
 def levels(data: bytes | None) -> np.ndarray[Any, np.dtype[np.uint8]]:
-    """The pixels of an encoded image."""
     assert data is not None
     return np.asarray(Image.open(io.BytesIO(data)))

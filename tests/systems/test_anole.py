@@ -64,7 +64,6 @@ def test_a_bad_config_is_one_line(more: dict[str, Any], said: str) -> None:
 
 
 def test_the_signature_is_what_decides_an_image() -> None:
-    """The model, the decoder, guidance and sampling; not the device."""
     said, on, warm = (
         AnoleSystem(config("anole", "acme/anole", seed=3, parameters=parameters)).signature()
         for parameters in ({}, {"device": "mps"}, {"temperature": 0.8})
@@ -82,7 +81,6 @@ def test_the_signature_is_what_decides_an_image() -> None:
 
 
 def test_preflight_looks_for_the_model_and_its_decoder(tmp_path: Path) -> None:
-    """The original file is read where there is no other."""
     bare = tmp_path / "bare"
     bare.mkdir()
     system = AnoleSystem(config("anole", tmp_path, parameters={"decoder": str(bare)}))
@@ -98,7 +96,6 @@ def test_preflight_looks_for_the_model_and_its_decoder(tmp_path: Path) -> None:
 
 
 def test_every_branch_ends_where_the_image_starts() -> None:
-    """Inputs stand before the prompt, each between its own beginning and end."""
     assert branches([7, 8], [], WORDS) == ([0, 7, 8, 3, 1], [0, 1], [0, 1])
     assert branches([7], [[4, 5], [6, 4]], WORDS) == (
         [0, 1, 4, 5, 2, 1, 6, 4, 2, 7, 3, 1],
@@ -109,7 +106,6 @@ def test_every_branch_ends_where_the_image_starts() -> None:
 
 @pytest.mark.parametrize("name", sorted(VOCABULARY))
 def test_a_model_without_its_words_is_told(name: str) -> None:
-    """It is none of this family."""
     assert words_of(VOCABULARY, "system 'tiny'") == WORDS
     rest = {other: number for other, number in VOCABULARY.items() if other != name}
     with pytest.raises(GenerationError) as caught:
@@ -134,7 +130,6 @@ def test_guidance_weighs_the_branches(text: float, image: float) -> None:
 
 
 def test_the_middle_is_seen() -> None:
-    """Of an image twice as wide as high, neither the first nor the last quarter."""
     image = blocks((64, 32), 1)
     middle = image.crop((16, 0, 48, 32))
     np.testing.assert_array_equal(pixels(image, 32), pixels(middle, 32))
@@ -152,7 +147,6 @@ def test_packages_that_are_missing_are_told() -> None:
 
 @pytest.fixture(scope="session")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Folder of an Anole with random weights; its decoder is in `decoder`."""
     for package in ("torch", "transformers", "accelerate"):
         pytest.importorskip(package, reason=REASON, exc_type=ImportError)
     import torch
@@ -182,7 +176,6 @@ def loaded(tiny: Path) -> LoadedAnole:
 
 @pytest.fixture(scope="session")
 def images(tmp_path_factory: pytest.TempPathFactory) -> list[ImageRef]:
-    """Three images of other shapes."""
     folder = tmp_path_factory.mktemp("pictures")
     sizes = [(128, 96), (96, 160), (64, 64)]
     return [image_file(folder, blocks(size, seed)) for seed, size in enumerate(sizes)]
@@ -190,7 +183,6 @@ def images(tmp_path_factory: pytest.TempPathFactory) -> list[ImageRef]:
 
 @pytest.mark.extras
 def test_inputs_are_seen_in_their_order(tiny: Path, images: list[ImageRef]) -> None:
-    """None, one, two, and the two the other way round; a third has no room, and is unsupported."""
     one, two, three = images
     tasks = [task(), task(one), task(one, two), task(two, one), task(one, two, three)]
     *found, many = drawn(made(tiny), *tasks)
@@ -207,7 +199,6 @@ def test_inputs_are_seen_in_their_order(tiny: Path, images: list[ImageRef]) -> N
 
 @pytest.mark.extras
 def test_seed_prompt_and_parameters_decide_the_image(tiny: Path, images: list[ImageRef]) -> None:
-    """The same bytes, also after loading anew; others with anything else, told in the signature."""
     one = task(images[0])
     first, again, prompted = drawn(made(tiny), one, one, task(images[0], prompt="a harbour"))
     assert first.image == again.image == drawn(made(tiny), one)[0].image
@@ -228,7 +219,6 @@ def test_seed_prompt_and_parameters_decide_the_image(tiny: Path, images: list[Im
 def test_a_prompt_that_leaves_no_room_is_unsupported(
     tiny: Path, loaded: LoadedAnole, images: list[ImageRef]
 ) -> None:
-    """One byte is a token of the tiny model: its context is exactly filled, and one is too many."""
     room = loaded.context - TOKENS - 3 - 2 * (TOKENS + 2)
     fits, too_long = (task(*images[:2], prompt="x" * length) for length in (room, room + 1))
     full, found = drawn(made(tiny), fits, too_long)
@@ -239,7 +229,6 @@ def test_a_prompt_that_leaves_no_room_is_unsupported(
 
 @pytest.mark.extras
 def test_a_prompt_is_text_whatever_it_says(loaded: LoadedAnole) -> None:
-    """The name of a special token is letters: no prompt can end its turn or start an image."""
     said = "<racm3:break><image></s><reserved08706>"
     found = loaded.text_tokens(said)
     assert len(found) == len(said)
@@ -248,7 +237,6 @@ def test_a_prompt_is_text_whatever_it_says(loaded: LoadedAnole) -> None:
 
 @pytest.mark.extras
 def test_the_decoder_may_be_the_original_file(tiny: Path, tmp_path: Path) -> None:
-    """Its levels are in the other order, and its numbers pickled."""
     import torch
     from safetensors.torch import load_file
 
@@ -261,7 +249,6 @@ def test_the_decoder_may_be_the_original_file(tiny: Path, tmp_path: Path) -> Non
 
 @pytest.mark.extras
 def test_what_cannot_be_loaded_is_one_line(tiny: Path, tmp_path: Path) -> None:
-    """A pickle that would run something, of which nothing runs, and weights that are none."""
 
     class Touch:
         def __reduce__(self) -> tuple[Any, ...]:
@@ -280,7 +267,6 @@ def test_what_cannot_be_loaded_is_one_line(tiny: Path, tmp_path: Path) -> None:
 
 @pytest.mark.extras
 def test_a_bad_input_is_a_value_and_leaving_frees_the_model(tiny: Path, tmp_path: Path) -> None:
-    """The next task is drawn all the same."""
     system: Any = made(tiny)
     with system:
         assert system._loaded is None
@@ -312,7 +298,6 @@ def logits_of(loaded: LoadedAnole, ids: list[int]) -> Any:
 
 
 def by_hand(loaded: LoadedAnole, rows: tuple[list[int], ...], seed: int) -> list[int]:
-    """Each branch read from its beginning for every token, alone and without a cache."""
     import torch
 
     generator = torch.Generator("cpu").manual_seed(seed)
@@ -336,7 +321,6 @@ def by_hand(loaded: LoadedAnole, rows: tuple[list[int], ...], seed: int) -> list
 def test_tokens_are_those_of_branches_read_alone(
     loaded: LoadedAnole, inputs: tuple[int, ...]
 ) -> None:
-    """Neither the cache, nor rows filled up to one length, nor the batch change a draw."""
     rows = rows_of(loaded, *inputs)
     found = draw_tokens(loaded, rows, OPTIONS, seed=4)
     assert found == by_hand(loaded, rows, seed=4)
@@ -346,7 +330,6 @@ def test_tokens_are_those_of_branches_read_alone(
 
 @pytest.mark.extras
 def test_stock_chameleon_writes_no_images(loaded: LoadedAnole) -> None:
-    """Its forward leaves their tokens no chance, and left alone the model would rather write."""
     import torch
 
     ids = rows_of(loaded)[0]
@@ -377,7 +360,6 @@ def test_draws_are_as_frequent_as_their_chances(temperature: float, top_p: float
 @pytest.mark.extras
 @pytest.mark.parametrize("size", [(512, 512), (640, 480), (333, 777), (40, 40), (100, 900)])
 def test_pixels_are_those_of_the_models_own_processor(size: tuple[int, int]) -> None:
-    """Scaled, cut and shifted as transformers does it for Chameleon."""
     pytest.importorskip("transformers", reason=REASON, exc_type=ImportError)
     from transformers import ChameleonImageProcessorPil
 
@@ -417,7 +399,6 @@ def test_codes_become_a_square_row_by_row(loaded: LoadedAnole) -> None:
 def test_both_orders_of_levels_are_read(
     tiny: Path, loaded: LoadedAnole, prefix: str, original: bool
 ) -> None:
-    """With the names of the whole model too; the encoder's weights are left alone."""
     weights = decoder_weights(tiny)
     stored = in_original_order(weights) if original else weights
     named = {f"{prefix}{name}": value for name, value in stored.items()}
@@ -428,7 +409,6 @@ def test_both_orders_of_levels_are_read(
 
 @pytest.mark.extras
 def test_a_decoder_that_does_not_fit_is_told(tiny: Path, loaded: LoadedAnole) -> None:
-    """Attention in the lowest level is that of Janus; Chameleon's own file has an encoder alone."""
     weights, config = decoder_weights(tiny), loaded.model.config.vq_config
     assert not any(name.startswith("decoder.up.0.attn") for name in in_order(weights))
     bare = {name: one for name, one in weights.items() if not name.startswith("decoder.")}

@@ -32,7 +32,6 @@ WITHOUT_TORCH = Path(__file__).with_name("without_torch")
 
 @pytest.fixture
 def weights(tmp_path: Path) -> Path:
-    """A folder with the files that the worker opens, but for the weights of the model."""
     (tmp_path / "llm_config.json").write_text('{"tie_word_embeddings": true}')
     (tmp_path / "vit_config.json").write_text('{"num_hidden_layers": 27, "rope": true}')
     (tmp_path / "ae.safetensors").write_bytes(b"autoencoder")
@@ -42,7 +41,6 @@ def weights(tmp_path: Path) -> Path:
 def bagel(
     weights: Path, seed: int = 7, size: Any = "auto", path: Path = WITHOUT_TORCH, **parameters: Any
 ) -> CommandSystem:
-    """The shipped system in this Python, with other parameters."""
     config = read_system(shipped_configs() / "systems/bagel.yaml").model_dump()
     command = [sys.executable, "worker:bagel", "--weights", str(weights)]
     changed = {
@@ -58,20 +56,17 @@ def bagel(
 
 
 def drawn_by(system: CommandSystem, prompt: str, *inputs: Path) -> GenerationResult:
-    """What becomes of one task."""
     assert system.preflight() is None
     with system:
         return system.draw(task_of(prompt, *inputs))
 
 
 def opened(drawn: GenerationResult) -> Image.Image:
-    """The image that came."""
     assert drawn.image is not None, drawn
     return Image.open(io.BytesIO(drawn.image))
 
 
 def plan(drawn: GenerationResult) -> tuple[list[str], bool, list[float], list[Any]]:
-    """What the stand-in says that it drew from: given, think, chance, sampling."""
     said = str(drawn.text).removeprefix("<think> ").removesuffix(" </think>")
     given, think, chance, sampling = json.loads(said)
     return given, think, chance, sampling
@@ -94,7 +89,6 @@ def test_a_prompt_without_inputs(weights: Path) -> None:
 
 
 def test_inputs_come_in_order_before_the_prompt(weights: Path, tmp_path: Path) -> None:
-    """The image has the shape of the last one; editing has a sampling of its own."""
     images = [noise((64, 48)), noise((80, 32))]
     paths = [tmp_path / "one", tmp_path / "two"]
     notes = Image.Exif()
@@ -111,7 +105,6 @@ def test_inputs_come_in_order_before_the_prompt(weights: Path, tmp_path: Path) -
 
 
 def test_the_seed_seeds_all_that_is_random(weights: Path) -> None:
-    """Before each image: neither the order of the tasks nor the worker's age matters."""
     with bagel(weights, think=True) as system:
         first, again = (system.draw(task_of("a kite")) for _ in range(2))
     other = drawn_by(bagel(weights, think=True, seed=8), "a kite")
@@ -154,7 +147,6 @@ def test_sizes(size: Any, inputs: int, outcome: Outcome, weights: Path, tmp_path
 def test_a_task_without_an_image_leaves_the_model_loaded(
     prompt: str, parameters: dict[str, Any], outcome: Outcome, text: str, weights: Path
 ) -> None:
-    """The same worker takes the next task."""
     with bagel(weights, **parameters) as system:
         drawn = system.draw(task_of(prompt))
         again = system.draw(task_of(prompt))
@@ -163,7 +155,6 @@ def test_a_task_without_an_image_leaves_the_model_loaded(
 
 
 def test_the_worker_needs_nothing_of_echo_hf(weights: Path) -> None:
-    """It runs in an environment where there is none of it."""
     source = (WORKERS / "bagel.py").read_text("utf-8")
     assert "echo_hf." not in source
     assert "import echo_hf" not in source
@@ -173,7 +164,6 @@ def test_the_worker_needs_nothing_of_echo_hf(weights: Path) -> None:
 @pytest.mark.extras
 @pytest.mark.skipif(find_spec("accelerate") is None, reason="accelerate is not installed")
 def test_weights_are_loaded_by_accelerate(weights: Path) -> None:
-    """Into the empty model, by the real packages: the stand-in tells what it holds."""
     import torch
     from safetensors.torch import save_file
 
@@ -188,7 +178,6 @@ def test_weights_are_loaded_by_accelerate(weights: Path) -> None:
 
 @pytest.mark.parametrize("name", ["bagel", "bagel_think", "files_official"])
 def test_the_shipped_configs_make_systems(name: str) -> None:
-    """Each is told from the others, and says what is missing on this machine."""
     path = shipped_configs() / f"systems/{name}.yaml"
     assert path in shipped_systems()
     config = read_system(path)

@@ -27,7 +27,6 @@ from tests.systems.runs_for_tests import system
 def test_a_task_fits_between_two_numbers_of_inputs(
     number: int, fewest: int, most: int | None, code: str | None, takes: str
 ) -> None:
-    """Both included; anything else is unsupported, and says how many there are."""
     drawn = unsupported_task(task(*[ImageRef("0" * 64)] * number), fewest, most, "Anole")
     assert (drawn and drawn.code) == code
     if drawn is not None:
@@ -48,7 +47,6 @@ def test_a_task_fits_between_two_numbers_of_inputs(
 def test_other_limits_of_a_config_make_a_task_worth_asking_again(
     told: dict[str, Any], parameters: dict[str, Any], expected: bool
 ) -> None:
-    """Where it was turned away for those of the config."""
     drawn = unsupported_task(task(), 1, 1, config=system(parameters={**told, "steps": 4}))
     assert drawn is not None
     assert drawn.details == {"limits": told}
@@ -79,7 +77,6 @@ KEYS = {
     ],
 )
 def test_keys_are_hidden_and_the_rest_stays(text: str, shown: str) -> None:
-    """Values of variables that hold credentials, passwords in addresses, keys in queries."""
     assert without_secrets(text, KEYS) == shown
 
 
@@ -92,6 +89,5 @@ PLAIN = "TOKENIZERS_PARALLELISM MAX_TOKENS KEYBOARD PWD MONKEY SSH_AUTH_SOCK"
 
 
 def test_a_variable_with_a_secret_is_known_by_its_name() -> None:
-    """Whatever stands around the word; a word that begins alike is another one."""
     assert [name for name in TELLING.split() if not is_secret(name)] == []
     assert [name for name in PLAIN.split() if is_secret(name)] == []

@@ -54,12 +54,10 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def tasks(release: Path | str, folder: Path, limit: int | None = None) -> Tasks:
-    """The tasks of a benchmark; inputs go into a folder."""
     return Benchmark(str(release)).tasks(ImageStore(folder / "inputs"), limit)
 
 
 def shown(found: Tasks) -> list[list[object]]:
-    """Tasks as plain data."""
     return [
         [one.sample_id, one.sample_digest, one.split, one.prompt, [i.sha256 for i in one.inputs]]
         for one in found.tasks
@@ -76,7 +74,6 @@ SMALL = [
 
 
 def test_a_folder_gives_its_tasks_in_order(tmp_path: Path) -> None:
-    """Split by split, the inputs in order and byte for byte; a limit takes the first of each."""
     release = benchmark(tmp_path)
     found = tasks(release, tmp_path)
     assert shown(found) == SMALL
@@ -90,7 +87,6 @@ def test_a_folder_gives_its_tasks_in_order(tmp_path: Path) -> None:
 
 
 def test_several_inputs_keep_their_order(tmp_path: Path) -> None:
-    """Also where one is given twice."""
     words = ["b", "a", "b"]
     release = written(tmp_path, [], [sample("e", input_images=list(words))])
     (one,) = tasks(release, tmp_path).tasks
@@ -98,7 +94,6 @@ def test_several_inputs_keep_their_order(tmp_path: Path) -> None:
 
 
 def test_tasks_can_be_read_without_writing(tmp_path: Path) -> None:
-    """They are the same ones, digests included; their inputs have no files."""
     release = written(
         tmp_path, [sample("t")], [sample("e", sample_digest=None, input_images=["a"])]
     )
@@ -109,7 +104,6 @@ def test_tasks_can_be_read_without_writing(tmp_path: Path) -> None:
 
 
 def test_a_sample_without_a_digest_gets_the_one_of_its_content(tmp_path: Path) -> None:
-    """Prompt and inputs, as the table of samples defines it."""
     release = written(tmp_path, [], [sample("e", sample_digest=None, input_images=["a"])])
     canonical = json.dumps(["e", [sha(png("a"))]])
     assert tasks(release, tmp_path).tasks[0].sample_digest == sha(canonical.encode())
@@ -122,7 +116,6 @@ class Rows(Benchmark):
     rows: tuple[dict[str, object], ...] = ()
 
     def load(self, split: str) -> datasets.Dataset:
-        """The rows of one split."""
         given = self.rows if split == "image_to_image" else ()
         return datasets.Dataset(pa.Table.from_pylist(list(given), SCHEMA))
 
@@ -142,7 +135,6 @@ SCHEMA = pa.schema(
 
 
 def test_each_reason_is_told_apart(tmp_path: Path) -> None:
-    """Left out of the release, gone from where it was, or no image that can be decoded."""
     image = {"bytes": png("a"), "path": None}
     (tmp_path / "b.png").write_bytes(png("b"))
     plain = {"prompt": "p", "sample_digest": "d", "input_images": [image], "missing_images": []}
@@ -180,7 +172,6 @@ def test_a_changed_file_is_no_benchmark(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("reference", ["lab/echo@", "no folder/at all/x", "a/b/c@v1"])
 def test_a_name_that_is_none_is_one_line(tmp_path: Path, reference: str) -> None:
-    """Neither a folder nor a name on the Hub."""
     with pytest.raises(HubError) as raised:
         tasks(reference, tmp_path)
     assert "\n" not in str(raised.value)
@@ -230,20 +221,17 @@ SYSTEM = "{name: a, adapter: files, developer: N, status: replay}"
 
 
 def saved(folder: Path, text: str) -> Path:
-    """A config."""
     (folder / "config.yaml").write_text(text, "utf-8")
     return folder / "config.yaml"
 
 
 def test_a_benchmark_on_the_hub_stays_a_name(tmp_path: Path) -> None:
-    """Nothing of it is read yet."""
     config = load_evaluation(saved(tmp_path, "name: x\nbenchmark: lab/echo@v1\n"))
     assert config == Evaluation(name="x", benchmark="lab/echo@v1")
     assert benchmark_of(config, RunFolder(tmp_path / "runs" / "x")).reference == "lab/echo@v1"
 
 
 def test_a_folder_is_found_beside_the_config(tmp_path: Path) -> None:
-    """Wherever the command is run from."""
     (tmp_path / "release").mkdir()
     config = load_evaluation(saved(tmp_path, "name: x\nbenchmark: release\n"))
     assert isinstance(config, Evaluation)
@@ -251,7 +239,6 @@ def test_a_folder_is_found_beside_the_config(tmp_path: Path) -> None:
 
 
 def test_a_config_with_posts_is_one_of_a_builder(tmp_path: Path) -> None:
-    """The same that `build` reads, and its release is the benchmark once it is built."""
     config = load_evaluation(shipped_config())
     assert isinstance(config, Config)
     assert config == load_config(shipped_config())
@@ -282,7 +269,6 @@ BAD = {
 
 @pytest.mark.parametrize("text", BAD, ids=[text[-40:] for text in BAD])
 def test_a_mistake_is_one_line(tmp_path: Path, text: str) -> None:
-    """The file, the key, and what was expected."""
     path = saved(tmp_path, text)
     with pytest.raises(ConfigError) as raised:
         load_evaluation(path)
@@ -293,7 +279,6 @@ def test_a_mistake_is_one_line(tmp_path: Path, text: str) -> None:
 
 
 def test_the_systems_of_a_builder_have_files_too(tmp_path: Path) -> None:
-    """What a config with posts says of its systems is read in the same way."""
     (tmp_path / "a.yaml").write_text(SYSTEM)
     text = shipped_config().read_text("utf-8") + "\nsystems: [a.yaml]\n"
     for load in (load_evaluation, load_config):

@@ -37,7 +37,6 @@ SHORT_S = 2.0
 def config_of(
     *, timeout_s: float = LONG_S, script: Path = MISBEHAVING, seed: int = 7, **parameters: Any
 ) -> SystemConfig:
-    """A system whose worker is a script that this Python runs."""
     return SystemConfig(
         name="lumen",
         adapter="command",
@@ -54,35 +53,29 @@ def made(**options: Any) -> CommandSystem:
 
 
 def task_of(prompt: str, *inputs: Path, sample_id: str = "a1") -> Task:
-    """A task with images that lie in files."""
     refs = tuple(ImageRef(hashlib.sha256(path.read_bytes()).hexdigest(), path) for path in inputs)
     return Task(sample_id, "0" * 64, "text_to_image", prompt, refs)
 
 
 def color_of(prompt: str, *inputs: bytes, seed: int = 7) -> tuple[int, ...]:
-    """The color that the worker paints for a prompt."""
     return tuple(hashlib.sha256(prompt.encode() + b"%d" % seed + b"".join(inputs)).digest()[:3])
 
 
 def color(drawn: GenerationResult) -> Any:
-    """The color of an image of one color."""
     assert drawn.image is not None, drawn
     with Image.open(io.BytesIO(drawn.image)) as image:
         return image.convert("RGB").getpixel((0, 0))
 
 
 def painter(drawn: GenerationResult) -> int:
-    """The number of the process that answered."""
     return int(str(drawn.text).removeprefix("by "))
 
 
 def draws(system: CommandSystem) -> bool:
-    """Whether the system still draws."""
     return system.draw(task_of("kite")).outcome is Outcome.OK
 
 
 def is_alive(number: int) -> bool:
-    """Whether a process runs; one that has ended and waits to be noticed does not."""
     try:
         os.kill(number, 0)
         state = Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0]
@@ -94,7 +87,6 @@ def is_alive(number: int) -> bool:
 
 
 def ends(number: int) -> bool:
-    """Whether a process ends soon: a signal takes a moment on a busy machine."""
     until = time.monotonic() + LONG_S
     while is_alive(number) and time.monotonic() < until:
         time.sleep(0.02)
@@ -102,7 +94,6 @@ def ends(number: int) -> bool:
 
 
 def number_in(file: Path) -> int:
-    """The number of the child that a worker has noted, once it has."""
     until = time.monotonic() + LONG_S
     while not (file.exists() and file.read_text()) and time.monotonic() < until:
         time.sleep(0.02)
@@ -113,7 +104,6 @@ def number_in(file: Path) -> int:
 
 
 def test_an_image_and_what_is_said_of_it_come_back() -> None:
-    """The bytes are the worker's own, by the seed; its name and its words come with them."""
     for seed in (7, 8):
         with made(seed=seed) as system:
             drawn = system.draw(task_of("a red kite"))
@@ -126,7 +116,6 @@ def test_an_image_and_what_is_said_of_it_come_back() -> None:
 
 
 def test_inputs_arrive_in_order_as_copies(tmp_path: Path) -> None:
-    """With the suffix of their format, in a folder that is gone after its answer."""
     png, jpeg = encoded(noise((8, 6)), "PNG"), encoded(noise((6, 8)), "JPEG")
     one, two = tmp_path / "one", tmp_path / "two"
     one.write_bytes(png)
@@ -144,7 +133,6 @@ def test_inputs_arrive_in_order_as_copies(tmp_path: Path) -> None:
 
 
 def test_a_request_holds_what_the_protocol_says() -> None:
-    """Nothing more, whatever characters the prompt has."""
     prompt, fixed = 'echo "ein Bär"\u2028\n{"id": 1}', {"width": 64, "height": 48}
     for size in ("match_input", fixed):
         given = {**config_of(parameters={"steps": 30}).model_dump(), "size": size}
@@ -164,7 +152,6 @@ def test_a_request_holds_what_the_protocol_says() -> None:
 def test_no_key_of_the_parent_reaches_a_worker(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Only what programs need, what the config sets, and what it passes on by name."""
     for name in ("OPENAI_API_KEY", "HF_TOKEN", "SHOP_KEY", "PYTHONPATH"):
         monkeypatch.setenv(name, f"value of {name}")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
@@ -180,14 +167,12 @@ def test_no_key_of_the_parent_reaches_a_worker(
 
 
 def test_what_libraries_print_is_no_answer() -> None:
-    """Lines that are no object with an id, and more of standard error than a pipe holds."""
     with made() as system:
         first, second = (system.draw(task_of("chatter")) for _ in range(2))
     assert color(first) == color(second) == color_of("chatter")
 
 
 def test_outcomes_without_an_image() -> None:
-    """Each ends where it says, or else where such an outcome does, and keeps no image."""
     cases = [
         ({"outcome": "refused", "code": "E7"}, "input"),
         ({"outcome": "refused", "stage": "output"}, "output"),
@@ -204,7 +189,6 @@ def test_outcomes_without_an_image() -> None:
 
 
 def test_more_inputs_than_the_worker_takes_are_unsupported(tmp_path: Path) -> None:
-    """The config's word counts, or else the worker's; an input that is not there fails its task."""
     (tmp_path / "one").write_bytes(encoded(noise((8, 6)), "PNG"))
     task = task_of("kite", tmp_path / "one", tmp_path / "one")
     hello = {"HELLO_MORE": '{"most_inputs": 1}'}
@@ -223,7 +207,6 @@ def test_more_inputs_than_the_worker_takes_are_unsupported(tmp_path: Path) -> No
 
 
 def test_workers_share_the_tasks() -> None:
-    """Two at a time, each its own process; each task has its own image, in any order."""
     prompts = [f"kite {number}" for number in range(12)]
     with made(workers=2) as system, ThreadPoolExecutor(4) as threads:
         assert system.concurrency == 2
@@ -233,7 +216,6 @@ def test_workers_share_the_tasks() -> None:
 
 
 def test_leaving_ends_the_workers() -> None:
-    """By an exception too; entering again starts others; nothing starts before the first task."""
     system, painters = made(), list[int]()
 
     def interrupted() -> None:
@@ -251,7 +233,6 @@ def test_leaving_ends_the_workers() -> None:
 
 
 def test_the_worker_of_the_documentation_works(tmp_path: Path) -> None:
-    """As it stands there; this Python has what it imports."""
     (script,) = blocks((ROOT / "docs/how-to/command.md").read_text("utf-8"), "python")
     (tmp_path / "worker.py").write_text(script.text)
     system = made(command=[sys.executable, "worker.py"], folder=str(tmp_path))
@@ -274,7 +255,6 @@ def test_the_worker_of_the_documentation_works(tmp_path: Path) -> None:
     ],
 )
 def test_a_lost_worker_is_replaced(prompt: str, timeout_s: float, code: str, text: str) -> None:
-    """The attempt may pass, says what the worker said, and the next one has a new worker."""
     with made(timeout_s=timeout_s) as system:
         assert draws(system)
         with pytest.raises(TransientError) as error:
@@ -287,7 +267,6 @@ def test_a_lost_worker_is_replaced(prompt: str, timeout_s: float, code: str, tex
 
 @pytest.mark.parametrize("key", ["sesame-4711", 'sesäme "4711"'])
 def test_a_key_is_not_shown(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither in last words, nor in the first line, nor in what a line that does not fit says."""
     monkeypatch.setenv("PAINT_KEY", key)
     given = {"pass_environment": ["PAINT_KEY"]}
     hello = {"HELLO_MORE": json.dumps({"name": f"by {key}", "version": f"1 {key}"})}
@@ -304,7 +283,6 @@ def test_a_key_is_not_shown(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_value_that_holds_another_is_hidden_whole() -> None:
-    """Whatever the order of the names; what is no secret, or too short for one, is shown."""
     parent = {"A_KEY": "sesame", "B_TOKEN": "sesame-4711", "C_KEY": "1", "MODE": "quickly"}
     for names in (list(parent), list(parent)[::-1]):
         said = hidden(b"1 sesame-4711 sesame quickly", names, parent)
@@ -318,7 +296,6 @@ def test_a_value_that_holds_another_is_hidden_whole() -> None:
 def test_children_end_with_their_worker(
     word: str, timeout_s: float, code: str, tmp_path: Path
 ) -> None:
-    """Killed for hanging, or by somebody while the child holds its output: no GPU stays taken."""
     with made(timeout_s=timeout_s) as system:
         with pytest.raises(TransientError) as error:
             system.draw(task_of(f"{word} {tmp_path / 'number'}"))
@@ -328,7 +305,6 @@ def test_children_end_with_their_worker(
 
 
 def test_a_worker_that_dies_between_tasks_is_replaced() -> None:
-    """The task that finds it dead gets another attempt."""
     with made() as system:
         number = painter(system.draw(task_of("kite")))
         os.kill(number, signal.SIGKILL)
@@ -339,7 +315,6 @@ def test_a_worker_that_dies_between_tasks_is_replaced() -> None:
 
 
 def test_an_answer_that_does_not_fit_fails_the_task() -> None:
-    """Nothing of it is taken; the worker stays, as its answers are in step."""
     cases: dict[str, dict[str, object]] = {
         "unknown key 'cost'; did you mean 'cost_usd'?": {"cost": 3},
         "outcome is 'fine'": {"outcome": "fine"},
@@ -359,7 +334,6 @@ def test_an_answer_that_does_not_fit_fails_the_task() -> None:
 
 
 def test_only_an_image_in_the_folder_is_taken(tmp_path: Path) -> None:
-    """Whatever path the worker names; it is decoded before it is kept."""
     cases = {
         "empty": "no_picture_file",
         'say {"output": "other.png"}': "no_picture_file",
@@ -399,7 +373,6 @@ def test_only_an_image_in_the_folder_is_taken(tmp_path: Path) -> None:
 def test_a_worker_that_cannot_start_stops_the_run(
     script: str | None, start_timeout_s: float, text: str, tmp_path: Path
 ) -> None:
-    """In one line, with what it said; another attempt would go the same way."""
     (tmp_path / "worker.py").write_text(script or "")
     command = {} if script is not None else {"command": ["no-such-program"]}
     system = made(script=tmp_path / "worker.py", start_timeout_s=start_timeout_s, **command)
@@ -410,14 +383,12 @@ def test_a_worker_that_cannot_start_stops_the_run(
 
 
 def crashes(system: CommandSystem, names: str) -> None:
-    """Tasks of samples, of which a worker dies."""
     for name in names:
         with pytest.raises(TransientError):
             system.draw(task_of("crash", sample_id=name))
 
 
 def test_restarts_are_bounded() -> None:
-    """So many tasks in a row as the config says, however often each is tried, without an answer."""
     with made(most_restarts=2) as system:
         crashes(system, "abab")
         assert draws(system)
@@ -427,7 +398,6 @@ def test_restarts_are_bounded() -> None:
 
 
 def test_leaving_ends_tasks_that_are_drawn_or_wait(tmp_path: Path) -> None:
-    """They may be tried again; the worker and its child are gone, and none waits for ever."""
     system = made()
     with ThreadPoolExecutor(4) as threads:
         with system:
@@ -440,7 +410,6 @@ def test_leaving_ends_tasks_that_are_drawn_or_wait(tmp_path: Path) -> None:
 
 
 def test_a_worker_whose_parent_was_killed_reads_the_end_of_its_input() -> None:
-    """No time to clean up, and still nothing stays."""
     code = (
         "import os, signal\n"
         "from tests.systems.test_command import made, painter, task_of\n"
@@ -465,7 +434,6 @@ def test_a_worker_whose_parent_was_killed_reads_the_end_of_its_input() -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder with a worker."""
     (tmp_path / "worker.py").write_text("print('hello')")
     return tmp_path
 
@@ -486,7 +454,6 @@ def folder(tmp_path: Path) -> Path:
 def test_preflight_says_what_is_missing(
     parameters: dict[str, Any], text: str | None, folder: Path
 ) -> None:
-    """In one line, before anything is spent; it starts nothing."""
     (folder / "env/bin").mkdir(parents=True)
     (folder / "env/bin/python").symlink_to(sys.executable)
     given = {"command": [sys.executable, "worker.py"], "folder": str(folder), **parameters}
@@ -500,7 +467,6 @@ def test_preflight_says_what_is_missing(
 
 
 def test_the_signature_is_the_same_on_another_machine(tmp_path: Path) -> None:
-    """Neither the folder nor that of the program goes into it."""
     signatures = []
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
@@ -521,7 +487,6 @@ def test_the_signature_is_the_same_on_another_machine(tmp_path: Path) -> None:
 
 
 def test_the_signature_is_what_decides_an_image(folder: Path) -> None:
-    """Not how hard the worker is worked; an edited script is noticed by its content."""
     given = {"command": [sys.executable, "worker.py"], "folder": str(folder)}
     before = made(**given)
     plain = before.signature()
@@ -562,7 +527,6 @@ def test_the_signature_is_what_decides_an_image(folder: Path) -> None:
     ],
 )
 def test_bad_parameters_are_one_line(parameters: dict[str, Any], text: str) -> None:
-    """A key in the environment is refused with the config, which is kept beside its results."""
     given = config_of().model_copy(update={"parameters": {"command": ["python"], **parameters}})
     with pytest.raises(GenerationError) as error:
         CommandSystem(given)

@@ -33,13 +33,11 @@ OUTPUTS, KILLS = 200, 5
 
 @pytest.fixture
 def server() -> Iterator[Answering]:
-    """A running server."""
     with answering() as one:
         yield one
 
 
 def answered(folder: Path) -> set[str]:
-    """Samples whose outputs are written down in whole lines."""
     path = folder / "run" / "outputs" / "mine.jsonl"
     whole = path.read_bytes().rpartition(b"\n")[0].splitlines() if path.exists() else []
     rows = [json.loads(line) for line in whole]
@@ -50,7 +48,6 @@ def answered(folder: Path) -> set[str]:
 def command(
     server: Answering, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Iterator[Callable[..., tuple[object, str, str]]]:
-    """Runs the command in this process: its exit code, what it says, and its errors."""
     monkeypatch.setattr(Fetching, "address", server.url)
     register("fetching")(Fetching)
     before = {one: signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)}
@@ -71,7 +68,6 @@ def command(
 def test_it_says_what_it_will_do_and_what_it_did(
     tmp_path: Path, server: Answering, command: Callable[..., tuple[object, str, str]]
 ) -> None:
-    """A plan before, outcomes, cost and the place of outputs after; a dry run asks nobody."""
     path = config(tmp_path, 5)
     code, said, errors = command(path, "--limit", "3")
     assert (code, errors) == (0, "")
@@ -103,7 +99,6 @@ def test_five_failures_of_five_are_an_error_that_names_the_cause(
 
 @pytest.mark.slow
 def test_a_killed_run_asks_for_no_answer_twice(tmp_path: Path, server: Answering) -> None:
-    """Killed at five unforeseen moments: in the end all is there, and little was asked twice."""
     chosen = random.Random(7)
     path = config(tmp_path, OUTPUTS)
     kept: set[str] = set()
@@ -134,7 +129,6 @@ def test_a_killed_run_asks_for_no_answer_twice(tmp_path: Path, server: Answering
 
 
 def test_ctrl_c_keeps_what_is_under_way(tmp_path: Path, server: Answering) -> None:
-    """No task is begun after it, the four under way are kept, and one line says how to go on."""
     path = config(tmp_path, 12)
     server.free.clear()
     with drawing(server, path) as process:

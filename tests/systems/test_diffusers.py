@@ -101,7 +101,6 @@ def test_a_bad_parameter_is_one_line(parameters: dict[str, Any], said: str) -> N
 
 
 def test_the_signature_is_what_decides_an_image() -> None:
-    """Neither the device, nor where parts wait, nor a default that is written out."""
     given = {"call": {"guidance_scale": 2.5}, "revision": "a" * 40}
     elsewhere = {"device": "cuda:1", "offload": "model", "several_inputs": "auto"}
     plain, moved, other = (
@@ -136,7 +135,6 @@ def test_the_signature_is_what_decides_an_image() -> None:
 def test_preflight_reads_which_class_it_is(
     tmp_path: Path, index: str | None, said: str | None
 ) -> None:
-    """Nothing is loaded."""
     if index is not None:
         (tmp_path / "model_index.json").write_text(index)
     system = DiffusersSystem(config("diffusers", tmp_path))
@@ -212,7 +210,6 @@ def test_flux_2_sees_no_side_below_64_and_none_eight_times_the_other(
 def test_inputs_are_given_as_the_class_takes_them(
     kind: PipelineClass, policy: str, images: list[Any], arguments: Any, details: Any
 ) -> None:
-    """No empty list, which some pipelines trip over; the provenance says how many were used."""
     chosen = options(several_inputs=policy)
     shown = shown_images(images, kind, chosen)
     found = given_inputs(several(len(images)), shown, kind, chosen)
@@ -232,7 +229,6 @@ def test_a_stitched_image_is_not_resized_again() -> None:
 
 
 def test_omnigen_is_told_where_the_images_are() -> None:
-    """Each has a place in the prompt, before what was asked."""
     arguments, _ = given_inputs(
         several(2), [WIDE, HIGH], pipeline("OmniGenPipeline"), DiffusersOptions()
     )
@@ -258,7 +254,6 @@ def test_omnigen_is_told_where_the_images_are() -> None:
 def test_the_size_follows_the_config(
     size: Size, first: Any, kind: PipelineClass, arguments: dict[str, int]
 ) -> None:
-    """Kontext is told the number of pixels as well, or it would change the size."""
     found, asked = size_arguments(size, first, kind.kind)
     assert found == arguments
     assert asked == ((arguments["width"], arguments["height"]) if arguments else None)
@@ -274,7 +269,6 @@ def test_the_size_follows_the_config(
     ],
 )
 def test_a_size_is_like_that_of_the_input(name: str, given: Any, expected: Any) -> None:
-    """The size that was trained on, or about a million pixels, in the shape of the input."""
     assert KINDS[name].like(given) == expected
 
 
@@ -301,7 +295,6 @@ def test_a_size_is_like_that_of_the_input(name: str, given: Any, expected: Any) 
 def test_a_config_that_no_pipeline_could_follow_is_one_line(
     kind: PipelineClass, given: dict[str, Any], size: Size, said: str | None
 ) -> None:
-    """Before the weights are read."""
     if said is None:
         check_options(kind, options(**given), size, PLACE)
         return
@@ -312,8 +305,6 @@ def test_a_config_that_no_pipeline_could_follow_is_one_line(
 
 
 class Pipe:
-    """A pipeline that wraps a prompt into three words, of which it does not read the first two."""
-
     before, start = "draw this {} now", 2
 
     @staticmethod
@@ -356,7 +347,6 @@ def test_packages_that_are_missing_are_told() -> None:
 
 @pytest.fixture(scope="session")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Write]:
-    """Folder of a tiny pipeline by the name of its function; each is written once."""
     for package in ("torch", "diffusers", "transformers", "accelerate"):
         pytest.importorskip(package, reason=REASON, exc_type=ImportError)
     import torch
@@ -378,7 +368,6 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Write]:
 
 @pytest.fixture
 def _small_qwen(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Qwen's pipeline looks at small images, without the part for videos."""
     pytest.importorskip("diffusers", reason=REASON, exc_type=ImportError)
     from diffusers.pipelines.qwenimage import pipeline_qwenimage_edit_plus as module
 
@@ -391,7 +380,6 @@ def _small_qwen(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def images(tmp_path_factory: pytest.TempPathFactory) -> tuple[ImageRef, ImageRef]:
-    """Two images of other shapes."""
     folder = tmp_path_factory.mktemp("pictures")
     return image_file(folder, blocks((128, 96), 1)), image_file(folder, blocks((96, 160), 2))
 
@@ -417,7 +405,6 @@ def drawn(system: System, *tasks: Task) -> list[GenerationResult]:
 def test_every_number_of_inputs_gives_another_image(
     tiny: Write, images: tuple[ImageRef, ImageRef], name: str, counts: tuple[int, ...], way: str
 ) -> None:
-    """All inputs are seen, in their order, and the provenance says how they were given."""
     tasks = [task(*images[:count]) for count in counts]
     found = drawn(made(tiny(name), name), *tasks, task(*reversed(images)))
     assert [one.outcome for one in found] == [Outcome.OK] * len(found)
@@ -432,7 +419,6 @@ def test_every_number_of_inputs_gives_another_image(
 
 @pytest.mark.extras
 def test_seed_and_prompt_decide_the_image(tiny: Write, images: tuple[ImageRef, ImageRef]) -> None:
-    """The same gives the same bytes, after loading anew too; details can be written as JSON."""
     import diffusers
 
     one = task(images[0])
@@ -475,7 +461,6 @@ def test_the_image_is_the_pipelines_own(tiny: Write) -> None:
 def test_guidance_of_qwen_does_not_wait_for_a_negative_prompt(
     tiny: Write, images: tuple[ImageRef, ImageRef]
 ) -> None:
-    """A space is one, unless a config has another; without any its pipeline would not guide."""
     calls: list[dict[str, Any]] = [
         {},
         {"negative_prompt": " "},
@@ -505,7 +490,6 @@ def test_the_size_that_came_is_told(tiny: Write, tmp_path: Path) -> None:
 
 @pytest.mark.extras
 def test_an_image_that_the_checker_holds_back_is_refused(tiny: Write) -> None:
-    """The pipeline hands out a black one in its place, which is no output."""
     [found] = drawn(made(tiny("checked"), "checked"), task())
     assert (found.outcome, found.stage) == (Outcome.REFUSED, OutcomeStage.OUTPUT)
     assert (found.code, found.image) == ("nsfw_content_detected", None)
@@ -513,7 +497,6 @@ def test_an_image_that_the_checker_holds_back_is_refused(tiny: Write) -> None:
 
 @pytest.mark.extras
 def test_what_a_task_has_wrong_is_its_own_outcome(tiny: Write, tmp_path: Path) -> None:
-    """A file that is gone, an input that is too small, one too many; the next task is drawn."""
     gone = ImageRef("f" * 64, tmp_path / "gone.png")
     small, good = (image_file(tmp_path, blocks(size, 1)) for size in ((32, 64), (64, 64)))
     bad, unseen, fine = drawn(made(tiny("klein"), "klein"), task(gone), task(small), task(good))
@@ -549,7 +532,6 @@ def test_a_config_that_no_task_could_succeed_with_stops_the_run(
 
 @pytest.mark.extras
 def test_pickled_weights_are_not_read(tiny: Write, tmp_path: Path) -> None:
-    """Only safetensors are: a pickle may run anything."""
     import torch
     from safetensors.torch import load_file
 
@@ -566,7 +548,6 @@ def test_pickled_weights_are_not_read(tiny: Write, tmp_path: Path) -> None:
 
 @pytest.mark.extras
 def test_a_processor_that_needs_torchvision_is_told(tiny: Write, tmp_path: Path) -> None:
-    """Qwen's does, for videos; what belongs to a torch cannot be named in an extra."""
     if find_spec("torchvision"):
         pytest.skip("torchvision is installed")
     folder = tmp_path / "with-videos"
@@ -582,7 +563,6 @@ def test_a_processor_that_needs_torchvision_is_told(tiny: Write, tmp_path: Path)
 
 @pytest.mark.extras
 def test_leaving_frees_the_model(tiny: Write) -> None:
-    """It is loaded by the first task."""
     system: Any = made(tiny("flux"), "flux")
     with system:
         assert system._loaded is None
@@ -596,7 +576,6 @@ def test_leaving_frees_the_model(tiny: Write) -> None:
 @pytest.mark.extras
 @pytest.mark.parametrize("name", ["flux", "klein"])
 def test_a_prompt_that_is_cut_is_told(tiny: Write, name: str) -> None:
-    """Two that differ past the limit give one image, and say so; a shorter one is read whole."""
     limit, long = 48 if name == "flux" else 64, "a fox in the snow " * 20
     call = {"num_inference_steps": 1, "max_sequence_length": limit}
     prompts = ("a fox", f"{long} at noon", f"{long} at dawn")
@@ -617,7 +596,6 @@ def needs_diffusers() -> Any:
 @pytest.mark.extras
 @pytest.mark.parametrize("name", sorted(KINDS))
 def test_a_row_of_the_table_is_what_the_class_says_of_itself(name: str) -> None:
-    """Each argument is one of its call; an image may be left out, or has no place."""
     found, kind = getattr(needs_diffusers(), name), KINDS[name]
     parameters = inspect.signature(found.__call__).parameters
     assert set(parameters) >= kind.arguments | set(kind.defaults) | OURS
@@ -666,7 +644,6 @@ def test_the_numbers_of_the_table_are_those_of_diffusers() -> None:
     ],
 )
 def test_a_class_outside_of_the_table_may_draw_from_text_alone(name: str, said: str | None) -> None:
-    """How another one takes images would be a guess."""
     needs_diffusers()
     if said is None:
         found = pipeline_class(name, PLACE)

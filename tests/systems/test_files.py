@@ -24,7 +24,6 @@ SPLIT = "text_to_image"
 
 
 def system_of(folder: Path, **parameters: Any) -> FilesSystem:
-    """A system that replays a folder."""
     config = SystemConfig(
         name="lumen",
         adapter="files",
@@ -38,21 +37,18 @@ def system_of(folder: Path, **parameters: Any) -> FilesSystem:
 def draw(
     folder: Path, sample_id: str = "a1", split: str = SPLIT, **parameters: Any
 ) -> GenerationResult:
-    """What a fresh system gives for a sample."""
     with system_of(folder, **parameters) as system:
         return system.draw(Task(sample_id, "0" * 64, split, "a kite"))
 
 
 @pytest.fixture
 def outputs(tmp_path: Path) -> Path:
-    """The folder of one system's outputs in one split, as `autoeval` has it."""
     place = tmp_path / SPLIT / "lumen"
     place.mkdir(parents=True)
     return place
 
 
 def put(place: Path, *names: str, data: bytes = PNG) -> None:
-    """Files in a folder."""
     for name in names:
         (place / name).parent.mkdir(parents=True, exist_ok=True)
         (place / name).write_bytes(data)
@@ -63,7 +59,6 @@ def write_manifest(place: Path, *lines: dict[str, Any]) -> None:
 
 
 def outside(folder: Path, data: bytes = PNG) -> Path:
-    """A file that is none of the folder's."""
     secret = folder.parent / f"{folder.name}-secret.png"
     secret.write_bytes(data)
     return secret
@@ -76,7 +71,6 @@ def outside(folder: Path, data: bytes = PNG) -> Path:
 def test_the_very_bytes_of_the_file_come_back(
     suffix: str, data: bytes, outputs: Path, tmp_path: Path
 ) -> None:
-    """Whatever its suffix; a text beside it is no second image."""
     put(outputs, f"a1{suffix}", data=data)
     put(outputs, "a1.txt", data=b"made on Monday")
     drawn = draw(tmp_path)
@@ -85,7 +79,6 @@ def test_the_very_bytes_of_the_file_come_back(
 
 
 def test_each_layout_has_its_place(tmp_path: Path) -> None:
-    """The folder may call the system otherwise; one id in two splits is two samples."""
     put(tmp_path, f"{SPLIT}/4o/a1.png")
     put(tmp_path, "image_to_image/4o/a1.jpg", data=JPEG)
     assert draw(tmp_path, system="4o").image == PNG
@@ -107,7 +100,6 @@ def test_each_layout_has_its_place(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["a10.png", "a1.b.png", "a1", "A1.png", "a1.png/x", "a2.png"])
 def test_another_ids_file_is_never_taken(name: str, outputs: Path, tmp_path: Path) -> None:
-    """Nor one that begins alike: a missing file says nothing of the system."""
     put(outputs, name)
     drawn = draw(tmp_path)
     assert (drawn.outcome, drawn.image) == (Outcome.FAILED, None)
@@ -120,7 +112,6 @@ def test_another_ids_file_is_never_taken(name: str, outputs: Path, tmp_path: Pat
 def test_an_id_is_neither_a_pattern_nor_a_path(
     sample_id: str, outputs: Path, tmp_path: Path
 ) -> None:
-    """It is somebody's text."""
     put(outputs, "a1.png")
     assert draw(tmp_path, sample_id).code == "no_file"
     put(outputs, "[a]1.png")
@@ -128,7 +119,6 @@ def test_an_id_is_neither_a_pattern_nor_a_path(
 
 
 def test_a_file_that_cannot_be_taken_is_named(outputs: Path, tmp_path: Path) -> None:
-    """Two of one sample, what is no image, and what is too large, however little room it takes."""
     put(outputs, "a1.png", "a1.jpg")
     put(outputs, "a2.png", "a3.html", data=b"<html>")
     put(outputs, "a4.png", data=PNG[:-30])
@@ -146,7 +136,6 @@ def test_a_file_that_cannot_be_taken_is_named(outputs: Path, tmp_path: Path) -> 
 
 
 def test_links_and_pipes_lead_nowhere(outputs: Path, tmp_path: Path) -> None:
-    """Inside of the folder links may lead anywhere; a pipe or a folder is not waited for."""
     (outputs / "a1.png").symlink_to(outside(tmp_path))
     (outputs / "a2.png").symlink_to(outputs / "kept.png")
     put(outputs, "kept.png")
@@ -200,7 +189,6 @@ def test_a_manifest_says_what_became_of_a_sample(outputs: Path, tmp_path: Path) 
 def test_a_bad_line_of_a_manifest_is_named(
     line: str, text: str, outputs: Path, tmp_path: Path
 ) -> None:
-    """Before anything is drawn, and by whatever is asked first."""
     (outputs / "manifest.jsonl").write_text(f'{{"sample_id": "a1"}}\n{line}\n')
     system = system_of(tmp_path)
     for ask in (system.preflight, lambda: draw(tmp_path), system.signature):
@@ -215,7 +203,6 @@ TABLE: dict[str, Any] = {"layout": "flat", "table": "images.csv"}
 
 @pytest.mark.parametrize("text", ["id,path\na1,x/7.png\n", "\ufeffpath,id,note\r\nx/7.png,a1,\r\n"])
 def test_a_table_alone_says_which_file_is_of_which_sample(text: str, tmp_path: Path) -> None:
-    """A file that is named by an id beside it is not taken; columns stand in any order."""
     put(tmp_path, "x/7.png", "a2.png")
     (tmp_path / "images.csv").write_text(text, "utf-8", newline="")
     assert draw(tmp_path, "a1", **TABLE).image == PNG
@@ -244,7 +231,6 @@ def test_a_table_alone_says_which_file_is_of_which_sample(text: str, tmp_path: P
 def test_a_table_that_cannot_be_read_is_one_line(
     data: bytes | str | None, text: str, tmp_path: Path
 ) -> None:
-    """Before anything is drawn; a link to another file gives none of its words away."""
     put(tmp_path, "a.png")
     if isinstance(data, str):
         (tmp_path / "images.csv").symlink_to(outside(tmp_path, b"swordfish"))
@@ -261,7 +247,6 @@ def test_a_table_that_cannot_be_read_is_one_line(
 
 
 def test_preflight_wants_an_output(outputs: Path, tmp_path: Path) -> None:
-    """A single file of a single split is enough, and so is a manifest."""
     with pytest.raises(GenerationError, match=r"no file 'SPLIT/lumen/ID.png' in .*'text_to_image'"):
         system_of(tmp_path).preflight()
     with pytest.raises(GenerationError, match="no folder"):
@@ -289,7 +274,6 @@ def test_bad_parameters_are_named(parameters: dict[str, Any], text: str, tmp_pat
 
 
 def test_a_copied_folder_has_the_same_signature(outputs: Path, tmp_path: Path) -> None:
-    """On any machine, each time, whatever other systems drew."""
     put(outputs, "a1.png")
     shutil.copytree(tmp_path / SPLIT, tmp_path / "copy" / SPLIT, copy_function=shutil.copyfile)
     system = system_of(tmp_path)
@@ -301,7 +285,6 @@ def test_a_copied_folder_has_the_same_signature(outputs: Path, tmp_path: Path) -
 
 @pytest.mark.parametrize("change", ["replaced", "renamed", "added", "removed", "named"])
 def test_a_changed_folder_has_another_signature(change: str, outputs: Path, tmp_path: Path) -> None:
-    """A replaced file of the same size and time, too; and one that only a manifest names."""
     put(outputs, "a1.png", "a2.png", "7/output.png")
     write_manifest(outputs, {"sample_id": "a3", "file": "7/output.png"})
     before = system_of(tmp_path).signature()
@@ -319,7 +302,6 @@ def test_a_changed_folder_has_another_signature(change: str, outputs: Path, tmp_
 
 
 def test_a_signature_opens_only_what_may_be_an_image(outputs: Path, tmp_path: Path) -> None:
-    """A pipe that a manifest names is not waited for, and nothing outside of the folder is read."""
     secret = outside(tmp_path)
     os.mkfifo(outputs / "pipe")
     (outputs / "link").symlink_to(secret)

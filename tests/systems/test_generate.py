@@ -58,20 +58,17 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two edits and three texts."""
     return benchmark(tmp_path_factory.mktemp("small"))
 
 
 @pytest.fixture
 def acting() -> Iterator[Acting]:
-    """The only system there is."""
     one = Acting()
     with known(one):
         yield one
 
 
 def table(root: Path) -> list[dict[str, object]]:
-    """The rows of the table of outputs."""
     rows: list[dict[str, object]] = pq.read_table(root / "measured" / "outputs.parquet").to_pylist()
     return rows
 
@@ -79,7 +76,6 @@ def table(root: Path) -> list[dict[str, object]]:
 def test_every_task_is_drawn_and_written_down(
     tmp_path: Path, release: Path, acting: Acting
 ) -> None:
-    """The table has the declared columns and the tasks' digests, and the images are there."""
     made = generate(evaluation(release), runs=tmp_path)
     assert sorted(acting.asked) == EVERY
     assert acting.entered == ["in", "out"]
@@ -111,7 +107,6 @@ def test_every_task_is_drawn_and_written_down(
 def test_inputs_lie_where_the_system_finds_them(
     tmp_path: Path, release: Path, acting: Acting
 ) -> None:
-    """An edit has its image, byte for byte; a text has none."""
     seen: dict[str, list[bytes]] = {}
 
     def act(one: Task) -> GenerationResult:
@@ -127,7 +122,6 @@ def test_inputs_lie_where_the_system_finds_them(
 def test_nothing_that_is_settled_is_asked_twice(
     tmp_path: Path, release: Path, acting: Acting
 ) -> None:
-    """Refusals and texts are answers; failures are tried again, and only they."""
     ends = dict(zip(EVERY, ("ok", "refused", "no_image", "unsupported", "failed"), strict=True))
 
     def act(one: Task) -> GenerationResult:
@@ -144,7 +138,6 @@ def test_nothing_that_is_settled_is_asked_twice(
 
 
 def test_another_signature_is_drawn_anew(tmp_path: Path, release: Path, acting: Acting) -> None:
-    """Parameters, seed and size decide an image; limits, prices and a folder do not."""
     first = system(parameters={"steps": 2, "folder": "/here"})
     generate(evaluation(release, first), runs=tmp_path)
     same = system(
@@ -165,7 +158,6 @@ def test_another_signature_is_drawn_anew(tmp_path: Path, release: Path, acting: 
 def test_a_change_of_settings_is_never_scored_as_a_blend(
     tmp_path: Path, release: Path, acting: Acting
 ) -> None:
-    """With a limit, and stopped half-way: the table has what the new settings drew, and no more."""
     generate(evaluation(release), runs=tmp_path)
     made = generate(evaluation(release, system(seed=1)), runs=tmp_path, limit=1)
     assert [row["sample_id"] for row in table(tmp_path)] == ["e0", "t0"]
@@ -186,7 +178,6 @@ def test_a_change_of_settings_is_never_scored_as_a_blend(
 def test_settings_that_a_retired_model_never_drew_with_take_nothing_away(
     tmp_path: Path, release: Path, acting: Acting
 ) -> None:
-    """What cannot be drawn again stays in the table, whatever the config says now."""
     generate(evaluation(release), runs=tmp_path)
     acting.gone = Retired("retired in May")
     made = generate(evaluation(release, system(seed=1)), runs=tmp_path)
@@ -195,7 +186,6 @@ def test_settings_that_a_retired_model_never_drew_with_take_nothing_away(
 
 
 def test_another_prompt_or_a_lost_image_is_drawn_anew(tmp_path: Path, acting: Acting) -> None:
-    """An output of other words is not one of this task, and a row without its image is none."""
     before = written(tmp_path / "v1", [sample("a"), sample("b"), sample("c")])
     after = written(tmp_path / "v2", [sample("a"), sample("b", sample_digest="new"), sample("c")])
     generate(evaluation(before), runs=tmp_path)
@@ -207,7 +197,6 @@ def test_another_prompt_or_a_lost_image_is_drawn_anew(tmp_path: Path, acting: Ac
 
 
 def test_a_limit_holds_for_each_split(tmp_path: Path, release: Path, acting: Acting) -> None:
-    """And what comes without it goes on from there."""
     generate(evaluation(release), runs=tmp_path, limit=1)
     assert sorted(acting.asked) == ["e0", "t0"]
     generate(evaluation(release), runs=tmp_path)
@@ -220,7 +209,6 @@ def test_a_limit_holds_for_each_split(tmp_path: Path, release: Path, acting: Act
 def test_a_dry_run_asks_nobody_and_writes_nothing(
     tmp_path: Path, release: Path, acting: Acting
 ) -> None:
-    """It says how many, and what they cost as far as the config knows; no copy stays outside."""
     config = system(price={"usd_per_image": 0.25, "as_of": "2026-01-01"})
     acting.gone = Retired("nobody should ask")
     made = generate(evaluation(release, config), runs=tmp_path / "runs", dry_run=True)
@@ -239,7 +227,6 @@ def test_a_dry_run_asks_nobody_and_writes_nothing(
 def test_a_disk_without_locks_is_one_line_that_names_the_file(
     tmp_path: Path, release: Path, acting: Acting, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    """Of a lock of the run, and of one that datasets wants for its copy."""
 
     def flock(descriptor: int, how: int) -> None:
         path = str(Path(f"/proc/self/fd/{descriptor}").readlink())
@@ -258,7 +245,6 @@ def test_a_disk_without_locks_is_one_line_that_names_the_file(
 
 
 def test_only_the_systems_that_are_named(tmp_path: Path, release: Path) -> None:
-    """Each once, in the order given; an unknown name is one line with the nearest."""
     config = evaluation(release, system("first"), system("second"), system("third"))
     systems = {name: Acting() for name in ("first", "second", "third")}
     with known(**systems):
@@ -276,7 +262,6 @@ def test_only_the_systems_that_are_named(tmp_path: Path, release: Path) -> None:
 def test_one_system_that_stops_does_not_stop_the_others(
     tmp_path: Path, release: Path, error: type[Exception]
 ) -> None:
-    """They finish, the table holds all that came, and the error is told at the end."""
 
     def act(_: Task) -> GenerationResult:
         raise GenerationError("no key in BAD_KEY")
@@ -297,7 +282,6 @@ def test_one_system_that_stops_does_not_stop_the_others(
 def test_a_missing_package_stops_its_own_system_alone(
     tmp_path: Path, release: Path, dry_run: bool
 ) -> None:
-    """What to install, and for how many tasks, is told at the end; by itself, at once."""
     register("absent", extra="diffusers", packages=("nobody_has_this",))(lambda _: Acting())
     absent, good = system("absent", adapter="absent"), Acting()
     install = r'pip install "echo-hf\[diffusers\]"'
@@ -311,7 +295,6 @@ def test_a_missing_package_stops_its_own_system_alone(
 
 
 def test_a_system_that_fails_at_every_task_is_an_error(tmp_path: Path, release: Path) -> None:
-    """Its cause is named; one that made something before, or makes something, has only failures."""
     broken = {"on": True}
 
     def act(one: Task) -> GenerationResult:
@@ -339,7 +322,6 @@ def _raising(error: Exception):  # type: ignore[no-untyped-def]
 
 
 def test_a_retired_model_is_found_before_anything_is_spent(tmp_path: Path, release: Path) -> None:
-    """Its tasks get rows, nobody draws them, and the next call looks whether it is back."""
     gone, there = Acting(gone=Retired("retired in May", "model_not_found")), Acting()
     there.act = lambda one: (
         drawn_for(one) if gone.entered == [] else GenerationResult(Outcome.FAILED)
@@ -360,7 +342,6 @@ def test_a_retired_model_is_found_before_anything_is_spent(tmp_path: Path, relea
 def test_a_system_that_cannot_be_run_stops_alone(
     tmp_path: Path, release: Path, error: Exception
 ) -> None:
-    """Whatever its adapter trips over when it is looked for: the others go on, it is told."""
     good, bad = Acting(), Acting()
     bad.__class__ = type("Bad", (Acting,), {"preflight": _raising(error)})
     config = evaluation(release, system("good"), system("bad"))
@@ -372,7 +353,6 @@ def test_a_system_that_cannot_be_run_stops_alone(
 def test_what_is_damaged_is_told_before_anything_is_spent(
     tmp_path: Path, release: Path, acting: Acting
 ) -> None:
-    """The journal of a system that is not even run, and a table that is none."""
     outputs = tmp_path / "measured" / "outputs"
     outputs.mkdir(parents=True)
     (outputs / "theirs.jsonl").write_text("no line\n")
@@ -386,7 +366,6 @@ def test_what_is_damaged_is_told_before_anything_is_spent(
 
 
 def test_two_at_once_are_refused(tmp_path: Path, release: Path, acting: Acting) -> None:
-    """The same system in the same run: one line, nothing asked; a dry run disturbs nobody."""
     with locked(tmp_path / "measured", ["mine"]):
         with pytest.raises(RunError, match=r"another process .* 'mine'"):
             generate(evaluation(release), runs=tmp_path)
@@ -397,7 +376,6 @@ def test_two_at_once_are_refused(tmp_path: Path, release: Path, acting: Acting) 
 def test_rows_of_systems_without_a_journal_stay(
     tmp_path: Path, release: Path, acting: Acting
 ) -> None:
-    """Something else made them; the rows of a system that draws are its journal's alone."""
     generate(evaluation(release), runs=tmp_path, limit=1)
     path = tmp_path / "measured" / "outputs.parquet"
     rows = pq.read_table(path).to_pylist()
@@ -415,7 +393,6 @@ def test_rows_of_systems_without_a_journal_stay(
 def test_what_another_machine_drew_is_taken_over(
     tmp_path: Path, release: Path, acting: Acting
 ) -> None:
-    """Journal and images, copied: nothing is left to draw, and the table holds it."""
     generate(evaluation(release), runs=tmp_path / "there")
     here = tmp_path / "here" / "measured"
     for part in ("outputs", "pictures"):
@@ -432,7 +409,6 @@ FORGOTTEN = "https://x.com/hana_hikes/status/9900316480787844284"  # a lake turn
 
 
 def test_outputs_go_into_the_release_and_leave_it(tmp_path: Path, acting: Acting) -> None:
-    """Drawn, released with their images, and gone with the post that the sample was made of."""
     root = built(tmp_path / "work")
     path, runs = tmp_path / "work" / "config.yaml", root.parent
     config = yaml.safe_load(path.read_text("utf-8"))
@@ -487,7 +463,6 @@ GUIDE = (ROOT / "docs" / "how-to" / "systems.md").read_text("utf-8")
 
 
 def rows(heading: str) -> dict[str, list[str]]:
-    """The table under a heading row: the cells of each row by the names in its first cell."""
     _, _, rest = GUIDE.partition(f"| {heading} |")
     lines = rest.split("\n\n")[0].splitlines()[2:]
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
@@ -495,7 +470,6 @@ def rows(heading: str) -> dict[str, list[str]]:
 
 
 def test_every_outcome_is_told_with_whether_it_is_asked_again() -> None:
-    """As the journal has it."""
     told = rows("outcome")
     assert set(told) == {outcome.value for outcome in Outcome}
     for outcome in Outcome:
@@ -503,7 +477,6 @@ def test_every_outcome_is_told_with_whether_it_is_asked_again() -> None:
 
 
 def test_the_config_is_a_config(tmp_path: Path) -> None:
-    """With a benchmark that is there already, and two systems."""
     (block,) = blocks(GUIDE, "yaml")
     (tmp_path / "config.yaml").write_text(block.text, "utf-8")
     config = load_evaluation(tmp_path / "config.yaml")
@@ -511,7 +484,6 @@ def test_the_config_is_a_config(tmp_path: Path) -> None:
 
 
 def test_the_adapter_of_the_guide_draws(tmp_path: Path) -> None:
-    """As it stands there: a text, an edit, and one with two inputs."""
     code, script = (one.text for one in blocks(GUIDE, "python"))
     exec(compile(code, "systems.md", "exec"), {"__name__": "guide"})  # noqa: S102 - our own words
     compile(script, "systems.md", "exec")
@@ -533,7 +505,6 @@ def test_the_adapter_of_the_guide_draws(tmp_path: Path) -> None:
 
 
 def test_every_sign_of_a_refusal_is_told() -> None:
-    """Codes of moderation, and the ends of an answer that count as one; none is made up."""
     _, codes, _, gemini, *_ = GUIDE.partition("Since refusals")[2].split("\n- ")
     named, _, _ = codes.partition("or the mark")
     assert {code.lower() for code in re.findall(r"`(\w+)`", named)} == REFUSALS

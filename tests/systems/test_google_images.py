@@ -50,7 +50,6 @@ def read(
 
 
 def test_an_image_among_thoughts_is_no_output() -> None:
-    """The one after them is, and of several the first; what was thought is kept as text."""
     drawn = read(
         {"text": "First I sketch.", "thought": True},
         picture(OTHER, thought=True),
@@ -84,7 +83,6 @@ def test_an_image_among_thoughts_is_no_output() -> None:
 def test_the_reason_of_its_end_says_what_an_answer_without_an_image_is(
     outcome: Outcome, stage: OutcomeStage, reasons: str
 ) -> None:
-    """Held back, the model's own word, or broken off, which is asked for again."""
     for reason in reasons.split():
         drawn = read({"text": "I beg"}, reason=reason)
         assert (drawn.outcome, drawn.stage, drawn.code) == (outcome, stage, reason)
@@ -106,7 +104,6 @@ def test_the_reason_of_its_end_says_what_an_answer_without_an_image_is(
 def test_a_blocked_prompt_is_refused(
     reason: str | None, outcome: Outcome, stage: OutcomeStage
 ) -> None:
-    """There are no candidates then; without a reason nothing is scored as the model's."""
     feedback = {"block_reason": reason, "block_reason_message": "Not this."}
     drawn = drawn_from({"candidates": None, "prompt_feedback": feedback}, None)
     assert (drawn.outcome, drawn.stage) == (outcome, stage)
@@ -155,7 +152,6 @@ def test_tokens_are_priced_by_their_kind(counted: Any, cost: float | None) -> No
     ],
 )
 def test_the_number_of_inputs_is_the_models(model: str, expected: int) -> None:
-    """Unless the config says another."""
     assert system_of({}, model=model).options.most_inputs == expected
     assert system_of({"most_inputs": 5}, model=model).options.most_inputs == 5
 
@@ -203,7 +199,6 @@ CHOICES: list[tuple[dict[str, Any], dict[str, Any]]] = [
 
 
 def test_the_signature_is_what_decides_an_image() -> None:
-    """Neither ports nor variables, nor limits, names, defaults and what is not sent."""
     signatures = [system_of(given, **further).signature() for further, given in CHOICES]
     assert len({json.dumps(one, sort_keys=True) for one in signatures}) == len(CHOICES)
     one, other = (
@@ -234,7 +229,6 @@ def test_without_the_client_the_extra_is_named() -> None:
 
 @pytest.fixture
 def make(server: LoopbackServer, monkeypatch: pytest.MonkeyPatch) -> Make:
-    """Makes systems that ask the server, with a key; other settings of the client do not count."""
     pytest.importorskip("google.genai", reason="google-genai, of the extra `google`")
     monkeypatch.setenv("GEMINI_API_KEY", KEY)
     monkeypatch.setenv("GOOGLE_GENAI_USE_VERTEXAI", "true")
@@ -256,7 +250,6 @@ def answer(*parts: dict[str, Any], reason: str = "STOP", **further: Any) -> Answ
 
 
 def fault(status: int, message: str, code: str, **further: Any) -> Answer:
-    """An error as Google writes it; `headers` may be given."""
     headers = further.pop("headers", {})
     error = {"code": status, "message": message, "status": code, **further}
     return Answer({"error": error}, status, headers)
@@ -264,7 +257,6 @@ def fault(status: int, message: str, code: str, **further: Any) -> Answer:
 
 @pytest.mark.extras
 def test_a_prompt_alone_is_drawn(server: LoopbackServer, make: Make) -> None:
-    """One request, one image, the very bytes, with what was said beside it."""
     usage = {"promptTokenCount": 9, "candidatesTokenCount": 1300, "thoughtsTokenCount": 5}
     server.behave = lambda _: answer(
         {"text": "Here."}, image(), usageMetadata=usage, modelVersion="lumen-2"
@@ -282,7 +274,6 @@ def test_a_prompt_alone_is_drawn(server: LoopbackServer, make: Make) -> None:
 
 @pytest.mark.extras
 def test_inputs_stand_before_the_prompt(server: LoopbackServer, make: Make, tmp_path: Path) -> None:
-    """As the bytes that they are, in order, with the shape and the settings of the config."""
     server.behave = lambda _: answer(image())
     first, second = encoded(noise((60, 40)), "JPEG"), IMAGE
     system = make(
@@ -341,7 +332,6 @@ def test_inputs_stand_before_the_prompt(server: LoopbackServer, make: Make, tmp_
 def test_what_came_instead_of_an_image_is_told(
     server: LoopbackServer, make: Make, said: Answer, outcome: str, stage: str, code: str | None
 ) -> None:
-    """Blocks are successes by their status; one request in each case."""
     server.behave = lambda _: said
     drawn = drawn_by(make())
     assert (str(drawn.outcome), str(drawn.stage), drawn.code) == (outcome, stage, code)
@@ -369,7 +359,6 @@ RETRY = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "17s
 def test_what_may_pass_is_left_to_the_runner(
     server: LoopbackServer, make: Make, said: Answer, code: str, wait_s: float | None
 ) -> None:
-    """One request only, and how long the server asks to wait."""
     server.behave = lambda _: said
     limits = {"timeout_s": 0.3 if code == "timeout" else 20}
     with make({"limits": limits}) as system, pytest.raises(TransientError) as caught:
@@ -398,7 +387,6 @@ def test_what_may_pass_is_left_to_the_runner(
 def test_what_no_task_could_survive_ends_the_run(
     server: LoopbackServer, make: Make, said: Answer, message: str
 ) -> None:
-    """In one line that says what to mend, without the key."""
     server.behave = lambda _: said
     with make() as system, pytest.raises(GenerationError, match=message) as caught:
         system.draw(task())
@@ -426,7 +414,6 @@ GONE = "Model tiny-image is no longer available."
 def test_a_model_that_is_gone_is_found_out_beforehand(
     server: LoopbackServer, make: Make, said: Answer, expected: Retired | str | None
 ) -> None:
-    """So is a mistyped name; a server that does not tell is not taken at its silence."""
     server.behave = lambda _: said
     with make() as system:
         if isinstance(expected, str):
@@ -439,7 +426,6 @@ def test_a_model_that_is_gone_is_found_out_beforehand(
 
 @pytest.mark.extras
 def test_the_key_is_in_nothing_that_is_kept(server: LoopbackServer, make: Make) -> None:
-    """Not even where the server repeats it in every field; a gateway without keys gets none."""
     server.behave = lambda _: answer(
         {"text": f"key {KEY}"}, image(), modelVersion=KEY, responseId=f"r-{KEY}"
     )

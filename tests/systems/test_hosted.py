@@ -38,7 +38,6 @@ TYPO = "The model 'tiny-image' does not exist or you do not have access to it."
 
 @pytest.fixture
 def make(server: LoopbackServer, monkeypatch: pytest.MonkeyPatch) -> Make:
-    """Makes systems that ask the server, with a key."""
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
 
     def of(further: dict[str, Any] | None = None, **parameters: Any) -> System:
@@ -63,7 +62,6 @@ def make(server: LoopbackServer, monkeypatch: pytest.MonkeyPatch) -> Make:
 def test_what_may_pass_is_left_to_the_runner(
     server: LoopbackServer, make: Make, answer: Answer, code: str, wait_s: float | None
 ) -> None:
-    """One request only, and how long the server asks to wait."""
     server.behave = lambda _: answer
     with make() as system, pytest.raises(TransientError) as caught:
         system.draw(task())
@@ -79,7 +77,6 @@ def test_what_may_pass_is_left_to_the_runner(
 def test_a_slow_server_is_waited_for_only_so_long(
     server: LoopbackServer, make: Make, answer: Answer
 ) -> None:
-    """Whether nothing comes, or a little all the time."""
     server.behave = lambda _: answer
     system = make({"limits": {"timeout_s": 0.3}})
     with system, pytest.raises(TransientError, match=r"no answer within 0\.3 s") as caught:
@@ -103,7 +100,6 @@ def test_a_slow_server_is_waited_for_only_so_long(
 def test_what_no_task_could_survive_ends_the_run(
     server: LoopbackServer, make: Make, answer: Answer, message: str
 ) -> None:
-    """In one line that says what to mend, without the key."""
     server.behave = lambda _: answer
     with make() as system, pytest.raises(GenerationError, match=message) as caught:
         system.draw(task())
@@ -128,7 +124,6 @@ def test_what_no_task_could_survive_ends_the_run(
 def test_refusals_are_told_from_failures(
     server: LoopbackServer, make: Make, error: dict[str, Any], stage: OutcomeStage
 ) -> None:
-    """With the stage where the server names it."""
     server.behave = lambda _: Answer({"error": {**error, "code": "moderation_blocked"}}, 400)
     drawn = drawn_by(make())
     assert (drawn.outcome, drawn.stage) == (Outcome.REFUSED, stage)
@@ -182,7 +177,6 @@ def test_another_error_is_the_tasks_own(
 def test_a_model_that_is_gone_is_found_out_beforehand(
     server: LoopbackServer, make: Make, answer: Answer, expected: Retired | None
 ) -> None:
-    """By the model's own entry; a server that does not tell is not taken at its silence."""
     server.behave = lambda _: answer
     with make() as system:
         assert system.preflight() == expected
@@ -203,7 +197,6 @@ def test_a_model_that_is_gone_is_found_out_beforehand(
 def test_a_typo_and_a_wrong_key_are_found_out_beforehand(
     server: LoopbackServer, make: Make, answer: Answer, said: str
 ) -> None:
-    """Nothing is retired."""
     server.behave = lambda _: answer
     with make() as system, pytest.raises(GenerationError, match=said) as caught:
         system.preflight()
@@ -211,7 +204,6 @@ def test_a_typo_and_a_wrong_key_are_found_out_beforehand(
 
 
 def test_a_model_that_goes_during_a_run_is_retired(server: LoopbackServer, make: Make) -> None:
-    """Some makers tell only whoever asks for an image; of one once shut down its name is enough."""
     for model, said in (("tiny-image", "This model is no longer available"), ("dall-e-3", TYPO)):
         server.behave = lambda _, said=said: fault(404, said)
         drawn = drawn_by(make({"model": model}))
@@ -221,7 +213,6 @@ def test_a_model_that_goes_during_a_run_is_retired(server: LoopbackServer, make:
 def test_of_a_model_that_is_known_to_be_shut_down_nobody_is_asked(
     tmp_path: Path, server: LoopbackServer, make: Make
 ) -> None:
-    """All of its tasks are retired, without a key or a call; who serves it elsewhere is asked."""
     gone = config("openai_images", {}, model="gpt-image-1")
     made = generate(evaluation(benchmark(tmp_path), gone), runs=tmp_path / "runs")
     assert made.outcomes == {gone.name: {Outcome.RETIRED: 5}}
@@ -230,7 +221,6 @@ def test_of_a_model_that_is_known_to_be_shut_down_nobody_is_asked(
 
 
 def test_a_missing_key_is_told_before_anything_is_asked() -> None:
-    """By its variable, in one line."""
     system = make_system(config("openai_images", {"base_url": "https://draw.example/v1"}))
     for ask in (system.preflight, lambda: system.draw(task())):
         with system, pytest.raises(GenerationError, match="'OPENAI_API_KEY' is not set"):
@@ -238,7 +228,6 @@ def test_a_missing_key_is_told_before_anything_is_asked() -> None:
 
 
 def test_a_private_server_needs_no_key(server: LoopbackServer, make: Make) -> None:
-    """None is sent, whatever the environment holds."""
     server.behave = lambda _: image_answer()
     assert drawn_by(make(api_key_env=None)).outcome is Outcome.OK
     assert "authorization" not in server.asked[0].headers
@@ -258,7 +247,6 @@ def test_a_private_server_needs_no_key(server: LoopbackServer, make: Make) -> No
 def test_the_key_is_in_nothing_that_is_kept(
     server: LoopbackServer, make: Make, answer: Answer
 ) -> None:
-    """Not even where the server repeats it in every field, however deep."""
     server.behave = lambda _: answer
     try:
         said = repr(drawn_by(make()))
@@ -275,7 +263,6 @@ def test_the_key_is_in_nothing_that_is_kept(
 def test_a_task_with_the_wrong_number_of_inputs_is_unsupported(
     server: LoopbackServer, make: Make, tmp_path: Path, parameters: dict[str, int], number: int
 ) -> None:
-    """None is dropped, and nothing is asked."""
     drawn = drawn_by(make(**parameters), *[kept(tmp_path, IMAGE)] * number)
     assert (drawn.outcome, drawn.stage) == (Outcome.UNSUPPORTED, OutcomeStage.TASK)
     assert drawn.code == ("too_many_inputs" if number else "too_few_inputs")
@@ -286,7 +273,6 @@ def test_a_task_with_the_wrong_number_of_inputs_is_unsupported(
 
 
 def test_tasks_share_a_connection_of_many_threads(server: LoopbackServer, make: Make) -> None:
-    """It opens at the first; each task gets its own answer, and all are asked at the same time."""
     together = threading.Barrier(4, timeout=20)
 
     def behave(asked: Any) -> Answer:
@@ -305,7 +291,6 @@ def test_tasks_share_a_connection_of_many_threads(server: LoopbackServer, make: 
 def test_an_endless_answer_is_cut(
     server: LoopbackServer, make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """At the limits of what is read, which are made small here; an error's status counts."""
     monkeypatch.setattr("echo_hf.systems.hosted.MOST_ANSWER", 1000)
     monkeypatch.setattr("echo_hf.systems.hosted.MOST_OF_AN_ERROR", 9)
     server.behave = lambda _: image_answer(b"x" * 5000)
@@ -319,7 +304,6 @@ def test_an_endless_answer_is_cut(
 
 @pytest.mark.extras
 def test_an_answer_is_handed_on_whole(server: LoopbackServer) -> None:
-    """Decoded, with its status and its own headers."""
     pytest.importorskip("openai", reason="openai, of the extra `openai`, brings an HTTP library")
     packed = gzip.compress(b'{"a": "\xc3\xbc"}')
     headers = {"Content-Encoding": "gzip", "X-Request-Id": "r-1"}
@@ -373,5 +357,4 @@ def priced(**dollars: float) -> Price:
 def test_each_kind_of_token_has_its_price(
     price: Price | None, images: int, tokens: dict[str, int], cost: float | None
 ) -> None:
-    """One unknown makes all unknown."""
     assert cost_usd(price, images, tokens) == (cost if cost is None else pytest.approx(cost))

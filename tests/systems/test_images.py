@@ -62,13 +62,11 @@ def test_text_becomes_the_bytes_that_it_encodes(data: bytes) -> None:
     ],
 )
 def test_what_is_no_base64_is_told(text: str, said: str) -> None:
-    """Nothing is made of it, and no address is followed."""
     with pytest.raises(ImageError, match=said):
         decoded(text)
 
 
 def test_an_image_is_kept_as_it_came() -> None:
-    """With all that came beside it."""
     for given_as in (IMAGE, base64_of(IMAGE)):
         drawn = with_image(ANSWERED, given_as)
         assert (drawn.outcome, drawn.image, drawn.stage) == (Outcome.OK, IMAGE, None)
@@ -77,7 +75,6 @@ def test_an_image_is_kept_as_it_came() -> None:
 
 @pytest.mark.parametrize("data", [b"", b"<html>", IMAGE[:-300], HUGE])
 def test_what_cannot_be_opened_is_not_kept(data: bytes) -> None:
-    """It is a failure at the answer, and still costs what it cost."""
     drawn = with_image(ANSWERED, data)
     assert (drawn.outcome, drawn.stage) == (Outcome.FAILED, OutcomeStage.ANSWER)
     assert (drawn.image, drawn.cost_usd) == (None, 0.5)
@@ -110,7 +107,6 @@ def pixels(data: bytes) -> np.ndarray[Any, Any]:
 def test_what_every_reader_sees_alike_goes_as_it_is(
     tmp_path: Path, kind: str, options: dict[str, Any], mime_type: str
 ) -> None:
-    """The very bytes, an upright mark and a profile of sRGB included."""
     data = encoded(noise(SIZE), kind, **options)
     sent = sent_input(kept(tmp_path, data))
     assert (sent.data, sent.mime_type, sent.size, sent.changed) == (data, mime_type, SIZE, ())
@@ -141,7 +137,6 @@ def test_white_shows_through_what_is_transparent(tmp_path: Path, data: bytes, le
 
 @pytest.mark.parametrize("color_type", [0, 2])
 def test_sixteen_bits_are_rounded_to_eight(tmp_path: Path, color_type: int) -> None:
-    """Grey or colored: readers cut or round them as they like."""
     row = b"\0" + (b"\x80\x80" * (3 if color_type else 1)) * SIZE[0]
     sent = sent_input(kept(tmp_path, png(SIZE, 16, color_type, row * SIZE[1])))
     assert (sent.mime_type, sent.changed) == ("image/png", ("depth",))
@@ -149,7 +144,6 @@ def test_sixteen_bits_are_rounded_to_eight(tmp_path: Path, color_type: int) -> N
 
 
 def test_a_turned_image_goes_upright(tmp_path: Path) -> None:
-    """Turned to the right it was stored, turned back it goes; its size is the upright one."""
     image = noise(SIZE)
     sent = sent_input(kept(tmp_path, encoded(image, "PNG", exif=turned(6))))
     assert (sent.mime_type, sent.size, sent.changed) == ("image/png", (20, 30), ("turned",))
@@ -158,14 +152,12 @@ def test_a_turned_image_goes_upright(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["BMP", "TIFF"])
 def test_other_formats_go_as_png(tmp_path: Path, kind: str) -> None:
-    """With the same pixels."""
     sent = sent_input(kept(tmp_path, encoded(noise(SIZE), kind)))
     assert (sent.mime_type, sent.changed) == ("image/png", ("format",))
     assert np.array_equal(pixels(sent.data), np.asarray(noise(SIZE)))
 
 
 def test_of_an_animation_the_first_frame_goes(tmp_path: Path) -> None:
-    """In whichever format it is."""
     frames = [Image.new("RGB", SIZE, color) for color in ("red", "blue")]
     for kind, changed in (("WEBP", ("animated",)), ("GIF", ("format", "animated"))):
         options = {"lossless": True} if kind == "WEBP" else {}
@@ -176,7 +168,6 @@ def test_of_an_animation_the_first_frame_goes(tmp_path: Path) -> None:
 
 
 def test_a_profile_that_changes_colors_is_applied(tmp_path: Path) -> None:
-    """By the formulas of the two spaces, to within the rounding of a profile."""
     data = encoded(noise(SIZE), "PNG", icc_profile=rgb_profile("p3", 2.2))
     sent = sent_input(kept(tmp_path, data))
     assert sent.changed == ("profile",)
@@ -185,14 +176,12 @@ def test_a_profile_that_changes_colors_is_applied(tmp_path: Path) -> None:
 
 
 def test_inks_become_colors(tmp_path: Path) -> None:
-    """Readers do not agree on what inks without a profile look like."""
     sent = sent_input(kept(tmp_path, encoded(Image.new("CMYK", SIZE), "JPEG")))
     assert (sent.mime_type, sent.changed) == ("image/png", ("inks",))
     assert pixels(sent.data).shape == (20, 30, 3)
 
 
 def test_another_image_under_the_name_is_not_sent(tmp_path: Path) -> None:
-    """Nor a file that is missing, or is no image."""
     reference = kept(tmp_path, encoded(noise(SIZE), "PNG"))
     assert reference.file is not None
     reference.file.write_bytes(encoded(noise((5, 5)), "PNG"))
@@ -205,7 +194,6 @@ def test_another_image_under_the_name_is_not_sent(tmp_path: Path) -> None:
 
 
 def test_inputs_come_in_their_order_upright_and_opaque(tmp_path: Path) -> None:
-    """Transparency shows white, as everywhere."""
     images = [blocks((8, 12), 1), blocks((20, 4), 2)]
     clear = image_file(tmp_path, Image.new("RGBA", (2, 2), (255, 0, 0, 51)))
     *found, last = open_inputs(task(*(image_file(tmp_path, one) for one in images), clear))
@@ -215,7 +203,6 @@ def test_inputs_come_in_their_order_upright_and_opaque(tmp_path: Path) -> None:
 
 
 def test_another_image_in_its_place_is_told(tmp_path: Path) -> None:
-    """The task was about other bytes; what is no image is told without its folder."""
     reference = image_file(tmp_path, blocks((8, 8), 1))
     assert reference.file is not None
     blocks((8, 8), 2).save(reference.file)
@@ -242,7 +229,6 @@ def test_another_image_in_its_place_is_told(tmp_path: Path) -> None:
     ],
 )
 def test_the_size_is_the_configs(size: Any, first: Pixels | None, expected: Any) -> None:
-    """A fixed one stands, whatever a model likes; here one that turns what it is given."""
     assert chosen_size(size, first, lambda like: like[::-1]) == expected
 
 
@@ -271,7 +257,6 @@ def test_the_nearest_shape_is_nearest_in_the_logarithm(
     "bucket", [(1024, 1024), (1152, 896), (1216, 832), (1344, 768), (1536, 640), (896, 1152)]
 )
 def test_published_sizes_are_found_by_their_shapes(bucket: Pixels) -> None:
-    """Any image of that shape has that size, however large it is."""
     for times in (1, 3):
         assert within((bucket[0] * times, bucket[1] * times), MEGAPIXEL, 64) == bucket
 
@@ -286,7 +271,6 @@ def test_published_sizes_are_found_by_their_shapes(bucket: Pixels) -> None:
 def test_a_size_is_always_inside_the_limits(
     width: int, height: int, multiple: int, most: int, longest: float
 ) -> None:
-    """Multiples, no more pixels and no longer than allowed; turning the image turns the size."""
     size = within((width, height), most, multiple, longest)
     assert min(size) >= multiple
     assert [side % multiple for side in size] == [0, 0]
@@ -308,7 +292,6 @@ def test_a_size_is_large_and_of_nearly_the_same_shape(width: int, height: int) -
 
 @pytest.mark.parametrize("text", ["", "1024", "1024 x 1024", "0x5", "1024X1024", "1024x-5", "٣x٣"])
 def test_a_size_is_width_and_height(text: str) -> None:
-    """What is none is told with an example."""
     assert read_size("1536x1024") == (1536, 1024)
     with pytest.raises(ValueError, match="is not a size: expected width and height such as"):
         read_size(text)
@@ -321,7 +304,6 @@ Levels = np.ndarray[Any, np.dtype[np.float64]]
 
 
 def lanczos(levels: Levels, length: int) -> Levels:
-    """Resamples the first axis with three lobes of a windowed sinc, written out."""
     scale = len(levels) / length
     width = max(scale, 1.0)
     places = (np.arange(length) + 0.5) * scale
@@ -366,7 +348,6 @@ def test_the_height_is_the_models_or_what_the_pixels_allow(
 
 
 def test_images_stand_in_their_order() -> None:
-    """From the left, each as a rectangle of its own with no line between."""
     images = [Image.new("RGB", (300, 200), color) for color in (BLUE, RED, GREEN)]
     whole = np.asarray(stitched(images, lambda _: (288, 192), 3 * 288 * 192, 16))
     expected = np.zeros((192, 864, 3), dtype=np.uint8)
@@ -376,7 +357,6 @@ def test_images_stand_in_their_order() -> None:
 
 
 def test_pixels_are_those_of_each_image_alone() -> None:
-    """Lanczos with three lobes, written out, gives the same levels, but for rounding."""
     images = [blocks((150, 100), 1), blocks((70, 130), 2)]
     whole = np.asarray(stitched(images, lambda _: (144, 96), 10_000, 16), dtype=np.float64)
     sizes = [(96, 64), (32, 64)]

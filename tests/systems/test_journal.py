@@ -67,7 +67,6 @@ STEPS = st.lists(
 
 @given(STEPS)
 def test_it_reads_back_as_a_mapping_would(steps: list[Any]) -> None:
-    """Entries, processes that die in the middle of a line, new ones, and samples taken out."""
     with tempfile.TemporaryDirectory() as folder:
         root, model = Path(folder), dict[str, JournalEntry]()
         journal = Journal(root, "mine")
@@ -89,13 +88,11 @@ def test_it_reads_back_as_a_mapping_would(steps: list[Any]) -> None:
 
 
 def provenance(root: Path) -> dict[str, dict[str, Any]]:
-    """What the table says of where outputs are from, by sample."""
     rows = outputs_table(root).to_pylist()
     return {row["sample_id"]: json.loads(row["provenance"]) for row in rows}
 
 
 def test_a_signature_is_written_down_once_and_says_what_it_stands_for(tmp_path: Path) -> None:
-    """A digest of its content, in whatever order; what a seed gives stands with it."""
     journal = Journal(tmp_path, "mine")
     first = journal.sign({"model": "m", "seed": 0}, "always the same")
     assert journal.sign({"seed": 0, "model": "m"}) == first == digest_of({"seed": 0, "model": "m"})
@@ -112,7 +109,6 @@ def test_a_signature_is_written_down_once_and_says_what_it_stands_for(tmp_path: 
 
 
 def test_the_current_settings_are_those_of_the_last_line(tmp_path: Path) -> None:
-    """Signed or drawn with; also where earlier settings come back, and when it is opened again."""
     journal = Journal(tmp_path, "mine")
     assert journal.current is None
     first, second = journal.sign({"seed": 0}), journal.sign({"seed": 1})
@@ -127,7 +123,6 @@ def test_the_current_settings_are_those_of_the_last_line(tmp_path: Path) -> None
     "wrong", [{"seed": object()}, {"seed": "many"}, {"details": {"a": {1, 2}}}, {"image": "../x"}]
 )
 def test_what_could_not_be_read_back_is_not_written(tmp_path: Path, wrong: dict[str, Any]) -> None:
-    """One line, and the file stays one that every later command can read."""
     journal = Journal(tmp_path, "mine")
     journal.add(entry(0))
     with pytest.raises(RunError, match=r"the output of 's1' cannot be written down") as raised:
@@ -137,7 +132,6 @@ def test_what_could_not_be_read_back_is_not_written(tmp_path: Path, wrong: dict[
 
 
 def test_threads_write_whole_lines(tmp_path: Path) -> None:
-    """Eight threads at a time: every line is there, and none in the middle of another."""
     journal = Journal(tmp_path, "mine")
 
     def write(first: int) -> None:
@@ -153,7 +147,6 @@ def test_threads_write_whole_lines(tmp_path: Path) -> None:
 
 
 def test_half_a_line_is_cut_off_by_the_next_one(tmp_path: Path) -> None:
-    """What a killed process left is no output, and does not spoil the one after it."""
     Journal(tmp_path, "mine").add(entry(0))
     whole = (tmp_path / FILE).read_bytes()
     (tmp_path / FILE).write_bytes(whole + whole[: len(whole) // 2])
@@ -188,7 +181,6 @@ DAMAGED = [
 
 @pytest.mark.parametrize("line", DAMAGED, ids=lambda line: repr(line[-24:]))
 def test_a_line_that_is_no_output_is_named(tmp_path: Path, line: bytes) -> None:
-    """Nothing is guessed, and nothing is deleted: one line says which line it is."""
     Journal(tmp_path, "mine").add(entry(0))
     damaged = (tmp_path / FILE).read_bytes() + line + b"\n"
     (tmp_path / FILE).write_bytes(damaged)
@@ -201,7 +193,6 @@ def test_a_line_that_is_no_output_is_named(tmp_path: Path, line: bytes) -> None:
 
 
 def test_every_journal_of_a_run_is_found(tmp_path: Path) -> None:
-    """By name; locks and what a killed process left beside them are none."""
     for name in ("b", "a"):
         Journal(tmp_path, name).add(entry(0, outcome=Outcome.OK, image=sha(png(name))))
     (tmp_path / "outputs" / ".a.lock").touch()
@@ -212,7 +203,6 @@ def test_every_journal_of_a_run_is_found(tmp_path: Path) -> None:
 
 
 def test_a_dropped_sample_is_in_no_byte(tmp_path: Path) -> None:
-    """Nor in an older line about it, nor in half a line; files without it are not touched."""
     for name in ("with", "without"):
         journal = Journal(tmp_path, name)
         journal.sign({"model": "m"})
@@ -246,7 +236,6 @@ with locked(Path(sys.argv[1]), sys.argv[2:]):
 
 
 def test_another_process_is_one_line(tmp_path: Path) -> None:
-    """The same system is refused, another one is not; when that process is killed, none is."""
     with subprocess.Popen(
         [sys.executable, "-c", HOLD, str(tmp_path), "mine"],
         stdin=subprocess.PIPE,
@@ -268,7 +257,6 @@ def test_another_process_is_one_line(tmp_path: Path) -> None:
 
 
 def test_all_are_those_that_have_drawn_and_those_that_may(tmp_path: Path) -> None:
-    """A system with a journal is kept out although nobody names it; where there is none, nobody."""
     with locked_all(tmp_path):
         assert not (tmp_path / "outputs").exists()
     Journal(tmp_path, "before").add(entry(0))
@@ -337,7 +325,6 @@ def test_a_row_says_what_the_entry_says(tmp_path: Path) -> None:
 
 
 def test_settings_are_never_mixed_under_one_name(tmp_path: Path) -> None:
-    """The last ones alone have rows; the others are counted, kept, and come back with theirs."""
     journal = Journal(tmp_path, "mine")
     first = journal.sign({"seed": 0})
     for number in (0, 1, 2):
@@ -358,13 +345,11 @@ def test_settings_are_never_mixed_under_one_name(tmp_path: Path) -> None:
 
 
 def test_an_empty_run_has_an_empty_table(tmp_path: Path) -> None:
-    """With the declared columns."""
     assert pq.read_table(write_outputs(tmp_path)).schema.equals(OUTPUTS.schema)
     assert outputs_table(tmp_path).num_rows == 0
 
 
 def test_who_writes_last_has_read_last(tmp_path: Path) -> None:
-    """Four that end at a time, each after its own output: the table holds all."""
     together = Barrier(4)
 
     def end(number: int) -> None:
@@ -383,7 +368,6 @@ def test_who_writes_last_has_read_last(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("damage", ["bytes", "columns", "types"])
 def test_a_table_that_is_none_stays_and_is_named(tmp_path: Path, damage: str) -> None:
-    """One line; nobody's rows are lost."""
     path = tmp_path / "outputs.parquet"
     if damage == "bytes":
         path.write_bytes(b"PAR1 no")

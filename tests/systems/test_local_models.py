@@ -29,7 +29,6 @@ REASON = "needs torch and accelerate: see `make test-extras`"
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder with a model."""
     model = tmp_path / "lumen-1"
     (model / "vae").mkdir(parents=True)
     (model / INDEX).write_text("{}")
@@ -40,7 +39,6 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A cache of the Hub's client that holds one model, and no network."""
     snapshot = tmp_path / "models--northlight--lumen" / "snapshots" / COMMIT
     snapshot.mkdir(parents=True)
     (snapshot / INDEX).write_text("{}")
@@ -57,7 +55,6 @@ def model(source: str | Path, revision: str | None = None) -> LocalModel:
 
 
 def test_a_folder_is_known_by_what_decides_an_image(folder: Path) -> None:
-    """Neither by its path, nor by a README or hidden files."""
     first = model(folder).identity
     assert first["model"] == "lumen-1"
     assert str(first["revision"]).startswith("sha256:")
@@ -72,7 +69,6 @@ def test_a_folder_is_known_by_what_decides_an_image(folder: Path) -> None:
 
 @pytest.mark.parametrize("place", [0, 48_001, 96_000, None])
 def test_another_weight_or_place_is_another_model(folder: Path, place: int | None) -> None:
-    """At the beginning, at the end, and where a training changes all of a layer."""
     before = folder_digest(folder)
     weights = bytearray(100_000)
     if place is None:
@@ -84,7 +80,6 @@ def test_another_weight_or_place_is_another_model(folder: Path, place: int | Non
 
 
 def test_a_model_in_the_cache_is_at_hand(cache: Path) -> None:
-    """A branch of it is known by name, and where its images come from by the commit."""
     found = model("northlight/lumen")
     assert found.index_at_hand() == found.fetched_index() == cache / INDEX
     assert found.commit == found.pinned == COMMIT
@@ -95,7 +90,6 @@ def test_a_model_in_the_cache_is_at_hand(cache: Path) -> None:
 def test_a_model_on_the_hub_alone_is_not_downloaded(
     cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With a network it may be there: nothing is asked."""
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     absent = model("northlight/absent", "v2")
     assert (absent.index_at_hand(), absent.commit, absent.pinned) == (None, None, "v2")
@@ -152,8 +146,6 @@ def test_a_device_has_a_name_that_torch_knows(device: str) -> None:
 
 
 class Breaking(LocalSystem[LocalOptions, object]):
-    """Raises what a test gives it, when it is loaded or when it draws."""
-
     expected, smaller, determinism = "a model", "a smaller one", "none"
 
     def __init__(self, config: SystemConfig, loading: Any = None, drawing: Any = None) -> None:
@@ -173,7 +165,6 @@ class Breaking(LocalSystem[LocalOptions, object]):
 
 
 def test_one_image_at_a_time() -> None:
-    """A config that wants more is told before anything is loaded."""
     Breaking(config("any", "a/b", limits={"concurrency": 1}))
     with pytest.raises(GenerationError, match=r"limits\.concurrency is 4: expected 1"):
         Breaking(config("any", "a/b", limits={"concurrency": 4}))
@@ -183,7 +174,6 @@ def test_one_image_at_a_time() -> None:
 
 @pytest.mark.extras
 def test_a_breakdown_is_a_failure_with_its_name() -> None:
-    """Too little memory has a code of its own, by what torch says when it is asked for too much."""
     torch = pytest.importorskip("torch", reason=REASON)
     pytest.importorskip("accelerate", reason=REASON)
     with pytest.raises(RuntimeError) as caught:
@@ -200,7 +190,6 @@ def test_a_breakdown_is_a_failure_with_its_name() -> None:
 
 @pytest.mark.extras
 def test_a_device_that_is_not_there_is_told() -> None:
-    """No machine has a hundred accelerators; the processor is always there."""
     torch = pytest.importorskip("torch", reason=REASON)
     assert device_of(LocalOptions(device="cpu"), "system 'tiny'") == "cpu"
     if not torch.accelerator.is_available():

@@ -41,8 +41,6 @@ def made(parameters: dict[str, Any], **further: Any) -> System:
 
 
 class Asking:
-    """A server, and systems that ask it."""
-
     def __init__(self, server: LoopbackServer) -> None:
         self.server = server
 
@@ -62,7 +60,6 @@ def ask(server: LoopbackServer, monkeypatch: pytest.MonkeyPatch) -> Asking:
 
 
 def test_a_prompt_alone_is_drawn(ask: Asking) -> None:
-    """One request, one image, the very bytes; sizes are left to the model."""
     answer = image_answer(entry={"revised_prompt": "a red fox"}, usage=USAGE)
     drawn = ask(answer, quality="high")
     (asked,) = ask.server.asked
@@ -80,7 +77,6 @@ def test_a_prompt_alone_is_drawn(ask: Asking) -> None:
 
 
 def test_inputs_are_sent_to_be_edited_in_order(ask: Asking, tmp_path: Path) -> None:
-    """Both files arrive as the bytes that they are; a single one is no list."""
     first, second = encoded(noise((30, 20)), "JPEG"), encoded(noise((10, 50)), "WEBP")
     inputs = [kept(tmp_path, first), kept(tmp_path, second)]
     drawn = ask(image_answer(), *inputs, moderation="low")
@@ -129,7 +125,6 @@ def test_the_size_follows_the_config(
 
 
 def test_a_seed_is_sent_where_the_server_takes_one(ask: Asking) -> None:
-    """It is then a part of the outcome; `extra` goes as it is."""
     extra = {"num_inference_steps": 4}
     drawn = ask(image_answer(), further={"seed": 7}, send_seed=True, extra=extra)
     body = ask.server.asked[0].body
@@ -167,7 +162,6 @@ def test_tokens_are_priced_by_their_kind(ask: Asking) -> None:
     ],
 )
 def test_what_is_no_image_is_a_failure(ask: Asking, answer: Answer, why: str) -> None:
-    """Nothing is kept, no address is followed, and the tokens still count."""
     if isinstance(answer.body, dict):
         answer = Answer({**answer.body, "usage": USAGE})
     drawn = ask(answer)
@@ -180,7 +174,6 @@ def test_what_is_no_image_is_a_failure(ask: Asking, answer: Answer, why: str) ->
 
 
 def test_an_image_may_come_as_a_data_url(ask: Asking) -> None:
-    """It holds the image itself."""
     assert ask(image_answer(entry={"b64_json": None, "url": URL})).image == IMAGE
 
 
@@ -192,7 +185,6 @@ def part(url: str = URL) -> dict[str, Any]:
 
 
 def test_a_prompt_is_a_message(ask: Asking, tmp_path: Path) -> None:
-    """Inputs stand before it as data URLs; the price is the one that the answer names."""
     usage = {"prompt_tokens": 20, "completion_tokens": 1300, "total_tokens": 1320, "cost": 0.0387}
     message = {"images": [part()]}
     answer = completion("Here it is.", message=message, usage=usage, model="northlight/lumen-2")
@@ -218,7 +210,6 @@ def test_a_prompt_is_a_message(ask: Asking, tmp_path: Path) -> None:
 
 
 def test_an_image_may_be_a_part_of_the_content(ask: Asking) -> None:
-    """As vllm-omni answers; the same beside it is one, and of several the first is taken."""
     content = [part(), {"type": "text", "text": "Here."}]
     drawn = ask(completion(content), mode="chat")
     assert (drawn.outcome, drawn.image, drawn.text) == (Outcome.OK, IMAGE, "Here.")
@@ -265,7 +256,6 @@ LACK = "the answer holds no image"
 def test_what_came_instead_of_an_image_is_told(
     ask: Asking, answer: Answer, outcome: str, stage: str, code: str | None, text: str | None
 ) -> None:
-    """Words are the model's answer, a refusal is one, and what cannot be read is a failure."""
     drawn = ask(answer, mode="chat")
     assert (str(drawn.outcome), str(drawn.stage), drawn.code) == (outcome, stage, code)
     assert drawn.image is None
@@ -305,7 +295,6 @@ CHOICES: list[tuple[dict[str, Any], dict[str, Any]]] = [
 
 
 def test_the_signature_changes_with_what_decides_an_image() -> None:
-    """It can be written as JSON; it holds no path, and no default: later options change none."""
     signatures = [
         made({**LOCAL, **parameters}, **further).signature()
         for further, parameters in [({}, {}), *CHOICES]
@@ -359,7 +348,6 @@ def test_the_signature_keeps_to_what_decides_an_image(
 def test_mistakes_in_a_config_are_one_line(
     further: dict[str, Any], parameters: dict[str, Any], message: str
 ) -> None:
-    """With the value, what was expected, and the nearest name."""
     with pytest.raises(EchoError) as caught:
         made(parameters, **further)
     assert message in str(caught.value)
@@ -368,7 +356,6 @@ def test_mistakes_in_a_config_are_one_line(
 
 @pytest.mark.parametrize("adapter", ["openai_images", "google"])
 def test_a_key_in_place_of_its_variable_is_not_shown(adapter: str) -> None:
-    """It is easily mistaken for one."""
     if adapter == "google":
         pytest.importorskip("google.genai", reason="google-genai, of the extra `google`")
     with pytest.raises(GenerationError, match="not a name of an environment variable") as caught:

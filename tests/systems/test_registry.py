@@ -27,15 +27,12 @@ from tests.systems.runs_for_tests import ADAPTER, Acting, system
 
 
 class Options(BaseModel):
-    """Parameters of an adapter."""
-
     model_config = ConfigDict(extra="forbid")
 
     steps: int = 20
 
 
 def test_the_parameters_are_those_of_the_adapter() -> None:
-    """An unknown one, or a bad value, is one line with the system's name; so is a missing model."""
     assert options_of(system(parameters={"steps": 4}), Options).steps == 4
     for parameters, words in (
         ({"step": 4}, "system 'mine': parameters: unknown key 'step'; did you mean 'steps'?"),
@@ -68,7 +65,6 @@ INNER = {"inner": {"steps": 2, "api_key_env": "A"}}
     ],
 )
 def test_what_decides_an_image_changes_the_signature(change: dict[str, Any], decides: bool) -> None:
-    """And nothing else does: places, keys, limits, prices and words about it."""
     before = {"model": "m", "parameters": INNER}
     plain = described(system(**before))
     assert plain == {
@@ -91,7 +87,6 @@ def _adapters() -> None:
 
 
 def listed(folder: Path, *systems: dict[str, Any], **environment: str) -> list[SystemListing]:
-    """The systems of a config."""
     every = [
         system(f"s{number}", **one).model_dump(mode="json") for number, one in enumerate(systems)
     ]
@@ -102,7 +97,6 @@ def listed(folder: Path, *systems: dict[str, Any], **environment: str) -> list[S
 
 @pytest.mark.usefixtures("_adapters")
 def test_a_key_is_there_or_not(tmp_path: Path) -> None:
-    """The adapter's own variable, or the one that the config names; its value is not told."""
     own, other, none = listed(
         tmp_path,
         {"adapter": "hosted"},
@@ -121,7 +115,6 @@ def test_a_key_is_there_or_not(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("_adapters")
 def test_what_is_missing_is_said_of_every_part(tmp_path: Path) -> None:
-    """Also of a system inside another one; what a seed gives, of what can be made here."""
     local, both, unheard, made, seeded = listed(
         tmp_path,
         {"adapter": "local", "price": {"usd_per_image": 0.5, "as_of": "2026-01-01"}},
@@ -161,7 +154,6 @@ def test_all_of_the_paper_are_there_and_some_of_today() -> None:
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_a_shipped_system_can_be_made(file: Path) -> None:
-    """Or says which extra it needs; it keeps to the contract of a system without its model."""
     config = read_system(file)
     if adapter_needs()[config.adapter].missing:
         with pytest.raises(MissingExtraError, match=config.name):

@@ -41,7 +41,6 @@ Make = Callable[..., System]
 
 
 def config(parameters: dict[str, Any], **further: Any) -> SystemConfig:
-    """A system of this adapter."""
     usual = {
         "name": "writer-and-artist",
         "adapter": "rewrite",
@@ -54,7 +53,6 @@ def config(parameters: dict[str, Any], **further: Any) -> SystemConfig:
 
 
 def _with(server: LoopbackServer | None = None, **changed: Any) -> dict[str, Any]:
-    """The usual parameters, with both at the server, and with what is changed of each part."""
     url = "http://127.0.0.1:1/v1" if server is None else server.url
     writer = {**PARAMETERS["writer"], "base_url": url, **changed.pop("writer", {})}
     own = {"base_url": url, "most_inputs": 0, **changed.pop("parameters", {})}
@@ -64,7 +62,6 @@ def _with(server: LoopbackServer | None = None, **changed: Any) -> dict[str, Any
 
 @pytest.fixture
 def make(server: LoopbackServer, monkeypatch: pytest.MonkeyPatch) -> Make:
-    """Makes systems whose two parts ask the server."""
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
 
     def of(further: dict[str, Any] | None = None, **changed: Any) -> System:
@@ -83,7 +80,6 @@ def _drawn(system: System, *inputs: ImageRef) -> GenerationResult:
 
 
 def test_what_the_writer_wrote_is_drawn(server: LoopbackServer, make: Make, tmp_path: Path) -> None:
-    """The writer sees words and images; the artist gets its prompt alone."""
     writer = completion(json.dumps({"prompt": f" {WRITTEN} "}))
     server.behave = _answering(writer, image_answer(usage=IMAGE_USAGE, model="tiny-artist-1"))
     first, second = encoded(noise((30, 20)), "JPEG"), IMAGE
@@ -137,7 +133,6 @@ def test_tokens_and_prices_of_both_add_up(server: LoopbackServer, make: Make) ->
 def test_without_a_prompt_nothing_is_drawn(
     server: LoopbackServer, make: Make, writer: Answer, code: str
 ) -> None:
-    """A refusal of the writer is one of the request; everything else is no word of a model."""
     server.behave = _answering(writer, image_answer())
     drawn = _drawn(make())
     is_refusal = code == "writer_refused"
@@ -150,7 +145,6 @@ def test_without_a_prompt_nothing_is_drawn(
 def test_a_busy_artist_does_not_make_the_writer_write_again(
     server: LoopbackServer, make: Make
 ) -> None:
-    """Its prompt waits for the next attempt, which draws it and forgets it."""
     answers = iter([fault(429, "busy", headers={"Retry-After": "2"}), image_answer()])
     writer = completion(json.dumps({"prompt": WRITTEN}))
 
@@ -200,7 +194,6 @@ def test_a_writer_is_paid_once_whatever_the_artist_does(
 
 
 def test_a_writer_is_paid_for_an_artist_that_breaks(make: Make, server: LoopbackServer) -> None:
-    """The failure is named as ever, and the prompt that was written is told."""
 
     def act(_: Task) -> GenerationResult:
         raise ValueError("this one task is odd")
@@ -217,7 +210,6 @@ def test_a_writer_is_paid_for_an_artist_that_breaks(make: Make, server: Loopback
 
 
 def test_a_wrong_key_of_the_writer_ends_the_run(server: LoopbackServer, make: Make) -> None:
-    """In the words of the engine, without the key."""
     server.behave = _answering(fault(401, f"bad key {KEY}"), image_answer())
     with make() as system, pytest.raises(GenerationError, match=r"writer: .*401") as caught:
         system.draw(task())
@@ -225,7 +217,6 @@ def test_a_wrong_key_of_the_writer_ends_the_run(server: LoopbackServer, make: Ma
 
 
 def test_the_artists_model_is_looked_for_beforehand(server: LoopbackServer, make: Make) -> None:
-    """It may be gone."""
     server.behave = lambda _: Answer({"id": "tiny-artist", "shutdown_date": "2026-05-12"})
     with make() as system:
         assert system.preflight() == Retired("shutdown_date is 2026-05-12", "shutdown_date")
@@ -233,7 +224,6 @@ def test_the_artists_model_is_looked_for_beforehand(server: LoopbackServer, make
 
 
 def test_rules_cannot_write() -> None:
-    """The engine without a model is no writer."""
     system = make_system(config({**_with(), "writer": {"kind": "rules"}}))
     with system, pytest.raises(GenerationError, match="an engine without a model"):
         system.draw(task())
@@ -253,7 +243,6 @@ CHOICES: list[tuple[dict[str, Any], dict[str, Any]]] = [
 
 
 def test_the_signature_changes_with_what_decides_an_image() -> None:
-    """Writer, artist, size and seed; it can be written as JSON."""
     signatures = [
         make_system(config(_with(**changed), **further)).signature() for further, changed in CHOICES
     ]
@@ -262,7 +251,6 @@ def test_the_signature_changes_with_what_decides_an_image() -> None:
 
 
 def test_the_signature_keeps_to_what_decides_an_image() -> None:
-    """Neither ports nor variables, nor limits."""
     other = {"base_url": "http://127.0.0.1:2/v1", "api_key_env": "MY_VARIABLE"}
     changed = _with(writer={**other, "concurrency": 2}, parameters=other, artist={"price": PRICE})
     one = make_system(config(_with())).signature()
@@ -287,7 +275,6 @@ def test_the_signature_keeps_to_what_decides_an_image() -> None:
 def test_mistakes_in_a_config_are_told_in_one_line(
     further: dict[str, Any], changed: dict[str, Any], message: str
 ) -> None:
-    """Those of the writer and of the artist, too."""
     with pytest.raises(EchoError) as caught:
         make_system(config(_with(**changed), **further))
     assert message in str(caught.value)
@@ -302,7 +289,6 @@ def test_mistakes_in_a_config_are_told_in_one_line(
     ],
 )
 def test_nested_secrets_are_refused(tmp_path: Path, changed: dict[str, Any], named: str) -> None:
-    """By their names and not by what they are, in a file of their own and in a config's list."""
     file = tmp_path / "system.yaml"
     data = {**config(_with()).model_dump(mode="json"), "parameters": _with(**changed)}
     file.write_text(json.dumps(data))  # which is YAML, too

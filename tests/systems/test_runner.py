@@ -30,8 +30,6 @@ TASKS = [task(number) for number in range(12)]
 
 
 class Watching(Heard):
-    """May raise when it is told of an output."""
-
     def __init__(self, raises: Callable[[JournalEntry], None] = lambda _: None) -> None:
         super().__init__()
         self.raises = raises
@@ -52,19 +50,16 @@ def run(
     watch: Watching | None = None,
     **config: Any,
 ) -> SystemRun:
-    """A system that has drawn the tasks of a run, or was stopped."""
     one = SystemRun(system(**config), acting, RunFolder(root), tasks)
     one.run(retired, budget_usd, watch or Watching())
     return one
 
 
 def kept(root: Path) -> dict[str, JournalEntry]:
-    """What is written down, read anew."""
     return dict(Journal(root, "mine").entries)
 
 
 def only(root: Path, act: Callable[[Task], GenerationResult], **config: Any) -> JournalEntry:
-    """What is written down of one task."""
     run(root, Acting(act), TASKS[:1], **config)
     (one,) = kept(root).values()
     return one
@@ -72,7 +67,6 @@ def only(root: Path, act: Callable[[Task], GenerationResult], **config: Any) -> 
 
 @pytest.fixture
 def _hurried(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[float]]:
-    """Nobody waits between attempts."""
     waits: list[float] = []
     monkeypatch.setattr(runner, "sleep_using_event", lambda _: waits.append)
     yield waits
@@ -80,7 +74,6 @@ def _hurried(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[float]]:
 
 
 def failing(times: int, wait_s: float | None = 0.0) -> Acting:
-    """A system that is busy so often before it draws."""
     left = iter(range(times))
 
     def act(one: Task) -> GenerationResult:
@@ -98,7 +91,6 @@ def failing(times: int, wait_s: float | None = 0.0) -> Acting:
 @pytest.mark.parametrize("attempts", [1, 2, 5])
 @pytest.mark.parametrize("failures", [0, 1, 4, 9])
 def test_attempts_are_bounded(tmp_path: Path, attempts: int, failures: int) -> None:
-    """It draws when it was busy less often than is tried, and has failed otherwise."""
     acting = failing(failures)
     run(tmp_path, acting, TASKS[:1], limits={"attempts": attempts})
     (one,) = kept(tmp_path).values()
@@ -112,7 +104,6 @@ def test_attempts_are_bounded(tmp_path: Path, attempts: int, failures: int) -> N
 
 @pytest.mark.parametrize("outcome", [one for one in Outcome if one != Outcome.OK])
 def test_an_outcome_is_not_tried_again(tmp_path: Path, outcome: Outcome) -> None:
-    """Only what may pass is: a refusal is an answer, and so is a failure that will not pass."""
     said = GenerationResult(outcome, stage=OutcomeStage.OUTPUT, code="moderated", text="No.")
     one = only(tmp_path, lambda _: said)
     assert (one.outcome, one.stage, one.code, one.text) == (outcome, "output", "moderated", "No.")
@@ -135,7 +126,6 @@ def test_an_outcome_is_not_tried_again(tmp_path: Path, outcome: Outcome) -> None
 def test_what_nobody_foresaw_is_a_failure_of_its_task_alone(
     tmp_path: Path, error: BaseException, code: str, text: str
 ) -> None:
-    """Its type is the code, and its words are one line of bounded length, without a key."""
 
     def act(one: Task) -> GenerationResult:
         if one == TASKS[0]:
@@ -152,7 +142,6 @@ def test_what_nobody_foresaw_is_a_failure_of_its_task_alone(
 
 @pytest.mark.parametrize("seconds", [301.0, 1e30, float("inf"), float("nan")])
 def test_nobody_waits_for_hours(tmp_path: Path, seconds: float) -> None:
-    """A wait that is too long is a failure, which says how long it was; others are not held."""
     acting = failing(1, seconds)
     run(tmp_path, acting, TASKS[:3], limits={"concurrency": 1})
     outcomes = [kept(tmp_path)[one.sample_id].outcome for one in TASKS[:3]]
@@ -163,7 +152,6 @@ def test_nobody_waits_for_hours(tmp_path: Path, seconds: float) -> None:
 def test_a_wait_that_is_asked_for_holds_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody begins before it is over."""
     held: list[float] = []
     monkeypatch.setattr(runner.RateLimiter, "hold", lambda _, seconds: held.append(seconds))
     monkeypatch.setattr(runner, "sleep_using_event", lambda _: lambda _: None)
@@ -191,7 +179,6 @@ def test_what_all_attempts_cost_adds_up(
     usage: int | None,
     cost_usd: float | None,
 ) -> None:
-    """Of those that failed as well, whether or not the last one drew; one unknown price is told."""
     left = iter(paid)
 
     def counted(tokens: int | None) -> Usage | None:
@@ -216,7 +203,6 @@ def test_sums_of_costs_are_known_when_all_are() -> None:
 
 
 def test_an_output_is_kept_with_all_that_was_said_of_it(tmp_path: Path) -> None:
-    """Every field, without what no table could hold, and the image's own bytes."""
     said = GenerationResult(
         Outcome.OK,
         png("fox"),
@@ -252,7 +238,6 @@ def test_an_output_is_kept_with_all_that_was_said_of_it(tmp_path: Path) -> None:
 def test_what_is_no_image_is_a_failure_of_the_answer(
     tmp_path: Path, drawn: GenerationResult, words: str
 ) -> None:
-    """`ok` has an image that can be decoded, and nothing else has one."""
     one = only(tmp_path, lambda _: drawn)
     assert (one.outcome, one.stage, one.image) == ("failed", OutcomeStage.ANSWER, None)
     assert words in (one.text or "")
@@ -270,7 +255,6 @@ def test_a_remark_that_json_cannot_hold_costs_no_image(tmp_path: Path, details: 
 
 
 def test_a_number_of_a_library_is_refused_in_one_line(tmp_path: Path) -> None:
-    """Neither numpy's nor torch's can be written down."""
     odd = GenerationResult(Outcome.OK, png("fox"), seed=np.int64(7))  # type: ignore[arg-type]
     said = run(tmp_path, Acting(lambda _: odd), TASKS[:1]).stopped
     assert said is not None
@@ -281,7 +265,6 @@ def test_a_number_of_a_library_is_refused_in_one_line(tmp_path: Path) -> None:
 def test_a_build_that_begins_costs_no_image(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It sweeps away what looks half-written, between the writing and the renaming of this one."""
     rename, swept = Path.replace, list[Path]()
 
     def sweeping(partial: Path, target: Path) -> Path:
@@ -322,7 +305,6 @@ def test_no_more_tasks_than_allowed_are_under_way(tmp_path: Path, concurrency: i
 
 
 def test_an_output_is_durable_before_the_next_one_comes(tmp_path: Path) -> None:
-    """While a task is still drawn, the one beside it is on disk already."""
     first_is_there = Event()
 
     def act(one: Task) -> GenerationResult:
@@ -339,7 +321,6 @@ def test_an_output_is_durable_before_the_next_one_comes(tmp_path: Path) -> None:
 
 
 def test_failures_in_a_row_stop_the_system(tmp_path: Path) -> None:
-    """Ten in a row: no task is begun after them, and the message says what the last one said."""
     tasks = [task(number) for number in range(40)]
 
     def act(_: Task) -> GenerationResult:
@@ -373,7 +354,6 @@ def test_failures_of_single_tasks_stop_nothing(
 
 
 def test_a_system_that_cannot_go_on_keeps_what_is_under_way(tmp_path: Path) -> None:
-    """One task says that none could succeed: the one beside it is waited for and kept."""
     said = Event()
 
     def act(one: Task) -> GenerationResult:
@@ -390,7 +370,6 @@ def test_a_system_that_cannot_go_on_keeps_what_is_under_way(tmp_path: Path) -> N
 
 
 def test_an_interruption_loses_nothing_that_came(tmp_path: Path) -> None:
-    """Ctrl-C in the middle of telling one output: both that were under way are kept and told."""
     together = Barrier(2)
 
     def interrupt(one: JournalEntry) -> None:
@@ -414,7 +393,6 @@ def test_an_interruption_loses_nothing_that_came(tmp_path: Path) -> None:
 
 
 def test_a_task_that_is_cut_short_has_not_failed(tmp_path: Path) -> None:
-    """Waiting for its next attempt when the system is stopped, it leaves no line."""
     both = Barrier(2)
 
     def act(one: Task) -> GenerationResult:
@@ -428,7 +406,6 @@ def test_a_task_that_is_cut_short_has_not_failed(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_written_down_is_told(tmp_path: Path) -> None:
-    """A disk that takes nothing ends the run with its own error."""
     (tmp_path / "outputs").write_text("a file where the folder should be")
     with pytest.raises(FileExistsError):
         run(tmp_path, Acting(), TASKS[:3])
@@ -444,7 +421,6 @@ def test_what_cannot_be_written_down_is_told(tmp_path: Path) -> None:
 def test_a_budget_ends_with_the_task_that_spends_it(
     tmp_path: Path, cost_usd: float | None, budget_usd: float, asked: int, spent: float
 ) -> None:
-    """An image of which nobody says what it cost counts as much as was planned, here a quarter."""
     acting = Acting(lambda one: replace(drawn_for(one), cost_usd=cost_usd), concurrency=1)
     price = {"usd_per_image": 0.25, "as_of": "2026-01-01"}
     done = run(tmp_path, acting, TASKS[:4], budget_usd=budget_usd, price=price)
@@ -456,7 +432,6 @@ def test_a_budget_ends_with_the_task_that_spends_it(
 
 
 def test_a_retired_model_is_asked_nothing(tmp_path: Path) -> None:
-    """Every task gets the maker's words; an image that cannot be had again stays."""
     image = ImageStore(tmp_path / "pictures").put(png("fox"))
     before = entry(0, outcome=Outcome.OK, signature="other", image=image)
     Journal(tmp_path, "mine").add(before)
@@ -471,7 +446,6 @@ def test_a_retired_model_is_asked_nothing(tmp_path: Path) -> None:
 
 
 def test_a_model_that_goes_away_while_it_draws_is_asked_no_more(tmp_path: Path) -> None:
-    """What was under way is kept; the tasks that are left get the maker's words, unasked."""
     gone = GenerationResult(
         Outcome.RETIRED, stage=OutcomeStage.REQUEST, code="404", text="gone since noon"
     )
@@ -492,7 +466,6 @@ def test_a_model_that_goes_away_while_it_draws_is_asked_no_more(tmp_path: Path) 
 
 
 def test_a_task_that_was_never_asked_of_a_retired_model_retires_no_other(tmp_path: Path) -> None:
-    """As a list of outputs that were made before may say of a sample."""
     never = GenerationResult(Outcome.RETIRED, stage=OutcomeStage.PREFLIGHT)
     acting = Acting(lambda one: never if one == TASKS[0] else drawn_for(one), concurrency=1)
     run(tmp_path, acting, TASKS[:3])
@@ -505,13 +478,11 @@ def test_a_task_that_was_never_asked_of_a_retired_model_retires_no_other(tmp_pat
 def plan(
     root: Path, *entries: JournalEntry, tasks: Any = TASKS[:4], concurrency: int = 2, **config: Any
 ) -> GenerationPlan:
-    """The plan of a system after these outputs."""
     before = {one.sample_id: one for one in entries}
     return plan_of(system(**config), tasks, before, "s", concurrency, ImageStore(root))
 
 
 def test_nothing_is_known_before_the_first_output(tmp_path: Path) -> None:
-    """All is to be drawn, for nobody knows how much; what was made before costs nothing."""
     assert plan(tmp_path) == GenerationPlan("mine", tuple(TASKS[:4]), 0, 0, None, None)
     price = {"usd_per_image": 0.5, "as_of": "2026-01-01"}
     assert plan(tmp_path, price=price).cost_usd == 2.0
@@ -530,7 +501,6 @@ OUTCOMES = st.lists(
 def test_what_is_settled_as_it_would_be_now_is_kept(
     tmp_path_factory: pytest.TempPathFactory, given: list[tuple[Outcome, bool, bool, bool]]
 ) -> None:
-    """Each rule by itself: the outcome, the digest, the signature, the image."""
     root = tmp_path_factory.mktemp("pictures")
     there = ImageStore(root).put(png("there"))
     entries = [
@@ -562,7 +532,6 @@ def test_what_is_settled_as_it_would_be_now_is_kept(
 
 @pytest.mark.parametrize(("noted", "bytes_left"), [(False, 0), (True, -1)])
 def test_an_image_of_too_few_bytes_is_gone(tmp_path: Path, noted: bool, bytes_left: int) -> None:
-    """A machine that lost its power may leave one; where its size was noted, it has to have it."""
     store, data = ImageStore(tmp_path), png("fox")
     digest = store.put(data)
     drawn = entry(0, outcome=Outcome.OK, image=digest, image_bytes=len(data) if noted else None)
@@ -593,7 +562,6 @@ def test_the_estimate_is_the_mean_of_what_was_drawn_so(tmp_path: Path) -> None:
 
 
 def test_a_task_that_was_turned_away_for_other_limits_is_done_again(tmp_path: Path) -> None:
-    """And only then: a limit is no part of the signature."""
     turned_away = entry(0, outcome="unsupported", details={"limits": {"most_inputs": 1}})
     for most, todo in ((1, ()), (2, (TASKS[0],))):
         made = plan(tmp_path, turned_away, tasks=TASKS[:1], parameters={"most_inputs": most})

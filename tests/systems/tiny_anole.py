@@ -19,7 +19,6 @@ LEVELS = 3
 
 
 def write_tiny_anole(folder: Path, *, seed: int = SEED) -> Path:
-    """Writes the language model with its tokenizer, and a decoder in the folder `decoder`."""
     import torch
     from safetensors.torch import save_file
     from transformers import ChameleonForConditionalGeneration
@@ -43,7 +42,6 @@ def write_tiny_anole(folder: Path, *, seed: int = SEED) -> Path:
 
 
 def vocabulary() -> dict[str, int]:
-    """Every token by name: special ones, those of images, and bytes."""
     from tokenizers.pre_tokenizers import ByteLevel
 
     names = [*WORDS, *map(code_name, range(CODES)), *sorted(ByteLevel.alphabet())]
@@ -51,12 +49,10 @@ def vocabulary() -> dict[str, int]:
 
 
 def code_name(code: int) -> str:
-    """The name of an image's token, whose digits are letters from A."""
     return "IMGIMG" + "".join(chr(ord("A") + int(digit)) for digit in str(code)) + "Z"
 
 
 def config() -> Any:
-    """The config of the language model."""
     from transformers import ChameleonConfig
 
     words = vocabulary()
@@ -85,7 +81,6 @@ def config() -> Any:
 
 
 def tokenizer() -> Any:
-    """One token a byte, and the special ones."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 
@@ -101,7 +96,6 @@ def tokenizer() -> Any:
 
 
 def decoder_weights(model: Any) -> dict[str, Any]:
-    """The weights of a VQGAN with a decoder, whose encoder and codebook are the model's own."""
     from types import SimpleNamespace
 
     from torch import nn
@@ -117,7 +111,6 @@ def decoder_weights(model: Any) -> dict[str, Any]:
 
 
 def in_original_order(weights: dict[str, Any]) -> dict[str, Any]:
-    """The same weights as the first authors store them, whose levels begin at full resolution."""
     renamed = {}
     for name, value in weights.items():
         parts = name.split(".")

@@ -49,7 +49,6 @@ CHAT = (
 
 
 def write_tiny(make: Callable[[], Any], folder: Path) -> Path:
-    """Writes what one of the functions below makes, and gives the folder."""
     import torch
 
     with torch.random.fork_rng():
@@ -151,7 +150,6 @@ def edit_plus() -> Any:
 
 
 def checked() -> Any:
-    """Stable Diffusion, whose checker holds every image back."""
     from diffusers import DDIMScheduler, StableDiffusionPipeline, UNet2DConditionModel
     from diffusers.pipelines.stable_diffusion import StableDiffusionSafetyChecker
     from transformers import CLIPConfig, CLIPImageProcessorPil
@@ -193,7 +191,6 @@ def checked() -> Any:
 
 
 def qwen_processor_class() -> Any:
-    """Qwen's processor without videos, whose part needs torchvision."""
     from transformers.models.qwen2_vl.processing_qwen2_vl import Qwen2VLProcessor as WithVideos
     from transformers.processing_utils import ProcessorMixin
 

@@ -25,7 +25,6 @@ class DeclareOperators:
     library: Any = None
 
     def find_spec(self, name: str, *_: Any) -> None:
-        """Notices the import of that part of torchvision; the usual finders then find it."""
         if name == SHAPES and self.library is None:
             import torch
 

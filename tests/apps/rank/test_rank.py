@@ -29,8 +29,6 @@ HOSTILE = "</p><script>alert(1)</script><img src=x onerror=alert(1)> \"'`${1}{{2
 
 
 class Parts(HTMLParser):
-    """All tags with their attributes, and all text."""
-
     def __init__(self, page: str) -> None:
         super().__init__()
         self.tags: list[tuple[str, dict[str, str | None]]] = []

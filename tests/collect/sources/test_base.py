@@ -67,7 +67,6 @@ Read = Callable[[str, str], tuple[dict[str, Any], StageResult]]
 
 
 def with_mark(value: Any) -> Iterator[Any]:
-    """A decoded JSON value, each time with a mark in the place of another part of it."""
     yield MARK
     if isinstance(value, dict):
         for name, inner in value.items():
@@ -151,7 +150,6 @@ def test_every_source_has_a_form_for_hostile_posts() -> None:
 
 @pytest.fixture
 def read(collect: Collect, tmp_path: Path) -> Read:
-    """Posts of a file by address, and what collection said."""
 
     def run(source: str, text: str) -> tuple[dict[str, Any], StageResult]:
         path, names = tmp_path / "posts.jsonl", FORMS[source].columns

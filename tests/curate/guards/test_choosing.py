@@ -23,12 +23,10 @@ BY_ENGINE = [
 
 @pytest.mark.parametrize(("kind", "model", "form"), BY_ENGINE)
 def test_a_form_follows_from_kind_and_model(kind: str, model: str | None, form: str) -> None:
-    """Where the config leaves it open."""
     assert chosen_form("auto", kind, model) == form
 
 
 def test_what_the_config_says_counts() -> None:
-    """Whatever the model is called."""
     assert chosen_form("llama_guard", "openai", "guard-of-ours") == "llama_guard"
     assert chosen_form("instructed", "vllm", "meta-llama/Llama-Guard-4-12B") == "instructed"
     assert chosen_form("moderation", "ours", None) == "moderation"
@@ -47,13 +45,11 @@ def test_other_generations_have_other_codes(model: str) -> None:
 
 @pytest.mark.parametrize("wanted", ["llama_guard", "instructed"])
 def test_an_endpoint_takes_one_form(wanted: str) -> None:
-    """It has no room for instructions, and no words of its own."""
     with pytest.raises(ConfigError, match=f"form is '{wanted}'.* expected moderation or auto"):
         chosen_form(wanted, "moderation", None)  # type: ignore[arg-type]
 
 
 def config(engines: dict[str, dict[str, str]], safety: dict[str, str]) -> Config:
-    """A config with these engines and options of the stage."""
     return parse_config(
         {
             "name": "lumen",
@@ -71,7 +67,6 @@ GUARD = {"kind": "vllm", "model": "meta-llama/Llama-Guard-4-12B"}
 
 
 def test_the_engine_of_the_stage_decides() -> None:
-    """Not one that other stages ask; a single engine is that of the stage."""
     engines = {"text": RULES, "vision": RULES, "guard": GUARD}
 
     assert form_of(config(engines, {})) == "llama_guard"
@@ -80,7 +75,6 @@ def test_the_engine_of_the_stage_decides() -> None:
 
 
 def test_a_mistake_is_told_before_anything_runs() -> None:
-    """While the config is read, with its name."""
     engines = {"text": RULES, "vision": RULES, "guard": {"kind": "moderation"}}
     with pytest.raises(ConfigError, match=r"^c\.yaml: stages\.safety\.form is 'instructed'"):
         config(engines, {"form": "instructed"})

@@ -65,7 +65,6 @@ NO_VERDICTS = [
 
 @pytest.mark.parametrize("text", VERDICTS, ids=repr)
 def test_verdicts_by_hand(text: str) -> None:
-    """Case and white space do not count; a code that is none of the list is an unknown hazard."""
     made = read_words(text)
     assert made is not None
     assert in_order(made.hazards) == VERDICTS[text]
@@ -73,13 +72,11 @@ def test_verdicts_by_hand(text: str) -> None:
 
 @pytest.mark.parametrize("text", NO_VERDICTS, ids=lambda text: repr(text[:30]))
 def test_all_else_is_no_verdict(text: str) -> None:
-    """Neither harmless nor hazardous: nobody knows."""
     assert read_words(text) is None
 
 
 @given(st.text() | st.lists(st.sampled_from(["safe", "unsafe", "S1", "S99", ",", "\n", " ", "x"])))
 def test_any_text_is_read(said: str | list[str]) -> None:
-    """`safe` alone is a verdict without a hazard, `unsafe` alone one with a hazard."""
     text = said if isinstance(said, str) else "".join(said)
     made = read_words(text)
 
@@ -90,12 +87,10 @@ def test_any_text_is_read(said: str | list[str]) -> None:
 
 
 def test_only_a_raw_text_is_an_answer() -> None:
-    """What has the shape of another form is none of this one."""
     assert LLAMA_GUARD.read(RawText("safe")) == read_words("safe")
     assert LLAMA_GUARD.read(SafetyAnswer(hazards=[])) is None
 
 
 def test_it_has_room_for_every_code() -> None:
-    """Three tokens a code and its comma are the most that are needed."""
     assert LLAMA_GUARD.max_tokens >= 3 * 14 + 4
     assert (LLAMA_GUARD.prompt, LLAMA_GUARD.answer) == (None, None)

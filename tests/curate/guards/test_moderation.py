@@ -32,7 +32,6 @@ LABELS = {
 
 
 def answer(*fitting: str, flagged: bool | None = None, **others: Any) -> str:
-    """An answer with all labels, of which some fit."""
     return json.dumps(
         {
             "flagged": bool(fitting) if flagged is None else flagged,
@@ -77,13 +76,11 @@ NO_VERDICTS = [
 
 
 def test_every_label_has_its_code() -> None:
-    """One by one."""
     assert {label: str(code) for label, code in KNOWN_CATEGORIES.items()} == LABELS
 
 
 @pytest.mark.parametrize("text", VERDICTS, ids=lambda text: str(VERDICTS[text]))
 def test_verdicts_by_hand(text: str) -> None:
-    """What fits counts, flagged or not; what is flagged counts, whether or not something fits."""
     made = read_categories(text)
     assert made is not None
     assert in_order(made.hazards) == VERDICTS[text]
@@ -91,7 +88,6 @@ def test_verdicts_by_hand(text: str) -> None:
 
 @pytest.mark.parametrize("text", NO_VERDICTS, ids=lambda text: text[:40])
 def test_all_else_is_no_verdict(text: str) -> None:
-    """Neither harmless nor hazardous: nobody knows."""
     assert read_categories(text) is None
 
 
@@ -107,7 +103,6 @@ JSON = st.recursive(
 
 @given(st.text() | JSON.map(json.dumps))
 def test_any_text_is_read(text: str) -> None:
-    """There is a verdict or none, and one without a hazard where nothing is true."""
     made = read_categories(text)
 
     if made is not None:
@@ -118,6 +113,5 @@ def test_any_text_is_read(text: str) -> None:
 
 
 def test_it_is_shown_one_image_at_a_time() -> None:
-    """More, and the endpoint refuses the request."""
     assert MODERATION.most_pictures == 1
     assert MODERATION.read(RawText(answer("hate"))) == read_categories(answer("hate"))

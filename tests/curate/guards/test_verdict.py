@@ -27,7 +27,6 @@ CASES = [
 def test_labels_by_hand(
     flagged: bool, labels: list[str], hazards: set[Hazard], strange: list[str]
 ) -> None:
-    """Several labels may mean one hazard; what no list knows is one, and is told as it is."""
     made = verdict(flagged, labels, KNOWN)
 
     assert (set(made.hazards), list(made.strange)) == (hazards, strange)
@@ -36,5 +35,4 @@ def test_labels_by_hand(
 
 @given(st.booleans(), st.lists(st.sampled_from([*KNOWN, "gnus", ""])))
 def test_what_is_flagged_or_named_is_never_harmless(flagged: bool, labels: list[str]) -> None:
-    """There is a hazard exactly where the guard said so in one way or the other."""
     assert bool(verdict(flagged, labels, KNOWN).hazards) is (flagged or bool(labels))

@@ -14,7 +14,6 @@ KEY = "sk-test-0123456789abcdefghij-ABCDEFGHIJ"
 
 @pytest.fixture(autouse=True)
 def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No proxy stands between a test and loopback, and no key of the machine is used."""
     for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "OPENAI_API_KEY", "OPENAI_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.lower(), raising=False)
@@ -22,14 +21,12 @@ def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def server() -> Iterator[LoopbackServer]:
-    """A server that answers each request with its last line until told otherwise."""
     with running() as loopback:
         yield loopback
 
 
 @pytest.fixture
 def engine(server: LoopbackServer) -> Callable[..., OpenAIEngine]:
-    """Makes engines that ask the server and do not wait long."""
 
     def make(**options: object) -> OpenAIEngine:
         usual = {"model": "tiny", "base_url": server.url, "backoff_s": 0.001}

@@ -16,8 +16,6 @@ LONGEST_WAIT_S = 20.0
 
 @dataclass(frozen=True)
 class Asked:
-    """A request as the server got it; `body` is empty where its data are no JSON."""
-
     path: str
     headers: Mapping[str, str]
     body: Mapping[str, Any]
@@ -25,7 +23,6 @@ class Asked:
 
     @property
     def line(self) -> str:
-        """The last text of the first question, whatever was said about an earlier answer."""
         content = next(one for one in self.body["messages"] if one["role"] == "user")["content"]
         return str(content if isinstance(content, str) else content[-1]["text"])
 
@@ -55,7 +52,6 @@ SILENCE = Answer(silent=True)
 
 
 def completion(text: Any, finish_reason: str | None = "stop", **further: Any) -> Answer:
-    """A chat completion with this text; `usage` and `message` may be given."""
     message = {"role": "assistant", "content": text, **further.pop("message", {})}
     choice = {"index": 0, "message": message, "finish_reason": finish_reason}
     usage = {"prompt_tokens": 10, "completion_tokens": 3, "total_tokens": 13}
@@ -64,7 +60,6 @@ def completion(text: Any, finish_reason: str | None = "stop", **further: Any) ->
 
 
 def fault(status: int, message: str, **further: Any) -> Answer:
-    """An error as OpenAI writes it; `headers` may be given."""
     headers = further.pop("headers", {})
     return Answer({"error": {"message": message, **further}}, status, headers)
 
@@ -89,17 +84,14 @@ class LoopbackServer:
     _changed: threading.Condition = field(default_factory=threading.Condition)
 
     def lines(self) -> list[str]:
-        """The last text of each request, in the order in which they came."""
         return [asked.line for asked in self.asked]
 
     def wait_for(self, number: int) -> None:
-        """Waits until this many requests have come."""
         with self._changed:
             assert self._changed.wait_for(lambda: len(self.asked) >= number, LONGEST_WAIT_S)
 
     @contextmanager
     def counted(self, asked: Asked) -> Iterator[None]:
-        """Counts a request while it waits for its answer."""
         with self._changed:
             self.asked.append(asked)
             self._under_way += 1
@@ -166,17 +158,14 @@ class _Threads(ThreadingHTTPServer):
         self._connections: set[Any] = set()
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Notes a connection."""
         self._connections.add(request)
         super().process_request(request, client_address)
 
     def shutdown_request(self, request: Any) -> None:
-        """Forgets a connection."""
         self._connections.discard(request)
         super().shutdown_request(request)
 
     def close_connections(self) -> None:
-        """Ends those that a client keeps open, for which a thread would wait."""
         for request in list(self._connections):
             with suppress(OSError):
                 request.shutdown(socket.SHUT_RDWR)
@@ -186,14 +175,12 @@ class _Threads(ThreadingHTTPServer):
 
 
 def closed_port() -> str:
-    """The address of a server that is not there."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         return f"http://127.0.0.1:{free.getsockname()[1]}/v1"
 
 
 @contextmanager
 def running() -> Iterator[LoopbackServer]:
-    """A server on a free port of loopback, stopped and joined in the end."""
     loopback = LoopbackServer()
     handler = type("Handler", (_Handler,), {"loopback": loopback})
     server = _Threads(handler)

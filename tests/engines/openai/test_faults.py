@@ -43,14 +43,12 @@ RED = Completion("red", usage=PAID)
 
 
 def ask(engine: OpenAIEngine, line: str = "red") -> Completion:
-    """The answer to one request."""
     [(number, done)] = list(engine.stream([request(line)]))
     assert number == 0
     return done
 
 
 def in_turn(server: LoopbackServer, *answers: Answer) -> None:
-    """Has the server give these answers, one after the other."""
     rest = list(answers)
     server.behave = lambda _: rest.pop(0)
 
@@ -69,7 +67,6 @@ PASSING = {
 
 @pytest.mark.parametrize("kind", PASSING)
 def test_what_may_pass_is_sent_again(server: LoopbackServer, engine: Make, kind: str) -> None:
-    """A failure and an answer are an answer; after the last attempt the request has failed."""
     answer, error = PASSING[kind]
     in_turn(server, answer, completion("red"), answer, answer)
     assert ask(engine(max_attempts=2)) == RED
@@ -79,7 +76,6 @@ def test_what_may_pass_is_sent_again(server: LoopbackServer, engine: Make, kind:
 
 
 def test_a_server_that_is_not_there_stops_the_stream(engine: Make) -> None:
-    """The first calls tell: with the address, and what the system said, in one line."""
     asked = engine(base_url=closed_port(), max_attempts=2)
     with pytest.raises(EngineError) as caught:
         list(asked.stream(map(request, ("red", "green", "blue"))))
@@ -92,7 +88,6 @@ def test_a_server_that_is_not_there_stops_the_stream(engine: Make) -> None:
 
 
 def test_a_server_that_went_away_is_the_requests_own_error(engine: Make) -> None:
-    """It was there: what it answers when it is back is worth going on for."""
     with running() as server:
         asked = engine(base_url=server.url, max_attempts=1, concurrency=1)
         answers = iter(asked.stream(map(request, ("red", "green"))))
@@ -106,14 +101,12 @@ def test_a_server_that_went_away_is_the_requests_own_error(engine: Make) -> None
     "answer", [SILENCE, Answer(headers={"Content-Length": "1000000"}, trickles=True)]
 )
 def test_an_endless_wait_ends(server: LoopbackServer, engine: Make, answer: Answer) -> None:
-    """A server that sends a byte now and then has no more time than a silent one."""
     server.behave = lambda _: answer
     done = ask(engine(timeout_s=0.2, max_attempts=1))
     assert done == Completion(None, "no answer within 0.2 s", "error")
 
 
 def failed(error: str) -> Completion:
-    """An answer that is an error and cost nothing."""
     return Completion(None, error, "error")
 
 
@@ -166,7 +159,6 @@ FINAL: dict[str, tuple[Answer, Completion]] = {
 def test_what_would_fail_again_is_not_sent_again(
     server: LoopbackServer, engine: Make, kind: str
 ) -> None:
-    """It is reported with its name, and with the tokens that were paid for."""
     answer, expected = FINAL[kind]
     server.behave = lambda _: answer
     assert (ask(engine()), len(server.asked)) == (expected, 1)
@@ -194,7 +186,6 @@ CONFIG = {
 def test_what_no_request_survives_stops_the_stream(
     server: LoopbackServer, engine: Make, kind: str
 ) -> None:
-    """One line with the server, what it said, and what to do; no post goes to another address."""
     answer, advice = CONFIG[kind]
     server.behave = lambda _: answer
     said = answer.body["error"]["message"]
@@ -208,7 +199,6 @@ def test_what_no_request_survives_stops_the_stream(
 def test_a_wrong_key_stops_the_stream_after_what_was_answered(
     server: LoopbackServer, engine: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The answers that came before are not lost, and the key is hidden."""
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     server.behave = lambda asked: (
         completion("red") if asked.line == "good" else fault(401, f"Incorrect API key: {KEY}")
@@ -244,7 +234,6 @@ NO_SCHEMA = [
 def test_a_server_without_schemas_is_asked_in_words(
     server: LoopbackServer, engine: Make, refusal: Answer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Learnt once for all requests, said once, and no attempt is lost by it."""
     server.behave = lambda asked: refusal if "response_format" in asked.body else completion("red")
     asked = engine(concurrency=1, max_attempts=1)
     done = [*asked.stream([request("one"), request("two")]), *asked.stream([request("three")])]
@@ -261,7 +250,6 @@ def test_a_server_without_schemas_is_asked_in_words(
 
 
 def test_a_failure_in_both_ways_teaches_nothing(server: LoopbackServer, engine: Make) -> None:
-    """A request that fails in words too says nothing about schemas: the next is asked with one."""
     bad = fault(400, "grammar and picture are broken")
     server.behave = lambda asked: bad if asked.line == "bad" else completion("red")
     done = dict(engine(concurrency=1).stream([request("bad"), request("good")]))
@@ -270,7 +258,6 @@ def test_a_failure_in_both_ways_teaches_nothing(server: LoopbackServer, engine: 
 
 
 def test_the_name_of_the_token_limit_is_found_out(server: LoopbackServer, engine: Make) -> None:
-    """Once; a limit that is too high is no name, and a server that knows neither is told so."""
     names = ["max_tokens", "max_completion_tokens"]
     said = "Unsupported parameter: '{}' is not supported with this model."
     unknown = [fault(400, said.format(name), param=name) for name in names]
@@ -289,7 +276,6 @@ def test_the_name_of_the_token_limit_is_found_out(server: LoopbackServer, engine
 
 
 def test_a_wait_holds_for_all_requests(server: LoopbackServer, engine: Make) -> None:
-    """Once the server has asked one request to wait, none goes before that time."""
     asked = engine(concurrency=1, max_attempts=1)
     server.behave = lambda _: fault(429, "slow down", headers={"Retry-After": "30"})
     assert ask(asked).finish_reason == "error"
@@ -314,7 +300,6 @@ def test_used_tokens_count_against_the_limit(server: LoopbackServer, engine: Mak
 
 
 def test_cached_tokens_and_the_price_are_reported(server: LoopbackServer, engine: Make) -> None:
-    """From the response where it says, else from the price of the config."""
     usage = {"prompt_tokens": 100, "completion_tokens": 20}
     usage |= {"prompt_tokens_details": {"cached_tokens": 40}}  # type: ignore[dict-item]
     whole = completion("red", usage=usage)
@@ -364,13 +349,11 @@ EXPECTED: dict[str, tuple[Failed | None, int, int]] = {
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    """An empty store."""
     with closing(Store(tmp_path / "answers.sqlite")) as made:
         yield made
 
 
 def moody(server: LoopbackServer) -> None:
-    """Has the server fail as the lines say."""
 
     def behave(asked: Asked) -> Answer:
         kind, _, when = asked.line.partition("_")
@@ -386,7 +369,6 @@ def moody(server: LoopbackServer) -> None:
 def test_every_row_has_an_answer_or_a_named_failure(
     server: LoopbackServer, engine: Make, store: Store
 ) -> None:
-    """The counts add up, and a second run asks for what is missing and for nothing else."""
     moody(server)
     asked = engine(max_attempts=2, concurrency=4)
     lines = list(EXPECTED)
@@ -449,7 +431,6 @@ def test_of_a_killed_process_only_what_was_under_way_is_asked_twice(
 def test_tokens_of_every_paid_call_are_counted(
     server: LoopbackServer, engine: Make, store: Store
 ) -> None:
-    """Refused and cut answers are paid for; what the server failed at is not."""
     moody(server)
     priced = {"usd_per_million_prompt_tokens": 100, "usd_per_million_completion_tokens": 1000}
     stats = fill(Guess(), posts("good", "refuse", "short", "down"), engine(**priced), store)

@@ -41,12 +41,10 @@ OPENAI = "https://api.openai.com/v1"
 
 
 def threads() -> list[str]:
-    """Threads of engines that are still there."""
     return [thread.name for thread in threading.enumerate() if thread.name == THREAD]
 
 
 def test_every_request_is_answered_under_its_number(server: LoopbackServer, engine: Make) -> None:
-    """As a window: the numbers are the requests', no more are under way than allowed."""
 
     def behave(asked: Asked) -> Answer:
         server.wait_for(3)
@@ -74,12 +72,10 @@ def test_every_request_is_answered_under_its_number(server: LoopbackServer, engi
 
 
 def test_nothing_to_ask_needs_no_key(engine: Make) -> None:
-    """Without requests there is no thread and no client."""
     assert list(engine(base_url="https://models.example.org/v1").stream([])) == []
 
 
 def test_an_answer_is_reported_before_slower_ones(server: LoopbackServer, engine: Make) -> None:
-    """A quick answer does not wait for a slow request that was asked before it."""
     quick_reported = threading.Event()
 
     def behave(asked: Asked) -> Answer:
@@ -112,7 +108,6 @@ def test_stopping_cancels_what_is_under_way(server: LoopbackServer, engine: Make
 
 
 def test_an_interruption_stops_at_once(server: LoopbackServer, engine: Make) -> None:
-    """Ctrl-C while all requests are silent ends the wait."""
     main = threading.main_thread().ident
     assert main == threading.get_ident()
 
@@ -129,7 +124,6 @@ def test_an_interruption_stops_at_once(server: LoopbackServer, engine: Make) -> 
 
 
 def test_an_error_in_the_requests_passes_through(server: LoopbackServer, engine: Make) -> None:
-    """What goes wrong while requests are made stops the stream and cancels the rest."""
 
     def requests() -> Iterator[Request]:
         yield request("silent")
@@ -148,7 +142,6 @@ def test_the_key_is_sent_and_shown_nowhere(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Not in errors, logs, signature or repr, even when the server repeats it."""
     monkeypatch.setenv("MY_KEY", f"{KEY}\n")
     said = f"your header was Bearer {KEY}, that is {KEY[:20]}{KEY[20:]}"
     answers = {
@@ -183,7 +176,6 @@ def test_a_local_server_is_asked_without_a_key(
     environment: dict[str, str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Nothing is sent in its place, and the environment names no other server."""
     for name, value in {**environment, "OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}.items():
         monkeypatch.setenv(name, value)
     ((_, done),) = engine(api_key_env=variable).stream([request("red")])
@@ -191,7 +183,6 @@ def test_a_local_server_is_asked_without_a_key(
 
 
 def test_the_signature_is_what_decides_an_answer(engine: Make) -> None:
-    """Model, sampling, shape, images and label do; speed, port and prices do not."""
     base = engine().signature()
     for same in (
         {"base_url": "http://gpu-node:8000/v1"},
@@ -233,7 +224,6 @@ def test_the_signature_is_what_decides_an_answer(engine: Make) -> None:
 def test_images_follow_a_rule_only_where_one_is_asked_for(
     engine: Make, options: dict[str, Any], expected: tuple[int, ...] | None
 ) -> None:
-    """By the family of the name, or of its own name; numbers are Qwen's own."""
     pixels = engine(**options).signature()["pixels"]
     assert pixels == (
         expected and dict(zip(("factor", "min_pixels", "max_pixels"), expected, strict=True))
@@ -241,7 +231,6 @@ def test_images_follow_a_rule_only_where_one_is_asked_for(
 
 
 def test_the_price_of_a_plan_is_the_configs_or_the_lists(engine: Make) -> None:
-    """Null where nobody knows it."""
     own = {"usd_per_million_prompt_tokens": 7, "usd_per_million_completion_tokens": 8}
     listed = {"model": "gpt-4o", "base_url": OPENAI}
     prices = [engine(**given).usd_per_million_prompt_tokens for given in ({}, own, listed)]
@@ -251,7 +240,6 @@ def test_the_price_of_a_plan_is_the_configs_or_the_lists(engine: Make) -> None:
 def test_what_is_heavy_waits_until_something_is_asked(
     engine: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Making one loads no client; where the packages are missing the command is told."""
     code = (
         "import sys; from echo_hf.engines.openai import OpenAIEngine; "
         "OpenAIEngine(model='tiny').signature(); print(*sys.modules)"
@@ -267,7 +255,6 @@ def test_what_is_heavy_waits_until_something_is_asked(
 
 
 def sent(asked: Request, **options: Any) -> dict[str, Any]:
-    """The body of a request, but for further keys."""
     engine = OpenAIEngine(**{"model": "tiny", "base_url": "http://127.0.0.1:8000/v1", **options})
     before = engine.prepared(asked)
     body = engine.body(asked, before)
@@ -276,7 +263,6 @@ def sent(asked: Request, **options: Any) -> dict[str, Any]:
 
 
 def test_texts_and_images_keep_their_order(tmp_path: Path) -> None:
-    """A message of one text is that text, any other is a list of parts."""
     file = tmp_path / "red.png"
     Image.new("RGB", (2, 3), "red").save(file)
     image = ImageRef(hashlib.sha256(file.read_bytes()).hexdigest(), file)
@@ -316,12 +302,10 @@ PLAIN["messages"].append({"role": "user", "content": "red"})  # type: ignore[att
 def test_only_what_was_chosen_is_sent(
     options: dict[str, Any], repeat: int, expected: dict[str, Any]
 ) -> None:
-    """What is null is left to the server; a repetition has its own seed; raw text has no shape."""
     assert sent(replace(RAW, repeat=repeat), **options) == {**PLAIN, **expected}
 
 
 def test_further_keys_are_sent_as_they_are(server: LoopbackServer, engine: Make) -> None:
-    """As the server documents them."""
     list(engine(extra_body={"top_k": 4}).stream([RAW]))
     assert server.asked[0].body == {**PLAIN, "max_tokens": 7, "temperature": 0.0, "top_k": 4}
 
@@ -331,7 +315,6 @@ def test_further_keys_are_sent_as_they_are(server: LoopbackServer, engine: Make)
     [("json_schema", "json_schema"), ("json_object", "json_object"), ("text", None)],
 )
 def test_a_shape_is_enforced_or_told(structured: str, form: str | None) -> None:
-    """By the server alone, by both, or in the instructions alone; a regular expression is told."""
     body = sent(request("red"), structured=structured)
     told = body["messages"][0]["content"]
     assert body.get("response_format", {}).get("type") == form
@@ -359,7 +342,6 @@ def test_a_shape_is_enforced_or_told(structured: str, form: str | None) -> None:
 def test_the_shape_is_told_in_the_first_system_message(
     first: Message, expected: list[tuple[str, bool]]
 ) -> None:
-    """One is put before a conversation that has none; the user's words stay as they are."""
     messages = sent(Request("t", (first,), Color, 5), structured="text")["messages"]
     assert [(one["role"], "JSON Schema" in str(one["content"])) for one in messages] == expected
 
@@ -368,7 +350,6 @@ def test_the_shape_is_told_in_the_first_system_message(
 
 
 def told(**options: Any) -> str:
-    """The one line that refuses these options."""
     with pytest.raises(EngineError) as caught:
         make_engine("openai", **options)
     assert "\n" not in str(caught.value)
@@ -428,7 +409,6 @@ PROMPT, ANSWER, CACHED = (f"usd_per_million_{n}_tokens" for n in ("prompt", "com
     ids=str,
 )
 def test_a_bad_option_is_one_line(options: dict[str, Any], expected: str) -> None:
-    """What was expected, before anything is asked; a secret is not repeated."""
     said = told(**{"model": "m", **options})
     assert expected in said
     assert SECRET not in said
@@ -444,7 +424,6 @@ CAUSE = "the answer ended with finish_reason"
 
 
 def judged(document: Any) -> Completion:
-    """What a document makes of a request."""
     return JUDGED(Reply(200, {}, json.dumps(document)))
 
 
@@ -472,7 +451,6 @@ def judged(document: Any) -> Completion:
 def test_endings_are_told_apart(
     content: Any, reason: Any, more: dict[str, Any], expected: Completion
 ) -> None:
-    """Only a text that the model ended itself is an answer; all of them were paid for."""
     choice = {"message": {"content": content, **more}, "finish_reason": reason}
     assert judged({"choices": [choice], "usage": USAGE}) == expected
 
@@ -483,14 +461,12 @@ def test_endings_are_told_apart(
     ids=str,
 )
 def test_other_documents_are_failures(document: Any) -> None:
-    """With a name."""
     done = judged(document)
     assert done.finish_reason == "error"
     assert (done.error or "").startswith(NO)
 
 
 def test_errors_inside_a_response_are_errors() -> None:
-    """In the document, or in the choice that a provider broke off."""
     error = {"message": "upstream is busy", "code": 503}
     for document in ({"error": error}, {"choices": [{"error": error, "message": {}}]}):
         with pytest.raises(RequestError, match="status 503: upstream is busy"):
@@ -499,5 +475,4 @@ def test_errors_inside_a_response_are_errors() -> None:
 
 @given(st.integers(200, 299) | st.integers(410, 424), st.text() | st.binary().map(repr))
 def test_no_response_breaks_it(status: int, text: str) -> None:
-    """Whatever comes is an outcome, and no answer is made of what is none."""
     assert not JUDGED(Reply(status, {}, text)).is_answer

@@ -21,7 +21,6 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def tiny_llava(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folder of a model of no family that has a rule of ours; it needs no torchvision."""
     _wanted()
     return write_tiny_llava(tmp_path_factory.mktemp("models") / "tiny-llava")
 
@@ -35,7 +34,6 @@ def tiny_guard(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def _one_thread() -> Iterator[None]:
-    """Threads that share such small sums wait for each other fifty times as long as they add."""
     torch = sys.modules.get("torch")
     threads = torch.get_num_threads() if torch else 1
     if torch:

@@ -40,7 +40,6 @@ class Memory:
     recovered: int = 0
 
     def ask(self, questions: Sequence[PreparedRequest]) -> list[Completion]:
-        """Answers a batch; it fails as a whole, for a lack of memory first."""
         texts = [one.text for one in questions]
         self.asked.append(texts)
         if len(texts) * max(map(len, texts)) > self.room:
@@ -50,16 +49,13 @@ class Memory:
         return [Completion(text) for text in texts]
 
     def batches(self, size: int) -> Batches:
-        """Batches that are answered here."""
         return Batches(self.ask, lambda error: isinstance(error, MemoryError), self.recover, size)
 
     def recover(self) -> None:
-        """Counts."""
         self.recovered += 1
 
 
 def asked(texts: Sequence[str], limits: Sequence[int] = (16,)) -> list[tuple[int, PreparedRequest]]:
-    """Questions with these texts, and token limits in turn."""
     return [
         (number, PreparedRequest(request("red", max_tokens=limits[number % len(limits)]), text, ()))
         for number, text in enumerate(texts)
@@ -68,7 +64,6 @@ def asked(texts: Sequence[str], limits: Sequence[int] = (16,)) -> list[tuple[int
 
 @given(TEXTS, SIZES, st.integers(0, 20))
 def test_every_question_is_answered_once(texts: list[str], size: int, room: int) -> None:
-    """With its own text, or with its own failure: alone too long for the memory, or bad."""
     answers = list(Memory(room).batches(size).answered(asked(texts)))
     assert sorted(number for number, _ in answers) == list(range(len(texts)))
     for number, completion in answers:
@@ -83,7 +78,6 @@ def test_every_question_is_answered_once(texts: list[str], size: int, room: int)
 
 @given(TEXTS, SIZES)
 def test_neighbours_in_length_share_a_batch(texts: list[str], size: int) -> None:
-    """The longest come first, so that what fits at the beginning fits to the end."""
     memory = Memory()
     good = [text for text in texts if "x" not in text]
     list(memory.batches(size).answered(asked(good)))
@@ -108,7 +102,6 @@ def test_neighbours_in_length_share_a_batch(texts: list[str], size: int) -> None
 def test_batches_that_fail_are_halved_or_taken_apart(
     texts: list[str], limits: tuple[int], size: int, room: int, batches: list[int], left: int
 ) -> None:
-    """For good where memory runs out, and once for a bad question."""
     memory = Memory(room)
     made = memory.batches(size)
     answers = dict(made.answered(asked(texts, limits)))
@@ -119,7 +112,6 @@ def test_batches_that_fail_are_halved_or_taken_apart(
 
 
 def test_answers_come_batch_by_batch() -> None:
-    """The first can be kept before the second batch is asked."""
     memory = Memory()
     answers = memory.batches(2).answered(asked(["aaa", "aa", "a"]))
     assert [next(answers)[0], next(answers)[0]] == [0, 1]
@@ -127,7 +119,6 @@ def test_answers_come_batch_by_batch() -> None:
 
 
 def test_the_memory_is_cleared_when_nothing_hangs_on_the_error() -> None:
-    """What the failed batch had computed is gone by then."""
     computed: WeakSet[Computed] = WeakSet()
     held: list[int] = []
 
@@ -142,7 +133,6 @@ def test_the_memory_is_cleared_when_nothing_hangs_on_the_error() -> None:
 
 
 def test_an_interruption_is_not_an_answer() -> None:
-    """Whoever stops the program is not held up by the next batch."""
 
     def ask(questions: Sequence[PreparedRequest]) -> list[Completion]:
         raise KeyboardInterrupt
@@ -160,5 +150,4 @@ def test_an_interruption_is_not_an_answer() -> None:
     ],
 )
 def test_an_error_is_an_answer_of_one_line(error: Exception, said: str) -> None:
-    """Ours as they are, others with their kind; no longer than a line of a table."""
     assert failure(error) == Completion(None, said, "error")

@@ -36,15 +36,12 @@ INSTRUCTIONS = Message("system", (Text("Say something about what you see."),))
 
 
 class Verdict(BaseModel):
-    """What a judge answers."""
-
     kind: Literal["crop", "colour", "style"]
     score: Annotated[int, Field(ge=1, le=5)]
 
 
 @pytest.fixture(scope="module")
 def images(tmp_path_factory: pytest.TempPathFactory) -> list[ImageRef]:
-    """Noise in four sizes, some of which the family's rule changes."""
     folder, random = tmp_path_factory.mktemp("pictures"), np.random.default_rng(5)
     return [
         _kept(folder, random.integers(0, 256, (height, width, 3), dtype=np.uint8))
@@ -83,14 +80,12 @@ def _answers(engine: Engine, requests: Sequence[Request]) -> list[Completion]:
 
 @pytest.fixture(scope="module")
 def engine(tiny: Path) -> Iterator[TransformersEngine]:
-    """Batches of three; the model stays loaded through the tests of this file."""
     with _engine(tiny, batch_size=3) as entered:
         yield entered
 
 
 @pytest.fixture(scope="module")
 def requests(images: list[ImageRef]) -> list[Request]:
-    """Ten plain-text requests, long and short, with none to three images, two token limits."""
     return [
         _ask("red"),
         _ask("a much longer question " * 12),
@@ -107,14 +102,11 @@ def requests(images: list[ImageRef]) -> list[Request]:
 
 @dataclass
 class Bare:
-    """The model and the processor as transformers itself runs them, one request at a time."""
-
     model: Any
     processor: Any
 
     @classmethod
     def loaded(cls, folder: Path, dtype: str = "float32", **sizes: Any) -> Bare:
-        """From a folder, with the processor's own resize."""
         from transformers import AutoModelForImageTextToText, AutoProcessor
 
         return cls(
@@ -123,7 +115,6 @@ class Bare:
         )
 
     def answer(self, asked: Request) -> tuple[str, int, int]:
-        """The text, and the numbers of tokens read and written."""
         chat = [
             {"role": message.role, "content": [self._part(part) for part in message.parts]}
             for message in asked.messages
@@ -147,7 +138,6 @@ class Bare:
 def test_answers_are_those_of_transformers_alone(
     tiny: Path, engine: TransformersEngine, requests: list[Request]
 ) -> None:
-    """Batching, padding and our resize change neither a letter nor a count of tokens."""
     bare = Bare.loaded(tiny, size={"shortest_edge": 3136, "longest_edge": BUDGET})
     for asked, completion in zip(requests, _answers(engine, requests), strict=True):
         text, read, written = bare.answer(asked)
@@ -159,7 +149,6 @@ def test_answers_are_those_of_transformers_alone(
 def test_the_size_of_batches_changes_no_answer(
     tiny: Path, engine: TransformersEngine, requests: list[Request]
 ) -> None:
-    """One by one, or all at once, it is the same as by threes."""
     expected = _answers(engine, requests)
     assert len({completion.text for completion in expected}) == len(requests)
     for size in (1, 10):
@@ -171,7 +160,6 @@ def test_the_size_of_batches_changes_no_answer(
 def test_a_model_without_a_rule_resizes_by_itself(
     tiny_llava: Path, requests: list[Request], dtype: str
 ) -> None:
-    """Its images come as they are; what it says of them is what transformers says alone."""
     with _engine(tiny_llava, dtype=dtype, batch_size=1, max_pixels=None) as engine:
         assert engine.signature()["pixels"] == [1, 1, None]
         bare = Bare.loaded(tiny_llava, dtype)
@@ -180,7 +168,6 @@ def test_a_model_without_a_rule_resizes_by_itself(
 
 
 def test_an_answer_ends_by_itself_or_is_cut(engine: TransformersEngine) -> None:
-    """A whole answer has one token a byte and the stop token; at the limit it is `length`."""
     long = [_ask("abc"[: 1 + number], max_tokens=9, answer=Verdict) for number in range(3)]
     for completion in _answers(engine, long):
         assert (completion.finish_reason, completion.usage.completion) == ("length", 9)
@@ -191,7 +178,6 @@ def test_an_answer_ends_by_itself_or_is_cut(engine: TransformersEngine) -> None:
 
 
 def test_declared_answers_can_be_read(engine: TransformersEngine) -> None:
-    """A model without any sense keeps to schema or regular expression; a plain text is free."""
     asked = [_ask(f"number {number}", answer=Verdict, max_tokens=60) for number in range(4)]
     form = replace(_ask("rate", max_tokens=60), regex=r"\[\[[1-9]\]\]")
     *answers, held, free = _answers(engine, [*asked, form, _ask("number 7")])
@@ -206,7 +192,6 @@ def test_declared_answers_can_be_read(engine: TransformersEngine) -> None:
 def test_without_enforcement_the_schema_is_only_told(
     tiny: Path, engine: TransformersEngine
 ) -> None:
-    """The prompt is the same, the answer is whatever the model says, and the signature differs."""
     asked = [_ask("red", answer=Verdict)]
     with _engine(tiny, structured="none") as free:
         (said,), (held,) = _answers(free, asked), _answers(engine, asked)
@@ -219,7 +204,6 @@ def test_without_enforcement_the_schema_is_only_told(
 def test_bad_requests_fail_alone(
     engine: TransformersEngine, images: list[ImageRef], requests: list[Request], tmp_path: Path
 ) -> None:
-    """No file, a missing one, no image, no text, too long a prompt: the others are answered."""
     (tmp_path / "words").write_bytes(b"just words")
     words = hashlib.sha256(b"just words").hexdigest()
     bad = [
@@ -246,7 +230,6 @@ def test_bad_requests_fail_alone(
 def test_draws_are_repeated_and_stay_with_their_request(
     tiny: Path, requests: list[Request]
 ) -> None:
-    """A seed gives the same answers in any batch; another seed gives others."""
     warm = {"temperature": 1.5, "top_p": 0.95}
     with _engine(tiny, **warm, batch_size=4) as one, _engine(tiny, **warm, batch_size=1) as alone:
         drawn = _answers(one, requests)
@@ -258,7 +241,6 @@ def test_draws_are_repeated_and_stay_with_their_request(
 
 
 def test_leaving_the_context_frees_the_model(tiny: Path) -> None:
-    """Also with a stream that nobody read to its end, which is over then; and it loads again."""
     engine = _engine(tiny, batch_size=1)
     with engine:
         unread = engine.stream([_ask("red"), _ask("blue")])
@@ -273,7 +255,6 @@ def test_leaving_the_context_frees_the_model(tiny: Path) -> None:
 
 
 def test_requests_are_taken_a_few_batches_ahead(engine: TransformersEngine) -> None:
-    """A stream without an end is answered; four batches of three are its pool."""
     taken: list[int] = []
 
     def endless() -> Iterator[Request]:
@@ -344,7 +325,6 @@ def test_the_checkpoints_own_penalties_do_not_count(
 
 
 def test_another_chat_template_is_used(tiny: Path, tmp_path: Path) -> None:
-    """Its switches come from the config."""
     template = tmp_path / "short.jinja"
     template.write_text("{{ messages[1]['content'][0]['text'] + ending }}")
     changed = {"chat_template": str(template), "chat_template_kwargs": {"ending": "!!"}}
@@ -353,20 +333,15 @@ def test_another_chat_template_is_used(tiny: Path, tmp_path: Path) -> None:
 
 
 class Number(BaseModel):
-    """An answer that any model can be held to."""
-
     name: Literal["red", "tan", "sky"]
 
 
 @dataclass(frozen=True)
 class GuessAny(Guess):
-    """Asks for one of three colors for each line of a post."""
-
     answer: ClassVar[type[BaseModel]] = Number
 
 
 def test_a_stage_runs_with_it(engine: TransformersEngine, tmp_path: Path) -> None:
-    """Every post gets its colors, and a second run asks nothing."""
     table, store = posts("red\nblue", "green", "", "a longer line"), Store(tmp_path / "answers")
     stats = fill(GuessAny(), table, engine, store)
     assert (stats.requests, stats.calls, stats.failures) == (4, 4, {})

@@ -33,12 +33,10 @@ PLAIN = replace(request("red"), answer=None)
 
 
 def asked(one: Request) -> PreparedRequest:
-    """A request as a model would be given it, the chat as JSON."""
     return question(one, json.dumps, lambda ref: Image.new("RGB", IMAGES[ref.sha256]))
 
 
 def test_parts_keep_their_order() -> None:
-    """Text and images of each turn stand where the request has them."""
     turns = (
         Message("system", (Text("Look."),)),
         Message("user", (ImageRef("a"), Text("and"), ImageRef("b"))),
@@ -59,7 +57,6 @@ def test_parts_keep_their_order() -> None:
 
 
 def test_the_form_follows_the_instructions() -> None:
-    """The first turn ends with the very schema that the answer will be read by; no other does."""
     first, second = json.loads(asked(request("red", "Name a colour.")).text)
     start, added = (part["text"] for part in first["content"])
     words, _, schema = added.removeprefix("\n\n").partition("\n")
@@ -72,7 +69,6 @@ def test_the_form_follows_the_instructions() -> None:
 
 
 def test_an_image_that_cannot_be_read_is_told() -> None:
-    """The error is raised for its request, before it joins others."""
     with pytest.raises(ImageError, match="has no file"):
         question(
             request("red", images=["a"]), json.dumps, lambda ref: sent_reference(ref, family=None)
@@ -80,7 +76,6 @@ def test_an_image_that_cannot_be_read_is_told() -> None:
 
 
 def test_what_a_batch_must_have_in_common() -> None:
-    """The token limit, whether a form holds, and whether there are images; not how many."""
     one, two = (asked(request("red", images=names)).kind for names in ("a", "ab"))
     others = [asked(each).kind for each in (request("red"), request("red", max_tokens=9), PLAIN)]
     assert one == two
@@ -88,7 +83,6 @@ def test_what_a_batch_must_have_in_common() -> None:
 
 
 def test_draws_belong_to_the_question() -> None:
-    """Another seed, text or image draws otherwise; a longer limit only goes on drawing."""
     given = [request("red"), request("blue"), *(request("red", images=[n]) for n in IMAGES)]
     seeds = [asked(one).seed(0) for one in given] + [asked(given[0]).seed(1)]
     assert len(set(seeds)) == 5
@@ -103,15 +97,11 @@ DRAWS = 5_000
 
 
 class Size(BaseModel):
-    """Two bounded numbers."""
-
     width: Annotated[int, Field(ge=1, le=99)]
     height: Annotated[int, Field(ge=1, le=99)]
 
 
 class Verdict(BaseModel):
-    """An answer with nested and optional parts."""
-
     kinds: Annotated[list[Literal["crop", "colour"]], Field(max_length=3)]
     score: Annotated[int, Field(ge=1, le=5)]
     size: Size | None
@@ -119,13 +109,11 @@ class Verdict(BaseModel):
 
 @pytest.fixture
 def torch() -> Any:
-    """The library, where it and transformers are installed."""
     pytest.importorskip("transformers", reason=REASON)
     return pytest.importorskip("torch", reason=REASON)
 
 
 def drawn(torch: Any, temperature: float, top_p: float) -> Any:
-    """How often each token is drawn."""
     processors, tokens = sampling_processors([7], temperature, top_p, "cpu"), []
     for _ in range(DRAWS):
         scores = torch.tensor([SCORES])
@@ -140,7 +128,6 @@ def drawn(torch: Any, temperature: float, top_p: float) -> Any:
 def test_draws_have_the_chances_of_the_softmax(
     torch: Any, temperature: float, top_p: float
 ) -> None:
-    """Within five standard errors of exp(score / temperature), of the nucleus, normalised."""
     weights = np.exp(np.array(SCORES) / temperature)
     if top_p < 1:  # the two likeliest make up 0.7 together, not one alone
         chances = weights / weights.sum()
@@ -154,7 +141,6 @@ def test_draws_have_the_chances_of_the_softmax(
 
 @pytest.mark.models
 def test_a_rows_draws_do_not_depend_on_its_neighbours(torch: Any) -> None:
-    """Seed by seed the noise is the same alone, together, and in another order."""
     rows = torch.zeros(3, 50)
 
     def noise(*seeds: int) -> Any:
@@ -167,7 +153,6 @@ def test_a_rows_draws_do_not_depend_on_its_neighbours(torch: Any) -> None:
 
 
 def babbled(torch: Any, answers: Sequence[type[BaseModel] | None], seed: int) -> list[str]:
-    """What a model without any sense says: each allowed token is as likely as the next."""
     pytest.importorskip("xgrammar", reason=REASON)
     tokenizer = byte_tokenizer()
     questions = [PreparedRequest(replace(PLAIN, answer=answer), "", ()) for answer in answers]
@@ -188,7 +173,6 @@ def babbled(torch: Any, answers: Sequence[type[BaseModel] | None], seed: int) ->
 @pytest.mark.models
 @pytest.mark.parametrize("seed", range(4))
 def test_whatever_is_drawn_fits_the_schema(torch: Any, seed: int) -> None:
-    """In one batch of different schemas each answer can be read by its own."""
     answers = [Verdict, Size, Verdict, Size]
     for answer, text in zip(answers, babbled(torch, answers, seed), strict=True):
         assert set(answer.model_validate_json(text).model_dump()) == set(answer.model_fields)
@@ -217,7 +201,6 @@ class Config(PretrainedConfig):
 
 
 def with_code(folder: Path) -> None:
-    """A model that brings code."""
     (folder / "own.py").write_text(CODE)
     config = json.loads((folder / "config.json").read_text())
     config |= {"model_type": "of_its_own", "auto_map": {"AutoConfig": "own.Config"}}
@@ -225,23 +208,19 @@ def with_code(folder: Path) -> None:
 
 
 def with_pickles(folder: Path) -> None:
-    """To unpickle is to run code."""
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
 
 
 def torn(folder: Path) -> None:
-    """Half of the weights."""
     weights = folder / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:2000])
 
 
 def without_template(folder: Path) -> None:
-    """A model that was not made for chat."""
     (folder / "chat_template.jinja").unlink()
 
 
 def without_images(folder: Path) -> None:
-    """A language model."""
     (folder / "config.json").write_text(json.dumps({"model_type": "qwen2"}))
 
 
@@ -259,7 +238,6 @@ def without_images(folder: Path) -> None:
 def test_a_model_that_cannot_be_loaded_is_one_line(
     tiny: Path, tmp_path: Path, spoil: Any, said: str
 ) -> None:
-    """With its name and what to do; no code of a model is ever run."""
     copy = shutil.copytree(tiny, tmp_path / "model")
     spoil(copy)
     with (
@@ -275,7 +253,6 @@ def test_a_model_that_cannot_be_loaded_is_one_line(
 
 @pytest.mark.models
 def test_what_a_lack_of_memory_looks_like(torch: Any) -> None:
-    """On a GPU, on the processor, in Python; other errors are none."""
     pytest.importorskip("accelerate", reason=REASON)
     with pytest.raises(RuntimeError) as caught:
         torch.empty(2**60)

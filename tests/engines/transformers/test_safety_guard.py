@@ -32,21 +32,18 @@ def _answers(engine: TransformersEngine, requests: Sequence[Request]) -> list[Co
 
 @pytest.fixture(scope="module")
 def engine(tiny_guard: Path) -> Iterator[TransformersEngine]:
-    """Batches of three; the model stays loaded through the tests of this file."""
     with _engine(tiny_guard, batch_size=3) as entered:
         yield entered
 
 
 @pytest.fixture(scope="module")
 def images(tmp_path_factory: pytest.TempPathFactory) -> list[ImageRef]:
-    """An image of each size whose tokens are counted."""
     folder = tmp_path_factory.mktemp("pictures")
     return [noise(folder, *size) for size in TOKENS]
 
 
 @pytest.fixture(scope="module")
 def full(tiny_guard: Path) -> Any:
-    """The same weights with layers that are declared to attend to everything."""
     return _with_attention(tiny_guard, layers="full_attention", chunk=1)
 
 
@@ -63,7 +60,6 @@ def _with_attention(folder: Path, layers: str, chunk: int) -> Any:
 
 
 def _said(model: Any, folder: Path, request: Request) -> tuple[str, int]:
-    """What transformers alone makes of a request: the answer, and how many tokens it read."""
     from transformers import AutoProcessor
 
     processor = AutoProcessor.from_pretrained(folder)
@@ -82,7 +78,6 @@ def _said(model: Any, folder: Path, request: Request) -> tuple[str, int]:
 def test_its_answers_are_those_of_full_attention(
     tiny_guard: Path, engine: TransformersEngine, full: Any, images: list[ImageRef]
 ) -> None:
-    """Text and images of all shapes, in batches and one by one, to the letter."""
     config = json.loads((tiny_guard / "config.json").read_text())
     assert config["text_config"]["attention_chunk_size"] is None
     requests = [
@@ -102,7 +97,6 @@ def test_its_answers_are_those_of_full_attention(
 def test_the_prompt_names_the_categories_and_holds_the_images(
     engine: TransformersEngine, images: list[ImageRef]
 ) -> None:
-    """A byte is a token, and an image as many as its tiles come to."""
     parts = [{"type": "image"}, {"type": "image"}, {"type": "text", "text": "two images"}]
     prompt = prompt_of("<|image|><|image|>two images")
     (unread,) = _answers(engine, [asked("")])
@@ -134,7 +128,6 @@ def test_one_chunk_that_holds_everything_is_no_chunk(
 def test_the_longest_request_is_answered_and_a_longer_one_is_told(
     tiny_guard: Path, engine: TransformersEngine, full: Any
 ) -> None:
-    """One token more than fits is an error of its own, and not another kind of attention."""
     words = "a red cat " * LONGEST
     room = LONGEST - len(prompt_of("")) - 30
     longest, longer = (asked(words[:length], max_tokens=30) for length in (room, room + 1))
@@ -152,7 +145,6 @@ def test_the_longest_request_is_answered_and_a_longer_one_is_told(
 def test_a_mark_for_an_image_that_somebody_typed_fails_alone(
     engine: TransformersEngine, images: list[ImageRef]
 ) -> None:
-    """It would take the place of another request's image in the batch."""
     typed, good = asked("<|image|>", images[0]), asked(images[1], "a red cat")
     answers = _answers(engine, [typed, good, good])
     assert (answers[0].text, answers[0].finish_reason) == (None, "error")

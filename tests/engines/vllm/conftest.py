@@ -28,7 +28,6 @@ def guard_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Bundled:
-    """The bundled posts, their threads and images."""
     return bundled(tmp_path_factory.mktemp("corpus"))
 
 

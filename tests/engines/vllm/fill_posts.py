@@ -22,7 +22,6 @@ ANSWERS = "answers.sqlite"
 
 
 def tiny_engine(model: Path, max_num_seqs: int = 16) -> VllmEngine:
-    """The engine of these tests: exact numbers, and nothing compiled, which takes longer."""
     return VllmEngine(
         model=str(model),
         dtype="float32",
@@ -34,7 +33,6 @@ def tiny_engine(model: Path, max_num_seqs: int = 16) -> VllmEngine:
 
 
 def fill_posts(engine: VllmEngine, folder: Path, say: bool = False) -> FillStats:
-    """Scores the posts, from where an earlier run ended."""
 
     def progress(stats: FillStats) -> None:
         if say:

@@ -21,12 +21,10 @@ WHOLE, IN_FLIGHT = 6, 400
 
 
 def question(number: int, max_tokens: int) -> Request:
-    """A question whose answer is as long as allowed."""
     return Request("t", (Message("user", (Text(f"{number}?"),)),), None, max_tokens)
 
 
 def lose(model: Path) -> dict[str, object]:
-    """What happens when the process is gone."""
     import psutil  # comes with vLLM
 
     with tiny_engine(model) as engine:

@@ -17,13 +17,11 @@ LONGEST_S = 30
 
 
 def ask(*parts: Text | ImageRef | str, max_tokens: int = 8) -> Request:
-    """A question of text and images that takes any answer."""
     said = tuple(Text(part) if isinstance(part, str) else part for part in parts)
     return Request("look", (Message("user", said),), None, max_tokens)
 
 
 def prompt_tokens(request: Request) -> int:
-    """Tokens of a prompt: a byte each, special ones around turns and images, and patches."""
     parts = [part for message in request.messages for part in message.parts]
     letters = sum(len(part.text.encode()) for part in parts if isinstance(part, Text))
     turns = sum(len(f"{message.role}\n\n") + 2 for message in request.messages)
@@ -34,7 +32,6 @@ def prompt_tokens(request: Request) -> int:
 
 
 def patches(file: Path) -> int:
-    """Tokens of an image, by transformers' own arithmetic under the engines' usual budget."""
     from transformers.models.qwen2_vl.image_processing_qwen2_vl import smart_resize
 
     with Image.open(file) as opened:
@@ -50,14 +47,12 @@ def valid(request: Request, completion: Completion) -> BaseModel:
 
 
 def images_of(corpus: Bundled, many: int) -> list[ImageRef]:
-    """The first few images of the posts."""
     every = [image["sha256"] for post in corpus.posts["pictures"] for image in post]
     digests = list(dict.fromkeys(every))[:many]
     return [ImageRef(digest, corpus.images.path(digest)) for digest in digests]
 
 
 def ended(held: int) -> bool:
-    """Whether the process that `os.pidfd_open` holds, and that is nobody's child, soon ends."""
     ready, _, _ = select.select([held], [], [], LONGEST_S)
     os.close(held)
     return bool(ready)

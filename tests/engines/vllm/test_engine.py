@@ -30,13 +30,11 @@ pytestmark = [pytest.mark.vllm, pytest.mark.filterwarnings("ignore")]
 
 @pytest.fixture(scope="module")
 def engine(model: Path) -> Iterator[VllmEngine]:
-    """One loaded engine for all tests that leave it as it was."""
     with tiny_engine(model) as engine:
         yield engine
 
 
 def unfinished(engine: VllmEngine) -> bool:
-    """Whether vLLM works on anything."""
     assert engine._loaded
     return bool(engine._loaded.llm.llm_engine.has_unfinished_requests())
 
@@ -47,7 +45,6 @@ def unfinished(engine: VllmEngine) -> bool:
 def test_stages_are_answered_in_their_schema(
     engine: VllmEngine, corpus: Bundled, stage: Relevance | Extract
 ) -> None:
-    """Each request once, under its own number, held to its schema, and mostly from the cache."""
     requests = requests_of(stage, corpus.posts if isinstance(stage, Relevance) else corpus.threads)
     answers = dict(engine.stream(requests))
     assert sorted(answers) == list(range(len(requests)))
@@ -67,7 +64,6 @@ def test_stages_are_answered_in_their_schema(
 def test_a_run_reports_what_came_from_the_cache(
     engine: VllmEngine, corpus: Bundled, tmp_path: Path
 ) -> None:
-    """The stage's stats hold calls, tokens, and how many of them were not computed again."""
     store = Store(tmp_path / ANSWERS)
     result = run_stage(Relevance(TARGET), corpus.posts, engine=engine, store=store)
     fill = result.stats.fill
@@ -77,7 +73,6 @@ def test_a_run_reports_what_came_from_the_cache(
 
 
 def test_images_are_seen_in_the_size_they_are_sent_in(engine: VllmEngine, corpus: Bundled) -> None:
-    """As many tokens as transformers' own arithmetic says for the budget, one image or more."""
     shown = images_of(corpus, 6)
     requests = [ask(*shown[first : first + many], "?") for first, many in ((0, 1), (1, 2), (2, 4))]
     answers = dict(engine.stream(requests))
@@ -87,7 +82,6 @@ def test_images_are_seen_in_the_size_they_are_sent_in(engine: VllmEngine, corpus
 
 
 def test_an_image_that_returns_is_not_computed_again(engine: VllmEngine, tmp_path: Path) -> None:
-    """Its digest names it: a prompt that begins with it starts from the cache, no other does."""
 
     def cached(red: int, words: str) -> float:
         file = tmp_path / f"{red}.png"
@@ -102,7 +96,6 @@ def test_an_image_that_returns_is_not_computed_again(engine: VllmEngine, tmp_pat
 
 
 def test_a_bad_request_fails_alone(engine: VllmEngine, corpus: Bundled, tmp_path: Path) -> None:
-    """Lost, changed and too many images, text of half a character, a prompt without end."""
     changed = tmp_path / "changed"
     changed.write_bytes(b"\x89PNG\r\n\x1a\n but no more")
     (good,) = images_of(corpus, 1)
@@ -126,7 +119,6 @@ def test_a_bad_request_fails_alone(engine: VllmEngine, corpus: Bundled, tmp_path
 
 
 def test_requests_are_taken_as_places_become_free(engine: VllmEngine) -> None:
-    """In the caller's order, no more than the window and those whose images are being read."""
     taken: list[int] = []
 
     def requests() -> Iterator[Request]:
@@ -154,7 +146,6 @@ def test_requests_are_taken_as_places_become_free(engine: VllmEngine) -> None:
 
 
 def test_two_streams_at_once_are_refused(engine: VllmEngine) -> None:
-    """Each would take the other's answers; a closed or exhausted one is in nobody's way."""
     first = engine.stream(ask(f"{number}") for number in range(9))
     next(first)
     with pytest.raises(EngineError, match="one stream at a time"):

@@ -19,7 +19,6 @@ BY_CHANCE = {"cut"}
 
 
 def test_all_stages_are_answered_and_asked_once(model: Path, tmp_path: Path) -> None:
-    """Text and images of each stage come back in its schema, and a second check asks nothing."""
     choice = EngineChoice.model_validate(
         {
             "kind": "vllm",

@@ -35,7 +35,6 @@ EARLY = "time.sleep(0.8); print(child.pid, flush=True); time.sleep(3600)"
 
 @pytest.fixture
 def child() -> Iterator[BaseProcess]:
-    """A process, not yet started, that sleeps until it is killed."""
     process = FORK.Process(target=time.sleep, args=(3600,))
     yield process
     if process.pid is not None:
@@ -46,7 +45,6 @@ def child() -> Iterator[BaseProcess]:
 @pytest.mark.parametrize("inside", ["pass", EARLY], ids=["later", "while it loads"])
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
 def test_children_go_with_a_killed_run(how: signal.Signals, inside: str) -> None:
-    """They are killed whether the model was loaded or still loading, and however the run ended."""
     command = [sys.executable, "-c", RUN.format(inside=inside)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as run:
         assert run.stdout
@@ -57,7 +55,6 @@ def test_children_go_with_a_killed_run(how: signal.Signals, inside: str) -> None
 
 
 def test_ending_the_guard_ends_what_it_guards(child: BaseProcess) -> None:
-    """What vLLM could not stop itself does not stay."""
     with children_guarded() as guard:
         child.start()
     assert guard
@@ -69,7 +66,6 @@ def test_ending_the_guard_ends_what_it_guards(child: BaseProcess) -> None:
 
 
 def test_processes_from_before_are_left_alone(child: BaseProcess) -> None:
-    """They are the caller's."""
     child.start()
     with children_guarded() as guard:
         pass
@@ -79,7 +75,6 @@ def test_processes_from_before_are_left_alone(child: BaseProcess) -> None:
 
 
 def test_a_failed_start_leaves_nothing(child: BaseProcess) -> None:
-    """Neither what it had started, nor the guard."""
 
     def fail() -> None:
         child.start()
@@ -92,7 +87,6 @@ def test_a_failed_start_leaves_nothing(child: BaseProcess) -> None:
 
 
 def test_a_guard_that_was_killed_is_missed_by_nobody(child: BaseProcess) -> None:
-    """Ending it is no error; the processes go on."""
     with children_guarded() as guard:
         assert guard
         guard.kill()

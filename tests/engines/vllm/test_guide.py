@@ -28,7 +28,6 @@ KINDS = {"vllm": VllmEngine, "openai": OpenAIEngine, "moderation": ModerationEng
 
 
 def made(options: dict[str, Any]) -> Engine:
-    """The engine that an example describes."""
     return KINDS[options["kind"]](**{key: options[key] for key in options if key != "kind"})
 
 
@@ -39,13 +38,11 @@ COMMANDS = [shlex.split(one.text.replace("\\\n", " ")) for one in blocks(GUIDE, 
 
 
 def test_there_are_examples() -> None:
-    """One GPU as a whole config; several GPUs, another family, a server, two guards as engines."""
     assert (len(CONFIGS), len(ALONE), len(COMMANDS)) == (1, 5, 1)
 
 
 @pytest.mark.parametrize("example", CONFIGS, ids=lambda example: next(iter(example["engines"])))
 def test_whole_configs_are_understood(example: dict[str, Any]) -> None:
-    """By the config, and each engine's options by the engine."""
     config = parse_config(example, "guide")
     for choice in config.engines.values():
         assert made({"kind": choice.kind, **choice.options})
@@ -53,13 +50,10 @@ def test_whole_configs_are_understood(example: dict[str, Any]) -> None:
 
 @dataclasses.dataclass
 class Loaded(RecordedAsModel):
-    """Rules that are loaded, as a model is, by the first request after they are made."""
-
     loads: list[str] = dataclasses.field(default_factory=list)
     is_loaded: bool = False
 
     def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Completion]]:
-        """As the rules."""
         for number, request in enumerate(requests):
             if not self.is_loaded:
                 self.loads.append(self.model)
@@ -71,7 +65,6 @@ class Loaded(RecordedAsModel):
 def test_on_one_gpu_a_build_loads_two_models(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The reader once, for all that it is asked and by whatever name, then the guard."""
     ENGINES.find("vllm")
     loaded: list[str] = []
     register("vllm")(lambda model, **_: Loaded(model, loads=loaded))
@@ -86,12 +79,10 @@ def test_on_one_gpu_a_build_loads_two_models(
 
 @pytest.mark.parametrize("example", ALONE, ids=lambda one: f"{one['kind']} {one['model']}")
 def test_single_engines_are_understood(example: dict[str, Any]) -> None:
-    """Every option exists and has a value that it can have."""
     assert made(example)
 
 
 def test_what_is_served_is_what_is_asked_for() -> None:
-    """Model, revision, address and pixel budget of the command and of the config agree."""
     given = dict(pairwise(COMMANDS[0]))
     (asked,) = (one for one in ALONE if one["kind"] == "openai")
     assert (given["serve"], given["--revision"]) == (asked["model"], asked["revision"])
@@ -103,7 +94,6 @@ def test_what_is_served_is_what_is_asked_for() -> None:
 @pytest.mark.vllm
 @pytest.mark.filterwarnings("ignore")
 def test_vllm_understands_the_commands() -> None:
-    """Every option of `vllm serve` in the guide is one of the installed version."""
     pytest.importorskip("vllm", reason="needs vLLM: make test-vllm")
     from vllm.entrypoints.launchers.cli_args import make_arg_parser
     from vllm.utils.argparse_utils import FlexibleArgumentParser

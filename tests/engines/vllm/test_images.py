@@ -21,7 +21,6 @@ from echo_hf.errors import ImageError
 
 
 def image(folder: Path, number: int, size: tuple[int, int] = (8, 6)) -> ImageRef:
-    """An image in a file named by its digest."""
     buffer = io.BytesIO()
     Image.new("RGB", size, (number, 0, 0)).save(buffer, "PNG")
     digest = hashlib.sha256(buffer.getvalue()).hexdigest()
@@ -30,24 +29,19 @@ def image(folder: Path, number: int, size: tuple[int, int] = (8, 6)) -> ImageRef
 
 
 def showing(*references: ImageRef) -> Request:
-    """A question about images."""
     return Request("look", (Message("user", (*references, Text("What is it?"))),), None, 8)
 
 
 class Reading:
-    """Reads images as they are, and counts how often."""
-
     def __init__(self) -> None:
         self.often: Counter[str] = Counter()
 
     def __call__(self, reference: ImageRef) -> Image.Image:
-        """The image in its own size."""
         self.often[reference.sha256] += 1
         return sent_reference(reference, family=None)
 
 
 def test_an_image_that_returns_is_read_once(tmp_path: Path) -> None:
-    """Requests about one image follow each other; each is given the same pixels."""
     one, other = image(tmp_path, 1), image(tmp_path, 2)
     reading = Reading()
     requests = [showing(one), showing(one, other), showing(other), showing(one)]
@@ -65,7 +59,6 @@ def test_an_image_that_returns_is_read_once(tmp_path: Path) -> None:
 
 
 def test_images_of_the_next_requests_are_read_before_they_are_asked_for(tmp_path: Path) -> None:
-    """A request is handed on when a few more have been taken, and no more than those."""
     taken: list[int] = []
 
     def requests() -> Iterator[tuple[int, Request]]:
@@ -80,7 +73,6 @@ def test_images_of_the_next_requests_are_read_before_they_are_asked_for(tmp_path
 
 
 def test_few_requests_with_many_images_are_taken_ahead(tmp_path: Path) -> None:
-    """What counts is how many images wait in memory."""
     many = [image(tmp_path, number) for number in range(IMAGES_AHEAD)]
     taken: list[int] = []
 
@@ -97,7 +89,6 @@ def test_few_requests_with_many_images_are_taken_ahead(tmp_path: Path) -> None:
 
 
 def test_more_images_than_are_kept_are_read_again(tmp_path: Path) -> None:
-    """A request of any size is answered; memory stays bounded, the oldest images go first."""
     many = [image(tmp_path, number) for number in range(MOST_KEPT + 3)]
     with ImagesAhead(Reading()) as images:
         list(images.announced([(0, showing(*many))]))
@@ -118,7 +109,6 @@ def test_a_bad_image_fails_when_it_is_asked_for(tmp_path: Path) -> None:
 
 
 def test_an_image_in_another_size_is_another_content(tmp_path: Path) -> None:
-    """The name under which vLLM keeps it holds its digest and the size that is sent."""
     reference = image(tmp_path, 1, (560, 280))
 
     def name(max_pixels: int) -> str:
@@ -133,7 +123,6 @@ def test_an_image_in_another_size_is_another_content(tmp_path: Path) -> None:
 
 
 def test_text_alone_is_sent_as_text() -> None:
-    """A template that knows no parts understands it; several parts stay in order."""
     request = Request(
         "t", (Message("system", (Text("a"),)), Message("user", (Text("b"), Text("c")))), None, 8
     )

@@ -45,11 +45,9 @@ class Watched:
     stored = True
 
     def signature(self) -> Mapping[str, Any]:
-        """The engine's."""
         return self.engine.signature()
 
     def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Completion]]:
-        """What the engine gives."""
         asked: list[Request] = []
 
         def noted() -> Iterator[Request]:
@@ -70,7 +68,6 @@ class Watched:
 
 
 def bundled_run(folder: Path) -> Path:
-    """Builds the bundled benchmark, has the stand-ins draw, and gives a config with a judge."""
     config = yaml.safe_load(shipped_config().read_text("utf-8"))
     own = judge_of("tiny", KIND, max_tokens=MAX_TOKENS, pictures="published")
     path = folder / "config.yaml"
@@ -81,7 +78,6 @@ def bundled_run(folder: Path) -> Path:
 
 
 def tokens(parts: Iterable[Text | ImageRef]) -> int:
-    """Tokens of a part of a prompt: a byte each, and patches between two special ones."""
     return sum(
         len(part.text.encode()) if isinstance(part, Text) else 2 + patches(part.file or Path())
         for part in parts
@@ -89,7 +85,6 @@ def tokens(parts: Iterable[Text | ImageRef]) -> int:
 
 
 def allowed(requests: Iterable[Request]) -> int:
-    """Tokens that need not be computed again: instructions, and what a sample's outputs share."""
     most, seen = 0, set[Any]()
     for request in requests:
         instructions, (*shared, _, _) = (message.parts for message in request.messages)
@@ -103,7 +98,6 @@ def allowed(requests: Iterable[Request]) -> int:
 
 
 def test_four_systems_outputs_share_what_they_can(model: Path, tmp_path: Path) -> None:
-    """Every output is judged; of what a prefix cache could serve, it serves more than half."""
     watched = Watched(tiny_engine(model, max_num_seqs=4))
     register(KIND)(lambda **_: watched)
     config = bundled_run(tmp_path)

@@ -31,18 +31,15 @@ LONGEST_S = 300
 
 
 def command(module: str, *arguments: object) -> list[str]:
-    """How a process of its own is started."""
     return [sys.executable, "-m", f"tests.engines.vllm.{module}", *map(str, arguments)]
 
 
 def megabytes() -> float:
-    """Memory of this process that is not a file."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("RssAnon"))
 
 
 def test_leaving_frees_the_model(model: Path) -> None:
-    """Also what an unfinished stream held; the same engine can be entered again."""
     with tiny_engine(model) as engine:  # what is imported stays
         assert len(list(engine.stream([ask("a")]))) == 1
     before = megabytes()
@@ -85,7 +82,6 @@ def test_a_killed_run_goes_on_where_it_was(model: Path, tmp_path: Path, apart: s
 
 
 def test_a_lost_process_is_told_in_one_line(model: Path) -> None:
-    """Where vLLM computes in a process of its own: the run stops, and no process is left over."""
     lost = subprocess.run(
         command("lose_core", model),
         cwd=ROOT,
@@ -103,7 +99,6 @@ def test_a_lost_process_is_told_in_one_line(model: Path) -> None:
 
 
 def test_without_the_schema_an_answer_is_free(model: Path, corpus: Bundled) -> None:
-    """What a model of random weights says is then no JSON; with the schema it always is."""
     asked = requests_of(Relevance(TARGET), corpus.posts)[:2]
     engine = tiny_engine(model)
     free = VllmEngine(**engine.options.model_dump(exclude_unset=True), structured=False)
@@ -118,7 +113,6 @@ def test_without_the_schema_an_answer_is_free(model: Path, corpus: Bundled) -> N
 
 
 def test_what_cannot_be_loaded_is_told_in_one_line(model: Path) -> None:
-    """The model, and what is wrong with it; nothing is loaded for no request."""
     with VllmEngine(model=str(model), quantization="no-such-method") as absurd:
         assert list(absurd.stream([])) == []
         with pytest.raises(EngineError, match="vLLM cannot load") as caught:

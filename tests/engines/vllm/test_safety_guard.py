@@ -25,7 +25,6 @@ SHOWN = {size: tokens for size, tokens in TOKENS.items() if size != (40, 40)}
 
 @pytest.fixture(scope="module")
 def options(guard_model: Path) -> dict[str, Any]:
-    """What both engines are told."""
     return {
         "model": str(guard_model),
         "dtype": "float32",
@@ -36,14 +35,12 @@ def options(guard_model: Path) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def engine(options: dict[str, Any]) -> Iterator[VllmEngine]:
-    """One loaded engine for all tests of this file."""
     with VllmEngine(**options, max_num_seqs=8, limit_images=3, enforce_eager=True) as entered:
         yield entered
 
 
 @pytest.fixture(scope="module")
 def images(tmp_path_factory: pytest.TempPathFactory) -> list[ImageRef]:
-    """An image of each of these sizes."""
     folder = tmp_path_factory.mktemp("pictures")
     return [noise(folder, *size) for size in SHOWN]
 
@@ -56,7 +53,6 @@ def _whole(answer: Completion) -> tuple[str, int]:
 def test_both_engines_say_the_same(
     engine: VllmEngine, options: dict[str, Any], images: list[ImageRef]
 ) -> None:
-    """Two attentions that know nothing of each other, text and images of all shapes."""
     requests = [
         asked("a red cat"),
         *[asked(image, "a red cat") for image in images],
@@ -72,7 +68,6 @@ def test_both_engines_say_the_same(
 
 
 def test_what_the_guard_cannot_read_fails_alone(engine: VllmEngine, images: list[ImageRef]) -> None:
-    """Too long a text, and too many images."""
     bad = {
         "context length is 2048": asked("x" * LONGEST),
         "At most 3 image(s)": asked(*images, images[0], "four pictures"),

@@ -38,7 +38,6 @@ SETTINGS = (
 
 @pytest.fixture(scope="module")
 def server(model: Path) -> Iterator[str]:
-    """Address of a running server."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     command = [*SERVE, str(model), *SETTINGS, "--port", str(port)]
@@ -60,7 +59,6 @@ def server(model: Path) -> Iterator[str]:
 
 @pytest.fixture
 def engine(server: str) -> Iterator[OpenAIEngine]:
-    """An engine that asks the server."""
     with OpenAIEngine(
         model="tiny-qwen",
         base_url=server,
@@ -75,7 +73,6 @@ def engine(server: str) -> Iterator[OpenAIEngine]:
 def test_a_stage_is_answered_by_a_server(
     engine: OpenAIEngine, corpus: Bundled, tmp_path: Path
 ) -> None:
-    """Each request once, under its own number, held to its schema, and mostly from the cache."""
     requests = requests_of(Relevance(TARGET), corpus.posts)
     answers = dict(engine.stream(requests))
     assert sorted(answers) == list(range(len(requests)))
@@ -91,7 +88,6 @@ def test_a_stage_is_answered_by_a_server(
 def test_images_reach_the_model_in_the_size_they_were_given(
     engine: OpenAIEngine, corpus: Bundled
 ) -> None:
-    """As many tokens as in process; a lost image and too many of them fail alone."""
     shown = images_of(corpus, 5)
     requests = [ask(shown[0], "?"), ask(ImageRef("0" * 64), "?"), ask(*shown, "?"), ask(*shown[:4])]
     answers = dict(engine.stream(requests))

@@ -54,7 +54,6 @@ DEFINITION = {"judges": ["qwen"], "samples": COUNT, "missing": "exclude"}
 
 
 def prompts(count: int = COUNT, start: int = 0) -> list[dict[str, Any]]:
-    """Samples of words alone, the values that matter."""
     return [
         {"id": f"s{at}", "prompt": f"A fox, {at}", "sample_digest": f"{at:064x}"}
         for at in range(start, start + count)
@@ -62,7 +61,6 @@ def prompts(count: int = COUNT, start: int = 0) -> list[dict[str, Any]]:
 
 
 def ratings(rates: Mapping[str, Mapping[str, float]], count: int = COUNT) -> Dataset:
-    """Ratings by judge and system, on every sample the same."""
     rows = [
         {
             **dict.fromkeys(RATINGS.columns),
@@ -100,6 +98,5 @@ def figure(system: str, value: float | None, **more: Any) -> dict[str, Any]:
 
 
 def results(figures: Iterable[Mapping[str, Any]]) -> Dataset:
-    """The table of results, with definitions as JSON."""
     rows = [{**each, "definition": json.dumps(each["definition"])} for each in figures]
     return Dataset.from_list(rows, features=RESULTS.features)

@@ -42,7 +42,6 @@ def release(*figures: dict[str, Any], tag: str = "v1", **more: Any) -> ScoredRel
 
 
 def lines(board: Board) -> list[tuple[str, float | None, int | None]]:
-    """Systems with their rates and tiers, in order."""
     return [(line.system, line.value, line.tier) for line in board.lines]
 
 
@@ -98,7 +97,6 @@ def test_a_judge_alone_has_a_board_of_its_own(judge: str, expected: dict[str, fl
 
 
 def test_ratings_of_other_samples_do_not_count() -> None:
-    """Of a sample that the split has with another digest, too; a judge without any is said."""
     changed = SEEN - {("s0", "0" * 64)} | {("s0", "f" * 64)}
     found = release(figure("a", 0.5), samples={SPLIT: changed})
     assert judge_board(found, SPLIT, "corrected", "gpt").samples == COUNT - 1
@@ -131,13 +129,11 @@ def test_boards_stand_together_only_where_all_is_the_same() -> None:
 
 
 def words(page: str) -> str:
-    """The page without its markup."""
     body = re.sub(r"<style>.*?</style>", "", page, flags=re.DOTALL)
     return " ".join(re.sub(r"<[^>]*>", " ", body).split())
 
 
 def test_a_board_shows_every_figure() -> None:
-    """Rate, interval, tier and coverage of each system, who judged, and on how many samples."""
     rows = ratings({"qwen": {"a": 8.0, "b": 3.0}}).data.table
     found = release(figure("b", 0.25, coverage=0.9), figure("a", 0.75), ratings=rows)
     page = shown([found], "v1", SPLIT)
@@ -180,7 +176,6 @@ def test_metrics_have_a_direction_or_a_reason() -> None:
     ],
 )
 def test_what_cannot_be_shown_says_why(chosen: tuple[Any, ...], expected: str) -> None:
-    """A release without results, choices that are none, an empty repository, a Hub out of reach."""
     bare = ScoredRelease("v1", "c1", "Pixelbloom", problem=NO_RESULTS)
     assert expected in words(shown([release(figure("a", 0.5), tag="v2"), bare], *chosen))
     assert words(shown([], None, None)) == "no release to show"
@@ -188,7 +183,6 @@ def test_what_cannot_be_shown_says_why(chosen: tuple[Any, ...], expected: str) -
 
 
 def test_two_boards_stand_together_only_where_they_compare() -> None:
-    """Else a sentence stands in the place of the second."""
     values = {"v1": 0.125, "v2": 0.625, "v3": 0.375}
     a, b, apart = (release(figure("a", value), tag=tag) for tag, value in values.items())
     apart = replace(apart, samples={SPLIT: frozenset({("z", "1")})})
@@ -202,8 +196,6 @@ def test_two_boards_stand_together_only_where_they_compare() -> None:
 
 
 class Markup(HTMLParser):
-    """Names of elements and of attributes."""
-
     def __init__(self, page: str) -> None:
         super().__init__()
         self.elements: set[str] = set()
@@ -211,14 +203,12 @@ class Markup(HTMLParser):
         self.feed(page)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Notes an element."""
         self.elements.add(tag)
         self.attributes |= {name for name, _ in attrs}
 
 
 @given(st.text(max_size=60).map(lambda text: text + HOSTILE) | st.text(max_size=60))
 def test_nothing_of_others_is_markup(text: str) -> None:
-    """Tags, systems, judges, metrics, splits and reasons, whatever they hold."""
     definition = {"judges": [text], "failed_audit": {text: [text]}, "missing": text}
     figures = [
         figure(text, 0.5, definition=definition, split=text),

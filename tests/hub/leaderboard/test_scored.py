@@ -42,7 +42,6 @@ def test_every_tag_is_read(hub: LocalHub, publish_scored: Publish) -> None:
 
 
 def test_what_is_known_is_not_asked_for_again(hub: LocalHub, publish_scored: Publish) -> None:
-    """Only the list of tags is; a new tag is read, and the old release is the same object."""
     publish_scored("v1", [figure("a", 0.7)])
     known = read_scored(REPO, api=hub.api())
     hub.asked.clear()
@@ -83,13 +82,11 @@ def test_a_tampered_release_is_named_and_the_others_stay(
 
 
 def test_a_repository_without_tags_has_no_release(hub: LocalHub) -> None:
-    """An empty list, not an error."""
     hub.api().create_repo(REPO, repo_type="dataset")
     assert read_scored(REPO, api=hub.api()) == ()
 
 
 def test_a_repository_that_is_not_there_is_one_line(hub: LocalHub, tmp_path: Path) -> None:
-    """As is one that this token may not see."""
     with pytest.raises(HubError, match=r"^there is no dataset 'pixel-lab/nothing', or"):
         read_scored("pixel-lab/nothing", api=hub.api())
     hub.api().create_repo(REPO, repo_type="dataset", private=True)

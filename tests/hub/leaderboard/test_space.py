@@ -22,7 +22,6 @@ SPACE = "pixel-lab/echo-leaderboard"
 
 
 def test_the_files_are_a_gradio_space_of_that_dataset() -> None:
-    """What the Hub reads of its card, what it installs, and whose results the page shows."""
     files = space_files(REPO)
     _, front, text = files["README.md"].decode().split("---\n", 2)
     card = yaml.safe_load(front)
@@ -38,7 +37,6 @@ def test_the_files_are_a_gradio_space_of_that_dataset() -> None:
 
 
 def test_it_has_the_version_of_gradio_that_the_other_space_has() -> None:
-    """Both are tried with one."""
     other = Path(__file__).resolve().parents[3] / "echo_hf" / "hub" / "metric_space" / "README.md"
     versions = [
         yaml.safe_load(text.split("---\n", 2)[1])["sdk_version"]
@@ -49,13 +47,11 @@ def test_it_has_the_version_of_gradio_that_the_other_space_has() -> None:
 
 @pytest.mark.parametrize("name", ["echo", "a/b/c", "", "../echo", 'x/"}, {"a'])
 def test_a_name_that_is_none_is_refused(name: str) -> None:
-    """Before anything is written."""
     with pytest.raises(HubError, match="is not a name of a repository"):
         space_files(name)
 
 
 def test_a_folder_is_written_and_brought_up_to_date(tmp_path: Path) -> None:
-    """With the files alone; another folder is left as it is."""
     folder = write_space(REPO, tmp_path / "new" / "space")
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == space_files(REPO)
     write_space("pixel-lab/other", folder)
@@ -71,7 +67,6 @@ def test_a_folder_is_written_and_brought_up_to_date(tmp_path: Path) -> None:
 
 
 def test_one_commit_makes_the_space(hub: LocalHub, publish_scored: Publish) -> None:
-    """The same command again makes it what it is now; the dataset is not touched."""
     publish_scored("v1")
     before = hub.repositories[REPO].head
     address = create_space(REPO, SPACE, private=True, api=hub.api())
@@ -89,7 +84,6 @@ def test_one_commit_makes_the_space(hub: LocalHub, publish_scored: Publish) -> N
 
 
 def test_another_space_is_left_as_it_is(hub: LocalHub, publish_scored: Publish) -> None:
-    """Whatever it holds was somebody's work."""
     publish_scored("v1")
     api = hub.api()
     api.create_repo(SPACE, repo_type="space", space_sdk="static")
@@ -104,7 +98,6 @@ def test_another_space_is_left_as_it_is(hub: LocalHub, publish_scored: Publish) 
 def test_a_public_space_is_not_taken_for_a_private_one(
     hub: LocalHub, publish_scored: Publish
 ) -> None:
-    """`--private` makes new ones private, and says so of others."""
     publish_scored("v1")
     create_space(REPO, SPACE, api=hub.api())
     with pytest.raises(HubError, match="is public, and --private is for new ones"):
@@ -112,7 +105,6 @@ def test_a_public_space_is_not_taken_for_a_private_one(
 
 
 def test_nothing_is_made_where_it_could_not_work(hub: LocalHub, publish_scored: Publish) -> None:
-    """No dataset, no token, a token that may only read, somebody else's namespace."""
     with pytest.raises(HubError, match=r"there is no dataset 'pixel-lab/echo'"):
         create_space(REPO, SPACE, api=hub.api())
     publish_scored("v1")
@@ -126,7 +118,6 @@ def test_nothing_is_made_where_it_could_not_work(hub: LocalHub, publish_scored: 
 
 
 def test_the_command_writes_a_folder(tmp_path: Path) -> None:
-    """Asking nobody; without a place to go it says what to give."""
     folder = tmp_path / "space"
     told = CliRunner().invoke(app, ["leaderboard", "--repo-id", REPO, "--folder", str(folder)])
     assert told.exit_code == 0
@@ -140,7 +131,6 @@ def test_the_command_writes_a_folder(tmp_path: Path) -> None:
 def test_the_command_makes_the_space(
     hub: LocalHub, publish_scored: Publish, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With the token of the environment, at the only Hub that it knows."""
     publish_scored("v1")
     monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", hub.url)
     environment = hub.environment(tmp_path / "home")

@@ -40,7 +40,6 @@ SECONDS = 60
 
 
 def test_choices_are_those_that_a_release_has() -> None:
-    """Splits and judges of the tag; nothing of a tag that is none."""
     held = ScoredRelease("v1", "c1", figures=(figure("a", 0.5), figure("a", 0.5, split="b")))
     board = Leaderboard(REPO, (held,))
 
@@ -53,7 +52,6 @@ def test_choices_are_those_that_a_release_has() -> None:
 def test_what_was_read_stays_when_the_hub_is_gone(
     hub: LocalHub, publish_scored: Publish, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And the page can say so."""
     publish_scored("v1", [figure("a", 0.5)])
     monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", hub.url)
     board = Leaderboard(REPO)
@@ -68,7 +66,6 @@ def test_what_was_read_stays_when_the_hub_is_gone(
 
 @contextmanager
 def page_of(hub: LocalHub, folder: Path) -> Iterator[str]:
-    """Starts the Space as the Hub does; gives its address."""
     write_space(REPO, folder / "space")
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = str(free.getsockname()[1])
@@ -90,7 +87,6 @@ def page_of(hub: LocalHub, folder: Path) -> Iterator[str]:
 
 
 def until(page: Any, text: str) -> str:
-    """The board's words, once they hold a text."""
     deadline = time.monotonic() + SECONDS
     while time.monotonic() < deadline:
         shown = " ".join(str(page.locator(".echo-board").first.text_content()).split())
@@ -101,7 +97,6 @@ def until(page: Any, text: str) -> str:
 
 
 def choose(page: Any, label: str, option: str) -> None:
-    """Picks an option of a list."""
     page.get_by_label(label).first.click()
     page.get_by_role("option", name=option, exact=True).click()
 
@@ -111,7 +106,6 @@ def choose(page: Any, label: str, option: str) -> None:
 def test_visitors_see_boards_and_nothing_of_them_runs(
     hub: LocalHub, publish_scored: Publish, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The newest tag first, then another judge, protocol and tag; names are words, not markup."""
     pytest.importorskip("gradio", reason="the page needs gradio")
     driver = pytest.importorskip("playwright.sync_api", reason="a browser has to be driven")
     if not Path(CHROMIUM).exists():

@@ -48,7 +48,6 @@ def test_the_example_gives_its_win_rates() -> None:
     ],
 )
 def test_what_cannot_be_rated_is_one_line(pasted: str, expected: str) -> None:
-    """Strangers paste anything; nothing of it stops the page."""
     found = win_rates(pasted)
     assert list(found) == ["error"]
     assert expected in found["error"]
@@ -58,7 +57,6 @@ def test_what_cannot_be_rated_is_one_line(pasted: str, expected: str) -> None:
 @pytest.mark.extras
 @pytest.mark.skipif(find_spec("gradio") is None, reason="the page needs gradio")
 def test_the_page_answers(tmp_path: Path) -> None:
-    """Started as the Hub starts it, it gives the win rates of what is sent to it."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = str(free.getsockname()[1])
     environment = {**os.environ, "HF_HOME": str(tmp_path), "GRADIO_ANALYTICS_ENABLED": "False"}

@@ -29,7 +29,6 @@ WITH_FIGURES = {"diversity", "lengths", "tasks", "failures", "interaction", "act
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The config of the bundled benchmark, built, with a reference of its own."""
     folder = tmp_path_factory.mktemp("analysis")
     config = yaml.safe_load((ROOT / "eval_configs/quickstart.yaml").read_text("utf-8"))
     config["analysis"] = {"references": [{"name": "few", "path": "few.txt"}], "draws": 50}
@@ -41,18 +40,15 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def done(built: Path) -> Analyzed:
-    """Its analysis."""
     return analyze(built, runs=built.parent / "runs")
 
 
 @pytest.fixture
 def copy(built: Path, done: Analyzed, tmp_path: Path) -> Path:
-    """A copy of the config and its run, which a test may change."""
     return shutil.copytree(built.parent, tmp_path / "copy") / built.name
 
 
 def _changed(config: Path, **analysis: Any) -> Path:
-    """The config with other options of the analysis."""
     given = yaml.safe_load(config.read_text("utf-8"))
     given["analysis"] |= analysis
     config.write_text(yaml.safe_dump(given), "utf-8")
@@ -73,7 +69,6 @@ def test_every_part_has_figures_or_a_reason(done: Analyzed) -> None:
 
 
 def test_the_counts_are_those_of_the_build(done: Analyzed) -> None:
-    """The funnel's first step read every bundled post, and activity counts those that it kept."""
     steps, activity, tasks = (
         done.analysis.parts[name].found for name in ("funnel", "activity", "tasks")
     )
@@ -83,7 +78,6 @@ def test_the_counts_are_those_of_the_build(done: Analyzed) -> None:
 
 
 def test_the_same_run_gives_the_same_bytes(built: Path, done: Analyzed) -> None:
-    """Nothing in the file is of the moment or the machine; the verb prints short tables of it."""
     before = done.path.read_bytes()
     shown = CliRunner().invoke(app, ["analyze", str(built), "--runs", str(built.parent / "runs")])
     assert shown.exit_code == 0, shown.output
@@ -94,7 +88,6 @@ def test_the_same_run_gives_the_same_bytes(built: Path, done: Analyzed) -> None:
 
 
 def test_a_release_alone_is_analyzed(copy: Path, done: Analyzed, tmp_path: Path) -> None:
-    """Without posts there is no activity; a copy does not take the place of the run itself."""
     whole, folder = done.analysis, copy.parent / "runs"
     release = shutil.copytree(folder / "quickstart" / "release", tmp_path / "elsewhere")
     alone = analyze(str(release), runs=tmp_path / "runs").analysis
@@ -111,7 +104,6 @@ def test_a_release_alone_is_analyzed(copy: Path, done: Analyzed, tmp_path: Path)
 
 @pytest.mark.parametrize("times", [["once"], [None]], ids=["text", "another column"])
 def test_posts_of_another_shape_are_named(copy: Path, times: list[str]) -> None:
-    """A table of an older version is one line, not an error of whatever reads it first."""
     path = copy.parent / "runs" / "quickstart" / "stages" / "collect" / "kept.parquet"
     name = "timestamp" if times[0] else "time"
     rows = {"url": ["https://example.org/1"], name: times, "keywords": [["echo"]]}
@@ -123,7 +115,6 @@ def test_posts_of_another_shape_are_named(copy: Path, times: list[str]) -> None:
 
 
 def test_tasks_stand_without_those_of_references(copy: Path) -> None:
-    """An engine that cannot be asked takes neither the samples' tasks nor win rates away."""
     config = _changed(copy, task_engine={"kind": "rules", "no_such_option": 1})
     found = analyze(config, runs=copy.parent / "runs").analysis.tasks.found
     assert found is not None
@@ -133,14 +124,12 @@ def test_tasks_stand_without_those_of_references(copy: Path) -> None:
 
 
 def test_a_reference_that_is_not_there_is_named(copy: Path) -> None:
-    """The mistake is said before anything is computed."""
     config = _changed(copy, references=[{"name": "few", "path": "gone.txt"}])
     with pytest.raises(SourceError, match="no reference"):
         analyze(config, runs=copy.parent / "runs")
 
 
 def test_win_rates_by_task_come_from_ratings(tmp_path: Path) -> None:
-    """Of a benchmark that is there already: three prompts, one system better on two of them."""
     config = runs.run(tmp_path, {}, ["one", "two", "three"])
     rows = [
         runs.rating(name, system, value)
@@ -157,7 +146,6 @@ def test_win_rates_by_task_come_from_ratings(tmp_path: Path) -> None:
 
 
 def test_what_is_forgotten_leaves_the_analysis(copy: Path) -> None:
-    """The file holds words of posts: it goes with the post."""
     path = copy.parent / "runs" / "quickstart" / FILE
     half = path.with_name(f".{FILE}.of_a_killed_process.partial")
     half.write_text("words of a post", "utf-8")
@@ -180,14 +168,12 @@ def test_what_is_forgotten_leaves_the_analysis(copy: Path) -> None:
 def test_a_config_is_not_asked_for_on_the_hub(
     given: str, error: type[Exception], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """From any folder."""
     monkeypatch.chdir(tmp_path)
     with pytest.raises(error, match=said):
         analyze(given)
 
 
 def test_no_number_is_infinite_or_none_at_all() -> None:
-    """JSON has neither, and readers differ in what they take for them."""
     for value in (float("nan"), float("inf")):
         with pytest.raises(ValueError, match="finite"):
             Estimate(value=value)
@@ -195,7 +181,6 @@ def test_no_number_is_infinite_or_none_at_all() -> None:
 
 @pytest.mark.parametrize("content", [b"{}", b"no json", b'{"format": 2}', b"\xff"])
 def test_a_damaged_file_is_named(tmp_path: Path, content: bytes) -> None:
-    """One line, and what to do; a run without an analysis is no error."""
     assert read_analysis(tmp_path / FILE) is None
     (tmp_path / FILE).write_bytes(content)
     with pytest.raises(RunError, match="run `echo-hf analyze` again") as refused:
@@ -204,7 +189,6 @@ def test_a_damaged_file_is_named(tmp_path: Path, content: bytes) -> None:
 
 
 def test_two_at_once_leave_one_whole_file(done: Analyzed, tmp_path: Path) -> None:
-    """Neither writes into the other's half, nothing of a longer file stays, nothing lies beside."""
     path = tmp_path / FILE
     path.write_text("x" * 1_000_000, "utf-8")
     with ThreadPoolExecutor(8) as pool:

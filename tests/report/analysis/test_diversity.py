@@ -101,7 +101,6 @@ def test_a_set_that_is_too_small_has_no_number_at_that_size() -> None:
 
 
 def test_prompts_without_a_first_bigram_are_counted_out() -> None:
-    """They have no first bigram, and are not one of their own; where none has one, it is said."""
     (found,) = diversity([prompt_set("benchmark", ["bond", "a cat", "!"])]).found or ()
     assert (found.counted, found.left_out) == (1, {"few_words": 2})
     for texts, reason in ([None], NotAnalyzed.NO_PROMPTS), (["bond"], NotAnalyzed.FEW_WORDS):
@@ -111,7 +110,6 @@ def test_prompts_without_a_first_bigram_are_counted_out() -> None:
 
 @pytest.mark.skipif(find_spec("icu4py") is not None, reason="icu4py is installed here")
 def test_what_cuts_words_is_named_where_it_is_missing() -> None:
-    """A benchmark in Chinese has prompts; the package that finds their words is to be installed."""
     part = diversity([prompt_set("benchmark", ["将照片里的两个人转换成", "x"])])
     assert (part.found, part.reason) == (None, NotAnalyzed.MISSING_EXTRA)
     assert "echo-hf[analysis]" in (part.detail or "")
@@ -121,7 +119,6 @@ def test_what_cuts_words_is_named_where_it_is_missing() -> None:
 def test_mean_and_deviation_are_those_of_all_subsamples(
     counts: list[int], data: st.DataObject
 ) -> None:
-    """Every subsample is drawn and counted: its kinds' mean and deviation are the formula's."""
     members = [kind for kind, seen in enumerate(counts) for _ in range(seen)]
     size = data.draw(st.integers(0, len(members)))
     shown = [len(set(drawn)) for drawn in combinations(members, size)]
@@ -141,7 +138,6 @@ def test_a_large_set_equals_drawing() -> None:
 
 
 def test_all_members_show_all_kinds() -> None:
-    """A subsample of everything shows every kind without doubt; another sample may show others."""
     found = rarefied([5, 2, 1, 1], 9)  # whose interval stays below 9
     assert (found.expected, found.deviation) == (pytest.approx(4), pytest.approx(0, abs=1e-7))
     # By hand: 4 seen, f1 = 2, f2 = 1, Chao1 = 4 + 8/9 * 4/2; variance = 4 - 16 / Chao1.
@@ -185,12 +181,10 @@ def test_the_interval_of_a_ratio_is_that_of_drawing_both_numbers() -> None:
 
 @pytest.fixture
 def minhash() -> None:
-    """Where the package is there."""
     pytest.importorskip("datasketch", reason="needs datasketch: see `make test-extras`")
 
 
 def _varied(seed: int) -> list[str]:
-    """Sixty prompts, two thirds of them others with up to three words exchanged."""
     rng = random.Random(seed)
     vocabulary = [f"word{at}" for at in range(200)]
     prompts = [rng.choices(vocabulary, k=25) for _ in range(20)]
@@ -203,7 +197,6 @@ def _varied(seed: int) -> list[str]:
 
 
 def _joined(prompts: list[str], similarity: float) -> list[list[int]]:
-    """Every pair compared, and groups merged until nothing changes."""
     groups = [{at} for at in range(len(prompts))]
     runs = [shingles(prompt) for prompt in prompts]
     for one, other in combinations(range(len(prompts)), 2):
@@ -219,7 +212,6 @@ def _joined(prompts: list[str], similarity: float) -> list[list[int]]:
 @pytest.mark.usefixtures("minhash")
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_groups_are_those_of_comparing_every_pair(seed: int) -> None:
-    """What MinHash finds faster is what comparing everything finds."""
     prompts = _varied(seed)
     assert sorted(clusters(prompts, similarity=0.7)) == _joined(prompts, 0.7)
 
@@ -236,7 +228,6 @@ def test_the_share_that_is_missed_is_that_of_its_bands() -> None:
 @pytest.mark.extras
 @pytest.mark.usefixtures("minhash")
 def test_counts_of_a_set() -> None:
-    """Equal prompts but for case and signs are one group; an empty set has no share."""
     prompts = ["Draw a cat!", "draw a cat", "DRAW, a CAT", "a red car at night", "a red car by day"]
     sets = [prompt_set("some", prompts), prompt_set("none", [])]
     found, none = near_duplicates(sets).found or ()

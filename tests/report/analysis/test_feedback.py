@@ -50,7 +50,6 @@ def sample(
     task: str | None = "edit",
     kind: str | None = "task",
 ) -> dict[str, Any]:
-    """A sample with comments, each its address, verdict and keyword."""
     return {
         "id": name,
         "prompt": prompt,
@@ -89,7 +88,6 @@ SAMPLES = [
     ],
 )
 def test_spellings_of_the_same_words_have_one_form(spellings: tuple[str, ...]) -> None:
-    """Case, signs, order, plural and British spelling make no other keyword."""
     assert len({keyword_form(one) for one in spellings}) == 1
 
 
@@ -109,14 +107,12 @@ def test_other_words_have_other_forms(one: str, other: str) -> None:
 
 @given(st.text())
 def test_a_form_is_its_own_form(keyword: str) -> None:
-    """Merging twice merges nothing more, as long as a word is no plural of a plural."""
     form = keyword_form(keyword)
     if not any(word.endswith("s") for word in form.split()):
         assert keyword_form(form) == form
 
 
 def test_the_time_in_an_identifier_is_what_x_itself_says(test_data: Path) -> None:
-    """To the second, for each of a hundred real posts with `created_at`."""
     lines = (test_data / "posts/x_api_v2/flat.jsonl").read_text("utf-8").splitlines()
     posts = [json.loads(line) for line in lines]
     assert len(posts) == 100
@@ -131,12 +127,10 @@ def test_the_time_in_an_identifier_is_what_x_itself_says(test_data: Path) -> Non
     [None, "", "https://x.com/i/status/20", "https://bsky.app/profile/did:plc:a/post/3k"],
 )
 def test_other_addresses_hold_no_time(url: str | None) -> None:
-    """Those of other platforms, and identifiers from before X's clock."""
     assert time_in_address(url) is None
 
 
 def test_a_table_is_asked_first() -> None:
-    """A time in the table holds; one that is null there may stand in the address."""
     moment = datetime(2026, 3, 2, 12, tzinfo=UTC)
     url, other = "https://example.org/1", "https://x.com/i/status/1212092628029698048"
     rows = [{"url": url, "timestamp": moment}, {"url": other, "timestamp": None}]
@@ -149,7 +143,6 @@ def test_a_table_is_asked_first() -> None:
 
 
 def test_spellings_are_merged_and_counted() -> None:
-    """Four failures by name, one without; a keyword beside a success is none."""
     found = failures(SAMPLES, TIMES, examples=2).found
     assert found is not None
     first, second = found.keywords
@@ -166,13 +159,11 @@ def test_spellings_are_merged_and_counted() -> None:
 
 
 def test_without_failures_there_is_a_reason() -> None:
-    """Praise alone, or comments that nobody judged, are no failures."""
     part = failures([sample("a", [("u1", "success", None), ("u2", None, None)])], TIMES)
     assert (part.found, part.reason) == (None, NotAnalyzed.NO_COMMENTS)
 
 
 def test_a_success_after_a_failure_may_be_a_workaround() -> None:
-    """By time, of another post; a success before any failure is none."""
     said: list[Said] = [
         ("u3", "success", None),
         ("u1", "success", None),
@@ -186,7 +177,6 @@ def test_a_success_after_a_failure_may_be_a_workaround() -> None:
 
 
 def test_failures_that_others_named_come_in_their_order() -> None:
-    """A keyword of one's own counts once somebody else has named it, too."""
     said: list[Said] = [
         ("u2", "failure", "blur"),
         ("u1", "mixed", "hands"),
@@ -199,7 +189,6 @@ def test_failures_that_others_named_come_in_their_order() -> None:
 
 
 def test_probes_are_the_samples_of_that_kind() -> None:
-    """With their words and how many comments they have."""
     samples = [
         sample("a", kind="probe", prompt="draw  yourself"),
         sample("b"),
@@ -213,7 +202,6 @@ def test_probes_are_the_samples_of_that_kind() -> None:
 
 
 def test_words_that_are_left_out_stay_out() -> None:
-    """A release without posted words has tables without them."""
     said: list[Said] = [("u1", "failure", "blur"), ("u2", "success", None)]
     bare = sample("a", said, prompt=None, kind="probe")
     for comment in bare["community_feedback"]:
@@ -249,7 +237,6 @@ def _manifest(**stages: dict[str, Any]) -> Any:
 
 
 def test_each_stage_has_what_it_read_kept_and_lost() -> None:
-    """Rejects and quarantine are lost; notices and tallies are not; others' stages are left out."""
     counts = {
         "rows_in": 10,
         "kept": 6,
@@ -293,7 +280,6 @@ KEYWORDS = [
 @pytest.mark.extras
 @needs_cloud
 def test_words_are_text_and_nothing_else() -> None:
-    """Whatever a keyword looks like, it is a text; what the font cannot write is counted."""
     part = word_cloud(KEYWORDS, seed=3)
     assert part == word_cloud(KEYWORDS, seed=3)
     assert part.found is not None
@@ -310,7 +296,6 @@ def test_words_are_text_and_nothing_else() -> None:
 @pytest.mark.extras
 @needs_cloud
 def test_a_font_that_is_none_is_named(tmp_path: Path) -> None:
-    """A missing file, and one that holds something else."""
     (tmp_path / "none.ttf").write_bytes(b"no font")
     for name in ("none.ttf", "gone.ttf"):
         part = word_cloud(KEYWORDS, font=tmp_path / name)
@@ -322,7 +307,6 @@ def test_a_font_that_is_none_is_named(tmp_path: Path) -> None:
 @pytest.mark.extras
 @needs_cloud
 def test_a_text_in_place_of_a_keyword_finds_no_space() -> None:
-    """No size is tried for it; the others are shown."""
     part = word_cloud([*KEYWORDS[:1], _keyword("x" * 100_000, 3)])
     assert part.found is not None
     assert (part.found.words, part.found.left_out) == (1, {"no_space": 1})
@@ -332,7 +316,6 @@ def test_a_text_in_place_of_a_keyword_finds_no_space() -> None:
 @pytest.mark.extras
 @needs_cloud
 def test_a_control_character_that_a_font_knows_is_not_written(tmp_path: Path) -> None:
-    """XML can hold none: the keyword is counted, and the image is still one."""
     import wordcloud
     from fontTools.ttLib import TTFont
 
@@ -347,7 +330,6 @@ def test_a_control_character_that_a_font_knows_is_not_written(tmp_path: Path) ->
 
 
 def test_without_keywords_or_the_package_there_is_a_reason() -> None:
-    """Nothing is raised."""
     assert word_cloud(None).reason is NotAnalyzed.NO_COMMENTS
     if NO_CLOUD:
         assert word_cloud(KEYWORDS).reason is NotAnalyzed.MISSING_EXTRA

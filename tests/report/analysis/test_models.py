@@ -49,7 +49,6 @@ def _losses(seed: int, level: float) -> list[Loss]:
 
 
 def test_levels_are_means_over_tokens_and_over_prompts() -> None:
-    """By numpy, apart from the code under test: exp of the pooled mean, mean of each one's exp."""
     losses = _losses(1, 3.0)
     (found,) = perplexities(["own"], [losses], draws=0)
     nll = np.array([one.nll for one in losses])
@@ -61,7 +60,6 @@ def test_levels_are_means_over_tokens_and_over_prompts() -> None:
 
 
 def test_the_interval_is_that_of_scipys_bootstrap() -> None:
-    """Scipy's percentile bootstrap of the same mean gives the same ends, but for the widening."""
     losses = _losses(2, 3.0)
     (found,) = perplexities(["own"], [losses], draws=4000)
     values = np.array([one.perplexity for one in losses])
@@ -73,7 +71,6 @@ def test_the_interval_is_that_of_scipys_bootstrap() -> None:
 
 
 def test_the_ratio_is_the_references_through_the_benchmarks() -> None:
-    """A set one nat harder has e times the perplexity, and its interval holds that."""
     own, other = perplexities(["own", "other"], [_losses(3, 3.0), _losses(4, 4.0)], draws=1000)
     assert own.ratio is None
     assert other.ratio is not None
@@ -82,7 +79,6 @@ def test_the_ratio_is_the_references_through_the_benchmarks() -> None:
 
 
 def test_prompts_without_a_number_are_counted_out() -> None:
-    """Single tokens and what has no finite probability have their reason; an immense mean stays."""
     losses = [Loss(4.0, 2), None, None, Loss(9000.0, 1), Loss(math.nan, 3)]
     (found,) = perplexities(["own"], [losses], draws=0)
     assert found.left_out == {"no_scored_token": 2, "not_finite": 2}
@@ -93,7 +89,6 @@ def test_prompts_without_a_number_are_counted_out() -> None:
 
 
 def test_a_set_without_numbers_says_so() -> None:
-    """Neither a value nor a ratio, and the other sets have theirs."""
     own, other = perplexities(["own", "other"], [[None], [Loss(4.0, 2)]], draws=10)
     assert (own.token_level.value, own.token_level.reason) == (None, NotAnalyzed.NO_PROMPTS)
     assert other.token_level.value == pytest.approx(math.e**2)
@@ -110,7 +105,6 @@ def test_without_a_model_nothing_is_loaded() -> None:
 
 @given(st.integers(0, 200), st.integers(2, 40), st.data())
 def test_each_token_but_the_first_counts_once(tokens: int, size: int, data: st.DataObject) -> None:
-    """Scored ranges cut the text without gap or overlap, and each has enough before it."""
     stride = data.draw(st.integers(1, size - 1))
     parts = list(windows(3, tokens, size, stride))
     scored = [at for part in parts for at in range(part.scored, part.end)]
@@ -122,7 +116,6 @@ def test_each_token_but_the_first_counts_once(tokens: int, size: int, data: st.D
 
 @given(st.lists(st.integers(2, 30), max_size=30), st.integers(1, 100))
 def test_batches_hold_every_window_once_and_no_more_than_fits(sizes: list[int], most: int) -> None:
-    """Padding included, only a single window may be larger than a batch."""
     parts = [TokenWindow(at, 0, size, 1) for at, size in enumerate(sizes)]
     made = list(batches(parts, most))
     assert sorted(part.text for batch in made for part in batch) == list(range(len(sizes)))
@@ -137,7 +130,6 @@ def _unit(*rows: tuple[float, ...]) -> np.ndarray:
 
 
 def test_the_most_novel_prompt_is_the_farthest_from_every_reference() -> None:
-    """A prompt at a right angle to all references comes before one beside them."""
     own = prompt_set("benchmark", ["beside", "far"], ids=["s1", "s2"])
     sets = [own, prompt_set("a", ["x"]), prompt_set("b", ["y"])]
     vectors = [_unit((1, 0.1, 0), (0, 0, 1)), _unit((1, 0, 0)), _unit((0, 1, 0))]
@@ -152,7 +144,6 @@ def test_the_most_novel_prompt_is_the_farthest_from_every_reference() -> None:
 
 
 def test_a_large_set_is_drawn_from_and_says_so() -> None:
-    """Points are a plot's; distances are those of all prompts."""
     size = MOST_POINTS + 5
     own = prompt_set("benchmark", [f"prompt {at}" for at in range(size)])
     vectors = np.random.default_rng(1).normal(size=(size, 4)).astype(np.float32)
@@ -165,7 +156,6 @@ def test_a_large_set_is_drawn_from_and_says_so() -> None:
 
 
 def test_the_nearest_is_scipys() -> None:
-    """Cosine distances of scipy, row by row, whatever fits in memory at once."""
     rng = np.random.default_rng(5)
     rows, others = (rng.normal(size=(size, 6)) for size in (1030, 25))
     rows, others = (one / np.linalg.norm(one, axis=1, keepdims=True) for one in (rows, others))
@@ -178,7 +168,6 @@ def test_the_nearest_is_scipys() -> None:
 
 
 def test_the_plane_is_that_of_the_singular_value_decomposition() -> None:
-    """Up to the sign of each axis, and with the shares of the squared singular values."""
     vectors = np.random.default_rng(3).normal(size=(50, 8)) * np.arange(8, 0, -1)
     left, values, _ = np.linalg.svd(vectors - vectors.mean(axis=0), full_matrices=False)
     found = principal_plane(vectors)
@@ -191,7 +180,6 @@ def test_the_plane_is_that_of_the_singular_value_decomposition() -> None:
 
 @pytest.mark.parametrize("vectors", [np.zeros((3, 4)), np.ones((1, 1)), np.zeros((0, 4))])
 def test_points_without_spread_lie_in_one_place(vectors: np.ndarray) -> None:
-    """No division by the variance that there is not."""
     found = principal_plane(vectors)
     assert found.points.tolist() == [[0.0, 0.0]] * len(vectors)
     assert found.explained == (0.0, 0.0)
@@ -203,7 +191,6 @@ def _needs(*packages: str) -> None:
 
 
 def _write_tiny_neox(folder: Path, *, begins: bool = False) -> Path:
-    """A GPT-NeoX with random weights, one token a byte; `begins` puts one before, as Llama's."""
     _needs("torch", "transformers", "accelerate")
     import torch
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
@@ -238,7 +225,6 @@ def _write_tiny_neox(folder: Path, *, begins: bool = False) -> Path:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model whose tokenizer puts nothing before a text, as Pythia's."""
     return _write_tiny_neox(tmp_path_factory.mktemp("neox"))
 
 
@@ -247,7 +233,6 @@ def _load(folder: Path) -> Any:
 
 
 def _direct(model: Any, tokens: Sequence[int], size: int, stride: int) -> tuple[float, int]:
-    """One text at a time, one window at a time, without padding or mask."""
     import torch
 
     total, count, end = 0.0, 0, 0
@@ -285,7 +270,6 @@ def test_equals_a_direct_loop(folder: Path, size: int, stride: int, batch_tokens
 
 @pytest.mark.extras
 def test_a_beginning_that_the_tokenizer_puts_conditions_the_first_token(tmp_path: Path) -> None:
-    """Every token of the text is scored, and the beginning itself is not."""
     causal = _load(_write_tiny_neox(tmp_path / "begins", begins=True))
     assert causal.begin == 0
     (found,) = token_losses(causal, ["abc"], size=64, stride=32, batch_tokens=64)
@@ -297,7 +281,6 @@ def test_a_beginning_that_the_tokenizer_puts_conditions_the_first_token(tmp_path
 
 @pytest.mark.extras
 def test_a_special_token_in_a_prompt_is_text(folder: Path) -> None:
-    """Who writes one out has written its letters: one token each, and no end of the text."""
     causal = _load(folder)
     (tokens,) = causal.tokens(["a<|endoftext|>"])
     assert len(tokens) == len("a<|endoftext|>")
@@ -307,7 +290,6 @@ def test_a_special_token_in_a_prompt_is_text(folder: Path) -> None:
 
 @pytest.mark.extras
 def test_a_batch_that_does_not_fit_is_halved(folder: Path) -> None:
-    """Too little memory makes smaller batches; a window that fails alone is an error."""
     import torch
 
     causal, seen, most = _load(folder), list[int](), [100]
@@ -332,7 +314,6 @@ def test_a_batch_that_does_not_fit_is_halved(folder: Path) -> None:
 
 @pytest.mark.extras
 def test_a_model_from_a_folder(folder: Path, tmp_path: Path) -> None:
-    """The definition names what was done; a model that is not there is a reason, not an error."""
     options = PerplexityOptions(model=str(folder), window=16)
     sets = [prompt_set(name, ["a cat", "a" * 40, "a"]) for name in ("own", "other")]
     part = perplexity(sets, options, draws=20)
@@ -352,7 +333,6 @@ def test_a_model_from_a_folder(folder: Path, tmp_path: Path) -> None:
 
 @pytest.mark.extras
 def test_a_plain_encoder_is_averaged_over_its_tokens(tmp_path: Path) -> None:
-    """A checkpoint that states no pooling gets the mean over tokens, padding left out."""
     _needs("sentence_transformers")
     import torch
     from transformers import BertConfig, BertModel, BertTokenizerFast
@@ -414,7 +394,6 @@ PARAPHRASES = (
 
 
 def located(package: str) -> Path:
-    """The folder of a package with weights; nothing of its code runs."""
     spec = find_spec(package)
     if spec is None or spec.origin is None:
         pytest.skip(REASON)
@@ -452,7 +431,6 @@ def test_fluent_prompts_are_less_surprising_than_their_shuffled_words(tmp_path: 
 
 @pytest.mark.extras
 def test_a_paraphrase_is_nearer_than_strangers(tmp_path: Path) -> None:
-    """Of five, the nearest is the one that asks for the same in other words, by MiniLM."""
     _needs("sentence_transformers")
     with zipfile.ZipFile(located("all_minilm_l6_v2") / "model.zip") as packed:
         packed.extractall(tmp_path)

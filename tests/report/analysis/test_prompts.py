@@ -42,7 +42,6 @@ TEXTS = ("a cat, a dog", 'the word "STOP"', "将照片")
     ],
 )
 def test_every_format_gives_the_same_prompts(tmp_path: Path, name: str, text: str) -> None:
-    """Quotes, commas, byte order marks and line ends are the format's, not the prompt's."""
     file = tmp_path / name
     file.write_bytes(text.encode())
     found = read_reference(Reference(name="some", path=file, column="prompt"))
@@ -51,7 +50,6 @@ def test_every_format_gives_the_same_prompts(tmp_path: Path, name: str, text: st
 
 
 def test_a_line_ends_where_files_end_it(tmp_path: Path) -> None:
-    """Unicode's own line separators stand within prompts that people copied."""
     text = "a cat\u2028and a dog\r\na\x0bb\x85c\rthe last\n"
     (tmp_path / "a.txt").write_bytes(text.encode())
     found = read_reference(Reference(name="some", path=tmp_path / "a.txt"))
@@ -59,7 +57,6 @@ def test_a_line_ends_where_files_end_it(tmp_path: Path) -> None:
 
 
 def test_rows_without_a_prompt_are_counted(tmp_path: Path) -> None:
-    """Numbers, nulls, empty and broken texts are no prompts; the others are read."""
     rows = [{"p": "a cat"}, {"p": None}, {"p": 3}, {"p": " "}, {"p": "\ud800"}, {"q": "x"}]
     (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, rows)), "utf-8")
     found = read_reference(Reference(name="some", path=tmp_path / "a.jsonl", column="p"))
@@ -84,7 +81,6 @@ def test_rows_without_a_prompt_are_counted(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_read_is_named(tmp_path: Path, name: str, content: bytes, said: str) -> None:
-    """One line: the file, what is wrong, what was expected."""
     (tmp_path / name).write_bytes(content)
     with pytest.raises(SourceError) as refused:
         read_reference(Reference(name="some", path=tmp_path / name, column="prompt"))
@@ -93,7 +89,6 @@ def test_what_cannot_be_read_is_named(tmp_path: Path, name: str, content: bytes,
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    """With its path, and what it is relative to."""
     with pytest.raises(SourceError, match=r"no reference '.*gone.txt'"):
         read_reference(Reference(name="some", path=tmp_path / "gone.txt"))
     with pytest.raises(SourceError, match="not a regular file"):
@@ -101,7 +96,6 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 
 
 def test_a_dataset_is_read_at_its_revision(tmp_path: Path) -> None:
-    """A folder in place of a repository loads through the same call; a wrong column is named."""
     Dataset.from_dict({"prompt": list(TEXTS)}).to_parquet(tmp_path / "train.parquet")
     given = {"name": "hub", "dataset": str(tmp_path), "revision": "v1"}
     found = read_reference(Reference(**given, column="prompt"))
@@ -112,7 +106,6 @@ def test_a_dataset_is_read_at_its_revision(tmp_path: Path) -> None:
 
 
 def test_a_dataset_that_is_not_there_is_named() -> None:
-    """One line with the set's name."""
     with pytest.raises(HubError, match="cannot load reference 'hub'"):
         read_reference(
             Reference(name="hub", dataset="/no/such/folder", revision="v1", column="prompt")
@@ -125,7 +118,6 @@ NO_ICU = find_spec("icu4py") is None
 
 @given(st.text(st.characters(max_codepoint=127)))
 def test_of_ascii_text_words_are_what_the_usual_expression_finds(text: str) -> None:
-    r"""`\w+` of the text in small letters, found by Python itself."""
     plain = [word for word in re.findall(r"\w+", text.lower()) if word.strip("_") or "_" in word]
     assert list(words(text)) == plain
 
@@ -143,7 +135,6 @@ def test_of_ascii_text_words_are_what_the_usual_expression_finds(text: str) -> N
     ids=["hindi", "two code points", "greek", "persian joiner", "korean", "no word"],
 )
 def test_marks_and_joiners_stay_in_their_word(text: str, expected: list[str]) -> None:
-    """Vowel signs, accents and joiners are no word boundaries; lone ones are no words."""
     assert list(words(text)) == expected
 
 
@@ -160,21 +151,18 @@ def test_marks_and_joiners_stay_in_their_word(text: str, expected: list[str]) ->
     ids=["chinese", "japanese", "thai", "chinese order"],
 )
 def test_a_script_without_spaces_is_cut_into_words(text: str, first: tuple[str, str]) -> None:
-    """The first two words as a dictionary has them, not the sentence as one word."""
     assert first_bigram(text) == first
 
 
 @pytest.mark.extras
 @pytest.mark.skipif(NO_ICU, reason=REASON)
 def test_scripts_may_change_within_a_run() -> None:
-    """Latin letters and digits between Chinese characters are words of their own."""
     assert list(words("转换成Q版 3D人物")) == ["转换", "成", "q", "版", "3d", "人物"]
     assert word_definition()["icu"] is not None
 
 
 @pytest.mark.skipif(not NO_ICU, reason="icu4py is installed here")
 def test_without_icu_such_a_text_is_not_guessed_at() -> None:
-    """Rather no words than a sentence as one word; other scripts need no ICU."""
     with pytest.raises(UnsegmentedError):
         first_bigram("将照片里的两个人")
     assert first_bigram("a photo 将照片") == ("a", "photo")
@@ -182,7 +170,6 @@ def test_without_icu_such_a_text_is_not_guessed_at() -> None:
 
 
 def test_quartiles_are_those_of_the_standard_library() -> None:
-    """Inclusive quartiles of words and characters, counted by plain split and len."""
     prompts = ["a", "a red cat", "a cat", "draw two cats on the roof", "one two three four"]
     (found,) = lengths([prompt_set("some", prompts)]).found or ()
     assert found.words is not None
@@ -202,7 +189,6 @@ NO_LINGUA = find_spec("lingua") is None
 @pytest.mark.extras
 @pytest.mark.skipif(NO_LINGUA, reason="needs lingua: see `make test-extras`")
 def test_languages_are_those_that_people_can_read() -> None:
-    """Sentences of known languages; signs alone are of none."""
     prompts = [
         "Turn this photo into a watercolor painting with soft light",
         "Make the background of this picture a sunny beach",
@@ -217,7 +203,6 @@ def test_languages_are_those_that_people_can_read() -> None:
 
 @pytest.mark.skipif(not NO_LINGUA, reason="lingua is installed here")
 def test_without_lingua_the_part_says_so() -> None:
-    """What to install; nothing is raised."""
     part = languages([prompt_set("some", ["a cat"])])
     assert part.reason is NotAnalyzed.MISSING_EXTRA
     assert 'pip install "echo-hf[analysis]"' in str(part.detail)

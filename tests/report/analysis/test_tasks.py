@@ -19,7 +19,6 @@ from tests.report.analysis.test_feedback import sample
 
 
 def test_tasks_are_counted_and_those_that_references_lack_named() -> None:
-    """A task is absent from a set of which all prompts are known, none is of it, and some are."""
     samples = [
         sample("a", task="edit"),
         sample("b", task="edit", kind="probe"),
@@ -44,7 +43,6 @@ def test_tasks_are_counted_and_those_that_references_lack_named() -> None:
 
 
 def test_sets_are_what_their_authors_made_them_for(test_data: Path) -> None:
-    """GenEval is text to image, MagicBrush hardly anything but edits, as far as it is clear."""
     folder = test_data / "prompts"
     references = [
         Reference(name="GenEval", path=folder / "geneval/generation_prompts.txt"),
@@ -65,7 +63,6 @@ def test_sets_are_what_their_authors_made_them_for(test_data: Path) -> None:
 
 
 def test_an_engine_is_asked_once_about_each_prompt(tmp_path: Path) -> None:
-    """By the question of the stage `feedback`; the engine of rules says what the rules say."""
     prompts = ["make the dog a cat", "put a hat on the man", "turn this photo into a painting"]
     one = prompt_set("edits", prompts)
     target = Target(name="Lumen Image", developer="Northlight", released="2026-03-02")
@@ -108,7 +105,6 @@ def test_rates_are_those_of_the_samples_of_a_task() -> None:
 
 
 def test_one_task_alone_has_the_rates_of_all() -> None:
-    """Where every sample is an edit, its rates and intervals are the whole split's."""
     ratings = _ratings({f"s{at}": (at % 7, at % 3) for at in range(40)})
     (found,) = task_rates("image_to_image", ratings, None, {f"s{at}": "edit" for at in range(40)})
     whole = win_rate(ratings)

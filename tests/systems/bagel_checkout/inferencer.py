@@ -11,8 +11,6 @@ from PIL import Image
 
 
 class InterleaveInferencer:
-    """Takes images and words in a row, and gives words and an image."""
-
     def __init__(self, model, vae_model, tokenizer, vae_transform, vit_transform, new_token_ids):
         assert model.vit_model.vision_model.embeddings.converted
         assert vae_model == b"autoencoder"
@@ -40,7 +38,6 @@ class InterleaveInferencer:
         cfg_renorm_type="global",
         image_shapes=(1024, 1024),
     ):
-        """The words of the plan, where it thinks, and the image."""
         print("drawing")
         assert not understanding_output
         given = []

@@ -6,10 +6,8 @@ init_empty_weights = contextlib.nullcontext
 
 
 def infer_auto_device_map(model, max_memory, no_split_module_classes):
-    """All of the model in one place."""
     return {"": "cpu"}
 
 
 def load_checkpoint_and_dispatch(model, **_):
-    """The model as it is."""
     return model

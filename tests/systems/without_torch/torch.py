@@ -9,12 +9,10 @@ _seeds = [None]
 
 
 def manual_seed(seed):
-    """Seeds it."""
     _seeds[0] = seed
 
 
 def initial_seed():
-    """The seed."""
     return _seeds[0]
 
 

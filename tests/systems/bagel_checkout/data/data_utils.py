@@ -2,10 +2,8 @@
 
 
 def add_special_tokens(tokenizer):
-    """The tokenizer, the numbers of the tokens, and how many are new."""
     return tokenizer, {"eos_token_id": 1}, 0
 
 
 def pil_img2rgb(image):
-    """An image without transparency."""
     return image.convert("RGB")

@@ -2,12 +2,9 @@
 
 
 class ImageTransform:
-    """Sides in multiples of a stride."""
-
     def __init__(self, max_image_size, min_image_size, image_stride):
         self.sides = max_image_size, min_image_size, image_stride
 
     def resize_transform(self, image):
-        """The image, with sides that are multiples of the stride."""
         stride = self.sides[2]
         return image.resize([max(stride, side // stride * stride) for side in image.size])

@@ -4,5 +4,4 @@ from pathlib import Path
 
 
 def load_ae(local_path):
-    """The autoencoder and its config."""
     return Path(local_path).read_bytes(), {"z_channels": 16}

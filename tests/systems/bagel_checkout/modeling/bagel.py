@@ -7,11 +7,8 @@ import torch
 
 
 class Qwen2Config:
-    """A config that is read from a file and changed afterwards."""
-
     @classmethod
     def from_json_file(cls, path):
-        """As in transformers."""
         config = cls()
         vars(config).update(json.loads(Path(path).read_text()))
         return config
@@ -22,15 +19,11 @@ class SiglipVisionConfig(Qwen2Config):
 
 
 class BagelConfig:
-    """The configs of the parts, and some numbers."""
-
     def __init__(self, **given):
         vars(self).update(given)
 
 
 class Qwen2ForCausalLM(torch.nn.Module):
-    """The part that reads; it takes only a config that was changed for BAGEL."""
-
     def __init__(self, config):
         super().__init__()
         assert config.qk_norm is True
@@ -52,8 +45,6 @@ class _VisionModel(torch.nn.Module):
 
 
 class SiglipVisionModel(torch.nn.Module):
-    """The part that sees; it takes only a config that was changed for BAGEL."""
-
     def __init__(self, config):
         super().__init__()
         assert (config.rope, config.num_hidden_layers) == (False, 26)
@@ -61,8 +52,6 @@ class SiglipVisionModel(torch.nn.Module):
 
 
 class Bagel(torch.nn.Module):
-    """The model."""
-
     def __init__(self, language_model, vit_model, config):
         super().__init__()
         assert (config.max_latent_size, config.latent_patch_size) == (64, 2)
