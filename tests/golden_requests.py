@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -92,11 +92,9 @@ OTHERS = ("rewrite",)
 SCREENSHOT = Path(__file__).resolve().parents[1] / "echo_hf/quickstart/pictures/chat_ramen.png"
 
 
-@dataclass(frozen=True)
-class CountsPixels(NoAnswers):
-    @property
-    def signature(self) -> Mapping[str, Any]:
-        return {"model": "Qwen/Qwen2.5-VL-32B-Instruct", "pixels": [28, 3136, 1_003_520]}
+COUNTS_PIXELS = NoAnswers(
+    {"model": "Qwen/Qwen2.5-VL-32B-Instruct", "pixels": [28, 3136, 1_003_520]}
+)
 
 
 def golden_requests() -> dict[str, Request]:
@@ -167,7 +165,7 @@ def _about_screenshot(stage: ModelStage, samples: pa.Table) -> Request:
     with tempfile.TemporaryDirectory() as folder:
         store = ImageStore(Path(folder))
         digest = store.put(SCREENSHOT.read_bytes())
-        stage = replace(stage, images=store, answers=CountsPixels())  # type: ignore[call-arg]
+        stage = replace(stage, images=store, answers=COUNTS_PIXELS)  # type: ignore[call-arg]
         rows = [{**row, "screenshot": digest} for row in samples.to_pylist()]
         return stage.requests(pa.Table.from_pylist(rows, schema=samples.schema))[0][0]
 

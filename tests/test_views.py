@@ -32,12 +32,14 @@ import echo_hf
 from echo_hf._infra.console import Terminal
 from echo_hf.cli.progress import Watch
 from echo_hf.engines.base import Needs
+from echo_hf.judging.agreement import RunAgreement
 from echo_hf.judging.board import show_scores
 from echo_hf.reasons import Reason, Unscored
 from echo_hf.report.analysis.analyze import Analyzed
 from echo_hf.report.analysis.result import Analysis
 from echo_hf.report.evaluation import PlannedWork
 from echo_hf.report.report import Report
+from echo_hf.scores.agreement import Agreement
 
 MARKUP = "[/b]x [link=https://x.example]y[/link] :smile:"
 HOSTILE = f"{MARKUP}\x1b]8;;https://x.example\x07\x1b[31m\x9b31m\u202e\u2066\x00"
@@ -75,7 +77,10 @@ OURS: dict[str, Any] = {
 ASK = {"plain_table", "show", "show_address", "show_draw", "show_holding", "show_scores"}
 ASK |= {"show_table", "show_written"}
 # What views import for their types alone.
-NAMES = {one.__name__: one for one in (Needs, Analysis, Analyzed, PlannedWork, Report)}
+NAMES = {
+    one.__name__: one
+    for one in (Agreement, Needs, Analysis, Analyzed, PlannedWork, Report, RunAgreement)
+}
 CONTAINERS = {list: list, abc.Sequence: list, abc.Iterable: list, abc.Collection: list}
 
 
