@@ -132,6 +132,8 @@ class ByAuthor(Stage):
 
 
 class Color(BaseModel):
+    """A colour and a digit."""
+
     model_config = ConfigDict(extra="ignore")
 
     name: Annotated[str, Field(max_length=20)]
@@ -139,6 +141,8 @@ class Color(BaseModel):
 
 
 class Shade(BaseModel):
+    """A colour alone."""
+
     name: Annotated[str, Field(max_length=20)]
 
 

@@ -25,6 +25,8 @@ needs_xgrammar = pytest.mark.skipif(
 
 
 class Leaf(BaseModel):
+    """A leaf."""
+
     model_config = ConfigDict(extra="allow")
 
     title: Annotated[str, Field(max_length=9, description="its name")] = "none"
@@ -32,6 +34,8 @@ class Leaf(BaseModel):
 
 
 class Tree(BaseModel):
+    """A tree."""
+
     leaves: Annotated[list[Leaf], Field(max_length=3)]
     best: Annotated[Leaf, Field(description="the best of them")]
     parent: Tree | None = None
@@ -39,6 +43,8 @@ class Tree(BaseModel):
 
 
 class Pair(BaseModel, Generic[Thing]):
+    """Two of a kind."""
+
     first: Thing
 
 
@@ -100,6 +106,8 @@ ANSWERS = (
 
 
 class Odd(BaseModel):
+    """Fields that are called like the bounds which are left out."""
+
     maxLength: Annotated[str, Field(max_length=3)]  # noqa: N815 - that is the point
     minLength: Annotated[list[Annotated[str, Field(min_length=2)]], Field(max_length=4)]  # noqa: N815
 

@@ -423,6 +423,8 @@ def test_the_sources_hold_the_template_once() -> None:
 
 
 class HubTask(BaseModel):
+    """A task as the Hub documents it for frameworks other than inspect-ai."""
+
     model_config = ConfigDict(extra="forbid", strict=True)
     id: str
     config: str = "default"
@@ -430,6 +432,8 @@ class HubTask(BaseModel):
 
 
 class HubBenchmark(BaseModel):
+    """The file as the Hub documents it: four fields, all of them required."""
+
     model_config = ConfigDict(extra="forbid", strict=True)
     name: str
     description: str

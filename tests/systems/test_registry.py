@@ -27,6 +27,8 @@ from tests.systems.runs_for_tests import ADAPTER, Acting, system
 
 
 class Options(BaseModel):
+    """Parameters of an adapter."""
+
     model_config = ConfigDict(extra="forbid")
 
     steps: int = 20

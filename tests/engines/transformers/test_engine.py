@@ -36,6 +36,8 @@ INSTRUCTIONS = Message("system", (Text("Say something about what you see."),))
 
 
 class Verdict(BaseModel):
+    """What a judge answers."""
+
     kind: Literal["crop", "colour", "style"]
     score: Annotated[int, Field(ge=1, le=5)]
 
@@ -333,6 +335,8 @@ def test_another_chat_template_is_used(tiny: Path, tmp_path: Path) -> None:
 
 
 class Number(BaseModel):
+    """An answer that any model can be held to."""
+
     name: Literal["red", "tan", "sky"]
 
 

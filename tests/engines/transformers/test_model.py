@@ -97,11 +97,15 @@ DRAWS = 5_000
 
 
 class Size(BaseModel):
+    """Two bounded numbers."""
+
     width: Annotated[int, Field(ge=1, le=99)]
     height: Annotated[int, Field(ge=1, le=99)]
 
 
 class Verdict(BaseModel):
+    """An answer with nested and optional parts."""
+
     kinds: Annotated[list[Literal["crop", "colour"]], Field(max_length=3)]
     score: Annotated[int, Field(ge=1, le=5)]
     size: Size | None
