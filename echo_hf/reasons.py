@@ -319,7 +319,7 @@ class Unscored(Reason):
 
 
 class LeftOut(Reason):
-    """Why a row of a run is not in its release."""
+    """Why a row of a run is not in a release, a score or a ranking."""
 
     NOT_RELEASED = "not_released", "its sample is not in the release"
     OTHER_SAMPLE = "other_sample", "its sample has another prompt or other inputs by now"

@@ -1,4 +1,4 @@
-"""The stages of a build, in order: the one list that all other parts read."""
+"""The stages of a build, in order; `build.py` runs them and writes the release."""
 
 from __future__ import annotations
 

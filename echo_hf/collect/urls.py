@@ -26,7 +26,7 @@ REDDIT_POST = re.compile(
 )
 HOST = re.compile(r"[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_.])?|\[[0-9a-f.]*:[0-9a-f:.]*\]", re.ASCII)
 REDDIT_HOSTS = frozenset({"reddit.com", "old.reddit.com", "new.reddit.com", "np.reddit.com"})
-PLATFORMS = {
+PLATFORM_BY_HOST = {
     "bsky.app": "bluesky",
     **dict.fromkeys(sorted(REDDIT_HOSTS), "reddit"),
     "redd.it": "reddit",
@@ -119,7 +119,7 @@ def platform_of(url: str) -> str:
     if any(f".{host.rstrip('.')}".endswith(f".{one}") for one in X_HOSTS | X_MIRRORS):
         return "x"
     other = "mastodon" if MASTODON_STATUS.fullmatch(parts.path) else "web"
-    return PLATFORMS.get(host, other)
+    return PLATFORM_BY_HOST.get(host, other)
 
 
 def is_x_name(platform: str | None) -> bool:

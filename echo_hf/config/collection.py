@@ -21,9 +21,11 @@ MOST_PIXELS = 100_000_000
 MOST_BYTES = 64 * 1024 * 1024
 # Where posts may have been written, by their addresses; and whom we can ask, beside plug-ins.
 HOMES = ("bluesky", "discord", "hackernews", "mastodon", "reddit", "web", "x")
-NAMES = ("bluesky", "mastodon", "x")
+OUR_PLATFORMS = ("bluesky", "mastodon", "x")
 PLATFORMS: Registry[Any, None] = Registry(
-    "platform", "echo_hf.platforms", {name: f"echo_hf.collect.platforms.{name}" for name in NAMES}
+    "platform",
+    "echo_hf.platforms",
+    {name: f"echo_hf.collect.platforms.{name}" for name in OUR_PLATFORMS},
 )
 
 DAYS = re.compile(r"([1-9][0-9]{0,2})d")

@@ -1,4 +1,4 @@
-"""Draw the benchmark's splits from the samples (section 4)."""
+"""Draw the benchmark's splits, and say which samples are left out of the release (section 4)."""
 
 from __future__ import annotations
 

@@ -1,1 +1,5 @@
-"""Models as judges (ECHO section 5): `echo-hf judge` rates outputs, and says which metrics fit."""
+"""Models as judges (ECHO section 5): `echo-hf judge` rates outputs, and says which metrics fit.
+
+A rubric is a file `prompts/judging/NAME.md` and a name in `Rubric` of `config/judges.py`;
+`score.py` decides which rubrics have figures.
+"""

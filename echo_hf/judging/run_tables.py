@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from pydantic import Field, ValidationError
 
 from echo_hf.config.checks import Section, Words, first_error
+from echo_hf.config.judges import Rubric
 from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.errors import RunError, TableError
 from echo_hf.hub.run_tables import DIGEST, SAMPLE, left_out_reasons
@@ -74,7 +75,7 @@ def read_table(root: Path, table: Table) -> pa.Table | None:
 
 
 SCORED = (OUTPUTS, RATINGS, APPLICABILITY, COMPARISONS)  # outputs first: the others are of them
-RUBRICS = ("overall", "text_rendering", "reference")
+SCORED_RUBRICS = (*get_args(Rubric), "reference")
 # Of tables of judgements: where the verdict stands, and for each system which image it is about.
 VERDICTS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "ratings": ("rating", {"system": "output_sha256"}),
@@ -148,7 +149,7 @@ def read_run(benchmark: Benchmark, folder: RunFolder) -> RunTables:
 
 def _unscored(row: Row, systems: Mapping[str, str], made: Made | None) -> Reason | None:
     """Why a judgement does not count: its rubric, or an output that is not what was judged."""
-    if row.get("rubric", RUBRICS[0]) not in RUBRICS:
+    if row.get("rubric", SCORED_RUBRICS[0]) not in SCORED_RUBRICS:
         return IgnoredRating.OTHER_RUBRIC
     if made is None:
         return None

@@ -1,1 +1,1 @@
-"""Formats of posts, each a file."""
+"""Formats of posts that are read from files, one a module (asking: `collect/platforms`)."""

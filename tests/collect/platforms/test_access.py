@@ -19,7 +19,7 @@ from echo_hf.collect.platforms.access import (
     seconds_to_wait,
 )
 from echo_hf.collect.platforms.base import UnanswerableError, make_platform
-from echo_hf.collect.urls import PLATFORMS as BY_HOST
+from echo_hf.collect.urls import PLATFORM_BY_HOST
 from echo_hf.config.collection import HOMES, PLATFORMS
 from echo_hf.errors import ConfigError, PlatformError
 from tests.collect.platforms.simulated import NAME, Simulated, registered
@@ -157,7 +157,7 @@ def test_an_unknown_platform_gets_the_nearest_name() -> None:
 
 
 def test_a_config_knows_the_names_of_platforms() -> None:
-    assert set(HOMES) == {*BY_HOST.values(), "x", "mastodon", "web"}
+    assert set(HOMES) == {*PLATFORM_BY_HOST.values(), "x", "mastodon", "web"}
 
 
 def test_another_package_brings_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
