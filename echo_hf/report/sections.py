@@ -29,7 +29,6 @@ SHOWN = 3
 DRIFTS = ("face_identity", "structure_distance")
 INPUTS = ""  # in the place of a system's name
 MEANINGS = {str(one): one.meaning for one in MetricReason}
-Said = Mapping[tuple[str, str], str]
 Colors = Mapping[tuple[str, str], MeanColors]
 
 
@@ -221,9 +220,8 @@ def agreement(data: RunData) -> Markup | None:
     if data.agreement is None:
         return None
     found = data.agreement.merged
-    procedure, taus = PROCEDURES[found.protocol], _taus(found)
+    procedure, (compared, taus) = PROCEDURES[found.protocol], _taus(found)
     tests = found.people.tests.get(procedure.test, ())
-    compared = list(next(iter(taus.values()), ()))
     return rendered(
         "people.html.jinja",
         found=found,
@@ -233,6 +231,7 @@ def agreement(data: RunData) -> Markup | None:
         tests=tests,
         differing=[one for one in tests if getattr(one, procedure.adjusted) < ALPHA],
         taus=taus,
+        compared=compared,
         tau_heads=_heads("breakable", compared),
         rater_heads=_heads("name_of", found.people.mean_rank_by_rater, kind="number optional"),
         pearson=[
@@ -244,7 +243,7 @@ def agreement(data: RunData) -> Markup | None:
     )
 
 
-def _taus(found: Agreement) -> dict[str, dict[str, TauB | None]]:
+def _taus(found: Agreement) -> tuple[list[str], list[tuple[str, list[TauB | None]]]]:
     """Tau-b of judges and people, each with each once (figure C.2); null where there is none."""
     judges, raters = found.judges, list(found.people.mean_rank_by_rater)
     known = {(judge, "consensus"): tau for judge, tau in judges.with_consensus.items()}
@@ -254,14 +253,15 @@ def _taus(found: Agreement) -> dict[str, dict[str, TauB | None]]:
             if taus is not judges.with_raters:
                 known |= {(other, one): tau for other, tau in row.items()}
     names = ["consensus", *raters, *judges.with_consensus]
-    return {
-        name: {
-            other: known.get((name, other)) if before < at else None
-            for before, other in enumerate(names[:-1])
-        }
-        for at, name in enumerate(names)
-        if at and (name in judges.with_consensus or len(raters) > 1)
-    }
+    # A person and a judge may have one name: each keeps a row.
+    compared, rows = names[:-1], []
+    for at, name in enumerate(names):
+        if at and (name in judges.with_consensus or len(raters) > 1):
+            pairs = (
+                (name, other) if before < at else None for before, other in enumerate(compared)
+            )
+            rows.append((name, [known.get(pair) if pair else None for pair in pairs]))
+    return (compared if rows else []), rows
 
 
 def stars(p: float | None) -> str:

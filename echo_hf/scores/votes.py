@@ -271,12 +271,12 @@ def compare(
         raise ScoreError(unknown("protocol", protocol, PROTOCOLS))
     if missing not in get_args(Missing):
         raise ScoreError(unknown("missing", missing, get_args(Missing)))
-    if isinstance(ratings, RatingTable):
-        return Compared(ratings, protocol, missing, rubric)
-    if missing == "loss" and outputs is None:
+    is_read = isinstance(ratings, RatingTable)
+    if missing == "loss" and (ratings.lost if is_read else outputs) is None:
         raise ScoreError(
             "missing is 'loss', but no outputs are given: expected outputs=, since ratings do not "
             "say what was refused; or give missing='exclude'"
         )
-    table = read_ratings(ratings, outputs, rubric=rubric, judges=judges)
-    return Compared(table, protocol, missing, rubric)
+    if not is_read:
+        ratings = read_ratings(ratings, outputs, rubric=rubric, judges=judges)
+    return Compared(ratings, protocol, missing, rubric)

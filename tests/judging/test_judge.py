@@ -182,6 +182,25 @@ def test_structured_judges_explain_first(folder: Path) -> None:
     assert said == {(5, "It is a boat.")}
 
 
+@pytest.mark.parametrize(
+    ("options", "said", "expected"),
+    [
+        ({}, 11, (None, "off_schema")),
+        ({"decimals": True}, 4.5, (4.5, "ok")),
+        ({"decimals": True}, 10.5, (None, "off_schema")),
+    ],
+)
+def test_a_structured_rating_stays_on_the_scale(
+    folder: Path, options: dict[str, Any], said: float, expected: tuple[float | None, str]
+) -> None:
+    config_of(folder, [judge_of(mode="structured", **options)])
+    engine = ScriptedJudge(lambda _: f'{{"explanation": "So.", "rating": {said}}}').use()
+    judged(folder)
+    assert {(row["rating"], row["outcome"]) for row in rows_of(folder)} == {expected}
+    asked_again = 2 if expected[0] is None else 1
+    assert len(engine.asked) == asked_again * len(rows_of(folder))
+
+
 def test_repeats_are_further_questions(folder: Path) -> None:
     config_of(folder, [judge_of(repeats=3)])
     engine = ScriptedJudge(lambda asked: rated(asked.repeat + 5)).use()
@@ -438,7 +457,6 @@ def started(folder: Path, seconds: float) -> subprocess.Popen[str]:
     return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True)
 
 
-@pytest.mark.slow
 def test_a_killed_judge_goes_on_where_it_was(tmp_path: Path) -> None:
     """After kill -9 the same call gives the table of a whole run; one question is put again."""
     for name in ("killed", "whole"):

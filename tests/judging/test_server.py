@@ -128,11 +128,18 @@ def test_every_fault_has_its_name_and_no_rating(folder: Path, server: LoopbackSe
     assert Counter(map(task_of, server.asked)) == expected
 
 
-@pytest.mark.slow
 def test_repeats_have_seeds_of_their_own(folder: Path, server: LoopbackServer) -> None:
     judged(folder, server, judge={"repeats": 3}, engine={"seed": 40, "temperature": 1.0})
     assert Counter(one.body["seed"] for one in server.asked) == {40: 10, 41: 10, 42: 10}
     assert Counter(row["repeat"] for row in rows_of(folder)) == {0: 10, 1: 10, 2: 10}
+
+
+def test_a_budget_ends_with_what_is_under_way(folder: Path, server: LoopbackServer) -> None:
+    """A call costs a quarter of a cent: one cent is four calls, and those under way with them."""
+    done = judged(folder, server, budget_usd=0.01, engine={"concurrency": 2})
+    assert 4 <= len(server.asked) <= 5
+    assert done.spent
+    assert len(rows_of(folder)) == len(server.asked)
 
 
 def test_a_refused_key_stops_the_judge_and_loses_nothing(

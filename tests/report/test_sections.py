@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from echo_hf.report.markup import REPLACEMENT, UNSHOWN, environment, is_web, printable
-from echo_hf.report.report import figures
+from echo_hf.report.report import figures, write_report
 from echo_hf.report.results import AgreementFile, Metric, Results
 from echo_hf.report.run_data import Output, Rating, ReportSample
 from echo_hf.report.sections import (
@@ -34,6 +34,7 @@ from tests.report.analysis_for_tests import PARTS, SVG, every_part
 from tests.report.analysis_for_tests import analysis as analyzed
 from tests.report.run_data_for_tests import (
     WORDS,
+    hostile_run,
     image,
     measured,
     ratings_of,
@@ -347,3 +348,11 @@ def test_mean_colors_of_edits_alone(tmp_path: Path) -> None:
     assert "Inputs mean 200, 0, 0 · 2 images" in said
     assert "bravo mean 100, 0, 50 · 2 images" in said
     assert "anole_two mean" not in said
+
+
+def test_hostile_words_make_no_element(tmp_path: Path) -> None:
+    text = write_report(hostile_run(tmp_path), tmp_path / "report").path.read_text("utf-8")
+    found = Parsed(text).tags
+    assert not {"iframe", "object", "base"} & {tag for tag, _ in found}
+    assert [tag for tag, _ in found].count("script") == 2
+    assert not [name for _, kept in found for name in kept if name.startswith("on")]

@@ -48,17 +48,18 @@ def prompt_set(
     rows = list(texts)
     named = map(str, range(len(rows))) if ids is None else ids
     out: Counter[NotAnalyzed] = Counter()
-    kept: dict[str, str] = {}
+    kept: list[tuple[str, str]] = []
     for id_, text in zip(named, rows, strict=True):
         if not isinstance(text, str) or not text.strip():
             out[NotAnalyzed.NO_TEXT] += 1
             continue
         try:
             text.encode()
-            kept[id_] = text.strip()
+            kept.append((id_, text.strip()))
         except UnicodeEncodeError:
             out[NotAnalyzed.BROKEN_TEXT] += 1
-    return PromptSet(name, tuple(kept.values()), tuple(kept), dict(out), source or {})
+    texts, ids = (tuple(one[at] for one in kept) for at in (1, 0))
+    return PromptSet(name, texts, ids, dict(out), source or {})
 
 
 def shortened(text: str, longest: int) -> str:

@@ -324,4 +324,6 @@ def read_figures(path: Path, model: type[Read], verb: str) -> Read | None:
         first = error.errors(include_url=False, include_context=False)[0]
         place = ".".join(str(part) for part in first["loc"]) or "the file"
         said = f"{place} is {str(first['input'])[:80]!r}, {first['msg'].lower()}"
+        if first["type"] == "missing":
+            said = f"{place} is missing"
     raise RunError(f"cannot read {str(path)!r} ({said}): run `echo-hf {verb}` again")
