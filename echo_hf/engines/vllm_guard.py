@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from threading import Event, Thread
 from typing import Any
 
@@ -83,7 +84,17 @@ def _held(number: int) -> Iterator[int]:
 
 
 def _children() -> set[int]:
-    return {child.pid for child in multiprocessing.active_children() if child.pid is not None}
+    """The processes that this one has started for the model, and those that they have started."""
+    found = {child.pid for child in multiprocessing.active_children() if child.pid is not None}
+    parents: dict[int, int] = {}
+    for process in Path("/proc").glob("[0-9]*/stat") if found else ():
+        with suppress(OSError):  # it has ended
+            parents[int(process.parent.name)] = int(
+                process.read_text().rpartition(")")[2].split()[1]
+            )
+    while more := {one for one, above in parents.items() if above in found} - found:
+        found |= more
+    return found
 
 
 if __name__ == "__main__":

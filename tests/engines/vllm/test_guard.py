@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 
 import pytest
 
@@ -50,6 +51,23 @@ def test_children_go_with_a_killed_run(how: signal.Signals, inside: str) -> None
         assert run.stdout
         held = os.pidfd_open(int(run.stdout.readline()))
         run.send_signal(how)
+        run.wait()
+        assert ended(held)
+
+
+def test_what_a_child_has_started_goes_as_well() -> None:
+    """In a session of its own, where nothing else would end it."""
+    sleeping = "time.sleep(1); print(child.pid, flush=True)"
+    start = "subprocess.run(['sleep', '3600'], start_new_session=True)"
+    text = RUN.replace("target=time.sleep, args=(3600,)", f"target=lambda: {start}")
+    text = text.replace("import multiprocessing, time", "import multiprocessing, subprocess, time")
+    command = [sys.executable, "-c", text.format(inside=sleeping)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as run:
+        assert run.stdout
+        child = int(run.stdout.readline())
+        below = Path(f"/proc/{child}/task/{child}/children").read_text().split()
+        (held,) = (os.pidfd_open(int(number)) for number in below)
+        run.kill()
         run.wait()
         assert ended(held)
 
