@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
-from itertools import chain, count
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
@@ -57,10 +57,13 @@ class EvaluateColumns:
 
 def store_ratings(predictions: Any) -> Iterator[Stored]:
     """Ratings as `evaluate` stores them: with null where an optional column is not given."""
+    names = getattr(predictions, "column_names", getattr(predictions, "columns", None))
+    if names is None and hasattr(predictions, "__arrow_c_stream__"):
+        predictions = pa.table(predictions)
+        names = predictions.column_names
     table = read_columns(predictions, RATINGS, REQUIRED, OPTIONAL)
-    names = getattr(predictions, "column_names", None)
     if names is None:
-        names = getattr(predictions, "columns", predictions)
+        names = predictions
     if isinstance(names, Sequence):  # rows, or names of columns
         names = dict.fromkeys(
             name for one in names for name in ([one] if isinstance(one, str) else one)
@@ -291,16 +294,21 @@ def whole(parts: Iterable[Stored], features: Features) -> Iterator[Iterator[Stor
         The same parts, and one without rows where there are none.
     """
     schema = features.arrow_schema
-    empty: Stored = {name: [] for name in schema.names}
     with TemporaryFile() as file:
         with pa.ipc.new_stream(file, schema) as writer:
             for part in parts:
                 writer.write_table(pa.Table.from_pydict(dict(part), schema))
         file.seek(0)
-        batches = pa.ipc.open_stream(file)
-        first = next(batches, None)
-        read = (batch.to_pydict() for batch in batches)
-        yield chain([empty if first is None else first.to_pydict()], read)
+
+        def read() -> Iterator[Stored]:
+            empty = True
+            for batch in pa.ipc.open_stream(file):
+                empty = False
+                yield batch.to_pydict()
+            if empty:
+                yield {name: [] for name in schema.names}
+
+        yield read()
 
 
 class EchoMetric(evaluate.Metric):  # type: ignore[misc]  # evaluate has no types

@@ -376,7 +376,8 @@ def rebuilt_images(row: Row, archive: Archive) -> dict[str, list[Rebuilt]]:
     # Screenshots come before what is cut out of them.
     for number in sorted(range(len(entries)), key=lambda number: entries[number]["of"] is not None):
         entry = entries[number]
-        shot = next((at for at in found if entries[at]["sha256"] == entry["of"]), None)
+        shots = [at for at in found if entries[at]["sha256"] == entry["of"]]
+        shot = max(shots, key=lambda at: found[at].value is not None, default=None)
         try:
             if entry["sha256"] is None:
                 found[number] = Rebuilt(None, Match.MISSING, "no digest was noted")

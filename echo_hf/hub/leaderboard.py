@@ -197,7 +197,10 @@ def verdict(a: ScoredRelease, b: ScoredRelease, split: str, protocol: Protocol) 
     # Systems and definition of the win rates, but for what judges failed on.
     settings = [
         sorted(
-            json.dumps({**each["definition"], "failed_audit": None, "system": each["system"]})
+            json.dumps(
+                {**each["definition"], "failed_audit": None, "system": each["system"]},
+                sort_keys=True,
+            )
             for each in release.rows(split, protocol).get(METRIC, ())
         )
         for release in (a, b)
@@ -302,11 +305,12 @@ def _part(
 
 @cache
 def _template() -> Template:
-    from jinja2 import Environment, FileSystemLoader
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     made = Environment(
         loader=FileSystemLoader(Path(__file__).parent),
         autoescape=True,
+        undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )

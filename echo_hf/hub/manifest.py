@@ -218,7 +218,8 @@ def readable(path: Path, mend: str = "write or download the release again") -> I
     try:
         yield
     except (OSError, pa.ArrowException, UnicodeDecodeError, ValidationError) as error:
-        said = " ".join(str(error).split())[:300]
+        told = problem(error) if isinstance(error, ValidationError) else str(error)
+        said = " ".join(told.split())[:300]
         raise ReleaseError(f"{str(path)!r} cannot be read ({said}): {mend}") from None
 
 

@@ -107,15 +107,21 @@ def read_official(
         except Exception:  # it is anybody's card, and only for a hint
             named = []
         raise ReleaseError(unknown("config", config, named, f"dataset {repo_id!r}"))
+    kinds = [one.type for one in pq.read_schema(files[0]) if one.name in COLUMNS]
+    if any(_is_list(kind) and pa.types.is_struct(kind.value_type) for kind in kinds):
+        raise ReleaseError(
+            f"images of {repo_id!r} are embedded: expected their names; load it with "
+            "datasets.load_dataset"
+        )
     images = images or OfficialImages()
     found = images.fetch(_media(files))
     provenance = json.dumps({"dataset": repo_id, "revision": folder.name})
     batches = (batch for file in files for batch in pq.ParquetFile(file).iter_batches(BATCH_ROWS))
-    theirs = Features.from_arrow_schema(pq.read_schema(files[0]))
-    ours: dict[str, Any] = {**release_features(), **ADDED}
-    others = {name: kind for name, kind in theirs.items() if name not in ours}
-    schema = Features({**ours, **others}).arrow_schema
     try:
+        theirs = Features.from_arrow_schema(pq.read_schema(files[0]))
+        ours: dict[str, Any] = {**release_features(), **ADDED}
+        others = {name: kind for name, kind in theirs.items() if name not in ours}
+        schema = Features({**ours, **others}).arrow_schema
         rows = [
             our_row(row, images.store, found, provenance)
             for batch in batches
@@ -142,11 +148,15 @@ def read_official(
 def _media(files: Sequence[Path]) -> Iterator[str]:
     """The names of all images that are named."""
     for file in files:
-        schema = pq.read_schema(file)
-        kinds = (pa.list_(pa.string()), pa.large_list(pa.large_string()))
-        named = [one.name for one in schema if one.name in COLUMNS and one.type in kinds]
+        lists = [one for one in pq.read_schema(file) if one.name in COLUMNS and _is_list(one.type)]
+        texts = (pa.string(), pa.large_string())
+        named = [one.name for one in lists if one.type.value_type in texts]
         for column in pq.read_table(file, columns=named).columns:
             yield from pc.list_flatten(column).drop_null().unique().to_pylist()
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))
 
 
 def our_row(
@@ -235,7 +245,9 @@ def shown_images(
 ) -> Iterator[OfficialImage]:
     """The images of a column; of a screenshot the parts that its boxes show."""
     for position, name in enumerate(media):
-        result = found[name]
+        result = found.get(name) if isinstance(name, str) else None
+        if result is None:
+            raise ValueError(f"expected a list of names of images, found {name!r}")
         if isinstance(boxes, str):
             yield OfficialImage(position, None, Notice.BAD_FIELD, f"boxes {boxes}")
         elif result.sha256 is None or not boxes:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow.parquet as pq
 from datasets.utils.metadata import MetadataConfigs
 from huggingface_hub import CommitOperationAdd, CommitOperationDelete, DatasetCard, HfApi
 from huggingface_hub.errors import HFValidationError
@@ -35,6 +36,7 @@ from echo_hf.hub.manifest import (
     ReleasePath,
     file_entry,
     read_manifest,
+    readable,
 )
 from echo_hf.hub.redistribution import (
     addresses_of,
@@ -43,7 +45,7 @@ from echo_hf.hub.redistribution import (
     restricted_posts,
     samples_of,
 )
-from echo_hf.hub.release import Release, read_release, rows_of, verify_release
+from echo_hf.hub.release import Release, files_of, read_release, rows_of, verify_release
 from echo_hf.hub.remote import Remote, State
 
 Files = Mapping[str, RepoFile]
@@ -51,6 +53,7 @@ Say = Callable[[str], None]
 TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 COMMIT = re.compile(r"[0-9a-f]{40}")
 BRANCHES = frozenset({"main", "refs"})
+DECIDED_ON = ["id", "sample_digest", "safety", "provenance"]
 
 
 @dataclass(frozen=True)
@@ -214,8 +217,12 @@ def check_publishable(
     # What reviewers of the run, in whose folder the release lies, decided otherwise.
     path = release.path.parent / FILE
     decisions = read_decisions(path)
-    names = [name for name in SAMPLE_CONFIGS if name in manifest.configs and decisions.by_id]
-    found = {row["id"]: decisions.stale(row) for name in names for row in rows_of(release, name)}
+    found: dict[str, str | None] = {}
+    for name in SAMPLE_CONFIGS if decisions.by_id else ():
+        for file in files_of(release, name):
+            with readable(file, "build again"):
+                rows = pq.read_table(file, columns=DECIDED_ON).to_pylist()
+            found |= {row["id"]: decisions.stale(row) for row in rows}
     for what in ("removed", "changed", "opened"):
         stale = sorted(name for name, told in found.items() if told == what)
         if stale:
@@ -307,15 +314,16 @@ class Candidate:
             return True
         if found.delete or not set(found.upload) <= {CARD, MANIFEST} <= set(there):
             return False
-        _, heading, after = self._card(commit).rpartition(HEADING)
+        _, heading, after = _card_in(self._beside(commit)).rpartition(HEADING)
         since = after.removeprefix("\n").removesuffix("\n") if heading else None
         return any(not self._differences(there, name, since) for name in (self.tag, *tags))
 
     def is_repacked_at(self, commit: str, there: Files, tags: Iterable[str]) -> bool:
         """Whether a commit is the release as another version of the toolkit wrote it."""
-        if not is_same_release(self.release.manifest, self._beside(commit), there):
+        folder = self._beside(commit)
+        if not is_same_release(self.release.manifest, folder, there):
             return False
-        card = self._card(commit)
+        card = _card_in(folder)
         return any(named_card(card, self.remote.repo_id, name) == card for name in tags)
 
     def _differences(self, there: Files, tag: str, since: str | None) -> Changes:
@@ -325,16 +333,17 @@ class Candidate:
         """A folder with what a commit holds beside its data."""
         return downloaded(self.remote.repo_id, commit, list(BESIDE), api=self.remote.api)
 
-    def _card(self, commit: str) -> str:
-        """A card as it is there; of what is no text, something that is no card of ours."""
-        return (self._beside(commit) / CARD).read_bytes().decode(errors="replace")
+
+def _card_in(folder: Path) -> str:
+    """A card as it is there; of what is no text, something that is no card of ours."""
+    return (folder / CARD).read_bytes().decode(errors="replace")
 
 
 MOST_MOVERS = 5
 HEADING = "## Changes since the last revision\n"
 SNIPPET = re.compile(r"(?<=^```python\n).*?(?=^```)", re.DOTALL | re.MULTILINE)
 STRING = r'"(?:[^"\\\n]|\\.)*"'
-NAMED = re.compile(rf"\b(load_dataset|load_benchmark)\({STRING}")
+NAMED = re.compile(rf"\b((?:load_dataset|load_benchmark)\(\s*){STRING}")
 REVISION = re.compile(rf"\brevision={STRING}")
 
 
@@ -376,7 +385,7 @@ def named_card(card: str, repo_id: str, tag: str) -> str:
     repository, revision = (json.dumps(name, ensure_ascii=False) for name in (repo_id, tag))
 
     def name(snippet: re.Match[str]) -> str:
-        code = NAMED.sub(lambda call: f"{call[1]}({repository}", snippet.group())
+        code = NAMED.sub(lambda call: f"{call[1]}{repository}", snippet.group())
         return REVISION.sub(lambda _: f"revision={revision}", code)
 
     return SNIPPET.sub(name, card)

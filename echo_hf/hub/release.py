@@ -290,7 +290,9 @@ def _batches(dataset: Dataset, table: Table, store: ImageStore, limit: int) -> I
         shown, text = dict(row), canonical(row)
         sizes: list[int] = []
         for column in table.images:
-            embedded = [one and _embedded(one, store) for one in _listed(row[column])]
+            embedded = [
+                None if one is None else _embedded(one, store) for one in _listed(row[column])
+            ]
             sizes += [len(one["bytes"]) for one in embedded if one]
             is_list = isinstance(row[column], list)
             shown[column] = embedded if is_list else next(iter(embedded), None)
@@ -402,10 +404,12 @@ STRUCTS = ("community_feedback", "picture_sources")
 
 def unpacked(release: Release, images: ImageStore) -> dict[str, Dataset]:
     """The rows of a release as a run has them, one row group in memory at a time with images."""
-    made = {name: list(rows_of(release, name, images)) for name in release.manifest.configs}
+    schemas = {
+        name: _table_of(release, name).features.arrow_schema for name in release.manifest.configs
+    }
     return {
-        name: Dataset(pa.Table.from_pylist(rows, CONFIGS[name].table.features.arrow_schema))
-        for name, rows in made.items()
+        name: Dataset(pa.Table.from_pylist(list(rows_of(release, name, images)), schema))
+        for name, schema in schemas.items()
     }
 
 
@@ -413,9 +417,7 @@ def rows_of(
     release: Release, config: str, images: ImageStore | None = None
 ) -> Iterator[dict[str, Any]]:
     """The rows of a config, with digests for its images, which are read only for a store."""
-    if config not in CONFIGS:
-        raise ReleaseError(unknown("config", config, CONFIGS, repr(str(release.path))))
-    table = CONFIGS[config].table
+    table = _table_of(release, config)
     ours = released_schema(table)
 
     def columns(schema: pa.Schema) -> list[str] | None:
@@ -446,6 +448,12 @@ def rows_of(
                 ]
                 row[name] = digests if isinstance(row[name], list) else next(iter(digests), None)
             yield row
+
+
+def _table_of(release: Release, config: str) -> Table:
+    if config not in CONFIGS:
+        raise ReleaseError(unknown("config", config, CONFIGS, repr(str(release.path))))
+    return CONFIGS[config].table
 
 
 def read_rows(

@@ -180,6 +180,13 @@ def test_who_made_a_column_depends_on_the_build(
     assert rows[column] == said
 
 
+@pytest.mark.parametrize(("engine", "said"), [({}, "none"), (None, "none"), (VLLM, "vllm")])
+def test_a_stage_without_an_engine_says_none(facts: ReleaseFacts, engine: Any, said: str) -> None:
+    rows = cells(card(made_with(facts, quality=engine)))
+    (row,) = (one for one in rows if one[0] == "quality" and one[1] == "ab" * 8)
+    assert said in row[-1]
+
+
 @pytest.mark.parametrize(("built", "count"), [(True, 1), (False, 0)])
 def test_a_release_made_by_rules_says_so_first(
     facts: ReleaseFacts, built: bool, count: int
@@ -441,7 +448,9 @@ class HubBenchmark(BaseModel):
     tasks: list[HubTask]
 
 
-@pytest.mark.parametrize("name", ["Pixelbloom", "a: b # c", "x\ntasks: []", '"', "\u2028 é", "1"])
+@pytest.mark.parametrize(
+    "name", ["Pixelbloom", "no", "a: b # c", "x\ntasks: []", '"', "\u2028 é", "{}", "1"]
+)
 def test_every_benchmark_config_with_samples_is_a_task(facts: ReleaseFacts, name: str) -> None:
     target = Target.model_construct(name=name, developer="d")
     rows = {"analysis": 9, "image_to_image": 0, "text_to_image": 4, "ratings": 8}

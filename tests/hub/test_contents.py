@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,11 @@ def test_whatever_a_card_named_it_names_the_new_place(
     once = named_card(plain, repo, tag)
     assert called_with(once) == (repo, tag)
     assert named_card(once, new_repo, new_tag) == named_card(plain, new_repo, new_tag)
+
+
+def test_a_name_may_stand_on_a_line_of_its_own() -> None:
+    card = '```python\nload_dataset(\n    "a", "c", revision="b"\n)\n```\n'
+    assert called_with(named_card(card, "o/n", "t")) == ("o/n", "t")
 
 
 def test_text_beside_the_code_is_not_touched() -> None:
@@ -97,6 +103,17 @@ def there(path: str, data: bytes, *, lfs: bool = False) -> RepoFile:
     large = {"size": len(data), "oid": sha256, "pointerSize": 134}
     oid = "0" * 40 if lfs else blob
     return RepoFile(path=path, size=len(data), oid=oid, **({"lfs": large} if lfs else {}))
+
+
+def test_git_names_a_blob_alike(tmp_path: Path) -> None:
+    data = b"any\n bytes \xff"
+    (tmp_path / "file").write_bytes(data)
+    command = ["git", "hash-object", "--no-filters", str(tmp_path / "file")]
+    git = subprocess.run(command, capture_output=True, text=True, check=True)
+    held = {DATA: RepoFile(path=DATA, size=len(data), oid=git.stdout.strip())}
+    for source in (data, tmp_path / "file"):
+        assert not changes({DATA: Content(source, len(data), "")}, held)
+    assert changes({DATA: content(data[::-1])}, held)
 
 
 @pytest.mark.parametrize("lfs", [False, True])

@@ -34,7 +34,13 @@ from echo_hf.hub.diff import DRIFTS, Cause, diff
 from echo_hf.hub.facts import CONFIGS, ReleaseFacts
 from echo_hf.hub.hydrate import hydrate
 from echo_hf.hub.publish import passed_on, to_leave_out
-from echo_hf.hub.redistribution import addresses_of, passed_on_rows, restricted_posts, samples_of
+from echo_hf.hub.redistribution import (
+    addresses_of,
+    may_pass_on_all,
+    passed_on_rows,
+    restricted_posts,
+    samples_of,
+)
 from echo_hf.hub.release import (
     Release,
     read_release,
@@ -141,8 +147,8 @@ def without_x(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built(folder / "build", kept) / "release"
 
 
-def test_no_words_of_x_are_in_any_text(full: Path, dry: Path, without_x: Path) -> None:
-    length = 2
+@pytest.mark.parametrize("length", [2, 3, 5])
+def test_no_words_of_x_are_in_any_text(full: Path, dry: Path, without_x: Path, length: int) -> None:
     theirs = [post for post in posts() if is_x([post["url"]])]
     others = [post for post in posts() if post not in theirs]
     ours = runs_of_words([*posted(others), *texts_of(without_x), *OWN_WORDS], length)
@@ -240,6 +246,16 @@ def test_a_stated_right_keeps_everything(full: Path, tmp_path: Path) -> None:
     assert released(again.path) == released(full)
     stricter = dehydrate(release.path, tmp_path / "stricter", rights={})
     assert stricter.manifest.configs["analysis"].dehydrated == 37
+
+
+def test_a_right_to_another_platform_is_none_to_x() -> None:
+    assert not may_pass_on_all({"bluesky"})
+    assert restricted_posts([X], {"bluesky"}) == ["x"]
+
+
+def test_the_release_itself_is_not_overwritten(full: Path) -> None:
+    with pytest.raises(ReleaseError, match="is the release itself"):
+        dehydrate(full, full.parent / "." / "release")
 
 
 def test_a_changed_release_is_refused(full: Path, tmp_path: Path) -> None:
@@ -421,6 +437,16 @@ def test_an_answer_about_posts_of_x_is_not_passed_on_without_samples_of_x(write:
     assert [row["request_key"][0] for row in rows["responses"]] == ["b"]
     assert rows["analysis"][0]["prompt"] == "A hat"
     assert "4 rows of `responses` (it may repeat posts that must not be passed on)" in card
+
+
+def test_a_stated_right_passes_on_answers_about_unknown_posts(
+    facts: ReleaseFacts, images: ImageStore, tmp_path: Path
+) -> None:
+    rows = rows_of_table("responses", [an_answer("a", None), an_answer("b", [X])])
+    owned = replace(facts, rights={"x": "consent"})
+    release = write_release(tmp_path / "owned", {"responses": rows}, images, owned)
+    assert to_leave_out(release) == 0
+    assert len(passed(release)["responses"]) == 2
 
 
 def an_output(system: str, image: str | None, number: int = 0) -> Row:

@@ -485,14 +485,27 @@ def test_parts_hold_every_rating_once(count: int) -> None:
 def test_every_form_of_a_table_is_taken() -> None:
     table = Dataset.from_list([{**RATING, "explanation": "Sharp."}])
     expected = _rows([RATING])
-    for given in (table, table.to_pandas(), table.to_dict(), table.with_format("arrow")[:]):
+    arrow = table.with_format("arrow")[:]
+    for given in (table, table.to_pandas(), table.to_dict(), arrow, Streamed(arrow)):
         assert _rows(given) == expected
 
 
+class Streamed:
+    """A table of a library that has nothing of Arrow but its stream."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self._table = table
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self._table.__arrow_c_stream__(requested_schema)
+
+
 def test_an_unknown_column_is_refused_by_its_name() -> None:
+    misspelt = pa.table({**{k: [v] for k, v in RATING.items()}, "rubrik": ["x"]})
     for given in (
+        Streamed(misspelt),
         [RATING, {**RATING, "rubrik": "overall"}],
-        pa.table({**{k: [v] for k, v in RATING.items()}, "rubrik": ["x"]}),
+        misspelt,
     ):
         with pytest.raises(TableError, match="unknown column 'rubrik'; did you mean 'rubric'"):
             _rows(given)

@@ -603,3 +603,14 @@ def test_a_crop_needs_its_screenshot(tmp_path: Path) -> None:
     )
     here.images.put(crop)
     assert rebuilt([entry], here) == [Rebuilt(digest(crop), Match.EXACT)]
+
+
+def test_a_crop_is_cut_out_of_the_screenshot_that_is_there(tmp_path: Path) -> None:
+    here = archive_of(tmp_path, (encoded(ONE, "JPEG", quality=90), None))
+    shot = left_out(tmp_path, ONE)
+    lost = {**shot, "post_url": "https://p.example/gone"}
+    crop = {**left_out(tmp_path, TWIN.crop((10, 10, 60, 60))), "signature": None}
+    crop |= {"of": shot["sha256"], "box": [10, 10, 60, 60]}
+    for shots in ([lost, shot], [shot, lost]):
+        found = rebuilt([*shots, crop], here)[-1]
+        assert found.detail == "another image stands in the box now"

@@ -158,6 +158,11 @@ def test_what_was_published_by_hand_is_refused(reader: Reader) -> None:
         reader.load()
 
 
+def test_a_config_that_is_not_there_is_answered_with_the_nearest(reader: Reader) -> None:
+    with pytest.raises(ReleaseError, match="unknown config 'analysys'; did you mean 'analysis'"):
+        reader.load("analysys", "v1")
+
+
 def test_a_folder_is_loaded_the_same_way(release: Release) -> None:
     assert len(echo_hf.load_benchmark(release.path, "analysis")) == 3
     assert echo_hf.load_manifest(str(release.path)) == release.manifest

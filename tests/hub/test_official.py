@@ -268,6 +268,46 @@ def test_another_layout_is_refused(place: Place) -> None:
     assert "\n" not in str(raised.value)
 
 
+@pytest.mark.parametrize(
+    ("kind", "value", "said"),
+    [
+        (pa.list_(pa.struct({"bytes": pa.binary()})), [{"bytes": RED}],
+         f"images of '{REPO}' are embedded: expected their names"),
+        (pa.list_(pa.int64()), [7], "expected a list of names of images, found 7"),
+        (pa.string(), "TokenRed", "expected a list of names of images, found 'T'"),
+        (pa.dictionary(pa.int32(), pa.string()), "TokenRed", "expected a list of names"),
+    ],
+)  # fmt: skip
+def test_images_without_a_list_of_names_are_refused(
+    place: Place, kind: pa.DataType, value: Any, said: str
+) -> None:
+    place.holds(image_to_image=pa.table({"id": ["a"], "input_images": pa.array([value], kind)}))
+    with pytest.raises(ReleaseError, match=said) as raised:
+        place.load("image_to_image")
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("made", [pa.list_, pa.large_list])
+@pytest.mark.parametrize("names", [pa.string(), pa.large_string()])
+def test_every_list_of_names_is_read(place: Place, made: Any, names: pa.DataType) -> None:
+    kind = made(pa.field("item", names, nullable=False))
+    images = pa.array([["TokenRed"]], kind)
+    place.holds(text_to_image=pa.table({"id": ["a"], "output_images": images}))
+    (row,) = place.load("text_to_image")
+    assert (row["output_media"], row["missing_images"]) == (["TokenRed"], [])
+
+
+def test_a_column_that_datasets_cannot_hold_is_one_line(place: Place) -> None:
+    odd = pa.array([None], pa.map_(pa.string(), pa.string()))
+    table = pa.table({"id": ["a"], "odd": odd}).replace_schema_metadata(
+        {"huggingface": '{"info": {"features": {"odd": {"_type": "Nothing"}}}}'}
+    )
+    place.holds(text_to_image=table)
+    with pytest.raises(ReleaseError, match="has another layout") as raised:
+        place.load("text_to_image")
+    assert "\n" not in str(raised.value)
+
+
 def test_a_config_that_is_not_there_is_answered_with_the_nearest(place: Place) -> None:
     place.holds(text_to_image=pa.Table.from_pylist(TEXT))
     with pytest.raises(ReleaseError, match="'text_to_imag'; did you mean 'text_to_image'"):

@@ -200,6 +200,14 @@ def test_what_the_main_branch_holds_is_not_proposed(hub: LocalHub, release: Rele
     assert hub.repositories[REPO].open_pulls == {}
 
 
+def test_another_open_pull_request_is_not_this_one(
+    hub: LocalHub, release: Release, later: Release
+) -> None:
+    publish(later, REPO, "v2", create_pr=True, api=hub.api())
+    publish(release, REPO, "v1", create_pr=True, api=hub.api())
+    assert list(hub.repositories[REPO].open_pulls) == [1, 2]
+
+
 def test_whoever_may_not_write_may_propose(hub: LocalHub, release: Release, later: Release) -> None:
     publish(release, REPO, "v1", api=hub.api())
     hub.asked.clear()
@@ -340,6 +348,20 @@ def test_the_same_rows_in_other_files_are_the_same_release(
     assert on_disk(other.path) != on_disk(release.path)
     assert again == replace(first, unchanged=True)
     assert hub.changes_asked() == []
+
+
+@pytest.mark.parametrize("path", ["analysis/test-00000-of-00001.parquet", "stats.json"])
+def test_a_tag_on_changed_files_holds_no_release(
+    hub: LocalHub, release: Release, tmp_path: Path, path: str
+) -> None:
+    publish(release, REPO, "v1", api=hub.api())
+    before = hub.files(REPO)[path]
+    hub.api().upload_file(
+        path_or_fileobj=before[:-1] + b"?", path_in_repo=path, repo_id=REPO, repo_type="dataset"
+    )
+    hub.repositories[REPO].tags["v1"] = hub.repositories[REPO].head
+    with pytest.raises(HubError, match=r"tag 'v1' .* another release"):
+        publish(encoded_anew(release, tmp_path / "other"), REPO, "v1", api=hub.api())
 
 
 @pytest.mark.parametrize("why", ["may not write", "is public", "not a repository of releases"])
@@ -570,6 +592,17 @@ def test_other_decisions_are_in_nobodys_way(
 ) -> None:
     decided(reviewed, *said, digest=digest)
     check_publishable(reviewed)
+
+
+def test_what_was_decided_is_read_of_a_table_of_an_older_shape(reviewed: Release) -> None:
+    (path,) = (reviewed.path / "analysis").glob("*.parquet")
+    table = pq.read_table(path)
+    pq.write_table(table.drop_columns(["quality"]).append_column("old", table["id"]), path)
+    decided(reviewed, "keep")
+    check_publishable(reviewed)
+    decided(reviewed, "remove")
+    with pytest.raises(ReleaseError, match="was removed in review"):
+        check_publishable(reviewed)
 
 
 @pytest.mark.parametrize("said", ["flag", "withdraw"])

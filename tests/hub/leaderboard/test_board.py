@@ -108,7 +108,7 @@ def test_ratings_of_other_samples_do_not_count() -> None:
 def test_boards_stand_together_only_where_all_is_the_same() -> None:
     """Samples, judges and systems; a failed audit changes no figure."""
     a = release(figure("a", 0.5), figure("b", 0.5))
-    flagged = {**DEFINITION, "failed_audit": {"qwen": ["blank"]}}
+    flagged = dict(sorted({**DEFINITION, "failed_audit": {"qwen": ["blank"]}}.items()))
     judged = {**DEFINITION, "judges": ["gpt"]}
     others = {
         "same": release(figure("b", 0.4, definition=flagged), figure("a", 0.6, definition=flagged)),
@@ -160,6 +160,10 @@ def test_metrics_have_a_direction_or_a_reason() -> None:
     said = words(shown([found], "v1", SPLIT))
     assert "color_shift ↓ value 95 % n coverage a 9.500 9.400 to 9.600 20 100 %" in said
     assert said.count("face_identity ↑: needs packages") == 1
+    other = figure(
+        "c", None, metric="face_identity", definition={**why, "missing": "Needs packages"}
+    )
+    assert "needs packages" not in words(shown([release(*missing, other)], "v1", SPLIT))
 
 
 @pytest.mark.parametrize(
