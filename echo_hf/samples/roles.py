@@ -21,13 +21,12 @@ from echo_hf.pipeline.stage import ModelStage, StageRows, of_row
 from echo_hf.prompts import Prompt, as_data, load_prompt
 from echo_hf.reasons import Notice, Status
 from echo_hf.samples.blanks import completed, placeholders
-from echo_hf.samples.sample import SAMPLES_IN_CONTEXT
+from echo_hf.samples.sample import SAMPLES_IN_CONTEXT, Sample
 from echo_hf.samples.shown_images import (
     FilledBlank,
     RequestPart,
     RolesAnswer,
     RolesSample,
-    Sample,
     images_of,
     lost_images,
     parts_of,
