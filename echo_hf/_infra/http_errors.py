@@ -191,6 +191,7 @@ def error_in(reply: Reply, error: Any) -> ApiError:
         number = delay.removesuffix("s") if isinstance(delay, str) else ""
         if number.replace(".", "", 1).isdecimal():
             wait_s = float(number)
+            break
     return ApiError(
         status=status,
         message=" ".join(message.split()) or "nothing",

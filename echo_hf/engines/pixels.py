@@ -86,9 +86,7 @@ def sent_reference(
 
 def data_url(reference: ImageRef, rule: PixelRule | None) -> str:
     """An image as an address: its own bytes where there is no rule and every server takes them."""
-    sent = sent_reference(
-        reference, **(rule or PixelRule(family=None, min_pixels=None, max_pixels=None))
-    )
+    sent = sent_reference(reference, **(rule or NO_RULE))
     if rule is None and reference.file is not None:
         data = reference.file.read_bytes()
         mime = next((mime for start, mime in SIGNATURES.items() if data.startswith(start)), None)

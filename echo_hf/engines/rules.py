@@ -92,7 +92,7 @@ class _Phrases:
     """Phrases that are looked for as a whole, in any case."""
 
     def __init__(self, phrases: Iterable[str]) -> None:
-        lower = {one.lower() for one in phrases}
+        lower = {one.translate(APOSTROPHES).lower() for one in phrases}
         self._words = frozenset(filter(SPELLED.fullmatch, lower))
         self._others = sorted(lower - self._words)
 
@@ -104,7 +104,7 @@ class _Phrases:
         )
 
     def replaced(self, text: str) -> str:
-        return self.pattern.sub(" ", text) if self.are_in(text) else text
+        return self.pattern.sub(" ", text.translate(APOSTROPHES)) if self.are_in(text) else text
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:

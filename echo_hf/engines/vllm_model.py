@@ -225,15 +225,15 @@ class RequestWindow:
                 self.engine.abort_request(left, internal=True)
 
     def _topped_up(self, requests: Iterator[Numbered]) -> Iterator[tuple[int, Completion]]:
-        from vllm.v1.engine.exceptions import EngineDeadError
-
         while len(self._in_flight) < self.size and (numbered := next(requests, None)):
             number, request = numbered
             try:
                 identifier = self.send(request)
-            except EngineDeadError as error:
-                raise self._stopped(error) from error
             except Exception as error:  # too long, too many images, a bad image, half a character
+                from vllm.v1.engine.exceptions import EngineDeadError
+
+                if isinstance(error, EngineDeadError):
+                    raise self._stopped(error) from error
                 yield number, failure(error)
                 continue
             # vLLM reports a request by its identifier without the ending that makes it unique.

@@ -13,6 +13,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import yaml
 from datasets import Dataset
@@ -152,13 +153,17 @@ def _is_intact(folder: Path) -> bool:
 
 
 def _write(dataset: Dataset, path: Path) -> None:
-    # As `to_parquet` of datasets does, without its copies of the features.
+    # Unlike `to_parquet` of datasets, without its copies of the features, and with as many rows
+    # to a group as a stage reads at once.
     table, rows = dataset.data.table, dataset._indices
     with pq.ParquetWriter(path, table.schema) as writer:
         for start in range(0, max(len(dataset), 1), ROWS_AT_ONCE):
-            some = (
-                table.slice(start, ROWS_AT_ONCE)
-                if rows is None
-                else table.take(rows.column(0).slice(start, ROWS_AT_ONCE))
-            )
+            if rows is None:
+                some = table.slice(start, ROWS_AT_ONCE)
+            else:
+                at = rows.column(0).slice(start, ROWS_AT_ONCE)
+                ends = pc.min_max(at).as_py()
+                first, last = (ends["min"], ends["max"]) if len(at) else (0, -1)
+                # Taken from near by: all texts of a column at once may be more than it can hold.
+                some = table.slice(first, last - first + 1).take(pc.subtract(at, first))
             writer.write_table(some)

@@ -72,11 +72,13 @@ def show(screen: Screen, runs: Path) -> None:
     if made:
         _show_stages(screen, run)
     else:
+        collects = gc.isenabled()
         gc.disable()  # a tenth of the time would go into looking through what imports made
         try:
             made = _made(screen, runs)
         finally:
-            gc.enable()
+            if collects:
+                gc.enable()
     console.print()
     for sentence in made["headlines"]:
         console.print(Text(sentence))
@@ -112,7 +114,9 @@ def _made(screen: Screen, runs: Path) -> dict[str, Any]:
         release = pipeline.release(results)
     held = f"{plural(written.samples, 'sample')}, {plural(written.images, 'image')}"
     loaded = {
-        config: sum(pq.read_table(one).num_rows for one in (release.path / config).iterdir())
+        config: sum(
+            pq.read_table(one).num_rows for one in (release.path / config).glob("*.parquet")
+        )
         for config in BENCHMARKS
     }
     made = {"headlines": screen.headlines(), "loaded": loaded, "report": held}

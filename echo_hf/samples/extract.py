@@ -288,7 +288,8 @@ class Extract(ModelStage):
     def _rows(
         self, posts: list[Post], samples: list[Draft], digest: str
     ) -> Iterator[dict[str, Any]]:
-        written = SpanIndex(texts_of(posts))
+        # Of equal spans the first is told: a post's own text, then how its images are described.
+        written = SpanIndex([text for post in posts for text in texts_of([post])])
         made_by = {"digest": digest, "engine": dict(self.answers.signature) if self.answers else {}}
         for draft, name in zip(samples, _names(posts, samples), strict=True):
             primary = posts[draft.primary]["url"]

@@ -151,6 +151,7 @@ def test_a_wrong_key_is_told_by_its_variable(key: str | None, told: str) -> None
     assert error(401, "x").advice("tiny", "https://a.example", key) == told
 
 
+DELAYS = [{"retryDelay": "17.5s"}, {"retryDelay": "3s"}]  # the first one counts
 FORMS: list[tuple[Any, ApiError]] = [
     (
         {"error": {"message": "no", "type": "t", "param": "p", "code": "c"}},
@@ -183,7 +184,7 @@ FORMS: list[tuple[Any, ApiError]] = [
         ApiError(400, "no", flagged=True),
     ),
     (
-        {"error": {"message": "busy", "details": [{"@type": "Help"}, {"retryDelay": "17.5s"}]}},
+        {"error": {"message": "busy", "details": [{"@type": "Help"}, *DELAYS]}},
         ApiError(400, "busy", wait_s=17.5),
     ),
     ({"error": {"message": None, "code": 1}}, error(400, '{"message": null, "code": 1}')),

@@ -6,6 +6,7 @@ import os
 import pickle
 import sqlite3
 import threading
+import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -160,3 +161,16 @@ def test_a_file_that_another_holds_is_waited_for(tmp_path: Path) -> None:
     assert waiting.execute("pragma journal_mode").fetchone() == ("wal",)
     waiting.close()
     holder.close()
+
+
+def test_a_file_that_cannot_be_written_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "file.sqlite"
+    sqlite3.connect(path).execute("create table one (number integer)").connection.close()
+    monkeypatch.setattr(time, "sleep", lambda _: pytest.fail("it is waited for"))
+    with (
+        closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, isolation_level=None)) as reading,
+        pytest.raises(sqlite3.OperationalError, match="readonly"),
+    ):
+        write_ahead(reading)

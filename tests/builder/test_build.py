@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 import pytest
 from datasets import Image, load_dataset
 
-from echo_hf.builder.build import build, opened
+from echo_hf.builder.build import build, opened, run_until
 from echo_hf.builder.steps import STAGES, stage_class, up_to
 from echo_hf.builder.update import ASIDE, Updated, update
 from echo_hf.config.loading import parse_config
@@ -590,6 +590,40 @@ def test_after_a_kill_the_release_before_is_still_known(tmp_path: Path, first: R
     done, engine = updated(tmp_path, posts[:-20])
     assert (done.previous, done.changed, engine.asked) == (run / "previous", True, [])
     assert _bytes(run / "previous") == whole
+
+
+def test_answers_are_carried_only_while_they_are_asked_for(tmp_path: Path, first: Release) -> None:
+    config = config_over(tmp_path, bundled_posts())
+    RecordedAsModel().use()
+    carrying = update(config, runs=tmp_path / "runs", with_responses=True)
+    assert carrying.release.manifest.configs["responses"].rows > 100
+    after = update(config, runs=tmp_path / "runs")
+    assert "responses" not in after.release.manifest.configs
+    assert not (tmp_path / "runs" / "quickstart" / "responses.parquet").exists()
+    assert after.changed
+
+
+def test_each_file_says_for_itself_what_found_its_posts(tmp_path: Path) -> None:
+    text, address = (
+        "Prompt: a red paper boat on calm water, made with Lumen Image",
+        "https://a.example/",
+    )
+    told = [{"url": f"{address}1", "text": text, "keywords": ["lumen"]}]
+    told.append({"url": f"{address}2", "text": text + "!"})
+    untold = [{"url": f"{address}3", "text": text + "?"}]
+    for name, posts in (("told", told), ("untold", untold)):
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(map(json.dumps, posts)))
+    target = {"name": "Lumen Image", "developer": "Northlight", "released": "2026-03-02"}
+    sources = [{"source": "jsonl", "path": f"{name}.jsonl"} for name in ("told", "untold")]
+    config = tmp_path / "config.yaml"
+    engines = {"text": {"kind": "rules"}}
+    given = {"name": "two", "target": target, "posts": sources, "engines": engines}
+    config.write_text(json.dumps(given))
+    run_until(config, "threads", runs=tmp_path)
+    run = tmp_path / "two"
+    assert {row["root_url"] for row in rows(run, "threads")} == {f"{address}1", f"{address}3"}
+    rejects = {row["url"]: row["_reason"] for row in rows(run, "threads", "rejects")}
+    assert rejects == {f"{address}2": "not_asked"}
 
 
 def _of(samples: dict[str, dict[str, Any]], post: Post) -> bool:

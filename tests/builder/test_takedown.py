@@ -236,6 +236,18 @@ def test_what_people_did_with_its_samples_goes_too(
         assert holding(run_of(tmp_path), f"as in {sample}") == []
 
 
+def test_it_can_be_done_twice_and_before_any_build(
+    tmp_path: Path, build_of_posts: tuple[Path, Release]
+) -> None:
+    config, _ = build_of_posts
+    shutil.rmtree(tmp_path / "runs")
+    taken = [forget([FORGOTTEN], config, runs=tmp_path / "runs") for _ in range(2)]
+    assert [(one.posts, one.unknown, one.answers) for one in taken] == [(1, (), 0)] * 2
+    assert len((run_of(tmp_path) / TOMBSTONES).read_text().splitlines()) == 1
+    build(config, runs=tmp_path / "runs")
+    assert holding(run_of(tmp_path), NUMBER) == []
+
+
 def test_two_posts_one_after_the_other(
     tmp_path: Path, build_of_posts: tuple[Path, Release]
 ) -> None:
@@ -333,6 +345,16 @@ def test_rows_and_decisions_about_a_sample_go(tmp_path: Path) -> None:
     assert set(read_decisions(tmp_path / "review.jsonl").by_id) == {"stays"}
     held = [path for path in tmp_path.iterdir() if b"gone" in path.read_bytes()]
     assert [path.name for path in held] == []
+
+
+def test_nothing_is_rewritten_for_nobody(tmp_path: Path) -> None:
+    write(tmp_path, "ratings", {"sample_id": "stays"})
+    (tmp_path / "review.jsonl").write_text(json.dumps({"not": "a decision"}))
+    before = (tmp_path / "ratings.parquet").stat().st_mtime_ns
+    remove_rows(tmp_path, set(), FILES)
+    (tmp_path / "review.jsonl").unlink()
+    remove_rows(tmp_path, {"gone"}, FILES)
+    assert (tmp_path / "ratings.parquet").stat().st_mtime_ns == before
 
 
 def test_what_was_removed_stays_removed_without_a_word(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from echo_hf.collect.relevance import RelevanceAnswer
 from echo_hf.config.checks import EngineChoice
 from echo_hf.curate.feedback import FeedbackAnswer
 from echo_hf.engines.base import Completion, Engine, Request, abstains, make_engine
-from echo_hf.engines.rules import labelled_prompts, verdict
+from echo_hf.engines.rules import labelled_prompts, relevance, verdict
 from echo_hf.errors import EngineError
 from echo_hf.quickstart.truth import corpus
 from echo_hf.samples.blanks import placeholders
@@ -228,6 +228,15 @@ def test_threads() -> None:
 def test_relevance(text: str, score: int | None) -> None:
     answer = said("relevance", text=text, alt_texts=[], pictures=0)
     assert answer == (score and {"score": score, "note": None})
+
+
+@pytest.mark.parametrize("name", ["O’Neil 2", "O'Neil 2"])
+@pytest.mark.parametrize("written", ["O’Neil 2", "O'Neil 2"])
+def test_a_names_apostrophe_may_be_curly(name: str, written: str) -> None:
+    target = {"name": name, "aliases": [], "others": []}
+    text = f"a picture made by {written}"
+    answer = relevance({"target": target, "text": text, "alt_texts": [], "pictures": 0})
+    assert answer == {"score": 5, "note": None}
 
 
 @pytest.mark.parametrize(

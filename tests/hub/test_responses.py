@@ -391,6 +391,14 @@ def test_one_key_in_two_rows_is_refused(carried: Release) -> None:
     assert "\n" not in str(said.value)
 
 
+def test_a_changed_file_is_refused(carried: Release) -> None:
+    path = carried.path / carried.manifest.configs["responses"].files[0].path
+    data = path.read_bytes()
+    path.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
+    with pytest.raises(ReleaseError, match="sha256 is"):
+        read_recorded(carried.path)
+
+
 def test_only_its_own_files_have_to_be_there(
     configs: Configs, tmp_path: Path, images: ImageStore, facts: ReleaseFacts
 ) -> None:

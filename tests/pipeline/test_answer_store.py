@@ -79,6 +79,16 @@ def test_an_answer_wins_over_a_failure(store: Store, order: tuple[Completion, ..
     assert store.get(list(keys)) == {_key(RED): ANSWER}
 
 
+@pytest.mark.parametrize(
+    "last", [replace(FAILURE, error="no water"), replace(ANSWER, text='{"name": "blå"}')]
+)
+def test_of_two_failures_or_answers_the_last_counts(store: Store, last: Completion) -> None:
+    _put(store, RED, FAILURE if last.error else ANSWER)
+    key = _put(store, RED, last)
+    kept = store.get([key])[key]
+    assert (kept.text, kept.error) == (last.text, last.error)
+
+
 def test_a_record_adds_up_all_calls_of_a_request(store: Store) -> None:
     _put(store, RED, FAILURE)
     key = _put(store, RED, FAILURE)
@@ -136,6 +146,12 @@ OTHERS = {
 @pytest.mark.parametrize("other", OTHERS.values(), ids=OTHERS)
 def test_whatever_decides_an_answer_is_in_its_key(other: Request) -> None:
     assert _key(other) != _key(ASKED)
+
+
+def test_the_engines_signature_is_in_the_key_in_any_order() -> None:
+    assert len({_key(ASKED), _key(ASKED, model="two"), _key(ASKED, revision="abc")}) == 3
+    turned = dict(reversed(SIGNATURE.items()))
+    assert request_keys(turned, [ASKED]) == request_keys(SIGNATURE, [ASKED])
 
 
 def test_what_the_model_does_not_see_is_not_in_the_key() -> None:
