@@ -31,7 +31,6 @@ class ImageStore:
         # What lies here whole has been decoded once.
         if not path.exists() or path.stat().st_size != len(data):
             check_image(data)
-            is_first = not path.parent.exists()
             path.parent.mkdir(parents=True, exist_ok=True)
             with replaced_file(path) as partial, partial.open("wb") as file:
                 file.write(data)
@@ -39,8 +38,7 @@ class ImageStore:
                 os.fsync(file.fileno())
             # The name of a new file is a part of its folder, and that of a new folder of the root.
             _sync(path.parent)
-            if is_first:
-                _sync(self.root)
+            _sync(self.root)
         return digest
 
     def open(self, digest: str) -> bytes:

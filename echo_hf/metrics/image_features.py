@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import reprlib
 from abc import ABC, abstractmethod
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -258,8 +257,8 @@ class Accumulator(Generic[Network, Value]):
         for name in here:
             if name in there and here[name] != there[name]:
                 raise ScoreError(
-                    f"{name} is {reprlib.repr(there[name])} there and {reprlib.repr(here[name])} "
-                    "here: expected the same, since it decides the numbers"
+                    f"{name} is {there[name]!r} there and {here[name]!r} here: expected the same, "
+                    "since it decides the numbers"
                 )
         self._networks = self._networks or other._networks
         self._samples += other._samples
@@ -268,11 +267,13 @@ class Accumulator(Generic[Network, Value]):
         """The networks, loaded at their first use."""
         if self._network is None:
             network = load()
-            if self._networks and self._networks != network.definition:
-                raise ScoreError(
-                    "the networks are others than those that the samples that are here were "
-                    "measured with: expected the same"
-                )
+            for name, old in self._networks.items():
+                new = network.definition.get(name)
+                if new != old:
+                    raise ScoreError(
+                        f"{name} is {new!r} now and {old!r} in the samples that are here: expected "
+                        "the same, measure these in another accumulator and compare there"
+                    )
             self._network, self._networks = network, network.definition
         return self._network
 

@@ -150,14 +150,14 @@ def load_vit(options: VitOptions) -> LoadedVit:
         device = str(torch.empty(0, device=device).device)
     except Exception as error:  # each kind of device has its own
         raise ScoreError(
-            f"device is {options.device!r}: expected one that torch has here, such as 'cpu', or "
-            f"null ({_first_line(error)})"
+            f"device is {device!r}: expected one that torch has here, such as 'cpu', or null "
+            f"({_first_line(error)})"
         ) from error
-    folder, known = _files(options)
     try:
         from transformers import AutoConfig, ViTModel
 
         with _quiet():
+            folder, known = _files(options)
             config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
             grid = patch_grid(config, options)
             config.layer_norm_eps = LAYER_NORM_EPS
@@ -256,6 +256,7 @@ def _disable_cudnn(before: ExitStack) -> None:
     cudnn.enabled = False
 
 
+# What it guards belongs to the process: there is one.
 without_cudnn = ProcessGuard(_disable_cudnn)
 
 
@@ -398,11 +399,12 @@ class StructureDistance(Accumulator[LoadedVit, float]):
             if not isinstance(number, int) or number < least:
                 raise ScoreError(f"{name} is {number!r}: expected a whole number from {least}")
         reduction = reduction or RULES[protocol].reduction
-        super().__init__(threads, protocol=protocol, reduction=reduction)
+        super().__init__(threads, protocol=protocol, reduction=reduction, layer=layer, size=size)
         self._protocol: Protocol = protocol
         self._reduction: Reduction = reduction
         self._options = VitOptions(str(model), revision, layer, size, device)
         self._batch_size, self._forwards = batch_size, 0
+        self._shares_vit = cache is not None
         self._cache = SimilarityCache(most_bytes=0) if cache is None else cache
 
     @property
@@ -437,6 +439,14 @@ class StructureDistance(Accumulator[LoadedVit, float]):
         Raises:
             ScoreError: Something that decides numbers differs, such as the model's revision.
         """
+        if not (self._networks and other._networks):
+            for name in ("model", "revision"):
+                here, there = getattr(self._options, name), getattr(other._options, name)
+                if here != there:
+                    raise ScoreError(
+                        f"{name} is {there!r} there and {here!r} here: expected the same, since it "
+                        "decides the numbers"
+                    )
         self._append(other)
 
     def compute(self, *, n_boot: int = 1000, seed: int = 0) -> StructureDistanceResult:
@@ -482,6 +492,8 @@ class StructureDistance(Accumulator[LoadedVit, float]):
 
     def _vit(self) -> LoadedVit:
         options = self._options
+        if not self._shares_vit:  # a failure is not remembered: the next call tries again
+            return self._loaded(lambda: load_vit(options))
         return self._loaded(lambda: self._cache.networks.get(options, lambda: load_vit(options)))
 
     def _measured(

@@ -156,6 +156,13 @@ def test_16_bits_in_32_are_scaled_too() -> None:
     assert _levels(image)[0, :, 0].tolist() == ROUNDED
 
 
+@pytest.mark.parametrize("value", [-1, 65_536])
+def test_values_beyond_16_bits_in_32_are_refused(value: int) -> None:
+    with pytest.raises(BadImageError) as caught:
+        load_rgb(Image.fromarray(np.array([[0, value]] * 2, np.int32)))
+    assert caught.value.reason is BadImage.UNKNOWN_RANGE
+
+
 def test_a_tiff_in_which_zero_is_white_is_turned_round() -> None:
     data = encoded(Image.fromarray(65535 - LADDER), "TIFF", tiffinfo={262: 0})
     assert _levels(data)[0, :, 0].tolist() == ROUNDED

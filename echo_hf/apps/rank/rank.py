@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from echo_hf._infra.atomic import held, replaced_file
-from echo_hf.apps.events import EVENTS_FILE, Event, EventLog, by_person
+from echo_hf.apps.events import EVENTS_FILE, UNDO, Event, EventLog, by_person
 from echo_hf.apps.page import (
     HERE,
     Address,
@@ -28,7 +28,7 @@ from echo_hf.apps.page import (
     rendered,
     serve,
 )
-from echo_hf.apps.rank.session import APP, OPEN, RANK, Draw, Ranker, Ranking, View, drawn_samples
+from echo_hf.apps.rank.session import APP, RANK, Draw, Ranker, Ranking, View, drawn_samples
 from echo_hf.builder.build import RUNS
 from echo_hf.config.evaluation import Evaluated
 from echo_hf.curate.splits import BENCHMARKS
@@ -104,7 +104,7 @@ class HumanTable:
 
 def write_human(root: Path, events: Iterable[Event], draw: Draw) -> HumanTable:
     """Writes the ranks of the log into the run's `human.parquet`."""
-    events = [event for event in events if event.action != OPEN]
+    events = [event for event in events if event.action in (RANK, UNDO)]
     left_out: Counter[Reason] = Counter()
     rows: list[dict[str, Any]] = []
     for (subject, person), event in sorted(by_person(events).items()):
