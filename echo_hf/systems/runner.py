@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, as_completed, wait
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from statistics import fmean
@@ -208,7 +208,7 @@ def entry_of(
         stage=drawn.stage,
         seed=plain(drawn.seed),
         usage=drawn.usage
-        and Usage(**{name: plain(count) for name, count in vars(drawn.usage).items()}),
+        and Usage(**{name: plain(count) for name, count in asdict(drawn.usage).items()}),
         cost_usd=plain(drawn.cost_usd),
         latency_s=round(latency_s, 3),
         attempts=attempts,
