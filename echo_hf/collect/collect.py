@@ -193,6 +193,7 @@ def merge_images(rows: Sequence[Sequence[ImageEntry]]) -> list[dict[str, Any]]:
                 sharing.setdefault((kind, value), []).append(name)
     # For each name the one that stands for all that share, step by step, an address or digest.
     group_of: dict[_Name, _Name] = {}
+    followed: set[tuple[int, str]] = set()
     for start in names:
         waiting = [start]
         while waiting:
@@ -200,7 +201,9 @@ def merge_images(rows: Sequence[Sequence[ImageEntry]]) -> list[dict[str, Any]]:
             if name not in group_of:
                 group_of[name] = start
                 for kind, value in enumerate(name):
-                    waiting += sharing.get((kind, value), []) if value is not None else []
+                    if value is not None and (kind, value) not in followed:
+                        followed.add((kind, value))
+                        waiting += sharing[kind, value]
     longest: dict[_Name, str | None] = {}
     for one in every:
         if (name := _name(one)) in names:

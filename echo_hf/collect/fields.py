@@ -15,6 +15,7 @@ from pathlib import Path
 from reprlib import Repr
 from typing import Any, TextIO
 
+from echo_hf.collect.nested_json import deep_loads
 from echo_hf.collect.sources.base import Finding, Parsed, Post, json_documents
 from echo_hf.collect.urls import canonical_url, web_url
 from echo_hf.reasons import Notice, Reject
@@ -148,10 +149,10 @@ def read_moment(value: Any) -> datetime.datetime | None:
 
 
 def read_json(text: str) -> Any:
-    """What a JSON text holds; null for one that is none, or that nests deeper than Python goes."""
+    """What a JSON text of any depth holds; null for one that is none."""
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
+        return deep_loads(text)
+    except ValueError:
         return None
 
 
@@ -201,7 +202,7 @@ class Pages:
         if not isinstance(record, dict):
             yield Finding(Reject.NOT_A_POST, f"{short_repr(record)}, expected {self.expected}")
             return
-        if "_findings" in record:
+        if record.keys() == {"_findings"}:
             for detail in Fields(record).texts("_findings"):
                 yield Finding(Notice.BAD_FIELD, detail)
             return

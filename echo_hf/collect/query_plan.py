@@ -14,6 +14,7 @@ from echo_hf.collect.platforms.base import (
     Platform,
     Question,
     RateLimitedError,
+    StaleCursorError,
     Tariff,
     TimeWindow,
     UnanswerableError,
@@ -141,7 +142,7 @@ def planned_queries(
                 posts = None
                 try:
                     posts = platform.estimate(query.question) if platform else None
-                except UnanswerableError:
+                except (UnanswerableError, StaleCursorError):
                     pass
                 except (EchoError, OSError, RateLimitedError) as error:
                     platform = None

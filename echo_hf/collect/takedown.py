@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from echo_hf.collect.fields import read_json
+from echo_hf.collect.nested_json import deep_dumps
 from echo_hf.collect.sources.base import Post, make_source, posts_in
 from echo_hf.collect.urls import canonical_url, post_id_of, x_status_url
 from echo_hf.errors import RunError
@@ -111,7 +112,8 @@ def without_posts(body: str, platform: str, urls: frozenset[str]) -> str | None:
     objects = [one for one in _inside(page) if isinstance(one, dict)]
     theirs = [one for one in objects if _is_theirs(one, platform, urls)]
     if not theirs:  # a platform that gives posts no address
-        theirs = [one for one in objects if str(one.get("id")) in told(body)]
+        known = told(body)
+        theirs = [one for one in objects if str(one.get("id")) in known]
     lost: set[str] = set()
     for one in theirs:
         left = _left(one)
@@ -121,7 +123,7 @@ def without_posts(body: str, platform: str, urls: frozenset[str]) -> str | None:
             one.update(left)
     if lost:
         _take_beside(page, lost)
-        body = json.dumps(page)
+        body = deep_dumps(page)
     # Of a page in a form that nobody knows, nothing is better than a part.
     return None if page is None or told(body) else body
 
@@ -183,7 +185,9 @@ def _take_beside(page: Any, lost: set[str]) -> None:
 
     def is_named(entry: Mapping[str, Any]) -> bool:
         return isinstance(entry, dict) and not gone.isdisjoint(
-            str(entry.get(name)) for name in ("id", "media_key")
+            str(value)
+            for name in ("id", "media_key")
+            if isinstance(value := entry.get(name), str | int)
         )
 
     for kind, entries in beside.items():

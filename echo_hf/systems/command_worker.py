@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import selectors
 import signal
 import subprocess
 import time
@@ -12,7 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from threading import Lock, Thread
+from threading import Lock
 from typing import IO, Annotated, Any, Literal, cast
 
 from pydantic import Field
@@ -23,6 +24,7 @@ from echo_hf.systems.base import TransientError
 from echo_hf.systems.external_results import read_told
 
 LONGEST_LINE = 1024 * 1024
+AT_A_TIME = 65_536
 KEPT_LOG = 8192
 SHOWN_LINES = 3
 LOOK_EVERY_S = 0.1
@@ -51,9 +53,13 @@ class WorkerError(Exception):
 
 
 class WorkerProcess:
-    """A process that is asked line by line; all that it has started ends with it."""
+    """A process that is asked line by line; all that it has started ends with it.
+
+    Its pipes are read only while it is asked: until then, one that writes much waits.
+    """
 
     def __init__(self, launch: Launch) -> None:
+        self._hide = launch.hide
         self._process = subprocess.Popen(  # noqa: S603 - no shell, and the config's own command
             launch.command,
             cwd=launch.folder,
@@ -61,98 +67,125 @@ class WorkerProcess:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
+            bufsize=0,
             start_new_session=True,
         )
-        self._hide, self._log, self._has_ended = launch.hide, b"", False
-        self._stdin = cast("IO[bytes]", self._process.stdin)
-        # What it writes, and whether that is to its log; an empty line is the end of the pipe.
-        self._written: SimpleQueue[tuple[bytes, bool]] = SimpleQueue()
-        self._readers = [
-            Thread(target=self._read, args=(pipe, pipe is self._process.stderr), daemon=True)
-            for pipe in (self._process.stdout, self._process.stderr)
-        ]
-        for reader in self._readers:
-            reader.start()
+        pipes = (self._process.stdin, self._process.stdout, self._process.stderr)
+        self._stdin, self._stdout, self._stderr = cast("tuple[IO[bytes], ...]", pipes)
+        self._unsent, self._unread, self._log = b"", b"", b""
+        self._pipes = selectors.DefaultSelector()
+        for pipe in (self._stdin, self._stdout, self._stderr):
+            os.set_blocking(pipe.fileno(), False)
+        self._pipes.register(self._stdout, selectors.EVENT_READ)
+        self._pipes.register(self._stderr, selectors.EVENT_READ)
 
     def ask(self, request: bytes, is_answer: Callable[[bytes], bool], timeout_s: float) -> bytes:
         """Sends a line, and waits for one that answers it; without one, the worker is ended."""
-        # In a thread of its own: whoever does not read must not keep anybody waiting.
-        Thread(target=self._send, args=(request,), daemon=True).start()
+        self._unsent = request
         try:
-            return self._hide(self._answer(is_answer, time.monotonic() + timeout_s, timeout_s))
+            return self._answer(is_answer, time.monotonic() + timeout_s, timeout_s)
         except BaseException as error:
             self.end()
             if isinstance(error, WorkerError):
-                raise WorkerError(error.code, f"{error}{self._last_words()}") from None
+                raise WorkerError(error.code, f"{error}{self._said()}") from None
             raise
 
     def kill(self) -> None:
         """Kills the worker and what it started; it may be called from another thread."""
-        if not self._has_ended:  # its number may be another's by then
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._process.pid, signal.SIGKILL)
+        if self._stderr.closed:  # it has ended, and its number may be another's by now
+            return
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
 
     def end(self, grace_s: float = 0.0) -> None:
-        """Lets it end by itself for a while, and kills what is left."""
-        if grace_s:
-            with suppress(OSError):
-                self._stdin.close()
-            with suppress(subprocess.TimeoutExpired):
-                self._process.wait(grace_s)
-        self.kill()
-        self._process.wait()
-        self._has_ended = True
+        """Closes its input, waits for it to end by itself, and kills what is left."""
+        if self._stderr.closed:
+            return
+        self._pipes.close()
         with suppress(OSError):
             self._stdin.close()
-        for reader in self._readers:
-            reader.join(GRACE_S)
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(grace_s)
+        self.kill()
+        self._process.wait()
+        self._stdout.close()
+        self._stderr.close()
 
     def _answer(self, is_answer: Callable[[bytes], bool], until: float, timeout_s: float) -> bytes:
-        while (left := until - time.monotonic()) > 0:
-            try:
-                line, is_log = self._written.get(timeout=min(left, LOOK_EVERY_S))
-            except Empty:
-                if self._process.poll() is not None:
-                    self.kill()  # what it started, and holds its output open
-                continue
-            if is_log:
-                self._note(line)
-            elif not line:
-                # A process that ends closes its output a little before its status is known.
-                with suppress(subprocess.TimeoutExpired):
-                    self._process.wait(GRACE_S)
-                status = self._process.poll()
-                how = " its output" if status is None else f" with status {status}"
-                how = f" by signal {-status}" if status and status < 0 else how
-                raise WorkerError("worker_ended", f"it ended{how}")
-            elif len(line) > LONGEST_LINE:
-                said = f"it wrote {len(line)} bytes without ending the line"
-                raise WorkerError("line_too_long", said)
-            elif line.endswith(b"\n") and is_answer(line):
-                return line[:-1]
-            else:
-                self._note(line)
-        raise WorkerError("timeout", f"it gave no answer in {timeout_s:g} s")
+        while True:
+            while (line := self._next_line()) is not None:
+                if is_answer(line):
+                    return self._hide(line)
+                self._note(line + b"\n")
+            if len(self._unread) > LONGEST_LINE:
+                raise WorkerError(
+                    "line_too_long", f"it wrote {len(self._unread)} bytes without ending the line"
+                )
+            left = until - time.monotonic()
+            if left <= 0:
+                raise WorkerError("timeout", f"it gave no answer in {timeout_s:g} s")
+            # Asked before the pipes are: what it wrote last is then still read.
+            gone = self._process.poll() is not None
+            if not self._moved(min(left, LOOK_EVERY_S)) and (
+                gone or self._stdout not in self._pipes.get_map()
+            ):
+                raise WorkerError("worker_ended", f"it ended{self._how()}")
 
-    def _send(self, request: bytes) -> None:
-        with suppress(OSError, ValueError):  # that it ended is found out soon, with what it said
-            self._stdin.write(request)
-            self._stdin.flush()
+    def _next_line(self) -> bytes | None:
+        line, end, rest = self._unread.partition(b"\n")
+        if not end:
+            return None
+        self._unread = rest
+        return line
 
-    def _read(self, pipe: IO[bytes], is_log: bool) -> None:
-        with pipe:
-            while line := pipe.readline(LONGEST_LINE + 1):
-                self._written.put((line, is_log))
-        self._written.put((b"", is_log))
+    def _moved(self, wait_s: float) -> bool:
+        """Whether anything was read or written."""
+        self._offer_input()
+        moved = False
+        for key, _ in self._pipes.select(wait_s):
+            moved = (self._write() if key.fileobj is self._stdin else self._read(key)) or moved
+        return moved
+
+    def _offer_input(self) -> None:
+        offered = self._stdin in self._pipes.get_map()
+        if self._unsent and not offered:
+            self._pipes.register(self._stdin, selectors.EVENT_WRITE)
+        elif offered and not self._unsent:
+            self._pipes.unregister(self._stdin)
+
+    def _write(self) -> bool:
+        try:
+            sent = os.write(self._stdin.fileno(), self._unsent[:AT_A_TIME])
+        except BrokenPipeError:  # that it ended is found out soon, with what it said
+            self._unsent = b""
+            return False
+        self._unsent = self._unsent[sent:]
+        return sent > 0
+
+    def _read(self, key: selectors.SelectorKey) -> bool:
+        data = os.read(key.fd, AT_A_TIME)
+        if not data:
+            self._pipes.unregister(key.fileobj)
+        elif key.fileobj is self._stdout:
+            self._unread += data
+        else:
+            self._note(data)
+        return bool(data)
 
     def _note(self, data: bytes) -> None:
         self._log = (self._log + data)[-KEPT_LOG:]
 
-    def _last_words(self) -> str:
-        with suppress(Empty):
-            while True:
-                self._note(self._written.get_nowait()[0])
-        text = self._hide(self._log).decode("utf-8", "replace").replace("\r", "\n")
+    def _how(self) -> str:
+        # A process that ends closes its output a little before its status is known.
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(GRACE_S)
+        status = self._process.poll()
+        if status is None:
+            return " its output"
+        return f" with status {status}" if status >= 0 else f" by signal {-status}"
+
+    def _said(self) -> str:
+        text = self._hide(self._log + self._unread).decode("utf-8", "replace").replace("\r", "\n")
         lines = ["".join(filter(str.isprintable, line)).strip() for line in text.split("\n")]
         last = [line[:200] for line in lines if line][-SHOWN_LINES:]
         return f"; its last words: {' | '.join(last)}" if last else ", without a word"
@@ -171,14 +204,15 @@ class Hello(Section):
     most_inputs: Annotated[Whole, Field(ge=0)] | None = None
 
 
-def value_in(line: bytes, key: str) -> Any:
-    """A value of the JSON object that a line holds; null where it holds none."""
+def object_in(line: bytes) -> Mapping[str, Any]:
+    """The JSON object that a line holds; an empty one where it holds none."""
     if not line.lstrip().startswith(b"{"):
-        return None
+        return {}
     try:
-        return json.loads(line).get(key)
+        found: Mapping[str, Any] = json.loads(line)
     except (ValueError, RecursionError):
-        return None
+        return {}
+    return found
 
 
 class Worker:
@@ -219,7 +253,7 @@ class WorkerPool:
         line = self._asked(worker, request, "id", timeout_s)
         with self._changing:
             self._lost.clear()
-        if value_in(line, "id") != worker.task:
+        if object_in(line).get("id") != worker.task:
             if worker.process is not None:
                 worker.process.end()
                 worker.process = None
@@ -270,7 +304,7 @@ class WorkerPool:
     def _asked(self, worker: Worker, request: bytes, key: str, timeout_s: float) -> bytes:
         process = cast("WorkerProcess", worker.process)
         try:
-            return process.ask(request, lambda line: value_in(line, key) is not None, timeout_s)
+            return process.ask(request, lambda line: key in object_in(line), timeout_s)
         except WorkerError as error:
             worker.process = None
             if self._greeted:  # what could be started once may be started again

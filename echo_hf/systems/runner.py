@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, as_completed, wait
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from statistics import fmean
@@ -157,6 +157,11 @@ def failed_by(error: BaseException) -> GenerationResult:
     return failed(said or kind, kind)
 
 
+def plain(value: Any) -> Any:
+    """A number of a library, such as NumPy's, as Python's own; any other value as it is."""
+    return value.item() if hasattr(value, "item") else value
+
+
 def entry_of(
     task: Task,
     drawn: GenerationResult,
@@ -201,9 +206,10 @@ def entry_of(
         image=digest,
         image_bytes=None if drawn.image is None else len(drawn.image),
         stage=drawn.stage,
-        seed=drawn.seed,
-        usage=drawn.usage,
-        cost_usd=drawn.cost_usd,
+        seed=plain(drawn.seed),
+        usage=drawn.usage
+        and Usage(**{name: plain(count) for name, count in asdict(drawn.usage).items()}),
+        cost_usd=plain(drawn.cost_usd),
         latency_s=round(latency_s, 3),
         attempts=attempts,
         at=datetime.now(UTC).isoformat(timespec="seconds"),

@@ -254,12 +254,12 @@ def test_a_remark_that_json_cannot_hold_costs_no_image(tmp_path: Path, details: 
     assert one.details == {"not_json": repr(details)}
 
 
-def test_a_number_of_a_library_is_refused_in_one_line(tmp_path: Path) -> None:
-    odd = GenerationResult(Outcome.OK, png("fox"), seed=np.int64(7))  # type: ignore[arg-type]
-    said = run(tmp_path, Acting(lambda _: odd), TASKS[:1]).stopped
-    assert said is not None
-    assert "the output of 's0' cannot be written down" in said
-    assert said.endswith("fix the adapter of 'mine'")
+def test_a_number_of_a_library_costs_no_image(tmp_path: Path) -> None:
+    used = Usage(prompt=np.int64(3))  # type: ignore[arg-type]
+    seed, usd = np.int64(7), np.float32(0.5)
+    odd = GenerationResult(Outcome.OK, png("fox"), seed=seed, usage=used, cost_usd=usd)  # type: ignore[arg-type]
+    one = only(tmp_path, lambda _: odd)
+    assert (one.outcome, one.seed, one.usage, one.cost_usd) == ("ok", 7, Usage(prompt=3), 0.5)
 
 
 def test_a_build_that_begins_costs_no_image(

@@ -67,6 +67,7 @@ class Bluesky(Pages):
         values = (one.record.get("val") for one in said if one.record.get("neg") is not True)
         labels = sorted({value for value in values if isinstance(value, str)})
         if HIDING.intersection(labels):
+            fields.findings.clear()  # what they show is of its content
             yield Post(url=url, platform="bluesky", parent_url=parent, missing=Missing.PROTECTED)
             yield Finding(Notice.HIDDEN_BY_AUTHOR, url)
             return

@@ -46,6 +46,7 @@ class Mastodon(Pages):
         if answers is not None and parent is None:
             fields.note(Notice.UNNAMED_PARENT, f"in_reply_to_id {short_repr(answers)}")
         if status.get("visibility") not in (None, "public"):
+            fields.findings.clear()  # what they show is of its content
             yield _without_content(url, status, Missing.PROTECTED)
             yield Finding(Notice.HIDDEN_BY_AUTHOR, f"{short_repr(status['visibility'])}: {url}")
             return

@@ -187,6 +187,9 @@ def _images(fields: Fields) -> list[PostImage]:
 
 
 def _described(name: str, caption: str | None, described: Fields) -> PostImage | None:
+    if name not in described.record:
+        described.note(Notice.IMAGE_WITHOUT_ADDRESS, short_repr(name))
+        return None
     media = described.part(name)
     if media.record.get("e") not in (None, "Image"):
         return None  # videos and animations

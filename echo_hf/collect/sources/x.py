@@ -84,7 +84,9 @@ class XPages(Pages):
                 quoted_url=_address(fields, of_kind.get("quoted")),
                 engagement=fields.part("public_metrics").engagement(COUNTS),
             )
-        yield from (one for one in references if "text" in one)
+        for one in references:
+            if "text" in one:  # no search found it, whatever it says itself
+                yield {name: value for name, value in one.items() if name != "__twarc"}
 
 
 def _flattened(page: Json) -> Iterator[tuple[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import time
@@ -15,6 +16,7 @@ from echo_hf.collect.platforms.access import (
     check_answer,
     json_object,
     key_of,
+    read_posts,
     search_words,
     seconds_to_wait,
 )
@@ -147,6 +149,16 @@ def test_a_term_is_its_words(term: str, expected: str) -> None:
 def test_a_term_without_a_word_is_put_aside(term: str) -> None:
     with pytest.raises(UnanswerableError, match="no word"):
         search_words(term)
+
+
+def test_a_post_that_nests_deep_hides_no_other() -> None:
+    uri = "at://did:plc:fox/app.bsky.feed.post/"
+    posts = [{"uri": f"{uri}{key}", "record": {"text": key, "more": key}} for key in "ab"]
+    deep = "[" * 20_000 + "]" * 20_000
+    body = json.dumps({"posts": posts}).replace('"more": "a"', f'"more": {deep}')
+
+    assert len(json_object("bluesky", body, posts=list)["posts"]) == 2
+    assert [one.text for one in read_posts("bluesky", body)] == ["b"]
 
 
 def test_an_unknown_platform_gets_the_nearest_name() -> None:

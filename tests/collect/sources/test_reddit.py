@@ -125,6 +125,19 @@ def test_trees_and_lines_are_the_same_posts(collect_lines: CollectLines) -> None
     ]
 
 
+def test_a_chain_that_nests_deeper_than_python_goes(collect_lines: CollectLines) -> None:
+    most = 10_000
+    opened = "".join(
+        f'{{"id": "c{number}", "body": "a", "link_id": "t3_a", '
+        f'"parent_id": "t1_c{number - 1}", "replies": ['
+        for number in range(1, most + 1)
+    )
+    posts = kept(collect_lines("reddit", [opened + "]}" * most], ["fox"]))
+
+    assert [row["post_id"] for row in posts] == [f"c{number}" for number in range(1, most + 1)]
+    assert [row["keywords"] for row in posts[:2]] == [["fox"], []]
+
+
 def test_a_permalink_stands_for_missing_identifiers(collect_lines: CollectLines) -> None:
     old = {"id": "c1", "body": "a", "permalink": "/r/foxes/comments/1k2abc/a_fox/c1/"}
 
