@@ -121,6 +121,12 @@ def test_bad_passwords_are_one_line_without_them(
     assert "long-enough" not in str(caught.value)
 
 
+def test_auth_stands_alone() -> None:
+    """Names beside it would be of people without a password."""
+    with pytest.raises(RunError, match="--people auth stands alone"):
+        people_of(["auth", "ada"])
+
+
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.168.1.7", "::", "example.org"])  # noqa: S104 - what is tested
 def test_strangers_are_not_let_in_by_accident(host: str) -> None:
     with pytest.raises(RunError, match="can be reached from other machines"):

@@ -1,10 +1,9 @@
-"""Metadata goes, pixels, colors and orientation stay; other readers find nothing."""
+"""Metadata goes; pixels, colors and orientation stay."""
 
 from __future__ import annotations
 
 import io
 import random
-import shutil
 import struct
 import zlib
 
@@ -24,7 +23,6 @@ XMP = (
     '<x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:Description tiff:Orientation="6" '
     f'dc:creator="{ARTIST}" exif:GPSLatitude="{PLACE}"/></x:xmpmeta>'
 ).encode()
-EXIFTOOL = shutil.which("exiftool")
 PROFILE = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
 
 

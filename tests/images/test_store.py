@@ -6,6 +6,8 @@ import hashlib
 import io
 import os
 import struct
+import subprocess
+import sys
 import zlib
 from pathlib import Path
 
@@ -16,6 +18,7 @@ from PIL import Image
 
 from echo_hf.errors import ImageError
 from echo_hf.images.store import FORMATS, MOST_BYTES, MOST_PIXELS, ImageStore, check_image
+from tests.stages_for_tests import ROOT
 
 NOISE = Image.effect_noise((40, 30), 60).convert("RGB")
 SVG = b'<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><rect width="9"/></svg>'
@@ -188,3 +191,24 @@ sys.stdin.readline()
 for number in range(20):
     print(ImageStore(Path(sys.argv[2]) / str(number)).put(data))
 """
+
+
+def test_processes_put_the_same_image_at_once(tmp_path: Path) -> None:
+    """The bytes are whole, and no temporary file stays."""
+    (tmp_path / "a.png").write_bytes(ENCODED["PNG"])
+    command = [sys.executable, "-c", PUTTER, str(tmp_path / "a.png"), str(tmp_path / "run")]
+    putters = [
+        subprocess.Popen(
+            command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        for _ in range(3)
+    ]
+    for putter in putters:
+        assert putter.stdout is not None
+        assert putter.stdout.readline() == "ready\n"
+    printed = {line for putter in putters for line in putter.communicate("go\n")[0].split()}
+    assert [putter.returncode for putter in putters] == [0, 0, 0]
+    assert printed == {hashlib.sha256(ENCODED["PNG"]).hexdigest()}
+    kept = [path for path in (tmp_path / "run").rglob("*") if path.is_file()]
+    assert len(kept) == 20
+    assert {path.read_bytes() for path in kept} == {ENCODED["PNG"]}

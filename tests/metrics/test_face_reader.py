@@ -99,7 +99,7 @@ def test_the_two_networks_are_asked_for_and_no_other(
     assert asked == [(("mira/faces",), {"revision": "main", "allow_patterns": list(FILES)})]
 
 
-RED, ROSE = (250, 20, 10), (220, 60, 70)
+RED = (250, 20, 10)
 
 
 def _options(pack: Path, **changed: Any) -> FaceOptions:
