@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from echo_hf.collect.fields import COUNTS, DATE, EPOCH, Json, opened, read_json, short_repr
+from echo_hf.collect.nested_json import deep_dumps
 from echo_hf.collect.sources.base import Finding, Parsed, json_documents, numbered_lines, register
 from echo_hf.collect.sources.jsonl import JsonLines
 from echo_hf.collect.urls import web_url
@@ -56,7 +57,10 @@ class TableOfPosts:
                 if value is not None and value == value and str(value).strip()
             }
             record = {"row": known, **({"read": options} if options else {})}
-            yield place, json.dumps(record, default=_as_json)
+            try:
+                yield place, json.dumps(record, default=_as_json)
+            except RecursionError:
+                yield place, json.dumps({"broken_row": "it nests too deeply"})
 
     def posts(self, record: Any, keywords: Sequence[str]) -> Iterator[Parsed]:
         row = record.get("row") if isinstance(record, dict) else None
@@ -119,7 +123,7 @@ def _json(path: Path, lines: Iterable[str], columns: Sequence[str]) -> Rows:
                 seen.update(dict.fromkeys(row))
                 yield part, {name: row[name] for name in columns if name in row}
             else:
-                yield part, text if row is document else json.dumps(row)
+                yield part, text if row is document else deep_dumps(row)
     if seen:  # a line need not have every column
         _check(path, columns, list(seen))
 
