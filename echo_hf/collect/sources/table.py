@@ -50,14 +50,14 @@ class TableOfPosts:
                 yield place, row
                 continue
             given = {field: row.get(name) for field, name in names.items()}
-            known = {
-                field: value
-                for field, value in given.items()
-                # The float that is no number differs from itself.
-                if value is not None and value == value and str(value).strip()
-            }
-            record = {"row": known, **({"read": options} if options else {})}
             try:
+                known = {
+                    field: value
+                    for field, value in given.items()
+                    # The float that is no number differs from itself.
+                    if value is not None and value == value and str(value).strip()
+                }
+                record = {"row": known, **({"read": options} if options else {})}
                 yield place, json.dumps(record, default=_as_json)
             except RecursionError:
                 yield place, json.dumps({"broken_row": "it nests too deeply"})
