@@ -21,7 +21,7 @@ quickstart: $(VENV)/.installed
 	$(BIN)/echo-hf quickstart
 
 test: $(VENV)/.installed-test
-	$(BIN)/python -m pytest -n auto -m "not package"
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not package"
 
 # Wheel and sdist as they are published: built, checked, installed afresh; the README's blocks run.
 test-package: $(VENV)/.installed-test
