@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from importlib.util import find_spec
 from textwrap import fill
@@ -52,16 +53,16 @@ def ends_of(interval: Mapping[str, Interval | None]) -> dict[str, dict[str, floa
     return {end: {name: ends and ends[at] for name, ends in known} for at, end in enumerate(ENDS)}
 
 
-class SystemValues:
+class SystemValues(ABC):
     """A result with a value for each system."""
 
     _label: ClassVar[str]
     _bar: ClassVar[str] = BAR
     _even: ClassVar[float | None] = None
 
+    @abstractmethod
     def _columns(self) -> Mapping[str, Mapping[str, Any]]:
         """Columns by name, each by system; the first is the value."""
-        raise NotImplementedError
 
     def to_pandas(self) -> DataFrame:
         """One row for each system, the best first.
