@@ -23,7 +23,6 @@ from echo_hf.builder.gold.folder import (
     RolesLine,
     SampleLine,
     ScreenshotLine,
-    folded,
 )
 from echo_hf.collect.collect import Collect, Merge
 from echo_hf.collect.records import read_records
@@ -34,7 +33,7 @@ from echo_hf.errors import GoldError
 from echo_hf.images.store import MOST_BYTES, ImageStore
 from echo_hf.pipeline.result import StageResult
 from echo_hf.pipeline.stage_runner import run_stage
-from echo_hf.samples.blanks import CANDIDATE, completed, inside, name_of, placeholders
+from echo_hf.samples.blanks import CANDIDATE, completed, placeholders
 from echo_hf.samples.spans import SHORTEST_SPAN, SpanIndex
 from echo_hf.samples.threads import Threads
 from echo_hf.tables import POSTS, Table
@@ -97,16 +96,20 @@ def read_posts(entries: Sequence[Posts], addresses: Iterable[str], images: Image
         for post in parsed[row]:
             digests = tuple(_digest(one, folder, known.get(post.url, ())) for one in post.pictures)
             # A record whose text a newer one replaces has images that are no more the post's.
-            placed[post.url] = max(placed.get(post.url, ()), digests, key=_found)
+            placed[post.url] = max(
+                placed.get(post.url, ()),
+                digests,
+                key=lambda some: (len(some) - some.count(None), len(some)),
+            )
     return GoldPosts(read, posts, threads, placed)
 
 
 def _parsed(records: Dataset) -> Iterator[list[Post]]:
     sources = {name: make_source(name) for name in records.unique("source")}
     for record in records:
-        keywords = record["keywords"] or ()
         try:
-            every = sources[record["source"]].posts(json.loads(record["record"]), keywords)
+            value = json.loads(record["record"])
+            every = sources[record["source"]].posts(value, record["keywords"] or ())
             yield [one for one in every if isinstance(one, Post)]
         except (ValueError, RecursionError):
             yield []
@@ -128,26 +131,18 @@ def _connected(posts: Iterable[Post], addresses: Iterable[str]) -> set[str]:
     return found
 
 
-def _found(digests: Digests) -> tuple[int, int]:
-    return len(digests) - digests.count(None), len(digests)
-
-
-def _digest(image: PostImage, folder: str, known: Iterable[Row]) -> str | None:
-    found = _digest_of_file(Path(folder), image.path) if image.path else None
-    if found and found in {one["sha256"] for one in known}:
-        return found
-    return {one["url"]: one["sha256"] for one in known}.get(image.url) if image.url else None
-
-
-def _digest_of_file(folder: Path, path: str) -> str | None:
+def _digest(image: PostImage, folder: str, known: Sequence[Row]) -> str | None:
+    """The digest of an image that `Collect` has taken, from its file or by its address."""
     try:
-        file = (folder / path).resolve()
-        inside = file.is_relative_to(folder.resolve()) and file.is_file()
-        if not inside or file.stat().st_size > MOST_BYTES:
-            return None
-        return hashlib.sha256(file.read_bytes()).hexdigest()
+        file = (Path(folder) / (image.path or "")).resolve()
+        is_inside = file.is_relative_to(Path(folder).resolve()) and file.is_file()
+        if is_inside and file.stat().st_size <= MOST_BYTES:
+            digest = hashlib.sha256(file.read_bytes()).hexdigest()
+            if any(one["sha256"] == digest for one in known):
+                return digest
     except (OSError, ValueError, RuntimeError):  # a NUL in the path; a link that leads to itself
-        return None
+        pass
+    return next((one["sha256"] for one in known if image.url and one["url"] == image.url), None)
 
 
 def check_agreement(gold: Gold, posts: GoldPosts, where: str) -> None:
@@ -176,12 +171,16 @@ def _mistakes(gold: Gold, posts: GoldPosts, where: str) -> Iterator[Mistake]:
             said = f"half is {line.half!r}, but {other.half!r} in {other.place}, of the same thread"
             yield line, f"{said}: expected one half (without one a line is 'held_out')"
     yield from _of_extract(gold["extract"], posts)
-    yield from _of_images(gold["roles"], posts)
-    yield from _of_filled(gold["roles"], posts)
-    marked = {(one.post_url, one.index) for line in gold["roles"] for one in line.marked}
+    yield from _of_roles(gold["roles"], posts)
+    shown = {
+        (one.post_url, one.index)
+        for line in gold["roles"]
+        for some in line.screenshots
+        for one in some
+    }
     for line in gold["screenshots"]:
         yield from _of_index(line, line, posts)
-        if "roles" in gold and (line.post_url, line.index) not in marked:
+        if "roles" in gold and (line.post_url, line.index) not in shown:
             expected = "expected one that is marked there"
             yield line, f"{_told(line)} is not a conversation or collage in roles.jsonl: {expected}"
     if "extract" in gold:
@@ -219,68 +218,41 @@ def _told(image: ImageAt | ScreenshotLine) -> str:
     return f"image {image.index} of {image.post_url!r}"
 
 
-def _file(image: ImageAt, posts: GoldPosts) -> tuple[str, str | int]:
-    # A post may show the same file twice: it is looked at once, and one line is enough.
-    return image.post_url, posts.digest(image) or image.index
-
-
-def _of_images(lines: Sequence[RolesLine], posts: GoldPosts) -> Iterator[Mistake]:
-    line_of: dict[tuple[str, int], RolesLine] = {}
-    role_of: dict[tuple[str, str | int], tuple[ImageRole, RolesLine]] = {}
+def _of_roles(lines: Sequence[RolesLine], posts: GoldPosts) -> Iterator[Mistake]:
     for line in lines:
         for image in line.named:
             yield from _of_index(line, image, posts)
             if posts.root_of[image.post_url] != line.root_url:
                 said = f"an image of {image.post_url!r}, which is not in the thread of"
                 yield line, f"{said} {line.root_url!r}: expected images of that thread"
-        for one in line.pictures:
-            other = line_of.setdefault((one.post_url, one.index), line)
-            if other is not line:
-                expected = "expected each image in one line"
-                yield line, f"{_told(one)} stands in {other.place} as well: {expected}"
-            known, other = role_of.setdefault(_file(one, posts), (one, line))
-            if known.role != one.role:
-                before = f"{known.role!r} in {other.place} as image {known.index}"
-                yield line, f"{_told(one)} is {one.role!r}, but {before}: expected one role"
 
+    def file(image: ImageAt) -> tuple[str, str | int]:
+        # A post may show the same file twice: it is looked at once, and one line is enough.
+        return image.post_url, posts.digest(image) or image.index
 
-def _of_filled(lines: Sequence[RolesLine], posts: GoldPosts) -> Iterator[Mistake]:
-    roles = {_file(one, posts): one.role for line in lines for one in line.pictures}
+    first: dict[tuple[str, str | int], tuple[ImageRole, RolesLine]] = {}
     for line in lines:
-        prompt = shown_value(line.prompt)
-        for one in line.filled:
-            names = list(one.blanks)
-            unmarked = all(completed(line.prompt, [(name, "")]).unknown for name in names)
-            if unmarked and not any(_written(line.prompt)):
-                said = f"filled has {shown_value(one.prompt)}, but prompt {prompt} has no blank"
-                yield line, f"{said}: expected a template, or nothing in filled"
-            for name in unknown_blanks(line.prompt, names):
-                said = f"filled has a value for blank {shown_value(name)}, which prompt {prompt}"
-                yield line, f"{said} lacks: expected the names that stand in its blanks"
-            role = roles.get(_file(one.output, posts))
-            if role != "output":
-                given = repr(role) if role else "without a role"
+        for one in line.pictures:
+            known, other = first.setdefault(file(one), (one, line))
+            if known.role != one.role or (known.index == one.index and other is not line):
+                before = f"image {known.index} of it is {known.role!r} in {other.place}"
+                expected = "expected each image in one line, with one role"
+                yield line, f"{_told(one)} is {one.role!r}, and {before}: {expected}"
+    for line in lines:
+        written = [*placeholders(line.prompt), *CANDIDATE.findall(line.prompt)]
+        for filling in line.filled:
+            prompt = shown_value(filling.prompt)
+            if not written and all(
+                completed(line.prompt, [(n, "")]).unknown for n in filling.blanks
+            ):
+                said = f"but prompt {shown_value(line.prompt)} has no blank"
+                expected = "expected a template, or nothing in filled"
+                yield line, f"filled has {prompt}, {said}: {expected}"
+            shown, _ = first.get(file(filling.output), (None, line))
+            if shown is None or shown.role != "output":
                 expected = "expected one that pictures has as 'output'"
-                yield line, f"filled has {_told(one.output)}, which is {given}: {expected}"
-
-
-def unknown_blanks(prompt: str, names: Sequence[str]) -> list[str]:
-    """Names of blanks that a template lacks; one without a name may be called anything."""
-    written = list(_written(prompt))
-    known = {folded(name) for one in written for name in (one, inside(one), name_of(one))}
-    strange = [
-        name
-        for name in names
-        if folded(name) not in known and completed(prompt, [(name, "")]).unknown
-    ]
-    return strange[sum(not name_of(one) for one in written) :]
-
-
-def _written(prompt: str) -> Iterator[str]:
-    # A careful reader may know a blank that the stage takes for a remark.
-    found = placeholders(prompt)
-    yield from found
-    yield from (one.group() for one in CANDIDATE.finditer(prompt) if one.group() not in found)
+                given = f"which is {shown.role!r}" if shown else "which has no role"
+                yield line, f"filled has {_told(filling.output)}, {given}: {expected}"
 
 
 def _of_samples(gold: Gold) -> Iterator[Mistake]:

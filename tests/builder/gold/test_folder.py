@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 from echo_hf.builder.gold.folder import read_gold
-from echo_hf.builder.gold.posts import GoldPosts, check_agreement, read_posts, unknown_blanks
+from echo_hf.builder.gold.posts import GoldPosts, check_agreement, read_posts
 from echo_hf.config.sections import Posts
 from echo_hf.errors import GoldError
 from echo_hf.images.store import ImageStore
@@ -63,8 +63,7 @@ def test_what_may_be_left_out(tmp_path: Path) -> None:
 
 
 def test_addresses_are_made_canonical(tmp_path: Path) -> None:
-    one_file(tmp_path, "relevance", "\ufeff", {"url": URL, "score": 3}, "  ")
-    gold = read_gold(tmp_path)
+    gold = read_gold(one_file(tmp_path, "relevance", "\ufeff", {"url": URL, "score": 3}, "  "))
     assert [one.url for one in gold["relevance"]] == ["https://x.com/i/status/99"]
     assert "extract" not in gold
 
@@ -85,7 +84,7 @@ BAD: list[tuple[str, Any, str]] = [
         f'{{"url": "{OTTER}", "score": 5, "url": "{KITE}"}}',
         "key 'url' is given twice: keep one",
     ),
-    ("relevance", [1], '[1] is not an object: expected {"half": ..., "url": ...'),
+    ("relevance", [1], "expected a mapping"),
     ("relevance", "{'url': 1}", "is not JSON"),
     ("relevance", "[" * 100_000, "is not JSON"),
     (
@@ -102,18 +101,13 @@ BAD: list[tuple[str, Any, str]] = [
         "pictures.0.index is -1",
     ),
     ("safety", {**HARMLESS, "categories": ["S1"]}, "expected none, as flagged is False"),
-    ("safety", {**HARMLESS, "flagged": True}, "categories is (): expected codes of its hazards"),
+    ("safety", {**HARMLESS, "flagged": True}, "expected codes of its hazards, as"),
     ("screenshots", {**SHOT, "outputs": [[0, 0, 5.5, 9]]}, "outputs.0.2 is 5.5"),
     ("screenshots", {**SHOT, "outputs": [[9, 0, 9, 9]]}, "expected left, top, right, bottom"),
     ("feedback", {"post_url": OTTER, "verdict": "none"}, "verdict is 'none': input should be 'suc"),
     ("feedback", {**FAILURE, "acceptable": ["mixed"]}, "expected verdict 'failure' among them"),
     ("feedback", {**FAILURE, "keyword": None}, "keyword is None: expected what failed"),
-    ("feedback", {**FAILURE, "verdict": "success"}, "keyword is 'tint': expected null where"),
-    (
-        "feedback",
-        {"post_url": OTTER, "verdict": "success", "acceptable_keywords": ["tint"]},
-        "acceptable_keywords is ['tint']: expected none where",
-    ),
+    ("feedback", {**FAILURE, "verdict": "success"}, "expected none where nothing failed"),
     ("feedback", {**FAILURE, "acceptable_keywords": ["hue"]}, "expected keyword 'tint' among them"),
 ]
 
@@ -203,7 +197,7 @@ SPOILT: list[tuple[str, int, str, Row, str]] = [
     ("extract", 1, "samples", {"feedback_optional": [REPLY]}, f"{REPLY!r} is given as feedback tw"),
     ("roles", 2, "pictures", {"index": 2}, f"image 2 of {KITE!r}, which has 2"),
     ("roles", 1, "pictures", {"post_url": KITE}, f"an image of {KITE!r}, which is not in"),
-    ("roles", 2, "pictures", {"index": 1}, f"image 1 of {KITE!r} is 'output', but 'input'"),
+    ("roles", 2, "pictures", {"index": 1}, f"image 1 of {KITE!r} is 'output', and image 1"),
     ("roles", 1, "", {"prompt": "another"}, "prompt 'another' is of no sample of that thread"),
     ("tasks", 2, "", {"prompt": "another"}, "prompt 'another' is of no sample of that thread"),
     ("safety", 1, "", {"prompt": "another"}, "prompt 'another' is of no sample of that thread"),
@@ -250,8 +244,8 @@ def test_an_image_stands_in_one_line(tmp_path: Path) -> None:
         check(write_gold(tmp_path / "two", gold))
     roles = tmp_path / "two" / "gold" / "roles.jsonl"
     assert str(caught.value) == (
-        f"{roles}:3: image 0 of {KITE!r} stands in {roles}:2 as well: "
-        "expected each image in one line"
+        f"{roles}:3: image 0 of {KITE!r} is 'neither', and image 0 of it is 'input' in {roles}:2: "
+        "expected each image in one line, with one role"
     )
 
 
@@ -259,7 +253,9 @@ def test_a_file_that_a_post_shows_twice_has_one_role(tmp_path: Path) -> None:
     folder = write_gold(tmp_path, two_prompts_of_a_post())
     images = folder / "pictures"
     (images / "after.png").write_bytes((images / "before.png").read_bytes())
-    with pytest.raises(GoldError, match=r"jsonl:3: image 1 .* is 'output', but 'input' in .*:2"):
+    with pytest.raises(
+        GoldError, match=r"jsonl:3: image 1 .* 'output', and image 0 .* 'input' in .*:2"
+    ):
         check(folder)
 
 
@@ -342,11 +338,10 @@ def test_a_template_that_is_filled(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("prompt", "change", "images", "said"),
     [
-        ("prompt: A [PET]", {"blanks": {"COLOUR": "red"}}, ROLES, "blank 'COLOUR', which prompt"),
-        (DESCRIBED, {}, ROLES, f"{DESCRIBED!r} has no blank: expected a"),
-        (DESCRIBED, {"blanks": {}}, ROLES, "has no blank: expected a template, or no"),
+        (DESCRIBED, {}, ROLES, f"{DESCRIBED!r} has no blank: expected a tem"),
+        (DESCRIBED, {"blanks": {}}, ROLES, "has no blank: expected a template, or"),
         (TEMPLATE, {"output": INPUT}, ROLES, f"1 of {OTTER!r}, which is 'input'"),
-        (TEMPLATE, {}, ROLES[1:], "which is without a role: expected one that pictures has"),
+        (TEMPLATE, {}, ROLES[1:], "which has no role: expected one that pictures has"),
     ],
 )
 def test_completions_that_cannot_be(
@@ -359,24 +354,6 @@ def test_completions_that_cannot_be(
     assert said in told
     assert "expected" in told
     assert "\n" not in told
-
-
-@pytest.mark.parametrize(
-    ("prompt", "names", "strange"),
-    [
-        ("a [PET] in {city name}", ["pet", "City Name"], []),
-        ("a [PET] in {city name}", ["[PET]", "city"], ["city"]),
-        ("a (favourite beast) asleep", ["favourite beast"], []),
-        ('a {argument name="thing" default="an umbrella"}', ["thing"], []),
-        ("a stamp of YOUR CITY", ["YOUR CITY", "CITY"], ["CITY"]),
-        ("a ____ and a ____", ["first", "second"], []),
-        ("a ____ and a ____", ["first", "second", "third"], ["third"]),
-        ("一盏【水果】形状的台灯", ["水果", "颜色"], ["颜色"]),
-        ("a red fox", ["fox"], ["fox"]),
-    ],
-)
-def test_names_of_blanks(prompt: str, names: list[str], strange: list[str]) -> None:
-    assert unknown_blanks(prompt, names) == strange
 
 
 def url(name: str) -> str:

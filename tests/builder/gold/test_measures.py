@@ -16,7 +16,6 @@ from echo_hf.builder.gold.measures import (
     Item,
     Measure,
     bootstrap_over_threads,
-    distance,
     judged,
     measured,
     similarity,
@@ -138,7 +137,6 @@ def by_definition(one: str, other: str) -> int:
 
 @given(TEXTS, TEXTS)
 def test_similarity_is_one_less_the_distance_by_the_longer_length(one: str, other: str) -> None:
-    assert distance(one, other) == by_definition(one, other)
     some, more = " ".join(one.split()), " ".join(other.split())
     longest = max(len(some), len(more))
     expected = 1 - by_definition(some, more) / longest if longest else 1
