@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from echo_hf._infra.console import say
-from echo_hf._infra.text import plain
+from echo_hf._infra.text import counted, plain
 from echo_hf.builder.gold.check import CheckResult
 from echo_hf.builder.review import Reviews
 from echo_hf.curate.decisions import Decision
@@ -68,10 +68,9 @@ def show_check(console: Console, result: CheckResult) -> None:
         name if len(asked) == 1 else f"{name} ({', '.join(stages)})"
         for name, stages in asked.items()
     ]
-    threads = f"{result.threads} thread{'s' if result.threads != 1 else ''}"
-    gold = f"{result.target} in {result.posts}, {HALVES[result.half]}, {threads}"
-    title = plain(f"{', '.join(names)} on {gold}", 400)
-    console.print(Text(f"\n{title}\n", "bold"))
+    where = f"{result.target} in {result.posts}, {HALVES[result.half]}"
+    title = f"{', '.join(names)} on {where}, {counted(result.threads, 'thread')}"
+    console.print(Text(f"\n{plain(title, 400)}\n", "bold"))
     console.print(table)
     console.print()
     for sentence in _footer(result):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from itertools import groupby
 from pathlib import Path
 
 import datasets
@@ -68,28 +67,20 @@ def _plan_table(queries: Sequence[PlannedQuery], search: Search, *, every: bool)
         table.add_column(name, max_width=max(len(name), len("en ja")))
     for name in NUMBERS:
         table.add_column(name, justify="right", no_wrap=True, min_width=len(name))
-    groups = [[one] for one in queries]
-    if not every:
-        order: dict[tuple[int, str], int] = {}
-        for one in queries:
-            order.setdefault(_phase_and_term(one), len(order))
-        by_order = sorted(queries, key=lambda one: order[_phase_and_term(one)])
-        groups = [list(group) for _, group in groupby(by_order, _phase_and_term)]
-    for group in groups:
-        phase, term = _phase_and_term(group[0])
-        options, window = search.phases[phase], group[0].query.question.window
+    groups: dict[object, list[PlannedQuery]] = {}
+    for one in queries:
+        key = id(one) if every else (one.query.phase, one.query.question.about[0])
+        groups.setdefault(key, []).append(one)
+    for group in groups.values():
+        phase, question = group[0].query.phase, group[0].query.question
+        options, window = search.phases[phase], question.window
         start = window.start.strftime("%Y-%m-%d") if window else UNKNOWN
+        asked = [options.window, " ".join(options.languages) or "all"]
         if every:
-            asked = [group[0].query.question.language or "all"]
-        else:
-            asked = [options.window, " ".join(options.languages) or "all"]
-        told = (str(phase + 1), term, start, _end(group[-1]), *asked, *_numbers(group))
-        table.add_row(*map(Text, told))
+            asked = [question.language or "all"]
+        times = (start, _end(group[-1]), *asked)
+        table.add_row(*map(Text, (str(phase + 1), question.about[0], *times, *_numbers(group))))
     return table
-
-
-def _phase_and_term(one: PlannedQuery) -> tuple[int, str]:
-    return one.query.phase, one.query.question.about[0]
 
 
 def _end(one: PlannedQuery) -> str:

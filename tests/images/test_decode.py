@@ -190,7 +190,6 @@ def test_half_images_are_refused_and_the_switch_is_put_back() -> None:
     assert _refused(ENCODED["JPEG"][: len(ENCODED["JPEG"]) // 2]).reason is BadImage.TRUNCATED
     assert ImageFile.LOAD_TRUNCATED_IMAGES is True
     with pytest.raises(ZeroDivisionError), decoding:
-        assert ImageFile.LOAD_TRUNCATED_IMAGES is False
         raise ZeroDivisionError
     assert ImageFile.LOAD_TRUNCATED_IMAGES is True
 

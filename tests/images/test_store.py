@@ -64,7 +64,7 @@ def test_an_image_is_on_the_disk_before_it_has_its_name(
         (png((60_000, 60_000), 8, 0, bytes(9)), "decoded: Image size (3600000000 pixels) exceeds"),
         (PNG[: len(PNG) // 2], "cannot be decoded: "),
     ],
-    ids="empty text svg pdf ppm heavy large bomb half".split(),
+    ids=["empty", "text", "svg", "pdf", "ppm", "heavy", "large", "bomb", "half"],
 )
 def test_what_is_refused_is_told_in_one_line_and_not_kept(
     images: ImageStore, data: bytes, said: str

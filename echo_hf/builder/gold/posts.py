@@ -167,6 +167,10 @@ def _mistakes(gold: Gold, posts: GoldPosts, where: str) -> Iterator[Mistake]:
         if isinstance(line, ExtractLine | SampleLine) and root != line.root_url:
             expected = f"expected the root of its thread, {root!r}"
             yield line, f"root_url {line.root_url!r} answers another post: {expected}"
+        for url in line.addresses:
+            if posts.root_of[url] != root:
+                expected = f"expected posts of {root!r}"
+                yield line, f"{url!r} belongs to the thread of {posts.root_of[url]!r}: {expected}"
         if (other := half_of.setdefault(root, line)).half != line.half:
             said = f"half is {line.half!r}, but {other.half!r} in {other.place}, of the same thread"
             yield line, f"{said}: expected one half (without one a line is 'held_out')"
@@ -192,10 +196,6 @@ def _of_extract(lines: Sequence[ExtractLine], posts: GoldPosts) -> Iterator[Mist
     for line in lines:
         said: set[str] = set()
         for sample in line.samples:
-            for url in (*sample.post_urls, *sample.heard):
-                if (root := posts.root_of[url]) != line.root_url:
-                    expected = f"expected posts of {line.root_url!r}"
-                    yield line, f"{url!r} belongs to the thread of {root!r}: {expected}"
             for url in sample.heard:
                 if url in said:
                     yield line, f"{url!r} is given as feedback twice: expected once in a thread"
@@ -222,9 +222,6 @@ def _of_roles(lines: Sequence[RolesLine], posts: GoldPosts) -> Iterator[Mistake]
     for line in lines:
         for image in line.named:
             yield from _of_index(line, image, posts)
-            if posts.root_of[image.post_url] != line.root_url:
-                said = f"an image of {image.post_url!r}, which is not in the thread of"
-                yield line, f"{said} {line.root_url!r}: expected images of that thread"
 
     def file(image: ImageAt) -> tuple[str, str | int]:
         # A post may show the same file twice: it is looked at once, and one line is enough.

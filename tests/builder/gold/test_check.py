@@ -25,6 +25,7 @@ from tests.builder.gold.gold_for_tests import (
     GOLD,
     KITE,
     Reader,
+    read_lines,
     write_gold,
     write_lines,
 )
@@ -37,17 +38,15 @@ RULES = EngineChoice(kind="rules")
 
 @pytest.fixture
 def reader() -> Reader:
-    engine = Reader(BUNDLED / "posts.jsonl", BUNDLED / "gold")
+    engine = Reader()
     register("gold_reader")(lambda: engine)
     return engine
 
 
 @pytest.fixture(scope="module")
-def checked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Reader, CheckResult]:
-    engine = Reader(BUNDLED / "posts.jsonl", BUNDLED / "gold")
-    register("gold_reader")(lambda: engine)
-    runs = tmp_path_factory.mktemp("checked")
-    return engine, check_engine(engine=READER, half="all", runs=runs)
+def checked(tmp_path_factory: pytest.TempPathFactory) -> CheckResult:
+    register("gold_reader")(Reader)
+    return check_engine(engine=READER, half="all", runs=tmp_path_factory.mktemp("checked"))
 
 
 def values(result: CheckResult) -> dict[tuple[str, str], float | None]:
@@ -60,65 +59,72 @@ def own(tmp_path: Path) -> Path:
     return tmp_path / "config.yaml"
 
 
-def test_right_answers_score_one_on_everything(checked: tuple[Reader, CheckResult]) -> None:
-    _, result = checked
-    assert len(result.measures) == 30
-    for one in result.measures:
+def test_right_answers_score_one_on_everything(checked: CheckResult) -> None:
+    assert len(checked.measures) == 30
+    for one in checked.measures:
         assert one.n > 0, one.name
         assert (one.value, one.coverage) == (1, 1), one.name
         assert one.strict in (1, None), one.name
         assert one.errors == ()
-    assert result.notes == ()
-    n = {one.name: one.n for one in result.measures}
+    assert checked.notes == ()
+    n = {one.name: one.n for one in checked.measures}
     assert n["picture_role_accuracy"] == 61 - 1  # one is of a post that belongs to no sample
 
 
-def test_each_line_of_gold_is_compared_once(checked: tuple[Reader, CheckResult]) -> None:
-    reader, result = checked
-    n = {(one.stage, one.name): one.n for one in result.measures}
-    samples = [one for line in reader.gold["extract"] for one in line["samples"]]
-    filled = sum(len(line["filled"]) for line in reader.gold["roles"])
-    templates = sum(bool(line["filled"]) for line in reader.gold["roles"])
+def test_each_line_of_gold_is_compared_once(checked: CheckResult) -> None:
+    n = {(one.stage, one.name): one.n for one in checked.measures}
+    names = ("relevance", "extract", "roles", "screenshots", "safety", "feedback", "tasks")
+    gold = {name: read_lines(BUNDLED / "gold" / f"{name}.jsonl") for name in names}
+    samples = [one for line in gold["extract"] for one in line["samples"]]
+    filled = sum(len(line["filled"]) for line in gold["roles"])
+    templates = sum(bool(line["filled"]) for line in gold["roles"])
     wanted = [one for one in samples if not one["optional"]]
-    assert n["relevance", "score_accuracy"] == len(reader.gold["relevance"])
+    assert n["relevance", "score_accuracy"] == len(gold["relevance"])
     assert n["extract", "sample_recall"] == len(wanted)
     assert n["extract", "feedback_recall"] == sum(len(one["feedback"]) for one in wanted)
     assert n["roles", "blanks_filled"] == filled
-    assert n["screenshots", "prompt_similarity"] == len(reader.gold["screenshots"])
+    assert n["screenshots", "prompt_similarity"] == len(gold["screenshots"])
     assert n["safety", "hazard_recall"] == 1
-    assert n["feedback", "verdict_accuracy"] == len(reader.gold["feedback"])
+    assert n["feedback", "verdict_accuracy"] == len(gold["feedback"])
     # Each completion is asked about on its own; what two outputs show alike is one.
     alike = sum(
         len(line["filled"]) - len({one["prompt"] for one in line["filled"]})
-        for line in reader.gold["roles"]
+        for line in gold["roles"]
     )
-    tasks = len(reader.gold["tasks"]) - templates + filled - alike
+    tasks = len(gold["tasks"]) - templates + filled - alike
     assert n["feedback", "task_accuracy"] == tasks
-    asked_about = len(reader.gold["safety"]) - templates + filled - alike
+    asked_about = len(gold["safety"]) - templates + filled - alike
     assert n["safety", "keep_recall"] == asked_about - n["safety", "removal_recall"]
 
 
-def test_a_second_check_asks_nothing(reader: Reader, tmp_path: Path) -> None:
-    first = check_engine(engine=READER, runs=tmp_path)
+def test_a_second_check_asks_nothing_and_tells_nothing_of_the_held_out_half(
+    reader: Reader, tmp_path: Path
+) -> None:
+    unanswered, answered = Heard(), Heard()
+    none = check_engine(engine=READER, runs=tmp_path, offline=True, watch=unanswered)
+    assert not reader.asked
+    for one in none.measures:  # what is not answered is not wrong
+        assert (one.value, one.n, one.low) == (None, 0, None), one.name
+        assert one.coverage in (0, None), one.name
+        assert one.strict in (0, None), one.name
+    assert [set(one.failed) for one in none.stages] == [{"not_answered"}] * 6
+
+    first = check_engine(engine=READER, runs=tmp_path, watch=answered)
     asked = dict(reader.asked)
     again = check_engine(engine=READER, runs=tmp_path)
     offline = check_engine(engine=READER, runs=tmp_path, offline=True)
-    assert set(asked) == {
-        "relevance", "extract", "roles", "screenshots", "feedback", "safety",
-    }  # fmt: skip
+    assert list(asked) == [one.stage for one in first.stages]
     assert reader.asked == asked
     assert first.measures == again.measures == offline.measures
     assert sum(one.fill.calls for one in again.stages) == 0
     assert sum(one.fill.stage_cost_usd or 0 for one in again.stages) == 0.25 * sum(asked.values())
 
-
-def test_what_is_not_answered_is_not_wrong(reader: Reader, tmp_path: Path) -> None:
-    result = check_engine(engine=READER, half="all", runs=tmp_path, offline=True)
-    assert reader.asked == {}
-    for one in result.measures:
-        assert (one.value, one.n, one.low, one.coverage) == (None, 0, None, 0), one.name
-        assert one.strict in (0, None), one.name
-    assert [set(one.failed) for one in result.stages] == [{"not_answered"}] * 6
+    for watch in (unanswered, answered):
+        assert [one.stats.stage for one in watch.results] == ["collect", *asked]
+        assert all(len(one.quarantine) == 0 for one in watch.results)
+        assert all(one.stats.noted == {} for one in watch.results)
+    assert all(one.stats.quarantined for one in unanswered.results[1:])
+    assert not any(one.stats.quarantined for one in answered.results)
 
 
 @pytest.mark.slow
@@ -143,23 +149,17 @@ def test_gold_of_ones_own(own: Path, tmp_path: Path) -> None:
     assert found["extract", "prompts_exact"] == 1
 
 
-def test_a_half_without_lines_is_named(own: Path, tmp_path: Path) -> None:
-    gold = {name: [{**row, "half": "tune"} for row in rows] for name, rows in GOLD.items()}
-    for name, rows in gold.items():
-        write_lines(tmp_path / "gold" / f"{name}.jsonl", rows)
-    with pytest.raises(GoldError, match="no line of half 'held_out': all are of half 'tune'"):
-        check_engine(own, gold=tmp_path / "gold", runs=tmp_path / "runs")
-
-
-def test_how_to_tune_on_gold_of_ones_own(own: Path, tmp_path: Path) -> None:
+def test_a_half_without_lines_is_named_with_what_to_do(own: Path, tmp_path: Path) -> None:
     gold, runs = tmp_path / "gold", tmp_path / "runs"
+    for name, rows in GOLD.items():
+        write_lines(gold / f"{name}.jsonl", [{**row, "half": "tune"} for row in rows])
+    with pytest.raises(GoldError, match="no line of half 'held_out': all are of half 'tune'"):
+        check_engine(own, gold=gold, runs=runs)
     for name, rows in GOLD.items():
         bare = [{key: value for key, value in row.items() if key != "half"} for row in rows]
         write_lines(gold / f"{name}.jsonl", bare)
     with pytest.raises(GoldError, match=r"no line of half 'tune': write .half.: .tune. into"):
         check_engine(own, gold=gold, half="tune", runs=runs)
-    with pytest.raises(ConfigError, match=r"not shown.* write .half.: .tune. into"):
-        check_engine(own, gold=gold, errors=True, runs=runs)
 
 
 def test_mistakes_are_found_before_posts_are_read(own: Path, tmp_path: Path) -> None:
@@ -245,20 +245,6 @@ def test_what_is_misspelt_is_named(tmp_path: Path, given: Any, said: str) -> Non
     with pytest.raises((ConfigError, StageError), match=said):
         check_engine(engine=RULES, runs=tmp_path, **given)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_nothing_of_the_held_out_half_is_told(reader: Reader, tmp_path: Path) -> None:
-    unanswered, answered = Heard(), Heard()
-    check_engine(engine=READER, offline=True, runs=tmp_path, watch=unanswered)
-    check_engine(engine=READER, runs=tmp_path, watch=answered)
-    for watch in (unanswered, answered):
-        assert [one.stats.stage for one in watch.results] == [
-            "collect", "relevance", "extract", "roles", "screenshots", "feedback", "safety",
-        ]  # fmt: skip
-        assert all(len(one.quarantine) == 0 for one in watch.results)
-        assert all(one.stats.noted == {} for one in watch.results)
-    assert all(one.stats.quarantined for one in unanswered.results[1:])
-    assert not any(one.stats.quarantined for one in answered.results)
 
 
 OTHER = EngineChoice(kind="auto", model="org/small")
