@@ -156,7 +156,6 @@ def _ask(
     watch: ProgressListener,
     patience: Patience,
 ) -> None:
-    """Asks about posts, batch by batch, and writes each answer down."""
     name, most, gone = result.platform, platform.most_refreshed, 0
     waits = partial(watch.waits, name)
     can_tell = getattr(platform, "can_tell", lambda _: True)

@@ -39,7 +39,6 @@ class ReplayEngine:
         return self.recorded
 
     def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Completion]]:
-        """Asks nobody."""
         for number, _ in enumerate(requests):
             yield number, NOT_ANSWERED
 
@@ -96,7 +95,6 @@ class Replay:
     recorded: Recorded
 
     def engine(self, stage: str, own: EngineChoice) -> Engine:
-        """Who answers a stage, which the config has this engine for."""
         origin = self.origins.get(stage)
         unrecorded = {"kind": own.kind if abstains({"kind": own.kind}) else "not recorded"}
         known: Mapping[str, Any] = (origin and origin.engine) or unrecorded

@@ -260,7 +260,6 @@ class Triage:
 def triage(
     row: Row, notices: Sequence[tuple[str, str | None]] = (), duplicate_of: str | None = None
 ) -> Triage:
-    """Says what a sample is fit for."""
     lost = f"equal to sample {duplicate_of}" if duplicate_of else None
     if row["quality"] not in ("Benchmark", "Analysis"):
         lost = "its quality is Trash: no clear task, off topic, or another model's"

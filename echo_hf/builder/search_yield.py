@@ -86,7 +86,6 @@ class Yield:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """Where that share lies with 95 % confidence, by Wilson's score."""
         return wilson(self.passed, self.scored)
 
 
@@ -119,7 +118,6 @@ def days_since(timestamps: pa.Array, released: datetime.date) -> pa.Array:
 def keyword_yields(
     posts: pa.Table, released: datetime.date, edges: Sequence[int], keep: Sequence[int]
 ) -> Yields:
-    """Counts what each term brought in each window."""
     windows = windows_of(edges)
     days = days_since(posts["timestamp"].combine_chunks(), released)
     # 0 holds what has no date, 1 what is from before the first edge.
@@ -248,7 +246,6 @@ class WrittenYields:
 
 
 def write_yields(config: Config | Path | str, *, runs: Path | str = RUNS) -> WrittenYields:
-    """Counts what each search term of a run brought."""
     config = config if isinstance(config, Config) else load_config(config)
     folder = RunFolder(Path(runs) / config.name)
     posts = stage_table(folder, "relevance", COLUMNS, "scored", "build CONFIG --until relevance")

@@ -42,7 +42,6 @@ SKIPPED = {
 
 
 def show_check(console: Console, result: CheckResult) -> None:
-    """Prints how well an engine does."""
     asked: dict[str, list[str]] = {}
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("stage", style="bold", no_wrap=True)
@@ -96,7 +95,6 @@ def _footer(result: CheckResult) -> Iterator[str]:
 
 
 def show_errors(console: Console, result: CheckResult) -> None:
-    """Prints what was not quite right, as far as the result holds it."""
     for measure in result.measures:
         if measure.errors:
             console.print()
@@ -144,7 +142,6 @@ def as_json(result: CheckResult) -> dict[str, Any]:
 
 
 def show_open(console: Console, reviews: Reviews, config: Path) -> None:
-    """Prints each sample that is open: its id, why, the prompt shortened, and its images."""
     for number in reviews.cut:
         say(console, f"{reviews.file}:{number} was cut short and does not count: decide again")
     for one in reviews.open:
@@ -161,7 +158,6 @@ def show_open(console: Console, reviews: Reviews, config: Path) -> None:
 
 
 def show_decisions(console: Console, made: Sequence[Decision], config: Path) -> None:
-    """Prints what was written down, and what makes it count."""
     for one in made:
         say(console, f"{one.decision}  {one.id}")
     say(console, f"written down; what makes it count: echo-hf build {config}")

@@ -32,10 +32,11 @@ MEANINGS = {
     str(reason): reason.meaning for kind in (Failed, Unrated, NotAudited) for reason in kind
 }
 MOST_ROWS = 10
+Rows = list[tuple[str | Text, ...]]
 
 
 def system_table(systems: Sequence[SystemListing]) -> Table:
-    rows = []
+    rows: Rows = []
     for one in systems:
         config = one.config
         price = UNKNOWN if config.price is None else "by tokens"
@@ -48,8 +49,8 @@ def system_table(systems: Sequence[SystemListing]) -> Table:
             *([f"folder {one.no_folder!r}"] if one.no_folder else []),
         ]
         said = Text(", ".join(missing), "yellow") if missing else Text("nothing", "green")
-        words = (config.status, config.stands_for or NOTHING, config.adapter)
-        rows.append((Text(config.name, "bold"), *words, price, said))
+        named = (config.status, config.stands_for or NOTHING, config.adapter)
+        rows.append((Text(config.name, "bold"), *named, price, said))
     words = ("status", "stands for", "adapter")
     heads = ("system", *words, "$ an image", "missing")
     return plain_table(*heads, left=(*words, "missing"), rows=rows)
@@ -76,10 +77,10 @@ def what_to_do(systems: Sequence[SystemListing]) -> Iterator[str]:
 def outcome_table(generated: Generated) -> Table:
     every = generated.outcomes
     there = [one for one in Outcome if any(counts.get(one) for counts in every.values())]
-    rows = (
+    rows: Rows = [
         (Text(system, "bold"), *(f"{counts.get(one, 0):,}" for one in there))
         for system, counts in every.items()
-    )
+    ]
     return plain_table("system", *there, rows=rows)
 
 
@@ -121,7 +122,7 @@ def show_judged(console: Console, judged: JudgingResult) -> None:
 
 
 def judging_plan_table(plans: Sequence[Planned]) -> Table:
-    rows = []
+    rows: Rows = []
     for one in plans:
         plan = one.plan
         counts = (plan.calls, plan.stored, plan.prompt_tokens, plan.images)
@@ -132,7 +133,7 @@ def judging_plan_table(plans: Sequence[Planned]) -> Table:
 
 
 def answer_table(answered: Sequence[Answered]) -> Table:
-    rows = []
+    rows: Rows = []
     for one in answered:
         fill, usage = one.fill, one.fill.usage
         ok = one.outcomes.get(Outcome.OK, 0)
@@ -172,7 +173,7 @@ def show_audited(console: Console, audited: Audited) -> None:
 
 
 def check_table(audit: Mapping[str, Any]) -> Table:
-    rows = []
+    rows: Rows = []
     for name, check in sorted(audit["checks"].items()):
         word, style = PASSED[check["passed"]]
         reason = MEANINGS.get(check["reason"])
@@ -233,7 +234,7 @@ def analysis_tables(analysis: Analysis) -> Iterator[Table]:
     bigrams = {one.name: one for one in analysis.diversity.found or ()}
     lengths = {one.name: one.words for one in analysis.lengths.found or ()}
     at = next((one.at for one in bigrams.values()), 0)
-    rows = []
+    rows: Rows = []
     for one in analysis.sets:
         begins, length = bigrams.get(one.name), lengths.get(one.name)
         rows.append(
@@ -259,7 +260,7 @@ def analysis_tables(analysis: Analysis) -> Iterator[Table]:
         heads = ("set", "prompts", "tokens", "of tokens", "of prompts", "ratio")
         yield plain_table(*heads, title="perplexity, lower is more natural", rows=rows)
     if tasks := analysis.tasks.found:
-        told = [
+        rows = [
             (
                 plain(one.task, LONGEST),
                 f"{one.samples:,}",
@@ -268,10 +269,10 @@ def analysis_tables(analysis: Analysis) -> Iterator[Table]:
             )
             for one in tasks.counts
         ]
-        heads = ("task", "samples", "share", "absent from")
-        yield plain_table(*heads, title="tasks", left=heads[-1:], rows=told)
+        kinds = ("task", "samples", "share", "absent from")
+        yield plain_table(*kinds, title="tasks", left=kinds[-1:], rows=rows)
     if failures := analysis.failures.found:
-        told = [
+        rows = [
             (
                 plain(one.keyword, LONGEST),
                 f"{one.comments:,}",
@@ -280,8 +281,8 @@ def analysis_tables(analysis: Analysis) -> Iterator[Table]:
             )
             for one in failures.keywords[:MOST_ROWS]
         ]
-        heads = ("keyword", "comments", "samples", "spellings")
-        yield plain_table(*heads, title="what people say failed", left=heads[-1:], rows=told)
+        kinds = ("keyword", "comments", "samples", "spellings")
+        yield plain_table(*kinds, title="what people say failed", left=kinds[-1:], rows=rows)
 
 
 def _names(names: Iterable[str]) -> str:

@@ -47,7 +47,6 @@ def show_plan(
     *,
     every: bool = False,
 ) -> None:
-    """Prints a plan, and what it will take."""
     for name, search in searches.items():
         own = [one for one in queries if one.platform == name]
         say(console, f"\n{name}: {len(own):,} queries", "bold")
@@ -131,7 +130,6 @@ def _plan_lines(queries: Sequence[PlannedQuery], search: Search) -> Iterator[str
 
 
 def show_crawled(console: Console, done: Sequence[CrawlStats]) -> None:
-    """Prints what a crawl has found on each platform, and why it ended."""
     for one in done:
         console.print(Text(f"\n{one.platform}", "bold"), end=" ")
         for line in crawl_lines(one):
@@ -162,7 +160,6 @@ def crawl_lines(stats: CrawlStats) -> Iterator[str]:
 
 
 def show_yields(console: Console, written: WrittenYields) -> None:
-    """Prints what each term brought, and how the share on topic changes with time."""
     found = written.yields
     table = _yield_table("term", "alone", "half by")
     for one in (*found.keywords[:MOST_TERMS], found.together):
@@ -206,7 +203,6 @@ def _figures(one: Yield) -> tuple[str, ...]:
 
 
 def show_refresh(console: Console, done: Refresh) -> None:
-    """Prints what each platform said."""
     for one in done.platforms:
         for line in refresh_lines(one):
             say(console, line)
@@ -220,7 +216,6 @@ def show_refresh(console: Console, done: Refresh) -> None:
 
 
 def refresh_lines(refreshed: Refreshed) -> Iterator[str]:
-    """What a platform said, line by line."""
     cost = f", ${refreshed.cost_usd:.2f}" if refreshed.cost_usd else ""
     yield (
         f"{refreshed.platform}: {refreshed.posts:,} posts, {refreshed.asked:,} asked about "
@@ -236,7 +231,6 @@ def refresh_lines(refreshed: Refreshed) -> Iterator[str]:
 
 
 def show_removal(console: Console, taken: Removal, config: Path) -> None:
-    """Prints what went, what was not found, and what still holds it."""
     lines = [
         f"forgotten: {taken.posts} of {len(taken.urls)} posts were here; {len(taken.samples)} "
         f"samples, {taken.images} images and {taken.answers} stored answers went with them; "

@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 import yaml
+from rich.text import Text
 
 from echo_hf._infra.console import plain_table, say, terminal
-from echo_hf.cli.verb import DEFAULT_RUNS, Runs, Told, option
+from echo_hf.cli.verb import DEFAULT_RUNS, Runs, Told, option, watching
+from echo_hf.errors import ConfigError, unknown
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -55,16 +57,14 @@ TABLE = "a CSV with the columns id and path, below its own folder"
 
 def quickstart(runs: Runs = DEFAULT_RUNS) -> None:
     """Build and evaluate the bundled benchmark, without a model."""
-    from echo_hf.cli.progress import Watch
     from echo_hf.quickstart.run import show
 
-    with Watch(terminal()) as watch:
+    with watching() as watch:
         show(watch, runs)
 
 
 def engines() -> Told:
     """List the engines that a config may name, and what they need."""
-    from rich.text import Text
 
     from echo_hf.engines.base import engine_needs
 
@@ -123,7 +123,6 @@ def init(
 
     No file is overwritten.
     """
-    from echo_hf.errors import ConfigError, unknown
 
     console, verb, limit = terminal(), "build", ""
     if what is None:
@@ -164,7 +163,6 @@ def init(
 
 
 def _check_free(paths: Iterable[Path]) -> None:
-    from echo_hf.errors import ConfigError
 
     if (there := next((path for path in paths if os.path.lexists(path)), None)) is not None:
         raise ConfigError(f"{str(there)!r} is there already: name another folder, or move it away")
@@ -179,7 +177,6 @@ def _machine(what: str) -> tuple[dict[str, str], list[str]]:
     from echo_hf.config.checks import secrets_in
     from echo_hf.engines.auto import KEY, SERVER, has_gpu
     from echo_hf.engines.base import engine_needs
-    from echo_hf.errors import ConfigError
 
     url = os.environ.get(SERVER)
     if secret := next(secrets_in({SERVER: url}), None):
@@ -222,7 +219,6 @@ def _compared(
     from echo_hf.builder.build import RUNS
     from echo_hf.config.checks import FOLDER_AND_TAG
     from echo_hf.curate.splits import BENCHMARKS
-    from echo_hf.errors import ConfigError
     from echo_hf.systems.benchmark import ON_HUB, Benchmark
 
     place = benchmark or str(RUNS / "quickstart" / "release")
@@ -268,7 +264,6 @@ def _source(given: str) -> SystemConfig:
 
     from echo_hf.config.checks import first_error
     from echo_hf.config.systems import SystemConfig
-    from echo_hf.errors import ConfigError
 
     name, _, place = given.partition("=")
     path = Path(place).absolute()
@@ -304,7 +299,6 @@ def _from(folder: Path, place: Path) -> str:
 
 def _found(config: SystemConfig, samples: Mapping[str, Dataset]) -> list[str]:
     """Of how many samples a source has an image, and whatever of it cannot be used."""
-    from echo_hf.errors import ConfigError
     from echo_hf.systems.base import Task
     from echo_hf.systems.files import MANIFEST, FilesSystem, Outputs, names_in
 

@@ -123,7 +123,6 @@ class SignatureIndex:
         self._trees = [cKDTree(self._places[members]) for members in self._members]
 
     def near(self, number: int) -> list[int]:
-        """Those that may have the same colors."""
         found: set[int] = set()
         for members, tree in zip(self._members, self._trees, strict=True):
             reach = FLAT + (self._slack[number] + self._slack[members].max()) / 2 + ROUNDING

@@ -100,11 +100,9 @@ class Measure:
 
     @property
     def coverage(self) -> float | None:
-        """Share of what people wrote down that got an answer, null when there is nothing."""
         return self.answered / self.asked if self.asked else None
 
     def as_json(self) -> dict[str, Any]:
-        """The measure as plain values; its errors are left out."""
         plain = {name: value for name, value in vars(self).items() if name != "errors"}
         return {**plain, "coverage": self.coverage}
 
