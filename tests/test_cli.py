@@ -119,7 +119,7 @@ def test_why_names_the_file_that_changed(tmp_path: Path) -> None:
         said = echo_hf("why", "config.yaml", cwd=tmp_path).stdout.splitlines()
         return [line for line in said if not line.startswith(" ")]
 
-    config = config_over(tmp_path, bundled_posts(), "recorded")
+    config = config_over(tmp_path, bundled_posts()[:40], "recorded")
     assert echo_hf("build", "config.yaml", "--until", "collect", cwd=tmp_path).returncode == 0
     with (tmp_path / "posts.jsonl").open("a", encoding="utf-8") as file:
         file.write('\n{"url": "https://board.example/new", "text": "hello"}')
@@ -142,11 +142,11 @@ def test_who_forgets_is_told_of_the_cache_that_is_not_ours(
     assert line.endswith("wherever the release went: delete it there")
 
 
-@pytest.mark.parametrize("verb", [[], ["build"], ["forget"], ["generate"], ["publish"]], ids=str)
-def test_h_is_help(tmp_path: Path, verb: list[str]) -> None:
-    done = echo_hf(*verb, "-h", cwd=tmp_path)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == echo_hf(*verb, "--help", cwd=tmp_path).stdout
+def test_h_is_help(tmp_path: Path) -> None:
+    for verb in ([], ["build"], ["forget"], ["publish"]):
+        done = echo_hf(*verb, "-h", cwd=tmp_path)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout == echo_hf(*verb, "--help", cwd=tmp_path).stdout
 
 
 @pytest.mark.parametrize("config", BAD_CONFIGS)
@@ -213,13 +213,10 @@ def test_a_stop_by_hand_is_told_in_one_line(tmp_path: Path) -> None:
 
 def test_systems_are_listed(tmp_path: Path) -> None:
     system = "{name: mine, adapter: unheard-of, developer: Northlight, status: current}"
-    (tmp_path / "config.yaml").write_text(f"name: x\nbenchmark: lab/echo\nsystems: [{system}]\n")
-    done = echo_hf("systems", "config.yaml", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    heading, row, *_ = done.stdout.splitlines()
+    (tmp_path / "config.yaml").write_text(f"{SYSTEM}[{system}]\n")
+    heading, row, *_ = echo_hf("systems", "config.yaml", cwd=tmp_path).stdout.splitlines()
     assert heading.split()[:2] == ["system", "status"]
     assert row.split()[:2] == ["mine", "current"]
-    assert echo_hf("systems", cwd=tmp_path).stdout.split()[:2] == ["system", "status"]
 
 
 def test_what_is_no_config_is_one_line(tmp_path: Path) -> None:
@@ -325,9 +322,9 @@ def test_diff_of_what_is_no_release_is_one_line(folder: Path) -> None:
 
 
 def test_an_update_says_what_it_cost_and_what_it_changed(tmp_path: Path) -> None:
-    config = config_over(tmp_path, bundled_posts(), "recorded")
+    config = config_over(tmp_path, bundled_posts()[:60], "recorded")
     first, same = (echo_hf("update", config, cwd=tmp_path) for _ in range(2))
-    config_over(tmp_path, bundled_posts()[:-30], "recorded")
+    config_over(tmp_path, bundled_posts()[:30], "recorded")
     fewer = echo_hf("update", config, cwd=tmp_path)
 
     assert [one.returncode for one in (first, same, fewer)] == [0, 0, 0], fewer.stderr

@@ -91,31 +91,29 @@ def test_every_table_and_the_release_are_equal(config: Path) -> None:
     assert {name: filled[name].store_hits + abstained[name] for name in asked} == asked
 
 
-def test_answers_that_could_not_be_used_fail_the_same_way(config: Path) -> None:
+def test_what_failed_fails_the_same_way_and_of_an_error_its_words_are_not_passed_on(
+    config: Path,
+) -> None:
     fails = FailsOnOne(
         extract=Completion("I will not.", None, "refusal"),
         roles=Completion('{"pictures": [', None, "length"),
         feedback=Completion("Hm.", None, "stop"),
+        safety=Completion(None, PRIVATE, "error"),
     )
     release = recorded(config, RecordedAsModel(fails=fails))
-    reasons = {
-        name: {row["_reason"] for row in rows(release.path.parent, name, "quarantine")}
-        for name in fails.failures
+    run, again = release.path.parent, replayed(config, release)
+    waiting = {name: rows(run, name, "quarantine") for name in fails.failures}
+    reasons = {name: {row["_reason"] for row in found} for name, found in waiting.items()}
+    assert reasons.pop("extract") >= {"refused"}
+    expected = {"roles": {"cut"}, "feedback": {"unreadable"}, "safety": {"engine_error"}}
+    assert reasons == expected
+    first, second = tables(run), tables(again)
+    assert {name for name in first if first[name] != second[name]} == {
+        "stages/safety/quarantine.parquet"
     }
-    assert reasons["extract"] >= {"refused"}
-    assert reasons["roles"] == {"cut"}
-    assert reasons["feedback"] == {"unreadable"}
-    assert tables(replayed(config, release)) == tables(release.path.parent)
-
-
-def test_of_an_error_its_kind_is_passed_on_and_not_its_words(config: Path) -> None:
-    fails = FailsOnOne(feedback=Completion(None, PRIVATE, "error"))
-    release = recorded(config, RecordedAsModel(fails=fails))
-    first = rows(release.path.parent, "feedback", "quarantine")
-    second = rows(replayed(config, release), "feedback", "quarantine")
-    assert {row["_detail"] for row in first} == {PRIVATE}
-    assert [{**row, "_detail": None} for row in second] == [{**r, "_detail": None} for r in first]
-    assert {row["_reason"] for row in second} == {"engine_error"}
+    assert {row["_detail"] for row in waiting["safety"]} == {PRIVATE}
+    other = rows(again, "safety", "quarantine")
+    assert [{**row, "_detail": PRIVATE} for row in other] == waiting["safety"]
     files = [path for path in release.path.rglob("*") if path.is_file()]
     assert not any(PRIVATE.encode() in path.read_bytes() for path in files)
 
@@ -255,20 +253,6 @@ def test_a_failure_is_kept_once_and_gives_way_to_an_answer(store: Store) -> None
         assert store.get([key_of("red")]) == {key_of("red"): refused}
     import_answers(Guess(), posts("red"), ENGINE, store, Recorded(red=Completion(RED)))
     assert store.get([key_of("red")])[key_of("red")].text == RED
-
-
-def test_the_rows_are_those_of_the_engine(store: Store, tmp_path: Path) -> None:
-    dataset = posts("red", "refuse red", "babble red")
-    with closing(Store(tmp_path / "first.sqlite")) as first:
-        expected = run_stage(Guess(), dataset, engine=Scripted(), store=first)
-        keys = [key_of(line) for line in ("red", "refuse red", "babble red")]
-        recorded = Recorded()
-        recorded.update(first.get(keys))
-    import_answers(Guess(), dataset, ENGINE, store, recorded)
-    found = run_stage(Guess(), dataset, engine=ENGINE, store=store, offline=True)
-    assert found.dataset.to_list() == expected.dataset.to_list()
-    assert found.quarantine.to_list() == expected.quarantine.to_list()
-    assert len(expected.quarantine) == 2
 
 
 def test_an_engine_that_comes_later_asks_only_what_is_missing(store: Store) -> None:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import io
-import json
 import shutil
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-import yaml
 from rich.console import Console
 
 from echo_hf.builder.build import build, opened
@@ -32,25 +30,20 @@ from echo_hf.errors import ReviewError, RunError
 from echo_hf.hub.release import Release
 from echo_hf.reasons import Review
 from tests.curate.reviewed_rows_for_tests import SHOT, A, row
+from tests.recorded_as_model import X, config_over
 from tests.test_cli import echo_hf
 
-TARGET = {"name": "Lumen Image", "developer": "Northlight", "released": "2026-03-02"}
 CARD = "a card for Noor, noor@example.org, teal letters"
 PROMPTS = (CARD, "a fox of folded paper, teal background", "a poster that says +1 650-253-0000")
 
 
 def config(folder: Path, *prompts: str) -> Path:
     posts = [
-        {"url": f"https://x.com/i/status/{number}", "text": f"Lumen Image! Prompt: {prompt}"}
+        {"url": f"{X}i/status/{number}", "text": f"Lumen Image! Prompt: {prompt}", "author": "mira"}
         for number, prompt in enumerate(prompts)
     ]
-    lines = [json.dumps({**post, "author": "mira_draws"}) for post in posts]
-    (folder / "posts.jsonl").write_text("\n".join(lines), "utf-8")
-    data: dict[str, Any] = {"name": "cards", "target": TARGET, "splits": {"cap": 2}}
-    data |= {"posts": [{"source": "jsonl", "path": "posts.jsonl"}]}
-    data |= {"engines": {"text": {"kind": "rules"}}}
-    (folder / "config.yaml").write_text(yaml.safe_dump(data), "utf-8")
-    return folder / "config.yaml"
+    engines = {"text": {"kind": "rules"}}
+    return config_over(folder, posts, "rules", name="cards", splits={"cap": 2}, engines=engines)
 
 
 @pytest.fixture(scope="module")
@@ -80,17 +73,13 @@ def rejected(runs: Path) -> list[tuple[str, str]]:
     return [(row["prompt"], row["_reason"]) for row in rows]
 
 
-def test_what_is_open_is_listed(runs: Path) -> None:
-    reviews = open_reviews(runs.parent / "config.yaml", runs=runs)
-    assert [one.prompt for one in reviews.open] == [PROMPTS[0], PROMPTS[2]]
-    assert {one.reasons for one in reviews.open} == {("personal_data",)}
-    assert (reviews.file, reviews.cut) == (runs / "cards" / "review.jsonl", ())
-
-
 def test_the_next_build_follows_the_decisions(runs: Path) -> None:
     path = runs.parent / "config.yaml"
     ids = waiting(runs)
-    before = build(path, runs=runs)
+    reviews, before = open_reviews(path, runs=runs), build(path, runs=runs)
+    assert [one.prompt for one in reviews.open] == [PROMPTS[0], PROMPTS[2]]
+    assert {one.reasons for one in reviews.open} == {("personal_data",)}
+    assert (reviews.file, reviews.cut) == (runs / "cards" / "review.jsonl", ())
     assert before.manifest.open_reviews == 2
     made = decide(path, keep=[ids[CARD]], remove=[ids[PROMPTS[2]]], note="asked her", runs=runs)
     with opened(path, runs, writes=False) as pipeline:

@@ -34,6 +34,7 @@ from echo_hf.config.loading import load_config
 from echo_hf.config.systems import shipped_config
 from echo_hf.errors import RunError
 from echo_hf.tables import POSTS
+from tests.recorded_as_model import rows
 
 RELEASED = datetime.date(2026, 3, 2)
 Row = dict[str, Any]
@@ -136,11 +137,11 @@ def test_half_of_the_posts_are_there_by_a_day(passed: list[int], half: int) -> N
 
 
 def test_a_day_begins_at_midnight_in_greenwich() -> None:
-    moments = ["2026-03-02T23:59:59", "2026-03-03T00:00:00", "2026-03-01T23:59:59",
-               "1969-12-31T23:59:59"]  # fmt: skip
-    given = [datetime.datetime.fromisoformat(one).replace(tzinfo=datetime.UTC) for one in moments]
-    days = days_since(pa.array([*given, None], POSTS.schema.field("timestamp").type), RELEASED)
-    assert days.to_pylist() == [0, 1, -1, (given[3].date() - RELEASED).days, None]
+    days = {"2026-03-02T23:59:59": 0, "2026-03-03T00:00:00": 1, "2026-03-01T23:59:59": -1}
+    days["1969-12-31T23:59:59"] = (datetime.date(1969, 12, 31) - RELEASED).days
+    given = [datetime.datetime.fromisoformat(f"{one}+00:00") for one in days]
+    found = days_since(pa.array([*given, None], POSTS.schema.field("timestamp").type), RELEASED)
+    assert found.to_pylist() == [*days.values(), None]
 
 
 def test_windows_are_those_of_the_plan() -> None:
@@ -172,18 +173,9 @@ HOSTILE = "<script>alert(1)</script>\x1b[31m\u202e&amp;\x00"
 
 
 def yields_of(folder: Path, keywords: list[list[str]]) -> WrittenYields:
+    rows = [post(day + 0.5, *terms) for day, terms in enumerate(keywords)]
     config = load_config(shipped_config())
-    released = config.target.released
-    start = datetime.datetime.combine(released, datetime.time(12), datetime.UTC)
-    rows = [
-        {
-            "url": f"https://a.example/{day}",
-            "timestamp": start + datetime.timedelta(days=day),
-            "keywords": terms,
-            "relevance": {"score": 5, "note": None},
-        }
-        for day, terms in enumerate(keywords)
-    ]
+    assert config.target.released == RELEASED
     stage = folder / config.name / "stages" / "relevance"
     stage.mkdir(parents=True)
     pq.write_table(pa.Table.from_pylist(rows, schema=POSTS.schema), stage / "kept.parquet")
@@ -206,17 +198,15 @@ def test_a_run_that_scored_nothing_says_what_to_do(tmp_path: Path) -> None:
 def test_the_bundled_posts_have_a_yield(tmp_path: Path) -> None:
     run_until(shipped_config(), "relevance", runs=tmp_path)
     written = write_yields(shipped_config(), runs=tmp_path)
-    rows = pq.read_table(
-        tmp_path / "quickstart" / "stages" / "relevance" / "kept.parquet"
-    ).to_pylist()
-    found = [row for row in rows if row["keywords"]]
+    scored = rows(tmp_path / "quickstart", "relevance")
+    found = [row for row in scored if row["keywords"]]
     passed = [row for row in found if (row["relevance"] or {}).get("score") in (4, 5)]
     figures = json.loads(written.figures.read_text("utf-8"))
     total = figures["all_keywords"]
     assert (total["found"], total["passed"]) == (len(found), len(passed))
     assert len(passed) > 0
     assert sum(one["found"] for one in total["windows"]) == len(found)
-    assert figures["came_along"] == sum(row["keywords"] == [] for row in rows)
+    assert figures["came_along"] == sum(row["keywords"] == [] for row in scored)
 
 
 def test_an_image_is_well_formed_and_asks_nobody(tmp_path: Path) -> None:

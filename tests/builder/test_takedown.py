@@ -12,7 +12,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import yaml
 
 from echo_hf.apps.events import EVENTS_FILE, EventLog
 from echo_hf.builder.build import build
@@ -20,14 +19,13 @@ from echo_hf.builder.takedown import images_named, remove_rows
 from echo_hf.builder.update import ASIDE, update
 from echo_hf.cli.posts_view import EVENTS, JOURNALS, forget
 from echo_hf.collect.takedown import TOMBSTONES, add_tombstones, read_tombstones
-from echo_hf.config.systems import shipped_config
 from echo_hf.curate.decisions import Changes, Decision, append_decisions, read_decisions
 from echo_hf.errors import RunError
 from echo_hf.hub.release import Release, is_complete, read_release
 from echo_hf.pipeline.answer_store import Store
 from echo_hf.quickstart.truth import corpus
 from echo_hf.tables import HUMAN, OUTPUTS, RATINGS
-from tests.recorded_as_model import BOARD, RecordedAsModel, bundled_posts, config_over
+from tests.recorded_as_model import BOARD, RecordedAsModel, X, bundled_posts, config_over
 
 CORPUS = corpus()
 FORGOTTEN = "https://x.com/hana_hikes/status/9900316480787844284"  # a lake turned into night
@@ -37,22 +35,15 @@ Row = dict[str, Any]
 
 
 def posts() -> list[Row]:
-    lines = (CORPUS / "posts.jsonl").read_text("utf-8").splitlines()
-    every = [json.loads(line) for line in lines]
+    every = bundled_posts(X)
     (theirs,) = (one for one in every if one["url"] == FORGOTTEN)
     theirs["text"] += f" {WORD}"
     return every
 
 
 def built(folder: Path, given: list[Row]) -> tuple[Path, Release]:
-    if not (folder / "pictures").exists():
-        shutil.copytree(CORPUS / "pictures", folder / "pictures")
-    lines = [json.dumps(one, ensure_ascii=False) for one in given]
-    (folder / "posts.jsonl").write_text("\n".join(lines), "utf-8")
-    config = yaml.safe_load(shipped_config().read_text("utf-8"))
-    config["posts"] = [{"source": "jsonl", "path": "posts.jsonl"}]
-    (folder / "config.yaml").write_text(yaml.safe_dump(config))
-    return folder / "config.yaml", build(folder / "config.yaml", runs=folder / "runs")
+    config = config_over(folder, given, "recorded")
+    return config, build(config, runs=folder / "runs")
 
 
 @pytest.fixture(scope="module")

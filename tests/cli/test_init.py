@@ -260,14 +260,14 @@ def test_a_source_that_cannot_be_used_is_one_line(source: str, said: str, images
 
 
 def test_a_comparison_needs_a_benchmark_and_names(images: Path) -> None:
-    given = ["--from-images", "lumen=drawn"] * 2
-    assert "two are called 'lumen'" in refused("comparison", "--benchmark", "release", *given)
-    said = refused("comparison", "mine", "--benchmark", "release")
-    assert said == "'release' shows no posted images: name yours with --from-images"
-    assert "run `echo-hf quickstart` first" in refused("comparison")
-    assert "--benchmark is 'runs/none/release'" in refused(
-        "comparison", "--benchmark", "runs/none/release"
-    )
+    twice, release = ["--from-images", "lumen=drawn"] * 2, ["--benchmark", "release"]
+    for given, said in (
+        ([*release, *twice], "two are called 'lumen'"),
+        (["mine", *release], "'release' shows no posted images: name yours with --from-images"),
+        ([], "run `echo-hf quickstart` first"),
+        (["--benchmark", "runs/none/release"], "--benchmark is 'runs/none/release'"),
+    ):
+        assert said in refused("comparison", *given)
     assert not Path("comparison.yaml").exists()
 
 

@@ -93,22 +93,19 @@ def test_a_transparent_image_shows_the_background(
     assert (ImageNotice.TRANSPARENT in _notices(image)) == transparent
 
 
-def test_grey_with_opacity_and_colors_multiplied_by_it_are_composed() -> None:
+def test_opacity_beside_grey_within_colors_and_in_palettes() -> None:
     grey = Image.merge("LA", [Image.new("L", (3, 3), 100), Image.new("L", (3, 3), 51)])
     assert _levels(grey)[0, 0].tolist() == [224] * 3  # (100 x 51 + 255 x 204) / 255
     assert np.abs(_levels(grey.convert("La")).astype(int) - 224).max() <= 1
     multiplied = Image.new("RGBA", (3, 3), (200, 100, 50, 51)).convert("RGBa")
     assert np.abs(_levels(multiplied)[0, 0].astype(int) - [244, 224, 214]).max() <= 2
-
-
-def test_palettes_are_looked_up_with_their_transparent_entries() -> None:
     palette = Image.new("P", (3, 2))
     palette.putpalette([10, 20, 30, 200, 100, 50, 0, 0, 0])
     palette.putdata([0, 1, 2, 0, 1, 2])
     colors = np.array([[10, 20, 30], [200, 100, 50], [0, 0, 0]], np.uint8)
     assert np.array_equal(_levels(encoded(palette, "PNG"))[0], colors)
-    by_entry = encoded(palette, "PNG", transparency=bytes([255, 128, 0]))
     opacity = np.array([255, 128, 0], np.uint8)
+    by_entry = encoded(palette, "PNG", transparency=opacity.tobytes())
     assert np.array_equal(_levels(by_entry)[0], _over((255, 255, 255), colors, opacity))
     one_entry = encoded(palette, "GIF", transparency=1)
     assert _levels(one_entry)[0].tolist() == [[10, 20, 30], [255, 255, 255], [0, 0, 0]]
@@ -318,18 +315,22 @@ def test_what_is_srgb_already_keeps_its_numbers(profile: bytes) -> None:
     assert np.array_equal(np.asarray(shown), LEVELS)
 
 
-@pytest.mark.parametrize("profile", [b"", b"not a profile", SRGB[:200], SRGB[:128] + bytes(460)])
-def test_an_unreadable_profile_is_none_and_said(profile: bytes) -> None:
-    shown, notice = to_srgb(Image.fromarray(LEVELS), profile)
-    assert notice is ImageNotice.BAD_PROFILE
-    assert _off(shown, LEVELS) == 0
-
-
-@pytest.mark.parametrize("mode", ["L", "CMYK", "LAB"])
-def test_a_profile_for_other_channels_is_none_and_said(mode: str) -> None:
+@pytest.mark.parametrize(
+    ("mode", "profile", "expected"),
+    [
+        *(
+            ("RGB", profile, ImageNotice.BAD_PROFILE)
+            for profile in (b"", b"not a profile", SRGB[:200], SRGB[:128] + bytes(460))
+        ),
+        *((mode, SRGB, ImageNotice.OTHER_PROFILE) for mode in ("L", "CMYK", "LAB")),
+    ],
+)
+def test_a_profile_that_cannot_be_used_is_none_and_said(
+    mode: str, profile: bytes, expected: ImageNotice
+) -> None:
     image = Image.new(mode, (2, 2), 90)
-    shown, notice = to_srgb(image, SRGB)
-    assert notice is ImageNotice.OTHER_PROFILE
+    shown, notice = to_srgb(image, profile)
+    assert notice is expected
     assert shown.tobytes() == image.convert("RGB").tobytes()
 
 

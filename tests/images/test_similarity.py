@@ -62,19 +62,24 @@ def _with_block(image: Image.Image, step: int) -> Image.Image:
     return Image.fromarray(levels.clip(0, 255).astype(np.uint8))
 
 
-@pytest.mark.parametrize(("step", "same"), [(0, True), (1, True), (2, False), (-2, False)])
-def test_a_flat_block_may_differ_by_less_than_two_levels(step: int, same: bool) -> None:
-    grey = Image.new("RGB", (256, 256), (120, 120, 120))
-    assert _same(grey, _with_block(grey, step)) is same
-    assert _same(_with_block(grey, step), grey) is same
+FLAT = Image.new("RGB", (256, 256), (120, 120, 120))
+STRIPES = np.zeros((256, 256, 3), np.uint8)
+STRIPES[:, ::2] = 255  # which a step cannot make any brighter
 
 
-@pytest.mark.parametrize(("step", "same"), [(20, True), (28, False)])
-def test_a_block_with_edges_may_differ_by_more(step: int, same: bool) -> None:
-    stripes = np.zeros((256, 256, 3), np.uint8)
-    stripes[:, ::2] = 255  # which the step cannot make any brighter
-    image = Image.fromarray(stripes)
+@pytest.mark.parametrize(
+    ("image", "step", "same"),
+    [
+        *((FLAT, step, same) for step, same in ((0, True), (1, True), (2, False), (-2, False))),
+        (Image.fromarray(STRIPES), 20, True),
+        (Image.fromarray(STRIPES), 28, False),
+    ],
+)
+def test_a_flat_block_may_differ_by_less_than_two_levels_and_one_with_edges_by_more(
+    image: Image.Image, step: int, same: bool
+) -> None:
     assert _same(image, _with_block(image, step)) is same
+    assert _same(_with_block(image, step), image) is same
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -40,7 +41,6 @@ from echo_hf.tables import POSTS, Table
 
 Row = Mapping[str, Any]
 Digests = tuple[str | None, ...]
-Mistake = tuple[Line, str]
 KEEP = 5
 
 
@@ -147,11 +147,6 @@ def _digest(image: PostImage, folder: str, known: Sequence[Row]) -> str | None:
 
 def check_agreement(gold: Gold, posts: GoldPosts, where: str) -> None:
     """Refuses gold that does not fit the posts, or itself: the first mistake, in one line."""
-    for line, said in _mistakes(gold, posts, where):
-        raise GoldError(f"{line.place}: {said}")
-
-
-def _mistakes(gold: Gold, posts: GoldPosts, where: str) -> Iterator[Mistake]:
     missing: dict[str, Line] = {}
     for line in gold.every():
         # A missing root has an address and nothing to score.
@@ -159,69 +154,67 @@ def _mistakes(gold: Gold, posts: GoldPosts, where: str) -> Iterator[Mistake]:
         missing.update((url, line) for url in line.addresses if url not in known)
     for url, line in missing.items():
         more = f", nor are {len(missing) - 1} others" if len(missing) > 1 else ""
-        expected = "expected addresses of posts that stand there"
-        yield line, f"{url!r} is not in the posts ({where}){more}: {expected}"
+        said = f"{url!r} is not in the posts ({where}){more}"
+        raise _wrong(line, said, "addresses of posts that stand there")
     half_of: dict[str, Line] = {}
     for line in gold.every():
         root = posts.root_of[line.key[0]]
         if isinstance(line, ExtractLine | SampleLine) and root != line.root_url:
-            expected = f"expected the root of its thread, {root!r}"
-            yield line, f"root_url {line.root_url!r} answers another post: {expected}"
+            said = f"root_url {line.root_url!r} answers another post"
+            raise _wrong(line, said, f"the root of its thread, {root!r}")
         for url in line.addresses:
-            if posts.root_of[url] != root:
-                expected = f"expected posts of {root!r}"
-                yield line, f"{url!r} belongs to the thread of {posts.root_of[url]!r}: {expected}"
+            if (other_root := posts.root_of[url]) != root:
+                said = f"{url!r} belongs to the thread of {other_root!r}"
+                raise _wrong(line, said, f"posts of {root!r}")
         if (other := half_of.setdefault(root, line)).half != line.half:
             said = f"half is {line.half!r}, but {other.half!r} in {other.place}, of the same thread"
-            yield line, f"{said}: expected one half (without one a line is 'held_out')"
-    yield from _of_extract(gold["extract"], posts)
-    yield from _of_roles(gold["roles"], posts)
-    shown = {
-        (one.post_url, one.index)
-        for line in gold["roles"]
-        for some in line.screenshots
-        for one in some
-    }
+            raise _wrong(line, said, "one half (without one a line is 'held_out')")
+    _check_extract(gold["extract"], posts)
+    _check_roles(gold["roles"], posts)
+    shown = [one for line in gold["roles"] for some in line.screenshots for one in some]
+    places = {(one.post_url, one.index) for one in shown}
     for line in gold["screenshots"]:
-        yield from _of_index(line, line, posts)
-        if "roles" in gold and (line.post_url, line.index) not in shown:
-            expected = "expected one that is marked there"
-            yield line, f"{_told(line)} is not a conversation or collage in roles.jsonl: {expected}"
+        _check_index(line, line, posts)
+        if "roles" in gold and (line.post_url, line.index) not in places:
+            said = f"{_told(line)} is not a conversation or collage in roles.jsonl"
+            raise _wrong(line, said, "one that is marked there")
     if "extract" in gold:
-        yield from _of_samples(gold)
+        _check_samples(gold)
 
 
-def _of_extract(lines: Sequence[ExtractLine], posts: GoldPosts) -> Iterator[Mistake]:
-    threads = {row["root_url"]: row["posts"] for row in posts.threads}
-    for line in lines:
-        said: set[str] = set()
-        for sample in line.samples:
-            for url in sample.heard:
-                if url in said:
-                    yield line, f"{url!r} is given as feedback twice: expected once in a thread"
-                said.add(url)
-        written = written_in(threads[line.root_url])
-        for sample in line.samples:
-            if not written.holds(sample.prompt):
-                prompt = f"prompt {shown_value(sample.prompt)} stands in no post of its thread"
-                pieces = f"pieces of at least {SHORTEST_SPAN} words joined by a space"
-                yield line, f"{prompt}: expected words copied from there, or {pieces}"
-
-
-def _of_index(line: Line, image: ImageAt | ScreenshotLine, posts: GoldPosts) -> Iterator[Mistake]:
-    count = len(posts.images.get(image.post_url, ()))
-    if image.index >= count:
-        yield line, f"{_told(image)}, which has {count}: expected a position from 0 on"
+def _wrong(line: Line, said: str, expected: str) -> GoldError:
+    return GoldError(f"{line.place}: {said}: expected {expected}")
 
 
 def _told(image: ImageAt | ScreenshotLine) -> str:
     return f"image {image.index} of {image.post_url!r}"
 
 
-def _of_roles(lines: Sequence[RolesLine], posts: GoldPosts) -> Iterator[Mistake]:
+def _check_index(line: Line, image: ImageAt | ScreenshotLine, posts: GoldPosts) -> None:
+    count = len(posts.images.get(image.post_url, ()))
+    if image.index >= count:
+        raise _wrong(line, f"{_told(image)}, which has {count}", "a position from 0 on")
+
+
+def _check_extract(lines: Sequence[ExtractLine], posts: GoldPosts) -> None:
+    threads = {row["root_url"]: row["posts"] for row in posts.threads}
+    for line in lines:
+        heard = Counter(url for sample in line.samples for url in sample.heard)
+        for url, count in heard.items():
+            if count > 1:
+                raise _wrong(line, f"{url!r} is given as feedback twice", "it once in a thread")
+        written = written_in(threads[line.root_url])
+        for sample in line.samples:
+            if not written.holds(sample.prompt):
+                said = f"prompt {shown_value(sample.prompt)} stands in no post of its thread"
+                pieces = f"pieces of at least {SHORTEST_SPAN} words joined by a space"
+                raise _wrong(line, said, f"words copied from there, or {pieces}")
+
+
+def _check_roles(lines: Sequence[RolesLine], posts: GoldPosts) -> None:
     for line in lines:
         for image in line.named:
-            yield from _of_index(line, image, posts)
+            _check_index(line, image, posts)
 
     def file(image: ImageAt) -> tuple[str, str | int]:
         # A post may show the same file twice: it is looked at once, and one line is enough.
@@ -233,35 +226,33 @@ def _of_roles(lines: Sequence[RolesLine], posts: GoldPosts) -> Iterator[Mistake]
             known, other = first.setdefault(file(one), (one, line))
             if known.role != one.role or (known.index == one.index and other is not line):
                 before = f"image {known.index} of it is {known.role!r} in {other.place}"
-                expected = "expected each image in one line, with one role"
-                yield line, f"{_told(one)} is {one.role!r}, and {before}: {expected}"
+                said = f"{_told(one)} is {one.role!r}, and {before}"
+                raise _wrong(line, said, "each image in one line, with one role")
     for line in lines:
         written = [*placeholders(line.prompt), *CANDIDATE.findall(line.prompt)]
         for filling in line.filled:
-            prompt = shown_value(filling.prompt)
-            if not written and all(
-                completed(line.prompt, [(n, "")]).unknown for n in filling.blanks
-            ):
-                said = f"but prompt {shown_value(line.prompt)} has no blank"
-                expected = "expected a template, or nothing in filled"
-                yield line, f"filled has {prompt}, {said}: {expected}"
+            blanks = [(name, "") for name in filling.blanks]
+            if not written and len(completed(line.prompt, blanks).unknown) == len(blanks):
+                prompts = f"{shown_value(filling.prompt)}, but prompt {shown_value(line.prompt)}"
+                said = f"filled has {prompts} has no blank"
+                raise _wrong(line, said, "a template, or nothing in filled")
             shown, _ = first.get(file(filling.output), (None, line))
             if shown is None or shown.role != "output":
-                expected = "expected one that pictures has as 'output'"
-                given = f"which is {shown.role!r}" if shown else "which has no role"
-                yield line, f"filled has {_told(filling.output)}, {given}: {expected}"
+                role = repr(shown.role) if shown else "without a role"
+                said = f"filled has {_told(filling.output)}, which is {role}"
+                raise _wrong(line, said, "one that pictures has as 'output'")
 
 
-def _of_samples(gold: Gold) -> Iterator[Mistake]:
+def _check_samples(gold: Gold) -> None:
     prompts = {line.root_url: [one.prompt for one in line.samples] for line in gold["extract"]}
     known = {key for line in gold["extract"] for key in line.keys}
     for line in (*gold["roles"], *gold["safety"], *gold["tasks"]):
         if line.key not in known:
-            there = f"extract.jsonl has {shown_value(prompts.get(line.root_url, []))}"
             said = f"prompt {shown_value(line.prompt)} is of no sample of that thread"
-            yield line, f"{said}: {there}"
+            there = shown_value(prompts.get(line.root_url, []))
+            raise _wrong(line, said, f"one that extract.jsonl has, {there}")
     listed = {url for line in gold["extract"] for sample in line.samples for url in sample.heard}
     for line in gold["feedback"]:
         if line.post_url not in listed:
-            expected = "expected a post that is listed there"
-            yield line, f"{line.post_url!r} is feedback of no sample in extract.jsonl: {expected}"
+            said = f"{line.post_url!r} is feedback of no sample in extract.jsonl"
+            raise _wrong(line, said, "a post that is listed there")

@@ -571,18 +571,21 @@ def scored(
     """How well an engine did a stage, and notes on lines that nothing was compared with."""
     names, items, notes = list[str](), list[Compared](), list[str]()
     for file, check in FILES.items():
-        # Of a sample without an image there is nothing to say about its roles.
-        lines = [line for line in given.gold[file] if getattr(line, "pictures", True)]
-        if check.stage != stage or not given.gold[file]:
+        lines = given.gold[file]
+        if check.stage != stage or not lines:
             continue
         names += MEASURES[file].split()
         pairs = list(check.pairs(given, said))
         for root, line, answer in pairs:
             items += check.compare(root, line, answer, given.config)
-        lost = len(lines) - len({id(line) for _, line, _ in pairs if line is not None})
-        if lost > 0:
+        count, kept = len(lines), len({id(line) for _, line, _ in pairs if line is not None})
+        if file == "roles":
+            count = len({(one.post_url, one.index) for line in lines for one in line.pictures})
+            kept = sum(len(line.roles) for _, line, _ in pairs)
+        if kept < count:
             notes.append(
-                f"{lost} of {len(lines)} lines of {file}.jsonl are not in the figures, such as "
-                "those of Trash, of samples without roles, or of images that are not there"
+                f"{count - kept} of {count} {'images' if file == 'roles' else 'lines'} of "
+                f"{file}.jsonl are not in the figures, such as those of Trash, of samples without "
+                "roles, of posts of no sample, or of images that are not there"
             )
     return measured(stage, names, items, errors=errors), notes

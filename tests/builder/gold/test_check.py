@@ -66,35 +66,24 @@ def test_right_answers_score_one_on_everything(checked: CheckResult) -> None:
         assert (one.value, one.coverage) == (1, 1), one.name
         assert one.strict in (1, None), one.name
         assert one.errors == ()
-    assert checked.notes == ()
+    (note,) = checked.notes
+    assert note.startswith("1 of 61 images of roles.jsonl are not in the figures, such as")
     n = {one.name: one.n for one in checked.measures}
     assert n["picture_role_accuracy"] == 61 - 1  # one is of a post that belongs to no sample
 
 
 def test_each_line_of_gold_is_compared_once(checked: CheckResult) -> None:
     n = {(one.stage, one.name): one.n for one in checked.measures}
-    names = ("relevance", "extract", "roles", "screenshots", "safety", "feedback", "tasks")
+    names = ("relevance", "extract", "roles", "screenshots", "feedback")
     gold = {name: read_lines(BUNDLED / "gold" / f"{name}.jsonl") for name in names}
-    samples = [one for line in gold["extract"] for one in line["samples"]]
-    filled = sum(len(line["filled"]) for line in gold["roles"])
-    templates = sum(bool(line["filled"]) for line in gold["roles"])
-    wanted = [one for one in samples if not one["optional"]]
+    samples = [one for line in gold["extract"] for one in line["samples"] if not one["optional"]]
     assert n["relevance", "score_accuracy"] == len(gold["relevance"])
-    assert n["extract", "sample_recall"] == len(wanted)
-    assert n["extract", "feedback_recall"] == sum(len(one["feedback"]) for one in wanted)
-    assert n["roles", "blanks_filled"] == filled
+    assert n["extract", "sample_recall"] == len(samples)
+    assert n["extract", "feedback_recall"] == sum(len(one["feedback"]) for one in samples)
+    assert n["roles", "blanks_filled"] == sum(len(line["filled"]) for line in gold["roles"])
     assert n["screenshots", "prompt_similarity"] == len(gold["screenshots"])
-    assert n["safety", "hazard_recall"] == 1
     assert n["feedback", "verdict_accuracy"] == len(gold["feedback"])
-    # Each completion is asked about on its own; what two outputs show alike is one.
-    alike = sum(
-        len(line["filled"]) - len({one["prompt"] for one in line["filled"]})
-        for line in gold["roles"]
-    )
-    tasks = len(gold["tasks"]) - templates + filled - alike
-    assert n["feedback", "task_accuracy"] == tasks
-    asked_about = len(gold["safety"]) - templates + filled - alike
-    assert n["safety", "keep_recall"] == asked_about - n["safety", "removal_recall"]
+    assert n["safety", "hazard_recall"] == 1
 
 
 def test_a_second_check_asks_nothing_and_tells_nothing_of_the_held_out_half(
@@ -139,16 +128,6 @@ def test_only_the_chosen_half_is_asked_about(reader: Reader, tmp_path: Path) -> 
         assert counts["tune"][1][task] + counts["held_out"][1][task] == asked
 
 
-def test_gold_of_ones_own(own: Path, tmp_path: Path) -> None:
-    result = check_engine(own, gold=tmp_path / "gold", half="all", runs=tmp_path / "runs")
-    assert (result.target, result.threads) == ("Tern 2", 3)
-    assert result.posts == str(tmp_path / "gold" / "posts.jsonl")
-    assert (tmp_path / "runs" / "check-engine" / "mine" / "answers.sqlite").exists()
-    found = values(result)
-    assert found["extract", "sample_recall"] == 1
-    assert found["extract", "prompts_exact"] == 1
-
-
 def test_a_half_without_lines_is_named_with_what_to_do(own: Path, tmp_path: Path) -> None:
     gold, runs = tmp_path / "gold", tmp_path / "runs"
     for name, rows in GOLD.items():
@@ -185,16 +164,22 @@ def test_some_files_check_some_stages(own: Path, tmp_path: Path) -> None:
         check_engine(own, gold=gold, stages=["feedback"], runs=tmp_path / "runs")
 
 
-def test_the_posts_of_the_config_serve_as_well(own: Path, tmp_path: Path) -> None:
-    gold = tmp_path / "gold"
+def test_gold_of_ones_own_comes_with_posts_or_takes_those_of_the_config(
+    own: Path, tmp_path: Path
+) -> None:
+    gold, runs = tmp_path / "gold", tmp_path / "runs"
+    first = check_engine(own, gold=gold, half="all", runs=runs)
+    assert (first.target, first.threads) == ("Tern 2", 3)
+    assert first.posts == str(gold / "posts.jsonl")
+    assert values(first)["extract", "sample_recall"] == 1
+    assert values(first)["extract", "prompts_exact"] == 1
     shutil.move(gold / "pictures", tmp_path / "pictures")
     posts = (gold / "posts.jsonl").read_text("utf-8")
     (gold / "posts.jsonl").unlink()
     other = {"url": "https://example.org/x", "pictures": [{"path": "pictures/none.png"}]}
     (tmp_path / "elsewhere.jsonl").write_text(f"{json.dumps(other)}\n{posts}", "utf-8")
-    result = check_engine(own, gold=gold, half="all", runs=tmp_path / "runs")
-    assert values(result)["extract", "sample_recall"] == 1
-    images = tmp_path / "runs" / "check-engine" / "mine" / "pictures"
+    assert check_engine(own, gold=gold, half="all", runs=runs).measures == first.measures
+    images = runs / "check-engine" / "mine" / "pictures"
     assert sum(path.is_file() for path in images.rglob("*")) == 3
 
 
@@ -207,7 +192,7 @@ def test_what_trash_hides_is_counted(own: Path, tmp_path: Path) -> None:
     n = {(one.stage, one.name): one.asked for one in result.measures}
     assert [note.split(" are not in the figures")[0] for note in result.notes] == [
         "screenshots is not checked: there is no line in screenshots (.jsonl)",
-        "1 of 2 lines of roles.jsonl",
+        "1 of 3 images of roles.jsonl",
         "1 of 1 lines of feedback.jsonl",
         "1 of 2 lines of tasks.jsonl",
         "1 of 2 lines of safety.jsonl",
