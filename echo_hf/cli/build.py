@@ -116,8 +116,8 @@ def why(
     from echo_hf.builder.build import opened
 
     console = terminal()
-    with opened(config, runs, writes=False) as pipeline:
-        changes = reasons.why(pipeline, stage)
+    with opened(config, runs, writes=False) as run:
+        changes = reasons.why(run, stage)
     for change in changes:
         say(console, change.sentence, "bold")
         for sign, text, style in (("-", change.before, "red"), ("+", change.now, "green")):

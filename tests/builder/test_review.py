@@ -82,8 +82,8 @@ def test_the_next_build_follows_the_decisions(runs: Path) -> None:
     assert (reviews.file, reviews.cut) == (runs / "cards" / "review.jsonl", ())
     assert before.manifest.open_reviews == 2
     made = decide(path, keep=[ids[CARD]], remove=[ids[PROMPTS[2]]], note="asked her", runs=runs)
-    with opened(path, runs, writes=False) as pipeline:
-        changes = [(change.stage, change.field) for change in why(pipeline)]
+    with opened(path, runs, writes=False) as run:
+        changes = [(change.stage, change.field) for change in why(run)]
     after = build(path, runs=runs)
     assert [(one.decision, one.reasons, one.note) for one in made] == [
         ("keep", ("personal_data",), "asked her"),
