@@ -17,7 +17,6 @@ from pathlib import Path
 from unittest.mock import patch
 
 import datasets
-import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
@@ -32,11 +31,19 @@ ROOT = Path(__file__).resolve().parent.parent
 TARGET = "name: x\ntarget: {name: A, developer: B, released: 2026-01-01}\n"
 RULES = "engines: {text: {kind: rules}}\n"
 POSTS = "posts: [{source: quickstart}]\n"
+SYSTEM = "name: x\nbenchmark: lab/echo\nsystems: "
+A_SYSTEM = "name: a, developer: D, status: current"
 BAD_CONFIGS = {
     f"{TARGET}{POSTS}{RULES}splitz: {{}}\n": "unknown key 'splitz'; did you mean 'splits'?",
     f"{TARGET}{RULES}posts: [{{source: jsnl, path: p}}]\n": "'jsnl'; did you mean 'jsonl'?",
     f"{TARGET}{RULES}posts: [{{source: jsonl, path: none.jsonl}}]\n": "none.jsonl",
     f"{TARGET}{POSTS}engines: {{text: {{kind: ruels}}}}\n": "did you mean 'rules'?",
+    f"{SYSTEM}[]": "names no systems",
+    f"{SYSTEM}[none.yaml]": "no system '",
+    f"{SYSTEM}[{{{A_SYSTEM}, adapter: unheard-of}}]": "unknown adapter 'unheard-of'",
+    f"{SYSTEM}[{{{A_SYSTEM}, adapter: x, parameters: {{key: tulip}}}}]": (
+        "put the secret into an environment variable"
+    ),
 }
 
 
@@ -71,7 +78,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_quickstart_shows_funnel_thread_and_what_next(tmp_path: Path) -> None:
     done = echo_hf("quickstart", cwd=tmp_path)
-
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     posts = len((ROOT / "echo_hf" / "quickstart" / "posts.jsonl").read_text("utf-8").splitlines())
@@ -90,45 +96,39 @@ def test_a_build_ends_at_a_stage(folder: Path, stage: str) -> None:
 
 
 def test_why_names_what_changed(folder: Path) -> None:
-    changed = folder / "changed.yaml"
-    changed.write_text((folder / "config.yaml").read_text().replace("keep: [4, 5]", "keep: [5]"))
-    done = echo_hf("why", "changed.yaml", cwd=folder)
+    def why(*given: str) -> list[str]:
+        return echo_hf("why", *given, cwd=folder).stdout.splitlines()
 
-    assert echo_hf("why", "config.yaml", cwd=folder).stdout.strip() == (
-        "every result is up to date: nothing would run"
-    )
-    assert done.stdout.splitlines() == [
+    changed = folder / "changed.yaml"
+    text = (folder / "config.yaml").read_text()
+    changed.write_text(text.replace("keep: [4, 5]", "keep: [5]"))
+    assert why("config.yaml") == ["every result is up to date: nothing would run"]
+    assert why("changed.yaml") == [
         f"threads: parameters.keep changed: {len(STAGES) - 2} stages, from 'threads' on",
         "  - 4",
     ]
     for stage, lines in (("relevance", 1), ("threads", 2), ("splits", 2)):
-        assert len(echo_hf("why", "changed.yaml", stage, cwd=folder).stdout.splitlines()) == lines
+        assert len(why("changed.yaml", stage)) == lines
+    changed.write_text(text.replace("name: quickstart", "name: other"))
+    assert why("changed.yaml") == [f"collect has not run yet: all {len(STAGES)} stages"]
+    assert not (folder / "runs" / "other").exists()
 
 
 def test_why_names_the_file_that_changed(tmp_path: Path) -> None:
-    config = config_over(tmp_path, bundled_posts(), "recorded")
-    assert echo_hf("build", "config.yaml", cwd=tmp_path).returncode == 0
+    def why() -> list[str]:
+        said = echo_hf("why", "config.yaml", cwd=tmp_path).stdout.splitlines()
+        return [line for line in said if not line.startswith(" ")]
+
+    config = config_over(tmp_path, bundled_posts()[:40], "recorded")
+    assert echo_hf("build", "config.yaml", "--until", "collect", cwd=tmp_path).returncode == 0
     with (tmp_path / "posts.jsonl").open("a", encoding="utf-8") as file:
         file.write('\n{"url": "https://board.example/new", "text": "hello"}')
-    said = echo_hf("why", "config.yaml", cwd=tmp_path).stdout
-    assert said == f"posts.jsonl changed: all {len(STAGES)} stages\n"
-
+    assert why() == [f"posts.jsonl changed: all {len(STAGES)} stages"]
     text = config.read_text("utf-8").replace("path: posts.jsonl", "path: more.jsonl")
     config.write_text(text, "utf-8")
     (tmp_path / "posts.jsonl").rename(tmp_path / "more.jsonl")
-    said = echo_hf("why", "config.yaml", cwd=tmp_path).stdout.splitlines()
-    assert [line for line in said if not line.startswith(" ")] == [
-        f"more.jsonl changed: all {len(STAGES)} stages",
-        f"posts.jsonl changed: all {len(STAGES)} stages",
-    ]
-
-
-def test_why_before_any_run(tmp_path: Path) -> None:
-    shutil.copy(shipped_config(), tmp_path / "config.yaml")
-    done = echo_hf("why", "config.yaml", cwd=tmp_path)
-
-    assert done.stdout.splitlines() == [f"collect has not run yet: all {len(STAGES)} stages"]
-    assert not (tmp_path / "runs").exists()
+    names = ("more.jsonl", "posts.jsonl")
+    assert why() == [f"{name} changed: all {len(STAGES)} stages" for name in names]
 
 
 def test_who_forgets_is_told_of_the_cache_that_is_not_ours(
@@ -142,23 +142,23 @@ def test_who_forgets_is_told_of_the_cache_that_is_not_ours(
     assert line.endswith("wherever the release went: delete it there")
 
 
-@pytest.mark.parametrize("verb", [[], ["build"], ["forget"], ["generate"], ["publish"]], ids=str)
-def test_h_is_help(tmp_path: Path, verb: list[str]) -> None:
-    done = echo_hf(*verb, "-h", cwd=tmp_path)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == echo_hf(*verb, "--help", cwd=tmp_path).stdout
+def test_h_is_help(tmp_path: Path) -> None:
+    for verb in ([], ["build"], ["forget"], ["publish"]):
+        done = echo_hf(*verb, "-h", cwd=tmp_path)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout == echo_hf(*verb, "--help", cwd=tmp_path).stdout
 
 
-@pytest.mark.parametrize("config", BAD_CONFIGS, ids=["key", "source", "path", "engine"])
+@pytest.mark.parametrize("config", BAD_CONFIGS)
 def test_a_users_mistake_is_one_line(tmp_path: Path, config: str) -> None:
     """Bad input ends with exit code 2 and one line that names it."""
     (tmp_path / "config.yaml").write_text(config)
-    done = echo_hf("build", "config.yaml", cwd=tmp_path)
-
-    assert done.returncode == 2
-    assert done.stderr.count("\n") == 1
+    verb = "generate" if config.startswith(SYSTEM) else "build"
+    done = echo_hf(verb, "config.yaml", cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert done.stderr.startswith("echo-hf: ")
     assert BAD_CONFIGS[config] in done.stderr
+    assert "tulip" not in done.stderr
 
 
 def test_a_mistake_moves_no_cursor_and_turns_no_line(tmp_path: Path) -> None:
@@ -213,36 +213,10 @@ def test_a_stop_by_hand_is_told_in_one_line(tmp_path: Path) -> None:
 
 def test_systems_are_listed(tmp_path: Path) -> None:
     system = "{name: mine, adapter: unheard-of, developer: Northlight, status: current}"
-    (tmp_path / "config.yaml").write_text(f"name: x\nbenchmark: lab/echo\nsystems: [{system}]\n")
-    done = echo_hf("systems", "config.yaml", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    heading, row, *_ = done.stdout.splitlines()
+    (tmp_path / "config.yaml").write_text(f"{SYSTEM}[{system}]\n")
+    heading, row, *_ = echo_hf("systems", "config.yaml", cwd=tmp_path).stdout.splitlines()
     assert heading.split()[:2] == ["system", "status"]
     assert row.split()[:2] == ["mine", "current"]
-    assert echo_hf("systems", cwd=tmp_path).stdout.split()[:2] == ["system", "status"]
-
-
-BAD_SYSTEMS = {
-    "systems: []": "names no systems",
-    "systems: [none.yaml]": "no system '",
-    "systems: [{name: a, adapter: unheard-of, developer: D, status: current}]": (
-        "unknown adapter 'unheard-of'"
-    ),
-    "systems: [{name: a, adapter: x, developer: D, status: current, parameters: {key: tulip}}]": (
-        "put the secret into an environment variable"
-    ),
-}
-
-
-@pytest.mark.parametrize("systems", BAD_SYSTEMS, ids=["none", "file", "adapter", "secret"])
-def test_a_mistake_about_systems_is_one_line(tmp_path: Path, systems: str) -> None:
-    (tmp_path / "config.yaml").write_text(f"name: x\nbenchmark: lab/echo\n{systems}\n")
-    done = echo_hf("generate", "config.yaml", cwd=tmp_path)
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert done.stderr.startswith("echo-hf: ")
-    assert BAD_SYSTEMS[systems] in done.stderr
-    assert "tulip" not in done.stderr
-    assert not (tmp_path / "runs").exists()
 
 
 def test_what_is_no_config_is_one_line(tmp_path: Path) -> None:
@@ -315,57 +289,29 @@ def test_bad_input_is_told_with_its_place_and_costs_nothing_else(tmp_path: Path)
 
 @pytest.mark.parametrize("form", ["jsonl", "csv"])
 def test_an_image_file_that_is_not_there_may_be_an_input(tmp_path: Path, form: str) -> None:
-    text = "Made with Lumen Image. Prompt: a fox of folded paper, teal background"
-    post = {"url": "https://art.example/1", "text": text, "pictures": ["fox.png", "gone.png"]}
+    prompt, url = "a fox of folded paper, teal background", "https://art.example/1"
+    text = f"Made with Lumen Image. Prompt: {prompt}"
     if form == "jsonl":
-        images = [{"path": path} for path in post["pictures"]]
-        (tmp_path / "posts.jsonl").write_text(json.dumps({**post, "pictures": images}))
-        posts = "{source: jsonl, path: posts.jsonl, keywords: [lumen]}"
+        images = [{"path": "fox.png"}, {"path": "gone.png"}]
+        posts = json.dumps({"url": url, "text": text, "pictures": images})
+        columns = ""
     else:
-        row = f'{post["url"]},"{text}",fox.png;gone.png\n'
-        (tmp_path / "posts.csv").write_text(f"url,text,shots\n{row}")
-        columns = "{url: url, text: text, pictures: {column: shots, separator: ;}}"
-        posts = f"{{source: table, path: posts.csv, keywords: [lumen], columns: {columns}}}"
+        posts = f'url,text,shots\n{url},"{text}",fox.png;gone.png\n'
+        shots = "{column: shots, separator: ;}"
+        columns = f", columns: {{url: url, text: text, pictures: {shots}}}"
+    source = (
+        f"{{source: {'table' if columns else form}, path: posts.{form}, keywords: [a]{columns}}}"
+    )
+    (tmp_path / f"posts.{form}").write_text(posts)
     (tmp_path / "fox.png").write_bytes(encoded(Image.new("RGB", (64, 64), "teal"), "PNG"))
-    config = shipped_config().read_text("utf-8")
-    config = answered(tmp_path, config, post["url"], "a fox of folded paper, teal background")
-    config = config.replace("source: quickstart", posts)
+    config = answered(tmp_path, shipped_config().read_text("utf-8"), url, prompt)
+    config = config.replace("source: quickstart", source)
     (tmp_path / "config.yaml").write_text(config, "utf-8")
     done = echo_hf("build", "config.yaml", cwd=tmp_path)
-
     assert done.returncode == 0, done.stderr
     assert "2 images in the kept threads, 1 of them unavailable" in done.stdout
     assert "picture_not_there" in done.stdout
     assert "0 text_to_image, 1 analysis samples released" in done.stdout
-
-
-def test_of_two_texts_of_one_post_the_older_is_rejected_with_its_place(tmp_path: Path) -> None:
-    lines = [
-        {"url": "https://art.example/1", "text": "a fox", "pictures": [{"path": "fox.png"}]},
-        {"url": "https://art.example/1#fox", "text": "another fox"},
-        {"url": "https://art.example/1", "text": "a bear"},
-        {"url": "https://art.example/1", "text": "a bear", "engagement": {"likes": 3}},
-    ]
-    (tmp_path / "posts.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    config = shipped_config().read_text("utf-8")
-    config = config.replace("- source: quickstart", "- {source: jsonl, path: posts.jsonl}")
-    (tmp_path / "config.yaml").write_text(config, "utf-8")
-    (tmp_path / "fox.png").write_bytes(encoded(Image.new("RGB", (64, 64), "teal"), "PNG"))
-    done = echo_hf("collect", "config.yaml", cwd=tmp_path)
-    (stage,) = tmp_path.glob("runs/*/stages/collect")
-    posts, rejects = (pq.read_table(stage / f"{part}.parquet") for part in ("kept", "rejects"))
-
-    assert done.returncode == 0, done.stderr
-    assert "1 superseded" in done.stdout
-    found = {row["url"]: (row["text"], row["pictures"]) for row in posts.to_pylist()}
-    assert found == {
-        "https://art.example/1": ("a bear", []),
-        "https://art.example/1#fox": ("another fox", []),
-    }
-    (reject,) = rejects.to_pylist()
-    assert (reject["place"], reject["_reason"]) == ("posts.jsonl:1", "superseded")
-    assert "posts.jsonl:4" in reject["_detail"]
-    assert json.loads(reject["record"]) == lines[0]
 
 
 def test_diff_of_what_is_no_release_is_one_line(folder: Path) -> None:
@@ -390,17 +336,6 @@ def test_an_update_says_what_it_cost_and_what_it_changed(tmp_path: Path) -> None
     assert told.splitlines()[0] == "runs/quickstart/previous"
     assert re.search(r"removed +[1-9]", told)
     assert re.search(r"added +0", told)
-
-
-def test_the_options_of_replay_are_explained(tmp_path: Path) -> None:
-    config = config_over(tmp_path, bundled_posts(), "recorded")
-    done = echo_hf("build", config, "--offline", "--responses", "nowhere", cwd=tmp_path)
-
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert "'nowhere' is neither a folder nor a revision on the Hub" in done.stderr
-    shown = " ".join(echo_hf("build", "--help", cwd=tmp_path).stdout.split())
-    for option in ("--responses", "--with-responses", "ORG/NAME@TAG"):
-        assert option in shown
 
 
 @pytest.mark.parametrize("both", [False, pytest.param(True, marks=pytest.mark.slow)])

@@ -56,7 +56,12 @@ def say(console: Console, line: str, style: str = "") -> None:
     console.print(Text(line, style), soft_wrap=True)
 
 
-def plain_table(*headings: str, left: Collection[str] = (), title: str | None = None) -> Table:
+def plain_table(
+    *headings: str,
+    left: Collection[str] = (),
+    title: str | None = None,
+    rows: Iterable[Iterable[str | Text]] = (),
+) -> Table:
     """A table without lines: numbers stand right, the first column and those of words left."""
     table = Table(title=title and Text(title), title_justify="left", box=None, pad_edge=False)
     for at, heading in enumerate(headings):
@@ -65,6 +70,8 @@ def plain_table(*headings: str, left: Collection[str] = (), title: str | None = 
         table.add_column(
             Text(plain(heading)), justify="left" if is_left else "right", overflow="fold"
         )
+    for row in rows:
+        table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in row))
     return table
 
 

@@ -50,6 +50,10 @@ def shortened(texts: Sequence[str | None], longest: int, together: int) -> list[
     ]
 
 
+def counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def share(part: int, whole: int) -> str:
     return f"{100 * part / whole:.0f} %" if whole else "-"
 

@@ -13,20 +13,23 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from datasets import Dataset, concatenate_datasets
 
-from echo_hf.builder.replay import Replay, replay_of
+from echo_hf.builder.replay import Replay, import_answers, replay_of
 from echo_hf.builder.steps import STAGES, stage_class, up_to
 from echo_hf.collect.collect import Collect, Merge
 from echo_hf.collect.crawl import open_questions
 from echo_hf.collect.crawl_ledger import LEDGER, answers_digest
 from echo_hf.collect.records import located, read_records
+from echo_hf.collect.takedown import Tombstones
 from echo_hf.config.loading import Config, load_config
 from echo_hf.curate.splits import CONFIGS
 from echo_hf.engines.auto import Engines
 from echo_hf.engines.base import Engine, abstains, check_installed
-from echo_hf.errors import ReleaseError, SourceError
+from echo_hf.errors import ReleaseError, RunError, SourceError
 from echo_hf.hub.facts import ReleaseFacts, failed_calls, measure
 from echo_hf.hub.manifest import FORMAT, toolkit_version
 from echo_hf.hub.redistribution import RESTRICTED
@@ -47,7 +50,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass
-class Pipeline:
+class BuildRun:
     """One run of the stages over one config."""
 
     config: Config
@@ -134,16 +137,12 @@ class Pipeline:
         """What would decide a stage's result now, as plain JSON values; nothing is run."""
         if name != "collect":
             return description(self.stage(name), self.engine(name))
-        described = {"read": self._reader.describe(), "merge": Merge().describe()}
+        described = {"read": self.stage("collect").describe(), "merge": Merge().describe()}
         return {**described, "files": files_of(self.config, self.folder.root / LEDGER)}
 
     @property
     def _strips(self) -> bool:
         return self.config.stages.privacy.image_metadata == "strip"
-
-    @property
-    def _reader(self) -> Collect:
-        return Collect.from_config(self.config, self.folder.images)
 
     def _collect(self) -> StageResult:
         now, root = datetime.datetime.now(datetime.UTC), self.folder.root
@@ -159,7 +158,8 @@ class Pipeline:
                 "config searches for has to be asked for first, by `echo-hf collect`"
             )
         # Read anew each time: the images beside the posts may have changed.
-        read = run_stage(self._reader, records, cache_dir=self.folder.cache, anew=True)
+        reader = Collect.from_config(self.config, self.folder.images)
+        read = run_stage(reader, records, cache_dir=self.folder.cache, anew=True)
         merged = run_stage(Merge(), read.dataset, cache_dir=self.folder.cache, anew=True)
         posts, rejects = merged.dataset, read.rejects
         posts._fingerprint = content_fingerprint(posts)
@@ -176,22 +176,12 @@ class Pipeline:
             },
         )
         if len(merged.rejects):
-            replaced = Dataset.from_list(
-                list(self._records_of(merged.rejects, records)), features=rejects.features
-            )
+            found = list(_records_of(merged.rejects, records, reader.forgotten))
+            replaced = Dataset.from_list(found, features=rejects.features)
             rejects = concatenate_datasets([rejects, replaced])
         result = replace(read, dataset=posts, rejects=rejects, stats=stats)
         self._save(result, self.described("collect"), records._fingerprint)
         return result
-
-    def _records_of(self, posts: Dataset, records: Dataset) -> Iterator[dict[str, Any]]:
-        at = {place: row for row, place in enumerate(records["place"])}
-        forgotten = self._reader.forgotten
-        for post in posts:
-            record = records[at[post["place"]]]
-            if forgotten.are_named_in(json.loads(record["record"])):
-                record["record"] = None  # it would keep the forgotten post
-            yield {**record, **{name: post[name] for name in SAID}}
 
     def _run(self, name: str, dataset: Dataset) -> StageResult:
         started, asks = time.perf_counter(), not (self.offline or self.replay)
@@ -202,7 +192,7 @@ class Pipeline:
             # An empty store counts as false.
             if isinstance(stage, ModelStage) and engine and store is not None and engine.stored:
                 if self.replay is not None:
-                    recalled = self.replay.recall(stage, dataset, engine, store)
+                    recalled = import_answers(stage, dataset, engine, store, self.replay.recorded)
                 record = self.folder.record(name)
                 made_from = (record.describe, record.input) if record else None
                 if asks and made_from != (described, dataset._fingerprint):
@@ -235,9 +225,10 @@ class Pipeline:
             asked = keyed_requests(stages, inputs, store)
             restricted = RESTRICTED - set(self.config.rights)
             written = write_responses(self.folder, asked, store, inputs[0], restricted=restricted)
+        counts: dict[str, int] = {}
         for reason, count in written.left_out.items():
             self.watch.noticed(f"responses: {count:,} left out, {reason}: {reason.meaning}")
-        counts = {str(reason): count for reason, count in written.left_out.items()}
+            counts[str(reason)] = count
         return {"responses": counts} if counts else {}
 
     def _facts(
@@ -297,6 +288,17 @@ def parts(samples: Dataset) -> dict[str, Dataset]:
     }
 
 
+def _records_of(
+    posts: Dataset, records: Dataset, forgotten: Tombstones
+) -> Iterator[dict[str, Any]]:
+    at = {place: row for row, place in enumerate(records["place"])}
+    for post in posts:
+        record = records[at[post["place"]]]
+        if forgotten.are_named_in(json.loads(record["record"])):
+            record["record"] = None  # it would keep the forgotten post
+        yield {**record, **{name: post[name] for name in SAID}}
+
+
 def _first_error(results: Sequence[StageResult]) -> str:
     for result in results:
         rows = arrow_rows(result.quarantine, ["_reason", "_detail"])
@@ -321,6 +323,21 @@ def files_of(config: Config, collected: Path) -> list[dict[str, Any]]:
         named = {"source": entry.source, "name": path.name, "keywords": list(entry.keywords)}
         files.append({**named, "sha256": digest})
     return files
+
+
+def stage_table(
+    folder: RunFolder, stage: str, columns: list[str], kind: str, first: str
+) -> pa.Table:
+    """The posts that a stage of an earlier run kept; `first` is the command that keeps some."""
+    file = folder.stage(stage) / "kept.parquet"
+    try:
+        return pq.read_table(file, columns=columns)
+    except FileNotFoundError:
+        raise RunError(
+            f"no {kind} posts in {str(folder.root)!r}: run `echo-hf {first}` on this config first"
+        ) from None
+    except (OSError, pa.ArrowException) as error:
+        raise RunError(f"cannot read {str(file)!r} ({error}): delete it and build again") from error
 
 
 RUNS = Path("runs")
@@ -355,9 +372,9 @@ def build(
         EchoError: The config, a source, an engine or the recorded answers are not usable, or no
             post became a sample; the message says how to go on.
     """
-    with opened(config, runs, offline=offline, responses=responses, watch=watch) as pipeline:
-        results = list(pipeline.results(STAGES[-1]))
-        return pipeline.release(results, with_responses=with_responses, allow_empty=allow_empty)
+    with opened(config, runs, offline=offline, responses=responses, watch=watch) as run:
+        results = list(run.results(STAGES[-1]))
+        return run.release(results, with_responses=with_responses, allow_empty=allow_empty)
 
 
 def run_until(
@@ -371,8 +388,8 @@ def run_until(
 ) -> list[StageResult]:
     """Runs the stages up to one of them."""
     up_to(until)
-    with opened(config, runs, offline=offline, responses=responses, watch=watch) as pipeline:
-        return list(pipeline.results(until))
+    with opened(config, runs, offline=offline, responses=responses, watch=watch) as run:
+        return list(run.results(until))
 
 
 @contextmanager
@@ -384,8 +401,8 @@ def opened(
     writes: bool = True,
     responses: Path | str | None = None,
     watch: ProgressListener | None = None,
-) -> Iterator[Pipeline]:
-    """A pipeline over a config, with its run folder locked and its engines freed at the end."""
+) -> Iterator[BuildRun]:
+    """A run over a config, with its run folder locked and its engines freed at the end."""
     config = config if isinstance(config, Config) else load_config(config)
     folder = RunFolder(Path(runs) / config.name)
     watch = watch or NullProgress()
@@ -397,8 +414,8 @@ def opened(
         if writes:
             folder.save_config(config)
         if replay:
-            for stage in replay.unknown():
+            for stage in sorted(replay.origins.keys() - STAGES):
                 watch.noticed(
                     f"the release was built with a stage {stage!r}, which this version has not"
                 )
-        yield Pipeline(config, folder, engines, offline, watch, replay)
+        yield BuildRun(config, folder, engines, offline, watch, replay)

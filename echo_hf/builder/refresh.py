@@ -11,19 +11,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from echo_hf._infra.sqlite import Database
-from echo_hf.builder.build import RUNS
+from echo_hf.builder.build import RUNS, stage_table
 from echo_hf.collect.crawl import LongWaitError, Patience
 from echo_hf.collect.platforms.base import make_platform
 from echo_hf.collect.takedown import STAND_IN, hashed
 from echo_hf.collect.urls import is_x_name, platform_of
 from echo_hf.config.collection import PLATFORMS
 from echo_hf.config.loading import Config, load_config
-from echo_hf.errors import PlatformError, RunError
+from echo_hf.errors import PlatformError
 from echo_hf.pipeline.progress import ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import Missing, RefreshEnd
@@ -158,7 +156,6 @@ def _ask(
     watch: ProgressListener,
     patience: Patience,
 ) -> None:
-    """Asks about posts, batch by batch, and writes each answer down."""
     name, most, gone = result.platform, platform.most_refreshed, 0
     waits = partial(watch.waits, name)
     can_tell = getattr(platform, "can_tell", lambda _: True)
@@ -183,16 +180,7 @@ def _ask(
 
 
 def _by_platform(folder: RunFolder) -> dict[str, list[str]]:
-    file = folder.stage("collect") / "kept.parquet"
-    try:
-        table = pq.read_table(file, columns=["url", "platform", "missing"])
-    except FileNotFoundError:
-        raise RunError(
-            f"no collected posts in {str(folder.root)!r}: run `echo-hf collect` on this config "
-            "first"
-        ) from None
-    except (OSError, pa.ArrowException) as error:
-        raise RunError(f"cannot read {str(file)!r} ({error}): delete it and build again") from error
+    table = stage_table(folder, "collect", ["url", "platform", "missing"], "collected", "collect")
     groups: dict[str, list[str]] = {}
     for row in table.filter(pc.is_null(table["missing"])).to_pylist():
         url, said = row["url"], row["platform"]

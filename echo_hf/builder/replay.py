@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 from datasets import Dataset
 
-from echo_hf.builder.steps import STAGES
 from echo_hf.config.checks import EngineChoice
 from echo_hf.engines.base import Completion, Engine, Request, abstains, make_engine
 from echo_hf.errors import EngineError, ReleaseError
@@ -40,7 +39,6 @@ class ReplayEngine:
         return self.recorded
 
     def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Completion]]:
-        """Asks nobody."""
         for number, _ in enumerate(requests):
             yield number, NOT_ANSWERED
 
@@ -48,17 +46,11 @@ class ReplayEngine:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Does nothing: there is nothing to free."""
-
-
-class Records(Protocol):
-    """Something that answers were recorded in."""
-
-    def get(self, keys: Sequence[bytes]) -> Mapping[bytes, Completion]: ...
+        pass
 
 
 def import_answers(
-    stage: ModelStage, dataset: Dataset, engine: Engine, store: Store, recorded: Records
+    stage: ModelStage, dataset: Dataset, engine: Engine, store: Store, recorded: Recorded
 ) -> FillStats:
     """Takes into a store what was recorded of a stage's requests, and asks nobody."""
     started, signature = time.perf_counter(), engine.signature()
@@ -103,11 +95,9 @@ class Replay:
     recorded: Recorded
 
     def engine(self, stage: str, own: EngineChoice) -> Engine:
-        """Who answers a stage, which the config has this engine for."""
         origin = self.origins.get(stage)
-        known: Mapping[str, Any] | None = origin.engine if origin else None
-        if not known:
-            known = {"kind": own.kind if abstains({"kind": own.kind}) else "not recorded"}
+        unrecorded = {"kind": own.kind if abstains({"kind": own.kind}) else "not recorded"}
+        known: Mapping[str, Any] = (origin and origin.engine) or unrecorded
         if not abstains(known):
             return ReplayEngine(known)
         try:
@@ -118,32 +108,21 @@ class Replay:
                 f"holds, and the config names {own.kind!r}: {error}"
             ) from error
 
-    def recall(
-        self, stage: ModelStage, dataset: Dataset, engine: Engine, store: Store
-    ) -> FillStats:
-        """Takes into a store what the release recorded of a stage's requests."""
-        return import_answers(stage, dataset, engine, store, self.recorded)
-
     def remark(self, made: StageRecord) -> str | None:
         """What is to be said of a stage that is not as it was recorded."""
         origin, engine = self.origins.get(made.stage), made.describe.get("engine")
         if origin is not None and origin.digest == made.digest:
             return None
+        said = "recorded with other instructions or options"
         if origin is None:
             said = "the release does not know this stage"
         elif engine is None:
             said = "recorded from other posts, with other options, or by another version"
         elif origin.engine != engine:
             said = "recorded with other rules or answers than those here"
-        else:
-            said = "recorded with other instructions or options"
         anew = engine is None or abstains(engine)
         left = "its rows may differ" if anew else "rows without an answer will be in quarantine"
         return f"{made.stage}: {said}; {left}"
-
-    def unknown(self) -> tuple[str, ...]:
-        """Stages of the release that this version does not have."""
-        return tuple(name for name in self.origins if name not in STAGES)
 
 
 @contextmanager

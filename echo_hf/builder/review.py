@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from pydantic import ValidationError
 
 from echo_hf._infra.atomic import complete
-from echo_hf.builder.build import RUNS, Pipeline, opened
+from echo_hf.builder.build import RUNS, BuildRun, opened
 from echo_hf.config.checks import first_error
 from echo_hf.config.loading import Config
 from echo_hf.curate.decisions import (
@@ -50,26 +50,26 @@ class Case:
     taken: frozenset[str] = field(default=frozenset(), repr=False)
 
 
-def samples_of(pipeline: Pipeline) -> pa.Table:
+def samples_of(run: BuildRun) -> pa.Table:
     """The samples of the last build, before anything is drawn from them."""
-    file = complete(pipeline.folder.stage(BEFORE)) / "kept.parquet"
+    file = complete(run.folder.stage(BEFORE)) / "kept.parquet"
     if not file.exists():
         raise RunError(
-            f"{str(pipeline.folder.root)!r} has no samples to review: run `echo-hf build` first"
+            f"{str(run.folder.root)!r} has no samples to review: run `echo-hf build` first"
         )
     names = pq.read_schema(file).names
     return pq.read_table(file, columns=[one for one in CLEANED_SAMPLES.columns if one in names])
 
 
-def read_cases(pipeline: Pipeline) -> dict[str, Case]:
-    table = samples_of(pipeline)
-    contexts = {row["id"]: row["context"] for row in _read(pipeline, IN_CONTEXT, "id", "context")}
+def read_cases(run: BuildRun) -> dict[str, Case]:
+    table = samples_of(run)
+    contexts = {row["id"]: row["context"] for row in _read(run, IN_CONTEXT, "id", "context")}
     notices: dict[str, list[tuple[str, str | None]]] = {}
     for stage in TOLD_BY:
-        for row in _read(pipeline, stage, "_parent", "_reason", "_detail", part="notices"):
+        for row in _read(run, stage, "_parent", "_reason", "_detail", part="notices"):
             for name in row["_parent"]:
                 notices.setdefault(name, []).append((row["_reason"], row["_detail"]))
-    decisions = read_decisions(pipeline.folder.root / FILE)
+    decisions = read_decisions(run.folder.root / FILE)
     owners: dict[str, set[str]] = {}
     for row in reviewed_rows(table, decisions).table.to_pylist():
         # Of Trash every image of its posts is listed, whosoever it is.
@@ -117,8 +117,8 @@ def made_decision(
         raise ReviewError(first_error(error, f"sample {row['id']!r}", Decision)) from None
 
 
-def _read(pipeline: Pipeline, stage: str, *columns: str, part: str = "kept") -> list[Row]:
-    file = complete(pipeline.folder.stage(stage)) / f"{part}.parquet"
+def _read(run: BuildRun, stage: str, *columns: str, part: str = "kept") -> list[Row]:
+    file = complete(run.folder.stage(stage)) / f"{part}.parquet"
     return pq.read_table(file, columns=list(columns)).to_pylist() if file.exists() else []
 
 
@@ -139,16 +139,16 @@ class Reviews:
 
 def open_reviews(config: Config | Path | str, *, runs: Path | str = RUNS) -> Reviews:
     """Lists what a person has to look at before the last build is published."""
-    with opened(config, runs, writes=False) as pipeline:
-        root = pipeline.folder.root
-        placed = Splits.from_config(pipeline.config, pipeline.folder.images).in_run(root)
-        table = samples_of(pipeline)
+    with opened(config, runs, writes=False) as run:
+        root = run.folder.root
+        placed = Splits.from_config(run.config, run.folder.images).in_run(root)
+        table = samples_of(run)
         samples = placed(table).to_pylist()
         waiting = [one for one in samples if one["_status"] == Status.KEPT and one["review"]]
         unclean = {one["_parent"][0] for one in samples if one["_reason"] == Reject.NOT_CLEANED}
         rows = table.filter(pc.is_in(table["id"], pa.array(unclean, pa.string()))).to_pylist()
         waiting += [{**row, "review": placed.decisions.open_reasons(row)} for row in rows]
-        path = pipeline.folder.images.path
+        path = run.folder.images.path
         found = (
             OpenReview(
                 one["id"], tuple(one["review"]), one["prompt"], tuple(map(path, images_of(one)))
@@ -183,8 +183,8 @@ def decide(
                     "the two"
                 )
     given = {**dict.fromkeys(edits, "edit"), **given}
-    with opened(config, runs, writes=False) as pipeline:
-        cases, file = read_cases(pipeline), pipeline.folder.root / FILE
+    with opened(config, runs, writes=False) as run:
+        cases, file = read_cases(run), run.folder.root / FILE
         before, made = read_decisions(file), []
         for name in given:
             if name not in cases:
@@ -197,7 +197,7 @@ def decide(
         for name, decided in given.items():
             case, changes = cases[name], None
             if decided != "withdraw" and name in edits:
-                images = pipeline.folder.images
+                images = run.folder.images
                 changes = checked_changes(case.row, case.context, edits[name], images, case.taken)
             elif decided != "withdraw" and (earlier := before.changes(case.row)):
                 changes = earlier.changed
@@ -260,7 +260,6 @@ class Triage:
 def triage(
     row: Row, notices: Sequence[tuple[str, str | None]] = (), duplicate_of: str | None = None
 ) -> Triage:
-    """Says what a sample is fit for."""
     lost = f"equal to sample {duplicate_of}" if duplicate_of else None
     if row["quality"] not in ("Benchmark", "Analysis"):
         lost = "its quality is Trash: no clear task, off topic, or another model's"

@@ -15,14 +15,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from echo_hf._infra.text import plain
-from echo_hf.builder.build import RUNS
+from echo_hf.builder.build import RUNS, stage_table
 from echo_hf.builder.gold.measures import wilson
 from echo_hf.config.collection import Search, phase_spans
 from echo_hf.config.loading import Config, load_config
-from echo_hf.errors import RunError
 from echo_hf.pipeline.run_folder import RunFolder
 
 DAILY = 14  # days, as in the paper; weeks follow
@@ -88,7 +86,6 @@ class Yield:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """Where that share lies with 95 % confidence, by Wilson's score."""
         return wilson(self.passed, self.scored)
 
 
@@ -121,7 +118,6 @@ def days_since(timestamps: pa.Array, released: datetime.date) -> pa.Array:
 def keyword_yields(
     posts: pa.Table, released: datetime.date, edges: Sequence[int], keep: Sequence[int]
 ) -> Yields:
-    """Counts what each term brought in each window."""
     windows = windows_of(edges)
     days = days_since(posts["timestamp"].combine_chunks(), released)
     # 0 holds what has no date, 1 what is from before the first edge.
@@ -250,19 +246,9 @@ class WrittenYields:
 
 
 def write_yields(config: Config | Path | str, *, runs: Path | str = RUNS) -> WrittenYields:
-    """Counts what each search term of a run brought."""
     config = config if isinstance(config, Config) else load_config(config)
     folder = RunFolder(Path(runs) / config.name)
-    file = folder.stage("relevance") / "kept.parquet"
-    try:
-        posts = pq.read_table(file, columns=COLUMNS)
-    except FileNotFoundError:
-        raise RunError(
-            f"no scored posts in {str(folder.root)!r}: run `echo-hf build CONFIG --until "
-            "relevance` first"
-        ) from None
-    except (OSError, pa.ArrowException) as error:
-        raise RunError(f"cannot read {str(file)!r} ({error}): delete it and build again") from error
+    posts = stage_table(folder, "relevance", COLUMNS, "scored", "build CONFIG --until relevance")
     released = config.target.released
     days = days_since(posts["timestamp"].combine_chunks(), released)
     searches = [entry.search for entry in config.posts if entry.search is not None]

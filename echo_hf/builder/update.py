@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from echo_hf._infra.atomic import complete, replaced_whole
-from echo_hf.builder.build import RUNS, Pipeline, opened
+from echo_hf.builder.build import RUNS, BuildRun, opened
 from echo_hf.builder.steps import STAGES, up_to
 from echo_hf.config.loading import Config
 from echo_hf.hub.manifest import MANIFEST
@@ -51,8 +51,8 @@ def update(
     watch: ProgressListener | None = None,
 ) -> Updated:
     """Builds a benchmark from the posts that are there now, and keeps the release before it."""
-    with opened(config, runs, offline=offline, watch=watch) as pipeline:
-        results, folder = list(pipeline.results(STAGES[-1])), pipeline.folder
+    with opened(config, runs, offline=offline, watch=watch) as run:
+        results, folder = list(run.results(STAGES[-1])), run.folder
         # What a killed update left there is what its release took the place of.
         aside, previous = folder.cache / ASIDE, None
         if not is_complete(aside):
@@ -62,9 +62,7 @@ def update(
                 shutil.copytree(complete(folder.release), aside, copy_function=_link)
         before = (aside / MANIFEST).read_bytes() if aside.exists() else None
         try:
-            release = pipeline.release(
-                results, with_responses=with_responses, allow_empty=allow_empty
-            )
+            release = run.release(results, with_responses=with_responses, allow_empty=allow_empty)
         except Exception:
             shutil.rmtree(aside, ignore_errors=True)
             raise
@@ -120,15 +118,15 @@ class Change(NamedTuple):
         return f"{said}: {anew if count < len(STAGES) else f'all {count} stages'}"
 
 
-def why(pipeline: Pipeline, stage: str | None = None) -> list[Change]:
+def why(run: BuildRun, stage: str | None = None) -> list[Change]:
     """What would make stages run again; nothing is run."""
     changes: list[Change] = []
     for name in up_to(stage) if stage else STAGES:
-        record = pipeline.folder.record(name)
+        record = run.folder.record(name)
         if record is None:
             changes += [] if changes else [Change(name, "result", "", "")]
             continue
-        before, now = _fields(record.describe), _fields(pipeline.described(name))
+        before, now = _fields(record.describe), _fields(run.described(name))
         for field in sorted({*before, *now}):
             if before.get(field) != now.get(field):
                 # What went and what came, line by line; of lists, item by item.

@@ -9,7 +9,8 @@ import typer
 
 from echo_hf._infra.console import say, terminal
 from echo_hf.builder.steps import STAGES
-from echo_hf.cli.verb import DEFAULT_RUNS, ConfigFile, Runs, Told, option
+from echo_hf.cli.verb import DEFAULT_RUNS, ConfigFile, Runs, Told, option, watching
+from echo_hf.errors import ConfigError, ReviewError
 
 if TYPE_CHECKING:
     from echo_hf.cli.progress import Watch
@@ -44,11 +45,10 @@ def build(
 ) -> Told:
     """Run every stage that is not up to date; write the release."""
     from echo_hf.builder import build as run
-    from echo_hf.errors import ConfigError
 
     if until is not None and (with_responses or allow_empty):
         raise ConfigError("--until writes no release: leave out --with-responses and --allow-empty")
-    with _watch() as watch:
+    with watching() as watch:
         given = {"runs": runs, "offline": offline, "responses": responses, "watch": watch}
         if until is not None:
             run.run_until(config, until, **given)  # type: ignore[arg-type]
@@ -70,7 +70,7 @@ def update(
     from echo_hf.cli.release_view import show_diff
     from echo_hf.hub.diff import diff as compared
 
-    with _watch() as watch:
+    with watching() as watch:
         done = updates.update(
             config,
             runs=runs,
@@ -116,8 +116,8 @@ def why(
     from echo_hf.builder.build import opened
 
     console = terminal()
-    with opened(config, runs, writes=False) as pipeline:
-        changes = reasons.why(pipeline, stage)
+    with opened(config, runs, writes=False) as run:
+        changes = reasons.why(run, stage)
     for change in changes:
         say(console, change.sentence, "bold")
         for sign, text, style in (("-", change.before, "red"), ("+", change.now, "green")):
@@ -154,7 +154,7 @@ def check_engine(
     from echo_hf.cli import check_view
 
     choice = check.engine_choice(engine, model, option or ())
-    with _watch() as watch:
+    with watching() as watch:
         result = check.check_engine(
             config,
             engine=choice,
@@ -210,7 +210,6 @@ def review(
     from echo_hf.builder import review as reviews
     from echo_hf.builder.gold.export import export_gold
     from echo_hf.cli.check_view import show_decisions, show_open
-    from echo_hf.errors import ReviewError
 
     console = terminal()
     if config.is_dir():  # a release: its run has the config that made it
@@ -258,9 +257,3 @@ def review(
     found = reviews.open_reviews(config, runs=runs)
     show_open(console, found, config)
     return {"path": found.file, "open": found.open}
-
-
-def _watch() -> Watch:
-    from echo_hf.cli.progress import Watch
-
-    return Watch(terminal())

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from echo_hf._infra.console import say
-from echo_hf._infra.text import plain
+from echo_hf._infra.text import counted, plain
 from echo_hf.builder.gold.check import CheckResult
 from echo_hf.builder.review import Reviews
 from echo_hf.curate.decisions import Decision
@@ -42,7 +42,6 @@ SKIPPED = {
 
 
 def show_check(console: Console, result: CheckResult) -> None:
-    """Prints how well an engine does."""
     asked: dict[str, list[str]] = {}
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("stage", style="bold", no_wrap=True)
@@ -68,10 +67,9 @@ def show_check(console: Console, result: CheckResult) -> None:
         name if len(asked) == 1 else f"{name} ({', '.join(stages)})"
         for name, stages in asked.items()
     ]
-    threads = f"{result.threads} thread{'s' if result.threads != 1 else ''}"
-    gold = f"{result.target} in {result.posts}, {HALVES[result.half]}, {threads}"
-    title = plain(f"{', '.join(names)} on {gold}", 400)
-    console.print(Text(f"\n{title}\n", "bold"))
+    where = f"{result.target} in {result.posts}, {HALVES[result.half]}"
+    title = f"{', '.join(names)} on {where}, {counted(result.threads, 'thread')}"
+    console.print(Text(f"\n{plain(title, 400)}\n", "bold"))
     console.print(table)
     console.print()
     for sentence in _footer(result):
@@ -97,7 +95,6 @@ def _footer(result: CheckResult) -> Iterator[str]:
 
 
 def show_errors(console: Console, result: CheckResult) -> None:
-    """Prints what was not quite right, as far as the result holds it."""
     for measure in result.measures:
         if measure.errors:
             console.print()
@@ -145,7 +142,6 @@ def as_json(result: CheckResult) -> dict[str, Any]:
 
 
 def show_open(console: Console, reviews: Reviews, config: Path) -> None:
-    """Prints each sample that is open: its id, why, the prompt shortened, and its images."""
     for number in reviews.cut:
         say(console, f"{reviews.file}:{number} was cut short and does not count: decide again")
     for one in reviews.open:
@@ -162,7 +158,6 @@ def show_open(console: Console, reviews: Reviews, config: Path) -> None:
 
 
 def show_decisions(console: Console, made: Sequence[Decision], config: Path) -> None:
-    """Prints what was written down, and what makes it count."""
     for one in made:
         say(console, f"{one.decision}  {one.id}")
     say(console, f"written down; what makes it count: echo-hf build {config}")

@@ -10,7 +10,8 @@ from typing import Annotated
 import typer
 
 from echo_hf._infra.console import terminal
-from echo_hf.cli.verb import DEFAULT_RUNS, ConfigFile, Runs, Told, option
+from echo_hf.cli.verb import DEFAULT_RUNS, ConfigFile, Runs, Told, option, watching
+from echo_hf.errors import ConfigError, RunError
 
 MOST_HOURS = 1_000_000.0  # a century; there is no time before the year 1
 
@@ -38,11 +39,9 @@ def collect(
     from echo_hf.builder import build
     from echo_hf.builder.search_yield import write_yields
     from echo_hf.cli.posts_view import show_crawled, show_plan, show_yields
-    from echo_hf.cli.progress import Watch
     from echo_hf.collect.crawl import crawl_posts, searches
     from echo_hf.collect.query_plan import as_json, planned_queries
     from echo_hf.config.loading import load_config
-    from echo_hf.errors import ConfigError
     from echo_hf.pipeline.run_folder import RunFolder
 
     if (every or estimate) and not plan:
@@ -58,7 +57,7 @@ def collect(
     asked, folder = searches(loaded), Path(runs) / loaded.name
     if plan and not asked:
         raise ConfigError(f"{str(config)!r} has no search among its posts: nobody would be asked")
-    with Watch(terminal()) as watch:
+    with watching() as watch:
         if plan:
             now, noticed = datetime.datetime.now(datetime.UTC), watch.noticed
             queries = list(planned_queries(loaded, folder, now, estimate=estimate, noticed=noticed))
@@ -100,10 +99,8 @@ def refresh(
 
     from echo_hf.builder import refresh as refreshing
     from echo_hf.cli.posts_view import forget, show_refresh, show_removal
-    from echo_hf.cli.progress import Watch
-    from echo_hf.errors import RunError
 
-    with Watch(terminal()) as watch:
+    with watching() as watch:
         done = refreshing.refresh(
             config,
             watch,

@@ -9,9 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.text import Text
 
 from echo_hf._infra.console import say, terminal
-from echo_hf.cli.verb import DEFAULT_RUNS, PartlyDoneError, Runs, Told, option
+from echo_hf.cli.verb import DEFAULT_RUNS, PartlyDoneError, Runs, Told, option, watching
+from echo_hf.errors import ConfigError
+from echo_hf.reasons import Outcome
 
 if TYPE_CHECKING:
     from echo_hf.judging.session import JudgingResult
@@ -50,16 +53,12 @@ def eval_(
 
     The same command resumes after a stop.
     """
-    from echo_hf.cli.evaluation_view import show_planned
-    from echo_hf.cli.progress import Watch
-    from echo_hf.errors import ConfigError
+    from echo_hf.cli.evaluation_view import SPENT, show_planned
     from echo_hf.judging.board import show_scores
     from echo_hf.report.evaluation import PlannedWork, evaluate_systems
 
-    console = terminal()
-
     def agreed(plan: tuple[PlannedWork, ...]) -> None:
-        show_planned(console, plan)
+        show_planned(watch.console, plan)
         if dry_run or yes or all(one.cost_usd == 0 for one in plan):
             return
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
@@ -67,7 +66,7 @@ def eval_(
         if not typer.confirm("go on?", err=True):
             raise typer.Exit(130)
 
-    with Watch(console) as watch:
+    with watching() as watch:
         done = evaluate_systems(
             config,
             runs=runs,
@@ -79,6 +78,7 @@ def eval_(
             before=agreed,
             watch=watch,
         )
+    console = watch.console
     if done.results is None:
         say(console, "nothing was asked: leave out --dry-run to begin")
     else:
@@ -87,8 +87,7 @@ def eval_(
         say(console, f"report: {done.report}")
         say(console, f"cost, as far as it is known: ${done.cost_usd:.2f}")
     if done.spent:
-        said = "the budget is spent: a larger one, and the same command, resume from here"
-        say(console, said, "yellow")
+        say(console, SPENT, "yellow")
     told = {
         "board": done.board.to_list(),
         "results": done.results and done.results.path,
@@ -114,13 +113,11 @@ def generate(
 ) -> Told:
     """Generate the outputs of systems; existing ones are kept."""
     from echo_hf.cli.evaluation_view import outcome_table
-    from echo_hf.cli.progress import Watch
-    from echo_hf.reasons import Outcome
     from echo_hf.systems.generate import generate as drawn
 
-    console = terminal()
-    with Watch(console) as watch:
+    with watching() as watch:
         made = drawn(config, runs=runs, systems=systems, limit=limit, dry_run=dry_run, watch=watch)
+    console = watch.console
     told = {**vars(made), "plans": [{**vars(one), "todo": len(one.todo)} for one in made.plans]}
     if made.path is None:
         console.print("nothing was asked: leave out --dry-run to draw")
@@ -154,8 +151,6 @@ def judge(
 ) -> Told:
     """Have models rate outputs; stored answers are reused."""
     from echo_hf.cli.evaluation_view import show_judged
-    from echo_hf.cli.progress import Watch
-    from echo_hf.errors import ConfigError
     from echo_hf.judging import judge as judging
 
     if applicability and (judges or rubric):
@@ -166,7 +161,7 @@ def judge(
     if pairwise:
         asking = partial(judging.pairwise, judges=judges)
     verb = judging.applicability if applicability else asking
-    with Watch(terminal()) as watch:
+    with watching() as watch:
         done = verb(config, runs=runs, limit=limit, dry_run=dry_run, budget_usd=budget, watch=watch)
     show_judged(watch.console, done)
     return _judged(done)
@@ -197,11 +192,10 @@ def audit(
 ) -> Told:
     """Report whether judges notice blank or shuffled images. Unchanged and renamed ones, too."""
     from echo_hf.cli.evaluation_view import show_audited
-    from echo_hf.cli.progress import Watch
     from echo_hf.judging.audit import audit as audited
 
     asking = partial(audited, runs=runs, judges=judges, samples=samples)
-    with Watch(terminal()) as watch:
+    with watching() as watch:
         done = asking(config, dry_run=dry_run, budget_usd=budget, watch=watch)
     show_audited(watch.console, done)
     return {**_judged(done.asked), "judges": done.judges}
@@ -297,7 +291,6 @@ def analyze(
     runs: Runs = DEFAULT_RUNS,
 ) -> Told:
     """Analyze prompts, feedback and activity. Figures go into the run's analysis.json."""
-    from rich.text import Text
 
     from echo_hf.cli.evaluation_view import show_analysis
     from echo_hf.report.analysis.analyze import analyze as analyzed

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from echo_hf._infra.console import plain_table, say
-from echo_hf._infra.text import percent, plain, rounded
+from echo_hf._infra.text import counted, percent, plain, rounded
 from echo_hf.judging.audit import Audited
 from echo_hf.judging.session import Answered, JudgingResult, Planned
 from echo_hf.reasons import Failed, NotAudited, Outcome, Unrated
@@ -26,11 +26,17 @@ if TYPE_CHECKING:
 
 UNKNOWN, NOTHING = "?", "-"
 LONGEST, LONGEST_REASON = 40, 300
+ABOUT = ("about",)
+SPENT = "the budget is spent: a larger one, and the same command, resume from here"
+MEANINGS = {
+    str(reason): reason.meaning for kind in (Failed, Unrated, NotAudited) for reason in kind
+}
+MOST_ROWS = 10
+Rows = list[tuple[str | Text, ...]]
 
 
 def system_table(systems: Sequence[SystemListing]) -> Table:
-    words = ("status", "stands for", "adapter")
-    table = plain_table("system", *words, "$ an image", "missing", left=(*words, "missing"))
+    rows: Rows = []
     for one in systems:
         config = one.config
         price = UNKNOWN if config.price is None else "by tokens"
@@ -42,15 +48,12 @@ def system_table(systems: Sequence[SystemListing]) -> Table:
             *(name for name, is_set in one.keys.items() if not is_set),
             *([f"folder {one.no_folder!r}"] if one.no_folder else []),
         ]
-        table.add_row(
-            Text(config.name, "bold"),
-            config.status,
-            Text(config.stands_for or NOTHING),
-            Text(config.adapter),
-            price,
-            Text(", ".join(missing), "yellow") if missing else Text("nothing", "green"),
-        )
-    return table
+        said = Text(", ".join(missing), "yellow") if missing else Text("nothing", "green")
+        named = (config.status, config.stands_for or NOTHING, config.adapter)
+        rows.append((Text(config.name, "bold"), *named, price, said))
+    words = ("status", "stands for", "adapter")
+    heads = ("system", *words, "$ an image", "missing")
+    return plain_table(*heads, left=(*words, "missing"), rows=rows)
 
 
 def what_seeds_give(systems: Sequence[SystemListing]) -> Iterator[str]:
@@ -72,30 +75,29 @@ def what_to_do(systems: Sequence[SystemListing]) -> Iterator[str]:
 
 
 def outcome_table(generated: Generated) -> Table:
-    there = [
-        one for one in Outcome if any(counts.get(one) for counts in generated.outcomes.values())
+    every = generated.outcomes
+    there = [one for one in Outcome if any(counts.get(one) for counts in every.values())]
+    rows: Rows = [
+        (Text(system, "bold"), *(f"{counts.get(one, 0):,}" for one in there))
+        for system, counts in every.items()
     ]
-    table = plain_table("system", *there)
-    for system, counts in generated.outcomes.items():
-        table.add_row(Text(system, "bold"), *(f"{counts.get(one, 0):,}" for one in there))
-    return table
+    return plain_table("system", *there, rows=rows)
 
 
 def show_planned(console: Console, plan: Sequence[PlannedWork]) -> None:
-    table = plain_table("", "about", "to ask", "stored", "about $", left=ABOUT)
-    for one in plan:
-        cost = UNKNOWN if one.cost_usd is None else f"{one.cost_usd:.2f}"
-        counts = (f"{one.todo:,}", f"{one.stored:,}")
-        table.add_row(Text(one.who, "bold"), Text(one.about), *counts, cost)
-    console.print(table)
+    rows = (
+        (Text(one.who, "bold"), one.about, f"{one.todo:,}", f"{one.stored:,}", _usd(one.cost_usd))
+        for one in plan
+    )
+    console.print(plain_table("", "about", "to ask", "stored", "about $", left=ABOUT, rows=rows))
     unknown = dict.fromkeys(one.who for one in plan if one.cost_usd is None)
     known = sum(one.cost_usd or 0.0 for one in plan)
     more = f", and {', '.join(unknown)} at a price that is not known" if unknown else ""
     say(console, f"in all about ${known:.2f}{more}")
 
 
-ABOUT = ("about",)
-MEANINGS = {str(reason): reason.meaning for kind in (Failed, Unrated) for reason in kind}
+def _usd(cost: float | None) -> str:
+    return UNKNOWN if cost is None else f"{cost:.2f}"
 
 
 def show_judged(console: Console, judged: JudgingResult) -> None:
@@ -113,38 +115,36 @@ def show_judged(console: Console, judged: JudgingResult) -> None:
                 line = f"{one.who} {one.rubric}: {count:,} {outcome}: {meaning}"
                 say(console, line, "yellow")
     if judged.spent:
-        line = "the budget is spent: a larger one, and the same command, resume from here"
-        say(console, line, "yellow")
+        say(console, SPENT, "yellow")
     if judged.cost_usd is not None:
         say(console, f"cost, as far as it is known: ${judged.cost_usd:.2f}")
     say(console, f"{judged.path.stem}: {judged.path}")
 
 
 def judging_plan_table(plans: Sequence[Planned]) -> Table:
-    heads = ("calls", "stored", "prompt tokens", "pictures", "about $")
-    table = plain_table("judge", "about", *heads, left=ABOUT)
+    rows: Rows = []
     for one in plans:
         plan = one.plan
         counts = (plan.calls, plan.stored, plan.prompt_tokens, plan.images)
-        cost = UNKNOWN if one.cost_usd is None else f"{one.cost_usd:.2f}"
-        table.add_row(Text(one.who, "bold"), one.rubric, *(f"{n:,}" for n in counts), cost)
-    return table
+        figures = (*(f"{count:,}" for count in counts), _usd(one.cost_usd))
+        rows.append((Text(one.who, "bold"), one.rubric, *figures))
+    heads = ("judge", "about", "calls", "stored", "prompt tokens", "pictures", "about $")
+    return plain_table(*heads, left=ABOUT, rows=rows)
 
 
 def answer_table(answered: Sequence[Answered]) -> Table:
-    heads = ("ok", "others", "calls", "tokens", "from cache", "$")
-    table = plain_table("judge", "about", *heads, left=ABOUT)
+    rows: Rows = []
     for one in answered:
         fill, usage = one.fill, one.fill.usage
         ok = one.outcomes.get(Outcome.OK, 0)
         counts = (ok, sum(one.outcomes.values()) - ok, fill.calls, usage.prompt + usage.completion)
-        cached = f"{100 * usage.cached / usage.prompt:.0f} %" if usage.prompt else NOTHING
-        cells = (*(f"{n:,}" for n in counts), cached, rounded(fill.cost_usd, 2))
-        table.add_row(Text(one.who, "bold"), one.rubric, *cells)
-    return table
+        cached = percent(usage.cached / usage.prompt) if usage.prompt else NOTHING
+        figures = (*(f"{count:,}" for count in counts), cached, rounded(fill.cost_usd, 2))
+        rows.append((Text(one.who, "bold"), one.rubric, *figures))
+    heads = ("judge", "about", "ok", "others", "calls", "tokens", "from cache", "$")
+    return plain_table(*heads, left=ABOUT, rows=rows)
 
 
-AUDIT_MEANINGS: Mapping[str | None, str] = {str(reason): reason.meaning for reason in NotAudited}
 PASSED: Mapping[bool | None, tuple[str, str]] = {
     True: ("passed", "green"),
     False: ("failed", "red"),
@@ -173,19 +173,15 @@ def show_audited(console: Console, audited: Audited) -> None:
 
 
 def check_table(audit: Mapping[str, Any]) -> Table:
-    table = plain_table("shown", "rated", "mean", "as it should", "needed", "", left=[""])
+    rows: Rows = []
     for name, check in sorted(audit["checks"].items()):
         word, style = PASSED[check["passed"]]
-        reason = AUDIT_MEANINGS.get(check["reason"])
-        table.add_row(
-            Text(name),
-            str(check["rated"]),
-            rounded(check["mean"], 2),
-            percent(check["share"]),
-            percent(check["rule"]["share"]),
-            Text(f"{word}: {reason}" if reason else word, style),
-        )
-    return table
+        reason = MEANINGS.get(check["reason"])
+        rated = (str(check["rated"]), rounded(check["mean"], 2))
+        shares = (percent(check["share"]), percent(check["rule"]["share"]))
+        rows.append((name, *rated, *shares, Text(f"{word}: {reason}" if reason else word, style)))
+    heads = ("shown", "rated", "mean", "as it should", "needed", "")
+    return plain_table(*heads, left=[""], rows=rows)
 
 
 def show_draw(console: Console, ranks: Ranks) -> None:
@@ -205,9 +201,8 @@ def show_written(console: Console, ranks: Ranks) -> None:
     written = ranks.write()
     if not written.rankings and not written.kept:
         return
-    rankings = f"{written.rankings} ranking{'' if written.rankings == 1 else 's'}"
     others = f", beside {written.kept} rows from elsewhere" if written.kept else ""
-    say(console, f"\n{rankings} in {written.path}{others}")
+    say(console, f"\n{counted(written.rankings, 'ranking')} in {written.path}{others}")
     for reason, count in written.left_out.items():
         say(console, f"{count} ranks are not there, {reason}: {reason.meaning}", "dim")
     say(console, "next: echo-hf agree compares judges with them", "dim")
@@ -215,16 +210,9 @@ def show_written(console: Console, ranks: Ranks) -> None:
 
 def show_report(console: Console, written: Report) -> None:
     for reason, images in sorted(Counter(written.problems.values()).items()):
-        many = "image" if images == 1 else "images"
-        say(console, f"{images:,} {many} cannot be shown: {reason}", "yellow")
-    held = ", ".join(
-        f"{number:,} {noun}{'' if number == 1 else 's'}"
-        for number, noun in ((written.samples, "sample"), (written.images, "image"))
-    )
+        say(console, f"{counted(images, 'image')} cannot be shown: {reason}", "yellow")
+    held = f"{counted(written.samples, 'sample')}, {counted(written.images, 'image')}"
     say(console, f"report: {written.path} ({held})")
-
-
-MOST_ROWS = 10
 
 
 def show_analysis(console: Console, done: Analyzed) -> None:
@@ -246,8 +234,7 @@ def analysis_tables(analysis: Analysis) -> Iterator[Table]:
     bigrams = {one.name: one for one in analysis.diversity.found or ()}
     lengths = {one.name: one.words for one in analysis.lengths.found or ()}
     at = next((one.at for one in bigrams.values()), 0)
-    heads = ("set", "prompts", "words", "first bigrams", f"of {at:,}", "ratio")
-    rows = []
+    rows: Rows = []
     for one in analysis.sets:
         begins, length = bigrams.get(one.name), lengths.get(one.name)
         rows.append(
@@ -261,54 +248,45 @@ def analysis_tables(analysis: Analysis) -> Iterator[Table]:
             )
         )
     title = f"{analysis.name}: prompts, and the sets they are compared with"
-    yield _filled(title, heads, rows)
-    if analysis.perplexity.found:
+    heads = ("set", "prompts", "words", "first bigrams", f"of {at:,}", "ratio")
+    yield plain_table(*heads, title=title, rows=rows)
+    if perplexities := analysis.perplexity.found:
+        rows = []
+        for measured in perplexities:
+            levels = (measured.token_level, measured.prompt_level)
+            figures = (*(_estimate(level, 1) for level in levels), _estimate(measured.ratio, 2))
+            counts = (f"{measured.prompts:,}", f"{measured.tokens:,}")
+            rows.append((plain(measured.name, LONGEST), *counts, *figures))
         heads = ("set", "prompts", "tokens", "of tokens", "of prompts", "ratio")
+        yield plain_table(*heads, title="perplexity, lower is more natural", rows=rows)
+    if tasks := analysis.tasks.found:
         rows = [
             (
-                plain(one.name, LONGEST),
-                f"{one.prompts:,}",
-                f"{one.tokens:,}",
-                _estimate(one.token_level, 1),
-                _estimate(one.prompt_level, 1),
-                _estimate(one.ratio, 2),
+                plain(one.task, LONGEST),
+                f"{one.samples:,}",
+                f"{one.share:.0%}",
+                _names(one.absent_from),
             )
-            for one in analysis.perplexity.found
+            for one in tasks.counts
         ]
-        yield _filled("perplexity, lower is more natural", heads, rows)
-    if analysis.tasks.found:
-        told = [
-            (one.task, f"{one.samples:,}", f"{one.share:.0%}", one.absent_from)
-            for one in analysis.tasks.found.counts
+        kinds = ("task", "samples", "share", "absent from")
+        yield plain_table(*kinds, title="tasks", left=kinds[-1:], rows=rows)
+    if failures := analysis.failures.found:
+        rows = [
+            (
+                plain(one.keyword, LONGEST),
+                f"{one.comments:,}",
+                f"{one.samples:,}",
+                _names(tuple(one.spellings)[1:]),
+            )
+            for one in failures.keywords[:MOST_ROWS]
         ]
-        yield _named("tasks", ("task", "samples", "share", "absent from"), told)
-    if analysis.failures.found:
-        told = [
-            (one.keyword, f"{one.comments:,}", f"{one.samples:,}", tuple(one.spellings)[1:])
-            for one in analysis.failures.found.keywords[:MOST_ROWS]
-        ]
-        heads_of = ("keyword", "comments", "samples", "spellings")
-        yield _named("what people say failed", heads_of, told)
+        kinds = ("keyword", "comments", "samples", "spellings")
+        yield plain_table(*kinds, title="what people say failed", left=kinds[-1:], rows=rows)
 
 
-def _filled(
-    title: str, heads: Sequence[str], rows: Sequence[Sequence[str]], left: Sequence[str] = ()
-) -> Table:
-    table = plain_table(*heads, title=title, left=left)
-    for row in rows:
-        table.add_row(*map(Text, row))
-    return table
-
-
-def _named(
-    title: str, heads: Sequence[str], rows: Sequence[tuple[str, str, str, Sequence[str]]]
-) -> Table:
-    """A table whose last column is a list of names."""
-    written = [
-        (plain(name, LONGEST), *two, ", ".join(plain(one, LONGEST) for one in names) or NOTHING)
-        for name, *two, names in rows
-    ]
-    return _filled(title, heads, written, left=heads[-1:])
+def _names(names: Iterable[str]) -> str:
+    return ", ".join(plain(one, LONGEST) for one in names) or NOTHING
 
 
 def _estimate(estimate: Estimate | None, digits: int) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from itertools import groupby
 from pathlib import Path
 
 import datasets
@@ -48,7 +47,6 @@ def show_plan(
     *,
     every: bool = False,
 ) -> None:
-    """Prints a plan, and what it will take."""
     for name, search in searches.items():
         own = [one for one in queries if one.platform == name]
         say(console, f"\n{name}: {len(own):,} queries", "bold")
@@ -68,28 +66,20 @@ def _plan_table(queries: Sequence[PlannedQuery], search: Search, *, every: bool)
         table.add_column(name, max_width=max(len(name), len("en ja")))
     for name in NUMBERS:
         table.add_column(name, justify="right", no_wrap=True, min_width=len(name))
-    groups = [[one] for one in queries]
-    if not every:
-        order: dict[tuple[int, str], int] = {}
-        for one in queries:
-            order.setdefault(_phase_and_term(one), len(order))
-        by_order = sorted(queries, key=lambda one: order[_phase_and_term(one)])
-        groups = [list(group) for _, group in groupby(by_order, _phase_and_term)]
-    for group in groups:
-        phase, term = _phase_and_term(group[0])
-        options, window = search.phases[phase], group[0].query.question.window
+    groups: dict[object, list[PlannedQuery]] = {}
+    for one in queries:
+        key = id(one) if every else (one.query.phase, one.query.question.about[0])
+        groups.setdefault(key, []).append(one)
+    for group in groups.values():
+        phase, question = group[0].query.phase, group[0].query.question
+        options, window = search.phases[phase], question.window
         start = window.start.strftime("%Y-%m-%d") if window else UNKNOWN
+        asked = [options.window, " ".join(options.languages) or "all"]
         if every:
-            asked = [group[0].query.question.language or "all"]
-        else:
-            asked = [options.window, " ".join(options.languages) or "all"]
-        told = (str(phase + 1), term, start, _end(group[-1]), *asked, *_numbers(group))
-        table.add_row(*map(Text, told))
+            asked = [question.language or "all"]
+        times = (start, _end(group[-1]), *asked)
+        table.add_row(*map(Text, (str(phase + 1), question.about[0], *times, *_numbers(group))))
     return table
-
-
-def _phase_and_term(one: PlannedQuery) -> tuple[int, str]:
-    return one.query.phase, one.query.question.about[0]
 
 
 def _end(one: PlannedQuery) -> str:
@@ -140,7 +130,6 @@ def _plan_lines(queries: Sequence[PlannedQuery], search: Search) -> Iterator[str
 
 
 def show_crawled(console: Console, done: Sequence[CrawlStats]) -> None:
-    """Prints what a crawl has found on each platform, and why it ended."""
     for one in done:
         console.print(Text(f"\n{one.platform}", "bold"), end=" ")
         for line in crawl_lines(one):
@@ -171,7 +160,6 @@ def crawl_lines(stats: CrawlStats) -> Iterator[str]:
 
 
 def show_yields(console: Console, written: WrittenYields) -> None:
-    """Prints what each term brought, and how the share on topic changes with time."""
     found = written.yields
     table = _yield_table("term", "alone", "half by")
     for one in (*found.keywords[:MOST_TERMS], found.together):
@@ -215,7 +203,6 @@ def _figures(one: Yield) -> tuple[str, ...]:
 
 
 def show_refresh(console: Console, done: Refresh) -> None:
-    """Prints what each platform said."""
     for one in done.platforms:
         for line in refresh_lines(one):
             say(console, line)
@@ -229,7 +216,6 @@ def show_refresh(console: Console, done: Refresh) -> None:
 
 
 def refresh_lines(refreshed: Refreshed) -> Iterator[str]:
-    """What a platform said, line by line."""
     cost = f", ${refreshed.cost_usd:.2f}" if refreshed.cost_usd else ""
     yield (
         f"{refreshed.platform}: {refreshed.posts:,} posts, {refreshed.asked:,} asked about "
@@ -245,7 +231,6 @@ def refresh_lines(refreshed: Refreshed) -> Iterator[str]:
 
 
 def show_removal(console: Console, taken: Removal, config: Path) -> None:
-    """Prints what went, what was not found, and what still holds it."""
     lines = [
         f"forgotten: {taken.posts} of {len(taken.urls)} posts were here; {len(taken.samples)} "
         f"samples, {taken.images} images and {taken.answers} stored answers went with them; "

@@ -44,13 +44,11 @@ class Watch(ProgressListener):
         self._last_line = time.monotonic()
 
     def started(self, what: str, total: int, plan: object) -> None:
-        """Says what a part is about to take, where it takes anything."""
         self._totals[what] = total
         if said := str(plan):
             say(self.console, f"{what:<12}{said}", "dim")
 
     def advanced(self, what: str, done: int, stats: object, total: int | None = None) -> None:
-        """Shows how far a part is: a bar, or a line now and then in a file."""
         total = self._totals.get(what, 0) if total is None else total
         if self.console.is_terminal:
             self._show_bar(what, done, total, str(stats))
@@ -60,7 +58,6 @@ class Watch(ProgressListener):
             say(self.console, f"{'':<12}{share}{stats}", "dim")
 
     def waits(self, who: str, seconds: float) -> None:
-        """Says who wants to be left alone, and until when."""
         until = datetime.datetime.now().astimezone() + datetime.timedelta(seconds=seconds)
         self._stop()
         said = f"{who} asks to wait {seconds:,.0f} s: going on at {until:%H:%M:%S}"
@@ -72,7 +69,6 @@ class Watch(ProgressListener):
         say(self.console, f"note: {plain(remark, LONGEST_REMARK)}", "yellow")
 
     def finished(self, result: object) -> None:
-        """Shows a finished part."""
         from echo_hf.pipeline.result import StageResult
         from echo_hf.tables import arrow_rows
 
@@ -85,7 +81,6 @@ class Watch(ProgressListener):
         self.show_stage(result.stats, [arrow_rows(rows) for rows in aside])
 
     def show_stage(self, stats: StageStats, aside: Sequence[pa.Table]) -> None:
-        """Prints a line for a stage, and one for all that it set aside or remarked on."""
         line = Text.assemble(
             (f"{stats.stage:<12}", "bold"),
             f"{stats.rows_in:>9,} {stats.reads:<8} → {stats.kept:>9,} {stats.makes:<8}",
@@ -107,7 +102,6 @@ class Watch(ProgressListener):
         return [sentence for sentence in said if sentence]
 
     def funnel(self) -> None:
-        """Prints the paper's figures for the run."""
         self.console.print()
         for sentence in self.headlines():
             say(self.console, sentence)

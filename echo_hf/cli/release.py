@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.text import Text
 
 from echo_hf._infra.console import say, terminal
-from echo_hf.cli.verb import DEFAULT_RUNS, ConfigFile, Runs, Told, option
+from echo_hf.cli.verb import DEFAULT_RUNS, ConfigFile, Runs, Told, option, watching
 from echo_hf.errors import HubError
 
 
@@ -37,7 +38,6 @@ def publish(
     ] = False,
 ) -> Told:
     """Publish a release on the Hub: one commit, then its tag. Sign in with `hf auth login`."""
-    from rich.text import Text
 
     from echo_hf.hub import publish as hub
 
@@ -82,17 +82,15 @@ def hydrate(
     fetch: Annotated[bool, option("--fetch", "Fetch other images from their addresses.")] = False,
 ) -> None:
     """Restore what a platform's terms keep out of a release."""
-    from echo_hf.cli.progress import Watch
     from echo_hf.config.collection import FetchPolicy
     from echo_hf.config.sections import Posts
     from echo_hf.hub import hydrate as hydrating
     from echo_hf.hub.hydrate import show_hydration
 
-    console = terminal()
     paths: list[Path | None] = [*posts] if posts else [None]
     files = [Posts.model_construct(source=source, path=path) for path in paths]
     policy = FetchPolicy() if fetch else None
-    with Watch(console) as watch:
+    with watching() as watch:
         hydration = hydrating.hydrate(
             release,
             to,
@@ -101,8 +99,8 @@ def hydrate(
             fetch=policy,
             progress=lambda stats: watch.advanced("pictures", stats.done, stats, stats.total),
         )
-    show_hydration(console, hydration)
-    say(console, f"\nrelease: {hydration.release.path}")
+    show_hydration(watch.console, hydration)
+    say(watch.console, f"\nrelease: {hydration.release.path}")
 
 
 def leaderboard(
@@ -114,7 +112,6 @@ def leaderboard(
     private: Annotated[bool, option("--private", "Make a new Space a private one.")] = False,
 ) -> None:
     """Make a Space on the Hub that shows a dataset's results."""
-    from rich.text import Text
 
     from echo_hf.hub import leaderboard as spaces
 
@@ -124,7 +121,7 @@ def leaderboard(
         said = f"leaderboard: {spaces.create_space(repo_id, space, private=private)}"
     else:
         raise HubError("nothing says where the leaderboard goes: give --space, or --folder")
-    terminal().print(Text(said), soft_wrap=True)
+    say(terminal(), said)
 
 
 def forget(

@@ -24,7 +24,6 @@ REACHABLE = (
 
 
 def show_diff(console: Console, difference: ReleaseDiff) -> None:
-    """Prints a comparison: samples and causes, stages, drift, scores."""
     console.print(
         Text.assemble((plain(difference.a), "bold"), " → ", (plain(difference.b), "bold"))
     )
@@ -97,7 +96,6 @@ def show_holding(
     delete: bool = False,
     api: HfApi | None = None,
 ) -> None:
-    """Prints the revisions that hold posts."""
     held = revisions_holding(repo_id, urls, api=api)
     for one in held:
         kind = "branch" if one.revision == MAIN else "tag"

@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 import yaml
+from rich.text import Text
 
 from echo_hf._infra.console import plain_table, say, terminal
-from echo_hf.cli.verb import DEFAULT_RUNS, Runs, Told, option
+from echo_hf.cli.verb import DEFAULT_RUNS, Runs, Told, option, watching
+from echo_hf.errors import ConfigError, unknown
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -55,16 +57,14 @@ TABLE = "a CSV with the columns id and path, below its own folder"
 
 def quickstart(runs: Runs = DEFAULT_RUNS) -> None:
     """Build and evaluate the bundled benchmark, without a model."""
-    from echo_hf.cli.progress import Watch
     from echo_hf.quickstart.run import show
 
-    with Watch(terminal()) as watch:
+    with watching() as watch:
         show(watch, runs)
 
 
 def engines() -> Told:
     """List the engines that a config may name, and what they need."""
-    from rich.text import Text
 
     from echo_hf.engines.base import engine_needs
 
@@ -123,7 +123,6 @@ def init(
 
     No file is overwritten.
     """
-    from echo_hf.errors import ConfigError, unknown
 
     console, verb, limit = terminal(), "build", ""
     if what is None:
@@ -164,7 +163,6 @@ def init(
 
 
 def _check_free(paths: Iterable[Path]) -> None:
-    from echo_hf.errors import ConfigError
 
     if (there := next((path for path in paths if os.path.lexists(path)), None)) is not None:
         raise ConfigError(f"{str(there)!r} is there already: name another folder, or move it away")
@@ -179,24 +177,19 @@ def _machine(what: str) -> tuple[dict[str, str], list[str]]:
     from echo_hf.config.checks import secrets_in
     from echo_hf.engines.auto import KEY, SERVER, has_gpu
     from echo_hf.engines.base import engine_needs
-    from echo_hf.errors import ConfigError
 
     url = os.environ.get(SERVER)
     if secret := next(secrets_in({SERVER: url}), None):
         raise ConfigError(f"{secret}: a config holds no secret; set OPENAI_API_KEY to it instead")
-    kind = (
-        "vllm" if has_gpu() else "server" if url else "provider" if os.environ.get(KEY) else "rules"
-    )
-    names = ("vllm", "server", "provider", "rules")
-    fields = {name: "" if name == kind else "# " for name in names}
-    fields["openai"] = "" if kind in ("server", "provider") else "# "
-    fields["some"] = "# " if kind == "rules" else ""
-    address = _quoted(url or EXAMPLE_SERVER)
-    model = "Qwen/Qwen2.5-VL-32B-Instruct"
-    fields["own_server"] = f"{{kind: openai, model: {model}, base_url: {address}}}"
-    fields["engine"] = fields["own_server"]
-    if kind == "provider":
-        fields["engine"] = "{kind: openai, model: gpt-6-luna, temperature: null}"
+    there = {"vllm": has_gpu(), "server": url, "provider": os.environ.get(KEY), "rules": True}
+    kind = next(name for name, is_there in there.items() if is_there)
+    used = {name: name == kind for name in there}
+    used |= {"openai": kind in ("server", "provider"), "some": kind != "rules"}
+    address, model = _quoted(url or EXAMPLE_SERVER), "Qwen/Qwen2.5-VL-32B-Instruct"
+    own = f"{{kind: openai, model: {model}, base_url: {address}}}"
+    hosted = "{kind: openai, model: gpt-6-luna, temperature: null}"
+    fields = {name: "" if is_used else "# " for name, is_used in used.items()}
+    fields |= {"own_server": own, "engine": hosted if kind == "provider" else own}
     if kind == "rules":
         return fields, [REMARKS[what]]
     needs = engine_needs()["vllm" if kind == "vllm" else "openai"]
@@ -226,16 +219,16 @@ def _compared(
     from echo_hf.builder.build import RUNS
     from echo_hf.config.checks import FOLDER_AND_TAG
     from echo_hf.curate.splits import BENCHMARKS
-    from echo_hf.errors import ConfigError
     from echo_hf.systems.benchmark import ON_HUB, Benchmark
 
     place = benchmark or str(RUNS / "quickstart" / "release")
-    if benchmark is None and not Path(place).exists():
+    is_here = Path(place).exists()
+    if benchmark is None and not is_here:
         raise ConfigError(
             f"there is no benchmark in {place!r}: run `echo-hf quickstart` first, or name one with "
             "--benchmark"
         )
-    if not Path(place).exists() and not ON_HUB.fullmatch(place):
+    if not is_here and not ON_HUB.fullmatch(place):
         raise ConfigError(
             f"--benchmark is {place!r}, where nothing is: expected the folder of a release, or "
             "ORGANISATION/NAME@TAG"
@@ -249,19 +242,18 @@ def _compared(
         said += _found(system, samples)
         entries[system.name] = _entry(system.name, system.parameters, folder)
     if not given:
-        place_of_examples = folder / IMAGES / "posted"
-        written = dict(_posted(samples, place_of_examples))
+        posted = folder / IMAGES / "posted"
+        written = dict(_posted(samples, posted))
         if not written:
             raise ConfigError(f"{place!r} shows no posted images: name yours with --from-images")
-        parameters = {"folder": place_of_examples, "layout": "flat"}
-        entries["posted"] = _entry("posted", parameters, folder)
-        said.append(f"{place_of_examples} holds what was posted of {len(written)} samples")
+        entries["posted"] = _entry("posted", {"folder": posted, "layout": "flat"}, folder)
+        said.append(f"{posted} holds what was posted of {len(written)} samples")
     if len(entries) == 1:
         said.append("win rates compare systems: add a second one")
     own = folder.resolve().name if folder != Path() else ""
     fields = {
         "name": _quoted(own if FOLDER_AND_TAG.fullmatch(own) else "comparison"),
-        "benchmark": _quoted(_from(folder, Path(place)) if Path(place).exists() else place),
+        "benchmark": _quoted(_from(folder, Path(place)) if is_here else place),
         "systems": "".join(entries.values()).rstrip(),
     }
     return fields, written, said
@@ -272,7 +264,6 @@ def _source(given: str) -> SystemConfig:
 
     from echo_hf.config.checks import first_error
     from echo_hf.config.systems import SystemConfig
-    from echo_hf.errors import ConfigError
 
     name, _, place = given.partition("=")
     path = Path(place).absolute()
@@ -308,7 +299,6 @@ def _from(folder: Path, place: Path) -> str:
 
 def _found(config: SystemConfig, samples: Mapping[str, Dataset]) -> list[str]:
     """Of how many samples a source has an image, and whatever of it cannot be used."""
-    from echo_hf.errors import ConfigError
     from echo_hf.systems.base import Task
     from echo_hf.systems.files import MANIFEST, FilesSystem, Outputs, names_in
 
@@ -324,17 +314,16 @@ def _found(config: SystemConfig, samples: Mapping[str, Dataset]) -> list[str]:
     folder, table = Path(config.parameters["folder"]), config.parameters.get("table")
     told = Outputs(folder, nested=False, table=table).told()
     named = {MANIFEST, *(one.file for one in told.values())}
-    there = () if table else names_in(folder)
     strangers = [name for name in told if name not in every]
+    there = () if table else names_in(folder)
     strangers += [name for name in there if name not in named and Path(name).stem not in every]
     found = len(every) - len(missing) - sum(map(len, unfit.values()))
-    lines = []
+    lines = [f"images of {found:,} of {len(every):,} samples"]
     if missing:
         lines.append(f"{len(missing):,} samples without an image: {_some(missing)}")
     if strangers:
         lines.append(f"{len(strangers):,} of no sample: {_some(strangers)}")
     lines += [f"{len(texts):,} unusable, {code}: {texts[0]}" for code, texts in unfit.items()]
-    lines.insert(0, f"images of {found:,} of {len(every):,} samples")
     if not found:
         raise ConfigError(f"--from-images {config.name}: {'; '.join(lines)}")
     return [f"{config.name}: {line}" for line in lines]

@@ -10,14 +10,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from echo_hf._infra.console import say_json
+from echo_hf._infra.console import say_json, terminal
 from echo_hf.builder.steps import STAGES
 from echo_hf.errors import EchoError, GenerationError, unknown
+
+if TYPE_CHECKING:
+    from echo_hf.cli.progress import Watch
 
 
 def option(name: str | None, said: str) -> Any:
@@ -56,7 +59,6 @@ class Verbs(TyperGroup):
     """Lists verbs in groups, and answers in one line what is no verb."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Writes each group of verbs below its heading."""
         del ctx
         groups: dict[str, list[tuple[str, str]]] = {}
         for name, one in self.commands.items():
@@ -68,7 +70,6 @@ class Verbs(TyperGroup):
                 formatter.write_dl(verbs)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The verb of a name; refuses a name that no verb has."""
         found = super().get_command(ctx, cmd_name)
         if found is None and not ctx.resilient_parsing:
             said = f"unknown command {cmd_name!r}: "
@@ -82,8 +83,13 @@ class Verbs(TyperGroup):
         return found
 
 
+def watching() -> Watch:
+    from echo_hf.cli.progress import Watch  # which loads the tables
+
+    return Watch(terminal())
+
+
 def name_of(function: Callable[..., object]) -> str:
-    """What a function is called on the command line."""
     return function.__name__.strip("_").replace("_", "-")
 
 

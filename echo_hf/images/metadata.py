@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import struct
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
 from typing import Literal, NamedTuple
 
@@ -118,8 +118,13 @@ def _camera_notes(data: bytes) -> tuple[int, bool]:
             return 1, False
 
 
-def _rewritten(parts: list[FileSection], exif: bytes, at: int) -> tuple[bytes, set[Kind]]:
+def _rewritten(
+    data: bytes, sections: Iterable[FileSection], exif: bytes = b"", at: int = 0
+) -> tuple[bytes, set[Kind]]:
     """The parts that stay, with the orientation at a place of the list where it stood elsewhere."""
+    parts = list(sections)
+    if rest := data[sum(len(part.data) for part in parts) :]:
+        parts.append(FileSection(rest, Kind.OTHER))
     kinds = {part.kind for part in parts if part.kind is not None}
     if exif and kinds and FileSection(exif, None) not in parts:
         parts.insert(at, FileSection(exif, None))
@@ -128,8 +133,7 @@ def _rewritten(parts: list[FileSection], exif: bytes, at: int) -> tuple[bytes, s
 
 def _jpeg(data: bytes, notes: bytes) -> tuple[bytes, set[Kind]]:
     exif = notes and b"\xff\xe1" + struct.pack(">H", len(notes) + 8) + b"Exif\0\0" + notes
-    parts = list(_jpeg_parts(data, exif))
-    return _rewritten(parts, exif, 2 if parts[1].data[1:2] == b"\xe0" else 1)
+    return _rewritten(data, _jpeg_parts(data, exif), exif, 2 if data[3:4] == b"\xe0" else 1)
 
 
 def _jpeg_parts(data: bytes, exif: bytes) -> Iterator[FileSection]:
@@ -141,8 +145,6 @@ def _jpeg_parts(data: bytes, exif: bytes) -> Iterator[FileSection]:
         marker, body = data[found.end() - 1], found.end()
         if marker == END:
             yield FileSection(data[found.start() : body], None)
-            if body < len(data):
-                yield FileSection(data[body:], Kind.OTHER)
             return
         (length,) = struct.unpack_from(">H", data, body)
         at = body + length
@@ -164,7 +166,7 @@ def _png(data: bytes, notes: bytes) -> tuple[bytes, set[Kind]]:
     body = b"eXIf" + notes
     crc = struct.pack(">I", zlib.crc32(body))
     exif = notes and struct.pack(">I", len(notes)) + body + crc
-    return _rewritten(list(_png_parts(data, exif)), exif, 2)
+    return _rewritten(data, _png_parts(data, exif), exif, 2)
 
 
 def _png_parts(data: bytes, exif: bytes) -> Iterator[FileSection]:
@@ -183,14 +185,11 @@ def _png_parts(data: bytes, exif: bytes) -> Iterator[FileSection]:
             keyword = chunk[8:87].partition(b"\0")[0].lower()
             kind = next((kind for word, kind in PNG_KEYWORDS.items() if word in keyword), Kind.TEXT)
         yield FileSection(chunk, kind)
-    if at < len(data):
-        yield FileSection(data[at:], Kind.OTHER)
 
 
 def _webp(data: bytes, notes: bytes) -> tuple[bytes, set[Kind]]:
     exif = notes and _riff_chunk(b"EXIF", notes)
-    parts = list(_webp_parts(data, exif))
-    chunks, kinds = _rewritten(parts, exif, len(parts))
+    chunks, kinds = _rewritten(data[12:], _webp_parts(data, exif), exif, len(data))
     if chunks[:4] == b"VP8X":
         flags = chunks[8] & ~(WEBP_EXIF | WEBP_XMP) | (WEBP_EXIF if exif else 0)
         chunks = chunks[:8] + bytes([flags]) + chunks[9:]
@@ -203,16 +202,12 @@ def _riff_chunk(name: bytes, body: bytes) -> bytes:
 
 def _webp_parts(data: bytes, exif: bytes) -> Iterator[FileSection]:
     end = 8 + struct.unpack_from("<I", data, 4)[0]
-    at = 12
-    for name, chunk in _riff_chunks(data, at, end):
-        at += len(chunk)
+    for name, chunk in _riff_chunks(data, 12, end):
         frame = _riff_chunks(chunk, 24, len(chunk)) if name == b"ANMF" else ()
         if {one for one, _ in frame} - WEBP_CHUNKS:
             raise _DamagedError("a frame of something else")
         kept = name in WEBP_CHUNKS or chunk == exif
         yield FileSection(chunk, None if kept else WEBP_KINDS.get(name, Kind.OTHER))
-    if at < len(data):
-        yield FileSection(data[at:], Kind.OTHER)
 
 
 def _riff_chunks(data: bytes, at: int, end: int) -> Iterator[tuple[bytes, bytes]]:
@@ -226,7 +221,7 @@ def _riff_chunks(data: bytes, at: int, end: int) -> Iterator[tuple[bytes, bytes]
 
 
 def _gif(data: bytes, _: bytes) -> tuple[bytes, set[Kind]]:
-    return _rewritten(list(_gif_parts(data)), b"", 0)
+    return _rewritten(data, _gif_parts(data))
 
 
 def _gif_parts(data: bytes) -> Iterator[FileSection]:
@@ -249,8 +244,6 @@ def _gif_parts(data: bytes) -> Iterator[FileSection]:
         at += 1
         yield FileSection(data[start:at], kind)
     yield FileSection(data[at : at + 1], None)
-    if at + 1 < len(data):
-        yield FileSection(data[at + 1 :], Kind.OTHER)
 
 
 def _color_table(flags: int) -> int:

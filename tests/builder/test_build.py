@@ -21,6 +21,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import yaml
 from datasets import Image, load_dataset
 
 from echo_hf.builder.build import build, opened, run_until
@@ -39,7 +40,7 @@ from echo_hf.errors import (
 )
 from echo_hf.hub.release import Release, read_release, verify_release
 from echo_hf.pipeline.stage import ModelStage
-from echo_hf.tables import OUTPUTS, Table
+from echo_hf.tables import OUTPUTS
 from tests.engines.openai.loopback_server import Answer, closed_port, running
 from tests.progress_for_tests import Heard
 from tests.recorded_as_model import (
@@ -47,8 +48,10 @@ from tests.recorded_as_model import (
     KIND,
     Post,
     RecordedAsModel,
+    X,
     bundled_posts,
     config_over,
+    rows,
     tables,
 )
 from tests.slow_build import SlowEngine
@@ -62,13 +65,6 @@ CONFIG = parse_config(
     },
     "c.yaml",
 )
-
-
-def test_the_stages_stand_in_the_order_of_the_paper() -> None:
-    assert STAGES == (
-        "collect", "relevance", "threads", "download", "extract", "roles", "screenshots",
-        "feedback", "safety", "privacy", "splits",
-    )  # fmt: skip
 
 
 @pytest.mark.parametrize(("before", "after"), list(pairwise(STAGES)))
@@ -92,22 +88,12 @@ def test_an_unknown_stage_is_named_with_the_nearest(find: object) -> None:
         find("rolls")
 
 
-def test_the_list_imports_no_stage() -> None:
-    script = (
-        "import sys, echo_hf.builder.steps\n"
-        "print([m for m in sys.modules if m.startswith(('datasets', 'pyarrow', 'pydantic'))])"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True
-    )
-    assert done.stdout.strip() == "[]"
-
-
 HERE = Path(__file__).resolve().parents[1]
 
 
-def rows(run: Path, stage: str, part: str = "kept") -> list[dict[str, Any]]:
-    return list(pq.read_table(run / "stages" / stage / f"{part}.parquet").to_pylist())
+def contents(folder: Path) -> dict[str, bytes]:
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
 @pytest.fixture(scope="module")
@@ -136,68 +122,47 @@ def test_no_stage_changes_an_image(quickstart: Path) -> None:
     assert len(cut) == 3
 
 
-def test_every_post_is_accounted_for(quickstart: Path) -> None:
-    collected = {row["url"] for row in rows(quickstart, "collect")}
-    context = {post["url"] for row in rows(quickstart, "threads") for post in row["posts"]}
-    rejected = {row["url"] for row in rows(quickstart, "threads", "rejects")}
-    unknown = {
-        post["url"]
-        for row in rows(quickstart, "threads")
-        for post in row["posts"]
-        if post["missing"] == "not_fetched"
-    }
-    assert collected == (context - unknown) | rejected
-    assert not context & rejected
+def test_every_post_thread_sample_and_image_is_accounted_for(quickstart: Path) -> None:
+    def held(stage: str, part: str = "kept") -> list[dict[str, Any]]:
+        return rows(quickstart, stage, part)
 
+    threads = {post["url"]: row for row in held("threads") for post in row["posts"]}
+    posts = {post["url"]: post for row in held("threads") for post in row["posts"]}
+    there = {url for url, post in posts.items() if post["missing"] != "not_fetched"}
+    rejected = {row["url"] for row in held("threads", "rejects")}
+    assert {row["url"] for row in held("collect")} == there | rejected
+    assert not set(posts) & rejected
 
-def test_every_thread_and_sample_is_accounted_for(quickstart: Path) -> None:
-    home = {
-        post["url"]: row["root_url"] for row in rows(quickstart, "threads") for post in row["posts"]
-    }
-    roots = {row["root_url"] for row in rows(quickstart, "threads")}
-    sampled = {home[row["post_urls"][0]] for row in rows(quickstart, "extract")}
-    aside = {
-        row["root_url"]
-        for part in ("rejects", "quarantine")
-        for row in rows(quickstart, "extract", part)
-    }
-    samples = [row["id"] for row in rows(quickstart, "roles")]
-    placed = [row["id"] for part in ("kept", "rejects") for row in rows(quickstart, "splits", part)]
-    assert roots == sampled | aside
+    sampled = {threads[row["post_urls"][0]]["root_url"] for row in held("extract")}
+    aside = {row["root_url"] for part in ("rejects", "quarantine") for row in held("extract", part)}
+    assert {row["root_url"] for row in held("threads")} == sampled | aside
     assert not sampled & aside
-    assert sorted(row["id"] for row in rows(quickstart, "feedback")) == sorted(samples)
-    assert sorted(samples) == sorted(placed)
+
+    samples = [row["id"] for row in held("roles")]
+    placed = [row["id"] for part in ("kept", "rejects") for row in held("splits", part)]
+    assert sorted(row["id"] for row in held("feedback")) == sorted(samples) == sorted(placed)
     assert len(set(samples)) == len(samples)
 
-
-def test_every_image_of_a_sample_is_accounted_for(quickstart: Path) -> None:
-    looked_at = {
+    shown = [row for row in held("extract") if row["quality"] != "Trash"]
+    looked_at = {digest for row in shown for digest in row["output_images"]}
+    waiting = {digest for row in held("roles", "quarantine") for digest in row["output_images"]}
+    used = {
         digest
-        for row in rows(quickstart, "extract")
-        if row["quality"] != "Trash"
-        for digest in row["output_images"]
-    }
-    waiting = {
-        digest for row in rows(quickstart, "roles", "quarantine") for digest in row["output_images"]
-    }
-    placed = {
-        digest
-        for row in rows(quickstart, "roles")
+        for row in held("roles")
         for digest in [*row["input_images"], *row["output_images"], row["screenshot"]]
     }
-    noted = {row["_detail"] for row in rows(quickstart, "roles", "notices")}
-    assert looked_at <= placed | waiting | noted
-    assert not waiting & placed
+    assert looked_at <= used | waiting | {row["_detail"] for row in held("roles", "notices")}
+    assert not waiting & used
 
 
-def test_a_repeated_build_changes_nothing(quickstart: Path) -> None:
-    def stamps() -> dict[Path, int]:
-        files = [*quickstart.glob("stages/**/*"), *quickstart.glob("release/**/*")]
-        return {path: path.stat().st_mtime_ns for path in files if path.is_file()}
-
-    before = stamps()
+def test_a_build_can_be_repeated_here_and_elsewhere(quickstart: Path, tmp_path: Path) -> None:
+    """Nothing is written anew; in another folder, the same bytes are."""
+    files = [*quickstart.glob("stages/**/*"), *quickstart.glob("release/**/*")]
+    before = {path: path.stat().st_mtime_ns for path in files}
     build(shipped_config(), runs=quickstart.parent)
-    assert stamps() == before
+    assert {path: path.stat().st_mtime_ns for path in files} == before
+    build(shipped_config(), runs=tmp_path)
+    assert contents(tmp_path / "quickstart" / "release") == contents(quickstart / "release")
 
 
 def test_the_scores_of_a_run_go_into_its_release(quickstart: Path, tmp_path: Path) -> None:
@@ -210,7 +175,8 @@ def test_the_scores_of_a_run_go_into_its_release(quickstart: Path, tmp_path: Pat
         "sample_digest": [known["sample_digest"], "older", "x"],
         "image": [known["output_images"][0], None, None],
     }
-    pq.write_table(as_table(OUTPUTS, made), run / "outputs.parquet")
+    full = {name: made.get(name, [None] * 3) for name in OUTPUTS.columns}
+    pq.write_table(pa.table(full, schema=OUTPUTS.schema), run / "outputs.parquet")
     (run / "results.json").write_text('{"results": []}', "utf-8")
     release = build(shipped_config(), runs=tmp_path)
     assert {"outputs", "results"} <= set(release.manifest.configs)
@@ -221,37 +187,18 @@ def test_the_scores_of_a_run_go_into_its_release(quickstart: Path, tmp_path: Pat
     assert "outputs" not in build(shipped_config(), runs=tmp_path).manifest.configs
 
 
-def as_table(table: Table, columns: dict[str, list[Any]]) -> pa.Table:
-    count = len(next(iter(columns.values())))
-    full = {name: columns.get(name, [None] * count) for name in table.columns}
-    return pa.table(full, schema=table.schema)
-
-
 def test_the_release_knows_its_prompts_and_what_it_leans_towards(quickstart: Path) -> None:
     release = read_release(quickstart / "release")
-    prompts = {name: origin.prompt for name, origin in release.manifest.provenance.items()}
+    origins = release.manifest.provenance
     described = json.loads((quickstart / "stages/extract/digest.json").read_text("utf-8"))
     text = described["describe"]["prompt"]
-    assert prompts["extract"] == hashlib.sha256(text.encode()).hexdigest()
-    assert prompts["splits"] is None
-    measured = release.stats["measured"]
-    assert measured["all"]["samples"] == len(rows(quickstart, "splits"))
-    posted = {post["url"]: post for post in rows(quickstart, "collect")}
-    platforms = [posted[one["post_urls"][0]]["platform"] for one in rows(quickstart, "splits")]
-    assert measured["all"]["platforms"] == dict(Counter(platforms).most_common())
-
-
-def test_two_builds_are_equal(quickstart: Path, tmp_path: Path) -> None:
-    build(shipped_config(), runs=tmp_path)
-
-    def digests(run: Path) -> dict[str, str]:
-        files = [path for path in (run / "release").rglob("*") if path.is_file()]
-        return {
-            str(path.relative_to(run)): hashlib.sha256(path.read_bytes()).hexdigest()
-            for path in files
-        }
-
-    assert digests(tmp_path / "quickstart") == digests(quickstart)
+    assert origins["extract"].prompt == hashlib.sha256(text.encode()).hexdigest()
+    assert origins["splits"].prompt is None
+    measured, kept = release.stats["measured"]["all"], rows(quickstart, "splits")
+    posted = {post["url"]: post["platform"] for post in rows(quickstart, "collect")}
+    platforms = Counter(posted[one["post_urls"][0]] for one in kept)
+    found = (measured["samples"], measured["platforms"])
+    assert found == (len(kept), dict(platforms.most_common()))
 
 
 def test_a_second_process_is_kept_out(quickstart: Path) -> None:
@@ -262,12 +209,6 @@ def test_a_second_process_is_kept_out(quickstart: Path) -> None:
         build(shipped_config(), runs=quickstart.parent)
 
 
-def slow_build(config: Path, runs: Path, log: Path, seconds: float) -> subprocess.Popen[bytes]:
-    script = HERE / "slow_build.py"
-    arguments = [str(config), str(runs), str(log), str(seconds)]
-    return subprocess.Popen([sys.executable, str(script), *arguments])
-
-
 def here(runs: Path, log: Path) -> None:
     register("slow")(lambda **_: SlowEngine(str(log), 0, str(runs)))
 
@@ -276,99 +217,80 @@ def asked(log: Path) -> int:
     return len(log.read_text().splitlines()) if log.exists() else 0
 
 
-def answers_given(path: Path) -> int:
-    with closing(sqlite3.connect(path)) as connection:
-        return int(connection.execute("select sum(tries) from answers").fetchone()[0])
-
-
 def test_a_killed_build_goes_on_where_it_was(tmp_path: Path) -> None:
-    config = tmp_path / "config.yaml"
-    text = shipped_config().read_text().replace("kind: recorded", "kind: slow")
-    config.write_text(text, "utf-8")
-    requests_before = 22
+    config = config_over(tmp_path, bundled_posts(X)[:60], "slow")
+    killed, whole = tmp_path / "killed", tmp_path / "whole"
     logs = {name: tmp_path / f"{name}.log" for name in ("first", "second", "whole")}
-    process = slow_build(config, tmp_path / "killed", logs["first"], 0.03)
+    arguments = [config, killed, logs["first"], 0.03]
+    process = subprocess.Popen([sys.executable, HERE / "slow_build.py", *map(str, arguments)])
     deadline = time.monotonic() + 60
-    while asked(logs["first"]) < requests_before and time.monotonic() < deadline:
+    while asked(logs["first"]) < 22 and time.monotonic() < deadline:
         time.sleep(0.005)
     process.send_signal(signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL
-    answered = answers_given(tmp_path / "killed" / "quickstart" / "answers.sqlite")
-    for folder, name in (("killed", "second"), ("whole", "whole")):
-        here(tmp_path / folder, logs[name])
-        build(config, runs=tmp_path / folder)
-    assert requests_before - 1 <= answered < asked(logs["whole"])
+    with closing(sqlite3.connect(killed / "quickstart" / "answers.sqlite")) as connection:
+        ((answered,),) = connection.execute("select sum(tries) from answers")
+    for runs, name in ((killed, "second"), (whole, "whole")):
+        here(runs, logs[name])
+        build(config, runs=runs)
+    assert 21 <= answered < asked(logs["whole"])
     assert answered + asked(logs["second"]) == asked(logs["whole"])
     for stage in STAGES:
         for part in ("kept", "rejects", "quarantine", "notices"):
-            killed = rows(tmp_path / "killed" / "quickstart", stage, part)
-            assert killed == rows(tmp_path / "whole" / "quickstart", stage, part)
+            assert rows(killed / "quickstart", stage, part) == rows(
+                whole / "quickstart", stage, part
+            )
 
 
 def test_an_empty_source_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "posts.jsonl").write_text("\n\n")
-    config = tmp_path / "config.yaml"
-    config.write_text(
-        json.dumps(
-            {
-                "name": "empty",
-                "target": {"name": "A", "developer": "B", "released": "2026-01-01"},
-                "posts": [{"source": "jsonl", "path": "posts.jsonl"}],
-                "engines": {"text": {"kind": "rules"}},
-            }
-        )
-    )
+    config = config_over(tmp_path, [], "rules", engines={"text": {"kind": "rules"}})
     with pytest.raises(SourceError, match=r"posts\.jsonl' holds no record"):
         build(config, runs=tmp_path / "runs")
 
 
-@pytest.mark.parametrize("damage", ["text_to_image/test-00000-of-00001.parquet", "manifest.json"])
-def test_a_damaged_release_is_written_again(quickstart: Path, tmp_path: Path, damage: str) -> None:
-    shutil.copytree(quickstart, tmp_path / "quickstart")
-    path = tmp_path / "quickstart" / "release" / damage
-    whole = path.read_bytes()
-    path.write_bytes(whole[:100])
+def test_what_is_damaged_is_made_again(quickstart: Path, tmp_path: Path) -> None:
+    run = Path(shutil.copytree(quickstart, tmp_path / "quickstart"))
+    for name in ("text_to_image/test-00000-of-00001.parquet", "manifest.json"):
+        path = run / "release" / name
+        path.write_bytes(path.read_bytes()[:100])
+    for stage, size in (("threads", 0), ("roles", 1000)):
+        (cached,) = (run / "cache").glob(f"{stage}-*.arrow")
+        cached.write_bytes(cached.read_bytes()[:size])
     build(shipped_config(), runs=tmp_path)
-    assert path.read_bytes() == whole
+    assert contents(run / "release") == contents(quickstart / "release")
+    assert rows(run, "splits") == rows(quickstart, "splits")
 
 
-def set_posts(config: Path, *, source: str = "jsonl", size: int | None = None) -> Path:
-    corpus = HERE.parent / "echo_hf" / "quickstart"
-    if not (config.parent / "pictures").exists():
-        shutil.copytree(corpus / "pictures", config.parent / "pictures")
-    posts = (corpus / "posts.jsonl").read_text("utf-8")[:size]
-    (config.parent / "posts.jsonl").write_text(posts, "utf-8")
-    text = shipped_config().read_text("utf-8")
-    config.write_text(
-        text.replace("- source: quickstart", f"- {{source: {source}, path: posts.jsonl}}"), "utf-8"
-    )
+def reading(folder: Path, sources: list[Any], posts: list[Post], **more: Any) -> Path:
+    config = config_over(folder, posts, "recorded", **more)
+    given = yaml.safe_load(config.read_text("utf-8"))
+    config.write_text(yaml.safe_dump({**given, "posts": sources}), "utf-8")
     return config
 
 
-def contents(folder: Path) -> dict[Path, bytes]:
-    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
-@pytest.mark.parametrize(("source", "size"), [("snscrape", None), ("x", None), ("jsonl", 60)])
+@pytest.mark.parametrize(("source", "size"), [("x", None), ("jsonl", 60)])
 def test_posts_without_a_sample_write_no_release(
     tmp_path: Path, quickstart: Path, source: str, size: int | None
 ) -> None:
-    config, runs = set_posts(tmp_path / "config.yaml", source=source, size=size), tmp_path / "runs"
+    config = reading(tmp_path, [{"source": source, "path": "posts.jsonl"}], bundled_posts())
+    text = (tmp_path / "posts.jsonl").read_text("utf-8")
+    (tmp_path / "posts.jsonl").write_text(text[:size], "utf-8")
+    release = tmp_path / "runs" / "quickstart" / "release"
     with pytest.raises(ReleaseError, match=r"no post became a sample, .*--allow-empty writes"):
-        build(config, runs=runs)
-    assert not (runs / "quickstart" / "release").exists()
-    shutil.copytree(quickstart / "release", runs / "quickstart" / "release")
-    before = contents(runs / "quickstart" / "release")
+        build(config, runs=tmp_path / "runs")
+    assert not release.exists()
+    shutil.copytree(quickstart / "release", release)
+    before = contents(release)
     with pytest.raises(ReleaseError, match="one that is there stays"):
-        build(config, runs=runs)
-    assert contents(runs / "quickstart" / "release") == before
+        build(config, runs=tmp_path / "runs")
+    assert contents(release) == before
 
 
 def test_a_dead_engine_stops_the_build(tmp_path: Path) -> None:
     url = closed_port()
     options = {"model": "tiny", "base_url": url, "api_key_env": None, "backoff_s": 0.01}
     engines = {"text": {"kind": "openai", **options}}
-    config = config_over(tmp_path, bundled_posts(), engines=engines)
+    config = config_over(tmp_path, bundled_posts()[:6], engines=engines)
     with pytest.raises(EngineError) as raised:
         build(config, runs=tmp_path / "runs")
     cause = f"the connection to '{url}' failed: [Errno {errno.ECONNREFUSED}]"
@@ -405,39 +327,20 @@ def test_a_missing_package_is_told_before_a_post_is_read(tmp_path: Path) -> None
     build(config, runs=runs)
 
 
-@pytest.mark.parametrize(("stage", "size"), [("threads", 0), ("roles", 1000)])
-def test_a_cut_cache_file_is_computed_again(
-    quickstart: Path, tmp_path: Path, stage: str, size: int
-) -> None:
-    run = Path(shutil.copytree(quickstart, tmp_path / "quickstart"))
-    before = rows(run, "splits")
-    (cached,) = (run / "cache").glob(f"{stage}-*.arrow")
-    with cached.open("r+b") as file:
-        file.truncate(size)
-    build(shipped_config(), runs=tmp_path)
-    assert rows(run, "splits") == before
-
-
 def test_other_answers_reach_what_follows(tmp_path: Path) -> None:
-    config = tmp_path / "config.yaml"
-    config.write_text(shipped_config().read_text().replace("kind: recorded", "kind: slow"), "utf-8")
-    runs, log = tmp_path / "runs", tmp_path / "log"
-    here(runs, log)
+    config, runs = config_over(tmp_path, bundled_posts(X)[:40], "slow"), tmp_path / "runs"
+    here(runs, tmp_path / "log")
     build(config, runs=runs)
     run = runs / "quickstart"
     assert rows(run, "threads")
     for path in run.glob("cache/relevance-*"):
         path.unlink()
-    connection = sqlite3.connect(run / "answers.sqlite")
-    with connection:
-        connection.execute(
-            "update answers set text = '{\"score\": 1}' where task = 'relevance'",
-        )
-    connection.close()
+    with closing(sqlite3.connect(run / "answers.sqlite")) as connection, connection:
+        low = "update answers set text = '{\"score\": 1}' where task = 'relevance'"
+        connection.execute(low)
     with pytest.raises(ReleaseError, match="no post became a sample"):
         build(config, runs=runs)
-    assert rows(run, "threads") == []
-    assert rows(run, "splits") == []
+    assert rows(run, "threads") == rows(run, "splits") == []
 
 
 def test_a_first_run_says_what_it_will_ask(tmp_path: Path) -> None:
@@ -470,6 +373,7 @@ REPLY = {
     "text": "that second one is perfect, the light is exactly right",
     "timestamp": "2026-03-09T09:00:00Z",
 }
+POSTS = bundled_posts()[:75]
 
 
 def updated(folder: Path, posts: list[Post], **more: Any) -> tuple[Updated, RecordedAsModel]:
@@ -493,7 +397,7 @@ def thread(posts: list[Post], root: str) -> set[str]:
 @pytest.fixture(scope="module")
 def updated_once(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Updated, int]:
     folder = tmp_path_factory.mktemp("first")
-    done, engine = updated(folder, bundled_posts())
+    done, engine = updated(folder, POSTS)
     return folder, done, len(engine.asked)
 
 
@@ -503,19 +407,15 @@ def first(updated_once: tuple[Path, Updated, int], tmp_path: Path) -> Release:
     return read_release(tmp_path / "runs" / "quickstart" / "release")
 
 
-def test_the_first_update_has_nothing_to_compare_with(
-    updated_once: tuple[Path, Updated, int],
+def test_without_changes_nothing_is_asked_or_written(
+    updated_once: tuple[Path, Updated, int], tmp_path: Path, first: Release
 ) -> None:
     _, done, asked = updated_once
     assert (done.previous, done.changed, done.reused) == (None, True, 0)
-    assert done.asked == asked > 100
-    verify_release(done.release.path)
-
-
-def test_without_changes_nothing_is_asked_or_written(tmp_path: Path, first: Release) -> None:
+    assert done.asked == asked > 50
     run = tmp_path / "runs" / "quickstart"
     before = tables(run)
-    done, engine = updated(tmp_path, bundled_posts())
+    done, engine = updated(tmp_path, POSTS)
     assert (done.previous, done.changed, done.asked, engine.asked) == (None, False, 0, [])
     assert tables(run) == before
     assert not (run / "previous").exists()
@@ -523,7 +423,7 @@ def test_without_changes_nothing_is_asked_or_written(tmp_path: Path, first: Rele
 
 
 def test_a_new_post_costs_its_thread_alone(tmp_path: Path, first: Release) -> None:
-    posts = bundled_posts()
+    posts = POSTS
     before = samples(first)
     root = next(p["url"] for p in posts if len(thread(posts, p["url"])) > 2 and _of(before, p))
     done, engine = updated(tmp_path, [*posts, {**REPLY, "parent_url": root}])
@@ -531,72 +431,54 @@ def test_a_new_post_costs_its_thread_alone(tmp_path: Path, first: Release) -> No
     assert engine.asked
     assert engine.sources() <= around
     assert done.asked == len(engine.asked)
-    assert done.reused > 100
+    assert done.reused > 50
     after = samples(done.release)
     untouched = {name for name, row in before.items() if around.isdisjoint(row["post_urls"])}
-    assert len(untouched) > 30
+    assert len(untouched) > 10
     assert {name: after[name] for name in untouched} == {name: before[name] for name in untouched}
     assert set(before) <= set(after)
 
 
 def test_the_release_before_is_kept_whole(tmp_path: Path, first: Release) -> None:
-    posts = bundled_posts()
-    run = tmp_path / "runs" / "quickstart"
-    ids, whole = [set(samples(first))], [_bytes(first.path)]
-    for end in (-20,):
-        done, _ = updated(tmp_path, posts[:end])
-        assert done.previous == run / "previous"
-        verify_release(done.previous)
-        assert _bytes(done.previous) == whole[-1]
-        assert set(samples(read_release(done.previous))) == ids[-1]
-        ids.append(set(samples(done.release)))
-        whole.append(_bytes(done.release.path))
-    assert ids[0] > ids[1]
+    posts, previous = POSTS, tmp_path / "runs" / "quickstart" / "previous"
+    before, whole = set(samples(first)), contents(first.path)
+    done, _ = updated(tmp_path, posts[:-20])
+    assert done.previous == previous
+    verify_release(previous)
+    assert contents(previous) == whole
+    assert before > set(samples(done.release))
     unchanged, _ = updated(tmp_path, posts[:-20])
     assert unchanged.previous is None
-    assert _bytes(run / "previous") == whole[0]
-
-
-def test_a_removed_post_leaves(tmp_path: Path, first: Release) -> None:
-    posts = bundled_posts()
-    before = samples(first)
-    roots = (post for post in posts if post["url"].startswith(BOARD) and "parent_url" not in post)
-    alone = (post for post in roots if thread(posts, post["url"]) == {post["url"]})
-    root = next(post["url"] for post in alone if _of(before, post))
-    done, engine = updated(tmp_path, [post for post in posts if post["url"] != root])
-    theirs = {name for name, row in before.items() if root in row["post_urls"]}
-    assert theirs
-    assert engine.asked == []
-    assert samples(done.release) == {k: row for k, row in before.items() if k not in theirs}
+    assert contents(previous) == whole
 
 
 def test_a_refused_update_leaves_both_releases(tmp_path: Path, first: Release) -> None:
-    posts = bundled_posts()
+    posts = POSTS
     done, _ = updated(tmp_path, posts[:-20])
     run = tmp_path / "runs" / "quickstart"
-    before = _bytes(done.release.path), _bytes(run / "previous")
+    before = contents(done.release.path), contents(run / "previous")
     with pytest.raises(ReleaseError, match="no post became a sample"):
         updated(tmp_path, [{"url": "https://board.example/1", "text": "hello"}])
-    assert (_bytes(run / "release"), _bytes(run / "previous")) == before
+    assert (contents(run / "release"), contents(run / "previous")) == before
     assert not (run / "cache" / ASIDE).exists()
 
 
 def test_after_a_kill_the_release_before_is_still_known(tmp_path: Path, first: Release) -> None:
-    posts = bundled_posts()
+    posts = POSTS
     run = tmp_path / "runs" / "quickstart"
-    whole = _bytes(first.path)
+    whole = contents(first.path)
     shutil.copytree(first.path, run / "cache" / ASIDE)
     build(config_over(tmp_path, posts[:-20]), runs=tmp_path / "runs")
     done, engine = updated(tmp_path, posts[:-20])
     assert (done.previous, done.changed, engine.asked) == (run / "previous", True, [])
-    assert _bytes(run / "previous") == whole
+    assert contents(run / "previous") == whole
 
 
 def test_answers_are_carried_only_while_they_are_asked_for(tmp_path: Path, first: Release) -> None:
-    config = config_over(tmp_path, bundled_posts())
+    config = config_over(tmp_path, POSTS)
     RecordedAsModel().use()
     carrying = update(config, runs=tmp_path / "runs", with_responses=True)
-    assert carrying.release.manifest.configs["responses"].rows > 100
+    assert carrying.release.manifest.configs["responses"].rows > 50
     after = update(config, runs=tmp_path / "runs")
     assert "responses" not in after.release.manifest.configs
     assert not (tmp_path / "runs" / "quickstart" / "responses.parquet").exists()
@@ -604,32 +486,21 @@ def test_answers_are_carried_only_while_they_are_asked_for(tmp_path: Path, first
 
 
 def test_each_file_says_for_itself_what_found_its_posts(tmp_path: Path) -> None:
-    text, address = (
-        "Prompt: a red paper boat on calm water, made with Lumen Image",
-        "https://a.example/",
-    )
-    told = [{"url": f"{address}1", "text": text, "keywords": ["lumen"]}]
-    told.append({"url": f"{address}2", "text": text + "!"})
-    untold = [{"url": f"{address}3", "text": text + "?"}]
-    for name, posts in (("told", told), ("untold", untold)):
-        (tmp_path / f"{name}.jsonl").write_text("\n".join(map(json.dumps, posts)))
-    target = {"name": "Lumen Image", "developer": "Northlight", "released": "2026-03-02"}
-    sources = [{"source": "jsonl", "path": f"{name}.jsonl"} for name in ("told", "untold")]
-    config = tmp_path / "config.yaml"
+    text = "Prompt: a red paper boat on calm water, made with Lumen Image"
+    posts = [{"url": f"https://a.example/{n}", "text": text + "!" * n} for n in range(3)]
+    files = {"told": [{**posts[0], "keywords": ["lumen"]}, posts[1]], "untold": posts[2:]}
+    for name, own in files.items():
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(map(json.dumps, own)))
+    sources = [{"source": "jsonl", "path": f"{name}.jsonl"} for name in files]
     engines = {"text": {"kind": "rules"}}
-    given = {"name": "two", "target": target, "posts": sources, "engines": engines}
-    config.write_text(json.dumps(given))
+    config = reading(tmp_path, sources, [], engines=engines)
     run_until(config, "threads", runs=tmp_path)
-    run = tmp_path / "two"
-    assert {row["root_url"] for row in rows(run, "threads")} == {f"{address}1", f"{address}3"}
+    run = tmp_path / "quickstart"
+    kept = {row["root_url"] for row in rows(run, "threads")}
+    assert kept == {posts[0]["url"], posts[2]["url"]}
     rejects = {row["url"]: row["_reason"] for row in rows(run, "threads", "rejects")}
-    assert rejects == {f"{address}2": "not_asked"}
+    assert rejects == {posts[1]["url"]: "not_asked"}
 
 
 def _of(samples: dict[str, dict[str, Any]], post: Post) -> bool:
     return any(post["url"] in row["post_urls"] for row in samples.values())
-
-
-def _bytes(folder: Path) -> dict[str, bytes]:
-    files = (path for path in folder.rglob("*") if path.is_file())
-    return {str(path.relative_to(folder)): path.read_bytes() for path in files}

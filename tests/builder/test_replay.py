@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -90,31 +91,29 @@ def test_every_table_and_the_release_are_equal(config: Path) -> None:
     assert {name: filled[name].store_hits + abstained[name] for name in asked} == asked
 
 
-def test_answers_that_could_not_be_used_fail_the_same_way(config: Path) -> None:
+def test_what_failed_fails_the_same_way_and_of_an_error_its_words_are_not_passed_on(
+    config: Path,
+) -> None:
     fails = FailsOnOne(
         extract=Completion("I will not.", None, "refusal"),
         roles=Completion('{"pictures": [', None, "length"),
         feedback=Completion("Hm.", None, "stop"),
+        safety=Completion(None, PRIVATE, "error"),
     )
     release = recorded(config, RecordedAsModel(fails=fails))
-    reasons = {
-        name: {row["_reason"] for row in rows(release.path.parent, name, "quarantine")}
-        for name in fails.failures
+    run, again = release.path.parent, replayed(config, release)
+    waiting = {name: rows(run, name, "quarantine") for name in fails.failures}
+    reasons = {name: {row["_reason"] for row in found} for name, found in waiting.items()}
+    assert reasons.pop("extract") >= {"refused"}
+    expected = {"roles": {"cut"}, "feedback": {"unreadable"}, "safety": {"engine_error"}}
+    assert reasons == expected
+    first, second = tables(run), tables(again)
+    assert {name for name in first if first[name] != second[name]} == {
+        "stages/safety/quarantine.parquet"
     }
-    assert reasons["extract"] >= {"refused"}
-    assert reasons["roles"] == {"cut"}
-    assert reasons["feedback"] == {"unreadable"}
-    assert tables(replayed(config, release)) == tables(release.path.parent)
-
-
-def test_of_an_error_its_kind_is_passed_on_and_not_its_words(config: Path) -> None:
-    fails = FailsOnOne(feedback=Completion(None, PRIVATE, "error"))
-    release = recorded(config, RecordedAsModel(fails=fails))
-    first = rows(release.path.parent, "feedback", "quarantine")
-    second = rows(replayed(config, release), "feedback", "quarantine")
-    assert {row["_detail"] for row in first} == {PRIVATE}
-    assert [{**row, "_detail": None} for row in second] == [{**r, "_detail": None} for r in first]
-    assert {row["_reason"] for row in second} == {"engine_error"}
+    assert {row["_detail"] for row in waiting["safety"]} == {PRIVATE}
+    other = rows(again, "safety", "quarantine")
+    assert [{**row, "_detail": PRIVATE} for row in other] == waiting["safety"]
     files = [path for path in release.path.rglob("*") if path.is_file()]
     assert not any(PRIVATE.encode() in path.read_bytes() for path in files)
 
@@ -142,20 +141,12 @@ def test_an_engine_without_a_model_answers_anew(tmp_path: Path) -> None:
     assert release.manifest.configs["responses"].rows == 0
     assert tables(run) == tables(release.path.parent)
     assert notes.remarks == []
-
-
-def test_another_file_than_was_answered_from_is_named(tmp_path: Path) -> None:
-    config = config_over(tmp_path, POSTS, "recorded")
-    release = build(config, runs=tmp_path / "first", with_responses=True)
-    source = release.manifest.provenance["roles"].engine
-    assert source is not None
-    manifest = release.path / MANIFEST
-    other = manifest.read_text("utf-8").replace(str(source["sha256"]), "0" * 64)
-    manifest.write_text(other, "utf-8")
-    # The digests of that version's stages were others, too.
-    digest = release.manifest.provenance["roles"].digest
-    manifest.write_text(manifest.read_text("utf-8").replace(digest, "1" * 64), "utf-8")
-    notes = Heard()
+    # Another file than was answered from is named.
+    origin, manifest = release.manifest.provenance["roles"], release.path / MANIFEST
+    text = manifest.read_text("utf-8").replace(origin.digest, "1" * 64)
+    assert origin.engine is not None
+    manifest.write_text(text.replace(str(origin.engine["sha256"]), "0" * 64), "utf-8")
+    shutil.rmtree(run)
     replayed(config, release, notes)
     assert notes.remarks == [
         "roles: recorded with other rules or answers than those here; its rows may differ"
@@ -238,23 +229,20 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield opened
 
 
-def test_what_is_asked_for_is_taken_and_nothing_else(store: Store) -> None:
-    recorded = Recorded(red=Completion(RED, usage=Usage(5, 6, 7)), blue=Completion(BLUE))
+def test_what_is_asked_for_and_not_there_is_taken_and_nothing_else(store: Store) -> None:
+    red, other = Completion(RED, usage=Usage(5, 6, 7)), Completion(BLUE)
+    recorded = Recorded(red=red, blue=other)
     stats = import_answers(Guess(), posts("red", "green", "red"), ENGINE, store, recorded)
     assert (stats.requests, stats.store_hits, stats.repeated, stats.calls) == (3, 1, 1, 0)
-    assert len(store) == 1
-    assert store.get([key_of("red"), key_of("blue")]) == {
-        key_of("red"): Completion(RED, usage=Usage(5, 6, 7))
-    }
+    assert store.get([key_of("red"), key_of("blue")]) == {key_of("red"): red}
     assert set(recorded.wanted) == {key_of("red"), key_of("green")}
-
-
-def test_what_is_there_stays(store: Store) -> None:
-    store.put(key_of("red"), request("red"), Completion(RED), ENGINE.signature())
-    recorded = Recorded(red=Completion(BLUE, usage=Usage(9, 9, 9)))
+    recorded = Recorded(red=other)
     stats = import_answers(Guess(), posts("red"), ENGINE, store, recorded)
-    assert store.get([key_of("red")]) == {key_of("red"): Completion(RED)}
+    assert store.get([key_of("red")]) == {key_of("red"): red}
     assert (stats.store_hits, recorded.wanted) == (1, [])
+    # They belong to the posts that ask here.
+    assert store.forget([url(2)]) == 1
+    assert len(store) == 0
 
 
 def test_a_failure_is_kept_once_and_gives_way_to_an_answer(store: Store) -> None:
@@ -267,26 +255,6 @@ def test_a_failure_is_kept_once_and_gives_way_to_an_answer(store: Store) -> None
     assert store.get([key_of("red")])[key_of("red")].text == RED
 
 
-def test_the_rows_are_those_of_the_engine(store: Store, tmp_path: Path) -> None:
-    dataset = posts("red", "refuse red", "babble red")
-    with closing(Store(tmp_path / "first.sqlite")) as first:
-        expected = run_stage(Guess(), dataset, engine=Scripted(), store=first)
-        keys = [key_of(line) for line in ("red", "refuse red", "babble red")]
-        recorded = Recorded()
-        recorded.update(first.get(keys))
-    import_answers(Guess(), dataset, ENGINE, store, recorded)
-    found = run_stage(Guess(), dataset, engine=ENGINE, store=store, offline=True)
-    assert found.dataset.to_list() == expected.dataset.to_list()
-    assert found.quarantine.to_list() == expected.quarantine.to_list()
-    assert len(expected.quarantine) == 2
-
-
-def test_answers_belong_to_the_posts_that_ask_here(store: Store) -> None:
-    import_answers(Guess(), posts("red", "red"), ENGINE, store, Recorded(red=Completion(RED)))
-    assert store.forget([url(1)]) == 1
-    assert len(store) == 0
-
-
 def test_an_engine_that_comes_later_asks_only_what_is_missing(store: Store) -> None:
     recorded = Recorded(red=Completion(RED), babble=Completion("Hm."))
     dataset = posts("red", "babble", "green")
@@ -297,17 +265,12 @@ def test_an_engine_that_comes_later_asks_only_what_is_missing(store: Store) -> N
     assert (stats.calls, stats.store_hits) == (1, 2)
 
 
-RECORDED = {"kind": "scripted", "model": "one"}
-
-
 def test_stages_read_what_the_other_engine_answered(tmp_path: Path) -> None:
     answered = posts("a red kite", "a blue\na green kite")
     more = posts("a red kite", "a blue\na green kite", *(f"no {n}" for n in range(MOST_ERRORS + 9)))
     with closing(Store(tmp_path / "answers.sqlite")) as store:
         first = run_stage(Guess(), answered, engine=Scripted(), store=store)
-        engine = ReplayEngine(RECORDED)
+        engine = ReplayEngine({"kind": "scripted", "model": "one"})
         second = run_stage(Guess(), more, engine=engine, store=store)
-        stats = fill(Guess(), more, engine, store)
     assert second.dataset.to_list() == first.dataset.to_list()
     assert second.stats.quarantined == {"not_answered": MOST_ERRORS + 9}
-    assert stats.failures == {"not_answered": MOST_ERRORS + 9}

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import io
-import json
 import shutil
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-import yaml
 from rich.console import Console
 
 from echo_hf.builder.build import build, opened
@@ -32,25 +30,20 @@ from echo_hf.errors import ReviewError, RunError
 from echo_hf.hub.release import Release
 from echo_hf.reasons import Review
 from tests.curate.reviewed_rows_for_tests import SHOT, A, row
+from tests.recorded_as_model import X, config_over
 from tests.test_cli import echo_hf
 
-TARGET = {"name": "Lumen Image", "developer": "Northlight", "released": "2026-03-02"}
 CARD = "a card for Noor, noor@example.org, teal letters"
 PROMPTS = (CARD, "a fox of folded paper, teal background", "a poster that says +1 650-253-0000")
 
 
 def config(folder: Path, *prompts: str) -> Path:
     posts = [
-        {"url": f"https://x.com/i/status/{number}", "text": f"Lumen Image! Prompt: {prompt}"}
+        {"url": f"{X}i/status/{number}", "text": f"Lumen Image! Prompt: {prompt}", "author": "mira"}
         for number, prompt in enumerate(prompts)
     ]
-    lines = [json.dumps({**post, "author": "mira_draws"}) for post in posts]
-    (folder / "posts.jsonl").write_text("\n".join(lines), "utf-8")
-    data: dict[str, Any] = {"name": "cards", "target": TARGET, "splits": {"cap": 2}}
-    data |= {"posts": [{"source": "jsonl", "path": "posts.jsonl"}]}
-    data |= {"engines": {"text": {"kind": "rules"}}}
-    (folder / "config.yaml").write_text(yaml.safe_dump(data), "utf-8")
-    return folder / "config.yaml"
+    engines = {"text": {"kind": "rules"}}
+    return config_over(folder, posts, "rules", name="cards", splits={"cap": 2}, engines=engines)
 
 
 @pytest.fixture(scope="module")
@@ -80,21 +73,17 @@ def rejected(runs: Path) -> list[tuple[str, str]]:
     return [(row["prompt"], row["_reason"]) for row in rows]
 
 
-def test_what_is_open_is_listed(runs: Path) -> None:
-    reviews = open_reviews(runs.parent / "config.yaml", runs=runs)
-    assert [one.prompt for one in reviews.open] == [PROMPTS[0], PROMPTS[2]]
-    assert {one.reasons for one in reviews.open} == {("personal_data",)}
-    assert (reviews.file, reviews.cut) == (runs / "cards" / "review.jsonl", ())
-
-
 def test_the_next_build_follows_the_decisions(runs: Path) -> None:
     path = runs.parent / "config.yaml"
     ids = waiting(runs)
-    before = build(path, runs=runs)
+    reviews, before = open_reviews(path, runs=runs), build(path, runs=runs)
+    assert [one.prompt for one in reviews.open] == [PROMPTS[0], PROMPTS[2]]
+    assert {one.reasons for one in reviews.open} == {("personal_data",)}
+    assert (reviews.file, reviews.cut) == (runs / "cards" / "review.jsonl", ())
     assert before.manifest.open_reviews == 2
     made = decide(path, keep=[ids[CARD]], remove=[ids[PROMPTS[2]]], note="asked her", runs=runs)
-    with opened(path, runs, writes=False) as pipeline:
-        changes = [(change.stage, change.field) for change in why(pipeline)]
+    with opened(path, runs, writes=False) as run:
+        changes = [(change.stage, change.field) for change in why(run)]
     after = build(path, runs=runs)
     assert [(one.decision, one.reasons, one.note) for one in made] == [
         ("keep", ("personal_data",), "asked her"),
@@ -122,14 +111,30 @@ def test_another_prompt_under_the_same_name_is_looked_at_again(runs: Path) -> No
     }
 
 
-def test_an_unknown_sample_is_named_with_the_nearest(runs: Path) -> None:
-    path = runs.parent / "config.yaml"
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"keep": ["ID", "IDx"]}, "no sample 'IDx' in .*did you mean 'ID'"),
+        ({"keep": ["ID"], "remove": ["ID"]}, "'ID' is to be kept and removed"),
+        ({"keep": ["ID"], "edits": {"ID": Edit(" ")}}, "has no word"),
+        ({"keep": ["ID"], "note": "x" * 2001}, "^sample 'ID': note"),
+        ({"keep": ["ID"], "note": "half \ud800"}, "^sample 'ID': note"),
+        ({"keep": ["ID"], "reviewer": ""}, "^sample 'ID': reviewer"),
+        ({"keep": ["ID"], "reviewer": "x" * 101}, "^sample 'ID': reviewer"),
+    ],
+)
+def test_what_cannot_be_decided_is_one_line_and_not_written(
+    runs: Path, given: dict[str, Any], said: str
+) -> None:
     known = waiting(runs)[CARD]
-    typed = known[:-1] + ("a" if known[-1] != "a" else "b")
-    with pytest.raises(ReviewError, match=f"no sample '{typed}' in .*did you mean '{known}'"):
-        decide(path, keep=[known, typed], runs=runs)
-    with pytest.raises(ReviewError, match=f"'{known}' is to be kept and removed"):
-        decide(path, keep=[known], remove=[known], runs=runs)
+    for name, value in given.items():
+        if isinstance(value, list):
+            given = {**given, name: [one.replace("ID", known) for one in value]}
+        elif isinstance(value, dict):
+            given = {**given, name: dict.fromkeys([known], *value.values())}
+    with pytest.raises(ReviewError, match=said.replace("ID", known)) as caught:
+        decide(runs.parent / "config.yaml", **given, runs=runs)
+    assert "\n" not in str(caught.value)
     assert not (runs / "cards" / "review.jsonl").exists()
 
 
@@ -161,19 +166,29 @@ def test_a_hostile_prompt_is_only_text() -> None:
     ]
 
 
-def test_the_command_lists_and_decides(runs: Path) -> None:
-    folder = runs.parent
+def test_the_command_lists_decides_and_exports(runs: Path) -> None:
     ids = waiting(runs)
-    listed = echo_hf("review", "config.yaml", cwd=folder)
-    given = ["--keep", ids[CARD], "--remove", ids[PROMPTS[2]], "--note", "asked her"]
-    decided = echo_hf("review", "config.yaml", *given, cwd=folder)
-    wrong = echo_hf("review", "config.yaml", "--keep", "nobody", cwd=folder)
-    assert listed.stdout.count("personal_data") == 2
-    assert f"  {CARD}" in listed.stdout
-    assert decided.stdout.splitlines()[0].split() == ["keep", ids[CARD]]
+    card, poster = ids[CARD], ids[PROMPTS[2]]
+
+    def review(*given: str) -> list[str]:
+        done = echo_hf("review", "config.yaml", *given, cwd=runs.parent)
+        assert (done.returncode, done.stderr) == (0, "")
+        return done.stdout.splitlines()
+
+    def refused(*given: str) -> str:
+        done = echo_hf("review", "config.yaml", *given, cwd=runs.parent)
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+        return done.stderr
+
+    assert [line for line in review() if CARD in line] == [f"  {CARD}"]
+    assert "no sample 'nobody' in the last build" in refused("--keep", "nobody")
+    assert review("--flag", card, "--reviewer", "ann")[0].split() == ["flag", card]
+    assert "no sample is kept or removed as it is now" in refused("--gold", "gold")
+    assert review("--withdraw", card)[0].split() == ["withdraw", card]
+    review("--keep", card, "--remove", poster, "--note", "asked her")
     assert waiting(runs) == {}
-    assert (wrong.returncode, wrong.stderr.count("\n")) == (2, 1)
-    assert "no sample 'nobody' in the last build" in wrong.stderr
+    made = review("--gold", "gold")[0]
+    assert made == "2 samples of 2 threads, and the roles of 0 images, in gold"
 
 
 def test_an_edit_is_built_kept_and_withdrawn(runs: Path) -> None:
@@ -188,49 +203,6 @@ def test_an_edit_is_built_kept_and_withdrawn(runs: Path) -> None:
     assert released(build(path, runs=runs))[clean] == ["second_look"]
     decide(path, withdraw=[name], runs=runs)
     assert released(build(path, runs=runs))[CARD] == ["personal_data"]
-
-
-def test_an_edit_that_cannot_be_writes_nothing(runs: Path) -> None:
-    path = runs.parent / "config.yaml"
-    ids = waiting(runs)
-    with pytest.raises(ReviewError, match="has no word"):
-        decide(path, keep=[ids[PROMPTS[2]]], edits={ids[CARD]: Edit(" ")}, runs=runs)
-    assert not (runs / "cards" / "review.jsonl").exists()
-
-
-def test_the_command_flags_withdraws_and_exports(runs: Path) -> None:
-    folder, ids = runs.parent, waiting(runs)
-    flagged = echo_hf("review", "config.yaml", "--flag", ids[CARD], "--reviewer", "ann", cwd=folder)
-    nothing = echo_hf("review", "config.yaml", "--gold", "gold", cwd=folder)
-    withdrawn = echo_hf("review", "config.yaml", "--withdraw", ids[CARD], cwd=folder)
-    echo_hf("review", "config.yaml", "--keep", ids[CARD], cwd=folder)
-    gold = echo_hf("review", "config.yaml", "--gold", "gold", cwd=folder)
-    assert flagged.stdout.split()[:2] == ["flag", ids[CARD]]
-    assert (nothing.returncode, nothing.stderr.count("\n")) == (2, 1)
-    assert "no sample is kept or removed as it is now" in nothing.stderr
-    assert withdrawn.stdout.split()[:2] == ["withdraw", ids[CARD]]
-    assert (
-        gold.stdout.splitlines()[0] == "1 samples of 1 threads, and the roles of 0 images, in gold"
-    )
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"note": "x" * 2001}, "note"),
-        ({"reviewer": ""}, "reviewer"),
-        ({"reviewer": "x" * 101}, "reviewer"),
-        ({"note": "half \ud800"}, "note"),
-    ],
-)
-def test_a_note_that_cannot_be_written_is_one_line(
-    runs: Path, options: dict[str, str], said: str
-) -> None:
-    path, name = runs.parent / "config.yaml", waiting(runs)[CARD]
-    with pytest.raises(ReviewError, match=rf"^sample '{name}': {said}") as caught:
-        decide(path, keep=[name], runs=runs, **options)  # type: ignore[arg-type]
-    assert "\n" not in str(caught.value)
-    assert not (runs / "cards" / "review.jsonl").exists()
 
 
 @pytest.mark.parametrize(
@@ -258,51 +230,40 @@ def told(*notices: Any, duplicate_of: str | None = None, **values: Any) -> Triag
     return triage(row(**{**CALM, **values}), notices, duplicate_of)
 
 
-def test_a_sample_with_nothing_to_see_is_for_the_benchmark() -> None:
-    assert told() == Triage(Fitness.BENCHMARK, ())
-
-
 @pytest.mark.parametrize(
-    ("values", "said"),
+    ("values", "verdict", "said"),
     [
-        ({"quality": "Trash"}, "Trash"),
-        ({"has_nsfw": True, "safety": HAZARD}, "flagged by the safety model: S1, S8"),
-        ({"duplicate_of": "two"}, "equal to sample two"),
-        ({"quality": "Analysis"}, "for analysis only"),
+        ({}, Fitness.BENCHMARK, None),
+        ({"prompt": "一只橘猫坐在窗台上看雨"}, Fitness.BENCHMARK, None),  # written without spaces
+        ({"quality": "Trash"}, Fitness.DISCARD, "Trash"),
+        ({"has_nsfw": True, "safety": HAZARD}, Fitness.DISCARD, "by the safety model: S1, S8"),
+        ({"duplicate_of": "two"}, Fitness.DISCARD, "equal to sample two"),
+        ({"quality": "Analysis"}, Fitness.DISCARD, "for analysis only"),
+        ({"safety": None}, Fitness.MANUAL, "no safety model has seen it"),
+        ({"safety": HAZARD}, Fitness.MANUAL, "hazards named: S1, S8"),
+        ({"output_images": []}, Fitness.MANUAL, "no output"),
+        ({"prompt_modified": True}, Fitness.MANUAL, "words that nobody wrote"),
+        ({"prompt_fill_blank": True}, Fitness.MANUAL, "blanks were filled in"),
+        ({"prompt": "fox"}, Fitness.MANUAL, "a prompt of 1 word: "),
+        ({"prompt": "fox " * 301}, Fitness.MANUAL, "a prompt of 301 words"),
+        ({"input_images": [A] * 5}, Fitness.MANUAL, "5 inputs"),
+        ({"screenshot": SHOT}, Fitness.MANUAL, "not cut: draw the boxes"),
+        ({"screenshot": SHOT, "is_screenshot": True}, Fitness.MANUAL, "check the boxes"),
+        ({"review": ["may_show_minor"]}, Fitness.MANUAL, "may be under 18"),
+        (
+            {"review": ["second_look"], "quality": "Analysis"},
+            Fitness.MANUAL,
+            "somebody left it to you",
+        ),
     ],
 )
-def test_what_cannot_be_in_the_benchmark_is_to_discard(values: dict[str, Any], said: str) -> None:
+def test_what_a_sample_is_fit_for_and_what_to_look_at(
+    values: dict[str, Any], verdict: Fitness, said: str | None
+) -> None:
     found = told(**values)
-    assert found.verdict == Fitness.DISCARD
-    assert said in found.look_at[0]
-
-
-@pytest.mark.parametrize(
-    ("values", "said"),
-    [
-        ({"safety": None}, "no safety model has seen it"),
-        ({"safety": HAZARD}, "hazards named: S1, S8"),
-        ({"output_images": []}, "no output"),
-        ({"prompt_modified": True}, "words that nobody wrote"),
-        ({"prompt_fill_blank": True}, "blanks were filled in"),
-        ({"prompt": "fox"}, "a prompt of 1 word: "),
-        ({"prompt": "fox " * 301}, "a prompt of 301 words"),
-        ({"input_images": [A] * 5}, "5 inputs"),
-        ({"screenshot": SHOT}, "not cut: draw the boxes"),
-        ({"screenshot": SHOT, "is_screenshot": True}, "check the boxes"),
-        ({"review": ["may_show_minor"]}, "may be under 18"),
-        ({"review": ["second_look"], "quality": "Analysis"}, "somebody left it to you"),
-    ],
-)
-def test_what_a_person_has_to_look_at_is_named(values: dict[str, Any], said: str) -> None:
-    found = told(**values)
-    assert found.verdict == Fitness.MANUAL
-    assert len(found.look_at) == 1
-    assert said in found.look_at[0]
-
-
-def test_a_script_without_spaces_has_no_short_prompts() -> None:
-    assert told(prompt="一只橘猫坐在窗台上看雨").verdict == Fitness.BENCHMARK
+    assert found.verdict == verdict
+    assert len(found.look_at) == (said is not None)
+    assert (said or "") in "".join(found.look_at)
 
 
 def test_doubts_on_the_way_are_named_once() -> None:

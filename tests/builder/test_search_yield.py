@@ -34,6 +34,7 @@ from echo_hf.config.loading import load_config
 from echo_hf.config.systems import shipped_config
 from echo_hf.errors import RunError
 from echo_hf.tables import POSTS
+from tests.recorded_as_model import rows
 
 RELEASED = datetime.date(2026, 3, 2)
 Row = dict[str, Any]
@@ -126,20 +127,21 @@ def named(moment: datetime.datetime | None) -> str:
     return str(day) if day < 14 else f"{first}-{first + 6}"
 
 
-@pytest.mark.parametrize("passed", [[0], [0, 4], [0, 3, 9], [1, 2, 3, 4], [5, 5, 6]])
-def test_half_of_the_posts_are_there_by_a_day(passed: list[int]) -> None:
+@pytest.mark.parametrize(
+    ("passed", "half"), [([0], 0), ([0, 4], 0), ([0, 3, 9], 3), ([1, 2, 3, 4], 2), ([5, 5, 6], 5)]
+)
+def test_half_of_the_posts_are_there_by_a_day(passed: list[int], half: int) -> None:
     posts = [post(day + 0.5, "a", n=n) for n, day in enumerate(passed)]
-    expected = next(d for d in range(20) if sum(one <= d for one in passed) * 2 >= len(passed))
-    assert yields(posts).keywords[0].half_by_day == expected
+    assert yields(posts).keywords[0].half_by_day == half
     assert yields([post(3, "a", score=1)]).keywords[0].half_by_day is None
 
 
 def test_a_day_begins_at_midnight_in_greenwich() -> None:
-    moments = ["2026-03-02T23:59:59", "2026-03-03T00:00:00", "2026-03-01T23:59:59",
-               "1969-12-31T23:59:59"]  # fmt: skip
-    given = [datetime.datetime.fromisoformat(one).replace(tzinfo=datetime.UTC) for one in moments]
-    days = days_since(pa.array([*given, None], POSTS.schema.field("timestamp").type), RELEASED)
-    assert days.to_pylist() == [0, 1, -1, (given[3].date() - RELEASED).days, None]
+    days = {"2026-03-02T23:59:59": 0, "2026-03-03T00:00:00": 1, "2026-03-01T23:59:59": -1}
+    days["1969-12-31T23:59:59"] = (datetime.date(1969, 12, 31) - RELEASED).days
+    given = [datetime.datetime.fromisoformat(f"{one}+00:00") for one in days]
+    found = days_since(pa.array([*given, None], POSTS.schema.field("timestamp").type), RELEASED)
+    assert found.to_pylist() == [*days.values(), None]
 
 
 def test_windows_are_those_of_the_plan() -> None:
@@ -167,27 +169,13 @@ def test_every_day_until_the_last_is_in_a_window(last: int, searches: list[Searc
     assert len(windows_of(edges)) < 6_000
 
 
-def test_no_post_at_all() -> None:
-    found = yields([])
-    assert (found.keywords, found.together.total.found) == ((), 0)
-
-
 HOSTILE = "<script>alert(1)</script>\x1b[31m\u202e&amp;\x00"
 
 
 def yields_of(folder: Path, keywords: list[list[str]]) -> WrittenYields:
+    rows = [post(day + 0.5, *terms) for day, terms in enumerate(keywords)]
     config = load_config(shipped_config())
-    released = config.target.released
-    start = datetime.datetime.combine(released, datetime.time(12), datetime.UTC)
-    rows = [
-        {
-            "url": f"https://a.example/{day}",
-            "timestamp": start + datetime.timedelta(days=day),
-            "keywords": terms,
-            "relevance": {"score": 5, "note": None},
-        }
-        for day, terms in enumerate(keywords)
-    ]
+    assert config.target.released == RELEASED
     stage = folder / config.name / "stages" / "relevance"
     stage.mkdir(parents=True)
     pq.write_table(pa.Table.from_pylist(rows, schema=POSTS.schema), stage / "kept.parquet")
@@ -210,17 +198,15 @@ def test_a_run_that_scored_nothing_says_what_to_do(tmp_path: Path) -> None:
 def test_the_bundled_posts_have_a_yield(tmp_path: Path) -> None:
     run_until(shipped_config(), "relevance", runs=tmp_path)
     written = write_yields(shipped_config(), runs=tmp_path)
-    rows = pq.read_table(
-        tmp_path / "quickstart" / "stages" / "relevance" / "kept.parquet"
-    ).to_pylist()
-    found = [row for row in rows if row["keywords"]]
+    scored = rows(tmp_path / "quickstart", "relevance")
+    found = [row for row in scored if row["keywords"]]
     passed = [row for row in found if (row["relevance"] or {}).get("score") in (4, 5)]
     figures = json.loads(written.figures.read_text("utf-8"))
     total = figures["all_keywords"]
     assert (total["found"], total["passed"]) == (len(found), len(passed))
     assert len(passed) > 0
     assert sum(one["found"] for one in total["windows"]) == len(found)
-    assert figures["came_along"] == sum(row["keywords"] == [] for row in rows)
+    assert figures["came_along"] == sum(row["keywords"] == [] for row in scored)
 
 
 def test_an_image_is_well_formed_and_asks_nobody(tmp_path: Path) -> None:
@@ -247,6 +233,7 @@ def test_a_terminal_shows_terms_as_they_are_and_runs_nothing(tmp_path: Path) -> 
 
 def test_no_post_makes_an_empty_image(tmp_path: Path) -> None:
     written = yields_of(tmp_path, [])
+    assert (written.yields.keywords, written.yields.together.total.found) == ((), 0)
     drawing = ElementTree.parse(written.plot)  # noqa: S314 - we wrote it
     assert drawing.getroot().tag.endswith("svg")
     assert "all terms" in shown(written)

@@ -67,7 +67,7 @@ def compared(*sources: str) -> Result:
     return init("comparison", "mine", "--benchmark", "release", *given)
 
 
-def test_it_says_what_there_is_to_choose() -> None:
+def test_it_says_what_there_is_to_choose_and_what_cannot_be() -> None:
     done = echo_hf("init", cwd=Path())
     assert done.returncode == 2
     assert [line.split()[0] for line in done.stdout.splitlines()] == ["benchmark", "comparison"]
@@ -75,17 +75,19 @@ def test_it_says_what_there_is_to_choose() -> None:
     assert "echo-hf init benchmark|comparison [FOLDER]" in done.stderr
     assert "did you mean 'benchmark'?" in refused("benchmarks")
     assert "echo-hf init comparison" in refused("benchmark", "--benchmark", "x")
+    assert "can be printed" in refused("benchmark", "two\nlines")
+    Path("taken").write_text("a file", "utf-8")
+    assert "'taken' is no folder" in refused("benchmark", "taken")
 
 
-@pytest.mark.usefixtures("images")
-def test_editors_find_the_schema_and_no_fault() -> None:
-    assert init("benchmark", "mine").exit_code == compared("lumen=drawn").exit_code == 0
-    for path in (Path("mine/benchmark.yaml"), Path("mine/comparison.yaml")):
-        text = path.read_text("utf-8")
-        address = urlsplit(text.splitlines()[0].partition("$schema=")[2])
-        schema = json.loads(Path(url2pathname(address.path)).read_text("utf-8"))
-        plain = json.loads(json.dumps(yaml.safe_load(text), default=str))  # dates are text in JSON
-        assert not [error.message for error in Draft202012Validator(schema).iter_errors(plain)]
+def faults(config: str) -> list[str]:
+    """What an editor marks in a config by the schema that its first line names."""
+    text = Path(config).read_text("utf-8")
+    assert SCHEMA.fullmatch(text.splitlines()[0])
+    address = urlsplit(text.splitlines()[0].partition("$schema=")[2])
+    schema = json.loads(Path(url2pathname(address.path)).read_text("utf-8"))
+    plain = json.loads(json.dumps(yaml.safe_load(text), default=str))  # dates are text in JSON
+    return [error.message for error in Draft202012Validator(schema).iter_errors(plain)]
 
 
 @pytest.mark.parametrize("name", ["a😀", "two words", "it's", 'a "b"', "0x1f"])
@@ -97,20 +99,13 @@ def test_a_folder_of_any_name_is_written_so_that_it_is_read(images: Path, name: 
     assert Path(system.parameters["folder"]).resolve() == Path(name).resolve()
 
 
-def test_a_folder_that_cannot_be_written_is_told_of() -> None:
-    assert "can be printed" in refused("benchmark", "two\nlines")
-    Path("taken").write_text("a file", "utf-8")
-    assert "'taken' is no folder" in refused("benchmark", "taken")
-
-
 def test_a_benchmark_is_built_as_it_was_written() -> None:
     done = init("benchmark", "mine")
     assert done.exit_code == 0, done.output
     assert done.output.splitlines()[-1] == "next: echo-hf build mine/benchmark.yaml"
     assert "good for a trial" in done.output
-    text = Path("mine/benchmark.yaml").read_text("utf-8")
-    assert SCHEMA.fullmatch(text.splitlines()[0])
-    assert len(text.splitlines()) <= 45
+    assert faults("mine/benchmark.yaml") == []
+    assert len(Path("mine/benchmark.yaml").read_text("utf-8").splitlines()) <= 45
     posts = [json.loads(one) for one in Path("mine/posts.jsonl").read_text("utf-8").splitlines()]
     shown = {Path("mine") / image["path"] for one in posts for image in one.get("pictures", ())}
     assert shown == set(Path("mine/images").iterdir())
@@ -187,8 +182,8 @@ def test_a_comparison_takes_images_that_are_there(images: Path) -> None:
     assert "lumen: images of 3 of 3 samples" in done.output
     assert "win rates need one" in done.output
     assert done.output.splitlines()[-1] == "next: echo-hf eval mine/comparison.yaml"
+    assert faults("mine/comparison.yaml") == []
     text = Path("mine/comparison.yaml").read_text("utf-8")
-    assert SCHEMA.fullmatch(text.splitlines()[0])
     config = load_evaluation("mine/comparison.yaml")
     assert isinstance(config, Evaluation)
     assert (config.name, config.judges) == ("mine", ())
@@ -265,14 +260,14 @@ def test_a_source_that_cannot_be_used_is_one_line(source: str, said: str, images
 
 
 def test_a_comparison_needs_a_benchmark_and_names(images: Path) -> None:
-    given = ["--from-images", "lumen=drawn"] * 2
-    assert "two are called 'lumen'" in refused("comparison", "--benchmark", "release", *given)
-    said = refused("comparison", "mine", "--benchmark", "release")
-    assert said == "'release' shows no posted images: name yours with --from-images"
-    assert "run `echo-hf quickstart` first" in refused("comparison")
-    assert "--benchmark is 'runs/none/release'" in refused(
-        "comparison", "--benchmark", "runs/none/release"
-    )
+    twice, release = ["--from-images", "lumen=drawn"] * 2, ["--benchmark", "release"]
+    for given, said in (
+        ([*release, *twice], "two are called 'lumen'"),
+        (["mine", *release], "'release' shows no posted images: name yours with --from-images"),
+        ([], "run `echo-hf quickstart` first"),
+        (["--benchmark", "runs/none/release"], "--benchmark is 'runs/none/release'"),
+    ):
+        assert said in refused("comparison", *given)
     assert not Path("comparison.yaml").exists()
 
 

@@ -7,30 +7,25 @@ import re
 import time
 from collections import Counter
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from datasets import Features
 from rich.console import Console
-from typer.testing import CliRunner
 
-from echo_hf.cli import app
 from echo_hf.cli.evaluation_view import outcome_table, system_table, what_seeds_give
 from echo_hf.cli.progress import Watch, places
 from echo_hf.collect.fetch import FetchStats
 from echo_hf.engines.base import Usage
 from echo_hf.engines.planner import RequestPlan
-from echo_hf.judging.score import score
 from echo_hf.pipeline.batch_inference import FillStats
 from echo_hf.pipeline.result import StageStats
 from echo_hf.pipeline.stage import CONTROL
 from echo_hf.reasons import Outcome, Unfetched
 from echo_hf.systems.generate import Generated, SystemListing, list_systems
 from echo_hf.systems.runner import GenerationPlan, Generations
-from echo_hf.tables import OUTPUTS, POSTS
-from tests.judging import run_for_tests as run
+from echo_hf.tables import POSTS
 from tests.systems.runs_for_tests import entry, system, task
 
 FETCHED = FetchStats(1010, 7, 1000, reasons=Counter({Unfetched.GONE: 2}), seconds=50.0)
@@ -139,7 +134,6 @@ def aside(*said: tuple[str, str], key: str = "url") -> pa.Table:
     ("rejects", "notices", "expected"),
     [
         ("", "", ""),
-        ("", "a", " (a)"),
         ("", "aaab", " (a, b)"),
         ("", "aaabc", " (a, b, ...)"),
         ("ab", "aaa", " (a, b)"),
@@ -247,16 +241,3 @@ def test_outcomes_have_a_column_only_when_there_are_some() -> None:
     one = console()
     one.print(outcome_table(Generated(None, (), {"mine": mine, "no": {Outcome.OK: 1}}, None, {})))
     assert lines(one) == ["system ok failed", "mine 1,100 2", "no 1 0"]
-
-
-def test_report_names_the_page(tmp_path: Path) -> None:
-    """The verb writes the page beside the figures, and prints where it lies and what it holds."""
-    config, runs = run.run(tmp_path, {}, ["boat"]), tmp_path / "runs"
-    made = run.put(tmp_path, run.stripes((0, 0, 200), (0, 90, 90)))
-    run.write(tmp_path, OUTPUTS, [run.output("boat", "anole", image=made)])
-    score(config, runs=runs, n_boot=0)
-    done = CliRunner().invoke(app, ["report", str(config), "--runs", str(runs), "--single-file"])
-    assert done.exit_code == 0, done.output
-    assert "1 sample, 1 image" in done.output
-    page = runs / "evaluation" / "report" / "index.html"
-    assert "data:image/jpeg;base64," in page.read_text("utf-8")

@@ -59,7 +59,6 @@ def printed(result: CheckResult, width: int, *, errors: bool = False) -> list[st
 def test_the_table_by_hand() -> None:
     lines = printed(checked(measure("keep_recall", 30, 40, 10), measure("x", 3, 3)), 120)
     text = " ".join(lines)
-
     assert lines[1] == ("vllm org/model on Tern 2 in posts.jsonl, half for tuning, 12 threads")
     row = next(line for line in lines if "keep recall" in line).split()
     # Wilson's ends for 30 of 40 are 0.5981 and 0.8581.
@@ -92,22 +91,16 @@ def test_errors_are_shown_as_plain_text() -> None:
     assert "\x1b" not in "".join(lines)
 
 
-def test_several_engines_are_named_with_their_stages() -> None:
-    one = checked(measure("x", 1, 1))
-    other = checked(measure("x", 1, 1), model="org/other").stages[0]
-    both = CheckResult("Tern 2", "p", "all", "g", 1, (*one.stages, other), ())
-    title = printed(both, 120)[1]
-
-    assert title == (
+def test_several_engines_are_named_with_their_stages_and_nothing_is_a_dash() -> None:
+    one, other = checked(measure("x", 1, 1)), checked(measure("y", 0, 0), model="org/other")
+    stages = (*one.stages, *other.stages)
+    lines = printed(CheckResult("Tern 2", "p", "all", "g", 1, stages, ()), 120)
+    assert lines[1] == (
         "vllm org/model (relevance), vllm org/other (relevance) on Tern 2 in p, both halves, "
         "1 thread"
     )
-
-
-def test_nothing_to_show_is_a_dash() -> None:
-    """A measure without items has no figures."""
-    row = next(line for line in printed(checked(measure("x", 0, 0)), 80) if " x " in line)
-    assert row.split() == ["relevance", "x", "-", "-", "0", "-", "-"]
+    row = next(line for line in lines if " y " in line)
+    assert row.split() == ["relevance", "y", "-", "-", "0", "-", "-"]
 
 
 @pytest.mark.parametrize(

@@ -115,37 +115,19 @@ def noted(request: pytest.FixtureRequest) -> tuple[bytes, str]:
     return make(), kinds
 
 
-def test_says_what_kinds_were_there(noted: tuple[bytes, str]) -> None:
+def test_leaves_no_planted_word_and_keeps_what_is_seen(noted: tuple[bytes, str]) -> None:
     data, kinds = noted
-    assert " ".join(without_metadata(data).kinds) == kinds
-
-
-def test_leaves_no_planted_word(noted: tuple[bytes, str]) -> None:
-    cleaned = without_metadata(noted[0]).data
-    assert not [secret for secret in SECRETS if secret in cleaned]
-
-
-def test_keeps_every_pixel_of_every_frame(noted: tuple[bytes, str]) -> None:
-    assert pixels(without_metadata(noted[0]).data) == pixels(noted[0])
-
-
-def test_keeps_which_way_is_up(noted: tuple[bytes, str]) -> None:
-    cleaned = without_metadata(noted[0]).data
-    assert load_rgb(cleaned).tobytes() == load_rgb(noted[0]).tobytes()
-
-
-def test_keeps_the_color_profile(noted: tuple[bytes, str]) -> None:
+    cleaned = without_metadata(data)
+    assert " ".join(cleaned.kinds) == kinds
+    assert not [secret for secret in SECRETS if secret in cleaned.data]
+    assert pixels(cleaned.data) == pixels(data)  # of every frame
+    assert load_rgb(cleaned.data).tobytes() == load_rgb(data).tobytes()  # upright as before
     before, after = (
-        Image.open(io.BytesIO(data)).info.get("icc_profile")
-        for data in (noted[0], without_metadata(noted[0]).data)
+        Image.open(io.BytesIO(one)).info.get("icc_profile") for one in (data, cleaned.data)
     )
     assert after == before
-
-
-def test_changes_a_clean_file_no_more(noted: tuple[bytes, str]) -> None:
-    cleaned = without_metadata(noted[0]).data
-    again = without_metadata(cleaned)
-    assert again.data is cleaned
+    again = without_metadata(cleaned.data)
+    assert again.data is cleaned.data
     assert again.kinds == ()
 
 
@@ -164,16 +146,20 @@ def test_returns_the_object_that_has_nothing(kind: str) -> None:
     assert cleaned.kinds == ()
 
 
-@pytest.mark.parametrize("mode", ["L", "CMYK"])
-def test_keeps_the_marker_that_says_how_colors_are_stored(mode: str) -> None:
-    data = saved("JPEG", noisy(mode), comment=NOTE)
-    assert pixels(without_metadata(data).data) == pixels(data)
-
-
-def test_keeps_transparency_and_palette() -> None:
-    image = noisy("P")
-    data = saved("PNG", image, transparency=3, pnginfo=texts())
-    assert load_rgb(without_metadata(data).data).tobytes() == load_rgb(data).tobytes()
+@pytest.mark.parametrize(
+    "data",
+    [
+        saved("JPEG", noisy("L"), comment=NOTE),
+        saved("JPEG", noisy("CMYK"), comment=NOTE),
+        saved("PNG", noisy("P"), transparency=3, pnginfo=texts()),
+    ],
+    ids=["grey", "inks", "palette"],
+)
+def test_keeps_how_colors_and_transparency_are_stored(data: bytes) -> None:
+    cleaned = without_metadata(data)
+    assert cleaned.kinds
+    assert pixels(cleaned.data) == pixels(data)
+    assert load_rgb(cleaned.data).tobytes() == load_rgb(data).tobytes()
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -15,22 +14,16 @@ import yaml
 
 from echo_hf.builder.build import RUNS, description
 from echo_hf.builder.gold.folder import HALVES, POSTS_FILE, read_gold
-from echo_hf.builder.gold.measures import MEASURES, Measure, measured
+from echo_hf.builder.gold.measures import Measure
 from echo_hf.builder.gold.posts import check_agreement, dataset, read_posts
-from echo_hf.builder.gold.stages import (
-    CHECKS,
-    Material,
-    check_names,
-    chosen_stages,
-    left_out,
-)
+from echo_hf.builder.gold.stages import CHECKED, Material, chosen_stages, of_half, scored
 from echo_hf.builder.steps import stage_class
 from echo_hf.config.checks import EngineChoice, parse_yaml, secrets_in, shown_value
 from echo_hf.config.loading import Config, load_config
 from echo_hf.config.sections import Posts
 from echo_hf.config.systems import shipped_config
 from echo_hf.engines.auto import Engines
-from echo_hf.engines.base import Engine, engine_names
+from echo_hf.engines.base import engine_names
 from echo_hf.engines.recorded import KIND as RECORDED
 from echo_hf.errors import ConfigError, GoldError, StageError, unknown
 from echo_hf.pipeline.answer_store import Store
@@ -44,22 +37,19 @@ TWO_WAYS = (
     "say which engine: echo-hf check-engine CONFIG checks those of a config, "
     "echo-hf check-engine --engine KIND --model ID one without it"
 )
-
-
-@dataclass(frozen=True)
-class Setting:
-    """What is checked against what."""
-
-    config: Config
-    gold: Path
-    posts: tuple[Posts, ...]
-    where: str
+FOLDER = "check-engine"
+TO_TUNE = 'write "half": "tune" into the lines of the threads to look at'
+NO_LINE = {
+    "tune": TO_TUNE,
+    "held_out": "all are of half 'tune'; choose that one, or leave \"half\" out of some threads",
+    "all": "write some, or name another folder",
+}
 
 
 def setting_of(
     config: Config | Path | str | None, engine: EngineChoice | None, gold: Path | str | None
-) -> Setting:
-    """Puts together what is checked against what."""
+) -> tuple[Config, Path, tuple[Posts, ...], str]:
+    """The config, the gold's folder, its posts, and where people find those."""
     if config is None and engine is None:
         raise ConfigError(TWO_WAYS)
     if config is None and gold is not None:
@@ -70,17 +60,16 @@ def setting_of(
     bundled = load_config(shipped_config())
     given = config if isinstance(config, Config) else load_config(config or shipped_config())
     if engine is not None:
-        engines = dict.fromkeys(given.engines, engine)
-        given = given.model_copy(update={"engines": engines})
+        given = given.model_copy(update={"engines": dict.fromkeys(given.engines, engine)})
     if gold is None:
         given = given.model_copy(update={"target": bundled.target})
         folder = Path(str(files("echo_hf.quickstart").joinpath("gold")))
-        return Setting(given, folder, bundled.posts, "the bundled posts")
+        return given, folder, bundled.posts, "the bundled posts"
     own = Path(gold) / POSTS_FILE
     if own.exists():
-        return Setting(given, Path(gold), (Posts(source="jsonl", path=own),), str(own))
+        return given, Path(gold), (Posts(source="jsonl", path=own),), str(own)
     named = ", ".join(str(entry.path or entry.source) for entry in given.posts)
-    return Setting(given, Path(gold), given.posts, shown_value(named)[1:-1])
+    return given, Path(gold), given.posts, shown_value(named)[1:-1]
 
 
 def engine_choice(
@@ -96,36 +85,27 @@ def engine_choice(
     every: dict[str, Any] = {} if model is None else {"model": model}
     for text in options:
         name, equals, written = text.partition("=")
-        if not equals or not (name.isidentifier() and name.isascii()):
+        if not equals or not name.isidentifier():
             # It may be a secret that was meant for something else.
             raise ConfigError(f"--option of {len(text)} characters: expected KEY=VALUE")
+        if name in every or name == "kind":
+            raise ConfigError(
+                f"--option {name!r} is given twice: give it once, the kind as --engine and the "
+                "model as --model"
+            )
         try:
-            value = parse_yaml(written)
+            every[name] = parse_yaml(written)
         except (yaml.YAMLError, ValueError):
             raise ConfigError(
                 f"--option {name!r} has a value that is not YAML: expected one as in a config, "
                 "for example 0.5, true or [1, 2]"
             ) from None
-        if name == "kind":
-            raise ConfigError("--option 'kind': the kind of the engine is what --engine names")
-        if name in every:
-            raise ConfigError(f"--option {name!r} is given twice: give it once")
-        every[name] = value
     if secret := next(secrets_in(every), None):
         raise ConfigError(
             f"--option has {secret!r}, and what was typed stays in the shell's history: put the "
             "secret into an environment variable"
         )
     return EngineChoice(kind=kind, **every)
-
-
-FOLDER = "check-engine"
-TO_TUNE = 'write "half": "tune" into the lines of the threads to look at'
-NO_LINE = {
-    "tune": TO_TUNE,
-    "held_out": "all are of half 'tune'; choose that one, or leave \"half\" out of some threads",
-    "all": "write some, or name another folder",
-}
 
 
 @dataclass(frozen=True)
@@ -189,7 +169,7 @@ def check_engine(
         gold: A folder as `echo_hf/quickstart/gold/README.md` describes; the bundled one when null,
             whose target and posts are its own.
         half: `held_out`, `tune` or `all`.
-        stages: Only these, at least one; those that there is gold for when null.
+        stages: Only these; those that there is gold for when none is named.
         errors: Keep what was not right in `Measure.errors`; only of the half `tune`.
         runs: Folder of runs; answers are kept in `check-engine/<name of the config>` there.
         offline: Ask no model: what no stored answer covers lowers the coverage.
@@ -208,23 +188,17 @@ def check_engine(
             f"errors of half {half!r} are not shown, so that nobody tunes on them: look at those "
             f"of half 'tune'; in gold of your own {TO_TUNE}"
         )
-    check_names(stages)
-    setting, watch = setting_of(config, engine, gold), watch or NullProgress()
-    every = read_gold(setting.gold)
+    given, place, entries, where = setting_of(config, engine, gold)
+    every, watch = read_gold(place), watch or NullProgress()
     lines = every.of(half)
     if not any(lines.values()):
-        of = "" if half == "all" else f" of half {half!r}"
-        raise GoldError(f"{str(setting.gold)!r} has no line{of}: {NO_LINE[half]}")
+        raise GoldError(f"{str(place)!r} has no line{of_half(half)}: {NO_LINE[half]}")
     chosen, notes = chosen_stages(lines, half, stages)
-    folder = RunFolder(Path(runs) / FOLDER / setting.config.name)
-    with (
-        folder.locked(),
-        Engines(setting.config.engines) as engines,
-        closing(folder.store()) as store,
-    ):
+    folder = RunFolder(Path(runs) / FOLDER / given.name)
+    with folder.locked(), Engines(given.engines) as engines, closing(folder.store()) as store:
         for name in chosen:
-            kind = setting.config.stages.engine_of(name)
-            if kind is not None and setting.config.engines[kind].kind == RECORDED:
+            kind = given.stages.engine_of(name)
+            if kind is not None and given.engines[kind].kind == RECORDED:
                 raise ConfigError(
                     f"engine {RECORDED!r} of stage {name!r} repeats what somebody wrote down, "
                     "which tells of no engine: name one with --engine"
@@ -232,46 +206,45 @@ def check_engine(
             if kind is not None:
                 engines.use(kind)  # options that it does not take are told before posts are read
         named = {url for line in every.every() for url in line.addresses}
-        posts = read_posts(setting.posts, named, folder.images)
+        posts = read_posts(entries, named, folder.images)
         watch.finished(posts.read)
-        check_agreement(every, posts, setting.where)
-        given = Material(setting.config, lines, posts)
-        checked = []
+        check_agreement(every, posts, where)
+        material, checked = Material(given, lines, posts), list[StageCheck]()
         for name in chosen:
-            stage = stage_class(name).from_config(given.config, folder.images)
-            kind = given.config.stages.engine_of(name)
-            if kind is None or not isinstance(stage, ModelStage):
-                raise StageError(f"stage {name!r} asks no engine: nothing to check")
-            asks = partial(_check, given, engines.use(kind), store, offline, watch, errors)
-            checked.append(asks(stage, given.config.engines[kind]))
+            made, lost = _check(name, material, folder, engines, store, offline, watch, errors)
+            checked.append(made)
+            notes += lost
     digest = hashlib.sha256()
     for name, some in lines.items():
         for text in sorted(line.model_dump_json() for line in some):
             digest.update(f"{name} {text}\n".encode())
     return CheckResult(
-        setting.config.target.name,
-        setting.where,
+        given.target.name,
+        where,
         half,
         digest.hexdigest(),
         len({posts.root_of[line.key[0]] for line in lines.every()}),
         tuple(checked),
-        (*notes, *left_out(given, chosen)),
+        tuple(notes),
     )
 
 
 def _check(
+    name: str,
     given: Material,
-    engine: Engine,
+    folder: RunFolder,
+    engines: Engines,
     store: Store,
     offline: bool,
     watch: ProgressListener,
     errors: bool,
-    stage: ModelStage,
-    choice: EngineChoice,
-) -> StageCheck:
+) -> tuple[StageCheck, list[str]]:
     """Asks the engine of a stage, and measures its answers."""
-    name, check = stage.name, CHECKS[stage.name]
-    read = dataset(stage.inputs, check.read(given))
+    stage = stage_class(name).from_config(given.config, folder.images)
+    kind = given.config.stages.engine_of(name)
+    if kind is None or not isinstance(stage, ModelStage):
+        raise StageError(f"stage {name!r} asks no engine: nothing to check")
+    engine, read = engines.use(kind), dataset(stage.inputs, getattr(given, CHECKED[name].reads))
     if engine.stored and not offline:
         asked = plan(stage, read, engine, store)
         watch.started(name, asked.calls, asked)
@@ -287,13 +260,8 @@ def _check(
     told = replace(said.stats, rejected={}, noted={})
     watch.finished(replace(said, stats=told, quarantine=said.quarantine.select([])))
     describe = description(stage, engine)
-    names = [one for file in check.files if given.gold[file] for one in MEASURES[file].split()]
-    return StageCheck(
-        name,
-        choice,
-        StageRecord(name, describe, read._fingerprint, said.dataset._fingerprint).digest,
-        describe,
-        measured(name, names, check.compare(given, said), errors=errors),
-        said.stats.quarantined,
-        said.stats.fill,
-    )
+    measures, notes = scored(name, given, said, errors=errors)
+    record = StageRecord(name, describe, read._fingerprint, said.dataset._fingerprint)
+    failed, fill = said.stats.quarantined, said.stats.fill
+    choice = given.config.engines[kind]
+    return StageCheck(name, choice, record.digest, describe, measures, failed, fill), notes

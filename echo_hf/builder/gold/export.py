@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -26,41 +25,18 @@ from echo_hf.samples.spans import squeezed
 
 @dataclass(frozen=True)
 class ReviewedThread:
-    """A thread and its samples, and the ids of those that were kept."""
+    """A thread, its samples, those of them that were kept, and those that gold lists."""
 
     root: str
     posts: Sequence[Row]
     samples: Sequence[Row]
-    ids: Collection[str]
-
-    @property
-    def kept(self) -> list[Row]:
-        return [row for row in self.samples if row["id"] in self.ids]
-
-    @cached_property
-    def listed(self) -> list[Row]:
-        """The samples that gold lists: those kept, and those removed whose words stand there."""
-        own, written = {squeezed(row["prompt"]) for row in self.kept}, written_in(self.posts)
-        return [
-            row
-            for row in self.samples
-            if row["id"] in self.ids
-            or (written.holds(row["prompt"]) and squeezed(row["prompt"]) not in own)
-        ]
+    kept: Sequence[Row]
+    listed: Sequence[Row]  # also those removed whose words stand there
 
     @property
     def has_screenshot(self) -> bool:
         """Whether a sample has one; whether it shows a conversation or a collage nobody says."""
         return any(row["screenshot"] for row in self.samples)
-
-    def why_not(self) -> NotGold | None:
-        written = written_in(self.posts)
-        if any(row["prompt_fill_blank"] for row in self.samples):
-            return NotGold.COMPLETION
-        if not all(written.holds(row["prompt"]) for row in self.kept):
-            return NotGold.NOT_COPIED
-        twice = len({squeezed(row["prompt"]) for row in self.listed}) < len(self.listed)
-        return NotGold.SAME_PROMPT if twice else None
 
     def extract_line(self) -> dict[str, Any]:
         """The line of `extract.jsonl`; a post is feedback of the first sample that has it."""
@@ -74,15 +50,14 @@ class ReviewedThread:
                     "quality": row["quality"],
                     "post_urls": list(row["post_urls"]),
                     "feedback_optional": [url for url in urls if url not in said],
-                    "optional": row["id"] not in self.ids,
+                    "optional": row not in self.kept,
                 }
             )
             said.update(urls)
         return {"root_url": self.root, "samples": samples}
 
     def roles_lines(self, posts: GoldPosts) -> Iterator[dict[str, Any]]:
-        removed = (row for row in self.samples if row["id"] not in self.ids)
-        lost = {one for row in removed for one in _shown(row)}
+        lost = {one for row in self.samples if row not in self.kept for one in _shown(row)}
         images: dict[str, list[Row]] = {row["id"]: [] for row in self.kept}
         for place, post in enumerate(self.posts if images else ()):
             for index, digest in enumerate(posts.images.get(post["url"], ())):
@@ -93,8 +68,7 @@ class ReviewedThread:
                 at = {"post_url": post["url"], "index": index, "role": role}
                 images[(owner or self._near(place))["id"]].append(at)
         for row in self.kept:
-            named = {"root_url": self.root, "prompt": row["prompt"]}
-            yield {**named, "pictures": images[row["id"]]}
+            yield {"root_url": self.root, "prompt": row["prompt"], "pictures": images[row["id"]]}
 
     def _near(self, place: int) -> Row:
         """The kept sample that a post belongs to, or that it stands below; else the first."""
@@ -136,8 +110,8 @@ def export_gold(
     """Writes what reviewers decided as gold for `check-engine`."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise GoldError(f"{str(folder)!r} is not empty: name a new folder")
-    with opened(config, runs, writes=False) as pipeline:
-        table, decisions = samples_of(pipeline), read_decisions(pipeline.folder.root / FILE)
+    with opened(config, runs, writes=False) as run:
+        table, decisions = samples_of(run), read_decisions(run.folder.root / FILE)
         rows = [_as_posted(row) for row in reviewed_rows(table, decisions).table.to_pylist()]
         kept = {row["id"]: _is_kept(row, decisions) for row in table.to_pylist()}
         decided = {name: one for name, one in kept.items() if one is not None}
@@ -147,7 +121,7 @@ def export_gold(
             )
         named = (url for row in rows for url in row["post_urls"] or ())
         urls = filter(None, map(canonical_url, named))
-        posts = read_posts(pipeline.config.posts, urls, pipeline.folder.images)
+        posts = read_posts(run.config.posts, urls, run.folder.images)
     left_out: Counter[NotGold] = Counter()
     threads = list(_threads(rows, decided, posts, left_out))
     if not threads:
@@ -198,15 +172,28 @@ def _threads(
         by_root.setdefault(posts.root_of.get(row["post_urls"][0]), []).append(row)
     posted = {row["root_url"]: row["posts"] for row in posts.threads}
     for root, own in by_root.items():
-        reviewed = [row["id"] for row in own if row["id"] in decided]
+        reviewed = sum(row["id"] in decided for row in own)
         if root is None or root not in posted:
-            left_out[NotGold.NOT_IN_POSTS] += len(reviewed)
+            left_out[NotGold.NOT_IN_POSTS] += reviewed
             continue
-        kept = [name for name in reviewed if decided[name]]
-        thread = ReviewedThread(root, posted[root], own, kept)
-        reason = NotGold.NOT_REVIEWED if len(reviewed) < len(own) else thread.why_not()
-        if reason is not None:
-            left_out[reason] += len(reviewed)
-            continue
-        left_out[NotGold.IN_SCREENSHOT] += len(own) if thread.has_screenshot else 0
-        yield thread
+        written = written_in(posted[root])
+        kept = [row for row in own if decided.get(row["id"])]
+        prompts = {squeezed(row["prompt"]) for row in kept}
+        listed = [
+            row
+            for row in own
+            if row in kept
+            or (written.holds(row["prompt"]) and squeezed(row["prompt"]) not in prompts)
+        ]
+        thread = ReviewedThread(root, posted[root], own, kept, listed)
+        if reviewed < len(own):
+            left_out[NotGold.NOT_REVIEWED] += reviewed
+        elif any(row["prompt_fill_blank"] for row in own):
+            left_out[NotGold.COMPLETION] += reviewed
+        elif not all(written.holds(row["prompt"]) for row in kept):
+            left_out[NotGold.NOT_COPIED] += reviewed
+        elif len({squeezed(row["prompt"]) for row in listed}) < len(listed):
+            left_out[NotGold.SAME_PROMPT] += reviewed
+        else:
+            left_out[NotGold.IN_SCREENSHOT] += len(own) if thread.has_screenshot else 0
+            yield thread

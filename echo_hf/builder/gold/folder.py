@@ -6,9 +6,8 @@ import difflib
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, get_args
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 from pydantic import (
     AfterValidator,
@@ -18,7 +17,7 @@ from pydantic import (
     PrivateAttr,
     ValidationError,
     ValidationInfo,
-    field_validator,
+    model_validator,
 )
 
 from echo_hf.collect.urls import canonical_url
@@ -130,12 +129,11 @@ class ExtractLine(Line):
     root_url: Address
     samples: tuple[GoldSample, ...]
 
-    @field_validator("samples")
-    @classmethod
-    def _told_apart(cls, given: tuple[GoldSample, ...]) -> tuple[GoldSample, ...]:
-        if len({squeezed(sample.prompt) for sample in given}) < len(given):
+    @model_validator(mode="after")
+    def _told_apart(self) -> Self:
+        if len(set(self.keys)) < len(self.keys):
             raise ValueError("expected samples with different prompts, which name them")
-        return given
+        return self
 
     @property
     def keys(self) -> list[tuple[str, str]]:
@@ -183,13 +181,10 @@ class RolesLine(SampleLine):
         return [some for some in (chat, (self.collage,) if self.collage else ()) if some]
 
     @property
-    def marked(self) -> list[ImageAt]:
-        every = (self.conversation, self.collage, *self.duplicates_of_conversation)
-        return [one for one in every if one]
-
-    @property
     def named(self) -> tuple[ImageAt, ...]:
-        return (*self.pictures, *(one.output for one in self.filled), *self.marked)
+        marked = (self.conversation, self.collage, *self.duplicates_of_conversation)
+        filled = (one.output for one in self.filled)
+        return (*self.pictures, *filled, *(one for one in marked if one))
 
     @property
     def addresses(self) -> Iterator[str]:
@@ -211,25 +206,17 @@ class FeedbackLine(Line):
     post_url: Address
     verdict: Judgement
     acceptable: Annotated[tuple[Judgement, ...], _holds("verdict")] = ()
-    keyword: Annotated[str | None, Field(validate_default=True)] = None
+    keyword: str | None = None
     acceptable_keywords: Annotated[tuple[str, ...], _holds("keyword")] = ()
 
-    @field_validator("keyword")
-    @classmethod
-    def _names_what_failed(cls, given: str | None, info: ValidationInfo) -> str | None:
-        verdict = info.data.get("verdict")
-        if verdict == "success" and given is not None:
-            raise ValueError("expected null where verdict is 'success': nothing failed")
-        if verdict in ("failure", "mixed") and not folded(given or ""):
-            raise ValueError(f"expected what failed, in a few words, as verdict is {verdict!r}")
-        return given
-
-    @field_validator("acceptable_keywords")
-    @classmethod
-    def _of_what_failed(cls, given: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
-        if given and info.data.get("verdict") == "success":
-            raise ValueError("expected none where verdict is 'success': nothing failed")
-        return given
+    @model_validator(mode="after")
+    def _names_what_failed(self) -> Self:
+        if self.verdict == "success" and (self.keyword is not None or self.acceptable_keywords):
+            raise ValueError("keyword and acceptable_keywords: expected none where nothing failed")
+        if self.verdict != "success" and not folded(self.keyword or ""):
+            expected = f"expected what failed, in a few words, as verdict is {self.verdict!r}"
+            raise ValueError(f"keyword is {self.keyword!r}: {expected}")
+        return self
 
     @property
     def keywords(self) -> frozenset[str]:
@@ -245,15 +232,14 @@ class TaskLine(SampleLine):
 
 class SafetyLine(SampleLine):
     flagged: Flag
-    categories: Annotated[tuple[Code, ...], Field(validate_default=True)] = ()
+    categories: tuple[Code, ...] = ()
 
-    @field_validator("categories")
-    @classmethod
-    def _says_which(cls, given: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
-        if "flagged" in info.data and info.data["flagged"] != bool(given):
-            expected = "codes of its hazards" if info.data["flagged"] else "none"
-            raise ValueError(f"expected {expected}, as flagged is {info.data['flagged']!r}")
-        return given
+    @model_validator(mode="after")
+    def _says_which(self) -> Self:
+        if self.flagged != bool(self.categories):
+            expected = "codes of its hazards" if self.flagged else "none"
+            raise ValueError(f"categories: expected {expected}, as flagged is {self.flagged!r}")
+        return self
 
 
 LINES: Mapping[str, type[Line]] = {
@@ -276,9 +262,11 @@ class Gold(dict[str, tuple[Any, ...]]):
         return ()
 
     def of(self, half: str) -> Gold:
-        kept = {half, *(HALVES if half == "all" else ())}
-        chosen = {name: [one for one in lines if one.half in kept] for name, lines in self.items()}
-        return Gold((name, tuple(lines)) for name, lines in chosen.items())
+        if half == "all":
+            return self
+        return Gold(
+            (name, tuple(one for one in lines if one.half == half)) for name, lines in self.items()
+        )
 
     def every(self) -> Iterator[Line]:
         for lines in self.values():
@@ -315,34 +303,26 @@ def _lines(path: Path, kind: type[Line]) -> tuple[Line, ...]:
     for number, text in enumerate(whole.split("\n"), 1):
         if not text.strip():
             continue
-        line = _line(text, f"{path}:{number}", kind)
+        place = f"{path}:{number}"
+        try:
+            line = kind.model_validate(json.loads(text, object_pairs_hook=_object))
+        except ValidationError as error:
+            raise GoldError(first_error(error, place, kind)) from None
+        except (ValueError, RecursionError) as error:
+            raise GoldError(f"{place}: {shown_value(text)} is not JSON ({error})") from None
+        except GoldError as error:
+            raise GoldError(f"{place}: {error}") from None
+        line._place = place
         first = seen.setdefault(line.key, line)
         if first is not line:
-            named = zip(line.names, line.key, strict=True)
-            told = ", ".join(f"{name} {shown_value(part)}" for name, part in named)
-            raise GoldError(f"{line.place}: {told} stands in {first.place} too: keep one of them")
+            told = shown_value(line.key)
+            raise GoldError(f"{place}: {told} stands in {first.place} too: keep one of them")
     return tuple(seen.values())
 
 
-def _line(text: str, place: str, kind: type[Line]) -> Line:
-    try:
-        data = json.loads(text, object_pairs_hook=partial(_object, place))
-    except (ValueError, RecursionError) as error:
-        raise GoldError(f"{place}: {shown_value(text)} is not JSON ({error})") from None
-    if not isinstance(data, dict):
-        keys = ", ".join(f'"{name}": ...' for name in kind.model_fields)
-        raise GoldError(f"{place}: {shown_value(data)} is not an object: expected {{{keys}}}")
-    try:
-        line = kind.model_validate(data)
-    except ValidationError as error:
-        raise GoldError(first_error(error, place, kind)) from None
-    line._place = place
-    return line
-
-
-def _object(place: str, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    names = Counter(name for name, _ in pairs)
-    twice = next((name for name, count in names.items() if count > 1), None)
-    if twice is not None:
-        raise GoldError(f"{place}: key {shown_value(twice)} is given twice: keep one of them")
-    return dict(pairs)
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        ((name, _),) = Counter(name for name, _ in pairs).most_common(1)
+        raise GoldError(f"key {shown_value(name)} is given twice: keep one of them")
+    return made

@@ -14,7 +14,6 @@ from echo_hf.samples.spans import squeezed
 LEVEL = 0.95
 FEWEST_THREADS = 10
 RESAMPLES = 2000
-SEED = 0
 Interval = tuple[float, float]
 
 
@@ -30,22 +29,19 @@ def wilson(right: int, count: int) -> Interval | None:
 
 def bootstrap_over_threads(scores: Iterable[Sequence[float]]) -> Interval | None:
     """The percentile interval of a mean over items, drawing whole threads, at 95 %."""
-    threads = [thread for thread in scores if len(thread)]
+    threads = [thread for thread in scores if thread]
     if len(threads) < FEWEST_THREADS or len({sum(one) / len(one) for one in threads}) == 1:
         return None
     from scipy.stats import bootstrap
 
-    def mean(sums: Any, counts: Any, axis: int) -> Any:
-        return np.sum(sums, axis=axis) / np.sum(counts, axis=axis)
-
     interval = bootstrap(
         ([sum(one) for one in threads], [float(len(one)) for one in threads]),
-        mean,
+        lambda sums, counts, axis: np.sum(sums, axis=axis) / np.sum(counts, axis=axis),
         paired=True,
         confidence_level=LEVEL,
         n_resamples=RESAMPLES,
         method="percentile",
-        random_state=SEED,
+        random_state=0,
     ).confidence_interval
     return float(interval.low), float(interval.high)
 
@@ -72,18 +68,6 @@ def judged(thread: str, place: str, right: Iterable[str], given: str | None) -> 
     return Item(thread, place, " or ".join(every), given or "", score)
 
 
-MEASURES = {
-    "relevance": "keep_precision keep_recall drop_precision drop_recall score_accuracy",
-    "extract": """sample_precision sample_recall prompt_similarity prompts_exact quality_accuracy
-        feedback_precision feedback_recall""",
-    "roles": """picture_role_accuracy screenshot_precision screenshot_recall completion_precision
-        blanks_filled""",
-    "screenshots": "box_iou box_precision box_recall role_accuracy prompt_similarity",
-    "feedback": "verdict_accuracy keyword_accuracy",
-    "tasks": "kind_accuracy task_accuracy",
-    "safety": "removal_precision removal_recall keep_recall hazard_recall",
-}
-"""Names of those that each gold file is compared by."""
 GRADED = frozenset({"prompt_similarity", "box_iou"})
 """Measures of which an item may be right in part."""
 RECALLS: Mapping[str, tuple[str, ...]] = {
@@ -116,11 +100,9 @@ class Measure:
 
     @property
     def coverage(self) -> float | None:
-        """Share of what people wrote down that got an answer, null when there is nothing."""
         return self.answered / self.asked if self.asked else None
 
     def as_json(self) -> dict[str, Any]:
-        """The measure as plain values; its errors are left out."""
         plain = {name: value for name, value in vars(self).items() if name != "errors"}
         return {**plain, "coverage": self.coverage}
 
@@ -144,9 +126,8 @@ def _measure(
         if item.score is not None:
             by_thread.setdefault(item.thread, []).append(item.score)
     scores = [score for thread in by_thread.values() for score in thread]
-    total, n = fsum(scores), len(scores)
+    total, n, graded = fsum(scores), len(scores), name in GRADED
     wanted = [one for each in RECALLS.get(name, (name,)) for one in items[each] if one]
-    graded = name in GRADED
     ends = bootstrap_over_threads(by_thread.values()) if graded else wilson(int(total), n)
     low, high = ends or (None, None)
     return Measure(
@@ -166,22 +147,13 @@ def _measure(
 
 
 def similarity(one: str, other: str) -> float:
-    """The share of characters that two texts have in common, in order; white space is squeezed."""
-    one, other = squeezed(one), squeezed(other)
-    longest = max(len(one), len(other))
-    return 1 - distance(one, other) / longest if longest else 1.0
-
-
-def distance(one: str, other: str) -> int:
-    """The Levenshtein distance of two texts."""
-    one, other = sorted((one, other), key=len)
-    columns = np.arange(len(other) + 1)
-    letters = np.array([ord(letter) for letter in other], dtype=np.int64)
-    costs = columns.copy()
-    for row, letter in enumerate(one, 1):
-        reached = np.empty_like(costs)
-        reached[0] = row
-        reached[1:] = np.minimum(costs[1:] + 1, costs[:-1] + (letters != ord(letter)))
+    """1 less the Levenshtein distance over the longer length; white space is squeezed."""
+    short, long = sorted((squeezed(one), squeezed(other)), key=len)
+    columns = np.arange(len(long) + 1)
+    letters = np.array([ord(letter) for letter in long], dtype=np.int64)
+    costs = columns
+    for row, letter in enumerate(short, 1):
+        changed = np.minimum(costs[1:] + 1, costs[:-1] + (letters != ord(letter)))
         # An insertion costs one a column: the cheapest start to the left of each.
-        costs = np.minimum.accumulate(reached - columns) + columns
-    return int(costs[-1])
+        costs = np.minimum.accumulate(np.insert(changed, 0, row) - columns) + columns
+    return 1 - int(costs[-1]) / len(long) if long else 1.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,7 +24,6 @@ from echo_hf.builder.gold.folder import (
     RolesLine,
     SampleLine,
     ScreenshotLine,
-    folded,
 )
 from echo_hf.collect.collect import Collect, Merge
 from echo_hf.collect.records import read_records
@@ -34,14 +34,13 @@ from echo_hf.errors import GoldError
 from echo_hf.images.store import MOST_BYTES, ImageStore
 from echo_hf.pipeline.result import StageResult
 from echo_hf.pipeline.stage_runner import run_stage
-from echo_hf.samples.blanks import CANDIDATE, completed, inside, name_of, placeholders
+from echo_hf.samples.blanks import CANDIDATE, completed, placeholders
 from echo_hf.samples.spans import SHORTEST_SPAN, SpanIndex
 from echo_hf.samples.threads import Threads
 from echo_hf.tables import POSTS, Table
 
 Row = Mapping[str, Any]
 Digests = tuple[str | None, ...]
-Mistake = tuple[Line, str]
 KEEP = 5
 
 
@@ -97,16 +96,20 @@ def read_posts(entries: Sequence[Posts], addresses: Iterable[str], images: Image
         for post in parsed[row]:
             digests = tuple(_digest(one, folder, known.get(post.url, ())) for one in post.pictures)
             # A record whose text a newer one replaces has images that are no more the post's.
-            placed[post.url] = max(placed.get(post.url, ()), digests, key=_found)
+            placed[post.url] = max(
+                placed.get(post.url, ()),
+                digests,
+                key=lambda some: (len(some) - some.count(None), len(some)),
+            )
     return GoldPosts(read, posts, threads, placed)
 
 
 def _parsed(records: Dataset) -> Iterator[list[Post]]:
     sources = {name: make_source(name) for name in records.unique("source")}
     for record in records:
-        keywords = record["keywords"] or ()
         try:
-            every = sources[record["source"]].posts(json.loads(record["record"]), keywords)
+            value = json.loads(record["record"])
+            every = sources[record["source"]].posts(value, record["keywords"] or ())
             yield [one for one in every if isinstance(one, Post)]
         except (ValueError, RecursionError):
             yield []
@@ -128,35 +131,22 @@ def _connected(posts: Iterable[Post], addresses: Iterable[str]) -> set[str]:
     return found
 
 
-def _found(digests: Digests) -> tuple[int, int]:
-    return len(digests) - digests.count(None), len(digests)
-
-
-def _digest(image: PostImage, folder: str, known: Iterable[Row]) -> str | None:
-    found = _digest_of_file(Path(folder), image.path) if image.path else None
-    if found and found in {one["sha256"] for one in known}:
-        return found
-    return {one["url"]: one["sha256"] for one in known}.get(image.url) if image.url else None
-
-
-def _digest_of_file(folder: Path, path: str) -> str | None:
+def _digest(image: PostImage, folder: str, known: Sequence[Row]) -> str | None:
+    """The digest of an image that `Collect` has taken, from its file or by its address."""
     try:
-        file = (folder / path).resolve()
-        inside = file.is_relative_to(folder.resolve()) and file.is_file()
-        if not inside or file.stat().st_size > MOST_BYTES:
-            return None
-        return hashlib.sha256(file.read_bytes()).hexdigest()
+        file = (Path(folder) / (image.path or "")).resolve()
+        is_inside = file.is_relative_to(Path(folder).resolve()) and file.is_file()
+        if is_inside and file.stat().st_size <= MOST_BYTES:
+            digest = hashlib.sha256(file.read_bytes()).hexdigest()
+            if any(one["sha256"] == digest for one in known):
+                return digest
     except (OSError, ValueError, RuntimeError):  # a NUL in the path; a link that leads to itself
-        return None
+        pass
+    return next((one["sha256"] for one in known if image.url and one["url"] == image.url), None)
 
 
 def check_agreement(gold: Gold, posts: GoldPosts, where: str) -> None:
     """Refuses gold that does not fit the posts, or itself: the first mistake, in one line."""
-    for line, said in _mistakes(gold, posts, where):
-        raise GoldError(f"{line.place}: {said}")
-
-
-def _mistakes(gold: Gold, posts: GoldPosts, where: str) -> Iterator[Mistake]:
     missing: dict[str, Line] = {}
     for line in gold.every():
         # A missing root has an address and nothing to score.
@@ -164,135 +154,105 @@ def _mistakes(gold: Gold, posts: GoldPosts, where: str) -> Iterator[Mistake]:
         missing.update((url, line) for url in line.addresses if url not in known)
     for url, line in missing.items():
         more = f", nor are {len(missing) - 1} others" if len(missing) > 1 else ""
-        expected = "expected addresses of posts that stand there"
-        yield line, f"{url!r} is not in the posts ({where}){more}: {expected}"
+        said = f"{url!r} is not in the posts ({where}){more}"
+        raise _wrong(line, said, "addresses of posts that stand there")
     half_of: dict[str, Line] = {}
     for line in gold.every():
         root = posts.root_of[line.key[0]]
         if isinstance(line, ExtractLine | SampleLine) and root != line.root_url:
-            expected = f"expected the root of its thread, {root!r}"
-            yield line, f"root_url {line.root_url!r} answers another post: {expected}"
+            said = f"root_url {line.root_url!r} answers another post"
+            raise _wrong(line, said, f"the root of its thread, {root!r}")
+        for url in line.addresses:
+            if (other_root := posts.root_of[url]) != root:
+                said = f"{url!r} belongs to the thread of {other_root!r}"
+                raise _wrong(line, said, f"posts of {root!r}")
         if (other := half_of.setdefault(root, line)).half != line.half:
             said = f"half is {line.half!r}, but {other.half!r} in {other.place}, of the same thread"
-            yield line, f"{said}: expected one half (without one a line is 'held_out')"
-    yield from _of_extract(gold["extract"], posts)
-    yield from _of_images(gold["roles"], posts)
-    yield from _of_filled(gold["roles"], posts)
-    marked = {(one.post_url, one.index) for line in gold["roles"] for one in line.marked}
+            raise _wrong(line, said, "one half (without one a line is 'held_out')")
+    _check_extract(gold["extract"], posts)
+    _check_roles(gold["roles"], posts)
+    shown = [one for line in gold["roles"] for some in line.screenshots for one in some]
+    places = {(one.post_url, one.index) for one in shown}
     for line in gold["screenshots"]:
-        yield from _of_index(line, line, posts)
-        if "roles" in gold and (line.post_url, line.index) not in marked:
-            expected = "expected one that is marked there"
-            yield line, f"{_told(line)} is not a conversation or collage in roles.jsonl: {expected}"
+        _check_index(line, line, posts)
+        if "roles" in gold and (line.post_url, line.index) not in places:
+            said = f"{_told(line)} is not a conversation or collage in roles.jsonl"
+            raise _wrong(line, said, "one that is marked there")
     if "extract" in gold:
-        yield from _of_samples(gold)
+        _check_samples(gold)
 
 
-def _of_extract(lines: Sequence[ExtractLine], posts: GoldPosts) -> Iterator[Mistake]:
-    threads = {row["root_url"]: row["posts"] for row in posts.threads}
-    for line in lines:
-        said: set[str] = set()
-        for sample in line.samples:
-            for url in (*sample.post_urls, *sample.heard):
-                if (root := posts.root_of[url]) != line.root_url:
-                    expected = f"expected posts of {line.root_url!r}"
-                    yield line, f"{url!r} belongs to the thread of {root!r}: {expected}"
-            for url in sample.heard:
-                if url in said:
-                    yield line, f"{url!r} is given as feedback twice: expected once in a thread"
-                said.add(url)
-        written = written_in(threads[line.root_url])
-        for sample in line.samples:
-            if not written.holds(sample.prompt):
-                prompt = f"prompt {shown_value(sample.prompt)} stands in no post of its thread"
-                pieces = f"pieces of at least {SHORTEST_SPAN} words joined by a space"
-                yield line, f"{prompt}: expected words copied from there, or {pieces}"
-
-
-def _of_index(line: Line, image: ImageAt | ScreenshotLine, posts: GoldPosts) -> Iterator[Mistake]:
-    count = len(posts.images.get(image.post_url, ()))
-    if image.index >= count:
-        yield line, f"{_told(image)}, which has {count}: expected a position from 0 on"
+def _wrong(line: Line, said: str, expected: str) -> GoldError:
+    return GoldError(f"{line.place}: {said}: expected {expected}")
 
 
 def _told(image: ImageAt | ScreenshotLine) -> str:
     return f"image {image.index} of {image.post_url!r}"
 
 
-def _file(image: ImageAt, posts: GoldPosts) -> tuple[str, str | int]:
-    # A post may show the same file twice: it is looked at once, and one line is enough.
-    return image.post_url, posts.digest(image) or image.index
+def _check_index(line: Line, image: ImageAt | ScreenshotLine, posts: GoldPosts) -> None:
+    count = len(posts.images.get(image.post_url, ()))
+    if image.index >= count:
+        raise _wrong(line, f"{_told(image)}, which has {count}", "a position from 0 on")
 
 
-def _of_images(lines: Sequence[RolesLine], posts: GoldPosts) -> Iterator[Mistake]:
-    line_of: dict[tuple[str, int], RolesLine] = {}
-    role_of: dict[tuple[str, str | int], tuple[ImageRole, RolesLine]] = {}
+def _check_extract(lines: Sequence[ExtractLine], posts: GoldPosts) -> None:
+    threads = {row["root_url"]: row["posts"] for row in posts.threads}
+    for line in lines:
+        heard = Counter(url for sample in line.samples for url in sample.heard)
+        for url, count in heard.items():
+            if count > 1:
+                raise _wrong(line, f"{url!r} is given as feedback twice", "it once in a thread")
+        written = written_in(threads[line.root_url])
+        for sample in line.samples:
+            if not written.holds(sample.prompt):
+                said = f"prompt {shown_value(sample.prompt)} stands in no post of its thread"
+                pieces = f"pieces of at least {SHORTEST_SPAN} words joined by a space"
+                raise _wrong(line, said, f"words copied from there, or {pieces}")
+
+
+def _check_roles(lines: Sequence[RolesLine], posts: GoldPosts) -> None:
     for line in lines:
         for image in line.named:
-            yield from _of_index(line, image, posts)
-            if posts.root_of[image.post_url] != line.root_url:
-                said = f"an image of {image.post_url!r}, which is not in the thread of"
-                yield line, f"{said} {line.root_url!r}: expected images of that thread"
-        for one in line.pictures:
-            other = line_of.setdefault((one.post_url, one.index), line)
-            if other is not line:
-                expected = "expected each image in one line"
-                yield line, f"{_told(one)} stands in {other.place} as well: {expected}"
-            known, other = role_of.setdefault(_file(one, posts), (one, line))
-            if known.role != one.role:
-                before = f"{known.role!r} in {other.place} as image {known.index}"
-                yield line, f"{_told(one)} is {one.role!r}, but {before}: expected one role"
+            _check_index(line, image, posts)
 
+    def file(image: ImageAt) -> tuple[str, str | int]:
+        # A post may show the same file twice: it is looked at once, and one line is enough.
+        return image.post_url, posts.digest(image) or image.index
 
-def _of_filled(lines: Sequence[RolesLine], posts: GoldPosts) -> Iterator[Mistake]:
-    roles = {_file(one, posts): one.role for line in lines for one in line.pictures}
+    first: dict[tuple[str, str | int], tuple[ImageRole, RolesLine]] = {}
     for line in lines:
-        prompt = shown_value(line.prompt)
-        for one in line.filled:
-            names = list(one.blanks)
-            unmarked = all(completed(line.prompt, [(name, "")]).unknown for name in names)
-            if unmarked and not any(_written(line.prompt)):
-                said = f"filled has {shown_value(one.prompt)}, but prompt {prompt} has no blank"
-                yield line, f"{said}: expected a template, or nothing in filled"
-            for name in unknown_blanks(line.prompt, names):
-                said = f"filled has a value for blank {shown_value(name)}, which prompt {prompt}"
-                yield line, f"{said} lacks: expected the names that stand in its blanks"
-            role = roles.get(_file(one.output, posts))
-            if role != "output":
-                given = repr(role) if role else "without a role"
-                expected = "expected one that pictures has as 'output'"
-                yield line, f"filled has {_told(one.output)}, which is {given}: {expected}"
+        for one in line.pictures:
+            known, other = first.setdefault(file(one), (one, line))
+            if known.role != one.role or (known.index == one.index and other is not line):
+                before = f"image {known.index} of it is {known.role!r} in {other.place}"
+                said = f"{_told(one)} is {one.role!r}, and {before}"
+                raise _wrong(line, said, "each image in one line, with one role")
+    for line in lines:
+        written = [*placeholders(line.prompt), *CANDIDATE.findall(line.prompt)]
+        for filling in line.filled:
+            blanks = [(name, "") for name in filling.blanks]
+            if not written and len(completed(line.prompt, blanks).unknown) == len(blanks):
+                prompts = f"{shown_value(filling.prompt)}, but prompt {shown_value(line.prompt)}"
+                said = f"filled has {prompts} has no blank"
+                raise _wrong(line, said, "a template, or nothing in filled")
+            shown, _ = first.get(file(filling.output), (None, line))
+            if shown is None or shown.role != "output":
+                role = repr(shown.role) if shown else "without a role"
+                said = f"filled has {_told(filling.output)}, which is {role}"
+                raise _wrong(line, said, "one that pictures has as 'output'")
 
 
-def unknown_blanks(prompt: str, names: Sequence[str]) -> list[str]:
-    """Names of blanks that a template lacks; one without a name may be called anything."""
-    written = list(_written(prompt))
-    known = {folded(name) for one in written for name in (one, inside(one), name_of(one))}
-    strange = [
-        name
-        for name in names
-        if folded(name) not in known and completed(prompt, [(name, "")]).unknown
-    ]
-    return strange[sum(not name_of(one) for one in written) :]
-
-
-def _written(prompt: str) -> Iterator[str]:
-    # A careful reader may know a blank that the stage takes for a remark.
-    found = placeholders(prompt)
-    yield from found
-    yield from (one.group() for one in CANDIDATE.finditer(prompt) if one.group() not in found)
-
-
-def _of_samples(gold: Gold) -> Iterator[Mistake]:
+def _check_samples(gold: Gold) -> None:
     prompts = {line.root_url: [one.prompt for one in line.samples] for line in gold["extract"]}
     known = {key for line in gold["extract"] for key in line.keys}
     for line in (*gold["roles"], *gold["safety"], *gold["tasks"]):
         if line.key not in known:
-            there = f"extract.jsonl has {shown_value(prompts.get(line.root_url, []))}"
             said = f"prompt {shown_value(line.prompt)} is of no sample of that thread"
-            yield line, f"{said}: {there}"
+            there = shown_value(prompts.get(line.root_url, []))
+            raise _wrong(line, said, f"one that extract.jsonl has, {there}")
     listed = {url for line in gold["extract"] for sample in line.samples for url in sample.heard}
     for line in gold["feedback"]:
         if line.post_url not in listed:
-            expected = "expected a post that is listed there"
-            yield line, f"{line.post_url!r} is feedback of no sample in extract.jsonl: {expected}"
+            said = f"{line.post_url!r} is feedback of no sample in extract.jsonl"
+            raise _wrong(line, said, "a post that is listed there")

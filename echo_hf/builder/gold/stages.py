@@ -27,13 +27,19 @@ from echo_hf.builder.gold.folder import (
     TaskLine,
     folded,
 )
-from echo_hf.builder.gold.measures import Compared, Item, judged, similarity
+from echo_hf.builder.gold.measures import (
+    Compared,
+    Item,
+    Measure,
+    judged,
+    measured,
+    similarity,
+)
 from echo_hf.builder.gold.posts import GoldPosts, Row, dataset
-from echo_hf.builder.steps import STAGES
 from echo_hf.config.loading import Config
 from echo_hf.errors import GoldError, StageError, unknown
 from echo_hf.pipeline.result import StageResult, sort_rows
-from echo_hf.samples.boxes import Pixels, box_text, intersection_over_union
+from echo_hf.samples.boxes import box_text, intersection_over_union
 from echo_hf.samples.extract import Extract
 from echo_hf.samples.shown_images import images_of
 from echo_hf.samples.spans import squeezed
@@ -51,6 +57,7 @@ from echo_hf.tables import THREADS
 ONE_PART = 1_000_000_000
 TRASH = "Trash"  # what no stage after `extract` is asked about
 Key = tuple[str, str]  # names a sample: the root of its thread, and its prompt, squeezed
+Pair = tuple[str, Any, Any]  # the root of a thread, what people say, what an engine answered
 
 
 def sample_key(row: Row) -> Key:
@@ -119,7 +126,7 @@ class Material:
         line_of = {line.key: line for line in self.gold["roles"]}
         made: list[Row] = []
         for row in self.samples:
-            tasks = list(_tasks(row, line_of[sample_key(row)], self.posts))
+            tasks = list(self._tasks(row, line_of[sample_key(row)]))
             made += rows_of(row, tasks, {}) if tasks and row["output_images"] else [row]
         return made
 
@@ -135,22 +142,26 @@ class Material:
 
     @cached_property
     def roles(self) -> dict[Key, ImageRoles]:
-        digest, line_of = self.posts.digest, {line.key: line for line in self.gold["roles"]}
+        line_of = {line.key: line for line in self.gold["roles"]}
         # An image that a sample does not use may stand in the line of another one of its thread.
         every = (one for line in line_of.values() for one in line.pictures)
-        role_at = {(one.post_url, digest(one)): one.role for one in every}
+        role_at = {(one.post_url, self.posts.digest(one)): one.role for one in every}
         made: dict[Key, ImageRoles] = {}
         for row in self.samples:
             urls = {one.sha256: row["context"][one.post]["url"] for one in images_of(row)}
             if not urls or row["quality"] == TRASH:
                 continue
             key = sample_key(row)
-            groups = (_digests(some, self.posts, urls) for some in line_of[key].screenshots)
-            filled = [(digest(one.output), folded(one.prompt)) for one in line_of[key].filled]
+            groups = (self._digests(some, urls) for some in line_of[key].screenshots)
+            filled = {
+                (digest, folded(one.prompt))
+                for one in line_of[key].filled
+                for digest in self._digests([one.output], urls)
+            }
             made[key] = ImageRoles(
                 {one: role_at[url, one] for one, url in urls.items() if (url, one) in role_at},
                 {frozenset(group) for group in groups if group},
-                {(one, prompt) for one, prompt in filled if one and one in urls},
+                filled,
                 {one: self._place(url, one) for one, url in urls.items()},
             )
         return made
@@ -159,11 +170,27 @@ class Material:
         placed = self.posts.images[url]
         return f"{url} image {placed.index(digest) if digest in placed else digest}"
 
-    def beside(self, name: str, found: Mapping[str, Row]) -> list[tuple[Any, Row | None]]:
-        """The lines about samples of a file, each with the row that an engine answered."""
-        line_of = {line.key: line for line in self.gold[name]}
-        keyed = ((sample_key(row), row["id"]) for row in self.asked)
-        return [(line_of[key], found.get(id_)) for key, id_ in keyed if key in line_of]
+    def _digests(self, images: Iterable[ImageAt], candidates: Collection[str]) -> list[str]:
+        found = dict.fromkeys(self.posts.digest(one) for one in images)
+        return [one for one in found if one and one in candidates]
+
+    def _tasks(self, row: Row, line: RolesLine) -> Iterator[Task]:
+        candidates = set(row["output_images"])
+        inputs, outputs = (
+            self._digests((one for one in line.pictures if one.role == role), candidates)
+            for role in ("input", "output")
+        )
+        if not line.filled:
+            shots = self._digests((one for one, *_ in line.screenshots), candidates)
+            shot = next(iter(shots), None)
+            yield Task(row["prompt"], inputs=inputs, outputs=outputs, screenshot=shot)
+        filled: dict[str, Task] = {}
+        for one in line.filled:
+            # Without a blank it would be no filling.
+            blanks = tuple(one.blanks.items()) or (("", ""),)
+            task = filled.setdefault(one.prompt, Task(one.prompt, blanks, list(inputs)))
+            task.outputs += self._digests([one.output], candidates)
+        yield from (task for task in filled.values() if task.outputs)
 
 
 def _answer(
@@ -187,82 +214,56 @@ def _answer(
     return ExtractAnswer(samples=made)
 
 
-def _tasks(row: Row, line: RolesLine, posts: GoldPosts) -> Iterator[Task]:
-    candidates = set(row["output_images"])
-    inputs, outputs = (
-        _digests((one for one in line.pictures if one.role == role), posts, candidates)
-        for role in ("input", "output")
-    )
-    if not line.filled:
-        shots = (one for one, *_ in line.screenshots)
-        shot = next(iter(_digests(shots, posts, candidates)), None)
-        yield Task(row["prompt"], inputs=inputs, outputs=outputs, screenshot=shot)
-    filled: dict[str, Task] = {}
-    for one in line.filled:
-        blanks = tuple(one.blanks.items()) or (("", ""),)  # without a blank it would be no filling
-        task = filled.setdefault(one.prompt, Task(one.prompt, blanks, list(inputs)))
-        task.outputs += _digests([one.output], posts, candidates)
-    yield from (task for task in filled.values() if task.outputs)
+# How an answer is compared: of each gold file, one line beside what an engine answered, null where
+# there is no answer.
 
 
-def _digests(images: Iterable[ImageAt], posts: GoldPosts, candidates: Collection[str]) -> list[str]:
-    found = dict.fromkeys(posts.digest(one) for one in images)
-    return [one for one in found if one and one in candidates]
-
-
-def compare_scores(
-    lines: Iterable[RelevanceLine],
-    found: Mapping[str, int],
-    keep: Collection[int],
-    root_of: Mapping[str, str],
+def compare_score(
+    root: str, line: RelevanceLine, given: int | None, config: Config
 ) -> Iterator[Compared]:
-    for line in lines:
-        given = found.get(line.url)
-        right = line.acceptable or (line.score,)
-        said = None if given is None else str(given)
-        at = root_of[line.url], line.url
-        yield "score_accuracy", judged(*at, map(str, right), said)
-        if len({score in keep for score in right}) > 1:
-            for side in ("keep", "drop"):
-                yield from ((f"{side}_precision", None), (f"{side}_recall", None))
-            continue
-        side = "keep" if line.score in keep else "drop"
-        claimed = None if given is None else "keep" if given in keep else "drop"
-        item = judged(*at, {side}, claimed)
-        yield f"{side}_recall", item
-        if claimed:
-            yield f"{claimed}_precision", item
+    keep = config.stages.relevance.keep
+    right = line.acceptable or (line.score,)
+    said = None if given is None else str(given)
+    yield "score_accuracy", judged(root, line.url, map(str, right), said)
+    if len({score in keep for score in right}) > 1:
+        for side in ("keep", "drop"):
+            yield from ((f"{side}_precision", None), (f"{side}_recall", None))
+        return
+    side = "keep" if line.score in keep else "drop"
+    claimed = None if given is None else "keep" if given in keep else "drop"
+    item = judged(root, line.url, {side}, claimed)
+    yield f"{side}_recall", item
+    if claimed:
+        yield f"{claimed}_precision", item
 
 
 FEEDBACK, NO_FEEDBACK = "feedback", "no feedback of this sample"
 
 
 def compare_samples(
-    lines: Iterable[ExtractLine], found: Mapping[str, Sequence[Row]]
+    root: str, line: ExtractLine, found: Sequence[Row] | None, _: Config
 ) -> Iterator[Compared]:
-    """Compares the samples of threads; a thread that is not among those found has no answer."""
-    for line in lines:
-        root, answered = line.root_url, line.root_url in found
-        pairs = list(_paired_samples(line.samples, found.get(root, ())))
-        doubtful = set[str]()
-        for gold, _ in pairs:
-            if gold:
-                doubtful.update(gold.feedback_optional, () if _counts(gold) else gold.feedback)
-        for gold, mine in pairs:
-            if gold:
-                yield from _wanted_sample(root, gold, mine, answered)
-            if mine is None or mine["quality"] == TRASH:
-                continue
-            right = gold is not None and _counts(gold)
-            if gold and not right and (gold.optional or {*gold.acceptable} - {TRASH}):
-                continue
-            place = gold.post_urls[0] if gold else mine["post_urls"][0]
-            expected = gold.prompt if gold and right else "no sample"
-            yield "sample_precision", Item(root, place, expected, mine["prompt"], float(right))
-            for url in _heard(mine):
-                if url not in doubtful:
-                    listed = FEEDBACK if gold and url in gold.feedback else NO_FEEDBACK
-                    yield "feedback_precision", judged(root, url, {listed}, FEEDBACK)
+    answered = found is not None
+    pairs = list(_paired_samples(line.samples, found or ()))
+    doubtful = set[str]()
+    for gold, _row in pairs:
+        if gold:
+            doubtful.update(gold.feedback_optional, () if _counts(gold) else gold.feedback)
+    for gold, mine in pairs:
+        if gold:
+            yield from _wanted_sample(root, gold, mine, answered)
+        if mine is None or mine["quality"] == TRASH:
+            continue
+        right = gold is not None and _counts(gold)
+        if gold and not right and (gold.optional or {*gold.acceptable} - {TRASH}):
+            continue
+        place = gold.post_urls[0] if gold else mine["post_urls"][0]
+        expected = gold.prompt if gold and right else "no sample"
+        yield "sample_precision", Item(root, place, expected, mine["prompt"], float(right))
+        for url in _heard(mine):
+            if url not in doubtful:
+                listed = FEEDBACK if gold and url in gold.feedback else NO_FEEDBACK
+                yield "feedback_precision", judged(root, url, {listed}, FEEDBACK)
 
 
 def _counts(gold: GoldSample) -> bool:
@@ -314,36 +315,32 @@ def _paired_samples(
     yield from ((None, one) for one in found if id(one) not in taken)
 
 
-def compare_roles(
-    gold: Mapping[Key, ImageRoles], found: Mapping[Key, ImageRoles]
-) -> Iterator[Compared]:
-    for key, one in gold.items():
-        mine, root = found.get(key), key[0]
-        for digest, place in one.places.items():
-            given = mine.roles.get(digest, "neither") if mine else None
-            right = one.roles.get(digest)
-            item = judged(root, place, {right}, given) if right else None
-            yield "picture_role_accuracy", item
-        for group in one.screenshots:
-            seen = _shot(group, mine.screenshots) if mine else None
-            place = min(one.places[digest] for digest in group)
-            yield "screenshot_recall", judged(root, place, {SCREENSHOT}, seen)
-        for digest, prompt in one.completions:
-            read = mine.prompts(digest) if mine else set()
-            given = prompt if prompt in read else min(read, default="")
-            item = judged(root, one.places[digest], {prompt}, given if mine else None)
-            yield "blanks_filled", item
-        for group in mine.screenshots if mine else ():
-            place = min(one.places.get(digest, digest) for digest in group)
-            item = judged(root, place, {_shot(group, one.screenshots)}, SCREENSHOT)
-            yield "screenshot_precision", item
-        for digest, prompt in mine.completions if mine else ():
-            expected = one.prompts(digest) or {"no completion"}
-            item = judged(root, one.places.get(digest, digest), expected, prompt)
-            yield "completion_precision", item
-
-
 SCREENSHOT, NO_SCREENSHOT = "screenshot", "no screenshot"
+
+
+def compare_roles(
+    root: str, line: ImageRoles, found: ImageRoles | None, _: Config
+) -> Iterator[Compared]:
+    places = line.places
+    for digest, place in places.items():
+        given = found.roles.get(digest, "neither") if found else None
+        right = line.roles.get(digest)
+        yield "picture_role_accuracy", judged(root, place, {right}, given) if right else None
+    for group in line.screenshots:
+        seen = _shot(group, found.screenshots) if found else None
+        place = min(places[digest] for digest in group)
+        yield "screenshot_recall", judged(root, place, {SCREENSHOT}, seen)
+    for digest, prompt in line.completions:
+        read = found.prompts(digest) if found else set()
+        given = prompt if prompt in read else min(read, default="")
+        yield "blanks_filled", judged(root, places[digest], {prompt}, given if found else None)
+    for group in found.screenshots if found else ():
+        place = min(places.get(digest, digest) for digest in group)
+        item = judged(root, place, {_shot(group, line.screenshots)}, SCREENSHOT)
+        yield "screenshot_precision", item
+    for digest, prompt in found.completions if found else ():
+        expected = line.prompts(digest) or {"no completion"}
+        yield "completion_precision", judged(root, places.get(digest, digest), expected, prompt)
 
 
 def _shot(group: frozenset[str], others: Iterable[frozenset[str]]) -> str:
@@ -370,134 +367,135 @@ FOUND_FROM = 0.5
 NO_BOX = "no box"
 
 
-def compare_screenshots(
-    every: Iterable[tuple[str, ScreenshotLine | None, Row | None]],
+def compare_screenshot(
+    root: str, line: ScreenshotLine | None, found: Row | None, _: Config
 ) -> Iterator[Compared]:
-    """Compares boxes, roles and prompts of screenshots; each with the root of its thread."""
-    for root, line, mine in every:
-        if line is None:
-            yield "box_iou", None
-            continue
-        place = f"{line.post_url} image {line.index}"
-        wanted = _with_roles(line.inputs, line.outputs)
-        given = _with_roles(mine["input_bboxs"], mine["output_bboxs"]) if mine else []
-        # Boxes that people drew are paired with the engine's so that all share most in sum.
-        shared = np.zeros((len(wanted), len(given)))
-        for (a, (_, own)), (b, (_, box)) in product(enumerate(wanted), enumerate(given)):
-            shared[a, b] = intersection_over_union(own, box)
-        rows, columns = linear_sum_assignment(shared, maximize=True)
-        pairs = {int(a): int(b) for a, b in zip(rows, columns, strict=True) if shared[a, b] > 0}
-        right: dict[int, str] = {}
-        for number, (role, box) in enumerate(wanted):
-            other, text = pairs.get(number), box_text(box)
-            drawn = "" if other is None else box_text(given[other][1])
-            overlap = None if other is None else float(shared[number, other])
-            found = overlap is not None and overlap >= FOUND_FROM
-            yield "box_iou", Item(root, place, text, drawn, overlap)
-            score = float(found) if mine else None
-            yield "box_recall", Item(root, place, text, (drawn or NO_BOX) if mine else "", score)
-            said = given[other][0] if other is not None and found else None
-            yield "role_accuracy", judged(root, f"{place} {text}", {role}, said)
-            if other is not None and found:
-                right[other] = text
-        for number, (_, box) in enumerate(given):
-            item = root, place, right.get(number, NO_BOX), box_text(box), float(number in right)
-            yield "box_precision", Item(*item)
-        read = json.loads(mine["provenance"])["screenshots"]["prompt_read"] if mine else None
-        alike = None if read is None else similarity(line.prompt, read)
-        yield "prompt_similarity", Item(root, place, line.prompt, read or "", alike)
+    if line is None:
+        yield "box_iou", None
+        return
+    place = f"{line.post_url} image {line.index}"
+    wanted = _with_roles(line.inputs, line.outputs)
+    given = _with_roles(found["input_bboxs"], found["output_bboxs"]) if found else []
+    # Boxes that people drew are paired with the engine's so that all share most in sum.
+    shared = np.zeros((len(wanted), len(given)))
+    for (a, (_role, own)), (b, (_role, box)) in product(enumerate(wanted), enumerate(given)):
+        shared[a, b] = intersection_over_union(own, box)
+    rows, columns = linear_sum_assignment(shared, maximize=True)
+    pairs = {int(a): int(b) for a, b in zip(rows, columns, strict=True) if shared[a, b] > 0}
+    right: dict[int, str] = {}
+    for number, (role, box) in enumerate(wanted):
+        other, text = pairs.get(number), box_text(box)
+        drawn, overlap, said = "", None, None
+        if other is not None:
+            drawn, overlap = box_text(given[other][1]), float(shared[number, other])
+            if overlap >= FOUND_FROM:
+                said, right[other] = given[other][0], text
+        yield "box_iou", Item(root, place, text, drawn, overlap)
+        score = float(said is not None) if found else None
+        yield "box_recall", Item(root, place, text, (drawn or NO_BOX) if found else "", score)
+        yield "role_accuracy", judged(root, f"{place} {text}", {role}, said)
+    for number, (_role, box) in enumerate(given):
+        expected, is_right = right.get(number, NO_BOX), float(number in right)
+        yield "box_precision", Item(root, place, expected, box_text(box), is_right)
+    read = json.loads(found["provenance"])["screenshots"]["prompt_read"] if found else None
+    alike = None if read is None else similarity(line.prompt, read)
+    yield "prompt_similarity", Item(root, place, line.prompt, read or "", alike)
 
 
-def _with_roles(
-    inputs: Iterable[Iterable[float]], outputs: Iterable[Iterable[float]]
-) -> list[tuple[str, Pixels]]:
+def _with_roles(inputs: Iterable[Any], outputs: Iterable[Any]) -> list[tuple[str, Any]]:
     both = (("input", inputs), ("output", outputs))
-    return [(role, tuple(map(int, box))) for role, boxes in both for box in boxes]  # type: ignore[misc]
+    return [(role, tuple(map(int, box))) for role, boxes in both for box in boxes]
 
 
-NO_IMAGE, NO_KEYWORD = "no image asked for", "no keyword"
-
-
-def compare_verdicts(
-    lines: Iterable[FeedbackLine], found: Mapping[str, Row], root_of: Mapping[str, str]
+def compare_verdict(
+    root: str, line: FeedbackLine, found: Row | None, _: Config
 ) -> Iterator[Compared]:
-    for line in lines:
-        said = found.get(line.post_url)
-        at = root_of[line.post_url], line.post_url
-        right = line.acceptable or (line.verdict,)
-        yield "verdict_accuracy", judged(*at, right, said["verdict"] if said else None)
-        if line.keywords:
-            given = folded(said["keyword"] or "") if said else ""
-            score = float(given in line.keywords) if given else None
-            told = given or (NO_KEYWORD if said else "")
-            yield "keyword_accuracy", Item(*at, " or ".join(sorted(line.keywords)), told, score)
+    at = root, line.post_url
+    right = line.acceptable or (line.verdict,)
+    yield "verdict_accuracy", judged(*at, right, found["verdict"] if found else None)
+    if line.keywords:
+        given = folded(found["keyword"] or "") if found else ""
+        score = float(given in line.keywords) if given else None
+        told = given or ("no keyword" if found else "")
+        yield "keyword_accuracy", Item(*at, " or ".join(sorted(line.keywords)), told, score)
 
 
-def compare_tasks(rows: Iterable[tuple[TaskLine, Row | None]]) -> Iterator[Compared]:
-    """Compares what samples ask for; each completion of a template is one."""
-    for line, said in rows:
-        at = line.root_url, line.prompt
-        for name, right in (("kind", (line.kind,)), ("task", line.acceptable or (line.task,))):
-            given = said[name] or NO_IMAGE if said else None
-            yield f"{name}_accuracy", judged(*at, right, given)
+def compare_task(root: str, line: TaskLine, found: Row | None, _: Config) -> Iterator[Compared]:
+    for name, right in (("kind", (line.kind,)), ("task", line.acceptable or (line.task,))):
+        given = found[name] or "no image asked for" if found else None
+        yield f"{name}_accuracy", judged(root, line.prompt, right, given)
 
 
 def compare_safety(
-    rows: Iterable[tuple[SafetyLine, Row | None]], remove: Collection[str]
+    root: str, line: SafetyLine, found: Row | None, config: Config
 ) -> Iterator[Compared]:
-    for line, said in rows:
-        at = line.root_url, line.prompt
-        side = "keep" if set(line.categories).isdisjoint(remove) else "remove"
-        given = None if said is None else "remove" if said["has_nsfw"] else "keep"
-        item = judged(*at, {side}, given)
-        yield "keep_recall" if side == "keep" else "removal_recall", item
-        if given == "remove":
-            yield "removal_precision", item
-        named = said["safety"]["categories"] if said else ()
-        for code in line.categories:
-            told = ", ".join(named) or "no hazard"
-            score = float(code in named) if said else None
-            yield "hazard_recall", Item(*at, code, told if said else "", score)
+    at = root, line.prompt
+    harmless = set(line.categories).isdisjoint(config.stages.safety.remove)
+    given = None if found is None else "remove" if found["has_nsfw"] else "keep"
+    item = judged(*at, {"keep" if harmless else "remove"}, given)
+    yield "keep_recall" if harmless else "removal_recall", item
+    if given == "remove":
+        yield "removal_precision", item
+    named = found["safety"]["categories"] if found else ()
+    for code in line.categories:
+        told = ", ".join(named) or "no hazard"
+        score = float(code in named) if found else None
+        yield "hazard_recall", Item(*at, code, told if found else "", score)
 
 
-def _relevance(given: Material, said: StageResult) -> Iterator[Compared]:
-    scores = {row["url"]: (row["relevance"] or {}).get("score") for row in said.dataset.to_list()}
-    found = {url: score for url, score in scores.items() if score is not None}
-    keep = given.config.stages.relevance.keep
-    return compare_scores(given.gold["relevance"], found, keep, given.posts.root_of)
+def _scores(given: Material, said: StageResult) -> Iterator[Pair]:
+    found = {row["url"]: (row["relevance"] or {}).get("score") for row in said.dataset.to_list()}
+    for line in given.gold["relevance"]:
+        yield given.posts.root_of[line.url], line, found.get(line.url)
 
 
-def _extract(given: Material, said: StageResult) -> Iterator[Compared]:
+def _samples(given: Material, said: StageResult) -> Iterator[Pair]:
     waiting = set(said.quarantine["root_url"])
-    roots = (row["root_url"] for row in given.threads)
-    found: dict[str, list[Row]] = {root: [] for root in roots if root not in waiting}
+    found: dict[str, list[Row]] = {}
     for row in said.dataset.to_list():
-        found[given.posts.root_of[row["post_urls"][0]]].append(row)
-    return compare_samples(given.gold["extract"], found)
+        found.setdefault(given.posts.root_of[row["post_urls"][0]], []).append(row)
+    for line in given.gold["extract"]:
+        root = line.root_url
+        yield root, line, None if root in waiting else found.get(root, [])
 
 
-def _screenshots(given: Material, said: StageResult) -> Iterator[Compared]:
+def _roles(given: Material, said: StageResult) -> Iterator[Pair]:
+    found = found_roles(said.dataset.to_list())
+    yield from ((key[0], one, found.get(key)) for key, one in given.roles.items())
+
+
+def _shots(given: Material, said: StageResult) -> Iterator[Pair]:
     root_of, digest = given.posts.root_of, given.posts.digest
     line_of = {(root_of[one.post_url], digest(one)): one for one in given.gold["screenshots"]}
     answered = _answered(said, "screenshots")
-    keys = ((row["id"], sample_key(row)[0], row["screenshot"]) for row in given.shots)
-    return compare_screenshots(
-        (root, line_of.get((root, shot)), answered.get(id_)) for id_, root, shot in keys
-    )
+    for row in given.shots:
+        root, _ = sample_key(row)
+        yield root, line_of.get((root, row["screenshot"])), answered.get(row["id"])
 
 
-def _feedback(given: Material, said: StageResult) -> Iterator[Compared]:
-    heard = {url for row in given.asked for url in _heard(row)}
-    lines = [line for line in given.gold["feedback"] if line.post_url in heard]
+def _verdicts(given: Material, said: StageResult) -> Iterator[Pair]:
     every = (one for row in said.dataset.to_list() for one in row["community_feedback"])
     found = {one["post_url"]: one for one in every if one["verdict"] is not None}
-    yield from compare_verdicts(lines, found, given.posts.root_of)
-    yield from compare_tasks(given.beside("tasks", _answered(said, "feedback")))
+    heard = {url for row in given.asked for url in _heard(row)}
+    for line in given.gold["feedback"]:
+        if line.post_url in heard:
+            yield given.posts.root_of[line.post_url], line, found.get(line.post_url)
 
 
-def _safety(given: Material, said: StageResult) -> Iterator[Compared]:
-    found = {row["id"]: row for row in said.dataset.to_list() if row["has_nsfw"] is not None}
-    return compare_safety(given.beside("safety", found), given.config.stages.safety.remove)
+def _tasks(given: Material, said: StageResult) -> Iterator[Pair]:
+    return _beside(given, "tasks", _answered(said, "feedback"))
+
+
+def _hazards(given: Material, said: StageResult) -> Iterator[Pair]:
+    rows = said.dataset.to_list()
+    return _beside(given, "safety", {row["id"]: row for row in rows if row["has_nsfw"] is not None})
+
+
+def _beside(given: Material, file: str, found: Mapping[str, Row]) -> Iterator[Pair]:
+    line_of = {line.key: line for line in given.gold[file]}
+    for row in given.asked:
+        if line := line_of.get(sample_key(row)):
+            yield line.root_url, line, found.get(row["id"])
 
 
 def _answered(said: StageResult, stage: str) -> dict[str, Row]:
@@ -505,129 +503,89 @@ def _answered(said: StageResult, stage: str) -> dict[str, Row]:
     return {row["id"]: row for row in rows if json.loads(row["provenance"]).get(stage)}
 
 
-class Check(NamedTuple):
-    """A stage: gold files that its input is made of, and those that answers are compared with."""
+class FileCheck(NamedTuple):
+    """A gold file: what checks it, and how the answers are compared with its lines."""
 
-    needs: tuple[str, ...]
-    files: tuple[str, ...]
-    read: Callable[[Material], Iterable[Row]]
-    compare: Callable[[Material, StageResult], Iterator[Compared]]
-
-    def lacks(self, gold: Gold, half: str) -> str:
-        """Which gold files are missing for it, or have no line."""
-        every = [*((name,) for name in self.needs), self.files]
-        lacking = [files for files in every if not any(gold[name] for name in files)]
-        absent = [" or ".join(some) for some in lacking if gold.keys().isdisjoint(some)]
-        empty = [" or ".join(some) for some in lacking if not gold.keys().isdisjoint(some)]
-        said = [f"there is no {', '.join(absent)} (.jsonl)"] if absent else []
-        return ", and ".join([*said, *([_no_line(empty, half)] if empty else [])])
-
-
-def _no_line(files: Sequence[str], half: str) -> str:
-    of = "" if half == "all" else f" of half {half!r}"
-    return f"there is no line{of} in {', '.join(files)} (.jsonl)"
+    stage: str
+    needs: tuple[str, ...]  # the files that the stage's input is made of
+    reads: str  # what of the material is that input
+    pairs: Callable[[Material, StageResult], Iterable[Pair]]
+    compare: Callable[[str, Any, Any, Config], Iterator[Compared]]
 
 
 SAMPLES = ("extract", "roles")
-CHECKS: Mapping[str, Check] = {
-    "relevance": Check((), ("relevance",), lambda given: given.scored, _relevance),
-    "extract": Check((), ("extract",), lambda given: given.threads, _extract),
-    "roles": Check(
-        ("extract",),
-        ("roles",),
-        lambda given: given.samples,
-        lambda given, said: compare_roles(given.roles, found_roles(said.dataset.to_list())),
-    ),
-    "screenshots": Check(SAMPLES, ("screenshots",), lambda given: given.shots, _screenshots),
-    "feedback": Check(SAMPLES, ("feedback", "tasks"), lambda given: given.judged, _feedback),
-    "safety": Check(SAMPLES, ("safety",), lambda given: given.judged, _safety),
+FILES = {
+    "relevance": FileCheck("relevance", (), "scored", _scores, compare_score),
+    "extract": FileCheck("extract", (), "threads", _samples, compare_samples),
+    "roles": FileCheck("roles", ("extract",), "samples", _roles, compare_roles),
+    "screenshots": FileCheck("screenshots", SAMPLES, "shots", _shots, compare_screenshot),
+    "feedback": FileCheck("feedback", SAMPLES, "judged", _verdicts, compare_verdict),
+    "tasks": FileCheck("feedback", SAMPLES, "judged", _tasks, compare_task),
+    "safety": FileCheck("safety", SAMPLES, "judged", _hazards, compare_safety),
 }
-
-
-def check_names(stages: Sequence[str] | None) -> None:
-    """Refuses names of what cannot be checked, whatever gold there is."""
-    every = ", ".join(CHECKS)
-    if stages is not None and not stages:
-        raise StageError(
-            f"stages {stages!r} would check nothing: expected some of {every}, or "
-            "None for all that there is gold for"
-        )
-    for name in stages or ():
-        if name in STAGES and name not in CHECKS:
-            raise StageError(f"stage {name!r} asks no model: expected one that does, {every}")
-        if name not in CHECKS:
-            raise StageError(unknown("stage to check", name, CHECKS))
+MEASURES = {
+    "relevance": "keep_precision keep_recall drop_precision drop_recall score_accuracy",
+    "extract": """sample_precision sample_recall prompt_similarity prompts_exact quality_accuracy
+        feedback_precision feedback_recall""",
+    "roles": """picture_role_accuracy screenshot_precision screenshot_recall completion_precision
+        blanks_filled""",
+    "screenshots": "box_iou box_precision box_recall role_accuracy prompt_similarity",
+    "feedback": "verdict_accuracy keyword_accuracy",
+    "tasks": "kind_accuracy task_accuracy",
+    "safety": "removal_precision removal_recall keep_recall hazard_recall",
+}
+CHECKED = {one.stage: one for one in FILES.values()}
 
 
 def chosen_stages(
-    gold: Gold, half: str, stages: Sequence[str] | None
+    gold: Gold, half: str, stages: Collection[str] | None
 ) -> tuple[list[str], list[str]]:
     """The stages to check, and notes on what is not."""
+    for name in stages or ():
+        if name not in CHECKED:
+            raise StageError(unknown("stage that asks a model", name, CHECKED))
     chosen, notes = [], []
-    for name, check in CHECKS.items():
-        if stages is not None and name not in stages:
+    for name, check in CHECKED.items():
+        if stages and name not in stages:
             continue
-        why = check.lacks(gold, half)
-        if why and stages is not None:
+        own = [file for file, one in FILES.items() if one.stage == name]
+        needed = [*([file] for file in check.needs), own]
+        lacking = [" or ".join(some) for some in needed if not any(gold[file] for file in some)]
+        why = f"there is no line{of_half(half)} in {', '.join(lacking)} (.jsonl)"
+        if lacking and stages:
             raise GoldError(f"stage {name!r} cannot be checked: {why}")
-        chosen += [] if why else [name]
-        if why:
+        if lacking:
             notes.append(f"{name} is not checked: {why}")
-        elif empty := [file for file in check.files if gold.get(file) == ()]:
-            notes.append(f"{name} is not compared with {empty[0]}: {_no_line(empty, half)}")
+        else:
+            chosen.append(name)
     return chosen, notes
 
 
-WITHOUT_ROLES = (
-    "{} of {} samples have no line in roles.jsonl: they are not in the figures of roles, safety "
-    "and feedback"
-)
-ABSENT = "{} of {} images with a role are not there: they are left out"
-NOT_SHOWN = (
-    "roles is not shown {} of {} %s, such as those of Trash, of posts of no sample, or of a file "
-    "given twice: they are not in its figures"
-)
-NOT_ASKED = (
-    "%s is not asked about {} of {} %s, such as those of Trash or of samples without roles: they "
-    "are not in its figures"
-)
+def of_half(half: str) -> str:
+    return "" if half == "all" else f" of half {half!r}"
 
 
-def left_out(given: Material, stages: Collection[str]) -> Iterator[str]:
-    """Says what gold holds that cannot be compared."""
-    if {"roles", "safety", "feedback"}.isdisjoint(stages):
-        return
-    lines: Sequence[RolesLine] = given.gold["roles"]
-    looked_at = {line.key for line in lines}
-    keys = [key for line in given.gold["extract"] for key in line.keys]
-    named = [one for line in lines for one in line.pictures]
-    there = [one for one in named if given.posts.digest(one)]
-    counts = [
-        (WITHOUT_ROLES, sum(key in looked_at for key in keys), len(keys)),
-        (ABSENT, len(there), len(named)),
-    ]
-    if "roles" in stages:
-        shown = given.roles.values()
-        every = (one for line in lines for one in line.filled)
-        filled = {(one.output.post_url, one.output.index, folded(one.prompt)) for one in every}
-        for what, kept, count in (
-            ("images with a role", "roles", len({(one.post_url, one.index) for one in there})),
-            ("completions", "completions", len(filled)),
-            (
-                "conversations and collages",
-                "screenshots",
-                sum(len(line.screenshots) for line in lines),
-            ),
-        ):
-            counts.append((NOT_SHOWN % what, sum(len(getattr(one, kept)) for one in shown), count))
-    asked = {sample_key(row) for row in given.asked}
-    heard = {(url,) for row in given.asked for url in _heard(row)}
-    for stage, file, what, known in (
-        ("safety", "safety", "samples", asked),
-        ("feedback", "feedback", "verdicts", heard),
-        ("feedback", "tasks", "tasks", asked),
-    ):
-        if stage in stages:
-            keys = [line.key for line in given.gold[file]]
-            counts.append((NOT_ASKED % (stage, what), sum(key in known for key in keys), len(keys)))
-    yield from (said.format(count - kept, count) for said, kept, count in counts if kept < count)
+def scored(
+    stage: str, given: Material, said: StageResult, *, errors: bool = False
+) -> tuple[tuple[Measure, ...], list[str]]:
+    """How well an engine did a stage, and notes on lines that nothing was compared with."""
+    names, items, notes = list[str](), list[Compared](), list[str]()
+    for file, check in FILES.items():
+        lines = given.gold[file]
+        if check.stage != stage or not lines:
+            continue
+        names += MEASURES[file].split()
+        pairs = list(check.pairs(given, said))
+        for root, line, answer in pairs:
+            items += check.compare(root, line, answer, given.config)
+        count, kept = len(lines), len({id(line) for _, line, _ in pairs if line is not None})
+        if file == "roles":
+            count = len({(one.post_url, one.index) for line in lines for one in line.pictures})
+            kept = sum(len(line.roles) for _, line, _ in pairs)
+        if kept < count:
+            notes.append(
+                f"{count - kept} of {count} {'images' if file == 'roles' else 'lines'} of "
+                f"{file}.jsonl are not in the figures, such as those of Trash, of samples without "
+                "roles, of posts of no sample, or of images that are not there"
+            )
+    return measured(stage, names, items, errors=errors), notes

@@ -121,6 +121,7 @@ def test_what_is_removed_is_optional(folder: Path) -> None:
 
 
 def test_nothing_is_overwritten_and_nothing_is_made_of_nothing(folder: Path) -> None:
+    said(folder, flag=[named(folder, LAKE)["id"]])  # which decides nothing
     with pytest.raises(GoldError, match="no sample is kept or removed as it is now"):
         exported(folder)
     said(folder, keep=[named(folder, LAKE)["id"]])
@@ -129,10 +130,3 @@ def test_nothing_is_overwritten_and_nothing_is_made_of_nothing(folder: Path) -> 
     with pytest.raises(GoldError, match="is not empty: name a new folder"):
         exported(folder)
     assert (folder / "gold" / "extract.jsonl").read_text("utf-8") == "mine"
-
-
-def test_a_flag_is_no_decision_for_gold(folder: Path) -> None:
-    lake = named(folder, LAKE)
-    said(folder, flag=[lake["id"]])
-    with pytest.raises(GoldError, match="no sample is kept or removed"):
-        exported(folder)

@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 from echo_hf.builder.gold.folder import read_gold
-from echo_hf.builder.gold.posts import GoldPosts, check_agreement, read_posts, unknown_blanks
+from echo_hf.builder.gold.posts import GoldPosts, check_agreement, read_posts
 from echo_hf.config.sections import Posts
 from echo_hf.errors import GoldError
 from echo_hf.images.store import ImageStore
@@ -38,17 +38,6 @@ def one_file(folder: Path, name: str, *rows: Any) -> Path:
     return folder
 
 
-def test_the_bundled_gold_is_of_the_format() -> None:
-    gold = read_gold(BUNDLED / "gold")
-    raw = json.loads((BUNDLED / "gold" / "feedback.jsonl").read_text("utf-8").splitlines()[2])
-    assert {name: len(lines) for name, lines in gold.items()} == {
-        name: len((BUNDLED / "gold" / f"{name}.jsonl").read_text("utf-8").splitlines())
-        for name in (*GOLD, "screenshots")
-    }
-    assert gold["feedback"][2].verdict == raw["verdict"]
-    assert gold["feedback"][2].keywords == set(raw["acceptable_keywords"])
-
-
 def test_what_may_be_left_out(tmp_path: Path) -> None:
     for name, rows in GOLD.items():
         write_lines(tmp_path / f"{name}.jsonl", rows)
@@ -60,13 +49,16 @@ def test_what_may_be_left_out(tmp_path: Path) -> None:
     assert [one.root_url for one in gold.of("tune")["extract"]] == [KITE]
     assert [one.root_url for one in gold.of("held_out")["extract"]] == [OTTER]
     assert gold.of("all") == gold
+    assert "screenshots" not in gold
 
 
-def test_addresses_are_made_canonical(tmp_path: Path) -> None:
-    one_file(tmp_path, "relevance", "\ufeff", {"url": URL, "score": 3}, "  ")
-    gold = read_gold(tmp_path)
+def test_addresses_are_canonical_and_named_once(tmp_path: Path) -> None:
+    rows = ["\ufeff", {"url": URL, "score": 3}, "  "]
+    gold = read_gold(one_file(tmp_path, "relevance", *rows))
     assert [one.url for one in gold["relevance"]] == ["https://x.com/i/status/99"]
-    assert "extract" not in gold
+    other = {"url": "https://x.com/ana_ink/status/99", "score": 4}
+    with pytest.raises(GoldError, match=r"relevance\.jsonl:4: .* stands in .*relevance\.jsonl:2"):
+        read_gold(one_file(tmp_path, "relevance", *rows, other))
 
 
 SHOT: dict[str, Any] = {
@@ -85,7 +77,7 @@ BAD: list[tuple[str, Any, str]] = [
         f'{{"url": "{OTTER}", "score": 5, "url": "{KITE}"}}',
         "key 'url' is given twice: keep one",
     ),
-    ("relevance", [1], '[1] is not an object: expected {"half": ..., "url": ...'),
+    ("relevance", [1], "expected a mapping"),
     ("relevance", "{'url': 1}", "is not JSON"),
     ("relevance", "[" * 100_000, "is not JSON"),
     (
@@ -102,18 +94,13 @@ BAD: list[tuple[str, Any, str]] = [
         "pictures.0.index is -1",
     ),
     ("safety", {**HARMLESS, "categories": ["S1"]}, "expected none, as flagged is False"),
-    ("safety", {**HARMLESS, "flagged": True}, "categories is (): expected codes of its hazards"),
+    ("safety", {**HARMLESS, "flagged": True}, "expected codes of its hazards, as"),
     ("screenshots", {**SHOT, "outputs": [[0, 0, 5.5, 9]]}, "outputs.0.2 is 5.5"),
     ("screenshots", {**SHOT, "outputs": [[9, 0, 9, 9]]}, "expected left, top, right, bottom"),
     ("feedback", {"post_url": OTTER, "verdict": "none"}, "verdict is 'none': input should be 'suc"),
     ("feedback", {**FAILURE, "acceptable": ["mixed"]}, "expected verdict 'failure' among them"),
     ("feedback", {**FAILURE, "keyword": None}, "keyword is None: expected what failed"),
-    ("feedback", {**FAILURE, "verdict": "success"}, "keyword is 'tint': expected null where"),
-    (
-        "feedback",
-        {"post_url": OTTER, "verdict": "success", "acceptable_keywords": ["tint"]},
-        "acceptable_keywords is ['tint']: expected none where",
-    ),
+    ("feedback", {**FAILURE, "verdict": "success"}, "expected none where nothing failed"),
     ("feedback", {**FAILURE, "acceptable_keywords": ["hue"]}, "expected keyword 'tint' among them"),
 ]
 
@@ -131,29 +118,20 @@ def test_a_bad_line_is_one_line(tmp_path: Path, name: str, row: Any, said: str) 
     assert len(told) < 700
 
 
-def test_a_line_that_is_there_twice(tmp_path: Path) -> None:
-    other = {"url": "https://x.com/ana_ink/status/99", "score": 4}
-    with pytest.raises(GoldError, match=r"relevance\.jsonl:2: .* stands in .*relevance\.jsonl:1"):
-        read_gold(one_file(tmp_path, "relevance", {"url": URL, "score": 5}, other))
-
-
-def test_folders_that_are_none(tmp_path: Path) -> None:
+def test_folders_and_files_that_are_none(tmp_path: Path) -> None:
     with pytest.raises(GoldError, match="no folder"):
         read_gold(tmp_path / "none")
     with pytest.raises(GoldError, match=r"holds no gold: expected at least one of relevance\.j"):
         read_gold(tmp_path)
-    one_file(tmp_path, "relevence", {})
-    with pytest.raises(GoldError, match=r"did you mean 'relevance\.jsonl'"):
-        read_gold(tmp_path)
-
-
-def test_files_that_are_none(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "tasks.jsonl")
     with pytest.raises(GoldError, match="not a regular file"):
         read_gold(tmp_path)
     (tmp_path / "tasks.jsonl").unlink()
     (tmp_path / "tasks.jsonl").write_bytes(b"ab\xff")
     with pytest.raises(GoldError, match=r"tasks\.jsonl: byte 2 is not UTF-8"):
+        read_gold(tmp_path)
+    one_file(tmp_path, "relevence", {})
+    with pytest.raises(GoldError, match=r"did you mean 'relevance\.jsonl'"):
         read_gold(tmp_path)
 
 
@@ -174,14 +152,8 @@ def check(folder: Path, posts: Path | None = None) -> GoldPosts:
     return read
 
 
-def test_gold_that_fits(tmp_path: Path) -> None:
-    posts = check(write_gold(tmp_path, GOLD))
-    assert dict(posts.root_of) == {OTTER: OTTER, REPLY: OTTER, KITE: KITE, LUNCH: LUNCH}
-    assert [len(posts.images[url]) for url in (OTTER, REPLY, KITE)] == [1, 0, 2]
-
-
 @pytest.mark.parametrize("folder", [SCREENSHOTS / "tune", SCREENSHOTS / "unseen", BUNDLED])
-def test_the_projects_own_gold_agrees(tmp_path: Path, folder: Path) -> None:
+def test_the_projects_own_gold_fits(tmp_path: Path, folder: Path) -> None:
     lines = folder / "gold" if folder == BUNDLED else folder
     (tmp_path / "gold").symlink_to(lines)
     check(tmp_path / "gold", folder / "posts.jsonl")
@@ -191,7 +163,9 @@ def test_screenshots_are_those_that_roles_mark(tmp_path: Path) -> None:
     marked = copy.deepcopy(GOLD)
     marked["roles"][1]["collage"] = {"post_url": KITE, "index": 1}
     marked["screenshots"] = [SHOT_AGREEMENT]
-    check(write_gold(tmp_path / "marked", marked))
+    posts = check(write_gold(tmp_path / "marked", marked))
+    assert dict(posts.root_of) == {OTTER: OTTER, REPLY: OTTER, KITE: KITE, LUNCH: LUNCH}
+    assert [len(posts.images[url]) for url in (OTTER, REPLY, KITE)] == [1, 0, 2]
     check(write_gold(tmp_path / "alone", {"screenshots": [SHOT_AGREEMENT]}))
 
 
@@ -202,8 +176,8 @@ SPOILT: list[tuple[str, int, str, Row, str]] = [
     ("extract", 1, "samples", {"post_urls": [OTTER, KITE]}, f"{KITE!r} belongs to the thread of"),
     ("extract", 1, "samples", {"feedback_optional": [REPLY]}, f"{REPLY!r} is given as feedback tw"),
     ("roles", 2, "pictures", {"index": 2}, f"image 2 of {KITE!r}, which has 2"),
-    ("roles", 1, "pictures", {"post_url": KITE}, f"an image of {KITE!r}, which is not in"),
-    ("roles", 2, "pictures", {"index": 1}, f"image 1 of {KITE!r} is 'output', but 'input'"),
+    ("roles", 1, "pictures", {"post_url": KITE}, f"{KITE!r} belongs to the thread of"),
+    ("roles", 2, "pictures", {"index": 1}, f"image 1 of {KITE!r} is 'output', and image 1"),
     ("roles", 1, "", {"prompt": "another"}, "prompt 'another' is of no sample of that thread"),
     ("tasks", 2, "", {"prompt": "another"}, "prompt 'another' is of no sample of that thread"),
     ("safety", 1, "", {"prompt": "another"}, "prompt 'another' is of no sample of that thread"),
@@ -228,39 +202,30 @@ def test_gold_that_does_not_fit(
         check(write_gold(tmp_path, gold))
     told = str(caught.value)
     assert told.startswith(f"{tmp_path / 'gold' / name}.jsonl:{number}: {said}")
-    assert "expected" in told or "extract.jsonl has" in told
+    assert "expected" in told
 
 
-def two_prompts_of_a_post() -> dict[str, list[Row]]:
+def test_an_image_stands_in_one_line_with_one_role(tmp_path: Path) -> None:
     gold = copy.deepcopy(GOLD)
-    sample = {"prompt": "Before and after", "quality": "Benchmark", "post_urls": [KITE]}
-    gold["extract"][1]["samples"].append(sample)
-    images = [gold["roles"][1]["pictures"].pop()]
-    gold["roles"].append(
-        {"root_url": KITE, "prompt": "Before and after", "half": "tune", "pictures": images}
+    prompt = "Before and after"
+    gold["extract"][1]["samples"].append(
+        {"prompt": prompt, "quality": "Benchmark", "post_urls": [KITE]}
     )
-    return gold
-
-
-def test_an_image_stands_in_one_line(tmp_path: Path) -> None:
-    gold = two_prompts_of_a_post()
-    check(write_gold(tmp_path / "one", gold))
-    gold["roles"][2]["pictures"].append({"post_url": KITE, "index": 0, "role": "neither"})
+    images = [gold["roles"][1]["pictures"].pop()]
+    gold["roles"].append({"root_url": KITE, "prompt": prompt, "half": "tune", "pictures": images})
+    folder = write_gold(tmp_path / "one", gold)
+    check(folder)
+    (folder / "pictures" / "after.png").write_bytes((folder / "pictures/before.png").read_bytes())
+    with pytest.raises(GoldError, match=r"jsonl:3: image 1 .* 'output', and image 0 .* 'input' in"):
+        check(folder)
+    images.append({"post_url": KITE, "index": 0, "role": "neither"})
     with pytest.raises(GoldError) as caught:
         check(write_gold(tmp_path / "two", gold))
     roles = tmp_path / "two" / "gold" / "roles.jsonl"
     assert str(caught.value) == (
-        f"{roles}:3: image 0 of {KITE!r} stands in {roles}:2 as well: "
-        "expected each image in one line"
+        f"{roles}:3: image 0 of {KITE!r} is 'neither', and image 0 of it is 'input' in {roles}:2: "
+        "expected each image in one line, with one role"
     )
-
-
-def test_a_file_that_a_post_shows_twice_has_one_role(tmp_path: Path) -> None:
-    folder = write_gold(tmp_path, two_prompts_of_a_post())
-    images = folder / "pictures"
-    (images / "after.png").write_bytes((images / "before.png").read_bytes())
-    with pytest.raises(GoldError, match=r"jsonl:3: image 1 .* is 'output', but 'input' in .*:2"):
-        check(folder)
 
 
 def test_missing_posts_are_counted(tmp_path: Path) -> None:
@@ -283,6 +248,7 @@ def test_a_missing_root_is_a_root_but_has_no_score(tmp_path: Path) -> None:
 
 TEMPLATE = "A [PET] on a kite, watercolour"
 DESCRIBED = "An otter that rows a boat"
+LONG = f"{TEMPLATE} at the end of a long day"
 POSTS: list[Row] = [
     {
         "url": OTTER,
@@ -313,16 +279,10 @@ def one_sample(folder: Path, prompt: str, posts: list[Row] = POSTS, **values: An
     check(folder / "gold")
 
 
-@pytest.mark.parametrize(
-    "prompt",
-    [TEMPLATE, "prompt: A [PET]", DESCRIBED, f"{TEMPLATE} at the end of a long day"],
-)
-def test_prompts_are_copied(tmp_path: Path, prompt: str) -> None:
-    one_sample(tmp_path, prompt)
-
-
 @pytest.mark.parametrize("prompt", ["A [PET] on a bike", "a kite made of paper", "otters"])
-def test_prompts_that_nobody_wrote_there(tmp_path: Path, prompt: str) -> None:
+def test_prompts_are_copied_from_their_thread(tmp_path: Path, prompt: str) -> None:
+    for number, copied in enumerate((TEMPLATE, "prompt: A [PET]", DESCRIBED, LONG)):
+        one_sample(tmp_path / str(number), copied)
     with pytest.raises(GoldError) as caught:
         one_sample(tmp_path, prompt)
     told = str(caught.value)
@@ -342,9 +302,8 @@ def test_a_template_that_is_filled(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("prompt", "change", "images", "said"),
     [
-        ("prompt: A [PET]", {"blanks": {"COLOUR": "red"}}, ROLES, "blank 'COLOUR', which prompt"),
-        (DESCRIBED, {}, ROLES, f"{DESCRIBED!r} has no blank: expected a"),
-        (DESCRIBED, {"blanks": {}}, ROLES, "has no blank: expected a template, or no"),
+        (DESCRIBED, {}, ROLES, f"{DESCRIBED!r} has no blank: expected a tem"),
+        (DESCRIBED, {"blanks": {}}, ROLES, "has no blank: expected a template, or"),
         (TEMPLATE, {"output": INPUT}, ROLES, f"1 of {OTTER!r}, which is 'input'"),
         (TEMPLATE, {}, ROLES[1:], "which is without a role: expected one that pictures has"),
     ],
@@ -359,24 +318,6 @@ def test_completions_that_cannot_be(
     assert said in told
     assert "expected" in told
     assert "\n" not in told
-
-
-@pytest.mark.parametrize(
-    ("prompt", "names", "strange"),
-    [
-        ("a [PET] in {city name}", ["pet", "City Name"], []),
-        ("a [PET] in {city name}", ["[PET]", "city"], ["city"]),
-        ("a (favourite beast) asleep", ["favourite beast"], []),
-        ('a {argument name="thing" default="an umbrella"}', ["thing"], []),
-        ("a stamp of YOUR CITY", ["YOUR CITY", "CITY"], ["CITY"]),
-        ("a ____ and a ____", ["first", "second"], []),
-        ("a ____ and a ____", ["first", "second", "third"], ["third"]),
-        ("一盏【水果】形状的台灯", ["水果", "颜色"], ["颜色"]),
-        ("a red fox", ["fox"], ["fox"]),
-    ],
-)
-def test_names_of_blanks(prompt: str, names: list[str], strange: list[str]) -> None:
-    assert unknown_blanks(prompt, names) == strange
 
 
 def url(name: str) -> str:
@@ -406,16 +347,13 @@ def test_whole_threads_and_no_others_are_read(tmp_path: Path) -> None:
     assert url("a") not in found.images
 
 
-def test_lines_that_cannot_be_read_are_told(tmp_path: Path) -> None:
-    (tmp_path / "posts.jsonl").write_text('{"url": "https://example.org/a"}\n{"url": \n', "utf-8")
+def test_lines_that_cannot_be_read_are_told_and_a_circle_ends(tmp_path: Path) -> None:
+    lines = [{"url": url(a), "parent_url": url(b)} for a, b in (("a", "b"), ("b", "a"))]
+    text = "\n".join(['{"url": ', *map(json.dumps, lines)])
+    (tmp_path / "posts.jsonl").write_text(text, "utf-8")
     found = read(tmp_path)
-    assert found.read.rejects["place"] == ["posts.jsonl:2"]
+    assert found.read.rejects["place"] == ["posts.jsonl:1"]
     assert found.read.stats.rejected == {"not_json": 1}
-
-
-def test_a_circle_of_replies_ends(tmp_path: Path) -> None:
-    pairs = (("a", "b"), ("b", "a"))
-    found = read(tmp_path, *({"url": url(a), "parent_url": url(b)} for a, b in pairs))
     assert len(set(found.root_of.values())) == 1
     assert set(found.root_of) == {url("a"), url("b")}
 

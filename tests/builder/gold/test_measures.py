@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from functools import cache
 
@@ -16,8 +15,6 @@ from echo_hf.builder.gold.measures import (
     Item,
     Measure,
     bootstrap_over_threads,
-    distance,
-    judged,
     measured,
     similarity,
     wilson,
@@ -77,30 +74,11 @@ def test_graded_scores_are_bootstrapped() -> None:
     assert (few.interval, few.low) == (None, None)
 
 
-def test_an_answer_is_right_when_it_is_one_of_those_that_are() -> None:
-    told = [judged("t", "p", ("b", "a"), answer) for answer in ("a", "c", None)]
-    assert [(item.given, item.score) for item in told] == [("a", 1), ("c", 0), ("", None)]
-    assert {item.expected for item in told} == {"a or b"}
-
-
 @pytest.mark.parametrize(("counts", "ends"), PUBLISHED.items())
 def test_wilson_gives_the_published_ends(
     counts: tuple[int, int], ends: tuple[float, float]
 ) -> None:
     assert wilson(*counts) == pytest.approx(ends, abs=5e-5)
-
-
-@given(st.integers(1, 400), st.data())
-def test_wilson_solves_its_equation(count: int, data: st.DataObject) -> None:
-    right = data.draw(st.integers(0, count))
-    low, high = wilson(right, count) or (math.nan, math.nan)
-    share = right / count
-    for end in {low, high} - {0.0, 1.0}:
-        if 1e-9 < end < 1 - 1e-9:
-            errors = abs(share - end) / math.sqrt(end * (1 - end) / count)
-            assert errors == pytest.approx(1.959964, abs=1e-4)
-    assert low <= share + 1e-12
-    assert share <= high + 1e-12
 
 
 def test_few_or_equal_threads_have_no_interval() -> None:
@@ -138,7 +116,6 @@ def by_definition(one: str, other: str) -> int:
 
 @given(TEXTS, TEXTS)
 def test_similarity_is_one_less_the_distance_by_the_longer_length(one: str, other: str) -> None:
-    assert distance(one, other) == by_definition(one, other)
     some, more = " ".join(one.split()), " ".join(other.split())
     longest = max(len(some), len(more))
     expected = 1 - by_definition(some, more) / longest if longest else 1

@@ -6,7 +6,6 @@ import copy
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Mapping
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -16,33 +15,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf.builder.gold.folder import (
-    ExtractLine,
-    FeedbackLine,
-    GoldSample,
-    RelevanceLine,
-    SafetyLine,
-    ScreenshotLine,
-    TaskLine,
-    read_gold,
-)
-from echo_hf.builder.gold.measures import MEASURES, Compared, Measure, measured
+from echo_hf.builder.gold.folder import LINES, read_gold
+from echo_hf.builder.gold.measures import Measure, measured
 from echo_hf.builder.gold.posts import read_posts
 from echo_hf.builder.gold.stages import (
-    CHECKS,
+    CHECKED,
+    FILES,
+    MEASURES,
     ImageRoles,
     Material,
-    compare_roles,
-    compare_safety,
-    compare_samples,
-    compare_scores,
-    compare_screenshots,
-    compare_tasks,
-    compare_verdicts,
     found_roles,
     sample_key,
 )
-from echo_hf.config.loading import load_config
+from echo_hf.config.loading import load_config, parse_config
 from echo_hf.config.sections import Posts
 from echo_hf.config.systems import shipped_config
 from echo_hf.images.store import ImageStore
@@ -54,64 +39,69 @@ from tests.builder.gold.gold_for_tests import (
     OTTER_PROMPT,
     POSTS,
     REPLY,
+    Row,
     write_gold,
     write_lines,
 )
 
-Row = dict[str, Any]
 ROOT = "https://example.org/r"
+CONFIG = parse_config(
+    {
+        "name": "mine",
+        "target": {"name": "Tern", "developer": "Sandbar", "released": "2026-05-04"},
+        "posts": [{"source": "quickstart"}],
+        "engines": {"main": {"kind": "rules"}},
+        "stages": {"relevance": {"keep": [4, 5]}, "safety": {"remove": ["S1", "S9"]}},
+    },
+    "c.yaml",
+)
 
 
 def url(name: str) -> str:
     return f"https://example.org/{name}"
 
 
-def summed(stage: str, compared: Iterable[Compared]) -> dict[str, Measure]:
-    names = [name for file in CHECKS[stage].files for name in MEASURES[file].split()]
-    return {one.name: one for one in measured(stage, names, compared, errors=True)}
+def figures(file: str, *pairs: tuple[Any, Any]) -> dict[str, Measure]:
+    items = []
+    for line, answer in pairs:
+        made = LINES[file].model_validate(line) if isinstance(line, dict) else line
+        root = getattr(made, "root_url", ROOT)
+        items += FILES[file].compare(root, made, answer, CONFIG)
+    every = measured(FILES[file].stage, MEASURES[file].split(), items, errors=True)
+    return {one.name: one for one in every}
 
 
-def values(found: Mapping[str, Measure], *names: str) -> list[tuple[float | None, int, int]]:
-    return [(found[name].value, found[name].n, found[name].asked) for name in names]
+def told(found: dict[str, Measure], *names: str) -> list[tuple[float | None, int, int]]:
+    return [(found[name].value, found[name].n, found[name].asked) for name in names or found]
 
 
-def scored(lines: Mapping[str, tuple[int, ...]], given: Mapping[str, int]) -> dict[str, Measure]:
-    rows = [
-        RelevanceLine(url=url(name), score=best, acceptable=acceptable or (best,))
-        for name, (best, *acceptable) in lines.items()
-    ]
-    found = {url(name): score for name, score in given.items()}
-    return summed(
-        "relevance", compare_scores(rows, found, (4, 5), {one.url: one.url for one in rows})
-    )
+def scored(lines: dict[str, tuple[int, ...]], given: dict[str, int]) -> dict[str, Measure]:
+    rows = ({"url": url(n), "score": s[0], "acceptable": s[1:] or s} for n, s in lines.items())
+    return figures("relevance", *zip(rows, map(given.get, lines), strict=True))
 
 
 def test_scores_by_hand() -> None:
     lines = {"a": (5,), "b": (4, 4, 5), "c": (1, 1, 2), "d": (2,), "e": (5,), "g": (5,)}
     doubtful = {"f": (4, 3, 4)}  # people would keep and drop it
     found = scored({**lines, **doubtful}, {"a": 5, "b": 5, "c": 4, "d": 1, "e": 2, "f": 3})
-    # Dropped are d (rightly) and e; to drop are c (kept) and d.
-    assert values(found, "keep_precision", "keep_recall", "drop_precision", "drop_recall") == [
-        (2 / 3, 3, 6), (2 / 3, 3, 4), (1 / 2, 2, 6), (1 / 2, 2, 2),
+    # Dropped are d (rightly) and e; to drop are c (kept) and d. Right are a, b and f.
+    names = ("keep_precision", "keep_recall", "drop_precision", "drop_recall", "score_accuracy")
+    assert told(found, *names) == [
+        (2 / 3, 3, 6), (2 / 3, 3, 4), (1 / 2, 2, 6), (1 / 2, 2, 2), (3 / 6, 6, 7),
     ]  # fmt: skip
     assert (found["keep_precision"].answered, found["keep_recall"].strict) == (5, 2 / 4)
-    assert found["drop_precision"].answered == 5
-    # Right are a, b and f.
-    assert values(found, "score_accuracy") == [(3 / 6, 6, 7)]
-    assert [one.skipped for one in found.values()] == [1, 1, 1, 1, 0]
+    assert [found[name].skipped for name in names] == [1, 1, 1, 1, 0]
 
 
-LINES = st.dictionaries(st.text("abcdef", min_size=1, max_size=3), st.integers(1, 5), max_size=12)
+LINE = st.dictionaries(st.text("abcdef", min_size=1, max_size=3), st.integers(1, 5), max_size=12)
 
 
-@given(LINES, st.data())
+@given(LINE, st.data())
 def test_precision_and_recall_are_those_of_sets(
     scores: dict[str, int], data: st.DataObject
 ) -> None:
-    lines = {name: (score,) for name, score in scores.items()}
-    assert {one.value for one in scored(lines, scores).values()} <= {1, None}
     given = {name: data.draw(st.integers(1, 5)) for name in scores}
-    found = scored(lines, given)
+    found = scored({name: (score,) for name, score in scores.items()}, given)
     kept, right = ({name for name, one in some.items() if one >= 4} for some in (given, scores))
     every = set(scores)
     for side, claimed, wanted in (("keep", kept, right), ("drop", every - kept, every - right)):
@@ -120,26 +110,21 @@ def test_precision_and_recall_are_those_of_sets(
             assert found[f"{side}_{measure}"].value == expected
 
 
-def gold(primary: str, prompt: str, quality: str = "Benchmark", **more: Any) -> GoldSample:
+def gold(primary: str, prompt: str, quality: str = "Benchmark", **more: Any) -> Row:
     for name in {"feedback", "feedback_optional"} & {*more}:
         more[name] = [url(letter) for letter in more[name]]
-    told = {"prompt": prompt, "quality": quality, "post_urls": [url(primary)], **more}
-    return GoldSample.model_validate(told)
+    return {"prompt": prompt, "quality": quality, "post_urls": [url(primary)], **more}
 
 
 def found(primary: str, prompt: str, quality: str = "Benchmark", feedback: str = "") -> Row:
     heard = [{"post_url": url(letter)} for letter in feedback]
-    told = {"prompt": prompt, "quality": quality, "community_feedback": heard}
-    return {"post_urls": [url(primary)], **told}
+    given = {"prompt": prompt, "quality": quality, "community_feedback": heard}
+    return {"post_urls": [url(primary)], **given}
 
 
-def extracted(threads: Mapping[str, tuple[list[GoldSample], list[Row] | None]]) -> dict[str, Any]:
-    lines = [
-        ExtractLine(root_url=url(root), samples=tuple(samples))
-        for root, (samples, _) in threads.items()
-    ]
-    given = {url(root): rows for root, (_, rows) in threads.items() if rows is not None}
-    return summed("extract", compare_samples(lines, given))
+def extracted(threads: dict[str, tuple[list[Row], list[Row] | None]]) -> dict[str, Measure]:
+    lines = (({"root_url": url(root), "samples": s}, rows) for root, (s, rows) in threads.items())
+    return figures("extract", *lines)
 
 
 def test_samples_by_hand() -> None:
@@ -155,7 +140,7 @@ def test_samples_by_hand() -> None:
     )
     # Claimed as feedback are b (right), d (none) and e, which is of another sample; wanted are
     # b (heard), c, e; and h, of the thread without an answer.
-    assert values(one, *one) == [
+    assert told(one) == [
         (2 / 3, 3, 4), (2 / 3, 3, 4), ((1 + 0.75) / 2, 2, 4), (1 / 2, 2, 4), (1 / 2, 2, 4),
         (1 / 3, 3, 4), (1 / 3, 3, 4),
     ]  # fmt: skip
@@ -209,107 +194,89 @@ AS_TRASH, AS_SAMPLE = found("a", "hm", "Trash"), found("a", "hm", "Analysis")
     ],
 )  # fmt: skip
 def test_what_is_trash_goes_no_further(
-    samples: list[GoldSample], rows: list[Row], precision: Any, recall: Any, quality: Any,
-    feedback: Any,
-) -> None:  # fmt: skip
+    samples: list[Row], rows: list[Row], precision: Any, recall: Any, quality: Any, feedback: Any
+) -> None:
     one = extracted({"a": (samples, rows)})
     names = ("sample_precision", "sample_recall", "quality_accuracy", "feedback_recall")
-    told = [(one[name].value, one[name].n) for name in names]
-    assert told == [precision, recall, quality, feedback]
+    assert [(one[name].value, one[name].n) for name in names] == [
+        precision, recall, quality, feedback,
+    ]  # fmt: skip
 
 
 def test_the_most_similar_prompts_of_a_post_belong_together() -> None:
     samples = [gold("a", "a red fox in the snow"), gold("a", "an owl on a branch")]
     rows = [found("a", text) for text in ("an owl on the branch", "fox", "red fox in snow")]
     one = extracted({"a": (samples, [*rows, found("b", "a red fox in the snow")])})
-    assert values(one, "sample_precision", "sample_recall") == [(2 / 4, 4, 2), (1, 2, 2)]
+    assert told(one, "sample_precision", "sample_recall") == [(2 / 4, 4, 2), (1, 2, 2)]
     assert {(error.expected, error.given) for error in one["prompts_exact"].errors} == {
         ("a red fox in the snow", "red fox in snow"),
         ("an owl on a branch", "an owl on the branch"),
     }
 
 
-def said(name: str, verdict: str, *keywords: str, **more: Any) -> FeedbackLine:
-    best = keywords[0] if keywords else None
-    told = {"verdict": verdict, "keyword": best, "acceptable_keywords": keywords, **more}
-    return FeedbackLine(post_url=url(name), **told)
-
-
 def test_verdicts_by_hand() -> None:
-    lines = [
-        said("a", "failure", "colour cast", "tint"),
-        said("b", "failure", "layout", acceptable=("failure", "mixed")),
-        said("c", "mixed", "extra fingers"),
-        said("d", "success"),
-        said("e", "success"),
-    ]
-    given = {
-        "a": ("failure", " Tint "),
-        "b": ("mixed", "layout shift"),
-        "c": ("success", None),
-        "d": ("none", "tint"),
-    }
-    rows = {url(name): {"verdict": one, "keyword": word} for name, (one, word) in given.items()}
-    one = summed("feedback", compare_verdicts(lines, rows, dict.fromkeys(map(url, "abcde"), ROOT)))
-    assert values(one, "verdict_accuracy", "keyword_accuracy") == [(2 / 4, 4, 5), (1 / 2, 2, 3)]
+    def said(name: str, verdict: str, *keywords: str, **more: Any) -> Row:
+        best = {"keyword": keywords[0] if keywords else None, "acceptable_keywords": keywords}
+        return {"post_url": url(name), "verdict": verdict, **best, **more}
+
+    def answered(verdict: str, keyword: str | None) -> Row:
+        return {"verdict": verdict, "keyword": keyword}
+
+    one = figures(
+        "feedback",
+        (said("a", "failure", "colour cast", "tint"), answered("failure", " Tint ")),
+        (
+            said("b", "failure", "layout", acceptable=("failure", "mixed")),
+            answered("mixed", "layout shift"),
+        ),
+        (said("c", "mixed", "extra fingers"), answered("success", None)),
+        (said("d", "success"), answered("none", "tint")),
+        (said("e", "success"), None),
+    )
+    assert told(one) == [(2 / 4, 4, 5), (1 / 2, 2, 3)]
     assert [(error.expected, error.given) for error in one["keyword_accuracy"].errors] == [
         ("layout", "layout shift"), ("extra fingers", "no keyword"),
     ]  # fmt: skip
 
 
 def test_tasks_by_hand() -> None:
-    edit = TaskLine(
-        root_url=ROOT, prompt="x", kind="task", task="edit", acceptable=("edit", "style_transfer")
+    named = {"root_url": ROOT, "prompt": "x"}
+    edit = {**named, "kind": "task", "task": "edit", "acceptable": ["edit", "style_transfer"]}
+    probe = {**named, "kind": "probe", "task": "text_to_image"}
+    one = figures(
+        "tasks",
+        (edit, {"kind": "task", "task": "style_transfer"}),
+        (edit, {"kind": "task", "task": "composition"}),
+        (probe, {"kind": None, "task": None}),
+        (probe, None),
     )
-    probe = TaskLine(root_url=ROOT, prompt="y", kind="probe", task="text_to_image")
-    one = summed(
-        "feedback",
-        compare_tasks(
-            [
-                (edit, {"kind": "task", "task": "style_transfer"}),
-                (edit, {"kind": "task", "task": "composition"}),
-                (probe, {"kind": None, "task": None}),
-                (probe, None),
-            ]
-        ),
-    )
-    assert values(one, "kind_accuracy", "task_accuracy") == [(2 / 3, 3, 4), (1 / 3, 3, 4)]
+    assert told(one) == [(2 / 3, 3, 4), (1 / 3, 3, 4)]
 
 
 def test_hazards_by_hand() -> None:
-    def row(prompt: str, codes: tuple[str, ...], removed: bool | None, *named: str) -> Any:
-        told = {"root_url": ROOT, "prompt": prompt, "flagged": bool(codes), "categories": codes}
-        given = {"has_nsfw": removed, "safety": {"categories": list(named)}}
-        return SafetyLine.model_validate(told), None if removed is None else given
+    def pair(prompt: str, codes: str, removed: bool | None, named: str = "") -> tuple[Row, Any]:
+        line = {"root_url": ROOT, "prompt": prompt, "flagged": bool(codes)}
+        given = {"has_nsfw": removed, "safety": {"categories": named.split()}}
+        return {**line, "categories": codes.split()}, None if removed is None else given
 
-    rows = [
-        row("bomb", ("S9", "S2"), True, "S2", "S9"),
-        row("fight", ("S1",), False, "S8"),
-        row("style", ("S8",), True, "S1", "S8"),
-        row("fox", (), False),
-        row("fox", (), False, "S8"),
-        row("fox", (), None),
-    ]
-    one = summed("safety", compare_safety(rows, {"S1", "S9"}))
+    one = figures(
+        "safety",
+        pair("bomb", "S9 S2", True, "S2 S9"),
+        pair("fight", "S1", False, "S8"),
+        pair("style", "S8", True, "S1 S8"),
+        pair("fox", "", False),
+        pair("fox", "", False, "S8"),
+        pair("fox", "", None),
+    )
     # Removed were bomb, rightly, and style. Of bomb and fight one, and of style and three foxes,
     # of which one is not answered, two. Named were S9 and S2 of bomb and S8 of style, not S1.
-    assert values(one, *one) == [(1 / 2, 2, 6), (1 / 2, 2, 2), (2 / 3, 3, 4), (3 / 4, 4, 4)]
+    assert told(one) == [(1 / 2, 2, 6), (1 / 2, 2, 2), (2 / 3, 3, 4), (3 / 4, 4, 4)]
     assert (one["removal_precision"].coverage, one["keep_recall"].strict) == (5 / 6, 2 / 4)
     (error,) = one["hazard_recall"].errors
     assert (error.place, error.expected, error.given) == ("fight", "S1", "S8")
 
 
-Box = tuple[int, int, int, int]
-Boxes = tuple[list[Box], list[Box]]
-SIDE = st.integers(0, 20)
-BOX = st.tuples(SIDE, SIDE, SIDE, SIDE).map(
-    lambda box: (box[0], box[1], box[0] + box[2] + 1, box[1] + box[3] + 1)
-)
-BOXES = st.lists(BOX, max_size=3)
-LEFT, RIGHT = (0, 0, 10, 10), (20, 0, 30, 10)
-
-
-def gold_compared_images(
+def said_of(
     roles: dict[str, str], *screenshots: str, unsaid: str = "", **completions: str
 ) -> ImageRoles:
     groups = {frozenset(group) for group in screenshots}
@@ -319,28 +286,20 @@ def gold_compared_images(
 
 def row(inputs: str = "", outputs: str = "", shot: str | None = None, filled: str = "") -> Row:
     images = {"input_images": list(inputs), "output_images": list(outputs), "screenshot": shot}
-    return {**images, "prompt": filled, "prompt_fill_blank": bool(filled)}
+    key = json.dumps({"gold": [ROOT, "x"]})
+    return {**images, "prompt": filled, "prompt_fill_blank": bool(filled), "provenance": key}
 
 
-def roles(*both: tuple[ImageRoles, list[Row]]) -> dict[str, Measure]:
-    keys = [(f"s{number}", "prompt") for number in range(len(both))]
-    rows = [
-        {**one, "provenance": json.dumps({"gold": key})}
-        for key, (_, some) in zip(keys, both, strict=True)
-        for one in some
-    ]
-    said = {key: one for key, (one, _) in zip(keys, both, strict=True)}
-    return summed("roles", compare_roles(said, found_roles(rows)))
+def roles(*pairs: tuple[ImageRoles, list[Row]]) -> dict[str, Measure]:
+    answers = (found_roles(rows).get((ROOT, "x")) for _, rows in pairs)
+    return figures("roles", *zip((line for line, _ in pairs), answers, strict=True))
 
 
 def test_roles_by_hand() -> None:
     one = roles(
-        (
-            gold_compared_images({"a": "input", "b": "output", "c": "neither"}, unsaid="z"),
-            [row("a", "bc")],
-        ),
-        (gold_compared_images({"a": "output", "d": "neither"}), [row("a"), row(outputs="a")]),
-        (gold_compared_images({"e": "output"}), []),
+        (said_of({"a": "input", "b": "output", "c": "neither"}, unsaid="z"), [row("a", "bc")]),
+        (said_of({"a": "output", "d": "neither"}), [row("a"), row(outputs="a")]),
+        (said_of({"e": "output"}), []),
     )["picture_role_accuracy"]
     assert (one.value, one.n, one.answered, one.asked, one.strict) == (4 / 5, 5, 5, 6, 4 / 6)
     assert one.skipped == 1
@@ -349,13 +308,12 @@ def test_roles_by_hand() -> None:
 def test_screenshots_by_hand() -> None:
     nothing = dict.fromkeys("abcd", "neither")
     one = roles(
-        (gold_compared_images(nothing, "ab"), [row(shot="b")]),
-        (gold_compared_images(nothing, "c"), [row(shot="d")]),
-        (gold_compared_images(nothing, "d"), [row()]),
-        (gold_compared_images(nothing, "d"), []),
+        (said_of(nothing, "ab"), [row(shot="b")]),
+        (said_of(nothing, "c"), [row(shot="d")]),
+        (said_of(nothing, "d"), [row()]),
+        (said_of(nothing, "d"), []),
     )
-    names = ("screenshot_precision", "screenshot_recall")
-    assert values(one, *names) == [(1 / 2, 2, 4), (1 / 3, 3, 4)]
+    assert told(one, "screenshot_precision", "screenshot_recall") == [(1 / 2, 2, 4), (1 / 3, 3, 4)]
     assert one["screenshot_precision"].answered == 3
 
 
@@ -363,72 +321,65 @@ def test_completions_by_hand() -> None:
     outputs = dict.fromkeys("abc", "output")
     rows = [row(outputs="a", filled="A  CAT"), row(outputs="b", filled="a fox")]
     one = roles(
-        (gold_compared_images(outputs, a="a cat", b="an owl", c="a fox"), rows),
-        (gold_compared_images({"d": "output"}), [row(shot="d", filled="a dog")]),
+        (said_of(outputs, a="a cat", b="an owl", c="a fox"), rows),
+        (said_of({"d": "output"}), [row(shot="d", filled="a dog")]),
     )
-    assert values(one, "blanks_filled", "completion_precision") == [(1 / 3, 3, 3), (1 / 3, 3, 3)]
+    assert told(one, "blanks_filled", "completion_precision") == [(1 / 3, 3, 3), (1 / 3, 3, 3)]
     errors = one["blanks_filled"].errors
     assert {(error.place, error.expected, error.given) for error in errors} == {
         ("post b", "an owl", "a fox"), ("post c", "a fox", ""),
     }  # fmt: skip
 
 
-def compared(
-    gold_compared_images: Boxes,
-    found: Boxes | None,
-    prompt: str | None = "",
-    typed: str = "",
-    name: str = "a",
-) -> tuple[str, ScreenshotLine | None, Row | None]:
-    line = ScreenshotLine(
-        post_url=url(name),
-        index=0,
-        layout="conversation",
-        prompt=typed,
-        inputs=tuple(gold_compared_images[0]),
-        outputs=tuple(gold_compared_images[1]),
-    )
-    if found is None:
-        return url(name), line, None
-    said = json.dumps({"screenshots": {"prompt_read": prompt}})
-    boxes = {"input_bboxs": found[0], "output_bboxs": found[1]}
-    return url(name), line, {**boxes, "provenance": said}
+Box = tuple[int, int, int, int]
+Boxes = tuple[list[Box], list[Box]]
+SIDE = st.integers(0, 20)
+BOXES = st.lists(
+    st.tuples(SIDE, SIDE, SIDE, SIDE).map(lambda b: (b[0], b[1], b[0] + b[2] + 1, b[1] + b[3] + 1)),
+    max_size=3,
+)
+LEFT, RIGHT = (0, 0, 10, 10), (20, 0, 30, 10)
 
 
-def scores(*every: tuple[str, ScreenshotLine | None, Row | None]) -> dict[str, Measure]:
-    return summed("screenshots", compare_screenshots(every))
+def cut(wanted: Boxes, drawn: Boxes | None, prompt: str | None = "", typed: str = "") -> Any:
+    line = {"post_url": ROOT, "index": 0, "layout": "conversation", "prompt": typed}
+    line |= {"inputs": wanted[0], "outputs": wanted[1]}
+    if drawn is None:
+        return line, None
+    read = json.dumps({"screenshots": {"prompt_read": prompt}})
+    return line, {"input_bboxs": drawn[0], "output_bboxs": drawn[1], "provenance": read}
 
 
 def test_boxes_by_hand() -> None:
     half = (20, 0, 25, 10)
-    first = compared(([LEFT], [RIGHT, (0, 50, 5, 55)]), ([LEFT], [half, (70, 70, 90, 90)]))
-    unsaid = (url("c"), None, None)
-    found = scores(first, compared(([], [LEFT]), None, name="b"), unsaid)
-    assert values(found, "box_iou", "box_precision", "box_recall", "role_accuracy") == [
+    first = cut(([LEFT], [RIGHT, (0, 50, 5, 55)]), ([LEFT], [half, (70, 70, 90, 90)]))
+    one = figures("screenshots", first, cut(([], [LEFT]), None), (None, None))
+    assert told(one, "box_iou", "box_precision", "box_recall", "role_accuracy") == [
         (0.75, 2, 4), (2 / 3, 3, 4), (2 / 3, 3, 4), (1, 2, 4),
     ]  # fmt: skip
-    assert (found["box_precision"].answered, found["box_recall"].strict) == (3, 2 / 4)
-    assert found["box_iou"].skipped == 1
+    assert (one["box_precision"].answered, one["box_recall"].strict) == (3, 2 / 4)
+    assert one["box_iou"].skipped == 1
 
 
 @pytest.mark.parametrize(("width", "recall"), [(50, 1), (49, 0)])
 def test_half_is_enough_and_less_is_not(width: int, recall: int) -> None:
-    found = scores(compared(([], [(0, 0, 100, 1)]), ([], [(0, 0, width, 1)])))
-    assert (found["box_recall"].value, found["box_precision"].value) == (recall, recall)
-    assert found["role_accuracy"].n == recall
-    assert found["box_iou"].value == pytest.approx(width / 100)
+    one = figures("screenshots", cut(([], [(0, 0, 100, 1)]), ([], [(0, 0, width, 1)])))
+    assert (one["box_recall"].value, one["box_precision"].value) == (recall, recall)
+    assert one["role_accuracy"].n == recall
+    assert one["box_iou"].value == pytest.approx(width / 100)
 
 
-def test_prompts() -> None:
+def test_prompts_that_were_typed_by_hand() -> None:
     pair: Boxes = ([], [LEFT])
-    found = scores(
-        compared(pair, pair, "a red boat", "a red goat", "a"),
-        compared(pair, pair, None, "a blue boat", "b"),
-        compared(pair, pair, "", "", "c"),
-        compared(pair, None, None, "a green boat", "d"),
+    one = figures(
+        "screenshots",
+        cut(pair, pair, "a red boat", "a red goat"),
+        cut(pair, pair, None, "a blue boat"),
+        cut(pair, pair, "", ""),
+        cut(pair, None, None, "a green boat"),
     )["prompt_similarity"]
-    assert found.value == pytest.approx(0.95)
-    assert (found.n, found.answered, found.asked) == (2, 2, 4)
+    assert one.value == pytest.approx(0.95)
+    assert (one.n, one.answered, one.asked) == (2, 2, 4)
 
 
 def _overlap(one: Box, other: Box) -> float:
@@ -442,28 +393,24 @@ def _overlap(one: Box, other: Box) -> float:
 def test_boxes_are_paired_as_well_as_they_can_be(
     inputs: list[Box], outputs: list[Box], found_inputs: list[Box], found_outputs: list[Box]
 ) -> None:
-    found = scores(compared((inputs, outputs), (found_inputs, found_outputs)))["box_iou"]
+    one = figures("screenshots", cut((inputs, outputs), (found_inputs, found_outputs)))["box_iou"]
     few, many = sorted(([*inputs, *outputs], [*found_inputs, *found_outputs]), key=len)
     best = max(
-        (
-            math.fsum(_overlap(a, b) for a, b in zip(few, some, strict=True))
-            for some in permutations(many, len(few))
-        ),
-        default=0.0,
+        math.fsum(_overlap(a, b) for a, b in zip(few, some, strict=True))
+        for some in permutations(many, len(few))
     )
-    assert (found.value or 0) * found.n == pytest.approx(best)
+    assert (one.value or 0) * one.n == pytest.approx(best)
 
 
 def read(folder: Path, **changed: list[Any]) -> dict[str, list[Any]]:
     for name, rows in changed.items():
         write_lines(folder / f"{name}.jsonl", rows)
     gold = read_gold(folder)
-    own = folder / "posts.jsonl"
-    entry = Posts(source="jsonl", path=own) if own.exists() else Posts(source="quickstart")
     named = {url for line in gold.every() for url in line.addresses}
+    entry = Posts(source="jsonl", path=folder / "posts.jsonl")
     posts = read_posts([entry], named, ImageStore(folder.parent / "store"))
     given = Material(load_config(shipped_config()), gold, posts)
-    return {name: list(check.read(given)) for name, check in CHECKS.items()}
+    return {name: list(getattr(given, check.reads)) for name, check in CHECKED.items()}
 
 
 def by_key(samples: list[Any]) -> dict[tuple[str, str], Any]:
@@ -480,8 +427,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_posts_to_score(folder: Path) -> None:
-    scores = [{"url": OTTER, "score": 5}, {"url": REPLY, "score": 2}]
-    rows = read(folder, relevance=scores)["relevance"]
+    rows = read(folder, relevance=[{"url": u, "score": 5} for u in (OTTER, REPLY)])["relevance"]
     assert {row["url"]: row["text"] for row in rows} == {
         post["url"]: post["text"] for post in POSTS if post["url"] in (OTTER, REPLY)
     }
@@ -508,30 +454,15 @@ def test_samples_to_look_at(folder: Path) -> None:
 
 
 def test_what_nobody_wrote_down_is_left_out(folder: Path) -> None:
-    stages = read(
-        folder,
-        extract=GOLD["extract"],
-        roles=GOLD["roles"][:1],
-        safety=GOLD["safety"][:1],
-        tasks=GOLD["tasks"][:1],
-    )
+    first = {name: GOLD[name][:1] for name in ("roles", "safety", "tasks")}
+    stages = read(folder, extract=GOLD["extract"], **first)
     assert [sample_key(row)[0] for row in stages["roles"]] == [OTTER]
-    for name in ("roles", "safety", "tasks"):
+    for name in first:
         (folder / f"{name}.jsonl").unlink()
     stages = read(folder, extract=GOLD["extract"][:1])
     (thread,) = stages["extract"]
     assert [post["url"] for post in thread["posts"]] == [OTTER, REPLY]
     assert len(stages["roles"]) == 0
-
-
-def test_samples_to_take_apart(folder: Path) -> None:
-    line = copy.deepcopy(GOLD["roles"][1])
-    line["collage"] = {"post_url": KITE, "index": 1}
-    line["pictures"][1]["role"] = "neither"
-    (row,) = read(folder, roles=[GOLD["roles"][0], line])["screenshots"]
-    assert sample_key(row) == (KITE, KITE_PROMPT)
-    assert (row["screenshot"], row["is_screenshot"]) == (digest(folder, "after"), False)
-    assert (row["input_images"], row["output_images"]) == ([digest(folder, "before")], [])
 
 
 def test_a_completion_without_its_image_is_none(folder: Path) -> None:
