@@ -32,8 +32,7 @@ from echo_hf.systems.images import (
     within,
 )
 from tests.images_for_tests import encoded, in_srgb, noise, png, rgb_profile
-from tests.systems.drawing_for_tests import HUGE, IMAGE, base64_of, kept
-from tests.systems.tasks_for_tests import blocks, image_file, task
+from tests.systems.drawing_for_tests import HUGE, IMAGE, base64_of, blocks, image_file, kept, task
 
 SIZE = (30, 20)
 ORIENTATION = 0x0112
@@ -205,7 +204,7 @@ def test_inputs_come_in_their_order_upright_and_opaque(tmp_path: Path) -> None:
 def test_another_image_in_its_place_is_told(tmp_path: Path) -> None:
     reference = image_file(tmp_path, blocks((8, 8), 1))
     assert reference.file is not None
-    blocks((8, 8), 2).save(reference.file)
+    blocks((8, 8), 2).save(reference.file, "PNG")
     with pytest.raises(ImageError, match="has changed on disk"):
         open_inputs(task(reference))
     with pytest.raises(ImageError, match=r"^image 'abc' has no file: run `collect` again$"):

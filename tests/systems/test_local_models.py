@@ -20,7 +20,7 @@ from echo_hf.systems.local_models import (
     folder_digest,
     one_line,
 )
-from tests.systems.tasks_for_tests import config, task
+from tests.systems.drawing_for_tests import config, task
 
 COMMIT = "c" * 40
 INDEX = "model_index.json"
@@ -165,11 +165,11 @@ class Breaking(LocalSystem[LocalOptions, object]):
 
 
 def test_one_image_at_a_time() -> None:
-    Breaking(config("any", "a/b", limits={"concurrency": 1}))
+    Breaking(config("any", {}, model="a/b", limits={"concurrency": 1}))
     with pytest.raises(GenerationError, match=r"limits\.concurrency is 4: expected 1"):
-        Breaking(config("any", "a/b", limits={"concurrency": 4}))
+        Breaking(config("any", {}, model="a/b", limits={"concurrency": 4}))
     with pytest.raises(GenerationError, match="system 'tiny' has no model"):
-        Breaking(config("any", None))
+        Breaking(config("any", {}, model=None))
 
 
 @pytest.mark.extras
@@ -180,12 +180,14 @@ def test_a_breakdown_is_a_failure_with_its_name() -> None:
         torch.empty(2**60)
     odd = ValueError("height has to be 16\nTraceback")
     for error, code in ((odd, "ValueError"), (caught.value, "out_of_memory")):
-        drawn = Breaking(config("any", "a/b"), drawing=error).draw(task())
+        drawn = Breaking(config("any", {}, model="a/b"), drawing=error).draw(task())
         assert (str(drawn.outcome), str(drawn.stage), drawn.code) == ("failed", "request", code)
     with pytest.raises(GenerationError, match="'a/b' does not fit into memory: use a smaller one"):
-        Breaking(config("any", "a/b"), torch.OutOfMemoryError("CUDA out of memory.")).draw(task())
+        Breaking(
+            config("any", {}, model="a/b"), torch.OutOfMemoryError("CUDA out of memory.")
+        ).draw(task())
     with pytest.raises(GenerationError, match=r"cannot load 'a/b' \(ValueError: height has to be"):
-        Breaking(config("any", "a/b"), odd).draw(task())
+        Breaking(config("any", {}, model="a/b"), odd).draw(task())
 
 
 @pytest.mark.extras
