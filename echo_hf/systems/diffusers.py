@@ -284,7 +284,8 @@ class Pipeline:
         """Counts the tokens of a prompt as a pipeline counts them; of some, nothing is known."""
         declared = inspect.signature(type(pipe).__call__).parameters.get(LIMIT)
         limit = arguments.get(LIMIT, declared and declared.default)
-        count = self.kind.reader and self.kind.reader.count(pipe, arguments["prompt"])
+        reader = self.kind.reader
+        count = None if reader is None else reader.count(pipe, arguments["prompt"])
         if count is None or not isinstance(limit, int):
             return {}
         used = min(count, limit)

@@ -233,11 +233,12 @@ class HostedSystem(ABC, Generic[Checked]):
                 drawn = self.ask(task, inputs, form)
             except UnreadableError as error:
                 drawn = failed(error.text, stage=OutcomeStage.ANSWER)
-        texts = {name: getattr(drawn, name) for name in TEXTS}
+        told = ((name, getattr(drawn, name)) for name in TEXTS)
+        texts: dict[str, Any] = {name: text and hide(text) for name, text in told}
         details = {**drawn.details, **form, "inputs": [one.details() for one in inputs]}
         return replace(
             drawn,
-            **{name: text and hide(text) for name, text in texts.items()},
+            **texts,
             seed=self.seed,
             details=json.loads(hide(json.dumps(details, ensure_ascii=False))),
         )

@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice
 from statistics import fmean
 from threading import Event
+from typing import Any
 
 from tenacity import sleep_using_event
 
@@ -343,6 +344,8 @@ class SystemRun:
             details = json.loads(json.dumps(dict(drawn.details), default=str), parse_constant=str)
         except (TypeError, ValueError, RecursionError):  # the image is not lost for a remark
             details = {"not_json": repr(drawn.details)[:LONGEST_REMARK]}
+        alike = {name: getattr(drawn, name) for name in ALIKE}
+        texts: dict[str, Any] = {name: _storable(getattr(drawn, name)) for name in TEXTS}
         entry = JournalEntry(
             sample_id=task.sample_id,
             sample_digest=task.sample_digest,
@@ -354,8 +357,8 @@ class SystemRun:
             attempts=attempts,
             at=datetime.now(UTC).isoformat(timespec="seconds"),
             details=details,
-            **{name: getattr(drawn, name) for name in ALIKE},
-            **{name: _storable(getattr(drawn, name)) for name in TEXTS},
+            **alike,
+            **texts,
         )
         return self.journal.add(entry)
 

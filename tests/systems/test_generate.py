@@ -15,9 +15,11 @@ import pytest
 import yaml
 from datasets import load_dataset
 from PIL import Image
+from typer.testing import CliRunner
 
 from echo_hf._infra.http_errors import REFUSALS
 from echo_hf.builder.build import build
+from echo_hf.cli import app
 from echo_hf.cli.posts_view import forget
 from echo_hf.errors import ConfigError, EngineError, GenerationError, RunError
 from echo_hf.hub.release import read_release
@@ -278,6 +280,22 @@ def test_rows_of_systems_without_a_journal_stay(
         ("t2", "theirs"),
     ]
     assert Journal(tmp_path / "measured", "mine").entries.keys() == set(EVERY)
+
+
+def test_the_command_says_what_it_will_do_and_what_it_did(
+    tmp_path: Path, release: Path, acting: Acting
+) -> None:
+    config = evaluation(release).model_dump(mode="json")
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump(config), "utf-8")
+    told = ["generate", str(tmp_path / "config.yaml"), "--runs", str(tmp_path), "--limit", "1"]
+    dry = CliRunner().invoke(app, [*told, "--dry-run", "--systems", "mine"])
+    assert (dry.exit_code, acting.asked) == (0, []), dry.output
+    assert "2 to draw, 0 of them again, 0 kept; about $?" in dry.output
+    assert dry.output.endswith("nothing was asked: leave out --dry-run to draw\n")
+    done = CliRunner().invoke(app, told)
+    assert done.exit_code == 0, done.output
+    assert "cost, as far as it is known: $1.00" in done.output
+    assert "outputs.parquet" in done.output
 
 
 # A benchmark of one's own.

@@ -164,14 +164,6 @@ class Breaking(LocalSystem[LocalOptions, object]):
         raise self.drawing
 
 
-def test_one_image_at_a_time() -> None:
-    Breaking(config("any", {}, model="a/b", limits={"concurrency": 1}))
-    with pytest.raises(GenerationError, match=r"limits\.concurrency is 4: expected 1"):
-        Breaking(config("any", {}, model="a/b", limits={"concurrency": 4}))
-    with pytest.raises(GenerationError, match="system 'tiny' has no model"):
-        Breaking(config("any", {}, model=None))
-
-
 @pytest.mark.extras
 def test_a_breakdown_is_a_failure_with_its_name() -> None:
     torch = pytest.importorskip("torch", reason=REASON)
