@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +49,7 @@ class Benchmark:
 
     reference: str
     cache: Path | None = field(default=None, kw_only=True)
+    _read: dict[Any, Tasks] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def identity(self) -> dict[str, Any]:
         """What tells this benchmark from another one, without the place of a folder."""
@@ -64,7 +65,14 @@ class Benchmark:
         return {**known, "name": manifest.name, "digests": digests}
 
     def tasks(self, images: ImageStore | None, limit: int | None = None) -> Tasks:
-        """Reads the tasks, and puts their input images where adapters find them."""
+        """Reads the tasks, once, and puts their input images where adapters find them."""
+        known = self._read.get((images, limit))
+        files = [one.file for task in known.tasks for one in task.inputs] if known else []
+        if known is None or not all(file is None or file.is_file() for file in files):
+            known = self._read[images, limit] = self._tasks(images, limit)
+        return known
+
+    def _tasks(self, images: ImageStore | None, limit: int | None) -> Tasks:
         tasks: list[Task] = []
         left_out: Counter[NoTask] = Counter()
         for split in BENCHMARKS:
@@ -102,34 +110,18 @@ class Benchmark:
         return (self.reference, None) if is_whole else (repo, revision)
 
 
-class ReadOnce(Benchmark):
-    """A benchmark that keeps the tasks it has read; their images may be swept away since."""
-
-    def tasks(self, images: ImageStore | None, limit: int | None = None) -> Tasks:
-        key = images, limit
-        known = self._read.get(key)
-        files = [one.file for task in known.tasks for one in task.inputs] if known else []
-        if known is None or not all(file is None or file.is_file() for file in files):
-            known = self._read[key] = super().tasks(images, limit)
-        return known
-
-    @cached_property
-    def _read(self) -> dict[tuple[ImageStore | None, int | None], Tasks]:
-        return {}
-
-
 @lru_cache(maxsize=1)
-def _read_once(reference: str, cache: Path, state: tuple[tuple[str, int, int], ...]) -> ReadOnce:
+def _shared(reference: str, cache: Path, state: tuple[tuple[str, int, int], ...]) -> Benchmark:
     """One for all who ask in this process, as long as the files of a release stay the same."""
     del state
-    return ReadOnce(reference, cache=cache)
+    return Benchmark(reference, cache=cache)
 
 
 def _opened(reference: str, cache: Path) -> Benchmark:
     files = (file for file in sorted(Path(reference).rglob("*")) if file.is_file())
     stats = ((str(file), file.stat()) for file in files)
     state = tuple((name, one.st_size, one.st_mtime_ns) for name, one in stats)
-    return _read_once(reference, cache, state)
+    return _shared(reference, cache, state)
 
 
 def _task(row: Mapping[str, Any], split: str, images: ImageStore | None) -> Task | NoTask:

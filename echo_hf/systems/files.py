@@ -120,14 +120,17 @@ class Outputs:
 
     def _rows(self) -> Iterator[tuple[str, bytes]]:
         path = self.folder / str(self.table)
-        expected = "expected a CSV with the columns id and path"
         if not path.is_file():
-            raise GenerationError(f"no file {str(path)!r}: {expected}")
+            raise GenerationError(
+                f"no file {str(path)!r}: expected a CSV with the columns id and path"
+            )
         try:
             rows = csv.DictReader(StringIO(_content(path).decode("utf-8-sig"), newline=""))
             if not {*TABLE_COLUMNS} <= {*(rows.fieldnames or ())}:
                 columns = plain(repr(rows.fieldnames), MOST_HEADER)
-                raise GenerationError(f"{str(path)!r} has the columns {columns}: {expected}")
+                raise GenerationError(
+                    f"{str(path)!r} has the columns {columns}: expected id and path"
+                )
             for row in rows:
                 told = {name: row[column] for column, name in TABLE_COLUMNS.items()}
                 yield f"{str(path)!r}, line {rows.line_num}", json.dumps(told).encode()

@@ -242,7 +242,8 @@ class SystemRun:
                 while True:
                     is_spent = budget_usd is not None and self._spent_usd() >= budget_usd
                     room = 0 if gone or is_spent else self.concurrency - len(running)
-                    running |= {pool.submit(self._drawn, one) for one in islice(waiting, room)}
+                    for task in islice(waiting, room):
+                        running.add(pool.submit(self._drawn, task))
                     if not running:
                         break
                     for work in wait(running, return_when=FIRST_COMPLETED).done:

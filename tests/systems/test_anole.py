@@ -250,17 +250,6 @@ def test_tokens_are_those_of_branches_read_alone(
 
 
 @pytest.mark.extras
-def test_stock_chameleon_writes_no_images(loaded: LoadedAnole) -> None:
-    import torch
-
-    ids = rows_of(loaded)[0]
-    with torch.inference_mode():
-        logits = loaded.model(torch.tensor([ids])).logits[0, -1]
-    assert (logits[sorted(loaded.codes)] == torch.finfo(logits.dtype).min).all()
-    assert int(np.argmax(logits_of(loaded, ids))) not in loaded.codes
-
-
-@pytest.mark.extras
 @pytest.mark.parametrize(("temperature", "top_p"), [(0.7, 0.9), (2.0, 0.6), (1.0, 1.0), (0.5, 0.1)])
 def test_draws_are_as_frequent_as_their_chances(temperature: float, top_p: float) -> None:
     """By definition: the fewest tokens that hold the share, within five standard errors of 4000."""

@@ -1,15 +1,15 @@
 """The worker for BAGEL, with something that has BAGEL's interface and no weights.
 
-`bagel_checkout` stands for the folder that a user clones, `without_torch` for the packages of its
-environment. They hold no code of BAGEL's, and show that the worker calls what is there.
+`bagel_checkout` stands for the folder that a user clones. It holds no code of BAGEL's, and shows
+that the worker calls what is there.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -28,27 +28,30 @@ from tests.systems.drawing_for_tests import levels
 from tests.systems.test_command import task_of
 
 CHECKOUT = Path(__file__).with_name("bagel_checkout")
-WITHOUT_TORCH = Path(__file__).with_name("without_torch")
+NUMBERS = [[0.5, -2.0], [0.25, 8.0]]
 
 
 @pytest.fixture(scope="module")
 def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("accelerate", reason="accelerate is not installed")
+    import torch
+    from safetensors.torch import save_file
+
     folder = tmp_path_factory.mktemp("weights")
+    save_file({"time_embedder.weight": torch.tensor(NUMBERS)}, folder / "ema.safetensors")
     (folder / "llm_config.json").write_text('{"tie_word_embeddings": true}')
     (folder / "vit_config.json").write_text('{"num_hidden_layers": 27, "rope": true}')
     (folder / "ae.safetensors").write_bytes(b"autoencoder")
     return folder
 
 
-def bagel(
-    weights: Path, seed: int = 7, size: Any = "auto", path: Path = WITHOUT_TORCH, **parameters: Any
-) -> CommandSystem:
+def bagel(weights: Path, seed: int = 7, size: Any = "auto", **parameters: Any) -> CommandSystem:
     config = read_system(shipped_configs() / "systems/bagel.yaml").model_dump()
     changed = {
         "folder": str(CHECKOUT),
         "command": [sys.executable, "worker:bagel", "--weights", str(weights)],
         "parameters": parameters,
-        "environment": {"PYTHONPATH": str(path), "PYTHONDONTWRITEBYTECODE": "1"},
+        "environment": {"PYTHONPATH": str(CHECKOUT), "PYTHONDONTWRITEBYTECODE": "1"},
     }
     config |= {"seed": seed, "size": size, "parameters": {**config["parameters"], **changed}}
     system = make_system(SystemConfig(**config))
@@ -67,6 +70,7 @@ def plan(drawn: GenerationResult) -> tuple[list[str], bool, list[float], list[An
     return given, think, chance, sampling
 
 
+@pytest.mark.extras
 def test_a_prompt_without_inputs(weights: Path) -> None:
     """1024 x 1024, by the sampling of the authors' notebook; what is printed does no harm."""
     with bagel(weights, think=True, edit={"num_timesteps": 30}) as system:
@@ -76,6 +80,7 @@ def test_a_prompt_without_inputs(weights: Path) -> None:
     assert (shape(drawn), drawn.seed) == ((1024, 1024), 7)
     assert (given, think) == (["kite"], True)
     assert sampling[:7] == [4.0, 1.0, [0.4, 1.0], 3.0, 50, 0.0, "global"]
+    assert sampling[7] == NUMBERS  # which accelerate has read
     assert sampling[8:] == [1000, False, 0.3]
     assert drawn.details["worker"]["name"] == "bagel"
     assert drawn.details["worker_says"]["arguments"]["num_timesteps"] == 50
@@ -87,6 +92,7 @@ def test_a_prompt_without_inputs(weights: Path) -> None:
     assert (broken.outcome, broken.text) == ("failed", "out of memory")
 
 
+@pytest.mark.extras
 def test_inputs_come_in_order_before_the_prompt(weights: Path, tmp_path: Path) -> None:
     images, notes = [noise((64, 48)), noise((80, 32))], Image.Exif()
     notes[0x0112] = 6  # to be turned by a quarter: the model does not read the notes of cameras
@@ -102,11 +108,11 @@ def test_inputs_come_in_order_before_the_prompt(weights: Path, tmp_path: Path) -
     assert sampling[:7] == [4.0, 2.0, [0.0, 1.0], 3.0, 50, 0.0, "text_channel"]
 
 
+@pytest.mark.extras
 @pytest.mark.parametrize(
     ("size", "inputs", "outcome"),
     [
         ((768, 1024), 0, Outcome.OK),
-        ((770, 1024), 0, Outcome.UNSUPPORTED),
         ((2048, 1024), 0, Outcome.UNSUPPORTED),
         ((768, 1024), 1, Outcome.UNSUPPORTED),
     ],
@@ -124,6 +130,7 @@ def test_a_size_that_the_model_cannot_draw_is_never_replaced(
         assert drawn.details["worker_says"]["arguments"]["num_timesteps"] == 20
 
 
+@pytest.mark.extras
 @pytest.mark.parametrize(
     ("parameters", "text"),
     [({"thinking": True}, "['thinking']"), ({"text_to_image": {"steps": 5}}, "'steps'")],
@@ -144,19 +151,12 @@ def test_the_worker_needs_nothing_of_echo_hf() -> None:
 
 
 @pytest.mark.extras
-@pytest.mark.skipif(find_spec("accelerate") is None, reason="accelerate is not installed")
-def test_weights_are_loaded_by_accelerate(weights: Path) -> None:
-    import torch
-    from safetensors.torch import save_file
-
-    numbers = torch.tensor([[0.5, -2.0], [0.25, 8.0]])
-    save_file({"time_embedder.weight": numbers}, weights / "ema.safetensors")
-    with bagel(weights, think=True, path=CHECKOUT) as system:
-        assert plan(system.draw(task_of("a kite")))[3][7] == numbers.tolist()
-    (weights / "ema.safetensors").unlink()
+def test_without_its_weights_it_does_not_start(weights: Path, tmp_path: Path) -> None:
+    shutil.copytree(weights, tmp_path, dirs_exist_ok=True)
+    (tmp_path / "ema.safetensors").unlink()
     with (
         pytest.raises(GenerationError, match="could not be started"),
-        bagel(weights, path=CHECKOUT) as system,
+        bagel(tmp_path) as system,
     ):
         system.draw(task_of("a kite"))
 

@@ -64,21 +64,6 @@ def several(count: int) -> Task:
     return task(*(ImageRef(str(number)) for number in range(count)), prompt="swap them")
 
 
-@pytest.mark.parametrize(
-    ("parameters", "said"),
-    [
-        ({"cal": {}}, "unknown key 'cal'; did you mean 'call'?"),
-        ({"dtype": "int8"}, "dtype is 'int8'"),
-        ({"several_inputs": "all"}, "several_inputs is 'all'"),
-    ],
-)
-def test_a_bad_parameter_is_one_line(parameters: dict[str, Any], said: str) -> None:
-    with pytest.raises(GenerationError) as caught:
-        system_of("a/b", parameters)
-    assert str(caught.value).startswith(f"{PLACE}: parameters: {said}")
-    assert "\n" not in str(caught.value)
-
-
 def test_the_signature_is_what_decides_an_image() -> None:
     given = {"call": {"guidance_scale": 2.5}, "revision": "a" * 40}
     elsewhere = {"device": "cuda:1", "offload": "model", "several_inputs": "auto"}

@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from echo_hf.config.systems import FixedSize
 from echo_hf.engines.base import ImageRef
 from echo_hf.errors import ImageError
 from echo_hf.images.decode import BadImageError
@@ -21,7 +20,6 @@ from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.base import GenerationResult
 from echo_hf.systems.images import (
     Pixels,
-    chosen_size,
     decoded,
     nearest,
     open_inputs,
@@ -201,20 +199,6 @@ def test_another_image_in_its_place_is_told(tmp_path: Path) -> None:
 
 
 # Sizes.
-
-
-@pytest.mark.parametrize(
-    ("size", "first", "expected"),
-    [
-        ("auto", None, None),
-        ("auto", (640, 480), None),
-        ("match_input", (640, 480), (480, 640)),
-        ("match_input", None, None),
-        (FixedSize(width=1000, height=500), (640, 480), (1000, 500)),
-    ],
-)
-def test_the_size_is_the_configs(size: Any, first: Pixels | None, expected: Any) -> None:
-    assert chosen_size(size, first, lambda like: like[::-1]) == expected
 
 
 @pytest.mark.parametrize(

@@ -535,8 +535,9 @@ def test_the_estimate_is_the_mean_of_what_was_drawn_so(tmp_path: Path) -> None:
 
 
 def test_a_task_that_was_turned_away_for_other_limits_is_done_again(tmp_path: Path) -> None:
-    turned_away = entry(0, outcome="unsupported", details={"limits": {"most_inputs": 1}})
-    for most, todo in ((1, ()), (2, (TASKS[0],))):
-        parameters = {"most_inputs": most}
+    before: dict[str, Any] = {"most_inputs": 1}
+    turned_away = entry(0, outcome="unsupported", details={"limits": before})
+    for parameters in ({**before, "quality": "low"}, {"most_inputs": 2}, {}):
+        todo = () if "quality" in parameters else TASKS[:1]
         made = plan(tmp_path, turned_away, tasks=TASKS[:1], parameters=parameters)
-        assert (made.todo, made.stored) == (todo, 1 - len(todo))
+        assert (made.todo, made.stored) == (tuple(todo), 1 - len(todo))
