@@ -98,18 +98,8 @@ def test_a_model_on_the_hub_alone_is_not_downloaded(
 @pytest.mark.parametrize(
     ("source", "revision", "said"),
     [
-        (
-            "northlight/absent",
-            None,
-            "system 'tiny': model 'northlight/absent' is neither a folder nor in the cache, and "
-            "HF_HUB_OFFLINE is set: download it first, or unset that",
-        ),
-        (
-            "./models/absent",
-            None,
-            "system 'tiny': there is no folder './models/absent': expected one, or a name on the "
-            "Hub such as ORGANISATION/NAME",
-        ),
+        ("northlight/absent", None, "neither a folder nor in the cache, and HF_HUB_OFFLINE is set"),
+        ("./models/absent", None, "there is no folder './models/absent': expected one, or a name"),
         ("EMPTY", None, "no 'model_index.json': expected a model as its library saves it"),
         ("EMPTY", "v2", "is a folder, which has no revision 'v2': leave it out"),
     ],
@@ -119,7 +109,8 @@ def test_a_missing_model_is_one_line(
 ) -> None:
     with pytest.raises(GenerationError) as caught:
         model(source.replace("EMPTY", str(tmp_path)), revision).index_at_hand()
-    assert str(caught.value).endswith(said)
+    assert said in str(caught.value)
+    assert str(caught.value).startswith("system 'tiny': ")
 
 
 @pytest.mark.parametrize(
