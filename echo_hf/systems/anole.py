@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import isqrt
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +19,10 @@ from echo_hf.config.checks import Words
 from echo_hf.config.systems import SystemConfig
 from echo_hf.engines.checkpoint import CONFIG
 from echo_hf.errors import GenerationError
-from echo_hf.reasons import Outcome, OutcomeStage
+from echo_hf.reasons import Outcome
 from echo_hf.systems.base import GenerationResult, Task, unsupported_task
 from echo_hf.systems.images import as_png
-from echo_hf.systems.local_models import LocalModel, LocalOptions, LocalSystem, unsupported
+from echo_hf.systems.local_models import LocalModel, LocalOptions, LocalSystem, unsupported_input
 from echo_hf.systems.registry import deciding, options_of, register
 
 SAFETENSORS, PICKLED = "model.safetensors", "vqgan.ckpt"
@@ -62,8 +62,7 @@ class AnoleOptions(LocalOptions):
     decoder_revision: Words | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class AnoleWords:
+class AnoleWords(NamedTuple):
     """The tokens that frame prompts and images."""
 
     start: int
@@ -72,17 +71,18 @@ class AnoleWords:
     end_of_turn: int
     pad: int
 
-
-def words_of(vocabulary: Mapping[str, int] | None, place: str) -> AnoleWords:
-    """Finds those tokens in a model's vocabulary."""
-    names = ("<s>", "<racm3:break>", "<eoss>", "<reserved08706>", "<pad>")
-    missing = [name for name in names if name not in (vocabulary or {})]
-    if vocabulary is None or missing:
-        raise GenerationError(
-            f"{place}: the model's vocabulary has no {missing[0]!r}: expected Anole, or a model "
-            "that is trained from it"
-        )
-    return AnoleWords(*(vocabulary[name] for name in names))
+    @classmethod
+    def of(cls, vocabulary: Mapping[str, int] | None, place: str) -> Self:
+        """Finds those tokens in a model's vocabulary."""
+        names = ("<s>", "<racm3:break>", "<eoss>", "<reserved08706>", "<pad>")
+        known = vocabulary or {}
+        missing = next((name for name in names if name not in known), None)
+        if missing is not None:
+            raise GenerationError(
+                f"{place}: the model's vocabulary has no {missing!r}: expected Anole, or a model "
+                "that is trained from it"
+            )
+        return cls(*(known[name] for name in names))
 
 
 def branches(
@@ -97,11 +97,11 @@ def branches(
     )
 
 
-def guided(
-    everything: Any, inputs: Any, nothing: Any, *, text_scale: float, image_scale: float
-) -> Any:
-    """Logits under the guidance of the prompt and of the inputs."""
-    return nothing + image_scale * (inputs - nothing) + text_scale * (everything - inputs)
+def guided(logits: Any, options: AnoleOptions) -> Any:
+    """Logits of the three branches, under the guidance of the prompt and of the inputs."""
+    everything, inputs, nothing = logits
+    by_inputs = options.image_guidance * (inputs - nothing)
+    return nothing + by_inputs + options.text_guidance * (everything - inputs)
 
 
 def draw_token(logits: Any, temperature: float, top_p: float, generator: Any) -> int:
@@ -124,35 +124,14 @@ def pixels(image: Image.Image, side: int) -> NDArray[np.float32]:
     return (square * np.float32(STEP) - np.float32(1)).transpose(2, 0, 1)
 
 
-@dataclass(frozen=True, slots=True)
-class ImageDecoder:
-    """The decoder of a VQGAN, which makes an image of codes."""
-
-    network: Any
-
-    def image(self, codes: Sequence[int]) -> Image.Image:
-        import torch
-
-        side, parts = isqrt(len(codes)), self.network
-        with torch.inference_mode():
-            place = parts["quantize"]["embedding"].weight.device
-            found = parts["quantize"]["embedding"](torch.tensor(codes, device=place))
-            square = found.view(1, side, side, -1).permute(0, 3, 1, 2)
-            values = parts["decoder"](parts["post_quant_conv"](square))[0]
-            levels = ((values.clamp(-1, 1) + 1) * 127.5).round().to(torch.uint8)
-        return Image.fromarray(levels.permute(1, 2, 0).cpu().numpy())
-
-
-def make_decoder(config: Any, weights: Mapping[str, Any], place: str) -> ImageDecoder:
+def make_decoder(config: Any, weights: Mapping[str, Any], place: str) -> Any:
+    """The decoder of a VQGAN, as a network that `decoded` calls."""
     from torch import nn
     from transformers.models.janus.modeling_janus import JanusVQVAEDecoder
 
-    names = ("num_res_blocks", "base_channels", "latent_channels", "dropout")
+    names = ("channel_multiplier", "num_res_blocks", "base_channels", "latent_channels", "dropout")
     own = {name: getattr(config, name) for name in names}
-    multiplier = list(config.channel_multiplier)
-    decoder = JanusVQVAEDecoder(
-        SimpleNamespace(channel_multiplier=multiplier, out_channels=CHANNELS, **own)
-    )
+    decoder = JanusVQVAEDecoder(SimpleNamespace(out_channels=CHANNELS, **own))
     for level in decoder.up:
         level.attn = nn.ModuleList()
     codebook = nn.Embedding(config.num_embeddings, config.embed_dim)
@@ -166,12 +145,25 @@ def make_decoder(config: Any, weights: Mapping[str, Any], place: str) -> ImageDe
     try:
         network.load_state_dict(in_order(weights))
     except RuntimeError as error:
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        missing = " ".join(str(error).split("\n")[1:2]).strip()[:200]
         raise GenerationError(
-            f"{place}: the decoder does not fit the model ({' '.join(lines[1:2])[:200]}): expected "
-            "its own VQGAN, with the decoder"
+            f"{place}: the decoder does not fit the model ({missing}): expected its own VQGAN, "
+            "with the decoder"
         ) from None
-    return ImageDecoder(network.float().eval())
+    return network.float().eval()
+
+
+def decoded(network: Any, codes: Sequence[int]) -> Image.Image:
+    """The image of codes, which stand row by row in a square."""
+    import torch
+
+    side, codebook = isqrt(len(codes)), network["quantize"]["embedding"]
+    with torch.inference_mode():
+        found = codebook(torch.tensor(codes, device=codebook.weight.device))
+        square = found.view(1, side, side, -1).permute(0, 3, 1, 2)
+        values = network["decoder"](network["post_quant_conv"](square))[0]
+        levels = ((values.clamp(-1, 1) + 1) * 127.5).round().to(torch.uint8)
+    return Image.fromarray(levels.permute(1, 2, 0).cpu().numpy())
 
 
 def in_order(weights: Mapping[str, Any]) -> dict[str, Any]:
@@ -194,7 +186,7 @@ class LoadedAnole:
 
     model: Any
     tokenizer: Any
-    decoder: ImageDecoder
+    decoder: Any
     words: AnoleWords
     codes: Mapping[int, int]
     side: int
@@ -245,14 +237,7 @@ def draw_tokens(
                 use_cache=True,
             )
             logits, cache = model.lm_head(read.last_hidden_state[:, -1]), read.past_key_values
-            everything, inputs, nothing = logits[:, allowed].float()
-            mixed = guided(
-                everything,
-                inputs,
-                nothing,
-                text_scale=options.text_guidance,
-                image_scale=options.image_guidance,
-            )
+            mixed = guided(logits[:, allowed].float(), options)
             place = draw_token(mixed, options.temperature, options.top_p, generator)
             drawn.append(int(allowed[place]))
             ids = allowed[place].repeat(len(rows), 1)
@@ -333,20 +318,21 @@ class AnoleSystem(LocalSystem[AnoleOptions, LoadedAnole]):
             weights = torch.load(file, map_location="cpu", weights_only=True)
             weights = weights.get("state_dict", weights)
         config, vq = model.config, model.config.vq_config
-        decoder = make_decoder(vq, weights, self.place)
-        decoder.network.to(device)
-        versions = {one.__name__: str(one.__version__) for one in (torch, transformers)}
+        decoder = make_decoder(vq, weights, self.place).to(device)
         return LoadedAnole(
             model=model.eval().to(device),
             tokenizer=tokenizer,
             decoder=decoder,
-            words=words_of(config.vocabulary_map, self.place),
+            words=AnoleWords.of(config.vocabulary_map, self.place),
             codes=dict(model.model.vocabulary_mapping.bpe2img),
             side=vq.resolution,
             # Every level of the VQGAN but the first halves the sides.
             count=(vq.resolution // 2 ** (len(vq.channel_multiplier) - 1)) ** 2,
             context=config.max_position_embeddings,
-            details={"decoder_commit": self.decoder.commit, **self.details(device, **versions)},
+            details={
+                "decoder_commit": self.decoder.commit,
+                **self.details(device, torch, transformers),
+            },
         )
 
     def unfit(self, loaded: LoadedAnole, task: Task) -> GenerationResult | None:
@@ -361,9 +347,9 @@ class AnoleSystem(LocalSystem[AnoleOptions, LoadedAnole]):
         room, seed = loaded.context - loaded.count, self.config.seed
         if len(rows[0]) > room:
             text = f"prompt and inputs are {len(rows[0])} tokens, and the model has room for {room}"
-            return unsupported(OutcomeStage.INPUT, "too_long", text)
+            return unsupported_input("too_long", text)
         tokens = draw_tokens(loaded, rows, self.options, seed)
-        image = loaded.decoder.image([loaded.codes[token] for token in tokens])
+        image = decoded(loaded.decoder, [loaded.codes[token] for token in tokens])
         details = {
             **loaded.details,
             "inputs": {"given": len(inputs), "used": len(inputs)},

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import Annotated, Any, Protocol, Self, runtime_checkable
+
+from pydantic import AfterValidator
 
 from echo_hf._infra.retry import RequestError
 from echo_hf.config.checks import CREDENTIALS
@@ -68,6 +71,15 @@ class GenerationResult:
     details: Mapping[str, Any] = field(default_factory=dict)
 
 
+def _as_json(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    try:
+        json.dumps(given, allow_nan=False).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ValueError(f"expected what JSON can hold ({error})") from None
+    return given
+
+
+JsonMapping = Annotated[Mapping[str, Any], AfterValidator(_as_json)]
 # The texts of a result, which somebody else has written.
 TEXTS = ("code", "text", "revised_prompt", "model_reported")
 

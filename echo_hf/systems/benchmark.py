@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -48,17 +49,15 @@ class Benchmark:
 
     reference: str
     cache: Path | None = field(default=None, kw_only=True)
+    _read: dict[Any, Tasks] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def identity(self) -> dict[str, Any]:
         """What tells this benchmark from another one, without the place of a folder."""
+        repo, revision = self._place
         is_folder = Path(self.reference).exists()
-        repo, at, revision = self.reference.rpartition("@")
         known = {"on_hub": None if is_folder else self.reference, "name": None, "digests": None}
         try:
-            if is_folder or not at:
-                manifest = load_manifest(self.reference)
-            else:
-                manifest = load_manifest(repo, revision=revision)
+            manifest = load_manifest(repo, revision=revision)
         except ReleaseError:
             return known  # the dataset of ECHO's authors has no manifest
         splits = {name: manifest.configs[name] for name in BENCHMARKS if name in manifest.configs}
@@ -66,19 +65,24 @@ class Benchmark:
         return {**known, "name": manifest.name, "digests": digests}
 
     def tasks(self, images: ImageStore | None, limit: int | None = None) -> Tasks:
-        """Reads the tasks, and puts their input images where adapters find them."""
+        """Reads the tasks, once, and puts their input images where adapters find them."""
+        known = self._read.get((images, limit))
+        files = [one.file for task in known.tasks for one in task.inputs] if known else []
+        if known is None or not all(file is None or file.is_file() for file in files):
+            known = self._read[images, limit] = self._tasks(images, limit)
+        return known
+
+    def _tasks(self, images: ImageStore | None, limit: int | None) -> Tasks:
         tasks: list[Task] = []
         left_out: Counter[NoTask] = Counter()
         for split in BENCHMARKS:
             dataset = self.load(split)
-            dataset = dataset.select_columns(
-                [one for one in COLUMNS if one in dataset.column_names]
-            )
+            columns = [one for one in COLUMNS if one in dataset.column_names]
+            dataset = dataset.select_columns(columns)
             if limit is not None:
                 dataset = dataset.select(range(min(limit, len(dataset))))
             for table in dataset.with_format("arrow").iter(1):
-                (row,) = table.to_pylist()
-                task = _task(row, split, images)
+                task = _task(table.to_pylist()[0], split, images)
                 if isinstance(task, Task):
                     tasks.append(task)
                 else:
@@ -86,20 +90,38 @@ class Benchmark:
         return Tasks(tuple(tasks), left_out)
 
     def load(self, split: str) -> Dataset:
-        repo, at, revision = self.reference.rpartition("@")
-        is_folder = Path(self.reference).exists()
+        repo, revision = self._place
         try:
-            if is_folder or not at:
-                return load_benchmark(self.reference, split, rows_cache=self.cache)
-            if not revision:
+            if revision == "":
                 said = f"{self.reference!r} names no revision: expected a tag after the @"
                 raise HubError(said)
             return load_benchmark(repo, split, revision=revision, rows_cache=self.cache)
         except HubError as error:
-            if is_folder:
+            if Path(self.reference).exists():
                 raise
             said = f"{error}; nor is there such a folder next to the config"
             raise HubError(said) from error.__cause__
+
+    @property
+    def _place(self) -> tuple[str, str | None]:
+        """A folder or repository, and the revision that is named."""
+        repo, at, revision = self.reference.rpartition("@")
+        is_whole = not at or Path(self.reference).exists()
+        return (self.reference, None) if is_whole else (repo, revision)
+
+
+@lru_cache(maxsize=1)
+def _shared(reference: str, cache: Path, state: tuple[tuple[str, int, int], ...]) -> Benchmark:
+    """One for all who ask in this process, as long as the files of a release stay the same."""
+    del state
+    return Benchmark(reference, cache=cache)
+
+
+def _opened(reference: str, cache: Path) -> Benchmark:
+    files = (file for file in sorted(Path(reference).rglob("*")) if file.is_file())
+    stats = ((str(file), file.stat()) for file in files)
+    state = tuple((name, one.st_size, one.st_mtime_ns) for name, one in stats)
+    return _shared(reference, cache, state)
 
 
 def _task(row: Mapping[str, Any], split: str, images: ImageStore | None) -> Task | NoTask:
@@ -175,13 +197,13 @@ def benchmark_of(config: Evaluated, folder: RunFolder) -> Benchmark:
                 f"{str(folder.root)!r} holds a benchmark that was built under the same name: give "
                 "this config another name"
             )
-        return Benchmark(config.benchmark, cache=folder.cache)
+        return _opened(config.benchmark, folder.cache)
     if not folder.release.exists():
         raise RunError(
             f"there is no benchmark in {str(folder.release)!r}: run `echo-hf build` first, or name "
             "one that is there already (benchmark: ORGANISATION/NAME@TAG)"
         )
-    return Benchmark(str(folder.release), cache=folder.cache)
+    return _opened(str(folder.release), folder.cache)
 
 
 def evaluation_folder(config: Evaluated, runs: Path | str) -> RunFolder:

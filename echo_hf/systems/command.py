@@ -8,12 +8,12 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from errno import ENOENT
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from threading import Lock
 from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, Field, StringConstraints
@@ -26,20 +26,19 @@ from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.base import (
     SHORTEST,
     GenerationResult,
+    JsonMapping,
     Task,
     failed,
     is_secret,
     unsupported_task,
     without_folders,
 )
-from echo_hf.systems.command_worker import VERSION, Launch, Worker, WorkerPool
+from echo_hf.systems.command_worker import VERSION, WorkerPool, WorkerProcess
 from echo_hf.systems.external_results import (
     BadFileError,
     ExternalResult,
-    JsonMapping,
     read_image,
     read_told,
-    result_as_reported,
 )
 from echo_hf.systems.registry import options_of, register
 
@@ -160,55 +159,50 @@ class CommandSystem:
         self._folder = self._options.folder or Path(tempfile.gettempdir())
         self.concurrency = self._options.workers
         self.determinism = "the worker does not say"
-        self._pool: WorkerPool | None = None
-        self._left, self._making = False, Lock()
+        self._pool = self._new_pool()
 
     def signature(self) -> Mapping[str, Any]:
         """The command with a digest of its scripts, the model, the parameters, size and seed."""
-        config = self._config.model_dump(mode="json", include={"model", "size", "seed"})
-        given = {
-            "parameters": portable(self._options.parameters),
-            "environment": portable(self._options.environment),
-        }
+        options = self._options
+        given = {"parameters": options.parameters, "environment": options.environment}
         return {
             "adapter": "command",
             "protocol": VERSION,
             "command": self._signed,
-            **{name: value for name, value in given.items() if value},
-            **config,
+            **{name: portable(value) for name, value in given.items() if value},
+            **self._config.model_dump(mode="json", include={"model", "size", "seed"}),
         }
 
     def preflight(self) -> None:
         """Makes sure that the worker can be started; it is not started yet."""
-        folder, program = self._folder, self._command[0]
-        if not folder.is_dir():
-            raise GenerationError(
-                f"{self._place}: no folder {str(folder)!r}: set parameters.folder"
-            )
+        folder, (program, *arguments) = self._folder, self._command
         # A name with a slash is looked for from the folder on; others are looked for in the path.
         path = self._environment.get("PATH")
         found = folder / program if os.sep in program else shutil.which(program, path=path)
-        if found is None or not Path(found).is_file() or not os.access(found, os.X_OK):
-            raise GenerationError(
-                f"{self._place}: no program {program!r}, as seen from {str(folder)!r}: make its "
-                "environment or set parameters.command"
-            )
-        for argument in self._command[1:]:
-            is_script = argument.endswith(".py") and not argument.startswith("-")
-            if is_script and not (folder / argument).is_file():
-                raise GenerationError(
-                    f"{self._place}: no script {argument!r} in {str(folder)!r}: set "
-                    "parameters.folder or command"
+        scripts = [one for one in arguments if one.endswith(".py") and one[0] != "-"]
+        place = repr(str(folder))
+        checks = {
+            f"no folder {place}: set parameters.folder": folder.is_dir(),
+            f"no program {program!r}, as seen from {place}: make its environment or set "
+            "parameters.command": found and Path(found).is_file() and os.access(found, os.X_OK),
+            **{
+                f"no script {one!r} in {place}: set parameters.folder or command": (
+                    (folder / one).is_file()
                 )
-        for name in self._options.pass_environment:
-            if name not in os.environ:
-                raise GenerationError(
-                    f"{self._place}: environment variable {name!r} is not set: set it, or take it "
-                    "out of parameters.pass_environment"
-                )
+                for one in scripts
+            },
+            **{
+                f"environment variable {one!r} is not set: set it, or take it out of "
+                "parameters.pass_environment": one in os.environ
+                for one in self._options.pass_environment
+            },
+        }
+        for missing, is_there in checks.items():
+            if not is_there:
+                raise GenerationError(f"{self._place}: {missing}")
 
     def draw(self, task: Task) -> GenerationResult:
-        pool, own = self._workers(), self._options.most_inputs
+        pool, own = self._pool, self._options.most_inputs
         with (
             pool.borrowed(task.sample_id) as worker,
             TemporaryDirectory(prefix="echo-hf-task-", ignore_cleanup_errors=True) as folder,
@@ -219,44 +213,63 @@ class CommandSystem:
             if unfit is not None:
                 return unfit
             place = Path(folder).resolve()
-            # Copies: a worker may do with them what it likes.
-            inputs = list[str]()
-            for number, image in enumerate(task.inputs):
-                try:
-                    data = image.file.read_bytes() if image.file is not None else None
-                except OSError as error:
-                    return failed(f"input {number} cannot be read: {error.strerror}", "no_input")
-                if data is None:
-                    return failed(f"input {number} has no file", "no_input")
-                kind = (format_of(data) or "").lower()
-                suffix = kind and f".{'jpg' if kind == 'jpeg' else kind}"
-                copy = place / f"input_{number}{suffix}"
-                copy.write_bytes(data)
-                inputs.append(str(copy))
+            try:
+                inputs = list(_copied(task, place))
+            except OSError as error:
+                return failed(f"an input cannot be read: {error.strerror}", "no_input")
             request = {
                 "id": task.sample_id,
                 "prompt": task.prompt,
                 "inputs": inputs,
                 "output": str(place / OUTPUT),
-                "seed": self._config.seed,
-                "size": self._config.model_dump(mode="json")["size"],
+                **self._config.model_dump(mode="json", include={"seed", "size"}),
                 "parameters": dict(self._options.parameters),
             }
             # In pure ASCII, so that no character of a prompt ends the line.
             line = json.dumps(request, allow_nan=False).encode("ascii") + b"\n"
-            answer = pool.ask(worker, line, self._config.limits.timeout_s)
-            return self._answered(answer, worker, place)
+            line = pool.ask(worker, task.sample_id, line, self._config.limits.timeout_s)
+            try:
+                answer = read_told(line, WorkerAnswer, "the worker's answer")
+                is_ok = answer.outcome is Outcome.OK
+                image = read_image(place / (answer.output or OUTPUT), place) if is_ok else None
+            except BadFileError as error:
+                return error.drawn()
+            except ValueError as error:
+                return failed(str(error), "bad_answer", OutcomeStage.ANSWER)
+        details = {
+            "worker": worker.hello.model_dump(include={"name", "version", "determinism"}),
+            "worker_says": dict(answer.details),
+        }
+        return answer.result(image, details)
 
     def __enter__(self) -> Self:
-        self._left = False
+        if self._pool.is_closed:
+            self._pool = self._new_pool()
         return self
 
     def __exit__(self, *_: object) -> None:
         """Ends all workers, and with each everything that it has started."""
-        with self._making:
-            self._left, pool, self._pool = True, self._pool, None
-        if pool is not None:
-            pool.close()
+        self._pool.close()
+
+    def _new_pool(self) -> WorkerPool:
+        options = self._options
+        limits = options.start_timeout_s, options.most_restarts
+        return WorkerPool(self._place, self._started, options.workers, *limits)
+
+    def _started(self) -> WorkerProcess:
+        passed = self._options.pass_environment
+        try:
+            return WorkerProcess(
+                self._command,
+                self._folder,
+                self._environment,
+                lambda said: hidden(said, passed, os.environ),
+            )
+        except OSError as error:
+            raise GenerationError(
+                f"{self._place}: cannot start {self._command[0]!r} in {str(self._folder)!r} "
+                f"({error.strerror}): set parameters.command"
+            ) from None
 
     @property
     def _environment(self) -> dict[str, str]:
@@ -280,37 +293,15 @@ class CommandSystem:
             signed.append(known)
         return signed
 
-    def _workers(self) -> WorkerPool:
-        options, passed = self._options, self._options.pass_environment
-        with self._making:
-            if self._left:
-                raise GenerationError(f"{self._place}: its workers have been ended: enter it again")
-            if self._pool is None:
-                launch = Launch(
-                    self._place,
-                    self._command,
-                    self._folder,
-                    self._environment,
-                    options.start_timeout_s,
-                    options.most_restarts,
-                    lambda said: hidden(said, passed, os.environ),
-                )
-                self._pool = WorkerPool(launch, options.workers)
-            return self._pool
 
-    def _answered(self, line: bytes, worker: Worker, place: Path) -> GenerationResult:
-        try:
-            answer = read_told(line, WorkerAnswer, "the worker's answer")
-        except ValueError as error:
-            return failed(str(error), "bad_answer", OutcomeStage.ANSWER)
-        details = {
-            "worker": worker.hello.model_dump(include={"name", "version", "determinism"}),
-            "worker_says": dict(answer.details),
-        }
-        image = None
-        if answer.outcome is Outcome.OK:
-            try:
-                image = read_image(place / (answer.output or OUTPUT), place)
-            except BadFileError as error:
-                return error.drawn()
-        return result_as_reported(answer, image, details)
+def _copied(task: Task, folder: Path) -> Iterator[str]:
+    """Copies of the inputs: a worker may do with them what it likes."""
+    for number, image in enumerate(task.inputs):
+        if image.file is None:
+            raise FileNotFoundError(ENOENT, f"input {number} has no file")
+        data = image.file.read_bytes()
+        kind = (format_of(data) or "").lower()
+        suffix = kind and f".{'jpg' if kind == 'jpeg' else kind}"
+        copy = folder / f"input_{number}{suffix}"
+        copy.write_bytes(data)
+        yield str(copy)

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from PIL import Image
 from pydantic import Field
@@ -18,7 +18,7 @@ from echo_hf.errors import GenerationError, unknown
 from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.base import GenerationResult, Task, unsupported_task
 from echo_hf.systems.images import Pixels, as_png, chosen_size, nearest, stitched, within
-from echo_hf.systems.local_models import LocalOptions, LocalSystem, unsupported
+from echo_hf.systems.local_models import LocalOptions, LocalSystem, unsupported_input
 from echo_hf.systems.registry import deciding, options_of, register
 
 INDEX = "model_index.json"
@@ -46,9 +46,26 @@ class PromptReader:
     template: str | None = None
     template_start: str | None = None
 
+    def count(self, pipe: Any, words: str) -> int | None:
+        """The tokens that count towards the limit; null where the pipeline has no such part."""
+        tokenizer, before = getattr(pipe, self.tokenizer, None), 0
+        if tokenizer is None:
+            return None
+        if self.chat is not None:
+            turns = [{"role": "user", "content": words}]
+            words = tokenizer.apply_chat_template(
+                turns, tokenize=False, add_generation_prompt=True, **self.chat
+            )
+        elif self.template is not None:
+            words = getattr(pipe, self.template).format(words)
+            before = getattr(pipe, self.template_start or "")
+        return len(tokenizer(words).input_ids) - before
+
 
 @dataclass(frozen=True, slots=True)
 class PipelineKind:
+    """How a class of pipelines is called: the arguments of its images, and what it can draw."""
+
     image: str | None = None
     takes_list: bool = False
     fewest: int = 0
@@ -72,6 +89,10 @@ class PipelineKind:
         if self.sizes:
             return nearest(size, self.sizes)
         return within(size, MEGAPIXEL, self.multiple)
+
+    def sees(self, size: Pixels) -> bool:
+        short, long = sorted(size)
+        return short >= self.shortest_side and long <= short * (self.longest_ratio or long)
 
 
 _T5 = PromptReader("tokenizer_2")
@@ -106,25 +127,15 @@ OURS = frozenset(
     {"generator", "num_images_per_prompt", "output_type", "return_dict", "latents", "self"}
 )
 IMAGES = ("image", "video", "frames")
-PARTIAL_NOISE = "strength"
 TEXT_TO_IMAGE = frozenset({"prompt", "height", "width"})
 
 
-# Qwen's processors load a part for videos, whether there are any or not.
-VIDEOS = "torchvision"
 LIMIT = "max_sequence_length"
 PLACE = "<img><|image_{number}|></img>"
 # Raised with every change of ours that changes images: a default, the stitching, the table of
 # classes, the words that name images. What was drawn before is drawn anew then.
 WORDING = 1
 UNSAFE = "nsfw_content_detected"
-
-
-@dataclass(frozen=True, slots=True)
-class PipelineClass:
-    name: str
-    kind: PipelineKind
-    parameters: frozenset[str]
 
 
 def class_named(index: Path, place: str) -> str:
@@ -142,39 +153,6 @@ def class_named(index: Path, place: str) -> str:
             "choose a model that diffusers itself knows, or run it with adapter 'command'"
         )
     return name
-
-
-def pipeline_class(name: str, place: str) -> PipelineClass:
-    """A class of diffusers; outside of the table, one that draws images from text alone."""
-    import diffusers
-
-    found = getattr(diffusers, name, None) if name.isidentifier() else None
-    if not (inspect.isclass(found) and issubclass(found, diffusers.DiffusionPipeline)):
-        raise GenerationError(
-            f"{place}: diffusers {diffusers.__version__} has no pipeline {name!r}: expected one of "
-            "its own, such as 'FluxKontextPipeline'; install a newer diffusers, or choose another "
-            "model"
-        )
-    parameters = frozenset(inspect.signature(found.__call__).parameters)
-    if name in KINDS:
-        return PipelineClass(name, KINDS[name], parameters)
-    # An adapter's image is a style that may be left out, of pipelines from text too.
-    styles = ("ip_adapter", "negative_ip_adapter")
-    has_images = any(
-        word in one for one in parameters - OURS if not one.startswith(styles) for word in IMAGES
-    )
-    editing = ", ".join(sorted(name for name, kind in KINDS.items() if kind.image))
-    if has_images and PARTIAL_NOISE in parameters:
-        raise GenerationError(
-            f"{place}: {name} draws over a noisy copy of its input ({PARTIAL_NOISE!r}) and follows "
-            f"no instruction: expected a pipeline that edits, one of {editing}"
-        )
-    if has_images or not parameters >= TEXT_TO_IMAGE:
-        raise GenerationError(
-            f"{place}: how {name} is called is not known: expected a pipeline that draws images "
-            f"from text alone, or one of {editing}"
-        )
-    return PipelineClass(name, PipelineKind(multiple=1), parameters)
 
 
 class DiffusersOptions(LocalOptions):
@@ -197,131 +175,125 @@ class DiffusersOptions(LocalOptions):
     stitched_pixels: Annotated[Whole, Field(ge=4096, le=16 * MEGAPIXEL)] = MEGAPIXEL
 
 
-def check_options(
-    pipeline: PipelineClass, options: DiffusersOptions, size: Size, place: str
-) -> None:
-    """Checks that a pipeline can be called as a config says, and draws exactly its size."""
-    kind = pipeline.kind
-    ours = OURS | kind.arguments
-    for name in options.call:
-        if name in ours:
-            raise GenerationError(
-                f"{place}: parameters.call has {name!r}, which follows from the task and from "
-                "`size` and `seed`: leave it out"
-            )
-        if name not in pipeline.parameters:
-            what, known = f"argument of {pipeline.name}", pipeline.parameters - ours
-            raise GenerationError(unknown(what, name, known, f"{place}: parameters.call"))
-    if isinstance(size, FixedSize) and (size.width % kind.multiple or size.height % kind.multiple):
-        raise GenerationError(
-            f"{place}: size is {size.width} x {size.height}: expected sides that are multiples of "
-            f"{kind.multiple}, which is what its pipeline draws"
-        )
-    if options.several_inputs == "list" and kind.image and not kind.takes_list:
-        raise GenerationError(
-            f"{place}: several_inputs is 'list', and {pipeline.name} takes a single image: "
-            "expected stitch, first or refuse"
-        )
-
-
-def way_of(pipeline: PipelineClass, options: DiffusersOptions) -> str:
-    """How several inputs are given."""
-    if options.several_inputs != "auto":
-        return options.several_inputs
-    return "list" if pipeline.kind.takes_list else "stitch"
-
-
-def not_taken(
-    task: Task, pipeline: PipelineClass, options: DiffusersOptions
-) -> GenerationResult | None:
-    kind, name = pipeline.kind, pipeline.name
-    if kind.image is None:
-        return unsupported_task(task, 0, 0, name)
-    if way_of(pipeline, options) == "refuse":
-        return unsupported_task(task, kind.fewest, 1, f"{name} with several_inputs 'refuse'")
-    return unsupported_task(task, kind.fewest, None, name)
-
-
-def shown_images(
-    images: Sequence[Image.Image], pipeline: PipelineClass, options: DiffusersOptions
-) -> list[Image.Image]:
-    way, kind = way_of(pipeline, options), pipeline.kind
-    if len(images) < 2 or way == "list":
-        return list(images)
-    if way == "first":
-        return [images[0]]
-    return [stitched(images, kind.like, options.stitched_pixels, kind.multiple)]
-
-
-def not_shown(images: Sequence[Image.Image], pipeline: PipelineClass) -> GenerationResult | None:
-    kind = pipeline.kind
-    for image in images:
-        short, long = sorted(image.size)
-        if short < kind.shortest_side or long > short * (kind.longest_ratio or long):
-            text = f"{pipeline.name} does not see an image of {image.width} x {image.height}"
-            return unsupported(OutcomeStage.INPUT, "size_of_input", text)
-    return None
-
-
-def given_inputs(
-    task: Task, shown: Sequence[Image.Image], pipeline: PipelineClass, options: DiffusersOptions
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Prompt and images as a pipeline takes them, and what the provenance says of the inputs."""
-    kind, count, prompt = pipeline.kind, len(task.inputs), task.prompt
-    if kind.image is None or not shown:
-        return {"prompt": prompt}, {"given": 0, "used": 0}
-    if kind.names_images:
-        places = (PLACE.format(number=number) for number in range(1, len(shown) + 1))
-        prompt = " ".join([*places, prompt])
-    arguments: dict[str, Any] = {"prompt": prompt}
-    arguments[kind.image] = list(shown) if kind.takes_list else shown[0]
-    way = way_of(pipeline, options) if count > 1 else "alone"
-    details: dict[str, Any] = {"given": count, "used": count if way != "first" else 1, "way": way}
-    if way == "stitch":
-        details["stitched"] = list(shown[0].size)
-        if kind.resizes is not None:
-            arguments[kind.resizes] = False
-    return arguments, details
-
-
-def size_arguments(
-    size: Size, first_input: Pixels | None, kind: PipelineKind
-) -> tuple[dict[str, int], Pixels | None]:
-    asked = chosen_size(size, first_input, kind.like)
-    if asked is None:
-        return {}, None
-    area = {} if kind.area is None else {kind.area: asked[0] * asked[1]}
-    return {"width": asked[0], "height": asked[1], **area}, asked
-
-
-def prompt_length(
-    pipe: Any, reader: PromptReader | None, arguments: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Counts the tokens of a prompt as a pipeline counts them; of some, nothing is known."""
-    tokenizer = None if reader is None else getattr(pipe, reader.tokenizer, None)
-    declared = inspect.signature(type(pipe).__call__).parameters.get(LIMIT)
-    limit = arguments.get(LIMIT, declared and declared.default)
-    if reader is None or tokenizer is None or not isinstance(limit, int):
-        return {}
-    words, before = arguments["prompt"], 0
-    if reader.chat is not None:
-        asked, how = [{"role": "user", "content": words}], dict(reader.chat)
-        words = tokenizer.apply_chat_template(
-            asked, tokenize=False, add_generation_prompt=True, **how
-        )
-    elif reader.template is not None:
-        words = getattr(pipe, reader.template).format(words)
-        before = getattr(pipe, reader.template_start or "")
-    count = len(tokenizer(words).input_ids) - before
-    used = min(count, limit)
-    return {"prompt_tokens": count, "prompt_tokens_used": used, "prompt_cut": count > used}
-
-
 @dataclass(frozen=True, slots=True)
-class LoadedPipeline:
-    pipe: Any
-    pipeline: PipelineClass
-    details: Mapping[str, Any]
+class Pipeline:
+    """A class of pipelines, with what a config says of how it is called."""
+
+    name: str
+    kind: PipelineKind
+    parameters: frozenset[str]
+    options: DiffusersOptions
+
+    @classmethod
+    def named(cls, name: str, options: DiffusersOptions, place: str) -> Self:
+        """A class of diffusers; outside of the table, one that draws images from text alone."""
+        import diffusers
+
+        found = getattr(diffusers, name, None) if name.isidentifier() else None
+        if not (inspect.isclass(found) and issubclass(found, diffusers.DiffusionPipeline)):
+            raise GenerationError(
+                f"{place}: diffusers {diffusers.__version__} has no pipeline {name!r}: expected "
+                "one of its own, such as 'FluxKontextPipeline'; install a newer diffusers, or "
+                "choose another model"
+            )
+        parameters = frozenset(inspect.signature(found.__call__).parameters)
+        # An adapter's image is a style that may be left out, of pipelines from text too.
+        styles = ("ip_adapter", "negative_ip_adapter")
+        own = [one for one in parameters - OURS if not one.startswith(styles)]
+        has_images = any(word in one for one in own for word in IMAGES)
+        if name not in KINDS and (has_images or not parameters >= TEXT_TO_IMAGE):
+            editing = ", ".join(sorted(name for name, kind in KINDS.items() if kind.image))
+            raise GenerationError(
+                f"{place}: how {name} follows an instruction is not known: expected a pipeline "
+                f"that draws images from text alone, or one that edits, one of {editing}"
+            )
+        return cls(name, KINDS.get(name, PipelineKind(multiple=1)), parameters, options)
+
+    def check(self, size: Size, place: str) -> None:
+        """Checks that it can be called as a config says, and draws exactly its size."""
+        kind, ours = self.kind, OURS | self.kind.arguments
+        for name in self.options.call:
+            if name in ours:
+                raise GenerationError(
+                    f"{place}: parameters.call has {name!r}, which follows from the task and from "
+                    "`size` and `seed`: leave it out"
+                )
+            if name not in self.parameters:
+                what, known = f"argument of {self.name}", self.parameters - ours
+                raise GenerationError(unknown(what, name, known, f"{place}: parameters.call"))
+        if isinstance(size, FixedSize) and (
+            size.width % kind.multiple or size.height % kind.multiple
+        ):
+            raise GenerationError(
+                f"{place}: size is {size.width} x {size.height}: expected sides that are "
+                f"multiples of {kind.multiple}, which is what its pipeline draws"
+            )
+        if self.options.several_inputs == "list" and kind.image and not kind.takes_list:
+            raise GenerationError(
+                f"{place}: several_inputs is 'list', and {self.name} takes a single image: "
+                "expected stitch, first or refuse"
+            )
+
+    @property
+    def way(self) -> str:
+        """How several inputs are given."""
+        usual = "list" if self.kind.takes_list else "stitch"
+        return usual if self.options.several_inputs == "auto" else self.options.several_inputs
+
+    def unfit(self, task: Task) -> GenerationResult | None:
+        """The outcome of a task with too few or too many inputs."""
+        if self.kind.image is None:
+            return unsupported_task(task, 0, 0, self.name)
+        if self.way == "refuse":
+            taker = f"{self.name} with several_inputs 'refuse'"
+            return unsupported_task(task, self.kind.fewest, 1, taker)
+        return unsupported_task(task, self.kind.fewest, None, self.name)
+
+    def inputs(
+        self, prompt: str, images: Sequence[Image.Image]
+    ) -> tuple[list[Image.Image], dict[str, Any], dict[str, Any]]:
+        """The images it sees, prompt and images as it takes them, and what provenance says."""
+        kind, count = self.kind, len(images)
+        if kind.image is None or not images:
+            return [], {"prompt": prompt}, {"given": 0, "used": 0}
+        way, shown = self.way if count > 1 else "alone", list(images)
+        details: dict[str, Any] = {"given": count, "used": count, "way": way}
+        arguments: dict[str, Any] = {}
+        if way == "first":
+            shown, details["used"] = shown[:1], 1
+        elif way == "stitch":
+            whole = stitched(images, kind.like, self.options.stitched_pixels, kind.multiple)
+            shown, details["stitched"] = [whole], list(whole.size)
+            if kind.resizes is not None:
+                arguments[kind.resizes] = False
+        if kind.names_images:
+            places = (PLACE.format(number=number) for number in range(1, len(shown) + 1))
+            prompt = " ".join([*places, prompt])
+        arguments |= {"prompt": prompt, kind.image: shown if kind.takes_list else shown[0]}
+        return shown, arguments, details
+
+    def size_arguments(self, size: Size, first_input: Pixels | None) -> dict[str, int]:
+        """The size to draw; nothing where that is left to the pipeline."""
+        asked = chosen_size(size, first_input, self.kind.like)
+        if asked is None:
+            return {}
+        area = {} if self.kind.area is None else {self.kind.area: asked[0] * asked[1]}
+        return {"width": asked[0], "height": asked[1], **area}
+
+    def prompt_length(self, pipe: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Counts the tokens of a prompt as a pipeline counts them; of some, nothing is known."""
+        declared = inspect.signature(type(pipe).__call__).parameters.get(LIMIT)
+        limit = arguments.get(LIMIT, declared and declared.default)
+        reader = self.kind.reader
+        count = None if reader is None else reader.count(pipe, arguments["prompt"])
+        if count is None or not isinstance(limit, int):
+            return {}
+        used = min(count, limit)
+        return {"prompt_tokens": count, "prompt_tokens_used": used, "prompt_cut": count > used}
+
+
+# The pipeline, how it is called, and what of the machine decides an image.
+LoadedPipeline = tuple[Any, Pipeline, Mapping[str, Any]]
 
 
 @register(
@@ -367,23 +339,15 @@ class DiffusersSystem(LocalSystem[DiffusersOptions, LoadedPipeline]):
                 "expected none"
             )
         name = class_named(self.model.fetched_index(), self.place)
-        pipeline = pipeline_class(name, self.place)
-        check_options(pipeline, options, self.config.size, self.place)
-        try:
-            pipe: Any = diffusers.DiffusionPipeline.from_pretrained(
-                self.model.source,
-                revision=self.model.pinned,
-                dtype=getattr(torch, options.dtype),
-                use_safetensors=True,
-                trust_remote_code=False,
-            )
-        except Exception as error:
-            if VIDEOS not in str(error).lower():
-                raise
-            raise GenerationError(
-                f"{self.place}: the processor of {self.model.source!r} needs {VIDEOS}: install "
-                "the one that belongs to your torch"
-            ) from error
+        pipeline = Pipeline.named(name, options, self.place)
+        pipeline.check(self.config.size, self.place)
+        pipe: Any = diffusers.DiffusionPipeline.from_pretrained(
+            self.model.source,
+            revision=self.model.pinned,
+            dtype=getattr(torch, options.dtype),
+            use_safetensors=True,
+            trust_remote_code=False,
+        )
         pipe.set_progress_bar_config(disable=True)
         if options.offload == "model":
             pipe.enable_model_cpu_offload(device=device)
@@ -391,39 +355,43 @@ class DiffusersSystem(LocalSystem[DiffusersOptions, LoadedPipeline]):
             pipe.enable_sequential_cpu_offload(device=device)
         else:
             pipe.to(device)
-        libraries = (torch, diffusers, transformers)
-        versions = {one.__name__: str(one.__version__) for one in libraries}
-        details = {"pipeline": pipeline.name, **self.details(device, **versions)}
-        return LoadedPipeline(pipe, pipeline, details)
+        details = {"pipeline": name, **self.details(device, torch, diffusers, transformers)}
+        return pipe, pipeline, details
 
     def unfit(self, loaded: LoadedPipeline, task: Task) -> GenerationResult | None:
-        return not_taken(task, loaded.pipeline, self.options)
+        return loaded[1].unfit(task)
 
     def draw_with(
         self, loaded: LoadedPipeline, task: Task, inputs: tuple[Image.Image, ...]
     ) -> GenerationResult:
         import torch
 
-        kind, seed = loaded.pipeline.kind, self.config.seed
-        shown = shown_images(inputs, loaded.pipeline, self.options)
-        if (unseen := not_shown(shown, loaded.pipeline)) is not None:
-            return unseen
-        given, told = given_inputs(task, shown, loaded.pipeline, self.options)
-        first = inputs[0].size if inputs else None
-        sizes, asked = size_arguments(self.config.size, first, kind)
-        arguments = {**kind.defaults, **self.options.call, **given, **sizes}
-        length = prompt_length(loaded.pipe, kind.reader, arguments)
-        said = loaded.pipe(**arguments, generator=torch.Generator("cpu").manual_seed(seed))
+        (pipe, pipeline, details), seed = loaded, self.config.seed
+        shown, given, told = pipeline.inputs(task.prompt, inputs)
+        unseen = next((one for one in shown if not pipeline.kind.sees(one.size)), None)
+        if unseen is not None:
+            text = f"{pipeline.name} does not see an image of {unseen.width} x {unseen.height}"
+            return unsupported_input("size_of_input", text)
+        size = pipeline.size_arguments(self.config.size, inputs[0].size if inputs else None)
+        arguments = {**pipeline.kind.defaults, **self.options.call, **given, **size}
+        length = pipeline.prompt_length(pipe, arguments)
+        said = pipe(**arguments, generator=torch.Generator("cpu").manual_seed(seed))
         image = said.images[0]
-        size = {"asked": list(asked) if asked else None, "came": list(image.size)}
-        details = {**loaded.details, **length, "inputs": told, "size": size}
-        if any(getattr(said, UNSAFE, None) or ()):
-            return GenerationResult(
-                Outcome.REFUSED,
-                stage=OutcomeStage.OUTPUT,
-                code=UNSAFE,
-                text="the model's own checker held the image back",
-                seed=seed,
-                details=details,
-            )
-        return GenerationResult(Outcome.OK, as_png(image), seed=seed, details=details)
+        asked = [size["width"], size["height"]] if size else None
+        came = {"asked": asked, "came": list(image.size)}
+        drawn = GenerationResult(
+            Outcome.OK,
+            as_png(image),
+            seed=seed,
+            details={**details, **length, "inputs": told, "size": came},
+        )
+        if not any(getattr(said, UNSAFE, None) or ()):
+            return drawn
+        return replace(
+            drawn,
+            outcome=Outcome.REFUSED,
+            image=None,
+            stage=OutcomeStage.OUTPUT,
+            code=UNSAFE,
+            text="the model's own checker held the image back",
+        )

@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    Field,
-    ValidationError,
-    ValidationInfo,
-    field_validator,
-)
+from pydantic import BaseModel, Field, ValidationError, ValidationInfo, field_validator
 
 from echo_hf.config.checks import Section, Whole, first_error
 from echo_hf.config.systems import Dollars
 from echo_hf.errors import ImageError
 from echo_hf.images.store import MOST_BYTES, check_image
 from echo_hf.reasons import Outcome, OutcomeStage
-from echo_hf.systems.base import GenerationResult, failed
+from echo_hf.systems.base import GenerationResult, JsonMapping, failed
 
 # Where a task ended whose teller does not say so.
 ENDED = {
@@ -33,17 +25,7 @@ ENDED = {
     Outcome.RETIRED: OutcomeStage.PREFLIGHT,
 }
 Model = TypeVar("Model", bound=BaseModel)
-
-
-def _as_json(given: Mapping[str, Any]) -> Mapping[str, Any]:
-    try:
-        json.dumps(given, allow_nan=False).encode()
-    except (TypeError, ValueError, RecursionError) as error:
-        raise ValueError(f"expected what JSON can hold ({error})") from None
-    return given
-
-
-JsonMapping = Annotated[Mapping[str, Any], AfterValidator(_as_json)]
+Short = Annotated[str, Field(max_length=200)]
 
 
 class ExternalResult(Section):
@@ -51,11 +33,11 @@ class ExternalResult(Section):
 
     outcome: Outcome = Outcome.OK
     stage: OutcomeStage | None = None
-    code: Annotated[str, Field(max_length=200)] | None = None
+    code: Short | None = None
     text: str | None = None
     seed: Annotated[Whole, Field(ge=0, lt=2**63)] | None = None
     revised_prompt: str | None = None
-    model: Annotated[str, Field(max_length=200)] | None = None
+    model: Short | None = None
     cost_usd: Dollars | None = None
     details: JsonMapping = {}  # noqa: RUF012 - a Section is frozen
 
@@ -66,28 +48,25 @@ class ExternalResult(Section):
             raise ValueError("expected an outcome other than 'ok', which ends nowhere")
         return stage
 
-
-def result_as_reported(
-    reported: ExternalResult, image: bytes | None, details: Mapping[str, Any]
-) -> GenerationResult:
-    """What became of a task, as another told it."""
-    ok = reported.outcome is Outcome.OK
-    said = None if reported.outcome is Outcome.RETIRED else reported.stage
-    return GenerationResult(
-        reported.outcome,
-        image if ok else None,
-        None if ok else said or ENDED[reported.outcome],
-        reported.code,
-        reported.text,
-        reported.seed,
-        reported.revised_prompt,
-        reported.model,
-        cost_usd=reported.cost_usd,
-        details=details,
-    )
+    def result(self, image: bytes | None, details: Mapping[str, Any]) -> GenerationResult:
+        """What became of the task; an image counts with the outcome `ok` alone."""
+        said = None if self.outcome is Outcome.RETIRED else self.stage
+        return GenerationResult(
+            outcome=self.outcome,
+            image=image,
+            stage=said or ENDED.get(self.outcome),
+            code=self.code,
+            text=self.text,
+            seed=self.seed,
+            revised_prompt=self.revised_prompt,
+            model_reported=self.model,
+            cost_usd=self.cost_usd,
+            details=details,
+        )
 
 
 def read_told(line: bytes, model: type[Model], place: str) -> Model:
+    """What a line of JSON tells."""
     try:
         return model.model_validate_json(line)
     except ValidationError as error:
@@ -97,16 +76,18 @@ def read_told(line: bytes, model: type[Model], place: str) -> Model:
 
 
 class BadFileError(ImageError):
+    """A file that is not taken as an image, and the code of the task whose image it was to be."""
+
     def __init__(self, code: str, text: str) -> None:
         super().__init__(text)
         self.code = code
 
     def drawn(self) -> GenerationResult:
-        """What becomes of the task whose image this was to be."""
         return failed(str(self), self.code, OutcomeStage.ANSWER)
 
 
 def read_image(path: Path, folder: Path) -> bytes:
+    """An image in a folder, wherever its links lead."""
     data = read_bytes(path, folder)
     try:
         check_image(data)
@@ -118,18 +99,15 @@ def read_image(path: Path, folder: Path) -> bytes:
 
 
 def read_bytes(path: Path, folder: Path) -> bytes:
-    """The beginning of a regular file inside a folder, wherever its links lead."""
+    """The beginning of a regular file inside a folder."""
     try:
         place = path.resolve()
-    except (OSError, RuntimeError, ValueError):  # a circle of links, a name with a zero byte
-        raise BadFileError("no_picture_file", f"{path.name!r} leads nowhere") from None
-    if not place.is_relative_to(folder.resolve()):
-        raise BadFileError("outside", f"{path.name!r} leads out of its folder")
-    try:
+        if not place.is_relative_to(folder.resolve()):
+            raise BadFileError("outside", f"{path.name!r} leads out of its folder")
         if not stat.S_ISREG(place.stat().st_mode):  # to read a pipe is to wait for ever
             raise BadFileError("no_regular_file", f"{path.name!r} is not a regular file")
         with place.open("rb") as file:
             return file.read(MOST_BYTES + 1)
-    except OSError as error:
-        said = error.strerror or type(error).__name__
+    except (OSError, RuntimeError, ValueError) as error:  # such as of a circle of links
+        said = getattr(error, "strerror", None) or type(error).__name__
         raise BadFileError("no_picture_file", f"{path.name!r} cannot be read: {said}") from None

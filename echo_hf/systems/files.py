@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from io import StringIO
 from pathlib import Path, PurePosixPath
@@ -26,7 +26,6 @@ from echo_hf.systems.external_results import (
     read_bytes,
     read_image,
     read_told,
-    result_as_reported,
 )
 from echo_hf.systems.registry import options_of, register
 
@@ -74,7 +73,7 @@ class Outputs:
     def told(self) -> Mapping[str, FileEntry]:
         """What the manifest, or the table, says, by sample."""
         found: dict[str, FileEntry] = {}
-        for place, line in self._told_lines() if self.table is None else self._table_rows():
+        for place, line in self._lines() if self.table is None else self._rows():
             try:
                 entry = read_told(line, FileEntry, place)
             except ValueError as error:
@@ -97,28 +96,29 @@ class Outputs:
         return [path for path in found if path.suffix.lower() in IMAGE_SUFFIXES] or found
 
     def every(self) -> Iterator[Path]:
-        for name in sorted(self._names):
+        for name in self._names:
             path = self.folder / name
             if path.is_file():
                 yield path
             elif self.nested:
-                yield from sorted(_by_stem(path).get(FIRST_OUTPUT, []))
+                yield from _by_stem(path).get(FIRST_OUTPUT, [])
 
     @cached_property
-    def _names(self) -> frozenset[str]:
-        return frozenset(names_in(self.folder) if self.table is None else [self.table])
+    def _names(self) -> Sequence[str]:
+        return names_in(self.folder) if self.table is None else [self.table]
 
     @cached_property
     def _by_stem(self) -> Mapping[str, list[Path]]:
         return _by_stem(self.folder) if self.table is None else {}
 
-    def _told_lines(self) -> Iterator[tuple[str, bytes]]:
+    def _lines(self) -> Iterator[tuple[str, bytes]]:
         path = self.folder / MANIFEST
-        for number, line in enumerate(_content(path).split(b"\n"), 1):
+        content = _content(path) if path.is_file() else b""
+        for number, line in enumerate(content.split(b"\n"), 1):
             if line.strip():
                 yield f"{str(path)!r}, line {number}", line
 
-    def _table_rows(self) -> Iterator[tuple[str, bytes]]:
+    def _rows(self) -> Iterator[tuple[str, bytes]]:
         path = self.folder / str(self.table)
         if not path.is_file():
             raise GenerationError(
@@ -126,10 +126,10 @@ class Outputs:
             )
         try:
             rows = csv.DictReader(StringIO(_content(path).decode("utf-8-sig"), newline=""))
-            if missing := TABLE_COLUMNS.keys() - set(rows.fieldnames or ()):
+            if not {*TABLE_COLUMNS} <= {*(rows.fieldnames or ())}:
+                columns = plain(repr(rows.fieldnames), MOST_HEADER)
                 raise GenerationError(
-                    f"{str(path)!r} has the columns {plain(repr(rows.fieldnames), MOST_HEADER)}: "
-                    f"expected id and path, {' and '.join(sorted(missing))} is missing"
+                    f"{str(path)!r} has the columns {columns}: expected id and path"
                 )
             for row in rows:
                 told = {name: row[column] for column, name in TABLE_COLUMNS.items()}
@@ -148,9 +148,7 @@ def _by_stem(folder: Path) -> Mapping[str, list[Path]]:
 
 
 def _content(path: Path) -> bytes:
-    """What a manifest or table holds; nothing where it is not there."""
-    if not path.is_file():
-        return b""
+    """What a manifest or table holds."""
     if not path.resolve().is_relative_to(path.parent.resolve()):
         raise GenerationError(f"{str(path)!r} leads out of its folder: put the file itself there")
     try:
@@ -212,12 +210,10 @@ class FilesSystem:
             raise GenerationError(f"{place}: no folder {str(folder)!r}: set parameters.folder")
         every = list(self._every())
         if not any(next(outputs.every(), None) for outputs in every):
-            names = names_in(folder)
-            shown = ", ".join(repr(name) for name in names[:MOST_SHOWN]) or "nothing"
+            shown = plain(", ".join(map(repr, names_in(folder)))) or "nothing"
             raise GenerationError(
-                f"{place}: no file {self._pattern!r} in {str(folder)!r}, which has "
-                f"{shown}{', ...' if len(names) > MOST_SHOWN else ''}: set parameters.folder, "
-                "system or layout"
+                f"{place}: no file {self._pattern!r} in {str(folder)!r}, which has {shown}: set "
+                "parameters.folder, system or layout"
             )
         for outputs in every:
             outputs.told()
@@ -229,17 +225,16 @@ class FilesSystem:
                 outputs = self._outputs(task.split)
                 self._splits[task.split] = outputs, outputs.told()
             outputs, entries = self._splits[task.split]
-        told, found = entries.get(task.sample_id), outputs.of(task.sample_id)
-        if told is None:
-            told = FileEntry(sample_id=task.sample_id)
-            if not found:
-                wanted = self._pattern.replace("SPLIT", task.split).replace("ID", task.sample_id)
-                text = f"no file {wanted!r}, whatever its suffix, and no line in the manifest"
-                return failed(text, "no_file")
+        found, told = outputs.of(task.sample_id), entries.get(task.sample_id)
+        if told is None and not found:
+            wanted = self._pattern.replace("SPLIT", task.split).replace("ID", task.sample_id)
+            text = f"no file {wanted!r}, whatever its suffix, and no line in the manifest"
+            return failed(text, "no_file")
+        told = told or FileEntry(sample_id=task.sample_id)
         path, image = None, None
         try:
             if told.outcome is Outcome.OK:
-                path = _only(found, told, outputs.folder)
+                path = outputs.folder / told.file if told.file is not None else _only(found)
                 image = read_image(path, self._options.folder)
         except BadFileError as error:
             return error.drawn()
@@ -248,8 +243,7 @@ class FilesSystem:
             "files_not_used": [one.name for one in found if one != path],
             "manifest_says": dict(told.details),
         }
-        shown = {name: value for name, value in details.items() if value}
-        return result_as_reported(told, image, shown)
+        return told.result(image, {name: value for name, value in details.items() if value})
 
     def __enter__(self) -> Self:
         return self
@@ -282,9 +276,7 @@ class FilesSystem:
         return Outputs(folder, self._options.layout == "generated", self._options.table)
 
 
-def _only(found: list[Path], told: FileEntry, folder: Path) -> Path:
-    if told.file is not None:
-        return folder / told.file
+def _only(found: list[Path]) -> Path:
     if not found:
         raise BadFileError("no_file", "the manifest says that there is an image, and no file is")
     if len(found) > 1:

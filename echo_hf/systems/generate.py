@@ -18,7 +18,7 @@ from echo_hf.errors import ConfigError, EchoError, GenerationError, MissingExtra
 from echo_hf.pipeline.progress import NullProgress, ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import NoTask, NotTabled, Outcome
-from echo_hf.systems.base import System, Task
+from echo_hf.systems.base import System
 from echo_hf.systems.benchmark import benchmark_of, load_evaluation
 from echo_hf.systems.journal import FILE, locked, not_tabled, outputs_table, write_outputs
 from echo_hf.systems.registry import Needs, adapter_needs, make_system
@@ -89,7 +89,8 @@ def drawn_outputs(
             except GenerationError as error:  # its files cannot be read: the others go on
                 missing[one.name] = str(error)
         for work in works:
-            if budget_usd is not None and not work.has_known_price:
+            is_unknown = work.plan.cost_usd is None and work.config.price is None
+            if budget_usd is not None and is_unknown and work.plan.todo:
                 raise GenerationError(
                     f"system {work.config.name!r} has no known price, so that no budget can be "
                     "kept: give it one, such as price: {usd_per_image: 0, as_of: 2026-03-02} for "
@@ -105,19 +106,21 @@ def drawn_outputs(
             _run_all(works, folder.root, budget_usd, watch)
     stopped = [f"{said}; its {len(tasks.tasks):,} tasks wait" for said in missing.values()]
     stopped += [work.stopped for work in works if work.stopped]
-    plans = tuple(work.plan for work in works)
-    if dry_run:
-        return Generated(None, plans, {}, None, tasks.left_out, stopped=tuple(stopped))
     costs = [work.cost_usd for work in works if work.cost_usd is not None]
+    outcomes = dict[str, Mapping[Outcome, int]]()
+    for work in () if dry_run else works:
+        entries = (work.journal.entries.get(task.sample_id) for task in tasks.tasks)
+        ours = [one for one in entries if one and one.signature == work.journal.current]
+        outcomes[work.config.name] = Counter(one.outcome for one in ours)
     return Generated(
-        folder.root / FILE,
-        plans,
-        {work.config.name: _outcomes(work, tasks.tasks) for work in works},
-        sum(costs) if costs else None,
-        tasks.left_out,
-        not_tabled(folder.root),
-        tuple(stopped),
-        any(work.is_short for work in works),
+        path=None if dry_run else folder.root / FILE,
+        plans=tuple(work.plan for work in works),
+        outcomes=outcomes,
+        cost_usd=sum(costs) if costs else None,
+        left_out=tasks.left_out,
+        not_tabled={} if dry_run else not_tabled(folder.root),
+        stopped=tuple(stopped),
+        spent=any(work.is_short for work in works),
     )
 
 
@@ -151,22 +154,17 @@ def _run_all(
     """Runs the systems one after the other, and writes the table of outputs."""
     outputs_table(root)  # what is damaged is told before anything is spent
     found = [work.preflight() for work in works]
-    spent_usd = 0.0
     try:
         for work, retired in zip(works, found, strict=True):
-            work.run(retired, None if budget_usd is None else budget_usd - spent_usd, watch)
-            spent_usd += work.cost_usd or 0.0
+            work.run(retired, budget_usd, watch)
+            if budget_usd is not None:
+                budget_usd -= work.cost_usd or 0.0
     finally:
         write_outputs(root)
         for system, counts in not_tabled(root).items():
             for reason, count in counts.items():
                 said = f"{count:,} outputs not in the table, {reason}: {reason.meaning}"
                 watch.noticed(f"{system}: {said}")
-
-
-def _outcomes(work: SystemRun, tasks: Sequence[Task]) -> Mapping[Outcome, int]:
-    entries = (work.journal.entries.get(task.sample_id) for task in tasks)
-    return Counter(one.outcome for one in entries if one and one.signature == work.journal.current)
 
 
 @dataclass(frozen=True)
@@ -207,9 +205,8 @@ def _listed(
     environment: Mapping[str, str],
 ) -> SystemListing:
     """A system with what is missing, whatever of it stands in its parameters."""
-    own = {**config.parameters, "adapter": config.adapter}
     missing, keys = set[str](), dict[str, bool]()
-    for options in (own, *_mappings(config.parameters)):
+    for options in _mappings({**config.parameters, "adapter": config.adapter}):
         need = needs.get(str(options.get("adapter")), Needs())
         if need.extra and need.missing:
             missing.add(need.extra)
@@ -230,7 +227,7 @@ def _listed(
 
 
 def _mappings(options: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    yield options
     for value in options.values():
         if isinstance(value, Mapping):
-            yield value
             yield from _mappings(value)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from enum import Enum
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, StrictBool, field_validator
+from pydantic import AfterValidator, Field, StrictBool
 
 from echo_hf._infra.http_errors import Reply, api_error
 from echo_hf.config.checks import Words
@@ -19,7 +19,6 @@ from echo_hf.errors import GenerationError
 from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.base import GenerationResult, Retired, Task
 from echo_hf.systems.hosted import (
-    Connection,
     HostedOptions,
     HostedSystem,
     Inputs,
@@ -98,21 +97,21 @@ def _counted(counted: Document | None) -> tuple[Usage | None, Mapping[str, int |
     if counted is None:
         return None, {}
 
-    def number(kind: str) -> int:
-        return int(counted.get(f"{kind}_token_count") or 0)
-
     def of_images(kind: str) -> int | None:
         details = counted.get(f"{kind}_tokens_details")
         images = (one for one in details or () if _named(one.get("modality")) == "IMAGE")
         return sum(int(one.get("token_count") or 0) for one in images) if details else None
 
-    came = number("candidates") + number("thoughts")
+    kinds = ("prompt", "candidates", "thoughts", "cached_content")
+    prompt, answer, thoughts, cached = (
+        int(counted.get(f"{one}_token_count") or 0) for one in kinds
+    )
     sent, drawn = of_images("prompt"), of_images("candidates")
-    if drawn is None and counted and not number("candidates"):
+    if drawn is None and counted and not answer:
         drawn = 0
-    usage = Usage(number("prompt"), came, number("cached_content"))
-    return usage, {
-        "text_in": None if sent is None else number("prompt") - sent,
+    came = answer + thoughts
+    return Usage(prompt, came, cached), {
+        "text_in": None if sent is None else prompt - sent,
         "image_in": sent,
         "text_out": None if drawn is None else came - drawn,
         "image_out": drawn,
@@ -134,6 +133,30 @@ CATEGORY = re.compile(r"HARM_CATEGORY_[A-Z_]+")
 FIRST_MODELS = ("gemini-2.0-flash", "gemini-2.5-flash-image")
 FIRST_MOST_INPUTS, MOST_INPUTS = 3, 14
 
+
+def _drawn(modalities: tuple[str, ...]) -> tuple[str, ...]:
+    if "IMAGE" not in modalities:
+        raise ValueError("expected IMAGE among them")
+    return modalities
+
+
+def _ratio(name: str) -> str:
+    if not RATIO.fullmatch(name):
+        raise ValueError(f"{name!r} is not a ratio: expected two numbers such as '3:2'")
+    return name
+
+
+def _category(name: str) -> str:
+    if not CATEGORY.fullmatch(name):
+        raise ValueError(f"{name!r} is not a category: expected such as HARM_CATEGORY_HARASSMENT")
+    return name
+
+
+Modalities = Annotated[
+    tuple[Literal["TEXT", "IMAGE"], ...], Field(min_length=1), AfterValidator(_drawn)
+]
+Ratio = Annotated[str, AfterValidator(_ratio)]
+Category = Annotated[str, AfterValidator(_category)]
 Threshold = Literal[
     "BLOCK_LOW_AND_ABOVE", "BLOCK_MEDIUM_AND_ABOVE", "BLOCK_ONLY_HIGH", "BLOCK_NONE", "OFF"
 ]
@@ -159,14 +182,11 @@ class GoogleOptions(HostedOptions):
     api_key_env: str | None = "GEMINI_API_KEY"
     api_version: Words = "v1beta"
     most_inputs: Inputs = MOST_INPUTS
-    modalities: Annotated[tuple[Literal["TEXT", "IMAGE"], ...], Field(min_length=1)] = (
-        "TEXT",
-        "IMAGE",
-    )
-    aspect_ratios: Annotated[tuple[str, ...], Field(min_length=1)] = RATIOS
+    modalities: Modalities = ("TEXT", "IMAGE")
+    aspect_ratios: Annotated[tuple[Ratio, ...], Field(min_length=1)] = RATIOS
     image_size: Words | None = None
     send_seed: StrictBool = True
-    safety_settings: Mapping[str, Threshold] = {}
+    safety_settings: Mapping[Category, Threshold] = {}
 
     @property
     def ratios(self) -> dict[Pixels, str]:
@@ -185,35 +205,6 @@ class GoogleOptions(HostedOptions):
             *likened,
         )
 
-    @field_validator("aspect_ratios")
-    @classmethod
-    def _readable(cls, ratios: tuple[str, ...]) -> tuple[str, ...]:
-        for ratio in ratios:
-            if not RATIO.fullmatch(ratio):
-                raise ValueError(f"{ratio!r} is not a ratio: expected two numbers such as '3:2'")
-        return ratios
-
-    @field_validator("modalities")
-    @classmethod
-    def _drawn(cls, modalities: tuple[str, ...]) -> tuple[str, ...]:
-        if "IMAGE" not in modalities:
-            raise ValueError("expected IMAGE among them")
-        return modalities
-
-    @field_validator("safety_settings")
-    @classmethod
-    def _categories(cls, settings: Mapping[str, str]) -> Mapping[str, str]:
-        for name in settings:
-            if not CATEGORY.fullmatch(name):
-                raise ValueError(
-                    f"{name!r} is not a category: expected such as HARM_CATEGORY_HARASSMENT"
-                )
-        return settings
-
-
-SEEDED = "the seed is sent, and the model repeats a picture as best it can"
-UNSEEDED = "no seed is sent: two pictures for one task differ"
-
 
 @register(
     "google",
@@ -222,22 +213,23 @@ UNSEEDED = "no seed is sent: two pictures for one task differ"
     packages=("google.genai",),
     key="GEMINI_API_KEY",
 )
-class GoogleImages(HostedSystem):
+class GoogleImages(HostedSystem[GoogleOptions]):
     """Asks a Gemini model, over Google's own API."""
+
+    seeded = "the seed is sent, and the model repeats a picture as best it can"
+    unseeded = "no seed is sent: two pictures for one task differ"
 
     def __init__(self, config: SystemConfig) -> None:
         most = FIRST_MOST_INPUTS if (config.model or "").startswith(FIRST_MODELS) else MOST_INPUTS
         given = config.model_copy(update={"parameters": {"most_inputs": most, **config.parameters}})
-        self.options = options = hosted_options(given, GoogleOptions)
-        size = config.size
+        options, size = hosted_options(given, GoogleOptions), config.size
         if isinstance(size, FixedSize) and options.ratio_of((size.width, size.height)) is None:
             raise GenerationError(
                 f"system {config.name!r}: size is {size.width} x {size.height}, and the model is "
                 "asked for a shape: expected auto, match_input, or one of "
                 f"{', '.join(options.aspect_ratios)}"
             )
-        determinism, seed = (SEEDED, config.seed) if options.send_seed else (UNSEEDED, None)
-        super().__init__(config, options, determinism, seed)
+        super().__init__(config, options, options.send_seed)
 
     @contextmanager
     def connect(self, key: str, timeout_s: float) -> Iterator[Any]:
@@ -252,62 +244,59 @@ class GoogleImages(HostedSystem):
                 timeout=max(1, round(timeout_s * 1000)),
                 httpx_client=http_client,
             )
-            client = Client(api_key=key, vertexai=False, http_options=options)
-            try:
+            with closing(Client(api_key=key, vertexai=False, http_options=options)) as client:
                 yield client
-            finally:
-                client.close()
 
-    def look(self, connection: Connection) -> Retired | None:
-        found = _answer(connection, connection.client.models.get, model=self.model)
+    def look(self) -> Retired | None:
+        found = self._answer(self.client.models.get, model=self.model)
         return self.retired_by(api_error(found)) if isinstance(found, Reply) else None
 
-    def ask(
-        self, connection: Connection, task: Task, inputs: Sequence[SentInput]
-    ) -> GenerationResult:
-        from google.genai import types
-
-        options, first = self.options, inputs[0].size if inputs else None
-        size = chosen_size(self.config.size, first, lambda one: nearest(one, list(options.ratios)))
-        image = {
+    def form(self, first_input: Pixels | None) -> dict[str, Any]:
+        options = self.options
+        size = chosen_size(
+            self.config.size, first_input, lambda one: nearest(one, list(options.ratios))
+        )
+        return {
             "aspect_ratio": None if size is None else options.ratio_of(size),
             "image_size": options.image_size,
         }
-        given = {name: value for name, value in image.items() if value is not None}
+
+    def ask(
+        self, task: Task, inputs: Sequence[SentInput], form: Mapping[str, Any]
+    ) -> GenerationResult:
+        from google.genai import types
+
+        given = {name: value for name, value in form.items() if value is not None}
         parts = [types.Part.from_bytes(data=one.data, mime_type=one.mime_type) for one in inputs]
         parts.append(types.Part.from_text(text=task.prompt))
         settings = [
             types.SafetySetting(category=category, threshold=threshold)
-            for category, threshold in sorted(options.safety_settings.items())
+            for category, threshold in sorted(self.options.safety_settings.items())
         ]
         config = types.GenerateContentConfig(
-            response_modalities=list(options.modalities),
+            response_modalities=list(self.options.modalities),
             image_config=types.ImageConfig(**given) if given else None,
             seed=self.seed,
             safety_settings=settings or None,
         )
-        answer = _answer(
-            connection,
-            connection.client.models.generate_content,
+        answer = self._answer(
+            self.client.models.generate_content,
             model=self.model,
             contents=types.Content(role="user", parts=parts),
             config=config,
         )
         if isinstance(answer, Reply):
-            drawn = self.fate(api_error(answer))
-        else:
-            drawn = drawn_from(answer.model_dump(), self.config.price)
-        return replace(drawn, details={**drawn.details, **image})
+            return self.fate(api_error(answer))
+        return drawn_from(answer.model_dump(), self.config.price)
 
+    def _answer(self, send: Callable[..., Any], **arguments: Any) -> Any:
+        """Sends a request, once; gives what the library read, or the `Reply` that is an error."""
+        from google.genai.errors import APIError
 
-def _answer(connection: Connection, send: Callable[..., Any], **arguments: Any) -> Any:
-    """Sends a request, once; gives what the library read, or the `Reply` that is an error."""
-    from google.genai.errors import APIError
-
-    try:
-        return send(**arguments)
-    except (APIError, TimeoutError, http_library().RequestError) as error:
-        return connection.reply_in(error)
-    except ValueError as error:  # of JSON, or of what should stand in it
-        said = connection.one_line(str(error))[:LONGEST_ERROR]
-        raise UnreadableError(f"the answer cannot be read: {said}") from None
+        try:
+            return send(**arguments)
+        except (APIError, TimeoutError, http_library().RequestError) as error:
+            return self.reply_in(error)
+        except ValueError as error:  # of JSON, or of what should stand in it
+            said = self.one_line(str(error))[:LONGEST_ERROR]
+            raise UnreadableError(f"the answer cannot be read: {said}") from None

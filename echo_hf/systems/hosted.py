@@ -8,17 +8,17 @@ import os
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
-from dataclasses import dataclass, replace
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
+from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
 from threading import Lock
-from typing import Annotated, Any, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, Self, TypeVar
 from urllib.parse import urlsplit
 
-from pydantic import Field
+from pydantic import Field, SecretStr
 
-from echo_hf._infra.http_errors import ApiError, Meaning, Reply, reply_in
+from echo_hf._infra.http_errors import ApiError, Meaning, Reply, mapping, reply_in
 from echo_hf._infra.retry import RequestError
 from echo_hf.config.checks import Section, Whole
 from echo_hf.config.systems import Price, Size, SystemConfig
@@ -35,7 +35,7 @@ from echo_hf.systems.base import (
     failed,
     unsupported_task,
 )
-from echo_hf.systems.images import SentInput, sent_input
+from echo_hf.systems.images import Pixels, SentInput, sent_input
 from echo_hf.systems.registry import model_of, options_of
 
 LONGEST_CONNECT_S = 10.0
@@ -148,53 +148,28 @@ def http_library() -> Any:
     return import_module("httpx" if find_spec("httpx") is not None else "httpx2")
 
 
-@dataclass(frozen=True, slots=True)
-class Connection:
-    """A client of a server; what goes wrong over it names no key."""
-
-    client: Any
-    key: ApiKey
-    server: Server
-    timeout_s: float
-
-    def reply_in(self, error: Exception) -> Reply:
-        """The response that the client raised an error of; raises what `reply_in` does."""
-        return reply_in(error, self.server.base_url, self.timeout_s)
-
-    def one_line(self, text: str) -> str:
-        return " ".join(self.key.hidden_in(text).split())
-
-    @contextmanager
-    def hidden(self) -> Iterator[None]:
-        """Keeps the key out of what goes through."""
-        try:
-            yield
-        except RequestError as error:
-            code = None if error.code is None else self.one_line(error.code)
-            raise TransientError(self.one_line(error.text), code, error.wait_s) from None
-        except GenerationError as error:
-            raise GenerationError(self.one_line(str(error))) from None
-
-
 # Models whose makers have shut them down, and answer as if they had never been there.
 SHUT_DOWN = frozenset({"dall-e-3", "gemini-2.0-flash-preview-image-generation", "gpt-image-1"})
-STAGES = {"input": OutcomeStage.INPUT, "output": OutcomeStage.OUTPUT}
 MOST_CATEGORIES = 20
 
 
-class HostedSystem(ABC):
+class HostedSystem(ABC, Generic[Checked]):
     """Asks a server for each task, over one connection that opens at the first."""
 
     concurrency = 8
     # Raised when the same task is put to servers in another way, which may change images.
     wording = 2
 
-    def __init__(
-        self, config: SystemConfig, options: HostedOptions, determinism: str, seed: int | None
-    ) -> None:
-        self.determinism, self.config, self.seed = determinism, config, seed
-        self.model, self._given, self._server = model_of(config), options, Server(options.base_url)
-        self._connection: Connection | None = None
+    # What the same seed gives, sent and not.
+    seeded: ClassVar[str]
+    unseeded: ClassVar[str]
+
+    def __init__(self, config: SystemConfig, options: Checked, sends_seed: bool) -> None:
+        self.config, self.options, self.model = config, options, model_of(config)
+        self.determinism = self.seeded if sends_seed else self.unseeded
+        self.seed = config.seed if sends_seed else None
+        self.client: Any = None
+        self.key, self._server = ApiKey(SecretStr("")), Server(options.base_url)
         self._closing, self._connecting = ExitStack(), Lock()
 
     @abstractmethod
@@ -202,18 +177,22 @@ class HostedSystem(ABC):
         """A client of the server."""
 
     @abstractmethod
-    def look(self, connection: Connection) -> Retired | None:
+    def look(self) -> Retired | None:
         """Asks whether the model is still there."""
 
     @abstractmethod
+    def form(self, first_input: Pixels | None) -> dict[str, Any]:
+        """What is asked of the image beside the prompt, as its provenance tells it."""
+
+    @abstractmethod
     def ask(
-        self, connection: Connection, task: Task, inputs: Sequence[SentInput]
+        self, task: Task, inputs: Sequence[SentInput], form: Mapping[str, Any]
     ) -> GenerationResult:
         """Puts a task to the server once."""
 
     def signature(self) -> Mapping[str, Any]:
         """What reaches the server and decides an image; neither its key nor a private address."""
-        given, size = self._given, self.config.size
+        given, size = self.options, self.config.size
         # The path may hold names or keys of a gateway. Ports and numbers of inputs change no image.
         path = urlsplit(self._server.base_url).path.rstrip("/")
         return {
@@ -229,19 +208,17 @@ class HostedSystem(ABC):
 
     def preflight(self) -> Retired | None:
         """Asks the server for the model; null where it is there, and where none is told."""
-        maker = type(self._given).model_fields["base_url"].default
-        if self.model in SHUT_DOWN and self._given.base_url == maker:
+        maker = type(self.options).model_fields["base_url"].default
+        if self.model in SHUT_DOWN and self.options.base_url == maker:
             return Retired(f"{self.model} was shut down by its maker", "shut_down")
-        connection = self._connected()
-        with connection.hidden():
-            try:
-                found = self.look(connection)
-            except RequestError:
-                return None
-        return found and Retired(connection.one_line(found.text), found.code)
+        self._connect()
+        with self._hidden(), suppress(RequestError):
+            found = self.look()
+            return found and Retired(self.one_line(found.text), found.code)
+        return None
 
     def draw(self, task: Task) -> GenerationResult:
-        given = self._given
+        given = self.options
         unfit = unsupported_task(task, given.fewest_inputs, given.most_inputs, config=self.config)
         if unfit is not None:
             return unfit
@@ -249,59 +226,88 @@ class HostedSystem(ABC):
             inputs = [sent_input(one) for one in task.inputs]
         except ImageError as error:
             return failed(str(error), "input")
-        connection = self._connected()
-        hide = connection.key.hidden_in
-        with connection.hidden():
+        self._connect()
+        form, hide = self.form(inputs[0].size if inputs else None), self.key.hidden_in
+        with self._hidden():
             try:
-                drawn = self.ask(connection, task, inputs)
+                drawn = self.ask(task, inputs, form)
             except UnreadableError as error:
                 drawn = failed(error.text, stage=OutcomeStage.ANSWER)
-        texts: dict[str, Any] = {
-            name: hide(text) for name in TEXTS if (text := getattr(drawn, name)) is not None
-        }
-        shown = {**drawn.details, "inputs": [one.details() for one in inputs]}
-        details = json.loads(hide(json.dumps(shown, ensure_ascii=False)))
-        return replace(drawn, **texts, seed=self.seed, details=details)
+        told = ((name, getattr(drawn, name)) for name in TEXTS)
+        texts: dict[str, Any] = {name: text and hide(text) for name, text in told}
+        details = {**drawn.details, **form, "inputs": [one.details() for one in inputs]}
+        return replace(
+            drawn,
+            **texts,
+            seed=self.seed,
+            details=json.loads(hide(json.dumps(details, ensure_ascii=False))),
+        )
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._closing.close()
-        self._connection = None
+        self.client = None
+
+    def _connect(self) -> None:
+        limit_s = self.config.limits.timeout_s
+        with self._connecting:  # whichever thread comes first, while the others wait
+            if self.client is None:
+                try:
+                    self.key = self._server.key(self.options.api_key_env, os.environ)
+                except EngineError as error:
+                    raise GenerationError(f"system {self.config.name!r}: {error}") from None
+                opened = self.connect(self.key.secret.get_secret_value() or NO_KEY, limit_s)
+                self.client = self._closing.enter_context(opened)
+
+    @contextmanager
+    def _hidden(self) -> Iterator[None]:
+        """Keeps the key out of what goes through."""
+        try:
+            yield
+        except RequestError as error:
+            code = error.code and self.one_line(error.code)
+            raise TransientError(self.one_line(error.text), code, error.wait_s) from None
+        except GenerationError as error:
+            raise GenerationError(self.one_line(str(error))) from None
+
+    def one_line(self, text: str) -> str:
+        """A text without the key."""
+        return " ".join(self.key.hidden_in(text).split())
+
+    def reply_in(self, error: Exception) -> Reply:
+        """The response that the client raised an error of; raises what `reply_in` does."""
+        return reply_in(error, self._server.base_url, self.config.limits.timeout_s)
 
     def fate(self, error: ApiError) -> GenerationResult:
         """What becomes of a task that was answered with an error."""
+        told = GenerationResult(
+            Outcome.FAILED, stage=OutcomeStage.REQUEST, code=error.code, text=error.message
+        )
         meaning = error.meaning(self.model)
         if meaning is Meaning.REFUSED:
-            # An error in place of an answer is about the request, unless it says otherwise.
-            details = error.error.get("moderation_details")
-            details = details if isinstance(details, dict) else {}
-            told = details.get("moderation_stage", error.error.get("moderation_stage"))
-            told = told if isinstance(told, str) else "untold"
+            details = mapping(error.error.get("moderation_details"))
+            said = details.get("moderation_stage", error.error.get("moderation_stage"))
             named = details.get("categories")
-            named = (
-                [one for one in named if isinstance(one, str)] if isinstance(named, list) else []
-            )
-            return GenerationResult(
-                Outcome.REFUSED,
-                stage=STAGES.get(told, OutcomeStage.INPUT),
-                code=error.code,
-                text=error.message,
+            categories = named if isinstance(named, list) else []
+            shown = [one for one in categories if isinstance(one, str)][:MOST_CATEGORIES]
+            return replace(
+                told,
+                outcome=Outcome.REFUSED,
+                # An error in place of an answer is about the request, unless it says otherwise.
+                stage=OutcomeStage.OUTPUT if said == "output" else OutcomeStage.INPUT,
                 details={
-                    "moderation_stage": told,
-                    "moderation_categories": named[:MOST_CATEGORIES],
+                    "moderation_stage": said if isinstance(said, str) else "untold",
+                    "moderation_categories": shown,
                 },
             )
         if self._is_retired(error):
-            stage = OutcomeStage.REQUEST
-            return GenerationResult(
-                Outcome.RETIRED, stage=stage, code=error.code, text=error.message
-            )
+            return replace(told, outcome=Outcome.RETIRED)
         self._raise_for_config(error)
         if meaning is Meaning.MAY_PASS:
             raise TransientError(error.said, error.code, error.wait_s)
-        return failed(error.said, error.code)
+        return replace(told, text=error.said)
 
     def retired_by(self, error: ApiError) -> Retired | None:
         """What a question for the model alone comes to."""
@@ -316,21 +322,8 @@ class HostedSystem(ABC):
         return is_gone or error.meaning(self.model) is Meaning.RETIRED
 
     def _raise_for_config(self, error: ApiError) -> None:
-        advice = error.advice(self.model, self._server.base_url, self._given.api_key_env)
+        advice = error.advice(self.model, self._server.base_url, self.options.api_key_env)
         if advice is not None:
             raise GenerationError(
                 f"system {self.config.name!r}: {error.answered_by(self._server.host)}: {advice}"
             )
-
-    def _connected(self) -> Connection:
-        timeout_s = self.config.limits.timeout_s
-        with self._connecting:  # whichever thread comes first, while the others wait
-            if self._connection is None:
-                try:
-                    key = self._server.key(self._given.api_key_env, os.environ)
-                except EngineError as error:
-                    raise GenerationError(f"system {self.config.name!r}: {error}") from None
-                opened = self.connect(key.secret.get_secret_value() or NO_KEY, timeout_s)
-                client = self._closing.enter_context(opened)
-                self._connection = Connection(client, key, self._server, timeout_s)
-            return self._connection

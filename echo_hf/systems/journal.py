@@ -21,11 +21,9 @@ from echo_hf.engines.base import Usage
 from echo_hf.errors import RunError
 from echo_hf.pipeline.answer_store import signature_digest
 from echo_hf.reasons import NotTabled, Outcome, OutcomeStage
-from echo_hf.systems.base import TEXTS
 from echo_hf.tables import OUTPUTS
 
-FOLDER = "outputs"
-SUFFIX = ".jsonl"
+FOLDER, SUFFIX = "outputs", ".jsonl"
 FILE = "outputs.parquet"
 LONGEST_WAIT_S = 60
 # What asking again would not change: the others are asked again.
@@ -95,51 +93,40 @@ class Journal:
                 self._append(SignatureRow(digest, dict(signature), determinism))
         return digest
 
-    def add(self, entry: JournalEntry) -> None:
-        """Writes an output down; it survives a killed process when this returns."""
+    def add(self, entry: JournalEntry) -> JournalEntry:
+        """Writes an output down, and gives it as it will be read back; then it survives a kill."""
         try:
-            ENTRY.validate_python(json.loads(json.dumps(asdict(entry))))
+            kept = ENTRY.validate_json(json.dumps(asdict(entry), default=_of_python))
         except (TypeError, ValueError, RecursionError) as error:
             raise RunError(
                 f"{str(self.path)!r}: the output of {entry.sample_id!r} cannot be written down "
                 f"({' '.join(str(error).split())}): fix the adapter of {self.system!r}"
             ) from None
         with self._lock:
-            self._append(entry)
+            self._append(kept)
+        return kept
 
-    def table_rows(self) -> list[dict[str, Any]]:
+    def table_rows(self) -> Iterator[dict[str, Any]]:
         """The outputs that were drawn under the current settings, as the table holds them."""
-        return [
-            self._table_row(one) for one in self.entries.values() if one.signature == self.current
-        ]
-
-    def _table_row(self, entry: JournalEntry) -> dict[str, Any]:
-        settings = self._signatures.get(entry.signature, SignatureRow(entry.signature, {}))
-        made = {
-            "made_by": __name__,
-            "signature": entry.signature,
-            "system": settings.describes,
-            "determinism": settings.determinism,
-            "split": entry.split,
-            "attempts": entry.attempts,
-            "at": entry.at,
-            "details": entry.details,
-        }
-        usage = entry.usage
-        return {
-            "sample_id": entry.sample_id,
-            "system": self.system,
-            "sample_digest": entry.sample_digest,
-            "image": entry.image,
-            "outcome": entry.outcome.value,
-            "stage": None if entry.stage is None else entry.stage.value,
-            "seed": entry.seed,
-            "latency_s": entry.latency_s,
-            "usage": usage and {f"{kind}_tokens": count for kind, count in asdict(usage).items()},
-            "cost_usd": entry.cost_usd,
-            "provenance": json.dumps(made, sort_keys=True),
-            **{name: getattr(entry, name) for name in TEXTS},
-        }
+        for entry in self.entries.values():
+            if entry.signature != self.current:
+                continue
+            settings = self._signatures.get(entry.signature, SignatureRow(entry.signature, {}))
+            made = {
+                "made_by": __name__,
+                "signature": entry.signature,
+                "system": settings.describes,
+                "determinism": settings.determinism,
+                **{name: getattr(entry, name) for name in ("split", "attempts", "at", "details")},
+            }
+            own = {name: getattr(entry, name) for name in OUTPUTS.columns if hasattr(entry, name)}
+            used = entry.usage and asdict(entry.usage)
+            yield {
+                **own,
+                "system": self.system,
+                "usage": used and {f"{kind}_tokens": count for kind, count in used.items()},
+                "provenance": json.dumps(made, sort_keys=True),
+            }
 
     def _append(self, row: JournalEntry | SignatureRow) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -161,6 +148,13 @@ class Journal:
             self.entries[row.sample_id] = row
         else:
             self._signatures[row.signature] = row
+
+
+def _of_python(value: Any) -> Any:
+    """A number of a library, such as NumPy's, as Python's own."""
+    if not hasattr(value, "item"):
+        raise TypeError(f"{value!r} is nothing that JSON holds")
+    return value.item()
 
 
 def _rows(path: Path) -> Iterator[tuple[bytes, JournalEntry | SignatureRow]]:
@@ -189,28 +183,27 @@ def digest_of(signature: Mapping[str, Any]) -> str:
 
 
 def journals(root: Path) -> list[Journal]:
+    """The journals of a run, in the order of its systems."""
     return [Journal(root, name) for name in _systems(root)]
 
 
 def _systems(root: Path) -> list[str]:
-    """The systems that have a journal, in order."""
     return sorted(path.name.removesuffix(SUFFIX) for path in (root / FOLDER).glob(f"*{SUFFIX}"))
 
 
 def drop_samples(root: Path, samples: Collection[str]) -> None:
     """Removes what became of samples; half a line, which may be about one, goes too."""
-    kept = dict[Path, bytes]()
-    for system in _systems(root):
-        path = root / FOLDER / f"{system}{SUFFIX}"
-        kept[path] = b"".join(
+    paths = [root / FOLDER / f"{system}{SUFFIX}" for system in _systems(root)]
+    # All are read before one is written: a damaged one leaves all as they were.
+    for path, rows in [(path, list(_rows(path))) for path in paths]:
+        kept = b"".join(
             line + b"\n"
-            for line, row in _rows(path)
-            if not (isinstance(row, JournalEntry) and row.sample_id in samples)
+            for line, row in rows
+            if isinstance(row, SignatureRow) or row.sample_id not in samples
         )
-    for path, data in kept.items():
-        if data != path.read_bytes():
+        if kept != path.read_bytes():
             with replaced_file(path) as partial:
-                partial.write_bytes(data)
+                partial.write_bytes(kept)
 
 
 @contextmanager

@@ -65,28 +65,29 @@ class LocalModel:
         """Finds the model's index without a download; null where it may be on the Hub."""
         from huggingface_hub import constants
 
-        found = self._cached() if self.folder is None else self.folder / self.index
-        if self.folder is not None:
-            if self.revision is not None:
-                raise self._error(
-                    f"{self.source!r} is a folder, which has no revision {self.revision!r}: leave "
-                    "it out"
-                )
-            if not (self.folder / self.index).is_file():
-                raise self._error(
-                    f"folder {self.source!r} holds no {self.index!r}: expected a model as its "
-                    "library saves it"
-                )
-        elif not is_hub_name(self.source):
-            raise self._error(
+        found, said = self.folder and self.folder / self.index, None
+        if found is not None and self.revision is not None:
+            said = (
+                f"{self.source!r} is a folder, which has no revision {self.revision!r}: leave it "
+                "out"
+            )
+        elif found is not None and not found.is_file():
+            said = (
+                f"folder {self.source!r} holds no {self.index!r}: expected a model as its library "
+                "saves it"
+            )
+        elif found is None and not is_hub_name(self.source):
+            said = (
                 f"there is no folder {self.source!r}: expected one, or a name on the Hub such as "
                 "ORGANISATION/NAME"
             )
-        elif found is None and constants.HF_HUB_OFFLINE:
-            raise self._error(
+        elif found is None and (found := self._cached()) is None and constants.HF_HUB_OFFLINE:
+            said = (
                 f"model {self.source!r} is neither a folder nor in the cache, and HF_HUB_OFFLINE "
                 "is set: download it first, or unset that"
             )
+        if said is not None:
+            raise GenerationError(f"system {self.system!r}: {said}")
         return found
 
     def fetched_index(self) -> Path:
@@ -103,9 +104,6 @@ class LocalModel:
             return None
         found = try_to_load_from_cache(self.source, self.index, revision=self.revision or MAIN)
         return Path(found) if isinstance(found, str) else None
-
-    def _error(self, said: str) -> GenerationError:
-        return GenerationError(f"system {self.system!r}: {said}")
 
 
 def folder_digest(folder: Path) -> str:
@@ -190,7 +188,7 @@ class LocalSystem(ABC, Generic[Options, Loaded]):
 
     @abstractmethod
     def load(self, device: str) -> Loaded:
-        """Loads the model."""
+        """Loads the model; what a config has wrong is found before the weights are read."""
 
     @abstractmethod
     def unfit(self, loaded: Loaded, task: Task) -> GenerationResult | None:
@@ -208,21 +206,15 @@ class LocalSystem(ABC, Generic[Options, Loaded]):
         if (unfit := self.unfit(loaded, task)) is not None:
             return unfit
         try:
-            inputs = open_inputs(task)
+            drawn = self.draw_with(loaded, task, open_inputs(task))
         except ImageError as error:
             code = str(error.reason) if isinstance(error, BadImageError) else None
-            return failed(one_line(error), code, OutcomeStage.INPUT)
-        try:
-            drawn = self.draw_with(loaded, task, inputs)
+            drawn = failed(one_line(error), code, OutcomeStage.INPUT)
         except Exception as error:
-            text, code = one_line(error), type(error).__name__
+            drawn = failed(one_line(error), type(error).__name__)
             if is_out_of_memory(error):
-                code = "out_of_memory"
-                text = (
-                    "out of memory: ask for a smaller size, or use a smaller model, dtype or "
-                    "offload"
-                )
-            drawn = failed(text, code)
+                advice = "ask for a smaller size, or use a smaller model, dtype or offload"
+                drawn = failed(f"out of memory: {advice}", "out_of_memory")
         if drawn.outcome is Outcome.FAILED:
             free()  # when nothing refers any more to what the failed call had computed
         return drawn
@@ -235,13 +227,13 @@ class LocalSystem(ABC, Generic[Options, Loaded]):
             self._loaded = None
             free()
 
-    def details(self, device: str, **versions: str) -> dict[str, Any]:
+    def details(self, device: str, *libraries: Any) -> dict[str, Any]:
         """What of the machine decides an image."""
         return {
             "commit": self.model.commit,
             "dtype": self.options.dtype,
             "device": device,
-            "versions": versions,
+            "versions": {one.__name__: str(one.__version__) for one in libraries},
         }
 
     def _load(self) -> Loaded:
@@ -251,14 +243,12 @@ class LocalSystem(ABC, Generic[Options, Loaded]):
         except EchoError:
             raise
         except Exception as error:  # whatever the driver, the memory or the files are short of
-            said = (
-                f"model {self.model.source!r} does not fit into memory: use {self.smaller}"
-                if is_out_of_memory(error)
-                else f"cannot load {self.model.source!r} ({type(error).__name__}: "
-                f"{one_line(error)}): expected {self.expected}"
-            )
+            kind, source = type(error).__name__, self.model.source
+            said = f"cannot load {source!r} ({kind}: {one_line(error)}): expected {self.expected}"
+            if is_out_of_memory(error):
+                said = f"model {source!r} does not fit into memory: use {self.smaller}"
             raise GenerationError(f"{self.place}: {said}") from error
 
 
-def unsupported(stage: OutcomeStage, code: str, text: str) -> GenerationResult:
-    return GenerationResult(Outcome.UNSUPPORTED, stage=stage, code=code, text=text)
+def unsupported_input(code: str, text: str) -> GenerationResult:
+    return GenerationResult(Outcome.UNSUPPORTED, stage=OutcomeStage.INPUT, code=code, text=text)

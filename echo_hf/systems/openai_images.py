@@ -20,10 +20,9 @@ from echo_hf.engines.prices import cost_of, count, read_usage, usage_of
 from echo_hf.engines.server import OPENAI
 from echo_hf.errors import GenerationError
 from echo_hf.reasons import Outcome, OutcomeStage
-from echo_hf.systems.base import GenerationResult, Retired, Task, failed
+from echo_hf.systems.base import GenerationResult, JsonMapping, Retired, Task, failed
 from echo_hf.systems.hosted import (
     LONGEST_CONNECT_S,
-    Connection,
     HostedOptions,
     HostedSystem,
     Inputs,
@@ -90,7 +89,7 @@ class OpenAIImagesOptions(HostedOptions):
     send_seed: StrictBool = False
     sizes: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
     pixels: Annotated[Whole, Field(ge=256 * 256, le=100_000_000)] = 1024 * 1024
-    extra: Mapping[str, Any] = {}
+    extra: JsonMapping = {}  # noqa: RUF012 - a Section is frozen
 
     def like(self, size: Pixels) -> Pixels:
         if self.sizes is not None:
@@ -119,10 +118,6 @@ class OpenAIImagesOptions(HostedOptions):
     def _not_ours(cls, extra: Mapping[str, Any]) -> Mapping[str, Any]:
         if taken := sorted(OURS & set(extra)):
             raise ValueError(f"expected no {', '.join(taken)}, which the adapter sets itself")
-        try:
-            json.dumps(extra, allow_nan=False)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"expected what JSON can hold: {error}") from None
         return extra
 
     @model_validator(mode="after")
@@ -137,19 +132,10 @@ BEGINNING = 40
 LACK = "the answer holds no image"
 
 
-def read_document(text: str) -> Document | None:
-    """The answer as an object; null when it is none, such as a web page."""
-    try:
-        document = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return document if isinstance(document, dict) else None
-
-
 def read_images(document: Document, price: Price | None) -> GenerationResult:
     """What an answer of the Images API makes of a task."""
-    data, usage = document.get("data"), mapping(document.get("usage"))
-    entries = [mapping(one) for one in data] if isinstance(data, list) else []
+    usage = mapping(document.get("usage"))
+    entries = [mapping(one) for one in _items(document.get("data"))]
     first = entries[0] if entries else {}
     sent = mapping(usage.get("input_tokens_details"))
     tokens_in, tokens_out = count(usage.get("input_tokens")), count(usage.get("output_tokens"))
@@ -184,15 +170,13 @@ def read_chat(document: Document, price: Price | None) -> GenerationResult:
     """What an answer of a chat model makes of a task."""
     choice = _choice_of(document)
     message, ended = mapping(choice.get("message")), _text_or_none(choice.get("finish_reason"))
-    content = message.get("content")
+    content, beside = message.get("content"), message.get("images")
     parts = content if isinstance(content, list) else [content]
-    texts = (mapping(one).get("text") if isinstance(one, dict) else one for one in parts)
+    texts = (one if isinstance(one, str) else mapping(one).get("text") for one in parts)
     text = _text_or_none("\n".join(one for one in texts if isinstance(one, str)))
     # Routers put images beside the content, vllm-omni puts them into it, and some do both.
-    beside = message.get("images")
-    shown = [*(beside if isinstance(beside, list) else ()), *parts]
-    urls = (_text_or_none(mapping(mapping(one).get("image_url")).get("url")) for one in shown)
-    images = list(dict.fromkeys(url for url in urls if url is not None))
+    shown = [mapping(mapping(one).get("image_url")) for one in (*_items(beside), *parts)]
+    images = list(dict.fromkeys(filter(None, (_text_or_none(one.get("url")) for one in shown))))
     tokens, cost = read_usage(document), cost_of(document, None)
     known = GenerationResult(
         Outcome.FAILED,
@@ -220,17 +204,24 @@ def read_chat(document: Document, price: Price | None) -> GenerationResult:
     return replace(unusable(known, LACK + how + (f": {text}" if text else "")), code=ended)
 
 
+def _document(text: str) -> Document | None:
+    """The answer as an object; null where it is none, such as a web page."""
+    with suppress(ValueError, RecursionError):
+        document = json.loads(text)
+        return document if isinstance(document, dict) else None
+    return None
+
+
 def _choice_of(document: Document) -> Document:
-    choices = document.get("choices")
-    return mapping(choices[0]) if isinstance(choices, list) and choices else {}
+    return mapping(next(iter(_items(document.get("choices"))), None))
+
+
+def _items(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _text_or_none(value: Any) -> str | None:
     return value if isinstance(value, str) and value.strip() else None
-
-
-SEEDED = "the seed is sent; the server says how far it repeats a picture"
-UNSEEDED = "the server takes no seed: two pictures for one task differ"
 
 
 @register(
@@ -240,18 +231,20 @@ UNSEEDED = "the server takes no seed: two pictures for one task differ"
     packages=("openai",),
     key="OPENAI_API_KEY",
 )
-class OpenAIImages(HostedSystem):
+class OpenAIImages(HostedSystem[OpenAIImagesOptions]):
     """Asks the Images API of OpenAI or of a server like it, or a chat model that draws."""
 
+    seeded = "the seed is sent; the server says how far it repeats a picture"
+    unseeded = "the server takes no seed: two pictures for one task differ"
+
     def __init__(self, config: SystemConfig) -> None:
-        self.options = options = hosted_options(config, OpenAIImagesOptions)
+        options = hosted_options(config, OpenAIImagesOptions)
         if options.mode == "chat" and config.size != "auto":
             raise GenerationError(
                 f"system {config.name!r}: size is {config.model_dump()['size']!r}, and mode chat "
                 "has none: expected auto, or what the server takes in `extra`"
             )
-        determinism, seed = (SEEDED, config.seed) if options.send_seed else (UNSEEDED, None)
-        super().__init__(config, options, determinism, seed)
+        super().__init__(config, options, options.send_seed)
 
     def connect(self, key: str, timeout_s: float) -> AbstractContextManager[Any]:
         from openai import DefaultHttpxClient, OpenAI, Timeout
@@ -266,23 +259,26 @@ class OpenAIImages(HostedSystem):
         )
         return client
 
-    def look(self, connection: Connection) -> Retired | None:
-        retrieve = connection.client.models.with_streaming_response.retrieve
-        reply = _reply(connection, retrieve, model=self.model)
+    def look(self) -> Retired | None:
+        retrieve = self.client.models.with_streaming_response.retrieve
+        reply = self._reply(retrieve, model=self.model)
         if reply.status != OK:
             return self.retired_by(api_error(reply))
-        said = (read_document(reply.text) or {}).get(SHUT_DOWN)
         with suppress(ValueError):
+            said = mapping(_document(reply.text)).get(SHUT_DOWN)
             day = datetime.date.fromisoformat(str(said))
             if day <= datetime.datetime.now(datetime.UTC).date():
                 return Retired(f"{SHUT_DOWN} is {day}", SHUT_DOWN)
         return None
 
+    def form(self, first_input: Pixels | None) -> dict[str, Any]:
+        size = chosen_size(self.config.size, first_input, self.options.like)
+        return {"mode": self.options.mode, "size": None if size is None else list(size)}
+
     def ask(
-        self, connection: Connection, task: Task, inputs: Sequence[SentInput]
+        self, task: Task, inputs: Sequence[SentInput], form: Mapping[str, Any]
     ) -> GenerationResult:
-        options, client, is_chat = self.options, connection.client, self.options.mode == "chat"
-        size = chosen_size(self.config.size, inputs[0].size if inputs else None, options.like)
+        options, is_chat, size = self.options, self.options.mode == "chat", form["size"]
         # Not every version of the client knows every key: those that may be missing go beside it.
         seed = {} if self.seed is None else {"seed": self.seed}
         further: dict[str, Any] = {**options.drawing(), **seed, **options.extra}
@@ -294,7 +290,7 @@ class OpenAIImages(HostedSystem):
             parts = [*images, {"type": "text", "text": task.prompt}]
             asked["messages"] = [{"role": "user", "content": parts if images else task.prompt}]
             further = {"modalities": ["image", "text"], **further}
-            send = client.chat.completions.with_streaming_response.create
+            send = self.client.chat.completions.with_streaming_response.create
         else:
             asked |= {"prompt": task.prompt, "n": 1}
             if size is not None:
@@ -305,33 +301,28 @@ class OpenAIImages(HostedSystem):
             ]
             if files:
                 asked["image"] = files if len(files) > 1 else files[0]
-            sending = client.images.with_streaming_response
+            sending = self.client.images.with_streaming_response
             send = sending.edit if files else sending.generate
-        reply = _reply(connection, send, **asked, extra_body=further or None)
+        reply = self._reply(send, **asked, extra_body=further or None)
         if reply.status != OK:
             drawn = self.fate(api_error(reply))
-        elif (document := read_document(reply.text)) is None:
+        elif (document := _document(reply.text)) is None:
             said = f"the answer is not a JSON object: it begins {reply.text[:BEGINNING]!r}"
             drawn = failed(said, stage=OutcomeStage.ANSWER)
         elif error := document.get("error") or _choice_of(document).get("error"):
             drawn = self.fate(error_in(reply, error))
         else:
             drawn = (read_chat if is_chat else read_images)(document, self.config.price)
-        told = {
-            "mode": options.mode,
-            "size": None if size is None else list(size),
-            "request_id": reply.headers.get("x-request-id"),
-        }
-        return replace(drawn, details={**drawn.details, **told})
+        request_id = reply.headers.get("x-request-id")
+        return replace(drawn, details={**drawn.details, "request_id": request_id})
 
+    def _reply(self, send: Callable[..., Any], **arguments: Any) -> Reply:
+        """Sends a request, once."""
+        from openai import APIConnectionError, APIStatusError, Omit
 
-def _reply(connection: Connection, send: Callable[..., Any], **arguments: Any) -> Reply:
-    """Sends a request, once."""
-    from openai import APIConnectionError, APIStatusError, Omit
-
-    headers = None if connection.key else {"Authorization": Omit()}
-    try:
-        with send(**arguments, extra_headers=headers) as response:
-            return Reply(OK, response.headers, response.read().decode("utf-8", "replace"))
-    except (APIStatusError, APIConnectionError, TimeoutError) as error:
-        return connection.reply_in(error)
+        headers = None if self.key else {"Authorization": Omit()}
+        try:
+            with send(**arguments, extra_headers=headers) as response:
+                return Reply(OK, response.headers, response.read().decode("utf-8", "replace"))
+        except (APIStatusError, APIConnectionError, TimeoutError) as error:
+            return self.reply_in(error)

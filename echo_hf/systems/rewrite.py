@@ -66,24 +66,31 @@ class Writing:
     usage: Usage
     cost_usd: float | None
 
+    def paid_with(
+        self, artist: GenerationResult | TransientError, is_drawn: bool = False
+    ) -> tuple[Usage, float | None]:
+        """Tokens and price of both; servers bill no error, and count nothing in it."""
+        usage = self.usage + (artist.usage or Usage())
+        is_free = not is_drawn and artist.usage is None and artist.cost_usd is None
+        return usage, self.cost_usd if is_free else added(self.cost_usd, artist.cost_usd)
+
 
 def written_by(engine: Engine, request: Request) -> Writing:
+    """Asks the writer once."""
     try:
         (completion,) = dict(engine.stream([request])).values()
     except EngineError as error:
         raise GenerationError(f"writer: {error}") from None
     answer = parse(request, completion, b"")
-    prompt, failure = "", None
-    if isinstance(answer, Rewritten):
-        prompt = answer.prompt.strip()
-        failure = None if prompt else Failure(Failed.OFF_SCHEMA, "the prompt is blank", "")
-    elif isinstance(answer, Failure):
-        failure = answer
-        if failure.reason is Failed.NEEDS_MODEL:
-            raise GenerationError(
-                "writer is an engine without a model, which writes nothing: expected one that "
-                "reads text and images, such as {kind: openai, model: ...}"
-            )
+    if isinstance(answer, Failure) and answer.reason is Failed.NEEDS_MODEL:
+        raise GenerationError(
+            "writer is an engine without a model, which writes nothing: expected one that "
+            "reads text and images, such as {kind: openai, model: ...}"
+        )
+    prompt = answer.prompt.strip() if isinstance(answer, Rewritten) else ""
+    failure = answer if isinstance(answer, Failure) else None
+    if not prompt and failure is None:
+        failure = Failure(Failed.OFF_SCHEMA, "the prompt is blank", "")
     return Writing(prompt, failure, completion.usage, completion.cost_usd)
 
 
@@ -172,7 +179,6 @@ class Rewrite:
         if writing is None:
             with self._turn:
                 writing = written_by(self._writer, rewriting(task, self._options.most_tokens))
-        usage, cost_usd = writing.usage, writing.cost_usd
         if writing.failure is not None:
             is_refusal = writing.failure.reason is Failed.REFUSED
             return GenerationResult(
@@ -180,31 +186,27 @@ class Rewrite:
                 stage=OutcomeStage.INPUT if is_refusal else OutcomeStage.REQUEST,
                 code=f"writer_{writing.failure.reason}",
                 text=writing.failure.detail,
-                usage=usage,
-                cost_usd=cost_usd,
+                usage=writing.usage,
+                cost_usd=writing.cost_usd,
             )
         try:
             drawn = self._artist.draw(replace(task, prompt=writing.prompt, inputs=()))
         except TransientError as passing:
             # The prompt waits for the next attempt; it is paid with this one.
             self._written[task.sample_digest] = replace(writing, usage=Usage(), cost_usd=0.0)
-            if passing.usage is not None or passing.cost_usd is not None:
-                cost_usd = added(cost_usd, passing.cost_usd)
-            usage += passing.usage or Usage()
             told = passing.text, passing.code, passing.wait_s
-            raise TransientError(*told, usage, cost_usd) from None
+            raise TransientError(*told, *writing.paid_with(passing)) from None
         except (GenerationError, KeyboardInterrupt):
             self._written[task.sample_digest] = writing
             raise
         except BaseException as error:  # as for any system, the writer's tokens included
             drawn = failed_by(error)
-        # Servers bill no error, and count nothing in it.
-        is_free = drawn.image is None and drawn.usage is None and drawn.cost_usd is None
+        usage, cost_usd = writing.paid_with(drawn, is_drawn=drawn.image is not None)
         return replace(
             drawn,
             revised_prompt=writing.prompt,
-            usage=usage + (drawn.usage or Usage()),
-            cost_usd=cost_usd if is_free else added(cost_usd, drawn.cost_usd),
+            usage=usage,
+            cost_usd=cost_usd,
             details={"artist": dict(drawn.details), "artist_revised_prompt": drawn.revised_prompt},
         )
 

@@ -6,9 +6,9 @@ import json
 import logging
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, as_completed, wait
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from statistics import fmean
@@ -40,10 +40,11 @@ from echo_hf.systems.base import (
 from echo_hf.systems.journal import SETTLED, Journal, JournalEntry, digest_of
 
 logger = logging.getLogger(__name__)
-LONGEST_TEXT = 1000
-LONGEST_REMARK = 300
+LONGEST_TEXT, LONGEST_REMARK = 1000, 300
 LOGGED_FAILURES = 5
 MOST_FAILURES_IN_A_ROW = 10
+# What an entry says as a result does.
+ALIKE = ("outcome", "stage", "seed", "usage", "cost_usd")
 # Failures of one task alone: however many there are in a row, the next task may well do.
 OF_ONE_TASK = frozenset({"no_file", "no_input", "several_files"})
 
@@ -86,12 +87,11 @@ class Generations:
 
     def failures(self) -> Iterator[str]:
         """How many failed, by their codes, with an example each."""
-        by_code: dict[str, list[JournalEntry]] = {}
-        for one in self.entries:
-            if one.outcome == Outcome.FAILED:
-                by_code.setdefault(one.code or str(one.stage), []).append(one)
-        for code, entries in sorted(by_code.items()):
-            yield f"{self.system}: {len(entries)} failed, {code}: {entries[0].text or ''}"
+        failures = [one for one in self.entries if one.outcome == Outcome.FAILED]
+        by_code = Counter(one.code or str(one.stage) for one in failures)
+        for code, count in sorted(by_code.items()):
+            first = next(one for one in failures if (one.code or str(one.stage)) == code)
+            yield f"{self.system}: {count} failed, {code}: {first.text or ''}"
 
 
 def is_settled(task: Task, entry: JournalEntry, images: ImageStore) -> bool:
@@ -104,44 +104,6 @@ def is_settled(task: Task, entry: JournalEntry, images: ImageStore) -> bool:
     file = images.path(entry.image)
     size = file.stat().st_size if file.is_file() else 0
     return size > 0 if entry.image_bytes is None else size == entry.image_bytes
-
-
-def plan_of(
-    config: SystemConfig,
-    tasks: Sequence[Task],
-    entries: Mapping[str, JournalEntry],
-    signature: str,
-    concurrency: int,
-    images: ImageStore,
-) -> GenerationPlan:
-    """What is left of tasks; those that failed before come last."""
-    todo, again, stale = list[Task](), list[Task](), 0
-    for task in tasks:
-        entry = entries.get(task.sample_id)
-        if entry is None:
-            todo.append(task)
-            continue
-        is_same = entry.signature == signature
-        if is_same and is_settled(task, entry, images) and not may_fit_now(entry.details, config):
-            continue
-        stale += entry.outcome in SETTLED
-        has_failed = entry.outcome == Outcome.FAILED and entry.sample_digest == task.sample_digest
-        (again if is_same and has_failed else todo).append(task)
-    todo += again
-    known = [one for one in entries.values() if one.signature == signature]
-    paid = [one.cost_usd for one in known if one.outcome == Outcome.OK and one.cost_usd is not None]
-    usd = fmean(paid) if paid and config.usd_per_image != 0 else config.usd_per_image
-    took = [one.latency_s for one in known if one.attempts and one.latency_s is not None]
-    per_minute, count = config.limits.per_minute, len(todo)
-    slowest = 60 * count / per_minute if per_minute else 0.0
-    return GenerationPlan(
-        system=config.name,
-        todo=tuple(todo),
-        stored=len(tasks) - count,
-        stale=stale,
-        cost_usd=None if usd is None else usd * count,
-        seconds=max(slowest, fmean(took) * count / concurrency) if took else None,
-    )
 
 
 def added(*costs: float | None) -> float | None:
@@ -157,67 +119,6 @@ def failed_by(error: BaseException) -> GenerationResult:
     return failed(said or kind, kind)
 
 
-def plain(value: Any) -> Any:
-    """A number of a library, such as NumPy's, as Python's own; any other value as it is."""
-    return value.item() if hasattr(value, "item") else value
-
-
-def entry_of(
-    task: Task,
-    drawn: GenerationResult,
-    attempts: int,
-    latency_s: float,
-    signature: str,
-    images: ImageStore,
-) -> JournalEntry:
-    """What a journal holds of a result; an adapter's own contradiction is a failure."""
-    digest, wrong = None, None
-    if (drawn.outcome == Outcome.OK) != (drawn.image is not None):
-        came = "no image" if drawn.image is None else "an image"
-        wrong = f"the adapter gave {came} with the outcome {drawn.outcome!s}"
-    elif drawn.image is not None:
-        try:
-            try:
-                digest = images.put(drawn.image)
-            except FileNotFoundError:  # a build that begins took it for a half-written image
-                digest = images.put(drawn.image)
-        except (ImageError, TypeError) as error:
-            wrong = str(error)
-    if wrong is not None:
-        stage = OutcomeStage.ANSWER
-        drawn = replace(drawn, outcome=Outcome.FAILED, stage=stage, image=None, text=wrong)
-    try:
-        details = json.loads(json.dumps(dict(drawn.details), default=str), parse_constant=str)
-    except (TypeError, ValueError, RecursionError):  # the image is not lost for a remark
-        details = {"not_json": repr(drawn.details)[:LONGEST_REMARK]}
-    told = {name: getattr(drawn, name) for name in TEXTS}
-    # Half a character, which a service may well send, cannot stand in a table.
-    texts: dict[str, Any] = {
-        name: str(text).encode("utf-8", "replace").decode()
-        for name, text in told.items()
-        if text is not None
-    }
-    return JournalEntry(
-        sample_id=task.sample_id,
-        sample_digest=task.sample_digest,
-        split=task.split,
-        signature=signature,
-        outcome=drawn.outcome,
-        image=digest,
-        image_bytes=None if drawn.image is None else len(drawn.image),
-        stage=drawn.stage,
-        seed=plain(drawn.seed),
-        usage=drawn.usage
-        and Usage(**{name: plain(count) for name, count in asdict(drawn.usage).items()}),
-        cost_usd=plain(drawn.cost_usd),
-        latency_s=round(latency_s, 3),
-        attempts=attempts,
-        at=datetime.now(UTC).isoformat(timespec="seconds"),
-        details=details,
-        **texts,
-    )
-
-
 class SystemRun:
     """One system at work on the tasks of a benchmark."""
 
@@ -227,26 +128,47 @@ class SystemRun:
         self.config, self.system, self.images = config, system, folder.images
         self.journal = Journal(folder.root, config.name)
         self.concurrency = config.limits.concurrency or system.concurrency
+        self.plan = self._planned(tasks, digest_of(system.signature()))
         self.given = Generations(config.name)
         self.watch: ProgressListener = NullProgress()
-        self.plan = plan_of(
-            config,
-            tasks,
-            self.journal.entries,
-            digest_of(system.signature()),
-            self.concurrency,
-            self.images,
-        )
         self.stopped: str | None = None
         self.cost_usd: float | None = None
         self.is_short = False
         self._signature, self._failed, self._logged = "", 0, 0
         self._limiter, self._stop = RateLimiter(config.limits.per_minute), Event()
 
-    @property
-    def has_known_price(self) -> bool:
-        is_known = self.plan.cost_usd is not None or self.config.price is not None
-        return is_known or not self.plan.todo
+    def _planned(self, tasks: Sequence[Task], signature: str) -> GenerationPlan:
+        """What is left of tasks; those that failed before come last."""
+        config, entries = self.config, self.journal.entries
+        todo, again, stale = list[Task](), list[Task](), 0
+        for task in tasks:
+            entry = entries.get(task.sample_id)
+            if entry is None:
+                todo.append(task)
+                continue
+            is_same = entry.signature == signature
+            is_settled_so = is_same and is_settled(task, entry, self.images)
+            if is_settled_so and not may_fit_now(entry.details, config):
+                continue
+            stale += entry.outcome in SETTLED
+            same_task = entry.sample_digest == task.sample_digest
+            has_failed = is_same and same_task and entry.outcome == Outcome.FAILED
+            (again if has_failed else todo).append(task)
+        count = len(todo) + len(again)
+        known = [one for one in entries.values() if one.signature == signature]
+        drawn = [one.cost_usd for one in known if one.outcome == Outcome.OK]
+        paid = [cost for cost in drawn if cost is not None]
+        usd = fmean(paid) if paid and config.usd_per_image != 0 else config.usd_per_image
+        took = [one.latency_s for one in known if one.attempts and one.latency_s is not None]
+        slowest = 60 * count / config.limits.per_minute if config.limits.per_minute else 0.0
+        return GenerationPlan(
+            system=config.name,
+            todo=(*todo, *again),
+            stored=len(tasks) - count,
+            stale=stale,
+            cost_usd=None if usd is None else usd * count,
+            seconds=max(slowest, fmean(took) * count / self.concurrency) if took else None,
+        )
 
     def preflight(self) -> Retired | None:
         """Asks whether its model is still there; where that cannot be found out, it is stopped."""
@@ -266,16 +188,17 @@ class SystemRun:
         self, retired: Retired | None, budget_usd: float | None, watch: ProgressListener
     ) -> None:
         """Draws what is left to do, and says how it ended."""
-        self.watch, self.given, journal = watch, Generations(self.config.name), self.journal
+        self.watch, self.given.began = watch, time.monotonic()
         if self.stopped is None:
-            if retired is not None and journal.current is not None:
-                self._signature = journal.current
-            else:
-                self._signature = journal.sign(self.system.signature(), self.system.determinism)
-            if retired is not None:
-                self._retire(self.plan.todo, retired)
-            else:
+            if retired is None or self.journal.current is None:
+                determinism = self.system.determinism
+                self._signature = self.journal.sign(self.system.signature(), determinism)
+            else:  # settings that nothing is drawn with take away nothing that was drawn before
+                self._signature = self.journal.current
+            if retired is None:
                 self._draw_all(budget_usd)
+            else:
+                self._retire(self.plan.todo, retired)
         if self.given.entries:
             logger.info("system %s", self.given, extra=TOLD)
             watch.finished(self.given)
@@ -285,40 +208,39 @@ class SystemRun:
             watch.noticed(f"{self.config.name} was stopped")
 
     def _draw_all(self, budget_usd: float | None) -> None:
-        entries, todo = self.given.entries, self.plan.todo
-        if self.config.usd_per_image == 0:  # what its files say was paid when they were made
-            budget_usd = None
-        unstated_usd = self.plan.cost_usd / len(todo) if self.plan.cost_usd and todo else 0.0
+        """Draws within a budget, which what lies in files already costs nothing of."""
+        entries, is_free = self.given.entries, self.config.usd_per_image == 0
+        budget_usd = None if is_free else budget_usd
         try:
             with self.system:
-                self._draw(budget_usd, unstated_usd)
+                self._draw(budget_usd)
         except EchoError as error:  # the other systems go on
             self.stopped = str(error)
         else:
-            if entries and not self.plan.stored and not any(map(_did_not_fail, entries)):
+            all_failed = all(one.outcome == Outcome.FAILED for one in entries)
+            if entries and all_failed and not self.plan.stored:
                 self.stopped = self._broken(f"all {len(entries)} tasks failed", entries[-1])
-        spent_usd = self._spent_usd(unstated_usd)
-        is_known = spent_usd or any(one.cost_usd is not None for one in entries)
-        self.cost_usd = spent_usd if is_known and self.config.usd_per_image != 0 else None
+        spent_usd = self._spent_usd()
+        if not is_free and (spent_usd or any(one.cost_usd is not None for one in entries)):
+            self.cost_usd = spent_usd
         is_spent = budget_usd is not None and spent_usd >= budget_usd
-        self.is_short = is_spent and len(entries) < len(todo)
+        self.is_short = is_spent and len(entries) < len(self.plan.todo)
 
-    def _spent_usd(self, unstated_usd: float) -> float:
+    def _spent_usd(self) -> float:
         """What it cost; an image of which nobody says so costs as much as was planned."""
-        entries = self.given.entries
+        entries, plan = self.given.entries, self.plan
         unstated = sum(one.cost_usd is None and one.outcome == Outcome.OK for one in entries)
-        return sum(one.cost_usd or 0.0 for one in entries) + unstated * unstated_usd
+        planned_usd = unstated * (plan.cost_usd or 0.0) / max(len(plan.todo), 1)
+        return sum(one.cost_usd or 0.0 for one in entries) + planned_usd
 
-    def _draw(self, budget_usd: float | None, unstated_usd: float) -> None:
+    def _draw(self, budget_usd: float | None) -> None:
         """Draws tasks; what is under way when it is stopped is still waited for and kept."""
-        waiting, running = iter(self.plan.todo), set[Future[JournalEntry | None]]()
+        waiting, running = iter(self.plan.todo), set[Future[JournalEntry]]()
         gone: JournalEntry | None = None
         with ThreadPoolExecutor(self.concurrency, thread_name_prefix="draw") as pool:
             try:
                 while True:
-                    is_spent = (
-                        budget_usd is not None and self._spent_usd(unstated_usd) >= budget_usd
-                    )
+                    is_spent = budget_usd is not None and self._spent_usd() >= budget_usd
                     room = 0 if gone or is_spent else self.concurrency - len(running)
                     for task in islice(waiting, room):
                         running.add(pool.submit(self._drawn, task))
@@ -326,26 +248,20 @@ class SystemRun:
                         break
                     for work in wait(running, return_when=FIRST_COMPLETED).done:
                         running.discard(work)
-                        if (entry := work.result()) is not None:
-                            self._told(entry)
-                            self._count_failures(entry)
-                            # Told of one task, as by a list of outputs, it says nothing of others.
-                            if entry.outcome == Outcome.RETIRED:
-                                gone = gone if entry.stage == OutcomeStage.PREFLIGHT else entry
+                        entry = work.result()
+                        self._told(entry)
+                        self._count_failures(entry)
+                        # Told of one task, as by a list of outputs, it says nothing of others.
+                        is_asked = entry.stage != OutcomeStage.PREFLIGHT
+                        gone = entry if entry.outcome == Outcome.RETIRED and is_asked else gone
             finally:
                 self._stop.set()
                 if running:
                     under_way = f"{len(running)} under way are waited for and kept"
                     self.watch.noticed(f"{self.config.name}: stopping; {under_way}")
-                    lost: BaseException | None = None
                     for work in as_completed(running):
-                        if (error := work.exception()) is None:
-                            if (entry := work.result()) is not None:
-                                self._told(entry)
-                        elif not isinstance(error, EchoError):
-                            lost = error
-                    if lost is not None:
-                        raise lost
+                        if not isinstance(work.exception(), EchoError):
+                            self._told(work.result())
         if gone is not None:
             self._retire(waiting, Retired(gone.text or "", gone.code))
 
@@ -356,11 +272,10 @@ class SystemRun:
         for task in tasks:
             entry = self.journal.entries.get(task.sample_id)
             if entry is None or not is_settled(task, entry, self.images):
-                entry = entry_of(task, drawn, 0, 0.0, self._signature, self.images)
-                self.journal.add(entry)
+                entry = self._kept(task, drawn, 0, 0.0)
             self._told(entry)
 
-    def _drawn(self, task: Task) -> JournalEntry | None:
+    def _drawn(self, task: Task) -> JournalEntry:
         """Draws a task, again when a failure may pass, and keeps what became of it."""
         policy = RetryPolicy(self.config.limits.attempts)
         attempts, latency_s, paid = 0, 0.0, list[TransientError]()
@@ -402,13 +317,51 @@ class SystemRun:
         if paid:
             told = (drawn.usage, *(one.usage for one in paid))
             usage = sum((one for one in told if one is not None), Usage())
-            total = added(cost_usd, *(one.cost_usd for one in paid))
-            drawn = replace(drawn, usage=usage, cost_usd=total)
+            cost_usd = added(cost_usd, *(one.cost_usd for one in paid))
+            drawn = replace(drawn, usage=usage, cost_usd=cost_usd)
         if self._stop.is_set() and drawn.outcome not in SETTLED:
-            return None  # its attempts were cut short: it has not failed
-        entry = entry_of(task, drawn, attempts, latency_s, self._signature, self.images)
-        self.journal.add(entry)
-        return entry
+            raise GenerationError("its attempts were cut short: it has not failed")
+        return self._kept(task, drawn, attempts, latency_s)
+
+    def _kept(
+        self, task: Task, drawn: GenerationResult, attempts: int, latency_s: float
+    ) -> JournalEntry:
+        """Writes down what became of a task; an adapter's own contradiction is a failure."""
+        digest, wrong = None, None
+        if (drawn.outcome == Outcome.OK) != (drawn.image is not None):
+            came = "no image" if drawn.image is None else "an image"
+            wrong = f"the adapter gave {came} with the outcome {drawn.outcome!s}"
+        elif drawn.image is not None:
+            try:
+                try:
+                    digest = self.images.put(drawn.image)
+                except FileNotFoundError:  # a build that begins took it for a half-written image
+                    digest = self.images.put(drawn.image)
+            except (ImageError, TypeError) as error:
+                wrong = str(error)
+        if wrong is not None:
+            drawn = replace(drawn, outcome=Outcome.FAILED, stage=OutcomeStage.ANSWER, text=wrong)
+        try:
+            details = json.loads(json.dumps(dict(drawn.details), default=str), parse_constant=str)
+        except (TypeError, ValueError, RecursionError):  # the image is not lost for a remark
+            details = {"not_json": repr(drawn.details)[:LONGEST_REMARK]}
+        alike = {name: getattr(drawn, name) for name in ALIKE}
+        texts: dict[str, Any] = {name: _storable(getattr(drawn, name)) for name in TEXTS}
+        entry = JournalEntry(
+            sample_id=task.sample_id,
+            sample_digest=task.sample_digest,
+            split=task.split,
+            signature=self._signature,
+            image=digest,
+            image_bytes=None if digest is None else len(drawn.image or b""),
+            latency_s=round(latency_s, 3),
+            attempts=attempts,
+            at=datetime.now(UTC).isoformat(timespec="seconds"),
+            details=details,
+            **alike,
+            **texts,
+        )
+        return self.journal.add(entry)
 
     def _told(self, entry: JournalEntry) -> None:
         logger.debug("system %s: %s: %s", self.config.name, entry.sample_id, entry.outcome)
@@ -436,5 +389,6 @@ class SystemRun:
         )
 
 
-def _did_not_fail(entry: JournalEntry) -> bool:
-    return entry.outcome != Outcome.FAILED
+def _storable(text: str | None) -> str | None:
+    """A text without half characters, which a service may well send and no table can hold."""
+    return None if text is None else str(text).encode("utf-8", "replace").decode()

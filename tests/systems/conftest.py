@@ -8,8 +8,8 @@ import pytest
 
 from tests.engines.openai.loopback_server import LoopbackServer, running
 
-# What stands for other people's packages is no part of the tests.
-collect_ignore = ["bagel_checkout", "without_torch"]
+# What stands for other people's package is no part of the tests.
+collect_ignore = ["bagel_checkout"]
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 KEYS = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "GEMINI_API_KEY", "GOOGLE_API_KEY")
 

@@ -1,13 +1,17 @@
-"""Images, tasks and answers for tests of systems that are asked over HTTP."""
+"""Images, tasks, configs and answers of servers for tests of systems."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
+import io
 from dataclasses import dataclass
 from email import message_from_bytes
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from PIL import Image
 
 from echo_hf.config.systems import SystemConfig
 from echo_hf.engines.base import ImageRef
@@ -41,6 +45,20 @@ def kept(folder: Path, data: bytes) -> ImageRef:
     return ImageRef(digest, file)
 
 
+def blocks(size: tuple[int, int], seed: int) -> Image.Image:
+    colors = np.random.default_rng(seed).integers(0, 256, (4, 4, 3), dtype=np.uint8)
+    return Image.fromarray(colors).resize(size, Image.Resampling.NEAREST)
+
+
+def image_file(folder: Path, image: Image.Image) -> ImageRef:
+    return kept(folder, encoded(image, "PNG"))
+
+
+def levels(data: bytes | None) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    assert data is not None
+    return np.asarray(Image.open(io.BytesIO(data)))
+
+
 def task(*inputs: ImageRef, prompt: str = "a fox in the snow") -> Task:
     return Task("s1", "d" * 64, "image_to_image", prompt, inputs)
 
@@ -53,6 +71,15 @@ def image_answer(data: bytes = IMAGE, **further: Any) -> Answer:
     entry = {"b64_json": base64_of(data), **further.pop("entry", {})}
     headers = further.pop("headers", {})
     return Answer({"created": 1, "data": [entry], **further}, headers=headers)
+
+
+def google_image(data: bytes = IMAGE) -> dict[str, Any]:
+    return {"inlineData": {"data": base64_of(data), "mimeType": "image/png"}}
+
+
+def google_answer(*parts: dict[str, Any], reason: str = "STOP", **further: Any) -> Answer:
+    content = {"parts": list(parts), "role": "model"}
+    return Answer({"candidates": [{"content": content, "finishReason": reason}], **further})
 
 
 def form(asked: Asked) -> list[Field]:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from echo_hf.engines.base import ImageRef
 from echo_hf.reasons import Outcome, OutcomeStage
-from echo_hf.systems.base import is_secret, may_fit_now, unsupported_task, without_secrets
+from echo_hf.systems.base import is_secret, unsupported_task, without_secrets
 from tests.systems.drawing_for_tests import task
-from tests.systems.runs_for_tests import system
 
 
 @pytest.mark.parametrize(
@@ -32,26 +29,6 @@ def test_a_task_fits_between_two_numbers_of_inputs(
     if drawn is not None:
         assert (drawn.outcome, drawn.stage) == (Outcome.UNSUPPORTED, OutcomeStage.TASK)
         assert drawn.text == f"the task has {number} input images, and Anole takes {takes}"
-
-
-@pytest.mark.parametrize(
-    ("told", "parameters", "expected"),
-    [
-        ({"most_inputs": 1}, {"most_inputs": 1, "quality": "low"}, False),
-        ({"most_inputs": 1}, {"most_inputs": 2}, True),
-        ({"most_inputs": 1}, {}, True),
-        ({}, {"fewest_inputs": 0}, True),
-        ({}, {}, False),
-    ],
-)
-def test_other_limits_of_a_config_make_a_task_worth_asking_again(
-    told: dict[str, Any], parameters: dict[str, Any], expected: bool
-) -> None:
-    drawn = unsupported_task(task(), 1, 1, config=system(parameters={**told, "steps": 4}))
-    assert drawn is not None
-    assert drawn.details == {"limits": told}
-    assert may_fit_now(drawn.details, system(parameters=parameters)) is expected
-    assert not may_fit_now({}, system(parameters=parameters))
 
 
 KEYS = {

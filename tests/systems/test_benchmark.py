@@ -86,13 +86,6 @@ def test_a_folder_gives_its_tasks_in_order(tmp_path: Path) -> None:
     assert shown(tasks(release, tmp_path, limit=99)) == SMALL
 
 
-def test_several_inputs_keep_their_order(tmp_path: Path) -> None:
-    words = ["b", "a", "b"]
-    release = written(tmp_path, [], [sample("e", input_images=list(words))])
-    (one,) = tasks(release, tmp_path).tasks
-    assert [ref.sha256 for ref in one.inputs] == [sha(png(word)) for word in words]
-
-
 def test_tasks_can_be_read_without_writing(tmp_path: Path) -> None:
     release = written(
         tmp_path, [sample("t")], [sample("e", sample_digest=None, input_images=["a"])]
@@ -104,8 +97,8 @@ def test_tasks_can_be_read_without_writing(tmp_path: Path) -> None:
 
 
 def test_a_sample_without_a_digest_gets_the_one_of_its_content(tmp_path: Path) -> None:
-    release = written(tmp_path, [], [sample("e", sample_digest=None, input_images=["a"])])
-    canonical = json.dumps(["e", [sha(png("a"))]])
+    release = written(tmp_path, [], [sample("e", sample_digest=None, input_images=["b", "a"])])
+    canonical = json.dumps(["e", [sha(png("b")), sha(png("a"))]])
     assert tasks(release, tmp_path).tasks[0].sample_digest == sha(canonical.encode())
 
 
@@ -225,17 +218,35 @@ def saved(folder: Path, text: str) -> Path:
     return folder / "config.yaml"
 
 
-def test_a_benchmark_on_the_hub_stays_a_name(tmp_path: Path) -> None:
-    config = load_evaluation(saved(tmp_path, "name: x\nbenchmark: lab/echo@v1\n"))
-    assert config == Evaluation(name="x", benchmark="lab/echo@v1")
-    assert benchmark_of(config, RunFolder(tmp_path / "runs" / "x")).reference == "lab/echo@v1"
-
-
-def test_a_folder_is_found_beside_the_config(tmp_path: Path) -> None:
+def test_a_folder_is_found_beside_the_config_and_what_is_on_the_hub_stays_a_name(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "release").mkdir()
-    config = load_evaluation(saved(tmp_path, "name: x\nbenchmark: release\n"))
-    assert isinstance(config, Evaluation)
-    assert config.benchmark == str(tmp_path / "release")
+    for name, place in (("release", str(tmp_path / "release")), ("lab/echo@v1", "lab/echo@v1")):
+        config = load_evaluation(saved(tmp_path, f"name: x\nbenchmark: {name}\n"))
+        assert config == Evaluation(name="x", benchmark=place)
+        assert benchmark_of(config, RunFolder(tmp_path / "runs")).reference == place
+
+
+def test_the_tasks_of_a_run_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Again only when the release changes, or an input is swept away."""
+    folder, config = RunFolder(tmp_path / "run"), Evaluation(name="x", benchmark="unset")
+    config = config.model_copy(update={"benchmark": str(benchmark(tmp_path))})
+    loaded, load = list[str](), Benchmark.load
+    monkeypatch.setattr(
+        Benchmark, "load", lambda self, split: loaded.append(split) or load(self, split)
+    )
+    first, again = (benchmark_of(config, folder).tasks(folder.images) for _ in range(2))
+    assert (shown(first), len(loaded), again) == (SMALL, 2, first)
+    assert len(benchmark_of(config, folder).tasks(folder.images, limit=1).tasks) == 2
+    file = first.tasks[0].inputs[0].file
+    assert file is not None
+    file.unlink()
+    assert benchmark_of(config, folder).tasks(folder.images) == first
+    assert (file.is_file(), len(loaded)) == (True, 6)
+    (tmp_path / "release" / "README.md").touch()
+    assert benchmark_of(config, folder).tasks(folder.images) == first
+    assert len(loaded) == 8
 
 
 def test_a_config_with_posts_is_one_of_a_builder(tmp_path: Path) -> None:
@@ -276,13 +287,6 @@ def test_a_mistake_is_one_line(tmp_path: Path, text: str) -> None:
     assert said.startswith(str(path))
     assert BAD[text] in said
     assert "\n" not in said
-
-
-def test_the_systems_of_a_builder_have_files_too(tmp_path: Path) -> None:
-    (tmp_path / "a.yaml").write_text(SYSTEM)
-    text = shipped_config().read_text("utf-8") + "\nsystems: [a.yaml]\n"
-    for load in (load_evaluation, load_config):
-        assert [one.name for one in load(saved(tmp_path, text)).systems] == ["a"]
 
 
 @pytest.mark.parametrize("name", ["nope", "./nope", "a/b/c", "https://ana:key@hub.example/a/b"])

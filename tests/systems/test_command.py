@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -75,28 +76,26 @@ def draws(system: CommandSystem) -> bool:
     return system.draw(task_of("kite")).outcome is Outcome.OK
 
 
-def is_alive(number: int) -> bool:
+def comes(true: Callable[[], Any]) -> bool:
+    until = time.monotonic() + LONG_S
+    while not true() and time.monotonic() < until:
+        time.sleep(0.02)
+    return bool(true())
+
+
+def has_ended(number: int) -> bool:
     try:
-        os.kill(number, 0)
-        state = Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0]
-    except ProcessLookupError:
-        return False
+        return Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
     except OSError:
-        return not Path("/proc/self").exists()
-    return state != "Z"
+        return True
 
 
 def ends(number: int) -> bool:
-    until = time.monotonic() + LONG_S
-    while is_alive(number) and time.monotonic() < until:
-        time.sleep(0.02)
-    return not is_alive(number)
+    return comes(lambda: has_ended(number))
 
 
 def number_in(file: Path) -> int:
-    until = time.monotonic() + LONG_S
-    while not (file.exists() and file.read_text()) and time.monotonic() < until:
-        time.sleep(0.02)
+    assert comes(lambda: file.exists() and file.read_text())
     return int(file.read_text())
 
 
@@ -104,12 +103,10 @@ def number_in(file: Path) -> int:
 
 
 def test_an_image_and_what_is_said_of_it_come_back() -> None:
-    for seed in (7, 8):
-        with made(seed=seed) as system:
-            drawn = system.draw(task_of("a red kite"))
-        assert drawn.outcome is Outcome.OK
-        assert color(drawn) == color_of("a red kite", seed=seed)
-        assert (drawn.stage, drawn.seed) == (None, seed)
+    with made() as system:
+        drawn = system.draw(task_of("a red kite"))
+    assert (drawn.outcome, drawn.stage, drawn.seed) == (Outcome.OK, None, 7)
+    assert color(drawn) == color_of("a red kite")
     said = {"name": "misbehaving", "version": "7", "determinism": "all of it"}
     assert drawn.details["worker"] == said
     assert system.determinism == "all of it"
@@ -172,20 +169,18 @@ def test_what_libraries_print_is_no_answer() -> None:
     assert color(first) == color(second) == color_of("chatter")
 
 
-def test_outcomes_without_an_image() -> None:
-    cases = [
-        ({"outcome": "refused", "code": "E7"}, "input"),
-        ({"outcome": "refused", "stage": "output"}, "output"),
-        ({"outcome": "no_image"}, "answer"),
-        ({"outcome": "failed"}, "request"),
-        ({"outcome": "unsupported"}, "task"),
-        ({"outcome": "retired"}, "preflight"),
-    ]
+def test_outcomes_without_an_image_end_where_they_usually_do() -> None:
+    stages = {
+        *{("refused", "input"), ("no_image", "answer"), ("failed", "request")},
+        *{("unsupported", "task"), ("retired", "preflight")},
+    }
     with made() as system:
-        for said, stage in cases:
-            drawn = system.draw(task_of(f"say {json.dumps(said)}"))
-            assert (drawn.outcome, drawn.stage) == (said["outcome"], stage)
-            assert (drawn.code, drawn.image) == (said.get("code"), None)
+        for outcome, stage in stages:
+            drawn = system.draw(task_of(f'say {{"outcome": "{outcome}", "code": "E7"}}'))
+            assert (drawn.outcome, drawn.stage) == (outcome, stage)
+            assert (drawn.code, drawn.image) == ("E7", None)
+        drawn = system.draw(task_of('say {"outcome": "refused", "stage": "output"}'))
+        assert drawn.stage == "output"
 
 
 def test_more_inputs_than_the_worker_takes_are_unsupported(tmp_path: Path) -> None:
@@ -199,11 +194,8 @@ def test_more_inputs_than_the_worker_takes_are_unsupported(tmp_path: Path) -> No
     assert drawn.text == "the task has 2 input images, and the worker takes at most 1"
     with made(most_inputs=2, environment=hello) as system:
         assert system.draw(task).outcome is Outcome.OK
-        for file in (None, Path("/nowhere/input")):
-            gone = Task("a1", "0" * 64, "image_to_image", "kite", (ImageRef("0" * 64, file),))
-            bad = system.draw(gone)
-            assert (bad.outcome, bad.code) == (Outcome.FAILED, "no_input")
-        assert draws(system)
+        gone = Task("a1", "0" * 64, "image_to_image", "kite", (ImageRef("0" * 64),))
+        assert system.draw(gone).code == "no_input"
 
 
 def test_workers_share_the_tasks() -> None:
@@ -215,17 +207,11 @@ def test_workers_share_the_tasks() -> None:
     assert len({painter(one) for one in drawn}) == 2
 
 
-def test_leaving_ends_the_workers() -> None:
+def test_leaving_ends_the_workers_and_entering_starts_others() -> None:
     system, painters = made(), list[int]()
-
-    def interrupted() -> None:
+    for _ in range(2):
         with system:
             painters.append(painter(system.draw(task_of("kite"))))
-            raise KeyboardInterrupt
-
-    for _ in range(2):
-        with pytest.raises(KeyboardInterrupt):
-            interrupted()
         assert ends(painters[-1])
     assert len(set(painters)) == 2
     with pytest.raises(GenerationError, match="have been ended"):
@@ -333,9 +319,10 @@ def test_an_answer_that_does_not_fit_fails_the_task() -> None:
         assert painter(system.draw(task_of("kite"))) == first
 
 
-def test_only_an_image_in_the_folder_is_taken(tmp_path: Path) -> None:
+def test_only_an_image_in_the_folder_is_taken() -> None:
     cases = {
         "empty": "no_picture_file",
+        "text": "bad_picture",
         'say {"output": "other.png"}': "no_picture_file",
         'say {"output": "../other.png"}': "outside",
         f"say {json.dumps({'output': __file__})}": "outside",
@@ -347,17 +334,6 @@ def test_only_an_image_in_the_folder_is_taken(tmp_path: Path) -> None:
             assert (drawn.outcome, drawn.stage, drawn.code) == ("failed", "answer", code)
             assert drawn.image is None
         assert draws(system)
-    script = tmp_path / "worker.py"
-    script.write_text(
-        "import json, sys\n"
-        "print(json.dumps({'echo_hf_worker': 1, 'name': 'text'}), flush=True)\n"
-        "for line in sys.stdin:\n"
-        "    request = json.loads(line)\n"
-        "    open(request['output'], 'w').write('<html>')\n"
-        "    print(json.dumps({'id': request['id']}), flush=True)\n"
-    )
-    with made(script=script) as system:
-        assert system.draw(task_of("kite")).code == "bad_picture"
 
 
 @pytest.mark.parametrize(
@@ -417,14 +393,9 @@ def test_a_worker_whose_parent_was_killed_reads_the_end_of_its_input() -> None:
         "print(painter(system.draw(task_of('kite'))), flush=True)\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == -signal.SIGKILL, done.stderr
     assert ends(int(done.stdout))
 
@@ -497,7 +468,7 @@ def test_the_signature_is_what_decides_an_image(folder: Path) -> None:
         {"seed": 8},
     ]
     others = [made(**{**given, **change}).signature() for change in decide]
-    whole = before._config.model_dump()
+    whole = config_of(**given).model_dump()
     others += [
         CommandSystem(SystemConfig(**{**whole, **change})).signature()
         for change in ({"model": "me/other"}, {"size": {"width": 64, "height": 64}})

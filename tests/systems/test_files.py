@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -78,27 +79,33 @@ def test_the_very_bytes_of_the_file_come_back(
     assert drawn.details == {"file": f"a1{suffix}"}
 
 
-def test_each_layout_has_its_place(tmp_path: Path) -> None:
-    put(tmp_path, f"{SPLIT}/4o/a1.png")
-    put(tmp_path, "image_to_image/4o/a1.jpg", data=JPEG)
-    assert draw(tmp_path, system="4o").image == PNG
-    assert draw(tmp_path, split="image_to_image", system="4o").image == JPEG
-    assert draw(tmp_path).code == "no_file"
-    put(tmp_path, f"lumen/{SPLIT}/a1/gen_0.png")
-    put(tmp_path, f"lumen/{SPLIT}/a1/gen_1.png", data=JPEG)
-    assert draw(tmp_path, layout="generated").image == PNG
+@pytest.mark.parametrize(
+    ("given", "files", "none"),
+    [
+        ({"system": "4o"}, [f"{SPLIT}/4o/a1.png"], [f"{SPLIT}/lumen/a2.png", "a2.png"]),
+        (
+            {"layout": "generated"},
+            [f"lumen/{SPLIT}/a1/gen_0.png"],
+            [f"lumen/{SPLIT}/a1/gen_1.png", f"lumen/{SPLIT}/a2/gen_1.png"],
+        ),
+        ({"layout": "flat"}, ["a1.png"], [f"{SPLIT}/a2.png"]),
+    ],
+    ids=["autoeval", "generated", "flat"],
+)
+def test_each_layout_has_its_place(
+    given: dict[str, str], files: list[str], none: list[str], tmp_path: Path
+) -> None:
+    put(tmp_path, *files)
+    put(tmp_path, *none, data=JPEG)
+    assert system_of(tmp_path, **given).preflight() is None
+    assert draw(tmp_path, **given).image == PNG
     for other in ("a2", f"../{SPLIT}/a1"):
-        assert draw(tmp_path, other, layout="generated").code == "no_file"
-    put(tmp_path, "a1.png")
-    put(tmp_path, "a2.JPEG", data=JPEG)
-    put(tmp_path, f"{SPLIT}/a3.png")
-    assert system_of(tmp_path, layout="flat").preflight() is None
-    assert draw(tmp_path, "a1", layout="flat").image == PNG
-    assert draw(tmp_path, "a2", "image_to_image", layout="flat").image == JPEG
-    assert draw(tmp_path, "a3", layout="flat").code == "no_file"
+        assert draw(tmp_path, other, **given).code == "no_file"
+    in_other_split = draw(tmp_path, "a1", "image_to_image", **given)
+    assert in_other_split.image == (PNG if given == {"layout": "flat"} else None)
 
 
-@pytest.mark.parametrize("name", ["a10.png", "a1.b.png", "a1", "A1.png", "a1.png/x", "a2.png"])
+@pytest.mark.parametrize("name", ["a10.png", "a1.b.png", "a1", "A1.png", "a2.png"])
 def test_another_ids_file_is_never_taken(name: str, outputs: Path, tmp_path: Path) -> None:
     put(outputs, name)
     drawn = draw(tmp_path)
@@ -177,7 +184,6 @@ def test_a_manifest_says_what_became_of_a_sample(outputs: Path, tmp_path: Path) 
     ("line", "text"),
     [
         ('{"sample_id": "a2"', 'line 2 is b\'{"sample_id": "a2"\': expected a JSON object'),
-        ('["a2"]', "expected a JSON object"),
         ('{"sample": "a2"}', "unknown key 'sample'; did you mean 'sample_id'"),
         ('{"outcome": "ok"}', "line 2: sample_id is missing"),
         ('{"sample_id": "a2", "outcome": "fine"}', "outcome is 'fine'"),
@@ -263,7 +269,6 @@ def test_preflight_wants_an_output(outputs: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("parameters", "text"),
     [
-        ({"layout": "flta"}, "layout is 'flta'"),
         ({"folders": "x"}, "did you mean 'folder'"),
         ({"table": "images.csv"}, "table goes with layout: flat"),
     ],
@@ -283,22 +288,21 @@ def test_a_copied_folder_has_the_same_signature(outputs: Path, tmp_path: Path) -
     assert system_of(tmp_path).signature() == system.signature()
 
 
-@pytest.mark.parametrize("change", ["replaced", "renamed", "added", "removed", "named"])
-def test_a_changed_folder_has_another_signature(change: str, outputs: Path, tmp_path: Path) -> None:
+def test_a_changed_folder_has_another_signature(outputs: Path, tmp_path: Path) -> None:
     put(outputs, "a1.png", "a2.png", "7/output.png")
     write_manifest(outputs, {"sample_id": "a3", "file": "7/output.png"})
-    before = system_of(tmp_path).signature()
-    if change == "replaced":
-        put(outputs, "a1.png", data=PNG[:-1] + b"\x00")
-    elif change == "renamed":
-        (outputs / "a1.png").rename(outputs / "a4.png")
-    elif change == "added":
-        put(outputs, "a4.png")
-    elif change == "removed":
-        (outputs / "a1.png").unlink()
-    else:
-        put(outputs, "7/output.png", data=JPEG)
-    assert system_of(tmp_path).signature() != before
+    changes: list[Callable[[], object]] = [
+        lambda: put(outputs, "a1.png", data=PNG[:-1] + b"\x00"),
+        lambda: (outputs / "a1.png").rename(outputs / "a4.png"),
+        lambda: put(outputs, "a5.png"),
+        (outputs / "a4.png").unlink,
+        lambda: put(outputs, "7/output.png", data=JPEG),
+    ]
+    seen = [system_of(tmp_path).signature()["files"]]
+    for change in changes:
+        change()
+        seen.append(system_of(tmp_path).signature()["files"])
+    assert len(set(seen)) == len(seen)
 
 
 def test_a_signature_opens_only_what_may_be_an_image(outputs: Path, tmp_path: Path) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from threading import Barrier, Thread
@@ -108,17 +106,6 @@ def test_a_signature_is_written_down_once_and_says_what_it_stands_for(tmp_path: 
     assert (told["system"], told["determinism"]) == ({}, None)
 
 
-def test_the_current_settings_are_those_of_the_last_line(tmp_path: Path) -> None:
-    journal = Journal(tmp_path, "mine")
-    assert journal.current is None
-    first, second = journal.sign({"seed": 0}), journal.sign({"seed": 1})
-    assert Journal(tmp_path, "mine").current == journal.current == second
-    journal.sign({"seed": 0})
-    assert Journal(tmp_path, "mine").current == journal.current == first
-    journal.add(entry(0, signature=second))
-    assert Journal(tmp_path, "mine").current == journal.current == second
-
-
 @pytest.mark.parametrize(
     "wrong", [{"seed": object()}, {"seed": "many"}, {"details": {"a": {1, 2}}}, {"image": "../x"}]
 )
@@ -129,32 +116,6 @@ def test_what_could_not_be_read_back_is_not_written(tmp_path: Path, wrong: dict[
         journal.add(entry(1, **wrong))
     assert "\n" not in str(raised.value)
     assert Journal(tmp_path, "mine").entries.keys() == journal.entries.keys() == {"s0"}
-
-
-def test_threads_write_whole_lines(tmp_path: Path) -> None:
-    journal = Journal(tmp_path, "mine")
-
-    def write(first: int) -> None:
-        for number in range(first, first + 10):
-            journal.add(entry(number, text="x" * 3000))
-
-    threads = [Thread(target=write, args=(10 * number,)) for number in range(8)]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
-    assert set(Journal(tmp_path, "mine").entries) == {f"s{number}" for number in range(80)}
-
-
-def test_half_a_line_is_cut_off_by_the_next_one(tmp_path: Path) -> None:
-    Journal(tmp_path, "mine").add(entry(0))
-    whole = (tmp_path / FILE).read_bytes()
-    (tmp_path / FILE).write_bytes(whole + whole[: len(whole) // 2])
-    journal = Journal(tmp_path, "mine")
-    assert set(journal.entries) == {"s0"}
-    journal.add(entry(1))
-    lines = (tmp_path / FILE).read_text("utf-8").splitlines()
-    assert [json.loads(line)["sample_id"] for line in lines] == ["s0", "s1"]
 
 
 WHOLE = {"sample_id": "a", "sample_digest": "d", "split": "t", "signature": "s", "outcome": "ok"}
@@ -222,48 +183,18 @@ def test_a_dropped_sample_is_in_no_byte(tmp_path: Path) -> None:
     assert Journal(tmp_path, "without").path.stat().st_mtime_ns == before
 
 
-# One process at a time.
-
-HOLD = """
-import sys
-from pathlib import Path
-from echo_hf.systems.journal import locked
-
-with locked(Path(sys.argv[1]), sys.argv[2:]):
-    print("held", flush=True)
-    input()
-"""
-
-
-def test_another_process_is_one_line(tmp_path: Path) -> None:
-    with subprocess.Popen(
-        [sys.executable, "-c", HOLD, str(tmp_path), "mine"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as other:
-        assert other.stdout is not None
-        assert other.stdout.readline() == "held\n"
-        with pytest.raises(RunError, match=r"another process .* 'mine' .*--systems") as raised:
-            locked(tmp_path, ["mine"]).__enter__()
-        assert "\n" not in str(raised.value)
-        with locked(tmp_path, ["theirs"]):
-            pass
-        with pytest.raises(RunError, match="'mine'"), locked_all(tmp_path, ["mine"]):
-            pass
-        other.kill()
-    with locked(tmp_path, ["mine"]):
-        pass
-
-
-def test_all_are_those_that_have_drawn_and_those_that_may(tmp_path: Path) -> None:
+def test_two_at_work_on_one_system_are_one_line(tmp_path: Path) -> None:
     with locked_all(tmp_path):
         assert not (tmp_path / "outputs").exists()
     Journal(tmp_path, "before").add(entry(0))
     with locked_all(tmp_path, ["next"]):
         for name in ("before", "next"):
-            with pytest.raises(RunError, match=name), locked(tmp_path, [name]):
+            busy = rf"another process .* '{name}' .*--systems"
+            with pytest.raises(RunError, match=busy) as raised, locked(tmp_path, [name]):
                 pass
+            assert "\n" not in str(raised.value)
+        with locked(tmp_path, ["theirs"]):
+            pass
     with locked(tmp_path, ["before", "next"]):
         pass
 
@@ -275,52 +206,35 @@ def test_a_row_says_what_the_entry_says(tmp_path: Path) -> None:
     """Column by column, by hand; what decided the image is its provenance."""
     journal = Journal(tmp_path, "mine")
     signature = journal.sign({"model": "m"}, "the same on the same machine")
-    journal.add(
-        entry(
-            0,
-            signature=signature,
-            outcome=Outcome.REFUSED,
-            stage=OutcomeStage.INPUT,
-            code="moderated",
-            text="No.",
-            seed=3,
-            revised_prompt="r",
-            model_reported="m-1",
-            usage=Usage(5, 6, 1),
-            cost_usd=0.25,
-            latency_s=1.5,
-            attempts=2,
-            at="2026-01-01T00:00:00+00:00",
-            details={"size": "auto"},
-        )
-    )
+    alike = {
+        "code": "moderated",
+        "text": "No.",
+        "seed": 3,
+        "revised_prompt": "r",
+        "model_reported": "m-1",
+        "cost_usd": 0.25,
+        "latency_s": 1.5,
+    }
+    aside = {"signature": signature, "attempts": 2, "at": "2026-01-01", "details": {"a": 1}}
+    ends = {"outcome": Outcome.REFUSED, "stage": OutcomeStage.INPUT}
+    journal.add(entry(0, **alike, **aside, **ends, usage=Usage(5, 6, 1)))
     (row,) = outputs_table(tmp_path).to_pylist()
-    provenance = json.loads(row.pop("provenance"))
+    assert json.loads(row.pop("provenance")) == {
+        **aside,
+        "made_by": "echo_hf.systems.journal",
+        "system": {"model": "m"},
+        "determinism": "the same on the same machine",
+        "split": "text_to_image",
+    }
     assert row == {
+        **alike,
         "sample_id": "s0",
         "system": "mine",
         "sample_digest": sha(b"fox0"),
         "image": None,
         "outcome": "refused",
         "stage": "input",
-        "code": "moderated",
-        "text": "No.",
-        "seed": 3,
-        "revised_prompt": "r",
-        "model_reported": "m-1",
-        "latency_s": 1.5,
         "usage": {"prompt_tokens": 5, "completion_tokens": 6, "cached_tokens": 1},
-        "cost_usd": 0.25,
-    }
-    assert provenance == {
-        "made_by": "echo_hf.systems.journal",
-        "signature": signature,
-        "system": {"model": "m"},
-        "determinism": "the same on the same machine",
-        "split": "text_to_image",
-        "attempts": 2,
-        "at": "2026-01-01T00:00:00+00:00",
-        "details": {"size": "auto"},
     }
 
 

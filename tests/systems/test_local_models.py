@@ -20,7 +20,7 @@ from echo_hf.systems.local_models import (
     folder_digest,
     one_line,
 )
-from tests.systems.tasks_for_tests import config, task
+from tests.systems.drawing_for_tests import config, task
 
 COMMIT = "c" * 40
 INDEX = "model_index.json"
@@ -98,18 +98,8 @@ def test_a_model_on_the_hub_alone_is_not_downloaded(
 @pytest.mark.parametrize(
     ("source", "revision", "said"),
     [
-        (
-            "northlight/absent",
-            None,
-            "system 'tiny': model 'northlight/absent' is neither a folder nor in the cache, and "
-            "HF_HUB_OFFLINE is set: download it first, or unset that",
-        ),
-        (
-            "./models/absent",
-            None,
-            "system 'tiny': there is no folder './models/absent': expected one, or a name on the "
-            "Hub such as ORGANISATION/NAME",
-        ),
+        ("northlight/absent", None, "neither a folder nor in the cache, and HF_HUB_OFFLINE is set"),
+        ("./models/absent", None, "there is no folder './models/absent': expected one, or a name"),
         ("EMPTY", None, "no 'model_index.json': expected a model as its library saves it"),
         ("EMPTY", "v2", "is a folder, which has no revision 'v2': leave it out"),
     ],
@@ -119,7 +109,8 @@ def test_a_missing_model_is_one_line(
 ) -> None:
     with pytest.raises(GenerationError) as caught:
         model(source.replace("EMPTY", str(tmp_path)), revision).index_at_hand()
-    assert str(caught.value).endswith(said)
+    assert said in str(caught.value)
+    assert str(caught.value).startswith("system 'tiny': ")
 
 
 @pytest.mark.parametrize(
@@ -164,14 +155,6 @@ class Breaking(LocalSystem[LocalOptions, object]):
         raise self.drawing
 
 
-def test_one_image_at_a_time() -> None:
-    Breaking(config("any", "a/b", limits={"concurrency": 1}))
-    with pytest.raises(GenerationError, match=r"limits\.concurrency is 4: expected 1"):
-        Breaking(config("any", "a/b", limits={"concurrency": 4}))
-    with pytest.raises(GenerationError, match="system 'tiny' has no model"):
-        Breaking(config("any", None))
-
-
 @pytest.mark.extras
 def test_a_breakdown_is_a_failure_with_its_name() -> None:
     torch = pytest.importorskip("torch", reason=REASON)
@@ -180,12 +163,14 @@ def test_a_breakdown_is_a_failure_with_its_name() -> None:
         torch.empty(2**60)
     odd = ValueError("height has to be 16\nTraceback")
     for error, code in ((odd, "ValueError"), (caught.value, "out_of_memory")):
-        drawn = Breaking(config("any", "a/b"), drawing=error).draw(task())
+        drawn = Breaking(config("any", {}, model="a/b"), drawing=error).draw(task())
         assert (str(drawn.outcome), str(drawn.stage), drawn.code) == ("failed", "request", code)
     with pytest.raises(GenerationError, match="'a/b' does not fit into memory: use a smaller one"):
-        Breaking(config("any", "a/b"), torch.OutOfMemoryError("CUDA out of memory.")).draw(task())
+        Breaking(
+            config("any", {}, model="a/b"), torch.OutOfMemoryError("CUDA out of memory.")
+        ).draw(task())
     with pytest.raises(GenerationError, match=r"cannot load 'a/b' \(ValueError: height has to be"):
-        Breaking(config("any", "a/b"), odd).draw(task())
+        Breaking(config("any", {}, model="a/b"), odd).draw(task())
 
 
 @pytest.mark.extras

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,6 @@ from tests.engines.openai.loopback_server import Answer, LoopbackServer, complet
 from tests.images_for_tests import encoded, noise
 from tests.systems.drawing_for_tests import (
     HTML,
-    HUGE,
     IMAGE,
     KEY,
     PRICE,
@@ -40,35 +40,34 @@ def made(parameters: dict[str, Any], **further: Any) -> System:
     return make_system(config("openai_images", parameters, **further))
 
 
-class Asking:
-    def __init__(self, server: LoopbackServer) -> None:
-        self.server = server
-
-    def __call__(
-        self, answer: Answer, *inputs: Any, further: dict[str, Any] | None = None, **parameters: Any
-    ) -> GenerationResult:
-        self.server.asked.clear()
-        self.server.behave = lambda _: answer
-        system = made({"base_url": self.server.url, **parameters}, **(further or {}))
-        return drawn_by(system, *inputs)
+Ask = Callable[..., GenerationResult]
 
 
 @pytest.fixture
-def ask(server: LoopbackServer, monkeypatch: pytest.MonkeyPatch) -> Asking:
+def ask(server: LoopbackServer, monkeypatch: pytest.MonkeyPatch) -> Ask:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    return Asking(server)
+
+    def asked(
+        answer: Answer, *inputs: Any, further: dict[str, Any] | None = None, **parameters: Any
+    ) -> GenerationResult:
+        server.asked.clear()
+        server.behave = lambda _: answer
+        return drawn_by(made({"base_url": server.url, **parameters}, **(further or {})), *inputs)
+
+    return asked
 
 
-def test_a_prompt_alone_is_drawn(ask: Asking) -> None:
+def test_a_prompt_alone_is_drawn(ask: Ask, server: LoopbackServer) -> None:
     answer = image_answer(entry={"revised_prompt": "a red fox"}, usage=USAGE)
-    drawn = ask(answer, quality="high")
-    (asked,) = ask.server.asked
+    drawn = ask(answer, quality="high", extra={"steps": 4})
+    (asked,) = server.asked
     assert asked.path == "/v1/images/generations"
     assert asked.body == {
         "model": "tiny-image",
         "prompt": "a fox in the snow",
         "n": 1,
         "quality": "high",
+        "steps": 4,
     }
     assert asked.headers["authorization"] == f"Bearer {KEY}"
     assert (drawn.outcome, drawn.image, drawn.stage) == (Outcome.OK, IMAGE, None)
@@ -76,11 +75,13 @@ def test_a_prompt_alone_is_drawn(ask: Asking) -> None:
     assert (drawn.seed, drawn.cost_usd) == (None, None)
 
 
-def test_inputs_are_sent_to_be_edited_in_order(ask: Asking, tmp_path: Path) -> None:
+def test_inputs_are_sent_to_be_edited_in_order(
+    ask: Ask, server: LoopbackServer, tmp_path: Path
+) -> None:
     first, second = encoded(noise((30, 20)), "JPEG"), encoded(noise((10, 50)), "WEBP")
     inputs = [kept(tmp_path, first), kept(tmp_path, second)]
     drawn = ask(image_answer(), *inputs, moderation="low")
-    (asked,) = ask.server.asked
+    (asked,) = server.asked
     fields = form(asked)
     assert asked.path == "/v1/images/edits"
     assert [field for field in fields if field.file_name] == [
@@ -99,7 +100,7 @@ def test_inputs_are_sent_to_be_edited_in_order(ask: Asking, tmp_path: Path) -> N
         {"type": "image/webp", "size": [10, 50], "changed": []},
     ]
     ask(image_answer(), inputs[0])
-    assert [one.name for one in form(ask.server.asked[0]) if one.file_name] == ["image"]
+    assert [one.name for one in form(server.asked[0]) if one.file_name] == ["image"]
 
 
 @pytest.mark.parametrize(
@@ -113,25 +114,23 @@ def test_inputs_are_sent_to_be_edited_in_order(ask: Asking, tmp_path: Path) -> N
     ],
 )
 def test_the_size_follows_the_config(
-    ask: Asking, tmp_path: Path, size: Any, parameters: dict[str, Any], expected: str | None
+    ask: Ask,
+    server: LoopbackServer,
+    tmp_path: Path,
+    size: Any,
+    parameters: dict[str, Any],
+    expected: str | None,
 ) -> None:
     """Of an input of 60 x 40 pixels; what was asked for is told."""
     image = kept(tmp_path, encoded(noise((60, 40)), "PNG"))
     drawn = ask(image_answer(), image, further={"size": size}, **parameters)
-    sent = {one.name: one.data.decode() for one in form(ask.server.asked[0]) if not one.file_name}
+    sent = {one.name: one.data.decode() for one in form(server.asked[0]) if not one.file_name}
     assert sent.get("size") == expected
     told = drawn.details["size"]
     assert (told and f"{told[0]}x{told[1]}") == expected
 
 
-def test_a_seed_is_sent_where_the_server_takes_one(ask: Asking) -> None:
-    extra = {"num_inference_steps": 4}
-    drawn = ask(image_answer(), further={"seed": 7}, send_seed=True, extra=extra)
-    body = ask.server.asked[0].body
-    assert (body["seed"], body["num_inference_steps"], drawn.seed) == (7, 4, 7)
-
-
-def test_tokens_are_priced_by_their_kind(ask: Asking) -> None:
+def test_tokens_are_priced_by_their_kind(ask: Ask) -> None:
     """By hand: 100 x 5 + 1000 x 8 + 4000 x 30 millionths; 1000 of the 4000 may be text, at 10.
 
     The prices of the shipped `gpt4o_image` name none for text that comes back.
@@ -155,26 +154,21 @@ def test_tokens_are_priced_by_their_kind(ask: Asking) -> None:
         (Answer([1]), "not a JSON object"),
         (Answer({"data": []}), "the answer holds no image"),
         (image_answer(b"%PDF-1.7 is no picture"), "is not a readable image"),
-        (image_answer(IMAGE[:-200]), "cannot be decoded"),
-        (image_answer(HUGE), "12000 x 12000, expected at most 100000000 pixels"),
-        (image_answer(entry={"b64_json": "*"}), "not base64"),
         (image_answer(entry={"b64_json": None, "url": "https://a.example/1.png"}), "not followed"),
     ],
 )
-def test_what_is_no_image_is_a_failure(ask: Asking, answer: Answer, why: str) -> None:
+def test_what_is_no_image_is_a_failure(
+    ask: Ask, server: LoopbackServer, answer: Answer, why: str
+) -> None:
     if isinstance(answer.body, dict):
         answer = Answer({**answer.body, "usage": USAGE})
     drawn = ask(answer)
     assert (drawn.outcome, drawn.stage) == (Outcome.FAILED, OutcomeStage.ANSWER)
     assert why in (drawn.text or "")
     assert drawn.image is None
-    assert len(ask.server.asked) == 1
+    assert len(server.asked) == 1
     if isinstance(answer.body, dict):
         assert drawn.usage == Usage(1100, 4000, 0)
-
-
-def test_an_image_may_come_as_a_data_url(ask: Asking) -> None:
-    assert ask(image_answer(entry={"b64_json": None, "url": URL})).image == IMAGE
 
 
 # A chat model.
@@ -184,12 +178,12 @@ def part(url: str = URL) -> dict[str, Any]:
     return {"type": "image_url", "image_url": {"url": url}}
 
 
-def test_a_prompt_is_a_message(ask: Asking, tmp_path: Path) -> None:
+def test_a_prompt_is_a_message(ask: Ask, server: LoopbackServer, tmp_path: Path) -> None:
     usage = {"prompt_tokens": 20, "completion_tokens": 1300, "total_tokens": 1320, "cost": 0.0387}
     message = {"images": [part()]}
     answer = completion("Here it is.", message=message, usage=usage, model="northlight/lumen-2")
     drawn = ask(answer, mode="chat", extra={"top_k": 1})
-    (asked,) = ask.server.asked
+    (asked,) = server.asked
     assert asked.path == "/v1/chat/completions"
     assert asked.body == {
         "model": "tiny-image",
@@ -202,14 +196,14 @@ def test_a_prompt_is_a_message(ask: Asking, tmp_path: Path) -> None:
     assert drawn.model_reported == "northlight/lumen-2"
     first = encoded(noise((30, 20)), "JPEG")
     ask(answer, kept(tmp_path, first), kept(tmp_path, IMAGE), mode="chat")
-    assert ask.server.asked[0].body["messages"][0]["content"] == [
+    assert server.asked[0].body["messages"][0]["content"] == [
         part(f"data:image/jpeg;base64,{base64_of(first)}"),
         part(),
         {"type": "text", "text": "a fox in the snow"},
     ]
 
 
-def test_an_image_may_be_a_part_of_the_content(ask: Asking) -> None:
+def test_an_image_may_be_a_part_of_the_content(ask: Ask) -> None:
     content = [part(), {"type": "text", "text": "Here."}]
     drawn = ask(completion(content), mode="chat")
     assert (drawn.outcome, drawn.image, drawn.text) == (Outcome.OK, IMAGE, "Here.")
@@ -254,7 +248,13 @@ LACK = "the answer holds no image"
     ids=str,
 )
 def test_what_came_instead_of_an_image_is_told(
-    ask: Asking, answer: Answer, outcome: str, stage: str, code: str | None, text: str | None
+    ask: Ask,
+    server: LoopbackServer,
+    answer: Answer,
+    outcome: str,
+    stage: str,
+    code: str | None,
+    text: str | None,
 ) -> None:
     drawn = ask(answer, mode="chat")
     assert (str(drawn.outcome), str(drawn.stage), drawn.code) == (outcome, stage, code)
@@ -262,21 +262,20 @@ def test_what_came_instead_of_an_image_is_told(
     assert drawn.text == text or (text is not None and text in (drawn.text or ""))
 
 
-def test_an_error_inside_a_choice_counts(ask: Asking) -> None:
+def test_an_error_inside_a_choice_counts(ask: Ask) -> None:
     """Routers answer 200 for a provider that failed."""
     choice = {"index": 0, "error": {"code": 503, "message": "provider is busy"}, "message": {}}
-    with pytest.raises(TransientError, match="provider is busy") as caught:
+    with pytest.raises(TransientError, match="provider is busy"):
         ask(Answer({"choices": [choice]}), mode="chat")
-    assert caught.value.code == "503"
 
 
 # What a config says.
 
-CHOICES: list[tuple[dict[str, Any], dict[str, Any]]] = [
-    ({"model": "other"}, {}),
-    ({"size": "match_input"}, {}),
-    ({"size": {"width": 512, "height": 512}}, {}),
+DECIDES: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    *(({one: value}, {}) for one, value in (("model", "other"), ("size", "match_input"))),
     ({"seed": 3}, {"send_seed": True}),
+    ({"size": "match_input"}, {"sizes": ["1024x1024"]}),
+    ({"size": "match_input"}, {"pixels": 262_144}),
     ({}, {"send_seed": True}),
     ({}, {"quality": "low"}),
     ({}, {"background": "opaque"}),
@@ -284,46 +283,29 @@ CHOICES: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({}, {"output_format": "jpeg"}),
     ({}, {"input_fidelity": "high"}),
     ({}, {"mode": "chat"}),
-    ({"size": "match_input"}, {"sizes": ["1024x1024"]}),
-    ({"size": "match_input"}, {"pixels": 262_144}),
     ({}, {"revision": "b"}),
     ({}, {"extra": {"steps": 3}}),
     ({}, {"base_url": "https://draw.example/v1"}),
-    ({}, {"base_url": "http://127.0.0.1:8000/other/v1"}),
     ({}, {"base_url": "https://draw.example/tulip/v1"}),
+]
+KEEPS: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({}, {"base_url": "http://127.0.0.1:9999/v1/"}),
+    ({}, {"most_inputs": 2, "fewest_inputs": 1, "api_key_env": "MY_VARIABLE"}),
+    ({}, {"sizes": ["1024x1024"], "pixels": 262_144}),  # nothing is likened to an input
+    ({}, {"quality": None, "extra": {}}),  # which are the defaults
+    ({"limits": {"concurrency": 3, "timeout_s": 5}, "price": PRICE, "name": "renamed"}, {}),
+    ({"seed": 9}, {}),  # OpenAI's own models take none
 ]
 
 
-def test_the_signature_changes_with_what_decides_an_image() -> None:
+def test_the_signature_is_what_decides_an_image() -> None:
     signatures = [
-        made({**LOCAL, **parameters}, **further).signature()
-        for further, parameters in [({}, {}), *CHOICES]
+        json.dumps(made({**LOCAL, **parameters}, **further).signature(), sort_keys=True)
+        for further, parameters in [({}, {}), *KEEPS, *DECIDES]
     ]
-    written = {json.dumps(one, sort_keys=True) for one in signatures}
-    assert len(written) == len(CHOICES) + 1
-    assert set(signatures[-1]) == {
-        *("adapter", "wording", "server", "path", "model", "size", "seed")
-    }
-    assert "tulip" not in "".join(written)
-
-
-@pytest.mark.parametrize(
-    ("further", "parameters"),
-    [
-        ({}, {"base_url": "http://127.0.0.1:9999/v1/"}),
-        ({}, {"most_inputs": 2, "fewest_inputs": 1}),
-        ({}, {"sizes": ["1024x1024"], "pixels": 262_144}),  # nothing is likened to an input
-        ({}, {"quality": None, "extra": {}}),  # which are the defaults
-        ({}, {"api_key_env": "MY_VARIABLE"}),
-        ({"limits": {"concurrency": 3, "timeout_s": 5}, "price": PRICE, "name": "renamed"}, {}),
-        ({"seed": 9}, {}),  # OpenAI's own models take none
-    ],
-    ids=str,
-)
-def test_the_signature_keeps_to_what_decides_an_image(
-    further: dict[str, Any], parameters: dict[str, Any]
-) -> None:
-    assert made({**LOCAL, **parameters}, **further).signature() == made(LOCAL).signature()
+    assert len(set(signatures[: len(KEEPS) + 1])) == 1
+    assert len(set(signatures)) == len(DECIDES) + 1
+    assert "tulip" not in "".join(signatures)
 
 
 @pytest.mark.parametrize(
@@ -332,9 +314,6 @@ def test_the_signature_keeps_to_what_decides_an_image(
         ({}, {"qualty": "high"}, "unknown key 'qualty'; did you mean 'quality'?"),
         ({"model": None}, {}, "has no model: adapter 'openai_images' needs one"),
         ({}, {"mode": "video"}, "mode is 'video'"),
-        ({}, {"output_format": "gif"}, "output_format is 'gif'"),
-        ({}, {"send_seed": "yes"}, "send_seed is 'yes'"),
-        ({}, {"most_inputs": -1}, "most_inputs is -1"),
         ({}, {"most_inputs": 1, "fewest_inputs": 2}, "fewest_inputs is 2 and most_inputs 1"),
         ({}, {"sizes": ["big"]}, "'big' is not a size: expected width and height"),
         ({}, {"extra": {"n": 4}}, "expected no n, which the adapter sets itself"),

@@ -8,23 +8,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
 
-from echo_hf.config.checks import first_error
-from echo_hf.config.evaluation import Evaluation
-from echo_hf.config.systems import SystemConfig, read_system
+from echo_hf.config.systems import SystemConfig
 from echo_hf.engines.base import ImageRef, Usage
-from echo_hf.errors import ConfigError, EchoError, GenerationError
+from echo_hf.errors import EchoError, GenerationError
 from echo_hf.pipeline.progress import ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import Outcome
-from echo_hf.systems.base import GenerationResult, Retired, System, Task, TransientError
+from echo_hf.systems.base import GenerationResult, Retired, System, TransientError
 from echo_hf.systems.registry import make_system
 from echo_hf.systems.runner import SystemRun
 from tests.engines.openai.loopback_server import Answer, Asked, LoopbackServer, completion, fault
 from tests.images_for_tests import encoded, noise
 from tests.systems.drawing_for_tests import IMAGE, KEY, base64_of, image_answer, kept, task
-from tests.systems.runs_for_tests import ADAPTER, Acting, known
+from tests.systems.drawing_for_tests import config as system_config
 
 WRITTEN = "A red fox in deep snow, seen from the side, watercolour."
 IMAGE_USAGE = {
@@ -41,15 +38,7 @@ Make = Callable[..., System]
 
 
 def config(parameters: dict[str, Any], **further: Any) -> SystemConfig:
-    usual = {
-        "name": "writer-and-artist",
-        "adapter": "rewrite",
-        "developer": "Northlight",
-        "status": "substitute",
-        "stands_for": "LLM+Diffusion",
-        "note": "Other models than the paper's.",
-    }
-    return SystemConfig.model_validate({**usual, **further, "parameters": parameters})
+    return system_config("rewrite", parameters, model=None, **further)
 
 
 def _with(server: LoopbackServer | None = None, **changed: Any) -> dict[str, Any]:
@@ -171,8 +160,9 @@ def test_a_busy_artist_does_not_make_the_writer_write_again(
         ([fault(429, "busy", headers={"Retry-After": "0.01"}), image_answer()], Outcome.OK),
         ([fault(400, "no", code="invalid_value")], Outcome.FAILED),
         ([fault(400, "no", code="moderation_blocked")], Outcome.REFUSED),
+        ([], Outcome.FAILED),  # this one task breaks the artist
     ],
-    ids=["busy", "busy_once", "failed", "refused"],
+    ids=["busy", "busy_once", "failed", "refused", "broken"],
 )
 def test_a_writer_is_paid_once_whatever_the_artist_does(
     tmp_path: Path, server: LoopbackServer, make: Make, answers: list[Answer], outcome: Outcome
@@ -182,31 +172,17 @@ def test_a_writer_is_paid_once_whatever_the_artist_does(
     server.behave = lambda asked: writer if asked.path.endswith("/chat/completions") else next(left)
     priced = {"usd_per_million_prompt_tokens": 1.0, "usd_per_million_completion_tokens": 2.0}
     free = {"usd_per_image": 0, "as_of": "2026-11-21"}
-    made = make(writer=priced, artist={"price": free})
+    made: Any = make(writer=priced, artist={"price": free})
+    if not answers:
+        made._artist.draw = lambda _: 1 / 0
     limits = config({}, limits={"attempts": 2})
     run = SystemRun(limits, made, RunFolder(tmp_path), [task()])
     run.run(None, None, ProgressListener())
     (drawn,) = run.given.entries
     assert (drawn.outcome, drawn.usage) == (outcome, Usage(10, 3, 0))
     assert drawn.cost_usd == pytest.approx(0.000016)
-    if outcome is not Outcome.FAILED or len(answers) == 1:
+    if outcome is not Outcome.FAILED or len(answers) < 2:
         assert drawn.revised_prompt == WRITTEN
-
-
-def test_a_writer_is_paid_for_an_artist_that_breaks(make: Make, server: LoopbackServer) -> None:
-
-    def act(_: Task) -> GenerationResult:
-        raise ValueError("this one task is odd")
-
-    server.behave = lambda _: completion(json.dumps({"prompt": WRITTEN}))
-    with known(Acting(act)), make(artist={"adapter": ADAPTER}) as system:
-        drawn = system.draw(task())
-    assert (drawn.outcome, drawn.code, drawn.usage) == (
-        Outcome.FAILED,
-        "ValueError",
-        Usage(10, 3, 0),
-    )
-    assert drawn.revised_prompt == WRITTEN
 
 
 def test_a_wrong_key_of_the_writer_ends_the_run(server: LoopbackServer, make: Make) -> None:
@@ -242,19 +218,17 @@ CHOICES: list[tuple[dict[str, Any], dict[str, Any]]] = [
 ]
 
 
-def test_the_signature_changes_with_what_decides_an_image() -> None:
+def test_the_signature_is_what_decides_an_image() -> None:
+    elsewhere = {"base_url": "http://127.0.0.1:2/v1", "api_key_env": "MY_VARIABLE"}
+    same = {"writer": {**elsewhere, "concurrency": 2}, "parameters": elsewhere}
+    every = [({"limits": {"concurrency": 2}}, {**same, "artist": {"price": PRICE}}), *CHOICES]
     signatures = [
-        make_system(config(_with(**changed), **further)).signature() for further, changed in CHOICES
+        json.dumps(make_system(config(_with(**changed), **further)).signature(), sort_keys=True)
+        for further, changed in every
     ]
-    assert len({json.dumps(one, sort_keys=True) for one in signatures}) == len(CHOICES)
-    assert KEY not in json.dumps(signatures)
-
-
-def test_the_signature_keeps_to_what_decides_an_image() -> None:
-    other = {"base_url": "http://127.0.0.1:2/v1", "api_key_env": "MY_VARIABLE"}
-    changed = _with(writer={**other, "concurrency": 2}, parameters=other, artist={"price": PRICE})
-    one = make_system(config(_with())).signature()
-    assert make_system(config(changed, limits={"concurrency": 2})).signature() == one
+    assert signatures[0] == signatures[1]
+    assert len(set(signatures)) == len(CHOICES)
+    assert KEY not in "".join(signatures)
 
 
 @pytest.mark.parametrize(
@@ -262,13 +236,10 @@ def test_the_signature_keeps_to_what_decides_an_image() -> None:
     [
         ({}, {"writr": {}}, "unknown key 'writr'; did you mean 'writer'?"),
         ({}, {"writer": {"kind": "opnai"}}, "unknown engine 'opnai'; did you mean 'openai'?"),
-        ({}, {"writer": {"modell": "x"}}, "unknown key 'modell'; did you mean 'model'?"),
         ({}, {"artist": {"adapter": "openai_image"}}, "did you mean 'openai_images'?"),
         ({}, {"artist": {"modle": "x"}}, "unknown key in artist 'modle'; did you mean 'model'?"),
-        ({}, {"parameters": {"qualty": 1}}, "unknown key 'qualty'; did you mean 'quality'?"),
         ({"size": "match_input"}, {}, "the artist sees no input"),
         ({"price": PRICE}, {}, "put the artist's into parameters.artist"),
-        ({}, {"artist": {"price": {"usd": 1}}}, "unknown key in artist.price 'usd'"),
         ({}, {"most_tokens": 1}, "most_tokens is 1"),
     ],
 )
@@ -279,24 +250,3 @@ def test_mistakes_in_a_config_are_told_in_one_line(
         make_system(config(_with(**changed), **further))
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("changed", "named"),
-    [
-        ({"writer": {"api_key": KEY}}, "writer.api_key"),
-        ({"parameters": {"extra": {"api_key": KEY}}}, "artist.parameters.extra.api_key"),
-    ],
-)
-def test_nested_secrets_are_refused(tmp_path: Path, changed: dict[str, Any], named: str) -> None:
-    file = tmp_path / "system.yaml"
-    data = {**config(_with()).model_dump(mode="json"), "parameters": _with(**changed)}
-    file.write_text(json.dumps(data))  # which is YAML, too
-    with pytest.raises(ConfigError, match=f"found 'parameters.{named}'") as caught:
-        read_system(file)
-    assert KEY not in str(caught.value)
-    with pytest.raises(ValidationError) as invalid:
-        Evaluation.model_validate({"name": "a", "benchmark": "b", "systems": [data]})
-    said = first_error(invalid.value, "config", Evaluation)
-    assert named in said
-    assert KEY not in said
