@@ -20,11 +20,7 @@ LENGTH = 22
 def sample_id(*sources: str | int) -> str:
     text = json.dumps(sources, ensure_ascii=False)
     number = int.from_bytes(hashlib.sha256(text.encode()).digest())
-    letters = []
-    for _ in range(LENGTH):
-        number, rest = divmod(number, len(ALPHABET))
-        letters.append(ALPHABET[rest])
-    return "".join(letters)
+    return "".join(ALPHABET[number // 57**place % 57] for place in range(LENGTH))
 
 
 def sample_ids(primary: str, text: str, starts: Sequence[int]) -> list[str]:

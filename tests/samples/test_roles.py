@@ -25,7 +25,8 @@ from echo_hf.pipeline.answers import Failure
 from echo_hf.pipeline.result import StageStats
 from echo_hf.pipeline.stage_runner import run_stage
 from echo_hf.reasons import Failed, Notice
-from echo_hf.samples.roles import Assigned, Roles
+from echo_hf.samples.roles import Roles
+from echo_hf.samples.tasks import Assigned
 from echo_hf.samples.shown_images import RequestPart, RolesAnswer, SampleImage, parts_of
 from echo_hf.samples.tasks import Task
 from tests.samples_for_tests import (
