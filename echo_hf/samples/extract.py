@@ -19,9 +19,9 @@ from echo_hf.engines.base import Text
 from echo_hf.pipeline.answers import Failure
 from echo_hf.prompts import as_data
 from echo_hf.reasons import Notice, Reject
-from echo_hf.samples.sample import context_of, sample_digest, sample_ids, texts_of
+from echo_hf.samples.sample import Finding, context_of, sample_digest, sample_ids, texts_of
 from echo_hf.samples.spans import SpanIndex, span_start, squeezed
-from echo_hf.samples.stage import Finding, Outcome, Question, Row, SampleStage
+from echo_hf.samples.stage import Outcome, Question, Row, SampleStage
 from echo_hf.samples.thread_parts import ExtractAnswer, Quality, SampleAnswer, parts, rendered
 from echo_hf.tables import THREADS, Table
 

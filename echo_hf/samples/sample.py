@@ -10,6 +10,7 @@ from typing import Any
 
 from datasets import List, Value
 
+from echo_hf.reasons import Notice, Reject
 from echo_hf.samples.spans import paragraph
 from echo_hf.tables import LINKED_IMAGES, SAMPLES, Column, Table
 
@@ -42,6 +43,7 @@ def sample_digest(prompt: str, input_images: Sequence[str]) -> str:
 
 Post = Mapping[str, Any]
 Sample = Mapping[str, Any]
+Finding = tuple[Notice | Reject, str | None]
 
 
 def places_of(sample: Sample) -> list[int]:

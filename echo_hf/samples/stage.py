@@ -16,8 +16,8 @@ from echo_hf.engines.base import ImageRef, Message, Request, Text
 from echo_hf.pipeline.answers import Failure
 from echo_hf.pipeline.stage import ModelStage, StageRows, of_row
 from echo_hf.prompts import Prompt, load_prompt
-from echo_hf.reasons import Notice, Reject, Status
-from echo_hf.samples.sample import SAMPLES_IN_CONTEXT
+from echo_hf.reasons import Reject, Status
+from echo_hf.samples.sample import SAMPLES_IN_CONTEXT, Finding
 from echo_hf.tables import Table
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 
 Row = Mapping[str, Any]
-Finding = tuple[Notice | Reject, str | None]
 # What the user's message shows, the same as fields, and the addresses of the posts in it.
 Question = tuple[Sequence[Text | ImageRef], Mapping[str, Any], Iterable[str]]
 Outcome = tuple[Sequence[Row], Iterable[Finding]]
@@ -87,7 +86,10 @@ class SampleStage(ModelStage):
 
     def finish(self, table: pa.Table, answers: list[list[BaseModel | Failure]]) -> pa.Table:
         """The rows that go on; one of which a call failed is quarantined, beside or instead."""
-        rows, made_by = StageRows(self.outputs), {"digest": self.digest(), "engine": self._signature}
+        rows, made_by = (
+            StageRows(self.outputs),
+            {"digest": self.digest(), "engine": self._signature},
+        )
         for number, (row, given) in enumerate(zip(self.input_rows(table), answers, strict=True)):
             key = self._key(row)
             failed = next((one for one in given if isinstance(one, Failure)), None)

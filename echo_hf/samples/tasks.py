@@ -11,6 +11,7 @@ from echo_hf._infra.text import MARK
 from echo_hf.reasons import Notice, Review
 from echo_hf.samples.blanks import completed, placeholders
 from echo_hf.samples.sample import (
+    Finding,
     Sample,
     places_of,
     provenance_with,
@@ -99,7 +100,7 @@ class Assigned:
     prompt: str
     order: Sequence[str]
     may_abstain: bool = False
-    findings: list[tuple[Notice, str]] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
     may_show_minor: set[str] = field(default_factory=set)
     _tasks: list[Task] = field(default_factory=list)
     _screenshots: set[str] = field(default_factory=set)

@@ -32,7 +32,6 @@ from echo_hf.samples.boxes import (
     area,
     box_text,
     checked_boxes,
-    convention_of,
     cut,
     engine_frames,
     inner,
@@ -42,6 +41,11 @@ from echo_hf.samples.boxes import (
     upright,
     upright_size,
 )
+
+def convention_of(family, model=""):
+    frames = engine_frames({"kind": "openai", "model": model}, family=family)
+    return None if frames.is_assumed else frames.convention
+
 
 # A thousandth is a pixel across, and two down.
 FRAME = Frame(Convention.REL_1000, (1000, 2000), (1000, 2000))

@@ -31,7 +31,6 @@ from echo_hf.reasons import Failed
 from echo_hf.samples.boxes import WORDS, Convention, Frame
 from echo_hf.samples.screenshots import (
     MOST_BOXES,
-    ScreenshotParser,
     Screenshots,
     ScreenshotsAnswer,
     relevant_text,
@@ -443,9 +442,9 @@ def parsed(
 ) -> tuple[Row, Row, list[tuple[str, str]]]:
     store, screenshot = stored
     before = shot_sample(screenshot, **values)
-    parser = ScreenshotParser(store, inset, {"digest": "d"})
     given = ScreenshotsAnswer.model_validate(said or answer())
-    row, findings = parser.row(before, given, FRAME)
+    stage = Screenshots(TARGET, store, inset=inset)
+    row, findings = stage._parsed(before, given, FRAME, {"digest": "d"})
     return before, row, [(str(notice), detail) for notice, detail in findings]
 
 
