@@ -27,8 +27,8 @@ from echo_hf.curate.feedback import (
     Kind,
     Task,
     Verdict,
-    Verdicts,
     failure_keyword,
+    judged_comments,
     parts_of,
 )
 from echo_hf.engines.base import Request, Text
@@ -357,10 +357,10 @@ def answer_of(*judged: tuple[int, str, str | None]) -> FeedbackAnswer:
 def taken(
     *answers: tuple[FeedbackAnswer, list[int]], count: int = 3
 ) -> tuple[list[tuple[str | None, str | None]], list[tuple[Notice, str]]]:
-    made = Verdicts([said(post(number, 0, "hm")) for number in range(count)])
-    for one, shown in answers:
-        made.add(one, [{"comment": number} for number in shown])
-    return [(one["verdict"], one["keyword"]) for one in made.feedback()], made.findings
+    comments = [said(post(number, 0, "hm")) for number in range(count)]
+    parts = [(one, [{"comment": number} for number in shown]) for one, shown in answers]
+    made, findings = judged_comments(comments, parts)
+    return [(one["verdict"], one["keyword"]) for one in made], findings
 
 
 def test_comments_are_numbered_and_say_who_wrote_them() -> None:

@@ -16,8 +16,8 @@ from pydantic import BaseModel
 
 from echo_hf.config.loading import parse_config
 from echo_hf.config.sections import NAMED, REMOVED, FormName, Hazard
-from echo_hf.curate.guards import KNOWN, LONGEST_TEXTS, GuardInput, SafetyAnswer, looks_at, verdict
-from echo_hf.curate.safety import Safety, Screening
+from echo_hf.curate.guards import LONGEST_TEXTS, SafetyAnswer, looks_at
+from echo_hf.curate.safety import Safety
 from echo_hf.curate.splits import Splits
 from echo_hf.engines.base import Completion, ImageRef, Message, Request, Text, make_engine
 from echo_hf.images.store import ImageStore
@@ -450,39 +450,3 @@ def test_no_samples_keep_the_declared_columns() -> None:
     assert empty.schema.equals(STAGE.features.arrow_schema.remove_metadata())
 
 
-SCREENED = sample([post(0, -1, "prompt", "a")], [0])
-LABELS = st.lists(st.sampled_from([*map(str, NAMED), "S0", "S77"]), max_size=3)
-REMOVED = st.frozensets(st.sampled_from(NAMED))
-
-
-def screening(*labels: list[str]) -> Screening:
-    looks = [GuardInput((digest("a"),))] * len(labels)
-    return Screening(looks, [verdict(bool(one), one, KNOWN) for one in labels])
-
-
-@given(st.lists(LABELS, min_size=1, max_size=4), REMOVED)
-def test_a_sample_is_removed_for_any_label_that_is(
-    labels: list[list[str]], remove: frozenset[Hazard]
-) -> None:
-    """By brute force over all labels of all looks: those that no list knows always count."""
-    row = screening(*labels).row(SCREENED, remove, "guard", {})
-    said = [label for some in labels for label in some]
-    strange = [label for label in said if label in ("S0", "S77")]
-
-    assert row["has_nsfw"] == any(label in strange or label in remove for label in said)
-    assert row["safety"]["flagged"] == bool(said)
-    codes = sorted({*said} - {*strange}, key=lambda code: int(code[1:]))
-    assert row["safety"]["categories"] == codes + ["unknown"] * bool(strange)
-    assert row["safety"]["model"] == "guard"
-
-
-def test_every_look_is_written_down() -> None:
-    looks = screening(["S9", "S77"], [], ["S77"])
-    said = json.loads(looks.row(SCREENED, (), "guard", {"digest": "x"})["provenance"])
-
-    assert said["extract"] == {"digest": "d"}
-    assert said["safety"]["digest"] == "x"
-    assert [(one["labels"], one["categories"]) for one in said["safety"]["looks"]] == [
-        (["S9", "S77"], ["S9", "unknown"]), ([], []), (["S77"], ["unknown"]),
-    ]  # fmt: skip
-    assert looks.strange == ["'S77'"]
