@@ -25,6 +25,7 @@ from echo_hf.curate.decisions import (
 from echo_hf.curate.personal_data import personal_data
 from echo_hf.curate.provenance import (
     INPUT,
+    NO_SOURCE,
     OUTPUT,
     PROMPT,
     QUOTED,
@@ -50,7 +51,6 @@ Row = Mapping[str, Any]
 TRASH = "Trash"
 ROLES = get_args(Role)
 QUALITIES = get_args(Quality)
-NO_SOURCE = dict.fromkeys(("sha256", "role", "post_url", "url", "of", "box", "signature"))
 
 
 class PlacedImage(NamedTuple):
