@@ -11,7 +11,6 @@ from typing import Any
 from datasets import List, Value
 
 from echo_hf.reasons import Notice, Reject
-from echo_hf.samples.spans import paragraph
 from echo_hf.tables import LINKED_IMAGES, SAMPLES, Column, Table
 
 ALPHABET = "23456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
@@ -29,7 +28,8 @@ def sample_ids(primary: str, text: str, starts: Sequence[int]) -> list[str]:
     counts: Counter[int] = Counter()
     order = sorted(range(len(starts)), key=lambda number: (starts[number] < 0, starts[number]))
     for rank, number in enumerate(order):
-        place = paragraph(text, starts[number])
+        start = starts[number]
+        place = start if start < 0 else text.rfind("\n", 0, start) + 1  # of its paragraph
         names[number] = sample_id(primary, place, counts[place]) if rank else sample_id(primary)
         counts[place] += 1
     return names

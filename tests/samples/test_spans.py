@@ -15,7 +15,6 @@ from echo_hf.samples.spans import (
     Source,
     SourceSpan,
     SpanIndex,
-    paragraph,
     sources_of,
     span_start,
     spans_from,
@@ -75,7 +74,8 @@ def test_a_hundred_snippets_are_a_modification() -> None:
 
 
 def _anchor(prompt: str, text: str) -> int:
-    return paragraph(text, span_start(prompt, text))
+    start = span_start(prompt, text)
+    return start if start < 0 else text.rfind('\n', 0, start) + 1
 
 
 def test_the_anchor_survives_a_cleaner_cut() -> None:
