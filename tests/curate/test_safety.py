@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 from echo_hf.config.loading import parse_config
 from echo_hf.config.sections import NAMED, REMOVED, FormName, Hazard
-from echo_hf.curate.guards import LONGEST_TEXTS, SafetyAnswer, looks_at
+from echo_hf.curate.guards import looks_at
 from echo_hf.curate.safety import Safety
 from echo_hf.curate.splits import Splits
 from echo_hf.engines.base import Completion, ImageRef, Message, Request, Text, make_engine
@@ -86,22 +86,6 @@ def shown(request: Request) -> tuple[list[str], list[str]]:
         [part.sha256 for part in parts if isinstance(part, ImageRef)],
         [part.text for part in parts if isinstance(part, Text)],
     )
-
-
-def test_a_harmless_sample_is_screened(tmp_path: Path) -> None:
-    result, engine = ran(tmp_path, lambda _: "safe", SAMPLE)
-    (row,) = result.dataset.to_list()
-    changed = {"has_nsfw", "safety", "provenance"}
-
-    assert sorted(shown(one) for one in engine.asked) == sorted(
-        [([A], []), ([B], []), ([A, B], ["a fox in the snow\n\nso good"])]
-    )
-    assert row["has_nsfw"] is False
-    assert row["safety"] == {"flagged": False, "categories": [], "model": "org/llama-guard-4"}
-    assert {name: row[name] for name in SAMPLE if name not in changed} == {
-        name: SAMPLE[name] for name in SAMPLE if name not in changed
-    }
-    assert (result.stats.quarantined, result.stats.noted) == ({}, {})
 
 
 def test_a_hazard_in_any_look_is_the_samples(tmp_path: Path) -> None:
@@ -213,47 +197,6 @@ def test_an_answer_that_is_no_verdict_is_a_failed_look(tmp_path: Path) -> None:
     assert safety(second.dataset[0]) == (False, [])
 
 
-def test_the_next_run_asks_for_what_failed_alone(tmp_path: Path) -> None:
-    dead = True
-
-    def says(request: Request) -> str | None:
-        return None if dead and shown(request)[1] else "safe"
-
-    other = {**SAMPLE, "id": "other", "prompt": "an owl"}
-    first, _ = ran(tmp_path, says, SAMPLE, other)
-    dead = False
-    second, engine = ran(tmp_path, says, SAMPLE, other)
-
-    assert first.stats.quarantined == {"engine_error": 2}
-    assert [safety(row) for row in first.dataset] == [(None, None)] * 2
-    assert [safety(row) for row in second.dataset] == [(False, [])] * 2
-    assert len(second.quarantine) == 0
-    assert sorted(shown(one)[1] for one in engine.asked) == [
-        ["a fox in the snow\n\nso good"],
-        ["an owl\n\nso good"],
-    ]
-
-
-def test_an_image_of_two_samples_is_looked_at_once(tmp_path: Path) -> None:
-    context = [post(7, -1, "mine", "a")]
-    other = sample(context, [0], id="other", output_images=[A])
-    first, engine = ran(tmp_path, lambda _: "safe", SAMPLE, other)
-
-    assert [shown(one) for one in engine.asked].count(([A], [])) == 1
-    assert first.stats.fill.repeated == 1
-    assert [safety(row) for row in first.dataset] == [(False, [])] * 2
-
-
-def test_trash_is_not_asked_about() -> None:
-    """It is never published: it goes on unscreened, and waits for nothing."""
-    trash = {**SAMPLE, "quality": "Trash"}
-    (row,) = made(STAGE, (trash, []))
-
-    assert STAGE.requests(table(trash)) == [[]]
-    assert {name: row[name] for name in trash} == trash
-    assert (row["_status"], row["_reason"]) == ("kept", None)
-
-
 def test_rules_leave_everything_unscreened() -> None:
     result = run_stage(STAGE, dataset(SAMPLE), engine=make_engine("rules"))
 
@@ -284,26 +227,6 @@ def test_a_guard_is_asked_in_its_own_way() -> None:
     assert first.file == IMAGES.path(A)
 
 
-def test_an_endpoint_is_shown_one_image_at_a_time() -> None:
-    stage = Safety(TARGET, IMAGES, "moderation", most_pictures=5)
-    words = "a fox in the snow\n\nso good"
-
-    assert [shown(one) for one in stage.requests(table(SAMPLE))[0]] == [
-        ([A], []), ([B], []), ([A], [words]), ([B], [words]),
-    ]  # fmt: skip
-
-
-def test_any_model_is_given_our_instructions(tmp_path: Path) -> None:
-    stage = Safety(TARGET, IMAGES)
-    result, engine = ran(tmp_path, lambda _: {"hazards": ["S8"]}, SAMPLE, stage=stage)
-
-    assert safety(result.dataset[0]) == (False, ["S8"])
-    for request in engine.asked:
-        system, user = request.messages
-        assert system == Message("system", (Text(stage.prompt.text),))
-        assert (user.role, request.answer, request.accepts) == ("user", SafetyAnswer, None)
-
-
 def test_an_endpoint_end_to_end(tmp_path: Path) -> None:
     said = {"flagged": True, "categories": {"violence/graphic": True, "hate": False}}
     stage = Safety(TARGET, IMAGES, "moderation")
@@ -312,32 +235,6 @@ def test_an_endpoint_end_to_end(tmp_path: Path) -> None:
 
     assert safety(result.dataset[0]) == (True, ["S1"])
     assert [look["labels"] for look in looks] == [["violence/graphic"]] * 4
-
-
-def test_words_too_long_for_a_request_are_all_read(tmp_path: Path) -> None:
-    prompt = "all is well " * (2 * LONGEST_TEXTS // 12) + "and then a bomb"
-    result, engine = ran(
-        tmp_path,
-        lambda request: "unsafe\nS9" if "bomb" in str(request.messages) else "safe",
-        {**SAMPLE, "prompt": prompt},
-    )
-
-    assert safety(result.dataset[0]) == (True, ["S9"])
-    texts = [text for one in engine.asked for text in shown(one)[1]]
-    assert max(map(len, texts)) <= LONGEST_TEXTS + 2
-    assert "bomb" not in texts[0]
-
-
-def test_what_decides_the_result() -> None:
-    stages = [
-        STAGE,
-        Safety(TARGET, IMAGES, "moderation"),
-        Safety(TARGET, IMAGES, "llama_guard", frozenset(NAMED)),
-        Safety(TARGET, IMAGES, "llama_guard", most_pictures=2),
-    ]
-    assert len({stage.digest() for stage in stages}) == len(stages)
-    elsewhere = Safety(TARGET, ImageStore(Path("elsewhere")), "llama_guard")
-    assert elsewhere.digest() == STAGE.digest()
 
 
 @pytest.mark.parametrize(
@@ -441,12 +338,3 @@ def test_no_answer_breaks_the_stage(words: str, form: FormName) -> None:
     reasons = [one["_reason"] for one in rows if one["_status"] == "quarantined"]
 
     assert reasons == ([] if done["safety"] else ["unreadable"])
-
-
-def test_no_samples_keep_the_declared_columns() -> None:
-    empty = STAGE.finish(Safety.inputs.empty(), [])
-
-    assert STAGE.requests(Safety.inputs.empty()) == []
-    assert empty.schema.equals(STAGE.features.arrow_schema.remove_metadata())
-
-

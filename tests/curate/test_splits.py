@@ -14,12 +14,7 @@ from hypothesis import strategies as st
 from echo_hf.curate.decisions import Decision, Decisions, append_decisions
 from echo_hf.curate.splits import Splits
 from echo_hf.errors import ReviewError
-from echo_hf.images.store import ImageStore
-from echo_hf.samples.roles import Roles
-from echo_hf.samples.shown_images import RolesAnswer
 from echo_hf.tables import SAMPLES
-from tests.samples_for_tests import TARGET, kept, post, table
-from tests.samples_for_tests import sample as in_context
 
 
 def sample(name: str, **values: Any) -> dict[str, Any]:
@@ -49,24 +44,6 @@ def test_inputs_decide_between_the_benchmarks() -> None:
     }
 
 
-def test_only_benchmark_quality_is_benchmarked() -> None:
-    found = split(
-        [
-            sample("good"),
-            sample("moderate", quality="Analysis"),
-            sample("bad", quality="Trash"),
-            sample("unsafe", has_nsfw=True),
-        ]
-    )
-
-    assert found == {
-        "text_to_image": ["good"],
-        "analysis": ["good", "moderate"],
-        "trash": ["bad"],
-        "flagged": ["unsafe"],
-    }
-
-
 def test_what_is_flagged_says_why() -> None:
     verdict = {"flagged": True, "categories": ["S1", "S8"], "model": "guard"}
     style = {"flagged": True, "categories": ["S8"], "model": "guard"}
@@ -84,19 +61,6 @@ def test_what_is_flagged_says_why() -> None:
     }
 
 
-def test_what_roles_leaves_a_template_is_not_drawn() -> None:
-    context = [post(0, -1, "prompt", "ab")]
-    prompts = {"open": "a box of <subject>", "data": '{"colours": ["red", "blue"]}'}
-    samples = [in_context(context, id=name, prompt=prompt) for name, prompt in prompts.items()]
-    said = RolesAnswer.model_validate({"samples": [{"inputs": [], "outputs": [1, 2], "posts": []}]})
-    made = Roles(TARGET, ImageStore(Path("pictures"))).finish(table(*samples), [[said], [said]])
-
-    assert split(kept(made.select([*SAMPLES.columns, "_status"]).to_pylist())) == {
-        "text_to_image": ["data"],
-        "analysis": ["open", "data"],
-    }
-
-
 def test_candidates_are_taken_in_the_order_of_their_hash() -> None:
     """The first `cap` samples by sha256 of seed and id are drawn, the rest stay for analysis."""
     names = [f"s{number}" for number in range(40)]
@@ -105,14 +69,6 @@ def test_candidates_are_taken_in_the_order_of_their_hash() -> None:
 
     assert set(found["text_to_image"]) == set(by_hash[:5])
     assert found["analysis"] == names
-
-
-def test_a_flagged_candidate_takes_no_place() -> None:
-    names = [f"s{number}" for number in range(10)]
-    by_hash = sorted(names, key=lambda name: hashlib.sha256(f"0:{name}".encode()).hexdigest())
-    found = split([sample(n, has_nsfw=n == by_hash[0]) for n in names], cap=2)
-
-    assert set(found["text_to_image"]) == set(by_hash[1:3])
 
 
 def test_equal_tasks_are_one_sample() -> None:
@@ -154,15 +110,6 @@ def test_images_in_a_screenshot_are_not_drawn() -> None:
     found = split([sample("raw", **shot), sample("parsed", **shot, is_screenshot=True)])
 
     assert found == {"text_to_image": ["parsed"], "analysis": ["raw", "parsed"]}
-
-
-def test_a_screenshot_takes_no_place() -> None:
-    names = [f"s{number}" for number in range(10)]
-    by_hash = sorted(names, key=lambda name: hashlib.sha256(f"0:{name}".encode()).hexdigest())
-    shot = {by_hash[0]: "a" * 64}
-    found = split([sample(n, screenshot=shot.get(n)) for n in names], cap=2)
-
-    assert set(found["text_to_image"]) == set(by_hash[1:3])
 
 
 def test_what_is_not_parsed_equals_nothing() -> None:
@@ -226,14 +173,6 @@ def test_what_a_reviewer_kept_has_nothing_open() -> None:
     for row, given_ in zip(rows, samples, strict=True):
         others = set(SAMPLES.columns) - {"review"}
         assert {name: row[name] for name in others} == {name: given_[name] for name in others}
-
-
-def test_decisions_count_in_the_digest() -> None:
-    plain, after = Splits(), Splits(decisions=decided(one="remove"))
-
-    assert plain.digest() != after.digest()
-    assert "decisions" not in plain.describe()
-    assert after.describe()["decisions"]["one"].startswith("remove ")
 
 
 def test_the_decisions_are_those_of_the_run(tmp_path: Path) -> None:
@@ -300,14 +239,6 @@ def test_splits_are_those_of_the_definition(drawn: Drawn, cap: int) -> None:
 
     assert set(found.get("text_to_image", [])) == set(candidates[:cap])
     assert set(found.get("analysis", [])) == {one["id"] for one in [*raw, *best]}
-
-
-def test_no_samples_keep_the_declared_columns() -> None:
-    stage = Splits()
-    made = stage(SAMPLES.empty())
-
-    assert made.schema.names == list(stage.features)
-    assert made.num_rows == 0
 
 
 def test_a_decision_that_was_cut_short_stops_a_build(tmp_path: Path) -> None:

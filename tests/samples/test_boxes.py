@@ -42,6 +42,7 @@ from echo_hf.samples.boxes import (
     upright_size,
 )
 
+
 def convention_of(family, model=""):
     frames = engine_frames({"kind": "openai", "model": model}, family=family)
     return None if frames.is_assumed else frames.convention

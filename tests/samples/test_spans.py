@@ -75,7 +75,7 @@ def test_a_hundred_snippets_are_a_modification() -> None:
 
 def _anchor(prompt: str, text: str) -> int:
     start = span_start(prompt, text)
-    return start if start < 0 else text.rfind('\n', 0, start) + 1
+    return start if start < 0 else text.rfind("\n", 0, start) + 1
 
 
 def test_the_anchor_survives_a_cleaner_cut() -> None:

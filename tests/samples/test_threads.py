@@ -166,13 +166,6 @@ def test_every_post_is_kept_or_rejected_once(links: list[int | None]) -> None:
     assert sorted(seen) == sorted(f"u{n}" for n in range(len(links)))
 
 
-def test_no_posts_keep_the_declared_columns() -> None:
-    made = Threads()(POSTS.empty())
-
-    assert made.schema.names == list(Threads().features)
-    assert made.num_rows == 0
-
-
 def comments(thing: Any) -> list[tuple[str, str]]:
     found, waiting = [], [thing]
     while waiting:
@@ -267,9 +260,3 @@ def test_a_long_chain_needs_no_recursion() -> None:
 
     assert forest.depth[-1] == count - 1
     assert forest.starts == [0, count]
-
-
-def test_no_posts_make_no_trees() -> None:
-    forest = plant([], [])
-
-    assert (forest.order, forest.starts) == ([], [0])

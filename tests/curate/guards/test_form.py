@@ -8,7 +8,7 @@ import pytest
 
 from echo_hf.config.sections import FormName
 from echo_hf.curate.guards import FORMS, bare_turn
-from echo_hf.engines.base import ImageRef, Message, Text
+from echo_hf.engines.base import ImageRef, Text
 from echo_hf.pipeline.answers import RawText
 from tests.samples_for_tests import digest
 
