@@ -15,6 +15,7 @@ from pydantic import BaseModel, ValidationError
 
 from echo_hf.curate.feedback import (
     LONGEST_KEYWORD,
+    LONGEST_TEXT,
     LONGEST_TEXTS,
     MOST_COMMENTS,
     VERDICTS,
@@ -278,14 +279,20 @@ def test_comments_are_numbered_and_say_who_wrote_them() -> None:
         post(0, -1, "look", author="bo"),
         post(1, 0, "prompt"),
         post(2, 1, "it failed"),
-        post(3, 1, "wow", author="bo"),
+        post(3, 1, "x" * (LONGEST_TEXT + 5), author=None),
     ]
     assert parts_of(sample(context, [1, 0], [2, 3])) == [
         [
             {"comment": 0, "text": "it failed", "by_author": True},
-            {"comment": 1, "text": "wow", "by_author": False},
+            {
+                "comment": 1,
+                "text": "x" * LONGEST_TEXT + "\n[... 5 characters left out]",
+                "by_author": False,
+            },
         ]
     ]
+    nobody = [{**one, "author": None} for one in context]
+    assert not any(one["by_author"] for one in parts_of(sample(nobody, [1, 0], [2, 3]))[0])
 
 
 LENGTHS = st.sampled_from([0, 3, 3, 1000, 4000, 9000])
@@ -306,31 +313,6 @@ def test_parts_hold_each_comment_once(lengths: list[int]) -> None:
         assert len(part) == MOST_COMMENTS or size > LONGEST_TEXTS
 
 
-def test_a_part_judges_its_own_comments_only() -> None:
-    said_, findings = taken(
-        (answer_of((0, "success", None), (1, "success", None), (9, "success", None)), [0]),
-        (answer_of((1, "failure", "hands"), (0, "failure", "hands")), [1]),
-        count=2,
-    )
-
-    assert said_ == [("success", None), ("failure", "hands")]
-    assert findings == [
-        (Notice.UNKNOWN_NUMBER, "comment 1"),
-        (Notice.UNKNOWN_NUMBER, "comment 9"),
-        (Notice.UNKNOWN_NUMBER, "comment 0"),
-    ]
-
-
-def test_the_first_of_two_verdicts_counts() -> None:
-    said_, findings = taken(
-        (answer_of((0, "success", None), (0, "failure", "hands"), (0, "success", None)), [0]),
-        count=1,
-    )
-
-    assert said_ == [("success", None)]
-    assert findings == [(Notice.JUDGED_TWICE, "comment 0")]
-
-
 def test_a_keyword_that_is_left_out_is_named() -> None:
     long = "six\u202e fingers on his own left hand"
     said_, findings = taken(
@@ -338,7 +320,7 @@ def test_a_keyword_that_is_left_out_is_named() -> None:
             answer_of((0, "failure", long), (1, "success", "great"), (7, "failure", long)),
             [0, 1],
         ),
-        (answer_of((2, "none", "hands"), (2, "failure", long)), [2]),
+        (answer_of((2, "none", "hands"), (2, "failure", long), (0, "none", None)), [2]),
     )
 
     assert said_ == [("failure", None), ("success", None), ("none", None)]
@@ -348,6 +330,7 @@ def test_a_keyword_that_is_left_out_is_named() -> None:
         (Notice.UNKNOWN_NUMBER, "comment 7"),
         (Notice.KEYWORD_WITHOUT_FAILURE, "comment 2: 'hands'"),
         (Notice.JUDGED_TWICE, "comment 2"),
+        (Notice.UNKNOWN_NUMBER, "comment 0"),
     ]
 
 
@@ -357,35 +340,25 @@ def found(keyword: str | None, verdict: str = "failure") -> tuple[str | None, No
     )
 
 
+@pytest.mark.parametrize("verdict", get_args(Verdict))
 @pytest.mark.parametrize(
-    ("given_", "keyword"),
+    ("given_", "keyword", "notice"),
     [
-        ("hands", "hands"),
-        (" Colour\n\tCast ", "colour cast"),
-        ("too many fingers on one hand", "too many fingers on one hand"),
-        ("\x1b[31mred\u202e cast", "[31mred cast"),
-        ("mis\u00adspelt \u200b text\ue000", "misspelt text"),
+        ("hands", "hands", None),
+        (" Colour\n\tCast ", "colour cast", None),
+        ("too many fingers on one hand", "too many fingers on one hand", None),
+        ("\x1b[31mred\u202e cast", "[31mred cast", None),
+        ("mis\u00adspelt \u200b text\ue000", "misspelt text", None),
+        *((text, None, Notice.BAD_KEYWORD) for text in ("a b c d e f g", "\u200b", "\x1b \u202e")),
+        *((text, None, None) for text in (None, "", " \n")),
     ],
 )
-def test_a_short_name_is_kept(given_: str, keyword: str) -> None:
-    assert found(given_) == (keyword, None)
-    assert found(given_, "mixed") == (keyword, None)
-
-
-@pytest.mark.parametrize("given_", ["one two three four five six seven", "\u200b", "\x1b \u202e"])
-def test_what_is_no_short_name_is_left_out(given_: str) -> None:
-    assert found(given_) == (None, Notice.BAD_KEYWORD)
-
-
-@pytest.mark.parametrize("verdict", ["success", "none"])
-def test_a_keyword_without_a_failure_is_left_out(verdict: str) -> None:
-    assert found("hands", verdict) == (None, Notice.KEYWORD_WITHOUT_FAILURE)
-
-
-@pytest.mark.parametrize("verdict", ["success", "failure", "mixed", "none"])
-@pytest.mark.parametrize("given_", [None, "", " \n"])
-def test_no_keyword_is_no_fault(given_: str | None, verdict: str) -> None:
-    assert found(given_, verdict) == (None, None)
+def test_a_keyword_is_the_short_name_of_a_failure(
+    given_: str | None, keyword: str | None, notice: Notice | None, verdict: str
+) -> None:
+    if verdict in ("success", "none") and (keyword or notice):
+        keyword, notice = None, Notice.KEYWORD_WITHOUT_FAILURE
+    assert found(given_, verdict) == (keyword, notice)
 
 
 @given(st.text(max_size=LONGEST_KEYWORD))

@@ -14,12 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from echo_hf.config.loading import parse_config
 from echo_hf.config.sections import NAMED, REMOVED, FormName, Hazard
 from echo_hf.curate.guards import looks_at
 from echo_hf.curate.safety import Safety
 from echo_hf.curate.splits import Splits
-from echo_hf.engines.base import Completion, ImageRef, Message, Request, Text, make_engine
+from echo_hf.engines.base import Completion, ImageRef, Request, Text
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.answer_store import Store, request_keys
 from echo_hf.pipeline.answers import Failure, RawText, parse
@@ -38,7 +37,6 @@ from tests.samples_for_tests import (
     sample,
     samples,
     table,
-    url,
 )
 
 IMAGES = ImageStore(Path("pictures"))
@@ -47,7 +45,6 @@ FAILURE = Failure(Failed.CUT, "length", "ff")
 A, B = digest("a"), digest("b")
 CONTEXT = [post(0, -1, "prompt", "ab"), post(1, 0, "so good")]
 SAMPLE = sample(CONTEXT, [0], [1], input_images=[A], output_images=[B])
-SAFE = ["safe"] * 3  # an image, the other one, both with the words
 
 
 class Guard(Speaking):
@@ -197,74 +194,20 @@ def test_an_answer_that_is_no_verdict_is_a_failed_look(tmp_path: Path) -> None:
     assert safety(second.dataset[0]) == (False, [])
 
 
-def test_rules_leave_everything_unscreened() -> None:
-    result = run_stage(STAGE, dataset(SAMPLE), engine=make_engine("rules"))
-
-    assert safety(result.dataset[0]) == (None, None)
-    assert result.stats.quarantined == {"needs_model": 1}
-    assert Safety.headline({"safety": result.stats}) == (
-        "0 of 1 samples screened, 0 flagged, 0 to be removed, 1 unscreened"
-    )
-
-
-def test_a_guard_is_asked_in_its_own_way() -> None:
-    *alone, whole = STAGE.requests(table(SAMPLE))[0]
-
-    assert [one.messages for one in alone] == [
-        (Message("user", (ImageRef(name),)),) for name in (A, B)
-    ]
-    assert whole.messages == (
-        Message("user", (ImageRef(A), ImageRef(B), Text("a fox in the snow\n\nso good"))),
-    )
-    for one in (*alone, whole):
-        assert one.accepts is not None
-        assert [one.accepts(text) for text in ("unsafe\nS9", "hm")] == [True, False]
-        assert (one.task, one.answer, one.regex) == ("safety", None, None)
-        assert one.max_tokens < 100
-        assert one.sources == (url(0), url(1))
-    first = whole.messages[0].parts[0]
-    assert isinstance(first, ImageRef)
-    assert first.file == IMAGES.path(A)
-
-
 def test_an_endpoint_end_to_end(tmp_path: Path) -> None:
     said = {"flagged": True, "categories": {"violence/graphic": True, "hate": False}}
     stage = Safety(TARGET, IMAGES, "moderation")
-    result, _ = ran(tmp_path, lambda _: said, SAMPLE, stage=stage)
+    result, engine = ran(tmp_path, lambda _: said, SAMPLE, stage=stage)
     looks = json.loads(result.dataset[0]["provenance"])["safety"]["looks"]
 
     assert safety(result.dataset[0]) == (True, ["S1"])
     assert [look["labels"] for look in looks] == [["violence/graphic"]] * 4
-
-
-@pytest.mark.parametrize(
-    ("engine", "form"),
-    [
-        ({"kind": "vllm", "model": "meta-llama/Llama-Guard-4-12B"}, "llama_guard"),
-        ({"kind": "moderation", "model": "omni-moderation-latest"}, "moderation"),
-        ({"kind": "rules"}, "instructed"),
-    ],
-)
-def test_options_come_from_the_config(engine: dict[str, str], form: FormName) -> None:
-    """Hazards and images from the stage's own section, the form from its engine."""
-    data: dict[str, Any] = {
-        "name": "lumen",
-        "target": {"name": "Lumen", "developer": "Northlight", "released": "2026-03-02"},
-        "posts": [{"source": "quickstart"}],
-        "engines": {"text": {"kind": "rules"}, "vision": {"kind": "rules"}, "guard": engine},
-        "stages": {"safety": {"remove": "any", "most_pictures": 3}},
-    }
-    config = parse_config(data, "c.yaml")
-    expected = Safety(config.target, IMAGES, form, frozenset(NAMED), 3)
-    assert Safety.from_config(config, IMAGES) == expected
-    del data["stages"]
-    plain = parse_config(data, "c.yaml")
-    assert Safety.from_config(plain, IMAGES) == Safety(config.target, IMAGES, form)
+    assert {len(shown(one)[0]) for one in engine.asked} == {1}  # an image at a time
 
 
 def test_the_counts_by_hand() -> None:
     rows = [
-        (SAMPLE, SAFE),
+        (SAMPLE, ["safe"] * 3),  # an image, the other one, both with the words
         (SAMPLE, ["unsafe\nS8", "safe", "unsafe\nS8"]),
         (SAMPLE, ["unsafe\nS8,S1", "safe", "unsafe\nS1,S99"]),
         (SAMPLE, [None, None, None]),

@@ -49,15 +49,6 @@ def test_a_prompt_is_unmodified_only_when_spans_of_the_text_make_it(
     assert SpanIndex(texts).holds(prompt) is expected
 
 
-@given(WORDS, st.data())
-def test_every_span_of_a_text_is_held(words: list[str], data: st.DataObject) -> None:
-    start = data.draw(st.integers(0, len(words)))
-    end = data.draw(st.integers(start, len(words)))
-    prompt = " ".join(words[start:end])
-
-    assert SpanIndex([" ".join(words)]).holds(prompt) is bool(prompt)
-
-
 @given(WORDS)
 def test_a_foreign_word_is_never_held(words: list[str]) -> None:
     text = " ".join(words)
@@ -154,14 +145,6 @@ def test_a_text_comes_back_to_the_character(texts: list[str], text: str) -> None
     spans = spans_of(text, sources)
     if spans is not None:
         assert text_of(spans, sources) == text
-
-
-@given(st.lists(LINE, max_size=4), LINE)
-def test_every_piece_is_a_place_or_words(texts: list[str], text: str) -> None:
-    for span in spans_of(text, posts(*texts)) or ():
-        place = [span.post_url, span.field, span.start, span.end]
-        assert (None in place) == (span.text is not None)
-        assert (place == [None] * 4) == (span.text is not None)
 
 
 @given(st.lists(LINE, max_size=4), LINE)
@@ -283,9 +266,3 @@ def test_spans_cannot_make_an_endless_text() -> None:
 def test_a_row_that_is_no_span_is_an_error(row: object) -> None:
     with pytest.raises(SpanError, match="span"):
         spans_from([row])
-
-
-@given(LINE, LINE)
-def test_spans_survive_a_table(text: str, post: str) -> None:
-    spans = spans_of(text, posts(post)) or ()
-    assert tuple(spans_from([span._asdict() for span in spans])) == spans
