@@ -24,8 +24,7 @@ def sample_id(*sources: str | int) -> str:
 
 
 def sample_ids(primary: str, text: str, starts: Sequence[int]) -> list[str]:
-    names = [""] * len(starts)
-    counts: Counter[int] = Counter()
+    names, counts = [""] * len(starts), Counter[int]()
     order = sorted(range(len(starts)), key=lambda number: (starts[number] < 0, starts[number]))
     for rank, number in enumerate(order):
         start = starts[number]

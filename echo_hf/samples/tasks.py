@@ -246,12 +246,15 @@ def rows_of(
     written = SpanIndex(texts_of(context))
     for nth, task in enumerate(tasks):
         modified = bool(task.fillings) and not written.holds(task.prompt)
-        name = sample["id"]
+        name, said = sample["id"], dict(made_by)
         if nth or task.fillings:
             # Completions may share inputs; of other tasks each has its own.
-            images = task.shown_by if task.fillings else task.images
-            first = next(one.sha256 for one in images_of(sample) if one.sha256 in images)
+            naming = task.shown_by if task.fillings else task.images
+            first = next(one.sha256 for one in images_of(sample) if one.sha256 in naming)
             name = sample_id(sample["id"], first)
+        if task.fillings:
+            blanks = [{"placeholder": blank, "value": value} for blank, value in task.fillings]
+            said |= {"template": sample["prompt"], "blanks": blanks}
         waits = any(one in may_show_minor for one in task.images)
         yield {
             **sample,
@@ -267,7 +270,7 @@ def rows_of(
             "screenshot": task.screenshot,
             "review": [*sample["review"], *([Review.MAY_SHOW_MINOR.value] if waits else [])],
             "sample_digest": sample_digest(task.prompt, task.inputs),
-            "provenance": _provenance(sample, task, made_by),
+            "provenance": provenance_with(sample, "roles", said),
         }
 
 
@@ -277,7 +280,7 @@ def without_task(sample: Sample, made_by: Mapping[str, Any]) -> dict[str, Any]:
         **sample,
         "quality": at_most_analysis(sample["quality"]),
         "output_images": [],
-        "provenance": _provenance(sample, Task(sample["prompt"]), made_by),
+        "provenance": provenance_with(sample, "roles", made_by),
     }
 
 
@@ -303,11 +306,3 @@ def _shared_out(sample: Sample, own: Sequence[Sequence[int]]) -> list[Feedback]:
             number = context[number]["parent"]
         given[owner.get(number, 0)].append(said)
     return given
-
-
-def _provenance(sample: Sample, task: Task, made_by: Mapping[str, Any]) -> str:
-    said = dict(made_by)
-    if task.fillings:
-        blanks = [{"placeholder": blank, "value": value} for blank, value in task.fillings]
-        said |= {"template": sample["prompt"], "blanks": blanks}
-    return provenance_with(sample, "roles", said)

@@ -181,27 +181,6 @@ def test_any_words_are_read(said: str | list[str]) -> None:
         assert bool(made.strange) is (Hazard.UNKNOWN in made.hazards)
 
 
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(st.sampled_from(["flagged", "categories", "hate", "odd"]), inner)
-    ),
-    max_leaves=8,
-)
-
-
-@given(st.text() | JSON.map(json.dumps))
-def test_any_labels_are_read(text: str) -> None:
-    made = MODERATION.read(RawText(text))
-
-    if made is not None:
-        said = json.loads(text)
-        told = [said["flagged"], *said["categories"].values()]
-        assert bool(made.hazards) is (True in told)
-        assert bool(made.strange) is (Hazard.UNKNOWN in made.hazards)
-
-
 def test_every_label_of_the_endpoint_has_its_code() -> None:
     assert {label: str(code) for label, code in KNOWN_CATEGORIES.items()} == LABELS
 

@@ -198,10 +198,10 @@ def test_a_long_chain_of_wordless_images_is_cheap() -> None:
     chain = [post(0, -1, "a fox"), *(post(n, n - 1, None, f"p{n}") for n in range(1, 8001))]
     drafts = Drafts(chain)
     drafts.add(answer({"prompt": "a fox", "posts": [0]}), [0])
-    started = time.perf_counter()
+    started = time.process_time()
     (draft,) = drafts.finish()
 
-    assert time.perf_counter() - started < 0.5
+    assert time.process_time() - started < 0.5
     assert draft.posts == list(range(8001))
 
 

@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 from PIL import Image
 from pydantic import BaseModel, ValidationError
 
-from echo_hf.curate.splits import Splits
 from echo_hf.engines.base import ImageRef, Request, Text
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.answer_store import Store
@@ -35,7 +34,6 @@ from echo_hf.samples.screenshots import (
     relevant_text,
 )
 from echo_hf.samples.thread_parts import LONGEST_PROMPT
-from echo_hf.tables import SAMPLES
 from tests.samples_for_tests import (
     TARGET,
     Row,
@@ -192,23 +190,6 @@ def test_the_counts_by_hand(shot: Shot) -> None:
         "2 of 4 screenshots were cut (50 %) into 3 images"
     )
     assert stage.tally(Screenshots.outputs.empty()) == {"screenshots": 0, "cut": 0, "pictures": 0}
-
-
-def test_a_sample_is_drawn_once_its_screenshot_is_cut(shot: Shot) -> None:
-    stage = Screenshots(TARGET, shot[0])
-    rows = [
-        ({**shot_sample(shot[1]), "id": "cut"}, [answer()]),
-        ({**shot_sample(shot[1]), "id": "words"}, [answer([])]),
-        ({**shot_sample(shot[1]), "id": "doubtful"}, [answer([INPUT], [INPUT])]),
-    ]
-    done = pa.Table.from_pylist(kept(made(stage, *rows)), schema=SAMPLES.schema)
-    splits = {row["id"]: row["splits"] for row in kept(Splits()(done).to_pylist())}
-
-    assert splits == {
-        "cut": ["image_to_image", "analysis"],
-        "words": ["text_to_image", "analysis"],
-        "doubtful": ["analysis"],
-    }
 
 
 NUMBERS = st.lists(

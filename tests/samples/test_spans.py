@@ -92,10 +92,10 @@ def test_a_prompt_from_elsewhere_has_no_anchor() -> None:
 
 @pytest.mark.parametrize("text", ["a " * 20_000, "画" * 20_000, "[" * 20_000])
 def test_a_hostile_text_costs_no_more_than_a_long_one(text: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     SpanIndex([text]).holds(text[: len(text) // 2] + "zebra")
 
-    assert time.perf_counter() - started < 8
+    assert time.process_time() - started < 8
 
 
 @given(WORDS, WORDS)
