@@ -226,12 +226,14 @@ def test_an_image_of_the_thread_comes_in_with_its_post() -> None:
 
 
 def test_what_another_sample_has_is_not_taken() -> None:
-    changed = changes(quality="Analysis", roles=[role(D, "input", post_url="v"), role(C, "output")])
-    made, findings = edited_sample(row(), changed, taken={D})
+    crops = {"screenshot": SHOT, "crops": [crop("input", (0, 0, 9, 9), D)]}
+    roles = [role(D, "input", post_url="v"), role(C, "output")]
+    changed = changes(quality="Analysis", roles=roles, crops=crops)
+    made, findings = edited_sample(row(screenshot=SHOT), changed, taken={D})
 
     assert (made["input_images"], made["output_images"]) == ([A], [B])
     assert made["quality"] == "Analysis"
-    assert [str(notice) for notice, _ in findings] == ["edit_not_applied"] * 2
+    assert [str(notice) for notice, _ in findings] == ["edit_not_applied"] * 3
 
 
 def test_crops_take_the_place_of_crops() -> None:

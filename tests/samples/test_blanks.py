@@ -39,6 +39,8 @@ BLANKS = ("[PET]", "<city>", "{hat}", "(object)", "【猫】", '{argument name="
         ("A page stamped [{City}, {Country}]", ["{City}", "{Country}"]),
         ("A soft icon of [🍓] on [white / blue]", ["[🍓]", "[white / blue]"]),
         ("[PET] and [PET] again", ["[PET]", "[PET]"]),
+        ("一张（城市）的海报，写着（你的名字）", ["（城市）", "（你的名字）"]),
+        ("a {argument} in [b]x[/b]", ["{argument}"]),
         (
             "Un cartel de (tu ciudad) con (insert your dish here)",
             [

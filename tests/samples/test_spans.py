@@ -145,6 +145,7 @@ def test_a_text_comes_back_to_the_character(texts: list[str], text: str) -> None
     spans = spans_of(text, sources)
     if spans is not None:
         assert text_of(spans, sources) == text
+        assert tuple(spans_from([span._asdict() for span in spans])) == spans
 
 
 @given(st.lists(LINE, max_size=4), LINE)
