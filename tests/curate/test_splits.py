@@ -34,31 +34,71 @@ def split(samples: list[dict[str, Any]], **options: Any) -> dict[str, list[str]]
     return found
 
 
-def test_inputs_decide_between_the_benchmarks() -> None:
-    found = split([sample("edit", input_images=["a" * 64]), sample("text")])
-
-    assert found == {
-        "image_to_image": ["edit"],
-        "text_to_image": ["text"],
-        "analysis": ["edit", "text"],
-    }
+def guarded(*codes: str) -> dict[str, Any]:
+    return {"flagged": True, "categories": list(codes), "model": "guard"}
 
 
-def test_what_is_flagged_says_why() -> None:
-    verdict = {"flagged": True, "categories": ["S1", "S8"], "model": "guard"}
-    style = {"flagged": True, "categories": ["S8"], "model": "guard"}
-    found = split(
+SAME, SHOT = {"sample_digest": "same"}, {"screenshot": "a" * 64}
+WORSE = {**SAME, "quality": "Analysis"}
+PLACES: dict[str, tuple[list[dict[str, Any]], dict[str, list[str]]]] = {
+    "inputs decide between the benchmarks": (
+        [sample("edit", input_images=["a" * 64]), sample("text")],
+        {"image_to_image": ["edit"], "text_to_image": ["text"], "analysis": ["edit", "text"]},
+    ),
+    "what is flagged says why": (
         [
-            sample("unsafe", has_nsfw=True, safety=verdict),
-            sample("style", has_nsfw=False, safety=style),
-        ]
-    )
+            sample("unsafe", has_nsfw=True, safety=guarded("S1", "S8")),
+            sample("style", has_nsfw=False, safety=guarded("S8")),
+        ],
+        {"flagged S1, S8": ["unsafe"], "text_to_image": ["style"], "analysis": ["style"]},
+    ),
+    "of equal tasks the best stays": (
+        [sample("a", **WORSE), sample("b", **SAME), sample("c", **{**SAME, "quality": "Trash"})],
+        {"text_to_image": ["b"], "analysis": ["b"], "duplicate_of b": ["a"], "trash": ["c"]},
+    ),
+    "but a copied prompt does not displace its source": (
+        [sample("a", **WORSE, prompt_modified=False), sample("b", **SAME, prompt_modified=True)],
+        {"analysis": ["a"], "duplicate_of a": ["b"]},
+    ),
+    "whatever its name": (
+        [sample("b", **WORSE, prompt_modified=False), sample("a", **SAME, prompt_modified=True)],
+        {"analysis": ["b"], "duplicate_of b": ["a"]},
+    ),
+    "one that may be left out takes no other with it": (
+        [
+            sample("a", **SAME, review=["image_metadata"]),
+            sample("b", **SAME, prompt_modified=True),
+        ],
+        {"text_to_image": ["b"], "analysis": ["b"], "duplicate_of b": ["a"]},
+    ),
+    "images in a screenshot are not drawn": (
+        [sample("raw", **SHOT), sample("parsed", **SHOT, is_screenshot=True)],
+        {"text_to_image": ["parsed"], "analysis": ["raw", "parsed"]},
+    ),
+    "and equal nothing": (
+        [
+            sample("a", **SHOT, **SAME),
+            sample("b", **SHOT, **SAME),
+            sample("c", **SHOT, **WORSE),
+            sample("told", **WORSE),
+        ],
+        {"analysis": ["a", "b", "c", "told"]},
+    ),
+}
 
-    assert found == {
-        "flagged S1, S8": ["unsafe"],
-        "text_to_image": ["style"],
-        "analysis": ["style"],
-    }
+
+@pytest.mark.parametrize(("samples", "expected"), PLACES.values(), ids=PLACES)
+def test_each_sample_has_its_place(
+    samples: list[dict[str, Any]], expected: dict[str, list[str]]
+) -> None:
+    assert split(samples) == expected
+
+
+def test_what_a_reviewer_removed_is_left_out_with_its_equals_and_trash_stays_trash() -> None:
+    equals = [sample("a"), sample("b", sample_digest="digest of a", quality="Analysis")]
+    removed = decided(a="remove")
+    assert split(equals, decisions=removed) == {"removed_in_review": ["a"], "duplicate_of a": ["b"]}
+    assert split([sample("a", quality="Trash")], decisions=removed) == {"trash": ["a"]}
 
 
 def test_candidates_are_taken_in_the_order_of_their_hash() -> None:
@@ -69,57 +109,6 @@ def test_candidates_are_taken_in_the_order_of_their_hash() -> None:
 
     assert set(found["text_to_image"]) == set(by_hash[:5])
     assert found["analysis"] == names
-
-
-def test_equal_tasks_are_one_sample() -> None:
-    found = split(
-        [
-            sample("a", sample_digest="same", quality="Analysis"),
-            sample("b", sample_digest="same"),
-            sample("c", sample_digest="same", quality="Trash"),
-        ]
-    )
-
-    assert found == {
-        "text_to_image": ["b"],
-        "analysis": ["b"],
-        "duplicate_of b": ["a"],
-        "trash": ["c"],
-    }
-
-
-def test_a_copied_prompt_does_not_displace_its_source() -> None:
-    for source, copy in (("a", "b"), ("b", "a")):
-        found = split(
-            [
-                sample(source, sample_digest="same", quality="Analysis", prompt_modified=False),
-                sample(copy, sample_digest="same", prompt_modified=True),
-            ]
-        )
-        assert found == {"analysis": [source], f"duplicate_of {source}": [copy]}
-
-
-def test_a_sample_that_is_left_out_takes_no_other_with_it() -> None:
-    unclean = sample("a", sample_digest="same", review=["image_metadata"])
-    found = split([unclean, sample("b", sample_digest="same", prompt_modified=True)])
-    assert found == {"text_to_image": ["b"], "analysis": ["b"], "duplicate_of b": ["a"]}
-
-
-def test_images_in_a_screenshot_are_not_drawn() -> None:
-    shot = {"screenshot": "a" * 64}
-    found = split([sample("raw", **shot), sample("parsed", **shot, is_screenshot=True)])
-
-    assert found == {"text_to_image": ["parsed"], "analysis": ["raw", "parsed"]}
-
-
-def test_what_is_not_parsed_equals_nothing() -> None:
-    shots = [
-        sample(name, screenshot=name * 64, sample_digest="same", quality=quality)
-        for name, quality in (("a", "Benchmark"), ("b", "Benchmark"), ("c", "Analysis"))
-    ]
-    found = split([*shots, sample("told", sample_digest="same", quality="Analysis")])
-
-    assert found == {"analysis": ["a", "b", "c", "told"]}
 
 
 def decided(**by_name: str) -> Decisions:
@@ -144,19 +133,6 @@ def test_what_a_reviewer_removed_is_not_refilled() -> None:
     assert set(found["text_to_image"]) == {by_hash[0], by_hash[2]}
     assert found["analysis"] == [name for name in names if name not in gone]
     assert sorted(found["removed_in_review"]) == sorted(gone)
-
-
-def test_what_is_equal_to_a_removed_sample_does_not_take_its_place() -> None:
-    same = {"sample_digest": "digest of a"}
-    equals = [sample("a"), sample("b", **same, quality="Analysis")]
-    found = split(equals, decisions=decided(a="remove"))
-
-    assert found == {"removed_in_review": ["a"], "duplicate_of a": ["b"]}
-
-
-def test_what_was_left_out_before_a_review_keeps_its_reason() -> None:
-    trash = sample("a", quality="Trash")
-    assert split([trash], decisions=decided(a="remove")) == {"trash": ["a"]}
 
 
 def test_what_a_reviewer_kept_has_nothing_open() -> None:
