@@ -357,7 +357,7 @@ def reviewed_rows(
         made, noticed = edited_sample(before, changes, taken)
         owners.subtract(own)
         owners.update(_counted(made))
-        told = {"digest": changes.fingerprint, "changed": list(changes.named)}
+        told: dict[str, Any] = {"digest": changes.fingerprint, "changed": list(changes.named)}
         told |= {"reviewer": about.reviewer, "at": about.at}
         earlier = json.loads(made["provenance"] or "{}")
         made["provenance"] = json.dumps({**earlier, "review": told}, sort_keys=True)

@@ -107,9 +107,9 @@ def parts_of(sample: Sample) -> list[list[Comment]]:
 
 def judged_comments(
     comments: Sequence[Comment], answered: Iterable[tuple[FeedbackAnswer, Sequence[Comment]]]
-) -> tuple[list[Comment], list[Finding]]:
+) -> tuple[list[dict[str, Any]], list[Finding]]:
     """The comments of a sample with their verdicts, null where there is none; what was noticed."""
-    made = [{**one, "verdict": None, "keyword": None} for one in comments]
+    made: list[dict[str, Any]] = [{**one, "verdict": None, "keyword": None} for one in comments]
     findings: list[Finding] = []
     given: dict[int, JudgedComment] = {}
     for answer, part in answered:

@@ -183,7 +183,7 @@ def phones(text: str) -> Iterator[tuple[int, int]]:
     """Phone numbers: with a country code of any country, else as some countries dial them."""
     yield from (found.span(1) for found in CHAT.finditer(text))
     text = NO_PHONE.sub(lambda found: " " * len(found[0]), text)
-    for region, form in {None: None, **DIALLED}.items():
+    for region, form in [(None, None), *DIALLED.items()]:
         done, leniency = 0, Leniency.STRICT_GROUPING if form else Leniency.VALID
         # Most numbers in a text are too short to be looked at.
         for found in PhoneNumberMatcher(text, region, leniency, min_candidate_length=SHORTEST):

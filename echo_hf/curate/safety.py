@@ -98,7 +98,11 @@ class Safety(SampleStage):
         """One call for each look at each sample, answered in the guard's own way."""
         guard = self._guard
         accepts = None if guard.answer else guard.accepts
-        own = {"answer": guard.answer, "max_tokens": guard.max_tokens, "accepts": accepts}
+        own: dict[str, Any] = {
+            "answer": guard.answer,
+            "max_tokens": guard.max_tokens,
+            "accepts": accepts,
+        }
         return [[replace(one, **own) for one in asked] for asked in super().requests(table)]
 
     def outcome(

@@ -131,8 +131,11 @@ class Screenshots(SampleStage):
         if isinstance(frame := self._frame(row), Frame):
             shown, file = relevant_text(row), self.images.path(row["screenshot"])
             data, words = as_data("relevant_text", shown), f"{frame.words}\nThe screenshot:"
-            parts = [Text(data), Text(words), ImageRef(row["screenshot"], file)]
-            yield parts, {**shown, "file": file}, (post["url"] for post in row["context"])
+            yield (
+                (Text(data), Text(words), ImageRef(row["screenshot"], file)),
+                {**shown, "file": file},
+                (post["url"] for post in row["context"]),
+            )
 
     def outcome(
         self, row: Row, answers: Sequence[BaseModel | Failure], made_by: Mapping[str, Any]

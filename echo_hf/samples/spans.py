@@ -103,6 +103,7 @@ WORD = re.compile(r"\w")
 REPEATED_WORDS = 3  # in a row, of an insertion: fewer stand in many posts by chance
 MASK = re.compile(r"\[[a-z-]{1,16}\]")  # it tells nothing of what it covers
 Pair = tuple[re.Match[str], re.Match[str]]
+SourcePlace = tuple[str | None, str | None]
 
 
 class Source(NamedTuple):
@@ -174,7 +175,7 @@ def spans_of(text: str, sources: Sequence[Source]) -> tuple[SourceSpan, ...] | N
 
 def text_of(spans: Iterable[SourceSpan], sources: Iterable[Source]) -> str:
     """Puts a text together again."""
-    texts = {(one.post_url, one.field): one.text for one in sources}
+    texts: dict[SourcePlace, str] = {(one.post_url, one.field): one.text for one in sources}
     pieces: list[str] = []
     length = 0
     for span in spans:
