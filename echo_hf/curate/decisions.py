@@ -83,28 +83,15 @@ class PromptSpan(ChangeModel):
 
 
 class PromptChange(ChangeModel):
-    """Another prompt.
-
-    Attributes:
-        text: The prompt.
-        modified: Whether it holds words that nobody wrote in the thread; computed, never asked.
-        spans: Where its pieces stand in the posts; empty when it cannot be given so.
-    """
+    """Another prompt, and where its pieces stand in the posts, as far as it can be given so."""
 
     text: Annotated[str, StringConstraints(max_length=LONGEST_PROMPT), AfterValidator(legible)]
-    modified: bool
+    modified: bool  # it holds words that nobody wrote in the thread; computed, never asked
     spans: Annotated[tuple[PromptSpan, ...], Field(max_length=10_000)] = ()
 
 
 class RoleChange(ChangeModel):
-    """What an image is to the sample.
-
-    Attributes:
-        sha256: The image.
-        role: input, output or neither.
-        post_url: Of an image that the sample had not: the post that shows it.
-        url: Its address there, where it has one.
-    """
+    """What an image is to the sample; of one that it had not, the post that shows it."""
 
     sha256: Digest
     role: Role
@@ -113,13 +100,7 @@ class RoleChange(ChangeModel):
 
 
 class Crop(ChangeModel):
-    """A part of the screenshot.
-
-    Attributes:
-        role: input or output.
-        box: Left, top, right, bottom in pixels of the upright screenshot.
-        sha256: The image that was cut out.
-    """
+    """A part of the screenshot: left, top, right, bottom in pixels of the upright one."""
 
     role: CutRole
     box: Box
@@ -127,16 +108,10 @@ class Crop(ChangeModel):
 
 
 class CropsChange(ChangeModel):
-    """All parts that are cut out of a screenshot, in place of those before.
-
-    Attributes:
-        screenshot: Digest of the screenshot.
-        inset: Pixels left out along each side of a box.
-        crops: The parts, inputs before outputs.
-    """
+    """All parts that are cut out of a screenshot, inputs first, in place of those before."""
 
     screenshot: Digest
-    inset: Annotated[int, Field(ge=0, le=100)] = 0
+    inset: Annotated[int, Field(ge=0, le=100)] = 0  # pixels left out along each side of a box
     crops: Annotated[tuple[Crop, ...], Field(max_length=MOST_IMAGES)]
 
 
@@ -210,7 +185,11 @@ class Decision(BaseModel):
 
     def is_about(self, row: Row) -> bool:
         """Whether a sample still has the prompt and the inputs that it had then."""
-        return bool(self.sample_digest == row["sample_digest"]) and not self._named.intersection(
+        changes, named = self.changes or Changes(), set[str]()
+        if changes.crops:
+            named.add(changes.crops.screenshot)
+        named.update(one.sha256 for one in changes.roles)
+        return bool(self.sample_digest == row["sample_digest"]) and named.isdisjoint(
             cleaned_in(row)
         )
 
@@ -220,30 +199,15 @@ class Decision(BaseModel):
         return seen and set(row["review"] or ()) <= set(self.reasons)
 
     @property
-    def _named(self) -> frozenset[str]:
-        if self.changes is None:
-            return frozenset()
-        shot = {self.changes.crops.screenshot} if self.changes.crops else set()
-        return frozenset(shot | {one.sha256 for one in self.changes.roles})
-
-    @property
     def changed(self) -> Changes | None:
         """What a build changes; nothing where it is withdrawn."""
         has_any = self.changes is not None and bool(self.changes.named)
         return self.changes if has_any and self.decision != "withdraw" else None
 
-    @property
-    def digests(self) -> frozenset[str]:
-        """The `sample_digest`s that a release may give the version that it is about."""
-        new = self.changes.sample_digest if self.changes else None
-        return frozenset({self.sample_digest, *([new] if new else [])})
-
     def described(self) -> str:
         """What was decided, and about which version, for a stage's digest."""
-        version: list[Any] = [self.sample_digest, sorted(self.reasons), sorted(self.pictures)]
-        if self.changed:
-            version.append(self.changed.fingerprint)
-        text = json.dumps(version)
+        version = [self.sample_digest, sorted(self.reasons), sorted(self.pictures)]
+        text = json.dumps([*version, *([self.changed.fingerprint] if self.changed else [])])
         return f"{self.decision} {hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
 
@@ -294,30 +258,25 @@ class Decisions:
     def stale(self, row: Row) -> str | None:
         """What reviewers decided of a released sample that its release does not follow."""
         last = self.by_id.get(row["id"])
-        if last is None or row["sample_digest"] not in self._versions(last):
+        if last is None:
+            return None
+        # A release may give what a decision is about edited or not.
+        about = (last.id, last.sample_digest)
+        same = [one for one in (*self.every, last) if (one.id, one.sample_digest) == about]
+        edited = {one.changes.sample_digest for one in same if one.changes}
+        if row["sample_digest"] not in {last.sample_digest, *edited}:
             return None
         if last.decision == "remove":
             return "removed"
-        now = last.changed.fingerprint if last.changed else None
-        if applied(row["provenance"]) != now:
+        if applied(row["provenance"]) != (last.changed.fingerprint if last.changed else None):
             return "changed"
-        return "opened" if last.decision != "keep" and self._opens(last, row) else None
-
-    def _opens(self, last: Decision, row: Row) -> bool:
-        """Whether there is something open about the sample of a release that had nothing open."""
-        seen = {"id": last.id, "sample_digest": last.sample_digest, "review": last.reasons}
-        # What is open of a changed prompt would have kept the release itself open.
+        if last.decision == "keep":
+            return None
+        # It had nothing open. What is open of a changed prompt would have kept the release open.
         closed = {Review.PERSONAL_DATA} if last.changed and last.changed.prompt else ()
-        return bool(self.open_reasons({**seen, "safety": row["safety"]}, closed))
-
-    def _versions(self, last: Decision) -> frozenset[str]:
-        """The digests that a release may give what a decision is about, edited or not."""
-        same = (
-            one
-            for one in (*self.every, last)
-            if (one.id, one.sample_digest) == (last.id, last.sample_digest)
-        )
-        return frozenset(digest for one in same for digest in one.digests)
+        seen = {"id": last.id, "sample_digest": last.sample_digest, "review": last.reasons}
+        is_open = self.open_reasons({**seen, "safety": row["safety"]}, closed)
+        return "opened" if is_open else None
 
     def described(self) -> dict[str, str]:
         """What was decided about each sample, and about which version, for a stage's digest."""
@@ -367,23 +326,15 @@ def drop_decisions(path: Path, samples: Collection[str]) -> None:
     """Forgets what reviewers saw and wrote of samples, and what was cut short."""
     if not path.exists():
         return
-    with _locked(path):
-        found = read_decisions(path)
-        removed = {name for name, one in found.by_id.items() if one.decision == "remove"}
-        kept = (_forgetting(one, samples, removed) for one in found.every)
-        text = "".join(one.model_dump_json() + "\n" for one in kept if one)
-        with replaced_file(path) as partial:
-            partial.write_text(text, "utf-8")
-
-
-def _forgetting(
-    one: Decision, samples: Collection[str], removed: Collection[str]
-) -> Decision | None:
-    if one.id not in samples:
-        return one
-    stays = one.decision == "remove" and one.id in removed
     bare = {"note": None, "pictures": (), "reviewer": None, "changes": None}
-    return one.model_copy(update=bare) if stays else None
+    with _locked(path), replaced_file(path) as partial:
+        found, kept = read_decisions(path), []
+        for one in found.every:
+            if one.id not in samples:
+                kept.append(one)
+            elif one.decision == found.by_id[one.id].decision == "remove":
+                kept.append(one.model_copy(update=bare))
+        partial.write_text("".join(one.model_dump_json() + "\n" for one in kept), "utf-8")
 
 
 def _locked(path: Path) -> AbstractContextManager[None]:
@@ -405,15 +356,11 @@ def _decision(line: bytes, place: str) -> Decision:
     try:
         given = json.loads(line)
     except ValueError:
-        shown = line[:80].decode("utf-8", "backslashreplace")
-        raise ReviewError(
-            f"{place}: {shown!r} is not a decision: expected a JSON object; fix or remove the "
-            "line, "
-            "and decide again what it was about"
-        ) from None
+        given = line[:80].decode("utf-8", "backslashreplace")
     if not isinstance(given, dict):
         raise ReviewError(
-            f"{place}: {shown_value(given)} is not a decision: expected a JSON object"
+            f"{place}: {shown_value(given)} is not a decision: expected a JSON object; fix or "
+            "remove the line, and decide again what it was about"
         )
     try:
         return Decision.model_validate(given)

@@ -5,16 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from echo_hf.config.sections import NAMED, FormName, Hazard
-from echo_hf.engines.base import ImageRef, Message, Text
+from echo_hf.engines.base import ImageRef, Text
 from echo_hf.pipeline.answers import RawText
 from echo_hf.prompts import as_data
+from echo_hf.samples.sample import Sample
 
+KNOWN = {one.value: one for one in NAMED}
 NO_LABEL = "no label"
+Parts = Sequence[Text | ImageRef]
 
 
 @dataclass(frozen=True)
@@ -34,19 +37,24 @@ def verdict(flagged: bool, labels: Iterable[str], known: Mapping[str, Hazard]) -
     return GuardVerdict(named, frozenset(hazards | unknown), strange)
 
 
-Turn = Callable[[Sequence[ImageRef], Sequence[str]], Message]
-Read = Callable[[BaseModel], GuardVerdict | None]
-
-
 @dataclass(frozen=True)
 class GuardForm:
+    """How a guard is asked, and how its answer is read: an `answer` of ours, or its own words."""
+
     name: str
-    turn: Turn
-    read: Read
+    turn: Callable[[Sequence[ImageRef], Sequence[str]], Parts]
     max_tokens: int
+    read_text: Callable[[str], GuardVerdict | None] = lambda _: None
     prompt: str | None = None
     answer: type[BaseModel] | None = None
     most_pictures: int | None = None
+
+    def read(self, answer: BaseModel) -> GuardVerdict | None:
+        if self.answer is None:
+            return self.read_text(answer.text) if isinstance(answer, RawText) else None
+        if not isinstance(answer, SafetyAnswer):
+            return None
+        return verdict(bool(answer.hazards), answer.hazards, KNOWN)
 
     def accepts(self, text: str) -> bool:
         return self.read(RawText(text)) is not None
@@ -58,15 +66,11 @@ class GuardForm:
         return found
 
 
-def bare_turn(images: Sequence[ImageRef], texts: Sequence[str]) -> Message:
+def bare_turn(images: Sequence[ImageRef], texts: Sequence[str]) -> Parts:
     """What a guard with instructions of its own is told: the images, then the texts."""
     written = "\n\n".join(texts).replace("<|", "< |")
-    said = (Text(written),) if texts else ()
-    return Message("user", (*images, *said))
+    return (*images, Text(written)) if texts else tuple(images)
 
-
-MOST_TOKENS = 256
-KNOWN = {one.value: one for one in NAMED}
 
 Code = Literal[
     "S1", "S2", "S3", "S4", "S5", "S6", "S7", "S8", "S9", "S10", "S11", "S12", "S13", "S14"
@@ -81,23 +85,13 @@ class SafetyAnswer(BaseModel):
     hazards: Annotated[list[Code], Field(max_length=len(KNOWN))]
 
 
-def _turn(images: Sequence[ImageRef], texts: Sequence[str]) -> Message:
+def instructed_turn(images: Sequence[ImageRef], texts: Sequence[str]) -> Parts:
     parts: list[Text | ImageRef] = [Text(as_data("texts", list(texts)))] if texts else []
     for number, image in enumerate(images, 1):
         parts += [Text(f"Picture {number}:"), image]
-    return Message("user", tuple(parts))
+    return parts
 
 
-def _read(answer: BaseModel) -> GuardVerdict | None:
-    if not isinstance(answer, SafetyAnswer):
-        return None
-    return verdict(bool(answer.hazards), answer.hazards, KNOWN)
-
-
-INSTRUCTED = GuardForm("instructed", _turn, _read, MOST_TOKENS, "safety", SafetyAnswer)
-
-
-LLAMA_GUARD_MOST_TOKENS = 64  # all codes at once
 CODE = re.compile(r"[A-Z][0-9]{1,3}", re.ASCII | re.IGNORECASE)
 ANSWER = re.compile(
     rf"\s*(?:safe|(unsafe)(?:\s+({CODE.pattern}(?:[\s,]+{CODE.pattern})*))?)\s*",
@@ -111,13 +105,6 @@ def read_words(text: str) -> GuardVerdict | None:
         return None
     labels = (code.upper() for code in CODE.findall(found[2] or ""))
     return verdict(found[1] is not None, labels, KNOWN)
-
-
-def _read_llama_guard(answer: BaseModel) -> GuardVerdict | None:
-    return read_words(answer.text) if isinstance(answer, RawText) else None
-
-
-LLAMA_GUARD = GuardForm("llama_guard", bare_turn, _read_llama_guard, LLAMA_GUARD_MOST_TOKENS)
 
 
 LONGEST_LABEL = 100
@@ -159,13 +146,9 @@ def read_categories(text: str) -> GuardVerdict | None:
     return verdict(answer.flagged, labels, KNOWN_CATEGORIES)
 
 
-def _read_moderation(answer: BaseModel) -> GuardVerdict | None:
-    return read_categories(answer.text) if isinstance(answer, RawText) else None
-
-
-MODERATION = GuardForm("moderation", bare_turn, _read_moderation, MOST_TOKENS, most_pictures=1)
-
-
+INSTRUCTED = GuardForm("instructed", instructed_turn, 256, prompt="safety", answer=SafetyAnswer)
+LLAMA_GUARD = GuardForm("llama_guard", bare_turn, 64, read_words)  # 64: all codes at once
+MODERATION = GuardForm("moderation", bare_turn, 256, read_categories, most_pictures=1)
 FORMS: Mapping[FormName, GuardForm] = {
     "llama_guard": LLAMA_GUARD,
     "moderation": MODERATION,
@@ -198,7 +181,6 @@ def _parts(text: str, longest: int) -> Iterator[str]:
 
 
 LONGEST_TEXTS = 4000  # of a look
-Sample = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -208,7 +190,9 @@ class GuardInput:
 
 
 def looks_at(sample: Sample, most_pictures: int) -> list[GuardInput]:
-    images = _images(sample)
+    """Each image by itself, all of them beside the first words, then the rest of the words."""
+    every = (*sample["input_images"], *sample["output_images"], sample["screenshot"])
+    images = tuple(dict.fromkeys(one for one in every if one))
     said = (one["feedback"] for one in sample["community_feedback"])
     first, *rest = pieces([sample["prompt"], *said], LONGEST_TEXTS)
     starts = range(0, max(len(images), 1), most_pictures)
@@ -217,8 +201,3 @@ def looks_at(sample: Sample, most_pictures: int) -> list[GuardInput]:
         *(GuardInput(images[at : at + most_pictures], first) for at in starts),
         *(GuardInput((), some) for some in rest),
     ]
-
-
-def _images(sample: Sample) -> tuple[str, ...]:
-    every = (*sample["input_images"], *sample["output_images"], sample["screenshot"])
-    return tuple(dict.fromkeys(one for one in every if one))

@@ -6,6 +6,7 @@ import ipaddress
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from itertools import count
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from phonenumbers import Leniency, PhoneNumberMatch, PhoneNumberMatcher
+from phonenumbers import Leniency, PhoneNumberMatcher
 from stdnum import iban, luhn
 
 from echo_hf._infra.atomic import complete
@@ -77,17 +78,19 @@ WORD = re.compile(r"\w+", re.ASCII)
 NAMES = tuple(re.compile(rf"\w+(?:[ .-]\w+){{{more}}}(?!\w)", re.ASCII) for more in (3, 2, 1, 0))
 
 
-def nobody(name: str) -> bool:
-    """Whether a run knows an author of that name: where nothing is known of its authors."""
-    del name
-    return False
+IsAuthor = Callable[[str], bool]  # whether a run knows an author of that name
 
 
 def accounts(
-    text: str, products: Collection[str] = (), is_author: Callable[[str], bool] = nobody
+    text: str, products: Collection[str] = (), is_author: IsAuthor = lambda _: False
 ) -> Iterator[Found]:
     """E-mail addresses, and the names of accounts as platforms write them."""
-    for match in _finder().match(_runs(text)) or ():
+    pieces, done = list[str](), 0
+    for run in RUN.finditer(text):
+        shown = run[0].lstrip(".+-")
+        pieces += [" " * (run.end() - len(shown) - done), shown]
+        done = run.end()
+    for match in _finder().match("".join(pieces)) or ():
         is_address = match.schema == "mailto:"
         if is_address or _is_person(match.raw[1:], products):
             yield match.index, match.last_index, "e-mail" if is_address else "handle"
@@ -141,15 +144,6 @@ def _is_person(name: str, products: Collection[str]) -> bool:
     return not NO_NAME.fullmatch(name) and known.isdisjoint(products)
 
 
-def _runs(text: str) -> str:
-    pieces, end = [], 0
-    for run in RUN.finditer(text):
-        shown = run[0].lstrip(".+-")
-        pieces += [" " * (run.end() - len(shown) - end), shown]
-        end = run.end()
-    return "".join(pieces)
-
-
 @lru_cache(maxsize=1)
 def _finder() -> LinkifyIt:
     from linkify_it import LinkifyIt
@@ -158,13 +152,12 @@ def _finder() -> LinkifyIt:
     finder = LinkifyIt(options={"fuzzy_link": False})
     for scheme in ("http:", "https:", "ftp:", "//"):
         finder.add(scheme, None)
-    return finder.tlds(TLDS).add("@", {"validate": _length})
 
+    def length(_: Any, text: str, position: int) -> int:
+        name = NAME.match(text, position)
+        return len(name[0]) if name else 0
 
-def _length(finder: Any, text: str, position: int) -> int:
-    del finder
-    name = NAME.match(text, position)
-    return len(name[0]) if name else 0
+    return finder.tlds(TLDS).add("@", {"validate": length})
 
 
 # A number without a country code is looked for only where a zero or marks say that it is dialled;
@@ -190,26 +183,15 @@ def phones(text: str) -> Iterator[tuple[int, int]]:
     """Phone numbers: with a country code of any country, else as some countries dial them."""
     yield from (found.span(1) for found in CHAT.finditer(text))
     text = NO_PHONE.sub(lambda found: " " * len(found[0]), text)
-    for found in _valid(text, None, Leniency.VALID):
-        if not SIGNED.search(found.raw_string):
-            yield found.start, found.end
-    for region in DIALLED:
-        yield from _dialled(text, region)
-
-
-def _valid(text: str, region: str | None, leniency: int) -> Iterator[PhoneNumberMatch]:
-    # Most numbers in a text are too short to be looked at.
-    yield from PhoneNumberMatcher(text, region, leniency, min_candidate_length=SHORTEST)
-
-
-def _dialled(text: str, region: str) -> Iterator[tuple[int, int]]:
-    done = 0
-    for found in _valid(text, region, Leniency.STRICT_GROUPING):
-        before = text[max(found.start - 2, done) : found.start]
-        cut = GOES_BEFORE.fullmatch(before) or GOES_ON.match(text, found.end)
-        is_signed = SIGNED.search(found.raw_string)
-        if DIALLED[region].match(found.raw_string) and not cut and not is_signed:
-            yield found.start, (done := found.end)
+    for region, form in [(None, None), *DIALLED.items()]:
+        done, leniency = 0, Leniency.STRICT_GROUPING if form else Leniency.VALID
+        # Most numbers in a text are too short to be looked at.
+        for found in PhoneNumberMatcher(text, region, leniency, min_candidate_length=SHORTEST):
+            before = text[max(found.start - 2, done) : found.start]
+            cut = GOES_BEFORE.fullmatch(before) or GOES_ON.match(text, found.end)
+            is_dialled = form is None or (form.match(found.raw_string) and not cut)
+            if is_dialled and not SIGNED.search(found.raw_string):
+                yield found.start, (done := found.end)
 
 
 ALPHABETS = ("LATIN", "CYRILLIC", "GREEK")
@@ -218,12 +200,10 @@ INVISIBLE = frozenset({"Cf", "Mn", "Me"})
 
 def readable(text: str) -> list[str]:
     """What each character of a text looks like, in ASCII where there is something alike."""
-    return [one if one.isascii() else _plain(one) for one in text]
-
-
-def _plain(character: str) -> str:
-    parts = unicodedata.normalize("NFKD", character)
-    return "".join(map(_letter, parts))
+    return [
+        one if one.isascii() else "".join(map(_letter, unicodedata.normalize("NFKD", one)))
+        for one in text
+    ]
 
 
 def _letter(character: str) -> str:
@@ -278,7 +258,7 @@ class MaskedPiece(NamedTuple):
 
 
 def personal_data(
-    text: str, products: Collection[str] = (), is_author: Callable[[str], bool] = nobody
+    text: str, products: Collection[str] = (), is_author: IsAuthor = lambda _: False
 ) -> list[Found]:
     """Finds personal data, also in full-width letters or with invisible characters in between."""
     searched = readable(text[:MOST_SEARCHED])
@@ -297,11 +277,7 @@ def personal_data(
 
 
 def masked(text: str, places: Iterable[Found]) -> str:
-    return _replaced(text, [(start, end, _mask(kind)) for start, end, kind in places])
-
-
-def _mask(kind: str) -> str:
-    return f"[{kind}]"
+    return _replaced(text, [(start, end, f"[{kind}]") for start, end, kind in places])
 
 
 def _replaced(text: str, parts: Iterable[tuple[int, int, str]]) -> str:
@@ -312,7 +288,7 @@ def _replaced(text: str, parts: Iterable[tuple[int, int, str]]) -> str:
     return "".join([*pieces, text[done:]])
 
 
-def _found(text: str, products: Collection[str], is_author: Callable[[str], bool]) -> list[Found]:
+def _found(text: str, products: Collection[str], is_author: IsAuthor) -> list[Found]:
     named = _apart([*accounts(text, products, is_author), *_numbers(text), *_keys(text)])
     # Blanks of the same length: what is found in the rest keeps its place.
     rest = _replaced(text, [(start, end, " " * (end - start)) for start, end, _ in named])
@@ -331,21 +307,16 @@ def _numbers(text: str) -> Iterator[Found]:
             if end <= found.end() and iban.is_valid(said):
                 yield found.start(), end, "iban"
     for found in IP.finditer(text):
-        if _is_address(found[0]) and not _is_named(text, found):
-            yield *found.span(), "ip"
+        with suppress(ValueError):
+            address = ipaddress.ip_address(found[0])
+            is_ours = address.is_loopback or address.is_unspecified
+            if not is_ours and not _is_named(text, found):
+                yield *found.span(), "ip"
 
 
 def _is_named(text: str, found: re.Match[str]) -> bool:
     """Whether the word before a number says that it is another one."""
     return NO_DATA.search(text, max(found.start() - 11, 0), found.start()) is not None
-
-
-def _is_address(text: str) -> bool:
-    try:
-        address = ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    return not (address.is_loopback or address.is_unspecified)
 
 
 def _keys(text: str) -> Iterator[Found]:
@@ -383,6 +354,6 @@ def _with_masks(pieces: Sequence[MaskedPiece], found: Iterable[Found]) -> Iterat
         first, last = owner[start], owner[end - 1]
         if first >= done:  # else they share a character that looks like several
             yield from pieces[done:first]
-            yield MaskedPiece(_mask(kind), pieces[first].start, pieces[last].end, kind)
+            yield MaskedPiece(f"[{kind}]", pieces[first].start, pieces[last].end, kind)
             done = last + 1
     yield from pieces[done:]

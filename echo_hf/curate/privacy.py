@@ -43,7 +43,7 @@ from echo_hf.images.metadata import VERSION as STRIPPER
 from echo_hf.images.metadata import Kind, without_metadata
 from echo_hf.pipeline.stage import Stage, StageRows, combined_fingerprint
 from echo_hf.reasons import Notice, Review, Status
-from echo_hf.samples.sample import SAMPLES_IN_CONTEXT, sample_digest
+from echo_hf.samples.sample import SAMPLES_IN_CONTEXT, Finding, Sample, sample_digest
 from echo_hf.tables import SAMPLES, Column, Table
 
 if TYPE_CHECKING:
@@ -97,10 +97,9 @@ def account(url: str, name: str | None) -> str | None:
     """An account in one spelling: its platform, or on platforms of many servers its server."""
     plain = unicodedata.normalize("NFKC", name or "").strip().removeprefix("@").casefold()
     platform = platform_of(url)
-    user, _, server = plain.partition("@")
     if platform in FEDERATED:
+        plain, _, server = plain.partition("@")
         platform = server or urlsplit(url).netloc
-        plain = user
     return f"{platform}{SEPARATOR}{plain}" if plain else None
 
 
@@ -123,9 +122,6 @@ CLEANED_SAMPLES = Table(
 NOT_USED = "Trash"
 # What people or models wrote on the way to a prompt, wherever it stands in a provenance.
 WORDS = ("earlier_prompt", "placeholder", "prompt_read", "template", "value")
-Sample = Mapping[str, Any]
-Finding = tuple[Notice, str | None]
-Search = Callable[[str], list[Found]]
 
 
 @dataclass(frozen=True)
@@ -217,8 +213,8 @@ class Privacy(Stage):
 
     def _published(self, sample: Sample, findings: list[Finding]) -> dict[str, Any]:
         names = {post["url"]: post["author"] for post in sample["context"]}
-        primary, comments = sample["post_urls"][0], sample["community_feedback"]
-        if self.key is None and any(map(names.get, (primary, *(c["post_url"] for c in comments)))):
+        urls = [sample["post_urls"][0], *(one["post_url"] for one in sample["community_feedback"])]
+        if self.key is None and any(map(names.get, urls)):
             findings.append((Notice.NO_AUTHOR_KEY, None))
         near = {joined(name) for name in names_of(names.values(), SHORTEST_NAME)}
 
@@ -228,13 +224,33 @@ class Privacy(Stage):
                 text, self.products, lambda name: name in self.authors or joined(name) in near
             )
 
+        def hidden(text: str, place: str) -> str:
+            found = search(text)
+            findings.extend((MASKED[kind], place) for *_, kind in found)
+            return masked(text, found)
+
+        def without_names(part: dict[str, Any]) -> dict[str, Any]:
+            words = (name for name in WORDS if isinstance(part.get(name), str))
+            return part | {name: hidden(part[name], "provenance") for name in words}
+
+        author = self._author(urls[0], names, findings)
+        comments = []
+        for one in sample["community_feedback"]:
+            url = one["post_url"]
+            texts = {name: hidden(one[name], url) for name in ("feedback", "keyword") if one[name]}
+            comments.append({**one, **texts, "author": self._author(url, names, findings)})
+        counts = Counter(kind for *_, kind in search(sample["prompt"]))
+        if counts:
+            told = ", ".join(f"{counts[kind]} {kind}" for kind in KINDS if counts[kind])
+            findings.append((Notice.PERSONAL_DATA_IN_PROMPT, told))
+        provenance = json.loads(sample["provenance"], object_hook=without_names)
         shown = {
             **{name: sample[name] for name in self.outputs.columns},
             "dehydrated": False,
-            "author": self._author(primary, names, findings),
-            "community_feedback": [self._comment(one, names, search, findings) for one in comments],
-            "review": [*sample["review"], *_of_prompt(search(sample["prompt"]), findings)],
-            "provenance": _provenance(sample["provenance"], search, findings),
+            "author": author,
+            "community_feedback": comments,
+            "review": [*sample["review"], *([Review.PERSONAL_DATA.value] if counts else [])],
+            "provenance": json.dumps(provenance, sort_keys=True),
         }
         return with_sources(shown, sample["context"])
 
@@ -247,47 +263,13 @@ class Privacy(Stage):
         name = names.get(url)
         if self.key is None or name is None:
             return None
-        if _is_in(name, url):
+        # An address, which is published, holds the name: one such row would undo the hash.
+        # Bluesky's own number of an account is no name, and published with each of its posts.
+        plain = "" if name.startswith("did:") else bare(name.lstrip("@").partition("@")[0])
+        if plain and plain in map(bare, re.split(r"[/?#&=]", url)[3:]):
             findings.append((Notice.AUTHOR_IN_ADDRESS, url))
             return None
         return self.key.author(url, name)
-
-    def _comment(
-        self,
-        said: Mapping[str, Any],
-        names: Mapping[str, str | None],
-        search: Search,
-        findings: list[Finding],
-    ) -> dict[str, Any]:
-        url = said["post_url"]
-        texts = {name: said[name] for name in ("feedback", "keyword") if said[name]}
-        shown = {name: _masked(text, url, search, findings) for name, text in texts.items()}
-        return {**said, **shown, "author": self._author(url, names, findings)}
-
-
-def _provenance(text: str, search: Search, findings: list[Finding]) -> str:
-    def shown(part: dict[str, Any]) -> dict[str, Any]:
-        words = {name: part[name] for name in WORDS if isinstance(part.get(name), str)}
-        return part | {
-            name: _masked(said, "provenance", search, findings) for name, said in words.items()
-        }
-
-    return json.dumps(json.loads(text, object_hook=shown), sort_keys=True)
-
-
-def _masked(text: str, place: str, search: Search, findings: list[Finding]) -> str:
-    found = search(text)
-    findings.extend((MASKED[kind], place) for *_, kind in found)
-    return masked(text, found)
-
-
-def _of_prompt(found: list[Found], findings: list[Finding]) -> list[str]:
-    counts = Counter(kind for *_, kind in found)
-    if not counts:
-        return []
-    told = ", ".join(f"{counts[kind]} {kind}" for kind in KINDS if counts[kind])
-    findings.append((Notice.PERSONAL_DATA_IN_PROMPT, told))
-    return [Review.PERSONAL_DATA.value]
 
 
 class CleanedImage(NamedTuple):
@@ -357,15 +339,6 @@ def in_clean(
         }
         for post in posts
     ]
-
-
-def _is_in(name: str, url: str) -> bool:
-    """Whether an address, which is published, holds the name: one such row would undo the hash."""
-    account = bare(name.lstrip("@").partition("@")[0])
-    # Bluesky's own number of an account is no name, and published with each of its posts.
-    if not account or name.startswith("did:"):
-        return False
-    return any(account == bare(part) for part in re.split(r"[/?#&=]", url)[3:])
 
 
 def products_of(target: Target) -> frozenset[str]:

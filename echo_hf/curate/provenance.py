@@ -23,38 +23,30 @@ Entry = dict[str, Any]
 INPUT, OUTPUT, SCREENSHOT = "input", "output", "screenshot"
 
 
+NO_SOURCE = dict.fromkeys(("sha256", "role", "post_url", "url", "of", "box", "signature"))
+
+
 def picture_sources(sample: Sample, posts: Iterable[Mapping[str, Any]]) -> list[Entry]:
+    """Where the images of a sample come from: each stands in a post, or is cut from one."""
     shown: dict[str, Entry] = {}
     for post in posts:
         for one in post["pictures"] or []:
             shown.setdefault(one["sha256"], {"post_url": post["url"], "url": one["url"]})
-    return [
-        {
-            "sha256": digest,
-            "role": role,
-            **shown.get(sample["screenshot"] if box else digest, {"post_url": None, "url": None}),
-            "of": sample["screenshot"] if box else None,
-            "box": box,
-            "signature": None,
-        }
-        for role, digest, box in _images(sample)
-    ]
-
-
-def _images(sample: Sample) -> Iterator[tuple[str, str, list[int] | None]]:
-    inset = inset_of(sample)
+    screenshot, inset = sample["screenshot"], inset_of(sample)
+    entries: list[Entry] = []
     for role in (INPUT, OUTPUT):
         boxes = sample[f"{role}_bboxs"] or []
-        # What was cut out stands first.
         for number, digest in enumerate(sample[f"{role}_images"]):
-            yield role, digest, _cut_box(boxes[number], inset) if number < len(boxes) else None
-    if sample["screenshot"] is not None:
-        yield SCREENSHOT, sample["screenshot"], None
-
-
-def _cut_box(box: Iterable[float], inset: int) -> list[int]:
-    left, top, right, bottom = map(int, box)
-    return list(inner((left, top, right, bottom), inset))
+            where = shown.get(digest, {})
+            if number < len(boxes):  # what was cut out stands first
+                left, top, right, bottom = map(int, boxes[number])
+                box = list(inner((left, top, right, bottom), inset))
+                where = {**shown.get(screenshot, {}), "of": screenshot, "box": box}
+            entries.append({**NO_SOURCE, "sha256": digest, "role": role, **where})
+    if screenshot is not None:
+        where = shown.get(screenshot, {})
+        entries.append({**NO_SOURCE, "sha256": screenshot, "role": SCREENSHOT, **where})
+    return entries
 
 
 def inset_of(sample: Sample) -> int:
@@ -152,11 +144,10 @@ def _put(data: Any, path: ValuePath, text: str | None) -> None:
         raise SpanError(f"{str(path)[:80]} is not an empty place in a provenance") from None
 
 
-Post = Mapping[str, Any]
 PROMPT = "prompt"
 
 
-def with_sources(sample: Sample, context: Sequence[Post]) -> dict[str, Any]:
+def with_sources(sample: Sample, context: Sequence[Sample]) -> dict[str, Any]:
     """A sample with all that is needed to take its posted content out, and to put it back."""
     own = [post for url in sample["post_urls"] for post in context if post["url"] == url]
     posts = [*own, *(post for post in context if post not in own)]

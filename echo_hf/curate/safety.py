@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import pyarrow as pa
@@ -13,86 +12,25 @@ import pyarrow.compute as pc
 from pydantic import BaseModel
 
 from echo_hf.config.loading import Config
-from echo_hf.config.sections import REMOVED, FormName, Hazard, Target, form_of, in_order
-from echo_hf.curate.guards import (
-    FORMS,
-    GuardForm,
-    GuardInput,
-    GuardVerdict,
-    SafetyAnswer,
-    Sample,
-    looks_at,
-)
-from echo_hf.engines.base import ImageRef, Message, Request, Text
+from echo_hf.config.sections import REMOVED, FormName, Hazard, form_of, in_order
+from echo_hf.curate.guards import FORMS, GuardForm, GuardInput, SafetyAnswer, looks_at
+from echo_hf.engines.base import ImageRef, Request
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.answers import Failure
-from echo_hf.pipeline.stage import ModelStage, StageRows, of_row
 from echo_hf.prompts import Prompt, load_prompt
-from echo_hf.reasons import Notice, Status
-from echo_hf.samples.sample import SAMPLES_IN_CONTEXT
-from echo_hf.tables import Table
+from echo_hf.reasons import Notice
+from echo_hf.samples.sample import Sample, provenance_with
+from echo_hf.samples.stage import Outcome, Question, Row, SampleStage
 
 if TYPE_CHECKING:
     from echo_hf.pipeline.result import StageStats
-
-
-@dataclass(frozen=True)
-class Screening:
-    """The looks at a sample that were answered, each with its verdict."""
-
-    looks: Sequence[GuardInput]
-    verdicts: Sequence[GuardVerdict]
-
-    @property
-    def hazards(self) -> frozenset[Hazard]:
-        """Every hazard that one of the looks found."""
-        return frozenset().union(*(one.hazards for one in self.verdicts))
-
-    @property
-    def strange(self) -> list[str]:
-        """What no list knows, each once."""
-        return list(dict.fromkeys(label for one in self.verdicts for label in one.strange))
-
-    def removed_by(self, remove: Collection[Hazard]) -> bool:
-        """Whether a hazard was found that keeps the sample out; an unknown one always does."""
-        return not self.hazards.isdisjoint({*remove, Hazard.UNKNOWN})
-
-    def row(
-        self,
-        sample: Sample,
-        remove: Collection[Hazard],
-        model: str | None,
-        made_by: Mapping[str, Any],
-    ) -> dict[str, Any]:
-        """The row of the sample."""
-        codes = in_order(self.hazards)
-        return {
-            **sample,
-            "has_nsfw": self.removed_by(remove),
-            "safety": {"flagged": bool(codes), "categories": codes, "model": model},
-            "provenance": self._provenance(sample, made_by),
-        }
-
-    def _provenance(self, sample: Sample, made_by: Mapping[str, Any]) -> str:
-        looks = [
-            {
-                "pictures": look.images,
-                "text": bool(look.texts),
-                "labels": said.labels,
-                "categories": in_order(said.hazards),
-            }
-            for look, said in zip(self.looks, self.verdicts, strict=True)
-        ]
-        earlier = json.loads(sample["provenance"])
-        made = {**earlier, "safety": {**made_by, "looks": looks}}
-        return json.dumps(made, sort_keys=True, default=str)
 
 
 NOT_ASKED = "Trash"
 
 
 @dataclass(frozen=True)
-class Safety(ModelStage):
+class Safety(SampleStage):
     """Says which hazards a sample holds, and whether it may be in the benchmark.
 
     A guard looks at each image by itself, and at all images beside the prompt and the feedback
@@ -100,8 +38,9 @@ class Safety(ModelStage):
     A label that no list knows is a hazard that is removed, whatever the config says.
 
     Unscreened is a state of its own: `safety` and `has_nsfw` are null. A sample of which a look
-    failed is unscreened as a whole, goes on, and stands in the quarantine as well. Trash, which is
-    never published, is not asked about.
+    failed is unscreened as a whole, goes on, and stands in the quarantine as well; but what another
+    look found that is removed is never lost again. Trash, which is never published, is not asked
+    about.
 
     Even with several looks a guard overlooks much: what it passes is not proved harmless.
 
@@ -115,11 +54,8 @@ class Safety(ModelStage):
 
     name: ClassVar[str] = "safety"
     version: ClassVar[int] = 1
-    inputs: ClassVar[Table] = SAMPLES_IN_CONTEXT
-    outputs: ClassVar[Table] = SAMPLES_IN_CONTEXT
     answer: ClassVar[type[BaseModel]] = SafetyAnswer
 
-    target: Target
     images: ImageStore = field(metadata={"digest": False})
     form: FormName = "instructed"
     remove: frozenset[Hazard] = frozenset(REMOVED)
@@ -149,30 +85,58 @@ class Safety(ModelStage):
         named = self._guard.prompt
         return load_prompt(named, self.target) if named else Prompt(self.name, "")
 
+    def questions(self, row: Row) -> Iterator[Question]:
+        """The sample, a look at a time."""
+        urls = [*row["post_urls"], *(one["post_url"] for one in row["community_feedback"])]
+        for look in self._looks(row):
+            shown = [ImageRef(one, self.images.path(one)) for one in look.images]
+            images = [{"sha256": one.sha256, "file": one.file} for one in shown]
+            parts = self._guard.turn(shown, look.texts)
+            yield parts, {"pictures": images, "texts": list(look.texts)}, urls
+
     def requests(self, table: pa.Table) -> list[list[Request]]:
-        """One call for each look at each sample."""
-        opening = self._opening()
-        return [self._asked(opening, sample) for sample in self.input_rows(table)]
+        """One call for each look at each sample, answered in the guard's own way."""
+        guard = self._guard
+        accepts = None if guard.answer else guard.accepts
+        own: dict[str, Any] = {
+            "answer": guard.answer,
+            "max_tokens": guard.max_tokens,
+            "accepts": accepts,
+        }
+        return [[replace(one, **own) for one in asked] for asked in super().requests(table)]
 
-    def finish(self, table: pa.Table, answers: list[list[BaseModel | Failure]]) -> pa.Table:
-        """Every sample goes on; one of which a look failed is quarantined beside.
-
-        It is unscreened, unless another look found what is removed: that is never lost again.
-        """
-        rows = StageRows(self.outputs)
-        made_by = {"digest": self.digest(), "engine": self._signature}
-        for row, sample in enumerate(self.input_rows(table)):
-            values = dict(sample)
-            screening = self._screening(sample, answers[row])
-            failed = next((one for one in answers[row] if isinstance(one, Failure)), None)
-            if failed:
-                rows.failed(row, sample["id"], failed)
-            if screening.verdicts and (not failed or screening.removed_by(self.remove)):
-                values = screening.row(sample, self.remove, self._model, made_by)
-                for label in screening.strange:
-                    rows.say(row, sample["id"], Status.NOTED, Notice.UNKNOWN_HAZARD, label)
-            rows.keep(row, sample["id"], values)
-        return rows.table()
+    def outcome(
+        self, row: Row, answers: Sequence[BaseModel | Failure], made_by: Mapping[str, Any]
+    ) -> Outcome:
+        """The sample, screened or not."""
+        pairs = [
+            (look, self._guard.verdict(one))
+            for look, one in zip(self._looks(row), answers, strict=True)
+            if not isinstance(one, Failure)
+        ]
+        hazards = frozenset[Hazard]().union(*(said.hazards for _, said in pairs))
+        is_removed = not hazards.isdisjoint({*self.remove, Hazard.UNKNOWN})
+        if not pairs or (len(pairs) < len(answers) and not is_removed):
+            return [row], []
+        looks = [
+            {
+                "pictures": look.images,
+                "text": bool(look.texts),
+                "labels": said.labels,
+                "categories": in_order(said.hazards),
+            }
+            for look, said in pairs
+        ]
+        codes, engine = in_order(hazards), made_by["engine"]
+        model = engine.get("model") or engine.get("kind")
+        made = {
+            **row,
+            "has_nsfw": is_removed,
+            "safety": {"flagged": bool(codes), "categories": codes, "model": model},
+            "provenance": provenance_with(row, self.name, {**made_by, "looks": looks}),
+        }
+        strange = dict.fromkeys(label for _, said in pairs for label in said.strange)
+        return [made], [(Notice.UNKNOWN_HAZARD, label) for label in strange]
 
     def tally(self, kept: pa.Table) -> Mapping[str, int]:
         """How many samples are screened, flagged, removed, unscreened, and have each hazard.
@@ -194,48 +158,6 @@ class Safety(ModelStage):
     def _guard(self) -> GuardForm:
         return FORMS[self.form]
 
-    @property
-    def _signature(self) -> dict[str, Any]:
-        return dict(self.answers.signature) if self.answers else {}
-
-    @property
-    def _model(self) -> str | None:
-        signature = self._signature
-        named = signature.get("model") or signature.get("kind")
-        return None if named is None else str(named)
-
     def _looks(self, sample: Sample) -> list[GuardInput]:
         most = min(self.most_pictures, self._guard.most_pictures or self.most_pictures)
         return [] if sample["quality"] == NOT_ASKED else looks_at(sample, most)
-
-    def _opening(self) -> tuple[Message, ...]:
-        text = self.prompt.text
-        return (Message("system", (Text(text),)),) if text else ()
-
-    def _asked(self, opening: tuple[Message, ...], sample: Sample) -> list[Request]:
-        said = (one["post_url"] for one in sample["community_feedback"])
-        sources = tuple(dict.fromkeys([*sample["post_urls"], *said]))
-        looks = self._looks(sample)
-        return of_row(sample["id"], (self._request(opening, look, sources) for look in looks))
-
-    def _request(
-        self, opening: tuple[Message, ...], look: GuardInput, sources: tuple[str, ...]
-    ) -> Request:
-        shown = [ImageRef(one, self.images.path(one)) for one in look.images]
-        images = [{"sha256": one.sha256, "file": one.file} for one in shown]
-        target = self.target.model_dump(mode="json")
-        return Request(
-            self.name,
-            (*opening, self._guard.turn(shown, look.texts)),
-            self._guard.answer,
-            self._guard.max_tokens,
-            {"pictures": images, "texts": list(look.texts), "target": target},
-            sources,
-            accepts=None if self._guard.answer else self._guard.accepts,
-        )
-
-    def _screening(self, sample: Sample, answers: Sequence[BaseModel | Failure]) -> Screening:
-        pairs = zip(self._looks(sample), answers, strict=True)
-        answered = [(look, one) for look, one in pairs if not isinstance(one, Failure)]
-        verdicts = [self._guard.verdict(one) for _, one in answered]
-        return Screening([look for look, _ in answered], verdicts)

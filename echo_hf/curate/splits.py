@@ -41,18 +41,8 @@ CONFIGS = (*BENCHMARKS, ANALYSIS)
 PERSONAL = {Review.PERSONAL_DATA.value}
 RANK = {"Benchmark": 0, "Analysis": 1}
 READ = (
-    "id",
-    "quality",
-    "prompt_modified",
-    "sample_digest",
-    "has_nsfw",
-    "safety",
-    "input_images",
-    "output_images",
-    "screenshot",
-    "is_screenshot",
-    "review",
-    "cleaned_images",
+    *("id", "quality", "prompt_modified", "sample_digest", "has_nsfw", "safety", "input_images"),
+    *("output_images", "screenshot", "is_screenshot", "review", "cleaned_images"),
 )
 
 SPLIT_SAMPLES = Table(
@@ -111,7 +101,12 @@ class Splits(Stage):
         read = [name for name in READ if name in table.column_names]
         seen, table = table.select(read).to_pylist(), reviewed.table
         rows = table.select(read).to_pylist()
-        order = sorted(range(len(rows)), key=lambda row: self._turn(rows[row]["id"]))
+        seed = self.seed
+
+        def turn(row: int) -> str:
+            return hashlib.sha256(f"{seed}:{rows[row]['id']}".encode()).hexdigest()
+
+        order = sorted(range(len(rows)), key=turn)
         out = dict(_excluded(rows, order))
         places = self._places(rows, [row for row in order if row not in out])
         removed = [row for row in places if self.decisions.removes(seen[row])]
@@ -124,7 +119,12 @@ class Splits(Stage):
             "review": [waiting[row] for row in taken],
             "splits": [places[row] for row in taken],
         }
-        samples = _released(table.take(pa.array(taken, pa.int64())), released)
+        samples = table.take(pa.array(taken, pa.int64()))
+        columns = [
+            pa.array(released[one.name], one.type) if one.name in released else samples[one.name]
+            for one in SPLIT_SAMPLES.schema
+        ]
+        samples = pa.table(columns, schema=SPLIT_SAMPLES.schema)
         said = [RowIssue(Status.REJECTED, [rows[row]["id"]], *out[row]) for row in sorted(out)]
         said += reviewed.remarks()
         parents = parents_of(samples["id"].combine_chunks())
@@ -137,11 +137,7 @@ class Splits(Stage):
         return cls(**config.splits.model_dump(), products=products_of(config.target))
 
     def reviewed(self, table: pa.Table) -> Reviewed:
-        """The samples with what reviewers changed, before anything is drawn from them.
-
-        Args:
-            table: Rows of samples, all of them.
-        """
+        """All samples with what reviewers changed, before anything is drawn from them."""
         return reviewed_rows(table, self.decisions, self.products, self.authors)
 
     def in_run(self, root: Path) -> Self:
@@ -189,39 +185,21 @@ class Splits(Stage):
             reasons.append(Review.PERSONAL_DATA.value)  # a reviewer brought it in
         return reasons
 
-    def _turn(self, sample: str) -> str:
-        return hashlib.sha256(f"{self.seed}:{sample}".encode()).hexdigest()
-
     def _places(self, rows: list[dict[str, Any]], order: list[int]) -> dict[int, list[str]]:
         room = dict.fromkeys(BENCHMARKS, self.cap)
         places: dict[int, list[str]] = {}
         for row in order:
             split = BENCHMARKS[0] if rows[row]["input_images"] else BENCHMARKS[1]
-            drawn = _is_candidate(rows[row]) and room[split] > 0
+            is_candidate = rows[row]["quality"] == "Benchmark" and _is_parsed(rows[row])
+            drawn = is_candidate and room[split] > 0
             room[split] -= drawn
             places[row] = [split, ANALYSIS] if drawn else [ANALYSIS]
         return places
 
 
-def _released(samples: pa.Table, values: Mapping[str, list[list[str]]]) -> pa.Table:
-    columns = [
-        pa.array(values[one.name], one.type) if one.name in values else samples[one.name]
-        for one in SPLIT_SAMPLES.schema
-    ]
-    return pa.table(columns, schema=SPLIT_SAMPLES.schema)
-
-
-def _is_candidate(sample: dict[str, Any]) -> bool:
-    return sample["quality"] == "Benchmark" and _is_parsed(sample)
-
-
 def _is_parsed(sample: dict[str, Any]) -> bool:
     # Whose images still stand in a screenshot has inputs that nobody knows yet.
     return sample["screenshot"] is None or bool(sample["is_screenshot"])
-
-
-def _hazards(safety: dict[str, Any] | None) -> str | None:
-    return ", ".join((safety or {}).get("categories") or []) or None
 
 
 Exclusion = tuple[Reject, str | None]
@@ -241,6 +219,7 @@ def _excluded(rows: list[dict[str, Any]], order: list[int]) -> Iterator[tuple[in
         if sample["quality"] not in RANK:
             yield row, (Reject.TRASH, None)
         elif sample["has_nsfw"]:
-            yield row, (Reject.FLAGGED, _hazards(sample["safety"]))
+            hazards = (sample["safety"] or {}).get("categories") or ()
+            yield row, (Reject.FLAGGED, ", ".join(hazards) or None)
         elif _is_parsed(sample) and first.setdefault(digest, sample["id"]) != sample["id"]:
             yield row, (Reject.DUPLICATE_OF, first[digest])

@@ -6,7 +6,7 @@ import json
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -66,28 +66,6 @@ IMAGE_GIVEN = re.compile(
 ALTERNATIVE = re.compile(r"/|\bor\b|或|または|、|\|")
 
 
-def is_slot(inner: str) -> bool:
-    """Whether what stands in parentheses is the place of a word, not a remark."""
-    inner = inner.strip().lower()
-    if HAN_SLOT.fullmatch(inner):
-        return True
-    if NOT_A_SLOT.search(inner):
-        return False
-    words = WORD.findall(inner)
-    named = [word for word in words if word in SLOTS]
-    if not named or (ONE_DIGIT.search(inner) and not MEASURES.isdisjoint(named)):
-        return False
-    if words[0] in INVITATIONS:
-        return len(words) <= MOST_INVITED_WORDS
-    return len(words) <= MOST_SLOT_WORDS and all(word in SLOTS | FILLERS for word in words)
-
-
-def stands_for_an_image(inner: str) -> bool:
-    """Whether what stands in brackets is an image that goes with the prompt, not words."""
-    inner = inner.strip().lower()
-    return ALTERNATIVE.search(inner) is None and IMAGE_GIVEN.search(inner) is not None
-
-
 INSIDE = "{1,196}"
 LONGEST_DEFAULT = 900
 VALUE = f"{{0,{LONGEST_DEFAULT}}}"
@@ -143,8 +121,28 @@ FACES = frozenset("^<>=;@~*/\\|-")
 NEARBY = 60
 
 
+CLOSING_TAG = re.compile(r"(?:</|\[/)\s{0,4}([\w-]{1,40})")
+COLON = re.compile(r"[*_`]{0,3}\s?[:：]")
+ENCLOSED = {"[": re.compile(r"\[[^\[\]\n]{1,60}\]"), "【": re.compile(r"【[^【】\n]{1,60}】")}
+WITHIN = f"{{1,{LONGEST_DEFAULT}}}?"
+ATTRIBUTE = (
+    rf"\s{{0,4}}=\s{{0,4}}\\?(?:\"([^\"\n]{WITHIN})\\?\"|'([^'\n]{WITHIN})'|“([^”\n]{WITHIN})”)"
+)
+NAME = re.compile("name" + ATTRIBUTE)
+HINT = re.compile(r"\s?[:：,，;；(（].*", re.DOTALL)
+# Of a run of one of these no part is a placeholder.
+RUN_SIGNS = frozenset("_＿〇○◯●")
+LETTER = r"[A-Za-z0-9\u00c0-\u024f]"
+# YOUR CITY, but no part of a longer run of capitals; CITY_NAME.
+CAPITALS = re.compile(r"[A-Z]{2,20}(?: [A-Z]{1,20}){0,5}")
+VARIABLE = re.compile(r"[A-Z]{2,20}(?:_[A-Z0-9]{1,20}){1,5}")
+UNDERSCORES = re.compile(r"_{2,60}|＿{2,60}")
+
+
 @dataclass(frozen=True, slots=True)
 class Candidate:
+    """A piece of a prompt that has the form of a blank."""
+
     prompt: str
     start: int
     end: int
@@ -165,9 +163,19 @@ class Candidate:
         return self.text.removeprefix("$")[1:-1]
 
     @property
+    def earlier(self) -> str:
+        """What stands just before it, up to a few words."""
+        return self.prompt[max(0, self.start - NEARBY) : self.start]
+
+    @property
+    def later(self) -> str:
+        """What stands just behind it on its line."""
+        return self.prompt[self.end : self.end + NEARBY].partition("\n")[0]
+
+    @property
     def before(self) -> str:
         """The character before the piece, if any."""
-        return self.prompt[max(0, self.start - 1) : self.start]
+        return self.earlier[-1:]
 
     @property
     def after(self) -> str:
@@ -176,8 +184,11 @@ class Candidate:
 
     @property
     def begins_line(self) -> bool:
-        """Whether nothing but bullets stands before it on its line."""
         return begins_line(self.prompt, self.start)
+
+    @property
+    def is_link(self) -> bool:
+        return self.before == "!" or TARGET.match(self.prompt, self.end) is not None
 
 
 def begins_line(prompt: str, at: int) -> bool:
@@ -191,31 +202,16 @@ def inside(placeholder: str) -> str:
     return placeholder.removeprefix("$").strip(MARKS)
 
 
-def is_blank(piece: Candidate) -> bool:
-    """Whether a piece of a prompt holds the place of something else."""
-    return TESTS[piece.notation](piece)
-
-
 def _empty(piece: Candidate) -> bool:
-    sign, dots = piece.text[0], piece.body.strip()
-    if dots:
-        return sign != "[" or _leaves_out(piece)
+    sign = piece.text[0]
+    if piece.body.strip():  # dots
+        kept = piece.is_link or piece.before.isalnum() or DATA_BEFORE.search(piece.earlier)
+        return sign != "[" or not kept
     if sign in "[［" and piece.begins_line:
         return False  # a box to tick
-    if sign in "{(" or piece.text == "[]":
-        return _is_between_words(piece)
-    return True
-
-
-def _leaves_out(piece: Candidate) -> bool:
-    before = piece.prompt[max(0, piece.start - NEARBY) : piece.start]
-    link = piece.before == "!" or TARGET.match(piece.prompt, piece.end)
-    return not (link or piece.before.isalnum() or DATA_BEFORE.search(before))
-
-
-def _is_between_words(piece: Candidate) -> bool:
-    before = piece.prompt[max(0, piece.start - NEARBY) : piece.start].rpartition("\n")[2]
-    after = piece.prompt[piece.end : piece.end + NEARBY].partition("\n")[0]
+    if sign not in "{(" and piece.text != "[]":
+        return True
+    before, after = piece.earlier.rpartition("\n")[2], piece.later
     words = BEFORE_A_WORD.search(before) and AFTER_A_WORD.match(after)
     return bool(words) and not (CODE.search(before) or CODE.search(after))
 
@@ -225,18 +221,26 @@ def _square(piece: Candidate) -> bool:
         return False  # a box to tick
     if not piece.inner:
         return not piece.text.strip("[]［］ \t")
-    body = piece.body
-    link = piece.before == "!" or TARGET.match(piece.prompt, piece.end)
-    return not (link or WEIGHT.search(body) or _is_list(piece)) and _enclosed(piece)
+    return not (piece.is_link or WEIGHT.search(piece.body) or _is_list(piece)) and _enclosed(piece)
+
+
+def _is_list(piece: Candidate) -> bool:
+    if LIST_OF_QUOTED.fullmatch(piece.body):
+        return True
+    try:
+        items = json.loads(piece.text)
+    except (ValueError, RecursionError):
+        return False
+    before = piece.earlier.rstrip()[-1:]
+    return len(items) != 1 or not isinstance(items[0], str) or before in {"", ":", "=", ",", "["}
 
 
 def _curly(piece: Candidate) -> bool:
-    body = piece.body
     if ARGUMENT.match(piece.text):
         return True
-    keys = list(BARE_KEY.finditer(body))
-    data = len(keys) > 1 or any(key["data"] for key in keys) or QUOTED_KEY.search(body)
-    return not data and ";" not in body and _enclosed(piece)
+    keys = list(BARE_KEY.finditer(piece.body))
+    data = len(keys) > 1 or any(key["data"] for key in keys) or QUOTED_KEY.search(piece.body)
+    return not data and ";" not in piece.body and _enclosed(piece)
 
 
 def _angle(piece: Candidate) -> bool:
@@ -249,79 +253,62 @@ def _angle(piece: Candidate) -> bool:
 
 
 def _round(piece: Candidate) -> bool:
-    # 颜色（Colors） says the same again in another script.
-    letter = piece.text[1]
-    glosses = (
-        piece.before.isalpha() and letter.isalpha() and piece.before.isascii() != letter.isascii()
-    )
-    return not glosses and is_slot(piece.inner)
+    """The place of a word, not a remark."""
+    before, letter = piece.before, piece.text[1]
+    if before.isalpha() and letter.isalpha() and before.isascii() != letter.isascii():
+        return False  # 颜色（Colors） says the same again in another script
+    return is_slot(piece.inner)
+
+
+def is_slot(inner: str) -> bool:
+    """Whether a name without marks is one that a template leaves open."""
+    inner = inner.strip().lower()
+    if HAN_SLOT.fullmatch(inner):
+        return True
+    if NOT_A_SLOT.search(inner):
+        return False
+    words = WORD.findall(inner)
+    named = [word for word in words if word in SLOTS]
+    if not named or (ONE_DIGIT.search(inner) and not MEASURES.isdisjoint(named)):
+        return False
+    if words[0] in INVITATIONS:
+        return len(words) <= MOST_INVITED_WORDS
+    return len(words) <= MOST_SLOT_WORDS and all(word in SLOTS | FILLERS for word in words)
 
 
 def _line(piece: Candidate) -> bool:
-    before, after = piece.before, piece.after
+    before, after, prompt = piece.before, piece.after, piece.prompt
     if before and after and ((before == after and _is_latin(before)) or {before, after} <= FACES):
         return False
     if len(piece.text) == 2:
         return not (_is_latin(before) or _is_latin(after))
-    return not (_is_emphasis(piece) or _is_rule(piece))
-
-
-def _is_emphasis(piece: Candidate) -> bool:
-    """Whether it is one end of ___very bold___."""
-    opens = _is_latin(piece.after) and piece.prompt.find(piece.text, piece.end) >= 0
-    return opens or (
-        _is_latin(piece.before) and piece.prompt.rfind(piece.text, 0, piece.start) >= 0
-    )
-
-
-def _is_rule(piece: Candidate) -> bool:
-    rest = piece.prompt[piece.end : piece.end + NEARBY].partition("\n")[0]
-    return piece.begins_line and not rest.strip(" \t")
-
-
-def _enclosed(piece: Candidate) -> bool:
-    inner = piece.inner
-    return (
-        _says_something(inner)
-        and not stands_for_an_image(inner)
-        and not _is_tag(piece)
-        and not _holds_others(piece)
-    )
-
-
-def _says_something(inner: str) -> bool:
-    # A pictograph counts: many templates show one as an example.
-    signs = any(unicodedata.category(one) == "So" or one.isalpha() for one in inner)
-    return signs and len(inner.split()) <= MOST_WORDS
-
-
-def _is_tag(piece: Candidate) -> bool:
-    if piece.text[1] in "/!?|^" or piece.before in {"\x1b", "\\"}:
-        return True
-    name = TAG_NAME.match(piece.inner)
-    return name is not None and name.group().lower() in piece.closed
-
-
-def _holds_others(piece: Candidate) -> bool:
-    body = piece.body.strip()
-    if CANDIDATE.fullmatch(body):
-        return False
-    return any(match.lastgroup in NESTING for match in CANDIDATE.finditer(body))
-
-
-def _is_list(piece: Candidate) -> bool:
-    if LIST_OF_QUOTED.fullmatch(piece.body):
-        return True
-    try:
-        items = json.loads(piece.text)
-    except (ValueError, RecursionError):
-        return False
-    before = piece.prompt[max(0, piece.start - NEARBY) : piece.start].rstrip()[-1:]
-    return len(items) != 1 or not isinstance(items[0], str) or before in {"", ":", "=", ",", "["}
+    # One end of ___very bold___.
+    opens = _is_latin(after) and prompt.find(piece.text, piece.end) >= 0
+    closes = _is_latin(before) and prompt.rfind(piece.text, 0, piece.start) >= 0
+    is_rule = piece.begins_line and not piece.later.strip(" \t")
+    return not (opens or closes or is_rule)
 
 
 def _is_latin(letter: str) -> bool:
     return letter.isalnum() and letter < "\u0250"
+
+
+def _enclosed(piece: Candidate) -> bool:
+    inner, body = piece.inner, piece.body.strip()
+    # A pictograph counts: many templates show one as an example.
+    signs = any(unicodedata.category(one) == "So" or one.isalpha() for one in inner)
+    if not signs or len(inner.split()) > MOST_WORDS:
+        return False
+    said = inner.strip().lower()
+    if IMAGE_GIVEN.search(said) and not ALTERNATIVE.search(said):
+        return False  # it stands for an image that goes with the prompt
+    name = TAG_NAME.match(inner)
+    is_tag = name is not None and name.group().lower() in piece.closed
+    if is_tag or piece.text[1] in "/!?|^" or piece.before in {"\x1b", "\\"}:
+        return False
+    if CANDIDATE.fullmatch(body):
+        return True
+    return all(match.lastgroup not in NESTING for match in CANDIDATE.finditer(body))
 
 
 TESTS: Mapping[str, Callable[[Candidate], bool]] = {
@@ -337,24 +324,6 @@ TESTS: Mapping[str, Callable[[Candidate], bool]] = {
 }
 
 
-CLOSING_TAG = re.compile(r"(?:</|\[/)\s{0,4}([\w-]{1,40})")
-COLON = re.compile(r"[*_`]{0,3}\s?[:：]")
-ENCLOSED = {"[": re.compile(r"\[[^\[\]\n]{1,60}\]"), "【": re.compile(r"【[^【】\n]{1,60}】")}
-WITHIN = f"{{1,{LONGEST_DEFAULT}}}?"
-ATTRIBUTE = (
-    rf"\s{{0,4}}=\s{{0,4}}\\?(?:\"([^\"\n]{WITHIN})\\?\"|'([^'\n]{WITHIN})'|“([^”\n]{WITHIN})”)"
-)
-NAME = re.compile("name" + ATTRIBUTE)
-HINT = re.compile(r"\s?[:：,，;；(（].*", re.DOTALL)
-# Of a run of one of these no part is a placeholder.
-RUN_SIGNS = frozenset("_＿〇○◯●")
-LETTER = r"[A-Za-z0-9\u00c0-\u024f]"
-# YOUR CITY, but no part of a longer run of capitals; CITY_NAME.
-CAPITALS = re.compile(r"[A-Z]{2,20}(?: [A-Z]{1,20}){0,5}")
-VARIABLE = re.compile(r"[A-Z]{2,20}(?:_[A-Z0-9]{1,20}){1,5}")
-UNDERSCORES = re.compile(r"_{2,60}|＿{2,60}")
-
-
 class PromptPlace(NamedTuple):
     """Where a piece of a prompt stands, from its first character to the one after its last."""
 
@@ -367,6 +336,8 @@ class PromptPlace(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Completed:
+    """A prompt with its blanks filled, and what could not be."""
+
     prompt: str
     unknown: tuple[str, ...]
     left: tuple[str, ...]
@@ -375,69 +346,68 @@ class Completed:
 
 
 def placeholders(prompt: str) -> list[str]:
-    return [place.of(prompt) for place in places(prompt)]
-
-
-def places(prompt: str) -> list[PromptPlace]:
-    return list(_places(prompt))
+    return [place.of(prompt) for place in _places(prompt)]
 
 
 def name_of(placeholder: str) -> str:
-    named = NAME.search(placeholder) if placeholder.startswith("{") else None
+    """What a blank asks for, in small letters."""
     if EMPTY.fullmatch(placeholder):
         return ""
-    name = _value(named) if named else HINT.sub("", inside(placeholder))
+    named = NAME.search(placeholder) if placeholder.startswith("{") else None
+    name = next(filter(None, named.groups())) if named else HINT.sub("", inside(placeholder))
     return " ".join(name.lower().split())
 
 
 def completed(prompt: str, fillings: Sequence[tuple[str, str]]) -> Completed:
+    """Fills a blank that is listed once wherever it stands, one listed several times in order."""
     values: dict[str, list[str]] = {}
     for placeholder, value in fillings:
         values.setdefault(placeholder, []).append(value)
-    blanks = places(prompt)
-    found = list(_found(prompt, values, blanks))
-    placed = list(_placed(prompt, found, values))
-    stand = Counter(place.of(prompt) for place in found)
+    blanks = _places(prompt)
+    found = [blank for blank in blanks if blank.of(prompt) in values]
+    within = {at for blank in blanks for at in range(*blank)}
+    bare = sorted(filter(_is_bare_blank, values), key=len, reverse=True)
+    matches = re.finditer("|".join(map(_whole, bare)), prompt) if bare else ()
+    found += [PromptPlace(*one.span()) for one in matches if within.isdisjoint(range(*one.span()))]
+    stand, done = Counter(place.of(prompt) for place in found), Counter[str]()
+    pieces, at, changed = list[str](), 0, set[int]()
+    for place in sorted(found):
+        blank = place.of(prompt)
+        nth = done[blank] if len(values[blank]) > 1 else 0
+        done[blank] += 1
+        if nth < len(values[blank]):
+            pieces += [prompt[at : place.start], values[blank][nth]]
+            at = place.end
+            changed.update(range(*place))
+    used, filled = Counter[str](), []
+    for placeholder, value in fillings:
+        if used[placeholder] < stand[placeholder]:
+            filled.append((placeholder, value))
+        used[placeholder] += 1
     return Completed(
-        _joined(prompt, placed),
+        "".join([*pieces, prompt[at:]]),
         tuple(one for one in values if not stand[one]),
-        tuple(_left(prompt, blanks, placed)),
+        tuple(blank.of(prompt) for blank in blanks if changed.isdisjoint(range(*blank))),
         tuple(one for one, given in values.items() if 0 < stand[one] < len(given)),
-        tuple(_filled(fillings, stand)),
+        tuple(filled),
     )
 
 
-def _filled(
-    fillings: Iterable[tuple[str, str]], stand: Mapping[str, int]
-) -> Iterator[tuple[str, str]]:
-    used = Counter[str]()
-    for placeholder, value in fillings:
-        if used[placeholder] < stand[placeholder]:
-            yield placeholder, value
-        used[placeholder] += 1
-
-
-def _value(attribute: re.Match[str]) -> str:
-    return str(next(filter(None, attribute.groups())))
-
-
-def _places(prompt: str) -> Iterator[PromptPlace]:
+def _places(prompt: str) -> list[PromptPlace]:
     closed = frozenset(name.lower() for name in CLOSING_TAG.findall(prompt))
     headings = frozenset(mark for mark in ENCLOSED if _only_heads(prompt, mark))
-    at = 0
+    places, at = [], 0
     while match := CANDIDATE.search(prompt, at):
         piece = Candidate(prompt, *match.span(), str(match.lastgroup), closed)
+        at = match.end()
         if MARK.fullmatch(piece.text):  # ours, and nobody's blank
-            at = match.end()
-        elif is_blank(piece) and piece.text[0] not in headings and not _has_colon(piece):
-            yield PromptPlace(*match.span())
-            at = match.end()
+            continue
+        heads = piece.begins_line and COLON.match(prompt, piece.end) is not None
+        if TESTS[piece.notation](piece) and piece.text[0] not in headings and not heads:
+            places.append(PromptPlace(*match.span()))
         else:
             at = match.start() + 1
-
-
-def _has_colon(piece: Candidate) -> bool:
-    return piece.begins_line and COLON.match(piece.prompt, piece.end) is not None
+    return places
 
 
 def _only_heads(prompt: str, mark: str) -> bool:
@@ -456,18 +426,7 @@ def _has_text(heading: re.Match[str], mark: str) -> bool:
     return bool(below.strip()) and not below.lstrip().startswith(mark)
 
 
-def _found(
-    prompt: str, values: Mapping[str, Sequence[str]], blanks: Sequence[PromptPlace]
-) -> Iterator[PromptPlace]:
-    found = [blank for blank in blanks if blank.of(prompt) in values]
-    within = {at for blank in blanks for at in range(*blank)}
-    named = sorted((one for one in values if _is_named_blank(one)), key=len, reverse=True)
-    matches = re.finditer("|".join(map(_whole, named)), prompt) if named else ()
-    found += [PromptPlace(*one.span()) for one in matches if within.isdisjoint(range(*one.span()))]
-    yield from sorted(found)
-
-
-def _is_named_blank(piece: str) -> bool:
+def _is_bare_blank(piece: str) -> bool:
     """Whether a piece that has no marks may be a blank."""
     if CAPITALS.fullmatch(piece):
         return is_slot(piece)
@@ -478,31 +437,3 @@ def _whole(piece: str) -> str:
     if piece[0] in RUN_SIGNS:
         return f"(?<!{piece[0]}){piece}(?!{piece[0]})"
     return rf"(?<![A-Z][ _-])(?<!{LETTER})(?<!_){piece}(?![ _-][A-Z]{{2}})(?!{LETTER})(?!_)"
-
-
-def _placed(
-    prompt: str, found: Sequence[PromptPlace], values: Mapping[str, Sequence[str]]
-) -> Iterator[tuple[PromptPlace, str]]:
-    done = Counter[str]()
-    for place in found:
-        given = values[place.of(prompt)]
-        if len(given) == 1:
-            yield place, given[0]
-        elif done[place.of(prompt)] < len(given):
-            yield place, given[done[place.of(prompt)]]
-        done[place.of(prompt)] += 1
-
-
-def _joined(prompt: str, placed: Sequence[tuple[PromptPlace, str]]) -> str:
-    pieces, at = [], 0
-    for place, value in placed:
-        pieces += [prompt[at : place.start], value]
-        at = place.end
-    return "".join([*pieces, prompt[at:]])
-
-
-def _left(
-    prompt: str, blanks: Sequence[PromptPlace], placed: Sequence[tuple[PromptPlace, str]]
-) -> Iterator[str]:
-    filled = {at for place, _ in placed for at in range(*place)}
-    return (blank.of(prompt) for blank in blanks if filled.isdisjoint(range(*blank)))

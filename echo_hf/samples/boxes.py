@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import combinations
-from types import MappingProxyType
 from typing import Any, Literal
 
 from PIL import Image, ImageOps
@@ -21,10 +20,14 @@ from echo_hf.engines.pixels import fitted
 from echo_hf.errors import ImageError
 from echo_hf.images.store import FORMATS, MOST_PIXELS
 from echo_hf.reasons import Notice
+from echo_hf.samples.sample import Finding
 
 Size = tuple[int, int]
 Box = tuple[float, float, float, float]
+Pixels = tuple[int, int, int, int]
+Numbers = Sequence[float]
 
+AUTO: Literal["auto"] = "auto"
 BEYOND = 0.05  # how far past a side a model may miss, in parts of that side
 
 
@@ -35,46 +38,40 @@ class Convention(StrEnum):
     REL_1000_YX = "rel_1000_yx"
 
 
+ASSUMED = Convention.REL_1000  # the one that no resizing disturbs
 # How each family of models was trained to answer; whoever asks it for another way gets worse boxes.
-OF_FAMILIES: Mapping[str, Convention] = MappingProxyType(
-    {
-        "qwen2_vl": Convention.REL_1000,
-        "qwen2_5_vl": Convention.ABS_RESIZED,
-        "qwen3_vl": Convention.REL_1000,
-    }
-)
+OF_FAMILIES = {
+    "qwen2_vl": Convention.REL_1000,
+    "qwen2_5_vl": Convention.ABS_RESIZED,
+    "qwen3_vl": Convention.REL_1000,
+}
 # Families whose images are resized by no rule that is known here, by the names of their models.
-OF_NAMES = (
-    (re.compile(r"gemini"), Convention.REL_1000_YX),
-    (re.compile(r"glm-?\d(?:\.\d)?v"), Convention.REL_1000),
-)
+OF_NAMES = {
+    re.compile(r"gemini"): Convention.REL_1000_YX,
+    re.compile(r"glm-?\d(?:\.\d)?v"): Convention.REL_1000,
+}
 FIRST_CORNER = "the upper left corner, then the lower right one"
-WORDS: Mapping[Convention, str] = MappingProxyType(
-    {
-        Convention.ABS_RESIZED: f"Give each box as [x1, y1, x2, y2] in pixels: {FIRST_CORNER}.",
-        Convention.REL_1000: (
-            f"Give each box as [x1, y1, x2, y2]: {FIRST_CORNER}, in thousandths of the picture's "
-            "width and height, from 0 to 1000."
-        ),
-        Convention.REL_1: (
-            f"Give each box as [x1, y1, x2, y2]: {FIRST_CORNER}, in parts of the picture's width "
-            "and height, from 0 to 1."
-        ),
-        Convention.REL_1000_YX: (
-            f"Give each box as [y1, x1, y2, x2]: {FIRST_CORNER}, in thousandths of the picture's "
-            "height and width, from 0 to 1000."
-        ),
-    }
-)
-
-
-def convention_of(family: str | None, model: str = "") -> Convention | None:
-    by_name = (one for words, one in OF_NAMES if words.search(model.lower()))
-    return OF_FAMILIES.get(family or "") or next(by_name, None)
+WORDS = {
+    Convention.ABS_RESIZED: f"Give each box as [x1, y1, x2, y2] in pixels: {FIRST_CORNER}.",
+    Convention.REL_1000: (
+        f"Give each box as [x1, y1, x2, y2]: {FIRST_CORNER}, in thousandths of the picture's "
+        "width and height, from 0 to 1000."
+    ),
+    Convention.REL_1: (
+        f"Give each box as [x1, y1, x2, y2]: {FIRST_CORNER}, in parts of the picture's width "
+        "and height, from 0 to 1."
+    ),
+    Convention.REL_1000_YX: (
+        f"Give each box as [y1, x1, y2, x2]: {FIRST_CORNER}, in thousandths of the picture's "
+        "height and width, from 0 to 1000."
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
+    """What the numbers of an answer stand for: those of an image in the size it was sent."""
+
     convention: Convention
     original: Size
     sent: Size
@@ -94,7 +91,7 @@ class Frame:
         width, height = self.sent
         return f"The picture is {width} pixels wide and {height} pixels high. {asked}"
 
-    def to_original(self, numbers: Sequence[float]) -> Box:
+    def to_original(self, numbers: Numbers) -> Box:
         """Where a box lies in the upright image; nothing is clipped."""
         left, top, right, bottom = self._across_first(numbers)
         (across, down), (width, height) = self.extent, self.original
@@ -106,52 +103,77 @@ class Frame:
             bottom * height / down,
         )
 
-    def betrayed_by(self, boxes: Iterable[Sequence[float]]) -> str | None:
+    def betrayed_by(self, boxes: Sequence[Numbers]) -> str | None:
         """What in an answer cannot have been meant as this convention has it."""
-        every = list(boxes)
-        if every and self.convention is not Convention.REL_1 and max(map(max, every)) <= 1:
-            return box_text(every[0])
-        return next((box_text(numbers) for numbers in every if self._is_past(numbers)), None)
+        if boxes and self.convention is not Convention.REL_1 and max(map(max, boxes)) <= 1:
+            return box_text(boxes[0])
+        most = 1 + BEYOND if self.convention is Convention.ABS_RESIZED else 1
+        for numbers in boxes:
+            pairs = zip(self._across_first(numbers), self.extent * 2, strict=True)
+            if not all(-BEYOND * end <= at <= most * end for at, end in pairs):
+                return box_text(numbers)
+        return None
 
-    def _is_past(self, numbers: Sequence[float]) -> bool:
-        slack = BEYOND if self.convention is Convention.ABS_RESIZED else 0
-        return any(
-            not -BEYOND * end <= at <= (1 + slack) * end
-            for at, end in zip(self._across_first(numbers), self.extent * 2, strict=True)
-        )
-
-    def _across_first(self, numbers: Sequence[float]) -> Box:
+    def _across_first(self, numbers: Numbers) -> Box:
         one, two, three, four = numbers
         if self.convention is Convention.REL_1000_YX:
             return two, one, four, three
         return one, two, three, four
 
 
+@dataclass(frozen=True)
+class EngineFrames:
+    """How an engine sends images; blind when its model counts pixels of a size nobody knows."""
+
+    convention: Convention
+    family: str | None = None
+    min_pixels: int | None = None
+    max_pixels: int | None = None
+    is_assumed: bool = False
+    is_blind: bool = False
+
+    def frame(self, size: Size) -> Frame:
+        """How places are named in an image."""
+        if self.convention is not Convention.ABS_RESIZED:
+            return Frame(self.convention, size, size)
+        budget = {"min_pixels": self.min_pixels, "max_pixels": self.max_pixels}
+        return Frame(self.convention, size, fitted(size, family=self.family, **budget))
+
+
+def engine_frames(
+    signature: Mapping[str, Any], convention: str = AUTO, family: str | None = None
+) -> EngineFrames:
+    """How the engine with this signature sends images and names places in them."""
+    if abstains(signature):  # it is sent no image: places are those of the file
+        return EngineFrames(Convention.ABS_RESIZED)
+    model = str(signature.get("model") or "")
+    family = family or family_of(model)
+    by_name = (one for words, one in OF_NAMES.items() if words.search(model.lower()))
+    known = OF_FAMILIES.get(family or "") or next(by_name, None)
+    known = known if convention == AUTO else Convention(convention)
+    rule = signature.get("pixels")
+    if isinstance(rule, Mapping):
+        rule = [rule.get(name) for name in ("factor", "min_pixels", "max_pixels")]
+    if not isinstance(rule, list | tuple) or len(rule) != 3 or None in rule[:2]:
+        blind = family is not None and known is Convention.ABS_RESIZED
+        return EngineFrames(known or ASSUMED, is_assumed=known is None, is_blind=blind)
+    factor, least, most = rule
+    # Families of one factor resize alike once the budget is given.
+    alike = next((name for name, own in FAMILIES.items() if own.factor == factor), None)
+    return EngineFrames(known or ASSUMED, alike, least, most, known is None)
+
+
 def box_text(numbers: Iterable[float]) -> str:
     return f"[{', '.join(f'{number:g}' for number in numbers)}]"
 
-
-Pixels = tuple[int, int, int, int]
-Numbers = Sequence[float]
-Finding = tuple[Notice, str]
 
 SMALLEST_SHARE = 0.002  # of the screenshot
 LARGEST_SHARE = 0.95
 SAME = 0.9  # intersection over union of two boxes around one image
 MOST_SHARED = 0.1  # of the smaller of two boxes
 CLAMPED = 0.5  # pixels that are no more than rounding
-# What keeps a screenshot from being cut; the other findings are mended.
-FLAGS = frozenset(
-    {
-        Notice.WRONG_CONVENTION,
-        Notice.DEGENERATE_BOX,
-        Notice.TINY_BOX,
-        Notice.WHOLE_BOX,
-        Notice.OVERLAPPING_BOXES,
-        Notice.NO_BOX,
-        Notice.BROKEN_IMAGE,
-    }
-)
+# What does not keep a screenshot from being cut: it is mended.
+MENDED = frozenset({Notice.CLAMPED_BOX, Notice.DUPLICATE_BOX})
 
 
 @dataclass
@@ -163,7 +185,7 @@ class Boxes:
     @property
     def usable(self) -> bool:
         """Whether images may be cut by them."""
-        return all(notice not in FLAGS for notice, _ in self.findings)
+        return all(notice in MENDED for notice, _ in self.findings)
 
 
 def checked_boxes(inputs: Sequence[Numbers], outputs: Sequence[Numbers], frame: Frame) -> Boxes:
@@ -238,55 +260,6 @@ def _in_image(numbers: Numbers, frame: Frame, name: str, findings: list[Finding]
     if share > LARGEST_SHARE:
         findings.append((Notice.WHOLE_BOX, told))
     return pixels
-
-
-AUTO: Literal["auto"] = "auto"
-ASSUMED = Convention.REL_1000  # the one that no resizing disturbs
-
-
-@dataclass(frozen=True)
-class EngineFrames:
-    convention: Convention
-    family: str | None = None
-    min_pixels: int | None = None
-    max_pixels: int | None = None
-    is_assumed: bool = False
-    is_blind: bool = False
-
-    def frame(self, size: Size) -> Frame:
-        """How places are named in an image."""
-        if self.convention is not Convention.ABS_RESIZED:
-            return Frame(self.convention, size, size)
-        budget = {"min_pixels": self.min_pixels, "max_pixels": self.max_pixels}
-        return Frame(self.convention, size, fitted(size, family=self.family, **budget))
-
-
-def engine_frames(
-    signature: Mapping[str, Any], convention: str = AUTO, family: str | None = None
-) -> EngineFrames:
-    """How the engine with this signature sends images and names places in them."""
-    if abstains(signature):  # it is sent no image: places are those of the file
-        return EngineFrames(Convention.ABS_RESIZED)
-    model = str(signature.get("model") or "")
-    family = family or family_of(model)
-    known = convention_of(family, model) if convention == AUTO else Convention(convention)
-    rule = _rule(signature.get("pixels"))
-    if rule is None:
-        blind = family is not None and known is Convention.ABS_RESIZED
-        return EngineFrames(known or ASSUMED, is_assumed=known is None, is_blind=blind)
-    factor, least, most = rule
-    # Families of one factor resize alike once the budget is given.
-    alike = next((name for name, own in FAMILIES.items() if own.factor == factor), None)
-    return EngineFrames(known or ASSUMED, alike, least, most, known is None)
-
-
-def _rule(pixels: Any) -> tuple[int, int, int | None] | None:
-    if isinstance(pixels, Mapping):
-        pixels = [pixels.get(name) for name in ("factor", "min_pixels", "max_pixels")]
-    if not isinstance(pixels, list | tuple) or len(pixels) != 3 or None in pixels[:2]:
-        return None
-    factor, least, most = pixels
-    return int(factor), int(least), None if most is None else int(most)
 
 
 # Modes that a PNG holds as they are.

@@ -15,20 +15,13 @@ from pydantic import BaseModel
 from echo_hf._infra.text import MARK, share
 from echo_hf.collect.urls import post_id_of
 from echo_hf.config.loading import Config
-from echo_hf.config.sections import Target
-from echo_hf.engines.base import Message, Request, Text
+from echo_hf.engines.base import Text
 from echo_hf.pipeline.answers import Failure
-from echo_hf.pipeline.stage import ModelStage, StageRows, of_row
-from echo_hf.prompts import Prompt, as_data, load_prompt
-from echo_hf.reasons import Notice, Reject, Status
-from echo_hf.samples.sample import (
-    SAMPLES_IN_CONTEXT,
-    context_of,
-    sample_digest,
-    sample_ids,
-    texts_of,
-)
+from echo_hf.prompts import as_data
+from echo_hf.reasons import Notice, Reject
+from echo_hf.samples.sample import Finding, context_of, sample_digest, sample_ids, texts_of
 from echo_hf.samples.spans import SpanIndex, span_start, squeezed
+from echo_hf.samples.stage import Outcome, Question, Row, SampleStage
 from echo_hf.samples.thread_parts import ExtractAnswer, Quality, SampleAnswer, parts, rendered
 from echo_hf.tables import THREADS, Table
 
@@ -38,7 +31,6 @@ if TYPE_CHECKING:
 
 
 Post = Mapping[str, Any]
-Finding = tuple[Notice, str]
 BEST_FIRST: tuple[str, ...] = get_args(Quality)
 # Addressees, links, and signs that are shown as emoji (digits and some letters can be).
 NO_WORDS = re.compile(
@@ -99,20 +91,18 @@ class Drafts:
 
     def _merged(self, found: Draft, earlier: list[Draft], prompts: Collection[str]) -> Draft:
         # Two parts of a long thread may both show a prompt; one answer tells its samples apart.
-        place, text = (found.primary, found.start), squeezed(found.prompt)
-        agree = [one for one in earlier if (one.primary, squeezed(one.prompt)) == (place[0], text)]
+        near = [one for one in earlier if one.primary == found.primary]
+        agree = [one for one in near if squeezed(one.prompt) == squeezed(found.prompt)]
         # A draft that the answer repeats word for word waits for that.
         there = [
             one
-            for one in earlier
-            if found.start >= 0
-            and (one.primary, one.start) == place
-            and squeezed(one.prompt) not in prompts
+            for one in near
+            if one.start == found.start >= 0 and squeezed(one.prompt) not in prompts
         ]
-        same = next(iter([*agree, *there]), None)
-        if same is None:
+        if not (agree or there):
             self._drafts.append(found)
             return found
+        same = [*agree, *there][0]
         earlier[:] = [draft for draft in earlier if draft is not same]
         same.quality = min(same.quality, found.quality, key=BEST_FIRST.index)
         return same
@@ -121,7 +111,9 @@ class Drafts:
         nearest: list[Draft | None] = []
         for number, post in enumerate(self.posts):
             above = nearest[post["parent"]] if post["parent"] >= 0 else None
-            if above and number not in self._owner and post["pictures"] and _wordless(post["text"]):
+            # Mentions, links, emoji and punctuation are no words.
+            wordless = not any(map(str.isalnum, NO_WORDS.sub(" ", post["text"] or "")))
+            if above and number not in self._owner and post["pictures"] and wordless:
                 self._owner[number] = above
                 above.owned.append(number)
                 above.posts.append(number)
@@ -152,19 +144,17 @@ class Drafts:
             text = said.feedback.strip()
             if not text or not self._known([said.post], shown):
                 continue
+            post = self.posts[said.post]
             if said.post in self._said_to:
-                self._find(Notice.POST_USED_TWICE, self.posts[said.post]["url"])
+                self._find(Notice.POST_USED_TWICE, post["url"])
                 continue
-            if written := self._as_written(said.post, text):
+            written = post["text"] or ""
+            if squeezed(text) not in squeezed(written):
+                self._find(Notice.FEEDBACK_NOT_IN_POST, post["url"])
+                text = written.strip()
+            if text:
                 self._said_to.add(said.post)
-                draft.feedback[said.post] = written
-
-    def _as_written(self, number: int, text: str) -> str:
-        written = self.posts[number]["text"] or ""
-        if squeezed(text) in squeezed(written):
-            return text
-        self._find(Notice.FEEDBACK_NOT_IN_POST, self.posts[number]["url"])
-        return written.strip()
+                draft.feedback[said.post] = text
 
     def _known(self, numbers: Sequence[int], shown: Collection[int]) -> list[int]:
         seen = dict.fromkeys(numbers)
@@ -177,22 +167,11 @@ class Drafts:
         self.findings.append((notice, detail))
 
 
-def _wordless(text: str | None) -> bool:
-    """Whether a text says nothing: mentions, links, emoji and punctuation are no words.
-
-    Examples:
-        >>> _wordless("@mira_draws !! https://example.org/1"), _wordless("@mira_draws wow")
-        (True, False)
-    """
-    return not any(character.isalnum() for character in NO_WORDS.sub(" ", text or ""))
-
-
-MOST_TOKENS = 8192
-
-
 @dataclass(frozen=True)
-class Extract(ModelStage):
+class Extract(SampleStage):
     """Finds the prompts of a thread, the posts that show them, and what was said about them.
+
+    A thread stays in quarantine until all its parts are answered.
 
     Attributes:
         target: The model that people talk about.
@@ -202,10 +181,10 @@ class Extract(ModelStage):
     name: ClassVar[str] = "extract"
     version: ClassVar[int] = 4
     inputs: ClassVar[Table] = THREADS
-    outputs: ClassVar[Table] = SAMPLES_IN_CONTEXT
     answer: ClassVar[type[BaseModel]] = ExtractAnswer
+    max_tokens: ClassVar[int] = 8192
+    keeps_failed: ClassVar[bool] = False
 
-    target: Target
     context_characters: int = 24_000
 
     @classmethod
@@ -221,56 +200,23 @@ class Extract(ModelStage):
         shares = [f"{share(one.tally.get(name, 0), one.kept)} {name}" for name in BEST_FIRST]
         return f"{one.kept:,} samples extracted: {', '.join(shares)}"
 
-    @property
-    def prompt(self) -> Prompt:
-        """What a sample is, filled in for the target."""
-        return load_prompt("extract", self.target)
+    def questions(self, row: Row) -> Iterator[Question]:
+        """The thread, whole or in parts."""
+        for shown, asked in self._parts(row["posts"]):
+            urls = [row["posts"][number]["url"] for number in shown]
+            yield [Text(as_data("thread", asked))], {"posts": asked}, urls
 
-    def requests(self, table: pa.Table) -> list[list[Request]]:
-        """One call for each part of each thread."""
-        system = Message("system", (Text(self.prompt.text),))
-        target = self.target.model_dump(mode="json")
-        rows = zip(table["root_url"].to_pylist(), table["posts"].to_pylist(), strict=True)
-        return [
-            of_row(
-                root,
-                (
-                    Request(
-                        self.name,
-                        (system, Message("user", (Text(as_data("thread", asked)),))),
-                        ExtractAnswer,
-                        MOST_TOKENS,
-                        {"posts": asked, "target": target},
-                        tuple(posts[number]["url"] for number in shown),
-                    )
-                    for shown, asked in self._parts(posts)
-                ),
-            )
-            for root, posts in rows
-        ]
-
-    def finish(self, table: pa.Table, answers: list[list[BaseModel | Failure]]) -> pa.Table:
-        """One row a sample; a thread stays in quarantine until all its parts are answered."""
-        digest = self.digest()
-        made = StageRows(self.outputs)
-        roots = table["root_url"].to_pylist()
-        for row, (root, posts) in enumerate(zip(roots, table["posts"].to_pylist(), strict=True)):
-            failed = next((one for one in answers[row] if isinstance(one, Failure)), None)
-            if failed:
-                made.failed(row, root, failed)
-                continue
-            drafts = Drafts(posts)
-            for (shown, _), answer in zip(self._parts(posts), answers[row], strict=True):
-                if isinstance(answer, ExtractAnswer):
-                    drafts.add(answer, shown)
-            samples = drafts.finish()
-            for notice, detail in drafts.findings:
-                made.say(row, root, Status.NOTED, notice, detail)
-            if not samples:
-                made.say(row, root, Status.REJECTED, Reject.NO_SAMPLE)
-            for values in self._rows(posts, samples, digest):
-                made.keep(row, root, values)
-        return made.table()
+    def outcome(
+        self, row: Row, answers: Sequence[BaseModel | Failure], made_by: Mapping[str, Any]
+    ) -> Outcome:
+        """One row a sample."""
+        drafts = Drafts(row["posts"])
+        for (shown, _), answer in zip(self._parts(row["posts"]), answers, strict=True):
+            if isinstance(answer, ExtractAnswer):
+                drafts.add(answer, shown)
+        samples = drafts.finish()
+        nothing: list[Finding] = [] if samples else [(Reject.NO_SAMPLE, None)]
+        return list(self._rows(row["posts"], samples, made_by)), [*drafts.findings, *nothing]
 
     def tally(self, kept: pa.Table) -> Mapping[str, int]:
         """How many samples have each quality, and how many prompts were modified."""
@@ -279,68 +225,51 @@ class Extract(ModelStage):
         by_quality = {count["values"]: count["counts"] for count in counts}
         return {**by_quality, "prompt_modified": modified}
 
-    def _parts(self, posts: list[Post]) -> Iterator[tuple[list[int], list[dict[str, Any]]]]:
+    def _parts(self, posts: Sequence[Post]) -> Iterator[tuple[list[int], list[dict[str, Any]]]]:
         """Which posts each request shows, and how."""
         every = rendered(posts, self.context_characters)
         for shown in parts(every, self.context_characters):
             yield shown, [every[number] for number in shown]
 
     def _rows(
-        self, posts: list[Post], samples: list[Draft], digest: str
+        self, posts: Sequence[Post], samples: Sequence[Draft], made_by: Mapping[str, Any]
     ) -> Iterator[dict[str, Any]]:
         # Of equal spans the first is told: a post's own text, then how its images are described.
         written = SpanIndex([text for post in posts for text in texts_of([post])])
-        made_by = {"digest": digest, "engine": dict(self.answers.signature) if self.answers else {}}
-        for draft, name in zip(samples, _names(posts, samples), strict=True):
+        starts: dict[int, list[int]] = {}
+        for draft in samples:
+            starts.setdefault(draft.primary, []).append(draft.start)
+        names = {
+            primary: iter(sample_ids(posts[primary]["url"], posts[primary]["text"] or "", some))
+            for primary, some in starts.items()
+        }
+        for draft in samples:
             primary = posts[draft.primary]["url"]
             yield {
-                **NOT_YET,
-                "id": name,
+                "id": next(names[draft.primary]),
                 "post_id": post_id_of(primary),
                 "post_urls": [posts[number]["url"] for number in draft.posts],
                 "target": self.target.name,
                 "prompt": draft.prompt,
                 "prompt_modified": not written.holds(draft.prompt),
+                "prompt_fill_blank": False,
                 "quality": draft.quality,
                 "community_feedback": [
                     {
                         "post_id": post_id_of(posts[number]["url"]),
                         "post_url": posts[number]["url"],
                         "feedback": text,
-                        "verdict": None,
-                        "keyword": None,
                     }
                     for number, text in draft.feedback.items()
                 ],
+                "input_images": [],
                 "output_images": draft.images,
+                "is_screenshot": False,
+                "input_bboxs": [],
+                "output_bboxs": [],
+                "review": [],
+                "dehydrated": False,
                 "context": context_of(posts, draft.posts, draft.feedback),
                 "sample_digest": sample_digest(draft.prompt, ()),
                 "provenance": json.dumps({"extract": made_by}, sort_keys=True, default=str),
             }
-
-
-NOT_YET: Mapping[str, Any] = {
-    "prompt_fill_blank": False,
-    "input_images": [],
-    "screenshot": None,
-    "is_screenshot": False,
-    "input_bboxs": [],
-    "output_bboxs": [],
-    "has_nsfw": None,
-    "safety": None,
-    "review": [],
-    "dehydrated": False,
-    "kind": None,
-    "task": None,
-}
-
-
-def _names(posts: list[Post], samples: list[Draft]) -> list[str]:
-    siblings: dict[int, list[int]] = {}
-    for draft in samples:
-        siblings.setdefault(draft.primary, []).append(draft.start)
-    names = {
-        primary: iter(sample_ids(posts[primary]["url"], posts[primary]["text"] or "", starts))
-        for primary, starts in siblings.items()
-    }
-    return [next(names[draft.primary]) for draft in samples]

@@ -10,7 +10,7 @@ from typing import Any
 
 from datasets import List, Value
 
-from echo_hf.samples.spans import paragraph
+from echo_hf.reasons import Notice, Reject
 from echo_hf.tables import LINKED_IMAGES, SAMPLES, Column, Table
 
 ALPHABET = "23456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
@@ -20,19 +20,15 @@ LENGTH = 22
 def sample_id(*sources: str | int) -> str:
     text = json.dumps(sources, ensure_ascii=False)
     number = int.from_bytes(hashlib.sha256(text.encode()).digest())
-    letters = []
-    for _ in range(LENGTH):
-        number, rest = divmod(number, len(ALPHABET))
-        letters.append(ALPHABET[rest])
-    return "".join(letters)
+    return "".join(ALPHABET[number // 57**place % 57] for place in range(LENGTH))
 
 
 def sample_ids(primary: str, text: str, starts: Sequence[int]) -> list[str]:
-    names = [""] * len(starts)
-    counts: Counter[int] = Counter()
+    names, counts = [""] * len(starts), Counter[int]()
     order = sorted(range(len(starts)), key=lambda number: (starts[number] < 0, starts[number]))
     for rank, number in enumerate(order):
-        place = paragraph(text, starts[number])
+        start = starts[number]
+        place = start if start < 0 else text.rfind("\n", 0, start) + 1  # of its paragraph
         names[number] = sample_id(primary, place, counts[place]) if rank else sample_id(primary)
         counts[place] += 1
     return names
@@ -46,6 +42,7 @@ def sample_digest(prompt: str, input_images: Sequence[str]) -> str:
 
 Post = Mapping[str, Any]
 Sample = Mapping[str, Any]
+Finding = tuple[Notice | Reject, str | None]
 
 
 def places_of(sample: Sample) -> list[int]:

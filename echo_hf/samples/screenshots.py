@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from PIL import Image
 from pydantic import BaseModel, ConfigDict, Field
 
 from echo_hf._infra.text import MARK, share, shortened
 from echo_hf.config.loading import Config
-from echo_hf.config.sections import Target
-from echo_hf.engines.base import ImageRef, Message, Request, Text
+from echo_hf.engines.base import ImageRef, Text
 from echo_hf.engines.checkpoint import family_of
 from echo_hf.errors import ImageError
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.answers import Failure
-from echo_hf.pipeline.stage import ModelStage, StageRows
-from echo_hf.prompts import Prompt, as_data, load_prompt
-from echo_hf.reasons import Notice, Status
+from echo_hf.prompts import as_data
+from echo_hf.reasons import Notice
 from echo_hf.samples.boxes import (
     AUTO,
     WORDS,
     Boxes,
     EngineFrames,
-    Finding,
     Frame,
     Pixels,
     box_text,
@@ -37,24 +33,18 @@ from echo_hf.samples.boxes import (
     upright,
     upright_size,
 )
-from echo_hf.samples.sample import (
-    SAMPLES_IN_CONTEXT,
-    Sample,
-    provenance_with,
-    sample_digest,
-    texts_of,
-)
+from echo_hf.samples.sample import Finding, Sample, provenance_with, sample_digest, texts_of
 from echo_hf.samples.spans import SpanIndex, squeezed
+from echo_hf.samples.stage import Outcome, Question, Row, SampleStage
 from echo_hf.samples.thread_parts import LONGEST_PROMPT
-from echo_hf.tables import Table
 
 if TYPE_CHECKING:
     from echo_hf.pipeline.result import StageStats
 
 
-STAGE = "screenshots"
 MOST_BOXES = 32
 LARGEST = 100_000  # no image has a longer side
+LONGEST_TEXT, LONGEST_TEXTS = 4000, 16_000
 
 Coordinate = Annotated[float, Field(ge=-LARGEST, le=LARGEST)]
 GivenBox = Annotated[list[Coordinate], Field(min_length=4, max_length=4)]
@@ -71,106 +61,8 @@ class ScreenshotsAnswer(BaseModel):
     outputs: GivenBoxes
 
 
-Crop = tuple[Pixels, bytes]
-
-
 @dataclass(frozen=True)
-class ScreenshotParser:
-    """Makes of a sample and an answer the row that goes on."""
-
-    images: ImageStore
-    inset: int
-    made_by: Mapping[str, Any]
-
-    def row(
-        self, sample: Sample, answer: ScreenshotsAnswer, frame: Frame
-    ) -> tuple[dict[str, Any], list[Finding]]:
-        """The row of a sample, and what was noticed."""
-        boxes = checked_boxes(answer.inputs, answer.outputs, frame)
-        findings = boxes.findings
-        if not findings and not (boxes.inputs or boxes.outputs):
-            findings.append((Notice.NO_BOX, sample["screenshot"]))
-        crops = self._crops(sample["screenshot"], boxes) if boxes.usable else ([], [])
-        said: dict[str, Any] = {
-            **self.made_by,
-            "prompt_read": answer.prompt,
-            "convention": str(frame.convention),
-        }
-        if not boxes.usable:
-            return {**sample, "provenance": provenance_with(sample, STAGE, said)}, findings
-        prompt, changed = _prompt(sample, answer, findings)
-        inputs, outputs = ([self.images.put(data) for _, data in some] for some in crops)
-        replaced = sample["input_images"] if inputs else []
-        findings += [(Notice.REPLACED_INPUT, one) for one in replaced]
-        images = inputs or list(sample["input_images"])
-        said |= {"inset": self.inset, "replaced_inputs": list(replaced)}
-        if prompt != sample["prompt"]:
-            said["earlier_prompt"] = sample["prompt"]
-        row = {
-            **sample,
-            "prompt": prompt,
-            "prompt_modified": changed,
-            "input_images": images,
-            "output_images": list(dict.fromkeys([*outputs, *sample["output_images"]])),
-            "is_screenshot": True,
-            "input_bboxs": [list(map(float, box)) for box, _ in crops[0]],
-            "output_bboxs": [list(map(float, box)) for box, _ in crops[1]],
-            "sample_digest": sample_digest(prompt, images),
-            "provenance": provenance_with(sample, STAGE, said),
-        }
-        return row, findings
-
-    def _crops(self, screenshot: str, boxes: Boxes) -> tuple[list[Crop], list[Crop]]:
-        try:
-            image = upright(self.images.open(screenshot))
-        except ImageError as error:
-            boxes.findings.append((Notice.BROKEN_IMAGE, f"{screenshot}: {error}"))
-            return [], []
-        inputs, outputs = (
-            self._cut(image, some, boxes.findings) for some in (boxes.inputs, boxes.outputs)
-        )
-        also = {data for _, data in inputs}
-        for box, data in outputs:
-            if data in also:
-                boxes.findings.append(
-                    (Notice.OVERLAPPING_BOXES, f"{box_text(box)} is an input too")
-                )
-        return inputs, outputs
-
-    def _cut(
-        self, image: Image.Image, boxes: Sequence[Pixels], findings: list[Finding]
-    ) -> list[Crop]:
-        crops: dict[bytes, Pixels] = {}
-        for box in boxes:
-            try:
-                data = cut(image, box, self.inset)
-            except ImageError:
-                findings.append((Notice.TINY_BOX, f"{box_text(box)} with an inset of {self.inset}"))
-                continue
-            if crops.setdefault(data, box) is not box:
-                findings.append((Notice.DUPLICATE_BOX, box_text(box)))
-        return [(box, data) for data, box in crops.items()]
-
-
-def _prompt(sample: Sample, answer: ScreenshotsAnswer, findings: list[Finding]) -> tuple[str, bool]:
-    """The prompt, and whether it is made of other words than those of the posts."""
-    if answer.prompt is None:
-        findings.append((Notice.PROMPT_NOT_READ, sample["screenshot"]))
-    read = (answer.prompt or "").strip()
-    if MARK.search(read):
-        findings.append((Notice.SHORTENED_PROMPT, sample["screenshot"]))
-        read = ""
-    if squeezed(read) in ("", squeezed(sample["prompt"])):
-        return sample["prompt"], sample["prompt_modified"]
-    return read, not SpanIndex(texts_of(sample["context"])).holds(read)
-
-
-MOST_TOKENS = 4096
-LONGEST_TEXT, LONGEST_TEXTS = 4000, 16_000
-
-
-@dataclass(frozen=True)
-class Screenshots(ModelStage):
+class Screenshots(SampleStage):
     """Reads the prompt in a screenshot of a conversation, and cuts out what went in and came out.
 
     Collages are taken apart the same way. (Section 3.3, figure D.5; one call a screenshot.)
@@ -202,13 +94,10 @@ class Screenshots(ModelStage):
         family: The model's family, null to tell it by the model's name.
     """
 
-    name: ClassVar[str] = STAGE
+    name: ClassVar[str] = "screenshots"
     version: ClassVar[int] = 2
-    inputs: ClassVar[Table] = SAMPLES_IN_CONTEXT
-    outputs: ClassVar[Table] = SAMPLES_IN_CONTEXT
     answer: ClassVar[type[BaseModel]] = ScreenshotsAnswer
 
-    target: Target
     images: ImageStore = field(metadata={"digest": False})
     convention: str = AUTO
     inset: int = 0
@@ -233,48 +122,34 @@ class Screenshots(ModelStage):
             f"{tally.get('pictures', 0):,} images"
         )
 
-    @property
-    def prompt(self) -> Prompt:
-        """How to take a screenshot apart, filled in for the target."""
-        return load_prompt("screenshots", self.target)
-
     def describe(self) -> dict[str, Any]:
         """Everything that decides the result, with the words that ask for boxes."""
         return {**super().describe(), "coordinates": {str(one): WORDS[one] for one in WORDS}}
 
-    def requests(self, table: pa.Table) -> list[list[Request]]:
-        """One call for each sample with a screenshot that is not taken apart yet."""
-        system = Message("system", (Text(self.prompt.text),))
-        frames = self._frames
-        return [
-            [self._request(system, sample, frame)]
-            if isinstance(frame := self._frame(sample, frames), Frame)
-            else []
-            for sample in self.input_rows(table)
-        ]
+    def questions(self, row: Row) -> Iterator[Question]:
+        """The screenshot, where there is one that is not taken apart yet."""
+        if isinstance(frame := self._frame(row), Frame):
+            shown, file = relevant_text(row), self.images.path(row["screenshot"])
+            data, words = as_data("relevant_text", shown), f"{frame.words}\nThe screenshot:"
+            yield (
+                (Text(data), Text(words), ImageRef(row["screenshot"], file)),
+                {**shown, "file": file},
+                (post["url"] for post in row["context"]),
+            )
 
-    def finish(self, table: pa.Table, answers: list[list[BaseModel | Failure]]) -> pa.Table:
-        """Every sample goes on; one whose call failed is quarantined beside."""
-        rows, frames = StageRows(self.outputs), self._frames
-        engine = dict(self.answers.signature) if self.answers else {}
-        made_by = {"digest": self.digest(), "engine": engine}
-        parser = ScreenshotParser(self.images, self.inset, made_by)
-        for row, sample in enumerate(self.input_rows(table)):
-            values, findings = dict(sample), list[Finding]()
-            frame = self._frame(sample, frames)
-            answer = next(iter(answers[row]), None)
-            if isinstance(answer, Failure):
-                rows.failed(row, sample["id"], answer)
-            elif isinstance(answer, ScreenshotsAnswer) and isinstance(frame, Frame):
-                values, findings = parser.row(sample, answer, frame)
-                if frames.is_assumed:
-                    findings.append((Notice.ASSUMED_CONVENTION, str(frame.convention)))
-            elif isinstance(frame, tuple):
-                findings.append(frame)
-            for notice, detail in findings:
-                rows.say(row, sample["id"], Status.NOTED, notice, detail)
-            rows.keep(row, sample["id"], values)
-        return rows.table()
+    def outcome(
+        self, row: Row, answers: Sequence[BaseModel | Failure], made_by: Mapping[str, Any]
+    ) -> Outcome:
+        """The sample, taken apart if it can be."""
+        frame, answer = self._frame(row), next(iter(answers), None)
+        if isinstance(frame, tuple):
+            return [row], [frame]
+        if frame is None or not isinstance(answer, ScreenshotsAnswer):
+            return [row], []
+        made, findings = self._parsed(row, answer, frame, made_by)
+        if self._frames.is_assumed:
+            findings.append((Notice.ASSUMED_CONVENTION, str(frame.convention)))
+        return [made], findings
 
     def tally(self, kept: pa.Table) -> Mapping[str, int]:
         """How many screenshots there are, how many were cut, and into how many images."""
@@ -291,15 +166,14 @@ class Screenshots(ModelStage):
 
     @property
     def _frames(self) -> EngineFrames:
-        signature = self.answers.signature if self.answers else {}
-        return engine_frames(signature, self.convention, self.family)
+        return engine_frames(self._signature, self.convention, self.family)
 
-    def _frame(self, sample: Sample, frames: EngineFrames) -> Frame | Finding | None:
+    def _frame(self, sample: Sample) -> Frame | Finding | None:
         """How to ask about a sample's screenshot, or why not; null where it has none."""
         screenshot = sample["screenshot"]
         if screenshot is None or sample["is_screenshot"]:
             return None
-        if frames.is_blind:
+        if (frames := self._frames).is_blind:
             return Notice.UNKNOWN_PIXELS, screenshot
         try:
             size = upright_size(self.images.open(screenshot))
@@ -310,21 +184,74 @@ class Screenshots(ModelStage):
         except ImageError as error:
             return Notice.UNFIT_IMAGE, f"{screenshot}: {error}"
 
-    def _request(self, system: Message, sample: Sample, frame: Frame) -> Request:
-        screenshot, context = sample["screenshot"], sample["context"]
-        shown = relevant_text(sample)
-        file = self.images.path(screenshot)
-        image = (Text(f"{frame.words}\nThe screenshot:"), ImageRef(screenshot, file))
-        data = Text(as_data("relevant_text", shown))
-        return Request(
-            self.name,
-            (system, Message("user", (data, *image))),
-            ScreenshotsAnswer,
-            MOST_TOKENS,
-            {**shown, "file": file, "target": self.target.model_dump(mode="json")},
-            tuple(post["url"] for post in context),
-            row=sample["id"],
-        )
+    def _parsed(
+        self, sample: Sample, answer: ScreenshotsAnswer, frame: Frame, made_by: Mapping[str, Any]
+    ) -> tuple[Row, list[Finding]]:
+        screenshot = sample["screenshot"]
+        boxes = checked_boxes(answer.inputs, answer.outputs, frame)
+        findings: list[Finding] = boxes.findings
+        if not (findings or boxes.inputs or boxes.outputs):
+            findings.append((Notice.NO_BOX, screenshot))
+        inputs, outputs = self._crops(screenshot, boxes) if boxes.usable else ({}, {})
+        said: dict[str, Any] = {
+            **made_by,
+            "prompt_read": answer.prompt,
+            "convention": str(frame.convention),
+        }
+        if not boxes.usable:
+            return {**sample, "provenance": provenance_with(sample, self.name, said)}, findings
+        prompt, is_modified = sample["prompt"], sample["prompt_modified"]
+        if answer.prompt is None:
+            findings.append((Notice.PROMPT_NOT_READ, screenshot))
+        read = (answer.prompt or "").strip()
+        if MARK.search(read):
+            findings.append((Notice.SHORTENED_PROMPT, screenshot))
+        elif squeezed(read) not in ("", squeezed(prompt)):
+            prompt, said["earlier_prompt"] = read, prompt
+            is_modified = not SpanIndex(texts_of(sample["context"])).holds(read)
+        replaced = sample["input_images"] if inputs else []
+        findings += [(Notice.REPLACED_INPUT, one) for one in replaced]
+        images = [self.images.put(data) for data in inputs] or list(sample["input_images"])
+        shown = [self.images.put(data) for data in outputs]
+        said |= {"inset": self.inset, "replaced_inputs": list(replaced)}
+        return {
+            **sample,
+            "prompt": prompt,
+            "prompt_modified": is_modified,
+            "input_images": images,
+            "output_images": list(dict.fromkeys([*shown, *sample["output_images"]])),
+            "is_screenshot": True,
+            "input_bboxs": [list(map(float, box)) for box in inputs.values()],
+            "output_bboxs": [list(map(float, box)) for box in outputs.values()],
+            "sample_digest": sample_digest(prompt, images),
+            "provenance": provenance_with(sample, self.name, said),
+        }, findings
+
+    def _crops(
+        self, screenshot: str, boxes: Boxes
+    ) -> tuple[dict[bytes, Pixels], dict[bytes, Pixels]]:
+        """The images that are cut out, inputs and outputs, each with its box."""
+        inputs: dict[bytes, Pixels] = {}
+        outputs: dict[bytes, Pixels] = {}
+        try:
+            image = upright(self.images.open(screenshot))
+        except ImageError as error:
+            boxes.findings.append((Notice.BROKEN_IMAGE, f"{screenshot}: {error}"))
+            return inputs, outputs
+        for places, crops in ((boxes.inputs, inputs), (boxes.outputs, outputs)):
+            for box in places:
+                try:
+                    data = cut(image, box, self.inset)
+                except ImageError:
+                    told = f"{box_text(box)} with an inset of {self.inset}"
+                    boxes.findings.append((Notice.TINY_BOX, told))
+                    continue
+                if crops.setdefault(data, box) is not box:
+                    boxes.findings.append((Notice.DUPLICATE_BOX, box_text(box)))
+                elif crops is outputs and data in inputs:
+                    told = f"{box_text(box)} is an input too"
+                    boxes.findings.append((Notice.OVERLAPPING_BOXES, told))
+        return inputs, outputs
 
 
 def relevant_text(sample: Sample) -> dict[str, Any]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -61,8 +61,7 @@ LONGEST_TEXT = 4000
 LONGEST_TEXTS = 16_000  # of all posts and descriptions of a part together
 
 
-@dataclass(frozen=True)
-class SampleImage:
+class SampleImage(NamedTuple):
     sha256: str
     post: int
     alt_text: str | None
@@ -71,12 +70,8 @@ class SampleImage:
 
 @dataclass(frozen=True)
 class RequestPart:
-    """What one request shows; numbers are those that the model is given.
-
-    Attributes:
-        posts: Places in the sample's context, by number from 0.
-        own: Those of them that are the sample's posts.
-        images: Images by number less one, in the order of their posts.
+    """What one request shows: places in the sample's context, by number from 0; own ones among
+    them; images by number less one, in the order of their posts.
     """
 
     posts: tuple[int, ...]
@@ -84,65 +79,67 @@ class RequestPart:
     images: tuple[SampleImage, ...]
 
     def as_data(self, sample: Sample, placeholders: Sequence[str]) -> dict[str, Any]:
-        posts = [sample["context"][place] for place in self.posts]
-        written = [*(post["text"] for post in posts), *(one.alt_text for one in self.images)]
-        texts = shortened(written, LONGEST_TEXT, LONGEST_TEXTS)
+        context = sample["context"]
+        written = [context[place]["text"] for place in self.posts]
+        written += [one.alt_text for one in self.images]
+        texts = iter(shortened(written, LONGEST_TEXT, LONGEST_TEXTS))
         authors: dict[str, str] = {}
         places = {place: number for number, place in enumerate(self.posts)}
         numbers = {one.sha256: number for number, one in enumerate(self.images, 1)}
-        said = [
+        posts: list[dict[str, Any]] = [
             {
                 "number": places[place],
-                "parent": places.get(post["parent"], -1),
-                "author": post["author"]
-                and authors.setdefault(post["author"], f"author {len(authors) + 1}"),
-                "text": text,
+                "parent": places.get(context[place]["parent"], -1),
+                "author": context[place]["author"]
+                and authors.setdefault(context[place]["author"], f"author {len(authors) + 1}"),
+                "text": next(texts),
                 "pictures": [n for n, one in enumerate(self.images, 1) if one.post == place],
                 "own": place in self.own,
             }
-            for place, post, text in zip(self.posts, posts, texts, strict=False)
+            for place in self.posts
         ]
-        shown = []
-        for one, text in zip(self.images, texts[len(posts) :], strict=True):
-            image = {"number": numbers[one.sha256], "post": places[one.post], "alt_text": text}
+        images = []
+        for number, one in enumerate(self.images, 1):
+            image = {"number": number, "post": places[one.post], "alt_text": next(texts)}
             same = numbers.get(one.copy_of or "")
-            shown.append({**image, "same_as": same} if same else image)
+            images.append({**image, "same_as": same} if same else image)
         return {
             "prompt": sample["prompt"],
             "placeholders": list(placeholders),
-            "posts": said,
-            "pictures": shown,
+            "posts": posts,
+            "pictures": images,
         }
+
+
+def _own_images(sample: Sample) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    own = set(sample["post_urls"])
+    for place, post in enumerate(sample["context"]):
+        for one in post["pictures"] if post["url"] in own else ():
+            yield place, one
 
 
 def images_of(sample: Sample) -> list[SampleImage]:
     """The images that are the sample's own, each once, in the order of its posts."""
-    own, candidates = set(sample["post_urls"]), set(sample["output_images"])
-    found: dict[str, SampleImage] = {}
-    for place, post in enumerate(sample["context"]):
-        for one in post["pictures"] if post["url"] in own else ():
-            if one["sha256"] in candidates:
-                copied = one["same_picture_of"]
-                image = SampleImage(one["sha256"], place, one["alt_text"], copied)
-                found.setdefault(one["sha256"], image)
+    candidates, found = set(sample["output_images"]), dict[str, SampleImage]()
+    for place, one in _own_images(sample):
+        if one["sha256"] in candidates:
+            image = SampleImage(one["sha256"], place, one["alt_text"], one["same_picture_of"])
+            found.setdefault(one["sha256"], image)
     return list(found.values())
 
 
 def lost_images(sample: Sample) -> Iterator[str]:
     """The images of a sample's own posts that could not be had: whether one is an input?"""
-    own = set(sample["post_urls"])
-    for post in sample["context"]:
-        for one in post["pictures"] if post["url"] in own else ():
-            if one["sha256"] is None:
-                yield one["url"] or one["alt_text"] or post["url"]
+    for place, one in _own_images(sample):
+        if one["sha256"] is None:
+            yield one["url"] or one["alt_text"] or sample["context"][place]["url"]
 
 
 def parts_of(sample: Sample, most_pictures: int) -> list[RequestPart]:
+    """All images at once; of very many, those of the first post in each part, others in slices."""
     images = images_of(sample)
-    if not images:
-        return []
     if len(images) <= most_pictures:
-        return [_part(sample, images)]
+        return [_part(sample, images)] if images else []
     primary = places_of(sample)[0]
     anchors = [one for one in images if one.post == primary][: most_pictures // 2]
     rest = [one for one in images if one not in anchors]

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
+from types import NoneType
 from typing import Any, NamedTuple
 
 from echo_hf.errors import SpanError
@@ -90,10 +91,6 @@ def span_start(prompt: str, text: str) -> int:
     return start
 
 
-def paragraph(text: str, start: int) -> int:
-    return start if start < 0 else text.rfind("\n", 0, start) + 1
-
-
 def squeezed(text: str) -> str:
     return " ".join(text.split())
 
@@ -105,6 +102,7 @@ MOST_INSERTED = 1 / 3  # of a text's words
 WORD = re.compile(r"\w")
 REPEATED_WORDS = 3  # in a row, of an insertion: fewer stand in many posts by chance
 MASK = re.compile(r"\[[a-z-]{1,16}\]")  # it tells nothing of what it covers
+Pair = tuple[re.Match[str], re.Match[str]]
 SourcePlace = tuple[str | None, str | None]
 
 
@@ -142,11 +140,9 @@ def spans_from(rows: Iterable[Any]) -> list[SourceSpan]:
     """Spans as a table or JSON holds them, which may come from anywhere."""
     spans = []
     for row in rows:
-        if not isinstance(row, Mapping) or set(row) != set(KINDS):
+        fits = isinstance(row, Mapping) and set(row) == set(KINDS)
+        if not fits or any(type(row[name]) not in (kind, NoneType) for name, kind in KINDS.items()):
             raise SpanError(f"{str(row)[:80]!r} is not a span, expected {', '.join(KINDS)}")
-        for name, kind in KINDS.items():
-            if row[name] is not None and type(row[name]) is not kind:
-                raise SpanError(f"{name} of a span is {str(row[name])[:40]!r}, not {kind.__name__}")
         spans.append(SourceSpan(**row))
     return spans
 
@@ -157,22 +153,22 @@ def spans_of(text: str, sources: Sequence[Source]) -> tuple[SourceSpan, ...] | N
         return None
     for source in sources:
         if text and (start := source.text.find(text)) >= 0:
-            return (_span(source, start, start + len(text)),)
+            return (SourceSpan(*source[:2], start, start + len(text)),)
     found: list[SourceSpan] = []  # what belongs to no span, white space included, is put in
     at = 0
-    for start, span in _placed(text, sources):
+    for start, end, span in _placed(text, sources):
         if start > at:
             found.append(SourceSpan(text=text[at:start]))
         found.append(span)
-        at = start + (span.end or 0) - (span.start or 0)
+        at = end
     if at < len(text):
         found.append(SourceSpan(text=text[at:]))
     inserted = [MASK.sub(" ", span.text) for span in found if span.text is not None]
-    words = [_words(one) for one in inserted]
+    words = [len(_words(one)) for one in inserted]
     may_be_given = (
         max(words, default=0) <= MOST_WORDS
         and all(len(squeezed(one)) <= MOST_CHARACTERS for one in inserted)
-        and sum(words) <= MOST_INSERTED * _words(MASK.sub(" ", text))
+        and sum(words) <= MOST_INSERTED * len(_words(MASK.sub(" ", text)))
     )
     return tuple(found) if may_be_given else None
 
@@ -183,19 +179,15 @@ def text_of(spans: Iterable[SourceSpan], sources: Iterable[Source]) -> str:
     pieces: list[str] = []
     length = 0
     for span in spans:
+        whole = texts.get((span.post_url, span.field), "")
+        start, end = -1 if span.start is None else span.start, span.end or 0
         if span.text is not None and span[:4] == (None,) * 4:
             piece = span.text
+        elif span.text is None and 0 <= start < end <= len(whole):
+            piece = whole[start:end]
         else:
-            text = texts.get((span.post_url, span.field))
-            if text is None or span.text is not None or span.start is None or span.end is None:
-                raise SpanError(
-                    f"{_shown(span)} is neither an insertion nor a place in one of the posts"
-                )
-            if not 0 <= span.start < span.end <= len(text):
-                raise SpanError(
-                    f"{_shown(span)} is not a place in a text of {len(text)} characters"
-                )
-            piece = text[span.start : span.end]
+            shown = tuple(span._replace(text=span.text and span.text[:40]))
+            raise SpanError(f"span {str(shown)[:200]} is not a place in a text of the posts")
         pieces.append(piece)
         length += len(piece)
         if length > LONGEST_TEXT:
@@ -219,27 +211,38 @@ def text_digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _placed(text: str, sources: Sequence[Source]) -> Iterator[tuple[int, SourceSpan]]:
-    """The spans of a text with their offsets in it, each with white space as in its source."""
+def _placed(text: str, sources: Sequence[Source]) -> Iterator[tuple[int, int, SourceSpan]]:
+    """The spans of a text with their places in it, each with white space as in its source."""
     tokens = list(TOKEN.finditer(text))
     at = 0
-    for span in _cut(text, tokens, sources):
+    for span in _cut(text, tokens, [source.text for source in sources]):
         if span is None:
             at += 1
             continue
         source = sources[span.text]
         there = islice(TOKEN.finditer(source.text, span.start), span.tokens)
         pairs = list(zip(tokens[at : at + span.tokens], there, strict=True))
-        for here, first, last in _runs(text, source.text, pairs):
-            yield here, _span(source, first, last)
+        for run in _runs(text, source.text, pairs):
+            (first, its_first), (last, its_last) = run[0], run[-1]
+            place = (source.post_url, source.field, its_first.start(), its_last.end())
+            yield first.start(), last.end(), SourceSpan(*place)
         at += span.tokens
 
 
-def _cut(
-    text: str, tokens: Sequence[re.Match[str]], sources: Sequence[Source]
-) -> Iterator[Span | None]:
+def _runs(text: str, other: str, pairs: Sequence[Pair]) -> Iterator[list[Pair]]:
+    """Cuts equal tokens where the white space between them differs."""
+    run = [pairs[0]]
+    for here, there in pairs[1:]:
+        before, its_before = run[-1]
+        if text[before.end() : here.start()] != other[its_before.end() : there.start()]:
+            yield run
+            run = []
+        run.append((here, there))
+    yield run
+
+
+def _cut(text: str, tokens: Sequence[re.Match[str]], texts: Sequence[str]) -> Iterator[Span | None]:
     """The longest spans; between them shorter ones, so that what is inserted stands nowhere."""
-    texts = [source.text for source in sources]
     single = SpanIndex(texts, shortest=1)
     at, lacking = 0, 0
     for span in [*SpanIndex(texts).spans(text), Span(0, 0, 0)]:
@@ -253,33 +256,10 @@ def _cut(
             yield span
 
 
-def _runs(
-    text: str, other: str, pairs: Sequence[tuple[re.Match[str], re.Match[str]]]
-) -> Iterator[tuple[int, int, int]]:
-    """Cuts equal tokens where the white space between them differs."""
-    (here, there), *rest = pairs
-    start, first = here.start(), there.start()
-    for next_here, next_there in rest:
-        if text[here.end() : next_here.start()] != other[there.end() : next_there.start()]:
-            yield start, first, there.end()
-            start, first = next_here.start(), next_there.start()
-        here, there = next_here, next_there
-    yield start, first, there.end()
-
-
-def _words(text: str) -> int:
-    return sum(1 for token in TOKEN.findall(text) if WORD.match(token))
+def _words(text: str) -> list[str]:
+    return [token for token in TOKEN.findall(text) if WORD.match(token)]
 
 
 def _runs_of_words(text: str) -> Iterator[tuple[str, ...]]:
-    words = [token for token in TOKEN.findall(text.casefold()) if WORD.match(token)]
+    words = _words(text.casefold())
     yield from zip(*(words[first:] for first in range(REPEATED_WORDS)), strict=False)
-
-
-def _span(source: Source, start: int, end: int) -> SourceSpan:
-    return SourceSpan(source.post_url, source.field, start, end)
-
-
-def _shown(span: SourceSpan) -> str:
-    text = span.text and span.text[:40]
-    return f"span {str(tuple(span._replace(text=text)))[:200]}"

@@ -1,15 +1,17 @@
-"""What images are a task together, and the rows of samples that they become."""
+"""Which images are a task together, and the rows of samples that they become."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, TypeVar
 
 from echo_hf._infra.text import MARK
-from echo_hf.reasons import Review
-from echo_hf.samples.blanks import placeholders
+from echo_hf.reasons import Notice, Review
+from echo_hf.samples.blanks import completed, placeholders
 from echo_hf.samples.sample import (
+    Finding,
     Sample,
     places_of,
     provenance_with,
@@ -17,11 +19,12 @@ from echo_hf.samples.sample import (
     sample_id,
     texts_of,
 )
-from echo_hf.samples.shown_images import images_of
+from echo_hf.samples.shown_images import RequestPart, RolesAnswer, images_of
 from echo_hf.samples.spans import SpanIndex
 
 Key = TypeVar("Key")
 Fillings = tuple[tuple[str, str], ...]
+Feedback = list[Mapping[str, Any]]
 
 
 @dataclass(eq=False)
@@ -90,7 +93,137 @@ def _share(one: Task, other: Task) -> bool:
     return not set(one.images).isdisjoint(other.images)
 
 
-Feedback = list[Mapping[str, Any]]
+@dataclass
+class Assigned:
+    """The tasks of one sample."""
+
+    prompt: str
+    order: Sequence[str]
+    may_abstain: bool = False
+    findings: list[Finding] = field(default_factory=list)
+    may_show_minor: set[str] = field(default_factory=set)
+    _tasks: list[Task] = field(default_factory=list)
+    _screenshots: set[str] = field(default_factory=set)
+
+    def add(self, answer: RolesAnswer, part: RequestPart) -> None:
+        """Takes over the answer about one part of the sample."""
+        images = [one.sha256 for one in part.images]
+        for sample in answer.samples:
+            named = (one for one in (sample.conversation, sample.collage) if one is not None)
+            shots = self._known(named, images)
+            self._screenshots.update(shots)
+            blanks = [(one.placeholder, one.value) for one in sample.prompt_fill_blank]
+            done = completed(self.prompt, [one for one in blanks if one[1].strip()])
+            for placeholder in (*done.unknown, *done.surplus):
+                self._find(Notice.UNKNOWN_BLANK, placeholder)
+            task = Task(
+                done.prompt,
+                done.filled if done.prompt != self.prompt else (),
+                self._known(sample.inputs, images),
+                self._known(sample.outputs, images),
+                self._posts(sample.posts, part),
+                next(iter(shots), None),
+            )
+            self._tasks.append(task)
+            if sample.may_show_minor or (sample.may_show_minor is None and not self.may_abstain):
+                # Where no image is named it may be any of them.
+                self.may_show_minor.update([*shots, *task.images] or images)
+
+    def finish(self) -> list[Task]:
+        """The tasks: first those that are no completion, each kind by its first image."""
+        tasks = sorted(self._tasks, key=self._sources)
+        made = {one for task in tasks for one in task.outputs}
+        for task in tasks:
+            self._drop(task.inputs, self._screenshots)
+            self._drop(task.outputs, self._screenshots)
+            # What is shown as a result must never be given to a system as an input.
+            self._drop(task.inputs, made, Notice.TWO_ROLES)
+        completions, rest = self._completions(tasks)
+        told = tries([task for task in rest if not task.screenshot])
+        seen = joined((task.screenshot, task) for task in rest if task.screenshot)
+        # Beside its completions a template is no task of its own; a conversation is.
+        plain = seen if completions else told_and_seen(told, seen)
+        taken = {one for task in completions for one in task.images}
+        for task in plain:
+            self._leave(task, taken)
+            self._drop(task.inputs, taken, Notice.IMAGE_USED_TWICE)
+            taken.update(task.images)
+        shown = [task for task in plain if task.images]
+        tasks = [*self._in_order(shown), *self._in_order(completions)]
+        used = {one for task in tasks for one in task.images}
+        of_template = {one for task in told for one in task.images}
+        for digest in (one for one in self.order if one not in used):
+            # Where a template stays as it is, all that was said to be its own is used.
+            self._find(Notice.NOT_COMPLETED if digest in of_template else Notice.NEITHER, digest)
+        return tasks
+
+    @cached_property
+    def _rank(self) -> dict[str, int]:
+        return {digest: number for number, digest in enumerate(self.order)}
+
+    def _in_order(self, tasks: Iterable[Task]) -> list[Task]:
+        made = sorted(tasks, key=self._sources)
+        for task in made:
+            task.inputs.sort(key=self._rank.__getitem__)
+            task.outputs.sort(key=self._rank.__getitem__)
+        return made
+
+    def _sources(self, task: Task) -> tuple[Any, ...]:
+        every, outputs, inputs = (
+            sorted(map(self._rank.__getitem__, some))
+            for some in (task.images, task.outputs, task.inputs)
+        )
+        return every[:1] or [len(self.order)], outputs, inputs, task.screenshot or "", task.prompt
+
+    def _known(self, numbers: Iterable[int], images: Sequence[str]) -> list[str]:
+        some = dict.fromkeys(numbers)
+        for number in some:
+            if not 1 <= number <= len(images):
+                self._find(Notice.UNKNOWN_NUMBER, f"image {number}")
+        return [images[number - 1] for number in some if 1 <= number <= len(images)]
+
+    def _posts(self, numbers: Iterable[int], part: RequestPart) -> list[int]:
+        own = []
+        for number in dict.fromkeys(numbers):
+            if number >= len(part.posts):
+                self._find(Notice.UNKNOWN_NUMBER, f"post {number}")
+            elif part.posts[number] not in part.own:
+                self._find(Notice.NOT_ITS_POST, f"post {number}")
+            else:
+                own.append(part.posts[number])
+        return own
+
+    def _completions(self, tasks: Sequence[Task]) -> tuple[list[Task], list[Task]]:
+        filled = joined((task.prompt, task) for task in tasks if task.fillings)
+        rest = [task for task in tasks if not task.fillings]
+        taken: set[str] = set()
+        for task in filled:
+            self._leave(task, taken)
+            taken.update(task.shown_by)
+            if not task.shown_by:
+                self._find(Notice.COMPLETION_WITHOUT_IMAGE, task.prompt[:80])
+                rest.append(Task(self.prompt, inputs=task.inputs, posts=task.posts))
+        for task in rest:
+            task.screenshot = None if task.screenshot in taken else task.screenshot
+        return [task for task in filled if task.shown_by], rest
+
+    def _leave(self, task: Task, taken: Collection[str]) -> None:
+        self._drop(task.outputs, taken, Notice.IMAGE_USED_TWICE)
+        if task.screenshot is not None and task.screenshot in taken:
+            self._find(Notice.IMAGE_USED_TWICE, task.screenshot)
+            task.screenshot = None
+
+    def _drop(
+        self, images: list[str], which: Collection[str], notice: Notice | None = None
+    ) -> None:
+        for digest in [one for one in images if one in which]:
+            images.remove(digest)
+            if notice:
+                self._find(notice, digest)
+
+    def _find(self, notice: Notice, detail: str) -> None:
+        if (notice, detail) not in self.findings:
+            self.findings.append((notice, detail))
 
 
 def rows_of(
@@ -113,10 +246,19 @@ def rows_of(
     written = SpanIndex(texts_of(context))
     for nth, task in enumerate(tasks):
         modified = bool(task.fillings) and not written.holds(task.prompt)
+        name, said = sample["id"], dict(made_by)
+        if nth or task.fillings:
+            # Completions may share inputs; of other tasks each has its own.
+            naming = task.shown_by if task.fillings else task.images
+            first = next(one.sha256 for one in images_of(sample) if one.sha256 in naming)
+            name = sample_id(sample["id"], first)
+        if task.fillings:
+            blanks = [{"placeholder": blank, "value": value} for blank, value in task.fillings]
+            said |= {"template": sample["prompt"], "blanks": blanks}
         waits = any(one in may_show_minor for one in task.images)
         yield {
             **sample,
-            "id": _name(sample, task, nth),
+            "id": name,
             "post_urls": [context[place]["url"] for place in own[nth]],
             "prompt": task.prompt,
             "quality": quality_with(task.prompt, sample["quality"]),
@@ -128,7 +270,7 @@ def rows_of(
             "screenshot": task.screenshot,
             "review": [*sample["review"], *([Review.MAY_SHOW_MINOR.value] if waits else [])],
             "sample_digest": sample_digest(task.prompt, task.inputs),
-            "provenance": _provenance(sample, task, made_by),
+            "provenance": provenance_with(sample, "roles", said),
         }
 
 
@@ -138,7 +280,7 @@ def without_task(sample: Sample, made_by: Mapping[str, Any]) -> dict[str, Any]:
         **sample,
         "quality": at_most_analysis(sample["quality"]),
         "output_images": [],
-        "provenance": _provenance(sample, Task(sample["prompt"]), made_by),
+        "provenance": provenance_with(sample, "roles", made_by),
     }
 
 
@@ -150,15 +292,6 @@ def quality_with(prompt: str, quality: str) -> str:
 
 def at_most_analysis(quality: str) -> str:
     return "Analysis" if quality == "Benchmark" else quality
-
-
-def _name(sample: Sample, task: Task, nth: int) -> str:
-    if not nth and not task.fillings:
-        return str(sample["id"])
-    # Completions may share inputs; of other tasks each has its own.
-    own = task.shown_by if task.fillings else task.images
-    first = next(one.sha256 for one in images_of(sample) if one.sha256 in own)
-    return sample_id(sample["id"], first)
 
 
 def _shared_out(sample: Sample, own: Sequence[Sequence[int]]) -> list[Feedback]:
@@ -173,11 +306,3 @@ def _shared_out(sample: Sample, own: Sequence[Sequence[int]]) -> list[Feedback]:
             number = context[number]["parent"]
         given[owner.get(number, 0)].append(said)
     return given
-
-
-def _provenance(sample: Sample, task: Task, made_by: Mapping[str, Any]) -> str:
-    said = dict(made_by)
-    if task.fillings:
-        blanks = [{"placeholder": blank, "value": value} for blank, value in task.fillings]
-        said |= {"template": sample["prompt"], "blanks": blanks}
-    return provenance_with(sample, "roles", said)

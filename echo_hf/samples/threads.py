@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 
 NO_PARENT = -1
+POSTS_OF_TREE = THREADS.schema.field("posts").type
 Moment = tuple[bool, int, str]
 
 
@@ -79,9 +80,6 @@ def _cycles(parents: Sequence[int]) -> Iterator[list[int]]:
             yield path[path.index(post) :]
 
 
-POSTS_OF_TREE = THREADS.schema.field("posts").type
-
-
 @dataclass(frozen=True)
 class Threads(Stage):
     """Joins posts into reply trees; a tree stays when one of its posts is relevant enough.
@@ -105,11 +103,42 @@ class Threads(Stage):
         """Joins all posts at once; a post may come more than once."""
         collected, _ = merge_posts(table.select(list(POSTS.columns)))
         posts = _with_unknown_parents(collected)
-        trees = _Trees(posts, _forest(posts), posts["url"].to_pylist(), collected.num_rows)
-        score = pc.struct_field(trees.posts["relevance"].combine_chunks(), "score")
-        keeps = trees.any_of(pc.is_in(score, pa.array(self.keep, pa.int8())))
-        said = [*trees.rejected(keeps), *trees.cuts()]
-        return pa.concat_tables([trees.kept(keeps), row_issues(THREADS, said)])
+        urls, forest = posts["url"].to_pylist(), _forest(posts)
+        spans = list(pairwise(forest.starts))
+
+        def any_of(of_post: pa.BooleanArray) -> list[bool]:
+            """For each tree, whether it holds for one of its posts."""
+            if not spans:
+                return []
+            in_order = of_post.to_numpy(zero_copy_only=False)[np.asarray(forest.order)]
+            holds: list[bool] = np.logical_or.reduceat(in_order, forest.starts[:-1]).tolist()
+            return holds
+
+        relevance = posts["relevance"].combine_chunks()
+        score = pc.struct_field(relevance, "score")
+        keeps = any_of(pc.is_in(score, pa.array(self.keep, pa.int8())))
+        asked = any_of(relevance.is_valid())
+        unsure = any_of(pc.and_(relevance.is_valid(), score.is_null()))
+        # Posts behind the collected ones are only known by their address.
+        members = [
+            [urls[post] for post in forest.order[start:end] if post < collected.num_rows]
+            for start, end in spans
+        ]
+        issues = []
+        for tree, keep in enumerate(keeps):
+            if not keep:
+                reason = Reject.NOT_RELEVANT if asked[tree] else Reject.NOT_ASKED
+                reason = Reject.NOT_SCORED if unsure[tree] else reason
+                issues.append(RowIssue(Status.REJECTED, members[tree], reason))
+        cut = {Notice.SELF_PARENT: forest.self_parents, Notice.CYCLE: forest.cycles}
+        for notice, some in cut.items():
+            issues += [RowIssue(Status.NOTED, [urls[post]], notice) for post in some]
+        kept = _trees(
+            posts, forest, [span for span, keep in zip(spans, keeps, strict=True) if keep]
+        )
+        parents = [urls for urls, keep in zip(members, keeps, strict=True) if keep]
+        rows = kept_rows(kept, pa.array(parents, pa.list_(pa.string())))
+        return pa.concat_tables([rows, row_issues(THREADS, issues)])
 
     @classmethod
     def from_config(cls, config: Config, images: ImageStore) -> Self:
@@ -124,80 +153,31 @@ class Threads(Stage):
         return {"posts": len(posts), "posts_missing": len(posts) - missing.null_count}
 
 
-@dataclass(frozen=True)
-class _Trees:
-    posts: pa.Table
-    forest: Forest
-    urls: list[str]
-    collected: int  # the posts from here on are only known by their address
-
-    def any_of(self, of_post: pa.BooleanArray) -> list[bool]:
-        """For each tree, whether it holds for one of its posts."""
-        if not self.forest.order:
-            return []
-        in_order = of_post.to_numpy(zero_copy_only=False)[np.asarray(self.forest.order)]
-        holds: list[bool] = np.logical_or.reduceat(in_order, self.forest.starts[:-1]).tolist()
-        return holds
-
-    def kept(self, keeps: Sequence[bool]) -> pa.Table:
-        """One row a kept tree."""
-        spans = [
-            span for span, keep in zip(pairwise(self.forest.starts), keeps, strict=True) if keep
-        ]
-        places = np.array([p for start, end in spans for p in range(start, end)], dtype=np.int64)
-        offsets = pa.array(np.cumsum([0, *(end - start for start, end in spans)]), pa.int32())
-        rows = self.posts.take(pa.array(np.asarray(self.forest.order, dtype=np.int64)[places]))
-        posts = pa.ListArray.from_arrays(offsets, self._items(rows, places))
-        roots = rows["url"].combine_chunks().take(offsets[:-1])
-        parents = [self._urls(span) for span in spans]
-        columns = pa.table([roots, posts.cast(POSTS_OF_TREE)], schema=THREADS.schema)
-        return kept_rows(columns, pa.array(parents, pa.list_(pa.string())))
-
-    def rejected(self, keeps: Sequence[bool]) -> Iterator[RowIssue]:
-        """One remark a tree that does not stay."""
-        relevance = self.posts["relevance"].combine_chunks()
-        failed = pc.and_(relevance.is_valid(), pc.struct_field(relevance, "score").is_null())
-        asked, unsure = self.any_of(relevance.is_valid()), self.any_of(failed)
-        for tree, span in enumerate(pairwise(self.forest.starts)):
-            if not keeps[tree]:
-                reason = Reject.NOT_RELEVANT if asked[tree] else Reject.NOT_ASKED
-                reason = Reject.NOT_SCORED if unsure[tree] else reason
-                yield RowIssue(Status.REJECTED, self._urls(span), reason)
-
-    def cuts(self) -> Iterator[RowIssue]:
-        """One remark a link that was cut."""
-        cut = {Notice.SELF_PARENT: self.forest.self_parents, Notice.CYCLE: self.forest.cycles}
-        for notice, posts in cut.items():
-            yield from (RowIssue(Status.NOTED, [self.urls[post]], notice) for post in posts)
-
-    def _items(self, rows: pa.Table, places: np.ndarray) -> pa.StructArray:
-        shape = {"parent": self.forest.parent, "depth": self.forest.depth}
-        fields = list(POSTS_OF_TREE.value_type)
-        arrays = [
-            pa.array(np.asarray(shape[field.name], dtype=np.int32)[places])
-            if field.name in shape
-            else rows[field.name].combine_chunks().cast(field.type)
-            for field in fields
-        ]
-        return pa.StructArray.from_arrays(arrays, fields=fields)
-
-    def _urls(self, span: tuple[int, int]) -> list[str]:
-        posts = self.forest.order[span[0] : span[1]]
-        return [self.urls[post] for post in posts if post < self.collected]
+def _trees(posts: pa.Table, forest: Forest, spans: Sequence[tuple[int, int]]) -> pa.Table:
+    """One row a tree."""
+    places = np.array([p for start, end in spans for p in range(start, end)], dtype=np.int64)
+    offsets = pa.array(np.cumsum([0, *(end - start for start, end in spans)]), pa.int32())
+    rows = posts.take(pa.array(np.asarray(forest.order, dtype=np.int64)[places]))
+    shape = {"parent": forest.parent, "depth": forest.depth}
+    fields = list(POSTS_OF_TREE.value_type)
+    arrays = [
+        pa.array(np.asarray(shape[field.name], dtype=np.int32)[places])
+        if field.name in shape
+        else rows[field.name].combine_chunks().cast(field.type)
+        for field in fields
+    ]
+    items = pa.StructArray.from_arrays(arrays, fields=fields)
+    trees = pa.ListArray.from_arrays(offsets, items).cast(POSTS_OF_TREE)
+    roots = rows["url"].combine_chunks().take(offsets[:-1])
+    return pa.table([roots, trees], schema=THREADS.schema)
 
 
 def _with_unknown_parents(posts: pa.Table) -> pa.Table:
     parents = pc.unique(posts["parent_url"].combine_chunks().drop_null())
     unknown = parents.filter(pc.invert(pc.is_in(parents, posts["url"].combine_chunks())))
-    count = len(unknown)
-    columns = {
-        "url": unknown,
-        "missing": pa.repeat(pa.scalar(Missing.NOT_FETCHED.value), count),
-    }
-    for name in ("keywords", "pictures"):
-        columns[name] = pa.array([[]] * count, POSTS.schema.field(name).type)
-    arrays = [columns.get(field.name, pa.nulls(count, field.type)) for field in POSTS.schema]
-    stubs = pa.table(arrays, schema=POSTS.schema)
+    plain = {"missing": Missing.NOT_FETCHED.value, "keywords": [], "pictures": []}
+    rows = [{"url": url, **plain} for url in unknown.to_pylist()]
+    stubs = pa.Table.from_pylist(rows, schema=POSTS.schema)
     return pa.concat_tables([posts, stubs]).combine_chunks()
 
 

@@ -45,10 +45,6 @@ def test_who_decides_again_has_the_last_word(tmp_path: Path) -> None:
     assert len(file.read_text("utf-8").splitlines()) == 3
 
 
-def test_no_file_is_no_decision(tmp_path: Path) -> None:
-    assert read_decisions(tmp_path / "review.jsonl") == Decisions()
-
-
 @given(st.data())
 def test_a_line_that_was_cut_short_is_reported(data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as folder:

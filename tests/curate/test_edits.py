@@ -75,24 +75,15 @@ def test_whether_a_prompt_was_modified_is_computed(
     made = checked(store, prompt=f"  {prompt}\n")
     assert made.prompt is not None
     assert (made.prompt.text, made.prompt.modified) == (prompt, modified)
-
-
-def test_a_prompt_is_given_as_places_of_the_posts(store: ImageStore) -> None:
-    made = checked(store, prompt="a fox in the snow")
-    assert made.prompt is not None
-    (span,) = made.prompt.spans
-    assert (span.field, TEXT[span.start : span.end]) == ("text", "a fox in the snow")
+    assert made.sample_digest == row(prompt=prompt)["sample_digest"]
+    first = made.prompt.spans[0]
+    assert modified or TEXT[first.start : first.end].startswith("a fox in the snow")
 
 
 def test_what_is_as_it_was_is_no_change(store: ImageStore) -> None:
     wanted = Edit(f"{PROMPT} ", "Benchmark", {A: "input", C: "neither"})
     assert checked_changes(row(), context(A, B, C), wanted, store) is None
     assert checked_changes(row(), context(), Edit(), store) is None
-
-
-def test_the_digest_of_the_new_version_is_told(store: ImageStore) -> None:
-    made = checked(store, prompt="a fox", roles={B: "input"})
-    assert made.sample_digest == row(prompt="a fox", input_images=[A, B])["sample_digest"]
 
 
 def test_an_image_of_the_thread_is_found_with_its_post(store: ImageStore) -> None:
@@ -200,38 +191,41 @@ def test_a_template_that_a_reviewer_wrote_is_for_analysis() -> None:
     assert edited_sample(row(), changes(quality="Trash"))[0]["quality"] == "Trash"
 
 
-def test_an_image_takes_its_place_and_its_source_along() -> None:
-    made, _ = edited_sample(row(), changes(roles=[role(B, "input")]))
-
-    assert (made["input_images"], made["output_images"]) == ([A, B], [])
-    assert made["picture_sources"] == [entry(A, "input"), entry(B, "input")]
-    assert made["sample_digest"] == sample_digest(row()["prompt"], [A, B])
+ADDED = {"post_url": "v", "url": "https://pictures.example/d.png"}
 
 
-def test_what_is_neither_leaves_the_sample() -> None:
-    made, _ = edited_sample(row(), changes(roles=[role(A, "neither")]))
+@pytest.mark.parametrize(
+    ("roles", "inputs", "outputs", "sources"),
+    [
+        ([role(B, "input")], [A, B], [], [entry(A, "input"), entry(B, "input")]),
+        ([role(A, "neither")], [], [B], [entry(B, "output")]),
+        (
+            [role(D, "output", **ADDED)],
+            [A],
+            [B, D],
+            [entry(A, "input"), entry(B, "output"), entry(D, "output", **ADDED)],
+        ),
+    ],
+)
+def test_an_image_takes_its_place_and_its_source_along(
+    roles: list[Any], inputs: list[str], outputs: list[str], sources: list[Any]
+) -> None:
+    made, findings = edited_sample(row(), changes(roles=roles))
 
-    assert (made["input_images"], made["output_images"]) == ([], [B])
-    assert made["picture_sources"] == [entry(B, "output")]
-
-
-def test_an_image_of_the_thread_comes_in_with_its_post() -> None:
-    added = role(D, "output", post_url="v", url="https://pictures.example/d.png")
-    made, findings = edited_sample(row(), changes(roles=[added]))
-
-    assert made["output_images"] == [B, D]
-    expected = entry(D, "output", post_url="v", url="https://pictures.example/d.png")
-    assert made["picture_sources"][-1] == expected
-    assert findings == []
+    assert (made["input_images"], made["output_images"]) == (inputs, outputs)
+    assert (made["picture_sources"], findings) == (sources, [])
+    assert made["sample_digest"] == sample_digest(row()["prompt"], inputs)
 
 
 def test_what_another_sample_has_is_not_taken() -> None:
-    changed = changes(quality="Analysis", roles=[role(D, "input", post_url="v"), role(C, "output")])
-    made, findings = edited_sample(row(), changed, taken={D})
+    crops = {"screenshot": SHOT, "crops": [crop("input", (0, 0, 9, 9), D)]}
+    roles = [role(D, "input", post_url="v"), role(C, "output")]
+    changed = changes(quality="Analysis", roles=roles, crops=crops)
+    made, findings = edited_sample(row(screenshot=SHOT), changed, taken={D})
 
     assert (made["input_images"], made["output_images"]) == ([A], [B])
     assert made["quality"] == "Analysis"
-    assert [str(notice) for notice, _ in findings] == ["edit_not_applied"] * 2
+    assert [str(notice) for notice, _ in findings] == ["edit_not_applied"] * 3
 
 
 def test_crops_take_the_place_of_crops() -> None:

@@ -141,14 +141,6 @@ def test_a_prompt_is_searched_to_its_end() -> None:
     assert hidden(text) == "x" * 11_980 + " [e-mail]"
 
 
-def test_places_are_those_of_the_text() -> None:
-    assert personal_data("\u200b＠mi\u200bra\u200b!") == [(1, 7, "handle")]
-
-
-def test_a_product_stays() -> None:
-    assert hidden("@lumen draw me, says @mira", "lumen") == "@lumen draw me, says [handle]"
-
-
 @given(TEXTS)
 def test_a_masked_text_holds_nothing_more(text: str) -> None:
     assert personal_data(hidden(text)) == []
@@ -180,11 +172,6 @@ def test_a_long_chain_is_masked_whole(link: str, kind: str) -> None:
     assert hidden(f"before {link * 300} after") == f"before [{kind}] after"
 
 
-@pytest.mark.parametrize("name", ["@mira@b.example ", "(030) 901820, "])
-def test_what_is_not_joined_is_masked_one_by_one(name: str) -> None:
-    assert hidden(f"before {name * 300}after").count("[") == 300
-
-
 ADDRESS = "noor.k+art@mail.example.org"
 AROUND = [
     "{}", "write to {}.", "<{}>", "({})", "[{}]", "{{{}}}", "'{}'", '"{}"', "`{}`", "**{}**",
@@ -200,11 +187,6 @@ def found(text: str, *products: str) -> list[tuple[str, str]]:
 @pytest.mark.parametrize("around", AROUND)
 def test_an_address_is_found_wherever_it_stands(around: str) -> None:
     assert found(around.format(ADDRESS)) == [("e-mail", ADDRESS)]
-
-
-@pytest.mark.parametrize("host", ["mail.photography", "mail.co.uk", "mail.example.xn--p1ai"])
-def test_an_address_is_of_any_domain(host: str) -> None:
-    assert found(f"noor@{host}") == [("e-mail", f"noor@{host}")]
 
 
 @pytest.mark.parametrize(
@@ -436,10 +418,6 @@ def test_numbers_that_may_be_anything_are_left(number: str) -> None:
     assert numbers(number) == []
 
 
-def test_a_chat_by_its_address() -> None:
-    assert numbers("https://wa.me/4930901820?text=hi") == ["4930901820"]
-
-
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
@@ -462,8 +440,3 @@ def test_what_a_reader_sees(text: str, shown: str) -> None:
 def test_each_character_is_looked_at_by_itself(one: str, other: str) -> None:
     assert len(readable(one)) == len(one)
     assert readable(one + other) == readable(one) + readable(other)
-
-
-@given(st.text(st.characters(max_codepoint=127)))
-def test_ascii_is_as_it_looks(text: str) -> None:
-    assert readable(text) == list(text)

@@ -19,7 +19,7 @@ from echo_hf.config.loading import parse_config
 from echo_hf.config.sections import Target
 from echo_hf.config.systems import shipped_config
 from echo_hf.curate.personal_data import personal_data
-from echo_hf.curate.privacy import VARIABLE, AuthorKey, Privacy, account, products_of
+from echo_hf.curate.privacy import VARIABLE, AuthorKey, Privacy, products_of
 from echo_hf.errors import ConfigError
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.result import StageStats
@@ -81,18 +81,14 @@ def test_authors_are_hashed_and_comments_masked() -> None:
     assert {name: row[name] for name in untouched} == {name: SAMPLE[name] for name in untouched}
 
 
-def test_the_posts_around_a_sample_are_no_longer_needed() -> None:
-    assert set(made(SAMPLE)[0]) - set(SAMPLES.columns) == {
-        "cleaned_images", "_parent", "_status", "_reason", "_detail", "_request",
-    }  # fmt: skip
-
-
 def test_a_prompt_with_personal_data_waits_for_a_person() -> None:
-    prompt = "a card for Noor, noor@example.org, @noor, @noor_k, +1 650-253-0000"
-    rows = made({**SAMPLE, "prompt": prompt, "community_feedback": []})
+    """It stays as it is; what was to be reviewed for another reason still is."""
+    prompt = "@lumen, a card for Noor, noor@example.org, @noor, @noor_k, +1 650-253-0000"
+    given_ = {"prompt": prompt, "community_feedback": [], "review": ["may_show_minor"]}
+    rows = made({**SAMPLE, **given_})
     (row,) = kept(rows)
 
-    assert (row["prompt"], row["review"]) == (prompt, ["personal_data"])
+    assert (row["prompt"], row["review"]) == (prompt, ["may_show_minor", "personal_data"])
     assert noted(rows) == [("personal_data_in_prompt", "1 e-mail, 1 phone, 2 handle")]
 
 
@@ -153,16 +149,6 @@ def test_two_images_that_differ_in_their_metadata_alone_are_one(tmp_path: Path) 
     assert row["sample_digest"] == sample_digest(SAMPLE["prompt"], [plain])
     assert row["cleaned_images"] == [{"posted_sha256": other, "sha256": plain}]
     assert ("removed_comment", other) in noted(rows)
-
-
-def test_what_was_to_be_reviewed_still_is() -> None:
-    row = {**SAMPLE, "prompt": "draw @noor", "review": ["may_show_minor"]}
-    assert kept(made(row))[0]["review"] == ["may_show_minor", "personal_data"]
-
-
-def test_a_request_to_the_product_is_no_personal_data() -> None:
-    rows = made({**SAMPLE, "prompt": "@lumen draw a fox", "community_feedback": []})
-    assert (kept(rows)[0]["review"], noted(rows)) == ([], [])
 
 
 def test_what_led_to_the_prompt_is_masked_as_well() -> None:
@@ -239,16 +225,6 @@ def test_a_change_of_the_key_changes_the_digest_and_the_key_stays_secret() -> No
     assert len({STAGE.digest(), keyless.digest(), other.digest()}) == 3
     assert keyless.describe()["author_key"] is None
     assert PHRASE not in f"{told} {STAGE!r}"
-
-
-def test_the_key_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    config, images = parse_config(CONFIG, "c.yaml"), ImageStore(Path("pictures"))
-    assert Privacy.from_config(config, images).key is None
-    monkeypatch.setenv(VARIABLE, PHRASE)
-    assert Privacy.from_config(config, images).key == STAGE.key
-    monkeypatch.setenv(VARIABLE, "short")
-    with pytest.raises(ConfigError, match=f"{VARIABLE} has 5 characters, expected at least 16"):
-        Privacy.from_config(config, images)
 
 
 def test_the_products_are_all_models_and_their_makers() -> None:
@@ -357,60 +333,46 @@ KEY = AuthorKey(PHRASE.encode())
 X, BLUESKY = "https://x.com/i/status/1", "https://bsky.app/profile/did:plc:abc/post/3k"
 
 
-def test_a_hash_is_that_of_the_standard_library() -> None:
+@pytest.mark.parametrize(
+    ("url", "name", "account"),
+    [
+        *((X, name, "x mira_draws") for name in ("mira_draws", "@mira_draws", " Mira_Draws ")),
+        ("https://x.com/i/status/2", "ＭＩＲＡ＿draws", "x mira_draws"),
+        (BLUESKY, "mira", "bluesky mira"),
+        ("https://art.example/@mira/11111", "mira", "art.example mira"),
+        # An account that is seen from another server is the same.
+        ("https://art.example/@mira@ink.example/1", "mira@ink.example", "ink.example mira"),
+        ("https://a.example/1", "mira", "a.example mira"),
+        *((X, name, None) for name in (None, "", " ", "@")),
+    ],
+)
+def test_an_author_is_the_hash_of_an_account(
+    url: str, name: str | None, account: str | None
+) -> None:
     """HMAC-SHA256 (RFC 2104) over platform, unit separator and name, cut to 64 bits."""
-    expected = hmac.digest(PHRASE.encode(), b"x\x1fmira_draws", "sha256").hex()[:16]
-    assert KEY.author(X, "mira_draws") == expected
-
-
-@pytest.mark.parametrize("name", ["mira_draws", "@mira_draws", " Mira_Draws ", "ＭＩＲＡ＿draws"])
-def test_spellings_of_a_name_are_one_author(name: str) -> None:
-    assert KEY.author("https://x.com/i/status/2", name) == KEY.author(X, "mira_draws")
+    text = account and account.replace(" ", "\x1f").encode()
+    expected = text and hmac.digest(PHRASE.encode(), text, "sha256").hex()[:16]
+    assert KEY.author(url, name) == expected
+    assert expected is None or AuthorKey(b"another key of the test").author(url, name) != expected
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ((X, "mira"), (BLUESKY, "mira")),
-        (("https://art.example/@mira/11111", "mira"), ("https://ink.example/@mira/1", "mira")),
-        ((X, "mira"), (X, "mira_draws")),
-        (("https://a.example/1", "mira"), ("https://b.example/1", "mira")),
-    ],
+    ("environment", "key"),
+    [({}, None), ({VARIABLE: "  "}, None), ({VARIABLE: f"{PHRASE}\n"}, KEY)],
 )
-def test_other_accounts_are_other_authors(one: tuple[str, str], other: tuple[str, str]) -> None:
-    assert KEY.author(*one) != KEY.author(*other)
-
-
-def test_an_account_seen_from_another_server_is_the_same() -> None:
-    seen = KEY.author("https://art.example/@mira@ink.example/11111", "mira@ink.example")
-    assert seen == KEY.author("https://ink.example/@mira/22222", "mira")
-
-
-@pytest.mark.parametrize("name", [None, "", " ", "@"])
-def test_no_name_is_no_author(name: str | None) -> None:
-    assert KEY.author(X, name) is None
-    assert account(X, name) is None
-
-
-def test_another_key_gives_other_hashes_and_another_fingerprint() -> None:
-    other = AuthorKey(b"another key of the test")
-
-    assert KEY.author(X, "mira") != other.author(X, "mira")
-    assert KEY.fingerprint != other.fingerprint
-    assert KEY.fingerprint == hmac.digest(PHRASE.encode(), b"fingerprint", "sha256").hex()[:8]
+def test_the_key_comes_from_the_environment(
+    environment: dict[str, str], key: AuthorKey | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    config, images = parse_config(CONFIG, "c.yaml"), ImageStore(Path("pictures"))
+    assert Privacy.from_config(config, images).key == AuthorKey.from_environment(environment) == key
 
 
 def test_the_key_is_shown_nowhere() -> None:
-    assert PHRASE not in f"{KEY!r} {KEY} {KEY.fingerprint}"
-
-
-@pytest.mark.parametrize("environment", [{}, {VARIABLE: ""}, {VARIABLE: "  "}])
-def test_without_the_variable_there_is_no_key(environment: dict[str, str]) -> None:
-    assert AuthorKey.from_environment(environment) is None
-
-
-def test_the_key_is_read_from_the_environment() -> None:
-    assert AuthorKey.from_environment({VARIABLE: f"{PHRASE}\n"}) == KEY
+    fingerprint = hmac.digest(PHRASE.encode(), b"fingerprint", "sha256").hex()[:8]
+    assert KEY.fingerprint == fingerprint
+    assert PHRASE not in f"{KEY!r} {KEY} {fingerprint}"
 
 
 @pytest.mark.parametrize("secret", ["x", "correct horse 1", "é" * 15])

@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from echo_hf.curate.provenance import (
-    Quote,
     quotes_in,
     with_quotes,
     with_sources,
@@ -22,7 +21,7 @@ from echo_hf.curate.provenance import (
 from echo_hf.errors import SpanError
 from echo_hf.samples.sample import SAMPLES_IN_CONTEXT
 from echo_hf.tables import SAMPLES
-from tests.samples_for_tests import Row, dataset, digest, post, sample, samples, table, url
+from tests.samples_for_tests import Row, digest, post, sample, samples, table, url
 
 TEXT = "New trick!\nPrompt: a fox in the snow"
 
@@ -119,7 +118,7 @@ def test_each_image_has_its_post_and_address() -> None:
             context,
             [0, 1],
             input_images=[names["b"]],
-            output_images=[names["c"], names["a"]],
+            output_images=[names["c"], names["a"], digest("z")],
             screenshot=names["s"],
         )
     )
@@ -128,6 +127,7 @@ def test_each_image_has_its_post_and_address() -> None:
         (names["b"], "input", url(0), None, None, None),
         (names["c"], "output", url(1), "https://pbs.example/c", None, None),
         (names["a"], "output", url(0), None, None, None),
+        (digest("z"), "output", None, None, None, None),
         (names["s"], "screenshot", url(1), None, None, None),
     ]  # fmt: skip
 
@@ -156,21 +156,6 @@ def test_what_was_cut_out_has_its_box() -> None:
     ]  # fmt: skip
 
 
-def test_an_image_that_no_post_shows_has_no_post() -> None:
-    row = noted(sample([post(0, -1, TEXT)], output_images=[digest("z")]))
-    assert row["picture_sources"] == [
-        {
-            "sha256": digest("z"),
-            "role": "output",
-            "post_url": None,
-            "url": None,
-            "of": None,
-            "box": None,
-            "signature": None,
-        }
-    ]
-
-
 def test_the_provenance_says_what_it_quotes() -> None:
     context = [post(0, -1, "Prompt: a [PET] in the snow")]
     roles = {"template": "a [PET] in the snow", "blanks": [{"value": "fox"}], "digest": "d"}
@@ -197,25 +182,6 @@ def test_all_that_is_noted_can_be_read_in_the_posts(made: Row) -> None:
     assert list(row) == list(SAMPLES_IN_CONTEXT.columns)
     assert table(row).select(list(SAMPLES.columns)).to_pylist() == [
         {name: row[name] for name in SAMPLES.columns}
-    ]
-
-
-@given(samples())
-def test_noting_twice_changes_nothing(made: Row) -> None:
-    row = noted(made)
-    assert noted(row) == row
-    assert len(dataset(row)) == 1
-
-
-@given(samples(), st.permutations(range(7)))
-def test_the_order_of_other_posts_does_not_matter_to_the_digests(
-    made: Row, order: Sequence[int]
-) -> None:
-    shuffled = [made["context"][n] for n in order if n < len(made["context"])]
-    row, other = noted(made), with_sources(made, shuffled)
-    assert row["prompt_sha256"] == other["prompt_sha256"]
-    assert [one["sha256"] for one in row["community_feedback"]] == [
-        one["sha256"] for one in other["community_feedback"]
     ]
 
 
@@ -330,12 +296,3 @@ def test_a_text_goes_into_an_empty_place_alone(path: tuple[str | int, ...]) -> N
         return
     with pytest.raises(SpanError, match="not an empty place"):
         with_texts(json.dumps(STAGES), {path: "t"})
-
-
-def test_a_quote_is_what_the_file_says() -> None:
-    text = with_quotes('{"roles": {"template": "a"}}', span)
-    digest = hashlib.sha256(b"a").hexdigest()
-    assert json.loads(text or "")["quoted"] == [
-        {"path": ["roles", "template"], "sha256": digest, "spans": [{"text": "a"}]}
-    ]
-    assert quotes_in(text) == [Quote(("roles", "template"), digest, [{"text": "a"}])]

@@ -14,12 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from echo_hf.config.loading import parse_config
 from echo_hf.config.sections import NAMED, REMOVED, FormName, Hazard
-from echo_hf.curate.guards import KNOWN, LONGEST_TEXTS, GuardInput, SafetyAnswer, looks_at, verdict
-from echo_hf.curate.safety import Safety, Screening
+from echo_hf.curate.guards import looks_at
+from echo_hf.curate.safety import Safety
 from echo_hf.curate.splits import Splits
-from echo_hf.engines.base import Completion, ImageRef, Message, Request, Text, make_engine
+from echo_hf.engines.base import Completion, ImageRef, Request, Text
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.answer_store import Store, request_keys
 from echo_hf.pipeline.answers import Failure, RawText, parse
@@ -38,7 +37,6 @@ from tests.samples_for_tests import (
     sample,
     samples,
     table,
-    url,
 )
 
 IMAGES = ImageStore(Path("pictures"))
@@ -47,7 +45,6 @@ FAILURE = Failure(Failed.CUT, "length", "ff")
 A, B = digest("a"), digest("b")
 CONTEXT = [post(0, -1, "prompt", "ab"), post(1, 0, "so good")]
 SAMPLE = sample(CONTEXT, [0], [1], input_images=[A], output_images=[B])
-SAFE = ["safe"] * 3  # an image, the other one, both with the words
 
 
 class Guard(Speaking):
@@ -86,22 +83,6 @@ def shown(request: Request) -> tuple[list[str], list[str]]:
         [part.sha256 for part in parts if isinstance(part, ImageRef)],
         [part.text for part in parts if isinstance(part, Text)],
     )
-
-
-def test_a_harmless_sample_is_screened(tmp_path: Path) -> None:
-    result, engine = ran(tmp_path, lambda _: "safe", SAMPLE)
-    (row,) = result.dataset.to_list()
-    changed = {"has_nsfw", "safety", "provenance"}
-
-    assert sorted(shown(one) for one in engine.asked) == sorted(
-        [([A], []), ([B], []), ([A, B], ["a fox in the snow\n\nso good"])]
-    )
-    assert row["has_nsfw"] is False
-    assert row["safety"] == {"flagged": False, "categories": [], "model": "org/llama-guard-4"}
-    assert {name: row[name] for name in SAMPLE if name not in changed} == {
-        name: SAMPLE[name] for name in SAMPLE if name not in changed
-    }
-    assert (result.stats.quarantined, result.stats.noted) == ({}, {})
 
 
 def test_a_hazard_in_any_look_is_the_samples(tmp_path: Path) -> None:
@@ -213,161 +194,20 @@ def test_an_answer_that_is_no_verdict_is_a_failed_look(tmp_path: Path) -> None:
     assert safety(second.dataset[0]) == (False, [])
 
 
-def test_the_next_run_asks_for_what_failed_alone(tmp_path: Path) -> None:
-    dead = True
-
-    def says(request: Request) -> str | None:
-        return None if dead and shown(request)[1] else "safe"
-
-    other = {**SAMPLE, "id": "other", "prompt": "an owl"}
-    first, _ = ran(tmp_path, says, SAMPLE, other)
-    dead = False
-    second, engine = ran(tmp_path, says, SAMPLE, other)
-
-    assert first.stats.quarantined == {"engine_error": 2}
-    assert [safety(row) for row in first.dataset] == [(None, None)] * 2
-    assert [safety(row) for row in second.dataset] == [(False, [])] * 2
-    assert len(second.quarantine) == 0
-    assert sorted(shown(one)[1] for one in engine.asked) == [
-        ["a fox in the snow\n\nso good"],
-        ["an owl\n\nso good"],
-    ]
-
-
-def test_an_image_of_two_samples_is_looked_at_once(tmp_path: Path) -> None:
-    context = [post(7, -1, "mine", "a")]
-    other = sample(context, [0], id="other", output_images=[A])
-    first, engine = ran(tmp_path, lambda _: "safe", SAMPLE, other)
-
-    assert [shown(one) for one in engine.asked].count(([A], [])) == 1
-    assert first.stats.fill.repeated == 1
-    assert [safety(row) for row in first.dataset] == [(False, [])] * 2
-
-
-def test_trash_is_not_asked_about() -> None:
-    """It is never published: it goes on unscreened, and waits for nothing."""
-    trash = {**SAMPLE, "quality": "Trash"}
-    (row,) = made(STAGE, (trash, []))
-
-    assert STAGE.requests(table(trash)) == [[]]
-    assert {name: row[name] for name in trash} == trash
-    assert (row["_status"], row["_reason"]) == ("kept", None)
-
-
-def test_rules_leave_everything_unscreened() -> None:
-    result = run_stage(STAGE, dataset(SAMPLE), engine=make_engine("rules"))
-
-    assert safety(result.dataset[0]) == (None, None)
-    assert result.stats.quarantined == {"needs_model": 1}
-    assert Safety.headline({"safety": result.stats}) == (
-        "0 of 1 samples screened, 0 flagged, 0 to be removed, 1 unscreened"
-    )
-
-
-def test_a_guard_is_asked_in_its_own_way() -> None:
-    *alone, whole = STAGE.requests(table(SAMPLE))[0]
-
-    assert [one.messages for one in alone] == [
-        (Message("user", (ImageRef(name),)),) for name in (A, B)
-    ]
-    assert whole.messages == (
-        Message("user", (ImageRef(A), ImageRef(B), Text("a fox in the snow\n\nso good"))),
-    )
-    for one in (*alone, whole):
-        assert one.accepts is not None
-        assert [one.accepts(text) for text in ("unsafe\nS9", "hm")] == [True, False]
-        assert (one.task, one.answer, one.regex) == ("safety", None, None)
-        assert one.max_tokens < 100
-        assert one.sources == (url(0), url(1))
-    first = whole.messages[0].parts[0]
-    assert isinstance(first, ImageRef)
-    assert first.file == IMAGES.path(A)
-
-
-def test_an_endpoint_is_shown_one_image_at_a_time() -> None:
-    stage = Safety(TARGET, IMAGES, "moderation", most_pictures=5)
-    words = "a fox in the snow\n\nso good"
-
-    assert [shown(one) for one in stage.requests(table(SAMPLE))[0]] == [
-        ([A], []), ([B], []), ([A], [words]), ([B], [words]),
-    ]  # fmt: skip
-
-
-def test_any_model_is_given_our_instructions(tmp_path: Path) -> None:
-    stage = Safety(TARGET, IMAGES)
-    result, engine = ran(tmp_path, lambda _: {"hazards": ["S8"]}, SAMPLE, stage=stage)
-
-    assert safety(result.dataset[0]) == (False, ["S8"])
-    for request in engine.asked:
-        system, user = request.messages
-        assert system == Message("system", (Text(stage.prompt.text),))
-        assert (user.role, request.answer, request.accepts) == ("user", SafetyAnswer, None)
-
-
 def test_an_endpoint_end_to_end(tmp_path: Path) -> None:
     said = {"flagged": True, "categories": {"violence/graphic": True, "hate": False}}
     stage = Safety(TARGET, IMAGES, "moderation")
-    result, _ = ran(tmp_path, lambda _: said, SAMPLE, stage=stage)
+    result, engine = ran(tmp_path, lambda _: said, SAMPLE, stage=stage)
     looks = json.loads(result.dataset[0]["provenance"])["safety"]["looks"]
 
     assert safety(result.dataset[0]) == (True, ["S1"])
     assert [look["labels"] for look in looks] == [["violence/graphic"]] * 4
-
-
-def test_words_too_long_for_a_request_are_all_read(tmp_path: Path) -> None:
-    prompt = "all is well " * (2 * LONGEST_TEXTS // 12) + "and then a bomb"
-    result, engine = ran(
-        tmp_path,
-        lambda request: "unsafe\nS9" if "bomb" in str(request.messages) else "safe",
-        {**SAMPLE, "prompt": prompt},
-    )
-
-    assert safety(result.dataset[0]) == (True, ["S9"])
-    texts = [text for one in engine.asked for text in shown(one)[1]]
-    assert max(map(len, texts)) <= LONGEST_TEXTS + 2
-    assert "bomb" not in texts[0]
-
-
-def test_what_decides_the_result() -> None:
-    stages = [
-        STAGE,
-        Safety(TARGET, IMAGES, "moderation"),
-        Safety(TARGET, IMAGES, "llama_guard", frozenset(NAMED)),
-        Safety(TARGET, IMAGES, "llama_guard", most_pictures=2),
-    ]
-    assert len({stage.digest() for stage in stages}) == len(stages)
-    elsewhere = Safety(TARGET, ImageStore(Path("elsewhere")), "llama_guard")
-    assert elsewhere.digest() == STAGE.digest()
-
-
-@pytest.mark.parametrize(
-    ("engine", "form"),
-    [
-        ({"kind": "vllm", "model": "meta-llama/Llama-Guard-4-12B"}, "llama_guard"),
-        ({"kind": "moderation", "model": "omni-moderation-latest"}, "moderation"),
-        ({"kind": "rules"}, "instructed"),
-    ],
-)
-def test_options_come_from_the_config(engine: dict[str, str], form: FormName) -> None:
-    """Hazards and images from the stage's own section, the form from its engine."""
-    data: dict[str, Any] = {
-        "name": "lumen",
-        "target": {"name": "Lumen", "developer": "Northlight", "released": "2026-03-02"},
-        "posts": [{"source": "quickstart"}],
-        "engines": {"text": {"kind": "rules"}, "vision": {"kind": "rules"}, "guard": engine},
-        "stages": {"safety": {"remove": "any", "most_pictures": 3}},
-    }
-    config = parse_config(data, "c.yaml")
-    expected = Safety(config.target, IMAGES, form, frozenset(NAMED), 3)
-    assert Safety.from_config(config, IMAGES) == expected
-    del data["stages"]
-    plain = parse_config(data, "c.yaml")
-    assert Safety.from_config(plain, IMAGES) == Safety(config.target, IMAGES, form)
+    assert {len(shown(one)[0]) for one in engine.asked} == {1}  # an image at a time
 
 
 def test_the_counts_by_hand() -> None:
     rows = [
-        (SAMPLE, SAFE),
+        (SAMPLE, ["safe"] * 3),  # an image, the other one, both with the words
         (SAMPLE, ["unsafe\nS8", "safe", "unsafe\nS8"]),
         (SAMPLE, ["unsafe\nS8,S1", "safe", "unsafe\nS1,S99"]),
         (SAMPLE, [None, None, None]),
@@ -441,48 +281,3 @@ def test_no_answer_breaks_the_stage(words: str, form: FormName) -> None:
     reasons = [one["_reason"] for one in rows if one["_status"] == "quarantined"]
 
     assert reasons == ([] if done["safety"] else ["unreadable"])
-
-
-def test_no_samples_keep_the_declared_columns() -> None:
-    empty = STAGE.finish(Safety.inputs.empty(), [])
-
-    assert STAGE.requests(Safety.inputs.empty()) == []
-    assert empty.schema.equals(STAGE.features.arrow_schema.remove_metadata())
-
-
-SCREENED = sample([post(0, -1, "prompt", "a")], [0])
-LABELS = st.lists(st.sampled_from([*map(str, NAMED), "S0", "S77"]), max_size=3)
-REMOVED = st.frozensets(st.sampled_from(NAMED))
-
-
-def screening(*labels: list[str]) -> Screening:
-    looks = [GuardInput((digest("a"),))] * len(labels)
-    return Screening(looks, [verdict(bool(one), one, KNOWN) for one in labels])
-
-
-@given(st.lists(LABELS, min_size=1, max_size=4), REMOVED)
-def test_a_sample_is_removed_for_any_label_that_is(
-    labels: list[list[str]], remove: frozenset[Hazard]
-) -> None:
-    """By brute force over all labels of all looks: those that no list knows always count."""
-    row = screening(*labels).row(SCREENED, remove, "guard", {})
-    said = [label for some in labels for label in some]
-    strange = [label for label in said if label in ("S0", "S77")]
-
-    assert row["has_nsfw"] == any(label in strange or label in remove for label in said)
-    assert row["safety"]["flagged"] == bool(said)
-    codes = sorted({*said} - {*strange}, key=lambda code: int(code[1:]))
-    assert row["safety"]["categories"] == codes + ["unknown"] * bool(strange)
-    assert row["safety"]["model"] == "guard"
-
-
-def test_every_look_is_written_down() -> None:
-    looks = screening(["S9", "S77"], [], ["S77"])
-    said = json.loads(looks.row(SCREENED, (), "guard", {"digest": "x"})["provenance"])
-
-    assert said["extract"] == {"digest": "d"}
-    assert said["safety"]["digest"] == "x"
-    assert [(one["labels"], one["categories"]) for one in said["safety"]["looks"]] == [
-        (["S9", "S77"], ["S9", "unknown"]), ([], []), (["S77"], ["unknown"]),
-    ]  # fmt: skip
-    assert looks.strange == ["'S77'"]

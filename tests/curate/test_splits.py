@@ -14,12 +14,7 @@ from hypothesis import strategies as st
 from echo_hf.curate.decisions import Decision, Decisions, append_decisions
 from echo_hf.curate.splits import Splits
 from echo_hf.errors import ReviewError
-from echo_hf.images.store import ImageStore
-from echo_hf.samples.roles import Roles
-from echo_hf.samples.shown_images import RolesAnswer
 from echo_hf.tables import SAMPLES
-from tests.samples_for_tests import TARGET, kept, post, table
-from tests.samples_for_tests import sample as in_context
 
 
 def sample(name: str, **values: Any) -> dict[str, Any]:
@@ -39,62 +34,71 @@ def split(samples: list[dict[str, Any]], **options: Any) -> dict[str, list[str]]
     return found
 
 
-def test_inputs_decide_between_the_benchmarks() -> None:
-    found = split([sample("edit", input_images=["a" * 64]), sample("text")])
-
-    assert found == {
-        "image_to_image": ["edit"],
-        "text_to_image": ["text"],
-        "analysis": ["edit", "text"],
-    }
+def guarded(*codes: str) -> dict[str, Any]:
+    return {"flagged": True, "categories": list(codes), "model": "guard"}
 
 
-def test_only_benchmark_quality_is_benchmarked() -> None:
-    found = split(
+SAME, SHOT = {"sample_digest": "same"}, {"screenshot": "a" * 64}
+WORSE = {**SAME, "quality": "Analysis"}
+PLACES: dict[str, tuple[list[dict[str, Any]], dict[str, list[str]]]] = {
+    "inputs decide between the benchmarks": (
+        [sample("edit", input_images=["a" * 64]), sample("text")],
+        {"image_to_image": ["edit"], "text_to_image": ["text"], "analysis": ["edit", "text"]},
+    ),
+    "what is flagged says why": (
         [
-            sample("good"),
-            sample("moderate", quality="Analysis"),
-            sample("bad", quality="Trash"),
-            sample("unsafe", has_nsfw=True),
-        ]
-    )
-
-    assert found == {
-        "text_to_image": ["good"],
-        "analysis": ["good", "moderate"],
-        "trash": ["bad"],
-        "flagged": ["unsafe"],
-    }
-
-
-def test_what_is_flagged_says_why() -> None:
-    verdict = {"flagged": True, "categories": ["S1", "S8"], "model": "guard"}
-    style = {"flagged": True, "categories": ["S8"], "model": "guard"}
-    found = split(
+            sample("unsafe", has_nsfw=True, safety=guarded("S1", "S8")),
+            sample("style", has_nsfw=False, safety=guarded("S8")),
+        ],
+        {"flagged S1, S8": ["unsafe"], "text_to_image": ["style"], "analysis": ["style"]},
+    ),
+    "of equal tasks the best stays": (
+        [sample("a", **WORSE), sample("b", **SAME), sample("c", **{**SAME, "quality": "Trash"})],
+        {"text_to_image": ["b"], "analysis": ["b"], "duplicate_of b": ["a"], "trash": ["c"]},
+    ),
+    "but a copied prompt does not displace its source": (
+        [sample("a", **WORSE, prompt_modified=False), sample("b", **SAME, prompt_modified=True)],
+        {"analysis": ["a"], "duplicate_of a": ["b"]},
+    ),
+    "whatever its name": (
+        [sample("b", **WORSE, prompt_modified=False), sample("a", **SAME, prompt_modified=True)],
+        {"analysis": ["b"], "duplicate_of b": ["a"]},
+    ),
+    "one that may be left out takes no other with it": (
         [
-            sample("unsafe", has_nsfw=True, safety=verdict),
-            sample("style", has_nsfw=False, safety=style),
-        ]
-    )
+            sample("a", **SAME, review=["image_metadata"]),
+            sample("b", **SAME, prompt_modified=True),
+        ],
+        {"text_to_image": ["b"], "analysis": ["b"], "duplicate_of b": ["a"]},
+    ),
+    "images in a screenshot are not drawn": (
+        [sample("raw", **SHOT), sample("parsed", **SHOT, is_screenshot=True)],
+        {"text_to_image": ["parsed"], "analysis": ["raw", "parsed"]},
+    ),
+    "and equal nothing": (
+        [
+            sample("a", **SHOT, **SAME),
+            sample("b", **SHOT, **SAME),
+            sample("c", **SHOT, **WORSE),
+            sample("told", **WORSE),
+        ],
+        {"analysis": ["a", "b", "c", "told"]},
+    ),
+}
 
-    assert found == {
-        "flagged S1, S8": ["unsafe"],
-        "text_to_image": ["style"],
-        "analysis": ["style"],
-    }
+
+@pytest.mark.parametrize(("samples", "expected"), PLACES.values(), ids=PLACES)
+def test_each_sample_has_its_place(
+    samples: list[dict[str, Any]], expected: dict[str, list[str]]
+) -> None:
+    assert split(samples) == expected
 
 
-def test_what_roles_leaves_a_template_is_not_drawn() -> None:
-    context = [post(0, -1, "prompt", "ab")]
-    prompts = {"open": "a box of <subject>", "data": '{"colours": ["red", "blue"]}'}
-    samples = [in_context(context, id=name, prompt=prompt) for name, prompt in prompts.items()]
-    said = RolesAnswer.model_validate({"samples": [{"inputs": [], "outputs": [1, 2], "posts": []}]})
-    made = Roles(TARGET, ImageStore(Path("pictures"))).finish(table(*samples), [[said], [said]])
-
-    assert split(kept(made.select([*SAMPLES.columns, "_status"]).to_pylist())) == {
-        "text_to_image": ["data"],
-        "analysis": ["open", "data"],
-    }
+def test_what_a_reviewer_removed_is_left_out_with_its_equals_and_trash_stays_trash() -> None:
+    equals = [sample("a"), sample("b", sample_digest="digest of a", quality="Analysis")]
+    removed = decided(a="remove")
+    assert split(equals, decisions=removed) == {"removed_in_review": ["a"], "duplicate_of a": ["b"]}
+    assert split([sample("a", quality="Trash")], decisions=removed) == {"trash": ["a"]}
 
 
 def test_candidates_are_taken_in_the_order_of_their_hash() -> None:
@@ -105,74 +109,6 @@ def test_candidates_are_taken_in_the_order_of_their_hash() -> None:
 
     assert set(found["text_to_image"]) == set(by_hash[:5])
     assert found["analysis"] == names
-
-
-def test_a_flagged_candidate_takes_no_place() -> None:
-    names = [f"s{number}" for number in range(10)]
-    by_hash = sorted(names, key=lambda name: hashlib.sha256(f"0:{name}".encode()).hexdigest())
-    found = split([sample(n, has_nsfw=n == by_hash[0]) for n in names], cap=2)
-
-    assert set(found["text_to_image"]) == set(by_hash[1:3])
-
-
-def test_equal_tasks_are_one_sample() -> None:
-    found = split(
-        [
-            sample("a", sample_digest="same", quality="Analysis"),
-            sample("b", sample_digest="same"),
-            sample("c", sample_digest="same", quality="Trash"),
-        ]
-    )
-
-    assert found == {
-        "text_to_image": ["b"],
-        "analysis": ["b"],
-        "duplicate_of b": ["a"],
-        "trash": ["c"],
-    }
-
-
-def test_a_copied_prompt_does_not_displace_its_source() -> None:
-    for source, copy in (("a", "b"), ("b", "a")):
-        found = split(
-            [
-                sample(source, sample_digest="same", quality="Analysis", prompt_modified=False),
-                sample(copy, sample_digest="same", prompt_modified=True),
-            ]
-        )
-        assert found == {"analysis": [source], f"duplicate_of {source}": [copy]}
-
-
-def test_a_sample_that_is_left_out_takes_no_other_with_it() -> None:
-    unclean = sample("a", sample_digest="same", review=["image_metadata"])
-    found = split([unclean, sample("b", sample_digest="same", prompt_modified=True)])
-    assert found == {"text_to_image": ["b"], "analysis": ["b"], "duplicate_of b": ["a"]}
-
-
-def test_images_in_a_screenshot_are_not_drawn() -> None:
-    shot = {"screenshot": "a" * 64}
-    found = split([sample("raw", **shot), sample("parsed", **shot, is_screenshot=True)])
-
-    assert found == {"text_to_image": ["parsed"], "analysis": ["raw", "parsed"]}
-
-
-def test_a_screenshot_takes_no_place() -> None:
-    names = [f"s{number}" for number in range(10)]
-    by_hash = sorted(names, key=lambda name: hashlib.sha256(f"0:{name}".encode()).hexdigest())
-    shot = {by_hash[0]: "a" * 64}
-    found = split([sample(n, screenshot=shot.get(n)) for n in names], cap=2)
-
-    assert set(found["text_to_image"]) == set(by_hash[1:3])
-
-
-def test_what_is_not_parsed_equals_nothing() -> None:
-    shots = [
-        sample(name, screenshot=name * 64, sample_digest="same", quality=quality)
-        for name, quality in (("a", "Benchmark"), ("b", "Benchmark"), ("c", "Analysis"))
-    ]
-    found = split([*shots, sample("told", sample_digest="same", quality="Analysis")])
-
-    assert found == {"analysis": ["a", "b", "c", "told"]}
 
 
 def decided(**by_name: str) -> Decisions:
@@ -199,19 +135,6 @@ def test_what_a_reviewer_removed_is_not_refilled() -> None:
     assert sorted(found["removed_in_review"]) == sorted(gone)
 
 
-def test_what_is_equal_to_a_removed_sample_does_not_take_its_place() -> None:
-    same = {"sample_digest": "digest of a"}
-    equals = [sample("a"), sample("b", **same, quality="Analysis")]
-    found = split(equals, decisions=decided(a="remove"))
-
-    assert found == {"removed_in_review": ["a"], "duplicate_of a": ["b"]}
-
-
-def test_what_was_left_out_before_a_review_keeps_its_reason() -> None:
-    trash = sample("a", quality="Trash")
-    assert split([trash], decisions=decided(a="remove")) == {"trash": ["a"]}
-
-
 def test_what_a_reviewer_kept_has_nothing_open() -> None:
     review = ["may_show_minor"]
     samples = [sample(name, review=review) for name in ("kept", "open", "plain")]
@@ -226,14 +149,6 @@ def test_what_a_reviewer_kept_has_nothing_open() -> None:
     for row, given_ in zip(rows, samples, strict=True):
         others = set(SAMPLES.columns) - {"review"}
         assert {name: row[name] for name in others} == {name: given_[name] for name in others}
-
-
-def test_decisions_count_in_the_digest() -> None:
-    plain, after = Splits(), Splits(decisions=decided(one="remove"))
-
-    assert plain.digest() != after.digest()
-    assert "decisions" not in plain.describe()
-    assert after.describe()["decisions"]["one"].startswith("remove ")
 
 
 def test_the_decisions_are_those_of_the_run(tmp_path: Path) -> None:
@@ -300,14 +215,6 @@ def test_splits_are_those_of_the_definition(drawn: Drawn, cap: int) -> None:
 
     assert set(found.get("text_to_image", [])) == set(candidates[:cap])
     assert set(found.get("analysis", [])) == {one["id"] for one in [*raw, *best]}
-
-
-def test_no_samples_keep_the_declared_columns() -> None:
-    stage = Splits()
-    made = stage(SAMPLES.empty())
-
-    assert made.schema.names == list(stage.features)
-    assert made.num_rows == 0
 
 
 def test_a_decision_that_was_cut_short_stops_a_build(tmp_path: Path) -> None:

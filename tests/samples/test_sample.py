@@ -31,20 +31,6 @@ def test_the_name_is_the_digest_of_the_sources_in_base_57() -> None:
     assert value == digest % 57**22
 
 
-def test_the_alphabet_has_no_letters_that_look_alike() -> None:
-    """The 57 letters leave out 0 and O, 1, I and l."""
-    assert len(set(ALPHABET)) == 57
-    assert not set("0O1Il") & set(ALPHABET)
-
-
-def test_every_source_counts() -> None:
-    names = {
-        sample_id(*sources) for sources in (("a", 0, 0), ("b", 0, 0), ("a", 1, 0), ("a", 0, 1))
-    }
-
-    assert len(names) == 4
-
-
 def test_the_first_prompt_of_a_post_has_the_name_of_the_post() -> None:
     text = "zero\none one one"
     names = sample_ids("u", text, [-1, 9, 5, 0, -1])
@@ -56,10 +42,6 @@ def test_the_first_prompt_of_a_post_has_the_name_of_the_post() -> None:
         sample_id("u"),
         sample_id("u", -1, 1),
     ]
-
-
-def test_a_lone_prompt_has_one_name_wherever_it_stands() -> None:
-    assert sample_ids("u", "a\nb", [2]) == sample_ids("u", "a\nb", [-1]) == [sample_id("u")]
 
 
 def test_the_digest_covers_prompt_and_inputs_in_order() -> None:
@@ -119,13 +101,6 @@ def test_a_context_is_closed_upwards(parents: tuple[int, ...], data: st.DataObje
         above = parents[int(post["url"][1:])]
         assert post["parent"] == -1 if above < 0 else made[post["parent"]]["url"] == f"u{above}"
         assert set(post) == FIELDS
-
-
-def test_what_a_post_says_comes_along() -> None:
-    first, second = context_of(thread([-1, 0]), [1], [])
-
-    assert (first["pictures"], len(second["pictures"])) == ([], 1)
-    assert (second["author"], second["text"], second["missing"]) == ("ana", "t1", None)
 
 
 def test_the_context_is_one_column_more() -> None:

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from echo_hf.config.sections import RolesOptions
 from echo_hf.prompts import load_prompt
 from echo_hf.samples.shown_images import (
     LONGEST_TEXT,
@@ -96,10 +95,6 @@ def _shown(
     }
 
 
-def test_a_sample_without_images_has_no_part() -> None:
-    assert parts_of(sample([post(0, -1, "prompt")]), 16) == []
-
-
 def test_every_part_shows_what_the_task_may_start_from() -> None:
     row = many(5, primary=3)
     parts = parts_of(row, 4)
@@ -144,15 +139,6 @@ def test_a_part_shows_no_more_posts_than_an_answer_can_name() -> None:
 
     assert len(part.posts) == MOST_POSTS
     assert {0, 199} <= set(part.posts)
-
-
-def test_account_names_are_not_shown() -> None:
-    context = [post(0, -1, "prompt", "a", author="ana_banana"), post(1, 0, "hm", author=None)]
-    (part,) = parts_of(sample(context, [0, 1]), 16)
-    shown = part.as_data(sample(context, [0, 1]), [])
-
-    assert [one["author"] for one in shown["posts"]] == ["author 1", None]
-    assert "ana_banana" not in json.dumps(shown)
 
 
 @pytest.mark.parametrize("where", ["text", "alt_text"])
@@ -214,13 +200,6 @@ def _numbers_fit(shown: dict[str, Any]) -> None:
     RolesAnswer.model_validate({"samples": [answer]})
 
 
-def test_every_part_shows_the_post_with_the_task() -> None:
-    parts = parts_of(many(9), 2)
-
-    assert len(parts) == 5
-    assert all(part.posts[0] == 0 and 0 in part.own for part in parts)
-
-
 def test_a_copy_is_pointed_out() -> None:
     context = [post(0, -1, "here", "a"), post(1, 0, "and", "bc")]
     context[1]["pictures"][0]["same_picture_of"] = digest("a")
@@ -236,14 +215,6 @@ LEAST: dict[str, Any] = {"inputs": [], "outputs": [1], "posts": []}
 
 def answer(**values: Any) -> RolesAnswer:
     return RolesAnswer.model_validate_json(json.dumps({"samples": [{**LEAST, **values}]}))
-
-
-def test_the_least_answer() -> None:
-    (sample,) = answer(why="because").samples
-
-    assert (sample.prompt_fill_blank, sample.conversation, sample.collage) == ([], None, None)
-    assert sample.may_show_minor is None
-    assert RolesAnswer.model_validate_json('{"samples": []}').samples == []
 
 
 @pytest.mark.parametrize(
@@ -272,19 +243,6 @@ def test_what_is_out_of_bounds_is_no_answer(values: dict[str, Any], place: str) 
     """Lists, numbers and texts are bounded; what is not is never cut to fit."""
     with pytest.raises(ValidationError, match=place):
         answer(**values)
-
-
-@pytest.mark.parametrize("key", ["inputs", "outputs", "posts"])
-def test_an_answer_without_its_lists_is_none(key: str) -> None:
-    with pytest.raises(ValidationError, match=key):
-        RolesAnswer.model_validate({"samples": [{k: v for k, v in LEAST.items() if k != key}]})
-
-
-def test_everything_that_a_request_shows_can_be_named() -> None:
-    most = RolesOptions.model_json_schema()["properties"]["most_pictures"]["maximum"]
-
-    assert most == MOST_IMAGES
-    assert len(answer(inputs=list(range(most))).samples[0].inputs) == most
 
 
 def test_every_list_of_the_schema_and_every_text_is_bounded() -> None:

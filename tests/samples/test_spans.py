@@ -15,7 +15,6 @@ from echo_hf.samples.spans import (
     Source,
     SourceSpan,
     SpanIndex,
-    paragraph,
     sources_of,
     span_start,
     spans_from,
@@ -50,15 +49,6 @@ def test_a_prompt_is_unmodified_only_when_spans_of_the_text_make_it(
     assert SpanIndex(texts).holds(prompt) is expected
 
 
-@given(WORDS, st.data())
-def test_every_span_of_a_text_is_held(words: list[str], data: st.DataObject) -> None:
-    start = data.draw(st.integers(0, len(words)))
-    end = data.draw(st.integers(start, len(words)))
-    prompt = " ".join(words[start:end])
-
-    assert SpanIndex([" ".join(words)]).holds(prompt) is bool(prompt)
-
-
 @given(WORDS)
 def test_a_foreign_word_is_never_held(words: list[str]) -> None:
     text = " ".join(words)
@@ -75,7 +65,8 @@ def test_a_hundred_snippets_are_a_modification() -> None:
 
 
 def _anchor(prompt: str, text: str) -> int:
-    return paragraph(text, span_start(prompt, text))
+    start = span_start(prompt, text)
+    return start if start < 0 else text.rfind("\n", 0, start) + 1
 
 
 def test_the_anchor_survives_a_cleaner_cut() -> None:
@@ -101,10 +92,10 @@ def test_a_prompt_from_elsewhere_has_no_anchor() -> None:
 
 @pytest.mark.parametrize("text", ["a " * 20_000, "画" * 20_000, "[" * 20_000])
 def test_a_hostile_text_costs_no_more_than_a_long_one(text: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     SpanIndex([text]).holds(text[: len(text) // 2] + "zebra")
 
-    assert time.perf_counter() - started < 8
+    assert time.process_time() - started < 8
 
 
 @given(WORDS, WORDS)
@@ -154,14 +145,7 @@ def test_a_text_comes_back_to_the_character(texts: list[str], text: str) -> None
     spans = spans_of(text, sources)
     if spans is not None:
         assert text_of(spans, sources) == text
-
-
-@given(st.lists(LINE, max_size=4), LINE)
-def test_every_piece_is_a_place_or_words(texts: list[str], text: str) -> None:
-    for span in spans_of(text, posts(*texts)) or ():
-        place = [span.post_url, span.field, span.start, span.end]
-        assert (None in place) == (span.text is not None)
-        assert (place == [None] * 4) == (span.text is not None)
+        assert tuple(spans_from([span._asdict() for span in spans])) == spans
 
 
 @given(st.lists(LINE, max_size=4), LINE)
@@ -283,9 +267,3 @@ def test_spans_cannot_make_an_endless_text() -> None:
 def test_a_row_that_is_no_span_is_an_error(row: object) -> None:
     with pytest.raises(SpanError, match="span"):
         spans_from([row])
-
-
-@given(LINE, LINE)
-def test_spans_survive_a_table(text: str, post: str) -> None:
-    spans = spans_of(text, posts(post)) or ()
-    assert tuple(spans_from([span._asdict() for span in spans])) == spans

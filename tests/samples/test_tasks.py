@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from typing import Any
 
@@ -13,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.sparse.csgraph import connected_components
 
 from echo_hf.samples.sample import sample_id
-from echo_hf.samples.tasks import Task, joined, rows_of, told_and_seen, tries, without_task
+from echo_hf.samples.tasks import Task, rows_of, told_and_seen, tries, without_task
 from tests.samples_for_tests import TEMPLATE, digest, post, sample, url
 
 NAMES = st.text("abcdefgh", max_size=3).map(lambda names: "".join(dict.fromkeys(names)))
@@ -21,26 +20,6 @@ NAMES = st.text("abcdefgh", max_size=3).map(lambda names: "".join(dict.fromkeys(
 
 def task(inputs: str = "", outputs: str = "", posts: tuple[int, ...] = (), shot: str = "") -> Task:
     return Task("p", (), list(inputs), list(outputs), list(posts), shot or None)
-
-
-def test_joining_keeps_all_and_repeats_nothing() -> None:
-    first = task("ab", "c", (3, 1), "s")
-    first.join(task("bd", "ce", (1, 2), "t"))
-
-    assert (first.inputs, first.outputs) == (["a", "b", "d"], ["c", "e"])
-    assert (first.posts, first.screenshot) == ([3, 1, 2], "s")
-    assert first.images == ["c", "e", "s", "a", "b", "d"]
-
-
-def test_a_joined_task_takes_the_others_screenshot_where_it_has_none() -> None:
-    first = task("a")
-    first.join(task(shot="t"))
-    assert (first.screenshot, first.shown_by) == ("t", ["t"])
-
-
-def test_tasks_with_one_key_are_one() -> None:
-    made = joined([("x", task("a")), ("y", task("b")), ("x", task("c"))])
-    assert [one.inputs for one in made] == [["a", "c"], ["b"]]
 
 
 @given(st.lists(st.tuples(NAMES, NAMES), max_size=6))
@@ -65,27 +44,6 @@ def test_tries_are_what_hangs_together(drawn: list[tuple[str, str]]) -> None:
 
 def repr_of(sets: list[set[str]]) -> list[list[str]]:
     return [sorted(one) for one in sets]
-
-
-def test_a_try_stands_with_the_screenshot_that_shares_its_image() -> None:
-    told = [task("a", "b"), task("c", "d")]
-    made = told_and_seen(told, [task(shot="s"), task("", "d", shot="t")])
-
-    assert [(one.inputs, one.outputs, one.screenshot) for one in made] == [
-        (["a"], ["b"], None),
-        ([], [], "s"),
-        (["c"], ["d"], "t"),
-    ]
-
-
-def test_words_and_a_screenshot_without_a_shared_image() -> None:
-    made = told_and_seen([task("a", "b"), task("c")], [task(shot="s"), task(shot="t")])
-
-    assert [(one.inputs, one.screenshot) for one in made] == [
-        (["a"], None),
-        (["c"], "s"),
-        ([], "t"),
-    ]
 
 
 @given(st.lists(NAMES, max_size=4), st.lists(NAMES, max_size=3))
@@ -136,50 +94,10 @@ def test_the_only_task_is_the_sample_itself() -> None:
     assert json.loads(row["provenance"]) == {"extract": {"digest": "d"}, "roles": MADE_BY}
 
 
-def test_everything_else_stays_as_it_was() -> None:
-    (row,) = rows(Task(TEMPLATE))
-    touched = {
-        "post_urls", "prompt_modified", "input_images", "output_images", "sample_digest",
-        "provenance", "quality",
-    }  # fmt: skip
-
-    assert set(row) == set(SAMPLE)
-    assert {name: row[name] for name in set(SAMPLE) - touched} == {
-        name: SAMPLE[name] for name in set(SAMPLE) - touched
-    }
-
-
-def test_what_was_to_be_reviewed_still_is() -> None:
-    made = rows_of(
-        {**SAMPLE, "review": ["personal_data"]},
-        [completion("cat", B), completion("dog", C)],
-        MADE_BY,
-        {C},
-    )
-    assert [row["review"] for row in made] == [
-        ["personal_data"],
-        ["personal_data", "may_show_minor"],
-    ]
-
-
-@pytest.mark.parametrize("prompt", ["画像 \U0001f600", 'a "quoted"\nfox'])
-def test_the_digest_is_of_what_a_system_is_given(prompt: str) -> None:
-    """Sha256 of the JSON of prompt and input images, in order."""
-    (row,) = rows(Task(prompt, (), [B, A], [C]))
-    text = json.dumps([prompt, [B, A]], ensure_ascii=False)
-
-    assert row["sample_digest"] == hashlib.sha256(text.encode()).hexdigest()
-
-
 def test_completions_are_named_by_their_first_image() -> None:
     for pets in (("cat", "dog"), ("kitten", "hound")):
         first, second = rows(completion(pets[0], B, A), completion(pets[1], C))
         assert [first["id"], second["id"]] == [sample_id("sample", A), sample_id("sample", C)]
-
-
-def test_a_completion_in_a_screenshot_is_named_by_it() -> None:
-    (row,) = rows(completion("cat", screenshot=C))
-    assert (row["id"], row["screenshot"]) == (sample_id("sample", C), C)
 
 
 def test_further_tries_and_conversations_are_named_by_their_images() -> None:

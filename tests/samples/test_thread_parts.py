@@ -39,10 +39,6 @@ def trees() -> st.SearchStrategy[list[dict[str, Any]]]:
     return draw()
 
 
-def test_a_short_thread_is_one_part() -> None:
-    assert parts(rendered([post(-1), post(0), post(1)], 10_000), 10_000) == [[0, 1, 2]]
-
-
 @given(trees(), st.integers(2000, 6000))
 def test_every_post_is_shown_and_no_other_reply_twice(
     posts: list[dict[str, Any]], room: int
@@ -109,12 +105,6 @@ def test_a_cut_text_says_how_much_is_missing() -> None:
     assert mark == f"{300_000 - len(begin)} characters left out]"
 
 
-def test_a_thread_that_fits_is_shown_in_full() -> None:
-    (shown,) = rendered([post(-1, text="a" * 3000)], 4000)
-
-    assert shown["text"] == "a" * 3000
-
-
 def test_the_root_authors_replies_are_in_every_part() -> None:
     posts = [
         post(-1),
@@ -140,12 +130,6 @@ def test_ancestors_come_with_a_reply() -> None:
     last = next(part for part in cut if 13 in part)
 
     assert {11, 12} <= set(last)
-
-
-def test_authors_are_numbered_not_named() -> None:
-    shown = rendered([post(-1, "ana"), post(0, "bo"), post(1, "ana"), post(0, None)], 9000)
-
-    assert [one["author"] for one in shown] == ["author 1", "author 2", "author 1", None]
 
 
 def test_a_part_shows_no_more_posts_than_an_answer_can_name() -> None:

@@ -145,32 +145,11 @@ def test_order_and_repetition_do_not_matter(
 
 
 @given(LINKS)
-def test_joining_the_posts_of_the_trees_gives_the_trees(links: list[int | None]) -> None:
-    posts = [{**one, "relevance": RELEVANT} for one in linked(links)]
-    first = trees(join(posts))
-    by_url = {one["url"]: one for one in posts}
-    apart = [
-        {**by_url.get(url, post(url, missing="not_fetched")), "parent_url": parent}
-        for tree in first.values()
-        for url, parent in [(url, tree[above][0] if above >= 0 else None) for url, above, _ in tree]
-    ]
-
-    assert trees(join(apart)) == first
-
-
-@given(LINKS)
 def test_every_post_is_kept_or_rejected_once(links: list[int | None]) -> None:
     rows = join(linked(links))
     seen = [url for row in rows if row["_status"] != "noted" for url in row["_parent"]]
 
     assert sorted(seen) == sorted(f"u{n}" for n in range(len(links)))
-
-
-def test_no_posts_keep_the_declared_columns() -> None:
-    made = Threads()(POSTS.empty())
-
-    assert made.schema.names == list(Threads().features)
-    assert made.num_rows == 0
 
 
 def comments(thing: Any) -> list[tuple[str, str]]:
@@ -212,13 +191,6 @@ PARENTS = st.integers(1, 24).flatmap(
 
 def moments(count: int) -> list[tuple[bool, int, str]]:
     return [(number % 5 == 0, (number * 7) % 11, f"{number:03d}") for number in range(count)]
-
-
-@given(PARENTS)
-def test_every_post_stands_in_one_tree(parents: list[int]) -> None:
-    forest = plant(parents, moments(len(parents)))
-
-    assert sorted(forest.order) == list(range(len(parents)))
 
 
 @given(PARENTS)
@@ -267,9 +239,3 @@ def test_a_long_chain_needs_no_recursion() -> None:
 
     assert forest.depth[-1] == count - 1
     assert forest.starts == [0, count]
-
-
-def test_no_posts_make_no_trees() -> None:
-    forest = plant([], [])
-
-    assert (forest.order, forest.starts) == ([], [0])

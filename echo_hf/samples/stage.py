@@ -1,0 +1,114 @@
+"""What the stages share that ask a model about rows one by one."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import pyarrow as pa
+from pydantic import BaseModel
+
+from echo_hf.config.loading import Config
+from echo_hf.config.sections import Target
+from echo_hf.engines.base import ImageRef, Message, Request, Text
+from echo_hf.pipeline.answers import Failure
+from echo_hf.pipeline.stage import ModelStage, StageRows, of_row
+from echo_hf.prompts import Prompt, load_prompt
+from echo_hf.reasons import Reject, Status
+from echo_hf.samples.sample import SAMPLES_IN_CONTEXT, Finding
+from echo_hf.tables import Table
+
+if TYPE_CHECKING:
+    from echo_hf.images.store import ImageStore
+
+
+Row = Mapping[str, Any]
+# What the user's message shows, the same as fields, and the addresses of the posts in it.
+Question = tuple[Sequence[Text | ImageRef], Mapping[str, Any], Iterable[str]]
+Outcome = tuple[Sequence[Row], Iterable[Finding]]
+
+
+@dataclass(frozen=True)
+class SampleStage(ModelStage):
+    """A stage that asks about each row by itself, as often as the row needs."""
+
+    inputs: ClassVar[Table] = SAMPLES_IN_CONTEXT
+    outputs: ClassVar[Table] = SAMPLES_IN_CONTEXT
+    max_tokens: ClassVar[int] = 4096
+    keeps_failed: ClassVar[bool] = True  # a row goes on although one of its calls failed
+
+    target: Target
+
+    @classmethod
+    def from_config(cls, config: Config, images: ImageStore) -> Self:
+        """The stage for the config's target."""
+        del images
+        return cls(config.target)
+
+    @property
+    def prompt(self) -> Prompt:
+        """The instructions, filled in for the target."""
+        return load_prompt(self.name, self.target)
+
+    @abstractmethod
+    def questions(self, row: Row) -> Iterator[Question]:
+        """What a model is asked about a row."""
+
+    @abstractmethod
+    def outcome(
+        self, row: Row, answers: Sequence[BaseModel | Failure], made_by: Mapping[str, Any]
+    ) -> Outcome:
+        """The rows that go on, and what was noticed."""
+
+    def requests(self, table: pa.Table) -> list[list[Request]]:
+        """The model calls of each row."""
+        text, target = self.prompt.text, self.target.model_dump(mode="json")
+        opening = [Message("system", (Text(text),))] if text else []
+        return [
+            of_row(
+                self._key(row),
+                (
+                    Request(
+                        self.name,
+                        (*opening, Message("user", tuple(parts))),
+                        self.answer,
+                        self.max_tokens,
+                        {**fields, "target": target},
+                        tuple(dict.fromkeys(sources)),
+                    )
+                    for parts, fields, sources in self.questions(row)
+                ),
+            )
+            for row in self.input_rows(table)
+        ]
+
+    def finish(self, table: pa.Table, answers: list[list[BaseModel | Failure]]) -> pa.Table:
+        """The rows that go on; one of which a call failed is quarantined, beside or instead."""
+        rows, made_by = (
+            StageRows(self.outputs),
+            {"digest": self.digest(), "engine": self._signature},
+        )
+        for number, (row, given) in enumerate(zip(self.input_rows(table), answers, strict=True)):
+            key = self._key(row)
+            failed = next((one for one in given if isinstance(one, Failure)), None)
+            if failed:
+                rows.failed(number, key, failed)
+            if failed and not self.keeps_failed:
+                continue
+            made, findings = self.outcome(row, given, made_by)
+            for reason, detail in findings:
+                status = Status.REJECTED if isinstance(reason, Reject) else Status.NOTED
+                rows.say(number, key, status, reason, detail)
+            for values in made:
+                rows.keep(number, key, values)
+        return rows.table()
+
+    @property
+    def _signature(self) -> dict[str, Any]:
+        """The signature of who answers; empty while nobody does."""
+        return dict(self.answers.signature) if self.answers else {}
+
+    def _key(self, row: Row) -> str:
+        return str(row[self.inputs.key[0]])
