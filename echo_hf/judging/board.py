@@ -14,7 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 from echo_hf._infra.console import plain_table, say, show_table
-from echo_hf._infra.text import BETTER, HIGHER, LOWER, percent, plain, rounded, rounded_interval
+from echo_hf._infra.text import percent, plain, rounded, rounded_interval
+from echo_hf.metrics.names import BETTER, HIGHER, LOWER
 from echo_hf.reasons import IgnoredRating, LeftOut, Unscored
 
 if TYPE_CHECKING:

@@ -28,9 +28,7 @@ from echo_hf.metrics.image_features import (
     FLAT_LEVELS,
     LOADERS,
     Accumulator,
-    check_protocol,
     library_versions,
-    notices_of,
     reasons_of,
     seen,
 )
@@ -125,20 +123,12 @@ class ColorShift(Accumulator[Any, Integers]):
     """
 
     def __init__(self, *, protocol: Protocol = "corrected", threads: int | None = None) -> None:
-        check_protocol(protocol)
-        super().__init__(threads, protocol=protocol)
-        self._protocol: Protocol = protocol
+        super().__init__(threads, protocol)
 
     def add(self, inputs: Iterable[Any], outputs: Iterable[Any]) -> None:
         """Counts the levels of some more samples.
 
-        Args:
-            inputs: For each sample an image or a list of images, as for `color_shift`.
-            outputs: For each sample an image, or null.
-
-        Raises:
-            ScoreError: The two differ in length, or an element is no image; none of the samples
-                is added then.
+        As for `color_shift`, also in what is raised; where one is refused, none is added.
         """
         published = self._protocol == "published"
         samples = samples_of(inputs, outputs)
@@ -146,13 +136,10 @@ class ColorShift(Accumulator[Any, Integers]):
             samples = (replace(one, inputs=one.inputs[:1]) for one in samples)
         load = LOADERS[self._protocol]
         looked = seen(samples, histograms, load=load, threads=self._threads, lone_inputs=published)
-        self._samples += [
-            replace(one, inputs=(sum(one.inputs, NOTHING),)) if one.inputs else one
-            for one in looked
-        ]
+        self._samples += [replace(one, inputs=(sum(one.inputs, NOTHING),)) for one in looked]
 
     def merge(self, other: ColorShift) -> None:
-        """Adds the samples of another accumulator after its own; the other stays as it is.
+        """Adds the samples of another accumulator after its own.
 
         Raises:
             ScoreError: It follows the other protocol.
@@ -160,27 +147,19 @@ class ColorShift(Accumulator[Any, Integers]):
         self._append(other)
 
     def compute(self, *, n_boot: int = 1000, seed: int = 0) -> ColorShiftResult:
-        """The color shift of all samples that were added, in the order in which they came.
+        """The color shift of all samples, in order; the whole depends on no order and no batches.
 
-        Args:
-            n_boot: Draws of the bootstrap over samples; 0 for none.
-            seed: Of the draws.
-
-        Returns:
-            The result; the numbers of the whole do not depend on the order, on batches and parts.
-
-        Raises:
-            ScoreError: `n_boot` is no number of draws.
+        `n_boot` and `seed` are as for `color_shift`.
         """
-        published, pairs, numbers = self._protocol == "published", [], []
         reasons = reasons_of(self._samples)
+        pairs, numbers = list[Integers](), list[list[float | None]]()
         for sample, reason in zip(self._samples, reasons, strict=True):
-            made = None if reason else sample.output
-            before = NOTHING if made is None and not published else sum(sample.inputs, NOTHING)
-            pairs.append(np.stack([before, NOTHING if made is None else made]))
-            numbers.append([None] * 7 if made is None else beside(pairs[-1]))
+            measured = reason is None and sample.output is not None
+            before = sample.inputs[0] if measured or self._protocol == "published" else NOTHING
+            pairs.append(np.stack([before, sample.output if measured else NOTHING]))
+            numbers.append([*beside(pairs[-1])] if measured else [None] * 7)
         value, interval, per_sample = pool(pairs, n_boot=n_boot, seed=seed)
-        columns = [[one[at] for one in numbers] for at in range(7)]
+        columns = np.array(numbers, object).reshape(-1, 7).T.tolist()
         estimates = [mean_of(column, n_boot=n_boot, seed=seed) for column in columns]
         n = reasons.count(None)
         no_levels = Unmeasured(MetricReason.NO_LEVELS)
@@ -194,7 +173,7 @@ class ColorShift(Accumulator[Any, Integers]):
                 reason or (no_levels if shift is None else None)
                 for reason, shift in zip(reasons, per_sample, strict=True)
             ),
-            notices=notices_of(self._samples),
+            notices=self._notices,
             definition={
                 "metric": "color_shift",
                 "protocol": self._protocol,
@@ -278,7 +257,7 @@ def tints(inputs: ArrayLike, outputs: ArrayLike) -> Floats:
 def beside(pair: Integers) -> list[float]:
     """The 1-Wasserstein distance of a pair by channel, and the tint of its mean colors."""
     tint = tints(*mean_levels(kept_pixels(pair, 0, LEVELS - 1)))
-    return [float(one) for one in (*wasserstein(pair[0], pair[1]), *tint)]
+    return [*wasserstein(pair[0], pair[1]).tolist(), *tint.tolist()]
 
 
 def pool(

@@ -13,7 +13,7 @@ from echo_hf._infra.bootstrap import Interval, drawn_weights, percentiles
 from echo_hf.errors import ScoreError
 from echo_hf.reasons import Unscored
 from echo_hf.scores.rating_table import RUBRIC, divided, named_key, read_columns
-from echo_hf.scores.votes import TIE_WIDTH, compare, pairs_of, verdicts_of
+from echo_hf.scores.votes import TIE_WIDTH, compare, pairs_of
 from echo_hf.tables import COMPARISONS
 
 REQUIRED = ("sample_id", "system_a", "system_b", "judge", "order", "winner")
@@ -203,7 +203,7 @@ def _by_ratings(ratings: Any, rubric: str) -> dict[str, dict[Pair, float]]:
             )
             for pair, at in np.argwhere(~np.isnan(verdicts)).tolist()
         }
-        for judge, verdicts in zip(table.judges, verdicts_of(compared.margins), strict=True)
+        for judge, verdicts in zip(table.judges, compared.said, strict=True)
     }
 
 

@@ -30,7 +30,6 @@ from echo_hf.scores.votes import (
     rates_of,
     square,
     ties_of,
-    verdicts_of,
 )
 
 SHOWN = 5
@@ -124,7 +123,7 @@ def sensitivity(ratings: Any, outputs: Any = None, **selection: Unpack[Selection
     protocols = {(rule.vote, "half", rule.average): name for name, rule in PROTOCOLS.items()}
     boards, usual = list[Board](), dict[str, float | None]()
     for vote, ties in product(VOTES, TIES):
-        verdicts = VOTES[vote](compared.margins)
+        verdicts = compared.voted(vote)
         if ties == "drop":
             verdicts = np.where(verdicts == 0, np.nan, verdicts)
         points = points_of(verdicts, len(systems))
@@ -371,7 +370,7 @@ def self_preference(
         (1.0, 0.5)
     """
     compared = compare(ratings, outputs, **selection)
-    names, said = compared.table, verdicts_of(compared.margins)
+    names, said = compared.table, compared.said
     makers = []
     for kind, every, developers in (
         ("judge", names.judges, judge_developers),

@@ -24,7 +24,6 @@ from echo_hf.scores.votes import (
     points_of,
     rates_of,
     ties_of,
-    verdicts_of,
 )
 
 Spread = tuple[Interval | None, float | None, Unscored | None]  # and its standard error
@@ -154,8 +153,10 @@ def win_rate(
         for system in order
     }
     possible = len(table.samples) * (len(systems) - 1)
-    said = zip(table.judges, verdicts_of(compared.margins), strict=True)
-    ways = {way: replace(compared, missing=way).rates() for way in get_args(Missing)}
+    said = zip(table.judges, compared.said, strict=True)
+    by_missing = None
+    if table.lost is not None:
+        by_missing = {way: replace(compared, missing=way).rates() for way in get_args(Missing)}
     return WinRate(
         win_rate={system: rates[system] for system in order},
         interval={system: spread[system][0] for system in order},
@@ -165,7 +166,7 @@ def win_rate(
         ties=by_pair(systems, ties_of(compared.verdicts, len(systems)), int),
         coverage=named(systems, divided(points.compared.sum(axis=-1), possible)),
         per_judge={judge: compared.rates(verdicts) for judge, verdicts in said},
-        by_missing=None if table.lost is None else ways,
+        by_missing=by_missing,
         reasons={system: reason for system, reason in reasons.items() if reason},
         ignored={reason: len(rows) for reason, rows in table.ignored.items()},
         ignored_rows=table.ignored,
@@ -177,17 +178,13 @@ def win_rate(
 def _of_draws(compared: Compared, n_boot: int, seed: int) -> list[Spread]:
     """From draws over samples, which are the same for all systems."""
     systems, verdicts = len(compared.table.systems), compared.verdicts
-    drawn = np.concatenate(
-        [
-            np.empty((0, systems)),
-            *(
-                rates_of(points_of(verdicts, systems, weights), compared.rule.average)
-                for weights in drawn_weights(verdicts.shape[-1], n_boot, seed)
-            ),
-        ]
-    )
+    drawn = [
+        rates_of(points_of(verdicts, systems, weights), compared.rule.average)
+        for weights in drawn_weights(verdicts.shape[-1], n_boot, seed)
+    ]
+    every = np.concatenate([np.empty((0, systems)), *drawn])
     found: list[Spread] = []
-    for rates, samples in zip(drawn.T, compared.sample_counts, strict=True):
+    for rates, samples in zip(every.T, compared.sample_counts, strict=True):
         interval, reason = percentiles(rates, samples)
         found.append((interval, float(np.nanstd(rates, ddof=1)) if interval else None, reason))
     return found
