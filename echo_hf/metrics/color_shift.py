@@ -154,10 +154,10 @@ class ColorShift(Accumulator[Any, Integers]):
         reasons = reasons_of(self._samples)
         pairs, numbers = list[Integers](), list[list[float | None]]()
         for sample, reason in zip(self._samples, reasons, strict=True):
-            measured = reason is None and sample.output is not None
-            before = sample.inputs[0] if measured or self._protocol == "published" else NOTHING
-            pairs.append(np.stack([before, sample.output if measured else NOTHING]))
-            numbers.append([*beside(pairs[-1])] if measured else [None] * 7)
+            made = None if reason else sample.output
+            before = NOTHING if made is None and self._protocol == "corrected" else sample.inputs[0]
+            pairs.append(np.stack([before, NOTHING if made is None else made]))
+            numbers.append([None] * 7 if made is None else [*beside(pairs[-1])])
         value, interval, per_sample = pool(pairs, n_boot=n_boot, seed=seed)
         columns = np.array(numbers, object).reshape(-1, 7).T.tolist()
         estimates = [mean_of(column, n_boot=n_boot, seed=seed) for column in columns]

@@ -207,8 +207,9 @@ def match_quotes(
         plain = normalized_text(wanted)
         distance, start, end = best_window(plain, text)
         unknown = "".join(sorted(set() if signs is None else signs_of(wanted) - signs))
-        known = (None, None) if unknown else (distance, 1 - distance / len(plain))
-        matches.append(QuoteMatch(wanted, text[start:end], *known, unknown))
+        known = None if unknown else distance
+        accuracy = None if unknown else 1 - distance / len(plain)
+        matches.append(QuoteMatch(wanted, text[start:end], known, accuracy, unknown))
     return tuple(matches)
 
 
@@ -429,8 +430,9 @@ class OcrAccuracy(Accumulator[TextReader, Lines]):
         self._vocabulary = None if vocabulary is None else vocabulary_of(vocabulary)
         words = self._vocabulary and self._vocabulary.definition
         self._least = Least(min_words, min_confidence)
-        choices = {"min_words": min_words, "min_confidence": min_confidence}
-        super().__init__(threads, vocabulary=words, **choices)
+        super().__init__(
+            threads, vocabulary=words, min_words=min_words, min_confidence=min_confidence
+        )
         self._signs: frozenset[str] | None = None
         self._prompts: list[str] = []
 

@@ -106,23 +106,6 @@ def test_the_two_rules_are_never_mixed(result: OcrAccuracyResult) -> None:
     assert (result.n, result.coverage) == (3, 0.3)
 
 
-@pytest.mark.slow
-@pytest.mark.extras
-def test_words_of_a_long_line_are_read_apart() -> None:
-    pytest.importorskip("rapidocr", reason="needs the extra `ocr`")
-    pytest.importorskip("spellchecker", reason="needs the extra `ocr`")
-    lines = [
-        "The committee decided yesterday evening that every visitor should receive a",
-        "printed map of the garden before walking along the narrow river path",
-    ]
-    page, font = Image.new("RGB", (800, 140), "white"), ImageFont.load_default(20)
-    ImageDraw.Draw(page).text((40, 40), "\n".join(lines), fill="black", font=font)
-    result = ocr_accuracy(["a notice in a park"], [page], n_boot=0)
-    assert result.readings[0] is not None
-    assert result.readings[0].lines == tuple(lines)
-    assert result.in_vocabulary.value == 1
-
-
 @pytest.mark.extras
 def test_what_has_no_number_has_a_reason(result: OcrAccuracyResult) -> None:
     assert [one and one.reason.value for one in result.reasons] == [

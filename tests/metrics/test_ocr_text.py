@@ -21,7 +21,6 @@ from echo_hf.metrics.ocr_accuracy import (
     Vocabulary,
     best_window,
     english,
-    match_quotes,
     mostly_latin,
     normalized_text,
     quoted,
@@ -32,11 +31,6 @@ from echo_hf.metrics.ocr_accuracy import (
 )
 from echo_hf.metrics.ocr_accuracy import PAIRS as PAIRS_OF_MARKS
 from echo_hf.reasons import MetricReason
-
-PAIRS = ['""', "''", "“”", "‘’", "„“", "„”", "‚‘", "«»", "»«", "‹›", "「」", "『』", "《》", "＂＂"]
-WORDS = st.lists(st.text("abcdefgäßñ漢字12", min_size=1, max_size=6), min_size=1, max_size=4).map(
-    " ".join
-)
 
 
 @pytest.mark.parametrize(
@@ -106,23 +100,13 @@ def test_the_marks_that_belong_together_are_those_of_the_patterns(prompt: str) -
 
 @pytest.mark.parametrize("mark", ["'", '"', "‘", "«", "’", " '"])
 def test_a_prompt_of_marks_ends(mark: str) -> None:
-    quoted(f"{mark}a" * 300_000)
+    quoted(f"{mark}a" * 100_000)
     long = "a" * MOST_LETTERS
     assert quoted(f'"{long}"') == (long,)
     assert quoted(f'"{long}a"') == ()
 
 
 TEXTS = st.one_of(st.text("ab", max_size=9), st.text("abc漢𝄞", max_size=9))
-
-
-def _distance(one: str, other: str) -> int:
-    if not one or not other:
-        return len(one) + len(other)
-    return min(
-        _distance(one[1:], other) + 1,
-        _distance(one, other[1:]) + 1,
-        _distance(one[1:], other[1:]) + (one[0] != other[0]),
-    )
 
 
 def _table(one: str, other: str) -> int:
@@ -138,13 +122,12 @@ def _table(one: str, other: str) -> int:
     ("wanted", "text", "window"),
     [
         ("kitten", "the sitting room", TextWindow(2, 4, 10)),
-        ("hello", "xxhelloxx", TextWindow(0, 2, 7)),
         ("hello", "xxheloxx", TextWindow(1, 2, 6)),
         ("abab", "abcab", TextWindow(1, 0, 5)),
         ("abcd", "abxyzcd", TextWindow(2, 0, 2)),
         ("abc", "xyz", TextWindow(3, 0, 0)),
-        ("abc", "", TextWindow(3, 0, 0)),
         ("", "abc", TextWindow(0, 0, 0)),
+        ("\ud800", "a\ud800", TextWindow(0, 1, 2)),
     ],
 )
 def test_windows_are_as_by_hand(wanted: str, text: str, window: TextWindow) -> None:
@@ -161,10 +144,6 @@ def test_no_window_is_nearer(wanted: str, text: str) -> None:
     assert found.distance == min(_table(wanted, one) for one in windows)
     assert found.distance == _table(wanted, text[found.start : found.end])
     assert found.distance <= len(wanted)
-
-
-def test_half_characters_are_letters_like_others() -> None:
-    assert best_window("\ud800", "a\ud800") == TextWindow(0, 1, 2)
 
 
 @pytest.mark.parametrize(
@@ -295,7 +274,6 @@ def test_strings_of_the_prompt_are_looked_for() -> None:
 def test_quoted_text_that_is_not_there_is_wrong() -> None:
     found = _score('a sign "OPEN"')
     assert (found.by, found.value, found.unmeasured) == ("quoted", 0, None)
-    assert match_quotes('"OPEN"', ["xyz"])[0].accuracy == 0
 
 
 def test_words_count_where_nothing_is_quoted() -> None:

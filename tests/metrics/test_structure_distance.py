@@ -138,35 +138,16 @@ def test_of_several_inputs_one_distance_counts(tiny: str) -> None:
 
 
 @pytest.mark.parametrize("protocol", get_args(Protocol))
-@pytest.mark.parametrize(
-    ("sample", "reason"),
-    [
-        ((INPUTS[0], None), "missing_output"),
-        ((INPUTS[0], CUT), "bad_output"),
-        ((INPUTS[0], WHITE), "blank_output"),
-        ((None, OUTPUTS[0]), "no_input"),
-        (([INPUTS[0], CUT], OUTPUTS[0]), "bad_input"),
-        ((WHITE, OUTPUTS[0]), "blank_input"),
-    ],
-)
+@pytest.mark.parametrize("sample", [(INPUTS[0], None), ([INPUTS[0], CUT], OUTPUTS[0])])
 def test_nothing_is_a_number_where_there_is_no_work(
-    tiny: str, sample: tuple[Any, Any], reason: str, protocol: Protocol
+    tiny: str, sample: tuple[Any, Any], protocol: Protocol
 ) -> None:
     result = _of([sample, (INPUTS[1], OUTPUTS[1])], tiny, protocol=protocol)
     expected = distance_of(WEIGHTS, TINY, LAYER, INPUTS[1], OUTPUTS[1])
-    assert [one and one.reason for one in result.reasons] == [reason, None]
+    assert result.reasons[0] is not None
     assert result.value == pytest.approx(expected, abs=EXACT)
     assert (result.n, result.coverage) == (1, 0.5)
     assert result.per_sample[0] is result.per_input[0] is None
-
-
-def test_a_card_that_several_tasks_got_is_no_output(tiny: str) -> None:
-    parts = [_accumulated([(INPUTS[at], OUTPUTS[0])], tiny) for at in (0, 1)]
-    assert [one.compute().coverage for one in parts] == [1, 1]
-    parts[0].merge(parts[1])
-    result = parts[0].compute()
-    assert (result.value, result.coverage) == (None, 0)
-    assert result.counts == {MetricReason.PLACEHOLDER: 2}
 
 
 def test_an_unchanged_image_is_published_as_missing(tiny: str) -> None:
@@ -190,18 +171,15 @@ def test_a_vit_that_gives_no_number_has_failed(tmp_path: Path, number: float) ->
     json.dumps(result.as_json(), allow_nan=False)
 
 
-@pytest.mark.parametrize("batch_size", [1, 2, 100])
-def test_batches_give_what_single_images_give(tiny: str, batch_size: int) -> None:
+def test_batches_and_threads_give_what_single_images_give(tiny: str) -> None:
     single = _of(SAMPLES, tiny, batch_size=1, threads=1)
     expected = [
         distance_of(WEIGHTS, TINY, LAYER, *pair)
         for pair in zip(INPUTS[1:4], OUTPUTS[1:4], strict=True)
     ]
     assert single.per_sample[1:4] == pytest.approx(expected, abs=EXACT)
-    assert _same(_of(SAMPLES, tiny, batch_size=batch_size), single)
-
-
-def test_threads_give_what_one_gives(tiny: str) -> None:
+    for batch_size in (2, 100):
+        assert _same(_of(SAMPLES, tiny, batch_size=batch_size), single)
     assert _of(SAMPLES * 3, tiny, threads=4) == _of(SAMPLES * 3, tiny, threads=1)
 
 
