@@ -179,15 +179,6 @@ def check(found: Any, frame: pd.DataFrame, protocol: str) -> None:
     assert found.coverage == pytest.approx(dict(coverage))
 
 
-@pytest.mark.parametrize("protocol", get_args(Protocol))
-def test_without_outputs_all_numbers_are_the_counted_ones(
-    rows: list[Row], protocol: Protocol
-) -> None:
-    found = win_rate(rows, protocol=protocol, judges=JUDGES, n_boot=0)
-    check(found, as_counted(rows, None, "exclude"), protocol)
-    assert found.ignored == {}
-
-
 @pytest.mark.parametrize(("protocol", "missing"), [*product(get_args(Protocol), get_args(Missing))])
 def test_with_outputs_all_numbers_are_the_counted_ones(
     rows: list[Row], outputs: list[Row], protocol: Protocol, missing: Missing
@@ -202,12 +193,6 @@ def test_with_outputs_all_numbers_are_the_counted_ones(
     assert found.ignored == {
         "no_picture": sum((row["sample_id"], row["system"]) in gone for row in rated)
     }
-
-
-def test_the_published_error_is_that_of_pandas(rows: list[Row]) -> None:
-    found = win_rate(rows, protocol="published", judges=JUDGES)
-    sides = both_sides(counted(pd.DataFrame(rows), "published"))
-    assert found.standard_error == pytest.approx(dict(sides.groupby("a")["points"].sem()))
 
 
 def test_the_bootstrap_error_is_that_of_samples_as_clusters(rows: list[Row]) -> None:
