@@ -8,28 +8,18 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from PIL import Image
 
 from echo_hf._infra.bootstrap import Interval, drawn_weights, percentiles
 from echo_hf.images.color import ciede2000, lab_of
-from echo_hf.metrics.color_histograms import (
-    CHANNELS,
-    FIRST_LEVEL,
-    LAST_LEVEL,
-    LEVELS,
-    Floats,
-    Integers,
-    color_distance,
-    histograms,
-    kept_pixels,
-    mean_levels,
-    wasserstein,
-)
 from echo_hf.metrics.image_features import (
     FLAT_LEVELS,
     LOADERS,
     Accumulator,
+    Protocol,
     library_versions,
     reasons_of,
+    samples_of,
     seen,
 )
 from echo_hf.metrics.result import (
@@ -40,9 +30,13 @@ from echo_hf.metrics.result import (
     definition_of,
     mean_of,
 )
-from echo_hf.metrics.samples import Protocol, samples_of
 from echo_hf.reasons import MetricReason
 
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+CHANNELS, LEVELS = 3, 256
+FIRST_LEVEL, LAST_LEVEL = 5, 250
+_EVERY_LEVEL = np.arange(LEVELS)
 RULES: Mapping[Protocol, Mapping[str, str]] = {
     "published": {
         "loader": "plain conversion to RGB",
@@ -225,9 +219,9 @@ def color_shift(
         threads: How many threads decode; as many as there are processors when null.
 
     Returns:
-        `value` and `interval` in levels, from 0 to 425. A sample without an output, with a
-        image that cannot be decoded or is of one color, or with an output that another task
-        has, too, has no number but a reason.
+        `value` and `interval` in levels, from 0 to 425. A sample without an output, with an image
+        that cannot be decoded or is of one color, or with an output that another task has, too,
+        has no number but a reason.
 
     Raises:
         ScoreError: The two differ in length, an element is no image, or a choice is none of
@@ -246,6 +240,38 @@ def color_shift(
     counted = ColorShift(protocol=protocol, threads=threads)
     counted.add(inputs, outputs)
     return counted.compute(n_boot=n_boot, seed=seed)
+
+
+def histograms(image: Image.Image) -> Integers:
+    """How many pixels have each level."""
+    return np.array(image.histogram(), np.int64).reshape(CHANNELS, LEVELS)
+
+
+def kept_pixels(counts: Integers, first: int = FIRST_LEVEL, last: int = LAST_LEVEL) -> Integers:
+    """Of the pixels within a range of levels: how many, and the sum of their levels."""
+    kept = counts[..., first : last + 1]
+    return np.stack([kept.sum(-1), kept @ _EVERY_LEVEL[first : last + 1]], axis=-1)
+
+
+def mean_levels(pixels: ArrayLike) -> Floats:
+    """The mean level of some pixels, NaN where there are none."""
+    numbers, sums = np.moveaxis(np.asarray(pixels, np.float64), -1, 0)
+    means: Floats = np.full(numbers.shape, np.nan)
+    np.divide(sums, numbers, out=means, where=numbers > 0)
+    return means
+
+
+def color_distance(first: ArrayLike, second: ArrayLike) -> Floats:
+    """How far apart two mean colors are: the Euclidean distance of their levels."""
+    found: Floats = np.linalg.norm(np.asarray(second, float) - np.asarray(first, float), axis=-1)
+    return found
+
+
+def wasserstein(first: Integers, second: Integers) -> Floats:
+    """How far the levels of one image's pixels have to be moved to become the other's."""
+    one, two = (np.cumsum(counts, axis=-1) for counts in (first, second))
+    apart: Floats = np.abs(one / one[..., -1:] - two / two[..., -1:]).sum(-1)
+    return apart
 
 
 def tints(inputs: ArrayLike, outputs: ArrayLike) -> Floats:

@@ -20,7 +20,14 @@ from xxhash import xxh3_128
 from echo_hf.engines.checkpoint import is_hub_name
 from echo_hf.errors import ScoreError, WeightsError, unknown
 from echo_hf.images.decode import decoding
-from echo_hf.metrics.image_features import Accumulator, InputCache, SampleFeatures, reasons_of
+from echo_hf.metrics.image_features import (
+    Accumulator,
+    InputCache,
+    Protocol,
+    SampleFeatures,
+    reasons_of,
+    samples_of,
+)
 from echo_hf.metrics.result import (
     MetricResult,
     Unmeasured,
@@ -28,7 +35,6 @@ from echo_hf.metrics.result import (
     error_line,
     module_versions,
 )
-from echo_hf.metrics.samples import Protocol, samples_of
 from echo_hf.reasons import MetricReason
 
 AURAFACE = "fal/AuraFace-v1"
@@ -452,36 +458,29 @@ def face_identity(
     cosines as they are.
 
     Args:
-        inputs: For each sample an image, a list of images, or null: images of Pillow's,
-            paths, bytes of files, or dicts with `bytes` or `path`; a list, or a column of a
-            Dataset.
-        outputs: For each sample an image in one of these forms, or null when there is none.
+        inputs: As for `color_shift`.
+        outputs: As for `color_shift`.
         protocol: `corrected` or `published`.
         pack: The networks: a folder of ONNX files, or a name on the Hub, of which the two files
-            of AuraFace (278 MB) are fetched at first use, and are in its client's cache from then
-            on.
+            of AuraFace (278 MB) are fetched at first use.
         revision: Branch, tag or commit of a pack on the Hub; null for the main branch, which may
-            move. To pin the weights, give the commit that the result states as
-            `definition["commit"]`.
+            move. The commit that was used is `definition["commit"]` of the result.
         det_size: Pixels a side of what the detector sees; images are fitted into it.
         det_thresh: The score from which on something is a face.
         providers: Where the networks run, as onnxruntime names it; null for CUDA where
             onnxruntime has it, and else the processor.
-        cache: Give the same to every system that was given the same inputs: the networks are then
-            loaded once, and look at each input once.
+        cache: Keeps the networks and what they find in inputs for the next system.
         n_boot: Draws of the bootstrap over samples; 0 for none.
         seed: Of the draws.
         threads: How many threads decode; as many as there are processors when null.
 
     Returns:
-        `value` and `interval` from -1 to 1. A sample without an output or a face on either side,
-        with an image that cannot be decoded or is of one color, or with an output that another
-        task has, too, has no number but a reason.
+        `value` and `interval` from -1 to 1; a sample without a number, such as one without a face
+        on either side, has a reason.
 
     Raises:
         MissingExtraError: insightface or onnxruntime is not installed.
-        ScoreError: There is no such pack or it cannot be used, the two differ in length, an
-            element is no image, or a choice is none of those there are.
+        ScoreError: As for `color_shift`, or there is no such pack or it cannot be used.
 
     Examples:
         The cosine of two faces that were found, as the result has one for each sample:

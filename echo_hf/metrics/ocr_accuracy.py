@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from echo_hf.errors import ScoreError
-from echo_hf.metrics.image_features import Accumulator, reasons_of
+from echo_hf.metrics.image_features import Accumulator, prompted, reasons_of
 from echo_hf.metrics.result import (
     Estimate,
     MetricResult,
@@ -31,7 +31,6 @@ from echo_hf.metrics.result import (
     module_versions,
     versions_of,
 )
-from echo_hf.metrics.samples import prompted
 from echo_hf.reasons import MetricReason
 
 EXTRA = "ocr"
@@ -532,26 +531,21 @@ def ocr_accuracy(
 
     Args:
         prompts: For each sample the prompt.
-        outputs: For each sample an image of Pillow's, a path, bytes of a file, or a dict with
-            `bytes` or `path`; null when there is none. A list, or a column of a Dataset.
+        outputs: For each sample an image, as for `color_shift`, or null.
         vocabulary: The words that there are; null for English, by pyspellchecker's list.
         min_words: Fewer words give no share but a reason: of two words, none says little.
-        min_confidence: Lines that the reader is less sure of do not count, from 0 to 1; they are
-            kept in `readings`.
+        min_confidence: Lines that the reader is less sure of do not count, from 0 to 1.
         n_boot: Draws of the bootstrap over samples; 0 for none.
         seed: Of the draws.
         threads: How many threads decode; as many as there are processors when null.
 
     Returns:
-        `value`, `exact` and `in_vocabulary` from 0 to 1. Short strings have much in common with
-        any text: `exact` says how many were read without a fault. Where the prompt quotes text
-        and none was read, the accuracy is 0. A sample without an output, with one that cannot be
-        decoded or is of one color, or that another prompt has, too, has no number but a reason.
+        `value`, `exact` and `in_vocabulary` from 0 to 1: where the prompt quotes text and none was
+        read, 0. A sample without a number has a reason.
 
     Raises:
         MissingExtraError: rapidocr, onnxruntime or pyspellchecker is not installed.
-        ScoreError: The two differ in length, an entry is no prompt or no image, or a choice is
-            none of those that are possible.
+        ScoreError: As for `color_shift`, or an entry is no prompt.
 
     Examples:
         What was read in an image, as the result's `readings` tell it, without reading one:

@@ -23,12 +23,13 @@ from echo_hf.images.decode import ProcessGuard
 from echo_hf.metrics.image_features import (
     Accumulator,
     InputCache,
+    Protocol,
     SampleFeatures,
     check_protocol,
     reasons_of,
+    samples_of,
 )
 from echo_hf.metrics.result import MetricResult, Unmeasured, check_extra, error_line, versions_of
-from echo_hf.metrics.samples import Protocol, samples_of
 from echo_hf.reasons import MetricReason
 
 if TYPE_CHECKING:
@@ -498,8 +499,7 @@ def structure_distance(
     A ViT makes a key of every place of an image; the cosines of every two keys say which places
     look alike, and hence where things are, whatever their colors. The distance of two images is
     the mean squared difference of these cosines, the structure distance is its mean over samples,
-    and lower is better. Images are squashed to a square first, so that a changed aspect is not
-    seen as such.
+    and lower is better. Images are squashed to a square first.
 
     `published`: as the released code computes it, with images converted to RGB and no more, the
     largest distance where a sample has several inputs, and without samples whose distance is 0,
@@ -507,41 +507,31 @@ def structure_distance(
     and the smallest distance, since an output need keep the layout of one of its inputs only.
 
     Args:
-        inputs: For each sample an image, a list of images, or null: images of Pillow's,
-            paths, bytes of files, or dicts with `bytes` or `path`; a list, or a column of a
-            Dataset.
-        outputs: For each sample an image in one of these forms, or null when there is none.
+        inputs: As for `color_shift`.
+        outputs: As for `color_shift`.
         protocol: `corrected` or `published`.
-        model: A ViT: its name on the Hub, or its folder. Its weights are fetched from the Hub at
-            first use, and are in its client's cache from then on. No code that comes with it is
-            run.
-        revision: Branch, tag or commit on the Hub; null for the main branch, which may move. To
-            pin the weights, give the commit that the result states as
-            `definition["revision"]`.
+        model: A ViT: its name on the Hub, or its folder. No code that comes with it is run.
+        revision: Branch, tag or commit on the Hub; null for the main branch, which may move. The
+            commit that was used is `definition["revision"]` of the result.
         layer: Number of the block whose keys are compared, the first being 0.
-        size: Pixels a side of the square, a multiple of the side of the model's patches. For
-            another than the model's own, its positions are interpolated, as `definition` states;
-            numbers of different sizes are on different scales.
+        size: Pixels a side of the square, a multiple of the side of the model's patches. Numbers
+            of different sizes are on different scales.
         reduction: Which of the distances from several inputs counts: `min`, `max` or `mean`; null
             for that of the protocol.
         batch_size: How many images the ViT is given at once, at most.
-        device: Where it runs, as torch names it; null for a GPU when there is one. The result
-            states which.
+        device: Where it runs, as torch names it; null for a GPU when there is one.
         n_boot: Draws of the bootstrap over samples; 0 for none.
         seed: Of the draws.
         threads: How many threads load images; as many as there are processors when null.
-        cache: Keeps the ViT and what it sees in inputs for the next call, so that several systems
-            cost one loading and a look at each input; nothing is kept when null.
+        cache: Keeps the ViT and what it sees in inputs for the next system; nothing when null.
 
     Returns:
-        `value` and `interval` from 0 to 4. A sample without an output, with an image that cannot
-        be decoded or is of one color, or with an output that another task has, too, has no number
-        but a reason.
+        `value` and `interval` from 0 to 4; a sample without a number has a reason.
 
     Raises:
         MissingExtraError: torch or transformers is not installed.
-        ScoreError: The two differ in length, an element is no image, a choice is none of those
-            there are, or the model is none, is no ViT, or does not have such a block or size.
+        ScoreError: As for `color_shift`, or the model is none, is no ViT, or does not have such a
+            block or size.
 
     Examples:
         The distance of two tables of cosines, as the result has one for each sample:

@@ -29,7 +29,7 @@ class BradleyTerry(SystemValues):
             is none.
         interval: Lower and upper end at 95 %, drawing whole samples; null where there is none.
         reasons: Why a strength or an interval is null.
-        definition: Every parameter that the numbers depend on.
+        definition: Every parameter.
     """
 
     strength: Mapping[str, float | None]

@@ -73,7 +73,7 @@ class PairwiseAgreement:
 
     Attributes:
         judges: By judge, in alphabetical order.
-        definition: Every parameter that the numbers depend on.
+        definition: Every parameter.
     """
 
     judges: Mapping[str, JudgeAgreement]

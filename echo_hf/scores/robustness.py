@@ -67,7 +67,7 @@ class Sensitivity(SystemValues):
         boards: A board for every vote, treatment of ties and average.
         rank_range: Best and worst place of each system over the boards, null without any.
         flips: Pairs of systems that two boards put in opposite orders.
-        definition: Every parameter that the boards depend on.
+        definition: Every parameter.
     """
 
     boards: tuple[Board, ...]
@@ -176,7 +176,7 @@ class Bounds:
             alone, or without a sample or a judge.
         win_rate: What was observed, as by `win_rate`.
         certain: Pairs whose order holds whatever is missing, the better first.
-        definition: Every parameter that the bounds depend on.
+        definition: Every parameter.
     """
 
     bounds: Mapping[str, tuple[float, float] | None]
@@ -248,7 +248,7 @@ class LeaveOneJudgeOut:
             other judges never compared.
         flips: By the judge that was left out, the pairs whose order its absence turns round, the
             better with all judges first.
-        definition: Every parameter that the rates depend on.
+        definition: Every parameter.
     """
 
     win_rate: Mapping[str, float | None]
@@ -322,7 +322,7 @@ class SelfPreference:
 
     Attributes:
         judges: Preference by judge.
-        definition: Every parameter that the numbers depend on.
+        definition: Every parameter.
     """
 
     judges: Mapping[str, Preference]

@@ -41,7 +41,7 @@ class Tiers(SystemValues):
         p_values: Holm's adjusted p value of each two systems' difference; null where they share
             fewer than 10 samples with others, so that nothing is tested.
         win_rate: Rate by system.
-        definition: Every parameter that the tiers depend on.
+        definition: Every parameter.
     """
 
     tiers: tuple[tuple[str, ...], ...]
@@ -212,7 +212,7 @@ class SamplesNeeded:
 
     Attributes:
         pairs: What separates them, by the first and then by the second system.
-        definition: Every parameter that the numbers depend on.
+        definition: Every parameter.
     """
 
     pairs: Mapping[str, Mapping[str, Separation]]

@@ -52,7 +52,7 @@ class WinRate(SystemValues):
         ignored: How many rows of the ratings do not count, by reason.
         ignored_rows: Which they are: sample, system, judge.
         protocol: `published` or `corrected`.
-        definition: Every parameter that the numbers depend on.
+        definition: Every parameter.
     """
 
     win_rate: Mapping[str, float | None]

@@ -30,9 +30,7 @@ from echo_hf.errors import (
     MissingExtraError,
     RunError,
 )
-from echo_hf.images.store import ImageStore
 from echo_hf.judging.judge import judge
-from echo_hf.judging.rate import as_published
 from echo_hf.judging.score import score
 from echo_hf.judging.session import JudgingResult
 from echo_hf.pipeline.run_folder import RunFolder
@@ -125,20 +123,6 @@ def test_another_way_of_reading_asks_nobody(folder: Path) -> None:
         judged(folder)
         assert {row["rating"] for row in rows_of(folder)} == {expected}
     assert len(engine.asked) == len(SAMPLES) * len(SYSTEMS)
-
-
-def test_published_images_are_small_and_told(folder: Path) -> None:
-    engine = ScriptedJudge().use()
-    config_of(folder, protocol="published")
-    judged(folder)
-    store = ImageStore(root(folder) / "pictures")
-    row = by_key(folder)["mira", "overall", "lamp", "amber"]
-    sent = [as_published(one) for one in (GIVEN, store.open(row["output_sha256"]))]
-    given, made = digests = [hashlib.sha256(one).hexdigest() for one in sent]
-    assert images_of(engine.asked[0]) == digests
-    shown = {"as": "published", "inputs": [given], "output": made}
-    assert json.loads(row["provenance"])["judge"]["shown"] == shown
-    assert [store.open(one) for one in digests] == sent
 
 
 FAILURES: dict[str, tuple[Completion | str, float | None, int]] = {

@@ -18,16 +18,17 @@ from scipy.stats import t as student
 from echo_hf.errors import ScoreError
 from echo_hf.images.loader import load_rgb
 from echo_hf.metrics import ColorShift, ColorShiftResult, color_shift
-from echo_hf.metrics.color_histograms import (
+from echo_hf.metrics.color_shift import (
     Integers,
+    beside,
     color_distance,
     histograms,
     kept_pixels,
     mean_levels,
-    wasserstein,
+    pool,
+    tints,
 )
-from echo_hf.metrics.color_shift import beside, pool, tints
-from echo_hf.metrics.samples import Protocol
+from echo_hf.metrics.image_features import Protocol
 from echo_hf.reasons import MetricReason
 from tests.images_for_tests import encoded
 from tests.markdown_for_tests import cells
@@ -214,16 +215,6 @@ def test_levels_from_5_to_250_are_kept() -> None:
     assert kept_pixels(histograms(Image.fromarray(ends))).tolist() == [[2, 255]] * 3
 
 
-@given(ANY_IMAGES, ANY_IMAGES)
-def test_the_distance_is_scipys(first: Levels, second: Levels) -> None:
-    found = wasserstein(*(histograms(Image.fromarray(one)) for one in (first, second)))
-    expected = [
-        wasserstein_distance(first[..., channel].ravel(), second[..., channel].ravel())
-        for channel in range(3)
-    ]
-    assert found == pytest.approx(expected, abs=1e-9)
-
-
 def test_a_large_image_does_not_overflow() -> None:
     counts = np.zeros((3, 256), np.int64)
     counts[:, 250] = 10 * 100_000_000
@@ -312,25 +303,6 @@ def test_the_tints_of_published_colors_are_those_of_another_library(system: str)
     found = tints(PAPER, PUBLISHED[system][0])
     for one, expected in zip(found, BY_SKIMAGE[system], strict=True):
         assert expected is None or one == pytest.approx(expected, abs=0.02)
-
-
-@pytest.mark.parametrize(
-    ("change", "at", "sign"),
-    [
-        ((20, 20, 20), 0, 1),
-        ((-20, -20, -20), 0, -1),
-        ((20, -10, 0), 1, 1),
-        ((-20, 10, 0), 1, -1),
-        ((10, 10, -20), 2, 1),
-        ((-10, -10, 20), 2, -1),
-    ],
-)
-def test_the_sign_is_the_direction(change: tuple[int, int, int], at: int, sign: int) -> None:
-    grey = np.full(3, 128)
-    found = tints(grey, grey + change)
-    assert np.sign(found[at]) == sign
-    assert abs(found[at]) == np.abs(found[:3]).max()
-    assert found[3] > 0
 
 
 def test_the_page_states_the_published_numbers_and_our_tints() -> None:

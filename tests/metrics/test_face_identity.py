@@ -13,7 +13,7 @@ from PIL import Image
 
 from echo_hf.errors import ScoreError
 from echo_hf.metrics import FaceCache, FaceIdentity, FaceIdentityResult, face_identity
-from echo_hf.metrics.samples import Protocol
+from echo_hf.metrics.image_features import Protocol
 from echo_hf.reasons import MetricReason
 from tests.images_for_tests import encoded
 from tests.metrics.faces_for_tests import GREY, SIDE, cosine, drawn

@@ -33,11 +33,12 @@ from echo_hf.metrics.image_features import (
     SampleFeatures,
     in_order,
     is_flat,
+    prompted,
     reasons_of,
+    samples_of,
     seen,
 )
 from echo_hf.metrics.result import Unmeasured
-from echo_hf.metrics.samples import prompted, samples_of
 from echo_hf.reasons import BadImage, ImageNotice, MetricReason
 from tests.images_for_tests import encoded
 from tests.metrics.images_for_metrics import DEEP, SPECIAL, noise

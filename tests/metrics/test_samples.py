@@ -12,7 +12,7 @@ from datasets import Dataset, Features, Image, List
 from PIL import Image as Pillow
 
 from echo_hf.errors import ScoreError
-from echo_hf.metrics.samples import MetricSample, prompted, samples_of
+from echo_hf.metrics.image_features import MetricSample, prompted, samples_of
 from tests.images_for_tests import encoded
 from tests.metrics.images_for_metrics import noise
 

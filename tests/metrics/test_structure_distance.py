@@ -18,7 +18,7 @@ from echo_hf.metrics import (
     StructureDistanceResult,
     structure_distance,
 )
-from echo_hf.metrics.samples import Protocol
+from echo_hf.metrics.image_features import Protocol
 from echo_hf.reasons import MetricReason
 from tests.images_for_tests import encoded
 from tests.metrics.images_for_metrics import noise

@@ -41,23 +41,6 @@ def test_as_published_everybody_twice_is_taken_for_evidence() -> None:
     assert doubled.people.friedman.statistic == pytest.approx(2 * found.people.friedman.statistic)
 
 
-def test_a_judge_who_half_agrees_is_told_from_one_who_does_not() -> None:
-    judges = agreement(*drawn(120, 0)).judges
-    jay, kite = judges.with_consensus["jay"], judges.with_consensus["kite"]
-    assert jay.interval is not None
-    assert kite.interval is not None
-    assert jay.interval[0] > 0.3
-    assert kite.interval[0] < 0 < kite.interval[1]
-    assert jay.p_value is not None
-    assert kite.p_value is not None
-    assert jay.p_value < 0.001 < 0.05 < kite.p_value
-    shares = judges.share_of_ceiling
-    assert shares["jay"].share is not None
-    assert shares["kite"].share is not None
-    assert 0.6 < shares["jay"].share < 1.2
-    assert abs(shares["kite"].share) < 0.3
-
-
 def test_broken_ties_hang_on_the_seed_and_kept_ones_do_not() -> None:
     """Where a judge uses few ratings; the published figure is one of many."""
     human, ratings = drawn(40, 3)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from echo_hf.errors import ScoreError
-from echo_hf.scores import pairwise_agreement, win_rate
+from echo_hf.scores import pairwise_agreement
 from echo_hf.scores.pairwise_agreement import JudgeAgreement
 
 Row = dict[str, Any]
@@ -142,21 +142,6 @@ def test_the_interval_draws_samples_and_not_pairs() -> None:
             alone.append(row(f"s{at:02}", ("a", "z"), order, said))
             copied += [row(f"s{at:02}", (name, "z"), order, said) for name in names]
     assert of(alone).consistent.interval == pytest.approx(of(copied).consistent.interval)
-
-
-def test_ratings_of_the_same_opinion_agree_and_give_the_same_win_rate() -> None:
-    """Ratings made from the choices: agreement 1, and the share of points is the win rate."""
-    rows = judge_with(0, samples=40)
-    winners = {one["sample_id"]: one["winner"] for one in rows}
-    ratings = [
-        {"sample_id": name, "system": system, "judge": "jay", "rating": 9 if winner == side else 4}
-        for name, winner in winners.items()
-        for side, system in zip("ab", PAIRS[0], strict=True)
-    ]
-    found = of(rows, ratings)
-    assert (found.agreement.value, found.decided.value, found.agreement.count) == (1, 1, 40)
-    wins = sum(winner == "a" for winner in winners.values())
-    assert win_rate(ratings, n_boot=0).win_rate["ash"] == pytest.approx(wins / 40)
 
 
 def test_opposite_ratings_never_agree_and_repeats_are_averaged() -> None:

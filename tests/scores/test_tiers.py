@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from scipy.stats import binom, binomtest, permutation_test, ttest_rel
+from scipy.stats import binom, binomtest, permutation_test
 
 from echo_hf.errors import ScoreError
 from echo_hf.scores import samples_needed, tiers, win_rate
@@ -61,16 +61,6 @@ def test_a_tier_ends_where_its_top_is_left() -> None:
     assert found.tiers == (("ash", "birch"), ("cedar", "dogwood"))
     assert (p_value["ash"]["birch"] or 0) > 0.05 >= (p_value["ash"]["cedar"] or 1)
     assert (p_value["cedar"]["dogwood"] or 0) > 0.05 >= (p_value["birch"]["dogwood"] or 1)
-
-
-@pytest.mark.parametrize("protocol", get_args(Protocol))
-@pytest.mark.parametrize("seed", range(2))
-def test_two_systems_are_tested_as_by_a_paired_t_test(seed: int, protocol: Protocol) -> None:
-    rows = rated({"ash": 0.12, "birch": 0}, 400, seed=seed)
-    ratings: NDArray[np.float64] = np.array([row["rating"] for row in rows]).reshape(2, 400)
-    points = (1 + np.sign(ratings[0] - ratings[1])) / 2
-    found = tiers(rows, protocol=protocol, n_resamples=20_000).p_values["ash"]["birch"]
-    assert found == pytest.approx(ttest_rel(points, 1 - points).pvalue, rel=0.25)
 
 
 def test_ten_systems_in_strict_order_are_ten_tiers() -> None:
