@@ -99,15 +99,6 @@ def test_ranks_of_other_samples_are_counted_and_do_not_count(folder: Path) -> No
     assert "3 rows of human do not count, not_released" in told(folder).output
 
 
-def test_ratings_of_an_older_sample_do_not_count(folder: Path) -> None:
-    rows = rated(mira=(9, 5, 1), nils=(1, 5, 9))
-    stale = [row | {"sample_digest": "0" * 64} if row["judge"] == "nils" else row for row in rows]
-    write(folder, RATINGS, stale)
-    result = found(folder)
-    assert list(result.merged.judges.with_consensus) == ["mira"]
-    assert result.left_out == {"ratings": {LeftOut.OTHER_SAMPLE: 42}}
-
-
 def test_ranks_may_come_from_a_file(folder: Path) -> None:
     with (folder / "ranks.csv").open("w", encoding="utf-8", newline="") as sink:
         rows = csv.DictWriter(sink, list(HUMAN.columns))

@@ -276,24 +276,3 @@ def test_the_guide_states_the_rules(honeypot: Honeypot) -> None:
     stated = [int(one) for one in re.findall(r"(\d+) %", rows[honeypot.value][2])]
     rule = RULES[honeypot]
     assert stated == [round(100 * rule.share), round(100 * rule.margin)]
-
-
-@pytest.mark.parametrize(
-    ("rated_as", "failed"),
-    [
-        ({"blank": 7}, ["blank"]),
-        ({"blank": 6}, []),
-        ({"unchanged": 8}, ["unchanged"]),
-        ({"unchanged": 7}, []),
-        ({"shuffled": 7}, ["shuffled"]),
-        ({"renamed": 6}, ["renamed"]),
-        ({"blank": 9, "unchanged": 9, "shuffled": 9}, ["blank", "unchanged", "shuffled"]),
-    ],
-)
-def test_what_a_judge_does_not_see_it_fails_on(
-    rated_as: dict[str, float], failed: list[str]
-) -> None:
-    """The margins of ten points: 1.8 below the mean of 8, 0.9 for an input, 1.08 for itself."""
-    usual = {"real": 8.0, "renamed": 7.0, "blank": 1.0, "unchanged": 2.0, "shuffled": 2.0}
-    ratings = {name: [rating] * 6 for name, rating in {**usual, **rated_as}.items()}
-    assert found_of({}, **ratings)["failed"] == failed

@@ -60,11 +60,6 @@ def test_the_choice_is_the_one_in_double_brackets(text: str) -> None:
     assert str(read_choice(text)) == by_hand(text)
 
 
-@pytest.mark.parametrize("text", ["[first]", "[[t\u0131e]]", "[[1]]", "[[first image]]", "[[a]]"])
-def test_nothing_is_guessed(text: str) -> None:
-    assert read_choice(text) == "no_choice"
-
-
 ALL: dict[str, Any] = {"pairwise": {"share": 1}}
 
 
@@ -240,14 +235,3 @@ def test_the_verb_compares_and_refuses_rubrics(folder: Path) -> None:
     assert len(choices(folder)) == 10
     refused = CliRunner().invoke(app, [*line, "--rubric", "overall"])
     assert isinstance(refused.exception, ConfigError)
-
-
-def test_a_limit_keeps_what_was_chosen_in_the_same_way(folder: Path) -> None:
-    engine = ScriptedJudge(lambda _: "[[first]]").use()
-    compared(folder)
-    compared(folder, limit=1)
-    assert (len(choices(folder)), len(engine.asked)) == (10, 10)
-
-    engine.model = "two"
-    compared(folder, limit=1)
-    assert len(choices(folder)) == 4

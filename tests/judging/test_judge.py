@@ -176,15 +176,6 @@ def test_a_structured_rating_stays_on_the_scale(folder: Path, decimals: bool, sa
     assert len(engine.asked) == (2 if said > 10 else 1) * len(rows_of(folder))
 
 
-def test_repeats_are_further_questions(folder: Path) -> None:
-    config_of(folder, [judge_of(repeats=3)])
-    engine = ScriptedJudge(lambda asked: rated(asked.repeat + 5)).use()
-    judged(folder)
-    said = {(row["repeat"], row["rating"]) for row in rows_of(folder)}
-    assert said == {(0, 5.0), (1, 6.0), (2, 7.0)}
-    assert len({one.messages for one in engine.asked}) * 3 == len(engine.asked) == 30
-
-
 def test_only_outputs_that_are_there_and_current_are_rated(folder: Path) -> None:
     """No image, another sample by now, an unknown one: left out, and counted by reason.
 

@@ -52,15 +52,6 @@ def test_a_result_is_json() -> None:
 VALUES = st.lists(st.none() | st.floats(-1000, 1000), max_size=30)
 
 
-@given(VALUES, st.randoms(use_true_random=False))
-def test_the_order_of_samples_changes_nothing(values: list[float | None], random: object) -> None:
-    shuffled = list(values)
-    random.shuffle(shuffled)  # type: ignore[attr-defined]
-    first, second = (mean_of(one, n_boot=50, seed=1) for one in (values, shuffled))
-    assert (first.value, first.interval) == (second.value, second.interval)
-    assert second.per_sample == tuple(shuffled)
-
-
 @given(VALUES)
 def test_missing_numbers_are_no_zeros(values: list[float | None]) -> None:
     known = [one for one in values if one is not None]

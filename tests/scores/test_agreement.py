@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -132,35 +132,6 @@ def changed(**values: object) -> list[Row]:
 def test_ranks_that_make_no_sense_are_one_line(rows: list[Row], said: str) -> None:
     with pytest.raises((ScoreError, TableError), match=said):
         read_human(rows)
-
-
-def numbers(value: Any) -> Iterator[float]:
-    if isinstance(value, dict | list | tuple):
-        for one in value.values() if isinstance(value, dict) else value:
-            yield from numbers(one)
-    elif isinstance(value, int | float):
-        yield value
-
-
-@given(st.integers(0, 99), st.permutations(SYSTEMS))
-def test_names_of_systems_decide_nothing(seed: int, names: list[str]) -> None:
-    """All figures are the same, by the new names; a tie of best orders is shown as another one."""
-    new = dict(zip(SYSTEMS, names, strict=True))
-    every = drawn(14, seed)
-    turned_rows = ([{**row, "system": new[row["system"]]} for row in rows] for rows in every)
-    found, turned = agreement(*every, **FEW_DRAWS), agreement(*turned_rows, **FEW_DRAWS)
-    assert [*numbers(asdict(turned.judges))] == pytest.approx([*numbers(asdict(found.judges))])
-    people, again = found.people, turned.people
-    assert [*numbers(asdict(again.friedman))] == pytest.approx([*numbers(asdict(people.friedman))])
-    for name in SYSTEMS:
-        assert again.mean_rank[new[name]].value == pytest.approx(people.mean_rank[name].value)
-    for test, pairs in people.tests.items():
-        turned_pairs = {frozenset((one.better, one.worse)): one.z for one in again.tests[test]}
-        for one in pairs:
-            pair = frozenset((new[one.better], new[one.worse]))
-            assert turned_pairs[pair] == pytest.approx(one.z)
-    if people.consensus.n_optimal == 1:
-        assert again.consensus.ranking == tuple(new[name] for name in people.consensus.ranking)
 
 
 UP, SWAPPED, DOWN = (1, 2, 3), (2, 1, 3), (3, 2, 1)

@@ -98,38 +98,8 @@ def test_the_shares_are_the_counted_ones(case: tuple[list[Row], list[Row]]) -> N
             )
 
 
-def judge_with(taste: float, samples: int = 400) -> list[Row]:
-    rng, rows = np.random.default_rng(5), []
-    for at in range(samples):
-        better = "ab"[rng.integers(2)]
-        for order in ("ab", "ba"):
-            winner = order[0] if rng.random() < taste else better
-            rows.append(row(f"s{at:03}", PAIRS[0], order, winner))
-    return rows
-
-
 def of(rows: list[Row], ratings: list[Row] | None = None, n_boot: int = 1000) -> JudgeAgreement:
     return pairwise_agreement(rows, ratings, n_boot=n_boot).judges["jay"]
-
-
-def test_a_judge_without_a_taste_for_a_place_shows_none() -> None:
-    found = of(judge_with(0))
-    assert (found.first.value, found.consistent.value, found.follows_position.value) == (0.5, 1, 0)
-    assert (found.pairs, found.verdicts) == (400, 800)
-
-
-def test_a_taste_for_the_first_is_found_within_its_interval() -> None:
-    """The intervals hold the truth: half and t/2 of the verdicts, and t of the pairs.
-
-    Only the answer in the order that shows the worse output first can be swayed.
-    """
-    taste = 0.3
-    found = of(judge_with(taste))
-    for share, truth in ((found.first, (1 + taste) / 2), (found.follows_position, taste)):
-        assert share.interval is not None
-        low, high = share.interval
-        assert low < truth < high
-        assert high - low < 0.12
 
 
 def test_the_interval_draws_samples_and_not_pairs() -> None:
