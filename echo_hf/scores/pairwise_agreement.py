@@ -103,9 +103,6 @@ def pairwise_agreement(
         seed: Of the draws.
         rubric: The rubric of the ratings.
 
-    Returns:
-        The shares of every judge with comparisons.
-
     Raises:
         TableError: A table lacks a column, or has it with another type.
         ScoreError: Rows contradict each other, or no rating has the rubric.
@@ -173,10 +170,7 @@ def _read(comparisons: Any) -> dict[str, list[tuple[Pair, Mapping[str, float | N
         if order not in ORDERS:
             wrong = f"order is {order!r} for {place}: expected ab or ba"
         elif winner not in SIGNS:
-            wrong = (
-                f"winner is {winner!r} for {place}: expected a, b or tie, or null where there is "
-            )
-            wrong += "no verdict"
+            wrong = f"winner is {winner!r} for {place}: expected a, b or tie, or null for none"
         elif row["system_a"] >= row["system_b"]:
             wrong = f"{place}: expected two systems, system_a the first by name"
         elif order in said.setdefault(row["judge"], {}).setdefault(key, {}):

@@ -109,9 +109,6 @@ def sensitivity(ratings: Any, outputs: Any = None, **selection: Unpack[Selection
         outputs: As for `win_rate`.
         selection: `missing`, `rubric` and `judges`, as for `win_rate`.
 
-    Returns:
-        The boards, with the ranks that flip among them.
-
     Examples:
         >>> rows = {"sample_id": ["s"] * 6, "system": [*"aaabbb"], "judge": [*"jkljkl"]}
         >>> found = sensitivity({**rows, "rating": [9, 4, 4, 3, 5, 5]})
@@ -198,9 +195,6 @@ def bounds(ratings: Any, outputs: Any = None, **choices: Unpack[Choices]) -> Bou
         choices: `protocol`, `missing`, `rubric` and `judges`, as for `win_rate`; with `loss` a
             refused output has lost, and is not missing.
 
-    Returns:
-        The bounds.
-
     Examples:
         >>> rows = {"sample_id": [*"12341234"], "system": [*"aaaabbbb"], "judge": ["j"] * 8}
         >>> bounds({**rows, "rating": [8, 9, 7, 8, 5, 5, 5, None]}).bounds
@@ -226,11 +220,10 @@ def bounds(ratings: Any, outputs: Any = None, **choices: Unpack[Choices]) -> Bou
         system: None if np.isnan(least) else (float(least), float(most))
         for system, least, most in zip(systems, low, high, strict=True)
     }
-    order = best_first(rates)
-    known = {system: ends for system in order if (ends := found[system])}
+    known = {system: ends for system in rates if (ends := found[system])}
     return Bounds(
-        {system: found[system] for system in order},
-        {system: rates[system] for system in order},
+        {system: found[system] for system in rates},
+        rates,
         tuple(
             (one, other) for one, other in product(known, known) if known[one][0] > known[other][1]
         ),
@@ -277,19 +270,14 @@ def leave_one_judge_out(
         (0.5, 0.0, 1.0)
     """
     compared = compare(ratings, outputs, **choices)
-    table, rates, order = compared.table, compared.rates(), best_first(compared.rates())
+    table, rates, order = compared.table, compared.rates(), list(compared.rates())
     without, flips = dict[str, Mapping[str, float | None]](), dict[str, Pairs]()
     for at, judge in enumerate(table.judges):
         others = table.judges[:at] + table.judges[at + 1 :]
         left = replace(table, judges=others, ratings=np.delete(table.ratings, at, axis=0))
         without[judge] = replace(compared, table=left).rates()
         flips[judge] = _pairs(order, _above(rates, order) & _above(without[judge], order).T)
-    return LeaveOneJudgeOut(
-        {system: rates[system] for system in order},
-        without,
-        flips,
-        compared.definition("leave_one_judge_out"),
-    )
+    return LeaveOneJudgeOut(rates, without, flips, compared.definition("leave_one_judge_out"))
 
 
 Developers = Mapping[str, str | None]
@@ -354,9 +342,6 @@ def self_preference(
         n_boot: Draws of the bootstrap over samples; 0 for none.
         seed: Of the draws.
         selection: `missing`, `rubric` and `judges`, as for `win_rate`.
-
-    Returns:
-        The preference of every judge.
 
     Raises:
         ScoreError: As for `win_rate`, or a judge or a system has no entry among the developers.

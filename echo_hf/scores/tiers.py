@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import count
 from math import ceil
 from typing import Any, Unpack
 
@@ -18,7 +17,6 @@ from echo_hf.scores.rating_table import Floats, divided
 from echo_hf.scores.votes import (
     Choices,
     Compared,
-    best_first,
     by_pair,
     compare,
     number,
@@ -81,9 +79,6 @@ def tiers(
         seed: Of the draws.
         choices: `protocol`, `missing`, `rubric` and `judges`, as for `win_rate`.
 
-    Returns:
-        The tiers.
-
     Raises:
         ScoreError: As for `win_rate`, alpha is not between 0 and 1, or with that few draws
             no p value could reach it.
@@ -103,11 +98,9 @@ def tiers(
     first, second = first[tested], second[tested]
     if len(tested) and smallest_p(n_resamples) * len(tested) > alpha:
         # Holm multiplies the smallest p value, the first that has to reach alpha, by all pairs.
-        fewest = next(
-            draws
-            for draws in count(max(0, int(len(tested) / alpha) - 2))
-            if smallest_p(draws) * len(tested) <= alpha
-        )
+        fewest = max(1, int(len(tested) / alpha) - 2)
+        while smallest_p(fewest) * len(tested) > alpha:
+            fewest += 1
         raise ScoreError(
             f"n_resamples is {n_resamples!r}: with {len(tested)} pairs and alpha {alpha!r} "
             f"nothing could differ: expected {fewest} draws or more"
@@ -117,8 +110,8 @@ def tiers(
     values = np.full((len(systems), len(systems)), np.nan)
     values[first, second] = values[second, first] = holm(found)
     p_values, split = by_pair(systems, values, number), list[list[str]]()
-    for system in best_first(rates):
-        if rates[system] is None:
+    for system, rate in rates.items():
+        if rate is None:
             continue
         p_value = p_values[split[-1][0]][system] if split else 0.0
         if p_value is not None and p_value <= alpha:
@@ -129,7 +122,7 @@ def tiers(
         tuple(map(tuple, split)),
         tuple(system for system in systems if rates[system] is None),
         p_values,
-        {system: rates[system] for system in best_first(rates)},
+        rates,
         compared.definition("tiers", alpha=alpha, draws=n_resamples, seed=seed, test=test),
     )
 
@@ -238,9 +231,6 @@ def samples_needed(
         power: How often the difference is to be found, between 0 and 1.
         alpha: How often one may be found where there is none, for this one pair.
         choices: `protocol`, `missing`, `rubric` and `judges`, as for `win_rate`.
-
-    Returns:
-        The numbers, for every two systems.
 
     Raises:
         ScoreError: As for `win_rate`, or a probability is not between 0 and 1.

@@ -16,7 +16,6 @@ from echo_hf.scores.votes import (
     Compared,
     Missing,
     Protocol,
-    best_first,
     by_pair,
     compare,
     named,
@@ -122,9 +121,6 @@ def win_rate(
         judges: Every judge's name, in the order in which `published` asks them; alphabetical when
             null, so that the order of rows does not matter.
 
-    Returns:
-        The rates with intervals, and what they are made of.
-
     Raises:
         TableError: A table lacks a column, or has it with another type.
         ScoreError: A rating is infinite, two rows have the same key, no rating has the rubric,
@@ -147,10 +143,9 @@ def win_rate(
         spreads = _of_draws(compared, n_boot, seed)
         interval |= {"draws": n_boot, "seed": seed}
     spread, rates = dict(zip(systems, spreads, strict=True)), compared.rates()
-    order = best_first(rates)
     reasons = {
-        system: compared.why_unrated(system) if rates[system] is None else spread[system][2]
-        for system in order
+        system: compared.why_unrated(system) if rate is None else spread[system][2]
+        for system, rate in rates.items()
     }
     possible = len(table.samples) * (len(systems) - 1)
     said = zip(table.judges, compared.said, strict=True)
@@ -158,9 +153,9 @@ def win_rate(
     if table.lost is not None:
         by_missing = {way: replace(compared, missing=way).rates() for way in get_args(Missing)}
     return WinRate(
-        win_rate={system: rates[system] for system in order},
-        interval={system: spread[system][0] for system in order},
-        standard_error={system: spread[system][1] for system in order},
+        win_rate=rates,
+        interval={system: spread[system][0] for system in rates},
+        standard_error={system: spread[system][1] for system in rates},
         matrix=by_pair(systems, divided(points.won, points.compared), number),
         pairs=by_pair(systems, points.compared, int),
         ties=by_pair(systems, ties_of(compared.verdicts, len(systems)), int),

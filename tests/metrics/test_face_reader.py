@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from echo_hf.errors import MissingExtraError, ScoreError, WeightsError
-from echo_hf.metrics import FaceIdentity, face_identity
+from echo_hf.errors import ScoreError, WeightsError
 from echo_hf.metrics.face_identity import (
     FILES,
     FaceMatch,
@@ -95,33 +93,6 @@ def test_the_two_networks_are_asked_for_and_no_other(
     monkeypatch.setattr("huggingface_hub.snapshot_download", download)
     assert find_pack("mira/faces", "main") == (folder, COMMIT)
     assert asked == [(("mira/faces",), {"revision": "main", "allow_patterns": list(FILES)})]
-
-
-@pytest.mark.parametrize("package", ["insightface", "onnxruntime"])
-def test_a_missing_package_is_told_at_first_use(
-    package: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, package, None)
-    measured = FaceIdentity()
-    for use in (lambda: measured.add([], []), lambda: face_identity([], [])):
-        with pytest.raises(MissingExtraError, match=r"'?face_identity'? .*\"echo-hf\[face\]\"$"):
-            use()
-
-
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"det_size": 100}, "det_size is 100: expected a multiple of 32, such as 640"),
-        ({"det_size": 0}, "det_size is 0: "),
-        ({"det_size": (640, 640)}, r"det_size is \(640, 640\): "),
-        ({"det_thresh": 0}, "det_thresh is 0: expected a number above 0, at most 1"),
-        ({"det_thresh": 1.5}, "det_thresh is 1.5: "),
-        ({"det_thresh": "0.5"}, "det_thresh is '0.5': "),
-    ],
-)
-def test_impossible_numbers_are_told_at_once(changed: dict[str, Any], message: str) -> None:
-    with pytest.raises(ScoreError, match=message):
-        FaceIdentity(pack="nowhere", **changed)
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageDraw, ImageFont
 
-from echo_hf.errors import MissingExtraError, ScoreError
+from echo_hf.errors import ScoreError
 from echo_hf.metrics import OcrAccuracy, OcrAccuracyResult, ocr_accuracy
 from echo_hf.metrics.ocr_accuracy import Lines, TextReader, blue_first
 from echo_hf.reasons import BadImage
@@ -35,32 +35,6 @@ def written(lines: Sequence[str], ink: Any = "black", paper: Any = "white") -> I
 
 CARD = 'a card with "Happy Birthday" and "to the best gardener"'
 FOX = ["The quick brown fox", "jumps over fences"]
-
-
-@pytest.mark.parametrize("package", ["rapidocr", "onnxruntime", "spellchecker"])
-def test_a_missing_package_is_told_at_first_use(
-    package: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("rapidocr", "onnxruntime", "spellchecker"):
-        if name == package:
-            monkeypatch.setitem(sys.modules, name, None)
-    measured = OcrAccuracy()
-    with pytest.raises(MissingExtraError, match=r"ocr_accuracy.*\"echo-hf\[ocr\]\"$"):
-        measured.add(["a"], [None])
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"min_words": 0}, "min_words is 0: expected a whole number from 1"),
-        ({"min_words": 1.5}, "min_words is 1.5: "),
-        ({"min_confidence": 2}, "min_confidence is 2: expected a number from 0 to 1"),
-        ({"vocabulary": "words"}, "vocabulary holds something else than words"),
-    ],
-)
-def test_impossible_choices_are_told_at_once(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(ScoreError, match=message):
-        OcrAccuracy(**options)
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,14 @@ from scipy.stats import bootstrap, norm
 from scipy.stats import t as student
 
 from echo_hf.errors import MissingExtraError, ScoreError
-from echo_hf.metrics import MetricResult, ocr_accuracy
+from echo_hf.metrics import (
+    ColorShift,
+    FaceIdentity,
+    MetricResult,
+    OcrAccuracy,
+    StructureDistance,
+    ocr_accuracy,
+)
 from echo_hf.metrics.result import Unmeasured, check_extra, error_line, mean_of
 from echo_hf.reasons import BadImage, ImageNotice, MetricReason
 from tests.metrics.images_for_metrics import noise
@@ -137,6 +144,67 @@ def test_a_definition_is_plain_json(name: str, tmp_path: Path) -> None:
         definition = measure(protocol=protocol).definition
         assert json.loads(json.dumps(definition, allow_nan=False)) == definition
         assert definition.get("metric", definition.get("measure")) == name
+
+
+@pytest.mark.parametrize(
+    ("name", "extra", "packages"),
+    [
+        ("face_identity", "face", ("insightface", "onnxruntime")),
+        ("structure_distance", "metrics", ("torch", "transformers")),
+        ("ocr_accuracy", "ocr", ("rapidocr", "onnxruntime", "spellchecker")),
+    ],
+)
+def test_a_missing_package_is_told_at_first_use(
+    name: str, extra: str, packages: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for package in packages:
+        with monkeypatch.context() as patched:
+            patched.setitem(sys.modules, package, None)
+            with pytest.raises(MissingExtraError, match=rf'^{name} .* "echo-hf\[{extra}\]"$'):
+                METRICS[name]([], [])
+
+
+@pytest.mark.parametrize(
+    ("make", "choices", "says"),
+    [
+        (
+            FaceIdentity,
+            {"det_size": 100},
+            "det_size is 100: expected a multiple of 32, such as 640",
+        ),
+        (FaceIdentity, {"det_size": 0}, "det_size is 0: "),
+        (FaceIdentity, {"det_size": (640, 640)}, "det_size is (640, 640): "),
+        (FaceIdentity, {"det_thresh": 0}, "det_thresh is 0: expected a number above 0, at most 1"),
+        (FaceIdentity, {"det_thresh": 1.5}, "det_thresh is 1.5: "),
+        (FaceIdentity, {"det_thresh": "0.5"}, "det_thresh is '0.5': "),
+        (OcrAccuracy, {"min_words": 0}, "min_words is 0: expected a whole number from 1"),
+        (OcrAccuracy, {"min_words": 1.5}, "min_words is 1.5: "),
+        (OcrAccuracy, {"min_confidence": 2}, "min_confidence is 2: expected a number from 0 to 1"),
+        (OcrAccuracy, {"vocabulary": "words"}, "vocabulary holds something else than words: exp"),
+        (OcrAccuracy, {"vocabulary": [1]}, "vocabulary holds something else than words: expected"),
+        (OcrAccuracy, {"vocabulary": []}, "vocabulary is empty: expected words, or null for Engl"),
+        (StructureDistance, {"reduction": "mini"}, "unknown reduction 'mini'; did you mean 'min'"),
+        (StructureDistance, {"layer": -1}, "layer is -1: expected a whole number from 0"),
+        (StructureDistance, {"layer": "11"}, "layer is '11': expected a whole number from 0"),
+        (StructureDistance, {"size": 0}, "size is 0: expected a whole number from 1"),
+        (StructureDistance, {"batch_size": 2.5}, "batch_size is 2.5: expected a whole number from"),
+        *(
+            (
+                make,
+                {"protocol": "publised"},
+                "unknown protocol 'publised'; did you mean 'published'",
+            )
+            for make in (ColorShift, FaceIdentity, StructureDistance)
+        ),
+    ],
+)
+def test_choices_that_there_are_not_are_told_at_once(
+    make: Callable[..., Any], choices: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(ScoreError) as caught:
+        make(**choices)
+    assert str(caught.value).startswith(says)
+    assert "\n" not in str(caught.value)
 
 
 HEAVY = (
