@@ -28,8 +28,6 @@ from echo_hf.reasons import ImageNotice, MetricReason
 Protocol = Literal["published", "corrected"]
 IMAGES = "an image of Pillow's, a path, bytes, or a dict with 'bytes' or 'path'"
 ONE_IMAGE = (str, bytes, bytearray, memoryview, os.PathLike, Mapping, Image.Image)
-
-
 AHEAD = 2
 CODECS = ("libjpeg_turbo", "webp", "avif", "libtiff", "littlecms2")
 # The levels of a channel that a sheet of one color may differ by, and people cannot see.
