@@ -17,7 +17,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from echo_hf.cli import app
-from echo_hf.errors import RunError, ScoreError
+from echo_hf.errors import RunError, ScoreError, WeightsError
 from echo_hf.hub.run_tables import Result, read_results
 from echo_hf.judging.board import show_scores
 from echo_hf.judging.run_tables import RunTables, read_run
@@ -171,6 +171,22 @@ def test_a_metric_without_its_packages_says_what_to_install(folder: Path) -> Non
     assert "0 of 2" in line
     assert "echo-hf[metrics]" in told.output
     assert "30.000" in told.output  # of the color shift, whose packages are always there
+
+
+def test_weights_that_cannot_be_had_are_told_without_a_folder_of_this_machine(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails() -> None:
+        raise WeightsError(f"no model {str(folder / 'vit')!r}")
+
+    (folder / "vit").mkdir()
+    config = yaml.safe_load((folder / "evaluation.yaml").read_text("utf-8"))
+    config["metrics"] = {"structure_distance": {"model": "vit"}}
+    (folder / "evaluation.yaml").write_text(yaml.safe_dump(config), "utf-8")
+    monkeypatch.setattr("echo_hf.judging.score.accumulators", lambda _: {"color_shift": fails})
+    write(folder, OUTPUTS, drawn(folder))
+    row = of_metric(scored(folder), "color_shift")["copy"]
+    assert row.definition["missing"] == "no model 'vit'"
 
 
 def test_text_is_a_tenth_of_its_ratings(folder: Path) -> None:
