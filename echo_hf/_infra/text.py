@@ -7,13 +7,6 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 
 LONGEST_TEXT = 160
-HIGHER, LOWER = "↑", "↓"  # is better
-BETTER = {
-    "color_shift": LOWER,
-    "face_identity": HIGHER,
-    "structure_distance": LOWER,
-    "text_rendering": HIGHER,
-}
 
 
 def plain(text: str | None, longest: int = LONGEST_TEXT) -> str:

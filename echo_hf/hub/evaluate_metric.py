@@ -28,8 +28,8 @@ from echo_hf.hub.card import PAPER
 from echo_hf.images.decode import ImageSource
 from echo_hf.images.loader import LARGEST_16_BIT, ORIENTATION
 from echo_hf.images.store import MOST_BYTES
+from echo_hf.metrics.image_features import samples_of
 from echo_hf.metrics.result import MetricResult, check_extra
-from echo_hf.metrics.samples import samples_of
 from echo_hf.scores.rating_table import OPTIONAL, REQUIRED, read_columns
 from echo_hf.tables import RATINGS
 

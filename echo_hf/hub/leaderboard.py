@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from huggingface_hub import CommitOperationAdd, HfApi, HfFileSystem
 
 from echo_hf._infra.bootstrap import Interval
-from echo_hf._infra.text import BETTER, plain
+from echo_hf._infra.text import plain
 from echo_hf.errors import EchoError, HubError
 from echo_hf.hub.diff import Comparability, SharedSamples
 from echo_hf.hub.facts import BENCHMARK_CONFIGS
@@ -23,6 +23,7 @@ from echo_hf.hub.load import load_benchmark, load_manifest
 from echo_hf.hub.manifest import Manifest
 from echo_hf.hub.publish import check_repository
 from echo_hf.hub.remote import MAIN, Remote, hub_errors
+from echo_hf.metrics.names import BETTER
 from echo_hf.scores import tiers, win_rate
 from echo_hf.scores.board import METRIC, BoardRow, board_of, ranked
 from echo_hf.scores.votes import Protocol

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -34,9 +33,10 @@ from echo_hf.judging.judge import (
     rating_question,
     run_judges,
 )
-from echo_hf.judging.rate import OVERALL, TEXT, TO_RATE, ToRate, fitting, rows_of, task_row
+from echo_hf.judging.rate import OVERALL, TO_RATE, ToRate, fitting, place_of, rows_of, task_row
 from echo_hf.judging.run_tables import read_table
 from echo_hf.judging.session import Answered, JudgeTask, JudgingResult
+from echo_hf.metrics.names import TEXT_RENDERING as TEXT
 from echo_hf.pipeline.progress import ProgressListener
 from echo_hf.reasons import NotAudited
 from echo_hf.scores.votes import compare, verdicts_of
@@ -51,7 +51,6 @@ SAME = 1e-6
 BLANK_SIZE = 1024, 1024
 GREY = 128, 128, 128
 SEED = 0
-SEPARATOR = "\x1f"
 Row = Mapping[str, Any]
 Failures = Mapping[str, tuple[str, ...]]
 
@@ -151,21 +150,16 @@ def audit(
 def _drawn(outputs: ToRate, tasks: Iterable[Task], samples: int) -> list[tuple[Task, str]]:
     """Some samples of each split in turn, each with one output, whatever else there is."""
     by_split: dict[str, list[Task]] = {}
-    for task in sorted(tasks, key=lambda task: _place(task.sample_id)):
+    for task in sorted(tasks, key=lambda task: place_of(SEED, task.sample_id)):
         if outputs.outputs.get(task.sample_id):
             by_split.setdefault(task.split, []).append(task)
     in_turn = chain.from_iterable(zip_longest(*(by_split[name] for name in sorted(by_split))))
     found = []
     for task in [task for task in in_turn if task is not None][:samples]:
         there = outputs.outputs[task.sample_id]
-        placed = ((_place(task.sample_id, row["system"]), str(row["image"])) for row in there)
-        found.append((task, min(placed)[1]))
+        row = min(there, key=lambda row: place_of(SEED, task.sample_id, row["system"]))
+        found.append((task, str(row["image"])))
     return found
-
-
-def _place(*names: str) -> bytes:
-    named = SEPARATOR.join((str(SEED), *names))
-    return hashlib.sha256(named.encode("utf-8", "surrogatepass")).digest()
 
 
 def _honeypots(

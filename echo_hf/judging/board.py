@@ -14,8 +14,10 @@ from rich.table import Table
 from rich.text import Text
 
 from echo_hf._infra.console import plain_table, say, show_table
-from echo_hf._infra.text import BETTER, HIGHER, LOWER, percent, plain, rounded, rounded_interval
+from echo_hf._infra.text import percent, plain, rounded, rounded_interval
+from echo_hf.metrics.names import BETTER, HIGHER, LOWER
 from echo_hf.reasons import IgnoredRating, LeftOut, Unscored
+from echo_hf.scores.board import BoardRow, ranked
 
 if TYPE_CHECKING:
     from echo_hf.judging.agreement import RunAgreement
@@ -92,19 +94,13 @@ def _share(share: Part) -> str:
 
 
 def _win_rates(rates: Part, tiers: Sequence[Sequence[str]]) -> Table:
-    # Where nothing says how far others may differ, one tier for all would read as no difference.
-    known = any(rates["interval"].values())
-    tier = {name: at for at, names in enumerate(tiers, 1) for name in names if known}
+    values, ends, covered = rates["win_rate"], rates["interval"], rates["coverage"]
+    rows = [BoardRow(name, values[name], ends[name], covered[name]) for name in values]
     table = plain_table("system", "win rate", "95 %", "tier", "coverage")
-    ranked = sorted(rates["win_rate"].items(), key=lambda one: (one[1] is None, -(one[1] or 0.0)))
-    for system, rate in ranked:
-        table.add_row(
-            Text(plain(system, LONGEST), "bold"),
-            rounded(rate),
-            rounded_interval(rates["interval"][system]),
-            str(tier.get(system, NOTHING)),
-            percent(rates["coverage"][system]),
-        )
+    for row in ranked(rows, tiers):
+        system = Text(plain(row.system, LONGEST), "bold")
+        cells = rounded(row.value), rounded_interval(row.interval), str(row.tier or NOTHING)
+        table.add_row(system, *cells, percent(row.coverage))
     return table
 
 

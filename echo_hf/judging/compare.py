@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from typing import Any, ClassVar, Literal
 from datasets import Dataset
 from pydantic import BaseModel, ConfigDict
 
-from echo_hf.config.judges import JudgeConfig, PairwiseConfig
+from echo_hf.config.judges import JudgeConfig
 from echo_hf.engines.base import Text
 from echo_hf.judging.rate import (
     SAMPLE_COLUMNS,
@@ -20,10 +19,11 @@ from echo_hf.judging.rate import (
     JudgingStage,
     Row,
     ToRate,
+    place_of,
     rows_of,
+    said_in,
     task_row,
 )
-from echo_hf.pipeline.answers import RawText
 from echo_hf.prompts import Prompt, as_data, filled_prompt
 from echo_hf.reasons import Outcome, Unrated
 from echo_hf.tables import COMPARISONS, INTEGER, STRING, Column, Table
@@ -32,7 +32,6 @@ PAIRWISE = "pairwise"
 ORDERS = ("ab", "ba")
 # Without ASCII, letters that only look like these would match.
 CHOICE = re.compile(r"\[\[\s*(first|second|tie)\s*\]\]", re.ASCII | re.IGNORECASE)
-SEPARATOR = "\x1f"
 
 TO_COMPARE = Table(
     "to_compare",
@@ -83,24 +82,14 @@ def to_compare(judge: JudgeConfig, outputs: ToRate) -> Dataset:
             there = outputs.outputs.get(task.sample_id, ())
             for a, b in combinations(sorted(there, key=lambda row: str(row["system"])), 2):
                 names = {"system_a": a["system"], "system_b": b["system"]}
-                if is_drawn(judge.pairwise, task.sample_id, *names.values()):
-                    pair = {
-                        **task_row(task),
-                        **names,
-                        "output_a": a["image"],
-                        "output_b": b["image"],
-                    }
+                place = place_of(judge.pairwise.seed, task.sample_id, *names.values())
+                if int.from_bytes(place[:8], "big") < judge.pairwise.share * 2**64:
+                    images = {"output_a": a["image"], "output_b": b["image"]}
+                    pair = {**task_row(task), **names, **images}
                     for order, repeat in product(ORDERS, range(judge.repeats)):
                         yield {**pair, "order": order, "repeat": repeat}
 
     return rows_of(TO_COMPARE, rows())
-
-
-def is_drawn(options: PairwiseConfig, sample_id: str, system_a: str, system_b: str) -> bool:
-    """Whether a pair is one of the share: decided by its digest, whatever else there is."""
-    named = SEPARATOR.join((str(options.seed), sample_id, system_a, system_b))
-    head = hashlib.sha256(named.encode("utf-8", "surrogatepass")).digest()[:8]
-    return int.from_bytes(head, "big") < options.share * 2**64
 
 
 @dataclass(frozen=True)
@@ -130,21 +119,13 @@ class Compare(JudgingStage):
         parts += [Text("<second>"), second, Text("</second>")]
         return parts, {**task, "outputs": outputs}
 
-    def _shape(self) -> type[BaseModel]:
-        return ChoiceAnswer
-
     def _known(self, row: Row) -> dict[str, Any]:
         names = ("sample_id", "system_a", "system_b", "order", "repeat", "sample_digest")
         outputs = {"output_a_sha256": row["output_a"], "output_b_sha256": row["output_b"]}
         return {**{name: row[name] for name in names}, **outputs}
 
     def _said(self, given: BaseModel, row: Row) -> dict[str, Any]:
-        if isinstance(given, ChoiceAnswer):
-            choice: str | Unrated = given.choice
-            text = given.explanation
-        else:
-            text = given.text if isinstance(given, RawText) else ""
-            choice = read_choice(text)
+        choice, text = said_in(given, "choice", read_choice)
         if isinstance(choice, Unrated):
             return {"explanation": text, "outcome": choice.value}
         winner = winner_of(choice, row["order"])

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import get_args
+from typing import TypedDict, Unpack, get_args
 
 import pyarrow as pa
 from datasets import Dataset
@@ -28,7 +28,6 @@ from echo_hf.judging.applicability import Fitting, to_classify
 from echo_hf.judging.compare import PAIRWISE, Compare, to_compare
 from echo_hf.judging.rate import (
     PUBLISHED_SCALE,
-    TEXT,
     Protocol,
     Rate,
     ToRate,
@@ -48,9 +47,9 @@ from echo_hf.judging.session import (
     write_comparisons,
     write_ratings,
 )
+from echo_hf.metrics.names import TEXT_RENDERING as TEXT
 from echo_hf.pipeline.progress import ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder
-from echo_hf.reasons import Reason
 from echo_hf.systems.base import Task
 from echo_hf.systems.benchmark import benchmark_of, evaluation_folder, load_evaluation
 from echo_hf.tables import APPLICABILITY as FITS
@@ -58,7 +57,6 @@ from echo_hf.tables import OUTPUTS
 
 RUBRICS: tuple[str, ...] = get_args(Rubric)
 APPLICABILITY = "applicability"
-Write = Callable[[Path, Answered, Collection[str]], Path]
 
 
 @dataclass
@@ -74,6 +72,14 @@ class SentImages:
         new = [digest for digest in dict.fromkeys(digests) if digest not in known]
         known.update(shown_images(self.images, new, how))
         return known
+
+
+class Limits(TypedDict, total=False):
+    """How far judges are asked: not at all, and within what budget; and who is told of it."""
+
+    dry_run: bool
+    budget_usd: float | None
+    watch: ProgressListener | None
 
 
 def chosen_judges(config: Evaluated, names: Sequence[str] | None) -> list[JudgeConfig]:
@@ -161,9 +167,7 @@ def judge(
     judges: Sequence[str] | None = None,
     rubrics: Sequence[str] | None = None,
     limit: int | None = None,
-    dry_run: bool = False,
-    budget_usd: float | None = None,
-    watch: ProgressListener | None = None,
+    **limits: Unpack[Limits],
 ) -> JudgingResult:
     """Has judges rate the outputs of a run; what one has answered is not asked again."""
     config = config if isinstance(config, Evaluated) else load_evaluation(config)
@@ -177,15 +181,13 @@ def judge(
             f"one, such as rubrics: [overall, {wanted[0]}]"
         )
     folder = evaluation_folder(config, runs)
-    to_rate = rated_outputs(config, folder, limit)
+    outputs = rated_outputs(config, folder, limit)
 
     def questions(shown: SentImages) -> Iterator[JudgeTask]:
         fits = read_table(folder.root, FITS)
-        return rating_questions(config, chosen, wanted, to_rate, fits, shown)
+        return rating_questions(config, chosen, wanted, outputs, fits, shown)
 
-    engines = {one.name: one.engine for one in chosen}
-    ask = partial(run_judges, folder, engines, questions, write_ratings, to_rate)
-    return ask(dry_run=dry_run, budget_usd=budget_usd, watch=watch)
+    return run_judges(folder, engines_of(chosen), questions, write_ratings, outputs, **limits)
 
 
 def pairwise(
@@ -194,9 +196,7 @@ def pairwise(
     runs: Path | str = RUNS,
     judges: Sequence[str] | None = None,
     limit: int | None = None,
-    dry_run: bool = False,
-    budget_usd: float | None = None,
-    watch: ProgressListener | None = None,
+    **limits: Unpack[Limits],
 ) -> JudgingResult:
     """Has judges choose between two outputs of a sample; what one has said is not asked again."""
     config = config if isinstance(config, Evaluated) else load_evaluation(config)
@@ -210,9 +210,7 @@ def pairwise(
             images = shown.of([*inputs, *rows["output_a"], *rows["output_b"]], how)
             yield JudgeTask(one.name, PAIRWISE, Compare(one, how, images), rows)
 
-    engines = {one.name: one.engine for one in chosen}
-    ask = partial(run_judges, folder, engines, questions, write_comparisons, outputs)
-    return ask(dry_run=dry_run, budget_usd=budget_usd, watch=watch)
+    return run_judges(folder, engines_of(chosen), questions, write_comparisons, outputs, **limits)
 
 
 def applicability(
@@ -220,9 +218,7 @@ def applicability(
     *,
     runs: Path | str = RUNS,
     limit: int | None = None,
-    dry_run: bool = False,
-    budget_usd: float | None = None,
-    watch: ProgressListener | None = None,
+    **limits: Unpack[Limits],
 ) -> JudgingResult:
     """Has a model say which specialised metrics fit the samples of a benchmark."""
     config = config if isinstance(config, Evaluated) else load_evaluation(config)
@@ -234,27 +230,29 @@ def applicability(
         )
     folder = evaluation_folder(config, runs)
     tasks = benchmark_of(config, folder).tasks(folder.images, limit)
-    left_out: dict[Reason, int] = dict(tasks.left_out.items())
-    about = ToRate({}, tasks.tasks, left_out)
+    about = ToRate({}, tasks.tasks, dict(tasks.left_out.items()))
 
     def questions(shown: SentImages) -> list[JudgeTask]:
         return [fitting_question(options, about.tasks, shown)]
 
     engines = {APPLICABILITY: options.engine}
-    ask = partial(run_judges, folder, engines, questions, write_applicability, about)
-    return ask(dry_run=dry_run, budget_usd=budget_usd, watch=watch)
+    return run_judges(folder, engines, questions, write_applicability, about, **limits)
+
+
+def engines_of(judges: Iterable[JudgeConfig]) -> dict[str, EngineChoice]:
+    return {one.name: one.engine for one in judges}
 
 
 def run_judges(
     folder: RunFolder,
     engines: Mapping[str, EngineChoice],
     questions: Callable[[SentImages], Iterable[JudgeTask]],
-    write: Write,
+    write: Callable[[Path, Answered, Collection[str]], Path],
     about: ToRate,
     *,
-    dry_run: bool,
-    budget_usd: float | None,
-    watch: ProgressListener | None,
+    dry_run: bool = False,
+    budget_usd: float | None = None,
+    watch: ProgressListener | None = None,
 ) -> JudgingResult:
     """Asks judges in a run's folder, or says what they would be asked."""
     with asking_in(folder, engines, budget_usd, watch) as asking:

@@ -13,10 +13,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import repeat
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 import pyarrow as pa
 from datasets import Dataset
@@ -28,6 +28,7 @@ from echo_hf.errors import ConfigError, ImageError
 from echo_hf.hub.run_tables import left_out_reasons
 from echo_hf.images.decode import BadImageError, open_image
 from echo_hf.images.store import ImageStore
+from echo_hf.metrics.names import TEXT_RENDERING as TEXT
 from echo_hf.pipeline.answer_store import request_keys
 from echo_hf.pipeline.answers import Failure, RawText, StoredAnswers
 from echo_hf.pipeline.stage import ModelStage, StageRows, keys_of, of_row
@@ -39,11 +40,10 @@ from echo_hf.tables import INTEGER, RATINGS, STRING, STRINGS, Column, Table
 
 Protocol = Literal["published", "corrected"]
 Row = Mapping[str, Any]
+Value = TypeVar("Value")
 
 OVERALL = "overall"
-TEXT = "text_rendering"
 WORDS_ALONE = "text_to_image"
-METRICS = ("face_identity", "color_shift", "structure_distance", TEXT)
 
 SAMPLE_COLUMNS = {
     "sample_digest": Column(STRING, "`sample_digest` of the sample"),
@@ -127,6 +127,12 @@ def task_row(task: Task) -> dict[str, Any]:
         "prompt": task.prompt,
         "inputs": [image.sha256 for image in task.inputs],
     }
+
+
+def place_of(seed: int, *names: str) -> bytes:
+    """Where chance puts something: decided by its names, whatever else there is."""
+    named = "\x1f".join((str(seed), *names))
+    return hashlib.sha256(named.encode("utf-8", "surrogatepass")).digest()
 
 
 def flags_of(applicability: pa.Table | None, metric: str) -> dict[str, bool | None]:
@@ -238,9 +244,9 @@ class JudgingStage(ModelStage):
     def _question(self, row: Row) -> tuple[list[Text | str], dict[str, Any]]:
         """What a judge is shown, images by their digests, and the same as structured fields."""
 
-    @abstractmethod
     def _shape(self) -> type[BaseModel]:
         """The declared shape of a structured answer."""
+        return self.answer
 
     @abstractmethod
     def _known(self, row: Row) -> dict[str, Any]:
@@ -251,6 +257,7 @@ class JudgingStage(ModelStage):
         """What an answer comes to."""
 
     def _provenance(self, row: Row) -> dict[str, Any]:
+        """What an answer is about, beside the columns of its row."""
         del row
         return {"shown": {"as": self.how}}
 
@@ -317,6 +324,16 @@ class JudgingStage(ModelStage):
             usage = dataclasses.asdict(record.usage) if record else {}
             known = {f"{kind}_tokens": count for kind, count in usage.items()}
             yield {"usage": known, "cost_usd": record.cost_usd} if record else {}
+
+
+def said_in(
+    given: BaseModel, field: str, read: Callable[[str], Value | Unrated]
+) -> tuple[Value | Unrated, str]:
+    """The verdict of an answer, of its field or as its text ends, and the text."""
+    if isinstance(given, RawText):
+        return read(given.text), given.text
+    answer = given.model_dump()
+    return answer[field], answer["explanation"]
 
 
 # Whole numbers from 1 to 10 and nothing else: the first of them counts.
@@ -407,12 +424,8 @@ class Rate(JudgingStage):
 
     def _said(self, given: BaseModel, row: Row) -> dict[str, Any]:
         del row  # a rating reads the same whatever it is about
-        if isinstance(given, RatingAnswer):
-            rating: float | Unrated = given.rating
-            text = given.explanation
-        else:
-            text = given.text if isinstance(given, RawText) else ""
-            rating = read_rating(text, self.judge, self.protocol)
+        read = partial(read_rating, judge=self.judge, protocol=self.protocol)
+        rating, text = said_in(given, "rating", read)
         if isinstance(rating, Unrated):
             return {"explanation": text, "outcome": rating.value}
         return {"rating": float(rating), "explanation": text, "outcome": Outcome.OK.value}

@@ -22,26 +22,26 @@ from echo_hf.images.store import ImageStore
 from echo_hf.judging.audit import Failures, flagged, read_failures
 from echo_hf.judging.rate import flags_of
 from echo_hf.judging.run_tables import RunTables, read_run
-from echo_hf.metrics import text_rendering
+from echo_hf.metrics import TextRenderingResult
+from echo_hf.metrics.names import TEXT_RENDERING
 from echo_hf.metrics.result import MetricResult, coverage_of
-from echo_hf.metrics.text_rendering import RUBRIC as TEXT_METRIC
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import Outcome, Reason
 from echo_hf.scores import bounds, sensitivity, tiers, win_rate
+from echo_hf.scores.board import METRIC, board_of
 from echo_hf.scores.pairwise_agreement import PairwiseAgreement, pairwise_agreement
-from echo_hf.scores.rating_table import RUBRIC, read_ratings
+from echo_hf.scores.rating_table import RUBRIC, RatingTable, read_ratings
 from echo_hf.scores.votes import PROTOCOLS, Protocol
 from echo_hf.scores.win_rate import WinRate
 from echo_hf.systems.base import Task
 from echo_hf.systems.benchmark import benchmark_of, load_evaluation
 from echo_hf.tables import RATINGS
 
-METRIC = "win_rate"
 DRAWS = 1000
 _, FROM_WORDS = BENCHMARKS
 NOT_ASKED = "not_asked"
 FITS_NONE = "it fits no sample of this split"
-UNRATED = f"needs ratings by the rubric {TEXT_METRIC}, which no judge has given"
+UNRATED = f"needs ratings by the rubric {TEXT_RENDERING}, which no judge has given"
 
 
 @dataclass(frozen=True)
@@ -78,11 +78,10 @@ class Measured:
 
     def row(self, split: str, protocol: Protocol) -> Result:
         """The figure of `results.json`."""
-        result, fits = self.result, "samples that it was said to fit"
+        result, n = self.result, self.result.n if self.result else 0
         known = dict(result.definition) if result else {"missing": self.missing}
-        known["samples"] = fits if self.asked else "every sample"
+        known["samples"] = "samples that it was said to fit" if self.asked else "every sample"
         low, high = (result.interval if result else None) or (None, None)
-        n = result.n if result else 0
         return Result(
             metric=self.metric,
             protocol=protocol,
@@ -132,14 +131,11 @@ class Scores:
     @property
     def results(self) -> list[Result]:
         """One figure of one system each."""
-        return [
-            row
-            for split in self.splits
-            for row in (
-                *(split.win_rates.results if split.win_rates else ()),
-                *(one.row(split.split, self.protocol) for one in split.metrics),
-            )
-        ]
+        found: list[Result] = []
+        for split in self.splits:
+            found += split.win_rates.results if split.win_rates else ()
+            found += [one.row(split.split, self.protocol) for one in split.metrics]
+        return found
 
 
 def score(
@@ -190,15 +186,17 @@ def _split(
     failed: Failures,
     n_boot: int,
 ) -> SplitScores:
-    outputs, ratings = (tables.of_split(one, name) for one in (tables.outputs, tables.ratings))
-    fits, tasks = tables.of_split(tables.applicability, name), tables.tasks[name]
+    outputs, ratings, fits, chosen = (
+        tables.of_split(one, name)
+        for one in (tables.outputs, tables.ratings, tables.applicability, tables.comparisons)
+    )
+    tasks = tables.tasks[name]
     there = (one["system"].to_pylist() for one in (tables.outputs, tables.ratings) if one)
     systems = sorted({system.name for system in config.systems}.union(*there))
-    overall = ratings if ratings is not None and RUBRIC in ratings["rubric"].to_pylist() else None
-    rates, pairwise, found = None, None, list[Measured]()
-    if overall is not None:
-        rates = win_rates(name, overall, outputs, config.protocol, n_boot, failed)
-    chosen = tables.of_split(tables.comparisons, name)
+    rates, pairwise, overall, found = None, None, None, list[Measured]()
+    if ratings is not None and RUBRIC in ratings["rubric"].to_pylist():
+        overall = read_ratings(ratings, outputs)
+        rates = win_rates(name, overall, None, config.protocol, n_boot, failed)
     if chosen is not None and chosen.num_rows:
         pairwise = pairwise_agreement(chosen, overall, n_boot=n_boot)
     if outputs is not None and any(task.inputs for task in tasks):
@@ -208,40 +206,41 @@ def _split(
             measured = partial(_measured, config, accumulator, made, folder.images, n_boot)
             found += _by_system(metric, systems, edits, fits, measured)
     text = RATINGS.empty() if ratings is None else ratings
-    text = text.filter(pc.equal(text["rubric"], TEXT_METRIC))
+    text = text.filter(pc.equal(text["rubric"], TEXT_RENDERING))
     if tasks and (name == FROM_WORDS or text.num_rows):
         measured = partial(_text_measured, text, config.protocol, n_boot, failed)
-        found += _by_system(TEXT_METRIC, systems, tasks, fits, measured)
+        found += _by_system(TEXT_RENDERING, systems, tasks, fits, measured)
     return SplitScores(name, len(tasks), rates, tuple(found), pairwise)
 
 
 def win_rates(
     split: str,
-    ratings: pa.Table,
+    ratings: RatingTable | pa.Table,
     outputs: pa.Table | None,
     protocol: Protocol,
     n_boot: int,
     failed: Mapping[str, Sequence[str]],
 ) -> SplitWinRates:
-    """Win rates by both protocols, and how far to trust them, from ratings that are read once."""
-    table, rates, results = read_ratings(ratings, outputs), dict[Protocol, WinRate](), []
+    """Win rates by both protocols, and how far to trust them; judges vote once for all of it."""
+    table = ratings if isinstance(ratings, RatingTable) else read_ratings(ratings, outputs)
+    rates, results = dict[Protocol, WinRate](), list[Result]()
     for each in get_args(Protocol):
         rate = win_rate(table, protocol=each, n_boot=n_boot)
         definition = flagged(rate.definition, rate.per_judge, failed)
         rates[each] = rate = replace(rate, definition=definition)
-        for system, value in rate.win_rate.items():
-            low, high = rate.interval[system] or (None, None)
+        for row in board_of(rate):
+            low, high = row.interval or (None, None)
             results.append(
                 Result(
                     metric=METRIC,
                     protocol=each,
                     split=split,
-                    system=system,
-                    value=value,
+                    system=row.system,
+                    value=row.value,
                     low=low,
                     high=high,
-                    n=sum(rate.pairs[system].values()),
-                    coverage=rate.coverage[system],
+                    n=row.n,
+                    coverage=row.coverage,
                     definition=definition,
                 )
             )
@@ -273,7 +272,7 @@ def _by_system(
     for system in systems:
         result, missing = measured(system, fitting) if fitting else (None, FITS_NONE)
         ordered = fitting
-        if isinstance(result, metrics.TextRenderingResult):
+        if isinstance(result, TextRenderingResult):
             by_name = {task.sample_id: task for task in fitting}
             ordered = tuple(by_name[name] for name in result.sample_ids)
         yield Measured(metric, system, ordered, flags.count(None), asked, result, missing)
@@ -282,21 +281,12 @@ def _by_system(
 def accumulators(config: Evaluated) -> Mapping[str, Callable[[], Any]]:
     """By name what makes an image metric; inputs are looked at once for all systems."""
     protocol, options = config.protocol, config.metrics
-    similarities, faces = metrics.SimilarityCache(), metrics.FaceCache()
+    faces = {"cache": metrics.FaceCache(), **options.face_identity.model_dump()}
+    vit = {"cache": metrics.SimilarityCache(), **options.structure_distance.model_dump()}
     return {
         "color_shift": partial(metrics.ColorShift, protocol=protocol),
-        "face_identity": partial(
-            metrics.FaceIdentity,
-            protocol=protocol,
-            cache=faces,
-            **options.face_identity.model_dump(),
-        ),
-        "structure_distance": partial(
-            metrics.StructureDistance,
-            protocol=protocol,
-            cache=similarities,
-            **options.structure_distance.model_dump(),
-        ),
+        "face_identity": partial(metrics.FaceIdentity, protocol=protocol, **faces),
+        "structure_distance": partial(metrics.StructureDistance, protocol=protocol, **vit),
     }
 
 
@@ -311,16 +301,15 @@ def _measured(
 ) -> Figures:
     """A system's figures by an image metric."""
 
-    def read(digest: str) -> bytes | None:
+    def read(digest: str | None) -> bytes | None:
         try:
-            return images.open(digest)
+            return None if digest is None else images.open(digest)
         except ImageError:  # the very bytes that a digest names are not there any more
             return None
 
     def output(task: Task) -> bytes | None:
-        row = made.get((system, task.sample_id))
-        has_image = row is not None and row["outcome"] == Outcome.OK and row["image"] is not None
-        return read(row["image"]) if row is not None and has_image else None
+        row = made.get((system, task.sample_id), {})
+        return read(row["image"]) if row.get("outcome") == Outcome.OK else None
 
     # One at a time: the images of a benchmark do not fit into memory.
     inputs = ([read(image.sha256) for image in task.inputs] for task in fitting)
@@ -347,13 +336,12 @@ def _text_measured(
     judges = sorted(set(ratings["judge"].to_pylist()))
     if not judges:
         return None, UNRATED
-    names = pa.array([task.sample_id for task in fitting], pa.string())
-    chosen = pc.and_(pc.equal(ratings["system"], system), pc.is_in(ratings["sample_id"], names))
-    own = ratings.filter(chosen)
-    empty = {**dict.fromkeys(RATINGS.columns), "system": system, "judge": judges[0]}
-    empty |= {"rubric": TEXT_METRIC, "repeat": 0}
-    unrated = set(names.to_pylist()) - set(own["sample_id"].to_pylist())
-    added = [{**empty, "sample_id": name} for name in unrated]
-    rows = pa.concat_tables([own, pa.Table.from_pylist(added, own.schema)])
-    result = text_rendering(rows, system=system, protocol=protocol, n_boot=n_boot)
+    names = {task.sample_id for task in fitting}
+    own = ratings.filter(pc.equal(ratings["system"], system)).to_pylist()
+    rows = [row for row in own if row["sample_id"] in names]
+    empty = {"system": system, "judge": judges[0], "rubric": TEXT_RENDERING, "repeat": 0}
+    unrated = names.difference(row["sample_id"] for row in rows)
+    rows += [{**empty, "sample_id": name} for name in unrated]
+    table = pa.Table.from_pylist(rows, RATINGS.schema)
+    result = metrics.text_rendering(table, system=system, protocol=protocol, n_boot=n_boot)
     return replace(result, definition=flagged(result.definition, judges, failed)), None

@@ -77,23 +77,14 @@ class Answered:
 
 @dataclass(frozen=True)
 class JudgingResult:
-    """What became of a run of judges.
+    """What became of a run of judges, or of a dry run what each would be asked."""
 
-    Attributes:
-        path: The table that was filled; null where nobody was asked.
-        plans: What each judge would be asked; of a dry run alone.
-        answered: What each judge has answered, in order.
-        left_out: How many outputs and samples nobody was asked about, by reason.
-        cost_usd: What this run cost as far as it is known; null when nothing is.
-        spent: Whether a budget ended it before all was asked.
-    """
-
-    path: Path | None
+    path: Path | None  # the table that was filled
     plans: tuple[Planned, ...] = ()
     answered: tuple[Answered, ...] = ()
     left_out: Mapping[Reason, int] = field(default_factory=dict)
-    cost_usd: float | None = None
-    spent: bool = False
+    cost_usd: float | None = None  # as far as it is known
+    spent: bool = False  # whether a budget ended it before all was asked
 
 
 @dataclass

@@ -1,9 +1,9 @@
 """The specialised metrics (ECHO section 5.2), each a function from images to numbers.
 
-To add one: a module here; `accumulators` in `judging/score.py` gives it samples; what it is called
-and which way is better stand in `_infra/text.py` and `report/markup.py`; a column of
-`APPLICABILITY` in `tables.py` and `prompts/judging/measure_NAME.md` say which samples it fits;
-`cards/NAME.md` and `CONFIGS` in `hub/evaluate_metric.py` make it loadable by `evaluate`.
+To add one: a module here and a line in `names.py`; `accumulators` in `judging/score.py` gives it
+samples; a column of `APPLICABILITY` in `tables.py` and `prompts/judging/measure_NAME.md` say which
+samples it fits; `cards/NAME.md` and `CONFIGS` in `hub/evaluate_metric.py` make it loadable by
+`evaluate`.
 """
 
 from echo_hf.metrics.color_shift import ColorShift, ColorShiftResult, color_shift

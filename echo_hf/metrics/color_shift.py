@@ -8,30 +8,18 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from PIL import Image
 
 from echo_hf._infra.bootstrap import Interval, drawn_weights, percentiles
 from echo_hf.images.color import ciede2000, lab_of
-from echo_hf.metrics.color_histograms import (
-    CHANNELS,
-    FIRST_LEVEL,
-    LAST_LEVEL,
-    LEVELS,
-    Floats,
-    Integers,
-    color_distance,
-    histograms,
-    kept_pixels,
-    mean_levels,
-    wasserstein,
-)
 from echo_hf.metrics.image_features import (
     FLAT_LEVELS,
     LOADERS,
     Accumulator,
-    check_protocol,
+    Protocol,
     library_versions,
-    notices_of,
     reasons_of,
+    samples_of,
     seen,
 )
 from echo_hf.metrics.result import (
@@ -42,9 +30,13 @@ from echo_hf.metrics.result import (
     definition_of,
     mean_of,
 )
-from echo_hf.metrics.samples import Protocol, samples_of
 from echo_hf.reasons import MetricReason
 
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+CHANNELS, LEVELS = 3, 256
+FIRST_LEVEL, LAST_LEVEL = 5, 250
+_EVERY_LEVEL = np.arange(LEVELS)
 RULES: Mapping[Protocol, Mapping[str, str]] = {
     "published": {
         "loader": "plain conversion to RGB",
@@ -125,20 +117,12 @@ class ColorShift(Accumulator[Any, Integers]):
     """
 
     def __init__(self, *, protocol: Protocol = "corrected", threads: int | None = None) -> None:
-        check_protocol(protocol)
-        super().__init__(threads, protocol=protocol)
-        self._protocol: Protocol = protocol
+        super().__init__(threads, protocol)
 
     def add(self, inputs: Iterable[Any], outputs: Iterable[Any]) -> None:
         """Counts the levels of some more samples.
 
-        Args:
-            inputs: For each sample an image or a list of images, as for `color_shift`.
-            outputs: For each sample an image, or null.
-
-        Raises:
-            ScoreError: The two differ in length, or an element is no image; none of the samples
-                is added then.
+        As for `color_shift`, also in what is raised; where one is refused, none is added.
         """
         published = self._protocol == "published"
         samples = samples_of(inputs, outputs)
@@ -146,13 +130,10 @@ class ColorShift(Accumulator[Any, Integers]):
             samples = (replace(one, inputs=one.inputs[:1]) for one in samples)
         load = LOADERS[self._protocol]
         looked = seen(samples, histograms, load=load, threads=self._threads, lone_inputs=published)
-        self._samples += [
-            replace(one, inputs=(sum(one.inputs, NOTHING),)) if one.inputs else one
-            for one in looked
-        ]
+        self._samples += [replace(one, inputs=(sum(one.inputs, NOTHING),)) for one in looked]
 
     def merge(self, other: ColorShift) -> None:
-        """Adds the samples of another accumulator after its own; the other stays as it is.
+        """Adds the samples of another accumulator after its own.
 
         Raises:
             ScoreError: It follows the other protocol.
@@ -160,27 +141,19 @@ class ColorShift(Accumulator[Any, Integers]):
         self._append(other)
 
     def compute(self, *, n_boot: int = 1000, seed: int = 0) -> ColorShiftResult:
-        """The color shift of all samples that were added, in the order in which they came.
+        """The color shift of all samples, in order; the whole depends on no order and no batches.
 
-        Args:
-            n_boot: Draws of the bootstrap over samples; 0 for none.
-            seed: Of the draws.
-
-        Returns:
-            The result; the numbers of the whole do not depend on the order, on batches and parts.
-
-        Raises:
-            ScoreError: `n_boot` is no number of draws.
+        `n_boot` and `seed` are as for `color_shift`.
         """
-        published, pairs, numbers = self._protocol == "published", [], []
         reasons = reasons_of(self._samples)
+        pairs, numbers = list[Integers](), list[list[float | None]]()
         for sample, reason in zip(self._samples, reasons, strict=True):
             made = None if reason else sample.output
-            before = NOTHING if made is None and not published else sum(sample.inputs, NOTHING)
+            before = NOTHING if made is None and self._protocol == "corrected" else sample.inputs[0]
             pairs.append(np.stack([before, NOTHING if made is None else made]))
-            numbers.append([None] * 7 if made is None else beside(pairs[-1]))
+            numbers.append([None] * 7 if made is None else [*beside(pairs[-1])])
         value, interval, per_sample = pool(pairs, n_boot=n_boot, seed=seed)
-        columns = [[one[at] for one in numbers] for at in range(7)]
+        columns = np.array(numbers, object).reshape(-1, 7).T.tolist()
         estimates = [mean_of(column, n_boot=n_boot, seed=seed) for column in columns]
         n = reasons.count(None)
         no_levels = Unmeasured(MetricReason.NO_LEVELS)
@@ -194,7 +167,7 @@ class ColorShift(Accumulator[Any, Integers]):
                 reason or (no_levels if shift is None else None)
                 for reason, shift in zip(reasons, per_sample, strict=True)
             ),
-            notices=notices_of(self._samples),
+            notices=self._notices,
             definition={
                 "metric": "color_shift",
                 "protocol": self._protocol,
@@ -246,9 +219,9 @@ def color_shift(
         threads: How many threads decode; as many as there are processors when null.
 
     Returns:
-        `value` and `interval` in levels, from 0 to 425. A sample without an output, with a
-        image that cannot be decoded or is of one color, or with an output that another task
-        has, too, has no number but a reason.
+        `value` and `interval` in levels, from 0 to 425. A sample without an output, with an image
+        that cannot be decoded or is of one color, or with an output that another task has, too,
+        has no number but a reason.
 
     Raises:
         ScoreError: The two differ in length, an element is no image, or a choice is none of
@@ -269,6 +242,38 @@ def color_shift(
     return counted.compute(n_boot=n_boot, seed=seed)
 
 
+def histograms(image: Image.Image) -> Integers:
+    """How many pixels have each level."""
+    return np.array(image.histogram(), np.int64).reshape(CHANNELS, LEVELS)
+
+
+def kept_pixels(counts: Integers, first: int = FIRST_LEVEL, last: int = LAST_LEVEL) -> Integers:
+    """Of the pixels within a range of levels: how many, and the sum of their levels."""
+    kept = counts[..., first : last + 1]
+    return np.stack([kept.sum(-1), kept @ _EVERY_LEVEL[first : last + 1]], axis=-1)
+
+
+def mean_levels(pixels: ArrayLike) -> Floats:
+    """The mean level of some pixels, NaN where there are none."""
+    numbers, sums = np.moveaxis(np.asarray(pixels, np.float64), -1, 0)
+    means: Floats = np.full(numbers.shape, np.nan)
+    np.divide(sums, numbers, out=means, where=numbers > 0)
+    return means
+
+
+def color_distance(first: ArrayLike, second: ArrayLike) -> Floats:
+    """How far apart two mean colors are: the Euclidean distance of their levels."""
+    found: Floats = np.linalg.norm(np.asarray(second, float) - np.asarray(first, float), axis=-1)
+    return found
+
+
+def wasserstein(first: Integers, second: Integers) -> Floats:
+    """How far the levels of one image's pixels have to be moved to become the other's."""
+    one, two = (np.cumsum(counts, axis=-1) for counts in (first, second))
+    apart: Floats = np.abs(one / one[..., -1:] - two / two[..., -1:]).sum(-1)
+    return apart
+
+
 def tints(inputs: ArrayLike, outputs: ArrayLike) -> Floats:
     """The tint of each pair of mean colors: lighter, redder, yellower, and their CIEDE2000."""
     before, after = lab_of(inputs), lab_of(outputs)
@@ -278,7 +283,7 @@ def tints(inputs: ArrayLike, outputs: ArrayLike) -> Floats:
 def beside(pair: Integers) -> list[float]:
     """The 1-Wasserstein distance of a pair by channel, and the tint of its mean colors."""
     tint = tints(*mean_levels(kept_pixels(pair, 0, LEVELS - 1)))
-    return [float(one) for one in (*wasserstein(pair[0], pair[1]), *tint)]
+    return [*wasserstein(pair[0], pair[1]).tolist(), *tint.tolist()]
 
 
 def pool(

@@ -21,26 +21,20 @@ from echo_hf.engines.checkpoint import is_hub_name
 from echo_hf.errors import ScoreError, WeightsError, unknown
 from echo_hf.images.decode import decoding
 from echo_hf.metrics.image_features import (
-    FLAT_LEVELS,
-    LOADERS,
     Accumulator,
     InputCache,
+    Protocol,
     SampleFeatures,
-    check_protocol,
-    library_versions,
-    notices_of,
     reasons_of,
-    seen,
+    samples_of,
 )
 from echo_hf.metrics.result import (
     MetricResult,
     Unmeasured,
     check_extra,
     error_line,
-    mean_fields,
     module_versions,
 )
-from echo_hf.metrics.samples import Protocol, samples_of
 from echo_hf.reasons import MetricReason
 
 AURAFACE = "fal/AuraFace-v1"
@@ -67,7 +61,7 @@ RULES: Mapping[Protocol, Mapping[str, str]] = {
         "value": "mean over samples of the best cosine",
     },
 }
-Box = tuple[float, float, float, float]
+Box = tuple[float, ...]  # left, top, right, bottom
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,6 +71,11 @@ class Faces:
     boxes: NDArray[np.float32]
     embeddings: NDArray[np.float32]
     failed: str = ""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays and, at four a letter, of the text."""
+        return self.boxes.nbytes + self.embeddings.nbytes + 4 * len(self.failed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,16 +116,11 @@ def best_match(inputs: Sequence[Faces], output: Faces) -> Found:
     return FaceMatch(
         cosine=float(np.clip(cosines[face, other], -1, 1)),
         input=owner,
-        input_box=_box(box),
-        output_box=_box(output.boxes[other]),
+        input_box=tuple(box.tolist()),
+        output_box=tuple(output.boxes[other].tolist()),
         input_faces=len(owners),
         output_faces=len(output.boxes),
     )
-
-
-def _box(corners: NDArray[np.float32]) -> Box:
-    left, top, right, bottom = map(float, corners)
-    return left, top, right, bottom
 
 
 def _units(embeddings: NDArray[np.float32]) -> NDArray[np.float64]:
@@ -229,12 +223,9 @@ class FaceReader:
             raise  # says nothing about the image
         except Exception as error:  # OpenCV, numpy and onnxruntime raise errors of their own
             failed = error_line(error)
-        if not found:
-            return Faces(np.empty((0, 4), np.float32), np.empty((0, 0), np.float32), failed)
-        return Faces(
-            np.stack([np.asarray(face.bbox, np.float32) for face in found]),
-            np.stack([np.asarray(face.embedding, np.float32) for face in found]),
-        )
+        boxes = np.array([face.bbox for face in found], np.float32).reshape(len(found), 4)
+        embeddings = np.array([face.embedding for face in found], np.float32)
+        return Faces(boxes, embeddings.reshape(len(found), -1 if found else 0), failed)
 
 
 def _started(folder: Path, name: str, options: FaceOptions) -> Any:
@@ -280,12 +271,11 @@ class FaceCache(InputCache[FaceReader, Faces]):
     """What was found in inputs, and the networks, so that all systems share both.
 
     Given to `face_identity` for one system after the other: the networks are loaded once, and look
-    at each input once. An input is known by its pixels in the order in which they are fed, and by
-    all that decides what is found in them. Boxes and embeddings are kept, 2 KB for each face, and
-    no pixel. What no longer fits is looked at anew.
+    at each input once. Boxes and embeddings are kept, 2 KB for each face, and no pixel.
 
     Args:
-        most_bytes: How much is kept of inputs at most; 64 MiB are some 24 000 images of one face.
+        most_bytes: How much is kept of inputs at most, about 24 000 images of one face; the rest
+            is looked at anew.
 
     Raises:
         ScoreError: `most_bytes` is no number of bytes.
@@ -302,13 +292,6 @@ class FaceCache(InputCache[FaceReader, Faces]):
 
     def __init__(self, *, most_bytes: int = MOST_BYTES) -> None:
         super().__init__(most_bytes=most_bytes)
-
-    def _size(self, value: Faces) -> int:
-        # A text of letters that are not Latin takes up to four bytes for each.
-        return value.boxes.nbytes + value.embeddings.nbytes + 4 * len(value.failed)
-
-    def _copied(self, value: Faces) -> Faces:
-        return Faces(value.boxes.copy(), value.embeddings.copy(), value.failed)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -357,8 +340,7 @@ class FaceIdentity(Accumulator[FaceReader, Found]):
     """The face identity of images that come in batches, or are compared in several processes.
 
     Of each sample two boxes and a cosine are kept; embeddings, by which people can be recognized,
-    are not, except in the cache of inputs. Images are decoded in several threads; the networks
-    run in the thread that adds, one image at a time, and use all processors by themselves.
+    are not, except in the cache of inputs. Networks run in the thread that adds.
 
     Its arguments are those of `face_identity`; what concerns the draws is for `compute`.
 
@@ -378,9 +360,7 @@ class FaceIdentity(Accumulator[FaceReader, Found]):
         cache: FaceCache | None = None,
         threads: int | None = None,
     ) -> None:
-        check_protocol(protocol)
-        super().__init__(threads, protocol=protocol)
-        self._protocol: Protocol = protocol
+        super().__init__(threads, protocol)
         chosen = None if providers is None else tuple(providers)
         self._options = FaceOptions(os.fspath(pack), revision, det_size, det_thresh, chosen)
         self._cache = FaceCache() if cache is None else cache
@@ -388,23 +368,16 @@ class FaceIdentity(Accumulator[FaceReader, Found]):
     def add(self, inputs: Iterable[Any], outputs: Iterable[Any]) -> None:
         """Compares the faces of some more samples.
 
-        Args:
-            inputs: For each sample an image or a list of images, as for `face_identity`.
-            outputs: For each sample an image, or null.
-
-        Raises:
-            MissingExtraError: insightface or onnxruntime is not installed.
-            ScoreError: There is no such pack or it cannot be used, the two differ in length, or
-                an element is no image; none of the samples is added then.
+        As for `face_identity`, also in what is raised; where one is refused, none is added.
         """
         samples = samples_of(inputs, outputs)
         reader = self._reader()
         look = partial(levels_of, protocol=self._protocol)
-        looked = seen(samples, look, load=LOADERS[self._protocol], threads=self._threads)
+        looked = self._seen(samples, look)
         self._samples += [one.measured(self._compared(one, reader)) for one in looked]
 
     def merge(self, other: FaceIdentity) -> None:
-        """Adds the samples of another accumulator after its own; the other stays as it is.
+        """Adds the samples of another accumulator after its own.
 
         Raises:
             ScoreError: It follows the other protocol, or looked for faces in another way.
@@ -412,19 +385,9 @@ class FaceIdentity(Accumulator[FaceReader, Found]):
         self._append(other)
 
     def compute(self, *, n_boot: int = 1000, seed: int = 0) -> FaceIdentityResult:
-        """The face identity of all samples that were added, in the order in which they came.
+        """The face identity of all samples, in order; the whole depends on no order and no batches.
 
-        Args:
-            n_boot: Draws of the bootstrap over samples; 0 for none.
-            seed: Of the draws.
-
-        Returns:
-            The result; the numbers of the whole do not depend on the order, on batches and parts.
-
-        Raises:
-            MissingExtraError: Nothing was added yet, and insightface is not installed.
-            ScoreError: `n_boot` is no number of draws; or nothing was added, and there is no such
-                pack.
+        `n_boot` and `seed` are as for `face_identity`.
         """
         matches: list[FaceMatch | None] = []
         values: list[float | None] = []
@@ -438,21 +401,17 @@ class FaceIdentity(Accumulator[FaceReader, Found]):
             matches.append(match)
             values.append(found.cosine if isinstance(found, FaceMatch) else None)
             reasons.append(found if isinstance(found, Unmeasured) else None)
-        networks = dict(self._networks or self._reader().definition)
+        if not self._networks:
+            self._reader()
         definition = {
             "metric": "face_identity",
             "protocol": self._protocol,
             **RULES[self._protocol],
             "direction": "higher is better",
-            **networks,
-            "blank_within": FLAT_LEVELS,
-            "versions": library_versions(networks["versions"]),
+            **self._networks,
         }
-        return FaceIdentityResult(
-            **mean_fields(values, reasons, definition, n_boot=n_boot, seed=seed),
-            notices=notices_of(self._samples),
-            matches=tuple(matches),
-        )
+        fields = self._fields(values, reasons, definition, n_boot, seed)
+        return FaceIdentityResult(**fields, matches=tuple(matches))
 
     def _reader(self) -> FaceReader:
         options = self._options
@@ -468,11 +427,8 @@ class FaceIdentity(Accumulator[FaceReader, Found]):
         inputs = []
         for image in sample.inputs:
             key = (reader.key, image.digest)
-            faces = self._cache.find(key)
-            if faces is None:
-                faces = reader.faces(image.levels)
-                self._cache.keep(key, faces)
-            inputs.append(faces)
+            inputs.append(self._cache.find(key) or reader.faces(image.levels))
+            self._cache.keep(key, inputs[-1])
         return best_match(inputs, reader.faces(sample.output.levels))
 
 
@@ -502,36 +458,29 @@ def face_identity(
     cosines as they are.
 
     Args:
-        inputs: For each sample an image, a list of images, or null: images of Pillow's,
-            paths, bytes of files, or dicts with `bytes` or `path`; a list, or a column of a
-            Dataset.
-        outputs: For each sample an image in one of these forms, or null when there is none.
+        inputs: As for `color_shift`.
+        outputs: As for `color_shift`.
         protocol: `corrected` or `published`.
         pack: The networks: a folder of ONNX files, or a name on the Hub, of which the two files
-            of AuraFace (278 MB) are fetched at first use, and are in its client's cache from then
-            on.
+            of AuraFace (278 MB) are fetched at first use.
         revision: Branch, tag or commit of a pack on the Hub; null for the main branch, which may
-            move. To pin the weights, give the commit that the result states as
-            `definition["commit"]`.
+            move. The commit that was used is `definition["commit"]` of the result.
         det_size: Pixels a side of what the detector sees; images are fitted into it.
         det_thresh: The score from which on something is a face.
         providers: Where the networks run, as onnxruntime names it; null for CUDA where
             onnxruntime has it, and else the processor.
-        cache: Give the same to every system that was given the same inputs: the networks are then
-            loaded once, and look at each input once.
+        cache: Keeps the networks and what they find in inputs for the next system.
         n_boot: Draws of the bootstrap over samples; 0 for none.
         seed: Of the draws.
         threads: How many threads decode; as many as there are processors when null.
 
     Returns:
-        `value` and `interval` from -1 to 1. A sample without an output or a face on either side,
-        with an image that cannot be decoded or is of one color, or with an output that another
-        task has, too, has no number but a reason.
+        `value` and `interval` from -1 to 1; a sample without a number, such as one without a face
+        on either side, has a reason.
 
     Raises:
         MissingExtraError: insightface or onnxruntime is not installed.
-        ScoreError: There is no such pack or it cannot be used, the two differ in length, an
-            element is no image, or a choice is none of those there are.
+        ScoreError: As for `color_shift`, or there is no such pack or it cannot be used.
 
     Examples:
         The cosine of two faces that were found, as the result has one for each sample:

@@ -1,17 +1,19 @@
-"""Look at the images of samples, cache what networks see, and say what cannot be measured."""
+"""The images of samples: how users give them, how metrics look at them, and what is kept of it."""
 
 from __future__ import annotations
 
 import os
-from abc import ABC, abstractmethod
+import reprlib
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext
+from copy import deepcopy
 from dataclasses import dataclass
+from itertools import chain, zip_longest
 from pathlib import Path
 from threading import Lock
-from typing import Any, Generic, NamedTuple, Self, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, Self, TypeVar
 from typing import Protocol as TypingProtocol
 
 from PIL import Image, features
@@ -20,10 +22,12 @@ from xxhash import xxh3_128
 from echo_hf.errors import ScoreError, unknown
 from echo_hf.images.decode import BadImageError, ImageSource, open_image
 from echo_hf.images.loader import LoadedImage, load_image
-from echo_hf.metrics.result import Unmeasured, versions_of
-from echo_hf.metrics.samples import MetricSample, Protocol
+from echo_hf.metrics.result import Unmeasured, mean_fields, versions_of
 from echo_hf.reasons import ImageNotice, MetricReason
 
+Protocol = Literal["published", "corrected"]
+IMAGES = "an image of Pillow's, a path, bytes, or a dict with 'bytes' or 'path'"
+ONE_IMAGE = (str, bytes, bytearray, memoryview, os.PathLike, Mapping, Image.Image)
 AHEAD = 2
 CODECS = ("libjpeg_turbo", "webp", "avif", "libtiff", "littlecms2")
 # The levels of a channel that a sheet of one color may differ by, and people cannot see.
@@ -38,6 +42,96 @@ Found = TypeVar("Found")
 Value = TypeVar("Value")
 Other = TypeVar("Other")
 Load = Callable[[ImageSource], LoadedImage]
+
+
+@dataclass(frozen=True, slots=True)
+class MetricSample:
+    inputs: tuple[ImageSource | None, ...]
+    output: ImageSource | None
+    task: str = ""  # the digest of its prompt, where it is measured without its inputs
+
+
+def samples_of(inputs: Iterable[Any], outputs: Iterable[Any]) -> Iterator[MetricSample]:
+    """Pairs inputs with outputs, one sample at a time."""
+    _check_columns(inputs=inputs, outputs=outputs)
+    return _paired(inputs, outputs)
+
+
+def prompted(
+    prompts: Iterable[str], outputs: Iterable[Any]
+) -> tuple[list[str], Iterator[MetricSample]]:
+    """Pairs prompts with outputs, one sample at a time."""
+    _check_columns(prompts=prompts)
+    texts = list(prompts)
+    for number, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise ScoreError(f"prompts[{number}]: {type(text).__name__!r} is not text")
+    _check_columns(prompts=texts, outputs=outputs)
+    digests = (xxh3_128(text.encode(errors="surrogatepass")).hexdigest() for text in texts)
+    pairs = zip(digests, _paired([None] * len(texts), outputs), strict=True)
+    return texts, (MetricSample((), sample.output, digest) for digest, sample in pairs)
+
+
+def _check_columns(**columns: Iterable[Any]) -> None:
+    """Refuses what is not one entry for each sample."""
+    for name, column in columns.items():
+        if isinstance(column, ONE_IMAGE) or not isinstance(column, Iterable):
+            raise ScoreError(
+                f"{name}: {type(column).__name__!r} is not one entry for each sample: expected a "
+                "list, or a column of a dataset"
+            )
+    counts = [len(one) for one in columns.values() if isinstance(one, Sequence)]
+    if len(set(counts)) > 1:
+        said = " and ".join(f"{count} {name}" for count, name in zip(counts, columns, strict=True))
+        raise ScoreError(
+            f"{said}: expected one of each for a sample, and null for an output that is missing"
+        )
+
+
+def _paired(inputs: Iterable[Any], outputs: Iterable[Any]) -> Iterator[MetricSample]:
+    ended: Any = object()
+    pairs = zip_longest(_stored(inputs), _stored(outputs), fillvalue=ended)
+    for number, (given, made) in enumerate(pairs):
+        if given is ended or made is ended:
+            fewer = "inputs" if given is ended else "outputs"
+            raise ScoreError(f"{fewer} end after {number} samples: expected one for each sample")
+        several = isinstance(given, Sequence) and not isinstance(given, ONE_IMAGE)
+        found = (_source(one, f"inputs[{number}]") for one in (given if several else [given]))
+        yield MetricSample(tuple(found), _source(made, f"outputs[{number}]"))
+
+
+def _source(given: Any, place: str) -> ImageSource | None:
+    """An image as the loader takes it, null where there is none."""
+    if isinstance(given, Mapping):
+        if "bytes" not in given and "path" not in given:  # a whole row is no missing image
+            keys = reprlib.repr(list(given))
+            raise ScoreError(
+                f"{place}: a dict with the keys {keys} is not an image: expected {IMAGES}; of a "
+                "row, give the column that holds the image"
+            )
+        data = given.get("bytes")
+        given = given.get("path") if data is None else data
+    if given is None or isinstance(given, Image.Image | bytes):
+        return given
+    if isinstance(given, bytearray | memoryview):
+        return bytes(given)
+    if isinstance(given, str | os.PathLike):
+        return Path(os.fsdecode(given))
+    raise ScoreError(f"{place}: {type(given).__name__!r} is not an image: expected {IMAGES}")
+
+
+def _stored(values: Iterable[Any]) -> Iterable[Any]:
+    """A column of a Dataset with its images as files; whatever else is given, as it is."""
+    if type(values).__module__ != "datasets.arrow_dataset":  # which takes long to import
+        return values
+    from datasets import Dataset
+
+    source, name = getattr(values, "source", None), getattr(values, "column_name", "")
+    # A transform of the user's own says what the rows are.
+    if not isinstance(source, Dataset) or source.format["type"] == "custom":
+        return values
+    rows = source.select_columns([name]).with_format("arrow")
+    return (row for table in rows.iter(1) for row in table[name].to_pylist())
 
 
 def in_order(
@@ -101,8 +195,7 @@ class SampleFeatures(Generic[Value]):
         return SampleFeatures(inputs, output, self.unmeasured, self.digests, self.notices)
 
 
-@dataclass(frozen=True, slots=True)
-class _Side(Generic[Value]):
+class _Side(NamedTuple, Generic[Value]):
     """The inputs of a sample, or its output."""
 
     values: tuple[Value, ...] = ()
@@ -111,17 +204,11 @@ class _Side(Generic[Value]):
     unmeasured: Unmeasured | None = None
 
 
-class _Faults(NamedTuple):
-    side: str
-    missing: MetricReason
-    bad: MetricReason
-    blank: MetricReason
-
-
-OF_INPUT = _Faults("input", MetricReason.NO_INPUT, MetricReason.BAD_INPUT, MetricReason.BLANK_INPUT)
-OF_OUTPUT = _Faults(
-    "output", MetricReason.MISSING_OUTPUT, MetricReason.BAD_OUTPUT, MetricReason.BLANK_OUTPUT
-)
+# What an image of a side may be: missing, bad, blank.
+FAULTS = {
+    "input": (MetricReason.NO_INPUT, MetricReason.BAD_INPUT, MetricReason.BLANK_INPUT),
+    "output": (MetricReason.MISSING_OUTPUT, MetricReason.BAD_OUTPUT, MetricReason.BLANK_OUTPUT),
+}
 
 
 def seen(
@@ -135,12 +222,12 @@ def seen(
     """Looks at the images of samples, a few samples ahead of what is asked for."""
 
     def work(sample: MetricSample) -> SampleFeatures[Value]:
-        output = _side((sample.output,), look, load, OF_OUTPUT)
+        output = _side("output", (sample.output,), look, load)
         if output.unmeasured and not lone_inputs:
             return SampleFeatures(unmeasured=output.unmeasured)
-        inputs: _Side[Value] = _Side(digest=sample.task)
+        inputs = _Side[Value](digest=sample.task)
         if not sample.task:
-            inputs = _side(sample.inputs, look, load, OF_INPUT)
+            inputs = _side("input", sample.inputs, look, load)
         return SampleFeatures(
             inputs.values,
             next(iter(output.values), None),
@@ -153,29 +240,28 @@ def seen(
 
 
 def _side(
+    side: str,
     sources: Sequence[ImageSource | None],
     look: Callable[[Image.Image], Value],
     load: Load,
-    faults: _Faults,
 ) -> _Side[Value]:
-    values: list[Value] = []
-    digests: list[str] = []
-    notices: list[ImageNotice] = []
+    values, digests, notices = list[Value](), list[str](), list[ImageNotice]()
+    missing, bad, blank = FAULTS[side]
     if not sources:
-        return _Side(unmeasured=Unmeasured(faults.missing))
+        return _Side(unmeasured=Unmeasured(missing))
     for number, source in enumerate(sources, 1):
-        name = f"{faults.side} {number}" if len(sources) > 1 else faults.side
+        name = f"{side} {number}" if len(sources) > 1 else side
         if source is None:
-            return _Side(unmeasured=Unmeasured(faults.missing, detail=name))
+            return _Side(unmeasured=Unmeasured(missing, detail=name))
         try:
             with _turn(source):
                 loaded = load(source)
             digests.append(_digest(source, loaded.image))
         except BadImageError as error:
             detail = f"{name}: {error.reason.meaning} ({error.detail})"
-            return _Side(unmeasured=Unmeasured(faults.bad, error.reason, detail))
+            return _Side(unmeasured=Unmeasured(bad, error.reason, detail))
         if is_flat(loaded.image):
-            return _Side(unmeasured=Unmeasured(faults.blank, detail=name))
+            return _Side(unmeasured=Unmeasured(blank, detail=name))
         values.append(look(loaded.image))
         notices += sorted(loaded.notices)
     return _Side(tuple(values), " ".join(digests), tuple(notices))
@@ -219,11 +305,6 @@ def reasons_of(samples: Sequence[SampleFeatures[Any]]) -> list[Unmeasured | None
     ]
 
 
-def notices_of(samples: Iterable[SampleFeatures[Any]]) -> dict[ImageNotice, int]:
-    """How many images had something that had to be decided on loading."""
-    return dict(sorted(Counter(notice for one in samples for notice in one.notices).items()))
-
-
 class Defined(TypingProtocol):
     """Networks that say what of them decides numbers."""
 
@@ -237,9 +318,13 @@ Network = TypeVar("Network", bound=Defined)
 class Accumulator(Generic[Network, Value]):
     """What metrics share whose images come in batches, or in several processes."""
 
-    def __init__(self, threads: int | None, **settings: Any) -> None:
+    def __init__(
+        self, threads: int | None, protocol: Protocol = "corrected", **settings: Any
+    ) -> None:
+        check_protocol(protocol)
         self._threads = threads
-        self._settings = settings  # what parts must have in common
+        self._protocol: Protocol = protocol
+        self._settings = {"protocol": protocol, **settings}  # what parts must have in common
         self._network: Network | None = None
         self._networks: Mapping[str, Any] = {}  # their definition, once it is known
         self._samples: list[SampleFeatures[Value]] = []
@@ -250,6 +335,11 @@ class Accumulator(Generic[Network, Value]):
     def __getstate__(self) -> dict[str, Any]:
         """Without networks: a process that only merges needs none."""
         return {**vars(self), "_network": None}
+
+    def _seen(
+        self, samples: Iterable[MetricSample], look: Callable[[Image.Image], Other]
+    ) -> Iterator[SampleFeatures[Other]]:
+        return seen(samples, look, load=LOADERS[self._protocol], threads=self._threads)
 
     def _append(self, other: Self) -> None:
         """Takes over the samples of another part."""
@@ -277,29 +367,37 @@ class Accumulator(Generic[Network, Value]):
             self._network, self._networks = network, network.definition
         return self._network
 
+    @property
+    def _notices(self) -> dict[ImageNotice, int]:
+        """How many images had something that had to be decided on loading."""
+        return dict(sorted(Counter(chain(*(one.notices for one in self._samples))).items()))
+
+    def _fields(
+        self,
+        values: Sequence[float | None],
+        reasons: Iterable[Unmeasured | None],
+        definition: Mapping[str, Any],
+        n_boot: int,
+        seed: int,
+    ) -> dict[str, Any]:
+        """What a result holds whose value is the mean of the samples' numbers."""
+        versions = library_versions(self._networks["versions"])
+        whole = {**definition, "blank_within": FLAT_LEVELS, "versions": versions}
+        fields = mean_fields(values, reasons, whole, n_boot=n_boot, seed=seed)
+        return {**fields, "notices": self._notices}
+
 
 Kept = TypeVar("Kept")
 # A network may take a large part of a GPU: those of two settings side by side, and no more.
 MOST = 2
 
 
-class _Failure(NamedTuple):
-    """An error without the frames of what raised it, which hold half a network."""
-
-    kind: type[ScoreError]
-    message: str
-    cause: BaseException | None
-
-
 class LoadedOnce(Generic[Kept]):
-    """Loads a network when it is first asked for, and gives the same from then on."""
+    """Loads a network when it is first asked for; it, or the error, is given from then on."""
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._found: dict[Hashable, Kept | _Failure] = {}
-
-    def __len__(self) -> int:
-        return len(self._found)
+        self._found: dict[Hashable, Kept | ScoreError] = {}
 
     def get(self, key: Hashable, load: Callable[[], Kept]) -> Kept:
         """The network, loaded the first time."""
@@ -309,13 +407,15 @@ class LoadedOnce(Generic[Kept]):
                 try:
                     found = load()
                 except ScoreError as error:
-                    cause = error.__cause__ and error.__cause__.with_traceback(None)
-                    found = _Failure(type(error), str(error), cause)
+                    found = error
+                    # Without the frames of what raised it, which hold half a network.
+                    for one in filter(None, (error, error.__cause__)):
+                        one.__traceback__ = None
             self._found[key] = found
             while len(self._found) > MOST:
                 del self._found[next(iter(self._found))]
-        if isinstance(found, _Failure):
-            raise found.kind(found.message) from found.cause
+        if isinstance(found, ScoreError):
+            raise type(found)(str(found)) from found.__cause__
         return found
 
 
@@ -324,7 +424,7 @@ class LoadedOnce(Generic[Kept]):
 ENTRY_BYTES = 640
 
 
-class InputCache(ABC, Generic[Kept, Value]):
+class InputCache(Generic[Kept, Value]):
     """Values of inputs up to a number of bytes, and the networks that made them."""
 
     def __init__(self, *, most_bytes: int) -> None:
@@ -356,18 +456,9 @@ class InputCache(ABC, Generic[Kept, Value]):
         return self._values.get(key)
 
     def keep(self, key: tuple[str, bytes], value: Value) -> None:
-        """Keeps what was seen in an input, if there is room."""
-        size = ENTRY_BYTES + self._size(value)
+        """Keeps a copy of what was seen in an input, if there is room."""
+        size = ENTRY_BYTES + value.nbytes  # type: ignore[attr-defined]
         with self._lock:
-            if key in self._values or self._kept_bytes + size > self._most_bytes:
-                return
-            self._values[key] = self._copied(value)
-            self._kept_bytes += size
-
-    @abstractmethod
-    def _size(self, value: Value) -> int:
-        """Bytes of its arrays and texts."""
-
-    @abstractmethod
-    def _copied(self, value: Value) -> Value:
-        """The same, holding on to nothing else."""
+            if key not in self._values and self._kept_bytes + size <= self._most_bytes:
+                self._values[key] = deepcopy(value)
+                self._kept_bytes += size

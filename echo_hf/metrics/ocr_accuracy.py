@@ -13,34 +13,24 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from statistics import fmean
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
 from echo_hf.errors import ScoreError
-from echo_hf.images.loader import load_image
-from echo_hf.metrics.image_features import (
-    FLAT_LEVELS,
-    Accumulator,
-    library_versions,
-    notices_of,
-    reasons_of,
-    seen,
-)
+from echo_hf.metrics.image_features import Accumulator, prompted, reasons_of
 from echo_hf.metrics.result import (
     Estimate,
     MetricResult,
     Unmeasured,
     check_extra,
     error_line,
-    mean_fields,
     mean_of,
     module_versions,
     versions_of,
 )
-from echo_hf.metrics.samples import prompted
 from echo_hf.reasons import MetricReason
 
 EXTRA = "ocr"
@@ -177,10 +167,9 @@ def best_window(wanted: str, text: str) -> TextWindow:
     )
     ends = _distances(string, letters, anywhere=True)
     end = int(ends.argmin())
-    distance = int(ends[end])
     starts = _distances(string[::-1], letters[:end][::-1], anywhere=False)
-    longest = int(np.flatnonzero(starts == distance)[-1])
-    return TextWindow(distance, end - longest, end)
+    longest = int(np.flatnonzero(starts == ends[end])[-1])
+    return TextWindow(int(ends[end]), end - longest, end)
 
 
 def _distances(
@@ -215,12 +204,11 @@ def match_quotes(
     text, matches = "".join(map(normalized_text, lines)), []
     for wanted in quoted(prompt):
         plain = normalized_text(wanted)
-        window = best_window(plain, text)
-        found = text[window.start : window.end]
+        distance, start, end = best_window(plain, text)
         unknown = "".join(sorted(set() if signs is None else signs_of(wanted) - signs))
-        distance, accuracy = window.distance, 1 - window.distance / len(plain)
-        known = (None, None, unknown) if unknown else (distance, accuracy)
-        matches.append(QuoteMatch(wanted, found, *known))
+        known = None if unknown else distance
+        accuracy = None if unknown else 1 - distance / len(plain)
+        matches.append(QuoteMatch(wanted, text[start:end], known, accuracy, unknown))
     return tuple(matches)
 
 
@@ -258,16 +246,14 @@ def vocabulary_of(words: Collection[str]) -> Vocabulary:
     return Vocabulary(known, False, {"words": len(known), "sha256": digest})
 
 
-@dataclass(frozen=True, slots=True)
-class TextLine:
+class TextLine(NamedTuple):
     """A line of text in an image."""
 
     text: str
     confidence: float
 
 
-@dataclass(frozen=True, slots=True)
-class Lines:
+class Lines(NamedTuple):
     """The lines of an image, or why none could be read."""
 
     lines: tuple[TextLine, ...]
@@ -363,9 +349,13 @@ def score(
     signs: AbstractSet[str] | None = None,
 ) -> OcrScore:
     """Scores one output by the strings that its prompt quotes, else by its words."""
+
+    def without(reason: MetricReason, detail: str) -> OcrScore:
+        return OcrScore(reading, Unmeasured(reason, detail=detail))
+
+    reading = Reading()
     if read.failed:
-        failed = Unmeasured(MetricReason.MODEL_FAILED, detail=f"output: {read.failed}")
-        return OcrScore(Reading(), failed)
+        return without(MetricReason.MODEL_FAILED, f"output: {read.failed}")
     lines = tuple(line.text for line in read.lines if line.confidence >= least.confidence)
     unsure = tuple(line.text for line in read.lines if line.confidence < least.confidence)
     words = [word for line in lines for word in words_of(line)]
@@ -377,16 +367,13 @@ def score(
             exact = fmean(one.distance == 0 for one in quotes if one.distance is not None)
             return OcrScore(reading, None, "quoted", fmean(accuracies), exact)
         unknown = sorted({sign for one in quotes for sign in one.unknown})
-        detail = ", ".join(map(repr, unknown[:MOST_NAMED]))
-        return OcrScore(reading, Unmeasured(MetricReason.UNKNOWN_LETTERS, detail=detail))
+        return without(MetricReason.UNKNOWN_LETTERS, ", ".join(map(repr, unknown[:MOST_NAMED])))
     known = sum(map(vocabulary.knows, words))
     reading = Reading(lines, unsure, (), len(words), known)
     if vocabulary.latin and not mostly_latin("".join(lines)):
-        detail = "the vocabulary is English"
-        return OcrScore(reading, Unmeasured(MetricReason.OTHER_SCRIPT, detail=detail))
+        return without(MetricReason.OTHER_SCRIPT, "the vocabulary is English")
     if len(words) < least.words:
-        detail = f"{len(words)}, expected {least.words}"
-        return OcrScore(reading, Unmeasured(MetricReason.TOO_FEW_WORDS, detail=detail))
+        return without(MetricReason.TOO_FEW_WORDS, f"{len(words)}, expected {least.words}")
     return OcrScore(reading, None, "vocabulary", known / len(words))
 
 
@@ -451,27 +438,20 @@ class OcrAccuracy(Accumulator[TextReader, Lines]):
     def add(self, prompts: Iterable[str], outputs: Iterable[Any]) -> None:
         """Reads the outputs of some more samples.
 
-        Args:
-            prompts: For each sample the prompt.
-            outputs: For each sample an image, as for `ocr_accuracy`, or null.
-
-        Raises:
-            MissingExtraError: rapidocr, onnxruntime or pyspellchecker is not installed.
-            ScoreError: The two differ in length, an entry is no prompt or no image; none of the
-                samples is added then.
+        As for `ocr_accuracy`, also in what is raised; where one is refused, none is added.
         """
         texts, samples = prompted(prompts, outputs)
         if self._vocabulary is None:
             check_extra("ocr_accuracy", EXTRA, ["spellchecker"])
         reader = self._loaded(TextReader)
-        looked = seen(samples, blue_first, load=load_image, threads=self._threads)
         self._samples += [
-            one.measured(None if one.output is None else reader.read(one.output)) for one in looked
+            one.measured(None if one.output is None else reader.read(one.output))
+            for one in self._seen(samples, blue_first)
         ]
         self._signs, self._prompts = reader.signs, [*self._prompts, *texts]
 
     def merge(self, other: OcrAccuracy) -> None:
-        """Adds the samples of another accumulator after its own; the other stays as it is.
+        """Adds the samples of another accumulator after its own.
 
         Raises:
             ScoreError: It has another vocabulary or another least, or read with other networks.
@@ -481,18 +461,13 @@ class OcrAccuracy(Accumulator[TextReader, Lines]):
         self._prompts += other._prompts
 
     def compute(self, *, n_boot: int = 1000, seed: int = 0) -> OcrAccuracyResult:
-        """The OCR accuracy of all samples that were added, in the order in which they came.
+        """The OCR accuracy of all samples, in the order in which they came.
 
-        Args:
-            n_boot: Draws of the bootstrap over samples; 0 for none.
-            seed: Of the draws.
-
-        Raises:
-            MissingExtraError: rapidocr, onnxruntime or pyspellchecker is not installed.
-            ScoreError: `n_boot` is no number of draws.
+        `n_boot` and `seed` are as for `ocr_accuracy`.
         """
         vocabulary = self._vocabulary or english()
-        networks = self._networks or self._loaded(TextReader).definition
+        if not self._networks:
+            self._loaded(TextReader)
         nothing_quoted = Unmeasured(MetricReason.NOTHING_QUOTED)
         samples = zip(self._prompts, self._samples, reasons_of(self._samples), strict=True)
         scores = [
@@ -512,24 +487,18 @@ class OcrAccuracy(Accumulator[TextReader, Lines]):
             "direction": "higher is better",
             "folding": "NFKC_Casefold, kinds of quotation marks and of dashes, no spaces",
             "fewest_letters": FEWEST_LETTERS,
-            **self._settings,
+            "min_words": self._least.words,
+            "min_confidence": self._least.confidence,
             "vocabulary": dict(vocabulary.definition),
-            "networks": networks["networks"],
-            "blank_within": FLAT_LEVELS,
-            "versions": library_versions(networks["versions"]),
+            "networks": self._networks["networks"],
         }
-        exact = [one.exact for one in scores]
-        known = [one.value if one.by == "vocabulary" else None for one in scores]
+        values, known = (
+            [one.value if one.by == rule else None for one in scores] for rule in get_args(Rule)
+        )
+        reasons = [nothing_quoted if one.by == "vocabulary" else one.unmeasured for one in scores]
         return OcrAccuracyResult(
-            **mean_fields(
-                [one.value if one.by == "quoted" else None for one in scores],
-                [nothing_quoted if one.by == "vocabulary" else one.unmeasured for one in scores],
-                definition,
-                n_boot=n_boot,
-                seed=seed,
-            ),
-            notices=notices_of(self._samples),
-            exact=mean_of(exact, n_boot=n_boot, seed=seed),
+            **self._fields(values, reasons, definition, n_boot, seed),
+            exact=mean_of([one.exact for one in scores], n_boot=n_boot, seed=seed),
             in_vocabulary=mean_of(known, n_boot=n_boot, seed=seed),
             unknown_letters=sum(
                 bool(quote.unknown) for one in readings if one for quote in one.quotes
@@ -562,26 +531,21 @@ def ocr_accuracy(
 
     Args:
         prompts: For each sample the prompt.
-        outputs: For each sample an image of Pillow's, a path, bytes of a file, or a dict with
-            `bytes` or `path`; null when there is none. A list, or a column of a Dataset.
+        outputs: For each sample an image, as for `color_shift`, or null.
         vocabulary: The words that there are; null for English, by pyspellchecker's list.
         min_words: Fewer words give no share but a reason: of two words, none says little.
-        min_confidence: Lines that the reader is less sure of do not count, from 0 to 1; they are
-            kept in `readings`.
+        min_confidence: Lines that the reader is less sure of do not count, from 0 to 1.
         n_boot: Draws of the bootstrap over samples; 0 for none.
         seed: Of the draws.
         threads: How many threads decode; as many as there are processors when null.
 
     Returns:
-        `value`, `exact` and `in_vocabulary` from 0 to 1. Short strings have much in common with
-        any text: `exact` says how many were read without a fault. Where the prompt quotes text
-        and none was read, the accuracy is 0. A sample without an output, with one that cannot be
-        decoded or is of one color, or that another prompt has, too, has no number but a reason.
+        `value`, `exact` and `in_vocabulary` from 0 to 1: where the prompt quotes text and none was
+        read, 0. A sample without a number has a reason.
 
     Raises:
         MissingExtraError: rapidocr, onnxruntime or pyspellchecker is not installed.
-        ScoreError: The two differ in length, an entry is no prompt or no image, or a choice is
-            none of those that are possible.
+        ScoreError: As for `color_shift`, or an entry is no prompt.
 
     Examples:
         What was read in an image, as the result's `readings` tell it, without reading one:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -11,7 +10,7 @@ from functools import partial
 from hashlib import sha256
 from itertools import islice
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,25 +21,15 @@ from echo_hf.engines.checkpoint import find_checkpoint
 from echo_hf.errors import EngineError, ScoreError, WeightsError, unknown
 from echo_hf.images.decode import ProcessGuard
 from echo_hf.metrics.image_features import (
-    FLAT_LEVELS,
-    LOADERS,
     Accumulator,
     InputCache,
+    Protocol,
     SampleFeatures,
     check_protocol,
-    library_versions,
-    notices_of,
     reasons_of,
-    seen,
+    samples_of,
 )
-from echo_hf.metrics.result import (
-    MetricResult,
-    Unmeasured,
-    check_extra,
-    mean_fields,
-    versions_of,
-)
-from echo_hf.metrics.samples import Protocol, samples_of
+from echo_hf.metrics.result import MetricResult, Unmeasured, check_extra, error_line, versions_of
 from echo_hf.reasons import MetricReason
 
 if TYPE_CHECKING:
@@ -56,7 +45,6 @@ ATTENTION = "sdpa"
 CHANNELS = 3
 # The weights of DINO ViT-S/16 are there as a pickle alone, which torch reads without running it.
 FILES = ("config.json", "*.safetensors", "*.safetensors.index.json", "pytorch_model*.bin*")
-LONGEST_REASON = 300
 RESAMPLING = Image.Resampling.BILINEAR
 # Mean and spread of the levels of ImageNet from 0 to 1, red, green and blue.
 MEAN, SPREAD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
@@ -70,17 +58,13 @@ REDUCTIONS: Mapping[Reduction, Callable[[Sequence[float]], float]] = {
 Similarity = NDArray[np.float32]
 
 
-class Rule(NamedTuple):
-    """What a protocol decides."""
-
-    loader: str
-    reduction: Reduction
-    zero: str
-
-
-RULES: Mapping[Protocol, Rule] = {
-    "published": Rule("plain conversion to RGB", "max", "taken for a missing output"),
-    "corrected": Rule("echo_hf.load_rgb", "min", "a distance"),
+RULES: Mapping[Protocol, Mapping[str, Any]] = {
+    "published": {
+        "loader": "plain conversion to RGB",
+        "reduction": "max",
+        "zero": "taken for a missing output",
+    },
+    "corrected": {"loader": "echo_hf.load_rgb", "reduction": "min", "zero": "a distance"},
 }
 
 
@@ -109,10 +93,13 @@ class LoadedVit:
 def patch_grid(config: Any, options: VitOptions) -> dict[str, Any]:
     """How a ViT divides images of a size into patches, as the definition of a result states it."""
     named = f"model {options.model!r}"
-    if config.model_type != "vit" or config.num_channels != CHANNELS:
+    patch, trained = config.patch_size, config.image_size
+    squares = isinstance(patch, int) and isinstance(trained, int)
+    if config.model_type != "vit" or config.num_channels != CHANNELS or not squares:
         raise ScoreError(
-            f"{named} is of type {config.model_type!r}: expected a 'vit' of {CHANNELS} channels, "
-            "such as 'facebook/dino-vits16'"
+            f"{named} is of type {config.model_type!r} with {config.num_channels} channels, "
+            f"{trained} pixels: expected a 'vit' of {CHANNELS} channels and square images, such as "
+            f"{MODEL!r}"
         )
     last = config.num_hidden_layers - 1
     if options.layer > last:
@@ -120,13 +107,6 @@ def patch_grid(config: Any, options: VitOptions) -> dict[str, Any]:
             f"layer is {options.layer!r}: expected a number from 0 to {last}, the last block of "
             f"{named}"
         )
-    sides = []
-    for side in (config.patch_size, config.image_size):
-        found = set(side) if isinstance(side, list | tuple) else {side}
-        if len(found) > 1:
-            raise ScoreError(f"{named} takes {list(side)!r} pixels: expected a model of squares")
-        sides.append(int(found.pop()))
-    patch, trained = sides
     if options.size % patch:
         raise ScoreError(
             f"size is {options.size!r}: expected a multiple of {patch}, the side of a patch of "
@@ -151,7 +131,7 @@ def load_vit(options: VitOptions) -> LoadedVit:
     except Exception as error:  # each kind of device has its own
         raise ScoreError(
             f"device is {device!r}: expected one that torch has here, such as 'cpu', or null "
-            f"({_first_line(error)})"
+            f"({error_line(error)})"
         ) from error
     try:
         from transformers import AutoConfig, ViTModel
@@ -178,9 +158,8 @@ def load_vit(options: VitOptions) -> LoadedVit:
         raise
     except Exception as error:  # whatever the files, the memory or the driver are short of
         raise ScoreError(
-            f"cannot load {options.model!r} ({type(error).__name__}: {_first_line(error)}): "
-            "expected a ViT in the files of transformers, and a torchvision, if there is one, "
-            "that fits torch"
+            f"cannot load {options.model!r} ({error_line(error)}): expected a ViT in the files of "
+            "transformers, and a torchvision, if there is one, that fits torch"
         ) from error
     definition = {
         **known,
@@ -213,19 +192,18 @@ def _files(options: VitOptions) -> tuple[str, dict[str, Any]]:
             f"folder, nor in the cache, nor on the Hub ({type(error.__cause__).__name__}): check "
             "the name and the revision"
         ) from error
-    known = {"model": checkpoint.name, "revision": checkpoint.revision}
-    if checkpoint.commit is None:
-        return checkpoint.source, known
-    try:
-        folder = snapshot_download(
-            checkpoint.source, revision=checkpoint.commit, allow_patterns=list(FILES)
-        )
-    except Exception as error:  # the Hub's client passes on what its own libraries raise
-        raise WeightsError(
-            f"cannot fetch {checkpoint.source!r} ({type(error).__name__}: {_first_line(error)}): "
-            "go online once, or name a folder"
-        ) from error
-    return folder, known
+    folder = checkpoint.source
+    if checkpoint.commit is not None:
+        try:
+            folder = snapshot_download(
+                folder, revision=checkpoint.commit, allow_patterns=list(FILES)
+            )
+        except Exception as error:  # the Hub's client passes on what its own libraries raise
+            raise WeightsError(
+                f"cannot fetch {checkpoint.source!r} ({error_line(error)}): go online once, or "
+                "name a folder"
+            ) from error
+    return folder, {"model": checkpoint.name, "revision": checkpoint.revision}
 
 
 @contextmanager
@@ -242,11 +220,6 @@ def _quiet() -> Iterator[None]:
         logging.set_verbosity(level)
         if bars:
             logging.enable_progress_bar()
-
-
-def _first_line(error: Exception) -> str:
-    lines = (line.strip() for line in str(error).splitlines())
-    return next(filter(None, lines), "")[:LONGEST_REASON]
 
 
 def _disable_cudnn(before: ExitStack) -> None:
@@ -316,13 +289,11 @@ class SimilarityCache(InputCache[LoadedVit, Similarity]):
     """What a ViT sees in inputs, and the ViT, so that all systems share both.
 
     Given to `structure_distance` for one system after the other: the ViT is loaded once, and looks
-    at each input once. An input is known by the pixels that the ViT is given, and by all that
-    decides what it makes of them. The self-similarity is kept in float32, 155 KB for each input of
-    DINO ViT-S/16 (197 x 197 numbers), and nothing else of it. What is kept of inputs never grows
-    beyond `most_bytes`: what no longer fits is computed anew.
+    at each input once. Of an input its self-similarity is kept, 155 KB for DINO ViT-S/16.
 
     Args:
-        most_bytes: How much is kept of inputs at most; 256 MiB are 1722 inputs of DINO ViT-S/16.
+        most_bytes: How much is kept of inputs at most, 1722 of DINO ViT-S/16; the rest is computed
+            anew.
 
     Raises:
         ScoreError: `most_bytes` is no number of bytes.
@@ -338,12 +309,6 @@ class SimilarityCache(InputCache[LoadedVit, Similarity]):
 
     def __init__(self, *, most_bytes: int = MOST_BYTES) -> None:
         super().__init__(most_bytes=most_bytes)
-
-    def _size(self, value: Similarity) -> int:
-        return value.nbytes
-
-    def _copied(self, value: Similarity) -> Similarity:
-        return value.copy()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -366,10 +331,8 @@ def squared_difference(one: Similarity, other: Similarity) -> float:
 class StructureDistance(Accumulator[LoadedVit, float]):
     """The structure distance of images that come in batches, or in several processes.
 
-    It keeps a few numbers a sample and no image; what it keeps of inputs for the next system
-    stands in `cache`, within the bound that is stated there. Parts merge to the whole up to the
-    rounding of float32, since an image's sums depend on the batch that it is in. A copy for
-    another process has no weights, and an empty cache.
+    It keeps a few numbers a sample and no image. Parts merge to the whole up to the rounding of
+    float32. A copy for another process has no weights, and an empty cache.
 
     Its arguments are those of `structure_distance`; what concerns the draws is for `compute`.
 
@@ -398,10 +361,9 @@ class StructureDistance(Accumulator[LoadedVit, float]):
             least = 0 if name == "layer" else 1
             if not isinstance(number, int) or number < least:
                 raise ScoreError(f"{name} is {number!r}: expected a whole number from {least}")
-        reduction = reduction or RULES[protocol].reduction
-        super().__init__(threads, protocol=protocol, reduction=reduction, layer=layer, size=size)
-        self._protocol: Protocol = protocol
-        self._reduction: Reduction = reduction
+        self._reduction: Reduction = reduction or RULES[protocol]["reduction"]
+        same = {"reduction": self._reduction, "layer": layer, "size": size}
+        super().__init__(threads, protocol, **same)
         self._options = VitOptions(str(model), revision, layer, size, device)
         self._batch_size, self._forwards = batch_size, 0
         self._shares_vit = cache is not None
@@ -415,26 +377,19 @@ class StructureDistance(Accumulator[LoadedVit, float]):
     def add(self, inputs: Iterable[Any], outputs: Iterable[Any]) -> None:
         """Measures some more samples; images are loaded in threads while the ViT runs.
 
-        Args:
-            inputs: For each sample an image or a list of images, as for `structure_distance`.
-            outputs: For each sample an image, or null.
-
-        Raises:
-            MissingExtraError: torch or transformers is not installed.
-            ScoreError: The two differ in length, an element is no image, or the model cannot be
-                loaded; none of the samples is added then.
+        As for `structure_distance`, also in what is raised; where one is refused, none is added.
         """
         samples = samples_of(inputs, outputs)
         vit = self._vit()
         look = partial(resized, size=self._options.size)
-        looked = seen(samples, look, load=LOADERS[self._protocol], threads=self._threads)
+        looked = self._seen(samples, look)
         measured: list[SampleFeatures[float]] = []
         while batch := list(islice(looked, self._batch_size)):
             measured += self._measured(vit, batch)
         self._samples += measured
 
     def merge(self, other: StructureDistance) -> None:
-        """Adds the samples of another accumulator after its own; the other stays as it is.
+        """Adds the samples of another accumulator after its own.
 
         Raises:
             ScoreError: Something that decides numbers differs, such as the model's revision.
@@ -450,45 +405,38 @@ class StructureDistance(Accumulator[LoadedVit, float]):
         self._append(other)
 
     def compute(self, *, n_boot: int = 1000, seed: int = 0) -> StructureDistanceResult:
-        """The structure distance of all samples that were added, in the order in which they came.
+        """The structure distance of all samples, in the order in which they came.
 
-        Args:
-            n_boot: Draws of the bootstrap over samples; 0 for none.
-            seed: Of the draws.
-
-        Raises:
-            MissingExtraError: Nothing was added yet, and torch or transformers is not installed.
-            ScoreError: `n_boot` is no number of draws.
+        `n_boot` and `seed` are as for `structure_distance`.
         """
         values: list[float | None] = []
         reasons = reasons_of(self._samples)
-        for at, sample in enumerate(self._samples):
-            value = None if reasons[at] else REDUCTIONS[self._reduction](sample.inputs)
+        per_input = [
+            None if reason else sample.inputs
+            for sample, reason in zip(self._samples, reasons, strict=True)
+        ]
+        for at, distances in enumerate(per_input):
+            value = None if distances is None else REDUCTIONS[self._reduction](distances)
             if value == 0 and self._protocol == "published":
                 value, reasons[at] = None, Unmeasured(MetricReason.ZERO_DISTANCE)
+                per_input[at] = None
             values.append(value)
-        vit = self._networks or self._vit().definition
+        if not self._networks:
+            self._vit()
         definition = {
             "metric": "structure_distance",
             "protocol": self._protocol,
-            **RULES[self._protocol]._replace(reduction=self._reduction)._asdict(),
+            **RULES[self._protocol],
+            "reduction": self._reduction,
             "value": "mean over samples of the mean squared difference of the cosine "
             "self-similarities of keys",
             "direction": "lower is better",
-            **vit,
+            **self._networks,
             "resampling": RESAMPLING.name.lower(),
             "normalised": {"mean": list(MEAN), "spread": list(SPREAD)},
-            "blank_within": FLAT_LEVELS,
-            "versions": library_versions(vit["versions"]),
         }
-        return StructureDistanceResult(
-            **mean_fields(values, reasons, definition, n_boot=n_boot, seed=seed),
-            notices=notices_of(self._samples),
-            per_input=tuple(
-                None if reason else sample.inputs
-                for sample, reason in zip(self._samples, reasons, strict=True)
-            ),
-        )
+        fields = self._fields(values, reasons, definition, n_boot, seed)
+        return StructureDistanceResult(**fields, per_input=tuple(per_input))
 
     def _vit(self) -> LoadedVit:
         options = self._options
@@ -503,11 +451,8 @@ class StructureDistance(Accumulator[LoadedVit, float]):
         whole = [one for one in batch if one.unmeasured is None]
         inputs = {image.digest: image for one in whole for image in one.inputs}
         images = inputs | {one.output.digest: one.output for one in whole if one.output is not None}
-        found: dict[bytes, Similarity] = {}
-        for digest in images:
-            kept = self._cache.find((vit.key, digest))
-            if kept is not None:
-                found[digest] = kept
+        kept = {digest: self._cache.find((vit.key, digest)) for digest in images}
+        found = {digest: one for digest, one in kept.items() if one is not None}
         new = [digest for digest in images if digest not in found]
         for first in range(0, len(new), self._batch_size):
             some = new[first : first + self._batch_size]
@@ -525,9 +470,9 @@ class StructureDistance(Accumulator[LoadedVit, float]):
                     squared_difference(found[one.digest], made) for one in sample.inputs
                 )
                 # Weights or sums that overflow make numbers that are not finite.
-                faults = (one for one in enumerate(distances, 1) if not math.isfinite(one[1]))
-                for number, distance in islice(faults, 1):
-                    detail = f"the distance from input {number} is {distance}"
+                if not np.isfinite(distances).all():
+                    number = int(np.argmin(np.isfinite(distances)))
+                    detail = f"the distance from input {number + 1} is {distances[number]}"
                     unmeasured = Unmeasured(MetricReason.MODEL_FAILED, detail=detail)
             yield replace(sample.measured(None, distances), unmeasured=unmeasured)
 
@@ -554,8 +499,7 @@ def structure_distance(
     A ViT makes a key of every place of an image; the cosines of every two keys say which places
     look alike, and hence where things are, whatever their colors. The distance of two images is
     the mean squared difference of these cosines, the structure distance is its mean over samples,
-    and lower is better. Images are squashed to a square first, so that a changed aspect is not
-    seen as such.
+    and lower is better. Images are squashed to a square first.
 
     `published`: as the released code computes it, with images converted to RGB and no more, the
     largest distance where a sample has several inputs, and without samples whose distance is 0,
@@ -563,41 +507,31 @@ def structure_distance(
     and the smallest distance, since an output need keep the layout of one of its inputs only.
 
     Args:
-        inputs: For each sample an image, a list of images, or null: images of Pillow's,
-            paths, bytes of files, or dicts with `bytes` or `path`; a list, or a column of a
-            Dataset.
-        outputs: For each sample an image in one of these forms, or null when there is none.
+        inputs: As for `color_shift`.
+        outputs: As for `color_shift`.
         protocol: `corrected` or `published`.
-        model: A ViT: its name on the Hub, or its folder. Its weights are fetched from the Hub at
-            first use, and are in its client's cache from then on. No code that comes with it is
-            run.
-        revision: Branch, tag or commit on the Hub; null for the main branch, which may move. To
-            pin the weights, give the commit that the result states as
-            `definition["revision"]`.
+        model: A ViT: its name on the Hub, or its folder. No code that comes with it is run.
+        revision: Branch, tag or commit on the Hub; null for the main branch, which may move. The
+            commit that was used is `definition["revision"]` of the result.
         layer: Number of the block whose keys are compared, the first being 0.
-        size: Pixels a side of the square, a multiple of the side of the model's patches. For
-            another than the model's own, its positions are interpolated, as `definition` states;
-            numbers of different sizes are on different scales.
+        size: Pixels a side of the square, a multiple of the side of the model's patches. Numbers
+            of different sizes are on different scales.
         reduction: Which of the distances from several inputs counts: `min`, `max` or `mean`; null
             for that of the protocol.
         batch_size: How many images the ViT is given at once, at most.
-        device: Where it runs, as torch names it; null for a GPU when there is one. The result
-            states which.
+        device: Where it runs, as torch names it; null for a GPU when there is one.
         n_boot: Draws of the bootstrap over samples; 0 for none.
         seed: Of the draws.
         threads: How many threads load images; as many as there are processors when null.
-        cache: Keeps the ViT and what it sees in inputs for the next call, so that several systems
-            cost one loading and a look at each input; nothing is kept when null.
+        cache: Keeps the ViT and what it sees in inputs for the next system; nothing when null.
 
     Returns:
-        `value` and `interval` from 0 to 4. A sample without an output, with an image that cannot
-        be decoded or is of one color, or with an output that another task has, too, has no number
-        but a reason.
+        `value` and `interval` from 0 to 4; a sample without a number has a reason.
 
     Raises:
         MissingExtraError: torch or transformers is not installed.
-        ScoreError: The two differ in length, an element is no image, a choice is none of those
-            there are, or the model is none, is no ViT, or does not have such a block or size.
+        ScoreError: As for `color_shift`, or the model is none, is no ViT, or does not have such a
+            block or size.
 
     Examples:
         The distance of two tables of cosines, as the result has one for each sample:

@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echo_hf.errors import ScoreError, unknown
-from echo_hf.metrics.image_features import check_protocol
+from echo_hf.metrics.image_features import Protocol, check_protocol
 from echo_hf.metrics.result import MetricResult, Unmeasured, mean_fields, versions_of
-from echo_hf.metrics.samples import Protocol
 from echo_hf.reasons import MetricReason
 
 if TYPE_CHECKING:

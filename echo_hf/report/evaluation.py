@@ -27,7 +27,7 @@ from echo_hf.judging.judge import (
     rated_outputs,
     rating_questions,
 )
-from echo_hf.judging.rate import METRICS, ToRate, outputs_to_rate
+from echo_hf.judging.rate import ToRate, outputs_to_rate
 from echo_hf.judging.run_tables import read_table
 from echo_hf.judging.score import Scores, SplitScores, score
 from echo_hf.judging.session import (
@@ -39,6 +39,7 @@ from echo_hf.judging.session import (
     write_applicability,
     write_ratings,
 )
+from echo_hf.metrics.names import METRICS
 from echo_hf.pipeline.progress import NullProgress, ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import Outcome

@@ -14,6 +14,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from echo_hf._infra.bootstrap import Interval
+from echo_hf.metrics.names import TITLES
 
 # Control characters, overrides of the direction of text, halves of characters, and no characters.
 UNSHOWN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202d\u202e\ud800-\udfff\ufffe\uffff]")
@@ -23,10 +24,7 @@ LONGEST_LINK = 60
 NAMES = {
     "image_to_image": "Image to image",
     "text_to_image": "Text to image",
-    "color_shift": "Color shift",
-    "face_identity": "Face identity",
-    "structure_distance": "Structure distance",
-    "text_rendering": "Text rendering",
+    **TITLES,
     "ocr_accuracy": "Text read back",
 }
 

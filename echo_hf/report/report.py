@@ -15,11 +15,12 @@ import yaml
 from markupsafe import Markup
 
 from echo_hf._infra.atomic import held, replaced_whole
-from echo_hf._infra.text import BETTER, HIGHER, escaped, table_row
+from echo_hf._infra.text import escaped, table_row
 from echo_hf.builder.build import RUNS
 from echo_hf.config.evaluation import Evaluated
 from echo_hf.errors import RunError
 from echo_hf.judging.board import judge_names
+from echo_hf.metrics.names import BETTER, HIGHER
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.report.charts import printed_bars, printed_boxes
 from echo_hf.report.markup import (

@@ -11,8 +11,8 @@ from typing import Any
 
 from markupsafe import Markup
 
-from echo_hf._infra.text import BETTER, HIGHER
 from echo_hf.judging.board import ALPHA, NAMES
+from echo_hf.metrics.names import BETTER, HIGHER
 from echo_hf.reasons import MetricReason
 from echo_hf.report.charts import highest, round_scale
 from echo_hf.report.markup import count, environment, number, plural, rendered, titled

@@ -35,9 +35,9 @@ from echo_hf.scores.rating_table import (
     RUBRIC,
     Bools,
     Floats,
-    Integers,
     RatingTable,
     check_once,
+    divided,
     encoded,
     named_key,
     read_columns,
@@ -174,7 +174,7 @@ class Agreement:
         judges: How far judges agree with people, and people with each other.
         counts: What there is to compare.
         protocol: `published` or `corrected`.
-        definition: Every parameter that the numbers depend on.
+        definition: Every parameter.
     """
 
     people: HumanRanking
@@ -217,9 +217,6 @@ def agreement(
         n_boot: Draws of the bootstrap over samples; 0 for none.
         n_resamples: Draws of the sign-flip test of each tau.
         seed: Of all draws.
-
-    Returns:
-        All figures.
 
     Raises:
         TableError: A table lacks a column, or has it with another type.
@@ -317,17 +314,15 @@ def read_human(human: Any) -> HumanRanks:
 def _beside(table: RatingTable, human: HumanRanks) -> tuple[Floats, int]:
     """The ratings of what people ranked, and how many there are of anything else."""
 
-    def common(rated: Sequence[str], ranked: Sequence[str]) -> tuple[Integers, Integers]:
-        place = {name: at for at, name in enumerate(rated)}
-        pairs = [(place[name], at) for at, name in enumerate(ranked) if name in place]
-        found = np.array(pairs, dtype=np.int64).reshape(-1, 2)
-        return found[:, 0], found[:, 1]
+    def places(rated: Sequence[str], ranked: Sequence[str]) -> list[int]:
+        known = {name: at for at, name in enumerate(rated)}
+        return [known.get(name, -1) for name in ranked]
 
-    ratings = np.full((len(table.judges), len(human.systems), len(human.samples)), np.nan)
-    of_system, system = common(table.systems, human.systems)
-    of_sample, sample = common(table.samples, human.samples)
     found = np.round(table.ratings, DECIMALS)
-    ratings[:, system[:, None], sample] = found[:, of_system[:, None], of_sample]
+    # One more, at -1: of a system or a sample that nobody rated.
+    padded = np.pad(found, ((0, 0), (0, 1), (0, 1)), constant_values=np.nan)
+    system, sample = places(table.systems, human.systems), places(table.samples, human.samples)
+    ratings = padded[:, system][:, :, sample]
     rated, total = (int((~np.isnan(one)).sum()) for one in (ratings, found))
     if total and not rated:
         raise ScoreError(
@@ -374,14 +369,8 @@ def _agreed(
 
     def each_two(names: Sequence[str], places: Floats) -> Taus:
         return {
-            name: dict(
-                zip(
-                    names[at + 1 :],
-                    tau_table(places[at : at + 1], places[at + 1 :], draws)[0],
-                    strict=True,
-                )
-            )
-            for at, name in enumerate(names[:-1])
+            name: dict(zip(names[at:], tau_table(one[None], places[at:], draws)[0], strict=True))
+            for at, (name, one) in enumerate(zip(names[:-1], places, strict=False), 1)
         }
 
     with_consensus = tau_table(ranks, consensus[None], draws)
@@ -415,12 +404,10 @@ def _ceiling(people: Floats, judges: Floats, draws: Draws) -> tuple[Mean, list[C
     """How far a person agrees with the consensus of the others, and each judge's share of that."""
     others = [sample_consensus(np.delete(people, at, axis=0)) for at in range(len(people))]
     consensus = np.array(others).reshape(people.shape)
-    left_out = np.array(
-        [
-            sample_taus(one[None], rest[None])[0, 0]
-            for one, rest in zip(people, consensus, strict=True)
-        ]
-    ).reshape(len(people), people.shape[-1])
+    taus = [
+        sample_taus(one[None], rest[None])[0, 0] for one, rest in zip(people, others, strict=True)
+    ]
+    left_out = np.array(taus).reshape(len(people), people.shape[-1])
     there = ~np.isnan(left_out)
     sums = np.where(there.any(axis=0), np.nansum(left_out, axis=0), np.nan)
     ceiling = ratios(sums[None], there.sum(axis=0)[None].astype(float), draws)[0]
@@ -431,20 +418,15 @@ def _ceiling(people: Floats, judges: Floats, draws: Draws) -> tuple[Mean, list[C
         np.where(counts, np.where(both, taus, 0.0).sum(axis=1), np.nan)
         for taus in (by_judge, left_out)
     )
-    no_draws, shares = Draws(n_boot=0), []
-    for judge, person, share in zip(
-        ratios(own, counts.astype(float), no_draws),
-        ratios(beside, counts.astype(float), no_draws),
-        ratios(own, beside, draws),
-        strict=True,
-    ):
+    judge, person = (
+        divided(np.nansum(one, axis=1), counts.sum(axis=1)).tolist() for one in (own, beside)
+    )
+    shares = []
+    for at, share in enumerate(ratios(own, beside, draws)):
         no_ceiling = share.value is None and share.samples
         reason = Unscored.NO_CEILING if no_ceiling else share.reason
-        shares.append(
-            CeilingShare(
-                judge.value, person.value, share.value, share.interval, share.samples, reason
-            )
-        )
+        agrees = number(judge[at]), number(person[at]), share.value
+        shares.append(CeilingShare(*agrees, share.interval, share.samples, reason))
     return ceiling, shares
 
 

@@ -13,26 +13,15 @@ METRIC = "win_rate"
 
 @dataclass(frozen=True)
 class BoardRow:
-    """One system on a board.
-
-    Attributes:
-        system: Its name.
-        value: Its win rate, or its value by a metric; null where it has none.
-        interval: Lower and upper end at 95 %; null where there is none.
-        coverage: Share of the samples that count.
-        n: Comparisons or samples that the value is made of.
-        missing: Why there is no value.
-        rank: Its place from 1, that of the best among equals; null without a value.
-        tier: Its tier from 1; null where nothing says how far others may differ.
-    """
+    """One system on a board, with its win rate or its value by a metric."""
 
     system: str
     value: float | None
     interval: Interval | None = None
     coverage: float | None = None
     n: int | None = None
-    missing: str | None = None
-    rank: int | None = None
+    missing: str | None = None  # why there is no value
+    rank: int | None = None  # from 1, that of the best among equals
     tier: int | None = None
 
 

@@ -29,7 +29,7 @@ class BradleyTerry(SystemValues):
             is none.
         interval: Lower and upper end at 95 %, drawing whole samples; null where there is none.
         reasons: Why a strength or an interval is null.
-        definition: Every parameter that the numbers depend on.
+        definition: Every parameter.
     """
 
     strength: Mapping[str, float | None]
@@ -193,9 +193,6 @@ def gap_ratio(values: Mapping[str, float | None], other: Mapping[str, float | No
     Args:
         values: Value by system; higher is better, null where there is none.
         other: The same on the other benchmark; its systems may be others.
-
-    Returns:
-        The ratio with both gaps.
 
     Examples:
         >>> printed = {"4o Image Gen": 0.81, "Nano Banana": 0.66}

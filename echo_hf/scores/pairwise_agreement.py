@@ -13,7 +13,7 @@ from echo_hf._infra.bootstrap import Interval, drawn_weights, percentiles
 from echo_hf.errors import ScoreError
 from echo_hf.reasons import Unscored
 from echo_hf.scores.rating_table import RUBRIC, divided, named_key, read_columns
-from echo_hf.scores.votes import TIE_WIDTH, compare, pairs_of, verdicts_of
+from echo_hf.scores.votes import TIE_WIDTH, compare, pairs_of
 from echo_hf.tables import COMPARISONS
 
 REQUIRED = ("sample_id", "system_a", "system_b", "judge", "order", "winner")
@@ -73,7 +73,7 @@ class PairwiseAgreement:
 
     Attributes:
         judges: By judge, in alphabetical order.
-        definition: Every parameter that the numbers depend on.
+        definition: Every parameter.
     """
 
     judges: Mapping[str, JudgeAgreement]
@@ -102,9 +102,6 @@ def pairwise_agreement(
         n_boot: Draws of the bootstrap over samples; 0 for none.
         seed: Of the draws.
         rubric: The rubric of the ratings.
-
-    Returns:
-        The shares of every judge with comparisons.
 
     Raises:
         TableError: A table lacks a column, or has it with another type.
@@ -173,10 +170,7 @@ def _read(comparisons: Any) -> dict[str, list[tuple[Pair, Mapping[str, float | N
         if order not in ORDERS:
             wrong = f"order is {order!r} for {place}: expected ab or ba"
         elif winner not in SIGNS:
-            wrong = (
-                f"winner is {winner!r} for {place}: expected a, b or tie, or null where there is "
-            )
-            wrong += "no verdict"
+            wrong = f"winner is {winner!r} for {place}: expected a, b or tie, or null for none"
         elif row["system_a"] >= row["system_b"]:
             wrong = f"{place}: expected two systems, system_a the first by name"
         elif order in said.setdefault(row["judge"], {}).setdefault(key, {}):
@@ -203,7 +197,7 @@ def _by_ratings(ratings: Any, rubric: str) -> dict[str, dict[Pair, float]]:
             )
             for pair, at in np.argwhere(~np.isnan(verdicts)).tolist()
         }
-        for judge, verdicts in zip(table.judges, verdicts_of(compared.margins), strict=True)
+        for judge, verdicts in zip(table.judges, compared.said, strict=True)
     }
 
 

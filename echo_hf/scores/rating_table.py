@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -136,7 +136,8 @@ class RatingTable:
     """Every judge's rating of every system's output for every sample.
 
     `ratings` is [judge, system, sample], NaN where there is none; `lost` is what was refused or has
-    no image [system, sample], null without outputs; `ignored` are keys of rows that do not count.
+    no image [system, sample], null without outputs; `ignored` are keys of rows that do not count;
+    `made` is what figures share that are made of the same table, such as votes.
     """
 
     samples: tuple[str, ...]
@@ -145,6 +146,7 @@ class RatingTable:
     ratings: Floats
     lost: Bools | None
     ignored: Mapping[IgnoredRating, tuple[Key, ...]]
+    made: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
 
 def read_ratings(

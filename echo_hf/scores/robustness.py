@@ -30,7 +30,6 @@ from echo_hf.scores.votes import (
     rates_of,
     square,
     ties_of,
-    verdicts_of,
 )
 
 SHOWN = 5
@@ -68,7 +67,7 @@ class Sensitivity(SystemValues):
         boards: A board for every vote, treatment of ties and average.
         rank_range: Best and worst place of each system over the boards, null without any.
         flips: Pairs of systems that two boards put in opposite orders.
-        definition: Every parameter that the boards depend on.
+        definition: Every parameter.
     """
 
     boards: tuple[Board, ...]
@@ -110,9 +109,6 @@ def sensitivity(ratings: Any, outputs: Any = None, **selection: Unpack[Selection
         outputs: As for `win_rate`.
         selection: `missing`, `rubric` and `judges`, as for `win_rate`.
 
-    Returns:
-        The boards, with the ranks that flip among them.
-
     Examples:
         >>> rows = {"sample_id": ["s"] * 6, "system": [*"aaabbb"], "judge": [*"jkljkl"]}
         >>> found = sensitivity({**rows, "rating": [9, 4, 4, 3, 5, 5]})
@@ -124,7 +120,7 @@ def sensitivity(ratings: Any, outputs: Any = None, **selection: Unpack[Selection
     protocols = {(rule.vote, "half", rule.average): name for name, rule in PROTOCOLS.items()}
     boards, usual = list[Board](), dict[str, float | None]()
     for vote, ties in product(VOTES, TIES):
-        verdicts = VOTES[vote](compared.margins)
+        verdicts = compared.voted(vote)
         if ties == "drop":
             verdicts = np.where(verdicts == 0, np.nan, verdicts)
         points = points_of(verdicts, len(systems))
@@ -177,7 +173,7 @@ class Bounds:
             alone, or without a sample or a judge.
         win_rate: What was observed, as by `win_rate`.
         certain: Pairs whose order holds whatever is missing, the better first.
-        definition: Every parameter that the bounds depend on.
+        definition: Every parameter.
     """
 
     bounds: Mapping[str, tuple[float, float] | None]
@@ -198,9 +194,6 @@ def bounds(ratings: Any, outputs: Any = None, **choices: Unpack[Choices]) -> Bou
         outputs: As for `win_rate`; they may name samples and systems that nobody rated.
         choices: `protocol`, `missing`, `rubric` and `judges`, as for `win_rate`; with `loss` a
             refused output has lost, and is not missing.
-
-    Returns:
-        The bounds.
 
     Examples:
         >>> rows = {"sample_id": [*"12341234"], "system": [*"aaaabbbb"], "judge": ["j"] * 8}
@@ -227,11 +220,10 @@ def bounds(ratings: Any, outputs: Any = None, **choices: Unpack[Choices]) -> Bou
         system: None if np.isnan(least) else (float(least), float(most))
         for system, least, most in zip(systems, low, high, strict=True)
     }
-    order = best_first(rates)
-    known = {system: ends for system in order if (ends := found[system])}
+    known = {system: ends for system in rates if (ends := found[system])}
     return Bounds(
-        {system: found[system] for system in order},
-        {system: rates[system] for system in order},
+        {system: found[system] for system in rates},
+        rates,
         tuple(
             (one, other) for one, other in product(known, known) if known[one][0] > known[other][1]
         ),
@@ -249,7 +241,7 @@ class LeaveOneJudgeOut:
             other judges never compared.
         flips: By the judge that was left out, the pairs whose order its absence turns round, the
             better with all judges first.
-        definition: Every parameter that the rates depend on.
+        definition: Every parameter.
     """
 
     win_rate: Mapping[str, float | None]
@@ -278,19 +270,14 @@ def leave_one_judge_out(
         (0.5, 0.0, 1.0)
     """
     compared = compare(ratings, outputs, **choices)
-    table, rates, order = compared.table, compared.rates(), best_first(compared.rates())
+    table, rates, order = compared.table, compared.rates(), list(compared.rates())
     without, flips = dict[str, Mapping[str, float | None]](), dict[str, Pairs]()
     for at, judge in enumerate(table.judges):
         others = table.judges[:at] + table.judges[at + 1 :]
         left = replace(table, judges=others, ratings=np.delete(table.ratings, at, axis=0))
         without[judge] = replace(compared, table=left).rates()
         flips[judge] = _pairs(order, _above(rates, order) & _above(without[judge], order).T)
-    return LeaveOneJudgeOut(
-        {system: rates[system] for system in order},
-        without,
-        flips,
-        compared.definition("leave_one_judge_out"),
-    )
+    return LeaveOneJudgeOut(rates, without, flips, compared.definition("leave_one_judge_out"))
 
 
 Developers = Mapping[str, str | None]
@@ -323,7 +310,7 @@ class SelfPreference:
 
     Attributes:
         judges: Preference by judge.
-        definition: Every parameter that the numbers depend on.
+        definition: Every parameter.
     """
 
     judges: Mapping[str, Preference]
@@ -356,9 +343,6 @@ def self_preference(
         seed: Of the draws.
         selection: `missing`, `rubric` and `judges`, as for `win_rate`.
 
-    Returns:
-        The preference of every judge.
-
     Raises:
         ScoreError: As for `win_rate`, or a judge or a system has no entry among the developers.
 
@@ -371,7 +355,7 @@ def self_preference(
         (1.0, 0.5)
     """
     compared = compare(ratings, outputs, **selection)
-    names, said = compared.table, verdicts_of(compared.margins)
+    names, said = compared.table, compared.said
     makers = []
     for kind, every, developers in (
         ("judge", names.judges, judge_developers),

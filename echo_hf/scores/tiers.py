@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import count
 from math import ceil
 from typing import Any, Unpack
 
@@ -18,7 +17,6 @@ from echo_hf.scores.rating_table import Floats, divided
 from echo_hf.scores.votes import (
     Choices,
     Compared,
-    best_first,
     by_pair,
     compare,
     number,
@@ -41,7 +39,7 @@ class Tiers(SystemValues):
         p_values: Holm's adjusted p value of each two systems' difference; null where they share
             fewer than 10 samples with others, so that nothing is tested.
         win_rate: Rate by system.
-        definition: Every parameter that the tiers depend on.
+        definition: Every parameter.
     """
 
     tiers: tuple[tuple[str, ...], ...]
@@ -81,9 +79,6 @@ def tiers(
         seed: Of the draws.
         choices: `protocol`, `missing`, `rubric` and `judges`, as for `win_rate`.
 
-    Returns:
-        The tiers.
-
     Raises:
         ScoreError: As for `win_rate`, alpha is not between 0 and 1, or with that few draws
             no p value could reach it.
@@ -103,22 +98,20 @@ def tiers(
     first, second = first[tested], second[tested]
     if len(tested) and smallest_p(n_resamples) * len(tested) > alpha:
         # Holm multiplies the smallest p value, the first that has to reach alpha, by all pairs.
-        fewest = next(
-            draws
-            for draws in count(max(0, int(len(tested) / alpha) - 2))
-            if smallest_p(draws) * len(tested) <= alpha
-        )
+        fewest = max(1, int(len(tested) / alpha) - 2)
+        while smallest_p(fewest) * len(tested) > alpha:
+            fewest += 1
         raise ScoreError(
             f"n_resamples is {n_resamples!r}: with {len(tested)} pairs and alpha {alpha!r} "
             f"nothing could differ: expected {fewest} draws or more"
         )
-    leads = _leads(compared)
+    leads = _above(compared, 0.5, 1)
     found = sign_flip_test(leads[first] - leads[second], n_resamples=n_resamples, seed=seed)
     values = np.full((len(systems), len(systems)), np.nan)
     values[first, second] = values[second, first] = holm(found)
     p_values, split = by_pair(systems, values, number), list[list[str]]()
-    for system in best_first(rates):
-        if rates[system] is None:
+    for system, rate in rates.items():
+        if rate is None:
             continue
         p_value = p_values[split[-1][0]][system] if split else 0.0
         if p_value is not None and p_value <= alpha:
@@ -129,7 +122,7 @@ def tiers(
         tuple(map(tuple, split)),
         tuple(system for system in systems if rates[system] is None),
         p_values,
-        {system: rates[system] for system in best_first(rates)},
+        rates,
         compared.definition("tiers", alpha=alpha, draws=n_resamples, seed=seed, test=test),
     )
 
@@ -140,16 +133,23 @@ def _check_probabilities(**values: float) -> None:
             raise ScoreError(f"{name} is {value!r}: expected a probability between 0 and 1")
 
 
-def _leads(compared: Compared) -> Floats:
-    """What each sample adds to a win rate, above or below the 0.5 of a system like the others."""
-    systems, counts = len(compared.table.systems), compared.points.compared
+def _above(compared: Compared, expected: Floats | float, scale: float) -> Floats:
+    """Points of each sample beyond the expected share, as they add to a win rate, times a scale.
+
+    Array [system, sample], of the share that each system is expected to win from each other one.
+    """
+    counts, systems = compared.points.compared, len(compared.table.systems)
     if compared.rule.average == "comparisons":
-        counts = np.broadcast_to(counts.sum(axis=1, keepdims=True), counts.shape)
+        weights = np.broadcast_to(counts.sum(axis=1, keepdims=True), counts.shape)
     else:
-        counts = counts * (counts > 0).sum(axis=1, keepdims=True)
-    halves = np.nan_to_num(compared.verdicts.T) / 2
-    above = square(halves, -halves, systems)
-    return np.asarray(np.einsum("ab,sab->as", np.nan_to_num(divided(1.0, counts)), above))
+        weights = counts * (counts > 0).sum(axis=1, keepdims=True)
+    first, second = pairs_of(systems)
+    expected = np.broadcast_to(expected, counts.shape)
+    won = (1 + compared.verdicts.T) / 2
+    beyond = square(won - expected[first, second], 1 - won - expected[second, first], systems)
+    each = np.nan_to_num(divided(scale, weights))
+    by_sample = np.ascontiguousarray(np.moveaxis(np.nan_to_num(beyond), 0, -1))
+    return np.asarray(np.einsum("ab,abs->as", each, by_sample))
 
 
 def sign_flip_test(differences: Floats, *, n_resamples: int, seed: int) -> Floats:
@@ -205,7 +205,7 @@ class SamplesNeeded:
 
     Attributes:
         pairs: What separates them, by the first and then by the second system.
-        definition: Every parameter that the numbers depend on.
+        definition: Every parameter.
     """
 
     pairs: Mapping[str, Mapping[str, Separation]]
@@ -231,9 +231,6 @@ def samples_needed(
         power: How often the difference is to be found, between 0 and 1.
         alpha: How often one may be found where there is none, for this one pair.
         choices: `protocol`, `missing`, `rubric` and `judges`, as for `win_rate`.
-
-    Returns:
-        The numbers, for every two systems.
 
     Raises:
         ScoreError: As for `win_rate`, or a probability is not between 0 and 1.
@@ -268,21 +265,11 @@ def samples_needed(
 
 def _per_sample(compared: Compared) -> Floats:
     """A value for each system and sample; their mean over samples is the win rate."""
-    points, verdicts = compared.points, compared.verdicts
+    points = compared.points
     rates = rates_of(points, compared.rule.average)[:, None]
-    if compared.rule.average == "comparisons":
-        expected = np.broadcast_to(rates, points.won.shape)
-        weights = np.broadcast_to(points.compared.sum(axis=1)[:, None], points.won.shape)
-    else:
-        expected = divided(points.won, points.compared)
-        weights = points.compared * (points.compared > 0).sum(axis=1)[:, None]
-    # Points beyond the expected ones [system, opponent, sample], 0 where not compared.
-    first, second = pairs_of(len(expected))
-    surprise = np.zeros((*expected.shape, verdicts.shape[-1]))
-    surprise[first, second] = (1 + verdicts) / 2 - expected[first, second][:, None]
-    surprise[second, first] = (1 - verdicts) / 2 - expected[second, first][:, None]
-    scale = np.nan_to_num(divided(len(compared.table.samples), weights))
-    return np.asarray(rates + np.einsum("ab,abs->as", scale, np.nan_to_num(surprise)))
+    by_comparison = compared.rule.average == "comparisons"
+    expected = rates if by_comparison else divided(points.won, points.compared)
+    return np.asarray(rates + _above(compared, expected, len(compared.table.samples)))
 
 
 def _separation(differences: Floats, samples: int, factor: float) -> Separation:

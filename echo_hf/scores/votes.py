@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypedDict, TypeVar, get_args
 
 import numpy as np
@@ -198,31 +197,51 @@ class Compared:
     missing: Missing
     rubric: str
 
+    def _once(self, what: str, make: Callable[[], Value]) -> Value:
+        """Makes something of the ratings once, for every figure that is made of this table."""
+        made: dict[Any, Value] = self.table.made
+        key = what, self.missing
+        if key not in made:
+            made[key] = make()
+        return made[key]
+
     @property
     def rule(self) -> Rule:
         return PROTOCOLS[self.protocol]
 
-    @cached_property
+    @property
     def margins(self) -> Floats:
         """Differences of ratings [judge, pair, sample]."""
-        return margins(self.table, count_lost=self.missing == "loss")
+        count_lost = self.missing == "loss"
+        return self._once("margins", lambda: margins(self.table, count_lost=count_lost))
 
-    @cached_property
+    @property
+    def said(self) -> Floats:
+        """What each judge says [judge, pair, sample]: 1, 0, -1, NaN."""
+        return self._once("said", lambda: verdicts_of(self.margins))
+
+    def voted(self, vote: str) -> Floats:
+        """What the judges vote [pair, sample]: 1, 0, -1, NaN."""
+        return self._once(vote, lambda: VOTES[vote](self.margins))
+
+    @property
     def verdicts(self) -> Floats:
-        """What the judges voted [pair, sample]: 1, 0, -1, NaN."""
-        return VOTES[self.rule.vote](self.margins)
+        """What they vote by the rule of the protocol."""
+        return self.voted(self.rule.vote)
 
-    @cached_property
+    @property
     def points(self) -> Points:
-        return points_of(self.verdicts, len(self.table.systems))
+        systems = len(self.table.systems)
+        return self._once(f"{self.rule.vote} points", lambda: points_of(self.verdicts, systems))
 
     def rates(self, verdicts: Floats | None = None) -> dict[str, float | None]:
-        """Win rates by system, null for a system that was never compared."""
+        """Win rates, the best first, null for a system that was never compared."""
         systems = self.table.systems
         points = self.points if verdicts is None else points_of(verdicts, len(systems))
-        return named(systems, rates_of(points, self.rule.average))
+        rates = named(systems, rates_of(points, self.rule.average))
+        return {system: rates[system] for system in best_first(rates)}
 
-    @cached_property
+    @property
     def sample_counts(self) -> list[int]:
         """On how many samples each system is compared with any other one."""
         first, second = pairs_of(len(self.table.systems))

@@ -16,7 +16,6 @@ from echo_hf.scores.votes import (
     Compared,
     Missing,
     Protocol,
-    best_first,
     by_pair,
     compare,
     named,
@@ -24,7 +23,6 @@ from echo_hf.scores.votes import (
     points_of,
     rates_of,
     ties_of,
-    verdicts_of,
 )
 
 Spread = tuple[Interval | None, float | None, Unscored | None]  # and its standard error
@@ -53,7 +51,7 @@ class WinRate(SystemValues):
         ignored: How many rows of the ratings do not count, by reason.
         ignored_rows: Which they are: sample, system, judge.
         protocol: `published` or `corrected`.
-        definition: Every parameter that the numbers depend on.
+        definition: Every parameter.
     """
 
     win_rate: Mapping[str, float | None]
@@ -123,9 +121,6 @@ def win_rate(
         judges: Every judge's name, in the order in which `published` asks them; alphabetical when
             null, so that the order of rows does not matter.
 
-    Returns:
-        The rates with intervals, and what they are made of.
-
     Raises:
         TableError: A table lacks a column, or has it with another type.
         ScoreError: A rating is infinite, two rows have the same key, no rating has the rubric,
@@ -148,24 +143,25 @@ def win_rate(
         spreads = _of_draws(compared, n_boot, seed)
         interval |= {"draws": n_boot, "seed": seed}
     spread, rates = dict(zip(systems, spreads, strict=True)), compared.rates()
-    order = best_first(rates)
     reasons = {
-        system: compared.why_unrated(system) if rates[system] is None else spread[system][2]
-        for system in order
+        system: compared.why_unrated(system) if rate is None else spread[system][2]
+        for system, rate in rates.items()
     }
     possible = len(table.samples) * (len(systems) - 1)
-    said = zip(table.judges, verdicts_of(compared.margins), strict=True)
-    ways = {way: replace(compared, missing=way).rates() for way in get_args(Missing)}
+    said = zip(table.judges, compared.said, strict=True)
+    by_missing = None
+    if table.lost is not None:
+        by_missing = {way: replace(compared, missing=way).rates() for way in get_args(Missing)}
     return WinRate(
-        win_rate={system: rates[system] for system in order},
-        interval={system: spread[system][0] for system in order},
-        standard_error={system: spread[system][1] for system in order},
+        win_rate=rates,
+        interval={system: spread[system][0] for system in rates},
+        standard_error={system: spread[system][1] for system in rates},
         matrix=by_pair(systems, divided(points.won, points.compared), number),
         pairs=by_pair(systems, points.compared, int),
         ties=by_pair(systems, ties_of(compared.verdicts, len(systems)), int),
         coverage=named(systems, divided(points.compared.sum(axis=-1), possible)),
         per_judge={judge: compared.rates(verdicts) for judge, verdicts in said},
-        by_missing=None if table.lost is None else ways,
+        by_missing=by_missing,
         reasons={system: reason for system, reason in reasons.items() if reason},
         ignored={reason: len(rows) for reason, rows in table.ignored.items()},
         ignored_rows=table.ignored,
@@ -177,17 +173,13 @@ def win_rate(
 def _of_draws(compared: Compared, n_boot: int, seed: int) -> list[Spread]:
     """From draws over samples, which are the same for all systems."""
     systems, verdicts = len(compared.table.systems), compared.verdicts
-    drawn = np.concatenate(
-        [
-            np.empty((0, systems)),
-            *(
-                rates_of(points_of(verdicts, systems, weights), compared.rule.average)
-                for weights in drawn_weights(verdicts.shape[-1], n_boot, seed)
-            ),
-        ]
-    )
+    drawn = [
+        rates_of(points_of(verdicts, systems, weights), compared.rule.average)
+        for weights in drawn_weights(verdicts.shape[-1], n_boot, seed)
+    ]
+    every = np.concatenate([np.empty((0, systems)), *drawn])
     found: list[Spread] = []
-    for rates, samples in zip(drawn.T, compared.sample_counts, strict=True):
+    for rates, samples in zip(every.T, compared.sample_counts, strict=True):
         interval, reason = percentiles(rates, samples)
         found.append((interval, float(np.nanstd(rates, ddof=1)) if interval else None, reason))
     return found

@@ -1,9 +1,9 @@
 """A run with outputs of two systems, and judges that say what a test tells them to say.
 
-    python -m tests.judging.judges_for_tests FOLDER SECONDS
+    python -m tests.judging.judges_for_tests FOLDER
 
-rates the outputs of a run with a judge that takes its time, to be killed in the middle. It prints a
-line for each request before it answers; what it says of an output depends on the output alone.
+rates the outputs of a run with a judge that takes its time, to be killed in the middle: it prints a
+line for each request before it answers.
 """
 
 from __future__ import annotations
@@ -43,12 +43,7 @@ def rated(number: object) -> str:
 class ScriptedJudge:
     """An engine that says what it is told to say, and remembers what it was asked.
 
-    Attributes:
-        says: Makes the answer to a request, or its text.
-        model: Part of the signature.
-        usd_per_million_prompt_tokens: Its price; null where nobody knows it.
-        entered: How often its model was loaded and not yet freed.
-        asked: Every request.
+    `entered` is how often its model was loaded and not yet freed.
     """
 
     says: Says = lambda _: rated(7)
@@ -95,13 +90,14 @@ def config_of(folder: Path, judges: Iterable[Row] = (judge_of(),), **more: Any) 
     return path
 
 
-def drawn(folder: Path) -> None:
-    run(folder, EDITS, WORDS)
+def drawn(folder: Path, edits: Mapping[str, Any] = EDITS, words: Iterable[str] = WORDS) -> None:
+    """A run with another image of each system for every sample."""
+    run(folder, edits, words)
     rows = []
-    for number, name in enumerate(SAMPLES):
+    for number, name in enumerate([*edits, *words]):
         for at, system in enumerate(SYSTEMS):
             image = put(folder, stripes((10 * number, 90 * at, 5)))
-            rows.append(output(name, system, EDITS.get(name, ()), image=image))
+            rows.append(output(name, system, edits.get(name, ()), image=image))
     write(folder, OUTPUTS, rows)
 
 
@@ -118,11 +114,11 @@ def images_of(request: Request) -> list[str]:
     return [part.sha256 for part in request.messages[1].parts if isinstance(part, ImageRef)]
 
 
-def main(folder: Path, seconds: float) -> None:
+def main(folder: Path) -> None:
 
     def says(asked: Request) -> str:
         print(images_of(asked)[-1], flush=True)
-        time.sleep(seconds)
+        time.sleep(0.2)
         return rated(int(images_of(asked)[-1], 16) % 10 + 1)
 
     ScriptedJudge(says).use()
@@ -131,4 +127,4 @@ def main(folder: Path, seconds: float) -> None:
 
 if __name__ == "__main__":
     datasets.disable_progress_bars()
-    main(Path(sys.argv[1]), float(sys.argv[2]))
+    main(Path(sys.argv[1]))

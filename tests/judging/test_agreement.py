@@ -21,14 +21,8 @@ from echo_hf.tables import HUMAN, RATINGS
 from tests.judging.run_for_tests import Row, digest_of, rating, root, run, stripes, write
 
 SYSTEMS = ("ash", "birch", "cedar")
-
-
 ORDERS = {"ada": (1, 2, 3), "ben": (1, 2, 3), "cy": (2, 1, 3)}
-
-
 WORDS = tuple(f"word{at:02}" for at in range(12))
-
-
 EDITS = {f"edit{at}": [stripes((at, 100, 100), (140, 140, 140))] for at in range(2)}
 
 
@@ -70,21 +64,6 @@ def told(folder: Path, *arguments: str | Path) -> Result:
     return CliRunner().invoke(app, command, env={"COLUMNS": "120"})
 
 
-def audit_of(folder: Path, **failed: list[str]) -> None:
-    judges = {judge: {"failed": honeypots} for judge, honeypots in failed.items()}
-    (root(folder) / "audit.json").write_text(json.dumps({"judges": judges}))
-
-
-def test_a_judge_that_failed_its_audit_is_flagged(folder: Path) -> None:
-    audit_of(folder, mira=[], nils=["blank", "shuffled"], otto=["blank"])
-    said = told(folder).output
-    assert "nils (failed its audit: blank, shuffled)" in said
-    assert "mira (failed" not in said
-    assert "otto" not in said
-    written = json.loads((root(folder) / "agreement.json").read_text())
-    assert written["failed_audit"] == {"nils": ["blank", "shuffled"], "otto": ["blank"]}
-
-
 def test_figures_are_those_counted_by_hand(folder: Path) -> None:
     merged = found(folder).merged
     assert merged.people.consensus.ranking == SYSTEMS
@@ -92,11 +71,8 @@ def test_figures_are_those_counted_by_hand(folder: Path) -> None:
     taus = {judge: one.tau for judge, one in merged.judges.with_consensus.items()}
     assert taus == pytest.approx({"mira": 1, "nils": -1})
     assert merged.judges.with_raters["mira"]["cy"].tau == pytest.approx(1 / 3)
-    assert {name: mean.value for name, mean in merged.people.mean_rank.items()} == {
-        "ash": 1,
-        "birch": 2,
-        "cedar": 3,
-    }
+    ranks = {name: mean.value for name, mean in merged.people.mean_rank.items()}
+    assert ranks == {"ash": 1, "birch": 2, "cedar": 3}
 
 
 def test_splits_are_there_beside_what_they_merge_to(folder: Path) -> None:
@@ -123,15 +99,6 @@ def test_ranks_of_other_samples_are_counted_and_do_not_count(folder: Path) -> No
     assert "3 rows of human do not count, not_released" in told(folder).output
 
 
-def test_ratings_of_an_older_sample_do_not_count(folder: Path) -> None:
-    rows = rated(mira=(9, 5, 1), nils=(1, 5, 9))
-    stale = [row | {"sample_digest": "0" * 64} if row["judge"] == "nils" else row for row in rows]
-    write(folder, RATINGS, stale)
-    result = found(folder)
-    assert list(result.merged.judges.with_consensus) == ["mira"]
-    assert result.left_out == {"ratings": {LeftOut.OTHER_SAMPLE: 42}}
-
-
 def test_ranks_may_come_from_a_file(folder: Path) -> None:
     with (folder / "ranks.csv").open("w", encoding="utf-8", newline="") as sink:
         rows = csv.DictWriter(sink, list(HUMAN.columns))
@@ -151,6 +118,9 @@ def test_people_alone_are_compared_where_nothing_was_rated_overall(folder: Path)
 
 
 def test_the_file_holds_all_figures_and_no_folder(folder: Path) -> None:
+    judges = {"mira": [], "nils": ["blank", "shuffled"], "otto": ["blank"]}
+    audits = {"judges": {judge: {"failed": failed} for judge, failed in judges.items()}}
+    (root(folder) / "audit.json").write_text(json.dumps(audits))
     result = found(folder, n_boot=50)
     text = result.path.read_text("utf-8")
     assert result.path == root(folder) / "agreement.json"
@@ -158,8 +128,13 @@ def test_the_file_holds_all_figures_and_no_folder(folder: Path) -> None:
     read = json.loads(text)
     assert read["merged"]["judges"]["with_consensus"]["mira"]["tau"] == pytest.approx(1)
     assert list(read["splits"]) == ["image_to_image", "text_to_image"]
+    assert read["failed_audit"] == {"nils": ["blank", "shuffled"], "otto": ["blank"]}
     write(folder, HUMAN, ranked((*WORDS, *EDITS))[::-1])
     assert found(folder, n_boot=50).path.read_text("utf-8") == text
+    said = told(folder).output
+    assert "nils (failed its audit: blank, shuffled)" in said
+    assert "mira (failed" not in said
+    assert "otto" not in said
 
 
 @pytest.mark.parametrize(
@@ -181,16 +156,13 @@ def test_the_terminal_shows_order_test_and_agreement(
     assert json.loads(shown.stdout)["protocol"] == protocol
 
 
-def test_what_people_could_not_rank_is_shown(folder: Path) -> None:
+def test_what_people_could_not_rank_is_shown_and_names_are_shown_as_they_are(
+    folder: Path,
+) -> None:
     rows = ranked(WORDS, ada=(1, 2, 3), ben=(1, None, 2), cy=(None, None, None))
-    write(folder, HUMAN, rows)
-    assert "24 rankings, 12 of them incomplete, 12 times impossible" in told(folder).output
-
-
-def test_names_are_shown_as_they_are(folder: Path) -> None:
-    rows = [row | {"rater": f"[red]{row['rater']}\x1b[2J"} for row in ranked(WORDS)]
-    write(folder, HUMAN, rows)
+    write(folder, HUMAN, [row | {"rater": f"[red]{row['rater']}\x1b[2J"} for row in rows])
     output = told(folder).output
+    assert "24 rankings, 12 of them incomplete, 12 times impossible" in output
     assert "[red]ada" in output
     assert "\x1b" not in output
 
@@ -205,23 +177,17 @@ def test_people_who_see_nothing_but_ties_have_nothing_to_agree_on(
     assert "nothing to test" in shown.output
 
 
-def test_a_run_without_ranks_is_one_line(folder: Path) -> None:
-    (root(folder) / "human.parquet").unlink()
-    with pytest.raises(RunError, match=r"ranked nothing in .*: run `echo-hf rank` .*, or name"):
-        found(folder)
-
-
-def test_ranks_of_another_benchmark_are_one_line(folder: Path) -> None:
+def test_what_cannot_be_compared_is_one_line(folder: Path) -> None:
     """It shows what a sample is called here, and leaves the older figures alone."""
+    with pytest.raises(ScoreError, match="'publish'; did you mean 'published'"):
+        found(folder, protocol="publish")
     write(folder, HUMAN, ranked(("x", "y")))
     with pytest.raises(RunError, match=r"none of 18 ranks is of a sample .*'edit0'"):
         found(folder)
+    (root(folder) / "human.parquet").unlink()
+    with pytest.raises(RunError, match=r"ranked nothing in .*: run `echo-hf rank` .*, or name"):
+        found(folder)
     assert not (root(folder) / "agreement.json").exists()
-
-
-def test_an_unknown_protocol_has_the_nearest_name(folder: Path) -> None:
-    with pytest.raises(ScoreError, match="'publish'; did you mean 'published'"):
-        found(folder, protocol="publish")
 
 
 ROWS = [
@@ -229,15 +195,11 @@ ROWS = [
     {"sample_id": "s", "rater": "Ada", "system": "c", "rank": None, "cannot_rank": True},
     {"sample_id": "0042", "rater": "Ada", "system": "c", "rank": 2, "cannot_rank": False},
 ]
-
-
 JSONL = """{"sample_id": "s", "rater": "Ada", "system": "a, b", "rank": 1}
 
 {"rater": "Ada", "sample_id": "s", "system": "c", "rank": null, "cannot_rank": true}
 {"sample_id": "0042", "rater": "Ada", "system": "c", "rank": 2, "cannot_rank": false}
 """
-
-
 CSV = """sample_id,rater,rank,system,cannot_rank
 s,Ada,1,"a, b",
 s,Ada,,c,true
@@ -280,9 +242,10 @@ def test_a_bad_line_is_one_line(tmp_path: Path, name: str, text: str, said: str)
     assert "\n" not in str(raised.value)
 
 
-@pytest.mark.parametrize("data", [None, b"sample_id\xff\n"])
-def test_a_file_that_cannot_be_read_is_one_line(tmp_path: Path, data: bytes | None) -> None:
-    if data is not None:
-        (tmp_path / "ranks.csv").write_bytes(data)
-    with pytest.raises(TableError, match=r"ranks\.csv' cannot be read .*: expected UTF-8 text"):
-        read_human_file(tmp_path / "ranks.csv")
+def test_a_file_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "ranks.csv"
+    for data in (None, b"sample_id\xff\n"):
+        if data is not None:
+            path.write_bytes(data)
+        with pytest.raises(TableError, match=r"ranks\.csv' cannot be read .*: expected UTF-8 text"):
+            read_human_file(path)

@@ -16,6 +16,7 @@ from echo_hf.errors import ConfigError
 from echo_hf.judging.judge import applicability
 from echo_hf.judging.score import score
 from echo_hf.judging.session import JudgingResult
+from echo_hf.metrics.names import METRICS
 from echo_hf.tables import APPLICABILITY
 from tests.judging.judges_for_tests import (
     EDITS,
@@ -30,11 +31,6 @@ from tests.judging.judges_for_tests import (
     rows_of,
 )
 from tests.judging.run_for_tests import fits, write
-
-METRICS = ("face_identity", "color_shift", "structure_distance", "text_rendering")
-
-
-OF_INPUTS = METRICS[:3]
 
 
 def says(**flags: int) -> str:
@@ -71,7 +67,7 @@ def test_edits_are_asked_about_inputs_and_prompts_about_text(folder: Path) -> No
     told = lamp.messages[0].parts[0].text
     assert [f'"{name}": <0 or 1>' in told for name in METRICS] == [True, True, True, False]
     assert lamp.answer is not None
-    assert list(lamp.answer.model_fields) == [*OF_INPUTS, "rationale"]
+    assert list(lamp.answer.model_fields) == [*METRICS[:3], "rationale"]
 
 
 def test_all_may_be_asked_of_all(folder: Path) -> None:
@@ -109,30 +105,24 @@ def test_what_is_asked_once_is_kept(folder: Path) -> None:
     assert len(engine.asked) == calls == 4
 
 
-def test_scores_follow_the_flags(folder: Path) -> None:
+def test_scores_follow_the_flags_that_the_command_asked_for(folder: Path) -> None:
 
     def only_lamp(asked: Request) -> str:
         metrics = asked.inputs["metrics"]
         return says(**{name: int(prompt_of(asked) == "draw lamp") for name in metrics})
 
     ScriptedJudge(only_lamp).use()
-    said(folder)
-    scores = score(folder / "evaluation.yaml", runs=folder / "runs", n_boot=0)
-    shifts = [one for one in scores.splits[0].metrics if one.metric == "color_shift"]
-    assert {tuple(task.sample_id for task in one.fitting) for one in shifts} == {("lamp",)}
-    assert all(one.asked for one in shifts)
-
-
-def test_the_command_asks_and_judges_nobody(folder: Path) -> None:
-    ScriptedJudge(flagged).use()
     path = config_of(folder, [], applicability={"engine": {"kind": KIND}})
     told = ["judge", str(path), "--runs", str(folder / "runs"), "--applicability"]
     done = CliRunner().invoke(app, told)
     assert done.exit_code == 0, done.output
     assert "applicability.parquet" in done.output
-    assert len(flags_of(folder)) == len(SAMPLES)
     refused = CliRunner().invoke(app, [*told, "--judges", "mira"])
     assert "leave out --judges" in str(refused.exception)
+    scores = score(path, runs=folder / "runs", n_boot=0)
+    shifts = [one for one in scores.splits[0].metrics if one.metric == "color_shift"]
+    assert {tuple(task.sample_id for task in one.fitting) for one in shifts} == {("lamp",)}
+    assert all(one.asked for one in shifts)
 
 
 def test_a_config_that_names_nobody_says_how(folder: Path) -> None:

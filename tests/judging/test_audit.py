@@ -7,7 +7,7 @@ import io
 import json
 import re
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,40 +34,28 @@ from tests.judging.judges_for_tests import (
     SYSTEMS,
     ScriptedJudge,
     config_of,
+    drawn,
     images_of,
     judge_of,
     prompt_of,
     rated,
     rows_of,
 )
-from tests.judging.run_for_tests import output, put, root, run, stripes, write
+from tests.judging.run_for_tests import output, root, stripes, write
 from tests.markdown_for_tests import cells
 from tests.stages_for_tests import ROOT
 
 EDITS = {f"edit{at}": [stripes((at, 60, 60), (9, 180, at))] for at in range(6)}
-
-
 WORDS = tuple(f"word{at}" for at in range(6))
-
-
 NAMES = (*EDITS, *WORDS)
 SINK = io.BytesIO()
 Image.new("RGB", (1024, 1024), (128, 128, 128)).save(SINK, "PNG")
 BLANK = hashlib.sha256(SINK.getvalue()).hexdigest()
 
 
-Ratings = Callable[[str, list[str], int], float]
-
-
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    run(tmp_path, EDITS, WORDS)
-    rows = []
-    for number, name in enumerate(NAMES):
-        for at, system in enumerate(SYSTEMS):
-            image = put(tmp_path, stripes((10 * number, 90 * at, 5)))
-            rows.append(output(name, system, EDITS.get(name, ()), image=image))
-    write(tmp_path, OUTPUTS, rows)
+    drawn(tmp_path, EDITS, WORDS)
     config_of(tmp_path)
     return tmp_path
 
@@ -148,17 +136,10 @@ def test_real_outputs_that_were_rated_before_cost_nothing(folder: Path) -> None:
 
 
 def test_few_samples_are_shown_from_each_split_in_turn(folder: Path) -> None:
-    engine = judge_who(folder).use()
+    judge_who(folder).use()
     found = audited(folder, samples=10).judges["mira"]["checks"]
-    assert {name: one["shown"] for name, one in found.items()} == {
-        "blank": 10,
-        "shuffled": 10,
-        "renamed": 10,
-        "unchanged": 5,
-    }
-    calls = len(engine.asked)
-    audited(folder, samples=10)
-    assert len(engine.asked) == calls
+    shown = {name: one["shown"] for name, one in found.items()}
+    assert shown == {"blank": 10, "shuffled": 10, "renamed": 10, "unchanged": 5}
 
 
 def test_a_budget_ends_it_and_audits_of_others_stay(folder: Path) -> None:
@@ -195,15 +176,9 @@ def test_scale_use_is_that_of_the_run_s_ratings(folder: Path) -> None:
     amber = {row["image"] for row in rows_of(folder, "outputs") if row["system"] == "amber"}
     ScriptedJudge(lambda asked: rated(10 if images_of(asked)[-1] in amber else 4)).use()
     judge(folder / "evaluation.yaml", runs=folder / "runs")
-    found = audited(folder).judges["mira"]
-    assert found["scale_use"] == {
-        "ratings": 24,
-        "at_ceiling": 0.5,
-        "levels": 2,
-        "entropy": 1.0,
-        "pairs": 12,
-        "ties": 0.0,
-    }
+    found = audited(folder).judges["mira"]["scale_use"]
+    assert (found.pop("ratings"), found.pop("levels"), found.pop("pairs")) == (24, 2, 12)
+    assert found == {"at_ceiling": 0.5, "entropy": 1.0, "ties": 0.0}
 
 
 def test_the_verb_shows_what_was_found(folder: Path) -> None:
@@ -301,24 +276,3 @@ def test_the_guide_states_the_rules(honeypot: Honeypot) -> None:
     stated = [int(one) for one in re.findall(r"(\d+) %", rows[honeypot.value][2])]
     rule = RULES[honeypot]
     assert stated == [round(100 * rule.share), round(100 * rule.margin)]
-
-
-@pytest.mark.parametrize(
-    ("rated_as", "failed"),
-    [
-        ({"blank": 7}, ["blank"]),
-        ({"blank": 6}, []),
-        ({"unchanged": 8}, ["unchanged"]),
-        ({"unchanged": 7}, []),
-        ({"shuffled": 7}, ["shuffled"]),
-        ({"renamed": 6}, ["renamed"]),
-        ({"blank": 9, "unchanged": 9, "shuffled": 9}, ["blank", "unchanged", "shuffled"]),
-    ],
-)
-def test_what_a_judge_does_not_see_it_fails_on(
-    rated_as: dict[str, float], failed: list[str]
-) -> None:
-    """The margins of ten points: 1.8 below the mean of 8, 0.9 for an input, 1.08 for itself."""
-    usual = {"real": 8.0, "renamed": 7.0, "blank": 1.0, "unchanged": 2.0, "shuffled": 2.0}
-    ratings = {name: [rating] * 6 for name, rating in {**usual, **rated_as}.items()}
-    assert found_of({}, **ratings)["failed"] == failed

@@ -30,9 +30,7 @@ from echo_hf.errors import (
     MissingExtraError,
     RunError,
 )
-from echo_hf.images.store import ImageStore
 from echo_hf.judging.judge import judge
-from echo_hf.judging.rate import as_published
 from echo_hf.judging.score import score
 from echo_hf.judging.session import JudgingResult
 from echo_hf.pipeline.run_folder import RunFolder
@@ -127,20 +125,6 @@ def test_another_way_of_reading_asks_nobody(folder: Path) -> None:
     assert len(engine.asked) == len(SAMPLES) * len(SYSTEMS)
 
 
-def test_published_images_are_small_and_told(folder: Path) -> None:
-    engine = ScriptedJudge().use()
-    config_of(folder, protocol="published")
-    judged(folder)
-    store = ImageStore(root(folder) / "pictures")
-    row = by_key(folder)["mira", "overall", "lamp", "amber"]
-    sent = [as_published(one) for one in (GIVEN, store.open(row["output_sha256"]))]
-    given, made = digests = [hashlib.sha256(one).hexdigest() for one in sent]
-    assert images_of(engine.asked[0]) == digests
-    shown = {"as": "published", "inputs": [given], "output": made}
-    assert json.loads(row["provenance"])["judge"]["shown"] == shown
-    assert [store.open(one) for one in digests] == sent
-
-
 FAILURES: dict[str, tuple[Completion | str, float | None, int]] = {
     "ok": (rated(4), 4.0, 1),
     "no_rating": ("A fine picture.", None, 1),
@@ -182,32 +166,14 @@ def test_structured_judges_explain_first(folder: Path) -> None:
     assert said == {(5, "It is a boat.")}
 
 
-@pytest.mark.parametrize(
-    ("options", "said", "expected"),
-    [
-        ({}, 11, (None, "off_schema")),
-        ({"decimals": True}, 4.5, (4.5, "ok")),
-        ({"decimals": True}, 10.5, (None, "off_schema")),
-    ],
-)
-def test_a_structured_rating_stays_on_the_scale(
-    folder: Path, options: dict[str, Any], said: float, expected: tuple[float | None, str]
-) -> None:
-    config_of(folder, [judge_of(mode="structured", **options)])
+@pytest.mark.parametrize(("decimals", "said"), [(False, 11), (True, 4.5), (True, 10.5)])
+def test_a_structured_rating_stays_on_the_scale(folder: Path, decimals: bool, said: float) -> None:
+    config_of(folder, [judge_of(mode="structured", decimals=decimals)])
     engine = ScriptedJudge(lambda _: f'{{"explanation": "So.", "rating": {said}}}').use()
-    judged(folder)
+    judged(folder, limit=1)
+    expected = (None, "off_schema") if said > 10 else (said, "ok")
     assert {(row["rating"], row["outcome"]) for row in rows_of(folder)} == {expected}
-    asked_again = 2 if expected[0] is None else 1
-    assert len(engine.asked) == asked_again * len(rows_of(folder))
-
-
-def test_repeats_are_further_questions(folder: Path) -> None:
-    config_of(folder, [judge_of(repeats=3)])
-    engine = ScriptedJudge(lambda asked: rated(asked.repeat + 5)).use()
-    judged(folder)
-    said = {(row["repeat"], row["rating"]) for row in rows_of(folder)}
-    assert said == {(0, 5.0), (1, 6.0), (2, 7.0)}
-    assert len({one.messages for one in engine.asked}) * 3 == len(engine.asked) == 30
+    assert len(engine.asked) == (2 if said > 10 else 1) * len(rows_of(folder))
 
 
 def test_only_outputs_that_are_there_and_current_are_rated(folder: Path) -> None:
@@ -364,43 +330,43 @@ def test_what_no_answer_has_a_price_for_is_counted_all_the_same(folder: Path) ->
     assert (len(engine.asked), done.cost_usd, done.spent) == (3, None, True)
 
 
-def test_names_that_are_not_there_are_refused_with_the_nearest(folder: Path) -> None:
-    for options, said in (
-        ({"judges": ["mria"]}, "unknown judge 'mria'; did you mean 'mira'"),
-        ({"rubrics": ["overal"]}, "unknown rubric 'overal'; did you mean 'overall'"),
-        ({"rubrics": ["text_rendering"]}, "none of the judges rates by 'text_rendering'"),
-    ):
-        with pytest.raises(ConfigError, match=said):
-            judged(folder, **options)
-
-
-def test_what_cannot_judge_is_said_before_anybody_is_asked(folder: Path) -> None:
+@pytest.mark.parametrize(
+    ("judges", "more", "asked", "said"),
+    [
+        ([judge_of()], {}, {"judges": ["mria"]}, "unknown judge 'mria'; did you mean 'mira'"),
+        ([judge_of()], {}, {"rubrics": ["overal"]}, "'overal'; did you mean 'overall'"),
+        ([judge_of()], {}, {"rubrics": ["text_rendering"]}, "none of the judges rates by 'text_re"),
+        ([judge_of()], {}, {"budget_usd": 1.0}, "'mira' has no known price"),
+        ([judge_of(engine={"kind": "rules"})], {}, {}, "engine 'rules' is not a model"),
+        ([], {}, {}, r"names no judges.*judges/gpt_4o.yaml"),
+        ([judge_of(scale=[0, 10])], {"protocol": "published"}, {}, "reads whole numbers from 1 to"),
+        ([judge_of(decimals=True)], {"protocol": "published"}, {}, "reads whole numbers from 1 to"),
+    ],
+)
+def test_what_cannot_judge_is_said_before_anybody_is_asked(
+    folder: Path, judges: list[Any], more: dict[str, Any], asked: dict[str, Any], said: str
+) -> None:
     engine = ScriptedJudge(usd_per_million_prompt_tokens=None).use()
-    with pytest.raises(JudgeError, match="'mira' has no known price"):
-        judged(folder, budget_usd=1.0)
-    engine.stored = False
+    config_of(folder, judges, **more)
+    with pytest.raises((ConfigError, JudgeError), match=said):
+        judged(folder, **asked)
+    assert engine.asked == []
+
+
+def test_the_published_protocol_takes_any_scale_of_a_structured_answer(folder: Path) -> None:
+    ScriptedJudge().use()
+    judges = [judge_of(mode="structured", scale=[0, 10], decimals=True)]
+    config_of(folder, judges, protocol="published")
+    assert len(judged(folder, dry_run=True).plans) == 1
+
+
+def test_a_run_to_be_judged_has_outputs_and_answers_that_are_kept(folder: Path) -> None:
+    ScriptedJudge(stored=False).use()
     with pytest.raises(JudgeError, match="is not a model, or keeps no answers"):
-        judged(folder)
-    config_of(folder, [judge_of(engine={"kind": "rules"})])
-    with pytest.raises(JudgeError, match="engine 'rules' is not a model"):
         judged(folder)
     (root(folder) / "outputs.parquet").unlink()
     with pytest.raises(RunError, match="run `echo-hf generate` first"):
         judged(folder)
-    config_of(folder, [])
-    with pytest.raises(ConfigError, match=r"names no judges.*judges/gpt_4o.yaml"):
-        judged(folder)
-    assert engine.asked == []
-
-
-@pytest.mark.parametrize("wrong", [{"scale": [0, 10]}, {"decimals": True}])
-def test_the_published_protocol_reads_one_scale(folder: Path, wrong: dict[str, Any]) -> None:
-    ScriptedJudge().use()
-    config_of(folder, [judge_of(**wrong)], protocol="published")
-    with pytest.raises(ConfigError, match="reads whole numbers from 1 to 10"):
-        judged(folder)
-    config_of(folder, [judge_of(mode="structured", **wrong)], protocol="published")
-    judged(folder, dry_run=True)
 
 
 def test_packages_are_wanted_before_anybody_is_asked(folder: Path) -> None:
@@ -451,32 +417,37 @@ def test_the_command_rates_and_says_so(folder: Path) -> None:
         assert words in done.output
 
 
-def started(folder: Path, seconds: float) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "tests.judging.judges_for_tests", str(folder), str(seconds)]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True)
+def says(asked: Request) -> str:
+    return rated(int(images_of(asked)[-1], 16) % 10 + 1)
 
 
 def test_a_killed_judge_goes_on_where_it_was(tmp_path: Path) -> None:
     """After kill -9 the same call gives the table of a whole run; one question is put again."""
-    for name in ("killed", "whole"):
-        (tmp_path / name).mkdir()
-        drawn(tmp_path / name)
-        config_of(tmp_path / name)
-
-    with started(tmp_path / "killed", 0.2) as process:
+    folders = killed, whole = tmp_path / "killed", tmp_path / "whole"
+    for folder in folders:
+        folder.mkdir()
+        drawn(folder)
+        config_of(folder)
+    command = [sys.executable, "-m", "tests.judging.judges_for_tests", str(killed)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(
+        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdout is not None
         first = [process.stdout.readline().strip() for _ in range(7)]
         process.send_signal(signal.SIGKILL)
     assert process.returncode == -signal.SIGKILL
-    assert not (root(tmp_path / "killed") / "ratings.parquet").exists()
+    assert not (root(killed) / "ratings.parquet").exists()
 
-    second = started(tmp_path / "killed", 0).communicate()[0].split()
-    whole = started(tmp_path / "whole", 0).communicate()[0].split()
-    assert len(whole) == len(SAMPLES) * len(SYSTEMS)
+    engines = []
+    for folder in folders:
+        engines.append(ScriptedJudge(says).use())
+        judged(folder)
+    second, every = ([images_of(one)[-1] for one in engine.asked] for engine in engines)
+    assert len(every) == len(SAMPLES) * len(SYSTEMS)
     # The last one was under way when the process died; all before it were kept.
-    assert second == [one for one in whole if one not in first[:-1]]
-    assert rows_of(tmp_path / "killed") == rows_of(tmp_path / "whole")
+    assert second == [one for one in every if one not in first[:-1]]
+    assert rows_of(killed) == rows_of(whole)
 
 
 GUIDE = (ROOT / "docs" / "how-to" / "judges.md").read_text("utf-8")

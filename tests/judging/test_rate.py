@@ -20,7 +20,8 @@ from echo_hf.images.decode import BadImageError
 from echo_hf.images.store import ImageStore
 from echo_hf.judging.applicability import applicability_prompt
 from echo_hf.judging.compare import Compare
-from echo_hf.judging.rate import METRICS, as_published, read_rating, rubric_prompt, shown_images
+from echo_hf.judging.rate import as_published, read_rating, rubric_prompt, shown_images
+from echo_hf.metrics.names import METRICS
 from echo_hf.reasons import Unrated
 from tests.judging.judges_for_tests import judge_of
 
@@ -31,17 +32,9 @@ def judge(lowest: float, highest: float, decimals: bool = False) -> JudgeConfig:
 
 
 TEN = judge(1, 10)
-
-
 DIGITS = "0123456789"
-
-
 NUMBERS = ("10", "0", "1", "7", "11", "7.5", "8/10", "-3", "+4", "٣")
-
-
 PIECES = st.sampled_from(["[", "]", "[[", "]]", " ", "\n", "\t", ".", "x", *NUMBERS])
-
-
 ANSWERS = st.lists(PIECES | st.text(max_size=3), max_size=14).map("".join)
 
 
@@ -117,11 +110,8 @@ def test_known_answers(text: str, first: float | Unrated, last: float | Unrated)
     assert read_rating(text, TEN, "corrected") == last
 
 
-def test_decimals_count_where_the_scale_has_them() -> None:
+def test_decimals_count_where_the_scale_has_them_and_no_number_is_without_end() -> None:
     assert read_rating("[[7.25]]", judge(1, 10, decimals=True), "corrected") == 7.25
-
-
-def test_a_number_without_end_is_off_the_scale() -> None:
     assert read_rating(f"[[{'9' * 400}]]", TEN, "corrected") is Unrated.BEYOND_SCALE
 
 

@@ -17,7 +17,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from echo_hf.cli import app
-from echo_hf.errors import RunError, ScoreError
+from echo_hf.errors import RunError, ScoreError, WeightsError
 from echo_hf.hub.run_tables import Result, read_results
 from echo_hf.judging.board import show_scores
 from echo_hf.judging.run_tables import RunTables, read_run
@@ -25,8 +25,19 @@ from echo_hf.judging.score import Scores, score
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import IgnoredRating, LeftOut
 from echo_hf.systems.benchmark import Benchmark
-from echo_hf.tables import APPLICABILITY, OUTPUTS, RATINGS
-from tests.judging.run_for_tests import fits, output, put, rating, root, run, stripes, write
+from echo_hf.tables import APPLICABILITY, COMPARISONS, OUTPUTS, RATINGS
+from tests.judging.run_for_tests import (
+    Row,
+    digest_of,
+    fits,
+    output,
+    put,
+    rating,
+    root,
+    run,
+    stripes,
+    write,
+)
 
 NEAR, FAR = (
     stripes((100, 100, 100), (140, 140, 140)),
@@ -38,7 +49,6 @@ BLUER = {
 }
 EDITS = {"near": NEAR, "far": FAR}
 WORDS = ("boat", "fox", "tree", "owl")
-RATED = (("a", 9), ("b", 1))
 
 
 @pytest.fixture
@@ -47,7 +57,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def drawn(folder: Path) -> list[dict[str, Any]]:
+def drawn(folder: Path) -> list[Row]:
     """What a copier and a system that adds 30 levels of blue made of the edits."""
     rows = []
     for name, given in EDITS.items():
@@ -56,20 +66,26 @@ def drawn(folder: Path) -> list[dict[str, Any]]:
     return rows
 
 
+def rated(a: float, b: float, words: tuple[str, ...] = WORDS, **more: Any) -> list[Row]:
+    return [rating(name, s, value, **more) for name in words for s, value in (("a", a), ("b", b))]
+
+
 def scored(folder: Path, **options: Any) -> Scores:
     return score(folder / "evaluation.yaml", runs=folder / "runs", **{"n_boot": 0, **options})
 
 
-def figures(scores: Scores) -> dict[tuple[str, str, str], float | None]:
+def of_metric(scores: Scores, metric: str) -> dict[str, Result]:
     return {
-        (row.metric, row.split, row.system): row.value
+        row.system: row
         for row in scores.results
-        if row.protocol == scores.protocol
+        if row.metric == metric and row.protocol == scores.protocol
     }
 
 
-def of_metric(scores: Scores, metric: str) -> dict[str, Result]:
-    return {row.system: row for row in scores.results if row.metric == metric}
+def page_of(scores: Scores) -> str:
+    page = io.StringIO()
+    show_scores(Console(file=page, width=200), scores.path)
+    return page.getvalue()
 
 
 @pytest.mark.parametrize(
@@ -82,12 +98,7 @@ def of_metric(scores: Scores, metric: str) -> dict[str, Result]:
     ],
 )
 def test_a_metric_is_for_the_samples_that_it_fits(
-    folder: Path,
-    flags: dict[str, bool | None],
-    value: float | None,
-    n: int,
-    coverage: Any,
-    said: str,
+    folder: Path, flags: dict[str, Any], value: float | None, n: int, coverage: Any, said: str
 ) -> None:
     rows = drawn(folder)
     rows[-1]["image"] = put(folder, stripes((0, 200, 0), (0, 20, 0)))  # bluer's of the far edit
@@ -100,59 +111,51 @@ def test_a_metric_is_for_the_samples_that_it_fits(
 
 
 def test_what_a_system_did_not_draw_or_keep_is_not_covered(folder: Path) -> None:
+    """One that the config names has coverage 0 where it has no output at all."""
+    config = yaml.safe_load((folder / "evaluation.yaml").read_text("utf-8"))
+    idle = {"name": "idle", "adapter": "files", "developer": "Northlight", "status": "current"}
+    config["systems"] = [idle]
+    (folder / "evaluation.yaml").write_text(yaml.safe_dump(config), "utf-8")
     rows = drawn(folder)
     rows[0] |= {"outcome": "failed", "image": None}
     changed, images = rows[3]["image"], root(folder) / "pictures"
     (images / changed[:2] / changed).write_bytes(stripes((0, 0, 0), (9, 9, 9)))
     write(folder, OUTPUTS, [row for row in rows if row != rows[2]])
     found = of_metric(scored(folder), "color_shift")
-    expected = {"copy": (0, 0), "bluer": (1, 0.5)}
+    expected = {"copy": (0, 0), "bluer": (1, 0.5), "idle": (0, 0)}
     assert {name: (row.n, row.coverage) for name, row in found.items()} == expected
 
 
 def test_the_protocols_stand_side_by_side(folder: Path) -> None:
     """The first judge alone decides as published, the majority as corrected."""
     said = {"ann": (1, 9), "ben": (9, 1), "cy": (9, 1)}
-    rows = [
-        rating(name, system, values[at], judge=judge)
-        for name in WORDS
-        for judge, values in said.items()
-        for at, system in enumerate(("a", "b"))
-    ]
-    write(folder, RATINGS, rows)
-    rates = {
-        (row.protocol, row.system): row.value
-        for row in scored(folder).results
-        if row.metric == "win_rate"
-    }
-    assert rates == {
-        ("published", "a"): 0,
-        ("published", "b"): 1,
-        ("corrected", "a"): 1,
-        ("corrected", "b"): 0,
-    }
+    write(folder, RATINGS, [row for who, ab in said.items() for row in rated(*ab, judge=who)])
+    rows = [row for row in scored(folder).results if row.metric == "win_rate"]
+    rates = {(row.protocol, row.system): row.value for row in rows}
+    published = {("published", "a"): 0, ("published", "b"): 1}
+    assert rates == {**published, ("corrected", "a"): 1, ("corrected", "b"): 0}
 
 
 def test_colors_are_compared_with_the_inputs(folder: Path) -> None:
+    """The file, read as a release reads it, holds what was returned, and no folder."""
     write(folder, OUTPUTS, drawn(folder))
-    scores = scored(folder)
-    found = figures(scores)
-    assert found["color_shift", "image_to_image", "copy"] == 0
-    assert found["color_shift", "image_to_image", "bluer"] == pytest.approx(30)
-    page = io.StringIO()
-    show_scores(Console(file=page, width=160), scores.path)
-    assert re.search(r"bluer +30\.000 .* \d+\.\d bluer *$", page.getvalue(), re.MULTILINE)
+    scores = scored(folder, n_boot=50)
+    shifts = of_metric(scores, "color_shift")
+    assert shifts["copy"].value == 0
+    assert shifts["bluer"].value == pytest.approx(30)
+    assert re.search(r"bluer +30\.000 .* \d+\.\d bluer *$", page_of(scores), re.MULTILINE)
 
-
-def test_a_system_that_drew_nothing_stays_on_the_board(folder: Path) -> None:
-    """One that the config names, or that was rated, has coverage 0 where it has no output."""
-    config = yaml.safe_load((folder / "evaluation.yaml").read_text("utf-8"))
-    idle = {"name": "idle", "adapter": "files", "developer": "Northlight", "status": "current"}
-    config["systems"] = [idle]
-    (folder / "evaluation.yaml").write_text(yaml.safe_dump(config), "utf-8")
-    write(folder, OUTPUTS, drawn(folder))
-    found = of_metric(scored(folder), "color_shift")
-    assert {name: row.coverage for name, row in found.items()} == {"bluer": 1, "copy": 1, "idle": 0}
+    key = ["metric", "protocol", "split", "system"]
+    returned = {tuple(getattr(row, name) for name in key): row.value for row in scores.results}
+    read = {tuple(row[name] for name in key): row["value"] for row in read_results(scores.path)}
+    assert read == returned
+    text = scores.path.read_text("utf-8")
+    assert str(folder) not in text
+    manifest = json.loads((folder / "benchmark" / "manifest.json").read_text("utf-8"))
+    digests = {name: entry["digest"] for name, entry in manifest["configs"].items()}
+    assert json.loads(text)["benchmark"] == {"name": "lumen", "on_hub": None, "digests": digests}
+    write(folder, OUTPUTS, drawn(folder)[::-1])
+    assert scored(folder, n_boot=50).path.read_text("utf-8") == text
 
 
 def test_a_metric_without_its_packages_says_what_to_install(folder: Path) -> None:
@@ -170,161 +173,113 @@ def test_a_metric_without_its_packages_says_what_to_install(folder: Path) -> Non
     assert "30.000" in told.output  # of the color shift, whose packages are always there
 
 
-def test_text_that_nobody_rated_has_coverage_0(folder: Path) -> None:
-    write(folder, RATINGS, [rating(name, s, 5) for name in WORDS for s in "ab"])
-    rows = [row for row in scored(folder).results if row.metric == "text_rendering"]
-    assert [(row.system, row.value, row.coverage) for row in rows] == [
-        ("a", None, 0),
-        ("b", None, 0),
-    ]
-    assert "text_rendering" in str(rows[0].definition)
+def test_weights_that_cannot_be_had_are_told_without_a_folder_of_this_machine(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails() -> None:
+        raise WeightsError(f"no model {str(folder / 'vit')!r}")
+
+    (folder / "vit").mkdir()
+    config = yaml.safe_load((folder / "evaluation.yaml").read_text("utf-8"))
+    config["metrics"] = {"structure_distance": {"model": "vit"}}
+    (folder / "evaluation.yaml").write_text(yaml.safe_dump(config), "utf-8")
+    monkeypatch.setattr("echo_hf.judging.score.accumulators", lambda _: {"color_shift": fails})
+    write(folder, OUTPUTS, drawn(folder))
+    row = of_metric(scored(folder), "color_shift")["copy"]
+    assert row.definition["missing"] == "no model 'vit'"
 
 
 def test_text_is_a_tenth_of_its_ratings(folder: Path) -> None:
-    rows = [rating(name, s, 5) for name in WORDS for s in "ab"]
-    rows += [rating("boat", "a", 8, rubric="text_rendering")]
-    rows += [rating("fox", "a", 2, rubric="text_rendering")]
-    write(folder, RATINGS, rows)
-    assert figures(scored(folder))["text_rendering", "text_to_image", "a"] == pytest.approx(0.5)
-    write(
-        folder,
-        APPLICABILITY,
-        [fits("boat", text_rendering=True), fits("fox", text_rendering=False)],
-    )
-    rows = {row.system: row for row in scored(folder).results if row.metric == "text_rendering"}
+    write(folder, RATINGS, rated(5, 5))
+    rows = of_metric(scored(folder), "text_rendering")
+    assert {name: (row.value, row.coverage) for name, row in rows.items()} == {
+        "a": (None, 0),
+        "b": (None, 0),
+    }
+    text = [rating(name, "a", value, rubric="text_rendering") for name, value in
+            (("boat", 8), ("fox", 2))]  # fmt: skip
+    write(folder, RATINGS, [*rated(5, 5), *text])
+    assert of_metric(scored(folder), "text_rendering")["a"].value == pytest.approx(0.5)
+    flags = {"boat": True, "fox": False}
+    write(folder, APPLICABILITY, [fits(name, text_rendering=one) for name, one in flags.items()])
+    rows = of_metric(scored(folder), "text_rendering")
     assert (rows["a"].value, rows["a"].coverage) == (pytest.approx(0.8), pytest.approx(1 / 3))
     assert (rows["b"].value, rows["b"].coverage) == (None, 0)  # rated on none of them
 
 
 def test_a_judge_that_failed_its_audit_is_flagged_where_it_rated_text(folder: Path) -> None:
-    words = [rating(name, s, 5) for name in WORDS for s in "ab"]
-    text = [rating("boat", s, 8, judge="otto", rubric="text_rendering") for s in "ab"]
-    write(folder, RATINGS, [*words, *text])
+    text = rated(8, 8, ("boat",), judge="otto", rubric="text_rendering")
+    write(folder, RATINGS, [*rated(5, 5), *text])
     failed = {"mira": {"failed": ["blank"]}, "otto": {"failed": ["shuffled"]}}
     (root(folder) / "audit.json").write_text(json.dumps({"judges": failed}))
 
     scores = scored(folder)
-    rows = [row for row in scores.results if row.metric == "text_rendering"]
+    rows = of_metric(scores, "text_rendering").values()
     assert [row.definition["failed_audit"] for row in rows] == [{"otto": ["shuffled"]}] * 2
     written = json.loads(scores.path.read_text())
     assert written["failed_audit"] == {"mira": ["blank"], "otto": ["shuffled"]}
-    page = io.StringIO()
-    show_scores(Console(file=page, width=160), scores.path)
-    line = next(one for one in page.getvalue().splitlines() if "text_rendering" in one)
+    line = next(one for one in page_of(scores).splitlines() if "text_rendering" in one)
     assert line.split()[2:] == ["otto", "(failed", "its", "audit:", "shuffled)"]
 
 
 def test_rows_about_other_samples_are_counted_and_do_not_count(folder: Path) -> None:
-    good = [rating(name, s, {"a": 9, "b": 1}[s]) for name in WORDS for s in "ab"]
-    write(
-        folder,
-        OUTPUTS,
-        [output(name, s, image="f" * 64) for name in WORDS for s in "ab"],
-    )
-    gone = [rating("gone", s, {"a": 1, "b": 9}[s]) for s in "ab"]
-    older = [
-        rating("boat", s, {"a": 1, "b": 9}[s], sample_digest="0" * 64, judge="old") for s in "ab"
-    ]
-    redrawn = [
-        rating("fox", s, {"a": 1, "b": 9}[s], output_sha256="e" * 64, judge="old") for s in "ab"
-    ]
-    write(folder, RATINGS, [*good, *gone, *older, *redrawn])
+    write(folder, OUTPUTS, [output(name, s, image="f" * 64) for name in WORDS for s in "ab"])
+    gone = rated(1, 9, ("gone",))
+    older = rated(1, 9, ("boat",), sample_digest="0" * 64, judge="old")
+    redrawn = rated(1, 9, ("fox",), output_sha256="e" * 64, judge="old")
+    strange = rated(1, 9, rubric="overal")
+    write(folder, RATINGS, [*rated(9, 1), *gone, *older, *redrawn, *strange])
     scores = scored(folder)
-    assert figures(scores)["win_rate", "text_to_image", "a"] == 1
+    assert of_metric(scores, "win_rate")["a"].value == 1
     assert scores.left_out == {
         "ratings": {
             LeftOut.NOT_RELEASED: 2,
             LeftOut.OTHER_SAMPLE: 2,
             LeftOut.OTHER_OUTPUT: 2,
+            IgnoredRating.OTHER_RUBRIC: 8,
         }
     }
 
 
-def test_the_file_is_what_a_release_reads(folder: Path) -> None:
-    """The written figures, read as a release reads them, are those that were returned."""
-    write(folder, OUTPUTS, drawn(folder))
-    scores = scored(folder, n_boot=50)
-    rows = read_results(scores.path)
-    key = ["metric", "protocol", "split", "system"]
-    returned = {tuple(getattr(row, name) for name in key): row.value for row in scores.results}
-    assert {tuple(row[name] for name in key): row["value"] for row in rows} == returned
-
-
-def test_nothing_in_the_file_says_where_it_was_made(folder: Path) -> None:
-    write(folder, OUTPUTS, drawn(folder))
-    text = scored(folder).path.read_text("utf-8")
-    assert str(folder) not in text
-    manifest = json.loads((folder / "benchmark" / "manifest.json").read_text("utf-8"))
-    assert json.loads(text)["benchmark"] == {
-        "name": "lumen",
-        "on_hub": None,
-        "digests": {name: entry["digest"] for name, entry in manifest["configs"].items()},
-    }
-
-
-def test_the_same_run_gives_the_same_file(folder: Path) -> None:
-    rows = drawn(folder)
-    write(folder, OUTPUTS, rows)
-    first = scored(folder, n_boot=50).path.read_bytes()
-    write(folder, OUTPUTS, rows[::-1])
-    assert scored(folder, n_boot=50).path.read_bytes() == first
-
-
-def test_a_table_without_rows_is_scored_as_one(folder: Path) -> None:
-    write(folder, OUTPUTS, [])
-    write(folder, RATINGS, [])
-    assert figures(scored(folder)) == {}
-
-
-def test_ratings_by_an_unknown_rubric_are_counted(folder: Path) -> None:
-    write(folder, RATINGS, [rating(name, s, 5, rubric="overal") for name in WORDS for s in "ab"])
-    scores = scored(folder)
-    assert scores.left_out == {"ratings": {IgnoredRating.OTHER_RUBRIC: 8}}
-    assert all(value is None for value in figures(scores).values())
-
-
 def test_a_table_of_ones_own_needs_four_columns(folder: Path) -> None:
-    rows = [
-        {"sample_id": n, "system": s, "judge": "j", "rating": r} for n in WORDS for s, r in RATED
-    ]
+    names = ("sample_id", "system", "judge", "rating")
+    rows = [{name: row[name] for name in names} for row in rated(9, 1)]
     pq.write_table(pa.Table.from_pylist(rows), root(folder) / "ratings.parquet")
-    assert figures(scored(folder))["win_rate", "text_to_image", "a"] == 1
+    assert of_metric(scored(folder), "win_rate")["a"].value == 1
+    for table in (OUTPUTS, RATINGS):
+        write(folder, table, [])
+    assert scored(folder).results == []
 
 
 @pytest.mark.parametrize(
     ("columns", "said"),
     [
-        ({"sample_id": ["boat"], "judge": ["j"]}, "has no column 'system', 'rating'"),
+        ({"sample_id": ["boat"], "judge": ["j"]}, "has no column 'system', 'rating'.*/tables/"),
         (
             {"sample_id": ["boat"], "system": ["a"], "judge": ["j"], "rating": ["9"]},
-            "column 'rating' is of type 'string', expected 'double'",
+            "column 'rating' is of type 'string', expected 'double'.*/reference/tables/",
         ),
+        (None, r"ratings\.parquet' is not a table of ratings"),
+        ({}, r"nothing to score in .*echo-hf generate"),
     ],
 )
 def test_what_is_wrong_with_a_table_is_named_at_once(
-    folder: Path, columns: dict[str, list[str]], said: str
+    folder: Path, columns: dict[str, list[str]] | None, said: str
 ) -> None:
-    pq.write_table(pa.table(columns), root(folder) / "ratings.parquet")
-    with pytest.raises(RunError, match=said) as error:
+    if columns is None:
+        (root(folder) / "ratings.parquet").write_bytes(b"no table")
+    elif columns:
+        pq.write_table(pa.table(columns), root(folder) / "ratings.parquet")
+    with pytest.raises(RunError, match=said):
         scored(folder)
-    assert "/reference/tables/" in str(error.value)
+    assert not (root(folder) / "results.json").exists()
 
 
 def test_names_are_printed_without_what_moves_a_terminal(folder: Path) -> None:
-    judge = "[red]\x1b[31m\u202e mira"
-    write(folder, RATINGS, [rating(name, s, 5, judge=judge) for name in WORDS for s in "ab"])
-    told = CliRunner().invoke(
-        app, ["score", str(folder / "evaluation.yaml"), "--runs", str(folder / "runs")]
-    )
-    assert "judged by [red][31m mira" in told.output
-    assert "\x1b[31m" not in told.output
-
-
-def test_a_file_that_is_no_table_is_one_line(folder: Path) -> None:
-    (root(folder) / "ratings.parquet").write_bytes(b"no table")
-    with pytest.raises(RunError, match=r"ratings\.parquet' is not a table of ratings"):
-        scored(folder)
-    assert not (root(folder) / "results.json").exists()
+    write(folder, RATINGS, rated(5, 5, judge="[red]\x1b[31m\u202e mira"))
+    page = page_of(scored(folder))
+    assert "judged by [red][31m mira" in page
+    assert "\x1b[31m" not in page
 
 
 def test_an_unknown_protocol_has_the_nearest_name(folder: Path) -> None:
@@ -337,33 +292,85 @@ def read(folder: Path) -> RunTables:
 
 
 def test_a_rating_of_no_image_does_not_count(folder: Path) -> None:
+    """Ratings alone are taken at their word."""
+    write(folder, RATINGS, [rating(name, "a", 9) for name in ("boat", "fox", "tree")])
+    alone = read(folder)
+    assert alone.ratings is not None
+    assert (alone.ratings.num_rows, alone.left_out) == (3, {})
     outputs = [
         output("boat", "a", image="f" * 64),
         output("fox", "a", outcome="refused"),
         output("tree", "b", image="e" * 64),
     ]
     write(folder, OUTPUTS, outputs)
-    write(folder, RATINGS, [rating(name, "a", 9) for name in ("boat", "fox", "tree")])
     tables = read(folder)
     assert tables.ratings is not None
     assert tables.ratings["sample_id"].to_pylist() == ["boat"]
     assert tables.left_out == {"ratings": {IgnoredRating.NO_IMAGE: 1, IgnoredRating.NO_OUTPUT: 1}}
-
-
-def test_ratings_alone_are_taken_at_their_word(folder: Path) -> None:
-    write(folder, RATINGS, [rating("boat", "a", 9)])
-    tables = read(folder)
-    assert tables.ratings is not None
-    assert tables.ratings.num_rows == 1
-    assert tables.left_out == {}
-
-
-def test_two_outputs_for_one_sample_are_refused(folder: Path) -> None:
     write(folder, OUTPUTS, [output("boat", "a", image=digit * 64) for digit in "ef"])
     with pytest.raises(ScoreError, match="system 'a' has 2 outputs for sample 'boat'"):
         read(folder)
 
 
-def test_a_run_without_tables_is_one_line(folder: Path) -> None:
-    with pytest.raises(RunError, match=r"nothing to score in .*echo-hf generate"):
-        scored(folder)
+DOZEN = tuple(f"word{at:02}" for at in range(12))
+
+
+@pytest.fixture
+def chosen(tmp_path: Path) -> Path:
+    """Two systems on a dozen samples, of which a judge rates the first higher."""
+    run(tmp_path, {}, DOZEN)
+    made = {name: put(tmp_path, stripes((at, 1, 1))) for at, name in enumerate("ab")}
+    write(tmp_path, OUTPUTS, [output(name, s, image=made[s]) for name in DOZEN for s in "ab"])
+    write(tmp_path, RATINGS, rated(9, 4, DOZEN))
+    return tmp_path
+
+
+def choice(folder: Path, name: str, order: str, winner: str, **values: Any) -> Row:
+    images = (put(folder, stripes((at, 1, 1))) for at in range(2))
+    shown = dict(zip(("output_a_sha256", "output_b_sha256"), images, strict=True))
+    key = {"sample_id": name, "system_a": "a", "system_b": "b", "judge": "mira", "order": order}
+    known = {**key, **shown, "repeat": 0, "outcome": "ok", "winner": winner}
+    digest = {"sample_digest": digest_of(name)}
+    return {**dict.fromkeys(COMPARISONS.columns), **known, **digest, **values}
+
+
+def test_the_line_of_each_judge_is_what_was_counted(chosen: Path) -> None:
+    """By hand: nine pairs agree with the ratings; three follow the place, which is a tie."""
+    winners = {name: ("a", "b" if at < 3 else "a") for at, name in enumerate(DOZEN)}
+    rows = [
+        choice(chosen, name, order, winner)
+        for name, both in winners.items()
+        for order, winner in zip(("ab", "ba"), both, strict=True)
+    ]
+    write(chosen, COMPARISONS, rows)
+    (root(chosen) / "audit.json").write_text('{"judges": {"mira": {"failed": ["renamed"]}}}')
+    scores = scored(chosen, n_boot=200)
+    details = json.loads(scores.path.read_text())["details"]["text_to_image"]["pairwise"]
+
+    mira = details["judges"]["mira"]
+    assert (mira["pairs"], mira["verdicts"]) == (12, 24)
+    values = {name: mira[name]["value"] for name in ("consistent", "follows_position", "agreement")}
+    assert values == {"consistent": 0.75, "follows_position": 0.25, "agreement": 0.75}
+    assert mira["decided"]["value"] == 1
+    low, high = mira["agreement"]["interval"]
+    assert low < 0.75 < high
+    line = f"12 pairs, same winner in both orders 0.75 ({low:.2f} to {high:.2f})"
+    assert f"mira (failed its audit: renamed): {line}" in page_of(scores)
+
+
+def test_choices_between_other_images_do_not_count(chosen: Path) -> None:
+    """And without ratings the line says that there are none."""
+    (root(chosen) / "ratings.parquet").unlink()
+    rows = [
+        *(choice(chosen, "word00", order, "a") for order in ("ab", "ba")),
+        choice(chosen, "word01", "ab", "a", output_b_sha256="0" * 64),
+        choice(chosen, "word02", "ab", "a", sample_digest="0" * 64),
+        choice(chosen, "word03", "ab", "a", system_b="cedar"),
+    ]
+    write(chosen, COMPARISONS, rows)
+    scores = scored(chosen)
+    left_out = {str(reason): count for reason, count in scores.left_out["comparisons"].items()}
+    assert left_out == {"other_output": 1, "other_sample": 1, "no_output": 1}
+    page = page_of(scores)
+    assert "mira: 1 pairs, same winner in both orders 1.00, same place 0.00" in page
+    assert "agrees with its ratings - (not_rated)" in page

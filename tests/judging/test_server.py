@@ -34,8 +34,6 @@ USAGE = {
     "total_tokens": 1050,
     "prompt_tokens_details": {"cached_tokens": 600},
 }
-
-
 PRICES = {"usd_per_million_prompt_tokens": 2.0, "usd_per_million_completion_tokens": 10.0}
 
 

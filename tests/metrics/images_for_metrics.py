@@ -6,6 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from tests.images_for_tests import encoded, rgb_profile
+
 Levels = NDArray[np.uint8]
 
 
@@ -24,3 +26,19 @@ def trimmed_mean(images: list[Levels]) -> NDArray[np.float64]:
 
 def trimmed_shift(inputs: list[Levels], outputs: list[Levels]) -> float:
     return float(np.sqrt(((trimmed_mean(outputs) - trimmed_mean(inputs)) ** 2).sum()))
+
+
+def _turned() -> Image.Exif:
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    return exif
+
+
+DEEP = np.random.default_rng(1).integers(4000, 60_000, (9, 9), dtype=np.uint16)
+# What only a loader that knows files reads as they are meant.
+SPECIAL = {
+    "turned by the camera": encoded(noise(0), "PNG", exif=_turned()),
+    "Adobe RGB": encoded(noise(0), "PNG", icc_profile=rgb_profile("adobe", 2.2)),
+    "half transparent": encoded(noise(0).convert("RGBA").point(lambda one: one // 2), "PNG"),
+    "16 bits": encoded(Image.fromarray(DEEP), "PNG"),
+}

@@ -13,7 +13,7 @@ from PIL import Image
 
 from echo_hf.errors import ScoreError
 from echo_hf.metrics import FaceCache, FaceIdentity, FaceIdentityResult, face_identity
-from echo_hf.metrics.samples import Protocol
+from echo_hf.metrics.image_features import Protocol
 from echo_hf.reasons import MetricReason
 from tests.images_for_tests import encoded
 from tests.metrics.faces_for_tests import GREY, SIDE, cosine, drawn
@@ -90,15 +90,10 @@ def test_swapped_channels_show_other_faces(pack: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "made", "reason"),
     [
-        (NOBODY, NOBODY, "no_face_in_input"),
         (NOBODY, _shown("anna"), "no_face_in_input"),
         (_shown("anna"), NOBODY, "no_face_in_output"),
         (_shown("anna"), None, "missing_output"),
-        (_shown("anna"), GREY, "blank_output"),
-        (GREY, _shown("anna"), "blank_input"),
-        (_shown("anna"), CUT, "bad_output"),
         ([_shown("anna"), CUT], _shown("anna"), "bad_input"),
-        ([], _shown("anna"), "no_input"),
         (_shown("anna"), _shown("anna").resize((2000, 3)), "model_failed"),
     ],
 )
@@ -116,29 +111,14 @@ def test_without_two_faces_there_is_a_reason_and_no_number(
     assert (result.n, result.coverage, result.matches[0]) == (1, 0.5, None)
 
 
-def test_a_card_that_several_tasks_got_is_no_output(pack: Path) -> None:
-    for card in (_shown("anna", "bodo"), NOBODY):
-        result = _measure(pack, [_shown("anna"), _shown("bodo")], [card, card])
-        assert result.counts == {MetricReason.PLACEHOLDER: 2}
-        assert (result.value, result.matches) == (None, (None, None))
-
-
 def test_a_cosine_below_zero_stays_or_is_dropped(pack: Path) -> None:
-    dark = [(140, 0, 0)] * 4
-    light = [(255, 255, 120)] * 4
-    there, back = ([color[::-1] for color in face] for face in (dark, light))
+    dark, light = [(140, 0, 0)] * 4, [(255, 255, 120)] * 4
     expected = cosine(dark, light)
     assert expected < 0
     corrected = _measure(pack, [drawn({(0, 0): dark})], [drawn({(0, 0): light})])
     assert corrected.value == pytest.approx(expected, abs=1e-6)
-    swapped = (
-        [drawn({(0, 0): [one[::-1] for one in face]}) for face in (first, second)]
-        for first, second in ((dark, light), (dark, dark))
-    )
-    inputs, outputs = zip(*swapped, strict=True)
-    assert there[0] == (0, 0, 140)
-    assert back[0] == (120, 255, 255)
-    published = _measure(pack, list(inputs), list(outputs), protocol="published")
+    there, back = (drawn({(0, 0): [one[::-1] for one in face]}) for face in (dark, light))
+    published = _measure(pack, [there, there], [back, there], protocol="published")
     assert published.value == pytest.approx(1)
     assert published.counts == {MetricReason.NOT_ABOVE_ZERO: 1}
     (reason, _) = published.reasons
@@ -182,10 +162,12 @@ def _sides(samples: list[tuple[Any, Any]]) -> list[list[Any]]:
     return [[one[side] for one in samples] for side in (0, 1)]
 
 
-@pytest.mark.parametrize("threads", [2, 6])
-def test_threads_find_what_one_finds(pack: Path, threads: int) -> None:
+def test_threads_find_what_one_finds_and_nothing_is_printed(
+    pack: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     sides = _sides(SAMPLES * 4)
-    assert _measure(pack, *sides, threads=threads) == _measure(pack, *sides, threads=1)
+    assert _measure(pack, *sides, threads=4) == _measure(pack, *sides, threads=1)
+    assert capfd.readouterr() == ("", "")
 
 
 def test_batches_and_parts_merge_to_the_whole(pack: Path) -> None:
@@ -259,8 +241,3 @@ def test_the_networks_are_loaded_once_for_all_systems(
         assert _measure(one, [_shown("anna")], [_shown("bodo")], cache=cache) == expected
     assert alone >= 2
     assert len(loads) == 2 * alone
-
-
-def test_nothing_is_printed(pack: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    _measure(pack, [_shown("anna")], [_shown("bodo")])
-    assert capfd.readouterr() == ("", "")

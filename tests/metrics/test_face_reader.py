@@ -2,49 +2,47 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
+import math
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from huggingface_hub import constants
+from hypothesis import given
+from hypothesis import strategies as st
 from PIL import Image
 
-from echo_hf.errors import MissingExtraError, ScoreError
-from echo_hf.metrics import FaceIdentity, face_identity
-from echo_hf.metrics.face_identity import FILES, FaceOptions, FaceReader, find_pack
+from echo_hf.errors import ScoreError, WeightsError
+from echo_hf.metrics.face_identity import (
+    FILES,
+    FaceMatch,
+    FaceOptions,
+    FaceReader,
+    Faces,
+    best_match,
+    find_pack,
+    levels_of,
+)
+from echo_hf.metrics.result import Unmeasured
+from echo_hf.reasons import MetricReason
 from tests.metrics.faces_for_tests import SIDE, drawn
+from tests.metrics.images_for_metrics import noise
 from tests.metrics.tiny_face_pack import write_detector, write_pack, write_recognizer
-from tests.stages_for_tests import ROOT
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
-# Asks for the pack of the first argument where every connection is an error.
-ASK = """
-import socket, sys
-def refused(*_, **__):
-    raise SystemExit("asked the network")
-socket.socket.connect = socket.create_connection = socket.getaddrinfo = refused
-from echo_hf.errors import ScoreError
-from echo_hf.metrics.face_identity import find_pack
-try:
-    print(find_pack(sys.argv[1]))
-except ScoreError as error:
-    print(error)
-"""
 
 
-def _asked(pack: str, home: Path, **more: str) -> str:
-    environment = {**os.environ, "HF_HOME": str(home), **more}
-    return subprocess.run(
-        [sys.executable, "-c", ASK, pack],
-        cwd=ROOT, env=environment, capture_output=True, text=True, check=True,
-    ).stdout.strip()  # fmt: skip
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The cache of the Hub's client, which cannot ask anybody."""
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    return tmp_path / "hub"
 
 
-def _cached(home: Path, names: tuple[str, ...]) -> Path:
-    repository = home / "hub" / "models--mira--faces"
+def _cached(hub: Path, names: tuple[str, ...]) -> Path:
+    repository = hub / "models--mira--faces"
     folder = repository / "snapshots" / COMMIT
     folder.mkdir(parents=True)
     (repository / "refs").mkdir()
@@ -54,84 +52,47 @@ def _cached(home: Path, names: tuple[str, ...]) -> Path:
     return folder
 
 
-def test_a_folder_is_known_by_its_name(tmp_path: Path) -> None:
-    (tmp_path / "pack").mkdir()
-    for given in (tmp_path / "pack", str(tmp_path / "pack")):
-        assert find_pack(given) == ((tmp_path / "pack").resolve(), None)
-
-
-def test_a_folder_has_no_revision(tmp_path: Path) -> None:
+def test_a_folder_is_known_by_its_name_and_has_no_revision(tmp_path: Path) -> None:
+    for pack in (tmp_path, str(tmp_path)):
+        assert find_pack(pack) == (tmp_path.resolve(), None)
     with pytest.raises(ScoreError, match="is a folder, which has no revision 'v1': leave it out"):
         find_pack(tmp_path, "v1")
 
 
 @pytest.mark.parametrize("pack", ["auraface", "./packs/none", "/nowhere/pack", "a/b/c", "a b/c"])
-def test_what_is_neither_folder_nor_name_is_told_without_asking(pack: str, tmp_path: Path) -> None:
-    shown = _asked(pack, tmp_path)
-    assert shown.startswith(f"pack {pack!r} is neither a folder nor a name on the Hub: expected")
-    assert "\n" not in shown
+def test_what_is_neither_folder_nor_name_is_told_without_asking(
+    pack: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("huggingface_hub.snapshot_download", None)
+    with pytest.raises(ScoreError) as caught:
+        find_pack(pack)
+    said = f"pack {pack!r} is neither a folder nor a name on the Hub: expected"
+    assert str(caught.value).startswith(said)
+    assert "\n" not in str(caught.value)
 
 
-def test_a_pack_in_the_cache_is_known_by_its_commit(tmp_path: Path) -> None:
-    folder = _cached(tmp_path, FILES)
-    shown = _asked("mira/faces", tmp_path, HF_HUB_OFFLINE="1")
-    assert shown == repr((folder, COMMIT))
-
-
-def test_a_pack_that_lacks_a_network_is_told(tmp_path: Path) -> None:
-    _cached(tmp_path, FILES[:1])
-    shown = _asked("mira/faces", tmp_path, HF_HUB_OFFLINE="1")
-    assert shown.startswith(f"pack 'mira/faces' at '{COMMIT}' lacks {FILES[1]}: expected")
+def test_a_pack_in_the_cache_is_known_by_its_commit(hub: Path) -> None:
+    with pytest.raises(WeightsError, match="no pack 'mira/faces' at revision 'main': neither a fo"):
+        find_pack("mira/faces")
+    folder = _cached(hub, FILES[:1])
+    with pytest.raises(WeightsError, match=f"'mira/faces' at '{COMMIT}' lacks {FILES[1]}: expec"):
+        find_pack("mira/faces")
+    (folder / FILES[1]).write_bytes(b"onnx")
+    assert find_pack("mira/faces") == (folder, COMMIT)
 
 
 def test_the_two_networks_are_asked_for_and_no_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    hub: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = _cached(tmp_path, FILES)
-    asked: list[Any] = []
+    folder, asked = _cached(hub, FILES), list[Any]()
 
-    def download(*given: Any, **options: Any) -> str:
-        asked.append((given, options))
+    def download(*asked_for: Any, **options: Any) -> str:
+        asked.append((asked_for, options))
         return str(folder)
 
     monkeypatch.setattr("huggingface_hub.snapshot_download", download)
     assert find_pack("mira/faces", "main") == (folder, COMMIT)
     assert asked == [(("mira/faces",), {"revision": "main", "allow_patterns": list(FILES)})]
-
-
-RED = (250, 20, 10)
-
-
-def _options(pack: Path, **changed: Any) -> FaceOptions:
-    settings = {"revision": None, "det_size": SIDE, "det_thresh": 0.5, "providers": None}
-    return FaceOptions(pack=pack, **{**settings, **changed})  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("package", ["insightface", "onnxruntime"])
-def test_a_missing_package_is_told_at_first_use(
-    package: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, package, None)
-    measured = FaceIdentity()
-    for use in (lambda: measured.add([], []), lambda: face_identity([], [])):
-        with pytest.raises(MissingExtraError, match=r"'?face_identity'? .*\"echo-hf\[face\]\"$"):
-            use()
-
-
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"det_size": 100}, "det_size is 100: expected a multiple of 32, such as 640"),
-        ({"det_size": 0}, "det_size is 0: "),
-        ({"det_size": (640, 640)}, r"det_size is \(640, 640\): "),
-        ({"det_thresh": 0}, "det_thresh is 0: expected a number above 0, at most 1"),
-        ({"det_thresh": 1.5}, "det_thresh is 1.5: "),
-        ({"det_thresh": "0.5"}, "det_thresh is '0.5': "),
-    ],
-)
-def test_impossible_numbers_are_told_at_once(changed: dict[str, Any], message: str) -> None:
-    with pytest.raises(ScoreError, match=message):
-        FaceIdentity(pack="nowhere", **changed)
 
 
 @pytest.fixture(scope="module")
@@ -141,16 +102,17 @@ def pack(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_pack(tmp_path_factory.mktemp("faces") / "pack")
 
 
-def _bgr(image: Image.Image) -> Any:
-    return np.ascontiguousarray(np.asarray(image)[..., ::-1])
+def _reader(pack: Path, **changed: Any) -> FaceReader:
+    settings = {"revision": None, "det_size": SIDE, "det_thresh": 0.5, "providers": None}
+    return FaceReader(FaceOptions(pack=pack, **{**settings, **changed}))  # type: ignore[arg-type]
 
 
 @pytest.mark.extras
 def test_the_threshold_is_met_from_above(pack: Path) -> None:
-    image = drawn({(0, 0): [(190, 60, 40)] * 4})
+    image = np.asarray(drawn({(0, 0): [(190, 60, 40)] * 4}))
     for threshold, faces in ((0.58, 1), (0.59, 0)):
-        reader = FaceReader(_options(pack, det_thresh=threshold))
-        assert len(reader.faces(_bgr(image)).boxes) == faces
+        found = _reader(pack, det_thresh=threshold).faces(np.ascontiguousarray(image[..., ::-1]))
+        assert len(found.boxes) == faces
 
 
 @pytest.mark.extras
@@ -158,7 +120,7 @@ def test_the_threshold_is_met_from_above(pack: Path) -> None:
 def test_an_image_that_the_networks_cannot_take_is_said_to_fail(
     pack: Path, shape: tuple[int, ...]
 ) -> None:
-    found = FaceReader(_options(pack)).faces(np.zeros(shape, np.uint8))
+    found = _reader(pack).faces(np.zeros(shape, np.uint8))
     assert "resize" in found.failed
     assert "\n" not in found.failed
     assert len(found.boxes) == 0
@@ -166,25 +128,114 @@ def test_an_image_that_the_networks_cannot_take_is_said_to_fail(
 
 @pytest.mark.extras
 def test_a_pack_that_cannot_be_used_is_told_in_one_line(pack: Path, tmp_path: Path) -> None:
-    lone_detector, lone_recognizer, text = (tmp_path / name for name in "abc")
-    for folder in (lone_detector, lone_recognizer, text, tmp_path / "empty"):
+    folders = [tmp_path / name for name in ("lone_detector", "lone_recognizer", "text", "empty")]
+    for folder in folders:
         folder.mkdir()
-    write_detector(lone_detector / "scrfd.onnx")
-    write_recognizer(lone_recognizer / "arcface.onnx")
-    (text / "scrfd.onnx").write_text("version https://git-lfs.github.com/spec/v1\n")
-    for folder in (lone_detector, lone_recognizer, text, tmp_path / "empty"):
+    write_detector(folders[0] / "scrfd.onnx")
+    write_recognizer(folders[1] / "arcface.onnx")
+    (folders[2] / "scrfd.onnx").write_text("version https://git-lfs.github.com/spec/v1\n")
+    for folder in folders:
         with pytest.raises(ScoreError) as caught:
-            FaceReader(_options(folder))
+            _reader(folder)
         assert str(caught.value).startswith(f"pack {folder.name!r} cannot be used (")
         assert "expected a detector and a recognizer of faces" in str(caught.value)
         assert "\n" not in str(caught.value)
     fixed = write_pack(tmp_path / "fixed", side=64)
     with pytest.raises(ScoreError, match=f"det_size is {SIDE}: expected 64, the only one that"):
-        FaceReader(_options(fixed))
-    assert len(FaceReader(_options(fixed, det_size=64)).faces(_bgr(drawn({}))).boxes) == 0
-
-
-@pytest.mark.extras
-def test_an_unknown_provider_is_told(pack: Path) -> None:
+        _reader(fixed)
+    assert _reader(fixed, det_size=64).faces(np.zeros((64, 64, 3), np.uint8)).failed == ""
     with pytest.raises(ScoreError, match=r"unknown provider of onnxruntime 'CPU'; .*known: "):
-        FaceReader(_options(pack, providers=("CPU",)))
+        _reader(pack, providers=("CPU",))
+
+
+NUMBERS = st.integers(-9, 9).map(float)
+VECTORS = st.lists(st.lists(NUMBERS, min_size=3, max_size=3).filter(any), max_size=4)
+NOBODY = Faces(np.empty((0, 4), np.float32), np.empty((0, 0), np.float32))
+
+
+def _faces(vectors: list[list[float]], failed: str = "") -> Faces:
+    boxes = [[at, 0, at + 1, 1] for at in range(len(vectors))]
+    return Faces(np.array(boxes, np.float32), np.array(vectors, np.float32), failed)
+
+
+def _cosine(one: list[float], other: list[float]) -> float:
+    dot = sum(a * b for a, b in zip(one, other, strict=True))
+    return dot / (math.hypot(*one) * math.hypot(*other))
+
+
+@given(st.lists(VECTORS, min_size=1, max_size=3), VECTORS)
+def test_the_highest_cosine_of_all_pairs_counts(
+    inputs: list[list[list[float]]], output: list[list[float]]
+) -> None:
+    found = best_match([_faces(one) if one else NOBODY for one in inputs], _faces(output))
+    pairs = [
+        (_cosine(face, other), number, at, there)
+        for number, one in enumerate(inputs)
+        for at, face in enumerate(one)
+        for there, other in enumerate(output)
+    ]
+    if not pairs:
+        assert isinstance(found, Unmeasured)
+        return
+    assert isinstance(found, FaceMatch)
+    assert found.cosine == pytest.approx(max(pairs)[0], abs=1e-9)
+    chosen = found.input, int(found.input_box[0]), int(found.output_box[0])
+    assert {pair[1:]: pair[0] for pair in pairs}[chosen] == pytest.approx(found.cosine)
+    assert found.input_faces == sum(map(len, inputs))
+    assert found.output_faces == len(output)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "output", "reason"),
+    [
+        ([NOBODY], NOBODY, "no_face_in_input"),
+        ([NOBODY], _faces([[1, 2]]), "no_face_in_input"),
+        ([NOBODY, _faces([[1, 2]])], NOBODY, "no_face_in_output"),
+        ([_faces([[0, 0]])], _faces([[1, 2]]), "zero_norm"),
+    ],
+)
+def test_without_two_faces_there_is_a_reason(
+    inputs: list[Faces], output: Faces, reason: str
+) -> None:
+    assert best_match(inputs, output) == Unmeasured(MetricReason(reason))  # type: ignore[call-arg]
+
+
+def test_an_embedding_without_direction_is_passed_over() -> None:
+    found = best_match([_faces([[0, 0], [0, 5]])], _faces([[0, 0], [0, -2]]))
+    assert isinstance(found, FaceMatch)
+    assert (found.cosine, found.input_box[0], found.output_box[0]) == (-1.0, 1.0, 1.0)
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
+def test_what_the_networks_fail_on_is_named(number: float) -> None:
+    fine, failed = _faces([[1, 2]]), Faces(NOBODY.boxes, NOBODY.embeddings, "error: too thin")
+    odd = _faces([[1, 2], [number, 1]])
+    lost = Faces(np.full((1, 4), number, np.float32), fine.embeddings)
+    for inputs, output, said in (
+        ([NOBODY, failed], NOBODY, "input 2: error: too thin"),
+        ([fine], failed, "output: error: too thin"),
+        ([fine, odd], fine, "input 2: a box or an embedding is not finite"),
+        ([fine], odd, "output: a box or an embedding is not finite"),
+        ([lost], fine, "input 1: a box or an embedding is not finite"),
+    ):
+        assert best_match(inputs, output) == Unmeasured(MetricReason.MODEL_FAILED, detail=said)
+
+
+def test_channels_are_fed_as_the_protocol_has_them() -> None:
+    image = noise(3)
+    corrected, published = (levels_of(image, name) for name in ("corrected", "published"))
+    np.testing.assert_array_equal(published.levels, np.asarray(image))
+    for channel in range(3):
+        np.testing.assert_array_equal(
+            corrected.levels[..., channel], np.asarray(image)[..., 2 - channel]
+        )
+    assert corrected.levels.flags.c_contiguous
+
+
+def test_images_are_known_by_what_is_fed() -> None:
+    row, column = Image.new("RGB", (6, 2), "red"), Image.new("RGB", (2, 6), "red")
+    grey = Image.new("RGB", (6, 2), (7, 7, 7))
+    assert levels_of(row, "corrected").digest == levels_of(row.copy(), "corrected").digest
+    assert levels_of(row, "corrected").digest != levels_of(column, "corrected").digest
+    assert levels_of(row, "corrected").digest != levels_of(row, "published").digest
+    assert levels_of(grey, "corrected").digest == levels_of(grey, "published").digest

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageDraw, ImageFont
 
-from echo_hf.errors import MissingExtraError, ScoreError
+from echo_hf.errors import ScoreError
 from echo_hf.metrics import OcrAccuracy, OcrAccuracyResult, ocr_accuracy
 from echo_hf.metrics.ocr_accuracy import Lines, TextReader, blue_first
 from echo_hf.reasons import BadImage
@@ -35,32 +35,6 @@ def written(lines: Sequence[str], ink: Any = "black", paper: Any = "white") -> I
 
 CARD = 'a card with "Happy Birthday" and "to the best gardener"'
 FOX = ["The quick brown fox", "jumps over fences"]
-
-
-@pytest.mark.parametrize("package", ["rapidocr", "onnxruntime", "spellchecker"])
-def test_a_missing_package_is_told_at_first_use(
-    package: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("rapidocr", "onnxruntime", "spellchecker"):
-        if name == package:
-            monkeypatch.setitem(sys.modules, name, None)
-    measured = OcrAccuracy()
-    with pytest.raises(MissingExtraError, match=r"ocr_accuracy.*\"echo-hf\[ocr\]\"$"):
-        measured.add(["a"], [None])
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"min_words": 0}, "min_words is 0: expected a whole number from 1"),
-        ({"min_words": 1.5}, "min_words is 1.5: "),
-        ({"min_confidence": 2}, "min_confidence is 2: expected a number from 0 to 1"),
-        ({"vocabulary": "words"}, "vocabulary holds something else than words"),
-    ],
-)
-def test_impossible_choices_are_told_at_once(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(ScoreError, match=message):
-        OcrAccuracy(**options)
 
 
 @pytest.fixture(scope="module")
@@ -104,23 +78,6 @@ def test_the_two_rules_are_never_mixed(result: OcrAccuracyResult) -> None:
     measured = [result.per_sample[at] for at in (0, 2, 4)]
     assert result.value == pytest.approx(np.mean([one for one in measured if one is not None]))
     assert (result.n, result.coverage) == (3, 0.3)
-
-
-@pytest.mark.slow
-@pytest.mark.extras
-def test_words_of_a_long_line_are_read_apart() -> None:
-    pytest.importorskip("rapidocr", reason="needs the extra `ocr`")
-    pytest.importorskip("spellchecker", reason="needs the extra `ocr`")
-    lines = [
-        "The committee decided yesterday evening that every visitor should receive a",
-        "printed map of the garden before walking along the narrow river path",
-    ]
-    page, font = Image.new("RGB", (800, 140), "white"), ImageFont.load_default(20)
-    ImageDraw.Draw(page).text((40, 40), "\n".join(lines), fill="black", font=font)
-    result = ocr_accuracy(["a notice in a park"], [page], n_boot=0)
-    assert result.readings[0] is not None
-    assert result.readings[0].lines == tuple(lines)
-    assert result.in_vocabulary.value == 1
 
 
 @pytest.mark.extras

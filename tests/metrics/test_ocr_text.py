@@ -9,10 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from echo_hf.errors import ScoreError
 from echo_hf.metrics.ocr_accuracy import (
     ELISIONS,
-    MOST_LETTERS,
     SINGLE,
     Least,
     Lines,
@@ -21,7 +19,6 @@ from echo_hf.metrics.ocr_accuracy import (
     Vocabulary,
     best_window,
     english,
-    match_quotes,
     mostly_latin,
     normalized_text,
     quoted,
@@ -32,11 +29,6 @@ from echo_hf.metrics.ocr_accuracy import (
 )
 from echo_hf.metrics.ocr_accuracy import PAIRS as PAIRS_OF_MARKS
 from echo_hf.reasons import MetricReason
-
-PAIRS = ['""', "''", "“”", "‘’", "„“", "„”", "‚‘", "«»", "»«", "‹›", "「」", "『』", "《》", "＂＂"]
-WORDS = st.lists(st.text("abcdefgäßñ漢字12", min_size=1, max_size=6), min_size=1, max_size=4).map(
-    " ".join
-)
 
 
 @pytest.mark.parametrize(
@@ -106,23 +98,13 @@ def test_the_marks_that_belong_together_are_those_of_the_patterns(prompt: str) -
 
 @pytest.mark.parametrize("mark", ["'", '"', "‘", "«", "’", " '"])
 def test_a_prompt_of_marks_ends(mark: str) -> None:
-    quoted(f"{mark}a" * 300_000)
-    long = "a" * MOST_LETTERS
+    quoted(f"{mark}a" * 100_000)
+    long = "a" * 1000
     assert quoted(f'"{long}"') == (long,)
     assert quoted(f'"{long}a"') == ()
 
 
 TEXTS = st.one_of(st.text("ab", max_size=9), st.text("abc漢𝄞", max_size=9))
-
-
-def _distance(one: str, other: str) -> int:
-    if not one or not other:
-        return len(one) + len(other)
-    return min(
-        _distance(one[1:], other) + 1,
-        _distance(one, other[1:]) + 1,
-        _distance(one[1:], other[1:]) + (one[0] != other[0]),
-    )
 
 
 def _table(one: str, other: str) -> int:
@@ -138,13 +120,12 @@ def _table(one: str, other: str) -> int:
     ("wanted", "text", "window"),
     [
         ("kitten", "the sitting room", TextWindow(2, 4, 10)),
-        ("hello", "xxhelloxx", TextWindow(0, 2, 7)),
         ("hello", "xxheloxx", TextWindow(1, 2, 6)),
         ("abab", "abcab", TextWindow(1, 0, 5)),
         ("abcd", "abxyzcd", TextWindow(2, 0, 2)),
         ("abc", "xyz", TextWindow(3, 0, 0)),
-        ("abc", "", TextWindow(3, 0, 0)),
         ("", "abc", TextWindow(0, 0, 0)),
+        ("\ud800", "a\ud800", TextWindow(0, 1, 2)),
     ],
 )
 def test_windows_are_as_by_hand(wanted: str, text: str, window: TextWindow) -> None:
@@ -161,10 +142,6 @@ def test_no_window_is_nearer(wanted: str, text: str) -> None:
     assert found.distance == min(_table(wanted, one) for one in windows)
     assert found.distance == _table(wanted, text[found.start : found.end])
     assert found.distance <= len(wanted)
-
-
-def test_half_characters_are_letters_like_others() -> None:
-    assert best_window("\ud800", "a\ud800") == TextWindow(0, 1, 2)
 
 
 @pytest.mark.parametrize(
@@ -195,49 +172,33 @@ def test_folding_twice_changes_nothing(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"),
+    ("text", "signs", "words", "latin"),
     [
-        ("Straße", "Straße"),
-        ("STRASSE", "STRAE"),
-        ("Cafe\u0301 ", "Caf\u00e9"),
-        ("Ｈ１ ﬁ", "H1fi"),
-        ("“a”–b\u200b\n", '"a-b'),
-        ("дом", "дом"),
+        ("", "", [], True),
+        ("12:30", "12:30", [], True),
+        ("Straße", "Straße", ["strasse"], True),
+        ("STRASSE", "STRAE", ["strasse"], True),
+        ("Cafe\u0301 ", "Caf\u00e9", ["caf\u00e9"], True),
+        ("Ｈ１ ﬁ", "H1fi", [], True),
+        ("“a”–b\u200b\n", '"a-b', [], True),
+        ("The quick, brown fox.", "Thequick,brownfox.", ["the", "quick", "brown", "fox"], True),
+        ("a to be or 3rd", "atobeor3rd", [], True),
+        ("well-known e.g. vis-à-vis", "wel-knoe.g.visà", ["well", "known", "vis", "vis"], True),
+        ("O’Neill ’tis dogs’", "O'Neiltsdog", ["o'neill", "tis", "dogs"], True),
+        ("ＷＩＤＥ ﬁne", "WIDEfine", ["wide", "fine"], True),
+        ("abc_def x1yz", "abc_defx1yz", ["abc", "def"], True),
+        ("東京タワー", "東京タワー", ["東京タワー"], False),
+        ("дом", "дом", ["дом"], False),
+        ("ab 漢字", "ab漢字", [], True),
+        ("a 漢字", "a漢字", [], False),
     ],
 )
-def test_signs_are_told_as_they_are_written(text: str, expected: str) -> None:
-    assert signs_of(text) == set(expected)
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("The quick, brown fox.", ["the", "quick", "brown", "fox"]),
-        ("a to be or 3rd 2025", []),
-        ("well-known e.g. vis-à-vis", ["well", "known", "vis", "vis"]),
-        ("O’Neill ’tis dogs’", ["o'neill", "tis", "dogs"]),
-        ("ＷＩＤＥ ﬁne", ["wide", "fine"]),
-        ("abc_def x1yz", ["abc", "def"]),
-        ("東京タワー", ["東京タワー"]),
-    ],
-)
-def test_words_have_three_letters_or_more(text: str, expected: list[str]) -> None:
-    assert words_of(text) == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("", True),
-        ("12:30", True),
-        ("été", True),
-        ("привет", False),
-        ("ab 漢字", True),
-        ("a 漢字", False),
-    ],
-)
-def test_a_text_is_latin_when_half_its_letters_are(text: str, expected: bool) -> None:
-    assert mostly_latin(text) is expected
+def test_a_text_has_signs_and_words_of_three_letters_and_is_latin_when_half_of_it_is(
+    text: str, signs: str, words: list[str], latin: bool
+) -> None:
+    assert signs_of(text) == set(signs)
+    assert words_of(text) == words
+    assert mostly_latin(text) is latin
 
 
 def test_a_list_of_the_users_own_knows_its_words_alone() -> None:
@@ -247,19 +208,6 @@ def test_a_list_of_the_users_own_knows_its_words_alone() -> None:
     ]  # fmt: skip
     assert own.definition == vocabulary_of({"gardener", "Ж", "straße"}).definition
     assert own.definition != vocabulary_of(["gardener"]).definition
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ("words", "vocabulary holds something else than words: expected a list of strings"),
-        ([1, 2], "vocabulary holds something else than words"),
-        ([], "vocabulary is empty: expected words, or null for English"),
-    ],
-)
-def test_what_is_no_list_of_words_is_told(words: Any, message: str) -> None:
-    with pytest.raises(ScoreError, match=message):
-        vocabulary_of(words)
 
 
 @pytest.mark.extras
@@ -295,7 +243,6 @@ def test_strings_of_the_prompt_are_looked_for() -> None:
 def test_quoted_text_that_is_not_there_is_wrong() -> None:
     found = _score('a sign "OPEN"')
     assert (found.by, found.value, found.unmeasured) == ("quoted", 0, None)
-    assert match_quotes('"OPEN"', ["xyz"])[0].accuracy == 0
 
 
 def test_words_count_where_nothing_is_quoted() -> None:

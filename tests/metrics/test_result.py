@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,23 +17,16 @@ from hypothesis import strategies as st
 from scipy.stats import bootstrap, norm
 from scipy.stats import t as student
 
-import echo_hf
 from echo_hf.errors import MissingExtraError, ScoreError
 from echo_hf.metrics import (
+    ColorShift,
+    FaceIdentity,
     MetricResult,
-    color_shift,
-    face_identity,
+    OcrAccuracy,
+    StructureDistance,
     ocr_accuracy,
-    structure_distance,
-    text_rendering,
 )
-from echo_hf.metrics.result import (
-    Unmeasured,
-    check_extra,
-    coverage_of,
-    error_line,
-    mean_of,
-)
+from echo_hf.metrics.result import Unmeasured, check_extra, error_line, mean_of
 from echo_hf.reasons import BadImage, ImageNotice, MetricReason
 from tests.metrics.images_for_metrics import noise
 from tests.metrics.test_cards import METRICS
@@ -61,21 +56,7 @@ def test_a_result_is_json() -> None:
     }
 
 
-def test_no_samples_are_not_covered_and_not_uncovered() -> None:
-    assert coverage_of(0, 0) is None
-    assert coverage_of(0, 3) == 0
-
-
 VALUES = st.lists(st.none() | st.floats(-1000, 1000), max_size=30)
-
-
-@given(VALUES, st.randoms(use_true_random=False))
-def test_the_order_of_samples_changes_nothing(values: list[float | None], random: object) -> None:
-    shuffled = list(values)
-    random.shuffle(shuffled)  # type: ignore[attr-defined]
-    first, second = (mean_of(one, n_boot=50, seed=1) for one in (values, shuffled))
-    assert (first.value, first.interval) == (second.value, second.interval)
-    assert second.per_sample == tuple(shuffled)
 
 
 @given(VALUES)
@@ -100,27 +81,10 @@ def test_the_interval_is_that_of_scipy() -> None:
     assert found == pytest.approx((expected.low, expected.high), abs=0.02)
 
 
-@pytest.mark.parametrize("samples", [10, 20])
-def test_intervals_of_few_samples_hold_the_truth(samples: int) -> None:
-    trials, truth = 2500, 3.0
-    values = np.random.default_rng(samples).normal(truth, 2.0, (trials, samples)).tolist()
-    held = 0
-    for seed, sample in enumerate(values):
-        low, high = mean_of(sample, n_boot=1000, seed=seed).interval or (truth, truth)
-        held += low < truth < high
-    assert held / trials == pytest.approx(0.95, abs=3 * np.sqrt(0.95 * 0.05 / trials))
-
-
-@pytest.mark.parametrize("values", [[1.0, 2.0] * 4 + [3.0], [5.0] * 40, [None] * 40, []], ids=repr)
-def test_what_says_nothing_of_others_has_no_interval(values: list[float | None]) -> None:
-    assert mean_of(values, n_boot=100, seed=0).interval is None
-
-
-@pytest.mark.parametrize("n_boot", [-1, 2.5, "9", None])
-def test_draws_are_a_number(n_boot: object) -> None:
-    for values in ([1.0, 2.0], []):
-        with pytest.raises(ScoreError, match=r"n_boot is .*: expected a whole number of draws"):
-            mean_of(values, n_boot=n_boot, seed=0)  # type: ignore[arg-type]
+def test_draws_are_a_number_also_where_there_is_nothing_to_draw() -> None:
+    assert mean_of([5.0] * 40, n_boot=100, seed=0).interval is None
+    with pytest.raises(ScoreError, match=r"n_boot is 2.5: expected a whole number of draws"):
+        mean_of([], n_boot=2.5, seed=0)  # type: ignore[arg-type]
 
 
 def test_a_package_that_is_missing_names_what_installs_it(
@@ -145,52 +109,102 @@ def test_an_error_is_one_line_of_bounded_length(words: str) -> None:
 
 INPUTS, OUTPUTS = [noise(1)], [noise(2)]
 ROWS = [{"sample_id": "s", "system": "a", "judge": "j", "rating": 5}]
-BOTH = ("published", "corrected")
 EXTRAS = {"structure_distance": "torch", "face_identity": "insightface", "ocr_accuracy": "rapidocr"}
 
 
-def _of(name: str, folder: Path, protocol: Any) -> list[MetricResult]:
-    if name == "color_shift":
-        return [color_shift(INPUTS, OUTPUTS, protocol=protocol)]
-    if name == "text_rendering":
-        return [text_rendering(ROWS, protocol=protocol)]
+def _of(name: str, folder: Path) -> Callable[..., Any]:
+    """A metric of one sample, with the networks of a test."""
+    if name in ("text_rendering", "win_rate"):
+        return partial(METRICS[name], ROWS)
     if name == "ocr_accuracy":
-        return [ocr_accuracy(["a cat"], OUTPUTS, vocabulary=words) for words in (["cat"], None)]
+        return lambda protocol: ocr_accuracy(
+            ["a cat"], OUTPUTS, vocabulary=["cat"] if protocol == "published" else None
+        )
+    settings: dict[str, Any] = {}
     if name == "face_identity":
         from tests.metrics.tiny_face_pack import write_pack
 
-        pack = write_pack(folder / "pack")
-        return [face_identity(INPUTS, OUTPUTS, pack=pack, det_size=128, protocol=protocol)]
-    from tests.metrics.vit_for_tests import TINY, weights_of, write_vit
+        settings = {"pack": write_pack(folder / "pack"), "det_size": 128}
+    if name == "structure_distance":
+        from tests.metrics.vit_for_tests import TINY, weights_of, write_vit
 
-    model = str(write_vit(folder / "vit", TINY, weights_of(TINY)))
-    sizes: dict[str, Any] = {"model": model, "layer": 2, "size": TINY.side}
-    return [structure_distance(INPUTS, OUTPUTS, protocol=protocol, **sizes)]
-
-
-def _is_plain(definition: Any) -> None:
-    assert json.loads(json.dumps(definition, allow_nan=False)) == definition
+        model = str(write_vit(folder / "vit", TINY, weights_of(TINY)))
+        settings = {"model": model, "layer": 2, "size": TINY.side}
+    return partial(METRICS[name], INPUTS, OUTPUTS, **settings)
 
 
-@pytest.mark.parametrize("protocol", BOTH)
-@pytest.mark.parametrize("name", sorted(set(METRICS) - set(EXTRAS) - {"win_rate"}))
-def test_a_definition_is_plain_json(name: str, protocol: str, tmp_path: Path) -> None:
-    for result in _of(name, tmp_path, protocol):
-        _is_plain(result.definition)
+@pytest.mark.parametrize(
+    "name", [pytest.param(one, marks=[pytest.mark.extras] * (one in EXTRAS)) for one in METRICS]
+)
+def test_a_definition_is_plain_json(name: str, tmp_path: Path) -> None:
+    if name in EXTRAS:
+        pytest.importorskip(EXTRAS[name], reason=f"{name} needs {EXTRAS[name]}")
+    measure = _of(name, tmp_path)
+    for protocol in ("published", "corrected"):
+        definition = measure(protocol=protocol).definition
+        assert json.loads(json.dumps(definition, allow_nan=False)) == definition
+        assert definition.get("metric", definition.get("measure")) == name
 
 
-@pytest.mark.extras
-@pytest.mark.parametrize("name", EXTRAS)
-def test_a_definition_of_a_metric_with_an_extra_is_plain_json(name: str, tmp_path: Path) -> None:
-    pytest.importorskip(EXTRAS[name], reason=f"{name} needs {EXTRAS[name]}")
-    for protocol in BOTH if name != "ocr_accuracy" else BOTH[:1]:
-        for result in _of(name, tmp_path, protocol):
-            _is_plain(result.definition)
+@pytest.mark.parametrize(
+    ("name", "extra", "packages"),
+    [
+        ("face_identity", "face", ("insightface", "onnxruntime")),
+        ("structure_distance", "metrics", ("torch", "transformers")),
+        ("ocr_accuracy", "ocr", ("rapidocr", "onnxruntime", "spellchecker")),
+    ],
+)
+def test_a_missing_package_is_told_at_first_use(
+    name: str, extra: str, packages: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for package in packages:
+        with monkeypatch.context() as patched:
+            patched.setitem(sys.modules, package, None)
+            with pytest.raises(MissingExtraError, match=rf'^{name} .* "echo-hf\[{extra}\]"$'):
+                METRICS[name]([], [])
 
 
-@pytest.mark.parametrize("protocol", BOTH)
-def test_the_definition_of_win_rates_is_plain_json(protocol: Any) -> None:
-    _is_plain(echo_hf.scores.win_rate(ROWS, protocol=protocol).definition)
+@pytest.mark.parametrize(
+    ("make", "choices", "says"),
+    [
+        (
+            FaceIdentity,
+            {"det_size": 100},
+            "det_size is 100: expected a multiple of 32, such as 640",
+        ),
+        (FaceIdentity, {"det_size": 0}, "det_size is 0: "),
+        (FaceIdentity, {"det_size": (640, 640)}, "det_size is (640, 640): "),
+        (FaceIdentity, {"det_thresh": 0}, "det_thresh is 0: expected a number above 0, at most 1"),
+        (FaceIdentity, {"det_thresh": 1.5}, "det_thresh is 1.5: "),
+        (FaceIdentity, {"det_thresh": "0.5"}, "det_thresh is '0.5': "),
+        (OcrAccuracy, {"min_words": 0}, "min_words is 0: expected a whole number from 1"),
+        (OcrAccuracy, {"min_words": 1.5}, "min_words is 1.5: "),
+        (OcrAccuracy, {"min_confidence": 2}, "min_confidence is 2: expected a number from 0 to 1"),
+        (OcrAccuracy, {"vocabulary": "words"}, "vocabulary holds something else than words: exp"),
+        (OcrAccuracy, {"vocabulary": [1]}, "vocabulary holds something else than words: expected"),
+        (OcrAccuracy, {"vocabulary": []}, "vocabulary is empty: expected words, or null for Engl"),
+        (StructureDistance, {"reduction": "mini"}, "unknown reduction 'mini'; did you mean 'min'"),
+        (StructureDistance, {"layer": -1}, "layer is -1: expected a whole number from 0"),
+        (StructureDistance, {"layer": "11"}, "layer is '11': expected a whole number from 0"),
+        (StructureDistance, {"size": 0}, "size is 0: expected a whole number from 1"),
+        (StructureDistance, {"batch_size": 2.5}, "batch_size is 2.5: expected a whole number from"),
+        *(
+            (
+                make,
+                {"protocol": "publised"},
+                "unknown protocol 'publised'; did you mean 'published'",
+            )
+            for make in (ColorShift, FaceIdentity, StructureDistance)
+        ),
+    ],
+)
+def test_choices_that_there_are_not_are_told_at_once(
+    make: Callable[..., Any], choices: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(ScoreError) as caught:
+        make(**choices)
+    assert str(caught.value).startswith(says)
+    assert "\n" not in str(caught.value)
 
 
 HEAVY = (
@@ -204,25 +218,15 @@ NAMES = ("color_shift", "face_identity", "ocr_accuracy", "text_rendering", "stru
 @pytest.mark.parametrize(
     "code",
     [
-        "from echo_hf.metrics.color_shift import ColorShift; import echo_hf.metrics as m",
-        "from echo_hf.metrics import text_rendering; import echo_hf.metrics as m",
-        "import echo_hf.metrics.structure_distance; import echo_hf.metrics as m",
-        "from echo_hf.metrics.face_identity import FaceIdentity; import echo_hf.metrics as m",
-        "from echo_hf.metrics.ocr_accuracy import OcrAccuracy; import echo_hf.metrics as m",
+        *(f"import echo_hf.metrics.{name}; import echo_hf.metrics as m" for name in NAMES[::2]),
         "import echo_hf; m = echo_hf.metrics",
     ],
 )
 def test_names_are_functions_whatever_is_imported_first(code: str) -> None:
-    shown = subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            f"{code}; import sys; print(all(callable(getattr(m, name)) for name in {NAMES!r}),"
-            f" [name for name in {HEAVY!r} if name in sys.modules])",
-        ],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
+    told = (
+        f"{code}; import sys; print(all(callable(getattr(m, name)) for name in {NAMES!r}),"
+        f" [name for name in {HEAVY!r} if name in sys.modules])"
+    )
+    command = [sys.executable, "-c", told]
+    shown = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert shown.split() == ["True", "[]"]

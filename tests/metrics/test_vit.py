@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import json
 import shutil
-from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from huggingface_hub import constants
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from PIL import Image
 
-from echo_hf.errors import MissingExtraError, ScoreError
+from echo_hf.errors import ScoreError
 from echo_hf.metrics import StructureDistance, structure_distance
 from echo_hf.metrics.structure_distance import (
-    PACKAGES,
     VitOptions,
     load_vit,
     patch_grid,
+    resized,
+    squared_difference,
 )
 from tests.metrics.images_for_metrics import noise
 from tests.metrics.vit_for_tests import REASON, TINY, distance_of, weights_of, write_vit
@@ -32,7 +37,6 @@ from transformers import PretrainedConfig
 class Config(PretrainedConfig):
     model_type = "of_its_own"
 """
-INSTALLED = all(find_spec(name) for name in PACKAGES)
 
 
 @pytest.fixture
@@ -65,22 +69,6 @@ def _changed(model: Path, **settings: object) -> Path:
     file = model / "config.json"
     file.write_text(json.dumps({**json.loads(file.read_text("utf-8")), **settings}), "utf-8")
     return model
-
-
-@pytest.mark.skipif(INSTALLED, reason="the packages are installed here")
-def test_a_missing_extra_is_told_at_first_use() -> None:
-    said = 'structure_distance needs packages that are not here: pip install "echo-hf[metrics]"'
-    measured = StructureDistance()
-    uses = (
-        lambda: structure_distance([noise(0)], [noise(1)]),
-        lambda: measured.add([noise(0)], [noise(1)]),
-        measured.compute,
-    )
-    for use in uses:
-        with pytest.raises(MissingExtraError) as caught:
-            use()
-        assert str(caught.value) == said
-    assert len(measured) == 0
 
 
 @pytest.mark.extras
@@ -143,9 +131,6 @@ def test_nothing_is_printed(model: Path, capfd: pytest.CaptureFixture[str]) -> N
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({"layer": 3}, "layer is 3: expected a number from 0 to 2, the last block of model"),
-        ({"size": 36}, "size is 36: expected a multiple of 8, the side of a patch of model"),
-        ({"size": 4}, "size is 4: expected a multiple of 8, the side of a patch of model"),
         ({"device": "tpu9"}, "device is 'tpu9': expected one that torch has here"),
         ({"device": "cuda:99"}, "device is 'cuda:99': expected one that torch has here"),
         ({"revision": "v2"}, "is a folder, which has no revision 'v2': leave it out"),
@@ -159,9 +144,6 @@ def test_wrong_choices_for_a_model_are_told(model: Path, given: dict[str, Any], 
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
-        ({"model_type": "bert"}, "is of type 'bert': expected a 'vit' of 3 channels"),
-        ({"num_channels": 1}, "is of type 'vit': expected a 'vit' of 3 channels"),
-        ({"image_size": [32, 64]}, "takes [32, 64] pixels: expected a model of squares"),
         ({"model_type": "of_no_one"}, "(ValueError: The checkpoint you are trying to load"),
         ({"num_hidden_layers": 4}, "weights are missing, first "),
         ({"hidden_size": 32}, "(RuntimeError: "),
@@ -187,14 +169,9 @@ def test_an_unknown_name_is_told(name: str, no_network: Path) -> None:
 
 
 @pytest.mark.extras
-def test_a_commit_without_its_weights_is_told(no_network: Path) -> None:
+def test_what_lacks_weights_is_told(no_network: Path, tmp_path: Path) -> None:
     pytest.importorskip("torch", reason=REASON)
     assert _refused("acme/vit", revision=COMMIT).startswith("cannot fetch 'acme/vit' (")
-
-
-@pytest.mark.extras
-def test_a_folder_without_a_model_is_told(tmp_path: Path) -> None:
-    pytest.importorskip("torch", reason=REASON)
     assert "holds no model: expected 'config.json' and weights" in _refused(tmp_path)
 
 
@@ -220,14 +197,61 @@ def test_there_is_a_token_for_each_patch_and_the_class(size: int, tokens: int) -
         ({}, 225, "size is 225: expected a multiple of 16, the side of a patch of model 'dino'"),
         ({}, 8, "size is 8: expected a multiple of 16"),
         ({"num_hidden_layers": 11}, 224, "layer is 11: expected a number from 0 to 10, the last"),
-        ({"model_type": "clip"}, 224, "model 'dino' is of type 'clip': expected a 'vit' of 3"),
-        ({"image_size": [224, 112]}, 224, "takes [224, 112] pixels: expected a model of squares"),
+        ({"model_type": "clip"}, 224, "model 'dino' is of type 'clip' with 3 channels"),
+        ({"num_channels": 1}, 224, "is of type 'vit' with 1 channels, 224 pixels: expected a 'vit"),
+        ({"image_size": [224, 112]}, 224, "[224, 112] pixels: expected a 'vit' of 3 channels and"),
     ],
 )
 def test_what_cannot_be_divided_is_told(settings: dict[str, Any], size: int, says: str) -> None:
+    config, options = SimpleNamespace(**DINO | settings), VitOptions("dino", None, 11, size, None)
     with pytest.raises(ScoreError) as caught:
-        patch_grid(
-            SimpleNamespace(**{**DINO, **settings}), VitOptions("dino", None, 11, size, None)
-        )
+        patch_grid(config, options)
     assert says in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+COSINES = arrays(np.float32, (4, 4), elements=st.floats(-1, 1, width=32))
+
+
+@given(COSINES, COSINES)
+def test_the_difference_is_the_mean_of_squares(one: Any, other: Any) -> None:
+    squares = [(float(a) - float(b)) ** 2 for a, b in zip(one.flat, other.flat, strict=True)]
+    found = squared_difference(one, other)
+    assert found == pytest.approx(sum(squares) / 16, abs=1e-6)
+    assert found == squared_difference(other, one)
+    assert squared_difference(one, one) == 0
+
+
+def test_whole_multiples_are_weighted_by_distance() -> None:
+    row = np.repeat(np.array([[0, 0, 80, 160]], np.uint8), 4, axis=0)
+    image = Image.fromarray(row).convert("RGB")
+    # Weights 3, 3, 1 of the three that are there: the one before the edge is not.
+    left, right = (3 * 0 + 3 * 0 + 1 * 80) / 7, (1 * 0 + 3 * 80 + 3 * 160) / 7
+    found = resized(image, 2).pixels
+    assert found.shape == (2, 2, 3)
+    assert found.dtype == np.uint8
+    assert found[0, :, 0] == pytest.approx([left, right], abs=0.5)
+
+
+def test_equal_squares_share_a_digest_and_others_do_not() -> None:
+    small = noise(1, size=(16, 16))
+    assert resized(small, 16).digest == resized(small.copy(), 16).digest
+    changed = np.array(small)
+    changed[0, 0, 0] ^= 1
+    assert resized(Image.fromarray(changed), 16).digest != resized(small, 16).digest
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"layer": 5}, "layer is 11 there and 5 here: expected the same"),
+        ({"size": 448}, "size is 224 there and 448 here: expected the same"),
+        ({"model": "mine/own"}, "model is 'facebook/dino-vits16' there and 'mine/own' here"),
+        ({"revision": "v2"}, "revision is None there and 'v2' here: expected the same"),
+    ],
+)
+def test_parts_of_other_options_do_not_merge_before_loading(
+    options: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(ScoreError, match=says):
+        StructureDistance(**options).merge(StructureDistance())

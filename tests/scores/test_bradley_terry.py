@@ -34,7 +34,7 @@ def test_the_textbook_example() -> None:
     assert found.round(3).tolist() == [0.640, 1.043, 0.660, 2.270]
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 def test_they_are_the_most_likely(seed: int) -> None:
     rng = np.random.default_rng(seed)
     won = np.round(rng.random((6, 6)) * 20 * 2) / 2 + 0.5
@@ -107,15 +107,11 @@ PRINTED = {
 }
 
 
-def test_the_gap_is_a_share_of_the_second() -> None:
-    found = relative_gap(PRINTED)
-    assert (found.first, found.second) == ("4o Image Gen", "Nano Banana")
-    assert found.gap == pytest.approx(0.15 / 0.66)
-
-
-def test_the_papers_ratio_fits_the_printed_rates() -> None:
+def test_the_gap_is_a_share_of_the_second_and_the_papers_ratio_fits_the_printed_rates() -> None:
     """3.2 times the gap of a benchmark whose best two are 7.1 % apart."""
     found = gap_ratio(PRINTED, {"a": 7.5, "b": 7.5 / 1.071, "c": 3.0})
+    assert (found.here.first, found.here.second) == ("4o Image Gen", "Nano Banana")
+    assert found.here.gap == pytest.approx(0.15 / 0.66)
     assert found.ratio == pytest.approx(3.2, abs=0.05)
 
 

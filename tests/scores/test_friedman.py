@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import assume, given
@@ -96,9 +98,6 @@ def test_ties_alone_are_no_evidence(blocks: object) -> None:
     assert (found.statistic, found.p_value, found.w) == (None, None, None)
     assert found.reason is Unscored.NO_ORDER
     assert kendalls_w(blocks) is None
-
-
-def test_one_person_agrees_with_nobody() -> None:
     assert kendalls_w([[1, 2, 3]]) is None
 
 
@@ -109,12 +108,6 @@ def test_each_sample_has_the_w_of_who_ranked_all_of_it() -> None:
     ranks[2, 1, 1] = np.nan
     ranks[1:, :, 2] = np.nan
     np.testing.assert_allclose(concordances(ranks), [1.0, 0.0, np.nan])
-
-
-@pytest.mark.parametrize("wrong", [[1, 2, 3], [[1], [2]]])
-def test_what_is_no_table_is_one_line(wrong: list[object]) -> None:
-    with pytest.raises(ScoreError, match="expected a row for each block"):
-        friedman(wrong)
 
 
 # ECHO's table C.1: z, p, Bonferroni's p, mark.
@@ -190,10 +183,9 @@ def by_pair(tests: tuple[PairTest, ...]) -> dict[frozenset[str], PairTest]:
     ],
 )
 def test_p_values_are_those_of_scikit_posthocs(
-    test: object, values: np.ndarray, names: tuple[str, ...], expected: object, holm: object
+    test: Any, values: np.ndarray, names: tuple[str, ...], expected: object, holm: object
 ) -> None:
     """With ties, raw and adjusted; Bonferroni's are three times the raw ones, at most 1."""
-    assert callable(test)
     found = by_pair(test(values, names))
     pairs = [frozenset((names[one], names[other])) for one, other in ((0, 1), (0, 2), (1, 2))]
     assert [found[pair].p_value for pair in pairs] == pytest.approx(expected, rel=1e-10)
@@ -203,22 +195,17 @@ def test_p_values_are_those_of_scikit_posthocs(
     )
 
 
-def test_a_system_without_a_value_is_in_no_pair() -> None:
+@pytest.mark.parametrize("test", [dunn, siegel_castellan])
+def test_what_has_no_value_is_in_no_pair(test: Any) -> None:
+    assert test(np.empty((0, 3)), "abc") == ()
+    assert test(np.full((2, 3), np.nan), "abc") == ()
     values = np.array([[1.0, 2.0, np.nan], [1.0, 3.0, np.nan]])
     assert [frozenset((one.better, one.worse)) for one in dunn(values, "abc")] == [frozenset("ab")]
 
 
 @pytest.mark.parametrize("test", [dunn, siegel_castellan])
-def test_no_block_gives_no_test(test: object) -> None:
-    assert callable(test)
-    assert test(np.empty((0, 3)), "abc") == ()
-    assert test(np.full((2, 3), np.nan), "abc") == ()
-
-
-@pytest.mark.parametrize("test", [dunn, siegel_castellan])
 @given(st.permutations(range(3)))
-def test_columns_may_stand_in_any_order(test: object, order: list[int]) -> None:
-    assert callable(test)
+def test_columns_may_stand_in_any_order(test: Any, order: list[int]) -> None:
     found = by_pair(test(ROUNDING_TIMES, WAYS))
     turned = by_pair(test(ROUNDING_TIMES[:, order], [WAYS[at] for at in order]))
     for pair, one in found.items():
@@ -227,9 +214,12 @@ def test_columns_may_stand_in_any_order(test: object, order: list[int]) -> None:
         assert turned[pair].holm == pytest.approx(one.holm, rel=1e-9)
 
 
-def test_names_that_do_not_fit_are_one_line() -> None:
+def test_what_is_no_table_of_systems_is_one_line() -> None:
     with pytest.raises(ScoreError, match=r"values have 3 columns: expected one for each of \['a'"):
         dunn(ROUNDING_TIMES, ["a", "b"])
+    for wrong in ([1, 2, 3], [[1], [2]]):
+        with pytest.raises(ScoreError, match="expected a row for each block"):
+            friedman(wrong)
 
 
 VALUES = st.lists(st.integers(-2, 2).map(float) | st.just(float("nan")), min_size=1, max_size=9)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from echo_hf.errors import ScoreError
 from echo_hf.scores import kemeny_consensus
-from echo_hf.scores.kemeny import Ranking, optimal_orders, pair_costs, sample_consensus
+from echo_hf.scores.kemeny import Ranking, optimal_orders, sample_consensus
 
 Ranks = Sequence[Sequence[float | None]]
 
@@ -95,11 +95,6 @@ def test_names_and_the_order_of_people_decide_nothing(
     assert {new[name]: rank for name, rank in one.mean_rank.items()} == other.mean_rank
 
 
-def test_nobody_ranked_anything() -> None:
-    found = kemeny_consensus([])
-    assert (found.ranking, found.distance, found.n_optimal) == ((), 0.0, 1)
-
-
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
@@ -130,21 +125,6 @@ def _as_lists(ranks: np.ndarray) -> list[list[str]]:
         ["abcd"[at] for at in np.flatnonzero(ranks == rank)]
         for rank in sorted(set(ranks[~np.isnan(ranks)]))
     ]
-
-
-def costs_of(ranks: Ranks) -> np.ndarray:
-    return pair_costs(np.array(ranks, dtype=float))
-
-
-def test_many_profiles_are_solved_as_each_alone() -> None:
-    ranks = np.random.default_rng(1).integers(1, 9, (10, 4, 13)).astype(float)
-    together = optimal_orders(pair_costs(ranks))
-    for at, profile in enumerate(ranks):
-        alone = optimal_orders(pair_costs(profile)[None])
-        np.testing.assert_array_equal(together.order[at], alone.order[0])
-        assert together.number[at] == alone.number[0]
-        assert together.cost[at] == alone.cost[0]
-        np.testing.assert_array_equal(together.mean_place[at], alone.mean_place[0])
 
 
 def test_where_nothing_is_said_every_order_is_best() -> None:

@@ -5,16 +5,19 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from echo_hf.scores import samples_needed, sensitivity, tiers, win_rate
 from echo_hf.scores.rating_table import read_ratings
 from echo_hf.scores.votes import TIE_WIDTH, VOTES, margins, verdicts_of
 from tests.scores.ratings_for_tests import first_said, most_said, one_judge, rows_of
 
+Vote = Callable[[Any], Any]
 SAID = st.lists(st.sampled_from([-3.0, -1.0, 0.0, 2.0, math.nan]), min_size=1, max_size=6)
 
 
@@ -92,3 +95,23 @@ def test_what_was_refused_is_below_any_rating_and_level_with_its_like() -> None:
         # ash against birch, ash against cedar, birch against cedar
         [[-inf, 0, nan, -inf], [nan, nan, nan, 0], [nan, nan, nan, inf]],
     )
+
+
+def test_judges_vote_once_for_all_figures_of_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    ratings = {"ash": [3, 4, 5, 5] * 4, "birch": [4, 4, 1, 2] * 4, "cedar": [1, 5, 2, 5] * 4}
+    rows, calls = rows_of({"jay": ratings, "kite": {**ratings, "ash": [1] * 16}}), Counter[str]()
+    figures = (win_rate, tiers, sensitivity, samples_needed)
+    expected = [figure(rows) for figure in figures]
+
+    def counting(name: str, vote: Vote) -> Vote:
+        def counted(margin: Any) -> Any:
+            calls[name] += 1
+            return vote(margin)
+
+        return counted
+
+    for name, vote in VOTES.items():
+        monkeypatch.setitem(VOTES, name, counting(name, vote))  # type: ignore[arg-type]
+    table = read_ratings(rows)
+    assert [figure(table) for figure in figures] == expected
+    assert calls == dict.fromkeys(VOTES, 1)

@@ -10,11 +10,9 @@ from collections.abc import Sequence
 from typing import Any, get_args
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 from echo_hf._infra.bootstrap import drawn_weights, widened
 from echo_hf.errors import ScoreError
@@ -132,18 +130,6 @@ def test_names_of_systems_change_nothing(
             assert other.matrix[new][called[opponent]] == share
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-@given(cube=cubes(samples=14), seed=st.integers(0, 99))
-def test_float_noise_changes_nothing(protocol: Protocol, cube: dict[str, Any], seed: int) -> None:
-    rng = random.Random(seed)
-    noisy = [{**row, "noise": rng.uniform(-1e-9, 1e-9)} for row in rows_of(cube)]
-    for row in noisy:
-        row["rating"] = None if row["rating"] is None else row["rating"] + row["noise"]
-    assert win_rate(noisy, protocol=protocol, n_boot=20) == win_rate(
-        rows_of(cube), protocol=protocol, n_boot=20
-    )
-
-
 @given(cube=cubes(samples=14), factor=st.floats(0.5, 100), offset=st.floats(-100, 100))
 def test_the_scale_of_a_judge_changes_nothing(
     cube: dict[str, Any], factor: float, offset: float
@@ -226,18 +212,14 @@ def test_the_published_error_is_that_of_independent_comparisons(
         )
 
 
-def test_a_single_comparison_has_no_published_error() -> None:
+def test_one_comparison_has_no_published_error_and_one_system_no_rate() -> None:
     found = win_rate(one_judge(ash=[3], birch=[2]), protocol="published")
     assert found.win_rate == {"ash": 1.0, "birch": 0.0}
     assert found.interval == {"ash": None, "birch": None}
     assert found.reasons == {"ash": "one_comparison", "birch": "one_comparison"}
-
-
-def test_one_system_has_no_rate() -> None:
-    found = win_rate(one_judge(ash=[3, 4]))
-    assert found.win_rate == {"ash": None}
-    assert (found.matrix, found.coverage) == ({"ash": {}}, {"ash": None})
-    assert found.reasons == {"ash": "one_system"}
+    alone = win_rate(one_judge(ash=[3, 4]))
+    assert (alone.win_rate, alone.reasons) == ({"ash": None}, {"ash": "one_system"})
+    assert (alone.matrix, alone.coverage) == ({"ash": {}}, {"ash": None})
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -266,35 +248,22 @@ def test_a_system_that_only_failed_has_no_rate() -> None:
 
 
 def test_few_samples_have_no_interval() -> None:
+    """Nor have samples that all say the same: only those count that are compared."""
     rated = [1.0, 2.0, 3.0] * 4
     for count, there in ((9, False), (10, True)):
         rows = one_judge(ash=rated[:count] + [None] * 5, birch=[2.0] * (count + 5))
         found = win_rate(rows)
         assert (found.interval["ash"] is not None) is there
         assert (found.reasons.get("ash") == "few_samples") is not there
-
-
-@pytest.mark.parametrize("rated", [2, 5])
-def test_samples_that_all_say_the_same_have_no_interval(rated: int) -> None:
-    found = win_rate(one_judge(ash=[rated] * 30, birch=[2] * 30))
-    assert found.win_rate["ash"] == (0.5 if rated == 2 else 1.0)
-    assert found.interval == found.standard_error == {"ash": None, "birch": None}
-    assert set(found.reasons.values()) == {"no_spread"}
+    same = win_rate(one_judge(ash=[5] * 30, birch=[2] * 30))
+    assert same.interval == same.standard_error == {"ash": None, "birch": None}
+    assert set(same.reasons.values()) == {"no_spread"}
 
 
 def test_no_ratings_are_an_empty_board() -> None:
     assert win_rate([]).win_rate == {}
     outputs = [{"sample_id": "s", "system": name, "outcome": "ok"} for name in ("ash", "birch")]
     assert win_rate([], outputs).win_rate == {"ash": None, "birch": None}
-
-
-def test_the_seed_decides_the_draws() -> None:
-    rng = random.Random(3)
-    rows = one_judge(**{name: [rng.randint(0, 9) for _ in range(80)] for name in SYSTEMS})
-    one, again, other = (win_rate(rows, seed=seed).interval["ash"] for seed in (0, 0, 1))
-    assert one == again
-    assert one != other
-    assert one == pytest.approx(other, abs=0.02)
 
 
 def test_the_definition_holds_every_parameter() -> None:
@@ -365,60 +334,3 @@ def test_the_interval_is_that_of_rates_of_drawn_samples() -> None:
         met = (there[:, at] & np.delete(there, at, axis=1).any(axis=1)).any(axis=0).sum()
         drawn, ends, tail = [rate[system] for rate in rates], found[system], widened(0.025, met)
         assert ends == pytest.approx(tuple(np.quantile(drawn, [tail, 1 - tail])))
-
-
-POPULATION, SAMPLES, TRIALS, DRAWS = 3000, 80, 600, 400
-THREE, FOUR = 3, 4
-
-
-def population() -> NDArray[np.float64]:
-    rng = np.random.default_rng(7)
-    quality = np.linspace(0, 0.9, FOUR)[None, :, None]
-    luck = rng.normal(0, 1.5, (1, FOUR, POPULATION))
-    noise = rng.normal(0, 0.8, (THREE, FOUR, POPULATION))
-    return np.clip(np.round(5 + quality + luck + noise), 1, 10)
-
-
-def table_of(ratings: NDArray[np.float64]) -> pa.Table:
-    judge, system, sample = (places.ravel() for places in np.indices(ratings.shape))
-    return pa.table(
-        {
-            "sample_id": np.char.mod("%05d", sample),
-            "system": np.char.mod("%d", system),
-            "judge": np.char.mod("%d", judge),
-            "rating": ratings.ravel(),
-        }
-    )
-
-
-@pytest.mark.slow
-def test_the_interval_holds_the_truth_93_to_97_times_in_100() -> None:
-    """The truth is the rate over a whole population, of which each trial draws 80 samples.
-
-    Were the four systems of a trial a single observation, 600 trials would leave a standard error
-    of 0.9 points, so that 93 and 97 are more than two of them away from 95; the seeds are fixed.
-    The published interval, which takes comparisons for independent, holds the truth less than 90
-    times in 100.
-    """
-    everyone = population()
-    whole = table_of(everyone)
-    truth = win_rate(whole, n_boot=0).win_rate
-    published = win_rate(whole, protocol="published").win_rate
-    rng, rows = np.random.default_rng(8), table_of(everyone[:, :, :SAMPLES])
-    held = {"corrected": 0, "published": 0}
-    for trial in range(TRIALS):
-        drawn = everyone[:, :, rng.integers(0, POPULATION, SAMPLES)]
-        rows = rows.set_column(3, "rating", pa.array(drawn.ravel()))
-        ours = win_rate(rows, n_boot=DRAWS, seed=trial).interval
-        theirs = win_rate(rows, protocol="published").interval
-        for name, intervals, rates in (
-            ("corrected", ours, truth),
-            ("published", theirs, published),
-        ):
-            held[name] += sum(
-                ends is not None and ends[0] <= (rates[system] or math.nan) <= ends[1]
-                for system, ends in intervals.items()
-            )
-    share = {name: count / TRIALS / FOUR for name, count in held.items()}
-    assert share["corrected"] == pytest.approx(0.95, abs=0.02)
-    assert share["published"] < 0.9
