@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from echo_hf.config.checks import first_error
-from echo_hf.config.judges import read_judge, shipped_judges
+from echo_hf.config.judges import read_judge, shipped_judges, with_files
 from echo_hf.config.loading import load_config
 from echo_hf.config.systems import (
     FixedSize,
@@ -22,7 +22,6 @@ from echo_hf.config.systems import (
     read_system,
     shipped_configs,
     shipped_systems,
-    with_systems,
 )
 from echo_hf.engines.base import engine_names, make_engine
 from echo_hf.errors import ConfigError
@@ -150,9 +149,9 @@ def test_an_absolute_folder_stays(tmp_path: Path) -> None:
 
 def test_what_names_no_file_is_left_to_the_config(tmp_path: Path) -> None:
     for data in (None, [], {}, {"systems": "a.yaml"}, {"systems": None}):
-        assert with_systems(data, tmp_path) is data
+        assert with_files(data, tmp_path) is data
     mixed = {"systems": [3, None, {"name": "a"}, {"parameters": [1]}]}
-    assert with_systems(mixed, tmp_path) == mixed
+    assert with_files(mixed, tmp_path) == mixed
 
 
 BAD_FILES = {
