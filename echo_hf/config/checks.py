@@ -25,7 +25,6 @@ SECTIONS = {
     "target": "{name: Lumen Image, developer: Northlight, released: 2026-03-02}",
     "posts": "[{source: jsonl, path: posts.jsonl}]",
     "posts.*": "{source: jsonl, path: posts.jsonl}",
-    "posts.*.columns": "{url: link, text: body}",
     "engines": "{reader: {kind: rules}}",
     "engines.*": "{kind: rules}",
     "stages": "{relevance: {keep: [4, 5]}}",
