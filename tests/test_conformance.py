@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
-import os
 import random
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +14,7 @@ import pyarrow as pa
 import pytest
 from datasets import Dataset
 
-import echo_hf.prompts
+from echo_hf import prompts
 from echo_hf.builder.build import run_until
 from echo_hf.builder.steps import STAGES as BUILD
 from echo_hf.collect.collect import Collect, Merge
@@ -24,7 +22,7 @@ from echo_hf.collect.download import Download
 from echo_hf.collect.records import read_records
 from echo_hf.collect.relevance import Relevance
 from echo_hf.config.loading import load_config
-from echo_hf.config.sections import Posts
+from echo_hf.config.sections import Posts, Target
 from echo_hf.config.systems import shipped_config
 from echo_hf.curate.feedback import Feedback
 from echo_hf.curate.privacy import AuthorKey, Privacy
@@ -211,42 +209,22 @@ def test_chance_leaves_no_case_out(case: Callable[[str], Case], name: str) -> No
     assert len(set(rows["_reason"].to_pylist())) > 2
 
 
-@pytest.mark.parametrize(
-    "prompt", ["relevance", "extract", "roles", "screenshots", "safety", "feedback"]
-)
-def test_an_edited_prompt_file_changes_its_stages_digest(tmp_path: Path, prompt: str) -> None:
-    package = Path(echo_hf.prompts.__file__).parent.parent
-    copied = tmp_path / "echo_hf"
-    shutil.copytree(package, copied, ignore=shutil.ignore_patterns("__pycache__", "pictures"))
-    script = (
-        "from echo_hf.config.loading import load_config\n"
-        "from echo_hf.config.sections import Target\n"
-        "from echo_hf.collect.relevance import Relevance\n"
-        "from echo_hf.samples.extract import Extract\n"
-        "from echo_hf.curate.feedback import Feedback\n"
-        "from echo_hf.curate.safety import Safety\n"
-        "from echo_hf.samples.roles import Roles\n"
-        "from echo_hf.samples.screenshots import Screenshots\n"
-        "from echo_hf.images.store import ImageStore\n"
-        "t = Target(name='A', developer='B', released='2026-01-01')\n"
-        "p = ImageStore('p')\n"
-        "stages = Relevance(t), Extract(t), Roles(t, p), Screenshots(t, p), Safety(t, p)\n"
-        "stages += (Feedback(t),)\n"
-        "print(*(f'{stage.name}:{stage.digest()}' for stage in stages))\n"
-    )
-
-    def digests() -> dict[str, str]:
-        environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
-        command = [sys.executable, "-c", script]
-        done = subprocess.run(
-            command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
-        )
-        return dict(one.split(":") for one in done.stdout.split())
-
-    before = digests()
-    file = copied / "prompts" / f"{prompt}.md"
-    file.write_text(file.read_text("utf-8").replace("strangers", "visitors", 1), "utf-8")
-    after = digests()
-
-    assert len(before) == 6
-    assert {name for name in before if before[name] != after[name]} == {prompt}
+def test_an_edited_prompt_file_changes_its_stages_digest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target, images = Target(name="A", developer="B", released="2026-01-01"), ImageStore(tmp_path)
+    made = (Relevance(target), Extract(target), Feedback(target))
+    made += (Roles(target, images), Screenshots(target, images), Safety(target, images))
+    before = {stage.name: stage.digest() for stage in made}
+    copied = tmp_path / "prompts"
+    shutil.copytree(Path(str(prompts.__file__)).parent, copied)
+    monkeypatch.setattr(prompts, "files", lambda _: copied)
+    for name in before:
+        file = copied / f"{name}.md"
+        text = file.read_text("utf-8")
+        file.write_text(text.replace("strangers", "visitors", 1), "utf-8")
+        prompts._template.cache_clear()
+        after = {stage.name: dataclasses.replace(stage).digest() for stage in made}
+        assert [one for one in before if before[one] != after[one]] == [name]
+        file.write_text(text, "utf-8")
+    prompts._template.cache_clear()

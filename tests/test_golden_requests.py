@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import subprocess
+import runpy
 import sys
 from pathlib import Path
 from typing import Any
@@ -56,10 +56,12 @@ def test_images_and_roles_can_be_read() -> None:
     )
 
 
-def test_the_script_writes_what_is_compared(tmp_path: Path) -> None:
-    script = ROOT / "scripts" / "write_requests.py"
-    subprocess.run([sys.executable, str(script), "--folder", str(tmp_path)], check=True)
-
+def test_the_script_writes_what_is_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = str(ROOT / "scripts" / "write_requests.py")
+    monkeypatch.setattr(sys, "argv", [script, "--folder", str(tmp_path)])
+    runpy.run_path(script, run_name="__main__")
     assert _texts(tmp_path) == _texts(FOLDER), HOW
 
 
