@@ -73,10 +73,7 @@ class MetricReason(Reason):
     NOT_ABOVE_ZERO = "not_above_zero", "its number is not above 0: the released code drops those"
     NOTHING_QUOTED = "nothing_quoted", "its prompt quotes nothing: the share of words is measured"
     TOO_FEW_WORDS = "too_few_words", "too few words were read for a share of them to mean anything"
-    UNKNOWN_LETTERS = (
-        "unknown_letters",
-        "each string that its prompt quotes has letters or signs that the text reader cannot write",
-    )
+    UNKNOWN_LETTERS = "unknown_letters", "each quoted string has letters that the text reader lacks"
     OTHER_SCRIPT = "other_script", "most of what was read is in a script without a vocabulary here"
 
 
@@ -113,7 +110,7 @@ class NoTask(Reason):
 class NotTabled(Reason):
     """Why an output that a journal holds is not in the table of outputs."""
 
-    OTHER_SETTINGS = "other_settings", "drawn with older settings; the system's journal keeps it"
+    OTHER_SETTINGS = "other_settings", "drawn with other settings; the system's journal keeps it"
 
 
 class BadImage(Reason):
@@ -198,7 +195,7 @@ class Unfetched(Reason):
 class IgnoredRating(Reason):
     """Why a rating does not count; it is named and counted in the result."""
 
-    OTHER_RUBRIC = "other_rubric", "it is by another rubric; text_rendering has its own figures"
+    OTHER_RUBRIC = "other_rubric", "a rating by another rubric; text_rendering has its own figures"
     NO_OUTPUT = "no_output", "the table of outputs has no such sample and system"
     NO_IMAGE = "no_picture", "the table of outputs says that there is no image to rate"
     OTHER_DIGEST = "other_digest", "the judge saw another version of the sample than the system"
@@ -264,7 +261,7 @@ class LeftOut(Reason):
     OTHER_SAMPLE = "other_sample", "its sample has another prompt or other inputs by now"
     OTHER_OUTPUT = "other_output", "a rating of an image in whose place the system drew another"
     MAY_QUOTE = "may_quote", "it may repeat posts that must not be passed on"
-    SILENCED = "silenced", "only texts and images in them, which may repeat posts to be left out"
+    SILENCED = "silenced", "only the texts and images in them, which may repeat such posts"
     OUTPUT_NOT_CLEANED = "output_not_cleaned", "only the image, whose metadata cannot be removed"
     UNFIT = "unfit", "an answer of half characters, or a longer one than is read back"
 
@@ -282,11 +279,7 @@ class Review(Reason):
     """Why a person has to look at a sample before it is published: the values of `review`."""
 
     MAY_SHOW_MINOR = "may_show_minor", "a real person in one of its images may be under 18"
-    PERSONAL_DATA = (
-        "personal_data",
-        "its prompt holds personal data, such as an e-mail address or the name of an account, or "
-        "is too long to be searched for it",
-    )
+    PERSONAL_DATA = "personal_data", "its prompt holds personal data, or is too long to be searched"
     IMAGE_METADATA = (
         "image_metadata",
         "what one of its images says beside its pixels, such as where it was taken, cannot be "
@@ -294,11 +287,7 @@ class Review(Reason):
     )
     REMOVED_EARLIER = "removed_earlier", "a reviewer removed it; its prompt or inputs changed since"
     EDITED_EARLIER = "edited_earlier", "it lacks a reviewer's change: its prompt or inputs changed"
-    EDITED_UNSCREENED = (
-        "edited_unscreened",
-        "a reviewer brought words or images into it that no safety model has seen, and nobody "
-        "has kept it with them",
-    )
+    EDITED_UNSCREENED = "edited_unscreened", "a reviewer added what no safety model has seen"
     SECOND_LOOK = "second_look", "a reviewer left it to somebody else; the decision's note says why"
 
 
@@ -310,10 +299,7 @@ class NotGold(Reason):
         "it, or another sample of its thread, was neither kept nor removed as it is now: gold "
         "speaks of whole threads",
     )
-    COMPLETION = (
-        "completion",
-        "it, or another sample of its thread, completes a template, which is one sample in gold",
-    )
+    COMPLETION = "completion", "a sample of its thread completes a template: one sample in gold"
     NOT_COPIED = "not_copied", "a prompt of its thread has words that nobody wrote there"
     SAME_PROMPT = "same_prompt", "samples of its thread share a prompt, by which gold names them"
     NOT_IN_POSTS = "not_in_posts", "its thread is not in the files of posts that the config names"
@@ -332,11 +318,7 @@ class Reject(Reason):
     BROKEN_ROW = "broken_row", "the row of the table cannot be read; the detail has its line"
     NO_URL = "no_url", "the post has no usable address"
     OTHER_PLATFORM = "other_platform", "it names X as its platform, and has an address elsewhere"
-    SUPERSEDED = (
-        "superseded",
-        "another record has a newer text of the same post, which takes the place of its text and "
-        "images; the detail names it",
-    )
+    SUPERSEDED = "superseded", "another record of the post has a newer text; the detail names it"
     REPOST = "repost", "a pure repost: the original post stands for it"
     NOT_RELEVANT = "not_relevant", "no post of its thread is about images made with the target"
     NOT_ASKED = "not_asked", "no post of its thread was found by a search, so none was scored"
@@ -374,11 +356,7 @@ class Notice(Reason):
     IMAGE_WITHOUT_ADDRESS = "picture_without_address", "an image is named, but not where it is"
     REPLIES_NOT_FETCHED = "replies_not_fetched", "the answer lacks replies that it says there are"
     UNNAMED_PARENT = "unnamed_parent", "it answers a post that only its reply tree names"
-    HIDDEN_BY_AUTHOR = (
-        "hidden_by_author",
-        "its author keeps it from the general public (signed-in readers, followers, unlisted): its "
-        "address and its place in the thread are taken in, nothing else",
-    )
+    HIDDEN_BY_AUTHOR = "hidden_by_author", "its author hides it: only address and place are taken"
     LABELLED = "labelled", "the platform or the author put labels on the post; the detail has them"
     CLAIMED_TIME = "claimed_time", "its author dates it after the platform, whose time is taken"
     IMAGE_OUTSIDE = "picture_outside", "the image's path leaves the folder of the posts"
@@ -387,10 +365,7 @@ class Notice(Reason):
     UNKNOWN_NUMBER = "unknown_number", "the model named a post, image or comment it was not shown"
     NOT_ITS_POST = "not_its_post", "the model named a post that only stands above the sample's own"
     POST_USED_TWICE = "post_used_twice", "the model gave one post to two samples; the first has it"
-    IMAGE_USED_TWICE = (
-        "picture_used_twice",
-        "two samples of a thread, or two tasks of a sample, show one image; the first has it",
-    )
+    IMAGE_USED_TWICE = "picture_used_twice", "two samples or tasks show one image; the first has it"
     TWO_ROLES = "two_roles", "the model called an image input and output; it counts as output"
     NEITHER = "neither", "the model calls the image neither input nor output"
     NO_TASK = "no_task", "the images show no coherent task; the sample is of quality Analysis"
@@ -429,19 +404,12 @@ class Notice(Reason):
     JUDGED_TWICE = "judged_twice", "the model gave a comment two verdicts; the first one counts"
     PARTS_DISAGREE = "parts_disagree", "answers about its parts name different tasks; one counts"
     BAD_KEYWORD = "bad_keyword", "the keyword is not a short name of a failure; it is left out"
-    KEYWORD_WITHOUT_FAILURE = (
-        "keyword_without_failure",
-        "the model gave a keyword with a verdict that speaks of no failure; it is left out",
-    )
+    KEYWORD_WITHOUT_FAILURE = "keyword_without_failure", "a keyword without a failure is left out"
     SHORTENED_PROMPT = "shortened_prompt", "the prompt holds our mark of a cut; only for analysis"
     EMPTY_SAMPLE = "empty_sample", "a sample of the answer had no prompt or no post"
     FEEDBACK_NOT_IN_POST = "feedback_not_in_post", "the feedback is not text of the post it names"
     NO_AUTHOR_KEY = "no_author_key", "ECHO_HF_AUTHOR_KEY is not set: all authors are left out"
-    AUTHOR_IN_ADDRESS = (
-        "author_in_address",
-        "the address of the post, which is published, holds its author's name, and would undo a "
-        "hash of it: there is none",
-    )
+    AUTHOR_IN_ADDRESS = "author_in_address", "the address holds the author's name: no hash is given"
     MASKED_E_MAIL = "masked_e_mail", "an e-mail address in a comment or provenance is masked"
     MASKED_PHONE = "masked_phone", "a phone number in a comment or provenance is masked"
     MASKED_HANDLE = "masked_handle", "an account's name in a comment or provenance is masked"
@@ -449,11 +417,7 @@ class Notice(Reason):
     MASKED_IBAN = "masked_iban", "the number of an account at a bank (IBAN) is masked likewise"
     MASKED_IP = "masked_ip", "the address of a machine (IP) in a comment or provenance is masked"
     MASKED_KEY = "masked_key", "a key to a service in a comment or provenance is masked"
-    MASKED_UNSEARCHED = (
-        "masked_unsearched",
-        "a comment or provenance has more than the 12,000 characters that are searched for "
-        "personal data: the rest is left out",
-    )
+    MASKED_UNSEARCHED = "masked_unsearched", "what follows 12,000 characters is left out unsearched"
     REMOVED_EXIF = "removed_exif", "notes of a camera or a program were removed from an image"
     REMOVED_GPS = "removed_gps", "where it was taken was removed from an image"
     REMOVED_XMP = "removed_xmp", "notes in XML were removed from an image"
@@ -462,13 +426,6 @@ class Notice(Reason):
     REMOVED_TEXT = "removed_text", "named texts were removed from an image"
     REMOVED_OTHER = "removed_other", "a signature, thumbnail, further image or the like was removed"
     IMAGE_NOT_CLEANED = "image_not_cleaned", "metadata of an image stay; a person has to look at it"
-    PERSONAL_DATA_IN_PROMPT = (
-        "personal_data_in_prompt",
-        "the prompt holds personal data; it stays as it is, and a person has to look at it",
-    )
+    PERSONAL_DATA_IN_PROMPT = "personal_data_in_prompt", "the prompt holds personal data; it stays"
     EDITED_IN_REVIEW = "edited_in_review", "a reviewer changed it; the detail names what"
-    EDIT_NOT_APPLIED = (
-        "edit_not_applied",
-        "a part of a reviewer's change is about an image that is not there any more, or that "
-        "another sample has; the rest of the change holds",
-    )
+    EDIT_NOT_APPLIED = "edit_not_applied", "a changed image is gone, or another sample has it"
