@@ -1,8 +1,4 @@
-"""A run that an earlier version finished: nobody is asked again, and all of it is still read.
-
-One server on loopback was the platform, the models and an image system of the run in
-`tests/data/finished_run.tar.xz`. It is not made anew when the code changes: that is its use.
-"""
+"""A run that an earlier version finished: nobody is asked again, and all of it is still read."""
 
 from __future__ import annotations
 
@@ -37,9 +33,8 @@ from echo_hf.pipeline.progress import ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.systems.generate import generate
 from tests.engines.openai.loopback_server import LoopbackServer, fault, running
+from tests.finished_run import ARCHIVE, GONE, NAME
 
-ARCHIVE = Path(__file__).parent / "data" / "finished_run.tar.xz"
-GONE = "10103"
 ROWS = {"image_to_image": 2, "text_to_image": 2, "analysis": 4, "outputs": 8, "ratings": 8}
 ROWS |= {"comparisons": 8, "applicability": 4, "responses": 29}
 
@@ -48,7 +43,7 @@ ROWS |= {"comparisons": 8, "applicability": 4, "responses": 29}
 def run(tmp_path: Path) -> Path:
     with tarfile.open(ARCHIVE) as archive:
         archive.extractall(tmp_path, filter="data")
-    return tmp_path / "runs" / "harbour"
+    return tmp_path / "runs" / NAME
 
 
 @pytest.fixture
