@@ -71,7 +71,7 @@ class MetricReason(Reason):
     SEVERAL_INPUTS = "several_inputs", "it has more inputs than the released code takes"
     SIZE_NOT_TAKEN = "size_not_taken", "an image is smaller or larger than the released code takes"
     NOT_ABOVE_ZERO = "not_above_zero", "its number is not above 0: the released code drops those"
-    NOTHING_QUOTED = "nothing_quoted", "its prompt quotes nothing: the share of words is measured"
+    NOTHING_QUOTED = "nothing_quoted", "its prompt quotes no text: the share of words is measured"
     TOO_FEW_WORDS = "too_few_words", "too few words were read for a share of them to mean anything"
     UNKNOWN_LETTERS = "unknown_letters", "each quoted string has letters that the text reader lacks"
     OTHER_SCRIPT = "other_script", "most of what was read is in a script without a vocabulary here"
@@ -261,7 +261,10 @@ class LeftOut(Reason):
     OTHER_SAMPLE = "other_sample", "its sample has another prompt or other inputs by now"
     OTHER_OUTPUT = "other_output", "a rating of an image in whose place the system drew another"
     MAY_QUOTE = "may_quote", "it may repeat posts that must not be passed on"
-    SILENCED = "silenced", "only the texts and images in them, which may repeat such posts"
+    SILENCED = (
+        "silenced",
+        "only the texts and images in them, which may repeat posts that must not be passed on",
+    )
     OUTPUT_NOT_CLEANED = "output_not_cleaned", "only the image, whose metadata cannot be removed"
     UNFIT = "unfit", "an answer of half characters, or a longer one than is read back"
 
@@ -317,7 +320,10 @@ class Reject(Reason):
     NOT_A_POST = "not_a_post", "the JSON is not a post in the source's format"
     BROKEN_ROW = "broken_row", "the row of the table cannot be read; the detail has its line"
     NO_URL = "no_url", "the post has no usable address"
-    OTHER_PLATFORM = "other_platform", "it names X as its platform, and has an address elsewhere"
+    OTHER_PLATFORM = (
+        "other_platform",
+        "it names X as its platform, and its address is elsewhere; give the address at X",
+    )
     SUPERSEDED = "superseded", "another record of the post has a newer text; the detail names it"
     REPOST = "repost", "a pure repost: the original post stands for it"
     NOT_RELEVANT = "not_relevant", "no post of its thread is about images made with the target"
@@ -356,7 +362,11 @@ class Notice(Reason):
     IMAGE_WITHOUT_ADDRESS = "picture_without_address", "an image is named, but not where it is"
     REPLIES_NOT_FETCHED = "replies_not_fetched", "the answer lacks replies that it says there are"
     UNNAMED_PARENT = "unnamed_parent", "it answers a post that only its reply tree names"
-    HIDDEN_BY_AUTHOR = "hidden_by_author", "its author hides it: only address and place are taken"
+    HIDDEN_BY_AUTHOR = (
+        "hidden_by_author",
+        "its author keeps it from the general public (signed-in readers, followers, unlisted): its "
+        "address and its place in the thread are taken in, nothing else",
+    )
     LABELLED = "labelled", "the platform or the author put labels on the post; the detail has them"
     CLAIMED_TIME = "claimed_time", "its author dates it after the platform, whose time is taken"
     IMAGE_OUTSIDE = "picture_outside", "the image's path leaves the folder of the posts"
@@ -379,7 +389,7 @@ class Notice(Reason):
         "the model completed a template without an image that shows it",
     )
     NOT_PARSED = "not_parsed", "the images stand in a screenshot that is yet to be taken apart"
-    WRONG_CONVENTION = "wrong_convention", "the coordinates fit no convention; nothing is cut out"
+    WRONG_CONVENTION = "wrong_convention", "boxes break the model's convention; nothing is cut out"
     DEGENERATE_BOX = "degenerate_box", "a box has no area in the screenshot; nothing is cut out"
     TINY_BOX = "tiny_box", "a box is too small to hold an image; nothing is cut out"
     WHOLE_BOX = "whole_box", "a box is nearly the whole screenshot; nothing is cut out"
@@ -399,7 +409,11 @@ class Notice(Reason):
     UNFIT_IMAGE = "unfit_picture", "its shape cannot be sent to the model, which was not asked"
     PROMPT_NOT_READ = "prompt_not_read", "the engine cannot read the screenshot; the prompt stays"
     REPLACED_INPUT = "replaced_input", "inputs in the screenshot replace one posted beside it"
-    UNKNOWN_HAZARD = "unknown_hazard", "flagged without a label, or an unknown one; it is left out"
+    UNKNOWN_HAZARD = (
+        "unknown_hazard",
+        "the guard flagged the sample without a label, or with one that no list knows; the sample "
+        "is kept out of the benchmark",
+    )
     UNJUDGED_COMMENT = "unjudged_comment", "the model gave no verdict on a comment"
     JUDGED_TWICE = "judged_twice", "the model gave a comment two verdicts; the first one counts"
     PARTS_DISAGREE = "parts_disagree", "answers about its parts name different tasks; one counts"
@@ -409,7 +423,11 @@ class Notice(Reason):
     EMPTY_SAMPLE = "empty_sample", "a sample of the answer had no prompt or no post"
     FEEDBACK_NOT_IN_POST = "feedback_not_in_post", "the feedback is not text of the post it names"
     NO_AUTHOR_KEY = "no_author_key", "ECHO_HF_AUTHOR_KEY is not set: all authors are left out"
-    AUTHOR_IN_ADDRESS = "author_in_address", "the address holds the author's name: no hash is given"
+    AUTHOR_IN_ADDRESS = (
+        "author_in_address",
+        "the address of the post, which is published, holds its author's name, and would undo a "
+        "hash of it: there is none",
+    )
     MASKED_E_MAIL = "masked_e_mail", "an e-mail address in a comment or provenance is masked"
     MASKED_PHONE = "masked_phone", "a phone number in a comment or provenance is masked"
     MASKED_HANDLE = "masked_handle", "an account's name in a comment or provenance is masked"
@@ -417,7 +435,11 @@ class Notice(Reason):
     MASKED_IBAN = "masked_iban", "the number of an account at a bank (IBAN) is masked likewise"
     MASKED_IP = "masked_ip", "the address of a machine (IP) in a comment or provenance is masked"
     MASKED_KEY = "masked_key", "a key to a service in a comment or provenance is masked"
-    MASKED_UNSEARCHED = "masked_unsearched", "what follows 12,000 characters is left out unsearched"
+    MASKED_UNSEARCHED = (
+        "masked_unsearched",
+        "a comment or provenance has more than the 12,000 characters that are searched for "
+        "personal data: the rest is left out",
+    )
     REMOVED_EXIF = "removed_exif", "notes of a camera or a program were removed from an image"
     REMOVED_GPS = "removed_gps", "where it was taken was removed from an image"
     REMOVED_XMP = "removed_xmp", "notes in XML were removed from an image"
@@ -426,6 +448,13 @@ class Notice(Reason):
     REMOVED_TEXT = "removed_text", "named texts were removed from an image"
     REMOVED_OTHER = "removed_other", "a signature, thumbnail, further image or the like was removed"
     IMAGE_NOT_CLEANED = "image_not_cleaned", "metadata of an image stay; a person has to look at it"
-    PERSONAL_DATA_IN_PROMPT = "personal_data_in_prompt", "the prompt holds personal data; it stays"
+    PERSONAL_DATA_IN_PROMPT = (
+        "personal_data_in_prompt",
+        "the prompt holds personal data; it stays as it is, and a person has to look at it",
+    )
     EDITED_IN_REVIEW = "edited_in_review", "a reviewer changed it; the detail names what"
-    EDIT_NOT_APPLIED = "edit_not_applied", "a changed image is gone, or another sample has it"
+    EDIT_NOT_APPLIED = (
+        "edit_not_applied",
+        "a part of a reviewer's change is about an image that is not there any more, or that "
+        "another sample has; the rest of the change holds",
+    )
