@@ -150,6 +150,9 @@ ACCOUNT_STOPPED = re.compile(
 )
 
 
+GOOGLES_WAIT = re.compile(r'"retryDelay": "(\d+(?:\.\d+)?)s?"')
+
+
 def may_pass(status: int) -> bool:
     """Whether the same request may go better in a while."""
     return status in PASSING or status >= 500
@@ -184,13 +187,9 @@ def error_in(reply: Reply, error: Any) -> ApiError:
     codes = [part.get(name) for part in parts for name in ("code", "type", "status")]
     codes.append(mapping(first.get("innererror")).get("code"))
     message = "; ".join(said) or str(first.get("message") or raw[:LONGEST_RAW])
-    details = first.get("details")
-    for one in map(mapping, details if isinstance(details, list) and wait_s is None else ()):
-        delay = one.get("retryDelay")  # as Google asks to wait
-        number = delay.removesuffix("s") if isinstance(delay, str) else ""
-        if number.replace(".", "", 1).isdecimal():
-            wait_s = float(number)
-            break
+    asked = GOOGLES_WAIT.search(json.dumps(first.get("details")))
+    if asked and wait_s is None:
+        wait_s = float(asked[1])
     return ApiError(
         status=status,
         message=" ".join(message.split()) or "nothing",
