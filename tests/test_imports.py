@@ -8,6 +8,7 @@ import subprocess
 import sys
 import sysconfig
 from collections.abc import Iterable, Iterator
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -108,11 +109,14 @@ def _imported(nodes: Iterable[ast.AST]) -> Iterator[str]:
                 yield part if is_module else str(node.module)
 
 
-def _modules() -> Iterator[tuple[str, ast.Module]]:
+@cache
+def _modules() -> dict[str, ast.Module]:
+    found = {}
     for path in PACKAGE.rglob("*.py"):
         place = path.parent if path.stem == "__init__" else path.with_suffix("")
         name = ".".join(place.relative_to(PACKAGE.parent).parts)
-        yield name, ast.parse(path.read_text("utf-8"))
+        found[name] = ast.parse(path.read_text("utf-8"))
+    return found
 
 
 def test_no_import_runs_upward() -> None:
@@ -120,7 +124,7 @@ def test_no_import_runs_upward() -> None:
     assert {room for room in rooms if not room.startswith("__")} == set(FLOOR)
     used = {
         (module.split(".")[1], one.split(".")[1])
-        for module, tree in _modules()
+        for module, tree in _modules().items()
         for one in _imported(ast.walk(tree))
         if "." in module and "." in one
     }
@@ -131,5 +135,5 @@ def test_no_import_runs_upward() -> None:
 
 
 def test_no_module_is_imported_in_a_circle() -> None:
-    needs = {name: set(_imported(_run_at_import(tree.body))) for name, tree in _modules()}
+    needs = {name: set(_imported(_run_at_import(tree.body))) for name, tree in _modules().items()}
     assert set(TopologicalSorter(needs).static_order()) == set(needs)
