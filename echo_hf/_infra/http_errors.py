@@ -177,7 +177,7 @@ def error_in(reply: Reply, error: Any) -> ApiError:
     said = []
     for part in (one for one in parts if one.get("msg")):
         place = part.get("loc")
-        named = [".".join(map(str, place))] if isinstance(place, list) else []
+        named = [".".join(map(str, place))] if place and isinstance(place, list) else []
         said.append(": ".join([*named, str(part["msg"])]))
     raw = error if isinstance(error, str) else json.dumps(error)
     code, param, wait_s = first.get("code"), first.get("param"), retry_after(reply.headers)
