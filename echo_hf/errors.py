@@ -1,28 +1,7 @@
-"""What can go wrong by a user's doing, as a tree.
+"""What can go wrong by a user's doing; `EchoError` is the parent of all.
 
 Each message is one line: what was wrong (the value), what was expected, what to do next. The
 command line prints it and exits with 2.
-
-EchoError
-├── ConfigError        a config file, or one of its values
-├── SourceError        a file of posts that cannot be read at all
-├── PlatformError      a platform that wants a key, or refuses what it is asked
-├── StageError         a stage that does not exist
-├── TableError         a table that lacks what a stage needs
-├── ImageError       bytes that are not a usable image
-├── SpanError          a place that a release names and no text has
-├── EngineError        a model that cannot be reached or named
-├── GenerationError    a system under test that cannot be run
-├── JudgeError         a judge that had to be stopped
-├── StoreError         a SQLite file of a run: answers, ledgers, events
-├── RunError           a run folder in use, or damaged
-├── ReviewError        a reviewer's decision that cannot be read or taken
-├── GoldError          annotated threads that cannot be used
-├── ScoreError         ratings or parameters that a measure cannot work with
-│   └── WeightsError   a network's weights that cannot be had
-├── ReleaseError       a release folder that is missing or does not match its manifest
-├── HubError           the Hub is out of reach, or refuses what was asked of it
-└── MissingExtraError  a part whose packages are not installed
 """
 
 from __future__ import annotations

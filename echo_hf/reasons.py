@@ -41,14 +41,8 @@ class NotAnalyzed(Reason):
     BROKEN_TEXT = "broken_text", "the row holds half characters, which no file can hold"
     FEW_PROMPTS = "few_prompts", "the set has fewer prompts than sets are compared at"
     FEW_WORDS = "few_words", "the prompt has fewer than two words"
-    UNSEGMENTED = (
-        "unsegmented",
-        "its script writes no spaces, and the package that finds words in it is not installed",
-    )
-    NO_SCORED_TOKEN = (
-        "no_scored_token",
-        "it is a single token, whose probability nothing before it says",
-    )
+    UNSEGMENTED = "unsegmented", "its script has no spaces, and what finds words is not installed"
+    NO_SCORED_TOKEN = "no_scored_token", "a single token: nothing before it tells its probability"
     NOT_FINITE = "not_finite", "the model gives it no finite probability"
     NOT_SHOWN = "not_shown", "the plot shows a random draw of the set, and it is not in it"
     BAD_FONT = "bad_font", "the font cannot be read"
@@ -66,14 +60,8 @@ class MetricReason(Reason):
     BLANK_OUTPUT = "blank_output", "the output is of one color"
     BLANK_INPUT = "blank_input", "an input is of one color"
     PLACEHOLDER = "placeholder", "a sample with other inputs has the very same output"
-    NO_LEVELS = (
-        "no_levels",
-        "a channel has no level from 5 to 250: pooled with the others it counts, alone it cannot",
-    )
-    ZERO_DISTANCE = (
-        "zero_distance",
-        "the distance is 0, which the released code takes for a missing output",
-    )
+    NO_LEVELS = "no_levels", "a channel has no level from 5 to 250: it counts pooled, not alone"
+    ZERO_DISTANCE = "zero_distance", "a distance of 0, which the released code takes for no output"
     UNRATED = "unrated", "no judge gave it a rating"
     OFF_SCALE = "off_scale", "the rating is not on the scale that it is divided by"
     NO_FACE_IN_INPUT = "no_face_in_input", "no face was found in any of its inputs"
@@ -82,19 +70,10 @@ class MetricReason(Reason):
     MODEL_FAILED = "model_failed", "the model that looks at its images fails on one of them"
     SEVERAL_INPUTS = "several_inputs", "it has more inputs than the released code takes"
     SIZE_NOT_TAKEN = "size_not_taken", "an image is smaller or larger than the released code takes"
-    NOT_ABOVE_ZERO = (
-        "not_above_zero",
-        "its number is not above 0, and the released code drops those",
-    )
-    NOTHING_QUOTED = (
-        "nothing_quoted",
-        "its prompt quotes no text: the share of words that there are is measured instead",
-    )
+    NOT_ABOVE_ZERO = "not_above_zero", "its number is not above 0: the released code drops those"
+    NOTHING_QUOTED = "nothing_quoted", "its prompt quotes no text: the share of words is measured"
     TOO_FEW_WORDS = "too_few_words", "too few words were read for a share of them to mean anything"
-    UNKNOWN_LETTERS = (
-        "unknown_letters",
-        "each string that its prompt quotes has letters or signs that the text reader cannot write",
-    )
+    UNKNOWN_LETTERS = "unknown_letters", "each quoted string has letters that the text reader lacks"
     OTHER_SCRIPT = "other_script", "most of what was read is in a script without a vocabulary here"
 
 
@@ -123,10 +102,7 @@ class OutcomeStage(Reason):
 class NoTask(Reason):
     """Why a sample of a benchmark cannot be given to a system."""
 
-    DEHYDRATED = (
-        "dehydrated",
-        "its words or images are left out of the benchmark: `echo-hf hydrate` puts them back",
-    )
+    DEHYDRATED = "dehydrated", "words or images are left out: `echo-hf hydrate` puts them back"
     MISSING_INPUT = "missing_input", "an input image is no longer available"
     UNREADABLE_INPUT = "unreadable_input", "an input image cannot be decoded"
 
@@ -134,10 +110,7 @@ class NoTask(Reason):
 class NotTabled(Reason):
     """Why an output that a journal holds is not in the table of outputs."""
 
-    OTHER_SETTINGS = (
-        "other_settings",
-        "drawn with other settings than the last ones of its system; its journal keeps it",
-    )
+    OTHER_SETTINGS = "other_settings", "drawn with other settings; the system's journal keeps it"
 
 
 class BadImage(Reason):
@@ -163,14 +136,8 @@ class ImageNotice(Reason):
     SIXTEEN_BITS = "sixteen_bits", "it has 16 bits a channel; they are rounded to 8"
     BAD_ORIENTATION = "bad_orientation", "the camera's notes cannot be read; it is not turned"
     BAD_PROFILE = "bad_profile", "its color profile cannot be read; its numbers are taken as sRGB"
-    OTHER_PROFILE = (
-        "other_profile",
-        "its color profile is for other channels than it has; its numbers are taken as sRGB",
-    )
-    GAMMA_IGNORED = (
-        "gamma_ignored",
-        "it states a gamma or primaries that are not sRGB's, without a profile; they are ignored",
-    )
+    OTHER_PROFILE = "other_profile", "its color profile is for other channels; it is taken as sRGB"
+    GAMMA_IGNORED = "gamma_ignored", "a gamma or primaries without a profile are ignored"
 
 
 class Missing(Reason):
@@ -189,22 +156,13 @@ class CrawlEnd(Reason):
 
     NOTHING_LEFT = "nothing_left", "every query is answered, and nothing new came of the replies"
     POSTS_SPENT = "posts_spent", "the budget of posts is used up; a larger one resumes from here"
-    DOLLARS_SPENT = (
-        "dollars_spent",
-        "the budget of money is used up; a larger one resumes from here",
-    )
+    DOLLARS_SPENT = "dollars_spent", "the budget of money is used up; a larger one resumes here"
     ROUNDS_DONE = "rounds_done", "reply trees were followed as often as expand.rounds says"
     EXPANSION_FULL = "expansion_full", "as many posts came by reply trees as expand.posts says"
     SOME_FAILED = "some_failed", "some questions failed and wait for the next run"
     TOLD_TO_WAIT = "told_to_wait", "the platform wants to be left alone for long; come back then"
-    KEY_REFUSED = (
-        "key_refused",
-        "the platform refuses the key, or what it may do; the next run resumes from here",
-    )
-    OUT_OF_REACH = (
-        "out_of_reach",
-        "signing in failed, or several questions in a row failed; the next run tries again",
-    )
+    KEY_REFUSED = "key_refused", "the platform refuses the key or its use; a next run resumes here"
+    OUT_OF_REACH = "out_of_reach", "signing in or several questions failed; a next run tries again"
 
 
 class RefreshEnd(Reason):
@@ -219,10 +177,7 @@ class RefreshEnd(Reason):
 class Unfetched(Reason):
     """Why the image of an address is not there."""
 
-    NOT_REQUESTED = (
-        "not_requested",
-        "the image was not requested: fetching is off, or the run is offline",
-    )
+    NOT_REQUESTED = "not_requested", "it was not requested: fetching is off, or the run is offline"
     GONE = "gone", "the server has no such image (404 or 410)"
     FORBIDDEN = "forbidden", "the server refuses the request (another 4xx)"
     RATE_LIMITED = "rate_limited", "the server asks for fewer requests, or to wait too long"
@@ -240,11 +195,7 @@ class Unfetched(Reason):
 class IgnoredRating(Reason):
     """Why a rating does not count; it is named and counted in the result."""
 
-    OTHER_RUBRIC = (
-        "other_rubric",
-        "a rating by another rubric than the one that is scored; text_rendering has figures of "
-        "its own",
-    )
+    OTHER_RUBRIC = "other_rubric", "a rating by another rubric; text_rendering has its own figures"
     NO_OUTPUT = "no_output", "the table of outputs has no such sample and system"
     NO_IMAGE = "no_picture", "the table of outputs says that there is no image to rate"
     OTHER_DIGEST = "other_digest", "the judge saw another version of the sample than the system"
@@ -278,10 +229,7 @@ class NotAudited(Reason):
     """Why a judge neither passed nor failed a part of its audit."""
 
     FEW_RATINGS = "few_ratings", "fewer than 5 of these images, or of real outputs, were rated"
-    NO_ROOM = (
-        "no_room",
-        "the judge rates real outputs so low that nothing can be rated that far below them",
-    )
+    NO_ROOM = "no_room", "the judge rates real outputs too low to rate anything that far below them"
 
 
 class Unscored(Reason):
@@ -289,30 +237,18 @@ class Unscored(Reason):
 
     ONE_SYSTEM = "one_system", "there is no other system to compare it with"
     NOT_RATED = "not_rated", "no judge rated any of its outputs"
-    NOTHING_IN_COMMON = (
-        "nothing_in_common",
-        "no judge rated it and another system on the same sample",
-    )
+    NOTHING_IN_COMMON = "nothing_in_common", "no judge rated it and another on the same sample"
     FEW_SAMPLES = "few_samples", "fewer than 10 samples say too little of how far others may differ"
     NO_SPREAD = "no_spread", "all samples give the same, which says nothing of how others differ"
     NO_DRAWS = "no_draws", "no bootstrap was asked for"
     ONE_COMPARISON = "one_comparison", "a single comparison has no standard error"
     NO_DIFFERENCE = "no_difference", "the two do as well as each other: no number separates them"
-    UNBOUNDED = (
-        "unbounded",
-        "some systems never lose a point to the others, so that no finite strength explains it",
-    )
+    UNBOUNDED = "unbounded", "some systems never lose a point: no finite strength explains it"
     ZERO_SECOND = "zero_second", "the second best value is not above 0, so that no share of it is"
     NO_GAP = "no_gap", "the other benchmark has no gap between its best two to compare with"
-    NO_OWN_SYSTEM = (
-        "no_own_system",
-        "no pair of a system of the judge's developer and another's was rated",
-    )
+    NO_OWN_SYSTEM = "no_own_system", "no pair of its developer's system and another's was rated"
     NO_OTHER_JUDGE = "no_other_judge", "no judge of another developer rated the same pairs"
-    NO_ORDER = (
-        "no_order",
-        "nowhere do both put two of the same systems in an order: too few in common, or all tied",
-    )
+    NO_ORDER = "no_order", "both put no two of the same systems in an order: too few, or all tied"
     NO_VERDICTS = "no_verdicts", "no pair of outputs has a verdict, or not in both orders"
     NO_WINNERS = "no_winners", "every pair is a tie in one of the two ways, or in both"
     NO_CEILING = "no_ceiling", "people do not agree with each other, so that no share of it is"
@@ -346,30 +282,15 @@ class Review(Reason):
     """Why a person has to look at a sample before it is published: the values of `review`."""
 
     MAY_SHOW_MINOR = "may_show_minor", "a real person in one of its images may be under 18"
-    PERSONAL_DATA = (
-        "personal_data",
-        "its prompt holds personal data, such as an e-mail address or the name of an account, or "
-        "is too long to be searched for it",
-    )
+    PERSONAL_DATA = "personal_data", "its prompt holds personal data, or is too long to be searched"
     IMAGE_METADATA = (
         "image_metadata",
         "what one of its images says beside its pixels, such as where it was taken, cannot be "
         "removed: anyone who keeps the sample releases it",
     )
-    REMOVED_EARLIER = (
-        "removed_earlier",
-        "a reviewer removed it, and its prompt or its inputs have changed since",
-    )
-    EDITED_EARLIER = (
-        "edited_earlier",
-        "a reviewer changed it, and its prompt or its inputs have changed since: that change is "
-        "not in it",
-    )
-    EDITED_UNSCREENED = (
-        "edited_unscreened",
-        "a reviewer brought words or images into it that no safety model has seen, and nobody "
-        "has kept it with them",
-    )
+    REMOVED_EARLIER = "removed_earlier", "a reviewer removed it; its prompt or inputs changed since"
+    EDITED_EARLIER = "edited_earlier", "it lacks a reviewer's change: its prompt or inputs changed"
+    EDITED_UNSCREENED = "edited_unscreened", "a reviewer added what no safety model has seen"
     SECOND_LOOK = "second_look", "a reviewer left it to somebody else; the decision's note says why"
 
 
@@ -381,18 +302,9 @@ class NotGold(Reason):
         "it, or another sample of its thread, was neither kept nor removed as it is now: gold "
         "speaks of whole threads",
     )
-    COMPLETION = (
-        "completion",
-        "it, or another sample of its thread, completes a template, which is one sample in gold",
-    )
-    NOT_COPIED = (
-        "not_copied",
-        "its prompt, or that of another sample of its thread, has words that nobody wrote there",
-    )
-    SAME_PROMPT = (
-        "same_prompt",
-        "two samples of its thread have one prompt, which names a sample in gold",
-    )
+    COMPLETION = "completion", "a sample of its thread completes a template: one sample in gold"
+    NOT_COPIED = "not_copied", "a prompt of its thread has words that nobody wrote there"
+    SAME_PROMPT = "same_prompt", "samples of its thread share a prompt, by which gold names them"
     NOT_IN_POSTS = "not_in_posts", "its thread is not in the files of posts that the config names"
     IN_SCREENSHOT = (
         "in_screenshot",
@@ -412,11 +324,7 @@ class Reject(Reason):
         "other_platform",
         "it names X as its platform, and its address is elsewhere; give the address at X",
     )
-    SUPERSEDED = (
-        "superseded",
-        "another record has a newer text of the same post, which takes the place of its text and "
-        "images; the detail names it",
-    )
+    SUPERSEDED = "superseded", "another record of the post has a newer text; the detail names it"
     REPOST = "repost", "a pure repost: the original post stands for it"
     NOT_RELEVANT = "not_relevant", "no post of its thread is about images made with the target"
     NOT_ASKED = "not_asked", "no post of its thread was found by a search, so none was scored"
@@ -425,10 +333,7 @@ class Reject(Reason):
     TRASH = "trash", "no clear task, off topic, or made with another model"
     FLAGGED = "flagged", "marked by the safety stage; the detail names the hazards"
     REMOVED_IN_REVIEW = "removed_in_review", "a reviewer removed it; no other one takes its place"
-    NOT_CLEANED = (
-        "not_cleaned",
-        "an image of it has metadata that cannot be removed; it waits until a reviewer keeps it",
-    )
+    NOT_CLEANED = "not_cleaned", "metadata of an image cannot be removed; it waits for a reviewer"
     DUPLICATE_OF = "duplicate_of", "equal prompt and inputs; the detail names the sample that stays"
 
 
@@ -448,90 +353,47 @@ class Notice(Reason):
     """What was noticed about a row that goes on."""
 
     FORGOTTEN = "forgotten", "a post whose removal was asked for; nothing of it is taken in"
-    FORGOTTEN_LINK = (
-        "forgotten_link",
-        "the post answers or quotes one whose removal was asked for; a hash stands for its address",
-    )
+    FORGOTTEN_LINK = "forgotten_link", "it answers or quotes a forgotten post, named by a hash"
     BAD_TIMESTAMP = "bad_timestamp", "the date cannot be read; the post stays without one"
-    BAD_FIELD = (
-        "bad_field",
-        "a field has a value of the wrong kind; the post stays, with what could be read of it",
-    )
+    BAD_FIELD = "bad_field", "a field has a value of the wrong kind; what can be read of it is kept"
     UNKNOWN_FIELD = "unknown_field", "a field that the format does not have"
     BROKEN_IMAGE = "broken_picture", "the image cannot be decoded"
     IMAGE_NOT_FOUND = "picture_not_found", "the image file does not exist"
     IMAGE_WITHOUT_ADDRESS = "picture_without_address", "an image is named, but not where it is"
-    REPLIES_NOT_FETCHED = (
-        "replies_not_fetched",
-        "the answer says that there are more replies, and does not hold them",
-    )
-    UNNAMED_PARENT = (
-        "unnamed_parent",
-        "the post answers one whose address the platform did not say; its reply tree says it",
-    )
+    REPLIES_NOT_FETCHED = "replies_not_fetched", "the answer lacks replies that it says there are"
+    UNNAMED_PARENT = "unnamed_parent", "it answers a post that only its reply tree names"
     HIDDEN_BY_AUTHOR = (
         "hidden_by_author",
         "its author keeps it from the general public (signed-in readers, followers, unlisted): its "
         "address and its place in the thread are taken in, nothing else",
     )
     LABELLED = "labelled", "the platform or the author put labels on the post; the detail has them"
-    CLAIMED_TIME = (
-        "claimed_time",
-        "the author dates the post after the platform first saw it; the platform's time is taken",
-    )
+    CLAIMED_TIME = "claimed_time", "its author dates it after the platform, whose time is taken"
     IMAGE_OUTSIDE = "picture_outside", "the image's path leaves the folder of the posts"
     SELF_PARENT = "self_parent", "the post names itself as its parent; the link is cut"
     CYCLE = "cycle", "replies form a circle; it is cut at its earliest post"
-    UNKNOWN_NUMBER = (
-        "unknown_number",
-        "the model named a post, an image or a comment that it was not shown",
-    )
+    UNKNOWN_NUMBER = "unknown_number", "the model named a post, image or comment it was not shown"
     NOT_ITS_POST = "not_its_post", "the model named a post that only stands above the sample's own"
     POST_USED_TWICE = "post_used_twice", "the model gave one post to two samples; the first has it"
-    IMAGE_USED_TWICE = (
-        "picture_used_twice",
-        "two samples of a thread, or two tasks of a sample, show one image; the first has it",
-    )
+    IMAGE_USED_TWICE = "picture_used_twice", "two samples or tasks show one image; the first has it"
     TWO_ROLES = "two_roles", "the model called an image input and output; it counts as output"
     NEITHER = "neither", "the model calls the image neither input nor output"
     NO_TASK = "no_task", "the images show no coherent task; the sample is of quality Analysis"
-    UNKNOWN_BLANK = (
-        "unknown_blank",
-        "the model filled what is not a blank of the prompt, or a blank more often than it stands",
-    )
+    UNKNOWN_BLANK = "unknown_blank", "the model filled no blank of the prompt, or one too often"
     BLANK_LEFT = "blank_left", "a completed template still holds this blank; only for analysis"
-    TEMPLATE_LEFT = (
-        "template_left",
-        "the prompt is a template that nothing completed; only for analysis",
-    )
-    IMAGE_NOT_THERE = (
-        "picture_not_there",
-        "an image of the sample's posts could not be fetched, and may be an input; only for "
-        "analysis",
-    )
-    NOT_COMPLETED = (
-        "not_completed",
-        "an image of a template whose other images show completions, but not this one",
-    )
+    TEMPLATE_LEFT = "template_left", "the prompt is a template without values; only for analysis"
+    IMAGE_NOT_THERE = "picture_not_there", "a possible input was not fetched; only for analysis"
+    NOT_COMPLETED = "not_completed", "other images show completions of its template, it does not"
     COMPLETION_WITHOUT_IMAGE = (
         "completion_without_picture",
         "the model completed a template without an image that shows it",
     )
-    NOT_PARSED = (
-        "not_parsed",
-        "the images stand in a screenshot that is yet to be taken apart",
-    )
-    WRONG_CONVENTION = (
-        "wrong_convention",
-        "the model's coordinates do not fit its way of naming places; nothing is cut out",
-    )
+    NOT_PARSED = "not_parsed", "the images stand in a screenshot that is yet to be taken apart"
+    WRONG_CONVENTION = "wrong_convention", "boxes break the model's convention; nothing is cut out"
     DEGENERATE_BOX = "degenerate_box", "a box has no area in the screenshot; nothing is cut out"
     TINY_BOX = "tiny_box", "a box is too small to hold an image; nothing is cut out"
     WHOLE_BOX = "whole_box", "a box is nearly the whole screenshot; nothing is cut out"
-    OVERLAPPING_BOXES = (
-        "overlapping_boxes",
-        "two boxes show the same part of the screenshot, or equal ones; nothing is cut out",
-    )
+    OVERLAPPING_BOXES = "overlapping_boxes", "two boxes overlap or are equal; nothing is cut out"
     NO_BOX = "no_box", "the model found no image in the screenshot; nothing is cut out"
     DUPLICATE_BOX = "duplicate_box", "two boxes show one image; the first one counts"
     CLAMPED_BOX = "clamped_box", "a box reaches a little past the screenshot; it ends at its edge"
@@ -544,18 +406,9 @@ class Notice(Reason):
         "the model counts pixels, and how its server resizes images is not stated: give the "
         "engine max_pixels; the screenshot was not asked about",
     )
-    UNFIT_IMAGE = (
-        "unfit_picture",
-        "an image of this shape cannot be sent to the model; it was not asked about",
-    )
-    PROMPT_NOT_READ = (
-        "prompt_not_read",
-        "the engine cannot read the words in the screenshot; the sample keeps its prompt",
-    )
-    REPLACED_INPUT = (
-        "replaced_input",
-        "an input that was posted beside the screenshot; those that it shows take its place",
-    )
+    UNFIT_IMAGE = "unfit_picture", "its shape cannot be sent to the model, which was not asked"
+    PROMPT_NOT_READ = "prompt_not_read", "the engine cannot read the screenshot; the prompt stays"
+    REPLACED_INPUT = "replaced_input", "inputs in the screenshot replace one posted beside it"
     UNKNOWN_HAZARD = (
         "unknown_hazard",
         "the guard flagged the sample without a label, or with one that no list knows; the sample "
@@ -563,26 +416,13 @@ class Notice(Reason):
     )
     UNJUDGED_COMMENT = "unjudged_comment", "the model gave no verdict on a comment"
     JUDGED_TWICE = "judged_twice", "the model gave a comment two verdicts; the first one counts"
-    PARTS_DISAGREE = (
-        "parts_disagree",
-        "answers about parts of one sample name different kinds or tasks; the first counts",
-    )
+    PARTS_DISAGREE = "parts_disagree", "answers about its parts name different tasks; one counts"
     BAD_KEYWORD = "bad_keyword", "the keyword is not a short name of a failure; it is left out"
-    KEYWORD_WITHOUT_FAILURE = (
-        "keyword_without_failure",
-        "the model gave a keyword with a verdict that speaks of no failure; it is left out",
-    )
-    SHORTENED_PROMPT = (
-        "shortened_prompt",
-        "the prompt holds our own mark of what was left out of a text that is too long to show; "
-        "only for analysis",
-    )
+    KEYWORD_WITHOUT_FAILURE = "keyword_without_failure", "a keyword without a failure is left out"
+    SHORTENED_PROMPT = "shortened_prompt", "the prompt holds our mark of a cut; only for analysis"
     EMPTY_SAMPLE = "empty_sample", "a sample of the answer had no prompt or no post"
     FEEDBACK_NOT_IN_POST = "feedback_not_in_post", "the feedback is not text of the post it names"
-    NO_AUTHOR_KEY = (
-        "no_author_key",
-        "ECHO_HF_AUTHOR_KEY is not set: its author, and those of its comments, are left out",
-    )
+    NO_AUTHOR_KEY = "no_author_key", "ECHO_HF_AUTHOR_KEY is not set: all authors are left out"
     AUTHOR_IN_ADDRESS = (
         "author_in_address",
         "the address of the post, which is published, holds its author's name, and would undo a "
@@ -606,14 +446,8 @@ class Notice(Reason):
     REMOVED_IPTC = "removed_iptc", "caption and credit notes (IPTC) were removed from an image"
     REMOVED_COMMENT = "removed_comment", "a comment was removed from an image"
     REMOVED_TEXT = "removed_text", "named texts were removed from an image"
-    REMOVED_OTHER = (
-        "removed_other",
-        "a signature, a thumbnail, a further image or the like was removed from an image",
-    )
-    IMAGE_NOT_CLEANED = (
-        "image_not_cleaned",
-        "what an image says beside its pixels cannot be removed; a person has to look at it",
-    )
+    REMOVED_OTHER = "removed_other", "a signature, thumbnail, further image or the like was removed"
+    IMAGE_NOT_CLEANED = "image_not_cleaned", "metadata of an image stay; a person has to look at it"
     PERSONAL_DATA_IN_PROMPT = (
         "personal_data_in_prompt",
         "the prompt holds personal data; it stays as it is, and a person has to look at it",

@@ -398,21 +398,9 @@ RESPONSES = Table(
     },
 )
 
-TABLES: Mapping[str, Table] = {
-    table.name: table
-    for table in (
-        POSTS,
-        THREADS,
-        SAMPLES,
-        OUTPUTS,
-        RATINGS,
-        COMPARISONS,
-        APPLICABILITY,
-        HUMAN,
-        RESULTS,
-        RESPONSES,
-    )
-}
+_SAMPLES = (POSTS, THREADS, SAMPLES)
+_RESULTS = (OUTPUTS, RATINGS, COMPARISONS, APPLICABILITY, HUMAN, RESULTS)
+TABLES: Mapping[str, Table] = {one.name: one for one in (*_SAMPLES, *_RESULTS, RESPONSES)}
 
 
 def release_features() -> Features:
@@ -433,29 +421,17 @@ PAPER_RETRIEVED: Mapping[str, str] = {
 }
 
 PAPER_PROCESSED: Mapping[str, str] = {
-    "id": "samples.id",
-    "post_id": "samples.post_id",
-    "prompt": "samples.prompt",
-    "prompt_modified": "samples.prompt_modified",
-    "quality": "samples.quality",
-    "community_feedback": "samples.community_feedback",
-    "input_images": "samples.input_images",
-    "output_images": "samples.output_images",
-    "is_screenshot": "samples.is_screenshot",
-    "input_bboxs": "samples.input_bboxs",
-    "output_bboxs": "samples.output_bboxs",
+    name: f"samples.{name}"
+    for name in (
+        *("id", "post_id", "prompt", "prompt_modified", "quality", "community_feedback"),
+        *("input_images", "output_images", "is_screenshot", "input_bboxs", "output_bboxs"),
+    )
 }
 
 OFFICIAL_DATASET: Mapping[str, tuple[str, ...]] = {
     "text_to_image": (
-        "id",
-        "prompt",
-        "prompt_modified",
-        "prompt_fill_blank",
-        "input_images",
-        "output_images",
-        "community_feedback",
-        "has_nsfw",
+        *("id", "prompt", "prompt_modified", "prompt_fill_blank"),
+        *("input_images", "output_images", "community_feedback", "has_nsfw"),
     ),
     "analysis": ("id", "prompt", "prompt_modified", "quality", "community_feedback"),
     "image_to_image": ("id", "prompt", "input_images", "is_screenshot", "input_bboxs"),

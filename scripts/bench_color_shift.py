@@ -34,16 +34,7 @@ AIM = 0.85
 
 @dataclass(frozen=True)
 class Measure:
-    """Milliseconds of work an image, in the best of all rounds.
-
-    Attributes:
-        formats: Of the inputs and of the outputs.
-        threads: How many threads decode.
-        decoding: Decoding alone, as Pillow does it.
-        loading: `echo_hf.load_rgb`.
-        metric: `color_shift`, without a bootstrap.
-        drawn: `color_shift` with the 1000 draws of its default.
-    """
+    """Milliseconds of work an image, in the best of all rounds."""
 
     formats: tuple[str, str]
     threads: int

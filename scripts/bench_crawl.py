@@ -30,15 +30,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 @dataclass(frozen=True)
 class Crawled:
-    """What a crawl took.
-
-    Attributes:
-        posts: Different posts that it found.
-        requests: Pages that it asked for.
-        seconds: How long it took.
-        bare_seconds: How long the same pages take without it.
-        megabytes: What it added to the memory of its process.
-    """
+    """What a crawl took."""
 
     posts: int
     requests: int

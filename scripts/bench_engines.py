@@ -67,11 +67,7 @@ class Score(BaseModel):
 
 @dataclass(frozen=True)
 class Look(ModelStage):
-    """Asks about the first image of each post.
-
-    Attributes:
-        images: Where the images are.
-    """
+    """Asks about the first image of each post."""
 
     name: ClassVar[str] = "look"
     version: ClassVar[int] = 1
@@ -102,15 +98,7 @@ class Look(ModelStage):
 
 @dataclass(frozen=True)
 class Measure:
-    """Two ways to do the same, in seconds.
-
-    Attributes:
-        name: What was done.
-        requests: How many requests.
-        ours: Through the engine and the store.
-        bare: Without them.
-        aim: The ratio to reach.
-    """
+    """Two ways to do the same, in seconds."""
 
     name: str
     requests: int

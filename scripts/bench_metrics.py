@@ -35,14 +35,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Measure:
-    """What a step took, and what that is compared with.
-
-    Attributes:
-        name: The step.
-        milliseconds: The shortest of its rounds.
-        over: Name of the step that it is compared with.
-        aim: How many times as long as that one it should take, at most.
-    """
+    """What a step took, and what that is compared with."""
 
     name: str
     milliseconds: float

@@ -32,16 +32,7 @@ from echo_hf.report.run_data import RunData
 
 @dataclass(frozen=True)
 class Measure:
-    """What was measured.
-
-    Attributes:
-        images: How many images were decoded.
-        decoding: Seconds of work of decoding them alone.
-        building: Seconds of work of writing the report.
-        megabytes: Most memory in use, while the report was written, beyond what was before.
-        page: Megabytes of the page.
-        opened: Seconds until a browser shows the gallery; null without one.
-    """
+    """What was measured."""
 
     images: int
     decoding: float

@@ -35,16 +35,7 @@ AIM = 0.85
 
 @dataclass(frozen=True)
 class Measure:
-    """Milliseconds of work a sample, in the best of all rounds, and images looked at.
-
-    Attributes:
-        model: The model alone, with the cosines of its keys, for the input and the output.
-        metric: `StructureDistance.add` of decoded images.
-        alone: Images that the model looks at a sample, for all systems, without a cache.
-        cached: The same with a cache of inputs.
-        work_alone: Milliseconds of work a sample, for all systems, without a cache.
-        work_cached: The same with a cache of inputs.
-    """
+    """Milliseconds of work a sample, in the best of all rounds, and images looked at."""
 
     model: float
     metric: float

@@ -39,15 +39,7 @@ HEADINGS = (
 
 
 def figure(story: Story, theme: Theme) -> str:
-    """The figure.
-
-    Args:
-        story: What it shows.
-        theme: Its colors.
-
-    Returns:
-        Text of an SVG.
-    """
+    """The figure."""
     canvas = Canvas(theme)
     canvas.rect(Box(0, 0, WIDTH, HEIGHT), theme.page, radius=14)
     columns = [

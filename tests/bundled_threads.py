@@ -30,13 +30,7 @@ READER: Engine = make_engine("recorded", source="quickstart")
 
 @dataclass(frozen=True)
 class Bundled:
-    """The corpus as tables.
-
-    Attributes:
-        images: Its images.
-        posts: Posts to be scored.
-        threads: Threads of those that are about the target.
-    """
+    """The corpus as tables."""
 
     images: ImageStore
     posts: Dataset

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -46,6 +48,16 @@ def test_data() -> Path:
     if not (folder / "posts").is_dir():
         pytest.skip(f"no real posts in {str(folder)!r}: set ECHO_HF_TEST_DATA to their folder")
     return folder
+
+
+@pytest.fixture(scope="session")
+def quickstart_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a finished run of the quickstart, which nobody may change."""
+    folder = tmp_path_factory.mktemp("quickstart")
+    own = {"PYTHONPATH": str(ROOT), VARIABLE: ""}
+    command = [sys.executable, "-m", "echo_hf", "quickstart"]
+    subprocess.run(command, cwd=folder, env=os.environ | own, check=True, capture_output=True)
+    return folder / "runs" / "quickstart"
 
 
 @pytest.fixture(autouse=True)

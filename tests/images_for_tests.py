@@ -82,13 +82,7 @@ def lab_in_srgb(lab: Numbers) -> NDArray[np.uint8]:
 
 
 def rgb_profile(space: str, gamma: float | None, off: float = 0.0) -> bytes:
-    """An ICC profile of three primaries and one gamma.
-
-    Args:
-        space: Whose primaries.
-        gamma: The gamma; null for the curve of sRGB in 1024 steps.
-        off: How far its writer was off, in the last decimal, in one number of two primaries.
-    """
+    """An ICC profile of three primaries and one gamma."""
     matrix, curve = xyz_matrix(space), _srgb_curve() if gamma is None else _curve(gamma)
     matrix[0, :2] += off, -off
     tags = {f"{name}XYZ".encode(): _xyz_tag(matrix[:, at]) for at, name in enumerate("rgb")}
@@ -101,12 +95,7 @@ def grey_profile(gamma: float) -> bytes:
 
 
 def ink_profile(corners: NDArray[np.uint8]) -> bytes:
-    """An ICC profile of four inks.
-
-    Args:
-        corners: Lab in 8 bits of each of the 16 mixtures of full inks, the last ink changing
-            first.
-    """
+    """An ICC profile of four inks."""
     straight = bytes(range(256))
     identity = struct.pack(">9i", *(65536 * number for number in (1, 0, 0, 0, 1, 0, 0, 0, 1)))
     table = b"mft1" + bytes(4) + bytes([4, 3, 2, 0]) + identity

@@ -58,13 +58,7 @@ def recorded() -> Engine:
 
 @dataclass
 class RecordedAsModel:
-    """Gives the recorded answers, but as a model whose answers are kept, and counts its calls.
-
-    Attributes:
-        model: Part of the signature.
-        fails: What comes in place of the answer to a request, null for none.
-        asked: Every request.
-    """
+    """Gives the recorded answers, but as a model whose answers are kept, and counts its calls."""
 
     model: str = "one"
     fails: Fails = _never

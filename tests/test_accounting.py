@@ -3,49 +3,41 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from itertools import cycle
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pydantic import BaseModel
 
 from echo_hf.collect.collect import READ_POSTS, Merge
-from echo_hf.collect.relevance import Relevance, RelevanceAnswer
+from echo_hf.collect.relevance import Relevance
 from echo_hf.config.sections import Target
-from echo_hf.curate.feedback import Feedback, FeedbackAnswer
+from echo_hf.curate.feedback import Feedback
 from echo_hf.curate.privacy import Privacy
 from echo_hf.curate.splits import Splits
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.answers import Failure
+from echo_hf.pipeline.stage import ModelStage
 from echo_hf.reasons import Failed
 from echo_hf.samples.extract import Extract
 from echo_hf.samples.roles import Roles
 from echo_hf.samples.sample import SAMPLES_IN_CONTEXT
-from echo_hf.samples.shown_images import RolesAnswer
-from echo_hf.samples.thread_parts import ExtractAnswer
 from echo_hf.samples.threads import Threads
-from echo_hf.tables import POSTS, SAMPLES, THREADS, Table
+from echo_hf.tables import POSTS, SAMPLES, Table
 from tests.samples_for_tests import ROLES_SAMPLES, TEMPLATE, noted
 
+Rows = list[dict[str, Any]]
 TARGET = Target(name="Lumen Image", developer="Northlight", released="2026-03-02")
 FAILURE = Failure(Failed.CUT, "length", "ff")
 URLS = [f"https://example.org/{number}" for number in range(20)]
 IMAGES = ["aa" * 32, "bb" * 32, "cc" * 32]
 PROMPTS = ["a fox in the snow", "a bear in the sand", "a fox in the snow at night", "owl", " "]
 PROMPTS += [TEMPLATE, TEMPLATE]
-TEXTS = [
-    None,
-    "@mira_draws",
-    "a fox in the snow, or a bear in the sand",
-    "a bear in the sand\na fox in the snow " + "at night " * 40,
-    "stunning",
-    "x" * 3000,
-]
+TEXTS = [None, "@mira_draws", "a fox in the snow, or a bear in the sand", "stunning", "x" * 3000]
+TEXTS += ["a bear in the sand\na fox in the snow " + "at night " * 40]
 RAW_POST = st.fixed_dictionaries(
     {
         "url": st.sampled_from(URLS),
@@ -92,61 +84,52 @@ JUDGED = st.fixed_dictionaries(
 JUDGEMENTS = st.lists(st.none() | st.lists(JUDGED, max_size=4), min_size=1, max_size=3)
 
 
-@dataclass(frozen=True)
-class Build:
-    merged: list[dict[str, Any]]
-    threads: list[dict[str, Any]]
-    samples: list[dict[str, Any]]
-    told: list[dict[str, Any]]
-    judged: list[dict[str, Any]]
-    masked: list[dict[str, Any]]
-    split: list[dict[str, Any]]
+class Build(NamedTuple):
+    merged: Rows
+    threads: Rows
+    samples: Rows
+    told: Rows
+    judged: Rows
+    split: Rows
 
 
-def kept(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def kept(rows: Rows) -> Rows:
     return [row for row in rows if row["_status"] == "kept"]
 
 
-def parents(rows: list[dict[str, Any]], *statuses: str) -> Counter[str]:
+def parents(rows: Rows, *statuses: str) -> Counter[str]:
     return Counter(key for row in rows if row["_status"] in statuses for key in row["_parent"])
 
 
 def built(
-    posts: list[dict[str, Any]],
+    posts: Rows,
     scores: list[int | None],
-    answers: list[list[dict[str, Any]] | None],
-    roles: list[list[dict[str, Any]] | None],
-    judgements: list[list[dict[str, Any]] | None],
+    answers: list[Rows | None],
+    roles: list[Rows | None],
+    judgements: list[Rows | None],
 ) -> Build:
     merged = Merge()(_raw_table(posts))
-    relevance, extract = Relevance(TARGET), Extract(TARGET, 2000)
-    asked = relevance.requests(_next(merged, POSTS))
-    given_scores = _given(asked, [score and RelevanceAnswer(score=score) for score in scores])
-    scored = relevance.finish(_next(merged, POSTS), given_scores)
+    scored = _asked(Relevance(TARGET), merged, [score and {"score": score} for score in scores])
     threads = Threads()(_next(scored, POSTS))
-    calls = extract.requests(_next(threads, THREADS))
-    samples = extract.finish(
-        _next(threads, THREADS), _given(calls, _parsed(ExtractAnswer, "samples", answers))
-    )
+    samples = _asked(Extract(TARGET, 2000), threads, answers, "samples")
     look = Roles(TARGET, ImageStore(Path("pictures")), most_pictures=2)
-    shown = _next(samples, look.inputs)
-    told = look.finish(shown, _given(look.requests(shown), _parsed(RolesAnswer, "samples", roles)))
-    judge = Feedback(TARGET)
-    heard = _next(told, judge.inputs)
-    judged = judge.finish(
-        heard, _given(judge.requests(heard), _parsed(FeedbackAnswer, "feedback", judgements))
-    )
+    told = _asked(look, samples, roles, "samples")
+    judged = _asked(Feedback(TARGET), told, judgements, "feedback")
     masked = Privacy()(_next(judged, SAMPLES_IN_CONTEXT))
     split = Splits(cap=2)(_next(masked, SAMPLES))
-    made = (merged, threads, samples, told, judged, masked, split)
+    made = (merged, threads, samples, told, judged, split)
     return Build(*(table.to_pylist() for table in made))
 
 
-def _parsed(answer: type[BaseModel], key: str, answers: list[Any]) -> list[BaseModel | None]:
-    return [None if one is None else answer.model_validate({key: one}) for one in answers]
+def _asked(stage: ModelStage, before: pa.Table, answers: list[Any], key: str = "") -> pa.Table:
+    """What a stage makes of rows, its questions answered in turn; a null fails."""
+    rows = _next(before, stage.inputs)
+    said = [{key: one} if key and one is not None else one for one in answers]
+    turns = cycle([FAILURE if one is None else stage.answer.model_validate(one) for one in said])
+    return stage.finish(rows, [[next(turns) for _ in row] for row in stage.requests(rows)])
 
 
-def _raw_table(posts: list[dict[str, Any]]) -> pa.Table:
+def _raw_table(posts: Rows) -> pa.Table:
     rows = [
         {
             "keywords": ["lumen"],
@@ -166,19 +149,14 @@ def _next(table: pa.Table, declared: Table) -> pa.Table:
     return table.filter(pc.equal(table["_status"], "kept")).select(list(declared.columns))
 
 
-def _given(asked: list[list[Any]], answers: list[Any]) -> list[list[BaseModel | Failure]]:
-    turns = cycle(answers)
-    return [[next(turns) or FAILURE for _ in row] for row in asked]
-
-
 @given(st.lists(RAW_POST, max_size=24) | LONG_THREAD, SCORES, ANSWERS, ROLES, JUDGEMENTS)
 @settings(suppress_health_check=[HealthCheck.too_slow])
 def test_every_row_and_image_is_accounted_for(
-    posts: list[dict[str, Any]],
+    posts: Rows,
     scores: list[int | None],
-    answers: list[list[dict[str, Any]] | None],
-    roles: list[list[dict[str, Any]] | None],
-    judgements: list[list[dict[str, Any]] | None],
+    answers: list[Rows | None],
+    roles: list[Rows | None],
+    judgements: list[Rows | None],
 ) -> None:
     build = built(posts, scores, answers, roles, judgements)
     samples, threads, told = kept(build.samples), kept(build.threads), kept(build.told)
@@ -195,7 +173,7 @@ def test_every_row_and_image_is_accounted_for(
         assert len({row["id"] for row in rows}) == len(rows)
 
 
-def _each_post_has_one_fate(posts: list[dict[str, Any]], build: Build) -> None:
+def _each_post_has_one_fate(posts: Rows, build: Build) -> None:
     urls = {post["url"] for post in posts}
     assert Counter(row["url"] for row in kept(build.merged)) == Counter(urls)
     assert parents(build.threads, "kept", "rejected") == Counter(urls)
@@ -206,7 +184,7 @@ def _each_post_has_one_fate(posts: list[dict[str, Any]], build: Build) -> None:
     assert set(parents(build.threads, "kept")) == set(shown) & urls
 
 
-def _each_thread_has_one_fate(threads: list[dict[str, Any]], build: Build) -> None:
+def _each_thread_has_one_fate(threads: Rows, build: Build) -> None:
     gave = set(parents(build.samples, "kept"))
     stopped = parents(build.samples, "rejected", "quarantined")
     assert gave | set(stopped) == {row["root_url"] for row in threads}
@@ -214,9 +192,7 @@ def _each_thread_has_one_fate(threads: list[dict[str, Any]], build: Build) -> No
     assert all(times == 1 for times in stopped.values())
 
 
-def _nothing_stands_in_two_samples(
-    samples: list[dict[str, Any]], threads: list[dict[str, Any]]
-) -> None:
+def _nothing_stands_in_two_samples(samples: Rows, threads: Rows) -> None:
     images = Counter(
         (row["_parent"][0], digest) for row in samples for digest in row["output_images"]
     )
@@ -232,7 +208,7 @@ def _nothing_stands_in_two_samples(
     assert all(one["feedback"] for row in samples for one in row["community_feedback"])
 
 
-def _each_sample_has_one_fate(samples: list[dict[str, Any]], build: Build) -> None:
+def _each_sample_has_one_fate(samples: Rows, build: Build) -> None:
     waiting = parents(build.told, "quarantined")
     assert set(parents(build.told, "kept")) | set(waiting) == {row["id"] for row in samples}
     assert not set(parents(build.told, "kept")) & set(waiting)
@@ -264,9 +240,7 @@ def _a_sample_is_told_in_full(sample: dict[str, Any], build: Build) -> None:
     assert said == heard
 
 
-def _an_image_has_one_role_in_a_thread(
-    samples: list[dict[str, Any]], told: list[dict[str, Any]]
-) -> None:
+def _an_image_has_one_role_in_a_thread(samples: Rows, told: Rows) -> None:
     root = {row["id"]: row["_parent"][0] for row in samples}
     shown: Counter[tuple[str, str]] = Counter()
     given_to: dict[tuple[str, str], list[dict[str, Any]]] = {}
@@ -281,26 +255,6 @@ def _an_image_has_one_role_in_a_thread(
     for rows in given_to.values():
         assert len(rows) == 1 or all(row["prompt_fill_blank"] for row in rows)
         assert len({row["_parent"][0] for row in rows}) == 1
-
-
-def test_the_smallest_build() -> None:
-    shared = {"author": "mira_draws", "missing": None, "pictures": [IMAGES[0]]}
-    posts = [
-        {**shared, "url": URLS[0], "parent_url": None, "text": "a fox in the snow"},
-        {**shared, "url": URLS[1], "parent_url": URLS[0], "text": "a bear in the sand"},
-        {**shared, "url": URLS[2], "parent_url": None, "text": "lunch"},
-    ]
-    found = [
-        {"prompt": prompt, "quality": "Benchmark", "posts": [number], "feedback": []}
-        for number, prompt in enumerate(PROMPTS[:2])
-    ]
-    told = {"inputs": [], "outputs": [1], "posts": [0]}
-    build = built(posts, [5, 1, 1], [found], [[told]], [[]])
-    for rows in (build.samples, build.told, build.judged):
-        assert [row["output_images"] for row in kept(rows)] == [[IMAGES[0]], []]
-    assert parents(build.threads, "rejected") == {URLS[2]: 1}
-    assert parents(build.samples, "noted") == {URLS[0]: 1}
-    assert [row["splits"] for row in kept(build.split)] == [["text_to_image", "analysis"]] * 2
 
 
 def test_a_template_in_two_replies() -> None:
@@ -339,19 +293,3 @@ def test_a_template_in_two_replies() -> None:
         for row in (first, second)
     ]
     assert said == [[("so good", None, None)], [("wrong paws", "failure", "paws")]]
-
-
-def test_a_long_thread_in_parts() -> None:
-    shared: dict[str, Any] = {"missing": None, "parent_url": URLS[0], "text": "x" * 700}
-    posts = [
-        {**shared, "url": url, "author": f"reader {at}", "pictures": []}
-        for at, url in enumerate(URLS)
-    ]
-    posts[0].update(parent_url=None, text="a fox in the snow", pictures=[IMAGES[0]])
-    found = {"prompt": PROMPTS[0], "quality": "Benchmark", "posts": [0, *range(1, 20)]}
-    build = built(posts, [5], [[found]], [[]], [[]])
-    (sample,) = kept(build.samples)
-    assert set(sample["post_urls"]) == set(URLS)
-    assert sample["output_images"] == [IMAGES[0]]
-    notices = {row["_reason"] for row in build.samples if row["_status"] == "noted"}
-    assert notices == {"unknown_number"}  # each part shows only some of the posts

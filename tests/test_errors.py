@@ -1,34 +1,32 @@
-"""The tree of user errors, and the line that names the nearest name."""
+"""User errors, the line that names the nearest name, and the closed lists of reasons."""
 
 from __future__ import annotations
 
-import re
+import json
+import pickle
+from collections import Counter
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf import errors
+from echo_hf import errors, reasons
+from echo_hf.config.sections import Hazard
 from echo_hf.errors import EchoError, MissingExtraError, unknown
+from echo_hf.reasons import Missing, Reason, Status
+
+LISTS: list[Any] = [one for one in Reason.__subclasses__() if one.__module__ == reasons.__name__]
+EVERY: list[Reason] = [reason for kind in LISTS for reason in kind]
 
 
-def _defined() -> list[str]:
-    return [
-        name
-        for name, value in vars(errors).items()
-        if isinstance(value, type) and issubclass(value, EchoError) and value is not EchoError
-    ]
-
-
-def test_the_docstring_shows_the_whole_tree() -> None:
-    shown = re.findall(r"[├└]── (\w+)", errors.__doc__ or "")
-    assert shown == _defined()
-
-
-@pytest.mark.parametrize("name", _defined())
-def test_one_except_clause_catches_every_user_error(name: str) -> None:
-    parents = {"WeightsError": errors.ScoreError}
-    assert getattr(errors, name).__bases__ == (parents.get(name, EchoError),)
+def test_one_except_clause_catches_every_user_error() -> None:
+    ours = (
+        one for one in vars(errors).values() if getattr(one, "__module__", "") == errors.__name__
+    )
+    found = {one for one in ours if isinstance(one, type)} - {EchoError}
+    assert {one.__base__ for one in found} == {EchoError, errors.ScoreError}
+    assert errors.WeightsError.__base__ is errors.ScoreError
 
 
 def test_a_missing_extra_says_what_to_install() -> None:
@@ -38,24 +36,43 @@ def test_a_missing_extra_says_what_to_install() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "known", "message"),
+    ("name", "known", "said"),
     [
-        (
-            "relevence",
-            ["extract", "relevance"],
-            "c.yaml: unknown key 'relevence'; did you mean 'relevance'? known: extract, relevance",
-        ),
-        ("zzz", ["b", "a"], "c.yaml: unknown key 'zzz'; known: a, b"),
-        ("zzz", [], "c.yaml: unknown key 'zzz'; known: none"),
-        (3, ["a"], "c.yaml: unknown key 3; known: a"),
+        ("engin", ["engine", "a"], "'engin'; did you mean 'engine'? known: a, engine"),
+        ("zzz", ["b", "a"], "'zzz'; known: a, b"),
+        ("zzz", [], "'zzz'; known: none"),
+        (3, ["a"], "3; known: a"),
     ],
 )
 def test_an_unknown_name_is_told_with_the_nearest(
-    name: object, known: list[str], message: str
+    name: object, known: list[str], said: str
 ) -> None:
-    assert unknown("key", name, known, "c.yaml") == message
+    assert unknown("key", name, known, "c.yaml") == f"c.yaml: unknown key {said}"
 
 
 @given(st.text(), st.lists(st.from_regex(r"[a-z_]{1,12}", fullmatch=True), max_size=5))
 def test_the_message_is_one_line(name: str, known: list[str]) -> None:
     assert unknown("engine", name, known).splitlines() == [unknown("engine", name, known)]
+
+
+@pytest.mark.parametrize("kind", [*LISTS, Hazard])
+def test_a_reason_is_its_lower_case_name_with_a_meaning(kind: Any) -> None:
+    for reason in kind:
+        named = reason.value.replace("a_picture", "an_image").replace("picture", "image")
+        assert kind is Hazard or named == reason.name.lower()
+        assert json.dumps(reason) == f'"{reason}"'
+        assert reason.meaning.strip() == reason.meaning
+        assert len(reason.meaning) > 3
+        assert "\n" not in reason.meaning
+        assert kind(str(reason)) is reason
+        assert pickle.loads(pickle.dumps(reason)) is reason  # noqa: S301 - our own bytes
+    with pytest.raises(ValueError, match="gone_fishing"):
+        kind("gone_fishing")
+
+
+def test_the_lists_are_those_of_the_design() -> None:
+    """No value stands in two lists."""
+    assert [value for value, times in Counter(map(str, EVERY)).items() if times > 1] == []
+    missing = {"deleted", "protected", "blocked", "not_found", "not_fetched", "removed"}
+    assert {str(reason) for reason in Missing} == missing
+    assert [str(status) for status in Status] == ["kept", "rejected", "quarantined", "noted"]

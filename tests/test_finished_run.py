@@ -29,10 +29,11 @@ from echo_hf.config.loading import load_config
 from echo_hf.hub.release import verify_release
 from echo_hf.judging.judge import applicability, judge, pairwise
 from echo_hf.judging.score import score
+from echo_hf.pipeline.progress import ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.systems.generate import generate
 from tests.engines.openai.loopback_server import LoopbackServer, fault, running
-from tests.finished_run import ARCHIVE, GONE, NAME, Silent
+from tests.finished_run import ARCHIVE, GONE, NAME
 
 ROWS = {"image_to_image": 2, "text_to_image": 2, "analysis": 4, "outputs": 8, "ratings": 8}
 ROWS |= {"comparisons": 8, "applicability": 4, "responses": 29}
@@ -123,13 +124,15 @@ class Mute(Mastodon):
 
 def test_its_ledgers_are_read(run: Path) -> None:
     config = load_config(config_of(run))
-    (crawled,) = crawl_posts(config, RunFolder(run), Silent(), make=lambda _: Mute())
+    (crawled,) = crawl_posts(config, RunFolder(run), ProgressListener(), make=lambda _: Mute())
     assert (crawled.end, crawled.by_terms, crawled.by_replies) == ("nothing_left", 2, 3)
     ages = datetime.timedelta(days=36_500)
-    checked = refresh(config, Silent(), runs=run.parent, older_than=ages, make=lambda _: Mute())
+    checked = refresh(
+        config, ProgressListener(), runs=run.parent, older_than=ages, make=lambda _: Mute()
+    )
     (said,) = (one for one in checked.platforms if one.platform == "mastodon")
     assert (said.posts, said.fresh, said.asked) == (5, 5, 0)
-    assert [url.rpartition("/")[2] for url in checked.gone] == [str(GONE)]
+    assert [url.rpartition("/")[2] for url in checked.gone] == [GONE]
 
 
 def test_what_people_did_is_read(run: Path) -> None:

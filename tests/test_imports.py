@@ -1,13 +1,15 @@
-"""What importing the package costs, and which names it offers."""
+"""What importing the package costs, which names it offers, and how its rooms import each other."""
 
 from __future__ import annotations
 
+import ast
 import os
-import statistics
 import subprocess
 import sys
 import sysconfig
-from importlib import import_module
+from collections.abc import Iterable, Iterator
+from functools import cache
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -21,28 +23,20 @@ HELP = "import sys; sys.argv = ['echo-hf', '--help']; from echo_hf.cli import ma
 REPORT = "import sys, atexit; atexit.register(lambda: print(*sys.modules, file=sys.stderr)); "
 
 
-def _run(code: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-
-
 @pytest.mark.parametrize("code", [IMPORT, HELP], ids=["import", "help"])
-def test_nothing_heavy_is_loaded(code: str) -> None:
-    loaded = _run(REPORT + code).stderr.split()
-    assert "echo_hf" in loaded
-    assert [name for name in HEAVY if name in loaded] == []
-
-
-@pytest.mark.parametrize("code", [IMPORT, HELP], ids=["import", "help"])
-def test_starting_takes_less_than_half_a_second(code: str) -> None:
+def test_it_starts_in_half_a_second_without_anything_heavy(code: str) -> None:
+    """The quickest of three: the machine may be busy."""
     taken = []
-    for _ in range(5):
+    for _ in range(3):
         before = os.times()
-        _run(code)
+        command = [sys.executable, "-c", REPORT + code]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
         after = os.times()
         taken.append(sum(after[2:4]) - sum(before[2:4]))
-    assert statistics.median(taken) < 0.5
+    loaded = done.stderr.split()
+    assert "echo_hf" in loaded
+    assert [name for name in HEAVY if name in loaded] == []
+    assert min(taken) < 0.5
 
 
 def test_the_command_is_installed() -> None:
@@ -57,56 +51,89 @@ def test_the_command_is_installed() -> None:
     assert shown[0].partition("\n")[2].split() == shown[1].partition("\n")[2].split()
 
 
-def test_the_public_names_are_these() -> None:
-    assert echo_hf.__all__ == [
-        "CheckResult",
-        "Config",
-        "EchoError",
-        "EngineChoice",
-        "Evaluation",
-        "ModelStage",
-        "Release",
-        "Stage",
-        "StageResult",
-        "Store",
-        "__version__",
-        "build",
-        "check_engine",
-        "evaluate_module",
-        "evaluate_systems",
-        "fill",
-        "load_benchmark",
-        "load_config",
-        "load_manifest",
-        "metrics",
-        "publish",
-        "run_stage",
-        "scores",
-    ]
-
-
 @pytest.mark.parametrize("name", echo_hf.__all__)
 def test_every_public_name_loads(name: str) -> None:
-    for home in set(echo_hf._HOME.values()):
-        import_module(home)
+    """What is offered is frozen in `tests/frozen`."""
     value = getattr(echo_hf, name)
+    assert name in dir(echo_hf)
     if name == "__version__":
         assert value.split(".")[0].isdigit()
-    elif name in echo_hf._PARTS:
-        assert value.__name__ == f"echo_hf.{name}"
     else:
-        assert value.__name__ == name
-        assert value.__module__.startswith("echo_hf.")
+        assert value.__name__.removeprefix("echo_hf.") == name
+        assert getattr(value, "__module__", value.__name__).startswith("echo_hf.")
 
 
-def test_public_names_are_listed_and_others_are_not_there() -> None:
-    assert set(echo_hf.__all__) <= set(dir(echo_hf))
+def test_other_names_are_not_there() -> None:
     names: dict[str, object] = {}
     exec("from echo_hf import *", names)  # noqa: S102 - the statement is the test
     assert set(echo_hf.__all__) <= set(names)
     with pytest.raises(AttributeError, match="module 'echo_hf' has no attribute 'biuld'"):
         _ = echo_hf.biuld
+    assert (PACKAGE / "py.typed").exists()
 
 
-def test_the_package_is_typed() -> None:
-    assert (Path(echo_hf.__file__).parent / "py.typed").exists()
+PACKAGE = Path(echo_hf.__file__).parent
+# From the foundation up; rooms of one line may import each other.
+FLOORS = (
+    ("tables", "errors", "reasons"),
+    ("_infra",),
+    ("config",),
+    ("images", "prompts", "engines"),
+    ("pipeline",),
+    ("collect", "samples", "curate"),
+    ("scores", "metrics"),
+    ("hub",),
+    ("builder",),
+    ("systems",),
+    ("judging",),
+    ("apps", "report", "quickstart"),
+    ("cli",),
+)
+FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
+
+
+def _run_at_import(body: list[ast.stmt]) -> Iterator[ast.AST]:
+    for node in body:
+        yield node
+        if not isinstance(node, ast.FunctionDef | ast.If):
+            yield from _run_at_import(getattr(node, "body", []))
+
+
+def _imported(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    for node in nodes:
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("echo_hf"):
+            for name in node.names:
+                part = f"{node.module}.{name.name}"
+                place = PACKAGE.parent.joinpath(*part.split("."))
+                is_module = place.is_dir() or place.with_suffix(".py").exists()
+                yield part if is_module else str(node.module)
+
+
+@cache
+def _modules() -> dict[str, ast.Module]:
+    found = {}
+    for path in PACKAGE.rglob("*.py"):
+        place = path.parent if path.stem == "__init__" else path.with_suffix("")
+        name = ".".join(place.relative_to(PACKAGE.parent).parts)
+        found[name] = ast.parse(path.read_text("utf-8"))
+    return found
+
+
+def test_no_import_runs_upward() -> None:
+    rooms = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or path.is_dir()}
+    assert {room for room in rooms if not room.startswith("__")} == set(FLOOR)
+    used = {
+        (module.split(".")[1], one.split(".")[1])
+        for module, tree in _modules().items()
+        for one in _imported(ast.walk(tree))
+        if "." in module and "." in one
+    }
+    assert len(used) > 50
+    assert {
+        (one, other) for one, other in used if FLOOR.get(one, 99) < FLOOR.get(other, 0)
+    } == set()
+
+
+def test_no_module_is_imported_in_a_circle() -> None:
+    needs = {name: set(_imported(_run_at_import(tree.body))) for name, tree in _modules().items()}
+    assert set(TopologicalSorter(needs).static_order()) == set(needs)

@@ -18,12 +18,12 @@ from PIL import Image
 from echo_hf.engines.base import ImageRef, Message, Request, Text
 from tests.tiny_models import (
     END_OF_TEXT,
-    END_OF_TURN,
     HEAD,
     HIDDEN,
     SEED,
     SPREAD,
     byte_tokenizer,
+    text_config,
     write_model,
 )
 
@@ -85,15 +85,7 @@ def noise(folder: Path, width: int, height: int) -> ImageRef:
 
 
 def write_tiny_guard(folder: Path, *, seed: int = SEED) -> Path:
-    """Writes a Llama 4 without experts whose attention has no chunks, one token a byte.
-
-    Args:
-        folder: Where to; made if it is missing.
-        seed: Of the weights.
-
-    Returns:
-        The folder, as a model's name for transformers and vLLM.
-    """
+    """Writes a Llama 4 without experts whose attention has no chunks, one token a byte."""
     from transformers import Llama4ForConditionalGeneration
 
     tokenizer = byte_tokenizer([IMAGE, PATCH_OF_IMAGE, START, END, COLUMN, ROW])
@@ -106,51 +98,35 @@ def _config(tokenizer: Any) -> Any:
     from transformers import Llama4Config
 
     return Llama4Config(
-        text_config=_text_config(tokenizer),
-        vision_config=_vision_config(),
+        text_config={
+            **text_config(tokenizer),
+            "intermediate_size_mlp": 2 * HIDDEN,
+            # Three of four layers would have chunks; the fourth sees all tokens, wherever they are.
+            "num_hidden_layers": 4,
+            "head_dim": HEAD,
+            "num_local_experts": 1,
+            "moe_layers": [],
+            "interleave_moe_layer_step": 0,
+            "max_position_embeddings": LONGEST,
+            "attention_chunk_size": None,
+            "pad_token_id": tokenizer.convert_tokens_to_ids(END_OF_TEXT),
+        },
+        vision_config={
+            "hidden_size": HIDDEN,
+            "intermediate_size": 4 * HIDDEN,  # four patches, side by side
+            "num_hidden_layers": 2,
+            "num_attention_heads": HIDDEN // HEAD,
+            "image_size": TILE,
+            "patch_size": PATCH,
+            "vision_output_dim": HIDDEN,
+            "projector_input_dim": HIDDEN,
+            "projector_output_dim": HIDDEN,
+            "initializer_range": SPREAD,
+        },
         boi_token_index=tokenizer.convert_tokens_to_ids(START),
         eoi_token_index=tokenizer.convert_tokens_to_ids(END),
         image_token_index=tokenizer.convert_tokens_to_ids(PATCH_OF_IMAGE),
     )
-
-
-def _text_config(tokenizer: Any) -> dict[str, Any]:
-    return {
-        "vocab_size": len(tokenizer),
-        "hidden_size": HIDDEN,
-        "intermediate_size": 2 * HIDDEN,
-        "intermediate_size_mlp": 2 * HIDDEN,
-        # Three of four layers would have chunks; the fourth sees all tokens, wherever they are.
-        "num_hidden_layers": 4,
-        "num_attention_heads": HIDDEN // HEAD,
-        "num_key_value_heads": 1,
-        "head_dim": HEAD,
-        "num_local_experts": 1,
-        "moe_layers": [],
-        "interleave_moe_layer_step": 0,
-        "max_position_embeddings": LONGEST,
-        "attention_chunk_size": None,
-        "initializer_range": SPREAD,
-        "bos_token_id": None,
-        "eos_token_id": tokenizer.convert_tokens_to_ids(END_OF_TURN),
-        "pad_token_id": tokenizer.convert_tokens_to_ids(END_OF_TEXT),
-    }
-
-
-def _vision_config() -> dict[str, Any]:
-    return {
-        "hidden_size": HIDDEN,
-        # Four patches, side by side.
-        "intermediate_size": 4 * HIDDEN,
-        "num_hidden_layers": 2,
-        "num_attention_heads": HIDDEN // HEAD,
-        "image_size": TILE,
-        "patch_size": PATCH,
-        "vision_output_dim": HIDDEN,
-        "projector_input_dim": HIDDEN,
-        "projector_output_dim": HIDDEN,
-        "initializer_range": SPREAD,
-    }
 
 
 def _processor(tokenizer: Any) -> Any:

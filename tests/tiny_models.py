@@ -55,15 +55,7 @@ CHAT_TEMPLATE = """\
 
 
 def write_tiny_qwen2_5_vl(folder: Path, *, seed: int = SEED) -> Path:
-    """Writes a Qwen2.5-VL of a third of a million weights, one token a byte.
-
-    Args:
-        folder: Where to; made if it is missing.
-        seed: Of the weights.
-
-    Returns:
-        The folder, as a model's name for transformers and vLLM.
-    """
+    """Writes a Qwen2.5-VL of a third of a million weights, one token a byte."""
     from transformers import Qwen2_5_VLForConditionalGeneration
 
     tokenizer = byte_tokenizer(IMAGE.values())
@@ -73,15 +65,7 @@ def write_tiny_qwen2_5_vl(folder: Path, *, seed: int = SEED) -> Path:
 
 
 def write_tiny_llava(folder: Path, *, seed: int = SEED) -> Path:
-    """Writes a Llava, whose family follows no rule of ours: it sees a square of 28 pixels a side.
-
-    Args:
-        folder: Where to; made if it is missing.
-        seed: Of the weights.
-
-    Returns:
-        The folder, as a model's name for transformers and vLLM.
-    """
+    """Writes a Llava, whose family follows no rule of ours: it sees 28 x 28 pixels."""
     from transformers import LlavaForConditionalGeneration
 
     tokenizer = byte_tokenizer([PLACE])
@@ -91,14 +75,7 @@ def write_tiny_llava(folder: Path, *, seed: int = SEED) -> Path:
 
 
 def byte_tokenizer(images: Iterable[str] = ()) -> Any:
-    """A tokenizer of Qwen's kind whose tokens are single bytes, and the special ones.
-
-    Args:
-        images: Special tokens that stand for images.
-
-    Returns:
-        Any text of n bytes has n tokens.
-    """
+    """A tokenizer of Qwen's kind whose tokens are single bytes, and the special ones."""
     from tokenizers.pre_tokenizers import ByteLevel
     from transformers import Qwen2Tokenizer
 
@@ -116,14 +93,7 @@ def byte_tokenizer(images: Iterable[str] = ()) -> Any:
 
 
 def write_model(kind: Any, config: Any, folder: Path, seed: int) -> None:
-    """Writes settings and random weights.
-
-    Args:
-        kind: A class of transformers.
-        config: Its settings.
-        folder: Where to; made if it is missing.
-        seed: Of the weights.
-    """
+    """Writes settings and random weights."""
     import torch
 
     with torch.random.fork_rng(devices=[]):
@@ -134,7 +104,7 @@ def write_model(kind: Any, config: Any, folder: Path, seed: int) -> None:
     model.save_pretrained(folder)
 
 
-def _text_config(tokenizer: Any) -> dict[str, Any]:
+def text_config(tokenizer: Any) -> dict[str, Any]:
     return {
         "vocab_size": len(tokenizer),
         "hidden_size": HIDDEN,
@@ -156,7 +126,7 @@ def _qwen_config(tokenizer: Any) -> Any:
     # Time, height and width share the pairs of a head's numbers.
     rope = {"rope_type": "default", "rope_theta": 1e6, "mrope_section": [4, 6, 6]}
     return Qwen2_5_VLConfig(
-        text_config={**_text_config(tokenizer), "rope_parameters": rope},
+        text_config={**text_config(tokenizer), "rope_parameters": rope},
         vision_config={
             "depth": 2,
             "hidden_size": HIDDEN,
@@ -189,7 +159,7 @@ def _llava_config(tokenizer: Any) -> Any:
     from transformers import CLIPVisionConfig, LlamaConfig, LlavaConfig
 
     return LlavaConfig(
-        text_config=LlamaConfig(**_text_config(tokenizer)),
+        text_config=LlamaConfig(**text_config(tokenizer)),
         vision_config=CLIPVisionConfig(
             hidden_size=HIDDEN,
             intermediate_size=2 * HIDDEN,

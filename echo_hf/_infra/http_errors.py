@@ -110,8 +110,9 @@ class ApiError:
 
     def advice(self, model: str, base_url: str, api_key_env: str | None) -> str | None:
         """What a user mends whom no request would serve; null where others may do."""
+        known = f"environment variable {api_key_env!r}"
+        key = known if api_key_env else "a variable that api_key_env names"
         advice = ADVICE.get(self.meaning(model))
-        key = f"environment variable {api_key_env!r}" if api_key_env else NO_VARIABLE
         return advice and advice.format(key=key, model=model, base_url=base_url)
 
     def answered_by(self, host: str) -> str:
@@ -119,7 +120,6 @@ class ApiError:
         return f"{host!r} answered with status {self.status}, {self.message!r}"
 
 
-NO_VARIABLE = "a variable that api_key_env names"
 NO_SUCH_MODEL = "model is {model!r}, expected one that the server has and the key may use"
 ADVICE = {
     Meaning.RETIRED: NO_SUCH_MODEL,
@@ -150,6 +150,9 @@ ACCOUNT_STOPPED = re.compile(
 )
 
 
+GOOGLES_WAIT = re.compile(r'"retryDelay": "(\d+(?:\.\d+)?)s?"')
+
+
 def may_pass(status: int) -> bool:
     """Whether the same request may go better in a while."""
     return status in PASSING or status >= 500
@@ -172,11 +175,10 @@ def error_in(reply: Reply, error: Any) -> ApiError:
     parts = list(map(mapping, error if isinstance(error, list) else [error]))
     first = parts[0] if parts else {}
     said = []
-    for part in parts:
+    for part in (one for one in parts if one.get("msg")):
         place = part.get("loc")
-        named = ".".join(map(str, place)) if isinstance(place, list) else ""
-        if part.get("msg"):
-            said.append(f"{named}: {part['msg']}" if named else str(part["msg"]))
+        named = [".".join(map(str, place))] if place and isinstance(place, list) else []
+        said.append(": ".join([*named, str(part["msg"])]))
     raw = error if isinstance(error, str) else json.dumps(error)
     code, param, wait_s = first.get("code"), first.get("param"), retry_after(reply.headers)
     status = reply.status
@@ -185,13 +187,9 @@ def error_in(reply: Reply, error: Any) -> ApiError:
     codes = [part.get(name) for part in parts for name in ("code", "type", "status")]
     codes.append(mapping(first.get("innererror")).get("code"))
     message = "; ".join(said) or str(first.get("message") or raw[:LONGEST_RAW])
-    details = first.get("details")
-    for one in map(mapping, details if isinstance(details, list) and wait_s is None else ()):
-        delay = one.get("retryDelay")  # as Google asks to wait
-        number = delay.removesuffix("s") if isinstance(delay, str) else ""
-        if number.replace(".", "", 1).isdecimal():
-            wait_s = float(number)
-            break
+    asked = GOOGLES_WAIT.search(json.dumps(first.get("details")))
+    if asked and wait_s is None:
+        wait_s = float(asked[1])
     return ApiError(
         status=status,
         message=" ".join(message.split()) or "nothing",
@@ -211,34 +209,18 @@ def mapping(value: Any) -> Mapping[str, Any]:
 # Codes in small letters, with _ for -.
 REFUSALS = frozenset(
     {
-        "content_filter",
-        "content_policy_violation",
-        "data_inspection_failed",
-        "datainspectionfailed",
-        "image_content_policy_violation",
-        "moderation_blocked",
+        *("content_filter", "content_policy_violation", "image_content_policy_violation"),
+        *("data_inspection_failed", "datainspectionfailed", "moderation_blocked"),
         "responsibleaipolicyviolation",
     }
 )
 # Codes that name no cause: the words are left to tell.
 GENERAL = frozenset(
     {
-        "api_error",
-        "bad_request",
-        "bad_request_error",
-        "badrequest",
-        "badrequesterror",
-        "error",
-        "failed_precondition",
-        "forbidden",
-        "image_generation_user_error",
-        "invalid_argument",
-        "invalid_prompt",
-        "invalid_request",
-        "invalid_request_error",
-        "permission_denied",
-        "unprocessable_entity",
-        "user_error",
+        *("api_error", "bad_request", "bad_request_error", "badrequest", "badrequesterror"),
+        *("error", "failed_precondition", "forbidden", "image_generation_user_error"),
+        *("invalid_argument", "invalid_prompt", "invalid_request", "invalid_request_error"),
+        *("permission_denied", "unprocessable_entity", "user_error"),
     }
 )
 OF_CONTENT = re.compile(r"content|inappropriate|moderat|nsfw|polic|safety|sensitive")

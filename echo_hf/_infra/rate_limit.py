@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Generator, Iterable
+from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager
 from itertools import islice
 from queue import SimpleQueue
@@ -19,13 +20,7 @@ LONGEST_SLEEP_S = 3600.0
 
 
 class RateLimiter:
-    """Spreads what begins evenly over time; for threads and tasks.
-
-    Args:
-        per_minute: Most that begins in a minute, in the long run; null for no limit.
-        burst_s: The share of this time may begin early.
-        clock: The time in seconds.
-    """
+    """Spreads what begins evenly over time, but for the share of `burst_s`, which may be early."""
 
     def __init__(
         self,
@@ -93,21 +88,21 @@ def finished(
 ) -> Generator[Done, None, None]:
     """Yields what becomes of items, in any order; an error comes after what was done before it.
 
-    Args:
-        items: Taken only when there is room for them.
-        opened: Holds what all work shares, such as a client, open while there is work.
-        most: Items under way at a time. Closing the generator cancels those, and joins the thread.
-        thread: Its name.
+    Items are taken when there is room for them among the `most` under way, in a thread of this
+    name. Closing the generator cancels those, closes what they share, and joins the thread.
     """
-    ended: SimpleQueue[Done | _Error] = SimpleQueue()
+    ended: SimpleQueue[Future[Done]] = SimpleQueue()
 
     async def end(work: Work[Item, Done], item: Item) -> None:
+        one = Future[Done]()
         try:
-            ended.put(await work(item))
+            one.set_result(await work(item))
         except BaseException as error:  # whatever happens is reported: somebody waits for it
-            ended.put(_Error(error))
+            one.set_exception(error)
             if not isinstance(error, Exception):
                 raise
+        finally:
+            ended.put(one)
 
     async def serve(
         *, task_status: TaskStatus[tuple[TaskGroup, Work[Item, Done]]] = anyio.TASK_STATUS_IGNORED
@@ -133,15 +128,8 @@ def finished(
                 while not ended.empty():
                     ready.append(ended.get())
                 under_way -= len(ready)
-                yield from (one for one in ready if not isinstance(one, _Error))
-                for one in ready:
-                    if isinstance(one, _Error):
-                        raise one.error
+                for one in sorted(ready, key=lambda one: one.exception() is not None):
+                    yield one.result()
         finally:
             portal.call(tasks.cancel_scope.cancel)
             closed.result()
-
-
-class _Error:
-    def __init__(self, error: BaseException) -> None:
-        self.error = error

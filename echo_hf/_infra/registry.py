@@ -42,8 +42,7 @@ class Registry(Generic[Member, Facts]):
             raise self.error(unknown(self.kind, name, self.names(), place))
 
     def find(self, name: str, place: str = "") -> Member:
-        member = self.known(name)
-        if member is not None:
+        if (member := self.known(name)) is not None:
             return member
         self.check(name, place)
         (point, *_) = entry_points(group=self.group, name=name)
@@ -58,14 +57,13 @@ class Registry(Generic[Member, Facts]):
 
     def known(self, name: str) -> Member | None:
         """The member of a name, where it is ours or was found before."""
-        member: Member | None = self._entry(name)[0]
-        return member
+        return self._entry(name)[0]
 
     def facts(self, name: str) -> Facts | None:
         """What is known of a member, null of one from another package."""
         return self._entry(name)[1]
 
-    def _entry(self, name: str) -> tuple[Any, Facts | None]:
+    def _entry(self, name: str) -> tuple[Member | None, Facts | None]:
         if name in self.ours and name not in self.entries:
             import_module(self.ours[name])
         return self.entries.get(name, (None, None))
@@ -73,13 +71,7 @@ class Registry(Generic[Member, Facts]):
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What a member is for, and what has to be installed for it.
-
-    Attributes:
-        about: What it is for, in a few words.
-        extra: The extra of echo-hf that brings its packages; null where it needs none.
-        packages: The packages, by the names under which they are imported.
-    """
+    """What a member is for, and the extra and the importable packages that it needs."""
 
     about: str = ""
     extra: str | None = None

@@ -6,6 +6,7 @@ import logging
 import math
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any, TypeVar
@@ -21,7 +22,6 @@ from tenacity import (
     wait_random_exponential,
 )
 
-LONGEST_WAIT_S = 300.0
 LONGEST_BACKOFF_S = 60.0
 logger = logging.getLogger(__name__)
 
@@ -29,22 +29,10 @@ Given = TypeVar("Given")
 
 
 class RequestError(Exception):
-    """A request that came to nothing.
-
-    Attributes:
-        text: What happened.
-        code: The other side's own code for it.
-        again: Whether another attempt may go better.
-        wait_s: How long the other side asks to wait before, null where it does not say.
-    """
+    """A request that came to nothing; another attempt may go better, after as long as is asked."""
 
     def __init__(
-        self,
-        text: str,
-        code: str | None = None,
-        *,
-        again: bool = True,
-        wait_s: float | None = None,
+        self, text: str, code: str | None = None, *, again: bool = True, wait_s: float | None = None
     ) -> None:
         super().__init__(text)
         self.text, self.code, self.again, self.wait_s = text, code, again, wait_s
@@ -52,19 +40,12 @@ class RequestError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How often something is tried, and how long to wait in between.
-
-    Attributes:
-        attempts: Most attempts.
-        backoff_s: Longest wait before the second attempt; it doubles with each further one.
-        longest_wait_s: What asks to wait for longer is not tried again.
-        also: What is tried again beside a `RequestError`.
-    """
+    """How often something is tried, and how long to wait in between."""
 
     attempts: int
-    backoff_s: float = 1.0
-    longest_wait_s: float = LONGEST_WAIT_S
-    also: tuple[type[Exception], ...] = ()
+    backoff_s: float = 1.0  # before the second attempt at most; it doubles with each further one
+    longest_wait_s: float = 300.0  # what asks to wait for longer is not tried again
+    also: tuple[type[Exception], ...] = ()  # is tried again beside a `RequestError`
 
     def call(
         self, function: Callable[[], Given], sleep: Callable[[float], None] = time.sleep
@@ -101,18 +82,18 @@ class RetryPolicy:
 
 def _log_retry(state: RetryCallState) -> None:
     error = state.outcome.exception() if state.outcome else None
-    wait_s = state.next_action.sleep if state.next_action else 0.0
     said = "attempt %d failed, the next one in %.1f s: %s: %s"
-    logger.info(said, state.attempt_number, wait_s, type(error).__name__, error)
+    logger.info(said, state.attempt_number, state.upcoming_sleep, type(error).__name__, error)
 
 
 def retry_after(headers: Mapping[str, str], now: float | None = None) -> float | None:
     """Reads the headers in which servers say how long to wait."""
     lower = {name.lower(): value for name, value in headers.items()}
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        seconds = _number(lower.get(name, ""))
-        if seconds is not None:
-            return max(0.0, seconds * unit)
+        with suppress(KeyError, ValueError):
+            seconds = float(lower[name])
+            if not math.isnan(seconds):
+                return max(0.0, seconds * unit)
     when = _date(lower.get("retry-after", ""))
     if when is None:
         return None
@@ -122,14 +103,6 @@ def retry_after(headers: Mapping[str, str], now: float | None = None) -> float |
 def server_time(headers: Mapping[str, str]) -> float:
     """The time by the server's own clock, by which it tells others; this machine's without it."""
     return _date(headers.get("date", "")) or time.time()
-
-
-def _number(text: str) -> float | None:
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    return None if math.isnan(number) else number
 
 
 def _date(text: str) -> float | None:

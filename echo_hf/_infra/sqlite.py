@@ -14,8 +14,6 @@ from echo_hf.errors import StoreError
 
 FORMAT = 1
 LONGEST_WAIT_S = 60
-PAUSE_S = 0.01
-PRIMARY = 0xFF  # what is above it tells kinds of one error apart
 MOST_VARIABLES = 500
 
 
@@ -107,15 +105,14 @@ class Database:
         return connection
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
-        found = _number(connection, "user_version")
+        (found,) = connection.execute("pragma user_version").fetchone()
+        (application,) = connection.execute("pragma application_id").fetchone()
+        tables = "select name from sqlite_master"
         with closing(scratch(self.schema)) as empty:
-            own = _tables(empty)
+            own = empty.execute(tables).fetchall()
         # Some of our files were once written without a format, with our tables in them.
-        if (
-            _number(connection, "application_id") != self.application
-            if found
-            else _tables(connection) - own
-        ):
+        strange = set(connection.execute(tables)).difference(own)
+        if application != self.application if found else strange:
             raise StoreError(
                 f"{str(self.path)!r} is another program's database, expected a {self.name}: move "
                 "it away, or name another folder with --runs"
@@ -159,16 +156,8 @@ def write_ahead(connection: sqlite3.Connection) -> None:
             connection.execute("pragma journal_mode = wal")
             return
         except sqlite3.OperationalError as error:
-            # This switch alone does not wait for other processes by itself.
-            held = error.sqlite_errorcode & PRIMARY == sqlite3.SQLITE_BUSY
+            # This switch alone does not wait for other processes; the low byte tells why.
+            held = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
             if not held or time.monotonic() > until:
                 raise
-            time.sleep(PAUSE_S)
-
-
-def _number(connection: sqlite3.Connection, pragma: str) -> int:
-    return int(connection.execute(f"pragma {pragma}").fetchone()[0])
-
-
-def _tables(connection: sqlite3.Connection) -> set[str]:
-    return {name for (name,) in connection.execute("select name from sqlite_master")}
+            time.sleep(0.01)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -21,15 +21,10 @@ from pydantic import (
 from echo_hf.errors import ConfigError, unknown
 
 LONGEST_VALUE = 200
-EXPECTED = {
-    "engines": "say who answers, such as {reader: {kind: rules}}; `echo-hf engines` lists kinds",
-    "target": "say who people talk about: {name: ..., developer: ..., released: 2026-03-02}",
-    "posts": "say where the posts are, for example [{source: jsonl, path: posts.jsonl}]",
-}
 SECTIONS = {
     "target": "{name: Lumen Image, developer: Northlight, released: 2026-03-02}",
+    "posts": "[{source: jsonl, path: posts.jsonl}]",
     "posts.*": "{source: jsonl, path: posts.jsonl}",
-    "posts.*.columns": "{url: link, text: body}",
     "engines": "{reader: {kind: rules}}",
     "engines.*": "{kind: rules}",
     "stages": "{relevance: {keep: [4, 5]}}",
@@ -85,15 +80,18 @@ def first_error(error: ValidationError, place: str, root: type[BaseModel]) -> st
         kind = f"key in {parent}" if parent else "key"
         return unknown(kind, key, _known_keys(root, first["loc"][:-1]), place)
     if first["type"] == "missing":
-        return f"{place}: {where} is missing: {EXPECTED.get(where, first['msg'].lower())}"
+        example = SECTIONS.get(where)
+        wanted = f"expected {example}" if example else "field required"
+        return f"{place}: {where} is missing: {wanted}"
     said = _expected(first["type"], first["loc"], first["msg"])
     shown = first["input"]
-    hidden = next(secrets_in({where: shown}), None) is not None or CENSORED in said
+    if not where:
+        return f"{place}: {said}"
+    is_secret = CENSORED in said or any(secrets_in({where: shown}))
     # What several keys contradict each other in says so itself: the whole of them says less.
     is_whole = first["type"] == "value_error" and len(repr(shown)) > LONGEST_VALUE
-    if not where or hidden or is_whole:
-        return f"{place}: {where}: {said}" if where else f"{place}: {said}"
-    return f"{place}: {where} is {shown_value(first['input'])}: {said}"
+    value = "" if is_secret or is_whole else f" is {shown_value(shown)}"
+    return f"{place}: {where}{value}: {said}"
 
 
 def shown_value(value: Any) -> str:
@@ -106,12 +104,9 @@ def shown_value(value: Any) -> str:
 
 def _expected(kind: str, location: tuple[Any, ...], said: str) -> str:
     if kind in NO_MAPPING:
-        if not location:
-            return "expected a mapping, for example {name: value}"
-        section = str(location[0]) if len(location) == 1 else f"{location[0]}.*"
-        example = SECTIONS.get(section, "{key: value}")
-        return f"expected a mapping, for example {example}"
-    said = re.sub(r"^Value error, ", "", said)
+        section = ".".join(str(part) for part in location[:1]) + ".*" * (len(location) > 1)
+        return f"expected a mapping, for example {SECTIONS.get(section, '{key: value}')}"
+    said = said.removeprefix("Value error, ")
     said = said.replace("valid tuple", "list").replace("Tuple should", "list should")
     return said[:1].lower() + said[1:]
 
@@ -134,6 +129,17 @@ def sections_of(annotation: Any) -> Iterator[type[BaseModel]]:
         yield from sections_of(inner)
 
 
+def matching(form: str | re.Pattern[str], expected: str) -> AfterValidator:
+    """A check that the whole of a text has a form; the JSON Schema does not repeat it."""
+
+    def check(text: str) -> str:
+        if not re.fullmatch(form, text):
+            raise ValueError(f"expected {expected}")
+        return text
+
+    return AfterValidator(check)
+
+
 def _printable(text: str) -> str:
     if not text.isprintable():
         raise ValueError("expected words without control or formatting characters")
@@ -141,16 +147,7 @@ def _printable(text: str) -> str:
 
 
 def _printable_lines(text: str) -> str:
-    return "\n".join(_printable(line) for line in text.splitlines())
-
-
-def _nameable(name: str) -> str:
-    if not FOLDER_AND_TAG.fullmatch(name):
-        raise ValueError(
-            "expected at most 96 letters from a to z, digits, '.', '_' or '-', a letter or digit "
-            "first: it names a folder and a tag"
-        )
-    return name
+    return "\n".join(map(_printable, text.splitlines()))
 
 
 def _openable(path: Path) -> Path:
@@ -159,30 +156,30 @@ def _openable(path: Path) -> Path:
     return path
 
 
+def distinct(named: Sequence[Any], ours: Sequence[str] = ()) -> Any:
+    """Checks that no two items have one name, and none has one of ours."""
+    names = [*ours, *(one.name for one in named)]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise ValueError(f"two are called {twice!r}: expected another name for each")
+    return named
+
+
 FOLDER_AND_TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}")
-Name = Annotated[
-    str,
-    AfterValidator(_nameable),
-    Field(json_schema_extra={"pattern": f"^{FOLDER_AND_TAG.pattern}$"}),
-]
-Words = Annotated[
-    str,
-    StringConstraints(min_length=1, max_length=200, strip_whitespace=True),
-    AfterValidator(_printable),
-]
-Statement = Annotated[
-    str,
-    StringConstraints(min_length=1, max_length=1000, strip_whitespace=True),
-    AfterValidator(_printable),
-]
+NAMEABLE = matching(
+    FOLDER_AND_TAG,
+    "at most 96 letters from a to z, digits, '.', '_' or '-', a letter or digit first: it names a "
+    "folder and a tag",
+)
+FORM = {"pattern": f"^{FOLDER_AND_TAG.pattern}$"}
+Name = Annotated[str, NAMEABLE, Field(json_schema_extra=FORM)]
+STRIPPED = StringConstraints(min_length=1, strip_whitespace=True)
+Words = Annotated[str, STRIPPED, Field(max_length=200), AfterValidator(_printable)]
+Statement = Annotated[str, STRIPPED, Field(max_length=1000), AfterValidator(_printable)]
+# Several lines: Markdown of the card, or BibTeX.
+Prose = Annotated[str, STRIPPED, Field(max_length=5000), AfterValidator(_printable_lines)]
 File = Annotated[Path, AfterValidator(_openable)]
 Whole = Annotated[int, Field(strict=True)]
-# Several lines: Markdown of the card, or BibTeX.
-Prose = Annotated[
-    str,
-    StringConstraints(min_length=1, max_length=5000, strip_whitespace=True),
-    AfterValidator(_printable_lines),
-]
 License = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9.-]{0,63}$")]
 
 
@@ -207,6 +204,24 @@ class EngineChoice(BaseModel):
     def options(self) -> dict[str, Any]:
         """The keys beside `kind`."""
         return dict(self.model_extra or {})
+
+
+def without_secrets(options: Mapping[str, Any]) -> None:
+    """Refuses options of which one holds a secret, and does not repeat it."""
+    secret = next(secrets_in(options), None)
+    if secret is not None:
+        raise ValueError(
+            f"has {secret!r}, expected {CENSORED}: a config is kept beside its results; put the "
+            "secret into an environment variable"
+        )
+
+
+def _stored(engine: EngineChoice) -> EngineChoice:
+    without_secrets(engine.options)
+    return engine
+
+
+StoredEngine = Annotated[EngineChoice, AfterValidator(_stored)]
 
 
 def check_stand_in(status: str, stands_for: str | None, note: str | None, expected: str) -> None:
@@ -234,10 +249,8 @@ def read_yaml(path: Path, what: str, example: str) -> Any:
         with path.open("rb") as file:
             content = file.read(MOST_BYTES + 1)
         if len(content) > MOST_BYTES:
-            raise ConfigError(
-                f"{what} {str(path)!r} has more than {MOST_BYTES:,} bytes: expected a YAML file, "
-                f"such as {example}"
-            )
+            said = f"has more than {MOST_BYTES:,} bytes: expected a YAML file, such as {example}"
+            raise ConfigError(f"{what} {str(path)!r} {said}")
         return parse_yaml(content.decode())
     except FileNotFoundError:
         raise ConfigError(

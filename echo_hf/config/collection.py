@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import datetime
-import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from ipaddress import IPv4Network, IPv6Network
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, NamedTuple, Self
 from zoneinfo import ZoneInfo
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from echo_hf._infra.registry import Registry
-from echo_hf.config.checks import Section, Whole, Words
+from echo_hf.config.checks import Section, Whole, Words, matching
 from echo_hf.errors import ConfigError
 
 # Of an image, wherever it comes from.
@@ -28,20 +26,6 @@ PLATFORMS: Registry[Any, None] = Registry(
     {name: f"echo_hf.collect.platforms.{name}" for name in OUR_PLATFORMS},
 )
 
-DAYS = re.compile(r"([1-9][0-9]{0,2})d")
-
-
-def _length(text: str) -> str:
-    if not DAYS.fullmatch(text):
-        raise ValueError("expected a number of days from 1d to 999d, such as 1d or 7d")
-    return text
-
-
-def _language(code: str) -> str:
-    if not re.fullmatch(r"[a-z]{2}", code):
-        raise ValueError("expected two letters of ISO 639-1, such as ja")
-    return code
-
 
 def _different(words: tuple[str, ...]) -> tuple[str, ...]:
     twice = next((word for at, word in enumerate(words) if word in words[:at]), None)
@@ -51,7 +35,8 @@ def _different(words: tuple[str, ...]) -> tuple[str, ...]:
 
 
 Terms = Annotated[tuple[Words, ...], Field(min_length=1), AfterValidator(_different)]
-Language = Annotated[str, AfterValidator(_language)]
+Language = Annotated[str, matching("[a-z]{2}", "two letters of ISO 639-1, such as ja")]
+Days = matching("[1-9][0-9]{0,2}d", "a number of days from 1d to 999d, such as 1d or 7d")
 
 
 class Phase(Section):
@@ -68,7 +53,7 @@ class Phase(Section):
 
     terms: Terms
     languages: Annotated[tuple[Language, ...], AfterValidator(_different)] = ()
-    window: Annotated[str, AfterValidator(_length)]
+    window: Annotated[str, Days]
     start: datetime.date | None = None
     days: Annotated[Whole, Field(ge=1)] | None = None
     until: datetime.date | None = None
@@ -123,44 +108,37 @@ class Search(Section):
     expand: Expand = Expand()
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(NamedTuple):
     start: datetime.date
     until: datetime.date | None
 
 
 def phase_spans(phases: Sequence[Phase], released: datetime.date, place: str = "") -> list[Span]:
-    return list(_spans(phases, released, place))
-
-
-def _after(start: datetime.date, days: int, where: str) -> datetime.date:
-    try:
-        return start + datetime.timedelta(days)
-    except OverflowError:
-        raise ConfigError(
-            f"{where}.days is {days}: expected a number that ends before the year 10000; leave it "
-            "out for a phase that goes on until now"
-        ) from None
-
-
-def _spans(phases: Sequence[Phase], released: datetime.date, place: str) -> Iterator[Span]:
-    before: datetime.date | None = released
+    """The days of each phase; a phase without a start begins where the one before ends."""
+    spans: list[Span] = []
+    start: datetime.date | None = released
     for number, phase in enumerate(phases):
         where = f"{place}.phases.{number}" if place else f"phases.{number}"
-        start = phase.start or before
+        start = phase.start or start
         if start is None:
             raise ConfigError(
                 f"{where} begins where the phase before ends, and that one has no end: give it "
                 "days or until, or this one a start"
             )
-        until = phase.until if phase.days is None else _after(start, phase.days, where)
+        until = phase.until
+        if phase.days is not None:
+            try:
+                until = start + datetime.timedelta(phase.days)
+            except OverflowError:
+                raise ConfigError(
+                    f"{where}.days is {phase.days}: expected a number that ends before the year "
+                    "10000; leave it out for a phase that goes on until now"
+                ) from None
         if until is not None and until <= start:
-            raise ConfigError(
-                f"{where}.until is {until.isoformat()}: expected a day after its start, "
-                f"{start.isoformat()}"
-            )
-        yield Span(start, until)
-        before = until
+            raise ConfigError(f"{where}.until is {until}: expected a day after its start, {start}")
+        spans.append(Span(start, until))
+        start = until
+    return spans
 
 
 SECONDS = {"unix": 1.0, "unix_ms": 0.001}
@@ -174,12 +152,10 @@ def _zone(name: str) -> str:
     return name
 
 
-def _format(given: str) -> str:
-    if given not in SECONDS and "%" not in given:
-        raise ValueError(
-            f"expected {' or '.join(SECONDS)}, or the form of a date, such as %d.%m.%Y %H:%M"
-        )
-    return given
+FORMAT = matching(
+    f"{'|'.join(SECONDS)}|.*%.*",
+    f"{' or '.join(SECONDS)}, or the form of a date, such as %d.%m.%Y %H:%M",
+)
 
 
 def _named(given: Any) -> Any:
@@ -215,7 +191,7 @@ class TimeColumn(Column):
         zone: Where the clock stood, for times that do not say it.
     """
 
-    format: Annotated[Words, AfterValidator(_format)] | None = None
+    format: Annotated[Words, FORMAT] | None = None
     zone: Annotated[str, AfterValidator(_zone)] | None = None
 
 
@@ -281,21 +257,18 @@ class Columns(Section):
     @property
     def names(self) -> dict[str, str]:
         """By field the name of its column."""
-        given: dict[str, Column | None] = dict(self)
-        return {field: one.column for field, one in given.items() if one is not None}
+        return {field: one.column for field, one in self if one is not None}
 
     @property
     def options(self) -> dict[str, dict[str, str]]:
         """By field what is to be known to read its column."""
-        said = self.model_dump(exclude_none=True)
-        rest = {
-            field: {name: value for name, value in one.items() if name != "column"}
-            for field, one in said.items()
-        }
-        return {field: one for field, one in rest.items() if one}
+        given = self.model_dump(exclude_none=True)
+        for one in given.values():
+            del one["column"]
+        return {field: one for field, one in given.items() if one}
 
 
-class FetchPolicy(BaseModel):
+class FetchPolicy(Section):
     """Limits of fetching; immutable, and closed to keys it does not know.
 
     Attributes:
@@ -314,8 +287,6 @@ class FetchPolicy(BaseModel):
         ports: Ports that are connected to.
         allow_addresses: Networks that are connected to though they are not public.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     most_bytes: int = Field(MOST_BYTES, gt=0, le=MOST_BYTES)
     most_pixels: int = Field(MOST_PIXELS, gt=0, le=MOST_PIXELS)

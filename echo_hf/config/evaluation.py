@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, TypeVar
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from echo_hf.config.checks import EngineChoice, File, Name, Section, Whole, Words, secrets_in
+from echo_hf.config.checks import File, Name, Section, StoredEngine, Whole, Words, distinct
 from echo_hf.config.judges import ApplicabilityConfig, JudgeConfig
 from echo_hf.config.systems import SystemConfig
 
 OWN = "benchmark"
-PYTHIA = "EleutherAI/pythia-12b"
-MINI_LM = "sentence-transformers/all-MiniLM-L6-v2"
-WITHOUT_COLUMN = "text"
-Model = TypeVar("Model", "PerplexityOptions", "EmbeddingOptions")
 Format = Literal["text", "jsonl", "csv", "tsv"]
 
 
@@ -61,7 +57,7 @@ class Reference(Section):
             raise ValueError("expected revision and column beside dataset")
         if self.dataset and self.format:
             raise ValueError("expected no format beside dataset: it goes with path")
-        wants = [file for file in self.path if self.format_of(file) != WITHOUT_COLUMN]
+        wants = [file for file in self.path if self.format_of(file) != "text"]
         if wants and self.column is None:
             raise ValueError(f"expected the column of {wants[0].name!r} that holds the prompt")
         return self
@@ -85,7 +81,7 @@ class PerplexityOptions(Section):
         stride: New tokens of each further window; null for half of the window.
     """
 
-    model: Words = PYTHIA
+    model: Words = "EleutherAI/pythia-12b"
     revision: Words | None = None
     device: Words = "auto"
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
@@ -114,7 +110,7 @@ class EmbeddingOptions(Section):
         longest: Most tokens of a prompt; what is longer is cut, and counted.
     """
 
-    model: Words = MINI_LM
+    model: Words = "sentence-transformers/all-MiniLM-L6-v2"
     revision: Words | None = None
     device: Words | None = None
     batch_size: Annotated[Whole, Field(ge=1, le=4096)] = 32
@@ -142,7 +138,7 @@ class AnalysisOptions(Section):
     references: tuple[Reference, ...] = ()
     perplexity: PerplexityOptions | None = None
     embedding: EmbeddingOptions | None = None
-    task_engine: EngineChoice | None = None
+    task_engine: StoredEngine | None = None
     at: Annotated[Whole, Field(ge=1)] | None = None
     seed: Annotated[Whole, Field(ge=0)] = 0
     draws: Annotated[Whole, Field(ge=0, le=100_000)] = 1000
@@ -150,27 +146,10 @@ class AnalysisOptions(Section):
     examples: Annotated[Whole, Field(ge=0, le=1000)] = 5
     font: File | None = None
 
-    @field_validator("task_engine")
-    @classmethod
-    def _open(cls, choice: EngineChoice | None) -> EngineChoice | None:
-        secret = next(secrets_in(choice.options), None) if choice else None
-        if secret is not None:
-            raise ValueError(
-                f"has {secret!r}: expected no secret in a config, which is kept beside its "
-                "results, but an environment variable"
-            )
-        return choice
-
     @field_validator("references")
     @classmethod
-    def _distinct(cls, references: tuple[Reference, ...]) -> tuple[Reference, ...]:
-        names = [OWN, *(one.name for one in references)]
-        twice = next((name for name in names if names.count(name) > 1), None)
-        if twice == OWN:
-            raise ValueError(f"one is called {OWN!r}: expected another name, which is our own")
-        if twice is not None:
-            raise ValueError(f"two are called {twice!r}: expected a name for each")
-        return references
+    def _distinct(cls, references: tuple[Reference, ...]) -> Any:
+        return distinct(references, [OWN])
 
     def located(self, folder: Path) -> AnalysisOptions:
         """The same options, with files below a folder, and models that are folders there."""
@@ -181,16 +160,16 @@ class AnalysisOptions(Section):
         changed = {
             "references": references,
             "font": folder / self.font if self.font else None,
-            "perplexity": _beside(self.perplexity, folder),
-            "embedding": _beside(self.embedding, folder),
+            "perplexity": self.perplexity and _beside(self.perplexity, "model", folder),
+            "embedding": self.embedding and _beside(self.embedding, "model", folder),
         }
         return self.model_copy(update=changed)
 
 
-def _beside(options: Model | None, folder: Path) -> Model | None:
-    if options is None or not (folder / options.model).is_dir():
-        return options
-    return options.model_copy(update={"model": str(folder / options.model)})
+def _beside(options: Section, key: str, folder: Path) -> Section:
+    """The options with a model that is a folder there made absolute."""
+    place = folder / getattr(options, key)
+    return options.model_copy(update={key: str(place)}) if place.is_dir() else options
 
 
 Reduction = Literal["min", "max", "mean"]
@@ -251,19 +230,11 @@ class MetricsOptions(Section):
 
     def located(self, folder: Path) -> MetricsOptions:
         """The options with folders made absolute."""
-        structure, face = self.structure_distance, self.face_identity
-        model, pack = _located(structure.model, folder), _located(face.pack, folder)
-        return MetricsOptions(
-            structure_distance=structure.model_copy(update={"model": model}),
-            face_identity=face.model_copy(update={"pack": pack}),
-        )
-
-
-def _located(name: str, folder: Path) -> str:
-    return str(folder / name) if (folder / name).is_dir() else name
-
-
-Named = TypeVar("Named", SystemConfig, JudgeConfig)
+        changed = {
+            "structure_distance": _beside(self.structure_distance, "model", folder),
+            "face_identity": _beside(self.face_identity, "pack", folder),
+        }
+        return self.model_copy(update=changed)
 
 
 class Evaluated(Section):
@@ -289,12 +260,8 @@ class Evaluated(Section):
 
     @field_validator("systems", "judges")
     @classmethod
-    def _distinct(cls, named: tuple[Named, ...]) -> tuple[Named, ...]:
-        names = [one.name for one in named]
-        twice = next((name for name in names if names.count(name) > 1), None)
-        if twice is not None:
-            raise ValueError(f"two are called {twice!r}: expected a name for each")
-        return named
+    def _distinct(cls, named: tuple[Any, ...]) -> Any:
+        return distinct(named)
 
 
 class Evaluation(Evaluated):

@@ -2,45 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
 from echo_hf.config.checks import (
-    EngineChoice,
     File,
     Name,
     Section,
     Statement,
+    StoredEngine,
     Whole,
     Words,
     check_stand_in,
-    first_error,
-    read_yaml,
-    secrets_in,
 )
-from echo_hf.config.systems import place_of, shipped_configs, with_systems
-from echo_hf.errors import ConfigError
+from echo_hf.config.systems import read_shared, read_system, shipped_configs, with_shared
 
 Rubric = Literal["overall", "text_rendering"]
 ImageSize = Literal["published", "model_budget"]
 Bound = Annotated[float, Field(ge=-1000, le=1000)]
 MaxTokens = Annotated[Whole, Field(ge=16, le=65_536)]
-
-
-def _who_judges(engine: EngineChoice) -> EngineChoice:
-    secret = next(secrets_in(engine.options), None)
-    if secret is not None:
-        raise ValueError(
-            f"it has {secret!r}, and a config is kept beside its results: put the secret into an "
-            "environment variable"
-        )
-    return engine
-
-
-JudgingEngine = Annotated[EngineChoice, AfterValidator(_who_judges)]
 
 
 class PairwiseConfig(Section):
@@ -89,7 +71,7 @@ class JudgeConfig(Section):
     status: Literal["as_published", "substitute", "current"]
     stands_for: Words | None = None
     note: Statement | None = None
-    engine: JudgingEngine
+    engine: StoredEngine
     rubrics: Annotated[tuple[Rubric, ...], Field(min_length=1)] = ("overall",)
     text_samples: Literal["applicable", "text_to_image", "all"] = "applicable"
     mode: Literal["text", "structured"] = "text"
@@ -102,7 +84,7 @@ class JudgeConfig(Section):
     pairwise: PairwiseConfig = PairwiseConfig()
 
     @model_validator(mode="after")
-    def _has_a_scale(self) -> Self:
+    def _told(self) -> Self:
         lowest, highest = self.scale
         if lowest >= highest:
             raise ValueError(f"scale is [{lowest:g}, {highest:g}]: expected the lowest first")
@@ -110,10 +92,6 @@ class JudgeConfig(Section):
             raise ValueError(
                 f"scale is [{lowest:g}, {highest:g}]: expected whole numbers, or decimals: true"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _told(self) -> Self:
         expected = "as_published or substitute for a judge of the paper"
         check_stand_in(self.status, self.stands_for, self.note, expected)
         return self
@@ -129,44 +107,21 @@ class ApplicabilityConfig(Section):
         max_tokens: Longest answer.
     """
 
-    engine: JudgingEngine
+    engine: StoredEngine
     ask: Literal["split", "all"] = "split"
     max_tokens: MaxTokens = 1024
 
 
-FOLDER = "judges"
-PROMPT = "prompt_file"
-EXAMPLE = "eval_configs/judges/qwen2_5_vl_32b.yaml"
+def read_judge(path: Path) -> JudgeConfig:
+    return read_shared(path, JudgeConfig, "judge", "eval_configs/judges/qwen2_5_vl_32b.yaml")
+
+
+def shipped_judges() -> list[Path]:
+    """The files of the judges that echo-hf brings, in alphabetical order."""
+    return sorted(shipped_configs().glob("judges/*.yaml"))
 
 
 def with_files(data: Any, folder: Path) -> Any:
     """A config's data with the content of the files that `systems` and `judges` name."""
-    data = with_systems(data, folder)
-    if not isinstance(data, dict) or not isinstance(data.get(FOLDER), list):
-        return data
-    return {**data, FOLDER: [_with_file(one, folder) for one in data[FOLDER]]}
-
-
-def read_judge(path: Path) -> JudgeConfig:
-    data = read_yaml(path, "judge", EXAMPLE)
-    try:
-        return JudgeConfig.model_validate(_located(data, path.resolve().parent))
-    except ValidationError as error:
-        raise ConfigError(first_error(error, str(path), JudgeConfig)) from None
-
-
-def shipped_judges() -> Iterator[Path]:
-    """The files of the judges that echo-hf brings, in alphabetical order."""
-    yield from sorted((shipped_configs() / FOLDER).glob("*.yaml"))
-
-
-def _with_file(given: Any, folder: Path) -> Any:
-    if isinstance(given, str):
-        return read_judge(place_of(given, folder)).model_dump(mode="json")
-    return _located(given, folder)
-
-
-def _located(judge: Any, folder: Path) -> Any:
-    if not isinstance(judge, dict) or not isinstance(judge.get(PROMPT), str) or not judge[PROMPT]:
-        return judge
-    return {**judge, PROMPT: str(folder / judge[PROMPT])}
+    data = with_shared(data, "systems", read_system, folder)
+    return with_shared(data, "judges", read_judge, folder)

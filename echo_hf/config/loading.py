@@ -8,14 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, ValidationError
 
-from echo_hf.config.checks import (
-    EngineChoice,
-    Statement,
-    first_error,
-    read_yaml,
-    secrets_in,
-    shown_value,
-)
+from echo_hf.config.checks import Statement, StoredEngine, first_error, read_yaml, shown_value
 from echo_hf.config.collection import HOMES, PLATFORMS, phase_spans
 from echo_hf.config.evaluation import Evaluated
 from echo_hf.config.judges import with_files
@@ -49,7 +42,7 @@ class Config(Evaluated):
 
     target: Target
     posts: Annotated[tuple[Posts, ...], Field(min_length=1)]
-    engines: Annotated[Mapping[str, EngineChoice], Field(min_length=1)]
+    engines: Annotated[Mapping[str, StoredEngine], Field(min_length=1)]
     stages: Stages = Stages()
     splits: SplitOptions = SplitOptions()
     release: ReleaseOptions = ReleaseOptions()
@@ -72,8 +65,7 @@ def load_config(path: Path | str) -> Config:
     path = config_place(Path(path))
     data = read_yaml(path, "config", "eval_configs/quickstart.yaml")
     folder = path.resolve().parent
-    data = with_files(data, folder)
-    return located(parse_config(data, str(path)), folder)
+    return located(parse_config(with_files(data, folder), str(path)), folder)
 
 
 def parse_config(data: Any, place: str) -> Config:
@@ -85,13 +77,6 @@ def parse_config(data: Any, place: str) -> Config:
         config = Config.model_validate(data)
     except ValidationError as error:
         raise ConfigError(first_error(error, place, Config)) from None
-    for name, choice in config.engines.items():
-        secret = next(secrets_in(choice.options), None)
-        if secret is not None:
-            raise ConfigError(
-                f"{place}: engines.{name} has {secret!r}, and a config is kept beside its results: "
-                "put the secret into an environment variable"
-            )
     _check_searches(config, place)
     for platform in config.rights:
         if platform not in HOMES:

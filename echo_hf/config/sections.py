@@ -5,30 +5,21 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Iterable
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
 from echo_hf.config.checks import File, License, Prose, Section, Whole, Words
 from echo_hf.config.collection import Columns, FetchPolicy, Search
 from echo_hf.errors import ConfigError
+from echo_hf.reasons import Reason
 
 if TYPE_CHECKING:
     from echo_hf.config.loading import Config
 
 
-class Hazard(StrEnum):
+class Hazard(Reason):
     """A code with the name of what it stands for."""
-
-    meaning: str
-
-    def __new__(cls, value: str, meaning: str) -> Hazard:
-        """Makes a member that is its code and carries its name."""
-        member = str.__new__(cls, value)
-        member._value_ = value
-        member.meaning = meaning
-        return member
 
     VIOLENT_CRIMES = "S1", "violent crimes"
     NON_VIOLENT_CRIMES = "S2", "crimes without violence"
@@ -54,8 +45,7 @@ ANY = "any"
 
 def in_order(hazards: Iterable[Hazard]) -> list[str]:
     """The codes of some hazards, each once, in the order of the list."""
-    given = set(hazards)
-    return [one.value for one in Hazard if one in given]
+    return [one.value for one in Hazard if one in set(hazards)]
 
 
 def _hazards(given: Any) -> Any:
@@ -95,11 +85,15 @@ class Target(Section):
     @property
     def prompt_fields(self) -> dict[str, str]:
         """Values of the `$name` fields of prompt files."""
+        aliases, others = (
+            ", ".join(f'"{name}"' for name in names)
+            for names in ((self.name, *self.aliases), self.others)
+        )
         return {
             "target": self.name,
             "developer": self.developer,
-            "aliases": _listed((self.name, *self.aliases)),
-            "others": _listed(self.others) or "any other image model",
+            "aliases": aliases,
+            "others": others or "any other image model",
             "chat_window": self.chat_window or f"{self.name}'s own window",
         }
 
@@ -297,15 +291,9 @@ class ReleaseOptions(Section):
         return self
 
 
-def _listed(words: tuple[str, ...]) -> str:
-    return ", ".join(f'"{word}"' for word in words)
-
-
 FormName = Literal["llama_guard", "moderation", "instructed"]
-AUTO: Final = "auto"
 ENDPOINT = "moderation"
 LLAMA_GUARD = re.compile(r"llama[-_. ]?guard(?:[-_. ]?(?P<generation>[0-9]+))?", re.IGNORECASE)
-SAME_CODES = frozenset({"3", "4"})
 
 
 def form_of(config: Config) -> FormName:
@@ -317,27 +305,21 @@ def form_of(config: Config) -> FormName:
 
 
 def chosen_form(wanted: FormName | Literal["auto"], kind: str, model: str | None) -> FormName:
-    if kind == ENDPOINT and wanted not in (AUTO, "moderation"):
+    if kind == ENDPOINT and wanted not in ("auto", "moderation"):
         raise ConfigError(
             f"stages.safety.form is {wanted!r}, and its engine is of kind {kind!r}, which answers "
             "in one form only: expected moderation or auto"
         )
-    if wanted != AUTO:
+    if wanted != "auto":
         return wanted
     if kind == ENDPOINT:
         return "moderation"
     found = LLAMA_GUARD.search(model or "")
-    if found is None:
-        return "instructed"
-    _check_generation(found["generation"], str(model))
-    return "llama_guard"
-
-
-def _check_generation(generation: str | None, model: str) -> None:
     # Those before the third have fewer hazards, under other numbers: their S8 are weapons.
-    if generation is not None and generation not in SAME_CODES:
+    if found and found["generation"] not in (None, "3", "4"):
         raise ConfigError(
             f"the safety engine's model {model!r} is not known to name hazards by the codes of "
             "Llama Guard 3 and 4: take one of these, or, where its codes are the same, write "
             "stages: {safety: {form: llama_guard}}"
         )
+    return "llama_guard" if found else "instructed"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, ValidationError, model_validator
 
@@ -19,7 +19,7 @@ from echo_hf.config.checks import (
     check_stand_in,
     first_error,
     read_yaml,
-    secrets_in,
+    without_secrets,
 )
 from echo_hf.errors import ConfigError
 
@@ -137,42 +137,53 @@ class SystemConfig(Section):
         return self.price.usd_per_image if self.price else None
 
     @model_validator(mode="after")
-    def _without_secrets(self) -> Self:
-        told = {"model": self.model, "note": self.note, "parameters": self.parameters}
-        secret = next(secrets_in(told), None)
-        if secret is not None:
-            raise ValueError(
-                f"expected no secret, and found {secret!r}: a config is kept beside its results; "
-                "put the secret into an environment variable"
-            )
-        return self
-
-    @model_validator(mode="after")
     def _told(self) -> Self:
+        told = {"model": self.model, "note": self.note, "parameters": self.parameters}
+        without_secrets(told)
         expected = "as_published, substitute or replay for a system of the paper"
         check_stand_in(self.status, self.stands_for, self.note, expected)
         return self
 
 
-FOLDER = "systems"
 # The one parameter, of whatever adapter, that is a place on this machine.
 OWN_FOLDER = "folder"
-EXAMPLE = "eval_configs/systems/flux_kontext.yaml"
+Shared = TypeVar("Shared", bound=Section)
 
 
-def with_systems(data: Any, folder: Path) -> Any:
-    """A config's data with the content of the files that `systems` names."""
-    if not isinstance(data, dict) or not isinstance(data.get("systems"), list):
-        return data
-    return {**data, "systems": [_with_file(one, folder) for one in data["systems"]]}
+def read_shared(path: Path, model: type[Shared], what: str, example: str) -> Shared:
+    """A system or a judge from a file of its own, with its places made absolute."""
+    data = read_yaml(path, what, example)
+    try:
+        return model.model_validate(_located(data, path.resolve().parent))
+    except ValidationError as error:
+        raise ConfigError(first_error(error, str(path), model)) from None
 
 
 def read_system(path: Path) -> SystemConfig:
-    data = read_yaml(path, "system", EXAMPLE)
-    try:
-        return SystemConfig.model_validate(_located(data, path.resolve().parent))
-    except ValidationError as error:
-        raise ConfigError(first_error(error, str(path), SystemConfig)) from None
+    return read_shared(path, SystemConfig, "system", "eval_configs/systems/flux_kontext.yaml")
+
+
+def with_shared(data: Any, key: str, read: Callable[[Path], Section], folder: Path) -> Any:
+    """A config's data with the content of the files that a key names."""
+    if not isinstance(data, dict) or not isinstance(data.get(key), list):
+        return data
+    read_in = [
+        read(place_of(one, folder)).model_dump(mode="json")
+        if isinstance(one, str)
+        else _located(one, folder)
+        for one in data[key]
+    ]
+    return {**data, key: read_in}
+
+
+def _located(item: Any, folder: Path) -> Any:
+    if not isinstance(item, dict):
+        return item
+    parameters, file = item.get("parameters"), item.get("prompt_file")
+    if isinstance(parameters, dict) and isinstance(parameters.get(OWN_FOLDER), str):
+        absolute = str(folder / parameters[OWN_FOLDER])
+        return {**item, "parameters": {**parameters, OWN_FOLDER: absolute}}
+    return {**item, "prompt_file": str(folder / file)} if file and isinstance(file, str) else item
 
 
 def shipped_configs() -> Path:
@@ -196,28 +207,11 @@ def place_of(name: str, folder: Path) -> Path:
     return shipped if not own.exists() and shipped.is_file() else own
 
 
-def shipped_systems() -> Iterator[Path]:
+def shipped_systems() -> list[Path]:
     """The files of the systems that echo-hf brings, in alphabetical order."""
-    yield from sorted((shipped_configs() / FOLDER).glob("*.yaml"))
-
-
-def _with_file(given: Any, folder: Path) -> Any:
-    if isinstance(given, str):
-        return read_system(place_of(given, folder)).model_dump(mode="json")
-    return _located(given, folder)
-
-
-def _located(system: Any, folder: Path) -> Any:
-    parameters = system.get("parameters") if isinstance(system, dict) else None
-    if not isinstance(parameters, dict) or not isinstance(parameters.get(OWN_FOLDER), str):
-        return system
-    absolute = str(folder / parameters[OWN_FOLDER])
-    return {**system, "parameters": {**parameters, OWN_FOLDER: absolute}}
-
-
-QUICKSTART = "quickstart.yaml"
+    return sorted(shipped_configs().glob("systems/*.yaml"))
 
 
 def shipped_config() -> Path:
     """The config of the bundled corpus, in a checkout as well as in an installed package."""
-    return shipped_configs() / QUICKSTART
+    return shipped_configs() / "quickstart.yaml"

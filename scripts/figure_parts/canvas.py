@@ -44,13 +44,7 @@ class Box:
 
 @dataclass
 class Canvas:
-    """What is drawn so far, in order.
-
-    Attributes:
-        theme: The colors.
-        shapes: Elements of SVG.
-        images: Those shown, each once, by the start of its digest.
-    """
+    """What is drawn so far, in order."""
 
     theme: Theme
     shapes: list[str] = field(default_factory=list)
@@ -129,17 +123,7 @@ class Canvas:
         )
 
     def svg(self, width: float, height: float, title: str, told: str) -> str:
-        """The whole file.
-
-        Args:
-            width: In pixels.
-            height: In pixels.
-            title: What it is.
-            told: What it shows, for whoever does not see it.
-
-        Returns:
-            Text of an SVG.
-        """
+        """The whole file."""
         return "\n".join(
             [
                 f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" '

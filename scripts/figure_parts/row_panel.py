@@ -12,19 +12,7 @@ LABEL, IMAGE, HEAD = 14.5, 104, 46
 
 
 def row_panel(canvas: Canvas, story: Story, box: Box) -> Anchors:
-    """Draws the row.
-
-    Args:
-        canvas: What to draw on.
-        story: What to show.
-        box: The card that it stands on.
-
-    Returns:
-        For each column and what stands in it, where the line to it ends.
-
-    Raises:
-        ValueError: The row is too long.
-    """
+    """Draws the row."""
     canvas.card(box)
     _head(canvas, story, Box(box.x, box.y, box.width, HEAD))
     anchors: Anchors = {}

@@ -22,14 +22,7 @@ MEASURED_ON = "text_to_image"
 
 @dataclass(frozen=True)
 class Place:
-    """Where a split puts a system.
-
-    Attributes:
-        split: The split.
-        samples: How many samples the split's outputs were rated on.
-        value: Its win rate.
-        interval: Its interval at 95 %; null where there are too few samples for one.
-    """
+    """Where a split puts a system."""
 
     split: str
     samples: int
@@ -39,13 +32,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Standing:
-    """One line of the board.
-
-    Attributes:
-        system: Name of the system.
-        image: What it made of the sample.
-        places: Where each split puts it.
-    """
+    """One line of the board."""
 
     system: str
     image: bytes
@@ -54,15 +41,7 @@ class Standing:
 
 @dataclass(frozen=True)
 class Story:
-    """All that the figure shows.
-
-    Attributes:
-        posts: The posts of the thread, depth first.
-        images: The images of its posts by sha256.
-        row: The row of the release that the thread became, images as bytes.
-        judges: Who rated the outputs.
-        standings: The board, the best first.
-    """
+    """All that the figure shows."""
 
     posts: tuple[Mapping[str, Any], ...]
     images: Mapping[str, bytes]
@@ -71,15 +50,7 @@ class Story:
     standings: tuple[Standing, ...]
 
     def texts_for(self, column: str, post: Mapping[str, Any]) -> list[str]:
-        """The words of a post that stand in a column of the row.
-
-        Args:
-            column: `prompt` or `community_feedback`.
-            post: The post.
-
-        Returns:
-            The words; none where the post gave none.
-        """
+        """The words of a post that stand in a column of the row."""
         if column == "prompt":
             return [self.row["prompt"]] if self.row["prompt"] in post["text"] else []
         said = self.row["community_feedback"]
@@ -87,17 +58,7 @@ class Story:
 
 
 def read_story(run: Path) -> Story:
-    """Reads a finished run of the bundled corpus.
-
-    Args:
-        run: Its folder.
-
-    Returns:
-        What the figure shows.
-
-    Raises:
-        ValueError: The thread is gone, or it no longer becomes one sample.
-    """
+    """Reads a finished run of the bundled corpus."""
     folder = RunFolder(run)
     posts = _thread(folder)
     row = _row(run, {post["url"] for post in posts})

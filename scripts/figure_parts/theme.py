@@ -8,17 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Theme:
-    """Colors by what they stand for.
-
-    Attributes:
-        page: Behind everything.
-        card: Behind a card.
-        edge: Around a card.
-        ink: Words.
-        quiet: Words that matter less.
-        parts: For each column of the row, the color of its words, images and line.
-        wash: How much of a part's color lies behind its words, 0 to 1.
-    """
+    """Colors by what they stand for."""
 
     page: str
     card: str

@@ -27,19 +27,7 @@ class Piece:
 
 
 def thread_panel(canvas: Canvas, story: Story, box: Box) -> Anchors:
-    """Draws the posts.
-
-    Args:
-        canvas: What to draw on.
-        story: What to show.
-        box: Where the posts may stand; the last ends where it must.
-
-    Returns:
-        For each column and what stands in it, where the line to it begins.
-
-    Raises:
-        ValueError: The posts are too long.
-    """
+    """Draws the posts."""
     anchors: Anchors = {}
     y, bottoms = box.y, dict[int, float]()
     for number, post in enumerate(story.posts):
@@ -55,18 +43,7 @@ def thread_panel(canvas: Canvas, story: Story, box: Box) -> Anchors:
 
 
 def pieces(story: Story, post: Mapping[str, Any]) -> list[Piece]:
-    """A post's text, cut where a column of the row begins or ends.
-
-    Args:
-        story: What the figure shows.
-        post: A post of its thread.
-
-    Returns:
-        All of its words, in order; symbols only where they stand in the row.
-
-    Raises:
-        ValueError: The row has words that the post has not.
-    """
+    """A post's text, cut where a column of the row begins or ends."""
     found, rest = list[Piece](), str(post["text"])
     for column in ("prompt", "community_feedback"):
         for words in story.texts_for(column, post):

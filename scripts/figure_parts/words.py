@@ -21,19 +21,7 @@ WIDEST = 1400  # an emoji
 
 
 def width(text: str, size: float) -> float:
-    """How wide a text is.
-
-    Args:
-        text: One line.
-        size: Of the font, in pixels.
-
-    Returns:
-        Pixels.
-
-    Example:
-        >>> width("Hi", 10)
-        9.44
-    """
+    """How wide a text is."""
     return sum(map(_advance, text)) * size / 1000
 
 
@@ -43,20 +31,7 @@ def _advance(letter: str) -> int:
 
 
 def wrapped(text: str, size: float, most: float) -> list[str]:
-    """A text in lines that fit.
-
-    Args:
-        text: Words; a line break starts a new line.
-        size: Of the font, in pixels.
-        most: How wide a line may be, in pixels. A word that is wider has a line of its own.
-
-    Returns:
-        The lines.
-
-    Example:
-        >>> wrapped("a fox of paper", 10, 40)
-        ['a fox of', 'paper']
-    """
+    """A text in lines that fit."""
     lines = []
     for paragraph in text.split("\n"):
         line = ""

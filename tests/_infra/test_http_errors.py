@@ -34,55 +34,51 @@ def named(value: object) -> str | None:
     return f"{value.status}-{value.message[:40]}-{'-'.join(sorted(value.codes))}"
 
 
-@pytest.mark.parametrize(
-    "refusal",
-    [
-        # By code, whatever else is said.
-        error(400, "x", "moderation_blocked", "image_generation_user_error"),
-        error(400, "x", "content_policy_violation", "string_too_long"),
-        error(400, "x", "content_filter"),
-        error(400, "x", "image_content_policy_violation"),
-        error(400, "x", "400", "ResponsibleAIPolicyViolation"),
-        error(400, "x", "DataInspectionFailed"),
-        ApiError(403, "x", flagged=True),
-        # By a rule about content, and that it is broken, in one sentence.
-        error(400, "This prompt violates our usage policy", "invalid_prompt"),
-        error(403, "moderation is required and your input was flagged for violence"),
-        error(400, "Generated image rejected by content moderation."),
-        error(400, "Your request was blocked by our content moderation system", "moderation_x"),
-        error(400, "Not drawn. The prompt was flagged by safety filters."),
-        error(400, "The prompt triggering Lumen's content management policy was filtered", "400"),
-        error(403, "Content violates usage guidelines. Failed check: X", "permission-denied"),
-        error(200, "blocked by safety system", "image_generation_user_error"),
-        error(422, "material flagged by a content checker"),
-        error(451, "This is against our content policy", "forbidden"),
-    ],
-    ids=named,
-)
+REFUSED = [
+    # By code, whatever else is said.
+    error(400, "x", "moderation_blocked", "image_generation_user_error"),
+    error(400, "x", "content_policy_violation", "string_too_long"),
+    error(400, "x", "content_filter"),
+    error(400, "x", "image_content_policy_violation"),
+    error(400, "x", "400", "ResponsibleAIPolicyViolation"),
+    error(400, "x", "DataInspectionFailed"),
+    ApiError(403, "x", flagged=True),
+    # By a rule about content, and that it is broken, in one sentence.
+    error(400, "This prompt violates our usage policy", "invalid_prompt"),
+    error(403, "moderation is required and your input was flagged for violence"),
+    error(400, "Generated image rejected by content moderation."),
+    error(400, "Your request was blocked by our content moderation system", "moderation_x"),
+    error(400, "Not drawn. The prompt was flagged by safety filters."),
+    error(400, "The prompt triggering Lumen's content management policy was filtered", "400"),
+    error(403, "Content violates usage guidelines. Failed check: X", "permission-denied"),
+    error(200, "blocked by safety system", "image_generation_user_error"),
+    error(422, "material flagged by a content checker"),
+    error(451, "This is against our content policy", "forbidden"),
+]
+IN_DOUBT = [
+    error(403, "Your account has been suspended for violating our usage policies."),
+    error(403, "Your organization's content policy does not allow: blocked", "policy"),
+    error(400, "Unknown parameter: 'moderation'. See our usage policies.", "unknown_parameter"),
+    error(400, "The moderation filter parameter was rejected", "invalid_request_error"),
+    error(400, "'A poster that our content policy blocked' is too long", "string_too_long"),
+    error(400, "rejected by the safety system", "string_above_max_length"),
+    error(400, 'Invalid value: "rejected by our "safety" system"'),
+    error(400, "Bad prompt 'it violates our content policy, and is cut"),
+    error(400, "Invalid prompt: expected a string", "invalid_prompt"),
+    error(400, "The request was rejected. Read our usage policies."),
+    error(400, "Content policy"),
+    error(500, "rejected by the safety system"),
+    error(429, "blocked by the content filter"),
+    error(400, "bad: " + "x" * 400 + " violates our usage policies"),
+]
+
+
+@pytest.mark.parametrize("refusal", REFUSED, ids=named)
 def test_refusals_are_told_by_code_else_by_words(refusal: ApiError) -> None:
     assert refusal.meaning("tiny") is Meaning.REFUSED
 
 
-@pytest.mark.parametrize(
-    "doubtful",
-    [
-        error(403, "Your account has been suspended for violating our usage policies."),
-        error(403, "Your organization's content policy does not allow: blocked", "policy"),
-        error(400, "Unknown parameter: 'moderation'. See our usage policies.", "unknown_parameter"),
-        error(400, "The moderation filter parameter was rejected", "invalid_request_error"),
-        error(400, "'A poster that our content policy blocked' is too long", "string_too_long"),
-        error(400, "rejected by the safety system", "string_above_max_length"),
-        error(400, 'Invalid value: "rejected by our "safety" system"'),
-        error(400, "Bad prompt 'it violates our content policy, and is cut"),
-        error(400, "Invalid prompt: expected a string", "invalid_prompt"),
-        error(400, "The request was rejected. Read our usage policies."),
-        error(400, "Content policy"),
-        error(500, "rejected by the safety system"),
-        error(429, "blocked by the content filter"),
-        error(400, "bad: " + "x" * 400 + " violates our usage policies"),
-    ],
-    ids=named,
-)
+@pytest.mark.parametrize("doubtful", IN_DOUBT, ids=named)
 def test_what_is_in_doubt_is_no_refusal(doubtful: ApiError) -> None:
     assert doubtful.meaning("tiny") is not Meaning.REFUSED
 
@@ -140,15 +136,11 @@ def test_every_error_has_one_meaning(given_error: ApiError, expected: Meaning) -
     assert (given_error.advice("tiny", "https://a.example", None) is not None) is is_mended
 
 
-@pytest.mark.parametrize(
-    ("key", "told"),
-    [
-        ("MY_KEY", "put a valid key into environment variable 'MY_KEY'"),
-        (None, "put a valid key into a variable that api_key_env names"),
-    ],
-)
-def test_a_wrong_key_is_told_by_its_variable(key: str | None, told: str) -> None:
-    assert error(401, "x").advice("tiny", "https://a.example", key) == told
+def test_a_wrong_key_is_told_by_its_variable() -> None:
+    said = "environment variable 'MY_KEY'", "a variable that api_key_env names"
+    for key, variable in zip(("MY_KEY", None), said, strict=True):
+        advice = error(401, "x").advice("tiny", "https://a.example", key)
+        assert advice == f"put a valid key into {variable}"
 
 
 DELAYS = [{"retryDelay": "17.5s"}, {"retryDelay": "3s"}]  # the first one counts

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-import echo_hf
 
 HOW = "what users meet has changed: if it is meant, run `python -m pytest tests/frozen --refreeze`"
 
@@ -32,12 +27,3 @@ def frozen(request: pytest.FixtureRequest) -> Callable[[str, Any], None]:
         assert json.loads(text) == json.loads(file.read_text("utf-8")), HOW
 
     return compare
-
-
-@pytest.fixture(scope="session")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("quickstart")
-    own = {"PYTHONPATH": str(Path(echo_hf.__file__).parents[1]), "ECHO_HF_AUTHOR_KEY": ""}
-    command = [sys.executable, "-m", "echo_hf", "quickstart"]
-    subprocess.run(command, cwd=folder, env=os.environ | own, check=True, capture_output=True)
-    return folder / "runs" / "quickstart"

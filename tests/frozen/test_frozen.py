@@ -125,8 +125,9 @@ def read(file: Path) -> Any:
     return json.loads(file.read_text("utf-8"))
 
 
-def test_content_of_the_quickstart(frozen: Frozen, run: Path) -> None:
+def test_content_of_the_quickstart(frozen: Frozen, quickstart_run: Path) -> None:
     """The bundled corpus gives the same rows, funnel and figures, kept by the same parameters."""
+    run = quickstart_run
     rows = {name: file.read().to_pylist() for name, file in tables(run).items()}
     results = read(run / "results.json")
     for split, figures in results.pop("details").items():
@@ -144,9 +145,9 @@ def test_content_of_the_quickstart(frozen: Frozen, run: Path) -> None:
     frozen("quickstart", found)
 
 
-def test_features_of_the_tables(frozen: Frozen, run: Path) -> None:
+def test_features_of_the_tables(frozen: Frozen, quickstart_run: Path) -> None:
     found = {}
-    for name, file in tables(run).items():
+    for name, file in tables(quickstart_run).items():
         columns = Features.from_arrow_schema(file.schema_arrow).items()
         found[name] = [f"{column}: {kind}" for column, kind in columns]
     frozen("features", found)

@@ -5,26 +5,32 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
-SHELL = ("sh", "bash")
-FENCE = re.compile(r"^(?P<indent> *)(?P<fence>`{3,}) *(?P<language>\w*)")
+from tests.markdown_for_tests import tokens
+
+# Each is run in a process of its own.
+RUN_BY = {
+    "python": ("python", "-c"),
+    "sh": ("bash", "-euo", "pipefail", "-c"),
+    "bash": ("bash", "-euo", "pipefail", "-c"),
+}
 SKIPPED = re.compile(r"<!-- not run: (.*) -->")
 # Why a block may be left out; what it tells is checked in another way.
 REASONS = ("installs",)
 LONGEST_S = 600
 
 
-@dataclass(frozen=True)
-class Block:
+class Block(NamedTuple):
     """A block of a page; a comment before it may say why it is not run."""
 
     line: int
     language: str
     text: str
-    skipped: str | None = None
+    skipped: str | None
 
 
 @dataclass(frozen=True)
@@ -37,16 +43,12 @@ class Environment:
     def run(self, command: Sequence[str], folder: Path) -> subprocess.CompletedProcess[str]:
         """Runs a command there, with no checkout on its path and without the network's Hub."""
         kept = {name: os.environ[name] for name in ("LANG", "TMPDIR") if name in os.environ}
+        path = f"{self.bin}{os.pathsep}{os.environ['PATH']}"
         self.home.mkdir(exist_ok=True)
         return subprocess.run(
             [*command],
             cwd=folder,
-            env={
-                **kept,
-                "PATH": f"{self.bin}{os.pathsep}{os.environ['PATH']}",
-                "HOME": str(self.home),
-                "HF_HUB_OFFLINE": "1",
-            },
+            env={**kept, "PATH": path, "HOME": str(self.home), "HF_HUB_OFFLINE": "1"},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -63,47 +65,25 @@ class Environment:
 
 def blocks(page: str, *languages: str) -> list[Block]:
     """The blocks in these languages; without any, those that a reader would run."""
-    return [one for one in _blocks(page) if one.language in (languages or ("python", *SHELL))]
-
-
-def _blocks(page: str) -> Iterator[Block]:
-    lines = page.splitlines()
-    at = 0
-    while at < len(lines):
-        opened = FENCE.match(lines[at])
-        if opened is None:
-            at += 1
-            continue
-        said = SKIPPED.search(lines[at - 1]) if at else None
-        begin = at + 1
-        end = next(
-            number
-            for number in range(begin, len(lines))
-            if lines[number].strip() == opened["fence"]
-        )
-        text = "\n".join(line.removeprefix(opened["indent"]) for line in lines[begin:end])
-        yield Block(begin, opened["language"], text, said[1] if said else None)
-        at = end + 1
-
-
-def command_of(block: Block) -> list[str]:
-    """How a block is run: each in a process of its own."""
-    if block.language == "python":
-        return ["python", "-c", block.text]
-    return ["bash", "-euo", "pipefail", "-c", block.text]
+    found, before = list[Block](), ""
+    for token in tokens(page):
+        if token.type == "fence" and token.info in (languages or RUN_BY):
+            said, first = SKIPPED.search(before), (token.map or [0])[0]
+            text = token.content.removesuffix("\n")
+            found.append(Block(first + 1, token.info, text, said and said[1]))
+        before = token.content if token.type == "html_block" else ""
+    return found
 
 
 def run_page(page: str, environment: Environment, folder: Path) -> int:
     """Runs every block of a page in a folder; the number of those that ran."""
     count = 0
-    for block in blocks(page):
-        if block.skipped is not None:
-            assert block.skipped in REASONS, f"line {block.line}: no reason of {REASONS}"
+    for line, language, text, skipped in blocks(page):
+        if skipped is not None:
+            assert skipped in REASONS, f"line {line}: no reason of {REASONS}"
             continue
-        told = environment.run(command_of(block), folder)
-        shown = (
-            f"line {block.line}, exit {told.returncode}\n{block.text}\n{told.stdout}{told.stderr}"
-        )
+        told = environment.run([*RUN_BY[language], text], folder)
+        shown = f"line {line}, exit {told.returncode}\n{text}\n{told.stdout}{told.stderr}"
         assert told.returncode == 0, shown
         count += 1
     return count

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 from tests.package.blocks import Environment
+from tests.stages_for_tests import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 
-
-@dataclass(frozen=True)
-class Quickstart:
-    """Where the quickstart ran, and what it printed."""
-
+class Quickstart(NamedTuple):
     folder: Path
     printed: str
 
@@ -30,7 +26,6 @@ def build(folder: Path, *options: str) -> Path:
 
 
 def checked(*arguments: str, python: Path | str = sys.executable) -> None:
-    """Runs Python, and fails with what it printed."""
     done = subprocess.run([python, *arguments], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 

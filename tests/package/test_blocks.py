@@ -59,22 +59,13 @@ def environment(tmp_path: Path) -> Environment:
     return Environment(Path(sys.executable).parent, tmp_path / "home")
 
 
-def test_blocks_in_languages_that_run_are_found() -> None:
-    """In order, without the indent of a list; a block inside another one is text."""
+def test_blocks_in_languages_that_run_are_found(environment: Environment, tmp_path: Path) -> None:
+    """And run in order, each in a process of its own; a block inside another one is text."""
     assert [one.text for one in blocks(PAGE, "yaml", "text")] == ["exit: 6"]
     found = [(one.language, one.skipped) for one in blocks(PAGE)]
     assert found == [("sh", "installs"), ("sh", None), ("python", None), ("bash", None)]
-    assert blocks(PAGE)[2].text.startswith("from pathlib import Path\n\nif True:\n    Path(")
-    assert [PAGE.splitlines()[one.line - 1].strip() for one in blocks(PAGE)] == [
-        "```sh",
-        "```sh",
-        "```python",
-        "```bash",
-    ]
-
-
-def test_they_run_in_order_in_one_folder(environment: Environment, tmp_path: Path) -> None:
-    """Each in a process of its own."""
+    begun = [PAGE.splitlines()[one.line - 1].strip() for one in blocks(PAGE)]
+    assert begun == [f"```{language}" for language, _ in found]
     assert run_page(PAGE, environment, tmp_path) == 3
     assert (tmp_path / "made.txt").read_text() == "1\n23\n"
 

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from echo_hf.hub.card import PAPER
-from tests.package.conftest import ROOT
+from tests.stages_for_tests import ROOT
 
 WORKFLOWS = ROOT / ".github" / "workflows"
 

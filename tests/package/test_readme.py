@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.package.blocks import Environment, blocks, run_page
-from tests.package.conftest import ROOT
+from tests.stages_for_tests import ROOT
 
 README = ROOT / "README.md"
 PAGES = [*sorted(ROOT.glob("docs/tutorials/*.md")), ROOT / "docs/how-to/evaluate.md"]

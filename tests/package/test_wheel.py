@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.package.blocks import Environment
-from tests.package.conftest import ROOT, Quickstart, build, checked
+from tests.package.conftest import Quickstart, build, checked
+from tests.stages_for_tests import ROOT
 
 pytestmark = pytest.mark.package
 LOADED = """

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tests.stages_for_tests import ROOT
+from tests.scripts.conftest import SCRIPTS, Script
 
 SMALL = {
     "bench_color_shift": ("--samples 2 --side 64 --rounds 1", "WEBP"),
@@ -18,28 +18,32 @@ SMALL = {
     "bench_pipeline": ("--sizes 20", "relevance, rules"),
     "bench_release": ("--samples 10 --kilobytes 5 --rounds 1", "write_release"),
     "bench_report": ("--samples 5 --systems 2 --side 64", "share of the rate of decoding"),
+    "bench_structure": ("--samples 2 --systems 2 --side 64 --rounds 1", "model"),
 }
 
 
-def table_of(name: str, options: str) -> str:
-    command = [sys.executable, str(ROOT / "scripts" / f"{name}.py"), *options.split()]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+FORKING = {"bench_pipeline", "bench_release"}  # which needs a process without other threads
+WITH_TORCH = {"bench_structure"}
 
 
-@pytest.mark.parametrize("name", SMALL)
-def test_it_shows_its_table(name: str) -> None:
+@pytest.mark.parametrize("name", sorted(set(SMALL) - FORKING - WITH_TORCH))
+def test_it_shows_its_table(name: str, script: Script) -> None:
     options, row = SMALL[name]
-    assert row in table_of(name, options)
+    assert row in script(f"{name}.py", *options.split())[1]
 
 
-@pytest.mark.extras
-@pytest.mark.slow
-def test_that_of_structure_distance_shows_its_table() -> None:
-    pytest.importorskip("torch")
-    options = "--samples 2 --systems 2 --side 64 --rounds 1"
-    assert "model" in table_of("bench_structure", options)
+@pytest.mark.parametrize(
+    "name",
+    [
+        *sorted(FORKING),
+        *(pytest.param(one, marks=(pytest.mark.extras, pytest.mark.slow)) for one in WITH_TORCH),
+    ],
+)
+def test_it_shows_its_table_in_a_process_of_its_own(name: str) -> None:
+    options, row = SMALL[name]
+    command = [sys.executable, str(SCRIPTS / f"{name}.py"), *options.split()]
+    assert row in subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
 def test_none_is_forgotten() -> None:
-    there = {path.stem for path in (ROOT / "scripts").glob("bench_*.py")}
-    assert there == {*SMALL, "bench_structure"}
+    assert {path.stem for path in SCRIPTS.glob("bench_*.py")} == set(SMALL)

@@ -6,7 +6,6 @@ import io
 import runpy
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.stages_for_tests import ROOT
+
 SCRIPT = ROOT / "scripts" / "rate_stand_ins.py"
 difference = runpy.run_path(str(SCRIPT))["difference"]
 Pixels = np.ndarray[Any, np.dtype[np.uint8]]
@@ -46,6 +46,10 @@ def grey(levels: Any) -> Pixels:
     return np.repeat(np.asarray(levels, np.uint8)[..., None], 3, axis=2)
 
 
+def tiles(*levels: int) -> Pixels:
+    return grey(np.hstack([np.full((16, 16), level) for level in levels]))
+
+
 def patches(seed: int, size: int, rows: int, columns: int) -> Pixels:
     colors = np.random.default_rng(seed).integers(0, 256, (rows, columns, 3), np.uint8)
     return colors.repeat(size, axis=0).repeat(size, axis=1)
@@ -60,21 +64,12 @@ def test_color_by_hand() -> None:
     """Two even tiles, black and white, the white one made grey: 24.98 units of 50 are missing.
 
     In place and in order the difference is (0 + 49.97) / 2; the blank sheet in the middle is 50
-    away from both, and even tiles have no detail.
+    away from both, and even tiles have no detail. Of four tiles, two change places: half of what is
+    100 apart in place, by 2 of 4; the output is 50 away in place and 0 in order.
     """
-    truth = grey(np.hstack([np.zeros((16, 16)), np.full((16, 16), 255)]))
-    output = grey(np.hstack([np.zeros((16, 16)), np.full((16, 16), GREY)]))
-    assert closeness(output, truth) == pytest.approx(1 - 24.98 / 50, abs=2e-4)
-
-
-def test_moved_color_by_hand() -> None:
-    """Four even tiles, two of which change places: half of what is 100 apart in place, by 2 of 4.
-
-    The blank sheet is 50 away in place and in order, the output 50 in place and 0 in order.
-    """
-    truth = grey(np.hstack([np.full((16, 16), level) for level in (0, 0, 255, 255)]))
-    output = grey(np.hstack([np.full((16, 16), level) for level in (0, 255, 0, 255)]))
-    assert closeness(output, truth) == pytest.approx(1 - 25 / 50)
+    assert closeness(tiles(0, GREY), tiles(0, 255)) == pytest.approx(1 - 24.98 / 50, abs=2e-4)
+    moved = closeness(tiles(0, 255, 0, 255), tiles(0, 0, 255, 255))
+    assert moved == pytest.approx(1 - 25 / 50)
 
 
 def test_detail_by_hand() -> None:
@@ -84,31 +79,23 @@ def test_detail_by_hand() -> None:
     in the two tiles 2500 is missing; the blank sheet misses 2500 of 2500 twice.
     """
     halves = np.hstack([np.zeros((16, 8)), np.full((16, 8), 255)])
-    truth, output = (grey(np.hstack([halves, other])) for other in (halves, np.full((16, 16), 119)))
+    truth, output = (
+        grey(np.hstack([halves, other])) for other in (halves, np.full((16, 16), GREY))
+    )
     found = difference(output, truth)
     assert found.output.detail == pytest.approx(2500 / (7500 + 2), abs=1e-3)
     assert found.output.worst == pytest.approx(2500 / (2500 + 25), abs=1e-3)
     assert found.blank.detail == pytest.approx(5000 / (5000 + 2), abs=1e-3)
     missed = 2500 / 7502 + 0.25 * 2500 / 2525
-    assert found.closeness == pytest.approx(
-        1 - missed / (5000 / 5002 + 0.25 * 2500 / 2525), abs=2e-3
-    )
+    most = 5000 / 5002 + 0.25 * 2500 / 2525
+    assert found.closeness == pytest.approx(1 - missed / most, abs=2e-3)
 
 
-@given(IMAGES)
-def test_an_image_is_itself(image: Pixels) -> None:
-    """The same pixels give exactly 1."""
-    assert closeness(image.copy(), image) == 1
-
-
-@given(IMAGES, IMAGES)
-def test_it_lies_between_0_and_1(output: Pixels, truth: Pixels) -> None:
+@given(IMAGES, IMAGES, st.tuples(*[st.integers(0, 255)] * 3))
+def test_it_lies_between_0_and_1(output: Pixels, truth: Pixels, color: tuple[int, ...]) -> None:
+    """The same pixels give exactly 1, a sheet of any one color 0 up to rounding."""
     assert 0 <= closeness(output, truth) <= 1
-
-
-@given(IMAGES, st.tuples(*[st.integers(0, 255)] * 3))
-def test_a_sheet_of_one_color_shows_nothing(truth: Pixels, color: tuple[int, int, int]) -> None:
-    """Whatever its color, it gets 0, up to rounding."""
+    assert closeness(truth.copy(), truth) == 1
     blank = np.broadcast_to(np.array(color, np.uint8), truth.shape)
     assert closeness(blank, truth) == pytest.approx(0, abs=1e-9)
 
@@ -129,10 +116,9 @@ def test_another_shape_costs_the_ratio_of_the_shapes(form: tuple[int, int], most
 
 def test_a_truth_of_one_color_can_be_met_and_missed() -> None:
     """Where the meant image is itself a blank sheet, the same sheet gets 1 and another less."""
-    white = grey(np.full((32, 32), 255))
-    assert closeness(white, white) == 1
-    assert 0 < closeness(grey(np.full((32, 32), 250)), white) < 1
-    assert closeness(grey(np.zeros((32, 32))), white) == 0
+    assert closeness(tiles(255), tiles(255)) == 1
+    assert 0 < closeness(tiles(250), tiles(255)) < 1
+    assert closeness(tiles(0), tiles(255)) == 0
 
 
 @pytest.mark.parametrize("wrong", WRONG)
