@@ -64,12 +64,11 @@ class Request:
         inputs: The same question as structured fields, for engines without a model.
         sources: Addresses of the posts in it, so that a forgotten post's answers go too.
         regex: The form of a raw text, as a regular expression that all of it has to match.
-        accepts: Whether a raw text is an answer, for a model that must not be told of a form; null
-            where any text is one.
+        accepts: Whether a raw text is an answer, for a model that must not be told of a form.
+        repeat: Number of the repetition: the same question once more is another request, with
+            another seed where answers are drawn.
         row: Key of the row that it is about, as `_parent` holds it; part of no request key.
-        part: Its number among the requests of that row, from 0; part of no request key.
-        repeat: Number of the repetition, from 0: the same question once more is another request,
-            with another seed where answers are drawn.
+        part: Its number among the requests of that row; part of no request key.
     """
 
     task: str
@@ -94,11 +93,8 @@ class Usage:
     cached: int = 0
 
     def __add__(self, other: Usage) -> Usage:
-        return Usage(
-            self.prompt + other.prompt,
-            self.completion + other.completion,
-            self.cached + other.cached,
-        )
+        cached = self.cached + other.cached
+        return Usage(self.prompt + other.prompt, self.completion + other.completion, cached)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +164,7 @@ NAMES = ("auto", "moderation", "openai", "recorded", "rules", "transformers", "v
 ENGINES: registry.Registry[EngineFactory, Needs] = registry.Registry(
     "engine", "echo_hf.engines", {name: f"echo_hf.engines.{name}" for name in NAMES}, EngineError
 )
+engine_names = ENGINES.names
 
 
 def register(
@@ -196,21 +193,13 @@ def register(
 
 def engine_needs() -> dict[str, Needs]:
     """What each engine that `make_engine` understands is for and needs, by name, in order."""
-    return {name: ENGINES.facts(name) or Needs("from another package") for name in ENGINES.names()}
-
-
-def engine_names() -> list[str]:
-    """The names that `make_engine` understands, in order."""
-    return ENGINES.names()
+    return {name: ENGINES.facts(name) or Needs("from another package") for name in engine_names()}
 
 
 def abstains(signature: Mapping[str, Any] | None) -> bool:
     """Whether the engine with this signature is no model, and may leave requests unanswered."""
     kind = (signature or {}).get("kind", "")
-    known = ENGINES.known(kind)
-    if known is None and kind in ENGINES.names():
-        known = ENGINES.find(kind)
-    return getattr(known, "abstains", False)
+    return kind in engine_names() and getattr(ENGINES.find(kind), "abstains", False)
 
 
 def check_installed(kind: str, who: str | None = None) -> None:

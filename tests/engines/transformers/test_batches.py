@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from echo_hf.engines.base import Completion
-from echo_hf.engines.checkpoint_engine import failure
-from echo_hf.engines.transformers import Batches
-from echo_hf.engines.transformers_model import PreparedRequest
+from echo_hf.engines.checkpoint import failure
+from echo_hf.engines.transformers import Batches, PreparedRequest
 from echo_hf.errors import ImageError
 from tests.stages_for_tests import request
 

@@ -16,7 +16,7 @@ from pydantic import BaseModel, Field
 
 from echo_hf.engines.base import ImageRef, Message, Request, Text, make_engine
 from echo_hf.engines.pixels import sent_reference
-from echo_hf.engines.transformers_model import (
+from echo_hf.engines.transformers import (
     SCHEMA_WORDS,
     Grammar,
     PreparedRequest,
