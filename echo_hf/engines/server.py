@@ -17,7 +17,7 @@ from collections.abc import (
     Mapping,
 )
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeVar
@@ -40,8 +40,7 @@ from echo_hf._infra.rate_limit import RateLimiter, finished
 from echo_hf._infra.retry import RequestError, RetryPolicy
 from echo_hf.config.checks import secrets_in
 from echo_hf.engines.base import Completion, ImageRef, Request, check_installed, read_options
-from echo_hf.engines.checkpoint import budget_of
-from echo_hf.engines.pixels import PixelRule
+from echo_hf.engines.pixels import PixelRule, budget_of
 from echo_hf.engines.planner import request_tokens
 from echo_hf.engines.prices import price_for
 from echo_hf.errors import EchoError, EngineError
@@ -303,7 +302,7 @@ class ServerEngine(ABC):
             "revision": options.revision,
             **{name: getattr(options, name) for name in self.sampling},
             "extra_body": dict(options.extra_body),
-            "pixels": None if self._rule is None else asdict(budget_of(**self._rule)),
+            "pixels": None if self._rule is None else budget_of(**self._rule)._asdict(),
             "wording": self.wording,
         }
 

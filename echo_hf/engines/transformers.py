@@ -239,12 +239,7 @@ class LoadedModel:
     """A model in memory; `fitted` where images come in the size that its processor leaves alone."""
 
     def __init__(
-        self,
-        options: TransformersOptions,
-        checkpoint: Checkpoint,
-        *,
-        fitted: bool,
-        structured: bool,
+        self, options: TransformersOptions, checkpoint: Checkpoint, fitted: bool, structured: bool
     ) -> None:
         self.options, self.fitted, self.structured = options, fitted, structured
         check_installed(KIND)
@@ -404,7 +399,7 @@ class TransformersEngine(CheckpointEngine):
         if structured and importlib.util.find_spec(GRAMMAR) is None:
             raise MissingExtraError(f"structured: {GRAMMAR}", "transformers")
         fitted = self._rule["family"] is not None
-        model = LoadedModel(options, self._checkpoint, fitted=fitted, structured=structured)
+        model = LoadedModel(options, self._checkpoint, fitted, structured)
         return model, Batches(model.answers, is_out_of_memory, free, options.batch_size)
 
     def _free(self) -> None:

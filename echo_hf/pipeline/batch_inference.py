@@ -278,17 +278,11 @@ class _Window:
         self.stats.seconds = time.perf_counter() - self.started
         if self.progress is not None:
             self.progress(self.stats)
-        if (
-            failure is None
-            or failure.reason is not Failed.ENGINE_ERROR
-            or completion.text is not None
-        ):
-            self.errors_in_a_row = 0
+        failed = failure is not None and failure.reason is Failed.ENGINE_ERROR
         # Errors of single requests differ in what they say; a dead server repeats itself.
-        elif completion.error == self.last_error:
-            self.errors_in_a_row += 1
-        else:
-            self.errors_in_a_row = 1
+        same = completion.error == self.last_error or self.errors_in_a_row == 0
+        silent = failed and completion.text is None
+        self.errors_in_a_row = (self.errors_in_a_row if same else 0) + 1 if silent else 0
         self.last_error = completion.error
         if self.errors_in_a_row >= MOST_ERRORS:
             said = (completion.error or completion.finish_reason)[:LONGEST_ERROR]

@@ -6,7 +6,7 @@ import hashlib
 import json
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,13 +31,6 @@ TEXTS = ("red", "drop it", "note blue")
 @pytest.fixture
 def folder(tmp_path: Path) -> RunFolder:
     return RunFolder(tmp_path / "runs" / "lumen")
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    made = Store(tmp_path / "answers.sqlite")
-    yield made
-    made.close()
 
 
 def _echo(ending: str = "!") -> StageResult:

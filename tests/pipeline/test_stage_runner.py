@@ -6,7 +6,6 @@ import hashlib
 import io
 import pickle
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,13 +30,6 @@ from echo_hf.pipeline.stage_runner import keyed_requests, run_stage
 from echo_hf.reasons import Reject, Status
 from echo_hf.tables import POSTS, STRING, Column, Table
 from tests.stages_for_tests import ByAuthor, Echo, Guess, Scripted, posts, request, url
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    made = Store(tmp_path / "answers.sqlite")
-    yield made
-    made.close()
 
 
 def _texts(dataset: Dataset) -> list[str | None]:

@@ -23,7 +23,7 @@ from echo_hf.pipeline.answer_store import Store
 from echo_hf.pipeline.answers import Failure, StoredAnswers
 from echo_hf.pipeline.batch_inference import fill
 from echo_hf.reasons import Failed
-from tests.engines.openai.conftest import KEY
+from tests.engines.conftest import KEY
 from tests.engines.openai.loopback_server import (
     LONGEST_WAIT_S,
     SILENCE,
@@ -60,6 +60,10 @@ PASSING = {
     "502": (Answer(b"<html>Bad  gateway</html>", 502), "status 502: <html>Bad gateway</html>"),
     "408": (fault(408, "too late"), "status 408: too late"),
     "error inside": (fault(200, "provider is down", code=502), "status 502: provider is down"),
+    "error in a choice": (
+        Answer({"choices": [{"error": {"message": "is down", "code": 503}, "message": {}}]}),
+        "status 503: is down",
+    ),
     "cut before": (Answer(completion("red").body, cut_after=0), "the connection to '{}' failed: "),
     "cut within": (Answer(completion("red").body, cut_after=30), "the connection to '{}' failed: "),
 }
@@ -207,16 +211,6 @@ def test_a_wrong_key_stops_the_stream_after_what_was_answered(
     with pytest.raises(EngineError, match=r"'Incorrect API key: \(key\)': put a valid key into"):
         got.extend(engine(concurrency=1).stream([request("good"), request("bad"), request("c")]))
     assert server.lines() == ["good", "bad"]
-
-
-def test_one_bad_request_fails_alone(server: LoopbackServer, engine: Make) -> None:
-    """A text that no JSON in UTF-8 can hold, and an image without a file, are values."""
-    asked = [request("red"), request("\ud800"), request("blue", images=["0" * 64])]
-    done = dict(engine().stream(asked))
-    assert [done[number].finish_reason for number in range(3)] == ["stop", "error", "error"]
-    assert (done[1].error or "").startswith("UnicodeEncodeError: ")
-    assert "has no file" in (done[2].error or "")
-    assert server.lines() == ["red"]
 
 
 # How servers say that they cannot enforce a schema.

@@ -15,7 +15,6 @@ from PIL import Image
 from pydantic import BaseModel, Field
 
 from echo_hf.engines.base import ImageRef, Message, Request, Text, make_engine
-from echo_hf.engines.pixels import sent_reference
 from echo_hf.engines.transformers import (
     SCHEMA_WORDS,
     Grammar,
@@ -24,7 +23,7 @@ from echo_hf.engines.transformers import (
     question,
     sampling_processors,
 )
-from echo_hf.errors import EngineError, ImageError
+from echo_hf.errors import EngineError
 from tests.stages_for_tests import Color, request
 from tests.tiny_models import REASON, byte_tokenizer
 
@@ -66,13 +65,6 @@ def test_the_form_follows_the_instructions() -> None:
     plain, regex = (json.loads(asked(one).text)[0] for one in (PLAIN, replace(PLAIN, regex="[1]")))
     assert len(plain["content"]) == 1
     assert regex["content"][1]["text"].endswith("\n[1]")
-
-
-def test_an_image_that_cannot_be_read_is_told() -> None:
-    with pytest.raises(ImageError, match="has no file"):
-        question(
-            request("red", images=["a"]), json.dumps, lambda ref: sent_reference(ref, family=None)
-        )
 
 
 def test_what_a_batch_must_have_in_common() -> None:

@@ -10,29 +10,21 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from echo_hf.engines.base import Completion, ImageRef, Request, make_engine
-from echo_hf.engines.transformers import TransformersEngine
+from echo_hf.engines.base import Completion, Engine, ImageRef, Request, make_engine
 from tests.tiny_guard import LONGEST, TOKENS, asked, noise, prompt_of
 
 pytestmark = pytest.mark.models
 
 
-def _engine(model: Path, **options: Any) -> TransformersEngine:
-    made = make_engine(
-        "transformers", **{"model": str(model), "dtype": "float32", "max_pixels": None} | options
-    )
-    assert isinstance(made, TransformersEngine)
-    return made
-
-
-def _answers(engine: TransformersEngine, requests: Sequence[Request]) -> list[Completion]:
+def _answers(engine: Engine, requests: Sequence[Request]) -> list[Completion]:
     answers = dict(engine.stream(requests))
     return [answers[number] for number in range(len(requests))]
 
 
 @pytest.fixture(scope="module")
-def engine(tiny_guard: Path) -> Iterator[TransformersEngine]:
-    with _engine(tiny_guard, batch_size=3) as entered:
+def engine(tiny_guard: Path) -> Iterator[Engine]:
+    options = {"model": str(tiny_guard), "dtype": "float32", "max_pixels": None, "batch_size": 3}
+    with make_engine("transformers", **options) as entered:
         yield entered
 
 
@@ -76,7 +68,7 @@ def _said(model: Any, folder: Path, request: Request) -> tuple[str, int]:
 
 
 def test_its_answers_are_those_of_full_attention(
-    tiny_guard: Path, engine: TransformersEngine, full: Any, images: list[ImageRef]
+    tiny_guard: Path, engine: Engine, full: Any, images: list[ImageRef]
 ) -> None:
     config = json.loads((tiny_guard / "config.json").read_text())
     assert config["text_config"]["attention_chunk_size"] is None
@@ -95,14 +87,14 @@ def test_its_answers_are_those_of_full_attention(
 
 
 def test_the_prompt_names_the_categories_and_holds_the_images(
-    engine: TransformersEngine, images: list[ImageRef]
+    engine: Engine, images: list[ImageRef]
 ) -> None:
     parts = [{"type": "image"}, {"type": "image"}, {"type": "text", "text": "two images"}]
     prompt = prompt_of("<|image|><|image|>two images")
     (unread,) = _answers(engine, [asked("")])
     assert unread.usage.prompt == len(prompt_of(""))
-    assert engine._loaded is not None
-    assert engine._loaded[0].rendered([{"role": "user", "content": parts}]) == prompt
+    model = engine._loaded[0]  # type: ignore[attr-defined]
+    assert model.rendered([{"role": "user", "content": parts}]) == prompt
     shown = _answers(engine, [asked(image) for image in images])
     counted = [answer.usage.prompt - unread.usage.prompt for answer in shown]
     assert counted == list(TOKENS.values())
@@ -126,7 +118,7 @@ def test_one_chunk_that_holds_everything_is_no_chunk(
 
 
 def test_the_longest_request_is_answered_and_a_longer_one_is_told(
-    tiny_guard: Path, engine: TransformersEngine, full: Any
+    tiny_guard: Path, engine: Engine, full: Any
 ) -> None:
     words = "a red cat " * LONGEST
     room = LONGEST - len(prompt_of("")) - 30
@@ -140,12 +132,3 @@ def test_the_longest_request_is_answered_and_a_longer_one_is_told(
         "error",
     )
     assert answers[2].error is None
-
-
-def test_a_mark_for_an_image_that_somebody_typed_fails_alone(
-    engine: TransformersEngine, images: list[ImageRef]
-) -> None:
-    typed, good = asked("<|image|>", images[0]), asked(images[1], "a red cat")
-    answers = _answers(engine, [typed, good, good])
-    assert (answers[0].text, answers[0].finish_reason) == (None, "error")
-    assert answers[1] == answers[2] == _answers(engine, [good])[0]

@@ -15,7 +15,7 @@ from PIL import Image
 
 from echo_hf.engines.base import ImageRef, Message, Request, Text
 from echo_hf.engines.pixels import sent_reference
-from echo_hf.engines.vllm import IMAGES_AHEAD, MOST_KEPT, REQUESTS_AHEAD, ImagesAhead, conversation
+from echo_hf.engines.vllm import IMAGES_AHEAD, REQUESTS_AHEAD, ImagesAhead, conversation
 from echo_hf.errors import ImageError
 
 
@@ -85,14 +85,6 @@ def test_few_requests_with_many_images_are_taken_ahead(tmp_path: Path) -> None:
         assert next(announced)[0] == 0
         assert taken == [0, 1]
         assert [number for number, _ in announced] == [1, 2, 3, 4]
-
-
-def test_more_images_than_are_kept_are_read_again(tmp_path: Path) -> None:
-    many = [image(tmp_path, number) for number in range(MOST_KEPT + 3)]
-    with ImagesAhead(Reading()) as images:
-        list(images.announced([(0, showing(*many))]))
-        red = [images.get(one).getpixel((0, 0))[0] for one in many]
-    assert red == list(range(MOST_KEPT + 3))
 
 
 def test_a_bad_image_fails_when_it_is_asked_for(tmp_path: Path) -> None:

@@ -97,8 +97,8 @@ def allowed(requests: Iterable[Request]) -> int:
     return most
 
 
-def test_four_systems_outputs_share_what_they_can(model: Path, tmp_path: Path) -> None:
-    watched = Watched(tiny_engine(model, max_num_seqs=4))
+def test_four_systems_outputs_share_what_they_can(tiny: Path, tmp_path: Path) -> None:
+    watched = Watched(tiny_engine(tiny, max_num_seqs=4))
     register(KIND)(lambda **_: watched)
     config = bundled_run(tmp_path)
     (done,) = judge(config, runs=tmp_path).answered

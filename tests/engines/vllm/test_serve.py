@@ -37,10 +37,10 @@ SETTINGS = (
 
 
 @pytest.fixture(scope="module")
-def server(model: Path) -> Iterator[str]:
+def server(tiny: Path) -> Iterator[str]:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    command = [*SERVE, str(model), *SETTINGS, "--port", str(port)]
+    command = [*SERVE, str(tiny), *SETTINGS, "--port", str(port)]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, errors="replace") as serving:
         assert serving.stderr
         said = []
