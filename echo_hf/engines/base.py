@@ -11,10 +11,12 @@ neither the model nor the network.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol, Self, TypeVar, runtime_checkable
+from weakref import WeakSet
 
 from pydantic import BaseModel, ValidationError
 
@@ -147,6 +149,38 @@ class Engine(Protocol):
     def __enter__(self) -> Self: ...
 
     def __exit__(self, *_: object) -> None: ...
+
+
+Answers = Generator[tuple[int, Completion], None, None]
+
+
+class StreamingEngine(ABC):
+    """What our engines share: leaving one ends its streams and then frees what it holds."""
+
+    stored: bool = True
+
+    def __init__(self) -> None:
+        self._streams: WeakSet[Answers] = WeakSet()
+
+    @abstractmethod
+    def _answers(self, requests: Iterator[Request]) -> Answers: ...
+
+    def _free(self) -> None:  # noqa: B027 - who asks others holds nothing
+        """Gives back what answering took."""
+
+    def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Completion]]:
+        """Yields (number of the request, completion) as they are ready, in any order."""
+        answers = self._answers(iter(requests))
+        self._streams.add(answers)
+        return answers
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for answers in list(self._streams):
+            answers.close()
+        self._free()
 
 
 EngineFactory = Callable[..., Engine]

@@ -5,19 +5,23 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
-from weakref import WeakSet
+from typing import Annotated, Any, Literal
 
 from PIL import Image
 from pydantic import Field, FilePath, StringConstraints
 
 from echo_hf.config.checks import Section, Whole
-from echo_hf.engines.base import Completion, ImageRef, Request, check_installed, read_options
+from echo_hf.engines.base import (
+    Completion,
+    ImageRef,
+    StreamingEngine,
+    check_installed,
+    read_options,
+)
 from echo_hf.engines.pixels import PixelRule, budget_of, sent_reference
 from echo_hf.errors import EchoError, EngineError
 
@@ -39,7 +43,6 @@ LONGEST_REASON = 400
 Name = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
 Count = Annotated[Whole, Field(ge=1)]
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
-Answers = Generator[tuple[int, Completion], None, None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,20 +189,19 @@ class ModelOptions(Section):
     chat_template_kwargs: Mapping[str, Any] = {}
 
 
-class CheckpointEngine(ABC):
+class CheckpointEngine(StreamingEngine):
     """Loads a checkpoint on this machine with its first request, and frees it when it is left."""
 
     kind: str
-    stored = True
     # What of the options decides an answer, beside what every model has.
     keyed: tuple[str, ...]
     options: ModelOptions
 
     def __init__(self, model: type[ModelOptions], given: Mapping[str, Any]) -> None:
+        super().__init__()
         options = self.options = read_options(model, given, self.kind)
         budget_of(options.family, options.min_pixels, options.max_pixels)
         self._loaded: Any = None
-        self._streams: WeakSet[Answers] = WeakSet()
 
     def signature(self) -> dict[str, Any]:
         """What decides an answer; memory, devices and the number of requests at a time do not."""
@@ -216,27 +218,6 @@ class CheckpointEngine(ABC):
             "chat_template": template and hashlib.sha256(template.read_bytes()).hexdigest(),
             "chat_template_kwargs": dict(options.chat_template_kwargs),
         }
-
-    def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Completion]]:
-        answers = self._answers(iter(requests))
-        self._streams.add(answers)
-        return answers
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for answers in list(self._streams):
-            answers.close()
-        if self._loaded is not None:
-            self._free()
-
-    @abstractmethod
-    def _answers(self, requests: Iterator[Request]) -> Answers: ...
-
-    @abstractmethod
-    def _free(self) -> None:
-        """Forgets the model, and gives its memory back."""
 
     def _read(self, reference: ImageRef) -> Image.Image:
         """An image in the size in which the model's own processor would leave it."""

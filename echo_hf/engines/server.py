@@ -6,13 +6,11 @@ import ipaddress
 import json
 import os
 import re
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import (
     AsyncIterator,
     Awaitable,
     Callable,
-    Generator,
-    Iterable,
     Iterator,
     Mapping,
 )
@@ -22,7 +20,6 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeVar
 from urllib.parse import SplitResult, urlsplit
-from weakref import WeakSet
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
 
@@ -39,7 +36,15 @@ from echo_hf._infra.http_errors import (
 from echo_hf._infra.rate_limit import RateLimiter, finished
 from echo_hf._infra.retry import RequestError, RetryPolicy
 from echo_hf.config.checks import secrets_in
-from echo_hf.engines.base import Completion, ImageRef, Request, check_installed, read_options
+from echo_hf.engines.base import (
+    Answers,
+    Completion,
+    ImageRef,
+    Request,
+    StreamingEngine,
+    check_installed,
+    read_options,
+)
 from echo_hf.engines.pixels import PixelRule, budget_of
 from echo_hf.engines.planner import request_tokens
 from echo_hf.engines.prices import price_for
@@ -265,14 +270,13 @@ PACKAGES = ("openai",)
 Document = Mapping[str, Any]
 Body = Mapping[str, Any]
 Send = Callable[[Body], Awaitable[Reply]]
-Answers = Generator[tuple[int, Completion], None, None]
 
 
 def failed(error: str) -> Completion:
     return Completion(None, error, "error")
 
 
-class ServerEngine(ABC):
+class ServerEngine(StreamingEngine):
     """Asks one endpoint of a server: many requests at a time, within its limits, each retried."""
 
     kind: ClassVar[str]
@@ -280,17 +284,16 @@ class ServerEngine(ABC):
     wording: ClassVar[int] = 1
     sampling: ClassVar[tuple[str, ...]] = ()
     no_document: ClassVar[str]  # what is said of a response that is none of this endpoint
-    stored: bool = True
     options: ServerOptions
 
     def __init__(self, options: ServerOptions, rule: PixelRule | None) -> None:
+        super().__init__()
         self.options, self._rule, self._price = options, rule, price_for(options)
         self.requests = RateLimiter(options.requests_per_minute, burst_s=BURST_S)
         self.tokens = RateLimiter(options.tokens_per_minute, burst_s=BURST_S)
         self.retries = RetryPolicy(options.max_attempts, options.backoff_s)
         self.usd_per_million_prompt_tokens = self._price and self._price.prompt
         self.usd_per_million_completion_tokens = self._price and self._price.completion
-        self._running: WeakSet[Answers] = WeakSet()
 
     def signature(self) -> Mapping[str, Any]:
         """Everything that decides an answer; neither key nor address of a private server."""
@@ -358,19 +361,6 @@ class ServerEngine(ABC):
         if meaning is Meaning.MAY_PASS:
             raise RequestError(error.said, wait_s=error.wait_s)
         return failed(error.said)
-
-    def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Completion]]:
-        """Yields (number of the request, completion) as they are ready, in any order."""
-        answers = self._answers(iter(requests))
-        self._running.add(answers)
-        return answers
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for answers in list(self._running):
-            answers.close()
 
     def _answers(self, requests: Iterator[Request]) -> Answers:
         first = next(requests, None)

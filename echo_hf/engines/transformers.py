@@ -15,6 +15,7 @@ from typing import Any, Literal
 from PIL import Image
 
 from echo_hf.engines.base import (
+    Answers,
     Completion,
     ImageRef,
     Message,
@@ -25,7 +26,6 @@ from echo_hf.engines.base import (
     register,
 )
 from echo_hf.engines.checkpoint import (
-    Answers,
     Checkpoint,
     CheckpointEngine,
     Count,
@@ -403,8 +403,9 @@ class TransformersEngine(CheckpointEngine):
         return model, Batches(model.answers, is_out_of_memory, free, options.batch_size)
 
     def _free(self) -> None:
-        self._loaded = None
-        free()
+        if self._loaded is not None:
+            self._loaded = None
+            free()
 
     @property
     def _structured(self) -> bool:

@@ -20,6 +20,7 @@ from pydantic import Field
 
 from echo_hf.config.checks import Whole
 from echo_hf.engines.base import (
+    Answers,
     Completion,
     ImageRef,
     Request,
@@ -29,7 +30,6 @@ from echo_hf.engines.base import (
     register,
 )
 from echo_hf.engines.checkpoint import (
-    Answers,
     CheckpointEngine,
     Count,
     ModelOptions,
@@ -350,9 +350,11 @@ class VllmEngine(CheckpointEngine):
             Thread(target=wake, name="echo-hf-vllm-lost", daemon=True).start()
 
     def _free(self) -> None:
+        llm, self._loaded = self._loaded, None
+        if llm is None:
+            return
         from vllm.distributed import cleanup_dist_env_and_memory
 
-        llm, self._loaded = self._loaded, None
         llm.renderer.shutdown()
         llm.llm_engine.engine_core.shutdown(timeout=SECONDS_TO_STOP)
         cleanup_dist_env_and_memory()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import pickle
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -216,6 +217,9 @@ def test_answers_have_the_declared_shape(case: Case) -> None:
 def test_only_who_is_no_model_abstains(case: Case) -> None:
     silent = abstains(case.engine.signature())
     assert case.engine.stored is not silent
+    if silent:  # and travels with the stage that has it
+        copy = pickle.loads(pickle.dumps(case.engine))  # noqa: S301 - our own bytes
+        assert copy.signature() == case.engine.signature()
     unknown = replace(case.good[0], task="weather", row="none")
     ((_, done),) = case.engine.stream([unknown])
     assert (done == ABSTAINED) is silent
