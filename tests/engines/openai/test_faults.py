@@ -23,7 +23,6 @@ from echo_hf.pipeline.answer_store import Store
 from echo_hf.pipeline.answers import Failure, StoredAnswers
 from echo_hf.pipeline.batch_inference import fill
 from echo_hf.reasons import Failed
-from tests.engines.conftest import KEY
 from tests.engines.openai.loopback_server import (
     LONGEST_WAIT_S,
     SILENCE,
@@ -200,19 +199,6 @@ def test_what_no_request_survives_stops_the_stream(
     assert [asked.path for asked in server.asked] == ["/v1/chat/completions"]
 
 
-def test_a_wrong_key_stops_the_stream_after_what_was_answered(
-    server: LoopbackServer, engine: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    server.behave = lambda asked: (
-        completion("red") if asked.line == "good" else fault(401, f"Incorrect API key: {KEY}")
-    )
-    got = []
-    with pytest.raises(EngineError, match=r"'Incorrect API key: \(key\)': put a valid key into"):
-        got.extend(engine(concurrency=1).stream([request("good"), request("bad"), request("c")]))
-    assert server.lines() == ["good", "bad"]
-
-
 # How servers say that they cannot enforce a schema.
 NO_SCHEMA = [
     fault(400, "This response_format type is unavailable now", type="invalid_request_error"),
@@ -238,17 +224,18 @@ def test_a_server_without_schemas_is_asked_in_words(
     assert system["content"].startswith("Name a colour.\n\nAnswer with one JSON object")
     assert '"maxLength":20' in system["content"]
     assert [record.levelname for record in caplog.records] == ["WARNING"]
+    bad = fault(400, "grammar and picture are broken")  # in both ways, which teaches nothing
+    server.behave = lambda asked: bad if asked.line == "bad" else completion("red")
+    fresh = engine(concurrency=1)
+    assert dict(fresh.stream([request("bad"), request("good")])) == {
+        0: failed("status 400: grammar and picture are broken"),
+        1: RED,
+    }
+    assert ["response_format" in one.body for one in server.asked[-3:]] == [True, False, True]
+    server.behave = lambda _: refusal
     server.asked.clear()  # who asks for enforced schemas gets an error rather than something else
     assert ask(engine(structured="json_schema")).finish_reason == "error"
     assert len(server.asked) == 1
-
-
-def test_a_failure_in_both_ways_teaches_nothing(server: LoopbackServer, engine: Make) -> None:
-    bad = fault(400, "grammar and picture are broken")
-    server.behave = lambda asked: bad if asked.line == "bad" else completion("red")
-    done = dict(engine(concurrency=1).stream([request("bad"), request("good")]))
-    assert done[0] == failed("status 400: grammar and picture are broken")
-    assert ["response_format" in one.body for one in server.asked] == [True, False, True]
 
 
 def test_the_name_of_the_token_limit_is_found_out(server: LoopbackServer, engine: Make) -> None:
