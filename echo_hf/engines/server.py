@@ -309,13 +309,9 @@ class ServerEngine(StreamingEngine):
             "wording": self.wording,
         }
 
-    def unfit(self, _: Request) -> str | None:
-        """Why a request cannot be put here at all, null where it can."""
-        return None
-
     @abstractmethod
     def prepared(self, request: Request) -> Any:
-        """What of a request is the same in all attempts; images are read and encoded in it."""
+        """What of a request is the same in all attempts; raises where it cannot be put here."""
 
     @abstractmethod
     async def put(self, request: Request, prepared: Any, send: Send) -> Reply:
@@ -374,14 +370,13 @@ class ServerEngine(StreamingEngine):
         async def opened() -> AsyncIterator[Any]:
             from openai import AsyncOpenAI, DefaultAsyncHttpxClient, Timeout
 
+            connect = min(options.timeout_s, LONGEST_CONNECT_S)
             client = AsyncOpenAI(
                 # The client wants one even where the header is left out.
                 api_key=key.secret.get_secret_value() or NO_KEY,
                 base_url=options.base_url,
                 max_retries=0,
-                timeout=Timeout(
-                    options.timeout_s, connect=min(options.timeout_s, LONGEST_CONNECT_S)
-                ),
+                timeout=Timeout(options.timeout_s, connect=connect),
                 # A redirect would take the posts to a server that nobody named.
                 http_client=DefaultAsyncHttpxClient(follow_redirects=False),
             )
@@ -406,9 +401,6 @@ class _Caller:
         from anyio import to_thread
 
         (number, request), engine = numbered, self.engine
-        unfit = engine.unfit(request)
-        if unfit is not None:
-            return number, failed(unfit)
         parts = (part for message in request.messages for part in message.parts)
         try:
             if any(isinstance(part, ImageRef) for part in parts):  # decoding must not stop the loop
@@ -465,9 +457,9 @@ class _Caller:
         await engine.tokens.turn(tokens)
         headers = None if self.key else {"Authorization": Omit()}
         extra_body = dict(options.extra_body) or None
-        create = engine.create(self.client)
         try:
             with fail_after(options.timeout_s):
+                create = engine.create(self.client)
                 raw = await create(**body, extra_body=extra_body, extra_headers=headers)
                 return Reply(raw.status_code, raw.headers, raw.text)
         except (APIStatusError, APIConnectionError, TimeoutError) as error:

@@ -34,7 +34,7 @@ def engine(tiny: Path) -> Iterator[VllmEngine]:
 
 def unfinished(engine: VllmEngine) -> bool:
     assert engine._loaded
-    return bool(engine._loaded.llm.llm_engine.has_unfinished_requests())
+    return bool(engine._loaded.llm_engine.has_unfinished_requests())
 
 
 @pytest.mark.parametrize(
