@@ -7,6 +7,7 @@ import json
 import pickle
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -245,6 +246,21 @@ def test_an_error_in_the_requests_passes_through(case: Case) -> None:
     with pytest.raises(LookupError, match="the rows are gone"):
         list(case.engine.stream(requests()))
     assert len(list(case.engine.stream(case.good))) == len(case.good)
+
+
+def test_requests_are_taken_as_they_are_answered(case: Case) -> None:
+    taken: list[Request] = []
+
+    def endless() -> Iterator[Request]:
+        for one in cycle(case.good):
+            taken.append(one)
+            yield one
+
+    answers = case.engine.stream(endless())
+    assert taken == []
+    assert len(list(islice(answers, 5))) == 5
+    assert len(taken) <= 40
+    answers.close()  # type: ignore[attr-defined]
 
 
 def test_a_left_engine_ends_its_streams_and_may_be_entered_again(case: Case) -> None:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 import pytest
-from datasets import Dataset
+from datasets import Dataset, load_from_disk
 from datasets.fingerprint import Hasher
 from hypothesis import given
 from hypothesis import strategies as st
@@ -91,7 +91,9 @@ class Reworded(Guess):
         return replace(super().prompt, text=self.wording)
 
 
-def test_what_decides_the_result_changes_the_digest(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_decides_the_result_changes_the_digest(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """Parameters, version, prompt and schema do; a field without a digest does not."""
     stages = [Echo("!"), Echo("?"), EchoAgain("!"), Guess(), Guess(instructions="Name a colour!")]
     stages += [Guess(loud=True), GuessShade()]
@@ -104,6 +106,10 @@ def test_what_decides_the_result_changes_the_digest(monkeypatch: pytest.MonkeyPa
         assert len(set(told)) == len(stages)
     assert Echo("!", scratch="/a").digest() == Echo("!", scratch="/b").digest()
     assert "scratch" not in Echo().describe()["parameters"]
+    dataset.save_to_disk(tmp_path)  # a map by hand reads back what an equal digest made
+    for scratch in ("/a", "/b"):
+        _mapped(Echo("!", scratch=scratch), load_from_disk(tmp_path))
+    assert len(list(tmp_path.glob("cache-*.arrow"))) == 1
     before = Hasher.hash(Reworded())
     monkeypatch.setattr(Reworded, "wording", "Name it now.")
     assert Hasher.hash(Reworded()) != before

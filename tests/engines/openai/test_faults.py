@@ -23,6 +23,7 @@ from echo_hf.pipeline.answer_store import Store
 from echo_hf.pipeline.answers import Failure, StoredAnswers
 from echo_hf.pipeline.batch_inference import fill
 from echo_hf.reasons import Failed
+from tests.engines.conftest import KEY
 from tests.engines.openai.loopback_server import (
     LONGEST_WAIT_S,
     SILENCE,
@@ -197,6 +198,19 @@ def test_what_no_request_survives_stops_the_stream(
     expected = f"'127.0.0.1' answered with status {answer.status}, {said!r}: "
     assert str(caught.value) == expected + advice.format(url=server.url)
     assert [asked.path for asked in server.asked] == ["/v1/chat/completions"]
+
+
+def test_a_wrong_key_stops_the_stream_after_what_was_answered(
+    server: LoopbackServer, engine: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    server.behave = lambda asked: (
+        completion("red") if asked.line == "good" else fault(401, f"Incorrect API key: {KEY}")
+    )
+    got = []
+    with pytest.raises(EngineError, match=r"'Incorrect API key: \(key\)': put a valid key into"):
+        got.extend(engine(concurrency=1).stream([request("good"), request("bad"), request("c")]))
+    assert server.lines() == ["good", "bad"]
 
 
 # How servers say that they cannot enforce a schema.
