@@ -52,13 +52,13 @@ def combined_fingerprint(*parts: str) -> str:
     return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:32]
 
 
-def table_bytes(table: pa.Table) -> bytes:
+def table_bytes(table: pa.Table) -> pa.Buffer:
     """The rows of a table and their types, for a digest; neither chunks nor metadata count."""
     plain = table.combine_chunks().replace_schema_metadata(None)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, plain.schema) as writer:
         writer.write_table(plain)
-    return bytes(sink.getvalue())
+    return sink.getvalue()
 
 
 def content_fingerprint(dataset: Dataset) -> str:
