@@ -174,9 +174,9 @@ def _against_chat(
     name: str, engine: Any, stage: ModelStage, posts: Dataset, rounds: int
 ) -> Measure:
     from echo_hf.engines.pixels import sent_reference
-    from echo_hf.engines.vllm_model import conversation, sampling
+    from echo_hf.engines.vllm import conversation, sampling
 
-    llm = engine._loaded.llm
+    llm = engine._loaded
     family = "qwen2_5_vl"  # images of 448 x 448 need no resizing: both only decode them
     requests = asked(stage, posts)
 

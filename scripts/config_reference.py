@@ -24,8 +24,8 @@ from echo_hf.config.systems import SystemConfig
 from echo_hf.engines.base import ENGINES
 from echo_hf.engines.moderation import ModerationOptions
 from echo_hf.engines.openai import Options as OpenAIOptions
-from echo_hf.engines.transformers_model import TransformersOptions
-from echo_hf.engines.vllm_model import VllmOptions
+from echo_hf.engines.transformers import TransformersOptions
+from echo_hf.engines.vllm import VllmOptions
 from echo_hf.systems.anole import AnoleOptions
 from echo_hf.systems.command import CommandOptions
 from echo_hf.systems.diffusers import DiffusersOptions

@@ -113,46 +113,38 @@ def golden_requests() -> dict[str, Request]:
     return {**requests, **_to_guards(safety, shown), **_to_judges()}
 
 
+def _judge(mode: str, **more: Any) -> JudgeConfig:
+    return JudgeConfig(
+        name="mira", developer="Northlight", status="current", engine=ENGINE, mode=mode, **more
+    )
+
+
 def _to_judges() -> dict[str, Request]:
     given, made = (hashlib.sha256(name.encode()).hexdigest() for name in ("parrot", "knight"))
     shown = {digest: ImageRef(digest) for digest in (given, made)}
     prompt = EXTRACTED["prompt"]
     task = Task("s", "d", "image_to_image", prompt, (shown[given],))
     words = Task("t", "d", "text_to_image", prompt)
-    told = [("overall", "text"), ("overall", "structured"), ("text_rendering", "text")]
-    output = {"s": [{"system": "amber", "image": made}]}
+    outputs = [{"system": "amber", "image": made}, {"system": "birch", "image": given}]
     requests = {}
-    for rubric, mode in told:
-        judge = JudgeConfig(
-            name="mira", developer="Northlight", status="current", engine=ENGINE, mode=mode
-        )
-        rows = ToRate(output, (task,), {}).rows(judge, lambda _: True).with_format("arrow")[:]
+    for rubric, mode in (
+        ("overall", "text"),
+        ("overall", "structured"),
+        ("text_rendering", "text"),
+    ):
+        judge = _judge(mode)
+        one = ToRate({"s": outputs[:1]}, (task,), {}).rows(judge, lambda _: True)
         instructions = rubric_prompt(judge, rubric)
         stage = Rate(judge, "model_budget", shown, rubric, instructions, "corrected")
         name = f"judge_{rubric}" if mode == "text" else f"judge_{rubric}_{mode}"
-        ((requests[name],),) = stage.requests(rows)
-    requests |= _to_comparing_judges(task, given, made)
+        ((requests[name],),) = stage.requests(one.with_format("arrow")[:])
+    for name, mode in (("judge_pairwise", "text"), ("judge_pairwise_structured", "structured")):
+        judge = _judge(mode, pairwise={"share": 1})
+        pair = to_compare(judge, ToRate({"s": outputs}, (task,), {})).with_format("arrow")[:]
+        requests[name] = Compare(judge, "model_budget", shown).requests(pair)[0][0]
     fitting = Fitting(ApplicabilityConfig(engine=ENGINE), shown)
     (edit,), (drawing,) = fitting.requests(to_classify([task, words]).with_format("arrow")[:])
     return {**requests, "applicability_edit": edit, "applicability_words": drawing}
-
-
-def _to_comparing_judges(task: Task, given: str, made: str) -> dict[str, Request]:
-    shown = {digest: ImageRef(digest) for digest in (given, made)}
-    outputs = {"s": [{"system": "amber", "image": made}, {"system": "birch", "image": given}]}
-    requests = {}
-    for name, mode in (("judge_pairwise", "text"), ("judge_pairwise_structured", "structured")):
-        judge = JudgeConfig(
-            name="mira",
-            developer="Northlight",
-            status="current",
-            engine=ENGINE,
-            mode=mode,
-            pairwise={"share": 1},
-        )
-        rows = to_compare(judge, ToRate(outputs, (task,), {})).with_format("arrow")[:]
-        requests[name] = Compare(judge, "model_budget", shown).requests(rows)[0][0]
-    return requests
 
 
 def _to_guards(stage: ModelStage, samples: pa.Table) -> dict[str, Request]:
@@ -189,30 +181,22 @@ def _lines(request: Request) -> Iterator[str]:
 
 
 def _posts() -> Iterator[dict[str, Any]]:
-    root = "https://x.com/i/status/1"
-    yield _post(
-        root, None, "mira_draws", f"{EXTRACTED['prompt']}\n\nWhat is yours?", "parrot photo"
+    texts = (
+        ("mira_draws", f"{EXTRACTED['prompt']}\n\nWhat is yours?", "parrot photo"),
+        ("mira_draws", "@mira_draws my parrot!", "parrot knight"),
+        ("ovi.art", "the horse has five legs 😅", None),
     )
-    yield _post(
-        "https://x.com/i/status/2", root, "mira_draws", "@mira_draws my parrot!", "parrot knight"
-    )
-    yield _post("https://x.com/i/status/3", root, "ovi.art", "the horse has five legs 😅")
-
-
-def _post(
-    url: str, parent: str | None, author: str, text: str, image: str | None = None
-) -> dict[str, Any]:
-    digest = image and hashlib.sha256(image.encode()).hexdigest()
-    images = [{"sha256": digest, "url": None, "alt_text": image}] if digest else []
-    return {
-        "url": url,
-        "parent_url": parent,
-        "author": author,
-        "text": text,
-        "keywords": ["lumen"],
-        "pictures": images,
-        "relevance": {"score": 5, "note": None},
-    }
+    for number, (author, text, image) in enumerate(texts, 1):
+        digest = image and hashlib.sha256(image.encode()).hexdigest()
+        yield {
+            "url": f"https://x.com/i/status/{number}",
+            "parent_url": "https://x.com/i/status/1" if number > 1 else None,
+            "author": author,
+            "text": text,
+            "keywords": ["lumen"],
+            "pictures": [{"sha256": digest, "url": None, "alt_text": image}] if image else [],
+            "relevance": {"score": 5, "note": None},
+        }
 
 
 def _next(table: pa.Table, declared: Table) -> pa.Table:

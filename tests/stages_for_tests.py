@@ -22,6 +22,7 @@ from echo_hf.pipeline.stage import (
     ModelStage,
     RowIssue,
     Stage,
+    StageRows,
     kept_rows,
     keys_of,
     ordered,
@@ -52,12 +53,7 @@ def posts(*texts: str | None, authors: Sequence[str] = ()) -> Dataset:
 
 @dataclass(frozen=True)
 class Echo(Stage):
-    """Keeps posts and adds an ending to their text; a word in it says what else becomes of them.
-
-    Attributes:
-        ending: Added to each text.
-        scratch: Where it might keep notes; decides nothing.
-    """
+    """Keeps posts and adds an ending to their text; a word in it says what else becomes of them."""
 
     name: ClassVar[str] = "echo"
     version: ClassVar[int] = 1
@@ -159,12 +155,7 @@ GUESSES = Table(
 
 @dataclass(frozen=True)
 class Guess(ModelStage):
-    """Asks for a color for each line of a post; a post without lines needs no model.
-
-    Attributes:
-        instructions: The prompt's text; counts in the digest as the prompt, not as a parameter.
-        loud: Whether the colors are written in capitals.
-    """
+    """Asks for a color for each line of a post; a post without lines needs no model."""
 
     name: ClassVar[str] = "guess"
     version: ClassVar[int] = 1
@@ -190,24 +181,15 @@ class Guess(ModelStage):
         ]
 
     def finish(self, table: pa.Table, answers: list[list[BaseModel | Failure]]) -> pa.Table:
-        urls = keys_of(table, POSTS).to_pylist()
-        done: list[int] = []
-        names: list[list[str]] = []
-        said: list[tuple[int, RowIssue]] = []
-        for row, given in enumerate(answers):
+        rows, urls = StageRows(self.outputs), keys_of(table, POSTS).to_pylist()
+        for row, (address, given) in enumerate(zip(urls, answers, strict=True)):
             failed = next((one for one in given if isinstance(one, Failure)), None)
             if failed is None:
-                done.append(row)
-                names.append([self._name(one) for one in given])
+                names = [self._name(one) for one in given]
+                rows.keep(row, address, {"url": address, "names": names})
             else:
-                why = (failed.reason, failed.detail, failed.request)
-                said.append((row, RowIssue(Status.QUARANTINED, [urls[row]], *why)))
-        keys = pa.array([urls[row] for row in done], pa.string())
-        columns = pa.table([keys, pa.array(names, pa.list_(pa.string()))], schema=GUESSES.schema)
-        failures = row_issues(GUESSES, [remark for _, remark in said])
-        return ordered(
-            [(done, kept_rows(columns, parents_of(keys))), ([r for r, _ in said], failures)]
-        )
+                rows.failed(row, address, failed)
+        return rows.table()
 
     def _name(self, answer: BaseModel | Failure) -> str:
         name = str(getattr(answer, "name", ""))
@@ -254,9 +236,6 @@ class Scripted:
     (never reported), `raise`.
 
     Attributes:
-        model: Part of the signature.
-        window: Most questions waiting at a time.
-        cost_usd: Price of each call.
         asked: Every question, in the order it was taken.
         streams: How often `stream` was called.
         in_flight: Number of questions waiting at each answer.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Self
@@ -49,20 +48,19 @@ def has_gpu(root: Path = Path("/")) -> bool:
     return any((root / device).exists() for device in DEVICES)
 
 
-@dataclass
 class Engines:
     """The engines of a run, by their names in the config; one is loaded at a time."""
 
-    choices: Mapping[str, EngineChoice]
-    _loaded: ExitStack = field(default_factory=ExitStack)
-    _current: tuple[EngineChoice, Engine] | None = None
+    def __init__(self, choices: Mapping[str, EngineChoice]) -> None:
+        self.choices = choices
+        self._loaded = ExitStack()
+        self._current: tuple[EngineChoice, Engine] | None = None
 
     def use(self, name: str) -> Engine:
         """The engine of this name; another one's model is freed first."""
         choice = self.choices[name]
         if self._current is None or self._current[0] != choice:
-            self._current = None
-            self._loaded.close()
+            self.__exit__()
             engine = self._loaded.enter_context(make_engine(choice.kind, **choice.options))
             self._current = (choice, engine)
         return self._current[1]
@@ -71,5 +69,5 @@ class Engines:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._loaded.close()
         self._current = None
+        self._loaded.close()

@@ -11,10 +11,12 @@ neither the model nor the network.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol, Self, TypeVar, runtime_checkable
+from weakref import WeakSet
 
 from pydantic import BaseModel, ValidationError
 
@@ -64,12 +66,11 @@ class Request:
         inputs: The same question as structured fields, for engines without a model.
         sources: Addresses of the posts in it, so that a forgotten post's answers go too.
         regex: The form of a raw text, as a regular expression that all of it has to match.
-        accepts: Whether a raw text is an answer, for a model that must not be told of a form; null
-            where any text is one.
+        accepts: Whether a raw text is an answer, for a model that must not be told of a form.
+        repeat: Number of the repetition: the same question once more is another request, with
+            another seed where answers are drawn.
         row: Key of the row that it is about, as `_parent` holds it; part of no request key.
-        part: Its number among the requests of that row, from 0; part of no request key.
-        repeat: Number of the repetition, from 0: the same question once more is another request,
-            with another seed where answers are drawn.
+        part: Its number among the requests of that row; part of no request key.
     """
 
     task: str
@@ -94,11 +95,8 @@ class Usage:
     cached: int = 0
 
     def __add__(self, other: Usage) -> Usage:
-        return Usage(
-            self.prompt + other.prompt,
-            self.completion + other.completion,
-            self.cached + other.cached,
-        )
+        cached = self.cached + other.cached
+        return Usage(self.prompt + other.prompt, self.completion + other.completion, cached)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +151,38 @@ class Engine(Protocol):
     def __exit__(self, *_: object) -> None: ...
 
 
+Answers = Generator[tuple[int, Completion], None, None]
+
+
+class StreamingEngine(ABC):
+    """What our engines share: leaving one ends its streams and then frees what it holds."""
+
+    stored: bool = True
+
+    def __init__(self) -> None:
+        self._streams: WeakSet[Answers] = WeakSet()
+
+    @abstractmethod
+    def _answers(self, requests: Iterator[Request]) -> Answers: ...
+
+    def _free(self) -> None:  # noqa: B027 - who asks others holds nothing
+        """Gives back what answering took."""
+
+    def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Completion]]:
+        """Yields (number of the request, completion) as they are ready, in any order."""
+        answers = self._answers(iter(requests))
+        self._streams.add(answers)
+        return answers
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for answers in list(self._streams):
+            answers.close()
+        self._free()
+
+
 EngineFactory = Callable[..., Engine]
 Options = TypeVar("Options", bound=BaseModel)
 
@@ -168,6 +198,7 @@ NAMES = ("auto", "moderation", "openai", "recorded", "rules", "transformers", "v
 ENGINES: registry.Registry[EngineFactory, Needs] = registry.Registry(
     "engine", "echo_hf.engines", {name: f"echo_hf.engines.{name}" for name in NAMES}, EngineError
 )
+engine_names = ENGINES.names
 
 
 def register(
@@ -196,21 +227,13 @@ def register(
 
 def engine_needs() -> dict[str, Needs]:
     """What each engine that `make_engine` understands is for and needs, by name, in order."""
-    return {name: ENGINES.facts(name) or Needs("from another package") for name in ENGINES.names()}
-
-
-def engine_names() -> list[str]:
-    """The names that `make_engine` understands, in order."""
-    return ENGINES.names()
+    return {name: ENGINES.facts(name) or Needs("from another package") for name in engine_names()}
 
 
 def abstains(signature: Mapping[str, Any] | None) -> bool:
     """Whether the engine with this signature is no model, and may leave requests unanswered."""
     kind = (signature or {}).get("kind", "")
-    known = ENGINES.known(kind)
-    if known is None and kind in ENGINES.names():
-        known = ENGINES.find(kind)
-    return getattr(known, "abstains", False)
+    return kind in engine_names() and getattr(ENGINES.find(kind), "abstains", False)
 
 
 def check_installed(kind: str, who: str | None = None) -> None:

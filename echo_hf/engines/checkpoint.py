@@ -1,4 +1,4 @@
-"""Which weights a model's name stands for, and how its family resizes images."""
+"""The weights that a model's name stands for, and what engines share that load them here."""
 
 from __future__ import annotations
 
@@ -7,36 +7,24 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
-from types import MappingProxyType
+from typing import Annotated, Any, Literal
 
-from echo_hf.errors import EngineError, unknown
+from PIL import Image
+from pydantic import Field, FilePath, StringConstraints
 
-
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """What a family makes of images, or what a config asks for.
-
-    Attributes:
-        factor: Both sides become multiples of it.
-        min_pixels: A smaller image is enlarged.
-        max_pixels: A larger one is reduced; null where none is too large.
-    """
-
-    factor: int
-    min_pixels: int
-    max_pixels: int | None
-
-
-# The budgets are those of the published checkpoints' own preprocessor settings.
-FAMILIES: Mapping[str, Budget] = MappingProxyType(
-    {
-        "qwen2_vl": Budget(28, 4 * 28**2, 16_384 * 28**2),
-        "qwen2_5_vl": Budget(28, 4 * 28**2, 16_384 * 28**2),
-        "qwen3_vl": Budget(32, 64 * 32**2, 16_384 * 32**2),
-    }
+from echo_hf.config.checks import Section, Whole
+from echo_hf.engines.base import (
+    Completion,
+    ImageRef,
+    StreamingEngine,
+    check_installed,
+    read_options,
 )
-ANY_SIZE = Budget(1, 1, None)
+from echo_hf.engines.pixels import PixelRule, budget_of, sent_reference
+from echo_hf.errors import EchoError, EngineError
+
 NAMES = (
     (re.compile(r"qwen[-_]?2[._]5[-_]?vl"), "qwen2_5_vl"),
     (re.compile(r"qwen[-_]?2[-_]?vl"), "qwen2_vl"),
@@ -47,35 +35,14 @@ COMMIT = re.compile(r"[0-9a-f]{40}")
 # What a tokenizer, a template and a processor are made of; a README decides no answer.
 SETTINGS = ("*.json", "*.jinja", "*.model", "*.txt", "*.tiktoken")
 WEIGHTS = ("*.safetensors", "*.gguf", "*.bin", "*.pt")
-PIECES = 64
-PIECE = 4096
+PIECES, PIECE = 64, 4096
+# 1280 patches of Qwen2.5-VL: what its authors advise, and what the planner counts for an image.
+MAX_PIXELS = 1280 * 28 * 28
+LONGEST_REASON = 400
 
-
-def family_of(model: str) -> str | None:
-    """The family whose rule a model's images follow: by a folder's config, else by its name."""
-    config, name = Path(model) / CONFIG, model
-    if config.is_file():
-        try:
-            name = str(json.loads(config.read_text("utf-8")).get("model_type", ""))
-        except (OSError, ValueError, AttributeError) as error:
-            raise EngineError(f"cannot read {str(config)!r}: {error}") from error
-    return next((family for words, family in NAMES if words.search(name.lower())), None)
-
-
-def budget_of(
-    family: str | None, min_pixels: int | None = None, max_pixels: int | None = None
-) -> Budget:
-    if family is not None and family not in FAMILIES:
-        raise EngineError(unknown("family", family, FAMILIES))
-    own = ANY_SIZE if family is None else FAMILIES[family]
-    least = own.min_pixels if min_pixels is None else min_pixels
-    most = own.max_pixels if max_pixels is None else max_pixels
-    if least < 1 or (most is not None and most < max(least, own.factor**2)):
-        raise EngineError(
-            f"no image has min_pixels {least!r} and max_pixels {most!r}: expected 1 or more, and "
-            f"a maximum of at least the minimum and one patch of {own.factor**2} pixels"
-        )
-    return Budget(own.factor, least, most)
+Name = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
+Count = Annotated[Whole, Field(ge=1)]
+Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +56,17 @@ class Checkpoint:
     def commit(self) -> str | None:
         """The revision to load from the Hub, null for a folder."""
         return None if self.revision.startswith("sha256:") else self.revision
+
+
+def family_of(model: str) -> str | None:
+    """The family whose rule a model's images follow: by a folder's config, else by its name."""
+    config, name = Path(model) / CONFIG, model
+    if config.is_file():
+        try:
+            name = str(json.loads(config.read_text("utf-8")).get("model_type", ""))
+        except (OSError, ValueError, AttributeError) as error:
+            raise EngineError(f"cannot read {str(config)!r}: {error}") from error
+    return next((family for words, family in NAMES if words.search(name.lower())), None)
 
 
 def find_checkpoint(
@@ -167,3 +145,94 @@ def pieces(file: Path) -> Iterator[bytes]:
 def framed(data: bytes) -> bytes:
     """Bytes after their own number, so that what is joined can be told apart."""
     return b"%d:" % len(data) + data
+
+
+def reason(error: BaseException) -> str:
+    """An error in one line: ours as it is, another library's with its kind."""
+    said = " ".join(str(error).split())
+    is_ours = isinstance(error, EchoError)
+    return (said if is_ours else f"{type(error).__name__}: {said}")[:LONGEST_REASON]
+
+
+def failure(error: BaseException) -> Completion:
+    """An error as the answer to the one request that it belongs to."""
+    return Completion(None, reason(error), "error")
+
+
+class ModelOptions(Section):
+    """The model, its images and its sampling; code that comes with a model is never run.
+
+    Attributes:
+        model: A name on the Hub, or a folder.
+        revision: Branch, tag or commit on the Hub; null for the one in the local cache.
+        family: Whose rule its images follow; null to read it from the model.
+        dtype: Type of the weights in memory.
+        min_pixels: Fewest pixels of an image; null for the family's own.
+        max_pixels: Most pixels; a larger image is reduced before it is sent.
+        temperature: 0 for the likeliest answer.
+        top_p: Share of likeliest tokens that are drawn from.
+        seed: Of the draws.
+        chat_template: A Jinja file instead of the model's own template.
+        chat_template_kwargs: Values for the template's switches.
+    """
+
+    model: Name
+    revision: Name | None = None
+    family: str | None = None
+    dtype: Literal["auto", "bfloat16", "float16", "float32"] = "auto"
+    min_pixels: Count | None = None
+    max_pixels: Count | None = MAX_PIXELS
+    temperature: Annotated[Number, Field(ge=0)] = 0.0
+    top_p: Annotated[Number, Field(gt=0, le=1)] = 1.0
+    seed: Whole = 0
+    chat_template: FilePath | None = None
+    chat_template_kwargs: Mapping[str, Any] = {}
+
+
+class CheckpointEngine(StreamingEngine):
+    """Loads a checkpoint on this machine with its first request, and frees it when it is left."""
+
+    kind: str
+    # What of the options decides an answer, beside what every model has.
+    keyed: tuple[str, ...]
+    options: ModelOptions
+
+    def __init__(self, model: type[ModelOptions], given: Mapping[str, Any]) -> None:
+        super().__init__()
+        options = self.options = read_options(model, given, self.kind)
+        budget_of(options.family, options.min_pixels, options.max_pixels)
+        self._loaded: Any = None
+
+    def signature(self) -> dict[str, Any]:
+        """What decides an answer; memory, devices and the number of requests at a time do not."""
+        options, template = self.options, self.options.chat_template
+        drawn = {"top_p": options.top_p, "seed": options.seed} if options.temperature else {}
+        return {
+            "kind": self.kind,
+            "model": self._checkpoint.name,
+            "revision": self._checkpoint.revision,
+            **{name: getattr(options, name) for name in self.keyed},
+            "sampling": {"temperature": options.temperature, **drawn},
+            "pixels": list(budget_of(**self._rule)),
+            # The model's own template belongs to its revision.
+            "chat_template": template and hashlib.sha256(template.read_bytes()).hexdigest(),
+            "chat_template_kwargs": dict(options.chat_template_kwargs),
+        }
+
+    def _read(self, reference: ImageRef) -> Image.Image:
+        """An image in the size in which the model's own processor would leave it."""
+        return sent_reference(reference, **self._rule)
+
+    @property
+    def _rule(self) -> PixelRule:
+        options = self.options
+        return {
+            "family": options.family or self._checkpoint.family,
+            "min_pixels": options.min_pixels,
+            "max_pixels": options.max_pixels,
+        }
+
+    @cached_property
+    def _checkpoint(self) -> Checkpoint:
+        options, before = self.options, partial(check_installed, self.kind)
+        return find_checkpoint(options.model, options.revision, before_asking=before)

@@ -22,6 +22,7 @@ from echo_hf.engines.server import (
     ServerOptions,
     server_options,
 )
+from echo_hf.errors import EchoError
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -83,25 +84,23 @@ class ModerationEngine(ServerEngine):
         rule = PixelRule(family=None, min_pixels=None, max_pixels=most)
         super().__init__(options, None if most is None else rule)
 
-    def unfit(self, request: Request) -> str | None:
+    def prepared(self, request: Request) -> list[dict[str, Any]]:
+        """All texts of a request as one, and its image."""
+        parts = [part for message in request.messages for part in message.parts]
+        text = BETWEEN_TEXTS.join(part.text for part in parts if isinstance(part, Text))
+        images = [part for part in parts if isinstance(part, ImageRef)]
         if request.answer is not None or request.regex is not None:
-            return (
+            raise EchoError(
                 f"stage {request.task!r} wants an answer of a declared form, which a moderation "
                 "endpoint does not write: give the stage an engine with a model that does"
             )
-        text, images = _text_and_images(request)
         if len(images) > MOST_IMAGES:
-            return (
+            raise EchoError(
                 f"{len(images)} images in one request, expected at most {MOST_IMAGES}: a "
                 "moderation endpoint takes no more; ask about each by itself"
             )
         if not images and not text.strip():
-            return "neither text nor an image: there is nothing to moderate"
-        return None
-
-    def prepared(self, request: Request) -> list[dict[str, Any]]:
-        """All texts of a request as one, and its image."""
-        text, images = _text_and_images(request)
+            raise EchoError("neither text nor an image: there is nothing to moderate")
         said = [{"type": "text", "text": text}] if text.strip() else []
         urls = [data_url(image, self._rule) for image in images]
         return [*said, *({"type": "image_url", "image_url": {"url": url}} for url in urls)]
@@ -128,12 +127,6 @@ class ModerationEngine(ServerEngine):
         verdict = {**response.results[0].model_dump(), "model": response.model}
         text = json.dumps(verdict, sort_keys=True, ensure_ascii=False)
         return Completion(text, usage=usage, cost_usd=cost)
-
-
-def _text_and_images(request: Request) -> tuple[str, list[ImageRef]]:
-    parts = [part for message in request.messages for part in message.parts]
-    text = BETWEEN_TEXTS.join(part.text for part in parts if isinstance(part, Text))
-    return text, [part for part in parts if isinstance(part, ImageRef)]
 
 
 register(KIND, "a moderation endpoint, for the safety stage alone", extra=EXTRA, packages=PACKAGES)(

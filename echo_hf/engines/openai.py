@@ -12,8 +12,8 @@ from pydantic import Field
 
 from echo_hf._infra.http_errors import OK, ApiError, Reply, api_error, error_in, mapping
 from echo_hf.engines.base import Completion, Message, Request, Text, register
-from echo_hf.engines.checkpoint import budget_of, family_of
-from echo_hf.engines.pixels import PixelRule, data_url
+from echo_hf.engines.checkpoint import family_of
+from echo_hf.engines.pixels import PixelRule, budget_of, data_url
 from echo_hf.engines.prices import cost_of, read_usage, usage_of
 from echo_hf.engines.schema import REGEX_IN_WORDS, response_format, schema_in_words
 from echo_hf.engines.server import (

@@ -5,13 +5,14 @@ from __future__ import annotations
 import base64
 import io
 import math
-from typing import TypedDict
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import NamedTuple, TypedDict
 
 from PIL import Image
 
 from echo_hf.engines.base import ImageRef
-from echo_hf.engines.checkpoint import ANY_SIZE, budget_of
-from echo_hf.errors import ImageError
+from echo_hf.errors import EngineError, ImageError, unknown
 from echo_hf.images.loader import upright_rgb
 
 HIGHEST_ASPECT_RATIO = 200
@@ -26,6 +27,25 @@ SIGNATURES = {
 Size = tuple[int, int]
 
 
+class Budget(NamedTuple):
+    """Both sides become multiples of the factor, and the pixels stay within the bounds."""
+
+    factor: int
+    min_pixels: int
+    max_pixels: int | None
+
+
+# The budgets are those of the published checkpoints' own preprocessor settings.
+FAMILIES: Mapping[str, Budget] = MappingProxyType(
+    {
+        "qwen2_vl": Budget(28, 4 * 28**2, 16_384 * 28**2),
+        "qwen2_5_vl": Budget(28, 4 * 28**2, 16_384 * 28**2),
+        "qwen3_vl": Budget(32, 64 * 32**2, 16_384 * 32**2),
+    }
+)
+ANY_SIZE = Budget(1, 1, None)
+
+
 class PixelRule(TypedDict):
     """Whose rule images are resized by, and the bounds that replace its own."""
 
@@ -35,6 +55,22 @@ class PixelRule(TypedDict):
 
 
 NO_RULE = PixelRule(family=None, min_pixels=None, max_pixels=None)
+
+
+def budget_of(
+    family: str | None, min_pixels: int | None = None, max_pixels: int | None = None
+) -> Budget:
+    if family is not None and family not in FAMILIES:
+        raise EngineError(unknown("family", family, FAMILIES))
+    own = ANY_SIZE if family is None else FAMILIES[family]
+    least = own.min_pixels if min_pixels is None else min_pixels
+    most = own.max_pixels if max_pixels is None else max_pixels
+    if least < 1 or (most is not None and most < max(least, own.factor**2)):
+        raise EngineError(
+            f"no image has min_pixels {least!r} and max_pixels {most!r}: expected 1 or more, and "
+            f"a maximum of at least the minimum and one patch of {own.factor**2} pixels"
+        )
+    return Budget(own.factor, least, most)
 
 
 def fitted(

@@ -16,15 +16,14 @@ def plan_order(requests: Sequence[Request]) -> list[int]:
     by_object: dict[int, int] = {}
     by_message: dict[Message, int] = {}
     by_images: dict[tuple[int, tuple[str, ...]], int] = {}
-
-    def place(request: Request) -> tuple[int, int]:
+    places = []
+    for request in requests:
         first = request.messages[0]
         prefix = by_object.get(id(first))
         if prefix is None:  # equal instructions are mostly one object, and slow to compare
             prefix = by_object[id(first)] = by_message.setdefault(first, len(by_message))
-        return prefix, by_images.setdefault((prefix, _images(request)), len(by_images))
-
-    places = [place(request) for request in requests]
+        images = by_images.setdefault((prefix, _images(request)), len(by_images))
+        places.append((prefix, images))
     return sorted(range(len(requests)), key=places.__getitem__)
 
 
@@ -44,15 +43,6 @@ class RequestPlan:
         """Calls still to make, second tries not counted."""
         return self.requests - self.stored - self.repeated
 
-    def __str__(self) -> str:
-        cost = "" if self.cost_usd is None else f", ${self.cost_usd:.2f} and the answers"
-        said = (
-            f"{self.calls:>9,} calls to make, {self.stored:,} answered before; about "
-            f"{self.prompt_tokens:,} prompt tokens ({self.shared_tokens:,} shared), "
-            f"{self.images:,} images{cost}"
-        )
-        return said if self.calls else ""
-
     @property
     def cost_usd(self) -> float | None:
         """Price of the prompts in US dollars, null without a price; answers come on top."""
@@ -60,28 +50,36 @@ class RequestPlan:
             return None
         return self.prompt_tokens * self.usd_per_million_prompt_tokens / 1e6
 
+    def __str__(self) -> str:
+        if not self.calls:
+            return ""
+        cost = "" if self.cost_usd is None else f", ${self.cost_usd:.2f} and the answers"
+        return (
+            f"{self.calls:>9,} calls to make, {self.stored:,} answered before; about "
+            f"{self.prompt_tokens:,} prompt tokens ({self.shared_tokens:,} shared), "
+            f"{self.images:,} images{cost}"
+        )
+
 
 def extended(
-    plan: RequestPlan, requests: Iterable[Request], stored: int, repeated: int = 0
+    plan: RequestPlan, requests: Sequence[Request], stored: int, repeated: int = 0
 ) -> RequestPlan:
+    known, shared = set(plan.instructions), plan.shared_tokens
     for request in requests:
         first = request.messages[0]
-        shareable = _text_tokens(request.messages[:1]) if first.role == "system" else 0
-        is_known = first in plan.instructions
-        more = plan.instructions if is_known or not shareable else plan.instructions | {first}
-        plan = replace(
-            plan,
-            requests=plan.requests + 1,
-            prompt_tokens=plan.prompt_tokens + request_tokens(request),
-            shared_tokens=plan.shared_tokens + (shareable if is_known else 0),
-            images=plan.images + len(_images(request)),
-            instructions=more,
-        )
+        if first in known:
+            shared += _text_tokens([first])
+        elif first.role == "system":
+            known.add(first)
     return replace(
         plan,
-        requests=plan.requests + stored + repeated,
+        requests=plan.requests + len(requests) + stored + repeated,
         stored=plan.stored + stored,
         repeated=plan.repeated + repeated,
+        prompt_tokens=plan.prompt_tokens + sum(map(request_tokens, requests)),
+        shared_tokens=shared,
+        images=plan.images + sum(len(_images(request)) for request in requests),
+        instructions=frozenset(known),
     )
 
 

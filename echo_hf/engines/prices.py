@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -94,13 +95,18 @@ def price_for(options: ServerOptions) -> Price | None:
         return Price(prompt=prompt, completion=completion, cached=cached)
     if BILLED_OTHERWISE in options.extra_body:
         return None
-    listed = yaml.safe_load(files(__package__).joinpath(PRICE_LIST).read_text("utf-8"))
-    of_server = listed["servers"].get(options.server.label, ())
-    found = next((one for one in of_server if options.model in one["models"]), None)
-    if found is None:
-        return None
-    del found["models"]
-    return Price(**found, as_of=listed["as_of"])
+    listed = _price_list()
+    for one in listed["servers"].get(options.server.label, ()):
+        if options.model in one["models"]:
+            price = {name: value for name, value in one.items() if name != "models"}
+            return Price(**price, as_of=listed["as_of"])
+    return None
+
+
+@cache
+def _price_list() -> dict[str, Any]:
+    listed: dict[str, Any] = yaml.safe_load(files(__package__).joinpath(PRICE_LIST).read_bytes())
+    return listed
 
 
 def read_usage(document: Mapping[str, Any]) -> Tokens | None:

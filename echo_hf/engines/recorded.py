@@ -57,21 +57,20 @@ class RecordedEngine:
         self._sha256 = hashlib.sha256(content).hexdigest()
         self._answers: dict[tuple[str, str, int | None], str] = {}
         for number, line in enumerate(lines, 1):
-            if line.strip():
-                self._add(line, f"{file}:{number}")
-
-    def _add(self, line: str, place: str) -> None:
-        try:
-            one = RecordedAnswer.model_validate_json(line)
-        except ValidationError as error:
-            raise EngineError(first_error(error, place, RecordedAnswer)) from None
-        if one.stage not in STAGES:
-            raise EngineError(unknown("stage", one.stage, STAGES, place))
-        key, answer = (one.stage, one.row, one.part), one.answer
-        if key in self._answers:
-            raise EngineError(f"{place}: row {one.row!r} has an answer above: keep one of them")
-        is_text = isinstance(answer, str)
-        self._answers[key] = answer if is_text else json.dumps(answer, ensure_ascii=False)
+            if not line.strip():
+                continue
+            place = f"{file}:{number}"
+            try:
+                one = RecordedAnswer.model_validate_json(line)
+            except ValidationError as error:
+                raise EngineError(first_error(error, place, RecordedAnswer)) from None
+            if one.stage not in STAGES:
+                raise EngineError(unknown("stage", one.stage, STAGES, place))
+            key, answer = (one.stage, one.row, one.part), one.answer
+            if key in self._answers:
+                raise EngineError(f"{place}: row {one.row!r} has an answer above: keep one of them")
+            is_text = isinstance(answer, str)
+            self._answers[key] = answer if is_text else json.dumps(answer, ensure_ascii=False)
 
     def signature(self) -> dict[str, Any]:
         """The kind, and the digest of the file: other instructions lose no answer."""

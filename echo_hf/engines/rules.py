@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import cache, cached_property, lru_cache
 from itertools import chain, pairwise
 from pathlib import Path
@@ -18,7 +19,6 @@ from PIL import ImageOps
 from pydantic import ValidationError
 
 from echo_hf.engines.base import ABSTAINED, Completion, Request, register
-from echo_hf.errors import EngineError
 from echo_hf.images.decode import BadImageError, open_image
 
 Inputs = Mapping[str, Any]
@@ -34,12 +34,6 @@ class RulesEngine:
     stored = False
     abstains = True
 
-    def __init__(self, **options: Any) -> None:
-        if options:
-            # Their values may be secret.
-            given = sorted(options)
-            raise EngineError(f"engine 'rules' takes no options, got {given!r}: remove them")
-
     def signature(self) -> dict[str, Any]:
         """The kind, and a digest of the rules and their words."""
         return {"kind": "rules", "source": _source()}
@@ -48,13 +42,14 @@ class RulesEngine:
         for number, request in enumerate(requests):
             rule = RULES.get(request.task)
             answer = rule(request.inputs) if rule else None
-            text = json.dumps(answer, ensure_ascii=False)
-            try:
-                if request.answer and answer is not None:
-                    request.answer.model_validate_json(text)
-            except ValidationError:
-                answer = None
-            yield number, ABSTAINED if answer is None else Completion(text)
+            completion = ABSTAINED
+            if answer is not None:
+                text = json.dumps(answer, ensure_ascii=False)
+                with suppress(ValidationError):
+                    if request.answer:
+                        request.answer.model_validate_json(text)
+                    completion = Completion(text)
+            yield number, completion
 
     def __enter__(self) -> Self:
         return self

@@ -6,23 +6,20 @@ import ipaddress
 import json
 import os
 import re
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import (
     AsyncIterator,
     Awaitable,
     Callable,
-    Generator,
-    Iterable,
     Iterator,
     Mapping,
 )
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeVar
 from urllib.parse import SplitResult, urlsplit
-from weakref import WeakSet
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
 
@@ -39,9 +36,16 @@ from echo_hf._infra.http_errors import (
 from echo_hf._infra.rate_limit import RateLimiter, finished
 from echo_hf._infra.retry import RequestError, RetryPolicy
 from echo_hf.config.checks import secrets_in
-from echo_hf.engines.base import Completion, ImageRef, Request, check_installed, read_options
-from echo_hf.engines.checkpoint import budget_of
-from echo_hf.engines.pixels import PixelRule
+from echo_hf.engines.base import (
+    Answers,
+    Completion,
+    ImageRef,
+    Request,
+    StreamingEngine,
+    check_installed,
+    read_options,
+)
+from echo_hf.engines.pixels import PixelRule, budget_of
 from echo_hf.engines.planner import request_tokens
 from echo_hf.engines.prices import price_for
 from echo_hf.errors import EchoError, EngineError
@@ -266,14 +270,13 @@ PACKAGES = ("openai",)
 Document = Mapping[str, Any]
 Body = Mapping[str, Any]
 Send = Callable[[Body], Awaitable[Reply]]
-Answers = Generator[tuple[int, Completion], None, None]
 
 
 def failed(error: str) -> Completion:
     return Completion(None, error, "error")
 
 
-class ServerEngine(ABC):
+class ServerEngine(StreamingEngine):
     """Asks one endpoint of a server: many requests at a time, within its limits, each retried."""
 
     kind: ClassVar[str]
@@ -281,17 +284,16 @@ class ServerEngine(ABC):
     wording: ClassVar[int] = 1
     sampling: ClassVar[tuple[str, ...]] = ()
     no_document: ClassVar[str]  # what is said of a response that is none of this endpoint
-    stored: bool = True
     options: ServerOptions
 
     def __init__(self, options: ServerOptions, rule: PixelRule | None) -> None:
+        super().__init__()
         self.options, self._rule, self._price = options, rule, price_for(options)
         self.requests = RateLimiter(options.requests_per_minute, burst_s=BURST_S)
         self.tokens = RateLimiter(options.tokens_per_minute, burst_s=BURST_S)
         self.retries = RetryPolicy(options.max_attempts, options.backoff_s)
         self.usd_per_million_prompt_tokens = self._price and self._price.prompt
         self.usd_per_million_completion_tokens = self._price and self._price.completion
-        self._running: WeakSet[Answers] = WeakSet()
 
     def signature(self) -> Mapping[str, Any]:
         """Everything that decides an answer; neither key nor address of a private server."""
@@ -303,17 +305,13 @@ class ServerEngine(ABC):
             "revision": options.revision,
             **{name: getattr(options, name) for name in self.sampling},
             "extra_body": dict(options.extra_body),
-            "pixels": None if self._rule is None else asdict(budget_of(**self._rule)),
+            "pixels": None if self._rule is None else budget_of(**self._rule)._asdict(),
             "wording": self.wording,
         }
 
-    def unfit(self, _: Request) -> str | None:
-        """Why a request cannot be put here at all, null where it can."""
-        return None
-
     @abstractmethod
     def prepared(self, request: Request) -> Any:
-        """What of a request is the same in all attempts; images are read and encoded in it."""
+        """What of a request is the same in all attempts; raises where it cannot be put here."""
 
     @abstractmethod
     async def put(self, request: Request, prepared: Any, send: Send) -> Reply:
@@ -360,19 +358,6 @@ class ServerEngine(ABC):
             raise RequestError(error.said, wait_s=error.wait_s)
         return failed(error.said)
 
-    def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Completion]]:
-        """Yields (number of the request, completion) as they are ready, in any order."""
-        answers = self._answers(iter(requests))
-        self._running.add(answers)
-        return answers
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for answers in list(self._running):
-            answers.close()
-
     def _answers(self, requests: Iterator[Request]) -> Answers:
         first = next(requests, None)
         if first is None:
@@ -385,14 +370,13 @@ class ServerEngine(ABC):
         async def opened() -> AsyncIterator[Any]:
             from openai import AsyncOpenAI, DefaultAsyncHttpxClient, Timeout
 
+            connect = min(options.timeout_s, LONGEST_CONNECT_S)
             client = AsyncOpenAI(
                 # The client wants one even where the header is left out.
                 api_key=key.secret.get_secret_value() or NO_KEY,
                 base_url=options.base_url,
                 max_retries=0,
-                timeout=Timeout(
-                    options.timeout_s, connect=min(options.timeout_s, LONGEST_CONNECT_S)
-                ),
+                timeout=Timeout(options.timeout_s, connect=connect),
                 # A redirect would take the posts to a server that nobody named.
                 http_client=DefaultAsyncHttpxClient(follow_redirects=False),
             )
@@ -417,9 +401,6 @@ class _Caller:
         from anyio import to_thread
 
         (number, request), engine = numbered, self.engine
-        unfit = engine.unfit(request)
-        if unfit is not None:
-            return number, failed(unfit)
         parts = (part for message in request.messages for part in message.parts)
         try:
             if any(isinstance(part, ImageRef) for part in parts):  # decoding must not stop the loop
@@ -476,9 +457,9 @@ class _Caller:
         await engine.tokens.turn(tokens)
         headers = None if self.key else {"Authorization": Omit()}
         extra_body = dict(options.extra_body) or None
-        create = engine.create(self.client)
         try:
             with fail_after(options.timeout_s):
+                create = engine.create(self.client)
                 raw = await create(**body, extra_body=extra_body, extra_headers=headers)
                 return Reply(raw.status_code, raw.headers, raw.text)
         except (APIStatusError, APIConnectionError, TimeoutError) as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -146,21 +146,15 @@ class Store:
         self._last_model: tuple[Mapping[str, Any], str] | None = None
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, Completion]:
-        """What is known of requests: their answers, or else their last failure.
+        """What is known of requests, by their keys: their answers, or else their last failure.
 
-        Args:
-            keys: Keys of requests, as `request_keys` computes them.
-
-        Returns:
-            A completion for each key that was ever answered or failed, with the tokens and the
-            price of all calls that ended so.
+        Each comes with the tokens and the price of all calls that ended so.
         """
         known: dict[bytes, Completion] = {}
-        with self._file.opened() as connection:
-            for key, text, error, *more, cost, _, _ in rows_of(connection, CALLS % "text", keys):
-                if text is not None or key not in known:
-                    said = _said(text), _said(error), more[0]
-                    known[key] = Completion(*said, Usage(*more[1:]), cost)
+        for key, text, error, finish, *paid, _, _ in self._calls("text", keys):
+            if text is not None or key not in known:
+                usage, cost = Usage(*paid[:3]), paid[3]
+                known[key] = Completion(_said(text), _said(error), finish, usage, cost)
         return known
 
     def answered(self, keys: Sequence[bytes]) -> set[bytes]:
@@ -168,26 +162,16 @@ class Store:
         return {key for key, record in self.records(keys).items() if record.tries}
 
     def records(self, keys: Sequence[bytes]) -> dict[bytes, Record]:
-        """What is known of requests without reading a text.
-
-        Args:
-            keys: Keys of requests.
-
-        Returns:
-            A record for each key that was ever answered or failed.
-        """
+        """What is known of each request that was ever answered or failed, without its text."""
         known: dict[bytes, Record] = {}
-        with self._file.opened() as connection:
-            for key, *_, a, b, c, cost, readable, tries in rows_of(
-                connection, CALLS % "null", keys
-            ):
-                one = known.get(key, Record())
-                known[key] = Record(
-                    max(one.tries, tries),
-                    bool(one.readable or readable),
-                    one.usage + Usage(a, b, c),
-                    one.cost_usd if cost is None else (one.cost_usd or 0.0) + cost,
-                )
+        for key, _, _, _, *paid, readable, tries in self._calls("null", keys):
+            one, cost = known.get(key, Record()), paid[3]
+            known[key] = Record(
+                max(one.tries, tries),
+                bool(one.readable or readable),
+                one.usage + Usage(*paid[:3]),
+                one.cost_usd if cost is None else (one.cost_usd or 0.0) + cost,
+            )
         return known
 
     def put(
@@ -226,11 +210,7 @@ class Store:
                 connection.executemany(INSERT_SOURCE, [(url, key) for url in request.sources])
 
     def add_sources(self, sources: Iterable[tuple[str, bytes]]) -> None:
-        """Notes posts that go into requests, answered already or about to be.
-
-        Args:
-            sources: Addresses of posts, each with the key of a request; known ones change nothing.
-        """
+        """Notes posts, each with the key of a request that it goes into; known ones stay."""
         with self._file.transaction() as connection:
             connection.executemany(INSERT_SOURCE, sources)
 
@@ -257,8 +237,7 @@ class Store:
         return deleted["answers"]
 
     def __len__(self) -> int:
-        with self._file.opened() as connection:
-            return int(connection.execute("select count(*) from answers").fetchone()[0])
+        return int(self._file.execute("select count(*) from answers")[0][0])
 
     def close(self) -> None:
         """Closes the file; it opens again when used."""
@@ -266,6 +245,10 @@ class Store:
 
     def __reduce__(self) -> tuple[type[Store], tuple[Path]]:
         return Store, (self.path,)
+
+    def _calls(self, text: str, keys: Sequence[bytes]) -> Iterator[tuple[Any, ...]]:
+        with self._file.opened() as connection:
+            yield from rows_of(connection, CALLS % text, keys)
 
     def _model(self, signature: Mapping[str, Any]) -> str:
         if self._last_model is None or self._last_model[0] is not signature:

@@ -25,11 +25,7 @@ class Failure:
 
 
 class RawText(BaseModel):
-    """The answer to a request that declares no shape: the text as it came, never blank.
-
-    Attributes:
-        text: What the model said.
-    """
+    """The answer to a request that declares no shape: the text as it came, never blank."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -98,7 +94,9 @@ def parse(request: Request, completion: Completion | None, key: bytes) -> BaseMo
     """Reads a completion as the request's declared shape, or as `RawText`."""
 
     def failed(reason: Failed, detail: str) -> Failure:
-        return Failure(reason, detail[:LONGEST_DETAIL], key.hex())
+        # Half of a surrogate pair is no text that a file could hold.
+        shown = detail[:LONGEST_DETAIL].encode("utf-8", "backslashreplace").decode()
+        return Failure(reason, shown, key.hex())
 
     if completion is None:
         return failed(Failed.NOT_ANSWERED, "no stored answer")
@@ -107,19 +105,16 @@ def parse(request: Request, completion: Completion | None, key: bytes) -> BaseMo
         for reason in (Failed.NEEDS_MODEL, Failed.NOT_ANSWERED):
             if completion.error == reason:
                 return failed(reason, reason.meaning)
-        said = (completion.error or finish)[:LONGEST_DETAIL]
         reason = {"length": Failed.CUT, "refusal": Failed.REFUSED}.get(finish, Failed.ENGINE_ERROR)
-        return Failure(reason, said.encode("utf-8", "backslashreplace").decode(), key.hex())
+        return failed(reason, completion.error or finish)
     if request.answer is None:
-        # Half of a surrogate pair is no text that a file could hold.
         if not text.strip() or text != text.encode("utf-8", "replace").decode():
             return failed(
                 Failed.UNREADABLE, f"blank, or no whole characters: {text[:LONGEST_DETAIL]!r}"
             )
         if request.accepts is not None and not request.accepts(text):
-            return failed(
-                Failed.UNREADABLE, f"none of the answers that may be given: {text[:80]!r}"
-            )
+            said = f"none of the answers that may be given: {text[:80]!r}"
+            return failed(Failed.UNREADABLE, said)
         if request.regex is None:
             return RawText(text)
         if re.fullmatch(request.regex, text.strip()):
@@ -139,8 +134,5 @@ def parse(request: Request, completion: Completion | None, key: bytes) -> BaseMo
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False)[0]
         place = ".".join(map(str, first["loc"])) or "answer"
-        is_json = first["type"] != "json_invalid"
-        return failed(
-            Failed.OFF_SCHEMA if is_json else Failed.UNREADABLE,
-            f"{place}: {first['msg']}, got {str(first['input'])[:80]!r}",
-        )
+        reason = Failed.UNREADABLE if first["type"] == "json_invalid" else Failed.OFF_SCHEMA
+        return failed(reason, f"{place}: {first['msg']}, got {str(first['input'])[:80]!r}")

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 LONGEST_SHOWN = 4000
 FEW = 5  # failures that the log repeats
+SEGMENT = 8192
+MOST_ERRORS = 50
+LONGEST_ERROR = 300
+NOT_AGAIN = frozenset({Failed.REFUSED, Failed.NEEDS_MODEL})
 NOT_USABLE = frozenset({Failed.UNREADABLE, Failed.OFF_SCHEMA})
 SAID = (
     "That answer cannot be used: {error}. Answer the same question again, whole, in the form that "
@@ -50,7 +54,7 @@ def second_request(request: Request, completion: Completion | None, failure: Fai
 
 @dataclass
 class FillStats:
-    """What filling took."""
+    """What filling took, in this run and, `stage_*`, in all runs of these requests."""
 
     requests: int = 0
     store_hits: int = 0
@@ -96,12 +100,6 @@ def _sum(one: float | None, other: float | None) -> float | None:
     return one if other is None else (one or 0.0) + other
 
 
-SEGMENT = 8192
-MOST_ERRORS = 50
-LONGEST_ERROR = 300
-NOT_AGAIN = frozenset({Failed.REFUSED, Failed.NEEDS_MODEL})
-
-
 Progress = Callable[[FillStats], None]
 Enough = Callable[[FillStats], bool]
 
@@ -140,11 +138,11 @@ def fill(
             before is kept.
     """
     stats, started = FillStats(), time.perf_counter()
-    # What a stage asks may depend on who answers.
-    stage = stage.answered_by(answers_of(engine, store))
     if engine.stored:
+        # What a stage asks may depend on who answers.
+        asking = stage.answered_by(answers_of(engine, store))
         window = _Window(engine, store, stats, progress, enough)
-        window.ask(request_segments(stage, dataset), again=again)
+        window.ask(request_segments(asking, dataset), again=again)
     stats.seconds = time.perf_counter() - started
     return stats
 
@@ -153,18 +151,16 @@ def plan(stage: ModelStage, dataset: Dataset, engine: Engine, store: Store) -> R
     """What `fill` would ask: a pass over the rows that calls no model."""
     price = getattr(engine, "usd_per_million_prompt_tokens", None)
     planned, signature = RequestPlan(usd_per_million_prompt_tokens=price), engine.signature()
-    stage = stage.answered_by(answers_of(engine, store))
     seen: set[bytes] = set()
-    for requests in request_segments(stage, dataset):
+    for requests in request_segments(stage.answered_by(answers_of(engine, store)), dataset):
         keys = request_keys(signature, requests)
         first = {k: r for r, k in zip(requests, keys, strict=True) if k not in seen}
         seen.update(first)
-        records = store.records(list(first)) if engine.stored else {}
-        new = [
-            request
-            for key, request in first.items()
-            if engine.stored and not (key in records and records[key].settled)
-        ]
+        new: list[Request] = []
+        if engine.stored:
+            records = store.records(list(first))
+            settled = {key for key, record in records.items() if record.settled}
+            new = [request for key, request in first.items() if key not in settled]
         planned = extended(planned, new, len(first) - len(new), len(requests) - len(first))
     return planned
 

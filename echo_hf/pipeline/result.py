@@ -13,7 +13,14 @@ import pyarrow.compute as pc
 from datasets import Dataset, Features
 
 from echo_hf.pipeline.batch_inference import FillStats
-from echo_hf.pipeline.stage import CONTROL, Stage, combined_fingerprint, keys_of
+from echo_hf.pipeline.stage import (
+    CONTROL,
+    ROWS_AT_ONCE,
+    Stage,
+    combined_fingerprint,
+    keys_of,
+    table_bytes,
+)
 from echo_hf.reasons import Status
 from echo_hf.tables import arrow_rows
 
@@ -92,6 +99,11 @@ def sort_rows(stage: Stage, dataset: Dataset, mapped: Dataset) -> StageResult:
         dict(sorted(Counter(one.data.table["_reason"].to_pylist()).items()))
         for one in (rejects, quarantine, notices)
     ]
+    tally: Counter[str] = Counter()
+    if type(stage).tally is not Stage.tally:
+        given = rows.with_format("arrow")
+        for start in range(0, len(rows), ROWS_AT_ONCE):
+            tally.update(stage.tally(given[start : start + ROWS_AT_ONCE]))
     stats = StageStats(
         stage=stage.name,
         rows_in=len(dataset),
@@ -99,7 +111,7 @@ def sort_rows(stage: Stage, dataset: Dataset, mapped: Dataset) -> StageResult:
         rejected=counts[0],
         quarantined=counts[1],
         noted=counts[2],
-        tally=_tally(stage, rows),
+        tally=dict(sorted(tally.items())),
         reads=stage.inputs.name,
         makes=stage.outputs.name,
     )
@@ -119,15 +131,12 @@ def _with_rows(stage: Stage, dataset: Dataset, said: pa.Table) -> Dataset:
     parents = pc.list_flatten(said["_parent"]).combine_chunks()
     owner = pc.list_parent_indices(said["_parent"]).combine_chunks()
     if len(parents):
-        keys = keys_in(stage, dataset)
-        if len(pc.unique(keys)) == len(keys):
-            at = pc.index_in(parents, value_set=keys)
-        else:  # rows with one key, one after the other
-            places: dict[str | None, list[int]] = {}
-            for row, key in enumerate(keys.to_pylist()):
-                places.setdefault(key, []).append(row)
-            some = (places[key] for key in parents.to_pylist())
-            at = pa.array([one.pop(0) if len(one) > 1 else one[0] for one in some])
+        places: dict[str | None, list[int]] = {}
+        for row, key in enumerate(keys_in(stage, dataset).to_pylist()):
+            places.setdefault(key, []).append(row)
+        # Rows with one key: one after the other.
+        some = (places[key] for key in parents.to_pylist())
+        at = pa.array([one.pop(0) if len(one) > 1 else one[0] for one in some])
         table = arrow_rows(dataset, list(features)).take(at)
     else:
         table = Features(features).arrow_schema.empty_table()
@@ -138,21 +147,8 @@ def _with_rows(stage: Stage, dataset: Dataset, said: pa.Table) -> Dataset:
 
 def _aside(table: pa.Table, features: Features, beside: Dataset, said: pa.Table) -> Dataset:
     # datasets would pickle the whole table to make a fingerprint of its own.
-    plain = said.replace_schema_metadata(None).combine_chunks()
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, plain.schema) as writer:
-        writer.write_table(plain)
-    content = hashlib.sha256(sink.getvalue()).hexdigest()
+    content = hashlib.sha256(table_bytes(said)).hexdigest()
     fingerprint = combined_fingerprint(beside._fingerprint, content)
     # With its features in the schema, and not beside it, datasets copies them once.
     table = table.replace_schema_metadata(features.arrow_schema.metadata)
     return Dataset(table, fingerprint=fingerprint)
-
-
-def _tally(stage: Stage, kept: Dataset) -> dict[str, int]:
-    total: Counter[str] = Counter()
-    if type(stage).tally is not Stage.tally:
-        rows = kept.with_format("arrow")
-        for start in range(0, len(rows), 10_000):
-            total.update(stage.tally(rows[start : start + 10_000]))
-    return dict(sorted(total.items()))

@@ -34,26 +34,6 @@ if TYPE_CHECKING:
 
 
 ROWS_AT_ONCE = 10_000
-
-
-def combined_fingerprint(*parts: str) -> str:
-    """A dataset fingerprint that depends on all parts and on nothing else."""
-    return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:32]
-
-
-def content_fingerprint(dataset: Dataset) -> str:
-    """A fingerprint of the rows themselves, whatever they were made from."""
-    digest = hashlib.sha256()
-    rows = dataset.with_format("arrow")
-    for start in range(0, len(rows), ROWS_AT_ONCE):
-        batch = rows[start : start + ROWS_AT_ONCE].combine_chunks().replace_schema_metadata(None)
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, batch.schema) as writer:
-            writer.write_table(batch)
-        digest.update(sink.getvalue())
-    return digest.hexdigest()[:32]
-
-
 CONTROL = Features(
     {
         "_parent": List(Value("string")),
@@ -65,6 +45,29 @@ CONTROL = Features(
 )
 CONTROL_SCHEMA = CONTROL.arrow_schema.remove_metadata()
 KEY_SEPARATOR = "\x1f"
+
+
+def combined_fingerprint(*parts: str) -> str:
+    """A dataset fingerprint that depends on all parts and on nothing else."""
+    return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:32]
+
+
+def table_bytes(table: pa.Table) -> pa.Buffer:
+    """The rows of a table and their types, for a digest; neither chunks nor metadata count."""
+    plain = table.combine_chunks().replace_schema_metadata(None)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, plain.schema) as writer:
+        writer.write_table(plain)
+    return sink.getvalue()
+
+
+def content_fingerprint(dataset: Dataset) -> str:
+    """A fingerprint of the rows themselves, whatever they were made from."""
+    digest = hashlib.sha256()
+    rows = dataset.with_format("arrow")
+    for start in range(0, len(rows), ROWS_AT_ONCE):
+        digest.update(table_bytes(rows[start : start + ROWS_AT_ONCE]))
+    return digest.hexdigest()[:32]
 
 
 @dataclass(frozen=True)
@@ -138,7 +141,12 @@ class Stage(ABC):
 
     def describe(self) -> dict[str, Any]:
         """Everything that decides the result: what `digest` hashes and `why` compares."""
-        return {"name": self.name, "version": self.version, "parameters": self._parameters()}
+        parameters = {
+            field.name: _plain(getattr(self, field.name))
+            for field in dataclasses.fields(self)
+            if field.metadata.get("digest", True)
+        }
+        return {"name": self.name, "version": self.version, "parameters": parameters}
 
     def digest(self) -> str:
         """Sha256 of `describe()`: equal digests on equal rows give equal results."""
@@ -153,12 +161,8 @@ class Stage(ABC):
     def map_arguments(self, dataset: Dataset) -> dict[str, Any]:
         """Arguments with which `dataset.with_format("arrow").map(stage, ...)` is right.
 
-        Args:
-            dataset: The rows it will be called on.
-
-        Returns:
-            Keyword arguments for `datasets.Dataset.map`; the fingerprint is our own, because
-            datasets hashes the code of an installed package by its name only.
+        The fingerprint is our own, because datasets hashes the code of an installed package by its
+        name only.
         """
         return {
             "batched": True,
@@ -168,12 +172,6 @@ class Stage(ABC):
             "new_fingerprint": combined_fingerprint(dataset._fingerprint, self.digest()),
             "desc": self.name,
         }
-
-    def _parameters(self) -> dict[str, Any]:
-        counted = (
-            field for field in dataclasses.fields(self) if field.metadata.get("digest", True)
-        )
-        return {field.name: _plain(getattr(self, field.name)) for field in counted}
 
     def __getstate__(self) -> dict[str, Any]:
         # datasets hashes a callable by pickling it: the digest makes an edited prompt file count
@@ -214,7 +212,7 @@ class ModelStage(Stage):
     def __post_init__(self, engine: Engine | None, store: Store | None) -> None:
         if engine is not None and not engine.stored:
             object.__setattr__(self, "answers", answers_of(engine, store))
-        elif engine is not None:  # kept in memory without a store
+        elif engine is not None:
             kept = Store(":memory:") if store is None else store
             object.__setattr__(self, "answers", AskedAnswers(kept, engine.signature(), engine))
 
@@ -284,23 +282,13 @@ def parents_of(keys: pa.Array) -> pa.ListArray:
     """A list of one key a row."""
     if isinstance(keys, pa.ChunkedArray):
         keys = keys.combine_chunks()
-    offsets = pa.array(range(len(keys) + 1), pa.int32())
-    return pa.ListArray.from_arrays(offsets, keys)
+    return pa.ListArray.from_arrays(pa.array(range(len(keys) + 1), pa.int32()), keys)
 
 
 def kept_rows(columns: pa.Table, parents: pa.Array) -> pa.Table:
-    """Output rows that go on.
-
-    Args:
-        columns: The stage's own columns, one row each.
-        parents: For each row the list of input keys that it came from.
-
-    Returns:
-        The rows with their control columns.
-    """
-    count = columns.num_rows
-    absent = pa.nulls(count, pa.string())
-    status = pa.repeat(pa.scalar(Status.KEPT.value), count)
+    """Rows of a stage's own columns that go on, each with the input keys that it came from."""
+    absent = pa.nulls(columns.num_rows, pa.string())
+    status = pa.repeat(pa.scalar(Status.KEPT.value), columns.num_rows)
     control = pa.table([parents, status, absent, absent, absent], schema=CONTROL_SCHEMA)
     return _beside(columns, control)
 
@@ -328,27 +316,23 @@ def row_issues(outputs: Table, issues: Iterable[RowIssue]) -> pa.Table:
     """Output rows that carry only control columns."""
     rows = [
         {
-            "_parent": list(remark.parents),
-            "_status": remark.status.value,
-            "_reason": str(remark.reason),
-            "_detail": remark.detail,
-            "_request": remark.request,
+            "_parent": list(issue.parents),
+            "_status": issue.status.value,
+            "_reason": str(issue.reason),
+            "_detail": issue.detail,
+            "_request": issue.request,
         }
-        for remark in issues
+        for issue in issues
     ]
-    control = pa.Table.from_pylist(rows, schema=CONTROL_SCHEMA)
     nulls = [pa.nulls(len(rows), field.type) for field in outputs.schema]
+    control = pa.Table.from_pylist(rows, schema=CONTROL_SCHEMA)
     return _beside(pa.table(nulls, schema=outputs.schema), control)
 
 
 def ordered(pieces: Sequence[tuple[Sequence[int], pa.Table]]) -> pa.Table:
-    """Output rows of several kinds, in the order of the input rows they came from.
+    """Output rows of several kinds, each with its input row's number, in the order of the input.
 
-    Args:
-        pieces: Tables of output rows, each with the input row number of its rows.
-
-    Returns:
-        One table; rows of one input row keep the order of the pieces.
+    Rows of one input row keep the order of the pieces.
     """
     table = pa.concat_tables([piece for _, piece in pieces])
     numbers = [number for rows, _ in pieces for number in rows]
@@ -364,7 +348,7 @@ def _beside(columns: pa.Table, control: pa.Table) -> pa.Table:
 
 
 class StageRows:
-    """Collects rows and remarks in any order; `table` gives them in the order of the input.
+    """Collects rows and issues in any order; `table` gives them in the order of the input.
 
     Args:
         outputs: The table that the stage makes.
@@ -372,45 +356,33 @@ class StageRows:
 
     def __init__(self, outputs: Table) -> None:
         self._outputs = outputs
-        self._kept: list[tuple[int, list[str], Mapping[str, Any]]] = []
+        self._kept: list[tuple[int, str, Mapping[str, Any]]] = []
         self._said: list[tuple[int, RowIssue]] = []
 
     def keep(self, row: int, key: str, values: Mapping[str, Any]) -> None:
-        """Adds a row that goes on.
-
-        Args:
-            row: Number of the input row.
-            key: Its key.
-            values: Values of the columns.
-        """
-        self._kept.append((row, [key], values))
+        """Adds a row that goes on: the number and key of its input row, and its columns."""
+        self._kept.append((row, key, values))
 
     def say(
         self, row: int, key: str, status: Status, reason: Reason, detail: str | None = None
     ) -> None:
-        """Adds a remark on an input row.
-
-        Args:
-            row: Number of the input row.
-            key: Its key.
-            status: rejected, quarantined or noted.
-            reason: Why.
-            detail: What a person needs to see the cause.
-        """
+        """Adds an issue of an input row, by its number and key."""
         self._said.append((row, RowIssue(status, [key], reason, detail)))
 
     def failed(self, row: int, key: str, failure: Failure) -> None:
         """Puts an input row into quarantine, for a call that gave no answer."""
-        remark = RowIssue(
-            Status.QUARANTINED, [key], failure.reason, failure.detail, failure.request
-        )
-        self._said.append((row, remark))
+        why = (failure.reason, failure.detail, failure.request)
+        self._said.append((row, RowIssue(Status.QUARANTINED, [key], *why)))
 
     def table(self) -> pa.Table:
         """The output rows with their control columns; those of one input row keep their order."""
         values = [values for *_, values in self._kept]
+        keys = pa.array([key for _, key, _ in self._kept], pa.string())
         columns = pa.Table.from_pylist(values, schema=self._outputs.schema)
-        parents = pa.array([parents for _, parents, _ in self._kept], pa.list_(pa.string()))
-        said = row_issues(self._outputs, [remark for _, remark in self._said])
-        rows = ([row for row, *_ in self._kept], [row for row, _ in self._said])
-        return ordered(list(zip(rows, (kept_rows(columns, parents), said), strict=True)))
+        said = row_issues(self._outputs, [issue for _, issue in self._said])
+        return ordered(
+            [
+                ([row for row, *_ in self._kept], kept_rows(columns, parents_of(keys))),
+                ([row for row, _ in self._said], said),
+            ]
+        )

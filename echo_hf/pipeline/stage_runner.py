@@ -67,12 +67,14 @@ def run_stage(
     """
     started, filled = time.perf_counter(), FillStats()
     check_columns(stage.inputs, dataset, stage.name)
-    if isinstance(stage, ModelStage) and engine is None and isinstance(stage.answers, AskedAnswers):
-        engine, store = stage.answers.engine, stage.answers.store
-    if isinstance(stage, ModelStage) and engine is not None:
-        stage = stage.answered_by(answers_of(engine, store))
+    if isinstance(stage, ModelStage):
+        if engine is None and isinstance(stage.answers, AskedAnswers):
+            engine, store = stage.answers.engine, stage.answers.store
+        if engine is not None:
+            stage = stage.answered_by(answers_of(engine, store))
     file = None
     if cache_dir is not None:
+        cache_dir.mkdir(parents=True, exist_ok=True)
         fingerprint = combined_fingerprint(dataset._fingerprint, stage.digest())
         file = cache_dir / f"{stage.name}-{fingerprint}.arrow"
     mapped = None if anew else _cached(stage, dataset, file)
@@ -130,8 +132,6 @@ def _map(stage: Stage, dataset: Dataset, file: Path | None, *, anew: bool = Fals
     if not len(dataset):  # datasets.map returns an empty dataset with its old columns
         fingerprint = combined_fingerprint(dataset._fingerprint, stage.digest())
         return Dataset(stage.features.arrow_schema.empty_table(), fingerprint=fingerprint)
-    if file is not None:
-        file.parent.mkdir(parents=True, exist_ok=True)
     computed = anew or file is None or not file.exists()
     mapped = dataset.with_format("arrow").map(
         stage,
@@ -148,12 +148,10 @@ def _map(stage: Stage, dataset: Dataset, file: Path | None, *, anew: bool = Fals
     if isinstance(stage, ModelStage):
         # The same request may be answered otherwise another time: what follows must notice.
         note = file.with_suffix(".content") if file else None
-        if note is not None and note.exists() and not computed:
-            content = note.read_text()
-        else:
-            content = content_fingerprint(mapped)
-            if note is not None:
-                note.write_text(content)
+        is_noted = note is not None and note.exists() and not computed
+        content = note.read_text() if note and is_noted else content_fingerprint(mapped)
+        if note is not None and not is_noted:
+            note.write_text(content)
         mapped._fingerprint = combined_fingerprint(mapped._fingerprint, content)
     return mapped
 
@@ -186,8 +184,7 @@ def _check_rows(stage: Stage, dataset: Dataset, mapped: Dataset) -> None:
             f"stage {stage.name!r} made a row with _parent {named}: expected keys of input rows"
         )
     known = [status.value for status in Status]
-    for status in pc.unique(control["_status"]).to_pylist():
-        if status not in known:
-            raise TableError(
-                f"stage {stage.name!r} made a row with _status {status!r}: expected one of {known}"
-            )
+    for status in set(pc.unique(control["_status"]).to_pylist()).difference(known):
+        raise TableError(
+            f"stage {stage.name!r} made a row with _status {status!r}: expected one of {known}"
+        )

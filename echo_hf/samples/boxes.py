@@ -15,8 +15,8 @@ from typing import Any, Literal
 from PIL import Image, ImageOps
 
 from echo_hf.engines.base import abstains
-from echo_hf.engines.checkpoint import FAMILIES, family_of
-from echo_hf.engines.pixels import fitted
+from echo_hf.engines.checkpoint import family_of
+from echo_hf.engines.pixels import FAMILIES, fitted
 from echo_hf.errors import ImageError
 from echo_hf.images.store import FORMATS, MOST_PIXELS
 from echo_hf.reasons import Notice

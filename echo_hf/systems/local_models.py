@@ -15,7 +15,7 @@ from pydantic import StringConstraints
 from echo_hf.config.checks import Section, Words
 from echo_hf.config.systems import SystemConfig
 from echo_hf.engines.checkpoint import framed, is_hub_name, pieces
-from echo_hf.engines.transformers_model import free, is_out_of_memory
+from echo_hf.engines.transformers import free, is_out_of_memory
 from echo_hf.errors import EchoError, GenerationError, ImageError
 from echo_hf.images.decode import BadImageError
 from echo_hf.reasons import Outcome, OutcomeStage

@@ -11,8 +11,8 @@ import yaml
 
 from echo_hf.builder.build import build
 from echo_hf.engines.server import ServerOptions
-from echo_hf.engines.transformers_model import TransformersOptions
-from echo_hf.engines.vllm_model import VllmOptions, window_size
+from echo_hf.engines.transformers import TransformersOptions
+from echo_hf.engines.vllm import VllmOptions, window_size
 from tests.package.blocks import blocks
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 import io
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
-from pydantic import BaseModel
 
 from echo_hf._infra.http_errors import Reply
 from echo_hf._infra.retry import RequestError
 from echo_hf.engines.base import (
     Completion,
-    Engine,
-    ImageRef,
     Message,
     Request,
     Text,
@@ -32,8 +27,8 @@ from echo_hf.engines.base import (
 from echo_hf.engines.moderation import ModerationEngine, ModerationOptions
 from echo_hf.errors import EngineError
 from echo_hf.pipeline.answers import RawText, parse
-from tests.engines.openai.conftest import _environment, server  # noqa: F401 - fixtures
 from tests.engines.openai.loopback_server import Answer, LoopbackServer, fault
+from tests.engines.test_conformance import ask, image
 
 MODEL = "omni-moderation-2024-09-26"
 CLEAN = {"flagged": False, "categories": {"hate": False}, "category_scores": {"hate": 0.0125}}
@@ -49,38 +44,25 @@ def response(*results: Any, **further: Any) -> dict[str, Any]:
     return {"id": "modr-1", "model": MODEL, "results": list(results), **further}
 
 
-def ask(*parts: Text | ImageRef | str) -> Request:
-    said = tuple(Text(part) if isinstance(part, str) else part for part in parts)
-    return Request("safety", (Message("user", said),), None, 64)
-
-
-def image(folder: Path, size: tuple[int, int] = (30, 20), red: int = 200) -> ImageRef:
-    file = folder / f"{size[0]}x{size[1]}-{red}.png"
-    Image.new("RGB", size, (red, 0, 0)).save(file)
-    return ImageRef(hashlib.sha256(file.read_bytes()).hexdigest(), file)
-
-
-def engine(server: LoopbackServer, **options: Any) -> ModerationEngine:  # noqa: F811
-    server.behave = lambda _: Answer(response(CLEAN))
+def answers(server: LoopbackServer, *asked: Request, **options: Any) -> list[Completion]:
     made = make_engine("moderation", base_url=server.url, backoff_s=0.001, **options)
-    assert isinstance(made, ModerationEngine)
-    return made
+    return [done for _, done in made.stream(asked)]
 
 
-def test_a_request_is_one_call_with_text_and_image(
-    server: LoopbackServer,  # noqa: F811
-    tmp_path: Path,
-) -> None:
-    shown = image(tmp_path)
+def test_a_request_is_one_call_with_text_and_image(server: LoopbackServer, tmp_path: Path) -> None:
+    shown = image(tmp_path, 200)
     turns = (Message("system", (Text("Is it harmful?"),)), Message("user", (shown, Text(" a\n"))))
-    made = engine(server, extra_body={"policy": "strict"})
     asked = Request("safety", turns, None, 64)
-    assert list(made.stream([asked])) == [(0, Completion(SAID_CLEAN))]
-    assert parse(asked, Completion(SAID_CLEAN), b"") == RawText(SAID_CLEAN)
+    slow = fault(429, "slow down", headers={"Retry-After": "0"})
+    rest = [slow, Answer(b"", 502), Answer(response(CLEAN))]
+    server.behave = lambda _: rest.pop(0)
+    (done,) = answers(server, asked, extra_body={"policy": "strict"}, max_attempts=3)
+    assert done == Completion(SAID_CLEAN)
+    assert parse(asked, done, b"") == RawText(SAID_CLEAN)
     assert shown.file is not None
     url = "data:image/png;base64," + base64.b64encode(shown.file.read_bytes()).decode()
-    assert [one.path for one in server.asked] == ["/v1/moderations"]
-    assert server.asked[0].body == {
+    assert {one.path for one in server.asked} == {"/v1/moderations"}
+    assert server.asked[-1].body == {
         "model": "omni-moderation-latest",
         "input": [
             {"type": "text", "text": "Is it harmful?\n\n a\n"},
@@ -88,73 +70,35 @@ def test_a_request_is_one_call_with_text_and_image(
         ],
         "policy": "strict",
     }
-    assert isinstance(made, Engine)
-    assert made.stored
     needs = engine_needs()["moderation"]
     assert (needs.extra, needs.packages) == ("openai", ("openai",))
 
 
 @pytest.mark.parametrize("words", [[], [" \n", ""]], ids=str)
 def test_an_image_alone_has_no_text_and_keeps_to_the_budget(
-    server: LoopbackServer,  # noqa: F811
-    tmp_path: Path,
-    words: list[str],
+    server: LoopbackServer, tmp_path: Path, words: list[str]
 ) -> None:
-    """200 x 100 has 20000 pixels: a quarter of them is half of each side."""
-    list(engine(server, max_pixels=5000).stream([ask(*words, image(tmp_path, (200, 100)))]))
+    """60 x 40 has 2400 pixels: a quarter of them is half of each side."""
+    server.behave = lambda _: Answer(response(CLEAN))
+    answers(server, ask(*words, image(tmp_path, 1)), max_pixels=600)
     (part,) = server.asked[0].body["input"]
     data = part["image_url"]["url"].partition(",")[2]
-    assert Image.open(io.BytesIO(base64.b64decode(data))).size == (100, 50)
+    assert Image.open(io.BytesIO(base64.b64decode(data))).size == (30, 20)
 
 
-def test_what_cannot_be_moderated_fails_alone(
-    server: LoopbackServer,  # noqa: F811
-    tmp_path: Path,
-) -> None:
-    shown = [image(tmp_path, red=red) for red in (1, 2)]
-    bad = {
-        "2 images in one request, expected at most 1: a moderation endpoint takes no more; ask "
-        "about each by itself": ask("two cats", *shown),
-        "stage 'safety' wants an answer of a declared form, which a mod": replace(
-            ask("a cat"), answer=BaseModel
-        ),
-        "stage 'safety' wants an answer of a declared form": replace(ask("a cat"), regex="safe"),
-        "neither text nor an image": ask(" ", "\n"),
-        "image '(id)' has no file": ask("a cat", ImageRef("0" * 64)),
-        "UnicodeEncodeError": ask("\ud800"),
-    }
-    requests = [one for wrong in bad.values() for one in (wrong, ask("a cat"))]
-    answers = dict(engine(server).stream(requests))
-    for number, words in enumerate(bad):
-        failed = answers[2 * number]
-        assert (failed.text, failed.finish_reason) == (None, "error")
-        assert (failed.error or "").startswith(words)
-        assert answers[2 * number + 1].text == SAID_CLEAN
-    assert len(server.asked) == len(bad)
-
-
-def test_what_passes_is_sent_again(server: LoopbackServer) -> None:  # noqa: F811
-    made = engine(server, max_attempts=3)
-    slow = fault(429, "slow down", headers={"Retry-After": "0"})
-    rest = [slow, Answer(b"", 502), Answer(response(CLEAN))]
-    server.behave = lambda _: rest.pop(0)
-    assert [done.text for _, done in made.stream([ask("a cat")])] == [SAID_CLEAN]
-
-
-def test_the_signature_is_what_decides_an_answer(server: LoopbackServer) -> None:  # noqa: F811
-    base = engine(server).signature()
-    assert (base["kind"], base["server"]) == ("moderation", "private")
+def test_the_signature_is_what_decides_an_answer() -> None:
+    base = ModerationEngine().signature()
     prices = {"usd_per_million_prompt_tokens": 1, "usd_per_million_completion_tokens": 2}
-    assert engine(server, concurrency=2, timeout_s=3, **prices).signature() == base
-    others = [
-        {"base_url": OPENAI},
+    assert ModerationEngine(concurrency=2, timeout_s=3, **prices).signature() == base
+    others: list[dict[str, Any]] = [
+        {"base_url": "http://127.0.0.1:1/v1"},
         {"model": "huge"},
         {"revision": "second"},
         {"extra_body": {"policy": "strict"}},
         {"max_pixels": 1000},
     ]
-    made = [ModerationEngine(**{"base_url": server.url, **other}) for other in others]
-    assert len({str(one) for one in [base, *(one.signature() for one in made)]}) == 6
+    made = [ModerationEngine(**other).signature() for other in others]
+    assert len({str(one) for one in [base, *made]}) == 6
 
 
 @pytest.mark.parametrize(
@@ -165,7 +109,6 @@ def test_the_signature_is_what_decides_an_answer(server: LoopbackServer) -> None
         ({"extra_body": {"input": []}}, "expected no input, which the engine sets itself"),
         ({"base_url": f"{OPENAI}/moderations"}, "leave out '/moderations', which is added to it"),
         ({"api_key": SECRET}, "environment variable"),
-        ({"api_key_env": SECRET}, "environment variable"),
         ({"api_key_env": "my key"}, "is not a name of an environment variable"),
     ],
     ids=str,
@@ -208,10 +151,6 @@ def test_a_verdict_is_one_object_of_four_keys() -> None:
         (response(CLEAN, CLEAN), "results: list should have at most 1 item after validation, not"),
         (response({**CLEAN, "flagged": "posted"}), "results.0.flagged: input should be a valid b"),
         (
-            response({**CLEAN, "categories": {"hate": "no"}}),
-            "results.0.categories.hate: input should be a valid boolean",
-        ),
-        (
             response({**CLEAN, "category_scores": {"hate": float("nan")}}),
             "results.0.category_scores.hate: input should be a finite number",
         ),
@@ -223,11 +162,6 @@ def test_other_documents_are_failures(document: Any, said: str) -> None:
     assert (done.text, done.finish_reason) == (None, "error")
     assert (done.error or "").startswith(f"the response is not a moderation: {said}")
     assert "posted" not in (done.error or "")
-
-
-def test_errors_inside_a_response_are_worth_another_attempt() -> None:
-    with pytest.raises(RequestError, match="status 503: upstream is busy"):
-        judged({"error": {"message": "upstream is busy", "code": 503}})
 
 
 PRICES = {"usd_per_million_prompt_tokens": 0.1, "usd_per_million_completion_tokens": 0.0}
@@ -257,6 +191,8 @@ def test_what_a_call_costs(
 @given(st.integers(200, 299) | st.integers(410, 424), st.text() | st.binary().map(repr))
 def test_no_response_breaks_it(status: int, text: str) -> None:
     assert not MODERATION.judged(Reply(status, {}, text)).is_answer
+    with pytest.raises(RequestError, match="status 503: upstream is busy"):
+        MODERATION.judged(Reply(200, {}, '{"error": {"message": "upstream is busy", "code": 503}}'))
 
 
 MODERATION = ModerationEngine()

@@ -16,8 +16,16 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from echo_hf.engines.base import ImageRef
-from echo_hf.engines.checkpoint import FAMILIES
-from echo_hf.engines.pixels import PixelRule, Size, data_url, fitted, sent_reference
+from echo_hf.engines.pixels import (
+    FAMILIES,
+    Budget,
+    PixelRule,
+    Size,
+    budget_of,
+    data_url,
+    fitted,
+    sent_reference,
+)
 from echo_hf.errors import EngineError, ImageError
 
 SIDES = st.integers(1, 12_000)
@@ -35,6 +43,37 @@ def _fitted(size: Size, asked: dict[str, Any]) -> Size:
     except (EngineError, ImageError):
         assume(False)
         raise
+
+
+@pytest.mark.parametrize(
+    ("family", "least", "most", "budget"),
+    [
+        # What the published checkpoints' preprocessor settings say, in pixels.
+        ("qwen2_vl", None, None, Budget(28, 3136, 12_845_056)),
+        ("qwen2_5_vl", None, None, Budget(28, 3136, 12_845_056)),
+        ("qwen3_vl", None, None, Budget(32, 65_536, 16_777_216)),
+        ("qwen2_5_vl", None, 602_112, Budget(28, 3136, 602_112)),
+        ("qwen3_vl", 4096, None, Budget(32, 4096, 16_777_216)),
+        (None, None, None, Budget(1, 1, None)),
+        (None, None, 5, Budget(1, 1, 5)),
+        ("qwen2_5_vl", 0, None, "no image has min_pixels 0 and max_pixels 12845056: "),
+        ("qwen2_5_vl", None, 3135, "no image has "),
+        ("qwen2_5_vl", 100, 783, "no image has "),
+        ("qwen3_vl", 16_777_217, None, "no image has "),
+        (None, 6, 5, "no image has "),
+        (None, None, 0, "no image has "),
+        ("qwen25_vl", None, None, "unknown family 'qwen25_vl'; did you mean 'qwen2_5_vl'? known: "),
+    ],
+)
+def test_what_is_asked_for_replaces_the_familys_own(
+    family: str | None, least: int | None, most: int | None, budget: Budget | str
+) -> None:
+    if isinstance(budget, Budget):
+        assert budget_of(family, least, most) == budget
+    else:
+        with pytest.raises(EngineError) as caught:
+            budget_of(family, least, most)
+        assert str(caught.value).startswith(budget)
 
 
 @pytest.mark.parametrize(
@@ -172,22 +211,6 @@ def test_what_every_server_takes_is_sent_as_it_is(tmp_path: Path, kind: str) -> 
     rule = PixelRule(family="qwen2_5_vl", min_pixels=784, max_pixels=800)
     data = base64.b64decode(data_url(image, rule).partition(",")[2])
     assert Image.open(io.BytesIO(data)).size == (28, 28)
-
-
-def test_an_image_of_a_message_is_the_one_with_its_digest(tmp_path: Path) -> None:
-    whole = kept(tmp_path, noise(50, 30))
-    assert whole.file is not None
-    half = tmp_path / "half"
-    half.write_bytes(whole.file.read_bytes()[:900])
-    bad = {
-        f"image {whole.sha256!r} has no file: run `collect` to fetch it": ImageRef(whole.sha256),
-        "'gone' cannot be read": ImageRef(whole.sha256, tmp_path / "gone"),
-        "has changed on disk": ImageRef("0" * 64, whole.file),
-        "image": ImageRef(hashlib.sha256(half.read_bytes()).hexdigest(), half),
-    }
-    for said, broken in bad.items():
-        with pytest.raises(ImageError, match=said):
-            data_url(broken, None)
 
 
 def _processors() -> Any:

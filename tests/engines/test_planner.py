@@ -26,16 +26,12 @@ def _asked(shapes: Sequence[tuple[str, Sequence[str]]]) -> list[Request]:
 
 @given(SHAPES)
 def test_shared_beginnings_follow_each_other(shapes: list[tuple[str, list[str]]]) -> None:
+    """First prompts, then images in their order, each where it was seen first."""
     order = plan_order(_asked(shapes))
     assert sorted(order) == list(range(len(shapes)))
     kinds = [(prompt, (prompt, tuple(images))) for prompt, images in shapes]
     first = [[[kind[part] for kind in kinds].index(one[part]) for part in (0, 1)] for one in kinds]
     assert order == sorted(order, key=lambda at: (*first[at], at))
-
-
-def test_images_are_told_apart_by_their_order() -> None:
-    shapes = [("A", "xy"), ("A", "yx"), ("A", "xy")]
-    assert plan_order(_asked(shapes)) == [0, 2, 1]
 
 
 @pytest.mark.parametrize(
@@ -62,21 +58,7 @@ def test_a_plan_counts_text_and_images() -> None:
         images=2,
     )
     assert planned.calls == 2
-
-
-def test_plans_add_up() -> None:
-    asked = _asked([("A", "x"), ("B", ""), ("A", "xy")])
-    at_once = extended(RequestPlan(), asked, 4)
-    assert extended(extended(RequestPlan(), asked[:1], 3), asked[1:], 1) == at_once
-
-
-def test_the_first_request_of_a_prefix_shares_nothing() -> None:
-    """Each of two prompts of 8 characters is sent whole once, and shared by later requests."""
-    asked = _asked([("A", ""), ("B", ""), ("A", ""), ("A", "")])
-    assert [extended(RequestPlan(), asked[:count], 0).shared_tokens for count in range(5)] == [
-        *(0, 0, 0),
-        *(2, 4),
-    ]
+    assert extended(extended(RequestPlan(), asked[:1], 3, 1), asked[1:], 0, 3) == planned
 
 
 def test_the_price_of_prompts() -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import pickle
 import re
 import time
+from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -18,9 +18,8 @@ from echo_hf.builder.gold.check import check_engine
 from echo_hf.collect.relevance import RelevanceAnswer
 from echo_hf.config.checks import EngineChoice
 from echo_hf.curate.feedback import FeedbackAnswer
-from echo_hf.engines.base import Completion, Engine, Request, abstains, make_engine
-from echo_hf.engines.rules import labelled_prompts, relevance, verdict
-from echo_hf.errors import EngineError
+from echo_hf.engines.base import Completion, Request, make_engine
+from echo_hf.engines.rules import relevance, verdict
 from echo_hf.quickstart.truth import corpus
 from echo_hf.samples.blanks import placeholders
 from echo_hf.samples.boxes import intersection_over_union
@@ -82,26 +81,6 @@ def roles(texts: str, *alt_texts: str | None, prompt: str = "a fox") -> Any:
     return answer and answer["samples"][0]
 
 
-def test_is_an_engine_without_options() -> None:
-    engine = make_engine("rules")
-    assert isinstance(engine, Engine)
-    assert (engine.stored, abstains(engine.signature())) == (False, True)
-    assert pickle.loads(pickle.dumps(engine)).signature() == engine.signature()  # noqa: S301
-    assert sorted(engine.signature()) == ["kind", "source"]
-    with pytest.raises(EngineError, match=r"takes no options, got \['model'\]: remove them"):
-        make_engine("rules", model="secret/value")
-
-
-def test_a_task_without_rules_needs_a_model() -> None:
-    fields = {"text": "prompt: a fox, photo", "alt_texts": [], "pictures": 1, "target": {}}
-    weather = Request("weather", (), RelevanceAnswer, 100, fields)
-    given = list(make_engine("rules").stream([weather, weather]))
-    assert [(number, one.error) for number, one in given] == [
-        (0, "needs_model"),
-        (1, "needs_model"),
-    ]
-
-
 def test_what_is_answered_is_right(tmp_path: Path) -> None:
     """At least 97 of a hundred answers about the bundled posts, as careful readers see them."""
     wanted = {
@@ -122,27 +101,25 @@ def test_what_is_answered_is_right(tmp_path: Path) -> None:
             assert one.value >= 0.97, (stage, name)
 
 
-def test_every_labelled_prompt_of_the_bundled_posts_is_answered() -> None:
-    lines = (corpus() / "posts.jsonl").read_text("utf-8").splitlines()
-    texts = [text for line in lines if LABEL.search(text := json.loads(line).get("text") or "")]
-    assert len(texts) > 20
-    hostile = [text for text in texts if "</thread>" in text]
-    assert not any(labelled_prompts(text) for text in hostile)
-    assert all(prompts(post(0, text)) for text in texts if text not in hostile)
-
-
 @pytest.mark.parametrize(("end", "label"), [("_en", "Prompt: "), ("", "提示词：")])
 def test_prompts_that_people_posted(end: str, label: str, test_data: Path) -> None:
     """Of a hundred real ones each is answered, and at least 97 to the letter."""
     file = test_data / "posts" / "gpt4o_prompt_posts" / "cases.json"
     cases = json.loads(file.read_text("utf-8"))
-    titles = [case[f"title{end}"].strip() for case in cases]
     wanted = [case[f"prompt{end}"].strip() for case in cases]
-    texts = [f"{title}\n\n{label}{one}" for title, one in zip(titles, wanted, strict=True)]
+    texts = [f"{case[f'title{end}'].strip()}\n\n{label}{case[f'prompt{end}']}" for case in cases]
     found = [prompts(post(0, text)) for text in texts if LABEL.search(text)]
     assert len(found) == 100
     assert None not in found
     assert sum(one == [prompt] for one, prompt in zip(found, wanted, strict=True)) >= 97
+
+
+def test_every_labelled_prompt_of_the_bundled_posts_is_answered() -> None:
+    """But for those that give orders to whoever reads them."""
+    lines = (corpus() / "posts.jsonl").read_text("utf-8").splitlines()
+    texts = [text for line in lines if LABEL.search(text := json.loads(line).get("text") or "")]
+    assert len(texts) > 20
+    assert all((prompts(post(0, text)) is None) is ("</thread>" in text) for text in texts)
 
 
 @pytest.mark.parametrize(
@@ -230,8 +207,7 @@ def test_relevance(text: str, score: int | None) -> None:
     assert answer == (score and {"score": score, "note": None})
 
 
-@pytest.mark.parametrize("name", ["O’Neil 2", "O'Neil 2"])
-@pytest.mark.parametrize("written", ["O’Neil 2", "O'Neil 2"])
+@pytest.mark.parametrize(("name", "written"), [*product(("O’Neil 2", "O'Neil 2"), repeat=2)])
 def test_a_names_apostrophe_may_be_curly(name: str, written: str) -> None:
     target = {"name": name, "aliases": [], "others": []}
     text = f"a picture made by {written}"
@@ -269,55 +245,48 @@ def test_roles(
         assert found["collage"] is found["conversation"] is None
 
 
-def test_screenshots_by_description_and_caption() -> None:
+def test_screenshots_and_blanks() -> None:
     chat = roles("look", "Screenshot of Lumen Chat with an image of a fox")
     assert (chat["conversation"], chat["outputs"]) == (1, [])
     assert roles(CAPTION, None)["collage"] == 1
     assert roles("look", "Screenshot of Lumen Chat with a list") is None
     assert roles("look", "Screenshot of DreamMill Studio with an image") is None
     assert roles(CAPTION, None, None) is None
+    for prompt in ("一款【成龙】动漫手办", "an anime figure of [Jackie Chan]", "a [PET]"):
+        text = f"Action figure\n\nPrompt: {prompt}"
+        assert roles(text, "Output Result", prompt=prompt) is None  # a model fills them
 
 
-@pytest.mark.parametrize(
-    "prompt", ["一款【成龙】动漫手办", "an anime figure of [Jackie Chan]", "a [PET]"]
-)
-def test_blanks_are_left_to_a_model(prompt: str) -> None:
-    assert roles(f"Action figure\n\nPrompt: {prompt}", "Output Result", prompt=prompt) is None
-
-
-def _images() -> list[Image.Image]:
-    names = ("lake_day.jpg", "lake_night.jpg", "cart_scan.jpg", "fox_teal.png", "desk_plain.jpg")
-    files = [corpus() / "pictures" / name for name in names]
-    return [Image.open(file).convert("RGB").resize((200, 150)) for file in files]
-
-
-def _sheet(
-    images: list[Image.Image], columns: int, gutter: int, border: int, ground: str
+def sheet(
+    names: Sequence[str], columns: int, gutter: int, border: int = 0, ground: str = "white"
 ) -> tuple[Image.Image, list[list[int]]]:
-    width, height = images[0].size
-    boxes = []
-    for number in range(len(images)):
+    """Images of the corpus side by side and below each other, and where each of them stands."""
+    width, height, boxes = 200, 150, []
+    for number in range(len(names)):
         x = border + number % columns * (width + gutter)
         y = border + number // columns * (height + gutter)
         boxes.append([x, y, x + width, y + height])
     size = max(box[2] for box in boxes) + border, max(box[3] for box in boxes) + border
-    sheet = Image.new("RGB", size, ground)
-    for image, box in zip(images, boxes, strict=True):
-        sheet.paste(image, (box[0], box[1]))
-    return sheet, boxes
+    made = Image.new("RGB", size, ground)
+    for name, box in zip(names, boxes, strict=True):
+        image = Image.open(corpus() / "pictures" / name).convert("RGB").resize((width, height))
+        made.paste(image, (box[0], box[1]))
+    return made, boxes
 
 
 def shown(file: Path, caption: str = CAPTION) -> Any:
     return said("screenshots", posts=[caption], description=None, file=file)
 
 
+FIRST, *OTHERS = ("lake_day.jpg", "lake_night.jpg", "cart_scan.jpg", "fox_teal.png")
+
+
 def test_collages_of_two_are_taken_apart(tmp_path: Path) -> None:
-    first, *others = _images()
-    layouts = [*product(others, (4, 12), (0, 10), ("white", "black"), ("png", "jpg"))]
+    layouts = [*product(OTHERS, (4, 12), (0, 10), ("white", "black"), ("png", "jpg"))]
     answered = 0
-    for image, gutter, border, ground, ending in layouts:
-        sheet, boxes = _sheet([first, image], 2, gutter, border, ground)
-        sheet.save(tmp_path / f"sheet.{ending}", quality=90)
+    for name, gutter, border, ground, ending in layouts:
+        made, boxes = sheet([FIRST, name], 2, gutter, border, ground)
+        made.save(tmp_path / f"sheet.{ending}", quality=90)
         if found := shown(tmp_path / f"sheet.{ending}"):
             answered += 1
             for one, other in zip([*found["inputs"], *found["outputs"]], boxes, strict=True):
@@ -325,18 +294,24 @@ def test_collages_of_two_are_taken_apart(tmp_path: Path) -> None:
     assert answered > 0.8 * len(layouts)
 
 
-def test_contact_sheets_and_storyboards_are_not_taken_apart(tmp_path: Path) -> None:
-    images = _images()
-    sheets = [(images[:1], 1), (images[:2], 1), (images[:3], 3), (images[:4], 2), (images[:4], 4)]
-    sheets += [(images[:2] * 3, 3), (images[:3] * 3, 3)]
-    for number, ((some, columns), gutter) in enumerate(product(sheets, (6, 14))):
-        _sheet(some, columns, gutter, gutter, "white")[0].save(tmp_path / f"{number}.png")
-        assert shown(tmp_path / f"{number}.png") is None, (len(some), columns)
-    _sheet(images[:2], 2, 0, 0, "white")[0].save(tmp_path / "glued.png")
-    assert shown(tmp_path / "glued.png") is None
-    _sheet(images[:2], 2, 8, 0, "white")[0].save(tmp_path / "plain.png")
-    assert shown(tmp_path / "plain.png", "look at this") is None
-    assert shown(tmp_path / "plain.png", "left is nice, right after") is None
+@pytest.mark.parametrize(
+    ("count", "columns", "gutter", "caption"),
+    [
+        *((*layout, gutter, CAPTION) for layout in ((1, 1), (2, 1), (3, 3)) for gutter in (6, 14)),
+        *((*layout, 6, CAPTION) for layout in ((4, 2), (4, 4), (6, 3), (9, 3))),
+        (2, 2, 0, CAPTION),
+        (2, 2, 8, "look at this"),
+        (2, 2, 8, "left is nice, right after"),
+    ],
+)
+def test_other_sheets_and_captions_are_left_alone(
+    tmp_path: Path, count: int, columns: int, gutter: int, caption: str
+) -> None:
+    names = [(FIRST, *OTHERS)[number % 4] for number in range(count)]
+    sheet(names, columns, gutter, gutter if count != 2 or columns == 1 else 0)[0].save(
+        tmp_path / "sheet.png"
+    )
+    assert shown(tmp_path / "sheet.png", caption) is None
     (tmp_path / "text.png").write_bytes(b"no image")
     assert shown(tmp_path / "text.png") is None
 

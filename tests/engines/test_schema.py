@@ -86,8 +86,7 @@ def test_a_server_is_told_to_be_strict() -> None:
     assert list(schema["properties"]) == list(Tree.model_fields)
     assert "maxLength" not in json.dumps(schema)
     assert response_format(Pair[int])["json_schema"]["name"] == "Pair_int_"
-    long = type("L" * 80, (Leaf,), {})
-    assert response_format(long)["json_schema"]["name"] == "L" * 64
+    assert response_format(type("L" * 80, (Leaf,), {}))["json_schema"]["name"] == "L" * 64
 
 
 # --- grammars ---

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,20 +20,14 @@ from hypothesis import strategies as st
 from echo_hf.pipeline.answer_store import Store
 from echo_hf.pipeline.answers import Failure, StoredAnswers
 from echo_hf.pipeline.stage import (
-    RowIssue,
     Stage,
     StageRows,
-    combined_fingerprint,
-    kept_rows,
     keys_of,
-    ordered,
     parents_of,
-    row_issues,
 )
 from echo_hf.reasons import Failed, Notice, Reject, Status
-from echo_hf.tables import HUMAN, POSTS, RATINGS, STRING, Column, Table
+from echo_hf.tables import HUMAN, RATINGS, STRING, Column, Table
 from tests.stages_for_tests import (
-    GUESSES,
     ROOT,
     ByAuthor,
     Echo,
@@ -70,22 +63,6 @@ def test_map_and_a_plain_loop_give_equal_tables(texts: list[str | None], size: i
     assert _mapped(Echo("!"), dataset) == _looped(Echo("!"), dataset, size)
 
 
-def test_rows_come_in_the_order_of_their_inputs() -> None:
-    rows = _mapped(Echo("!"), posts("red", "drop it", "note blue", "twice", None))
-    assert [
-        (row["_parent"], row["_status"], row["_reason"], row["_detail"], row["text"])
-        for row in rows
-    ] == [
-        ([url(0)], "kept", None, None, "red!"),
-        ([url(1)], "rejected", "trash", "it", None),
-        ([url(2)], "kept", None, None, "note blue!"),
-        ([url(2)], "noted", "bad_field", None, None),
-        ([url(3)], "kept", None, None, "twice!"),
-        ([url(3)], "kept", None, None, "twice!"),
-        ([url(4)], "kept", None, None, None),
-    ]
-
-
 @pytest.mark.parametrize("stage", STAGES, ids=lambda stage: stage.name)
 def test_the_output_has_the_declared_types(stage: Stage) -> None:
     made = stage(posts(None).with_format("arrow")[:])
@@ -102,36 +79,40 @@ def test_a_whole_stage_sees_all_rows_at_once() -> None:
     assert rows[1]["_parent"] == [url(number) for number in range(1, 2500, 2)]
 
 
-def test_a_row_of_many_parents_names_them_all() -> None:
-    dataset = posts("a", "b", "c", authors=[None, "tomo", None])  # type: ignore[list-item]
-    assert [(row["author"], row["_parent"]) for row in _mapped(ByAuthor(), dataset)] == [
-        ("tomo", [url(1)]),
-        (None, [url(0), url(2)]),
-    ]
-
-
 # Each changes one thing that decides the result.
-CHANGED = {
-    "a parameter": (Echo("!"), Echo("?")),
-    "the version": (Echo("!"), EchoAgain("!")),
-    "the prompt's text": (Guess(), Guess(instructions="Name a colour!")),
-    "a model stage's parameter": (Guess(), Guess(loud=True)),
-    "the answer's schema": (Guess(), GuessShade()),
-}
 
 
-@pytest.mark.parametrize(("one", "other"), CHANGED.values(), ids=CHANGED)
-def test_what_decides_the_result_changes_the_digest(one: Stage, other: Stage) -> None:
-    assert one.digest() == replace(one).digest()
-    assert one.digest() != other.digest()
+@dataclass(frozen=True)
+class Reworded(Guess):
+    wording: ClassVar[str] = "Name it."
+
+    @property
+    def prompt(self) -> Any:
+        return replace(super().prompt, text=self.wording)
+
+
+def test_what_decides_the_result_changes_the_digest(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Parameters, version, prompt and schema do; a field without a digest does not."""
+    stages = [Echo("!"), Echo("?"), EchoAgain("!"), Guess(), Guess(instructions="Name a colour!")]
+    stages += [Guess(loud=True), GuessShade()]
     dataset = posts("red")
-    ours, theirs = (stage.map_arguments(dataset)["new_fingerprint"] for stage in (one, other))
-    assert ours != theirs
-
-
-def test_what_decides_nothing_does_not_change_the_digest() -> None:
+    for told in (
+        [stage.digest() for stage in stages],
+        [stage.map_arguments(dataset)["new_fingerprint"] for stage in stages],
+        [Hasher.hash(stage) for stage in stages],
+    ):
+        assert len(set(told)) == len(stages)
     assert Echo("!", scratch="/a").digest() == Echo("!", scratch="/b").digest()
     assert "scratch" not in Echo().describe()["parameters"]
+    dataset.save_to_disk(tmp_path)  # a map by hand reads back what an equal digest made
+    for scratch in ("/a", "/b"):
+        _mapped(Echo("!", scratch=scratch), load_from_disk(tmp_path))
+    assert len(list(tmp_path.glob("cache-*.arrow"))) == 1
+    before = Hasher.hash(Reworded())
+    monkeypatch.setattr(Reworded, "wording", "Name it now.")
+    assert Hasher.hash(Reworded()) != before
 
 
 def test_the_engine_counts_in_the_digest_and_the_store_does_not(tmp_path: Path) -> None:
@@ -145,13 +126,6 @@ def test_the_engine_counts_in_the_digest_and_the_store_does_not(tmp_path: Path) 
         ]
     assert digests[0] == digests[1]
     assert len({Guess().digest(), digests[0], digests[2]}) == 3
-
-
-def test_an_equal_digest_reads_the_mapped_result_back(tmp_path: Path) -> None:
-    posts("red").save_to_disk(tmp_path / "posts")
-    for scratch in ("/a", "/b"):
-        _mapped(Echo("!", scratch=scratch), load_from_disk(tmp_path / "posts"))
-    assert len(list((tmp_path / "posts").glob("cache-*.arrow"))) == 1
 
 
 DIGESTS = """
@@ -186,29 +160,6 @@ def test_digest_and_hash_are_the_same_in_every_process() -> None:
     assert seen[0][0] == f"{Guess().digest()} {Hasher.hash(Guess())}"
 
 
-@dataclass(frozen=True)
-class Reworded(Guess):
-    wording: ClassVar[str] = "Name it."
-
-    @property
-    def prompt(self) -> Any:
-        return replace(super().prompt, text=self.wording)
-
-
-def test_a_prompt_outside_the_stage_counts_for_datasets(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = Hasher.hash(Reworded())
-    monkeypatch.setattr(Reworded, "wording", "Name it now.")
-    assert Hasher.hash(Reworded()) != before
-
-
-def test_a_fingerprint_depends_on_all_parts() -> None:
-    prints = {
-        combined_fingerprint(*parts) for parts in (("a", "b"), ("b", "a"), ("ab",), ("a", "b", ""))
-    }
-    assert len(prints) == 4
-    assert {len(one) for one in prints} == {32}
-
-
 def test_a_model_stage_without_answers_quarantines_what_it_would_ask() -> None:
     rows = _mapped(Guess(), posts("red", "", None))
     assert [(row["_status"], row["_reason"]) for row in rows] == [
@@ -218,26 +169,23 @@ def test_a_model_stage_without_answers_quarantines_what_it_would_ask() -> None:
     ]
 
 
-def test_a_key_of_several_columns_is_one_string() -> None:
-    rows = [
-        {"sample_id": "s", "rater": "r", "system": "x"},
-        {"sample_id": "s", "rater": None, "system": "x"},
-    ]
-    keys = keys_of(pa.Table.from_pylist(rows, schema=HUMAN.schema), HUMAN)
-    assert keys.to_pylist() == ["s\x1fr\x1fx", "s\x1f\x1fx"]
-
-
-def test_a_key_with_a_number_is_written_in_digits() -> None:
-    row = {"sample_id": "s", "system": "x", "judge": "j", "rubric": "overall", "repeat": 12}
-    keys = keys_of(pa.Table.from_pylist([row], schema=RATINGS.schema), RATINGS)
-    assert keys.to_pylist() == ["s\x1fx\x1fj\x1foverall\x1f12"]
-
-
-def test_keys_do_not_depend_on_chunks() -> None:
-    table = posts("a", "b").with_format("arrow")[:]
-    pieces = pa.concat_tables([table, table.slice(0, 0), table.slice(1)])
-    assert keys_of(pieces, POSTS).to_pylist() == [url(0), url(1), url(1)]
-    assert keys_of(POSTS.empty(), POSTS).to_pylist() == []
+@pytest.mark.parametrize(
+    ("table", "row", "key"),
+    [
+        (HUMAN, {"sample_id": "s", "rater": "r", "system": "x"}, "s\x1fr\x1fx"),
+        (HUMAN, {"sample_id": "s", "rater": None, "system": "x"}, "s\x1f\x1fx"),
+        (
+            RATINGS,
+            {"sample_id": "s", "system": "x", "judge": "j", "rubric": "overall", "repeat": 12},
+            "s\x1fx\x1fj\x1foverall\x1f12",
+        ),
+    ],
+)
+def test_a_key_of_several_columns_is_one_string(table: Table, row: Any, key: str) -> None:
+    given = pa.Table.from_pylist([row, row], schema=table.schema)
+    pieces = pa.concat_tables([given.slice(1), given.slice(0, 0), given])
+    assert keys_of(pieces, table).to_pylist() == [key] * 3
+    assert keys_of(table.empty(), table).to_pylist() == []
 
 
 @pytest.mark.parametrize("keys", [[], ["a"], ["a", None, "c"]])
@@ -245,51 +193,6 @@ def test_each_key_is_a_list_of_its_own(keys: list[str | None]) -> None:
     wanted = [[key] for key in keys]
     assert parents_of(pa.array(keys, pa.string())).to_pylist() == wanted
     assert parents_of(pa.chunked_array([keys], pa.string())).to_pylist() == wanted
-
-
-def test_a_remark_carries_only_control_columns() -> None:
-    said = [
-        RowIssue(Status.REJECTED, ["a", "b"], Reject.TRASH),
-        RowIssue(Status.NOTED, ["c"], Notice.CYCLE, "detail", "request"),
-    ]
-    table = row_issues(GUESSES, iter(said))
-    control = {"url": None, "names": None}
-    assert table.to_pylist() == [
-        {
-            **control,
-            "_parent": ["a", "b"],
-            "_status": "rejected",
-            "_reason": "trash",
-            "_detail": None,
-            "_request": None,
-        },
-        {
-            **control,
-            "_parent": ["c"],
-            "_status": "noted",
-            "_reason": "cycle",
-            "_detail": "detail",
-            "_request": "request",
-        },
-    ]
-
-
-def _numbered(rows: list[int], mark: str) -> tuple[list[int], pa.Table]:
-    keys = pa.array([f"{mark}{row}" for row in rows], pa.string())
-    names = pa.nulls(len(rows), GUESSES.schema.field("names").type)
-    return rows, kept_rows(pa.table([keys, names], schema=GUESSES.schema), parents_of(keys))
-
-
-@given(st.lists(st.lists(st.integers(0, 9)).map(sorted), min_size=1, max_size=4))
-def test_pieces_are_merged_by_input_row(numbers: list[list[int]]) -> None:
-    pieces = [_numbered(rows, "abcd"[at]) for at, rows in enumerate(numbers)]
-
-    def brute() -> Iterator[str]:
-        for row in range(10):
-            for at, rows in enumerate(numbers):
-                yield from [f"{'abcd'[at]}{row}"] * rows.count(row)
-
-    assert ordered(pieces)["url"].to_pylist() == list(brute())
 
 
 PAIRS = Table("pairs", "a pair", ("name",), {name: Column(STRING, name) for name in ("name", "of")})
@@ -305,19 +208,13 @@ def test_what_becomes_of_a_row() -> None:
     rows.failed(2, "c", Failure(Failed.CUT, "length", "ff"))
     rows.say(1, "b", Status.REJECTED, Reject.TRASH)
     rows.say(0, "a", Status.NOTED, Notice.NEITHER, "x")
-    rows.keep(0, "a", {"name": "first", "of": "a"})
+    rows.keep(0, "a", {"name": "first", "unknown": 1})
     assert found(rows) == [
         (["a"], "kept", None, None, None, "first"),
         (["a"], "noted", "neither", "x", None, None),
         (["b"], "rejected", "trash", None, None, None),
         (["c"], "quarantined", "cut", "length", "ff", None),
     ]
-
-
-def test_columns_are_those_declared() -> None:
-    rows = StageRows(PAIRS)
-    rows.keep(0, "a", {"name": "first", "unknown": 1})
-    assert rows.table().select(["name", "of"]).to_pylist() == [{"name": "first", "of": None}]
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.booleans()), max_size=12))

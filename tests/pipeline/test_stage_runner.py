@@ -6,7 +6,6 @@ import hashlib
 import io
 import pickle
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,13 +32,6 @@ from echo_hf.tables import POSTS, STRING, Column, Table
 from tests.stages_for_tests import ByAuthor, Echo, Guess, Scripted, posts, request, url
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    made = Store(tmp_path / "answers.sqlite")
-    yield made
-    made.close()
-
-
 def _texts(dataset: Dataset) -> list[str | None]:
     return list(dataset["text"])
 
@@ -52,106 +44,87 @@ def _reasons(result: StageResult) -> dict[str, str]:
     return dict(zip(result.quarantine["url"], result.quarantine["_reason"], strict=True))
 
 
-class TestSorting:
-    def test_kept_rows_have_the_declared_columns_alone(self) -> None:
-        result = run_stage(Echo("!"), posts("red", "drop it", "note blue"))
-        assert result.dataset.features == POSTS.features
-        assert _texts(result.dataset) == ["red!", "note blue!"]
+def test_each_row_is_sorted_by_what_became_of_it() -> None:
+    """Rejects hold the input rows whole, notices stand beside rows that go on."""
+    rows = posts("red", "drop it", "note blue", "twice", None, "drop that").add_column(
+        "likes", [1, 2, 3, 4, 5, 6]
+    )
+    result = run_stage(Echo("!"), rows)
+    assert result.dataset.features == POSTS.features
+    assert _texts(result.dataset) == ["red!", "note blue!", "twice!", "twice!", None]
+    columns = [*POSTS.columns, "likes", "_reason", "_detail", "_request"]
+    assert list(result.rejects.features) == columns
+    said = ["text", "likes", "_reason", "_detail", "_request"]
+    assert [tuple(row[name] for name in said) for row in result.rejects.to_list()] == [
+        ("drop it", 2, "trash", "it", None),
+        ("drop that", 6, "trash", "that", None),
+    ]
+    notice = {"_parent": [url(2)], "_reason": "bad_field", "_detail": None}
+    assert result.notices.to_list() == [notice]
+    stats = result.stats
+    assert (stats.stage, stats.rows_in, stats.kept) == ("echo", 6, 5)
+    assert (stats.rejected, stats.quarantined, stats.noted) == (
+        {"trash": 2},
+        {},
+        {"bad_field": 1},
+    )
+    assert (stats.tally, stats.fill) == ({"texts": 4}, FillStats())
+    assert stats.seconds > 0
+    chosen = run_stage(Echo(), rows.select([5, 2, 0]))
+    assert _texts(chosen.dataset) == ["note blue", "red"]
+    assert _texts(chosen.rejects) == ["drop that"]
 
-    def test_rejects_hold_the_input_rows(self) -> None:
-        result = run_stage(Echo("!"), posts("red", "drop it", "drop that"))
-        assert list(result.rejects.features) == [*POSTS.columns, "_reason", "_detail", "_request"]
-        assert _texts(result.rejects) == ["drop it", "drop that"]
-        assert list(result.rejects["_reason"]) == ["trash", "trash"]
-        assert list(result.rejects["_detail"]) == ["it", "that"]
-        assert list(result.rejects["_request"]) == [None, None]
 
-    def test_quarantine_holds_the_input_rows_and_the_request(self, store: Store) -> None:
-        rows = posts("red", "error blue", "green\noff pink")
-        result = run_stage(Guess(), rows, engine=Scripted(), store=store)
-        keys = request_keys(Scripted().signature(), [request("error blue"), request("off pink")])
-        assert _names(result) == {url(0): ["red"]}
-        assert _texts(result.quarantine) == ["error blue", "green\noff pink"]
-        assert list(result.quarantine["_reason"]) == ["engine_error", "off_schema"]
-        assert result.quarantine["_detail"][0] == "no power for blue"
-        assert list(result.quarantine["_request"]) == [key.hex() for key in keys]
+def test_quarantine_holds_the_input_rows_and_the_request_and_can_be_run_again(store: Store) -> None:
+    rows = posts("red", "error blue", "green\noff pink", "once tan")
+    result = run_stage(Guess(), rows, engine=Scripted(), store=store)
+    keys = request_keys(Scripted().signature(), [request("error blue"), request("off pink")])
+    assert _names(result) == {url(0): ["red"], url(3): ["tan"]}
+    assert _texts(result.quarantine) == ["error blue", "green\noff pink"]
+    assert list(result.quarantine["_reason"]) == ["engine_error", "off_schema"]
+    assert result.quarantine["_detail"][0] == "no power for blue"
+    assert list(result.quarantine["_request"]) == [key.hex() for key in keys]
+    second = run_stage(Guess(), result.quarantine, engine=Scripted(), store=store)
+    assert second.quarantine.features == result.quarantine.features
+    assert _reasons(second) == _reasons(result)
+    empty = run_stage(Guess(), posts(), engine=Scripted(), store=store)
+    for name in ("dataset", "rejects", "quarantine", "notices"):
+        made = getattr(empty, name)
+        assert len(made) == 0
+        assert made.features == getattr(result, name).features, name
 
-    def test_notices_stand_beside_kept_rows(self) -> None:
-        result = run_stage(Echo(), posts("red", "note blue"))
-        assert result.notices.to_list() == [
-            {"_parent": [url(1)], "_reason": "bad_field", "_detail": None}
-        ]
 
-    def test_a_rejection_of_several_rows_rejects_each(self) -> None:
-        rows = posts("a", "b", "c", authors=[None, "tomo", None])  # type: ignore[list-item]
-        result = run_stage(ByAuthor(), rows)
-        assert _texts(result.rejects) == ["a", "c"]
-        assert result.stats.rejected == {"no_url": 2}
-        assert result.dataset.to_list() == [{"author": "tomo", "urls": [url(1)]}]
+def test_a_rejection_of_several_rows_rejects_each() -> None:
+    rows = posts("a", "b", "c", authors=[None, "tomo", None])  # type: ignore[list-item]
+    result = run_stage(ByAuthor(), rows)
+    assert _texts(result.rejects) == ["a", "c"]
+    assert result.stats.rejected == {"no_url": 2}
+    assert result.dataset.to_list() == [{"author": "tomo", "urls": [url(1)]}]
+    table = posts("drop a", "drop b").with_format("arrow")[:]
+    table = table.set_column(0, "url", pa.array(["u", "u"]))
+    assert _texts(run_stage(Echo(), Dataset(table)).rejects) == ["drop a", "drop b"]
 
-    def test_rows_with_one_key_are_each_in_the_rejects(self) -> None:
-        table = posts("drop a", "drop b").with_format("arrow")[:]
-        table = table.set_column(0, "url", pa.array(["u", "u"]))
-        assert _texts(run_stage(Echo(), Dataset(table)).rejects) == ["drop a", "drop b"]
 
-    def test_the_counts_are_those_of_the_rows(self) -> None:
-        result = run_stage(Echo(), posts("red", "drop it", "note blue", "twice", None, "drop"))
-        stats = result.stats
-        assert (stats.stage, stats.rows_in, stats.kept) == ("echo", 6, 5)
-        assert (stats.rejected, stats.quarantined, stats.noted) == (
-            {"trash": 2},
-            {},
-            {"bad_field": 1},
-        )
-        assert stats.tally == {"texts": 4}
-        assert stats.fill == FillStats()
-        assert stats.seconds > 0
-
-    @given(st.lists(st.sampled_from(["red", "drop", "error x", "refuse", "off\nred", ""])))
-    def test_every_row_is_in_exactly_one_place(
-        self, tmp_path_factory: pytest.TempPathFactory, texts: list[str]
-    ) -> None:
-        store = Store(tmp_path_factory.mktemp("one") / "answers.sqlite")
+@given(st.lists(st.sampled_from(["red", "drop", "error x", "refuse", "off\nred", ""])))
+def test_every_row_is_in_exactly_one_place(
+    tmp_path_factory: pytest.TempPathFactory, texts: list[str]
+) -> None:
+    with closing(Store(tmp_path_factory.mktemp("one") / "answers.sqlite")) as store:
         rows = posts(*texts)
         result = run_stage(Guess(), rows, engine=Scripted(), store=store)
-        places = Counter([*result.dataset["url"], *result.quarantine["url"]])
-        assert places == Counter(rows["url"])
-        assert sum(result.stats.quarantined.values()) == len(result.quarantine)
-        assert result.stats.kept == len(result.dataset)
-        store.close()
+    places = Counter([*result.dataset["url"], *result.quarantine["url"]])
+    assert places == Counter(rows["url"])
+    assert sum(result.stats.quarantined.values()) == len(result.quarantine)
+    assert result.stats.kept == len(result.dataset)
 
-    def test_no_rows_give_all_tables_with_their_columns(self, store: Store) -> None:
-        full = run_stage(Guess(), posts("red", "error x"), engine=Scripted(), store=store)
-        empty = run_stage(Guess(), posts(), engine=Scripted(), store=store)
-        for name in ("dataset", "rejects", "quarantine", "notices"):
-            made = getattr(empty, name)
-            assert len(made) == 0
-            assert made.features == getattr(full, name).features, name
 
-    def test_further_columns_are_ignored_and_kept_with_rejected_rows(self) -> None:
-        rows = posts("red", "drop it").add_column("likes", [1, 2])
-        result = run_stage(Echo(), rows)
-        assert result.dataset.features == POSTS.features
-        assert list(result.rejects["likes"]) == [2]
-
-    def test_a_quarantine_can_be_run_again_by_itself(self, store: Store) -> None:
-        first = run_stage(Guess(), posts("once red", "error x"), engine=Scripted(), store=store)
-        second = run_stage(Guess(), first.quarantine, engine=Scripted(), store=store)
-        assert second.quarantine.features == first.quarantine.features
-        assert _reasons(second) == {url(1): "engine_error"}
-
-    def test_more_rows_than_a_batch_keep_their_order(self, store: Store) -> None:
-        lines = [f"{'error' if at % 100 == 7 else 'colour'} x{at}" for at in range(2300)]
-        result = run_stage(Guess(), posts(*lines), engine=Scripted(window=64), store=store)
-        assert list(result.quarantine["url"]) == [url(at) for at in range(7, 2300, 100)]
-        wanted = [at for at in range(2300) if at % 100 != 7]
-        assert list(result.dataset["url"]) == [url(at) for at in wanted]
-        assert list(result.dataset["names"]) == [[f"x{at}"] for at in wanted]
-
-    def test_selected_rows_are_sorted_as_well(self) -> None:
-        result = run_stage(Echo(), posts("red", "drop it", "blue", "drop that").select([3, 2, 0]))
-        assert _texts(result.dataset) == ["blue", "red"]
-        assert _texts(result.rejects) == ["drop that"]
+def test_more_rows_than_a_batch_keep_their_order(store: Store) -> None:
+    lines = [f"{'error' if at % 100 == 7 else 'colour'} x{at}" for at in range(1300)]
+    result = run_stage(Guess(), posts(*lines), engine=Scripted(window=64), store=store)
+    assert list(result.quarantine["url"]) == [url(at) for at in range(7, 1300, 100)]
+    wanted = [at for at in range(1300) if at % 100 != 7]
+    assert list(result.dataset["url"]) == [url(at) for at in wanted]
+    assert list(result.dataset["names"]) == [[f"x{at}"] for at in wanted]
 
 
 class TestRefusals:
@@ -187,23 +160,25 @@ class TestRefusals:
         assert message in str(caught.value)
         assert "\n" not in str(caught.value)
 
-    def test_a_missing_column_is_named(self) -> None:
-        rows = posts("red").remove_columns(["lang", "text"])
-        with pytest.raises(TableError) as caught:
-            run_stage(Echo(), rows)
-        assert str(caught.value) == (
-            f"'echo' reads column 'text' of table 'posts', the dataset has {rows.column_names!r}: "
-            "add it, or run the stage before"
-        )
-
-    def test_a_column_of_another_type_is_named(self) -> None:
-        rows = posts("red").cast_column("text", Value("large_string"))
-        with pytest.raises(TableError) as caught:
-            run_stage(Echo(), rows)
-        assert str(caught.value) == (
-            "column 'text' has type 'large_string', 'echo' expects 'string': "
-            "cast it to echo_hf.tables' features"
-        )
+    def test_a_column_that_is_missing_or_of_another_type_is_named(self) -> None:
+        rows = posts("red")
+        lacking = rows.remove_columns(["lang", "text"])
+        other = rows.cast_column("text", Value("large_string"))
+        for table, said in (
+            (
+                lacking,
+                "'echo' reads column 'text' of table 'posts', the dataset has "
+                f"{lacking.column_names!r}: add it, or run the stage before",
+            ),
+            (
+                other,
+                "column 'text' has type 'large_string', 'echo' expects 'string': "
+                "cast it to echo_hf.tables' features",
+            ),
+        ):
+            with pytest.raises(TableError) as caught:
+                run_stage(Echo(), table)
+            assert str(caught.value) == said
 
 
 @pytest.fixture
@@ -247,45 +222,32 @@ class TestLaterRuns:
     def test_offline_asks_nothing_and_reads_what_is_there(
         self, store: Store, cache: Path, cached: bool
     ) -> None:
+        """As a stage does that was given answers, and not an engine."""
         rows, engine = posts("red", "blue"), Scripted()
-
-        def offline() -> StageResult:
-            return run_stage(
-                Guess(),
-                rows,
-                engine=engine,
-                store=store,
-                cache_dir=cache if cached else None,
-                offline=True,
-            )
-
-        assert _reasons(offline()) == {url(0): "not_answered", url(1): "not_answered"}
-        fill(Guess(), rows.select([1]), Scripted(), store)
-        result = offline()
+        given = {"cache_dir": cache if cached else None, "offline": True}
+        reading = Guess().answered_by(StoredAnswers(store, engine.signature()))
+        ways = [(Guess(), engine), (Guess(engine=engine, store=store), None), (reading, None)]
+        prints = set()
+        for there, names in ((0, {}), (1, {url(1): ["blue"]})):
+            fill(Guess(), rows.select(range(1, 1 + there)), Scripted(), store)
+            for stage, who in ways:
+                result = run_stage(stage, rows, engine=who, store=who and store, **given)
+                assert _names(result) == names
+                assert set(_reasons(result).values()) == {"not_answered"}
+                prints.add((there, result.dataset._fingerprint))
         assert engine.streams == 0
-        assert (_names(result), _reasons(result)) == ({url(1): ["blue"]}, {url(0): "not_answered"})
-
-    def test_answers_given_to_the_stage_itself_are_read_anew(
-        self, store: Store, cache: Path
-    ) -> None:
-        rows = posts("red")
-        stage = Guess().answered_by(StoredAnswers(store, Scripted().signature()))
-        assert _reasons(run_stage(stage, rows, cache_dir=cache)) == {url(0): "not_answered"}
-        fill(Guess(), rows, Scripted(), store)
-        assert _names(run_stage(stage, rows, cache_dir=cache)) == {url(0): ["red"]}
+        assert len(prints) == len({told for _, told in prints})  # what follows notices more rows
 
     @pytest.mark.parametrize("stage", [Guess(loud=True), Guess(instructions="Name it.")])
     def test_a_changed_stage_is_computed_again(
         self, store: Store, cache: Path, stage: Guess
     ) -> None:
-        rows = posts("red")
-        first = run_stage(Guess(), rows, engine=Scripted(), store=store, cache_dir=cache)
-        engine = Scripted()
-        second = run_stage(stage, rows, engine=engine, store=store, cache_dir=cache)
-        assert engine.lines() == ([] if stage.loud else ["red"])
-        assert _names(second) == {url(0): ["RED" if stage.loud else "red"]}
-        assert second.dataset._fingerprint != first.dataset._fingerprint
-        assert len(list(cache.glob("guess-*.arrow"))) == 2
+        rows, engine = posts("red"), Scripted()
+        given = {"engine": engine, "store": store, "cache_dir": cache}
+        prints = {run_stage(one, rows, **given).dataset._fingerprint for one in (Guess(), stage)}
+        assert engine.lines() == (["red"] if stage.loud else ["red", "red"])
+        assert _names(run_stage(stage, rows, **given)) == {url(0): ["RED" if stage.loud else "red"]}
+        assert len(prints) == len(list(cache.glob("guess-*.arrow"))) == 2
 
     def test_anew_computes_what_the_cache_holds(self, tmp_path: Path, cache: Path) -> None:
         notes = tmp_path / "notes.txt"
@@ -324,18 +286,6 @@ class TestLaterRuns:
         assert _names(result) == {url(0): ["red"]}
         assert _reasons(result) == {url(1): "off_schema"}
         assert result.stats.fill == FillStats()
-
-    def test_what_follows_notices_a_smaller_quarantine(self, store: Store, cache: Path) -> None:
-        rows = posts("red", "error blue")
-        prints = []
-        for line in ("error blue", "blue"):
-            [key] = request_keys(Scripted().signature(), [request("error blue")])
-            store.put(key, request("error blue"), Scripted()._completion(request(line)), {})
-            result = run_stage(
-                Guess(), rows, engine=Scripted(), store=store, cache_dir=cache, offline=True
-            )
-            prints.append(result.dataset._fingerprint)
-        assert prints[0] != prints[1]
 
     def test_the_tables_beside_have_fingerprints_of_their_content(self, store: Store) -> None:
         results = [
@@ -395,12 +345,6 @@ def test_map_by_hand_asks_nothing_twice(store: Store) -> None:
     run_stage(stage, posts("green", "teal"))
     _by_hand(stage, posts("teal", "green"))
     assert sorted(engine.lines()) == ["blue", "green", "red", "teal"]
-
-
-def test_a_stage_with_an_engine_run_offline_asks_nobody(store: Store) -> None:
-    engine = Scripted()
-    result = run_stage(Guess(engine=engine, store=store), posts("red"), offline=True)
-    assert (engine.asked, _reasons(result)) == ([], {url(0): "not_answered"})
 
 
 def test_a_copy_of_a_stage_leaves_its_engine_behind(store: Store) -> None:
@@ -472,8 +416,10 @@ def test_each_question_comes_with_its_key(tmp_path: Path) -> None:
     one, two = Scripted("one"), Scripted("two")
     first, second = posts("red\nblue", "green"), posts("red")
     with closing(Store(tmp_path / "answers.sqlite")) as store:
-        stages = [(Guess(), one), (Guess(loud=True), two)]
-        found = list(keyed_requests(stages, [first, second], store))
+        # What is kept nowhere is left out.
+        kept_nowhere = [(Echo(), None), (Guess(), None), (Guess(), make_engine("rules"))]
+        stages = [(Guess(), one), (Guess(loud=True), two), *kept_nowhere]
+        found = list(keyed_requests(stages, [first, second, first, first, first], store))
     lines = [
         request(line, sources=(url(n),)) for line, n in (("red", 0), ("blue", 0), ("green", 1))
     ]
@@ -483,10 +429,3 @@ def test_each_question_comes_with_its_key(tmp_path: Path) -> None:
     ]
     assert found == expected
     assert (one.asked, two.asked) == ([], [])
-
-
-def test_what_is_kept_nowhere_is_left_out(tmp_path: Path) -> None:
-    rules = make_engine("rules")
-    stages = [(Echo(), None), (Guess(), None), (Guess(), rules)]
-    with closing(Store(tmp_path / "answers.sqlite")) as store:
-        assert list(keyed_requests(stages, [posts("red")] * 3, store)) == []

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from PIL import Image, ImageCms
 
 from echo_hf.engines.base import make_engine
-from echo_hf.engines.checkpoint import FAMILIES
+from echo_hf.engines.pixels import FAMILIES
 from echo_hf.errors import ImageError
 from echo_hf.images.loader import upright_rgb
 from echo_hf.samples.boxes import (

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from echo_hf._infra.bootstrap import KIND, drawn_weights, percentiles
 from echo_hf.config.evaluation import EmbeddingOptions, PerplexityOptions
 from echo_hf.engines.checkpoint import Checkpoint, find_checkpoint
-from echo_hf.engines.transformers_model import is_out_of_memory
+from echo_hf.engines.transformers import is_out_of_memory
 from echo_hf.errors import EngineError, MissingExtraError
 from echo_hf.metrics.result import check_extra, error_line, versions_of
 from echo_hf.reasons import NotAnalyzed

@@ -23,7 +23,7 @@ from echo_hf.pipeline.answer_store import Store
 from echo_hf.pipeline.answers import Failure, StoredAnswers
 from echo_hf.pipeline.batch_inference import fill
 from echo_hf.reasons import Failed
-from tests.engines.openai.conftest import KEY
+from tests.engines.conftest import KEY
 from tests.engines.openai.loopback_server import (
     LONGEST_WAIT_S,
     SILENCE,
@@ -60,6 +60,10 @@ PASSING = {
     "502": (Answer(b"<html>Bad  gateway</html>", 502), "status 502: <html>Bad gateway</html>"),
     "408": (fault(408, "too late"), "status 408: too late"),
     "error inside": (fault(200, "provider is down", code=502), "status 502: provider is down"),
+    "error in a choice": (
+        Answer({"choices": [{"error": {"message": "is down", "code": 503}, "message": {}}]}),
+        "status 503: is down",
+    ),
     "cut before": (Answer(completion("red").body, cut_after=0), "the connection to '{}' failed: "),
     "cut within": (Answer(completion("red").body, cut_after=30), "the connection to '{}' failed: "),
 }
@@ -209,16 +213,6 @@ def test_a_wrong_key_stops_the_stream_after_what_was_answered(
     assert server.lines() == ["good", "bad"]
 
 
-def test_one_bad_request_fails_alone(server: LoopbackServer, engine: Make) -> None:
-    """A text that no JSON in UTF-8 can hold, and an image without a file, are values."""
-    asked = [request("red"), request("\ud800"), request("blue", images=["0" * 64])]
-    done = dict(engine().stream(asked))
-    assert [done[number].finish_reason for number in range(3)] == ["stop", "error", "error"]
-    assert (done[1].error or "").startswith("UnicodeEncodeError: ")
-    assert "has no file" in (done[2].error or "")
-    assert server.lines() == ["red"]
-
-
 # How servers say that they cannot enforce a schema.
 NO_SCHEMA = [
     fault(400, "This response_format type is unavailable now", type="invalid_request_error"),
@@ -244,17 +238,18 @@ def test_a_server_without_schemas_is_asked_in_words(
     assert system["content"].startswith("Name a colour.\n\nAnswer with one JSON object")
     assert '"maxLength":20' in system["content"]
     assert [record.levelname for record in caplog.records] == ["WARNING"]
+    bad = fault(400, "grammar and picture are broken")  # in both ways, which teaches nothing
+    server.behave = lambda asked: bad if asked.line == "bad" else completion("red")
+    fresh = engine(concurrency=1)
+    assert dict(fresh.stream([request("bad"), request("good")])) == {
+        0: failed("status 400: grammar and picture are broken"),
+        1: RED,
+    }
+    assert ["response_format" in one.body for one in server.asked[-3:]] == [True, False, True]
+    server.behave = lambda _: refusal
     server.asked.clear()  # who asks for enforced schemas gets an error rather than something else
     assert ask(engine(structured="json_schema")).finish_reason == "error"
     assert len(server.asked) == 1
-
-
-def test_a_failure_in_both_ways_teaches_nothing(server: LoopbackServer, engine: Make) -> None:
-    bad = fault(400, "grammar and picture are broken")
-    server.behave = lambda asked: bad if asked.line == "bad" else completion("red")
-    done = dict(engine(concurrency=1).stream([request("bad"), request("good")]))
-    assert done[0] == failed("status 400: grammar and picture are broken")
-    assert ["response_format" in one.body for one in server.asked] == [True, False, True]
 
 
 def test_the_name_of_the_token_limit_is_found_out(server: LoopbackServer, engine: Make) -> None:

@@ -20,12 +20,11 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from echo_hf._infra.http_errors import Reply
-from echo_hf._infra.retry import RequestError
 from echo_hf.engines.base import Completion, ImageRef, Message, Request, Text, Usage, make_engine
 from echo_hf.engines.openai import OpenAIEngine, Options
 from echo_hf.engines.server import THREAD
 from echo_hf.errors import EngineError, MissingExtraError
-from tests.engines.openai.conftest import KEY
+from tests.engines.conftest import KEY
 from tests.engines.openai.loopback_server import (
     SILENCE,
     Answer,
@@ -44,7 +43,9 @@ def threads() -> list[str]:
     return [thread.name for thread in threading.enumerate() if thread.name == THREAD]
 
 
-def test_every_request_is_answered_under_its_number(server: LoopbackServer, engine: Make) -> None:
+def test_as_many_are_asked_at_a_time_as_the_config_says(
+    server: LoopbackServer, engine: Make
+) -> None:
 
     def behave(asked: Asked) -> Answer:
         server.wait_for(3)
@@ -71,33 +72,16 @@ def test_every_request_is_answered_under_its_number(server: LoopbackServer, engi
     assert callers == {threading.get_ident()}
 
 
-def test_nothing_to_ask_needs_no_key(engine: Make) -> None:
-    assert list(engine(base_url="https://models.example.org/v1").stream([])) == []
-
-
-def test_an_answer_is_reported_before_slower_ones(server: LoopbackServer, engine: Make) -> None:
-    quick_reported = threading.Event()
-
-    def behave(asked: Asked) -> Answer:
-        assert asked.line != "slow" or quick_reported.wait(20)
-        return completion(asked.line)
-
-    server.behave = behave
-    order = []
-    for number, _ in engine().stream([request("slow"), request("quick")]):
-        order.append(number)
-        quick_reported.set()
-    assert order == [1, 0]
-
-
 @pytest.mark.parametrize("how", ["closed", "left"])
-def test_stopping_cancels_what_is_under_way(server: LoopbackServer, engine: Make, how: str) -> None:
-    """Although five requests will never be answered; no thread is left, and it streams again."""
+def test_an_answer_waits_for_no_other_and_stopping_cancels_those(
+    server: LoopbackServer, engine: Make, how: str
+) -> None:
+    """Five requests before it will never be answered; no thread is left, and it streams again."""
     server.behave = lambda asked: SILENCE if "silent" in asked.line else completion("red")
-    silent = [request("quick"), *[request(f"silent {number}") for number in range(5)]]
+    asked_for = [*[request(f"silent {number}") for number in range(5)], request("quick")]
     with engine(concurrency=6) as asked:
-        answers = asked.stream(silent)
-        assert next(answers)[0] == 0
+        answers = asked.stream(asked_for)
+        assert next(answers)[0] == 5
         server.wait_for(6)
         assert threads() == [THREAD]
         if how == "closed":
@@ -120,19 +104,6 @@ def test_an_interruption_stops_at_once(server: LoopbackServer, engine: Make) -> 
     server.behave = behave
     with pytest.raises(KeyboardInterrupt):
         list(engine().stream(request(f"silent {number}") for number in range(5)))
-    assert threads() == []
-
-
-def test_an_error_in_the_requests_passes_through(server: LoopbackServer, engine: Make) -> None:
-
-    def requests() -> Iterator[Request]:
-        yield request("silent")
-        server.wait_for(1)
-        raise KeyError("no such row")
-
-    server.behave = lambda _: SILENCE
-    with pytest.raises(KeyError, match="no such row"):
-        list(engine().stream(requests()))
     assert threads() == []
 
 
@@ -162,6 +133,40 @@ def test_the_key_is_sent_and_shown_nowhere(
     assert [text for text in shown if KEY[:16] in text or KEY[-16:] in text] == []
 
 
+def test_the_signature_is_what_decides_an_answer(engine: Make) -> None:
+    base = engine().signature()
+    for same in (
+        {"base_url": "http://gpu-node:8000/v1"},
+        {"concurrency": 2, "requests_per_minute": 5, "tokens_per_minute": 9.5},
+        {"timeout_s": 3, "max_attempts": 1, "backoff_s": 0.5, "api_key_env": "MY_KEY"},
+        {"max_tokens_field": "max_tokens"},
+        {"usd_per_million_prompt_tokens": 1, "usd_per_million_completion_tokens": 2},
+    ):
+        assert engine(**same).signature() == base
+    # Images follow a rule only where one is asked for, and then that of the model's name.
+    qwen = {"model": "Qwen/Qwen2.5-VL-7B-Instruct"}
+    others: list[tuple[dict[str, object], tuple[int, int, int] | None]] = [
+        ({"model": "huge"}, None),
+        ({"base_url": "https://models.example.org/v1"}, None),
+        ({"revision": "awq"}, None),
+        ({"temperature": 0.5}, None),
+        ({"temperature": None}, None),
+        ({"top_p": 0.5}, None),
+        ({"seed": 1}, None),
+        ({"structured": "text"}, None),
+        ({"extra_body": {"top_k": 1}}, None),
+        ({"max_pixels": 500}, (1, 1, 500)),
+        ({"family": "qwen3_vl"}, (32, 65_536, 16_777_216)),
+        (qwen, None),
+        ({**qwen, "max_pixels": 1_003_520}, (28, 3136, 1_003_520)),
+    ]
+    made = [base]
+    for other, pixels in others:
+        made.append(engine(**other).signature())
+        assert tuple((made[-1]["pixels"] or {}).values()) == (pixels or ())
+    assert len({str(one) for one in made}) == len(made)
+
+
 @pytest.mark.parametrize(
     ("variable", "environment"),
     [
@@ -180,61 +185,6 @@ def test_a_local_server_is_asked_without_a_key(
         monkeypatch.setenv(name, value)
     ((_, done),) = engine(api_key_env=variable).stream([request("red")])
     assert (done.text, "authorization" in server.asked[0].headers) == ("red", False)
-
-
-def test_the_signature_is_what_decides_an_answer(engine: Make) -> None:
-    base = engine().signature()
-    for same in (
-        {"base_url": "http://gpu-node:8000/v1"},
-        {"concurrency": 2, "requests_per_minute": 5, "tokens_per_minute": 9.5},
-        {"timeout_s": 3, "max_attempts": 1, "backoff_s": 0.5, "api_key_env": "MY_KEY"},
-        {"max_tokens_field": "max_tokens"},
-        {"usd_per_million_prompt_tokens": 1, "usd_per_million_completion_tokens": 2},
-    ):
-        assert engine(**same).signature() == base
-    others = [
-        engine(**other).signature()
-        for other in (
-            {"model": "huge"},
-            {"base_url": "https://models.example.org/v1"},
-            {"revision": "awq"},
-            {"temperature": 0.5},
-            {"temperature": None},
-            {"top_p": 0.5},
-            {"seed": 1},
-            {"structured": "text"},
-            {"extra_body": {"top_k": 1}},
-            {"max_pixels": 1000},
-            {"max_pixels": 1003520, "family": "qwen3_vl"},
-        )
-    ]
-    assert len({str(one) for one in [base, *others]}) == 1 + len(others)
-    assert base["kind"] == "openai"
-
-
-@pytest.mark.parametrize(
-    ("options", "expected"),
-    [
-        ({"model": "Qwen/Qwen2.5-VL-7B-Instruct"}, None),
-        ({"model": "Qwen/Qwen2.5-VL-7B-Instruct", "max_pixels": 1_003_520}, (28, 3136, 1_003_520)),
-        ({"family": "qwen3_vl"}, (32, 65_536, 16_777_216)),
-        ({"max_pixels": 500}, (1, 1, 500)),
-    ],
-)
-def test_images_follow_a_rule_only_where_one_is_asked_for(
-    engine: Make, options: dict[str, Any], expected: tuple[int, ...] | None
-) -> None:
-    pixels = engine(**options).signature()["pixels"]
-    assert pixels == (
-        expected and dict(zip(("factor", "min_pixels", "max_pixels"), expected, strict=True))
-    )
-
-
-def test_the_price_of_a_plan_is_the_configs_or_the_lists(engine: Make) -> None:
-    own = {"usd_per_million_prompt_tokens": 7, "usd_per_million_completion_tokens": 8}
-    listed = {"model": "gpt-4o", "base_url": OPENAI}
-    prices = [engine(**given).usd_per_million_prompt_tokens for given in ({}, own, listed)]
-    assert prices == [None, 7.0, 2.5]
 
 
 def test_what_is_heavy_waits_until_something_is_asked(
@@ -305,11 +255,6 @@ def test_only_what_was_chosen_is_sent(
     assert sent(replace(RAW, repeat=repeat), **options) == {**PLAIN, **expected}
 
 
-def test_further_keys_are_sent_as_they_are(server: LoopbackServer, engine: Make) -> None:
-    list(engine(extra_body={"top_k": 4}).stream([RAW]))
-    assert server.asked[0].body == {**PLAIN, "max_tokens": 7, "temperature": 0.0, "top_k": 4}
-
-
 @pytest.mark.parametrize(
     ("structured", "form"),
     [("json_schema", "json_schema"), ("json_object", "json_object"), ("text", None)],
@@ -325,25 +270,16 @@ def test_a_shape_is_enforced_or_told(structured: str, form: str | None) -> None:
         assert told.startswith("Name a colour.\n\n")
         assert "JSON Schema" in told
         assert str(Color.__doc__) in told
+    alone = Request("t", (Message("user", (Text("red"),)),), Color, 5)
+    parts = Request("t", (Message("system", (Text("a"), Text("b"))),), Color, 5)
+    for asked in (alone, parts):  # without instructions, and with some in parts
+        first, *others = sent(asked, structured=structured)["messages"]
+        assert ("JSON Schema" in str(first)) is (structured != "json_schema")
+        assert "JSON Schema" not in str(others)
     body = sent(replace(RAW, regex="[1-9]"), structured=structured)
     assert "response_format" not in body
     assert body["messages"][0]["content"].startswith("Name a colour.\n\n")
     assert body["messages"][0]["content"].endswith("\n[1-9]")
-
-
-@pytest.mark.parametrize(
-    ("first", "expected"),
-    [
-        (Message("user", (Text("red"),)), [("system", True), ("user", False)]),
-        (Message("system", (Text("a"), Text("b"))), [("system", True)]),
-    ],
-    ids=["no instructions", "instructions in parts"],
-)
-def test_the_shape_is_told_in_the_first_system_message(
-    first: Message, expected: list[tuple[str, bool]]
-) -> None:
-    messages = sent(Request("t", (first,), Color, 5), structured="text")["messages"]
-    assert [(one["role"], "JSON Schema" in str(one["content"])) for one in messages] == expected
 
 
 # --- what a config may say ---
@@ -423,10 +359,6 @@ NO = "the response is not a chat completion: "
 CAUSE = "the answer ended with finish_reason"
 
 
-def judged(document: Any) -> Completion:
-    return JUDGED(Reply(200, {}, json.dumps(document)))
-
-
 @pytest.mark.parametrize(
     ("content", "reason", "more", "expected"),
     [
@@ -452,27 +384,12 @@ def test_endings_are_told_apart(
     content: Any, reason: Any, more: dict[str, Any], expected: Completion
 ) -> None:
     choice = {"message": {"content": content, **more}, "finish_reason": reason}
-    assert judged({"choices": [choice], "usage": USAGE}) == expected
-
-
-@pytest.mark.parametrize(
-    "document",
-    [[], 5, None, {}, {"choices": []}, {"choices": 3}, {"choices": [None]}, {"choices": [{}]}],
-    ids=str,
-)
-def test_other_documents_are_failures(document: Any) -> None:
-    done = judged(document)
-    assert done.finish_reason == "error"
-    assert (done.error or "").startswith(NO)
-
-
-def test_errors_inside_a_response_are_errors() -> None:
-    error = {"message": "upstream is busy", "code": 503}
-    for document in ({"error": error}, {"choices": [{"error": error, "message": {}}]}):
-        with pytest.raises(RequestError, match="status 503: upstream is busy"):
-            judged(document)
+    document = {"choices": [choice], "usage": USAGE}
+    assert JUDGED(Reply(200, {}, json.dumps(document))) == expected
 
 
 @given(st.integers(200, 299) | st.integers(410, 424), st.text() | st.binary().map(repr))
 def test_no_response_breaks_it(status: int, text: str) -> None:
     assert not JUDGED(Reply(status, {}, text)).is_answer
+    for document in ("[]", "5", "null", "{}", '{"choices": 3}', '{"choices": [null]}'):
+        assert (JUDGED(Reply(200, {}, document)).error or "").startswith(NO)

@@ -11,10 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from echo_hf.engines.base import Completion
-from echo_hf.engines.checkpoint_engine import failure
-from echo_hf.engines.transformers import Batches
-from echo_hf.engines.transformers_model import PreparedRequest
-from echo_hf.errors import ImageError
+from echo_hf.engines.transformers import Batches, PreparedRequest
 from tests.stages_for_tests import request
 
 TEXTS = st.lists(st.text("abx", max_size=6), max_size=14)
@@ -111,13 +108,6 @@ def test_batches_that_fail_are_halved_or_taken_apart(
     assert made.size == left
 
 
-def test_answers_come_batch_by_batch() -> None:
-    memory = Memory()
-    answers = memory.batches(2).answered(asked(["aaa", "aa", "a"]))
-    assert [next(answers)[0], next(answers)[0]] == [0, 1]
-    assert memory.asked == [["aaa", "aa"]]
-
-
 def test_the_memory_is_cleared_when_nothing_hangs_on_the_error() -> None:
     computed: WeakSet[Computed] = WeakSet()
     held: list[int] = []
@@ -139,15 +129,3 @@ def test_an_interruption_is_not_an_answer() -> None:
 
     with pytest.raises(KeyboardInterrupt):
         list(Batches(ask, lambda _: False, lambda: None, 2).answered(asked(["a", "b"])))
-
-
-@pytest.mark.parametrize(
-    ("error", "said"),
-    [
-        (ImageError("image 'a' is torn"), "image 'a' is torn"),
-        (ValueError("two\n  lines"), "ValueError: two lines"),
-        (RuntimeError("o" * 999), ("RuntimeError: " + "o" * 999)[:400]),
-    ],
-)
-def test_an_error_is_an_answer_of_one_line(error: Exception, said: str) -> None:
-    assert failure(error) == Completion(None, said, "error")

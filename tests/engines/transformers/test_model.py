@@ -4,29 +4,25 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image
-from pydantic import BaseModel, Field
 
 from echo_hf.engines.base import ImageRef, Message, Request, Text, make_engine
-from echo_hf.engines.pixels import sent_reference
-from echo_hf.engines.transformers_model import (
+from echo_hf.engines.transformers import (
     SCHEMA_WORDS,
-    Grammar,
     PreparedRequest,
     is_out_of_memory,
     question,
     sampling_processors,
 )
-from echo_hf.errors import EngineError, ImageError
+from echo_hf.errors import EngineError
 from tests.stages_for_tests import Color, request
-from tests.tiny_models import REASON, byte_tokenizer
+from tests.tiny_models import REASON
 
 IMAGES = {"a": (40, 30), "b": (20, 10)}
 PLAIN = replace(request("red"), answer=None)
@@ -68,13 +64,6 @@ def test_the_form_follows_the_instructions() -> None:
     assert regex["content"][1]["text"].endswith("\n[1]")
 
 
-def test_an_image_that_cannot_be_read_is_told() -> None:
-    with pytest.raises(ImageError, match="has no file"):
-        question(
-            request("red", images=["a"]), json.dumps, lambda ref: sent_reference(ref, family=None)
-        )
-
-
 def test_what_a_batch_must_have_in_common() -> None:
     one, two = (asked(request("red", images=names)).kind for names in ("a", "ab"))
     others = [asked(each).kind for each in (request("red"), request("red", max_tokens=9), PLAIN)]
@@ -94,21 +83,6 @@ def test_draws_belong_to_the_question() -> None:
 
 SCORES = [0.0, 1.0, 2.0, -1.0, 0.5, -float("inf")]
 DRAWS = 5_000
-
-
-class Size(BaseModel):
-    """Two bounded numbers."""
-
-    width: Annotated[int, Field(ge=1, le=99)]
-    height: Annotated[int, Field(ge=1, le=99)]
-
-
-class Verdict(BaseModel):
-    """An answer with nested and optional parts."""
-
-    kinds: Annotated[list[Literal["crop", "colour"]], Field(max_length=3)]
-    score: Annotated[int, Field(ge=1, le=5)]
-    size: Size | None
 
 
 @pytest.fixture
@@ -154,42 +128,6 @@ def test_a_rows_draws_do_not_depend_on_its_neighbours(torch: Any) -> None:
     assert torch.equal(together[[2, 0, 1]], noise(3, 1, 2))
     assert torch.equal(together[1:2], noise(2))
     assert not torch.equal(together[0], together[1])
-
-
-def babbled(torch: Any, answers: Sequence[type[BaseModel] | None], seed: int) -> list[str]:
-    pytest.importorskip("xgrammar", reason=REASON)
-    tokenizer = byte_tokenizer()
-    questions = [PreparedRequest(replace(PLAIN, answer=answer), "", ()) for answer in answers]
-    stop = tokenizer.eos_token_id
-    processors = Grammar(tokenizer, len(tokenizer), [stop]).enforced(questions)
-    generator = torch.Generator().manual_seed(seed)
-    rows = torch.zeros(len(answers), 0, dtype=torch.long)
-    while rows.shape[1] < 400 and not (rows == stop).any(dim=1).all():
-        scores = torch.zeros(len(answers), len(tokenizer))
-        for processor in processors:
-            scores = processor(rows, scores)
-        drawn_now = torch.multinomial(scores.softmax(-1), 1, generator=generator)
-        ended = (rows == stop).any(dim=1, keepdim=True)
-        rows = torch.cat([rows, torch.where(ended, tokenizer.pad_token_id, drawn_now)], dim=1)
-    return [tokenizer.decode(row, skip_special_tokens=True) for row in rows]
-
-
-@pytest.mark.models
-@pytest.mark.parametrize("seed", range(4))
-def test_whatever_is_drawn_fits_the_schema(torch: Any, seed: int) -> None:
-    answers = [Verdict, Size, Verdict, Size]
-    for answer, text in zip(answers, babbled(torch, answers, seed), strict=True):
-        assert set(answer.model_validate_json(text).model_dump()) == set(answer.model_fields)
-        assert "\n" not in text
-
-
-@pytest.mark.models
-def test_free_text_may_say_anything_that_json_can(torch: Any) -> None:
-    """Quotation marks and line breaks as escapes, and never a raw control character."""
-    said = "".join(babbled(torch, [Color] * 40, 0))
-    assert '\\"' in said
-    assert "\\n" in said
-    assert not {character for character in said if character < " "}
 
 
 # --- loading ---

@@ -18,11 +18,11 @@ STAGES = ("relevance", "extract", "roles", "screenshots", "feedback", "safety")
 BY_CHANCE = {"cut"}
 
 
-def test_all_stages_are_answered_and_asked_once(model: Path, tmp_path: Path) -> None:
+def test_all_stages_are_answered_and_asked_once(tiny: Path, tmp_path: Path) -> None:
     choice = EngineChoice.model_validate(
         {
             "kind": "vllm",
-            "model": str(model),
+            "model": str(tiny),
             "dtype": "float32",
             "max_model_len": 32_768,
             "max_num_seqs": 16,

@@ -72,26 +72,6 @@ def test_what_a_child_has_started_goes_as_well() -> None:
         assert ended(held)
 
 
-def test_ending_the_guard_ends_what_it_guards(child: BaseProcess) -> None:
-    with children_guarded() as guard:
-        child.start()
-    assert guard
-    assert child.is_alive()
-    end(guard)
-    child.join(LONGEST_S)
-    assert child.exitcode == -signal.SIGKILL
-    assert guard.returncode == 0
-
-
-def test_processes_from_before_are_left_alone(child: BaseProcess) -> None:
-    child.start()
-    with children_guarded() as guard:
-        pass
-    assert guard
-    end(guard)
-    assert child.is_alive()
-
-
 def test_a_failed_start_leaves_nothing(child: BaseProcess) -> None:
 
     def fail() -> None:
@@ -104,11 +84,23 @@ def test_a_failed_start_leaves_nothing(child: BaseProcess) -> None:
     assert child.exitcode == -signal.SIGKILL
 
 
-def test_a_guard_that_was_killed_is_missed_by_nobody(child: BaseProcess) -> None:
-    with children_guarded() as guard:
+def test_the_guard_ends_what_was_started_under_it(child: BaseProcess) -> None:
+    earlier = FORK.Process(target=time.sleep, args=(3600,))
+    earlier.start()
+    try:
+        with children_guarded() as guard:
+            child.start()
         assert guard
-        guard.kill()
-        guard.wait()
-        child.start()
-    end(guard)
-    assert child.is_alive()
+        assert child.is_alive()
+        end(guard)
+        child.join(LONGEST_S)
+        assert (child.exitcode, guard.returncode) == (-signal.SIGKILL, 0)
+        with children_guarded() as guard:
+            assert guard
+            guard.kill()  # missed by nobody
+            guard.wait()
+        end(guard)
+        assert earlier.is_alive()
+    finally:
+        earlier.kill()
+        earlier.join()

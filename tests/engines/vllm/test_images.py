@@ -1,4 +1,4 @@
-"""Images decoded ahead of their turn."""
+"""Images decoded ahead of their turn, and conversations as vLLM takes them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import io
 from collections import Counter
 from collections.abc import Iterator
 from functools import partial
-from itertools import count, islice
 from pathlib import Path
 
 import pytest
@@ -15,8 +14,13 @@ from PIL import Image
 
 from echo_hf.engines.base import ImageRef, Message, Request, Text
 from echo_hf.engines.pixels import sent_reference
-from echo_hf.engines.vllm import IMAGES_AHEAD, MOST_KEPT, REQUESTS_AHEAD, ImagesAhead
-from echo_hf.engines.vllm_model import conversation
+from echo_hf.engines.vllm import (
+    IMAGES_AHEAD,
+    MOST_KEPT,
+    REQUESTS_AHEAD,
+    ImagesAhead,
+    conversation,
+)
 from echo_hf.errors import ImageError
 
 
@@ -42,58 +46,36 @@ class Reading:
 
 
 def test_an_image_that_returns_is_read_once(tmp_path: Path) -> None:
+    """Unless more came between than are kept: it is read again then."""
     one, other = image(tmp_path, 1), image(tmp_path, 2)
     reading = Reading()
     requests = [showing(one), showing(one, other), showing(other), showing(one)]
     with ImagesAhead(reading) as images:
-        given = list(images.announced(enumerate(requests)))
-        colors = [
-            images.get(part).getpixel((0, 0))
-            for _, request in given
-            for part in request.messages[0].parts
-            if isinstance(part, ImageRef)
-        ]
-    assert given == list(enumerate(requests))
-    assert colors == [(1, 0, 0), (1, 0, 0), (2, 0, 0), (2, 0, 0), (1, 0, 0)]
-    assert reading.often == {one.sha256: 1, other.sha256: 1}
+        assert list(images.announced(enumerate(requests))) == list(enumerate(requests))
+        assert [images.get(part).getpixel((0, 0))[0] for part in (one, other, one)] == [1, 2, 1]
+        assert reading.often == {one.sha256: 1, other.sha256: 1}
+        many = [image(tmp_path, number) for number in range(3, MOST_KEPT + 6)]
+        list(images.announced([(0, showing(*many))]))
+        red = [images.get(part).getpixel((0, 0))[0] for part in (one, *many)]
+    assert red == [1, *range(3, MOST_KEPT + 6)]
 
 
-def test_images_of_the_next_requests_are_read_before_they_are_asked_for(tmp_path: Path) -> None:
-    taken: list[int] = []
-
-    def requests() -> Iterator[tuple[int, Request]]:
-        for number in count():
-            taken.append(number)
-            yield number, showing(image(tmp_path, number % 250))
-
-    with ImagesAhead(Reading()) as images:
-        announced = images.announced(requests())
-        assert [number for number, _ in islice(announced, 3)] == [0, 1, 2]
-        assert taken == list(range(3 + REQUESTS_AHEAD))
-
-
-def test_few_requests_with_many_images_are_taken_ahead(tmp_path: Path) -> None:
-    many = [image(tmp_path, number) for number in range(IMAGES_AHEAD)]
-    taken: list[int] = []
+@pytest.mark.parametrize(("shown", "ahead"), [(1, 1 + REQUESTS_AHEAD), (IMAGES_AHEAD, 2)])
+def test_a_few_requests_are_taken_ahead_fewer_with_many_images(
+    tmp_path: Path, shown: int, ahead: int
+) -> None:
+    some, taken = [image(tmp_path, number) for number in range(shown)], list[int]()
 
     def requests() -> Iterator[tuple[int, Request]]:
-        for number in range(5):
+        for number in range(20):
             taken.append(number)
-            yield number, showing(*many)
+            yield number, showing(*some)
 
     with ImagesAhead(Reading()) as images:
         announced = images.announced(requests())
         assert next(announced)[0] == 0
-        assert taken == [0, 1]
-        assert [number for number, _ in announced] == [1, 2, 3, 4]
-
-
-def test_more_images_than_are_kept_are_read_again(tmp_path: Path) -> None:
-    many = [image(tmp_path, number) for number in range(MOST_KEPT + 3)]
-    with ImagesAhead(Reading()) as images:
-        list(images.announced([(0, showing(*many))]))
-        red = [images.get(one).getpixel((0, 0))[0] for one in many]
-    assert red == list(range(MOST_KEPT + 3))
+        assert taken == list(range(ahead))
+        assert [number for number, _ in announced] == list(range(1, 20))
 
 
 def test_a_bad_image_fails_when_it_is_asked_for(tmp_path: Path) -> None:
@@ -110,24 +92,18 @@ def test_a_bad_image_fails_when_it_is_asked_for(tmp_path: Path) -> None:
 
 def test_an_image_in_another_size_is_another_content(tmp_path: Path) -> None:
     reference = image(tmp_path, 1, (560, 280))
-
-    def name(max_pixels: int) -> str:
-        read = partial(sent_reference, family="qwen2_5_vl", max_pixels=max_pixels)
+    # The whole image, and half the sides in a quarter of the pixels: whole numbers of patches.
+    for width, height in ((560, 280), (280, 140)):
+        read = partial(sent_reference, family="qwen2_5_vl", max_pixels=width * height)
         part = conversation(showing(reference), read)[0]["content"][0]
-        assert part["uuid"].endswith("-{}x{}".format(*part["image_pil"].size))
-        return str(part["uuid"])
-
-    assert name(560 * 280) == f"{reference.sha256}-560x280"
-    # Half the sides of a whole number of patches, which fits a quarter of the pixels exactly.
-    assert name(280 * 140) == f"{reference.sha256}-280x140"
+        assert part["image_pil"].size == (width, height)
+        assert part["uuid"] == f"{reference.sha256}-{width}x{height}"
 
 
 def test_text_alone_is_sent_as_text() -> None:
-    request = Request(
-        "t", (Message("system", (Text("a"),)), Message("user", (Text("b"), Text("c")))), None, 8
-    )
+    turns = (Message("system", (Text("a"),)), Message("user", (Text("b"), Text("c"))))
     parts = [{"type": "text", "text": "b"}, {"type": "text", "text": "c"}]
-    assert conversation(request, Reading()) == [
+    assert conversation(Request("t", turns, None, 8), Reading()) == [
         {"role": "system", "content": "a"},
         {"role": "user", "content": parts},
     ]

@@ -39,8 +39,8 @@ def megabytes() -> float:
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("RssAnon"))
 
 
-def test_leaving_frees_the_model(model: Path) -> None:
-    with tiny_engine(model) as engine:  # what is imported stays
+def test_leaving_frees_the_model(tiny: Path) -> None:
+    with tiny_engine(tiny) as engine:  # what is imported stays
         assert len(list(engine.stream([ask("a")]))) == 1
     before = megabytes()
     with engine:
@@ -53,11 +53,11 @@ def test_leaving_frees_the_model(model: Path) -> None:
 
 
 @pytest.mark.parametrize("apart", ["0", "1"], ids=["in this process", "in one of its own"])
-def test_a_killed_run_goes_on_where_it_was(model: Path, tmp_path: Path, apart: str) -> None:
+def test_a_killed_run_goes_on_where_it_was(tiny: Path, tmp_path: Path, apart: str) -> None:
     """What was answered before `kill -9` is not asked again, and no process holds any memory."""
     import psutil
 
-    fill = command("fill_posts", model, tmp_path)
+    fill = command("fill_posts", tiny, tmp_path)
     settings = os.environ | {"VLLM_ENABLE_V1_MULTIPROCESSING": apart}
     with subprocess.Popen(
         fill, cwd=ROOT, env=settings, stdout=subprocess.PIPE, text=True
@@ -74,16 +74,16 @@ def test_a_killed_run_goes_on_where_it_was(model: Path, tmp_path: Path, apart: s
     assert all(map(ended, held))
     kept = len(Store(tmp_path / ANSWERS))
     assert 5 <= kept < 48
-    with tiny_engine(model) as engine:
+    with tiny_engine(tiny) as engine:
         stats = fill_posts(engine, tmp_path)
         assert (stats.requests, stats.store_hits, stats.failures) == (48, kept, {})
         assert stats.calls == 48 - kept - stats.repeated
         assert fill_posts(engine, tmp_path).calls == 0
 
 
-def test_a_lost_process_is_told_in_one_line(model: Path) -> None:
+def test_a_lost_process_is_told_in_one_line(tiny: Path) -> None:
     lost = subprocess.run(
-        command("lose_core", model),
+        command("lose_core", tiny),
         cwd=ROOT,
         env=os.environ | {"VLLM_ENABLE_V1_MULTIPROCESSING": "1"},
         stdout=subprocess.PIPE,
@@ -98,9 +98,9 @@ def test_a_lost_process_is_told_in_one_line(model: Path) -> None:
     assert seen["left"] == 0
 
 
-def test_without_the_schema_an_answer_is_free(model: Path, corpus: Bundled) -> None:
+def test_without_the_schema_an_answer_is_free(tiny: Path, corpus: Bundled) -> None:
     asked = requests_of(Relevance(TARGET), corpus.posts)[:2]
-    engine = tiny_engine(model)
+    engine = tiny_engine(tiny)
     free = VllmEngine(**engine.options.model_dump(exclude_unset=True), structured=False)
     with free:
         for number, answer in free.stream(asked):
@@ -112,8 +112,8 @@ def test_without_the_schema_an_answer_is_free(model: Path, corpus: Bundled) -> N
         assert all(valid(asked[number], answer) for number, answer in engine.stream(asked))
 
 
-def test_what_cannot_be_loaded_is_told_in_one_line(model: Path) -> None:
-    with VllmEngine(model=str(model), quantization="no-such-method") as absurd:
+def test_what_cannot_be_loaded_is_told_in_one_line(tiny: Path) -> None:
+    with VllmEngine(model=str(tiny), quantization="no-such-method") as absurd:
         assert list(absurd.stream([])) == []
         with pytest.raises(EngineError, match="vLLM cannot load") as caught:
             list(absurd.stream([ask("a")]))
