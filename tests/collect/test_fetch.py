@@ -25,7 +25,8 @@ from tests.collect.fetching import (
     policy_for,
     send_without_length,
 )
-from tests.collect.server_for_tests import ImageServer, answer
+from tests.collect.loopback import answer
+from tests.collect.server_for_tests import ImageServer
 from tests.stages_for_tests import ROOT
 
 
