@@ -181,7 +181,6 @@ class StoredAnswer:
 
     @property
     def place(self) -> str:
-        """Where its records come from, as a person reads it."""
         question, window = self.asked.question, self.asked.question.window
         first, *others = question.about or ("",)
         said = f"{question.kind} {first}" + (f" and {len(others)} more" if others else "")

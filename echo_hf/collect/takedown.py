@@ -134,7 +134,6 @@ def without_posts(body: str, platform: str, urls: frozenset[str]) -> str | None:
 
 
 def _inside(value: Any) -> Iterator[Any]:
-    """A value, and all that it holds."""
     waiting = [value]
     while waiting:
         one = waiting.pop()

@@ -15,7 +15,7 @@ class Loopback:
         self._server.daemon_threads = True
         if tls is not None:
             self._server.socket = tls.wrap_socket(self._server.socket, server_side=True)
-        self._thread = Thread(target=self._server.serve_forever, args=(0.01,))
+        self._running = Thread(target=self._server.serve_forever, args=(0.01,))
 
     def respond(self, request: BaseHTTPRequestHandler) -> None:
         raise NotImplementedError
@@ -25,14 +25,14 @@ class Loopback:
         return int(self._server.server_address[1])
 
     def __enter__(self) -> Self:
-        self._thread.start()
+        self._running.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self.closing.set()
         self._server.shutdown()
         self._server.server_close()
-        self._thread.join()
+        self._running.join()
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
         respond = self.respond

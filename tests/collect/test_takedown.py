@@ -123,22 +123,6 @@ def test_a_page_that_cannot_be_read_goes_whole_when_it_names_one() -> None:
     assert without_posts("[" * 9999 + '{"id": "99"}', "x", address) is None
 
 
-def test_a_tree_that_nests_deeper_than_python_goes() -> None:
-    def node(number: int) -> str:
-        uri = f"at://did:plc:fox/app.bsky.feed.post/k{number}"
-        record = f'{{"text": "word{number}", "createdAt": "2026-03-02T17:12:40Z"}}'
-        return f'{{"post": {{"uri": "{uri}", "record": {record}}}, "replies": ['
-
-    most = 10_000
-    body = '{"thread": ' + "".join(map(node, range(most))) + "]}" * most + "}"
-    url = "https://bsky.app/profile/did:plc:fox/post/k5000"
-    left = without_posts(body, "bluesky", frozenset({url}))
-
-    assert left is not None
-    assert '"word5000"' not in left
-    assert left.count('"word') == most - 1
-
-
 def test_entries_without_a_name_stay_beside_the_others() -> None:
     post = {"id": "99", "text": "None", "author_id": "1"}
     users = [{"username": "nameless"}, {"id": "1", "username": "mira"}]

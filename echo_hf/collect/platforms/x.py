@@ -101,7 +101,6 @@ class X(LibraryPlatform):
         return self
 
     def ask(self, question: Question, cursor: str | None = None) -> Answer:
-        """Asks for one page; what it costs is in the answer."""
         if question.kind == "posts":
             body = self._looked_up(question.about, FIELDS)
         else:

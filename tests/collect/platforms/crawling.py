@@ -28,6 +28,7 @@ from tests.collect.platforms.simulated import (
 )
 from tests.progress_for_tests import Heard
 
+RELEASED = FIRST_DAY.date()
 LAST_DAY = (FIRST_DAY + datetime.timedelta(days=20)).date()
 PHASES = [
     {"days": 8, "window": "1d", "terms": list(TERMS[:2])},
@@ -41,7 +42,7 @@ def config_of(**search: Any) -> Config:
     return config_with({"source": NAME, "search": {"phases": PHASES, **search}})
 
 
-def config_with(*posts: dict[str, Any], released: datetime.date = FIRST_DAY.date()) -> Config:
+def config_with(*posts: dict[str, Any], released: datetime.date = RELEASED) -> Config:
     target = {"name": "A", "developer": "B", "released": released}
     engines = {"text": {"kind": "rules"}}
     whole = {"name": "crawled", "target": target, "posts": list(posts), "engines": engines}
