@@ -55,16 +55,18 @@ def read(test_data: Path, name: str) -> str:
     return file.read_text("utf-8")
 
 
-def test_every_post_of_a_real_page_of_x(test_data: Path) -> None:
-    body = read(test_data, "x_api_v2/noflat.jsonl")
-    assert check_each(body, "x", step=40) > 100
-
-
 @pytest.mark.parametrize(
-    "name", ["morpho_threadResponseMidThreadJson.json", "thread_view_post_with_embed_media.json"]
+    ("platform", "name", "step", "least"),
+    [
+        ("x", "x_api_v2/noflat.jsonl", 40, 101),
+        ("bluesky", "bluesky/morpho_threadResponseMidThreadJson.json", 1, 2),
+        ("bluesky", "bluesky/thread_view_post_with_embed_media.json", 1, 2),
+    ],
 )
-def test_every_post_of_a_real_thread_of_bluesky(test_data: Path, name: str) -> None:
-    assert check_each(read(test_data, f"bluesky/{name}"), "bluesky") >= 2
+def test_every_post_of_a_real_page(
+    test_data: Path, platform: str, name: str, step: int, least: int
+) -> None:
+    assert check_each(read(test_data, name), platform, step) >= least
 
 
 def test_reposts_of_it_go_with_it(test_data: Path) -> None:
