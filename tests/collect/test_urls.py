@@ -186,6 +186,8 @@ def test_the_longest_address_is_kept_and_no_longer_one() -> None:
     for text in ("https://example.org/" + "a" * 2028, "https://example.org/\u00e4" + "a" * 2022):
         assert len(web_url(text) or "") == LONGEST
         assert web_url(text + "a") is None
+    part = "https://example.org/a#" + "b" * 2026
+    assert (web_url(part), web_url(part + "b")) == ("https://example.org/a", None)
 
 
 def test_an_address_of_an_image_keeps_its_query() -> None:
