@@ -314,11 +314,12 @@ class Collect(Stage):
         named = self.forgotten.are_named_in(data)
         every = list(_source(record["source"]).posts(data, record["keywords"] or ()))
         for parsed in every or [Finding(Reject.NOT_A_POST, "the record holds no post")]:
-            found = parsed
-            if isinstance(parsed, Post):
-                if not is_x_name(parsed.platform) or platform_of(parsed.url) == "x":
-                    yield from self._kept(parsed, record)
-                    continue
+            if isinstance(parsed, Finding):
+                found = parsed
+            elif not is_x_name(parsed.platform) or platform_of(parsed.url) == "x":
+                yield from self._kept(parsed, record)
+                continue
+            else:
                 # What may be done with a post is told by its address for good.
                 found = Finding(Reject.OTHER_PLATFORM, f"{parsed.platform!r}: {parsed.url}")
             # A rejected record is kept whole, and would keep the forgotten post with it.
@@ -326,7 +327,8 @@ class Collect(Stage):
             yield Finding(Notice.FORGOTTEN if is_reject else found.reason, "") if named else found
 
     def _kept(self, read: Post, record: dict[str, Any]) -> Iterator[dict[str, Any] | Finding]:
-        post, findings, images = self.forgotten.cleared(read), list[Finding](), []
+        post, findings = self.forgotten.cleared(read), list[Finding]()
+        images: list[dict[str, Any]] = []
         if post != read:
             is_own = read.url in self.forgotten
             findings.append(Finding(Notice.FORGOTTEN if is_own else Notice.FORGOTTEN_LINK, ""))

@@ -390,10 +390,10 @@ class CrawlLedger(Database):
         kinds = "coalesce(missing, iif(found, 'by_terms', 'by_replies'))"
         posts = f"select {kinds}, count(*) from seen where platform = ? group by 1 order by 1"  # noqa: S608
         missing = dict(self.execute(posts, platform))
-        found = [missing.pop(name, 0) for name in ("by_terms", "by_replies")]
-        errors = dict(self.execute(ERRORS, platform))
-        had = (*found, missing, self.states(platform), errors)
-        return CrawlStats(platform, end, *had, self.spent(platform))
+        by_terms, by_replies = missing.pop("by_terms", 0), missing.pop("by_replies", 0)
+        states, errors = self.states(platform), dict(self.execute(ERRORS, platform))
+        spent = self.spent(platform)
+        return CrawlStats(platform, end, by_terms, by_replies, missing, states, errors, spent)
 
     def forget(self, urls: Iterable[str]) -> int:
         """Takes posts out of all pages, and puts hashes in their place, in the file's bytes too."""

@@ -32,8 +32,8 @@ class Mastodon(Pages):
         for name, why in (("_missing", Missing.NOT_FOUND), ("_edge", Missing.NOT_FETCHED)):
             if name in status:
                 url = canonical_url(status[name])
-                known = url and _without_content(url, status, why)
-                yield known or self.refused(Reject.NO_URL, status, name)
+                refused = self.refused(Reject.NO_URL, status, name)
+                yield _without_content(url, status, why) if url else refused
                 return
         url, is_status = _address(status), not CONTENT.isdisjoint(status)
         if url is None or not is_status:
