@@ -76,8 +76,8 @@ class Reddit(Pages):
             yield Finding(Notice.REPLIES_NOT_FETCHED, below)
             yield from fields.findings
         elif kind in ("t1", "t3"):
-            found = _post(kind, fields, keywords)
-            yield found or self.refused(Reject.NO_URL, record, "id", "link_id", "permalink")
+            post = _post(kind, fields, keywords)
+            yield post or self.refused(Reject.NO_URL, record, "id", "link_id", "permalink")
         else:
             yield self.refused(Reject.NOT_A_POST, record)
 
