@@ -23,7 +23,15 @@ from echo_hf.collect.takedown import TOMBSTONES, Tombstones, read_tombstones
 from echo_hf.collect.urls import is_x_name, platform_of, post_id_of
 from echo_hf.errors import ImageError
 from echo_hf.images.store import MOST_BYTES, ImageStore
-from echo_hf.pipeline.stage import RowIssue, Stage, kept_rows, keys_of, ordered, row_issues
+from echo_hf.pipeline.stage import (
+    RowIssue,
+    Stage,
+    kept_rows,
+    keys_of,
+    ordered,
+    parents_of,
+    row_issues,
+)
 from echo_hf.reasons import Notice, Reject, Status
 from echo_hf.tables import POSTS, Column, Table
 
@@ -31,13 +39,11 @@ if TYPE_CHECKING:
     from echo_hf.config.loading import Config
     from echo_hf.pipeline.result import StageStats
 
-
 PostRow = Mapping[str, Any]
 ImageEntry = Mapping[str, Any]
 COUNTS = tuple(POSTS.schema.field("engagement").type.names)
 ORDER = [("timestamp", "ascending"), ("url", "ascending")]
 PLAIN = ("post_id", "platform", "author", "timestamp", "lang", "parent_url", "quoted_url")
-
 
 # How a text ends that its source has shortened.
 CUT = re.compile(r"…(?:\s*https?://\S+)?\s*$")
@@ -71,21 +77,16 @@ class Merge(Stage):
         """One row an address, and a remark for each post that a newer version replaces."""
         table = table.select(list(READ_POSTS.columns))
         posts, replaced = merge_posts(table)
-        urls, keys = table["url"].to_pylist(), keys_of(table, READ_POSTS).to_pylist()
+        keys = keys_of(table, READ_POSTS).to_pylist()
         parents: dict[str, list[str]] = {}
-        for row, (url, key) in enumerate(zip(urls, keys, strict=True)):
+        said = []
+        for row, url in enumerate(table["url"].to_pylist()):
             if row not in replaced:
-                parents.setdefault(url, []).append(key)
+                parents.setdefault(url, []).append(keys[row])
+                continue
+            newer = f"{url}: {table['place'][replaced[row]]} has its newer text"
+            said.append(RowIssue(Status.REJECTED, [keys[row]], Reject.SUPERSEDED, newer))
         named = pa.array([parents[url] for url in posts["url"].to_pylist()], pa.list_(pa.string()))
-        said = [
-            RowIssue(
-                Status.REJECTED,
-                [keys[row]],
-                Reject.SUPERSEDED,
-                f"{urls[row]}: {table['place'][newer]} has its newer text",
-            )
-            for row, newer in replaced.items()
-        ]
         return pa.concat_tables([kept_rows(posts, named), row_issues(POSTS, said)])
 
 
@@ -94,14 +95,10 @@ def merge_posts(posts: pa.Table) -> tuple[pa.Table, dict[int, int]]:
     posts = posts.combine_chunks()
     counts = pc.value_counts(posts["url"].combine_chunks())
     twice = counts.filter(pc.greater(counts.field("counts"), 1)).field("values")
-    # Lists that merging a post with itself would change.
-    several = pc.fill_null(pc.greater(pc.list_value_length(posts["pictures"]), 1), True)
-    words = posts["keywords"].combine_chunks()
-    flat, owner = pc.list_flatten(words), pc.list_parent_indices(words)
-    falls = pc.and_(pc.equal(owner[1:], owner[:-1]), pc.less_equal(flat[1:], flat[:-1]))
-    unsorted = np.zeros(len(words), dtype=bool)
-    unsorted[owner[1:].filter(falls).to_numpy()] = True
-    to_merge = pc.or_(pc.is_in(posts["url"], twice), pc.or_(several, pa.array(unsorted)))
+    to_merge = pc.is_in(posts["url"], twice)
+    for name in ("pictures", "keywords"):  # lists that merging a post with itself may change
+        several = pc.greater(pc.list_value_length(posts[name]), 1)
+        to_merge = pc.or_(to_merge, pc.fill_null(several, name == "pictures"))
     replaced: dict[int, int] = {}
     merged = posts.select(list(POSTS.columns))
     if pc.any(to_merge).as_py():
@@ -191,26 +188,24 @@ def merge_images(rows: Sequence[Sequence[ImageEntry]]) -> list[dict[str, Any]]:
         for kind, value in enumerate(name):
             if value is not None:
                 sharing.setdefault((kind, value), []).append(name)
-    # For each name the one that stands for all that share, step by step, an address or digest.
-    group_of: dict[_Name, _Name] = {}
-    followed: set[tuple[int, str]] = set()
-    for start in names:
-        waiting = [start]
-        while waiting:
-            name = waiting.pop()
-            if name not in group_of:
-                group_of[name] = start
-                for kind, value in enumerate(name):
-                    if value is not None and (kind, value) not in followed:
-                        followed.add((kind, value))
-                        waiting += sharing[kind, value]
+    above: dict[_Name, _Name] = {name: name for name in names}
+
+    def group_of(name: _Name) -> _Name:
+        """The one that stands for all that share, step by step, an address or digest."""
+        while above[name] != name:
+            above[name] = name = above[above[name]]
+        return name
+
+    for some in sharing.values():
+        for name in some:
+            above[group_of(name)] = group_of(some[0])
     longest: dict[_Name, str | None] = {}
     for one in every:
         if (name := _name(one)) in names:
-            group = group_of[name]
+            group = group_of(name)
             longest[group] = max(longest.get(group), one["alt_text"], key=_by_alt_text)
     images: list[dict[str, Any]] = [
-        {"sha256": name.sha256, "url": name.url, "alt_text": longest[group_of[name]]}
+        {"sha256": name.sha256, "url": name.url, "alt_text": longest[group_of(name)]}
         for name in dict.fromkeys(full for one in names for full in _whole(one, sharing))
     ]
     # An image that could not be read may still be described.
@@ -238,10 +233,8 @@ def distinct_images(images: Sequence[ImageEntry]) -> list[dict[str, Any]]:
         first = found.setdefault(key, dict(one))
         texts = [each["alt_text"] for each in (first, one) if each["alt_text"]]
         if first != one:
-            first["sha256"], first["url"] = (
-                first["sha256"] or one["sha256"],
-                first["url"] or one["url"],
-            )
+            for name in ("sha256", "url"):
+                first[name] = first[name] or one[name]
             first["alt_text"] = "\n".join(dict.fromkeys(texts)) or None
     return list(found.values())
 
@@ -278,24 +271,22 @@ class Collect(Stage):
 
     def __call__(self, table: pa.Table) -> pa.Table:
         """The posts of the records, and a remark for all that is wrong with them."""
-        posts: list[tuple[int, list[str], dict[str, Any]]] = []
+        posts: list[tuple[int, dict[str, Any]]] = []
         said: list[tuple[int, RowIssue]] = []
         for row, record in enumerate(self.input_rows(table)):
-            place = [record["place"]]
             for parsed in self._parsed(record):
-                if isinstance(parsed, Finding):
-                    is_reject = isinstance(parsed.reason, Reject)
-                    status = Status.REJECTED if is_reject else Status.NOTED
-                    # What is quoted from a record may hold half characters, which no table can.
-                    detail = parsed.detail.encode("utf-8", "backslashreplace").decode()
-                    said.append((row, RowIssue(status, place, parsed.reason, detail)))
-                else:
-                    posts.append((row, place, parsed))
-        columns = pa.Table.from_pylist([values for *_, values in posts], schema=READ_POSTS.schema)
-        parents = pa.array([place for _, place, _ in posts], pa.list_(pa.string()))
+                if not isinstance(parsed, Finding):
+                    posts.append((row, parsed))
+                    continue
+                is_reject = isinstance(parsed.reason, Reject)
+                status = Status.REJECTED if is_reject else Status.NOTED
+                # What is quoted from a record may hold half characters, which no table can.
+                detail = parsed.detail.encode("utf-8", "backslashreplace").decode()
+                said.append((row, RowIssue(status, [record["place"]], parsed.reason, detail)))
+        columns = pa.Table.from_pylist([values for _, values in posts], schema=READ_POSTS.schema)
+        kept = kept_rows(columns, parents_of(columns["place"]))
         remarked = row_issues(READ_POSTS, [remark for _, remark in said])
-        rows = ([row for row, *_ in posts], [row for row, _ in said])
-        return ordered([(rows[0], kept_rows(columns, parents)), (rows[1], remarked)])
+        return ordered([([row for row, _ in posts], kept), ([row for row, _ in said], remarked)])
 
     @classmethod
     def from_config(cls, config: Config, images: ImageStore) -> Self:
@@ -320,43 +311,39 @@ class Collect(Stage):
         except (ValueError, RecursionError) as error:
             yield Finding(Reject.NOT_JSON, f"{str(error)[:120]}: {record['record'][:80]!r}")
             return
-        empty, named = True, self.forgotten.are_named_in(data)
-        for parsed in _source(record["source"]).posts(data, record["keywords"] or ()):
-            empty = False
+        named = self.forgotten.are_named_in(data)
+        every = list(_source(record["source"]).posts(data, record["keywords"] or ()))
+        for parsed in every or [Finding(Reject.NOT_A_POST, "the record holds no post")]:
             if isinstance(parsed, Finding):
-                yield _without_content(parsed) if named else parsed
-            elif is_x_name(parsed.platform) and platform_of(parsed.url) != "x":
+                found = parsed
+            elif not is_x_name(parsed.platform) or platform_of(parsed.url) == "x":
+                yield from self._kept(parsed, record)
+                continue
+            else:
                 # What may be done with a post is told by its address for good.
                 found = Finding(Reject.OTHER_PLATFORM, f"{parsed.platform!r}: {parsed.url}")
-                yield _without_content(found) if named else found
-            else:
-                findings, post = list[Finding](), self.forgotten.cleared(parsed)
-                if parsed.url in self.forgotten:
-                    findings.append(Finding(Notice.FORGOTTEN, ""))
-                elif post != parsed:
-                    findings.append(Finding(Notice.FORGOTTEN_LINK, ""))
-                yield self._row(post, record, findings)
-                yield from findings
-        if empty:
-            found = Finding(Reject.NOT_A_POST, "the record holds no post")
-            yield _without_content(found) if named else found
+            # A rejected record is kept whole, and would keep the forgotten post with it.
+            is_reject = isinstance(found.reason, Reject)
+            yield Finding(Notice.FORGOTTEN if is_reject else found.reason, "") if named else found
 
-    def _row(
-        self, post: Post, record: Mapping[str, Any], findings: list[Finding]
-    ) -> dict[str, Any]:
+    def _kept(self, read: Post, record: dict[str, Any]) -> Iterator[dict[str, Any] | Finding]:
+        post, findings = self.forgotten.cleared(read), list[Finding]()
         images: list[dict[str, Any]] = []
+        if post != read:
+            is_own = read.url in self.forgotten
+            findings.append(Finding(Notice.FORGOTTEN if is_own else Notice.FORGOTTEN_LINK, ""))
         for one in post.pictures:
             digest = None
             try:
-                read = _read_image(one.path, record["folder"]) if one.path else b""
-                if isinstance(read, Finding):
-                    findings.append(read)
-                elif one.path:
-                    digest = self.images.put(read)
+                found = _read_image(one.path, record["folder"]) if one.path else None
+                if isinstance(found, Finding):
+                    findings.append(found)
+                elif found is not None:
+                    digest = self.images.put(found)
             except ImageError as error:
                 findings.append(Finding(Notice.BROKEN_IMAGE, f"{one.path!r}: {error}"))
             images.append({"sha256": digest, "url": one.url, "alt_text": one.alt_text})
-        return {
+        yield {
             **{name: getattr(post, name, None) for name in READ_POSTS.columns},
             "place": record["place"],
             "post_id": post.post_id or post_id_of(post.url),
@@ -365,6 +352,7 @@ class Collect(Stage):
             "keywords": list(post.keywords) or (None if record["keywords"] is None else []),
             "pictures": distinct_images(images),
         }
+        yield from findings
 
 
 def _read_image(path: str, folder: str) -> bytes | Finding:
@@ -384,12 +372,6 @@ def _read_image(path: str, folder: str) -> bytes | Finding:
     except (OSError, ValueError, RuntimeError) as error:  # a NUL, a link that leads to itself
         said = error.strerror if isinstance(error, OSError) else type(error).__name__
         return Finding(Notice.IMAGE_NOT_FOUND, f"{path!r}: {said}")
-
-
-def _without_content(finding: Finding) -> Finding:
-    # A rejected record is kept whole, and would keep the forgotten post with it.
-    is_reject = isinstance(finding.reason, Reject)
-    return Finding(Notice.FORGOTTEN if is_reject else finding.reason, "")
 
 
 @lru_cache(maxsize=32)

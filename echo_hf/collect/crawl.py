@@ -121,6 +121,14 @@ class CrawlProgress:
 
 
 @dataclass
+class _Trail:
+    question: tuple[int, int]  # and the attempt at it
+    cursors: set[str | None] = field(default_factory=set)
+    shown: frozenset[str] = frozenset()  # posts of the last page
+    idle: int = 0  # pages in a row that showed nothing that the one before did not
+
+
+@dataclass
 class Crawl:
     platform: Platform
     source: Source
@@ -140,22 +148,14 @@ class Crawl:
         self.progress = CrawlProgress(self._name, spent=self.ledger.spent(self._name))
         self._began = time.monotonic()
         self._troubles = 0
-        # Of the question that is asked now: its cursors, the posts of its last page, and how many
-        # pages in a row showed nothing that the one before did not.
-        self._trail: tuple[int, int] | None = None
-        self._cursors: set[str | None] = set()
-        self._shown: frozenset[str] = frozenset()
-        self._idle = 0
+        self._trail = _Trail((0, 0))
 
     def run(self, released: datetime.date, now: datetime.datetime) -> CrawlEnd:
-        """Asks until there is nothing left to ask, or a limit is reached."""
         take_plan(self.ledger, self._name, self.search, released, now)
         while True:
             while (asked := self.ledger.next_question(self._name)) is not None:
                 self.progress.round = asked.round
-                if self.ledger.is_needless(asked):
-                    self.ledger.put_aside(asked, QuestionState.NEEDLESS)
-                elif end := self._limit(asked) or self._ask(asked):
+                if end := self._limit(asked) or self._ask(asked):
                     return end
             if not self._expand():
                 break
@@ -215,32 +215,24 @@ class Crawl:
         if answer.cursor is not None:
             self._look_ahead(asked, answer.cursor, posts)
         self._troubles = 0
-        progress, spent = self.progress, self.progress.spent
+        progress = self.progress
         progress.requests += 1
         progress.posts += answer.posts
-        progress.spent = Spent(
-            spent.requests + 1,
-            spent.posts + answer.posts,
-            spent.cost_usd + (cost or 0.0),
-            spent.unpriced + (cost is None),
-            spent.by_replies + (answer.posts if asked.round else 0),
-        )
+        progress.spent.add(answer.posts, cost, by_replies=asked.round > 0)
         progress.seconds = time.monotonic() - self._began
         self.watch.advanced(self._name, progress.requests, progress)
 
     def _look_ahead(self, asked: LedgerQuestion, cursor: str, posts: list[Post]) -> None:
         """Ends a question whose next page would bring nothing, for ever."""
-        if self._trail != (asked.id, asked.attempt):
-            self._trail, self._cursors = (asked.id, asked.attempt), set()
-            self._shown, self._idle = frozenset(), 0
-        self._cursors.add(asked.cursor)
-        if cursor in self._cursors:  # it leads back to a page before
+        if self._trail.question != (asked.id, asked.attempt):
+            self._trail = _Trail((asked.id, asked.attempt))
+        trail, shown = self._trail, frozenset(post.url for post in posts)
+        trail.cursors.add(asked.cursor)
+        trail.idle = trail.idle + 1 if shown <= trail.shown else 0
+        trail.shown = shown or trail.shown
+        if cursor in trail.cursors:  # it leads back to a page before
             self._begin_again(asked)
-            return
-        shown = frozenset(post.url for post in posts)
-        self._idle = self._idle + 1 if shown <= self._shown else 0
-        self._shown = shown or self._shown
-        if self._idle >= MOST_IDLE:
+        elif trail.idle >= MOST_IDLE:
             said = f"{MOST_IDLE} pages in a row brought nothing new: some of its posts are missing"
             self.ledger.put_aside(asked, QuestionState.REFUSED, said)
 
@@ -270,10 +262,9 @@ class Crawl:
         about += self.ledger.tops(self._name, about)
         questions = list(self.platform.around([one.post for one in about])) if about else []
         # A thread is asked for as a whole: the same one for each of its posts that were found.
-        has_threads = any(one.kind == "thread" for one in questions)
         origins = {
             question.key: one.row
-            for one in (about if has_threads else ())
+            for one in about
             for question in self.platform.around([one.post])
             if question.kind == "thread"
         }
@@ -311,8 +302,8 @@ def crawl_posts(
                 watch.noticed(f"{name} is asked no more: {error}")
                 refused.append(error)
                 end = CrawlEnd.KEY_REFUSED
-            told = crawl.progress
-            done[name] = ledger.stats(name, end, told.waits, told.waited_s, told.seconds)
+            told = {one: getattr(crawl.progress, one) for one in ("waits", "waited_s", "seconds")}
+            done[name] = dataclasses.replace(ledger.stats(name, end), **told)
         written = {
             name: {**dataclasses.asdict(one), "missed_by_terms": one.missed_by_terms}
             for name, one in done.items()

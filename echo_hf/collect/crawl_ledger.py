@@ -62,6 +62,8 @@ ASKED = "questions.id, questions.cursor, questions.attempt, questions.pages, " +
     f"questions.{name}" for name in COLUMNS.split(", ")
 )
 OPEN = f"select {ASKED} from questions where platform = ? and state = 'open' "  # noqa: S608
+ADD_ANSWER = """insert into answers (question, attempt, page, body, fetched_at)
+    values (?, ?, ?, ?, ?)"""
 TURN = """update questions set cursor = ?, state = ?, pages = pages + 1, requests = requests + 1,
     posts = posts + ?, cost_usd = cost_usd + ?, unpriced = unpriced + ?, error = null
     where id = ?"""
@@ -71,6 +73,8 @@ COVERED = """select ends from questions where platform = ? and kind = 'search' a
 SPENT = """select coalesce(sum(requests), 0), coalesce(sum(posts), 0), coalesce(sum(cost_usd), 0),
     coalesce(sum(unpriced), 0), coalesce(sum(iif(kind = 'search', 0, posts)), 0)
     from questions where platform = ?"""
+ERRORS = """select error, count(*) from questions where platform = ? and error is not null
+    group by error order by count(*) desc, error limit 3"""
 ANSWERS = f"""select answers.id, answers.attempt, answers.page, body, {ASKED}
     from answers join questions on question = questions.id
     where platform = ? order by questions.id, answers.attempt, answers.page"""  # noqa: S608
@@ -177,19 +181,12 @@ class StoredAnswer:
 
     @property
     def place(self) -> str:
-        """Where its records come from, as a person reads it."""
-        question = self.asked.question
+        question, window = self.asked.question, self.asked.question.window
         first, *others = question.about or ("",)
         said = f"{question.kind} {first}" + (f" and {len(others)} more" if others else "")
         if question.kind == "search":
             language = f" in {question.language}" if question.language else ""
-            window = question.window
-            # Windows that were cut end at a full hour, all others at midnight.
-            times = [
-                time.strftime("%Y-%m-%dT%H:%M" if time.hour or time.minute else "%Y-%m-%d")
-                for time in ((window.start, window.end) if window else ())
-            ]
-            when = f" {' to '.join(times)}" if times else ""
+            when = f" {_day(window.start)} to {_day(window.end)}" if window else ""
             said = f'search "{first}"{language}{when}'
         again = f" attempt {self.attempt + 1}" if self.attempt else ""
         return f"{self.asked.platform}/{said}{again} page {self.page + 1}"
@@ -200,18 +197,24 @@ class StoredAnswer:
         return question.about if question.kind == "search" else ()
 
     def records(self, source: Source) -> Iterator[tuple[str, str]]:
-        """Takes the page apart as its source does a file."""
         for place, record in source.split(io.StringIO(self.body, newline="\n")):
             yield self.place + place.removeprefix(WHOLE_FIRST_LINE), record
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Spent:
     requests: int = 0
     posts: int = 0
     cost_usd: float = 0.0
     unpriced: int = 0
     by_replies: int = 0
+
+    def add(self, posts: int, cost_usd: float | None, *, by_replies: bool) -> None:
+        self.requests += 1
+        self.posts += posts
+        self.cost_usd += cost_usd or 0.0
+        self.unpriced += cost_usd is None
+        self.by_replies += posts if by_replies else 0
 
     @property
     def cost(self) -> str:
@@ -255,15 +258,25 @@ class CrawlLedger(Database):
     damage = (sqlite3.DatabaseError, zlib.error)
 
     def add_searches(self, platform: str, questions: Iterable[Question]) -> None:
-        """Writes questions of the plan down, except those that stand there already."""
         with self.transaction():
             for one in questions:
                 self._add(platform, one, 0)
 
     def next_question(self, platform: str) -> LedgerQuestion | None:
         """The first question with pages left to ask for, null where there is none."""
-        rows = self.execute(f"{OPEN} order by round, id limit 1", platform)
-        return _asked_of(rows[0]) if rows else None
+        while rows := self.execute(f"{OPEN} order by round, id limit 1", platform):
+            asked = _asked_of(rows[0])
+            # Nobody is asked about a forgotten post.
+            about = tuple(one for one in asked.question.about if not one.startswith(STAND_IN))
+            # Others' answers may have brought the whole tree of a question's only post meanwhile.
+            is_open = (
+                asked.origin is None or asked.pages or self.execute(IS_INCOMPLETE, asked.origin)
+            )
+            if about and is_open:
+                question = dataclasses.replace(asked.question, about=about)
+                return dataclasses.replace(asked, question=question)
+            self.put_aside(asked, QuestionState.NEEDLESS)
+        return None
 
     def open_searches(self, platform: str) -> list[LedgerQuestion]:
         return [_asked_of(row) for row in self.execute(f"{OPEN} and kind = 'search'", platform)]
@@ -277,11 +290,7 @@ class CrawlLedger(Database):
         page = (asked.id, asked.attempt, asked.pages, _packed(answer.body), now)
         price = (cost_usd or 0.0, cost_usd is None)
         with self.transaction() as connection:
-            connection.execute(
-                "insert into answers (question, attempt, page, body, fetched_at) "
-                "values (?, ?, ?, ?, ?)",
-                page,
-            )
+            connection.execute(ADD_ANSWER, page)
             seen = (_seen_row(asked.platform, post, asked.round) for post in posts)
             connection.executemany(ADD_SEEN, seen)
             connection.execute(TURN, (answer.cursor, state, answer.posts, *price, asked.id))
@@ -290,27 +299,21 @@ class CrawlLedger(Database):
                 connection.execute(before, (asked.id, asked.attempt))
 
     def begin_again(self, asked: LedgerQuestion) -> None:
-        """Lets a question be asked from its first page."""
         self.execute(AGAIN, asked.id)
 
     def put_aside(
         self, asked: LedgerQuestion, state: QuestionState, error: str | None = None
     ) -> None:
         """Asks a question no more: never, or not before `try_again`."""
-        self.execute(
-            "update questions set state = ?, error = ? where id = ?", state, error, asked.id
-        )
+        aside = "update questions set state = ?, error = ? where id = ?"
+        self.execute(aside, state, error, asked.id)
 
     def try_again(self, platform: str) -> None:
         """Opens the questions that failed in an earlier run, or were not planned then."""
-        self.execute(
-            "update questions set state = 'open' "
-            "where platform = ? and state in ('troubled', 'unplanned')",
-            platform,
-        )
+        waiting = "platform = ? and state in ('troubled', 'unplanned')"
+        self.execute(f"update questions set state = 'open' where {waiting}", platform)  # noqa: S608
 
     def states(self, platform: str) -> dict[str, int]:
-        """How many questions are how far."""
         counts = "select state, count(*) from questions where platform = ? group by 1 order by 1"
         return dict(self.execute(counts, platform))
 
@@ -330,12 +333,6 @@ class CrawlLedger(Database):
         below = [one.row for one in posts if one.post.parent_url is not None]
         found = [_unexpanded(row) for one in below for row in self.execute(TOP, one, platform)]
         return list({one.row: one for one in found if one.row not in known}.values())
-
-    def is_needless(self, asked: LedgerQuestion) -> bool:
-        """Whether other answers have brought the whole tree of a question's only post."""
-        if asked.origin is None or asked.pages:
-            return False
-        return not self.execute(IS_INCOMPLETE, asked.origin)
 
     def expand(
         self,
@@ -389,31 +386,14 @@ class CrawlLedger(Database):
     def spent(self, platform: str) -> Spent:
         return Spent(*self.execute(SPENT, platform)[0])
 
-    def stats(
-        self,
-        platform: str,
-        end: CrawlEnd,
-        waits: int = 0,
-        waited_s: float = 0.0,
-        seconds: float = 0.0,
-    ) -> CrawlStats:
-        posts = "select missing, found, count(*) from seen where platform = ? group by 1, 2"
-        by_terms = by_replies = 0
-        missing: dict[str, int] = {}
-        for why, found, count in self.execute(f"{posts} order by 1", platform):
-            if why is not None:
-                missing[why] = missing.get(why, 0) + count
-            elif found:
-                by_terms = count
-            else:
-                by_replies = count
-        errors = self.execute(
-            "select error, count(*) from questions where platform = ? and error is not null "
-            "group by error order by count(*) desc, error limit 3",
-            platform,
-        )
-        had = (by_terms, by_replies, missing, self.states(platform), dict(errors))
-        return CrawlStats(platform, end, *had, self.spent(platform), waits, waited_s, seconds)
+    def stats(self, platform: str, end: CrawlEnd) -> CrawlStats:
+        kinds = "coalesce(missing, iif(found, 'by_terms', 'by_replies'))"
+        posts = f"select {kinds}, count(*) from seen where platform = ? group by 1 order by 1"  # noqa: S608
+        missing = dict(self.execute(posts, platform))
+        by_terms, by_replies = missing.pop("by_terms", 0), missing.pop("by_replies", 0)
+        states, errors = self.states(platform), dict(self.execute(ERRORS, platform))
+        spent = self.spent(platform)
+        return CrawlStats(platform, end, by_terms, by_replies, missing, states, errors, spent)
 
     def forget(self, urls: Iterable[str]) -> int:
         """Takes posts out of all pages, and puts hashes in their place, in the file's bytes too."""
@@ -428,11 +408,9 @@ class CrawlLedger(Database):
                 )
                 for text, number in [(text, one.id) for one, text in pages if text != one.body]:
                     count += 1
-                    if text is None:
-                        self.execute("delete from answers where id = ?", number)
-                    else:
-                        change = "update answers set body = ? where id = ?"
-                        self.execute(change, _packed(text), number)
+                    body = b"" if text is None else _packed(text)
+                    self.execute("update answers set body = ? where id = ?", body, number)
+                self.execute("delete from answers where body = x''")
             connection.execute(GONE)
             connection.executemany("insert into gone values (?, ?)", stand_ins.items())
             self._unname(stand_ins)
@@ -441,7 +419,6 @@ class CrawlLedger(Database):
         return count
 
     def answers(self, platform: str) -> Iterator[StoredAnswer]:
-        """The pages of a platform, by question, in the order in which they came."""
         with self.opened() as connection:
             for identifier, attempt, page, body, *asked in connection.execute(ANSWERS, (platform,)):
                 text = zlib.decompress(body).decode("utf-8", "surrogatepass")
@@ -463,28 +440,19 @@ class CrawlLedger(Database):
             addresses.append(post_ids.get((platform, identifier)))
             return next((stand_ins[one] for one in addresses if one and one in stand_ins), None)
 
-        for platform, kind, identifier in self.execute("select * from asked"):
-            if stand_in(platform, identifier) is not None:
-                gone = "delete from asked where platform = ? and kind = ? and identifier = ?"
-                self.execute(gone, platform, kind, identifier)
-        about_posts = f"select state, {ASKED} from questions where kind <> 'search'"  # noqa: S608
-        for state, *row in self.execute(about_posts):
-            asked = _asked_of(tuple(row))
-            question = asked.question
-            named = {one: stand_in(asked.platform, one) for one in question.about}
-            if not any(named.values()):
-                continue
-            rest = tuple(one for one in question.about if named[one] is None)
-            is_left = state in (QuestionState.OPEN, QuestionState.TROUBLED)
-            about = rest if is_left and rest else tuple(named[one] or one for one in question.about)
-            key = Question(question.kind, about, None, question.language).key
-            change = "update questions set about = ?, key = ?, error = null where id = ?"
-            self.execute(change, _names(about), key, asked.id)
-            if is_left and rest:  # a cursor belongs to the question as it was
-                self.execute(f"{AGAIN} and pages > 0", asked.id)
-            elif is_left:
-                change = "update questions set state = ?, cursor = null where id = ?"
-                self.execute(change, QuestionState.NEEDLESS, asked.id)
+        for row in self.execute("select * from asked"):
+            if stand_in(row[0], row[2]) is not None:
+                this = "(platform, kind, identifier) = (?, ?, ?)"
+                self.execute(f"delete from asked where {this}", *row)  # noqa: S608
+        about_posts = f"select {ASKED} from questions where kind <> 'search'"  # noqa: S608
+        for asked in map(_asked_of, self.execute(about_posts)):
+            about = tuple(stand_in(asked.platform, one) or one for one in asked.question.about)
+            if about != asked.question.about:
+                key = dataclasses.replace(asked.question, about=about).key
+                change = "update questions set about = ?, key = ?, error = null where id = ?"
+                self.execute(change, _names(about), key, asked.id)
+                # A cursor belongs to the question as it was.
+                self.execute(f"{AGAIN} and cursor is not null", asked.id)
 
     def _add(
         self, platform: str, question: Question, in_round: int, origin: int | None = None
@@ -499,7 +467,7 @@ class CrawlLedger(Database):
 
 
 def stored_answers(path: Path, platform: str) -> Iterator[StoredAnswer]:
-    """The pages of a platform, where a crawl has stored some."""
+    """The pages of a platform, by question, in the order in which they came."""
     if path.exists():
         with CrawlLedger(path) as ledger:
             yield from ledger.answers(platform)
@@ -531,6 +499,11 @@ def _asked_of(row: tuple[Any, ...]) -> LedgerQuestion:
     window = None if starts is None else TimeWindow(read(starts), read(ends))
     question = Question(cast("Kind", kind), tuple(json.loads(about)), window, language)
     return LedgerQuestion(number, cursor, attempt, pages, platform, question, *last)
+
+
+def _day(time: datetime.datetime) -> str:
+    # Windows that were cut end at a full hour, all others at midnight.
+    return time.strftime("%Y-%m-%dT%H:%M" if time.hour or time.minute else "%Y-%m-%d")
 
 
 def _moment(time: datetime.datetime) -> str:

@@ -42,8 +42,6 @@ THREAD = "echo-hf fetch"
 
 @dataclass(frozen=True, slots=True)
 class FetchEntry:
-    """What became of an address."""
-
     sha256: str | None
     reason: Unfetched | None
     detail: str = ""

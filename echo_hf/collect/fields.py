@@ -8,6 +8,7 @@ import html
 import json
 import math
 import re
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,8 +16,7 @@ from pathlib import Path
 from reprlib import Repr
 from typing import Any, TextIO
 
-from echo_hf.collect.nested_json import deep_loads
-from echo_hf.collect.sources.base import Finding, Parsed, Post, json_documents
+from echo_hf.collect.sources.base import Finding, Parsed, Post, json_documents, numbered_lines
 from echo_hf.collect.urls import canonical_url, web_url
 from echo_hf.reasons import Notice, Reject
 from echo_hf.tables import POSTS
@@ -24,6 +24,7 @@ from echo_hf.tables import POSTS
 Json = Mapping[str, Any]
 LONGEST_SHOWN = 80
 LONGEST_LIST = 200
+DEEPEST = 500  # Python reads no JSON that nests much deeper
 # repr itself recurses into what a record nests, and a record may nest as deep as Python can go.
 SHORT = Repr()
 SHORT.maxlevel, SHORT.maxstring, SHORT.maxother = 2, LONGEST_SHOWN, LONGEST_SHOWN
@@ -31,6 +32,7 @@ LARGEST = 2**63 - 1
 COUNTS = tuple(POSTS.schema.field("engagement").type.names)
 DATE = re.compile(r"\d{4}-\d\d-\d\d|\d{8}(?!\d)")
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"?|[^"\[\]{}]+|.', re.DOTALL)
 
 
 @dataclass
@@ -40,20 +42,16 @@ class Fields:
     place: str = ""
 
     def text(self, name: str) -> str | None:
-        """A text; null when absent, or not a text."""
         value = self._of(name, str, "a text")
         return None if value is None else self._clean(name, value)
 
     def address(self, name: str) -> str | None:
-        """The canonical address of another post; null when absent or unusable."""
         return self._read(name, lambda text: canonical_url(text, fragment=True), "an address")
 
     def link(self, name: str) -> str | None:
-        """The web address of an image; null when absent or unusable."""
         return self._read(name, web_url, "a web address")
 
     def moment(self, name: str) -> datetime.datetime | None:
-        """A time in UTC; null when absent or unreadable."""
         value = self.record.get(name)
         read = read_moment(value)
         if value is not None and read is None:
@@ -62,7 +60,6 @@ class Fields:
         return read
 
     def count(self, name: str) -> int | None:
-        """A count of zero or more; null when absent or not one."""
         value: int | None = self._of(name, int, "a whole number")
         if value is None or (0 <= value <= LARGEST and not isinstance(value, bool)):
             return value
@@ -71,12 +68,10 @@ class Fields:
 
     def engagement(self, names: Mapping[str, str]) -> dict[str, int | None] | None:
         """Our counts by what the format calls them; null where it says none of them."""
-        if self.record.keys().isdisjoint(names.values()):
-            return None
-        return {ours: self.count(names[ours]) if ours in names else None for ours in COUNTS}
+        counts = {ours: self.count(names[ours]) if ours in names else None for ours in COUNTS}
+        return counts if any(count is not None for count in counts.values()) else None
 
     def texts(self, name: str) -> list[str]:
-        """A list of texts; empty when absent, without the items that are none."""
         value: list[Any] = self._of(name, list, "a list of texts") or []
         good = [self._clean(name, item) for item in value if isinstance(item, str) and item.strip()]
         if len(good) < len(value):
@@ -84,7 +79,6 @@ class Fields:
         return good
 
     def parts(self, name: str) -> list[Fields]:
-        """A list of objects; empty when absent, without the items that are none."""
         value: list[Any] = self._of(name, list, "a list of objects") or []
         good = [one for one in value if isinstance(one, dict)]
         if len(good) < len(value):
@@ -92,7 +86,6 @@ class Fields:
         return [Fields(one, self.findings, f"{self.place}{name}.") for one in good]
 
     def part(self, name: str) -> Fields:
-        """An object; empty when absent or none."""
         value = self._of(name, dict, "an object") or {}
         return Fields(value, self.findings, f"{self.place}{name}.")
 
@@ -149,11 +142,32 @@ def read_moment(value: Any) -> datetime.datetime | None:
 
 
 def read_json(text: str) -> Any:
-    """What a JSON text of any depth holds; null for one that is none."""
+    """What a JSON text holds, cut where it nests too deeply; null for one that is none."""
     try:
-        return deep_loads(text)
+        return json.loads(text)
+    except RecursionError:
+        pass
     except ValueError:
         return None
+    depth, kept = 0, list[str]()
+    for token in TOKEN.findall(text):
+        depth += token in ("[", "{")
+        if depth <= DEEPEST:
+            kept.append(token)
+        elif depth == DEEPEST + 1 and token in ("[", "{"):
+            kept.append('"nested too deeply"')
+        depth -= token in ("]", "}")
+    try:
+        return json.loads("".join(kept))
+    except ValueError:
+        return None
+
+
+def written_json(value: Any) -> str:
+    try:
+        return json.dumps(value)
+    except RecursionError:
+        return json.dumps(f"nested too deeply: {short_repr(value)}")
 
 
 def name_of(identifier: Any) -> str | None:
@@ -168,35 +182,23 @@ def opened(path: Path, errors: str = "backslashreplace") -> TextIO:
     return path.open(encoding="utf-8-sig", errors=errors, newline="\n")
 
 
-class Pages:
-    """What sources of JSON documents share; each says what a page holds, and reads a record.
+class Lines(ABC):
+    """What sources of JSON share: a record a line, which may hold posts within posts."""
 
-    `read` yields posts and findings, and as an object any post that is nested in the record, which
-    is read after it and which no search found.
-    """
+    expected: str
 
-    expected = "a post"
-
-    def parts(self, document: Any) -> Iterable[tuple[str, Any]] | None:
-        """The records of a page, each with its place; null for a document that is none."""
-        raise NotImplementedError
-
+    @abstractmethod
     def read(self, fields: Fields, keywords: Sequence[str]) -> Iterator[Parsed | Json]:
-        raise NotImplementedError
+        """Yields posts and findings, and as an object a nested post, which no search found."""
+
+    def refused(self, reason: Reject, record: Json, *names: str) -> Finding:
+        """What is no post, by the fields that should say what it is."""
+        shown = [f"{name} is {short_repr(record.get(name))}" for name in names]
+        shown = shown or [f"keys are {short_repr(sorted(record))}"]
+        return Finding(reason, f"{', '.join(shown)}, expected {self.expected}")
 
     def split(self, lines: Iterable[str]) -> Iterator[tuple[str, str]]:
-        """One post a record; what is no page stays as it is, to be rejected by name."""
-        for place, text in json_documents(lines):
-            parts = self.parts(read_json(text))
-            if parts is None:
-                yield place, text
-                continue
-            for part, record in parts:
-                try:
-                    written = json.dumps(record)
-                except RecursionError:
-                    written = json.dumps(f"nested too deeply: {short_repr(record)}")
-                yield f"{place}{part}", written
+        return numbered_lines(lines)
 
     def posts(self, record: Any, keywords: Sequence[str]) -> Iterator[Parsed]:
         if not isinstance(record, dict):
@@ -218,6 +220,21 @@ class Pages:
                     is_post = is_post or isinstance(parsed, Post)
                     yield parsed
             yield from fields.findings if is_post else ()
+
+
+class Pages(Lines):
+    @abstractmethod
+    def parts(self, document: Any) -> Iterable[tuple[str, Any]] | None:
+        """The records of a page, each with its place; null for a document that is none."""
+
+    def split(self, lines: Iterable[str]) -> Iterator[tuple[str, str]]:
+        """One post a record; what is no page stays as it is, to be rejected by name."""
+        for place, text in json_documents(lines):
+            parts = self.parts(read_json(text))
+            if parts is None:
+                yield place, text
+            else:
+                yield from ((f"{place}{part}", written_json(record)) for part, record in parts)
 
 
 # No parser: the standard library's needs quadratic time for a page of open tags, and stops at

@@ -47,7 +47,6 @@ def searches(config: Config) -> dict[str, Search]:
 
 
 def midnight(day: datetime.date) -> datetime.datetime:
-    """The first moment of a day, in UTC."""
     return datetime.datetime.combine(day, datetime.time(), datetime.UTC)
 
 

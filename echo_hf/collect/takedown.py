@@ -7,13 +7,12 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from echo_hf.collect.fields import read_json
-from echo_hf.collect.nested_json import deep_dumps
 from echo_hf.collect.sources.base import Post, make_source, posts_in
 from echo_hf.collect.urls import canonical_url, post_id_of, x_status_url
 from echo_hf.errors import RunError
@@ -54,17 +53,19 @@ class Tombstones:
 
     def are_named_in(self, record: Any) -> bool:
         """Whether a record names one of the posts: by an address, or by a number of X."""
-        for value in _inside(record) if self.hashes else ():
-            names = [x_status_url(value)]
-            if isinstance(value, str):
-                names += [canonical_url(value), canonical_url(value, fragment=True)]
-            if any(name in self for name in names if name):
-                return True
-        return False
+        return any(
+            name in self
+            for value in (_inside(record) if self.hashes else ())
+            for name in (
+                x_status_url(value),
+                canonical_url(value),
+                canonical_url(value, fragment=True),
+            )
+            if name
+        )
 
 
 def hashed(url: str) -> str:
-    """Sha256 of an address."""
     return hashlib.sha256(url.encode()).hexdigest()
 
 
@@ -99,7 +100,11 @@ def without_posts(body: str, platform: str, urls: frozenset[str]) -> str | None:
     names = {words[-1] for url in urls if (words := WORD.findall(url))}
     if names.isdisjoint(WORD.findall(body)):
         return body
-    page, source = read_json(body), make_source(platform)
+    source = make_source(platform)
+    try:
+        page = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
 
     def told(text: str) -> frozenset[str]:
         """What the platform calls those of the posts of which its reader finds content."""
@@ -123,13 +128,12 @@ def without_posts(body: str, platform: str, urls: frozenset[str]) -> str | None:
             one.update(left)
     if lost:
         _take_beside(page, lost)
-        body = deep_dumps(page)
+        body = json.dumps(page)
     # Of a page in a form that nobody knows, nothing is better than a part.
-    return None if page is None or told(body) else body
+    return None if told(body) else body
 
 
 def _inside(value: Any) -> Iterator[Any]:
-    """A value, and all that it holds."""
     waiting = [value]
     while waiting:
         one = waiting.pop()
@@ -149,8 +153,7 @@ def _is_theirs(one: Json, platform: str, urls: frozenset[str]) -> bool:
     repeated = [each for each in references if each.get("type") == "retweeted"]
     for each in (one, one.get("reblog"), *repeated):
         if isinstance(each, dict):
-            given = (each.get(name) for name in ("uri", "url"))
-            found = {canonical_url(value) for value in given if isinstance(value, str)}
+            found = {canonical_url(each.get(name)) for name in ("uri", "url")}
             if platform == "x":
                 found |= {x_status_url(each.get(name)) for name in NUMBERS}
             if not urls.isdisjoint(found - {None}):
@@ -183,13 +186,11 @@ def _take_beside(page: Any, lost: set[str]) -> None:
     posts = [beside[name] for name in ("tweets", "posts") if name in beside]
     gone = lost - set(_scalars([rest, posts]))
 
-    def is_named(entry: Mapping[str, Any]) -> bool:
-        return isinstance(entry, dict) and not gone.isdisjoint(
-            str(value)
-            for name in ("id", "media_key")
-            if isinstance(value := entry.get(name), str | int)
-        )
-
     for kind, entries in beside.items():
         if kind not in ("tweets", "posts") and isinstance(entries, list):
-            beside[kind] = [one for one in entries if not is_named(one)]
+            beside[kind] = [
+                one
+                for one in entries
+                if not isinstance(one, dict)
+                or gone.isdisjoint(_scalars([one.get("id"), one.get("media_key")]))
+            ]

@@ -33,7 +33,12 @@ PLATFORM_BY_HOST = {
     "news.ycombinator.com": "hackernews",
     "discord.com": "discord",
 }
-POST_IDS = {"x": (X_STATUS, 1), "bluesky": (BLUESKY_POST, 2), "mastodon": (MASTODON_STATUS, 1)}
+POST_IDS = {
+    "x": X_STATUS,
+    "bluesky": BLUESKY_POST,
+    "mastodon": MASTODON_STATUS,
+    "reddit": REDDIT_POST,
+}
 # Nearly all addresses are plain already, and taking one apart costs more than all else of a post.
 PLAIN_X = re.compile(
     r"https://(?:www\.|mobile\.|m\.)?(?:x|twitter)\.com"
@@ -53,9 +58,9 @@ QUERY_CHARACTERS = PATH_CHARACTERS + "?"
 LONGEST = 2048
 
 
-def canonical_url(text: str | None, *, fragment: bool = False) -> str | None:
-    """The one spelling of a post's address."""
-    text = (text or "").strip()
+def canonical_url(given: object, *, fragment: bool = False) -> str | None:
+    """The one spelling of a post's address; null for what is none."""
+    text = given.strip() if isinstance(given, str) else ""
     if len(text) > LONGEST:
         return None
     status = PLAIN_X.fullmatch(text)
@@ -107,7 +112,6 @@ def x_status_url(number: Any) -> str | None:
 
 
 def reddit_url(submission: str, comment: str | None = None) -> str:
-    """The address of a submission of Reddit, or of a comment below it."""
     below = "" if comment is None else f"/_/{comment}"
     return f"https://www.reddit.com/comments/{submission}{below}"
 
@@ -123,18 +127,13 @@ def platform_of(url: str) -> str:
 
 
 def is_x_name(platform: str | None) -> bool:
-    """Whether somebody calls a platform by a name of X."""
     return (platform or "").strip().casefold() in X_NAMES
 
 
 def post_id_of(url: str) -> str:
-    platform, path = platform_of(url), urlsplit(url).path
-    reddit = REDDIT_POST.fullmatch(path) if platform == "reddit" else None
-    if reddit:
-        return reddit[2] or reddit[1]
-    pattern, group = POST_IDS.get(platform, (None, 0))
-    found = pattern.fullmatch(path) if pattern else None
-    return found[group] if found else url
+    pattern = POST_IDS.get(platform_of(url))
+    found = pattern.fullmatch(urlsplit(url).path) if pattern else None
+    return next((one for one in reversed(found.groups()) if one), url) if found else url
 
 
 def _canonical(address: str) -> str:

@@ -45,8 +45,8 @@ def lines(*records: Any) -> str:
 
 
 def jsonl(posts: Sequence[Said]) -> str:
-    return lines(*(
-        {
+    def line(one: Said) -> dict[str, Any]:
+        return {
             "url": example(one.number),
             "text": one.text,
             "author": one.author,
@@ -55,23 +55,17 @@ def jsonl(posts: Sequence[Said]) -> str:
             "pictures": [{"url": one.image}] if one.image else [],
             "engagement": {"replies": one.replies},
         }
-        for one in posts
-    ))  # fmt: skip
+
+    return lines(*map(line, posts))
 
 
 def table(posts: Sequence[Said]) -> str:
-    return lines(*(
-        {
-            "link": example(one.number),
-            "text": one.text,
-            "author": one.author,
-            "time": TIME,
-            "above": None if one.parent is None else example(one.parent),
-            "picture": one.image,
-            "replies": one.replies,
-        }
-        for one in posts
-    ))  # fmt: skip
+    def row(one: Said) -> dict[str, Any]:
+        above = None if one.parent is None else example(one.parent)
+        values = (example(one.number), one.text, one.author, TIME, above, one.image, one.replies)
+        return dict(zip(COLUMNS.values(), values, strict=True))
+
+    return lines(*map(row, posts))
 
 
 def x(posts: Sequence[Said]) -> str:

@@ -1,33 +1,31 @@
-"""A web server on loopback that answers as a test says, and remembers what it was asked."""
+"""A web server on loopback that gives images as a test says, and remembers what it was asked."""
 
 from __future__ import annotations
 
 import ssl
 from collections import Counter
 from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Event, Lock, Thread
-from typing import Any, Self
+from http.server import BaseHTTPRequestHandler
+from threading import Lock
+
+from tests.collect.loopback import Loopback, answer
 
 Answer = Callable[[BaseHTTPRequestHandler], None]
 
 
-class ImageServer:
+class ImageServer(Loopback):
     def __init__(self, tls: ssl.SSLContext | None = None) -> None:
         self.answers: dict[str, Answer] = {}
         self.asked: Counter[str] = Counter()
         self.headers: list[dict[str, str]] = []
-        self.closing = Event()
         self._lock = Lock()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        self._server.daemon_threads = True
-        if tls is not None:
-            self._server.socket = tls.wrap_socket(self._server.socket, server_side=True)
-        self._thread = Thread(target=self._server.serve_forever, args=(0.01,))
+        super().__init__(tls)
 
-    @property
-    def port(self) -> int:
-        return int(self._server.server_address[1])
+    def respond(self, request: BaseHTTPRequestHandler) -> None:
+        with self._lock:
+            self.asked[request.path] += 1
+            self.headers.append({key.lower(): value for key, value in request.headers.items()})
+        self.answers.get(request.path, lambda one: answer(one, 404, b""))(request)
 
     def url(self, path: str, host: str = "127.0.0.1", scheme: str = "http") -> str:
         return f"{scheme}://{host}:{self.port}{path}"
@@ -37,9 +35,8 @@ class ImageServer:
         return self.url(path)
 
     def leads(self, path: str, to: str, status: int = 302, **headers: str) -> str:
-        self.answers[path] = lambda request: answer(
-            request, status, b"moved", {"Location": to, **headers}
-        )
+        given = {"Location": to, **headers}
+        self.answers[path] = lambda request: answer(request, status, b"moved", given)
         return self.url(path)
 
     def says(self, path: str, *statuses: int, then: bytes = b"", **headers: str) -> str:
@@ -53,48 +50,3 @@ class ImageServer:
 
         self.answers[path] = next_one
         return self.url(path)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.closing.set()
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
-
-    def _handler(self) -> type[BaseHTTPRequestHandler]:
-        server = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_GET(self) -> None:
-                with server._lock:
-                    server.asked[self.path] += 1
-                    server.headers.append(
-                        {key.lower(): value for key, value in self.headers.items()}
-                    )
-                try:
-                    server.answers.get(self.path, lambda one: answer(one, 404, b""))(self)
-                except OSError:  # the client has gone
-                    self.close_connection = True
-
-            def log_message(self, *_: Any) -> None:
-                pass
-
-        return Handler
-
-
-def answer(
-    request: BaseHTTPRequestHandler,
-    status: int,
-    data: bytes,
-    headers: dict[str, str] | None = None,
-) -> None:
-    request.send_response(status)
-    for name, value in {"Content-Length": str(len(data)), **(headers or {})}.items():
-        request.send_header(name, value)
-    request.end_headers()
-    request.wfile.write(data)

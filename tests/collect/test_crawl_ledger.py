@@ -30,55 +30,47 @@ from tests.collect.platforms.crawling import Serve, collected, config_of, crawle
 from tests.collect.platforms.simulated import FIRST_DAY, HOST, NAME, World
 from tests.progress_for_tests import Heard
 
-NAMED = "select url, parent_url, quoted_url from seen"
 SEARCH = Question("search", ("fox",))
 ADDRESS = "https://x.com/i/status/{}".format
-GONE = "https://x.com/i/status/70000"
+GONE = ADDRESS(70000)
 STAND_IN = "urn:sha256:" + hashlib.sha256(GONE.encode()).hexdigest()
 
 
-def bytes_of(folder: Path) -> bytes:
-    return b"".join(file.read_bytes() for file in sorted(folder.iterdir()))
+@pytest.fixture
+def ledger(tmp_path: Path) -> CrawlLedger:
+    return CrawlLedger(tmp_path / LEDGER)
 
 
-def asked_about(path: Path, platform: str, *questions: Question) -> None:
-    with CrawlLedger(path) as ledger:
-        assert ledger.expand(platform, [], questions, {}) == len(questions)
+def bytes_of(ledger: CrawlLedger) -> bytes:
+    ledger.close()
+    return b"".join(file.read_bytes() for file in sorted(ledger.path.parent.iterdir()))
 
 
-def answered(
-    ledger: CrawlLedger, platform: str, posts: Iterable[Post], *cursors: str
-) -> LedgerQuestion:
-    asked = ledger.next_question(platform)
-    assert asked is not None
+def answered(ledger: CrawlLedger, name: str, posts: Iterable[Post], *cursors: str) -> None:
+    asked = asked_next(ledger, name)
     ledger.keep(asked, Answer("{}", *cursors), posts, 0.0)
+
+
+def asked_next(ledger: CrawlLedger, name: str) -> LedgerQuestion:
+    asked = ledger.next_question(name)
+    assert asked is not None
     return asked
 
 
-def expanded(ledger: CrawlLedger) -> list[Question]:
+def expanded(ledger: CrawlLedger) -> int:
     about = ledger.unexpanded("x", 100)
-    before = ledger.states("x").get("open", 0)
-    new = ledger.expand("x", about, X().around([one.post for one in about]), {})
-    assert ledger.states("x").get("open", 0) == before + new
-    rows = ledger.execute("select kind, about from questions where state = 'open'")
-    return [Question(kind, (names,)) for kind, names in rows]
+    return ledger.expand("x", about, X().around([one.post for one in about]), {})
 
 
-def test_a_post_its_reply_and_the_questions_about_it_name_it_no_more(tmp_path: Path) -> None:
-    path = tmp_path / LEDGER
-    posts = [
-        Post(GONE, author="mira_draws"),
-        Post(ADDRESS(70001), parent_url=GONE),
-        Post(ADDRESS(70002), quoted_url=GONE),
-    ]
-    with CrawlLedger(path) as ledger:
-        ledger.add_searches("x", [SEARCH])
-        answered(ledger, "x", posts)
-        assert len(expanded(ledger)) == 3 - 1  # two conversations; what is seen is not looked up
-        ledger.expand("x", [], [Question("posts", ("70000", "70003"))], {})
-    assert b"70000" in bytes_of(tmp_path)
-    forget_answers(path, [GONE])
-    data = bytes_of(tmp_path)
+def test_a_post_its_reply_and_the_questions_about_it_name_it_no_more(ledger: CrawlLedger) -> None:
+    reply, quote = Post(ADDRESS(70001), parent_url=GONE), Post(ADDRESS(70002), quoted_url=GONE)
+    ledger.add_searches("x", [SEARCH])
+    answered(ledger, "x", [Post(GONE, author="mira_draws"), reply, quote])
+    assert expanded(ledger) == 3 - 1  # two conversations; what is seen is not looked up
+    ledger.expand("x", [], [Question("posts", ("70000", "70003"))], {})
+    assert b"70000" in bytes_of(ledger)
+    forget_answers(ledger.path, [GONE])
+    data = bytes_of(ledger)
 
     assert b"70000" not in data
     assert b"mira_draws" not in data
@@ -86,90 +78,68 @@ def test_a_post_its_reply_and_the_questions_about_it_name_it_no_more(tmp_path: P
     assert data.count(STAND_IN.encode()) >= 3
 
 
-def test_nobody_is_asked_about_it_when_its_reply_comes_again(tmp_path: Path) -> None:
-    path = tmp_path / LEDGER
-    add_tombstones(tmp_path / TOMBSTONES, [GONE])
-    forgotten = read_tombstones(tmp_path / TOMBSTONES)
+def test_nobody_is_asked_about_it_when_its_reply_comes_again(ledger: CrawlLedger) -> None:
+    tombstones = ledger.path.with_name(TOMBSTONES)
+    add_tombstones(tombstones, [GONE])
     replies = [Post(ADDRESS(number), parent_url=GONE) for number in (70001, 70002)]
-    with CrawlLedger(path) as ledger:
-        ledger.add_searches("x", [SEARCH])
-        answered(ledger, "x", replies[:1], "more")
-    forget_answers(path, [GONE])
-    with CrawlLedger(path) as ledger:
-        answered(ledger, "x", map(forgotten.cleared, replies))
+    ledger.add_searches("x", [SEARCH])
+    answered(ledger, "x", replies[:1], "more")
+    forget_answers(ledger.path, [GONE])
+    answered(ledger, "x", map(read_tombstones(tombstones).cleared, replies))
 
-        assert expanded(ledger) == []
-    assert b"70000" not in bytes_of(tmp_path)
+    assert expanded(ledger) == 0
+    assert b"70000" not in bytes_of(ledger)
+
+
+BLUESKY = ("at://did:plc:fox/app.bsky.feed.post/3k", "https://bsky.app/profile/did:plc:fox/post/3k")
+STATUS = "https://social.example/users/mira/statuses/70000"
 
 
 @pytest.mark.parametrize(
-    ("platform", "identifier", "url"),
-    [
-        ("x", "70000", GONE),
-        (
-            "bluesky",
-            "at://did:plc:fox/app.bsky.feed.post/3kfox",
-            "https://bsky.app/profile/did:plc:fox/post/3kfox",
-        ),
-        (
-            "mastodon",
-            "4711 https://social.example/users/mira/statuses/70000",
-            "https://social.example/users/mira/statuses/70000",
-        ),
-    ],
+    ("name", "identifier", "url"),
+    [("x", "70000", GONE), ("bluesky", *BLUESKY), ("mastodon", f"4711 {STATUS}", STATUS)],
 )
 def test_every_platforms_identifiers_are_known(
-    tmp_path: Path, platform: str, identifier: str, url: str
+    ledger: CrawlLedger, name: str, identifier: str, url: str
 ) -> None:
-    path = tmp_path / LEDGER
-    asked_about(path, platform, Question("thread", (identifier,)), Question("thread", ("other",)))
-    forget_answers(path, [url])
+    asks = [Question("thread", (identifier,)), Question("thread", ("other",))]
+    assert ledger.expand(name, [], asks, {}) == 2
+    forget_answers(ledger.path, [url])
 
-    assert identifier.encode() not in bytes_of(tmp_path)
-    with CrawlLedger(path) as ledger:
-        left = ledger.next_question(platform)
-        assert left is not None
-        assert left.question.about == ("other",)
-        assert ledger.states(platform)["open"] == 1
+    assert asked_next(ledger, name).question == asks[1]
+    assert ledger.states(name) == {"needless": 1, "open": 1}
+    assert identifier.encode() not in bytes_of(ledger)
 
 
-def test_an_identifier_without_an_address_is_known_from_what_was_seen(tmp_path: Path) -> None:
-    path = tmp_path / LEDGER
-    with CrawlLedger(path) as ledger:
-        ledger.add_searches("mine", [SEARCH])
-        answered(ledger, "mine", [Post("https://a.example/one", post_id="zimtstern")])
-        ledger.expand("mine", [], [Question("replies", ("zimtstern",))], {})
-    forget_answers(path, ["https://a.example/one"])
+def test_an_identifier_without_an_address_is_known_from_what_was_seen(ledger: CrawlLedger) -> None:
+    ledger.add_searches("mine", [SEARCH])
+    answered(ledger, "mine", [Post("https://a.example/one", post_id="zimtstern")])
+    ledger.expand("mine", [], [Question("replies", ("zimtstern",))], {})
+    forget_answers(ledger.path, ["https://a.example/one"])
 
-    assert b"zimtstern" not in bytes_of(tmp_path)
+    assert b"zimtstern" not in bytes_of(ledger)
 
 
 @pytest.mark.parametrize("kind", ["posts", "replies"])
-def test_what_else_a_question_is_about_is_still_asked(tmp_path: Path, kind: Kind) -> None:
-    path = tmp_path / LEDGER
-    asked_about(path, "x", Question(kind, ("1", "70000", "2")))
-    with CrawlLedger(path) as ledger:
-        answered(ledger, "x", [], "more")
-    forget_answers(path, [GONE])
-    with CrawlLedger(path) as ledger:
-        left = ledger.next_question("x")
+def test_what_else_a_question_is_about_is_still_asked(ledger: CrawlLedger, kind: Kind) -> None:
+    ledger.expand("x", [], [Question(kind, ("1", "70000", "2"))], {})
+    answered(ledger, "x", [], "more")
+    forget_answers(ledger.path, [GONE])
+    left = asked_next(ledger, "x")
 
-    assert left is not None
     assert (left.question, left.cursor) == (Question(kind, ("1", "2")), None)
     assert (left.attempt, left.pages) == (1, 0)
 
 
-def test_a_question_that_is_answered_keeps_its_place_among_others(tmp_path: Path) -> None:
-    path = tmp_path / LEDGER
+def test_a_question_that_is_answered_keeps_its_place_among_others(ledger: CrawlLedger) -> None:
     question = Question("posts", ("1", "70000"))
-    asked_about(path, "x", question)
-    with CrawlLedger(path) as ledger:
-        answered(ledger, "x", [])
-    forget_answers(path, [GONE])
-    with CrawlLedger(path) as ledger:
-        assert ledger.state("x", Question("posts", ("1", STAND_IN))) is QuestionState.DONE
-        assert ledger.state("x", question) is None
-        assert ledger.states("x") == {"done": 1}
+    ledger.expand("x", [], [question], {})
+    answered(ledger, "x", [])
+    forget_answers(ledger.path, [GONE])
+
+    assert ledger.state("x", Question("posts", ("1", STAND_IN))) is QuestionState.DONE
+    assert ledger.state("x", question) is None
+    assert ledger.states("x") == {"done": 1}
 
 
 def test_a_crawl_goes_on_without_it(serve: Serve, tmp_path: Path) -> None:
@@ -180,69 +150,48 @@ def test_a_crawl_goes_on_without_it(serve: Serve, tmp_path: Path) -> None:
     forget_answers(tmp_path / LEDGER, gone)
     stats = crawled(tmp_path, config_of())
     with CrawlLedger(tmp_path / LEDGER) as ledger:
-        named = {url for row in ledger.execute(NAMED) for url in row}
+        seen = ledger.execute("select url, parent_url, quoted_url from seen")
+        named = {url for row in seen for url in row}
         asked = {name for (name,) in ledger.execute("select identifier from asked")}
 
     assert len(gone) > 10
-    assert stats.end is CrawlEnd.NOTHING_LEFT
+    assert (stats.end, stats.missing["removed"]) == (CrawlEnd.NOTHING_LEFT, len(gone))
     assert len(named) > 100
     assert named.isdisjoint(gone)
     assert asked.isdisjoint(url.rpartition("/")[2] for url in gone)
-    assert stats.missing["removed"] == len(gone)
 
 
-ONE_DAY = [{"days": 1, "window": "1d", "terms": ["lumen"]}]
-
-
-@pytest.fixture
-def world() -> World:
+def test_the_figures_of_a_small_crawl_are_written_and_shown(serve: Serve, tmp_path: Path) -> None:
     parents = {"p0": None, "p1": "p0", "p2": None, "p3": "p2", "p4": "p3"}
+    found = {name: ["lumen"] if name in ("p1", "p3") else [] for name in parents}
+    time = FIRST_DAY.isoformat()
     posts = {
-        name: {
-            "id": name,
-            "parent": parent,
-            "time": FIRST_DAY.isoformat(),
-            "terms": ["lumen"] if name in ("p1", "p3") else [],
-        }
-        for name, parent in parents.items()
+        name: {"id": name, "parent": above, "time": time, "terms": found[name]}
+        for name, above in parents.items()
     }
-    return World(posts, deleted={"p0"})
-
-
-def test_the_figures_of_a_small_crawl(serve: Serve, world: World, tmp_path: Path) -> None:
-    serve(world)
-    stats = crawled(tmp_path / "run", config_of(phases=ONE_DAY))
-    written = json.loads((tmp_path / "run" / "crawl.json").read_text("utf-8"))
-
-    assert (stats.by_terms, stats.by_replies, stats.missing) == (2, 2, {"deleted": 1})
-    assert stats.missed_by_terms == 0.5
-    assert written[NAME]["missed_by_terms"] == 0.5
-    assert written[NAME]["end"] == "nothing_left"
-    assert written[NAME]["missing"] == {"deleted": 1}
-
-
-def test_a_terminal_shows_them(serve: Serve, world: World, tmp_path: Path) -> None:
-    serve(world)
-    stats = crawled(tmp_path / "run", config_of(phases=ONE_DAY))
-    lines = list(crawl_lines(stats))
+    serve(World(posts, deleted={"p0"}))
+    stats = crawled(tmp_path, config_of(phases=[{"days": 1, "window": "1d", "terms": ["lumen"]}]))
+    written = json.loads((tmp_path / "crawl.json").read_text("utf-8"))[NAME]
     console = Console(file=io.StringIO(), width=200)
     show_crawled(console, [stats])
+    lines = list(crawl_lines(stats))
 
-    assert (
-        lines[0]
-        == "2 posts by search terms, 2 more by replies (50 % that terms alone would have missed)"
-    )
-    assert lines[1] == "posts that are named and not there: 1 deleted"
+    assert (stats.by_terms, stats.by_replies, stats.missing) == (2, 2, {"deleted": 1})
+    assert stats.missed_by_terms == written["missed_by_terms"] == 0.5
+    assert (written["end"], written["missing"]) == ("nothing_left", {"deleted": 1})
+    assert lines[:2] == [
+        "2 posts by search terms, 2 more by replies (50 % that terms alone would have missed)",
+        "posts that are named and not there: 1 deleted",
+    ]
     assert lines[-1].startswith("nothing_left: every query is answered")
     assert all(line in console.file.getvalue() for line in lines)  # type: ignore[attr-defined]
 
 
 def test_a_build_reads_what_is_there_and_says_what_is_open(serve: Serve, tmp_path: Path) -> None:
-    service = serve(World.of(400, seed=4))
-    config = config_of(budget={"posts": 100})
+    service, config = serve(World.of(400, seed=4)), config_of(budget={"posts": 100})
     with pytest.raises(SourceError, match=r"has to be asked for first, by `echo-hf collect`"):
         run_until(config, "collect", runs=tmp_path)
-    crawled(tmp_path / config.name, config, Heard())
+    crawled(tmp_path / config.name, config)
     requests, watch = service.requests, Heard()
     (result,) = run_until(config, "collect", runs=tmp_path, watch=watch)
 

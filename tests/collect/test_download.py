@@ -142,17 +142,9 @@ def test_nobody_is_asked_without_leave(
 def test_one_image_under_two_addresses_is_one(server: ImageServer, store: ImageStore) -> None:
     red, again = server.gives("/red", RED), server.gives("/again", RED)
     dataset = threads([image(red, alt_text="a"), image(again, alt_text="b")])
+    both = image(red, digest_of(RED), "a\nb")
 
-    assert shown(download(server, store, dataset)) == [
-        [
-            {
-                "sha256": digest_of(RED),
-                "url": red,
-                "alt_text": "a\nb",
-                "same_picture_of": None,
-            }
-        ]
-    ]
+    assert shown(download(server, store, dataset)) == [[{**both, "same_picture_of": None}]]
 
 
 def test_copies_are_linked_across_posts_and_edits_are_not(
@@ -163,30 +155,19 @@ def test_copies_are_linked_across_posts_and_edits_are_not(
     tinted = encoded(Image.blend(original, Image.new("RGB", original.size, "gold"), 0.08), "PNG")
     labelled = encoded(with_words(original, "SOLD", (300, 200), 30), "PNG")
     copy, tint, label, first = (store.put(one) for one in (again, tinted, labelled, PHOTOGRAPH))
-    dataset = threads(*([image(sha256=one)] for one in (copy, tint, label, first)))
-    result = download(server, store, dataset)
-
-    assert [some[0]["same_picture_of"] for some in shown(result)] == [first, None, None, None]
-    assert result.stats.tally == {"copies": 1, "not_there": 0, "pictures": 4}
-
-
-def test_a_copy_beside_its_original_is_not_linked(server: ImageServer, store: ImageStore) -> None:
-    first, copy = store.put(PHOTOGRAPH), store.put(encoded(photograph(1), "JPEG", quality=85))
-    dataset = threads([image(sha256=copy)], [image(sha256=first), image(sha256=copy)])
-
-    links = [[one["same_picture_of"] for one in some] for some in shown(
-        download(server, store, dataset)
-    )]  # fmt: skip
-    assert links == [[first], [None, None]]
-
-
-def test_an_image_that_left_the_store_is_named(server: ImageServer, store: ImageStore) -> None:
     lost = store.put(BLUE)
     store.path(lost).unlink()
-    result = download(server, store, threads([image(sha256=lost)], [image(sha256=store.put(RED))]))
-
+    # A copy beside its original is not linked.
+    posts = ([copy], [tint], [label], [first, copy], [lost])
+    dataset = threads(*([image(sha256=one) for one in some] for some in posts))
+    result = download(server, store, dataset)
     ((place, reason, detail),) = noted(result)
-    assert (place, reason) == ("https://a.example/0", "broken_picture")
+
+    assert [[one["same_picture_of"] for one in some] for some in shown(result)] == [
+        [first], [None], [None], [None, None], [None]
+    ]  # fmt: skip
+    assert result.stats.tally == {"copies": 1, "not_there": 0, "pictures": 6}
+    assert (place, reason) == ("https://a.example/4", "broken_picture")
     assert lost in detail
 
 

@@ -70,6 +70,14 @@ def test_what_is_no_time_is_null_and_said(value: object) -> None:
     assert fields.findings[0].detail.startswith("date is ")
 
 
+def test_what_is_no_count_is_null_and_said() -> None:
+    for value in (-1, 2**63, 1.0, "3", True, [1]):
+        fields = Fields({"likes": value})
+        assert fields.count("likes") is None
+        assert [finding.reason for finding in fields.findings] == [Notice.BAD_FIELD]
+    assert Fields({"likes": 2**63 - 1}).count("likes") == 2**63 - 1
+
+
 @given(st.sampled_from(READERS), ANYTHING)
 def test_no_value_breaks_a_reader(reader: str, value: Any) -> None:
     fields = Fields({"a": value})
@@ -83,14 +91,6 @@ def test_no_value_breaks_a_reader(reader: str, value: Any) -> None:
         assert read.record == (value or {})
     for finding in fields.findings:
         assert len(finding.detail) < 200
-
-
-@pytest.mark.parametrize("value", [-1, 2**63, 1.0, "3", True, [1]])
-def test_what_is_no_count_is_null_and_said(value: object) -> None:
-    fields = Fields({"likes": value})
-
-    assert fields.count("likes") is None
-    assert fields.findings[0].reason == Notice.BAD_FIELD
 
 
 @pytest.mark.parametrize(
@@ -111,13 +111,11 @@ def test_good_items_of_a_list_stay() -> None:
     assert [finding.reason for finding in fields.findings] == [Notice.BAD_FIELD] * 2
 
 
-@pytest.mark.parametrize("value", ["javascript:alert(1)", "file:///a.png", "data:image/png,", "a"])
-def test_addresses_of_images_are_web_addresses(value: str) -> None:
-    fields = Fields({"url": value})
-
-    assert fields.link("url") is None
-    assert fields.address("url") is None
-    assert len(fields.findings) == 2
+def test_addresses_of_images_are_web_addresses() -> None:
+    for value in ("javascript:alert(1)", "file:///a.png", "data:image/png,", "a"):
+        fields = Fields({"url": value})
+        assert (fields.link("url"), fields.address("url")) == (None, None)
+        assert len(fields.findings) == 2
 
 
 def test_values_are_shown_short_whatever_their_depth() -> None:

@@ -232,13 +232,8 @@ def test_images_are_joined_by_digest_or_address(rows: list[list[Row]], expected:
 
 def test_posts_are_in_order_of_time_then_address() -> None:
     days = [datetime.datetime(2026, 3, day, tzinfo=datetime.UTC) for day in (1, 2)]
-    rows = [
-        {"url": "d"},
-        {"url": "b", "timestamp": days[1]},
-        {"url": "a", "timestamp": days[1]},
-        {"url": "c", "timestamp": days[0]},
-        {"url": "0"},
-    ]
+    times = {"d": None, "b": days[1], "a": days[1], "c": days[0], "0": None}
+    rows = [{"url": url, "timestamp": time} for url, time in times.items()]
 
     assert [post["url"] for post in merged(*rows)] == ["c", "a", "b", "0", "d"]
 

@@ -194,10 +194,8 @@ def test_a_terminal_shows_a_line_a_term_or_a_line_a_query(serve: Serve, tmp_path
 def test_a_plan_is_written_as_json(serve: Serve, tmp_path: Path) -> None:
     serve(World.of(100, seed=9))
     queries, _ = plan(config_of(), tmp_path, Dear)
-    rows = list(map(as_json, queries))
 
-    assert len(rows) == 26
-    assert rows[0] == {
+    assert as_json(queries[0]) == {
         "platform": NAME,
         "phase": 1,
         "term": "lumen",

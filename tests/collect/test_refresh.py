@@ -152,8 +152,10 @@ def test_what_a_platform_cannot_tell_counts_as_unknown(crawled: Crawled, runs: P
         assert f"{len(urls) - even:,} it can say nothing about" in "".join(refresh_lines(one))
 
 
-def test_nobody_is_paid_unasked(crawled: Crawled, runs: Path) -> None:
+def test_nobody_is_paid_unasked_or_asked_in_vain(crawled: Crawled, runs: Path) -> None:
     service, config, urls = crawled
+    (none,) = asked(config, runs, platform=Simulated).platforms
+    assert (none.end, none.gone, none.left) == (RefreshEnd.CANNOT_SAY, {}, len(urls))
     before = service.requests
     (one,) = asked(config, runs, platform=Dear).platforms
 
@@ -166,22 +168,12 @@ def test_nobody_is_paid_unasked(crawled: Crawled, runs: Path) -> None:
     assert (rest.asked, rest.fresh, rest.end) == (len(urls) - 29, 29, RefreshEnd.ALL_ASKED)
 
 
-def test_a_platform_that_cannot_say_is_named(crawled: Crawled, runs: Path) -> None:
-    _, config, urls = crawled
-    (one,) = asked(config, runs, platform=Simulated).platforms
-
-    assert (one.end, one.gone, one.left) == (RefreshEnd.CANNOT_SAY, {}, len(urls))
-
-
 def test_when_nearly_all_are_gone_something_else_is_wrong(crawled: Crawled, runs: Path) -> None:
     service, config, urls = crawled
-    service.world.deleted |= names(urls[:-5])
-    (one,) = asked(config, runs).platforms
-
-    assert one.is_doubtful
-    service.world.deleted.intersection_update(names(urls[:5]))
-    (other,) = asked(config, runs, older_than=NOW).platforms
-    assert not other.is_doubtful
+    for lost, is_doubtful in ((urls[:-5], True), (urls[:5], False)):
+        service.world.deleted = names(lost)
+        (one,) = asked(config, runs, older_than=NOW).platforms
+        assert one.is_doubtful is is_doubtful
 
 
 def test_what_is_gone_leaves_the_run_and_stays_out(crawled: Crawled, runs: Path) -> None:

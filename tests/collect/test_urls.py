@@ -6,7 +6,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from echo_hf.collect.urls import canonical_url, platform_of, post_id_of, web_url, x_status_url
+from echo_hf.collect.urls import (
+    LONGEST,
+    canonical_url,
+    platform_of,
+    post_id_of,
+    web_url,
+    x_status_url,
+)
 
 X_SPELLINGS = [
     "https://x.com/mira_draws/status/99",
@@ -167,6 +174,20 @@ def test_the_number_alone_names_a_post_of_x(number: int, spelling: str) -> None:
 )
 def test_what_is_no_identifier_has_no_address(number: object) -> None:
     assert x_status_url(number) is None
+
+
+def test_the_longest_address_is_kept_and_no_longer_one() -> None:
+    for begin in ("https://example.org/", "https://example.org/%20", "at://did:plc:a/app.bsky."):
+        text = begin + "feed.post/" * begin.startswith("at:")
+        text += "a" * (LONGEST - len(text))
+
+        assert canonical_url(text) is not None
+        assert canonical_url(text + "a") is None
+    for text in ("https://example.org/" + "a" * 2028, "https://example.org/\u00e4" + "a" * 2022):
+        assert len(web_url(text) or "") == LONGEST
+        assert web_url(text + "a") is None
+    part = "https://example.org/a#" + "b" * 2026
+    assert (web_url(part), web_url(part + "b")) == ("https://example.org/a", None)
 
 
 def test_an_address_of_an_image_keeps_its_query() -> None:

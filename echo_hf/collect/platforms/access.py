@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import math
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import SecretStr
 
 from echo_hf._infra.http_errors import causes, may_pass
 from echo_hf._infra.retry import retry_after, server_time
-from echo_hf.collect.fields import read_json
-from echo_hf.collect.platforms.base import RateLimitedError, UnanswerableError
+from echo_hf.collect.fields import Json, read_json, read_moment
+from echo_hf.collect.platforms.base import Question, RateLimitedError, UnanswerableError
 from echo_hf.collect.sources.base import Post, make_source, posts_in
 from echo_hf.errors import PlatformError
 from echo_hf.reasons import Missing
-
-if TYPE_CHECKING:
-    import requests
-
 
 EXTRA = "sources"
 HIDDEN = "[key]"
@@ -36,11 +30,9 @@ PART = re.compile(r'"([^"]*)"|([^\s"]+)')
 PLAIN = re.compile(r"[#$]?\w+")
 # Platforms read these as something else than words.
 OPERATORS = frozenset({"AND", "OR", "NOT"})
-Json = Mapping[str, Any]
 
 
 def key_of(platform: str, variable: str, what: str) -> SecretStr:
-    """A key, which only the environment holds."""
     value = os.environ.get(variable, "").strip()
     if not value:
         raise PlatformError(
@@ -67,7 +59,6 @@ def check_answer(
     body: str,
     keys: Mapping[str, SecretStr],
 ) -> None:
-    """Raises what an answer means that is no success."""
     if 200 <= status < 300:
         return
     if status == 429:
@@ -96,17 +87,11 @@ def seconds_to_wait(headers: Mapping[str, str]) -> float:
 
 
 def _moment(text: str) -> float | None:
-    """Seconds since 1970, of such a number or of an ISO 8601 time."""
     try:
-        if math.isfinite(number := float(text)):
-            return number
+        read = read_moment(float(text))
     except ValueError:
-        pass
-    try:
-        read = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return (read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp()
+        read = read_moment(text)
+    return read.timestamp() if read else None
 
 
 def json_object(platform: str, body: str, **parts: type) -> Json:
@@ -135,12 +120,16 @@ def _words(body: str) -> str:
 
 
 class LibraryPlatform:
-    """A platform whose library asks through a session of requests, and reads its answers raw."""
+    """A platform that is asked through its client library, and whose answers are read raw."""
 
     name: str
     _client: Any = None
     _keys: Mapping[str, SecretStr]
-    _last: requests.Response | None = None
+    _last: Any = None
+
+    def estimate(self, question: Question) -> int | None:
+        del question
+        return None
 
     def __exit__(self, *trouble: object) -> None:
         if self._client is not None:
@@ -148,13 +137,13 @@ class LibraryPlatform:
             self._client = None
 
     def _connect(self, client: Any, keys: Mapping[str, SecretStr]) -> None:
-        def listen(response: requests.Response, *_: Any, **__: Any) -> None:
+        def listen(response: Any, *_: Any, **__: Any) -> None:
             self._last = response
 
         self._client, self._keys = client, keys
         client.session.hooks["response"].append(listen)
 
-    def _heard(self, call: Callable[[Any], object]) -> requests.Response:
+    def _heard(self, call: Callable[[Any], object]) -> Any:
         if self._client is None:
             raise PlatformError(f"{self.name!r} is not connected: use it as a context manager")
         self._last = None
@@ -173,8 +162,8 @@ class LibraryPlatform:
             raise ConnectionError("nobody was asked")
         return self._last
 
-    def _good(self, answer: requests.Response) -> str:
-        body = answer.content.decode("utf-8", "replace")
+    def _good(self, answer: Any) -> str:
+        body: str = answer.content.decode("utf-8", "replace")
         check_answer(self.name, answer.status_code, answer.headers, body, self._keys)
         return body
 

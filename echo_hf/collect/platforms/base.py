@@ -17,12 +17,7 @@ Kind = Literal["search", "posts", "replies", "thread"]
 
 @dataclass(frozen=True, slots=True)
 class TimeWindow:
-    """A stretch of time, in UTC.
-
-    Attributes:
-        start: Its first moment.
-        end: The first moment after it.
-    """
+    """A stretch of time in UTC, from `start` until just before `end`."""
 
     start: datetime.datetime
     end: datetime.datetime
@@ -48,11 +43,8 @@ class Question:
     @property
     def key(self) -> str:
         """What tells this question from all others, the same in every run."""
-        times = (
-            [one.isoformat() for one in (self.window.start, self.window.end)]
-            if self.window
-            else None
-        )
+        window = self.window
+        times = [window.start.isoformat(), window.end.isoformat()] if window else None
         return json.dumps([self.kind, self.about, times, self.language], ensure_ascii=False)
 
 
@@ -74,11 +66,7 @@ class Answer:
 
 
 class RateLimitedError(Exception):
-    """The platform wants to be left alone for a while.
-
-    Attributes:
-        seconds: For how long, by its own words.
-    """
+    """The platform wants to be left alone for as many `seconds`, by its own words."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__(f"asks to wait {seconds:.0f} s")

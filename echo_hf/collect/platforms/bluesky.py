@@ -9,17 +9,18 @@ import json
 import os
 import stat
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ValidationError
 
 from echo_hf._infra.atomic import replaced_file
 from echo_hf._infra.registry import Needs
 from echo_hf.collect.fields import Fields, read_json, read_moment
 from echo_hf.collect.platforms.access import (
     EXTRA,
-    check_answer,
+    LibraryPlatform,
     json_object,
     key_of,
     missing_among,
@@ -61,66 +62,45 @@ MOMENT = datetime.timedelta(milliseconds=1)
 UNREACHABLE = frozenset({Missing.DELETED, Missing.BLOCKED, Missing.NOT_FOUND, Missing.REMOVED})
 
 
-@dataclass(frozen=True, slots=True)
-class SearchPlace:
-    theirs: str | None = None
+class SearchPlace(BaseModel):
+    """How far a search is: Bluesky's own cursor, and where to go on when it has no more."""
+
+    cursor: str | None = None
     until: datetime.datetime | None = None
     oldest: datetime.datetime | None = None
 
-    @classmethod
-    def read(cls, cursor: str | None, window: TimeWindow | None) -> SearchPlace:
-        """The place of a cursor; the beginning of a search without one."""
-        if cursor is None:
-            return cls(until=window.end if window else None)
-        given = read_json(cursor)
-        if not isinstance(given, dict):
-            raise StaleCursorError
-        fields = Fields(given)
-        return cls(fields.text("cursor"), fields.moment("until"), fields.moment("oldest"))
-
-    def written(self) -> str:
-        times = {"until": self.until, "oldest": self.oldest}
-        written = {name: time.isoformat() if time else None for name, time in times.items()}
-        return json.dumps({"cursor": self.theirs, **written})
-
     def next(
-        self,
-        theirs: str | None,
-        times: Iterable[datetime.datetime],
-        window: TimeWindow | None,
+        self, cursor: str | None, times: Iterable[datetime.datetime], window: TimeWindow | None
     ) -> SearchPlace | None:
         # Authors date their posts as they like: a time outside of the window says nothing.
         inside = [t for t in times if not window or window.start <= t < window.end]
         seen = min([*inside, *([self.oldest] if self.oldest else [])], default=None)
-        if theirs is not None:
-            return replace(self, theirs=theirs, oldest=seen)
+        if cursor is not None:
+            return SearchPlace(cursor=cursor, until=self.until, oldest=seen)
         if seen is None or (self.until is not None and seen + MOMENT >= self.until):
             return None
-        return SearchPlace(None, seen + MOMENT, seen)
+        return SearchPlace(until=seen + MOMENT, oldest=seen)
 
 
 def time_of(created: object, indexed: object) -> datetime.datetime | None:
     """The time by which Bluesky sorts a post: the earlier one of what author and platform say."""
-    times = [time for time in (read_moment(created), read_moment(indexed)) if time is not None]
-    return min(times, default=None)
+    return min(filter(None, map(read_moment, (created, indexed))), default=None)
 
 
 @PLATFORMS.register("bluesky")
-class Bluesky:
+class Bluesky(LibraryPlatform):
     name = "bluesky"
     tariff = Tariff(usd_per_post=0.0, posts_per_page=PAGE)
     most_refreshed = LOOKUP
 
     def __init__(self, base_url: str = HOST) -> None:
         self._base_url = base_url
-        self._client: Client | None = None
-        self._last: httpx.Response | None = None
 
     def __enter__(self) -> Self:
         """Takes up the session that was kept, or begins one."""
         Needs("", EXTRA, ("atproto",)).check_installed(f"platform {self.name!r}")
         self._handle = key_of(self.name, HANDLE, "the handle of an account").get_secret_value()
-        self._password = key_of(self.name, PASSWORD, "an app password of the account")
+        self._keys = {PASSWORD: key_of(self.name, PASSWORD, "an app password of the account")}
         self._file = session_file(self._base_url, self._handle)
         try:
             kept, client = read_private(self._file), self._new()
@@ -143,7 +123,7 @@ class Bluesky:
 
     def ask(self, question: Question, cursor: str | None = None) -> Answer:
         if question.kind == "search":
-            return self._search(question, SearchPlace.read(cursor, question.window))
+            return self._search(question, cursor)
         if question.kind == "posts":
             body = self._posts(question.about)
             count = len(json_object(self.name, body, posts=list)["posts"])
@@ -163,11 +143,6 @@ class Bluesky:
         uris = sorted({uri for post in asked if (uri := _uri(post.url)) is not None})
         return [Question("thread", (uri,)) for uri in uris]
 
-    def estimate(self, question: Question) -> int | None:
-        """Nothing: Bluesky says how many posts there are only with the posts."""
-        del question
-        return None
-
     def gone(self, urls: Sequence[str]) -> dict[str, Missing]:
         """Which posts are no longer there, or shown to signed-in readers alone by now."""
         uris = {url: uri for url in urls if (uri := _uri(url)) is not None}
@@ -175,8 +150,14 @@ class Bluesky:
         lost = dict.fromkeys(uris.keys() - {post.url for post in read}, Missing.NOT_FOUND)
         return {**lost, **missing_among(read, urls)}
 
-    def _search(self, question: Question, place: SearchPlace) -> Answer:
+    def _search(self, question: Question, cursor: str | None) -> Answer:
         window = question.window
+        place = SearchPlace(until=window.end if window else None)
+        if cursor is not None:
+            try:
+                place = SearchPlace.model_validate_json(cursor)
+            except ValidationError:
+                raise StaleCursorError from None
         answer = self._get(
             "searchPosts",
             q=" ".join(map(search_words, question.about)),
@@ -185,19 +166,19 @@ class Bluesky:
             until=_written(place.until) if place.until else None,
             lang=question.language,
             limit=PAGE,
-            cursor=place.theirs,
+            cursor=place.cursor,
         )
-        if answer.status_code == 400 and place.theirs is not None:
+        if answer.status_code == 400 and place.cursor is not None:
             raise StaleCursorError
         body = self._good(answer)
         page = Fields(json_object(self.name, body, posts=list))
-        times = []
-        for post in page.parts("posts"):
-            created = post.part("record").record.get("createdAt")
-            if time := time_of(created, post.record.get("indexedAt")):
-                times.append(time)
-        after = place.next(page.text("cursor"), times, window)
-        return Answer(body, after.written() if after else None, len(page.record["posts"]), 0.0)
+        times = (
+            time_of(post.part("record").record.get("createdAt"), post.record.get("indexedAt"))
+            for post in page.parts("posts")
+        )
+        after = place.next(page.text("cursor"), filter(None, times), window)
+        count = len(page.record["posts"])
+        return Answer(body, after.model_dump_json() if after else None, count, 0.0)
 
     def _posts(self, uris: Sequence[str]) -> str:
         body = self._good(self._get("getPosts", uris=list(uris)))
@@ -219,18 +200,16 @@ class Bluesky:
         if answer is None or (answer.status_code in (400, 401) and error_of(answer) in EXPIRED):
             self._begin_session()
             answer = self._heard(call)
-        if answer is None:
-            raise PlatformError("'bluesky' gave a session that its library cannot use")
-        if answer.status_code != 400:
+        if answer is None or answer.status_code != 400:
             self._good(answer)
         return answer
 
-    def _good(self, answer: httpx.Response) -> str:
-        body, keys = body_of(answer), {PASSWORD: self._password}
-        check_answer(self.name, answer.status_code, answer.headers, body, keys)
-        return body
+    def _good(self, answer: httpx.Response | None) -> str:
+        if answer is None:
+            raise PlatformError("'bluesky' gave a session that its library cannot use")
+        return super()._good(answer)
 
-    def _heard(self, call: Callable[[Client], object]) -> httpx.Response | None:
+    def _heard(self, call: Callable[[Client], object]) -> Any:
         """The answer to a call; null where the session is so broken that none was made."""
         import httpx
 
@@ -247,11 +226,9 @@ class Bluesky:
         return self._last
 
     def _begin_session(self) -> None:
-        client, password = self._new(), self._password.get_secret_value()
+        client, password = self._new(), self._keys[PASSWORD].get_secret_value()
         answer = self._heard(lambda c: c.login(self._handle, password, fetch_bsky_profile=False))
-        if answer is None:
-            raise PlatformError("'bluesky' gave a session that its library cannot use")
-        if answer.status_code == 400:
+        if answer is not None and answer.status_code == 400:
             answer.status_code = 401  # an account that is none: nothing to do with a question
         json_object(self.name, self._good(answer), accessJwt=str, refreshJwt=str)
         self._check_home(client)
@@ -282,13 +259,8 @@ class Bluesky:
 
 def error_of(answer: httpx.Response) -> str | None:
     """The name of what was wrong, as Bluesky gives it; null when it gives none."""
-    read = read_json(body_of(answer))
+    read = read_json(answer.text)
     return Fields(read).text("error") if isinstance(read, dict) else None
-
-
-def body_of(answer: httpx.Response) -> str:
-    content: bytes = answer.content
-    return content.decode("utf-8", "replace")
 
 
 def session_file(host: str, handle: str) -> Path:
@@ -300,10 +272,8 @@ def session_file(host: str, handle: str) -> Path:
 def read_private(path: Path) -> str | None:
     """A file that nobody else can read; null when it is none, or not there."""
     try:
-        found = path.lstat()
-        if not stat.S_ISREG(found.st_mode) or stat.S_IMODE(found.st_mode) & 0o077:
-            return None
-        return path.read_text(encoding="utf-8")
+        is_private = path.lstat().st_mode == stat.S_IFREG | 0o600
+        return path.read_text(encoding="utf-8") if is_private else None
     except (OSError, ValueError):
         return None
 

@@ -88,11 +88,6 @@ class Mastodon(LibraryPlatform):
         about = {f"{post.post_id} {post.url}" for post in known}
         return [Question("thread", (one,)) for one in sorted(about)]
 
-    def estimate(self, question: Question) -> int | None:
-        """Nothing: Mastodon does not count what a search finds."""
-        del question
-        return None
-
     def can_tell(self, url: str) -> bool:
         """Whether a post is one of this server's own authors, by its address."""
         return self._own_number(url) is not None

@@ -50,28 +50,12 @@ LOOKUP = 100
 ARCHIVE_PAUSE_S = 1.05  # the whole archive answers once a second
 SETTLED = datetime.timedelta(seconds=15)  # the end of a window has to be this long ago
 FIELDS: Mapping[str, Any] = {
-    "tweet_fields": [
-        "attachments",
-        "author_id",
-        "conversation_id",
-        "created_at",
-        "edit_history_tweet_ids",
-        "entities",
-        "lang",
-        "note_tweet",
-        "possibly_sensitive",
-        "public_metrics",
-        "referenced_tweets",
-    ],
-    "expansions": [
-        "attachments.media_keys",
-        "author_id",
-        "referenced_tweets.id",
-        "referenced_tweets.id.attachments.media_keys",
-        "referenced_tweets.id.author_id",
-    ],
-    "media_fields": ["alt_text", "height", "media_key", "type", "url", "width"],
-    "user_fields": ["username"],
+    "tweet_fields": "attachments,author_id,conversation_id,created_at,edit_history_tweet_ids,"
+    "entities,lang,note_tweet,possibly_sensitive,public_metrics,referenced_tweets",
+    "expansions": "attachments.media_keys,author_id,referenced_tweets.id,"
+    "referenced_tweets.id.attachments.media_keys,referenced_tweets.id.author_id",
+    "media_fields": "alt_text,height,media_key,type,url,width",
+    "user_fields": "username",
 }
 
 
@@ -117,7 +101,6 @@ class X(LibraryPlatform):
         return self
 
     def ask(self, question: Question, cursor: str | None = None) -> Answer:
-        """Asks for one page; what it costs is in the answer."""
         if question.kind == "posts":
             body = self._looked_up(question.about, FIELDS)
         else:

@@ -35,7 +35,7 @@ REFERENCE = frozenset({"uri", "cid", "$type"})
 
 @register("bluesky")
 class Bluesky(Pages):
-    expected = "a post of Bluesky"
+    expected = f"a post of Bluesky, at://.../{POST}/..."
 
     def parts(self, document: Any) -> Iterator[tuple[str, Any]] | None:
         is_page = isinstance(document, dict) and not {"posts", "thread"}.isdisjoint(document)
@@ -44,17 +44,14 @@ class Bluesky(Pages):
     def read(self, fields: Fields, keywords: Sequence[str]) -> Iterator[Parsed | Json]:
         view = fields.record
         if "_missing" in view:
-            yield _gone(fields.part("_missing").record, view.get("_above"))
+            yield self._gone(fields.part("_missing").record, view.get("_above"))
             return
         url, uri = _url(view.get("uri")), view.get("uri")
         record = fields.part("record" if view.get("record") else "value")
         if url is None or record.record.get("$type", POST) != POST:
-            if isinstance(uri, str) and uri.startswith("at://"):
-                given = f"{short_repr(uri)} of type {short_repr(record.record.get('$type'))}"
-                yield Finding(Reject.NOT_A_POST, f"{given}, expected a post")
-                return
-            reason = Reject.NO_URL if record.record else Reject.NOT_A_POST
-            yield Finding(reason, f"uri is {short_repr(uri)}, expected at://.../{POST}/...")
+            is_other = isinstance(uri, str) and uri.startswith("at://")
+            reason = Reject.NO_URL if record.record and not is_other else Reject.NOT_A_POST
+            yield self.refused(reason, {**record.record, "uri": uri}, "uri", "$type")
             return
         above = record.part("reply").part("parent").record.get("uri")
         parent = _url(above)
@@ -96,7 +93,18 @@ class Bluesky(Pages):
             if "value" in quote:
                 yield quote
             elif not quote.keys() <= REFERENCE:  # nothing is known of a reference
-                yield _gone(quote, None)
+                yield self._gone(quote, None)
+
+    def _gone(self, node: Json, above: Any) -> Parsed:
+        url, kind = _url(node.get("uri")), str(node.get("$type")).lower()
+        if url is None:
+            return self.refused(Reject.NO_URL, node, "uri")
+        why = Missing.NOT_FETCHED
+        if node.get("blocked") or "blocked" in kind:
+            why = Missing.BLOCKED
+        elif node.get("notFound") or "notfound" in kind:
+            why = Missing.NOT_FOUND
+        return Post(url=url, platform="bluesky", parent_url=_url(above), missing=why)
 
 
 def _records(document: Json) -> Iterator[Any]:
@@ -123,19 +131,6 @@ def _records(document: Json) -> Iterator[Any]:
         yield {"_findings": [finding.detail for finding in fields.findings]}
 
 
-def _gone(node: Json, above: Any) -> Parsed:
-    url, kind = _url(node.get("uri")), str(node.get("$type")).lower()
-    if url is None:
-        given = f"uri is {short_repr(node.get('uri'))}"
-        return Finding(Reject.NO_URL, f"{given} in a post's place, expected a post's")
-    why = Missing.NOT_FETCHED
-    if node.get("blocked") or "blocked" in kind:
-        why = Missing.BLOCKED
-    elif node.get("notFound") or "notfound" in kind:
-        why = Missing.NOT_FOUND
-    return Post(url=url, platform="bluesky", parent_url=_url(above), missing=why)
-
-
 def _url(uri: Any) -> str | None:
     is_post = isinstance(uri, str) and BLUESKY_URI.fullmatch(uri) is not None
     return canonical_url(uri) if is_post else None
@@ -154,8 +149,7 @@ def _images(embeds: Sequence[Fields]) -> Iterator[PostImage]:
     holders = [holder for embed in embeds for holder in (embed, embed.part("media"))]
     for image in (one for holder in holders for name in LISTS for one in holder.parts(name)):
         if image.record.get("fullsize") is None:
-            detail = f"described as {image.text('alt')!r}"
-            image.note(Notice.IMAGE_WITHOUT_ADDRESS, detail[:80])
+            image.note(Notice.IMAGE_WITHOUT_ADDRESS, f"described as {image.text('alt')!r}"[:80])
         elif address := image.link("fullsize"):
             yield PostImage(url=address, alt_text=image.text("alt") or None)
 

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from echo_hf.collect.fields import Fields, Json, Pages, name_of, short_repr
-from echo_hf.collect.sources.base import Finding, Parsed, Post, PostImage, register
+from echo_hf.collect.fields import Fields, Json, Pages, name_of
+from echo_hf.collect.sources.base import Parsed, Post, PostImage, register
 from echo_hf.reasons import Reject
 
 WRITTEN = frozenset({"Default", "Reply", "ThreadStarterMessage"})
@@ -21,7 +21,7 @@ IMAGE_FILE = re.compile(r".+\.(?:png|jpe?g|webp|gif|bmp|avif|heic)", re.IGNORECA
 
 @register("discord")
 class Discord(Pages):
-    expected = "an exported channel"
+    expected = "a person's message in an exported channel of a server"
 
     def parts(self, document: Any) -> list[tuple[str, Any]] | None:
         messages = document.get("messages") if isinstance(document, dict) else None
@@ -41,37 +41,30 @@ class Discord(Pages):
         record, kind = fields.record, fields.text("type")
         channel, message = record.get("_channel"), record.get("id")
         url = _address(record, channel, message)
-        if "_channel" not in record:
-            found = f"{short_repr(record)}, expected {self.expected}"
-            yield Finding(Reject.NOT_A_POST, found)
-        elif kind not in WRITTEN:
-            found = f"type is {short_repr(kind)}, expected a person's message"
-            yield Finding(Reject.NOT_A_POST, found)
-        elif not _number(record.get("_server")):
-            yield Finding(Reject.NOT_A_POST, "a message outside a server, which is not public")
-        elif url is None:
-            given = f"id is {short_repr(message)}, channel {short_repr(channel)}"
-            yield Finding(Reject.NO_URL, f"{given}, expected numbers")
-        else:
-            refers, parent = fields.part("reference").record if kind == "Reply" else {}, None
-            if refers:
-                parent = _address(
-                    record, refers.get("channelId") or channel, refers.get("messageId")
-                )
-                if parent is None:
-                    fields.bad("reference", refers, "the numbers of a message")
-            yield Post(
-                url=url,
-                post_id=_number(message),
-                platform="discord",
-                author=fields.part("author").text("name"),
-                text=fields.text("content"),
-                timestamp=fields.moment("timestamp"),
-                edited=fields.moment("timestampEdited"),
-                keywords=keywords,
-                pictures=list(_images(fields)),
-                parent_url=parent,
-            )
+        is_public = "_channel" in record and _number(record.get("_server"))
+        if not is_public or kind not in WRITTEN:  # between two people, or by the platform itself
+            yield self.refused(Reject.NOT_A_POST, record, "type", "_server")
+            return
+        if url is None:
+            yield self.refused(Reject.NO_URL, record, "id", "_channel")
+            return
+        refers, parent = fields.part("reference").record if kind == "Reply" else {}, None
+        if refers:
+            parent = _address(record, refers.get("channelId") or channel, refers.get("messageId"))
+            if parent is None:
+                fields.bad("reference", refers, "the numbers of a message")
+        yield Post(
+            url=url,
+            post_id=_number(message),
+            platform="discord",
+            author=fields.part("author").text("name"),
+            text=fields.text("content"),
+            timestamp=fields.moment("timestamp"),
+            edited=fields.moment("timestampEdited"),
+            keywords=keywords,
+            pictures=list(_images(fields)),
+            parent_url=parent,
+        )
 
 
 def _images(fields: Fields) -> Iterator[PostImage]:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from echo_hf.collect.fields import Fields, Json, Pages, short_repr, text_of_html
-from echo_hf.collect.sources.base import Finding, Parsed, Post, register
+from echo_hf.collect.fields import Fields, Json, Pages, text_of_html
+from echo_hf.collect.sources.base import Parsed, Post, register
 from echo_hf.reasons import Missing, Reject
 
 ITEM = "https://news.ycombinator.com/item?id="
@@ -21,7 +21,7 @@ LARGEST = 10**12
 
 @register("hackernews")
 class HackerNews(Pages):
-    expected = "an item of Hacker News"
+    expected = "a story or a comment of Hacker News, with its number"
     keyword_sign = r'"_query": "[^"]'
 
     def parts(self, document: Any) -> list[tuple[str, Any]] | None:
@@ -51,17 +51,14 @@ class HackerNews(Pages):
 
     def read(self, fields: Fields, keywords: Sequence[str]) -> Iterator[Parsed | Json]:
         record = fields.record
-        given = record.get("objectID", record.get("id"))
-        number, said, tags = _number(given), fields.text("type"), fields.texts("_tags")
+        number = _number(record.get("objectID", record.get("id")))
+        said, tags = fields.text("type"), fields.texts("_tags")
         kind = next((one for one in KINDS if one == said or (not said and one in tags)), None)
         if kind is None:
-            keys = short_repr(sorted(record))
-            detail = f"type is {short_repr(record.get('type'))}, keys are {keys}"
-            yield Finding(Reject.NOT_A_POST, f"{detail}, expected a story or a comment")
+            yield self.refused(Reject.NOT_A_POST, record, "type", "_tags")
             return
         if number is None:
-            detail = f"id is {short_repr(given)}, expected the number of an item"
-            yield Finding(Reject.NO_URL, detail)
+            yield self.refused(Reject.NO_URL, record, "objectID", "id")
             return
         query = [] if record.get("_came_along") else [fields.text("_query") or ""]
         written = fields.text("comment_text") or fields.text("story_text") or fields.text("text")
@@ -69,8 +66,7 @@ class HackerNews(Pages):
         if kind in TITLED:  # a comment that a search found names its story's title and page, too
             page = fields.link("url") if fields.text("url") else None
             texts = [fields.text("title"), *texts, page]
-            counts = fields.engagement({"likes": "points", "replies": "num_comments"})
-            engagement = counts if counts and any(v is not None for v in counts.values()) else None
+            engagement = fields.engagement({"likes": "points", "replies": "num_comments"})
         text = "\n\n".join(filter(None, texts)) or None
         author, above = fields.text("author"), record.get("parent_id")
         parent = _number(above)

@@ -42,8 +42,7 @@ class JsonLines:
         if not isinstance(record, dict):
             yield Finding(Reject.NOT_A_POST, f"{type(record).__name__}, expected an object")
             return
-        given = record.get("url")
-        url = canonical_url(given, fragment=True) if isinstance(given, str) else None
+        url = canonical_url(given := record.get("url"), fragment=True)
         if url is None:
             yield Finding(Reject.NO_URL, f"url is {short_repr(given)}, expected a web address")
             return

@@ -18,7 +18,7 @@ CONTENT = frozenset({"content", "text"})
 
 @register("mastodon")
 class Mastodon(Pages):
-    expected = "a status of Mastodon"
+    expected = "a status of Mastodon, with its address"
 
     def parts(self, document: Any) -> Iterator[tuple[str, Any]] | None:
         if isinstance(document, list):
@@ -31,18 +31,19 @@ class Mastodon(Pages):
         status = fields.record
         for name, why in (("_missing", Missing.NOT_FOUND), ("_edge", Missing.NOT_FETCHED)):
             if name in status:
-                yield _without_content(status[name], status, why)
+                url = canonical_url(status[name])
+                refused = self.refused(Reject.NO_URL, status, name)
+                yield _without_content(url, status, why) if url else refused
                 return
-        url, is_status = _canonical(_address(status)), not CONTENT.isdisjoint(status)
+        url, is_status = _address(status), not CONTENT.isdisjoint(status)
         if url is None or not is_status:
-            given = f"uri is {short_repr(status.get('uri'))}, url {short_repr(status.get('url'))}"
             reason = Reject.NO_URL if is_status else Reject.NOT_A_POST
-            yield Finding(reason, f"{given}, expected a status")
+            yield self.refused(reason, status, "uri", "url")
             return
         if repeated := fields.part("reblog").record:
-            yield Finding(Reject.REPOST, f"of {_canonical(_address(repeated))}")
+            yield Finding(Reject.REPOST, f"of {_address(repeated)}")
             return
-        parent, answers = _canonical(status.get("_parent")), status.get("in_reply_to_id")
+        parent, answers = canonical_url(status.get("_parent")), status.get("in_reply_to_id")
         if answers is not None and parent is None:
             fields.note(Notice.UNNAMED_PARENT, f"in_reply_to_id {short_repr(answers)}")
         if status.get("visibility") not in (None, "public"):
@@ -67,7 +68,7 @@ class Mastodon(Pages):
             pictures=list(_images(fields)),
             parent_url=parent,
             unnamed_parent=parent is None and answers is not None,
-            quoted_url=_canonical(_address(quoted)),
+            quoted_url=_address(quoted),
             engagement=fields.engagement(COUNTS),
         )
         if status.get("sensitive") is True:
@@ -105,27 +106,20 @@ def _records(page: Json) -> Iterator[Any]:
         yield {"_findings": [finding.detail for finding in fields.findings]}
 
 
-def _address(status: Json) -> Any:
+def _address(status: Json) -> str | None:
     """What a status is called everywhere, or else on its own server."""
     uri = status.get("uri")
-    return uri if isinstance(uri, str) and uri.startswith("http") else status.get("url")
+    named = isinstance(uri, str) and uri.startswith("http")
+    return canonical_url(uri if named else status.get("url"))
 
 
-def _canonical(address: Any) -> str | None:
-    return canonical_url(address) if isinstance(address, str) else None
-
-
-def _without_content(url: Any, record: Json, missing: Missing) -> Parsed:
-    address = _canonical(url)
-    if address is None:
-        detail = f"the address is {short_repr(url)}, expected a status's"
-        return Finding(Reject.NO_URL, detail)
+def _without_content(url: str, record: Json, missing: Missing) -> Post:
     return Post(
-        url=address,
+        url=url,
         # Not the number in the address, by which another server may know another post.
         post_id=name_of(record.get("id")),
         platform="mastodon",
-        parent_url=_canonical(record.get("_parent")),
+        parent_url=canonical_url(record.get("_parent")),
         missing=missing,
     )
 
@@ -133,7 +127,7 @@ def _without_content(url: Any, record: Json, missing: Missing) -> Parsed:
 def _author(account: Fields) -> str | None:
     """A name that no other server gives to somebody else."""
     name = account.text("acct") or account.text("username")
-    home = _canonical(account.record.get("uri")) or _canonical(account.record.get("url"))
+    home = canonical_url(account.record.get("uri")) or canonical_url(account.record.get("url"))
     if name is None or "@" in name or home is None:
         return name
     return f"{name}@{urlsplit(home).netloc}"

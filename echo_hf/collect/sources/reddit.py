@@ -25,7 +25,7 @@ COUNTS = {"views": "view_count", "reposts": "num_crossposts", "replies": "num_co
 
 @register("reddit")
 class Reddit(Pages):
-    expected = "a thing of Reddit"
+    expected = "a submission or a comment of Reddit"
 
     def parts(self, document: Any) -> list[tuple[str, Any]] | None:
         if isinstance(document, list):
@@ -76,10 +76,10 @@ class Reddit(Pages):
             yield Finding(Notice.REPLIES_NOT_FETCHED, below)
             yield from fields.findings
         elif kind in ("t1", "t3"):
-            yield _post(kind, fields, keywords)
+            post = _post(kind, fields, keywords)
+            yield post or self.refused(Reject.NO_URL, record, "id", "link_id", "permalink")
         else:
-            said = f"kind is {short_repr(given)}, keys are {short_repr(sorted(record))}"
-            yield Finding(Reject.NOT_A_POST, f"{said}, expected a submission or a comment")
+            yield self.refused(Reject.NOT_A_POST, record)
 
 
 def _listed(thing: Any) -> list[Any] | None:
@@ -90,7 +90,7 @@ def _listed(thing: Any) -> list[Any] | None:
     return thing if isinstance(thing, list) else None
 
 
-def _post(kind: str, fields: Fields, keywords: Sequence[str]) -> Parsed:
+def _post(kind: str, fields: Fields, keywords: Sequence[str]) -> Post | None:
     record, is_comment = fields.record, kind == "t1"
     own = fields.text("id") or (fields.text("name") or "").rpartition("_")[2]
     own = own if IDENTIFIER.fullmatch(own) else ""
@@ -102,9 +102,7 @@ def _post(kind: str, fields: Fields, keywords: Sequence[str]) -> Parsed:
         path = fields.text("permalink") or ""
         url = canonical_url(f"https://www.reddit.com{path}") if "/comments/" in path else None
     if url is None:
-        given = (f"{name} {short_repr(record.get(name))}" for name in ("link_id", "permalink"))
-        said = f"id is {short_repr(record.get('id'))}, {', '.join(given)}"
-        return Finding(Reject.NO_URL, f"{said}, expected identifiers of Reddit")
+        return None
     said_of_it = (record.get("body"), record.get("selftext"), record.get("title"))
     gone = record.get("removed_by_category") is not None or any(
         isinstance(one, str) and one in GONE for one in said_of_it
@@ -112,7 +110,6 @@ def _post(kind: str, fields: Fields, keywords: Sequence[str]) -> Parsed:
     author, created = fields.text("author"), record.get("created_utc")
     if isinstance(created, str) and re.fullmatch(r"\d{1,12}", created, re.ASCII):
         created = int(created)  # as some archives write it
-    counts = None if is_comment else fields.engagement(COUNTS)
     for name in BELOW:
         if name in record:
             fields.bad(name, record[name], "a listing or a list")
@@ -128,7 +125,7 @@ def _post(kind: str, fields: Fields, keywords: Sequence[str]) -> Parsed:
         pictures=[] if gone else _images(fields),
         parent_url=_named(fields, "parent_id", submission) if is_comment else None,
         quoted_url=_named(fields, "crosspost_parent", None),
-        engagement=counts if counts and any(v is not None for v in counts.values()) else None,
+        engagement=None if is_comment else fields.engagement(COUNTS),
         missing=Missing.DELETED if gone else None,
     )
 
@@ -200,8 +197,6 @@ def _described(name: str, caption: str | None, described: Fields) -> PostImage |
 
 
 def _unescaped(fields: Fields) -> Fields:
-    plain = {
-        name: value.replace("&amp;", "&") if isinstance(value, str) else value
-        for name, value in fields.record.items()
-    }
-    return Fields(plain, fields.findings, fields.place)
+    texts = {name: one for name, one in fields.record.items() if isinstance(one, str)}
+    plain = {name: text.replace("&amp;", "&") for name, text in texts.items()}
+    return Fields({**fields.record, **plain}, fields.findings, fields.place)

@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from echo_hf.collect.fields import Fields, Json, Pages, plain_text, short_repr
-from echo_hf.collect.sources.base import Finding, Parsed, Post, PostImage, numbered_lines, register
+from echo_hf.collect.fields import Fields, Json, Lines, plain_text
+from echo_hf.collect.sources.base import Finding, Parsed, Post, PostImage, register
 from echo_hf.collect.urls import canonical_url, x_status_url
 from echo_hf.reasons import Missing, Reject
 
@@ -32,9 +32,8 @@ LAST_LINK = re.compile(r"https://t\.co/\w+\s*\Z", re.ASCII)
 
 
 @register("snscrape")
-class Snscrape(Pages):
-    expected = "an object"
-    split = staticmethod(numbered_lines)
+class Snscrape(Lines):
+    expected = "rawContent or content, date, and a post's number or address"
 
     def read(self, fields: Fields, keywords: Sequence[str]) -> Iterator[Parsed | Json]:
         record, keys = fields.record, fields.record.keys()
@@ -44,12 +43,10 @@ class Snscrape(Pages):
         ]
         url = _url(record)
         if not OWN & keys and not (NUMBERS & keys and keys <= REFERENCE):
-            given = f"keys are {short_repr(sorted(record))}"
-            yield Finding(Reject.NOT_A_POST, f"{given}, expected rawContent or content, and date")
+            yield self.refused(Reject.NOT_A_POST, record)
             return
         if url is None:
-            given = f"id is {short_repr(record.get('id'))}, url {short_repr(record.get('url'))}"
-            yield Finding(Reject.NO_URL, f"{given}, expected a post's number or address")
+            yield self.refused(Reject.NO_URL, record, "id", "url")
         elif isinstance(record.get("retweetedTweet"), dict):
             yield Finding(Reject.REPOST, f"of {_url(record['retweetedTweet'])}")
         else:
@@ -78,9 +75,8 @@ class Snscrape(Pages):
 
 
 def _url(record: Json) -> str | None:
-    given = record.get("url")
     number = x_status_url(record.get("id_str")) or x_status_url(record.get("id"))
-    return number or (canonical_url(given) if isinstance(given, str) else None)
+    return number or canonical_url(record.get("url"))
 
 
 def _text(fields: Fields) -> str | None:

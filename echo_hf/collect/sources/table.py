@@ -16,8 +16,16 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from echo_hf.collect.fields import COUNTS, DATE, EPOCH, Json, opened, read_json, short_repr
-from echo_hf.collect.nested_json import deep_dumps
+from echo_hf.collect.fields import (
+    COUNTS,
+    DATE,
+    EPOCH,
+    Json,
+    opened,
+    read_json,
+    short_repr,
+    written_json,
+)
 from echo_hf.collect.sources.base import Finding, Parsed, json_documents, numbered_lines, register
 from echo_hf.collect.sources.jsonl import JsonLines
 from echo_hf.collect.urls import web_url
@@ -123,7 +131,7 @@ def _json(path: Path, lines: Iterable[str], columns: Sequence[str]) -> Rows:
                 seen.update(dict.fromkeys(row))
                 yield part, {name: row[name] for name in columns if name in row}
             else:
-                yield part, text if row is document else deep_dumps(row)
+                yield part, text if row is document else written_json(row)
     if seen:  # a line need not have every column
         _check(path, columns, list(seen))
 

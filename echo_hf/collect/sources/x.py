@@ -25,11 +25,7 @@ COUNTS = {
 }
 NOTES = ("note_tweet", "note_post")
 HISTORIES = ("edit_history_tweet_ids", "edit_history_post_ids")
-OTHER_FORMS = {
-    "full_text": "a post of version 1.1 of the API",
-    "rawContent": "a post as snscrape writes it",
-    "content": "a post as snscrape writes it",
-}
+OTHER_FORMS = frozenset({"full_text", "rawContent", "content"})  # version 1.1, snscrape's
 PHOTO_KEY = "3_"  # how the API begins the names of photos
 OWN_MEDIA = re.compile(r"/status/(\d+)/(?:photo|video)/\d+/?", re.ASCII)
 # What errors say of posts that are gone; without any of these words nothing is known.
@@ -42,7 +38,7 @@ CAUSES = (
 
 @register("x")
 class XPages(Pages):
-    expected = "a post of the X API"
+    expected = "a post of version 2 of the X API, with its number"
     keyword_sign = r"[?&]query="
 
     def parts(self, document: Any) -> Iterator[tuple[str, Any]] | None:
@@ -52,23 +48,22 @@ class XPages(Pages):
     def read(self, fields: Fields, keywords: Sequence[str]) -> Iterator[Parsed | Json]:
         record = fields.record
         if isinstance(record.get("_missing"), dict):
-            yield _missing(fields.part("_missing"))
+            yield self._missing(fields.part("_missing"))
             return
         references = [one.record for name in REFERENCES for one in fields.parts(name)]
         of_kind = {one.get("type"): one for one in reversed(references) if name_of(one.get("type"))}
         url, text = x_status_url(record.get("id")), _text(fields)
-        other = next((form for key, form in OTHER_FORMS.items() if key in record), None)
         if "retweeted" in of_kind:
             found = f"of {x_status_url(of_kind['retweeted'].get('id'))}"
             yield Finding(Reject.REPOST, found)
         elif url is None:
-            given = f"id is {short_repr(record.get('id'))}, expected the number of a post"
             # Posts of this API have an address nowhere: what has one is of another format.
             is_other = "url" in record and "id" not in record
+            detail = f"id is {short_repr(record.get('id'))}, expected {self.expected}"
             reason = Reject.NOT_A_POST if is_other else Reject.NO_URL
-            yield Finding(reason, f"{given}: {short_repr(record)}")
-        elif text is None and other is not None:
-            yield Finding(Reject.NOT_A_POST, f"{other}, expected version 2 of the API")
+            yield Finding(reason, f"{detail}: {short_repr(record)}")
+        elif text is None and not OTHER_FORMS.isdisjoint(record):
+            yield self.refused(Reject.NOT_A_POST, record)
         else:
             included = record.get("_included")
             yield Post(
@@ -87,6 +82,14 @@ class XPages(Pages):
         for one in references:
             if "text" in one:  # no search found it, whatever it says itself
                 yield {name: value for name, value in one.items() if name != "__twarc"}
+
+    def _missing(self, error: Fields) -> Parsed:
+        url = x_status_url(error.record.get("resource_id") or error.record.get("value"))
+        if url is None:
+            return self.refused(Reject.NO_URL, error.record, "resource_id", "value")
+        said = " ".join(error.text(name) or "" for name in ("title", "detail", "type")).lower()
+        why = next((why for words, why in CAUSES if words.search(said)), Missing.NOT_FOUND)
+        return Post(url=url, platform="x", missing=why)
 
 
 def _flattened(page: Json) -> Iterator[tuple[str, Any]]:
@@ -136,17 +139,6 @@ def _flattened(page: Json) -> Iterator[tuple[str, Any]]:
             yield f"#errors.{number}", one.record
     if fields.findings:
         yield "#page", {"_findings": [finding.detail for finding in fields.findings]}
-
-
-def _missing(error: Fields) -> Parsed:
-    given = error.record.get("resource_id") or error.record.get("value")
-    url = x_status_url(given)
-    if url is None:
-        detail = f"an error about {short_repr(given)}, expected a post's number"
-        return Finding(Reject.NO_URL, detail)
-    said = " ".join(error.text(name) or "" for name in ("title", "detail", "type")).lower()
-    why = next((why for words, why in CAUSES if words.search(said)), Missing.NOT_FOUND)
-    return Post(url=url, platform="x", missing=why)
 
 
 def _address(fields: Fields, reference: Json | None) -> str | None:
@@ -200,8 +192,8 @@ def _images(fields: Fields) -> list[PostImage]:
 
 
 def _query(fields: Fields) -> list[str]:
-    url = fields.part("__twarc").text("url") or ""
     try:
-        return parse_qs(urlsplit(url).query).get("query", [])
+        url = urlsplit(fields.part("__twarc").text("url") or "")
+        return parse_qs(url.query).get("query", [])
     except ValueError:
         return []

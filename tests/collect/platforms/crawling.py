@@ -28,6 +28,7 @@ from tests.collect.platforms.simulated import (
 )
 from tests.progress_for_tests import Heard
 
+RELEASED = FIRST_DAY.date()
 LAST_DAY = (FIRST_DAY + datetime.timedelta(days=20)).date()
 PHASES = [
     {"days": 8, "window": "1d", "terms": list(TERMS[:2])},
@@ -38,15 +39,20 @@ HURRIED = Patience(attempts=3, backoff_s=0.001)
 
 
 def config_of(**search: Any) -> Config:
-    return parse_config(
-        {
-            "name": "crawled",
-            "target": {"name": "A", "developer": "B", "released": FIRST_DAY.date()},
-            "posts": [{"source": NAME, "search": {"phases": PHASES, **search}}],
-            "engines": {"text": {"kind": "rules"}},
-        },
-        "c.yaml",
-    )
+    return config_with({"source": NAME, "search": {"phases": PHASES, **search}})
+
+
+def config_with(*posts: dict[str, Any], released: datetime.date = RELEASED) -> Config:
+    target = {"name": "A", "developer": "B", "released": released}
+    engines = {"text": {"kind": "rules"}}
+    whole = {"name": "crawled", "target": target, "posts": list(posts), "engines": engines}
+    return parse_config(whole, "c.yaml")
+
+
+def searching(platform: str, term: str, days: int = 1) -> Config:
+    phase = {"days": days, "window": "1d", "terms": [term]}
+    released = datetime.date(2025, 3, 25)
+    return config_with({"source": platform, "search": {"phases": [phase]}}, released=released)
 
 
 def crawled(root: Path, config: Config, watch: Heard | None = None) -> CrawlStats:

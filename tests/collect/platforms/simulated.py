@@ -14,10 +14,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from threading import Lock, Thread
-from typing import Any, Self
+from threading import Lock
+from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 from echo_hf.collect.platforms.base import (
@@ -30,6 +30,7 @@ from echo_hf.collect.platforms.base import (
 )
 from echo_hf.collect.sources.base import Finding, Parsed, Post, json_documents
 from echo_hf.reasons import Reject
+from tests.collect.loopback import Loopback, answer
 
 NAME = "simulated"
 HOST = "https://simulated.example"
@@ -87,7 +88,7 @@ class World:
         return found
 
 
-class Service:
+class Service(Loopback):
     def __init__(self, world: World, limit_each: int = 0) -> None:
         self.world = world
         self.answered: Counter[str] = Counter()
@@ -99,24 +100,17 @@ class Service:
         self.before: Callable[[int], None] = lambda _: None
         self.requests = 0
         self._lock = Lock()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        self._server.daemon_threads = True
-        self._running = Thread(target=self._server.serve_forever, args=(0.01,))
+        super().__init__()
 
     @property
     def address(self) -> str:
-        return f"127.0.0.1:{self._server.server_address[1]}"
+        return f"127.0.0.1:{self.port}"
 
-    def __enter__(self) -> Self:
-        self._running.start()
-        return self
+    def respond(self, request: BaseHTTPRequestHandler) -> None:
+        status, page = self.page_of(request.path)
+        answer(request, status, json.dumps(page).encode())
 
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._running.join()
-
-    def respond(self, path: str) -> tuple[int, dict[str, Any]]:
+    def page_of(self, path: str) -> tuple[int, dict[str, Any]]:
         with self._lock:
             self.requests += 1
             if self.limit_each and self.requests % self.limit_each == 0:
@@ -177,29 +171,6 @@ class Service:
         page = [self.world.shown(f"p{one}") for one in left[:PAGE]]
         cursor = f"{left[PAGE - 1]}@{self.generation}" if len(left) > PAGE else None
         return 200, {"posts": page, "cursor": cursor}
-
-    def _handler(self) -> type[BaseHTTPRequestHandler]:
-        service = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-            wbufsize = -1  # one packet an answer
-
-            def do_GET(self) -> None:
-                status, page = service.respond(self.path)
-                data = json.dumps(page).encode()
-                try:
-                    self.send_response(status)
-                    self.send_header("Content-Length", str(len(data)))
-                    self.end_headers()
-                    self.wfile.write(data)
-                except OSError:  # whoever asked was killed
-                    self.close_connection = True
-
-            def log_message(self, *_: Any) -> None:
-                pass
-
-        return Handler
 
 
 class Simulated:

@@ -1,22 +1,24 @@
-"""What holds of every platform that is asked: troubles, limits, keys, redirects."""
+"""What holds of every platform that is asked: troubles, limits, keys, redirects, raw answers."""
 
 from __future__ import annotations
 
 import datetime
+import gzip
 import json
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from echo_hf.collect.crawl import crawl_posts
 from echo_hf.collect.crawl_ledger import LEDGER, stored_answers
+from echo_hf.collect.platforms.access import read_posts
 from echo_hf.collect.platforms.base import (
-    Platform,
     Question,
     RateLimitedError,
     TimeWindow,
@@ -25,53 +27,140 @@ from echo_hf.collect.platforms.base import (
 from echo_hf.collect.platforms.bluesky import Bluesky
 from echo_hf.collect.platforms.mastodon import Mastodon
 from echo_hf.collect.platforms.x import X
-from echo_hf.collect.sources.base import Post, make_source
-from echo_hf.config.loading import parse_config
+from echo_hf.collect.sources.base import make_source, posts_in
 from echo_hf.errors import PlatformError
 from echo_hf.pipeline.run_folder import RunFolder
-from tests.collect.platforms.crawling import HURRIED
+from tests.collect.platforms.crawling import HURRIED, searching
 from tests.collect.platforms.replaying import ReplayServer, Reply
 from tests.collect.platforms.test_bluesky import BEGIN, session
 from tests.progress_for_tests import Heard
 
+pytestmark = pytest.mark.extras
 START = datetime.datetime(2026, 3, 1, tzinfo=datetime.UTC)
-QUESTION = Question("search", ("fox",), TimeWindow(START, START + datetime.timedelta(days=1)))
+WINDOW = TimeWindow(START, START + datetime.timedelta(days=1))
+QUESTION = Question("search", ("fox",), WINDOW)
+TAGGED = Question("search", ("#hoot",), WINDOW)
+FEED = "/xrpc/app.bsky.feed."
+TREE_FILE = "bluesky/morpho_threadResponseMidThreadJson.json"
+X_FILE = "tweepy_cassettes/test_client_search_recent_tweets.yaml"
+Page = dict[str, Any]
+# Post 3, which the search finds, answers 2, which answers 1; so does 4. Nobody answers 3 or 4.
+PARENTS = {1: None, 2: 1, 3: 2, 4: 1}
+REPLIES = {1: 2, 2: 1, 3: 0, 4: 0}
+
+
+def on_x(number: int) -> Page:
+    above = [{"type": "replied_to", "id": str(PARENTS[number])}] if PARENTS[number] else []
+    counts = {"public_metrics": {"reply_count": REPLIES[number]}}
+    return {"id": str(number), "text": "fox", "referenced_tweets": above, **counts}
+
+
+def uri(number: int | None) -> str:
+    return f"at://did:plc:mira/app.bsky.feed.post/{number}"
+
+
+def on_bluesky(number: int) -> Page:
+    reply = {"reply": {"parent": {"uri": uri(PARENTS[number])}}} if PARENTS[number] else {}
+    record = {"text": "fox", "createdAt": "2025-03-25T10:00:00Z", **reply}
+    return {"uri": uri(number), "record": record, "replyCount": REPLIES[number]}
+
+
+def on_mastodon(number: int) -> Page:
+    return {
+        "id": str(number),
+        "uri": f"https://mastodon.example/users/mira/statuses/{number}",
+        "content": "fox",
+        "in_reply_to_id": str(PARENTS[number]) if PARENTS[number] else None,
+        "replies_count": REPLIES[number],
+    }
+
+
+TREE = {
+    "post": on_bluesky(1),
+    "replies": [
+        {"post": on_bluesky(2), "replies": [{"post": on_bluesky(3)}]},
+        {"post": on_bluesky(4)},
+    ],
+}
 
 
 @dataclass(frozen=True)
 class Case:
-    make: Callable[[str], Platform]
+    make: Callable[[str], Any]
     package: str
-    search: str
-    page: Any
     key: str
     reset: str
+    search: str
+    page: Page
+    # What else is asked, and where; a recorded answer to the last of it.
+    paths: Mapping[str, Question]
+    recorded: str
+    gone: str
+    # Answers that together hold the tree above.
+    tree: Mapping[str, Sequence[Page]]
 
 
 CASES = {
     "x": Case(
         X,
         "tweepy",
-        "/2/tweets/search/all",
-        {"meta": {}},
         "X_BEARER_TOKEN",
         "x-rate-limit-reset",
+        "/2/tweets/search/all",
+        {"meta": {}},
+        {"/2/tweets": Question("posts", ("7",)), "/2/tweets/search/all": QUESTION},
+        X_FILE,
+        "https://x.com/i/status/7",
+        {
+            "/2/tweets": [{"data": [on_x(2)]}, {"data": [on_x(1)]}, {"data": []}],
+            "/2/tweets/search/all": [
+                {"data": [on_x(3)], "meta": {}},
+                {"data": [on_x(4), on_x(3), on_x(2)], "meta": {}},
+            ],
+        },
     ),
     "bluesky": Case(
         Bluesky,
         "atproto",
-        "/xrpc/app.bsky.feed.searchPosts",
-        {"posts": []},
         "BLUESKY_APP_PASSWORD",
         "ratelimit-reset",
+        f"{FEED}searchPosts",
+        {"posts": []},
+        {
+            f"{FEED}searchPosts": QUESTION,
+            f"{FEED}getPosts": Question("posts", (uri(1),)),
+            f"{FEED}getPostThread": Question("thread", (uri(1),)),
+        },
+        TREE_FILE,
+        "https://bsky.app/profile/did:plc:mira/post/a",
+        {
+            f"{FEED}searchPosts": [{"posts": [on_bluesky(3)]}, {"posts": []}],
+            f"{FEED}getPostThread": [{"thread": TREE}],
+        },
     ),
     "mastodon": Case(
         Mastodon,
         "mastodon",
-        "/api/v2/search",
-        {"statuses": []},
         "MASTODON_ACCESS_TOKEN",
         "X-RateLimit-Reset",
+        "/api/v2/search",
+        {"statuses": []},
+        {
+            "/api/v2/search": QUESTION,
+            "/api/v1/statuses/7/context": Question("thread", ("7 https://m.example/@mira/7",)),
+            "/api/v1/timelines/tag/hoot": TAGGED,
+        },
+        "mastodon/test_hashtag_tl.yaml",
+        "",
+        {
+            "/api/v2/search": [{"statuses": [on_mastodon(3)]}, {"statuses": []}],
+            "/api/v1/statuses/3/context": [
+                {"ancestors": [on_mastodon(1), on_mastodon(2)], "descendants": []}
+            ],
+            "/api/v1/statuses/1/context": [
+                {"ancestors": [], "descendants": [on_mastodon(2), on_mastodon(3), on_mastodon(4)]}
+            ],
+        },
     ),
 }
 
@@ -90,7 +179,6 @@ def asked(case: Case, server: ReplayServer, reply: Any) -> Any:
         return platform.ask(QUESTION)
 
 
-@pytest.mark.extras
 @pytest.mark.parametrize(
     ("status", "body", "error", "words"),
     [
@@ -102,8 +190,6 @@ def asked(case: Case, server: ReplayServer, reply: Any) -> Any:
         (302, {}, ConnectionError, "302"),
         (503, {"title": "Service Unavailable"}, ConnectionError, "503"),
         (500, b"<html>", ConnectionError, "500"),
-        (200, b"<html>", ConnectionError, "JSON"),
-        (200, [], ConnectionError, "JSON"),
         (200, {"error": "Unavailable"}, ConnectionError, "Unavailable"),
     ],
 )
@@ -130,7 +216,23 @@ def test_troubles_are_told_by_what_helps_in_one_line_without_the_key(
     assert "/elsewhere" not in {request.path for request in server.asked}
 
 
-@pytest.mark.extras
+@pytest.mark.parametrize(
+    "body", [b"<html>", b"", {}, {"error": "UpstreamFailure"}, 5, {"posts": 1, "statuses": 5}]
+)
+def test_what_is_no_answer_is_tried_again_and_loses_no_post(
+    body: Any, case: Case, server: ReplayServer
+) -> None:
+    for path in case.paths:
+        server.gives(path, Reply(body))
+    with case.make(server.url) as platform:
+        for question in case.paths.values():
+            with pytest.raises(ConnectionError, match="answered"):
+                platform.ask(question)
+        if case.gone:
+            with pytest.raises(ConnectionError, match="answered"):
+                platform.gone([case.gone])
+
+
 def test_a_limit_is_waited_for_as_told(case: Case, server: ReplayServer) -> None:
     reset = str(int(time.time()) + 100)
     with pytest.raises(RateLimitedError) as trouble:
@@ -139,7 +241,6 @@ def test_a_limit_is_waited_for_as_told(case: Case, server: ReplayServer) -> None
     assert 90 < trouble.value.seconds <= 102
 
 
-@pytest.mark.extras
 def test_the_key_is_sent_and_shown_nowhere(
     case: Case, server: ReplayServer, caplog: pytest.LogCaptureFixture, keys: dict[str, str]
 ) -> None:
@@ -155,114 +256,57 @@ def test_the_key_is_sent_and_shown_nowhere(
     assert answer.cursor is None
 
 
-pytestmark = pytest.mark.extras
-# Post 3, which the search finds, answers 2, which answers 1; so does 4. Nobody answers 3 or 4.
-PARENTS = {1: None, 2: 1, 3: 2, 4: 1}
-REPLIES = {1: 2, 2: 1, 3: 0, 4: 0}
-FEED = "/xrpc/app.bsky.feed."
+def recorded(path: Path) -> Reply:
+    if path.suffix == ".json":
+        return Reply(path.read_bytes())
+    every = yaml.safe_load(path.read_text())["interactions"]
+    *_, last = (one["response"] for one in every if one["request"]["method"] == "GET")
+    body, kept = last["body"]["string"], ("x-rate", "link", "content-encoding")
+    headers = {n: values[0] for n, values in last["headers"].items() if n.startswith(kept)}
+    return Reply(body if isinstance(body, bytes) else body.encode(), headers=headers)
 
 
-def on_x(server: ReplayServer) -> X:
-    def post(number: int) -> dict[str, Any]:
-        parent = PARENTS[number]
-        above = [{"type": "replied_to", "id": str(parent)}] if parent else []
-        counts = {"reply_count": REPLIES[number]}
-        return {
-            "id": str(number),
-            "text": "fox",
-            "referenced_tweets": above,
-            "public_metrics": counts,
-        }
-
-    server.gives("/2/tweets", {"data": [post(2)]}, {"data": [post(1)]}, {"data": []})
-    conversation = {"data": [post(4), post(3), post(2)], "meta": {}}
-    server.gives("/2/tweets/search/all", {"data": [post(3)], "meta": {}}, conversation)
-    return X(server.url)
-
-
-def on_bluesky(server: ReplayServer) -> Bluesky:
-    def post(number: int) -> dict[str, Any]:
-        uri = "at://did:plc:mira/app.bsky.feed.post/{}".format
-        parent = PARENTS[number]
-        reply = {"reply": {"parent": {"uri": uri(parent)}}} if parent else {}
-        record = {"text": "fox", "createdAt": "2025-03-25T10:00:00Z", **reply}
-        return {"uri": uri(number), "record": record, "replyCount": REPLIES[number]}
-
-    from tests.collect.platforms.test_bluesky import BEGIN, session
-
-    server.gives(BEGIN, session("only"))
-    server.gives(f"{FEED}searchPosts", {"posts": [post(3)]}, {"posts": []})
-    second = {"post": post(2), "replies": [{"post": post(3)}]}
-    tree = {"post": post(1), "replies": [second, {"post": post(4)}]}
-    server.gives(f"{FEED}getPostThread", {"thread": tree})
-    return Bluesky(server.url)
-
-
-def on_mastodon(server: ReplayServer) -> Mastodon:
-    def post(number: int) -> dict[str, Any]:
-        parent = PARENTS[number]
-        return {
-            "id": str(number),
-            "uri": f"https://mastodon.example/users/mira/statuses/{number}",
-            "content": "fox",
-            "in_reply_to_id": str(parent) if parent else None,
-            "replies_count": REPLIES[number],
-        }
-
-    server.gives("/api/v2/search", {"statuses": [post(3)]}, {"statuses": []})
-    near = {"ancestors": [post(1), post(2)], "descendants": []}
-    whole = {"ancestors": [], "descendants": [post(2), post(3), post(4)]}
-    server.gives("/api/v1/statuses/3/context", near)
-    server.gives("/api/v1/statuses/1/context", whole)
-    return Mastodon(server.url)
-
-
-@pytest.mark.parametrize(
-    ("name", "library", "make"),
-    [
-        ("x", "tweepy", on_x),
-        ("bluesky", "atproto", on_bluesky),
-        ("mastodon", "mastodon", on_mastodon),
-    ],
-)
-def test_a_found_reply_brings_its_tree(
-    name: str,
-    library: str,
-    make: Callable[[ReplayServer], Any],
-    server: ReplayServer,
-    keys: dict[str, str],
-    tmp_path: Path,
+def test_a_recorded_answer_comes_through_the_library_as_it_was(
+    case: Case, server: ReplayServer, test_data: Path
 ) -> None:
-    pytest.importorskip(library, reason="needs its library: see `make test-extras`")
-    phases = [{"days": 1, "window": "1d", "terms": ["fox"]}]
-    config = parse_config(
-        {
-            "name": "crawled",
-            "target": {"name": "A", "developer": "B", "released": "2025-03-25"},
-            "posts": [{"source": name, "search": {"phases": phases}}],
-            "engines": {"text": {"kind": "rules"}},
-        },
-        "c.yaml",
-    )
-    platform = make(server)
-    watch = Heard()
-    (stats,) = crawl_posts(
-        config, RunFolder(tmp_path / "run"), watch, patience=HURRIED, make=lambda _: platform
-    )
-    source = make_source(name)
+    reply = recorded(test_data / "posts" / case.recorded)
+    path, question = list(case.paths.items())[-1]
+    server.gives(path, reply)
+    with case.make(server.url) as platform:
+        answer = platform.ask(question)
+    sent = gzip.decompress(reply.data) if "content-encoding" in reply.headers else reply.data
+    texts = {post.text for post in read_posts(platform.name, answer.body)}
+
+    assert answer.body.encode() == sent
+    if case.make is X:
+        page = json.loads(sent)
+        # Reposts are left to the posts that they repeat.
+        assert {one["text"] for one in page["data"] if not one["text"].startswith("RT @")} <= texts
+        assert answer.cursor == page["meta"].get("next_token")
+        assert (answer.posts, answer.cost_usd) == (len(page["data"]), 0.005 * len(page["data"]))
+    elif case.make is Mastodon:
+        assert f"max_id={answer.cursor}>" in reply.headers["link"]
+        assert (texts, answer.posts, answer.cost_usd) == ({"#hoot (hashtag toot)"}, 1, 0.0)
+    else:  # each post of the tree or of a quote is said to be of an author
+        assert (answer.posts, answer.cost_usd) == (sent.count(b'"author": {'), 0.0)
+
+
+def test_a_found_reply_brings_its_tree(case: Case, server: ReplayServer, tmp_path: Path) -> None:
+    for path, pages in case.tree.items():
+        server.gives(path, *pages)
+    platform, watch = case.make(server.url), Heard()
+    config, folder = searching(platform.name, "fox"), RunFolder(tmp_path / "run")
+    (stats,) = crawl_posts(config, folder, watch, patience=HURRIED, make=lambda _: platform)
+    source = make_source(platform.name)
     posts = [
-        one
-        for answer in stored_answers(tmp_path / "run" / LEDGER, name)
-        for _, record in source.split([answer.body])
-        for one in source.posts(json.loads(record), answer.keywords)
-        if isinstance(one, Post)
+        post
+        for answer in stored_answers(tmp_path / "run" / LEDGER, platform.name)
+        for post in posts_in(answer.body, source, answer.keywords)
     ]
     # What one answer does not say of a post another one does.
-    known = {(post.url, post.parent_url) for post in posts if post.parent_url}
-    parents = dict.fromkeys((int(post.url[-1]) for post in posts), None)
-    parents |= {int(url[-1]): int(parent[-1]) for url, parent in known}
-    found = {int(post.url[-1]) for post in posts if post.keywords}
+    parents: dict[int, int | None] = dict.fromkeys((int(post.url[-1]) for post in posts), None)
+    parents |= {int(post.url[-1]): int(post.parent_url[-1]) for post in posts if post.parent_url}
 
-    assert (parents, found) == (PARENTS, {3})
+    assert (parents, {int(post.url[-1]) for post in posts if post.keywords}) == (PARENTS, {3})
     assert stats.end == "nothing_left"
     assert watch.remarks == []

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-Json = dict[str, Any]
-CollectLines = Callable[..., list[Json]]
+from tests.collect.sources.conftest import Case, Json, Reads
+
 CHANNEL = "https://discord.com/channels/100/200/"
 
 
@@ -26,50 +25,42 @@ def message(number: int, **more: Any) -> Json:
     return {**base, "content": f"fox {number}", "attachments": [], "reactions": [], **more}
 
 
-def test_messages_are_posts_and_replies_name_their_parent(collect_lines: CollectLines) -> None:
-    reference = {"messageId": "1", "channelId": "200", "guildId": "100"}
-    lines = export(message(1), message(2, type="Reply", reference=reference)).splitlines()
-    first, second = collect_lines("discord", lines, ["lumen"])
+ATTACHMENTS = [
+    {"id": "1", "url": "https://cdn.example/fox.PNG?ex=1", "fileName": "fox.PNG"},
+    {"id": "2", "url": "prompts_Files/owl.webp", "fileName": "owl.webp"},
+    {"id": "3", "url": "https://cdn.example/a.mp4", "fileName": "a.mp4"},
+    {"id": "4", "url": "javascript:alert(1)", "fileName": "a.png"},
+]
+REFERENCE = {"messageId": "1", "channelId": "200", "guildId": "100"}
+FIRST = {
+    "url": f"{CHANNEL}1",
+    "author": "mira_draws",
+    "text": "fox 1",
+    "timestamp": "2026-03-02T15:12:40.500000+00:00",
+    "parent_url": None,
+    "platform": "discord",
+    "keywords": ["fox"],
+    "engagement": None,
+}
+CASES: dict[str, Case] = {
+    "messages are posts, and replies name their parent": (
+        export(message(1), message(2, type="Reply", reference=REFERENCE)),
+        {"1": FIRST, "2": {"parent_url": f"{CHANNEL}1"}},
+        [],
+    ),
+    "images are beside the export, or at an address": (
+        export(message(1, attachments=ATTACHMENTS)),
+        {"1": {"pictures": [("https://cdn.example/fox.PNG?ex=1", None), (None, None)]}},
+        ["#0 picture_not_found", "#0 bad_field"],
+    ),
+    "between two people": (export(message(1), server="0"), {}, ["#0 not_a_post"]),
+    "the platform itself": (export(message(1, type="GuildMemberJoin")), {}, ["#0 not_a_post"]),
+    "no messages": (export(), {}, ["not_a_post"]),
+    "a message alone": (message(1), {}, ["not_a_post"]),
+    "a message without a server": ({**message(1), "_channel": "200"}, {}, ["not_a_post"]),
+}
 
-    assert (first["url"], first["author"], first["text"]) == (f"{CHANNEL}1", "mira_draws", "fox 1")
-    assert first["timestamp"].isoformat() == "2026-03-02T15:12:40.500000+00:00"
-    assert (first["parent_url"], second["parent_url"]) == (None, f"{CHANNEL}1")
-    assert (first["platform"], first["keywords"], first["engagement"]) == (
-        "discord",
-        ["lumen"],
-        None,
-    )
 
-
-def test_images_are_beside_the_export_or_at_an_address(collect_lines: CollectLines) -> None:
-    attachments = [
-        {"id": "1", "url": "https://cdn.example/fox.PNG?ex=1", "fileName": "fox.PNG"},
-        {"id": "2", "url": "prompts_Files/owl.webp", "fileName": "owl.webp"},
-        {"id": "3", "url": "https://cdn.example/a.mp4", "fileName": "a.mp4"},
-        {"id": "4", "url": "javascript:alert(1)", "fileName": "a.png"},
-    ]
-    rows = collect_lines("discord", export(message(1, attachments=attachments)).splitlines())
-    (post,) = (row for row in rows if row["_status"] == "kept")
-
-    assert [one["url"] for one in post["pictures"] if one["url"]] == [
-        "https://cdn.example/fox.PNG?ex=1"
-    ]
-    assert {row["_reason"] for row in rows[1:]} == {"bad_field", "picture_not_found"}
-
-
-@pytest.mark.parametrize(
-    "document",
-    [
-        export(message(1), server="0"),
-        export(message(1, type="GuildMemberJoin")),
-        export(),
-        json.dumps(message(1)),
-        json.dumps({**message(1), "_channel": "200"}),
-    ],
-)
-def test_what_no_person_said_in_public_is_rejected(
-    collect_lines: CollectLines, document: str
-) -> None:
-    rows = collect_lines("discord", document.splitlines())
-
-    assert [row["_reason"] for row in rows] == ["not_a_post"]
+@pytest.mark.parametrize(("document", "posts", "said"), CASES.values(), ids=CASES)
+def test_an_export_is_read(document: Any, posts: Any, said: list[str], reads: Reads) -> None:
+    reads("discord", document, posts, said)

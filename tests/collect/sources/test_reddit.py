@@ -5,16 +5,31 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-Json = dict[str, Any]
-Rows = list[Json]
-CollectLines = Callable[..., Rows]
-TREE = "TestCommentForest.test_replace__on_direct_comment.json"
+from tests.collect.sources.conftest import Case, Json, Reads, Real
+
+CollectLines = Callable[..., list[Json]]
+TREE = "reddit/TestCommentForest.test_replace__on_direct_comment.json"
 ADDRESS = "https://www.reddit.com/comments/"
+PARENT = f"{ADDRESS}1k2abc"
+PREVIEW = {"images": [{"source": {"url": "https://preview.redd.it/p.jpg?a=1&amp;b=2"}}]}
+GALLERY = {
+    "gallery_data": {
+        "items": [
+            {"media_id": "m2", "caption": "a red fox"},
+            {"media_id": "m3"},
+            {"media_id": "m1"},
+        ]
+    },
+    "media_metadata": {
+        "m1": {"e": "Image", "s": {"u": "https://preview.redd.it/m1.png?w=9&amp;s=1"}},
+        "m2": {"e": "Image", "s": {"u": "https://preview.redd.it/m2.png"}},
+        "m3": {"e": "AnimatedImage", "s": {"gif": "https://i.redd.it/m3.gif"}},
+    },
+}
 
 
 def comment(name: str, parent: str = "t3_1k2abc", **more: Any) -> Json:
@@ -25,33 +40,115 @@ def submission(**more: Any) -> Json:
     return {"id": "1k2abc", "title": "A fox", "is_self": True, **more}
 
 
-def only(collect_lines: CollectLines, record: Any) -> Json:
-    (row,) = kept(collect_lines("reddit", [json.dumps(record)]))
-    return row
+def alone(**columns: Any) -> dict[str, Json]:
+    return {"1k2abc": columns}
 
 
-def kept(rows: Rows) -> Rows:
-    return [row for row in rows if row["_status"] == "kept"]
+def taken(word: str) -> Case:
+    gone = {"missing": "deleted", "text": None, "author": None, "parent_url": f"{PARENT}/_/c1"}
+    return comment("c2", "t1_c1", body=word, author="[deleted]", created_utc=9), {"c2": gone}, []
 
 
-def said(rows: Rows) -> list[str]:
-    return [row["_reason"] for row in rows if row["_status"] != "kept"]
+SCORES = submission(score=-3, ups=-3, num_comments=7, num_crossposts=0)
+COUNTS = {"likes": None, "views": None, "reposts": 0, "replies": 7, "bookmarks": None}
+REMOVED = submission(url="https://i.redd.it/a.png", removed_by_category="moderator")
+PERMALINK = {"id": "c1", "body": "a", "permalink": "/r/foxes/comments/1k2abc/a_fox/c1/"}
+CASES: dict[str, Case] = {
+    "a permalink": (PERMALINK, {"c1": {"url": f"{PARENT}/_/c1"}}, []),
+    "no address": ({"id": "c1", "body": "a"}, {}, ["no_url"]),
+    "deleted": taken("[deleted]"),
+    "removed": taken("[removed]"),
+    "removed with its image": (REMOVED, alone(missing="deleted", text=None, pictures=[]), []),
+    "a score is no number of likes": (SCORES, alone(engagement=COUNTS), []),
+    "nor is that of a comment": (comment("c1", score=5), {"c1": {"engagement": None}}, []),
+    "a crosspost quotes what it repeats": (
+        submission(crosspost_parent="t3_1j9xyz"),
+        alone(quoted_url=f"{ADDRESS}1j9xyz", parent_url=None),
+        [],
+    ),
+    "markup": (submission(selftext="a &amp; b &gt; c"), alone(text="A fox\n\na & b > c"), []),
+    "raw markup": (
+        submission(selftext="a &amp; b", selftext_html="<div>"),
+        alone(text="A fox\n\na &amp; b"),
+        [],
+    ),
+    "a title": (submission(selftext=""), alone(text="A fox"), []),
+    "a page": (
+        submission(is_self=False, url="https://a.example/"),
+        alone(text="A fox\n\nhttps://a.example/"),
+        [],
+    ),
+    "a page that is an image": (
+        submission(is_self=False, url="https://i.redd.it/a.png", preview=PREVIEW),
+        alone(text="A fox", pictures=[("https://i.redd.it/a.png", None)]),
+        [],
+    ),
+    "a heart": (comment("c1", body="&lt;3"), {"c1": {"text": "<3"}}, []),
+    "a gallery in its order with its captions": (
+        submission(**GALLERY),
+        alone(
+            pictures=[
+                ("https://preview.redd.it/m2.png", "a red fox"),
+                ("https://preview.redd.it/m1.png?w=9&s=1", None),
+            ]
+        ),
+        [],
+    ),
+    "a gallery that lacks an image": (
+        submission(gallery_data={"items": [{"media_id": "m9"}]}),
+        alone(pictures=[]),
+        ["picture_without_address"],
+    ),
+    "a preview": (
+        submission(preview=PREVIEW),
+        alone(pictures=[("https://preview.redd.it/p.jpg?a=1&b=2", None)]),
+        [],
+    ),
+    "a preview of a page": (submission(preview=PREVIEW, post_hint="link"), alone(pictures=[]), []),
+}
 
 
-def images(collect_lines: CollectLines, **post: Any) -> list[tuple[str | None, str | None]]:
-    row = only(collect_lines, submission(**post))
-    return [(one["url"], one["alt_text"]) for one in row["pictures"]]
+@pytest.mark.parametrize(("document", "posts", "said"), CASES.values(), ids=CASES)
+def test_a_thing_is_read(document: Any, posts: Any, said: list[str], reads: Reads) -> None:
+    reads("reddit", document, posts, said)
 
 
-# --- real answers
+def test_trees_and_lines_are_the_same_posts(collect_lines: CollectLines) -> None:
+    replies = [comment("c2", "t1_c1", replies="")]
+    tree = submission(comments=[comment("c1", replies=replies), comment("c3")])
+    lines = [submission(), comment("c1"), comment("c2", "t1_c1"), comment("c3")]
+    wrapped = [{"kind": "t1" if "body" in one else "t3", "data": one} for one in lines]
+
+    def read(*documents: Any) -> list[Json]:
+        rows = collect_lines("reddit", map(json.dumps, documents))
+        return [{**row, "_parent": 0, "place": 0} for row in rows]
+
+    expected = read(*lines)
+    assert [row["parent_url"] for row in expected] == [None, PARENT, f"{PARENT}/_/c1", PARENT]
+    for document in (tree, wrapped, {"kind": "Listing", "data": {"children": wrapped}}):
+        assert read(document) == expected
+
+
+def test_a_chain_is_read_as_deep_as_json_goes_and_the_rest_is_named(
+    collect_lines: CollectLines,
+) -> None:
+    most = 10_000
+    opened = "".join(
+        f'{{"id": "c{number}", "body": "a", "link_id": "t3_a", '
+        f'"parent_id": "t1_c{number - 1}", "replies": ['
+        for number in range(1, most + 1)
+    )
+    *posts, rest = collect_lines("reddit", [opened + "]}" * most], ["fox"])
+
+    assert [row["post_id"] for row in posts] == [f"c{one}" for one in range(1, len(posts) + 1)]
+    assert len(posts) >= 200
+    assert [row["keywords"] for row in posts[:2]] == [["fox"], []]
+    assert (rest["_reason"], "nested too deeply" in rest["_detail"]) == ("not_a_post", True)
 
 
 @pytest.fixture
-def answers(test_data: Path) -> list[str]:
-    file = test_data / "posts" / "reddit" / TREE
-    if not file.exists():
-        pytest.skip(f"no file {str(file)!r}")
-    recorded = json.loads(file.read_text())
+def answers(real: Real) -> list[str]:
+    recorded = json.loads(real(TREE).read_text())
     return [one["response"]["body"]["string"] for one in recorded["interactions"]]
 
 
@@ -70,146 +167,31 @@ def every(document: Any) -> Iterator[Json]:
 def test_a_tree_of_replies_is_read_whole(answers: list[str], collect_lines: CollectLines) -> None:
     raw = {one["name"]: one for one in every(json.loads(answers[2]))}
     rows = collect_lines("reddit", [answers[2]], ["bone"])
-    posts = {row["post_id"]: row for row in kept(rows)}
+    kept = [row for row in rows if row["_status"] == "kept"]
+    posts = {row["post_id"]: row for row in kept}
 
     assert len(raw) == len(posts) == 146
-    assert said(rows) == ["replies_not_fetched"]
+    assert [row["_reason"] for row in rows if row["_reason"]] == ["replies_not_fetched"]
     for name, source in raw.items():
         row = posts[name.partition("_")[2]]
         above = source.get("parent_id", "").partition("_")[2]
-        assert row["parent_url"] == (posts[above]["url"] if above else None)
-        assert row["timestamp"].timestamp() == source["created_utc"]
         words = source.get("body", source.get("selftext", "")).strip()
         gone = words in ("[deleted]", "[removed]")
+        assert row["parent_url"] == (posts[above]["url"] if above else None)
+        assert row["timestamp"].timestamp() == source["created_utc"]
         assert row["missing"] == ("deleted" if gone else None)
         assert (row["text"] or "").endswith("" if gone else words)
         assert row["author"] == (None if source["author"] == "[deleted]" else source["author"])
         assert row["keywords"] == (["bone"] if name == "t3_57dw9a" else [])
-    assert any(row["missing"] for row in posts.values())
+    assert any(row["missing"] for row in kept)
     depth: Counter[str] = Counter()
-    for row in kept(rows):
+    for row in kept:
         depth[row["url"]] = depth[row["parent_url"]] + 1 if row["parent_url"] else 0
     assert max(depth.values()) == 10
 
 
-def test_an_answer_to_a_question_about_one_comment(
-    answers: list[str], collect_lines: CollectLines
-) -> None:
-    (row,) = kept(collect_lines("reddit", [answers[1]], ["bone"]))
+def test_an_answer_to_a_question_about_one_comment(answers: list[str], reads: Reads) -> None:
+    url = f"{ADDRESS}57dw9a/_/d8r4im1"
+    row = {"url": url, "keywords": ["fox"], "parent_url": f"{ADDRESS}57dw9a"}
 
-    assert (row["url"], row["keywords"]) == (f"{ADDRESS}57dw9a/_/d8r4im1", ["bone"])
-    assert row["parent_url"] == f"{ADDRESS}57dw9a"
-
-
-# --- forms
-
-
-def test_trees_and_lines_are_the_same_posts(collect_lines: CollectLines) -> None:
-    tree = submission(
-        comments=[comment("c1", replies=[comment("c2", "t1_c1", replies="")]), comment("c3")]
-    )
-    lines = [submission(), comment("c1"), comment("c2", "t1_c1"), comment("c3")]
-    wrapped = [{"kind": "t1" if "body" in one else "t3", "data": one} for one in lines]
-    expected = kept(collect_lines("reddit", map(json.dumps, lines)))
-
-    for document in (tree, wrapped, {"kind": "Listing", "data": {"children": wrapped}}):
-        rows = kept(collect_lines("reddit", [json.dumps(document)]))
-        assert [{**row, "_parent": 0, "place": 0} for row in rows] == [
-            {**row, "_parent": 0, "place": 0} for row in expected
-        ]
-    assert [row["parent_url"] for row in expected] == [
-        None,
-        f"{ADDRESS}1k2abc",
-        f"{ADDRESS}1k2abc/_/c1",
-        f"{ADDRESS}1k2abc",
-    ]
-
-
-def test_a_chain_that_nests_deeper_than_python_goes(collect_lines: CollectLines) -> None:
-    most = 10_000
-    opened = "".join(
-        f'{{"id": "c{number}", "body": "a", "link_id": "t3_a", '
-        f'"parent_id": "t1_c{number - 1}", "replies": ['
-        for number in range(1, most + 1)
-    )
-    posts = kept(collect_lines("reddit", [opened + "]}" * most], ["fox"]))
-
-    assert [row["post_id"] for row in posts] == [f"c{number}" for number in range(1, most + 1)]
-    assert [row["keywords"] for row in posts[:2]] == [["fox"], []]
-
-
-def test_a_permalink_stands_for_missing_identifiers(collect_lines: CollectLines) -> None:
-    old = {"id": "c1", "body": "a", "permalink": "/r/foxes/comments/1k2abc/a_fox/c1/"}
-
-    assert only(collect_lines, old)["url"] == f"{ADDRESS}1k2abc/_/c1"
-    assert said(collect_lines("reddit", ['{"id": "c1", "body": "a"}'])) == ["no_url"]
-
-
-@pytest.mark.parametrize("word", ["[deleted]", "[removed]"])
-def test_what_was_taken_away_keeps_its_place(collect_lines: CollectLines, word: str) -> None:
-    row = only(collect_lines, comment("c2", "t1_c1", body=word, author="[deleted]", created_utc=9))
-
-    assert (row["missing"], row["text"], row["author"]) == ("deleted", None, None)
-    assert row["parent_url"] == f"{ADDRESS}1k2abc/_/c1"
-    image = {"url": "https://i.redd.it/a.png", "removed_by_category": "moderator"}
-    row = only(collect_lines, submission(**image))
-    assert (row["missing"], row["text"], row["pictures"]) == ("deleted", None, [])
-
-
-def test_a_score_is_no_number_of_likes(collect_lines: CollectLines) -> None:
-    row = only(collect_lines, submission(score=-3, ups=-3, num_comments=7, num_crossposts=0))
-
-    none = {"likes": None, "views": None, "bookmarks": None}
-    assert row["engagement"] == {**none, "replies": 7, "reposts": 0}
-    assert only(collect_lines, comment("c1", score=5))["engagement"] is None
-
-
-def test_a_crosspost_quotes_what_it_repeats(collect_lines: CollectLines) -> None:
-    row = only(collect_lines, submission(crosspost_parent="t3_1j9xyz"))
-
-    assert (row["quoted_url"], row["parent_url"]) == (f"{ADDRESS}1j9xyz", None)
-
-
-@pytest.mark.parametrize(
-    ("post", "text"),
-    [
-        (submission(selftext="a &amp; b &gt; c"), "A fox\n\na & b > c"),
-        (submission(selftext="a &amp; b", selftext_html="<div>"), "A fox\n\na &amp; b"),
-        (submission(selftext=""), "A fox"),
-        (submission(is_self=False, url="https://a.example/"), "A fox\n\nhttps://a.example/"),
-        (submission(is_self=False, url="https://i.redd.it/a.png"), "A fox"),
-        (comment("c1", body="&lt;3"), "<3"),
-    ],
-)
-def test_a_text_is_as_it_was_typed(collect_lines: CollectLines, post: Json, text: str) -> None:
-    assert only(collect_lines, post)["text"] == text
-
-
-# --- images
-
-
-def test_a_gallery_is_in_its_order_with_its_captions(collect_lines: CollectLines) -> None:
-    media = {
-        "m1": {"e": "Image", "s": {"u": "https://preview.redd.it/m1.png?w=9&amp;s=1"}},
-        "m2": {"e": "Image", "s": {"u": "https://preview.redd.it/m2.png"}},
-        "m3": {"e": "AnimatedImage", "s": {"gif": "https://i.redd.it/m3.gif"}},
-    }
-    items = [{"media_id": "m2", "caption": "a red fox"}, *({"media_id": m} for m in ("m3", "m1"))]
-    given = {"gallery_data": {"items": items}, "media_metadata": media}
-
-    assert images(collect_lines, **given) == [
-        ("https://preview.redd.it/m2.png", "a red fox"),
-        ("https://preview.redd.it/m1.png?w=9&s=1", None),
-    ]
-    lost = submission(gallery_data={"items": [{"media_id": "m9"}]})
-    assert said(collect_lines("reddit", [json.dumps(lost)])) == ["picture_without_address"]
-
-
-def test_a_direct_image_is_better_than_its_preview(collect_lines: CollectLines) -> None:
-    preview = {"images": [{"source": {"url": "https://preview.redd.it/p.jpg?a=1&amp;b=2"}}]}
-    direct = images(collect_lines, url="https://i.redd.it/a.png", preview=preview)
-    shown = images(collect_lines, preview=preview)
-    other = images(collect_lines, preview=preview, post_hint="link")
-
-    assert direct == [("https://i.redd.it/a.png", None)]
-    assert (shown, other) == ([("https://preview.redd.it/p.jpg?a=1&b=2", None)], [])
+    reads("reddit", answers[1], {"d8r4im1": row})

@@ -1,0 +1,69 @@
+"""A web server on loopback, as the tests of this room need it: each says how it answers."""
+
+from __future__ import annotations
+
+import ssl
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Event, Thread
+from typing import Any, Self
+
+
+class Loopback:
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
+        self.closing = Event()
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self._server.daemon_threads = True
+        if tls is not None:
+            self._server.socket = tls.wrap_socket(self._server.socket, server_side=True)
+        self._running = Thread(target=self._server.serve_forever, args=(0.01,))
+
+    def respond(self, request: BaseHTTPRequestHandler) -> None:
+        raise NotImplementedError
+
+    @property
+    def port(self) -> int:
+        return int(self._server.server_address[1])
+
+    def __enter__(self) -> Self:
+        self._running.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.closing.set()
+        self._server.shutdown()
+        self._server.server_close()
+        self._running.join()
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        respond = self.respond
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+            wbufsize = -1  # one packet an answer
+
+            def do_GET(self) -> None:
+                try:
+                    respond(self)
+                except OSError:  # whoever asked has gone
+                    self.close_connection = True
+
+            do_POST = do_GET  # noqa: N815
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        return Handler
+
+
+def answer(
+    request: BaseHTTPRequestHandler,
+    status: int,
+    data: bytes,
+    headers: dict[str, str] | None = None,
+) -> None:
+    request.send_response(status)
+    for name, value in {"Content-Length": str(len(data)), **(headers or {})}.items():
+        request.send_header(name, value)
+    request.end_headers()
+    request.wfile.write(data)
+    request.wfile.flush()
