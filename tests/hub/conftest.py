@@ -10,6 +10,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,15 +25,17 @@ from PIL import Image, ImageDraw
 
 from echo_hf.cli import main
 from echo_hf.config.sections import Target
-from echo_hf.hub.dehydrate import dehydrate
 from echo_hf.hub.facts import ReleaseFacts
 from echo_hf.hub.load import evaluate_module
-from echo_hf.hub.release import Release, read_release, write_release
+from echo_hf.hub.publish import Published, publish
+from echo_hf.hub.redistribution import dehydrate
+from echo_hf.hub.release import SHARD_BYTES, Release, read_release, write_release
 from echo_hf.images.store import ImageStore
 from echo_hf.tables import OUTPUTS, SAMPLES
 from tests.hub.quickstart_release import built
 from tests.local_hub import WRITER, LocalHub
 
+REPO = "pixel-lab/echo"
 Samples = Callable[..., Dataset]
 Configs = Mapping[str, Dataset]
 
@@ -162,17 +165,33 @@ def facts(target: Target) -> ReleaseFacts:
     )
 
 
+Write = Callable[..., Release]
+
+
+@pytest.fixture
+def write(tmp_path: Path, configs: Configs, images: ImageStore, facts: ReleaseFacts) -> Write:
+    """Writes a release with other rows or facts into a folder of its name."""
+
+    def written(
+        folder: str, rows: Configs | None = None, shard_bytes: int = SHARD_BYTES, **changes: Any
+    ) -> Release:
+        changed = replace(facts, **{"name": folder, **changes})
+        rows = configs if rows is None else rows
+        return write_release(tmp_path / folder, rows, images, changed, shard_bytes=shard_bytes)
+
+    return written
+
+
 @pytest.fixture(scope="session")
 def _release(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return [tmp_path_factory.mktemp("written") / "release"]
 
 
 @pytest.fixture
-def release(
-    tmp_path: Path, _release: list[Path], configs: Configs, images: ImageStore, facts: ReleaseFacts
-) -> Release:
+def release(tmp_path: Path, _release: list[Path], write: Write, facts: ReleaseFacts) -> Release:
+    """The usual release, written once a session and linked into each test's folder."""
     if not _release[0].exists():
-        write_release(_release[0], configs, images, facts)
+        shutil.move(write("release", name=facts.name).path, _release[0])
     shutil.copytree(_release[0], tmp_path / "release")
     return read_release(tmp_path / "release")
 
@@ -242,6 +261,21 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalHub]:
     monkeypatch.setattr(time, "sleep", lambda _: None)
     with LocalHub() as running:
         yield running
+
+
+Put = Callable[..., Published]
+
+
+@pytest.fixture
+def put(hub: LocalHub) -> Put:
+    """Publishes a release."""
+
+    def published(
+        release: Release | Path, tag: str = "v1", token: str | None = WRITER, **options: Any
+    ) -> Published:
+        return publish(release, REPO, tag, api=hub.api(token), **options)
+
+    return published
 
 
 @pytest.fixture(scope="session")

@@ -37,13 +37,14 @@ RATING = {
     "sample_digest": Value("string"),
 }
 PAIR = {"predictions": Image(decode=False), "references": List(Image(decode=False))}
-ONLINE = {"HF_HUB_OFFLINE": "0", "HF_HUB_DISABLE_TELEMETRY": "1"}
 PROMISED = """
-import evaluate, json, echo_hf
+import evaluate, huggingface_hub, json, echo_hf
 row = {"sample_id": "s", "judge": "j"}
 rows = [{**row, "system": name, "rating": n} for n, name in enumerate("ab")]
-found = evaluate.load(echo_hf.evaluate_module(), "win_rate").compute(predictions=rows)
-print(json.dumps(found["win_rate"]))
+for place in ("my-lab/echo", echo_hf.evaluate_module()):
+    found = evaluate.load(place, "win_rate").compute(predictions=rows)
+    print(json.dumps(found["win_rate"]))
+    huggingface_hub.constants.HF_HUB_OFFLINE = evaluate.config.HF_EVALUATE_OFFLINE = True
 """
 
 
@@ -53,22 +54,39 @@ def _front_matter() -> dict[str, Any]:
     return found
 
 
-def _python(code: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-W", "error", "-c", code],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+class _Space(SimpleHTTPRequestHandler):
+    def translate_path(self, path: str) -> str:
+        prefix, _, name = path.rpartition("/")
+        hub = "/spaces/my-lab/echo/resolve/main"
+        return str(SPACE / name) if prefix == hub else str(SPACE / "nothing")
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Says nothing."""
 
 
-def test_it_loads_offline_and_writes_to_the_cache_alone(tmp_path: Path) -> None:
+def test_it_loads_from_the_hub_and_offline_and_writes_to_the_cache_alone(tmp_path: Path) -> None:
     home = tmp_path / "home"
-    done = _python(PROMISED, tmp_path, HF_HOME=str(home / "hf"), HF_HUB_OFFLINE="1", HOME=str(home))
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Space) as server:
+        threading.Thread(target=server.serve_forever).start()
+        done = subprocess.run(
+            [sys.executable, "-W", "error", "-c", PROMISED],
+            cwd=tmp_path,
+            env={
+                **os.environ,
+                "PYTHONPATH": str(ROOT),
+                "HOME": str(home),
+                "HF_HOME": str(home / "hf"),
+                "HF_ENDPOINT": f"http://127.0.0.1:{server.server_port}",
+                "HF_HUB_OFFLINE": "0",
+                "HF_HUB_DISABLE_TELEMETRY": "1",
+            },
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        server.shutdown()
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == {"b": 1.0, "a": 0.0}
+    assert list(map(json.loads, done.stdout.splitlines())) == [{"b": 1.0, "a": 0.0}] * 2
     assert [path.name for path in tmp_path.iterdir()] == ["home"]
     assert [path.name for path in home.iterdir()] == ["hf"]
     assert not list(home.rglob("*.arrow"))
@@ -82,27 +100,6 @@ def test_every_config_loads(load_measure: Callable[..., Any], name: str) -> None
     for said in (metric.inputs_description, metric.compute.__doc__, metric.add_batch.__doc__):
         assert f"echo_hf.{'scores' if name == 'win_rate' else 'metrics'}.{name}" in said
     assert metric.description.startswith(f"ECHO's {name}: ")
-
-
-class _Space(SimpleHTTPRequestHandler):
-    def translate_path(self, path: str) -> str:
-        prefix, _, name = path.rpartition("/")
-        hub = "/spaces/my-lab/echo/resolve/main"
-        return str(SPACE / name) if prefix == hub else str(SPACE / "nothing")
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Says nothing."""
-
-
-def test_a_space_loads_from_the_hub(tmp_path: Path) -> None:
-    with ThreadingHTTPServer(("127.0.0.1", 0), _Space) as server:
-        threading.Thread(target=server.serve_forever).start()
-        address = f"http://127.0.0.1:{server.server_port}"
-        promised = PROMISED.replace("echo_hf.evaluate_module()", "'my-lab/echo'")
-        done = _python(promised, tmp_path, HF_ENDPOINT=address, HF_HOME=str(tmp_path), **ONLINE)
-        server.shutdown()
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == {"b": 1.0, "a": 0.0}
 
 
 @pytest.mark.parametrize("name", ["metric_space", "a folder"])
