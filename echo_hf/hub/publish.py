@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from datasets.utils.metadata import MetadataConfigs
-from huggingface_hub import CommitOperationAdd, CommitOperationDelete, DatasetCard, HfApi
+from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi
 from huggingface_hub.errors import HFValidationError
 from huggingface_hub.hf_api import RepoFile
 from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
@@ -25,7 +24,7 @@ from echo_hf.errors import HubError, ReleaseError
 from echo_hf.hub.diff import ReleaseDiff, compare
 from echo_hf.hub.facts import CONFIGS, SAMPLE_CONFIGS
 from echo_hf.hub.load import downloaded, release_at
-from echo_hf.hub.manifest import CARD, MANIFEST, FileEntry, Manifest, ReleasePath
+from echo_hf.hub.manifest import CARD, MANIFEST, FileEntry, ReleasePath
 from echo_hf.hub.redistribution import (
     addresses_of,
     dehydrate,
@@ -390,7 +389,6 @@ def release_contents(
             )
         text = f"{before}{heading}\n{since}\n"
     text = named_card(text, repo_id, tag)
-    check_card(text, manifest)
     card = text.encode()
     entry = FileEntry(path=CARD, bytes=len(card), sha256=hashlib.sha256(card).hexdigest())
     sealed = manifest.model_copy(update={"card": entry}).text().encode()
@@ -401,21 +399,6 @@ def release_contents(
     files[CARD] = Content(card, entry.bytes, entry.sha256)
     files[MANIFEST] = Content(sealed, len(sealed), hashlib.sha256(sealed).hexdigest())
     return files
-
-
-def check_card(card: str, manifest: Manifest) -> None:
-    """Reads a card with the Hub's own tools and those of datasets."""
-    try:
-        data = DatasetCard(card).data
-        named = set(MetadataConfigs.from_dataset_card_data(data))
-    except Exception as error:  # a parser of YAML raises whatever it trips over
-        said = " ".join(str(error).split())[:200]
-        raise ReleaseError(f"the card cannot be read ({said}): write the release again") from error
-    if named != set(manifest.configs):
-        raise ReleaseError(
-            f"the card names the configs {sorted(named)!r}, the manifest "
-            f"{sorted(manifest.configs)!r}: write the release again"
-        )
 
 
 # What the Hub, or a person on its page, puts into a repository that is yet to be filled.

@@ -36,6 +36,7 @@ from tests.local_hub import LocalHub
 from tests.local_hub_repository import StoredFile
 
 REPO = "mira/theirs"
+JPG = "?format=jpg"
 CARD = b"---\nconfigs:\n- config_name: text_to_image\n- config_name: image_to_image\n---\n"
 FEEDBACK = [{"post_id": "99", "feedback": "too yellow"}]
 TEXT = [
@@ -182,7 +183,7 @@ def test_image_to_image_is_fetched_and_cut(place: Place, form: str) -> None:
     assert loaded["output_images"][:] == [None] * 3
 
 
-def test_images_are_kept_as_they_came(place: Place) -> None:
+def test_images_are_asked_for_once_and_kept_as_they_came(place: Place) -> None:
     place.holds(
         text_to_image=pa.Table.from_pylist(TEXT),
         image_to_image=edits(place.server, *BOXES["list"]),
@@ -191,14 +192,8 @@ def test_images_are_kept_as_they_came(place: Place) -> None:
         place.load("text_to_image")
         with pytest.warns(MissingImagesWarning):
             loaded = place.load("image_to_image")
-    assert place.server.asked == {
-        "/media/TokenRed?format=jpg": 1,
-        "/media/TokenGone?format=jpg": 1,
-        "/media/TokenGone": 1,
-        "/media/TokenOld?format=jpg": 1,
-        "/media/TokenOld": 1,
-        "/shot.png": 1,
-    }
+    tried = [f"/media/{name}{end}" for name in ("TokenGone", "TokenOld") for end in ("", JPG)]
+    assert place.server.asked == dict.fromkeys([f"/media/TokenRed{JPG}", *tried, "/shot.png"], 1)
     plain = loaded.cast_column("screenshot", Image(decode=False))
     assert Path(plain[1]["screenshot"]["path"]).read_bytes() == BLUE
     assert place.images.store.open(digest_of(RED)) == RED
@@ -358,26 +353,20 @@ def test_boxes_are_a_list_or_its_json(value: Any, boxes: Any) -> None:
         assert found == boxes
 
 
-def test_tokens_are_asked_for_where_x_keeps_media(tmp_path: Path) -> None:
+def test_tokens_are_asked_for_where_x_keeps_media(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked: list[tuple[str, int]] = []
 
     async def nobody(host: str, port: int) -> Sequence[Any]:
         asked.append((host, port))
         raise socket.gaierror(socket.EAI_NONAME, "no such name")
 
-    images = OfficialImages(ImageStore(tmp_path / "pictures"), resolve=nobody)
-    found = images.fetch(["Gabc_1-x", "https://media.example/a.png", "Gabc_1-x"])
-
-    assert sorted(set(asked)) == [("media.example", 443), ("pbs.twimg.com", 443)]
-    assert {name: result.reason for name, result in found.items()} == {
-        "Gabc_1-x": Unfetched.UNREACHABLE,
-        "https://media.example/a.png": Unfetched.UNREACHABLE,
-    }
-    assert found["Gabc_1-x"].url == "https://pbs.twimg.com/media/Gabc_1-x"
-
-
-def test_they_are_kept_in_huggingface_hubs_cache(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
     monkeypatch.setattr(huggingface_hub.utils._cache_assets, "HF_ASSETS_CACHE", str(tmp_path))
-    assert OfficialImages().store.root.is_relative_to(tmp_path / "echo-hf")
+    images = OfficialImages(resolve=nobody)
+    assert images.store.root.is_relative_to(tmp_path / "echo-hf")
+    names = ["Gabc_1-x", "https://media.example/a.png"]
+    found = images.fetch([*names, "Gabc_1-x"])
+    assert sorted(set(asked)) == [("media.example", 443), ("pbs.twimg.com", 443)]
+    assert [found[name].reason for name in names] == [Unfetched.UNREACHABLE] * 2
+    assert found["Gabc_1-x"].url == "https://pbs.twimg.com/media/Gabc_1-x"
