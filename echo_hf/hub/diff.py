@@ -201,8 +201,9 @@ def _configs(a: Mapping[str, ConfigEntry], b: Mapping[str, ConfigEntry]) -> dict
     found = {}
     for name in [*filter(held.__contains__, CONFIGS), *(held.keys() - CONFIGS)]:
         old, new = a.get(name), b.get(name)
+        rows = [one.rows if one else None for one in (old, new)]
         equal = bool(old and new and old.digest == new.digest)
-        found[name] = ConfigChange(old and old.rows, new and new.rows, equal)
+        found[name] = ConfigChange(*rows, equal)
     return found
 
 

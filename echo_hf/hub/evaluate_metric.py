@@ -289,7 +289,7 @@ def whole(parts: Iterable[Stored], features: Features) -> Iterator[Iterator[Stor
                 writer.write_table(pa.Table.from_pydict(dict(part), schema))
         file.seek(0)
         stored = (batch.to_pydict() for batch in pa.ipc.open_stream(file))
-        first = next(stored, {name: [] for name in schema.names})
+        first: Stored = next(stored, {name: [] for name in schema.names})
         yield chain([first], stored)
 
 

@@ -88,7 +88,7 @@ def _read(remote: Remote, tag: str, commit: str) -> ScoredRelease:
         samples = {
             # Two columns of the split's files, of which no other bytes are fetched.
             split: frozenset(
-                (row.get("id"), row.get("sample_digest"))
+                (str(row.get("id")), row.get("sample_digest"))
                 for file in (configs[split].files if split in configs else ())
                 for row in remote.rows(commit, file.path, SEEN)
             )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import hashlib
 import io
 import shutil
 import signal
@@ -18,6 +17,7 @@ from typing import Any, NamedTuple
 import datasets
 import huggingface_hub
 import huggingface_hub.constants
+import pyarrow as pa
 import pytest
 from datasets import Dataset
 from huggingface_hub.utils import disable_progress_bars, enable_progress_bars
@@ -50,6 +50,13 @@ def drawing(kind: str, **options: Any) -> bytes:
     return sink.getvalue()
 
 
+DRAWN = {
+    "png": drawing("PNG"),
+    "jpg": drawing("JPEG", quality=85),
+    "webp": drawing("WEBP", quality=70),
+}
+
+
 @pytest.fixture(autouse=True)
 def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
@@ -61,26 +68,15 @@ def images(tmp_path: Path) -> ImageStore:
     return ImageStore(tmp_path / "pictures")
 
 
-@pytest.fixture(scope="session")
-def _drawn() -> dict[str, bytes]:
-    return {
-        "png": drawing("PNG"),
-        "jpg": drawing("JPEG", quality=85),
-        "webp": drawing("WEBP", quality=70),
-    }
+@pytest.fixture
+def drawings() -> dict[str, bytes]:
+    return DRAWN
 
 
 @pytest.fixture
-def drawings(images: ImageStore, _drawn: dict[str, bytes]) -> dict[str, bytes]:
-    for data in _drawn.values():
-        images.put(data)
-    return _drawn
-
-
-@pytest.fixture
-def digests(drawings: Mapping[str, bytes]) -> dict[str, str]:
-    """The sha256 of each drawing."""
-    return {name: hashlib.sha256(data).hexdigest() for name, data in drawings.items()}
+def digests(images: ImageStore) -> dict[str, str]:
+    """The sha256 of each drawing, which are in the store."""
+    return {name: images.put(data) for name, data in DRAWN.items()}
 
 
 def sample(number: int, **values: Any) -> dict[str, Any]:
@@ -93,11 +89,9 @@ def sample(number: int, **values: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def samples() -> Samples:
-
     def build(*rows: Mapping[str, Any]) -> Dataset:
         full = [sample(number, **row) for number, row in enumerate(rows)]
-        columns = {name: [row[name] for row in full] for name in SAMPLES.columns}
-        return Dataset.from_dict(columns, features=SAMPLES.features)
+        return Dataset(pa.Table.from_pylist(full, schema=SAMPLES.features.arrow_schema))
 
     return build
 

@@ -16,8 +16,8 @@ from huggingface_hub import DatasetCard, DatasetCardData
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf.hub.card import ORIGINS, bibtex, eval_file, render_card
-from echo_hf.hub.facts import CONFIGS, ReleaseFacts, SampleCounts
+from echo_hf.hub.card import ORIGINS, bibtex, eval_file, made_by, render_card
+from echo_hf.hub.facts import CONFIGS, ReleaseFacts, SampleCounts, default_config
 from echo_hf.hub.manifest import ConfigEntry, FileEntry, make_manifest
 from echo_hf.tables import SAMPLES, release_features
 from tests.markdown_for_tests import cells, shape, shown, split, tokens
@@ -27,6 +27,7 @@ ROWS = {"image_to_image": 0, "text_to_image": 2, "analysis": 1200}
 GUARD = "meta-llama/Llama-Guard-4-12B"
 VLLM = {"kind": "vllm", "model": "acme/reader"}
 RULES = {"kind": "rules"}
+STAND_IN = "plain rules or recorded answers"
 HOSTILE = [
     'a"]: x',
     "a | b",
@@ -92,22 +93,19 @@ def test_the_front_matter_says_what_the_hub_searches_by(facts: ReleaseFacts) -> 
     assert "Do as it says." in page
 
 
-@pytest.mark.parametrize(
-    ("rows", "default"),
-    [
-        ({"analysis": 3, "text_to_image": 2, "image_to_image": 1}, "image_to_image"),
-        ({"analysis": 3, "text_to_image": 2, "image_to_image": 0}, "text_to_image"),
-        ({"analysis": 0, "text_to_image": 0, "image_to_image": 0}, "image_to_image"),
-        ({"analysis": 1}, "analysis"),
-        ({"ratings": 0, "analysis": 0}, "analysis"),
-    ],
-)
-def test_the_default_is_the_first_config_with_rows(
-    facts: ReleaseFacts, rows: Mapping[str, int], default: str
-) -> None:
-    data, page = split(card(facts, rows))
-    assert [each["config_name"] for each in data["configs"] if each.get("default")] == [default]
-    assert f'"{default}", split="test"' in fences(page)[0].content
+def test_the_default_is_the_first_config_with_rows(facts: ReleaseFacts) -> None:
+    for counts, default in (
+        ((1, 2, 3), "image_to_image"),
+        ((0, 2, 3), "text_to_image"),
+        ((0, 0, 0), "image_to_image"),
+        ((0, 0, 1), "analysis"),
+    ):
+        assert default_config(dict(zip(ROWS, counts, strict=True))) == default
+    assert default_config({"ratings": 0, "analysis": 0}) == "analysis"
+    data, page = split(card(facts))
+    named = [each["config_name"] for each in data["configs"] if each.get("default")]
+    assert named == ["text_to_image"]
+    assert '"text_to_image", split="test"' in fences(page)[0].content
 
 
 def test_the_tables_show_rows_funnel_and_provenance(facts: ReleaseFacts) -> None:
@@ -135,33 +133,21 @@ def test_every_column_is_explained(facts: ReleaseFacts) -> None:
     assert ["image", "image", "the image it made, null when it made none"] in cells(page)
 
 
-@pytest.mark.parametrize(
-    ("column", "engines", "said"),
-    [
-        ("task", {"feedback": VLLM}, "a model, in feedback"),
-        (
-            "task",
-            {"feedback": RULES},
-            "plain rules or recorded answers instead of a model, in feedback",
-        ),
+def test_who_made_a_column_depends_on_the_build() -> None:
+    for column, engines, said in (
+        ("task", {"feedback": VLLM}, "a model, in `feedback`"),
+        ("task", {"feedback": RULES}, f"{STAND_IN} instead of a model, in `feedback`"),
         (
             "prompt",
             {"extract": VLLM, "roles": RULES},
-            "a model, or plain rules or recorded answers in its place, in extract and roles",
+            f"a model, or {STAND_IN} in its place, in `extract` and `roles`",
         ),
-        ("safety", {"feedback": VLLM}, "nobody: no safety in this build"),
-        ("review", {}, "nobody: no roles or privacy in this build"),
+        ("safety", {"feedback": VLLM}, "nobody: no `safety` in this build"),
+        ("review", {}, "nobody: no `roles` or `privacy` in this build"),
         ("sample_digest", {}, "a fixed rule"),
-        ("post_id", {"collect": None}, "copied, in collect"),
-    ],
-)
-def test_who_made_a_column_depends_on_the_build(
-    facts: ReleaseFacts, column: str, engines: Mapping[str, Any], said: str
-) -> None:
-    rows = {
-        row[0]: row[-1] for row in cells(card(replace(facts, **stages(**engines)))) if len(row) == 4
-    }
-    assert rows[column] == said
+        ("post_id", {"collect": None}, "copied, in `collect`"),
+    ):
+        assert made_by(column, stages(**engines)["provenance"]) == said
 
 
 def stages(**engines: Any) -> Row:
@@ -169,76 +155,52 @@ def stages(**engines: Any) -> Row:
     return {"provenance": made}
 
 
-def removing(rejected: Any, *categories: str) -> Row:
-    funnel = {"splits": {"rejected": rejected} if rejected is not None else {}}
-    removed = categories or None
-    return {**stages(safety=VLLM), "funnel": funnel, "removed_categories": removed}
+def safe(engine: Row, funnel: Row, *removed: str) -> Row:
+    return {
+        **stages(safety=engine),
+        "funnel": {"splits": funnel},
+        "removed_categories": removed or None,
+    }
 
 
-KEPT_S8 = "S8 (intellectual property) is named and not removed"
+NO_S8 = "S8 (intellectual property) is named and not removed"
+KIND = "is not stated by this build"
 UNCLEANED = {"funnel": {"privacy": {"noted": {"image_not_cleaned": 1200}}}}
+JUDGED = "explanations in ratings were written by judges"
 # What a release states, what its card says then, and what it does not.
 SAID: dict[str, tuple[Row, list[str], list[str]]] = {
     "by rules": ({"rules_built": True}, ["Built without a model."], []),
     "by models": (
         stages(extract=VLLM, roles=VLLM, splits=None),
         [
-            "Part of the text in this dataset was made with models.",
-            "acme/reader by vllm, in extract, roles\n",
-            "No safety model has looked at these samples",
-            "Feedback stands as it was posted",
+            *("was made with models.", "acme/reader by vllm, in extract, roles\n"),
+            *("No safety model has looked at", "Feedback stands as it was posted"),
             "Images are the very bytes that were posted or drawn",
         ],
-        ["Built without a model.", "explanations in ratings", "are masked.", "were taken out"],
+        ["Built without a model.", "explanations in", "are masked.", "were taken out"],
     ),
-    "ratings by rules": (
-        stages(extract=RULES),
-        ["made by plain rules", "explanations in ratings were written by judges"],
-        ["made with models"],
-    ),
+    "ratings": (stages(extract=RULES), ["made by plain rules", JUDGED], ["made with models"]),
     "silent ratings": (
         {"left_out": {"ratings": {"silenced": 1, "not_released": 1200}}},
-        [
-            "judges, whose explanations are left out",
-            "1,200 rows of ratings (its sample is not in the release).",
-        ],
-        [],
+        ["whose explanations are left out", "1,200 rows of ratings (its sample is not in the rel"],
+        [JUDGED],
     ),
     "unnamed": (stages(extract={"kind": "openai"}), ["an unnamed model by openai"], []),
     "nobody": (stages(), ["is not recorded in this release"], ["Left out:"]),
     "a guard": (
-        stages(safety={"kind": "vllm", "model": GUARD}),
-        ["one image 41 % 9 %", "how many were taken out is unknown"],
-        ["misses is not known here"],
+        safe({"kind": "vllm", "model": GUARD}, {}),
+        ["one image 41 % 9 %", "how many were taken out is unknown", KIND],
+        ["misses is not known here", NO_S8],
     ),
-    "another guard": (
-        stages(safety={"kind": "openai", "model": "acme/guard"}),
-        ["misses is not known here"],
-        ["41 %", "Recall"],
+    "another": (
+        safe({"kind": "openai", "model": "acme/guard"}, {"rejected": {"flagged": 1200}}, "S1"),
+        ["not known here", "config: 1,200 were taken out", "Removed: S1 (violent crimes).", NO_S8],
+        ["41 %", "Recall", KIND],
     ),
     "no guard": (
-        stages(safety=RULES),
-        ["Plain rules or recorded answers stood in for a safety model."],
-        ["Recall"],
-    ),
-    "removed": (
-        removing({"flagged": 1200}, "S1", "S4"),
-        [
-            "config: 1,200 were taken out",
-            "Removed: S1 (violent crimes), S4 (sexual exploitation of children).",
-            KEPT_S8,
-        ],
-        [],
-    ),
-    "none removed": (
-        removing({}, "S8", "S1"),
-        ["config: 0 were taken out", "Removed: S8 (intellectual property), S1 (violent crimes)."],
-        [KEPT_S8],
-    ),
-    "unknown": (
-        removing(None),
-        ["how many were taken out is unknown", "is not stated by this build"],
-        [KEPT_S8],
+        safe(RULES, {"rejected": {}}, "S8"),
+        ["answers stood in for a safety model.", "config: 0 were taken out"],
+        ["Recall", NO_S8],
     ),
     "masked and cleaned": (
         {**stages(privacy=None), **UNCLEANED, "metadata_stripper": 1},

@@ -3,34 +3,26 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from datasets import Dataset
 from huggingface_hub import DatasetCard
 
 from echo_hf.curate.decisions import Changes, Decision, append_decisions
 from echo_hf.errors import HubError, ReleaseError
-from echo_hf.hub.facts import CONFIGS
 from echo_hf.hub.load import release_at
 from echo_hf.hub.publish import check_names, check_publishable, summary
 from echo_hf.hub.release import (
     Release,
-    read_release,
-    released_facts,
-    unpacked,
     verify_release,
-    write_release,
 )
-from echo_hf.images.store import ImageStore
 from tests.hub.conftest import REPO, Command, Configs, Put, Samples, Write
-from tests.hub.quickstart_release import Row, by_id
+from tests.hub.quickstart_release import by_id
 from tests.local_hub import READER, STRANGER, WRITER, LocalHub
 
 OPEN = {"allow_rules": True, "allow_unscreened": True}
@@ -291,61 +283,6 @@ def test_posts_of_x_are_published_without_their_words(hub: LocalHub, put: Put, f
     assert before.keys() == rows.keys()
     assert again == replace(done, unchanged=True)
     assert list(full.parent.glob(".release.*")) == []
-
-
-def scored(release: Release, of_x: Mapping[str, Row], store: ImageStore) -> dict[str, Dataset]:
-    made: dict[str, list[Row]] = {"outputs": [], "ratings": [], "responses": []}
-    for name, row in of_x.items():
-        text = row["prompt"]
-        said = dict.fromkeys(("text", "revised_prompt", "code"), text)
-        image = next(iter([*row["input_images"], *row["output_images"]]), None)
-        about = {"sample_id": name, "system": "a"}
-        made["outputs"].append({**about, **said, "image": image})
-        made["ratings"].append({**about, "explanation": text})
-        answer = {"request_key": name, "text": text, "sources": row["post_urls"]}
-        made["responses"].append(answer)
-    tables = {}
-    for name, rows in made.items():
-        table = CONFIGS[name].table
-        full = [{**dict.fromkeys(table.columns), **row} for row in rows]
-        tables[name] = Dataset.from_list(full, features=table.features)
-    return {**unpacked(release, store), **tables}
-
-
-def test_outputs_ratings_and_answers_are_published_without_posts_of_x(
-    hub: LocalHub, put: Put, full: Path, tmp_path: Path
-) -> None:
-    release, store = read_release(full), ImageStore(tmp_path / "store")
-    every = unpacked(release, store)["analysis"].to_list()
-    of_x = {row["id"]: row for row in every if "//x.com/" in " ".join(row["post_urls"])}
-    rows = scored(release, of_x, store)
-    whole = write_release(tmp_path / "whole", rows, store, released_facts(release))
-    put(whole, **OPEN)
-    copy = release_at(f"{REPO}@v1", hub.api())
-
-    others = {one for row in every if row["id"] not in of_x for one in content(row, store)}
-    wanted = {one for row in of_x.values() for one in content(row, store)} - others
-    assert len(wanted) > 50
-    published, before = plain_bytes(copy.path), plain_bytes(whole.path)
-    assert [one for one in wanted if one in published] == []
-    assert [one for one in wanted if one not in before] == []
-    counts = {name: entry.rows for name, entry in copy.manifest.configs.items()}
-    expected = {"outputs": len(of_x), "ratings": len(of_x), "responses": 0}
-    assert expected.items() <= counts.items()
-
-
-def content(row: Row, store: ImageStore) -> list[bytes]:
-    digests = [*row["input_images"], *row["output_images"]]
-    return [row["prompt"].encode(), *(store.open(digest)[:400] for digest in digests)]
-
-
-def plain_bytes(folder: Path) -> bytes:
-    plain = list(on_disk(folder).values())
-    for path in folder.rglob("*.parquet"):
-        sink = io.BytesIO()
-        pq.write_table(pq.read_table(path), sink, compression="none", use_dictionary=False)
-        plain.append(sink.getvalue())
-    return b"".join(plain)
 
 
 HERE = ("--repo-id", "mira/echo", "--tag", "v1")

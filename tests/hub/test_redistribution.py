@@ -269,7 +269,8 @@ def test_what_changed_is_told_of_a_row_without_words(tell: Tell, tmp_path: Path)
 
 X = "https://x.com/i/status/99"
 OTHER = "https://bsky.app/profile/did:plc:abc/post/3k"
-WORDS = "a heron in yellow boots"
+WORDS, FREE = "a heron in yellow boots", "a hat of no post"
+SAID = (WORDS, WORDS, FREE)
 Tell = Callable[..., Release]
 
 
@@ -382,7 +383,8 @@ def test_an_answer_about_posts_of_x_is_not_passed_on_without_samples_of_x(tell: 
 
 def an_output(system: str, image: str | None, number: int = 0) -> Row:
     made = {"sample_id": f"sample{number}", "system": system, "image": image, "outcome": "ok"}
-    return {**made, "text": WORDS, "code": WORDS, "revised_prompt": WORDS, "provenance": "{}"}
+    said = dict.fromkeys(("text", "code", "revised_prompt"), SAID[number % 3])
+    return {**made, **said, "provenance": "{}"}
 
 
 @pytest.fixture
@@ -394,21 +396,24 @@ def beside(tell: Tell, digests: Mapping[str, str]) -> Release:
         *(an_output("draws", webp), an_output("repeats", png), an_output("edits", webp, 1)),
         *(an_output("gives back", jpg, 1), an_output("draws", png, 2), an_output("lost", webp, 9)),
     ]
-    about = [{"sample_id": f"sample{number}"} for number in (0, 1, 2)]
+    about = [({"sample_id": f"sample{number}"}, said) for number, said in enumerate(SAID)]
     return tell(
         text_to_image=[of_words(output_images=[png])],
         image_to_image=[edit],
         analysis=[of_words(output_images=[png]), edit, free],
         outputs=outputs,
-        ratings=[{**one, "rating": 7.0, "explanation": WORDS} for one in about],
-        applicability=[{**one, "text_rendering": True, "rationale": WORDS} for one in about],
+        ratings=[{**one, "rating": 7.0, "explanation": said} for one, said in about],
+        applicability=[{**one, "text_rendering": True, "rationale": said} for one, said in about],
         responses=[an_answer("a", [X])],
     )
 
 
 def test_what_systems_and_judges_made_stays_without_words(beside: Release) -> None:
     """Of images only those that were drawn from words alone."""
-    rows = passed(beside)
+    with passed_on(beside) as copy:
+        rows = released(copy.path)
+        assert found(copy.path, [WORDS.encode()]) == set()
+    assert found(beside.path, [WORDS.encode()])
     shown = {(row["sample_id"], row["system"]): bool(row["image"]) for row in rows["outputs"]}
     assert shown == {
         ("sample0", "draws"): True,
@@ -418,10 +423,11 @@ def test_what_systems_and_judges_made_stays_without_words(beside: Release) -> No
         ("sample2", "draws"): True,
         ("sample9", "lost"): False,  # about a sample that nobody knows
     }
-    assert {row["code"] for row in rows["outputs"] if row["sample_id"] != "sample2"} == {None}
+    kept = [row["code"] for row in rows["outputs"] if row["sample_id"] == "sample2"]
+    assert kept == [FREE]
     assert [row["rating"] for row in rows["ratings"]] == [7.0] * 3
-    assert [row["explanation"] for row in rows["ratings"]] == [None, None, WORDS]
-    assert [row["rationale"] for row in rows["applicability"]] == [None, None, WORDS]
+    assert [row["explanation"] for row in rows["ratings"]] == [None, None, FREE]
+    assert [row["rationale"] for row in rows["applicability"]] == [None, None, FREE]
     assert rows["responses"] == []
     # 4 rows of samples and their outputs, which are 5, 2 ratings, 2 reasons, 1 answer
     assert to_leave_out(beside) == 4 + 5 + 2 + 2 + 1

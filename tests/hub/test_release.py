@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import os
 import random
@@ -21,6 +20,7 @@ from datasets import Dataset, Features, Image, List, load_dataset
 from PIL import Image as PILImage
 
 from echo_hf.errors import ImageError, ReleaseError, TableError
+from echo_hf.hub import release as release_module
 from echo_hf.hub.facts import CONFIGS
 from echo_hf.hub.manifest import file_entry
 from echo_hf.hub.release import (
@@ -34,6 +34,7 @@ from echo_hf.hub.release import (
 from echo_hf.images.store import ImageStore
 from echo_hf.tables import OUTPUTS, RATINGS, SAMPLES, TABLES, release_features
 from tests.hub.conftest import Configs, Samples, Write
+from tests.images_for_tests import encoded
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = "analysis/test-00000-of-00001.parquet"
@@ -335,31 +336,32 @@ def test_every_image_keeps_its_bytes_and_is_named_by_digest_and_format(
 
 
 @pytest.mark.parametrize(
-    ("side", "most", "files", "groups"),
-    [(50, 2 * 7554, [2, 2, 1], [2]), (2000, 500_000_000, [5], [3, 2])],
+    ("shard", "batch", "files", "groups"),
+    [(2 * 7554, 32_000_000, [2, 2, 1], [2]), (500_000_000, 3 * 7554, [5], [3, 2])],
     ids=["files end by their bytes", "row groups are small enough for the viewer"],
 )
 def test_files_and_row_groups_are_cut_by_bytes(
     write: Write,
     samples: Samples,
     images: ImageStore,
-    side: int,
-    most: int,
+    monkeypatch: pytest.MonkeyPatch,
+    shard: int,
+    batch: int,
     files: list[int],
     groups: list[int],
 ) -> None:
     """Together they hold all rows in their order; the viewer gives up at 300 MB."""
-    pixels, sink = random.Random(0).randbytes(3 * side * side), io.BytesIO()
-    PILImage.frombytes("RGB", (side, side), pixels).save(sink, "BMP")
-    rows = samples(*({"output_images": [images.put(sink.getvalue())]} for _ in range(5)))
-    paths = files_of(write("r", {"analysis": rows}, most), "analysis")
+    assert release_module.BATCH_BYTES < 300_000_000 / 8
+    monkeypatch.setattr(release_module, "BATCH_BYTES", batch)
+    image = PILImage.frombytes("RGB", (50, 50), random.Random(0).randbytes(7500))
+    rows = samples(*({"output_images": [images.put(encoded(image, "BMP"))]} for _ in range(5)))
+    paths = files_of(write("r", {"analysis": rows}, shard), "analysis")
     ends = [f"test-{n:05d}-of-{len(files):05d}.parquet" for n in range(len(files))]
     assert [path.name for path in paths] == ends
     every = [pq.read_metadata(path) for path in paths]
     assert [one.num_rows for one in every] == files
     first = [every[0].row_group(number) for number in range(every[0].num_row_groups)]
     assert [group.num_rows for group in first] == groups
-    assert max(group.total_byte_size for group in first) < 300_000_000 / 8
     assert [row["id"] for row in rows_in(*paths)] == [f"sample{n}" for n in range(5)]
 
 
