@@ -131,23 +131,11 @@ def test_text_to_image_has_all_columns(place: Place) -> None:
     for name in ("id", "prompt", "prompt_modified", "prompt_fill_blank", "has_nsfw"):
         assert row[name] == TEXT[0][name]
     assert [image.getpixel((0, 0)) for image in row["output_images"]] == [(255, 0, 0)]
-    assert (row["input_images"], row["output_media"], row["missing_images"]) == (
-        [],
-        ["TokenRed"],
-        [],
-    )
-    assert row["community_feedback"] == [
-        {
-            "post_id": "99",
-            "post_url": "https://x.com/i/status/99",
-            "author": None,
-            "feedback": "too yellow",
-            "sha256": None,
-            "spans": None,
-            "verdict": None,
-            "keyword": None,
-        }
-    ]
+    assert (row["input_images"], row["missing_images"]) == ([], [])
+    assert row["output_media"] == ["TokenRed"]
+    unknown = dict.fromkeys(("author", "sha256", "spans", "verdict", "keyword"))
+    said = {**FEEDBACK[0], "post_url": "https://x.com/i/status/99"}
+    assert row["community_feedback"] == [{**unknown, **said}]
     canonical = json.dumps(["a fox of folded paper", []])
     assert row["sample_digest"] == hashlib.sha256(canonical.encode()).hexdigest()
     commit = place.hub.repositories[REPO].head
@@ -165,15 +153,8 @@ def test_image_to_image_is_fetched_and_cut(place: Place, form: str) -> None:
     whole, cut, old = loaded
     assert [each and each.size for each in whole["input_images"]] == [(20, 10), None]
     assert whole["sample_digest"] is None
-    assert whole["missing_images"] == [
-        {
-            "column": "input_images",
-            "position": 1,
-            "media": "TokenGone",
-            "reason": "gone",
-            "detail": "status 404",
-        }
-    ]
+    lost = {"column": "input_images", "position": 1, "media": "TokenGone"}
+    assert whole["missing_images"] == [{**lost, "reason": "gone", "detail": "status 404"}]
     assert cut["screenshot"].size == (20, 10)
     assert [image.size for image in cut["input_images"]] == [(6, 10)]
     assert cut["input_bboxs"] == [[0.0, 0.0, 20.0, 10.0], [-10.0, -10.0, 16.0, 20.0]]

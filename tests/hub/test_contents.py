@@ -18,9 +18,7 @@ from echo_hf.hub.publish import (
     changes,
     check_ours,
     named_card,
-    release_contents,
 )
-from echo_hf.hub.release import Release
 
 # Neither a repository nor a tag may hold a backtick, which would end the code.
 NAMES = st.text(
@@ -54,14 +52,6 @@ def test_only_calls_in_code_are_touched() -> None:
         'load_dataset("a", revision="b")\n```python\nload_benchmark("o/n", revision="t")\n```\n'
         '```text\nload_dataset("a")\n```\n```python\nload_dataset(\n  "o/n")\nrevision="t"\n```\n'
     )
-
-
-def test_every_file_is_there_with_its_digest(release: Release) -> None:
-    contents = release_contents(release, "o/n", "v1")
-    assert contents.keys() == {"manifest.json", *(each.path for each in release.manifest.files)}
-    for path, content in contents.items():
-        if path.endswith(".parquet"):
-            assert content.source == release.path / path
 
 
 DATA = "analysis/test-00000-of-00001.parquet"

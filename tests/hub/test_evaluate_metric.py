@@ -17,10 +17,8 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 import pytest
-from datasets import Dataset, Features, List, Value
+from datasets import Dataset, Features, List
 from datasets import Image as ImageFeature
-from hypothesis import given as drawn
-from hypothesis import strategies as st
 from PIL import Image
 
 import echo_hf
@@ -33,7 +31,6 @@ from echo_hf.hub.evaluate_metric import (
     plain,
     store_images,
     store_ratings,
-    whole,
 )
 from echo_hf.metrics import color_shift, text_rendering
 from echo_hf.metrics.result import check_extra
@@ -376,30 +373,8 @@ def test_memory_does_not_grow_with_the_batch(load_measure: Load) -> None:
     assert peaks[1] < 1.3 * peaks[0]
 
 
-FEATURES = Features({"predictions": Value("string"), "references": Value("int64")})
-PARTS_OF_ROWS = st.lists(st.tuples(st.text(max_size=3) | st.none(), st.integers(-9, 9)), min_size=1)
-
-
-@drawn(st.lists(PARTS_OF_ROWS, max_size=4))
-def test_every_part_comes_back_as_it_was(rows: list[list[tuple[Any, int]]]) -> None:
-    parts = [
-        {"predictions": [one for one, _ in part], "references": [one for _, one in part]}
-        for part in rows
-    ]
-    with whole(iter(parts), FEATURES) as found:
-        assert list(found) == (parts or [{"predictions": [], "references": []}])
-
-
 def _rows(given: Any) -> list[dict[str, Any]]:
     return [row for part in store_ratings(given) for row in part["predictions"]]
-
-
-@pytest.mark.parametrize("count", [0, 1, AT_ONCE, 2 * AT_ONCE + 1])
-def test_parts_hold_every_rating_once(count: int) -> None:
-    rows = [{**ROW, "sample_id": f"s{number}"} for number in range(count)]
-    parts = [part["predictions"] for part in store_ratings(rows)]
-    assert all(0 < len(part) <= AT_ONCE for part in parts)
-    assert [row["sample_id"] for part in parts for row in part] == [r["sample_id"] for r in rows]
 
 
 class Streamed:
@@ -417,6 +392,9 @@ def test_every_form_of_a_table_is_taken_but_for_an_unknown_column() -> None:
     arrow = table.with_format("arrow")[:]
     for given in (table, table.to_pandas(), table.to_dict(), arrow, Streamed(arrow)):
         assert _rows(given) == _rows([ROW])
+    many = [{**ROW, "sample_id": f"s{number}"} for number in range(2 * AT_ONCE + 1)]
+    assert [len(part["predictions"]) for part in store_ratings(many)] == [AT_ONCE, AT_ONCE, 1]
+    assert [row["sample_id"] for row in _rows(many)] == [row["sample_id"] for row in many]
     misspelt = arrow.append_column("rubrik", [["x"]])
     for given in (Streamed(misspelt), misspelt, misspelt.to_pydict(), misspelt.to_pylist()):
         with pytest.raises(TableError, match="unknown column 'rubrik'; did you mean 'rubric'"):

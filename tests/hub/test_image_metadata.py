@@ -18,7 +18,6 @@ import yaml
 from datasets import load_dataset
 
 from echo_hf.builder.build import build
-from echo_hf.builder.gold.export import export_gold
 from echo_hf.builder.review import decide, open_reviews
 from echo_hf.cli.posts_view import forget
 from echo_hf.config.systems import shipped_config
@@ -251,11 +250,6 @@ def test_what_cannot_be_cleaned_waits_until_a_reviewer_keeps_it(
     assert [rows[number]["input_images"][0]["bytes"] for number in (3, 4)] == [
         FILES[name] for name in STUCK
     ]
-    gold = export_gold(config, tmp_path / "gold", runs=runs)
-    assert (gold.samples, gold.images) == (len(FILES), 2 * len(FILES))
-    lines = (tmp_path / "gold" / "roles.jsonl").read_text("utf-8").splitlines()
-    roles = {tuple(one["role"] for one in json.loads(line)["pictures"]) for line in lines}
-    assert roles == {("input", "output")}
 
 
 def test_a_forgotten_post_leaves_no_image_with_or_without_metadata(

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from datasets import Dataset, load_dataset
+from datasets import Dataset
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image, ImageFilter
@@ -185,16 +185,6 @@ def test_a_row_without_noted_sources_is_dehydrated_all_the_same(full: Path) -> N
     assert (found["prompt_spans"], found["picture_sources"]) == (None, None)
     with pytest.raises(SpanError, match="not a JSON object"):
         dehydrated({**row, "provenance": "a fox in the snow"})
-
-
-def test_datasets_loads_a_dehydrated_release(dry: Path, tmp_path: Path) -> None:
-    loaded = load_dataset(str(dry), "image_to_image", split="test", cache_dir=str(tmp_path))
-    assert loaded["prompt"].count(None) == 8
-    (cut,) = [row for row in loaded if row["is_screenshot"]]
-    boxes = [one["box"] for one in cut["picture_sources"] if one["of"]]
-    assert boxes == [[int(side) for side in box] for box in
-                     [*cut["input_bboxs"], *cut["output_bboxs"]]]  # fmt: skip
-    assert all(one["signature"] for one in cut["picture_sources"])
 
 
 def test_a_stated_right_keeps_everything(tell: Tell, tmp_path: Path) -> None:

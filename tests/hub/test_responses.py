@@ -146,13 +146,15 @@ def test_answers_about_restricted_posts_are_left_out(
 
 
 def test_what_no_reader_takes_is_left_out(store: Store, written: Written) -> None:
-    texts = ["half \ud83d", "a" * (MOST_TEXT_BYTES + 1), "{}"]
-    questions = [asked(number, ONE) for number in range(3)]
-    for question, text in zip(questions, texts, strict=True):
+    unfit = ["half \ud83d", "a" * (MOST_TEXT_BYTES + 1), "赤" * (MOST_TEXT_BYTES // 3 + 1)]
+    texts = ["", *unfit, "a" * MOST_TEXT_BYTES]
+    questions = [asked(number, ONE) for number in range(len(texts) + 1)]
+    for question, text in zip(questions, texts, strict=False):
         answer(store, question, Completion(text))
+    answer(store, questions[-1], Completion("a" * (MOST_TEXT_BYTES + 1), "no power", "refusal"))
     rows, done = written(questions)
-    assert [row["text"] for row in rows] == ["{}"]
-    assert done == Responses(1, {LeftOut.UNFIT: 2})
+    assert [row["text"] for row in rows] == [texts[0], texts[-1], None]
+    assert done == Responses(3, {LeftOut.UNFIT: 3})
 
 
 def test_a_mistake_leaves_the_file_that_was_there(
@@ -236,21 +238,6 @@ def test_what_is_recorded_is_read_as_it_was(tmp_path: Path, completion: Completi
         assert after.reason is before.reason
     else:
         assert after == before
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("", True),
-        ("a" * MOST_TEXT_BYTES, True),
-        ("a" * (MOST_TEXT_BYTES + 1), False),
-        ("赤" * (MOST_TEXT_BYTES // 3 + 1), False),
-        ("half \ud83d", False),
-    ],
-)
-def test_what_could_not_be_read_back_is_told(text: str, expected: bool) -> None:
-    assert is_recordable(Completion(text)) is expected
-    assert is_recordable(Completion(text, "no power", "error"))
 
 
 @pytest.mark.parametrize(
