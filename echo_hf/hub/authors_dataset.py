@@ -156,13 +156,14 @@ def our_row(official: Row, store: ImageStore, found: Mapping[str, FetchResult]) 
     """A row of the dataset with all our columns."""
     row: Row = {**official, "screenshot": None, "sample_digest": None, "post_urls": None}
     lost: list[Row] = []
+    unread: list[Row] = []
     digests: dict[str, list[str | None]] = {}
     for column, (media_column, box_column) in COLUMNS.items():
         media, boxes = official.get(column), boxes_of(official.get(box_column))
         row |= {media_column: media, box_column: boxes, column: None}
         if isinstance(boxes, str):
             row[box_column] = None
-            lost.append(_lost(box_column, None, None, Notice.BAD_FIELD, boxes))
+            unread.append(_lost(box_column, None, None, Notice.BAD_FIELD, boxes))
         if media is not None:
             cuts = boxes if official.get("is_screenshot") else None
             digests[column] = []
@@ -173,7 +174,7 @@ def our_row(official: Row, store: ImageStore, found: Mapping[str, FetchResult]) 
                     if reason is not Notice.DEGENERATE_BOX:
                         digests[column].append(digest)
             row[column] = [_image(digest, store) for digest in digests[column]]
-    row["missing_images"] = lost
+    row["missing_images"] = lost + unread
     if official.get("is_screenshot") and official.get("input_images"):
         row["screenshot"] = _image(found[official["input_images"][0]].sha256, store)
     if address := _address(official.get("post_id")):

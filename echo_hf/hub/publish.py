@@ -7,7 +7,7 @@ import json
 import re
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -121,7 +121,11 @@ def publish(
             )
         check_ours(remote.files(state.head), repo_id)
     say = progress or (lambda _: None)
-    with _before(previous, remote.api) as old, passed_on(release, say) as copy:
+    if previous is not None and not isinstance(previous, Release):
+        previous = release_at(previous, remote.api)
+    # The revision before as it was passed on, too.
+    before = passed_on(previous) if previous else nullcontext()
+    with before as old, passed_on(release, say) as copy:
         candidate = Candidate(copy, remote, tag, changes_text(compare(old, copy)) if old else None)
         say(f"checking {copy.path}")
         verify_release(copy.path)
@@ -167,17 +171,6 @@ def summary(published: Published) -> str:
     if published.unchanged:
         return f"nothing changed: {published.url} is this release"
     return f"published: {published.url}"
-
-
-@contextmanager
-def _before(previous: Release | Path | str | None, api: HfApi) -> Iterator[Release | None]:
-    """The revision before, as it was passed on."""
-    if previous is None:
-        yield None
-        return
-    found = previous if isinstance(previous, Release) else release_at(previous, api)
-    with passed_on(found) as copy:
-        yield copy
 
 
 def check_publishable(

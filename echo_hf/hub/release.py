@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import re
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -18,7 +16,6 @@ import datasets
 import pyarrow as pa
 import pyarrow.parquet as pq
 from datasets import Dataset
-from PIL import Image, UnidentifiedImageError
 
 from echo_hf._infra.atomic import check_replaceable, complete, replaced_whole
 from echo_hf.errors import ImageError, ReleaseError, TableError, unknown
@@ -42,7 +39,8 @@ from echo_hf.hub.manifest import (
     read_stats,
     readable,
 )
-from echo_hf.images.store import FORMATS, ImageStore
+from echo_hf.images.decode import format_of
+from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.stage_runner import check_columns
 from echo_hf.tables import Table
 
@@ -169,7 +167,7 @@ SHARD_BYTES = 500_000_000
 BATCH_BYTES = 32_000_000
 BATCH_ROWS = 100
 BATCH_ROWS_WITHOUT_IMAGES = 1000
-EXTENSIONS = {"JPEG": "jpg", "MPO": "jpg", "TIFF": "tif"}  # of other formats their names
+EXTENSIONS = {"JPEG": "jpg", "TIFF": "tif"}  # of other formats their names
 
 
 def check_place(folder: Path) -> None:
@@ -300,17 +298,10 @@ def _each_image(value: Any, change: Callable[[Any], Any]) -> Any:
 
 def _embedded(digest: str, store: ImageStore) -> dict[str, Any]:
     data = store.open(digest)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # it was decoded, and judged, when it was stored
-            with Image.open(io.BytesIO(data), formats=FORMATS) as image:
-                extension = EXTENSIONS.get(str(image.format), str(image.format).lower())
-    except UnidentifiedImageError:
-        raise ImageError(
-            f"image {digest!r} has no known format, expected one of {', '.join(FORMATS)}: "
-            "update Pillow, or take its sample out"
-        ) from None
-    return {"bytes": data, "path": f"{digest}.{extension}"}
+    kind = format_of(data)
+    if kind is None:
+        raise ImageError(f"image {digest!r} has no known format: take its sample out")
+    return {"bytes": data, "path": f"{digest}.{EXTENSIONS.get(kind, kind.lower())}"}
 
 
 def released_schema(table: Table) -> pa.Schema:

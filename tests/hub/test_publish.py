@@ -252,6 +252,15 @@ def test_what_somebody_changed_is_another_release(
     assert b"Buy paint" not in hub.files(REPO, "v3")[path]
 
 
+def test_a_stray_file_among_its_data_is_another_release(
+    hub: LocalHub, put: Put, release: Release
+) -> None:
+    put(release)
+    hub.repositories[REPO].change("by hand", **{"analysis/more": b"rows"})
+    assert not put(release, "v2").unchanged
+    assert "analysis/more.txt" not in hub.files(REPO, "v2")
+
+
 @pytest.mark.parametrize("why", ["may not write", "is public", "not a repository of releases"])
 def test_what_is_refused_is_refused_before_the_work(
     hub: LocalHub, put: Put, samples: Samples, write: Write, why: str

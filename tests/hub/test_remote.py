@@ -15,7 +15,7 @@ from rich.console import Console
 from echo_hf.cli.release_view import show_holding
 from echo_hf.errors import HubError
 from echo_hf.hub.release import Release
-from echo_hf.hub.remote import Holding, delete_tags, revisions_holding
+from echo_hf.hub.remote import Holding, delete_tags, hub_errors, revisions_holding
 from echo_hf.tables import RESPONSES
 from tests.hub.conftest import REPO, Configs, Put, Samples, Write
 from tests.local_hub import FINE_READER, FINE_WRITER, READER, LocalHub
@@ -58,6 +58,16 @@ def test_a_hub_out_of_reach_is_told(
     hub.close()
     with pytest.raises(HubError, match=f"cannot publish to '{REPO}': the Hub does not answer"):
         put(release)
+
+
+def test_what_signs_an_address_is_not_told() -> None:
+    error = OSError("cannot PUT https://s3.example/a?X-Signature=secret&more=1 now")
+    with (
+        pytest.raises(HubError, match=r"PUT https://s3\.example/a now") as raised,
+        hub_errors("up"),
+    ):
+        raise error
+    assert "secret" not in str(raised.value)
 
 
 POST = "https://a.example/7"
