@@ -201,9 +201,8 @@ def _configs(a: Mapping[str, ConfigEntry], b: Mapping[str, ConfigEntry]) -> dict
     found = {}
     for name in [*filter(held.__contains__, CONFIGS), *(held.keys() - CONFIGS)]:
         old, new = a.get(name), b.get(name)
-        rows = [one.rows if one else None for one in (old, new)]
         equal = bool(old and new and old.digest == new.digest)
-        found[name] = ConfigChange(*rows, equal)
+        found[name] = ConfigChange(old.rows if old else None, new.rows if new else None, equal)
     return found
 
 
