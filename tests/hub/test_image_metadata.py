@@ -61,6 +61,7 @@ def test_a_release_from_before_loads_and_is_hydrated_to_its_very_bytes(
 # Files with all that they can say; the last two cannot be cleaned.
 FILES = {
     **{name: NOTED[name][0]() for name in ("jpeg", "png", "webp")},
+    "bmp": saved("BMP"),
     "tiff": saved("TIFF", exif=camera_notes()),
     "bmp_with_more": saved("BMP") + SECRETS[0],
 }
@@ -160,7 +161,7 @@ def sha256(data: bytes) -> str:
 
 def test_every_image_is_released_without_what_it_says(noted: Noted) -> None:
     rows = rows_of(noted.release)
-    assert list(rows) == [0, 1, 2]
+    assert list(rows) == [0, 1, 2, 3]
     for number, data in enumerate(list(FILES.values())[:3]):
         (image,) = rows[number]["input_images"]
         digest = sha256(image["bytes"])
@@ -204,7 +205,7 @@ def test_what_was_found_is_counted_by_kind(noted: Noted) -> None:
 def test_what_was_left_out_is_put_back_without_metadata(noted: Noted, tmp_path: Path) -> None:
     """From images beside the posts, in a folder of their own, or packed anew."""
     shutil.copytree(noted.posts, tmp_path / "anew")
-    (tmp_path / "anew/pictures/png").write_bytes(
+    (tmp_path / "anew/pictures/bmp").write_bytes(
         saved("PNG", exif=camera_notes(1), pnginfo=notes())
     )
     (tmp_path / "bare").mkdir()
@@ -247,7 +248,7 @@ def test_what_cannot_be_cleaned_waits_until_a_reviewer_keeps_it(
     decide(config, keep=every, runs=runs)
     assert open_reviews(config, runs=runs).open == ()
     rows = rows_of(build(config, runs=runs).path)
-    assert [rows[number]["input_images"][0]["bytes"] for number in (3, 4)] == [
+    assert [rows[number]["input_images"][0]["bytes"] for number in (4, 5)] == [
         FILES[name] for name in STUCK
     ]
 

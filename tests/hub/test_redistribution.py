@@ -111,7 +111,8 @@ def contents(release: Path) -> Iterator[bytes]:
             table = pq.read_table(path)
             pq.write_table(table, plain, compression="none", use_dictionary=False)
             yield plain.getvalue()
-            yield from (unescaped(row["provenance"]) for row in table.to_pylist())
+            told = (row.get("provenance") for row in table.to_pylist())
+            yield from map(unescaped, filter(None, told))
 
 
 def unescaped(text: str) -> bytes:
