@@ -30,14 +30,7 @@ Act = Callable[[], object] | None
 
 @dataclass(frozen=True)
 class Token:
-    """Who a token speaks for, and what it may do.
-
-    Attributes:
-        user: Its owner.
-        role: `read`, `write` or `fineGrained`.
-        orgs: Organisations of its owner.
-        permissions: Of a fine-grained token, for all that its owner has.
-    """
+    """Whom a token speaks for, and what it may do: `read`, `write` or what is fine-grained."""
 
     user: str
     role: str = "write"
@@ -52,13 +45,8 @@ class Token:
         return may and self.sees(repo_id)
 
 
-WRITER, READER, FINE_READER, FINE_WRITER, STRANGER = (
-    "hf_writer",
-    "hf_reader",
-    "hf_fine_reader",
-    "hf_fine_writer",
-    "hf_stranger",
-)
+WRITER, READER, STRANGER = "hf_writer", "hf_reader", "hf_stranger"
+FINE_READER, FINE_WRITER = "hf_fine_reader", "hf_fine_writer"
 TOKENS = {
     WRITER: Token("mira", orgs=("pixel-lab",)),
     READER: Token("mira", "read", ("pixel-lab",)),
@@ -74,20 +62,12 @@ class DiedError(Exception):
 
 @dataclass
 class LocalHub:
-    """A context manager; a test reads and changes what it holds.
-
-    Attributes:
-        repositories: By `namespace/name`.
-        objects: Large files by sha256, which outlive commits that never came.
-        asked: Method and path of every request, in order.
-        dead: Whether every connection is closed without an answer.
-        acts: What happens when a step is reached: see `at`.
-    """
+    """A context manager; a test reads and changes what it holds."""
 
     repositories: dict[str, Repository] = field(default_factory=dict)
-    objects: dict[str, bytes] = field(default_factory=dict)
+    objects: dict[str, bytes] = field(default_factory=dict)  # large files, which outlive commits
     asked: list[tuple[str, str]] = field(default_factory=list)
-    dead: bool = False
+    dead: bool = False  # every connection is closed without an answer
     acts: dict[str, list[Act]] = field(default_factory=lambda: defaultdict(list))
 
     def __post_init__(self) -> None:
@@ -110,12 +90,10 @@ class LocalHub:
         return {**inherited, **mine, **({"HF_TOKEN": token} if token else {}), **more}
 
     def at(self, step: str, *acts: Act) -> None:
-        """Lets something happen when a step is reached.
+        """Lets acts happen one after the other, null for none, when a step is reached.
 
-        Args:
-            step: `before` or `after`, and `upload`, `commit` or `tag`. After a step, its work is
-                done and its answer not sent.
-            *acts: One for each time, null to let that time pass; `hub.die` ends the server.
+        A step is `before` or `after`, and `upload`, `commit` or `tag`; after a step its work is
+        done and its answer not sent.
         """
         self.acts[step] += acts
 

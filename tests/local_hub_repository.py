@@ -13,12 +13,7 @@ ATTRIBUTES = b"*.parquet filter=lfs diff=lfs merge=lfs -text\n"
 
 @dataclass(frozen=True)
 class StoredFile:
-    """A file of a commit.
-
-    Attributes:
-        data: Its bytes.
-        lfs: Whether Git keeps a pointer to it, as for all large files.
-    """
+    """A file of a commit; of large ones Git keeps a pointer alone."""
 
     data: bytes
     lfs: bool = False
@@ -55,15 +50,7 @@ class Commit:
 
 @dataclass
 class Repository:
-    """A dataset repository.
-
-    Attributes:
-        private: Whether strangers are told that it does not exist.
-        commits: By oid.
-        branches: Where each points; a pull request is `refs/pr/<number>`.
-        tags: Where each points.
-        open_pulls: Numbers and titles of pull requests that nobody merged or closed.
-    """
+    """A dataset repository; a pull request is the branch `refs/pr/<number>`."""
 
     private: bool = False
     commits: dict[str, Commit] = field(default_factory=dict)

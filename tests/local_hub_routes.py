@@ -79,15 +79,7 @@ class RefusedError(Exception):
 
 
 def answer(hub: LocalHub, question: Question) -> Answer:
-    """Answers a request.
-
-    Args:
-        hub: What the Hub holds.
-        question: The request.
-
-    Returns:
-        The answer; 404 for what no client was seen to ask for.
-    """
+    """The answer to a request; 404 for what no client was seen to ask for."""
     try:
         for pattern, respond in PLACES.items():
             if match := re.fullmatch(pattern, question.path):
@@ -200,16 +192,14 @@ def dataset(hub: LocalHub, question: Question, repo_id: str, verb: str, rest: st
 
 def info(asked: Asked) -> Answer:
     commit = _commit(asked.repository, asked.revision)
+    known = {"gated": False, "disabled": False, "lastModified": DATE, "tags": []}
     return said(
         {
+            **known,
             "id": asked.repo_id.removesuffix(SPACE),
             "author": asked.repo_id.split("/")[0],
             "sha": commit.oid,
             "private": asked.repository.private,
-            "gated": False,
-            "disabled": False,
-            "lastModified": DATE,
-            "tags": [],
             "downloads": 0,
             "likes": 0,
             "siblings": [{"rfilename": path} for path in sorted(commit.files)],
@@ -227,12 +217,19 @@ def refs(asked: Asked) -> Answer:
     branches = asked.repository.branches
     pulls = {name: oid for name, oid in branches.items() if name.startswith(PULL)}
     own = {name: oid for name, oid in branches.items() if name not in pulls}
+    kinds = {
+        "branches": ("refs/heads/", own),
+        "tags": ("refs/tags/", asked.repository.tags),
+        "pullRequests": ("", pulls),
+        "converts": ("", {}),
+    }
     return said(
         {
-            "branches": _refs("refs/heads/", own),
-            "tags": _refs("refs/tags/", asked.repository.tags),
-            "pullRequests": _refs("", pulls),
-            "converts": [],
+            kind: [
+                {"name": name, "ref": f"{start}{name}", "targetCommit": oid}
+                for name, oid in found.items()
+            ]
+            for kind, (start, found) in kinds.items()
         }
     )
 
@@ -281,17 +278,6 @@ def paths_info(asked: Asked) -> Answer:
     return said([_entry(path, files.get(path)) for path in wanted if path in known])
 
 
-def commits(asked: Asked) -> Answer:
-    last = _commit(asked.repository, asked.revision)
-    history = asked.repository.before(last.oid)
-    return said(
-        [
-            {"id": one.oid, "title": one.title, "message": "", "authors": [], "date": DATE}
-            for one in history
-        ]
-    )
-
-
 def preupload(asked: Asked) -> Answer:
     files = _commit(asked.repository, asked.revision).files
     return said(
@@ -332,14 +318,6 @@ def make_commit(asked: Asked) -> Answer:
     return said(done)
 
 
-def make_branch(asked: Asked) -> Answer:
-    if asked.rest in asked.repository.branches:
-        raise RefusedError(409, said="Reference already exists")
-    start = asked.question.json.get("startingPoint") or "main"
-    asked.repository.branches[asked.rest] = _commit(asked.repository, start).oid
-    return said({})
-
-
 def make_tag(asked: Asked) -> Answer:
     asked.hub.reach("before tag")
     tag = asked.question.json["tag"]
@@ -356,20 +334,11 @@ def delete_tag(asked: Asked) -> Answer:
     return said({})
 
 
-def delete_repository(hub: LocalHub, question: Question) -> Answer:
-    asked = question.json
-    repo_id = f"{asked.get('organization') or _token(hub, question).user}/{asked['name']}"
-    _check_writer(hub, question, repo_id, "")
-    del hub.repositories[repo_id]
-    return said({})
-
-
 REPO = r"([^/]+/[^/]+)"
 PLACES: dict[str, Callable[..., Answer]] = {
     "/api/whoami-v2": whoami,
     "/api/validate-yaml": validate_yaml,
     "/api/repos/create": create,
-    "/api/repos/delete": delete_repository,
     rf"/datasets/{REPO}\.git/info/lfs/objects/batch": large_files,
     r"/large/([0-9a-f]{64})": upload,
     # A pull request's revision has slashes of its own.
@@ -384,11 +353,9 @@ VERBS: dict[tuple[str, str], Callable[[Asked], Answer]] = {
     ("GET", "refs"): refs,
     ("GET", "discussions"): discussions,
     ("GET", "tree"): tree,
-    ("GET", "commits"): commits,
     ("POST", "paths-info"): paths_info,
     ("POST", "preupload"): preupload,
     ("POST", "commit"): make_commit,
-    ("POST", "branch"): make_branch,
     ("POST", "tag"): make_tag,
     ("DELETE", "tag"): delete_tag,
 }
@@ -444,12 +411,6 @@ def _changed(
         else:
             raise RefusedError(400, said=f"unknown operation {change['key']}")
     return files
-
-
-def _refs(start: str, found: dict[str, str]) -> list[dict[str, str]]:
-    return [
-        {"name": name, "ref": f"{start}{name}", "targetCommit": oid} for name, oid in found.items()
-    ]
 
 
 def _folders(files: Iterable[str]) -> set[str]:

@@ -50,22 +50,21 @@ PAPER = """@inproceedings{ge2026constantly,
 
 def render_card(facts: ReleaseFacts, manifest: Manifest) -> str:
     configs = {name: manifest.configs[name] for name in CONFIGS if name in manifest.configs}
+    asked = {name: one["engine"] for name, one in facts.provenance.items() if one.get("engine")}
     engines: dict[str, list[str]] = {}
-    for stage, origin in facts.provenance.items():
-        if engine := origin.get("engine"):
-            named = f"{engine.get('model') or 'an unnamed model'} by "
-            named += str(engine.get("kind") or "an unnamed engine")
-            known = f"{engine['kind']}, which is not a model" if abstains(engine) else named
-            engines.setdefault(escaped(known), []).append(escaped(stage))
-    asked = [origin["engine"] for origin in facts.provenance.values() if origin.get("engine")]
+    for stage, engine in asked.items():
+        kind = engine.get("kind") or "an unnamed engine"
+        named = f"{engine.get('model') or 'an unnamed model'} by {kind}"
+        known = f"{kind}, which is not a model" if abstains(engine) else named
+        engines.setdefault(escaped(known), []).append(escaped(stage))
     hazards = {str(one): one.meaning for one in Hazard}
-    if facts.removed_categories is None:
-        removed = "which categories those are is not stated by this build"
-    else:
-        removed = ", ".join(
+    removed = "which categories those are is not stated by this build"
+    if facts.removed_categories is not None:
+        named_hazards = (
             f"{escaped(one)} ({hazards.get(one, 'on no list of ours')})"
             for one in facts.removed_categories
         )
+        removed = ", ".join(named_hazards) or "no category"
     reasons = {str(reason): reason.meaning for reason in LeftOut}
     page = card_template().render(
         facts=facts,
@@ -88,8 +87,8 @@ def render_card(facts: ReleaseFacts, manifest: Manifest) -> str:
             if entry.dehydrated
         ],
         engines=engines,
-        built_without_models=bool(asked) and all(map(abstains, asked)),
-        removed=removed or "no category",
+        built_without_models=bool(asked) and all(map(abstains, asked.values())),
+        removed=removed,
         leanings=_leanings(facts.measured),
         paper=PAPER,
         citation=_citation(facts),
@@ -99,10 +98,8 @@ def render_card(facts: ReleaseFacts, manifest: Manifest) -> str:
 
 def card_template() -> jinja2.Template:
     """The template, from the installed package or, where it runs from its sources, beside it."""
-    package = files("echo_hf")
-    name = "dataset_card/card.md"
-    installed = package / name
-    found = installed if installed.is_file() else Path(str(package)).parent / name
+    package = Path(str(files("echo_hf")))
+    paths = [folder / "dataset_card" / "card.md" for folder in (package, package.parent)]
     environment = jinja2.Environment(
         trim_blocks=True,
         lstrip_blocks=True,
@@ -110,19 +107,11 @@ def card_template() -> jinja2.Template:
         undefined=jinja2.StrictUndefined,
         autoescape=False,  # noqa: S701  # Markdown: filter `md` escapes what others wrote
     )
-    environment.filters |= {
-        "md": escaped,
-        "n": "{:,}".format,
-        "json": json.dumps,
-        "listed": listed,
-        "fenced": fenced,
-    }
-    environment.globals |= {
-        "abstains": abstains,
-        "columns": columns,
-        "counted": counted,
-        "made_by": made_by,
-    }
+    environment.filters |= {"md": escaped, "n": "{:,}".format, "json": json.dumps}
+    environment.filters |= {"listed": listed, "fenced": fenced}
+    tools = (abstains, columns, counted, made_by)
+    environment.globals |= {tool.__name__: tool for tool in tools}
+    found = next(path for path in paths if path.is_file())
     return environment.from_string(found.read_text("utf-8"))
 
 
@@ -218,8 +207,8 @@ def type_name(feature: Any) -> str:
     return "image" if isinstance(feature, Image) else str(feature.dtype)
 
 
-COPIED, RULE, MODEL = "copied", "a fixed rule", "a model"
 # Who decides a column's values, and in which stages; no stage where none alone does.
+COPIED, RULE, MODEL = "copied", "a fixed rule", "a model"
 ORIGINS: Mapping[str, tuple[str, str]] = {
     "id": (RULE, "extract roles"),
     "post_id": (COPIED, "collect"),
@@ -233,21 +222,15 @@ ORIGINS: Mapping[str, tuple[str, str]] = {
     "prompt_fill_blank": (MODEL, "roles"),
     "quality": (MODEL, "extract roles"),
     "community_feedback": (MODEL, "extract feedback"),
-    "input_images": (MODEL, "roles screenshots"),
-    "output_images": (MODEL, "roles screenshots"),
+    **dict.fromkeys(("input_images", "output_images"), (MODEL, "roles screenshots")),
     "screenshot": (MODEL, "roles"),
-    "is_screenshot": (MODEL, "screenshots"),
-    "input_bboxs": (MODEL, "screenshots"),
-    "output_bboxs": (MODEL, "screenshots"),
+    **dict.fromkeys(("is_screenshot", "input_bboxs", "output_bboxs"), (MODEL, "screenshots")),
     "picture_sources": (RULE, "privacy"),
     "has_nsfw": (RULE, "safety"),
     "safety": (MODEL, "safety"),
     "review": (MODEL, "roles privacy"),
-    "kind": (MODEL, "feedback"),
-    "task": (MODEL, "feedback"),
-    "sample_digest": (RULE, ""),
-    "dehydrated": (RULE, ""),
-    "provenance": (RULE, ""),
+    **dict.fromkeys(("kind", "task"), (MODEL, "feedback")),
+    **dict.fromkeys(("sample_digest", "dehydrated", "provenance"), (RULE, "")),
 }
 
 
@@ -275,6 +258,7 @@ def _leanings(measured: Mapping[str, SampleCounts]) -> str:
         return ""
     parts = {name: counts for name, counts in measured.items() if name != ALL}
     every = list(parts.values())
+    everything = measured.get(ALL, next(iter(measured.values())))
 
     def row(name: str, *pairs: tuple[int, int]) -> list[str]:
         shares = (f"{part:,} ({share(part, whole)})" if part else "0" for part, whole in pairs)
@@ -282,14 +266,13 @@ def _leanings(measured: Mapping[str, SampleCounts]) -> str:
 
     rows = [["samples", *(f"{counts.samples:,}" for counts in every)]]
     for kind, field in (("language", "languages"), ("platform", "platforms"), ("task", "tasks")):
-        counted = [(getattr(counts, field), counts.samples) for counts in every]
-        order = list(getattr(measured.get(ALL, next(iter(measured.values()))), field))
-        for name in order[:MOST_NAMES]:
-            pairs = [(found.get(name, 0), whole) for found, whole in counted]
-            rows.append(row(f"{kind}: {escaped(name)}", *pairs))
+        order = list(getattr(everything, field))
+        lines = {f"{kind}: {escaped(name)}": [name] for name in order[:MOST_NAMES]}
         if others := order[MOST_NAMES:]:
-            pairs = [(sum(found.get(one, 0) for one in others), whole) for found, whole in counted]
-            rows.append(row(f"{kind}: {len(others):,} others", *pairs))
+            lines[f"{kind}: {len(others):,} others"] = others
+        for title, names in lines.items():
+            found = [sum(getattr(one, field).get(name, 0) for name in names) for one in every]
+            rows.append(row(title, *zip(found, [one.samples for one in every], strict=True)))
     rows.append(["authors", *(f"{counts.authors:,}" for counts in every)])
     several = [(counts.repeated_authors, counts.authors) for counts in every]
     rows.append(row("authors of several samples", *several))

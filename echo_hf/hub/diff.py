@@ -7,17 +7,19 @@ import json
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from pydantic import TypeAdapter
 
 from echo_hf.errors import ReleaseError, SpanError
-from echo_hf.hub.dehydrate import dehydrated
 from echo_hf.hub.facts import ALL, BENCHMARK_CONFIGS, CONFIGS, SAMPLE_CONFIGS
 from echo_hf.hub.load import release_at
-from echo_hf.hub.manifest import StageOrigin
+from echo_hf.hub.manifest import ConfigEntry, StageOrigin
+from echo_hf.hub.redistribution import dehydrated
 from echo_hf.hub.release import Release, files_of, read_rows, without_images
 from echo_hf.reasons import Reason
 from echo_hf.tables import SAMPLES
@@ -67,6 +69,8 @@ class Drift:
 
 @dataclass(frozen=True)
 class SharedSamples:
+    """How many samples both have, and how many only one of two releases."""
+
     shared: int
     a: int
     b: int
@@ -133,16 +137,7 @@ class ReleaseDiff:
 
     def as_json(self) -> dict[str, Any]:
         """The whole comparison as plain values that `json.dumps` takes."""
-        plain = asdict(self)
-        plain["stages"] = [
-            {
-                "stage": change.stage,
-                "causes": list(change.causes),
-                "a": change.a and change.a.model_dump(mode="json"),
-                "b": change.b and change.b.model_dump(mode="json"),
-            }
-            for change in self.stages
-        ]
+        plain: dict[str, Any] = TypeAdapter(ReleaseDiff).dump_python(self, mode="json")
         plain["causes"] = {str(cause): count for cause, count in self.causes.items()}
         for config, found in plain["scores"]["configs"].items():
             found["verdict"] = self.scores.verdict(config)
@@ -169,7 +164,11 @@ def compare(a: Release, b: Release) -> ReleaseDiff:
     remade = 0
     for name in both:
         one, other = old[name], new[name]
-        columns = _changed_columns(one, other)
+        columns = tuple(
+            column
+            for column, digest in other.digests.items()
+            if one.digests.get(column, digest) != digest
+        )
         left = tuple(config for config in one.configs if config not in other.configs)
         joined = tuple(config for config in other.configs if config not in one.configs)
         if columns or left or joined:
@@ -177,23 +176,19 @@ def compare(a: Release, b: Release) -> ReleaseDiff:
             changed.append(ChangedSample(name, columns, causes, left, joined))
         else:
             remade += one.provenance != other.provenance
+    counts = zip(DRIFTS, _counts(a, old.values()), _counts(b, new.values()), strict=True)
     return ReleaseDiff(
         a=a.manifest.name,
         b=b.manifest.name,
         targets=(a.manifest.target.name, b.manifest.target.name),
-        added=tuple(sorted(set(new) - set(old))),
-        removed=tuple(sorted(set(old) - set(new))),
+        added=tuple(sorted(new.keys() - old.keys())),
+        removed=tuple(sorted(old.keys() - new.keys())),
         changed=tuple(changed),
         equal=len(both) - len(changed),
         remade=remade,
-        configs=_configs(a, b),
-        stages=_stages(before, now),
-        drift={
-            name: drift(*counts)
-            for name, *counts in zip(
-                DRIFTS, _counts(a, old.values()), _counts(b, new.values()), strict=True
-            )
-        },
+        configs=_configs(a.manifest.configs, b.manifest.configs),
+        stages=tuple(_stages(before, now)),
+        drift={name: drift(*pair) for name, *pair in counts},
         scores=Comparability(
             a.manifest.protocol == b.manifest.protocol,
             {name: _shared(old, new, name) for name in BENCHMARK_CONFIGS},
@@ -201,32 +196,23 @@ def compare(a: Release, b: Release) -> ReleaseDiff:
     )
 
 
-def _configs(a: Release, b: Release) -> dict[str, ConfigChange]:
-    old, new = a.manifest.configs, b.manifest.configs
-    held = {**new, **old}
-    names = [*filter(held.__contains__, CONFIGS), *(name for name in held if name not in CONFIGS)]
-    return {
-        name: ConfigChange(
-            old[name].rows if name in old else None,
-            new[name].rows if name in new else None,
-            name in old and name in new and old[name].digest == new[name].digest,
-        )
-        for name in names
-    }
+def _configs(a: Mapping[str, ConfigEntry], b: Mapping[str, ConfigEntry]) -> dict[str, ConfigChange]:
+    held = {**b, **a}
+    found = {}
+    for name in [*filter(held.__contains__, CONFIGS), *(held.keys() - CONFIGS)]:
+        old, new = a.get(name), b.get(name)
+        equal = bool(old and new and old.digest == new.digest)
+        found[name] = ConfigChange(old.rows if old else None, new.rows if new else None, equal)
+    return found
 
 
-def _stages(a: Origins, b: Origins) -> tuple[StageChange, ...]:
-    return tuple(
-        # What collects the posts has their files in its digest.
-        StageChange(
-            name,
-            (Cause.SOURCE,) if name == "collect" else _stage_causes(a.get(name), b.get(name)),
-            a.get(name),
-            b.get(name),
-        )
-        for name in {**b, **a}
-        if _differs(a.get(name), b.get(name))
-    )
+def _stages(a: Origins, b: Origins) -> Iterator[StageChange]:
+    for name in {**b, **a}:
+        old, new = a.get(name), b.get(name)
+        if _differs(old, new):
+            # What collects the posts has their files in its digest.
+            causes = (Cause.SOURCE,) if name == "collect" else _stage_causes(old, new)
+            yield StageChange(name, causes, old, new)
 
 
 def _differs(a: StageOrigin | None, b: StageOrigin | None) -> bool:
@@ -253,15 +239,11 @@ def drift(a: Mapping[str, int], b: Mapping[str, int]) -> Drift:
     size_a, size_b = sum(a.values()), sum(b.values())
     if not (size_a and size_b):
         return Drift(None, size_a, size_b)
-    moved = [
-        Mover(
-            name, a.get(name, 0), b.get(name, 0), b.get(name, 0) / size_b - a.get(name, 0) / size_a
-        )
-        for name in {**a, **b}
-    ]
-    ordered = sorted(moved, key=lambda mover: (-abs(mover.change), mover.name))
+    counts = [(name, a.get(name, 0), b.get(name, 0)) for name in {**a, **b}]
+    moved = [Mover(name, old, new, new / size_b - old / size_a) for name, old, new in counts]
+    moved.sort(key=lambda mover: (-abs(mover.change), mover.name))
     distance = sum(abs(mover.change) for mover in moved) / 2
-    return Drift(distance, size_a, size_b, tuple(mover for mover in ordered if mover.change))
+    return Drift(distance, size_a, size_b, tuple(mover for mover in moved if mover.change))
 
 
 def first_bigram(prompt: str) -> str | None:
@@ -275,8 +257,7 @@ def first_bigram(prompt: str) -> str | None:
 class SampleView:
     """A sample as a comparison needs it: a digest of each column, and what is counted."""
 
-    names: tuple[str, ...]
-    digests: bytes
+    digests: dict[str, bytes]
     sources: bytes
     provenance: str | None
     sample_digest: str | None
@@ -303,18 +284,14 @@ def _samples(release: Release, columns: list[str] | None = None) -> Iterator[tup
 def _views(release: Release, silent: Collection[str]) -> dict[str, SampleView]:
     """The samples of a release; of those that are dehydrated in one, without posted content."""
     views: dict[str, SampleView] = {}
-    shared: dict[Any, Any] = {}  # equal for many samples, kept once
     for config, row in _samples(release):
         if row["id"] not in views:
             seen = _without_content(row) if row["id"] in silent else row
             said = seen.get("community_feedback") or []
-            names = tuple(name for name in seen if name != "provenance")
-            provenance = seen.get("provenance")
             views[row["id"]] = SampleView(
-                names=shared.setdefault(names, names),
-                digests=b"".join(_digest(seen[name]) for name in names),
+                digests={name: _digest(seen[name]) for name in seen if name != "provenance"},
                 sources=_digest(sorted(set(_sources(seen)))),
-                provenance=shared.setdefault(provenance, provenance),
+                provenance=seen.get("provenance"),
                 sample_digest=seen.get("sample_digest"),
                 bigram=first_bigram(seen.get("prompt") or ""),
                 task=seen.get("task"),
@@ -353,14 +330,6 @@ def _digest(value: Any) -> bytes:
     return hashlib.blake2b(text.encode(), digest_size=8).digest()
 
 
-def _changed_columns(a: SampleView, b: SampleView) -> tuple[str, ...]:
-    old, new = (
-        {name: one.digests[8 * at : 8 * at + 8] for at, name in enumerate(one.names)}
-        for one in (a, b)
-    )
-    return tuple(name for name in new if name in old and old[name] != new[name])
-
-
 def _causes(a: SampleView, b: SampleView, before: Origins, now: Origins) -> tuple[Cause, ...]:
     """Why a sample has changed: its sources, or the stages that made it."""
     found = set() if a.sources == b.sources else {Cause.SOURCE}
@@ -373,10 +342,9 @@ def _causes(a: SampleView, b: SampleView, before: Origins, now: Origins) -> tupl
 
 def _made_by(provenance: str | None, stages: Origins) -> dict[str, StageOrigin]:
     """The stages that made a sample, with their prompts where the release knows them."""
-    try:
+    parsed = None
+    with suppress(ValueError):
         parsed = json.loads(provenance or "{}")
-    except ValueError:
-        parsed = {}
     made: dict[str, StageOrigin] = {}
     for name, said in parsed.items() if isinstance(parsed, dict) else ():
         if isinstance(said, dict) and "digest" in said:

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
-from itertools import count
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Any
+from typing import Any, NamedTuple
 
 import evaluate
 import numpy as np
@@ -44,17 +44,6 @@ OWN = frozenset(inspect.signature(evaluate.Metric.__init__).parameters)
 Stored = Mapping[str, list[Any]]
 
 
-@dataclass(frozen=True)
-class EvaluateColumns:
-    """How predictions and references are stored, and read again."""
-
-    features: Features
-    meaning: Mapping[str, str]
-    store: Callable[..., Iterator[Stored]]
-    read: Callable[..., tuple[Any, ...]]
-    at_once: int
-
-
 def store_ratings(predictions: Any) -> Iterator[Stored]:
     """Ratings as `evaluate` stores them: with null where an optional column is not given."""
     names = getattr(predictions, "column_names", getattr(predictions, "columns", None))
@@ -62,12 +51,9 @@ def store_ratings(predictions: Any) -> Iterator[Stored]:
         predictions = pa.table(predictions)
         names = predictions.column_names
     table = read_columns(predictions, RATINGS, REQUIRED, OPTIONAL)
-    if names is None:
-        names = predictions
-    if isinstance(names, Sequence):  # rows, or names of columns
-        names = dict.fromkeys(
-            name for one in names for name in ([one] if isinstance(one, str) else one)
-        )
+    if names is None:  # rows, or a dict of columns
+        rows = predictions if isinstance(predictions, Sequence) else [predictions]
+        names = dict.fromkeys(name for row in rows for name in row)
     for name in names:
         if name not in RATINGS.columns:
             raise TableError(unknown("column", name, RATINGS.columns, RATINGS.name))
@@ -76,7 +62,7 @@ def store_ratings(predictions: Any) -> Iterator[Stored]:
         yield {"predictions": [{**absent, **row} for row in part.to_pylist()]}
 
 
-def read_ratings(*, predictions: Any) -> tuple[pa.Table]:
+def read_ratings(predictions: Any) -> tuple[pa.Table]:
     """The stored ratings, without the optional columns that nobody gave."""
     table = pa.Table.from_struct_array(predictions)
     empty = [name for name in OPTIONAL if table[name].null_count == table.num_rows]
@@ -85,25 +71,24 @@ def read_ratings(*, predictions: Any) -> tuple[pa.Table]:
 
 def store_images(predictions: Any, references: Any) -> Iterator[Stored]:
     """Samples as `evaluate` stores them, a few at once."""
-    stored: dict[str, list[Any]] = {"predictions": [], "references": []}
+    made: list[Any] = []
+    given: list[Any] = []
     held = 0
     try:
-        for number, sample in zip(count(), samples_of(references, predictions), strict=False):
-            made = stored_image(sample.output, f"predictions[{number}]")
-            given = [stored_image(one, f"references[{number}]") for one in sample.inputs]
-            stored["predictions"].append(made)
-            stored["references"].append(given)
-            held += sum(len(one["bytes"] or b"") for one in (made, *given) if one)
-            if len(stored["predictions"]) == MOST_SAMPLES or held >= MOST_BATCH_BYTES:
-                yield stored
-                stored, held = {"predictions": [], "references": []}, 0
-        if stored["predictions"]:
-            yield stored
+        for number, sample in enumerate(samples_of(references, predictions)):
+            made.append(stored_image(sample.output, f"predictions[{number}]"))
+            given.append([stored_image(one, f"references[{number}]") for one in sample.inputs])
+            held += sum(len(one["bytes"] or b"") for one in (made[-1], *given[-1]) if one)
+            if len(made) == MOST_SAMPLES or held >= MOST_BATCH_BYTES:
+                yield {"predictions": made, "references": given}
+                made, given, held = [], [], 0
+        if made:
+            yield {"predictions": made, "references": given}
     except ScoreError as error:
         raise ScoreError(f"references are inputs, predictions are outputs: {error}") from None
 
 
-def read_images(*, predictions: Any, references: Any) -> tuple[Iterator[Any], Iterator[Any]]:
+def read_images(predictions: Any, references: Any) -> tuple[Iterator[Any], Iterator[Any]]:
     """Inputs and outputs, one in memory at a time."""
     return (one.as_py() for one in references), (one.as_py() for one in predictions)
 
@@ -159,6 +144,16 @@ def _written(image: PILImage.Image) -> bytes:
     return sink.getvalue()
 
 
+class EvaluateColumns(NamedTuple):
+    """How predictions and references are stored, and read again."""
+
+    features: Features
+    meaning: Mapping[str, str]
+    store: Callable[..., Iterator[Stored]]
+    read: Callable[..., tuple[Any, ...]]
+    at_once: int
+
+
 RATING_ROWS = EvaluateColumns(
     Features({"predictions": {name: RATINGS.features[name] for name in (*REQUIRED, *OPTIONAL)}}),
     {
@@ -167,10 +162,8 @@ RATING_ROWS = EvaluateColumns(
     },
     store_ratings,
     read_ratings,
-    at_once=AT_ONCE,
+    AT_ONCE,
 )
-
-
 IMAGES = EvaluateColumns(
     # Undecoded: decoding would be for evaluate to keep all of them in memory, and to trip over
     # the first broken one.
@@ -181,10 +174,8 @@ IMAGES = EvaluateColumns(
     },
     store_images,
     read_images,
-    at_once=MOST_SAMPLES,
+    MOST_SAMPLES,
 )
-
-
 OF_METRICS = (
     "value, interval, per_sample, n, coverage, reasons, counts (of reasons), notices, definition"
 )
@@ -192,11 +183,11 @@ OF_METRICS = (
 
 @dataclass(frozen=True)
 class EvaluateConfig:
-    """A measure: its name, the package that has it, what it takes and what it gives."""
+    """A measure: the package that has it, what it takes and what it gives."""
 
-    name: str
     part: str
     columns: EvaluateColumns
+    name: str
     description: str
     gives: str
     extra: str | None = None
@@ -217,61 +208,59 @@ class EvaluateConfig:
         return found
 
 
-CONFIGS: Mapping[str, EvaluateConfig] = {
-    config.name: config
-    for config in (
-        EvaluateConfig(
-            "win_rate",
-            "scores",
-            RATING_ROWS,
-            "how often a system's outputs are rated above those of the other systems.",
-            "win_rate, interval, standard_error, matrix, pairs, ties, coverage, per_judge, "
-            "by_missing, reasons, ignored, ignored_rows, protocol, definition",
-        ),
-        EvaluateConfig(
-            "color_shift",
-            "metrics",
-            IMAGES,
-            "how far the mean color of the outputs is from that of the inputs, in levels.",
-            f"{OF_METRICS}, wasserstein, tint",
-        ),
-        EvaluateConfig(
-            "face_identity",
-            "metrics",
-            IMAGES,
-            "how alike the faces in outputs and inputs are.",
-            f"{OF_METRICS}, matches",
-            "face",
-            ("insightface", "onnxruntime"),
-        ),
-        EvaluateConfig(
-            "structure_distance",
-            "metrics",
-            IMAGES,
-            "how far the layout of an output is from that of its input.",
-            f"{OF_METRICS}, per_input",
-            "metrics",
-            ("torch", "transformers"),
-        ),
-        EvaluateConfig(
-            "text_rendering",
-            "metrics",
-            RATING_ROWS,
-            "how well the text in one system's outputs is written, as judges rate it, from 0 to 1.",
-            f"{OF_METRICS}, sample_ids, per_judge, off_scale",
-        ),
-    )
-}
+_CONFIGS = (
+    EvaluateConfig(
+        "scores",
+        RATING_ROWS,
+        "win_rate",
+        "how often a system's outputs are rated above those of the other systems.",
+        "win_rate, interval, standard_error, matrix, pairs, ties, coverage, per_judge, "
+        "by_missing, reasons, ignored, ignored_rows, protocol, definition",
+    ),
+    EvaluateConfig(
+        "metrics",
+        IMAGES,
+        "color_shift",
+        "how far the mean color of the outputs is from that of the inputs, in levels.",
+        f"{OF_METRICS}, wasserstein, tint",
+    ),
+    EvaluateConfig(
+        "metrics",
+        IMAGES,
+        "face_identity",
+        "how alike the faces in outputs and inputs are.",
+        f"{OF_METRICS}, matches",
+        "face",
+        ("insightface", "onnxruntime"),
+    ),
+    EvaluateConfig(
+        "metrics",
+        IMAGES,
+        "structure_distance",
+        "how far the layout of an output is from that of its input.",
+        f"{OF_METRICS}, per_input",
+        "metrics",
+        ("torch", "transformers"),
+    ),
+    EvaluateConfig(
+        "metrics",
+        RATING_ROWS,
+        "text_rendering",
+        "how well the text in one system's outputs is written, as judges rate it, from 0 to 1.",
+        f"{OF_METRICS}, sample_ids, per_judge, off_scale",
+    ),
+)
+CONFIGS: Mapping[str, EvaluateConfig] = {config.name: config for config in _CONFIGS}
 
 
 def plain(result: Any) -> dict[str, Any]:
-    """A result as reading its JSON gives it.
+    """A result as reading its JSON gives it; of a metric, also how many samples have each reason.
 
     Args:
         result: What a measure gave.
 
     Returns:
-        Its values, and for a metric how many samples have each reason.
+        Its values.
     """
     counts = {"counts": result.counts} if isinstance(result, MetricResult) else {}
     text = json.dumps({**result.as_json(), **counts}, allow_nan=False)
@@ -299,16 +288,9 @@ def whole(parts: Iterable[Stored], features: Features) -> Iterator[Iterator[Stor
             for part in parts:
                 writer.write_table(pa.Table.from_pydict(dict(part), schema))
         file.seek(0)
-
-        def read() -> Iterator[Stored]:
-            empty = True
-            for batch in pa.ipc.open_stream(file):
-                empty = False
-                yield batch.to_pydict()
-            if empty:
-                yield {name: [] for name in schema.names}
-
-        yield read()
+        stored = (batch.to_pydict() for batch in pa.ipc.open_stream(file))
+        first: Stored = next(stored, {name: [] for name in schema.names})
+        yield chain([first], stored)
 
 
 class EchoMetric(evaluate.Metric):  # type: ignore[misc]  # evaluate has no types
@@ -351,16 +333,15 @@ class EchoMetric(evaluate.Metric):  # type: ignore[misc]  # evaluate has no type
     def add_batch(self, *, predictions: Any = None, references: Any = None, **others: Any) -> None:
         """Adds samples, or ratings: all of them, or none where one is wrong."""
         given = {"predictions": predictions, "references": references, **others}
-        features = self._config.columns.features
+        columns, measure = self._config.columns, self._config.name
         for name, value in given.items():
-            if name not in features and value is not None:
-                raise ScoreError(unknown("argument", name, features, self._config.name))
-        missing = [name for name in features if given.get(name) is None]
-        if missing:
-            meaning = self._config.columns.meaning[missing[0]]
-            raise ScoreError(f"{self._config.name}: no {missing[0]}: expected {meaning}")
-        stored = self._config.columns.store(**{name: given[name] for name in features})
-        with whole(stored, features) as parts:
+            if name not in columns.features and value is not None:
+                raise ScoreError(unknown("argument", name, columns.features, measure))
+        for name, meaning in columns.meaning.items():
+            if given[name] is None:
+                raise ScoreError(f"{measure}: no {name}: expected {meaning}")
+        stored = columns.store(*(given[name] for name in columns.features))
+        with whole(stored, columns.features) as parts:
             for part in parts:
                 super().add_batch(**part)
 
@@ -406,9 +387,9 @@ class EchoMetric(evaluate.Metric):  # type: ignore[misc]  # evaluate has no type
         return info
 
     def _compute(self, **given: Any) -> dict[str, Any]:
-        columns = {name: given.pop(name) for name in self._config.columns.features}
-        result = self._config.function()(*self._config.columns.read(**columns), **given)
-        return plain(result)
+        columns = self._config.columns
+        read = columns.read(*(given.pop(name) for name in columns.features))
+        return plain(self._config.function()(*read, **given))
 
     def _enforce_nested_string_type(self, schema: Any, obj: Any) -> None:
         """Types were checked before, and there null is a value."""

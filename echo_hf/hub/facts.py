@@ -15,31 +15,14 @@ from pydantic import BaseModel, ConfigDict, NonNegativeInt, StringConstraints, V
 
 from echo_hf.config.sections import Target
 from echo_hf.pipeline.result import StageResult
-from echo_hf.tables import (
-    APPLICABILITY,
-    COMPARISONS,
-    OUTPUTS,
-    RATINGS,
-    RESPONSES,
-    RESULTS,
-    SAMPLES,
-    Table,
-    arrow_rows,
-)
+from echo_hf.tables import SAMPLES, TABLES, Table, arrow_rows
 
 MOST_LISTED = 1000
 RequestKey = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 
 
 class FailedCalls(BaseModel):
-    """Rows of a stage that wait for an answer, for one reason.
-
-    Attributes:
-        rows: How many there are.
-        requests: Keys of their requests, in order, 64 hexadecimal characters each: the first
-            thousand. Plain rules, which abstain without a call, have none.
-        unlisted: How many further keys there are.
-    """
+    """Rows of a stage that wait for an answer for one reason, and the keys of their requests."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -50,13 +33,15 @@ class FailedCalls(BaseModel):
 
 def failed_calls(result: StageResult) -> dict[str, FailedCalls]:
     table = arrow_rows(result.quarantine, ["_reason", "_request"])
+    grouped = table.group_by("_reason").aggregate([("_request", "distinct"), ([], "count_all")])
     found = {}
-    for reason in sorted(pc.unique(table["_reason"]).to_pylist()):
-        requests = table.filter(pc.equal(table["_reason"], reason))["_request"]
-        keys = sorted(filter(None, pc.unique(requests).to_pylist()))
+    for row in grouped.sort_by("_reason").to_pylist():
+        keys = sorted(filter(None, row["_request_distinct"]))
         listed = tuple(keys[:MOST_LISTED])
         unlisted = len(keys) - len(listed)
-        found[reason] = FailedCalls(rows=len(requests), requests=listed, unlisted=unlisted)
+        found[row["_reason"]] = FailedCalls(
+            rows=row["count_all"], requests=listed, unlisted=unlisted
+        )
     return found
 
 
@@ -90,25 +75,20 @@ class ReleaseConfig(NamedTuple):
     table: Table
 
 
+_HELD = {
+    "image_to_image": "benchmark samples that start from one or more images",
+    "text_to_image": "benchmark samples that start from words alone",
+    "analysis": "every sample with a clear task that was not flagged, to study what people do",
+    "outputs": "what the systems under test made of the samples",
+    "ratings": "what judges said about the outputs",
+    "comparisons": "what judges chose between two outputs",
+    "applicability": "which specialised metrics fit which benchmark sample",
+    "results": "the figures of each system",
+    "responses": "the answers of the models that made the samples, to build them again without a "
+    "model",
+}
 CONFIGS: Mapping[str, ReleaseConfig] = {
-    "image_to_image": ReleaseConfig(
-        "benchmark samples that start from one or more images", SAMPLES
-    ),
-    "text_to_image": ReleaseConfig("benchmark samples that start from words alone", SAMPLES),
-    "analysis": ReleaseConfig(
-        "every sample with a clear task that was not flagged, to study what people do", SAMPLES
-    ),
-    "outputs": ReleaseConfig("what the systems under test made of the samples", OUTPUTS),
-    "ratings": ReleaseConfig("what judges said about the outputs", RATINGS),
-    "comparisons": ReleaseConfig("what judges chose between two outputs", COMPARISONS),
-    "applicability": ReleaseConfig(
-        "which specialised metrics fit which benchmark sample", APPLICABILITY
-    ),
-    "results": ReleaseConfig("the figures of each system", RESULTS),
-    "responses": ReleaseConfig(
-        "the answers of the models that made the samples, to build them again without a model",
-        RESPONSES,
-    ),
+    name: ReleaseConfig(about, TABLES.get(name, SAMPLES)) for name, about in _HELD.items()
 }
 BENCHMARK_CONFIGS = ("image_to_image", "text_to_image")
 SAMPLE_CONFIGS = tuple(name for name, config in CONFIGS.items() if config.table is SAMPLES)
@@ -159,13 +139,13 @@ def measure(configs: Mapping[str, Dataset], posts: Dataset) -> dict[str, SampleC
 
 def _counts(rows: list[tuple[str | None, Mapping[str, Any]]]) -> SampleCounts:
     """Counts over tasks and primary posts."""
-    # One name on two platforms may be two people.
-    authors = Counter((post["platform"], post["author"]) for _, post in rows if post.get("author"))
 
     def values(names: Iterable[str | None]) -> dict[str, int]:
         counts = Counter(name or UNKNOWN for name in names)
         return dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
 
+    # One name on two platforms may be two people.
+    authors = Counter((post["platform"], post["author"]) for _, post in rows if post.get("author"))
     return SampleCounts(
         samples=len(rows),
         languages=values(language(post.get("lang")) for _, post in rows),
@@ -184,8 +164,26 @@ LICENSE_NOTE = (
 )
 
 
+@dataclass(frozen=True, kw_only=True)
+class Statements:
+    """What the card says that neither the rows nor the run do."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    languages: tuple[str, ...] = ()
+    license: str = "other"
+    license_name: str = "posts-belong-to-their-authors"
+    license_note: str = LICENSE_NOTE
+    repository: str | None = None
+    contact: str | None = None
+    rights: Mapping[str, str] = field(default_factory=dict)
+    removed_categories: tuple[str, ...] | None = None
+    citation: str | None = None
+    metadata_stripper: int | None = None
+
+
 @dataclass(frozen=True)
-class ReleaseFacts:
+class ReleaseFacts(Statements):
     """Facts about a release, as the run that built it knows them."""
 
     name: str
@@ -194,16 +192,6 @@ class ReleaseFacts:
     funnel: Mapping[str, Counts] = field(default_factory=dict)
     provenance: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     rules_built: bool = False
-    languages: tuple[str, ...] = ()
-    license: str = "other"
-    license_name: str = "posts-belong-to-their-authors"
-    license_note: str = LICENSE_NOTE
-    repository: str | None = None
-    contact: str | None = None
-    removed_categories: tuple[str, ...] | None = None
-    citation: str | None = None
     measured: Mapping[str, SampleCounts] = field(default_factory=dict)
     left_out: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    rights: Mapping[str, str] = field(default_factory=dict)
     failed: Mapping[str, Mapping[str, FailedCalls]] = field(default_factory=dict)
-    metadata_stripper: int | None = None

@@ -8,7 +8,7 @@ import shutil
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -36,10 +36,9 @@ from echo_hf.curate.provenance import (
     with_texts,
 )
 from echo_hf.errors import ImageError, ReleaseError, SourceError, SpanError
-from echo_hf.hub.dehydrate import check_apart, distance, read_signature
 from echo_hf.hub.facts import SAMPLE_CONFIGS
 from echo_hf.hub.manifest import HYDRATION, read_stats, row_digest
-from echo_hf.hub.redistribution import images_in
+from echo_hf.hub.redistribution import check_apart, distance, images_in, read_signature
 from echo_hf.hub.release import (
     Release,
     read_release,
@@ -59,36 +58,32 @@ from echo_hf.samples.spans import Source, sources_of, spans_from, text_digest, t
 from echo_hf.tables import SAMPLES, arrow_rows
 
 Row = Mapping[str, Any]
-HydrateProgress = Callable[[FetchStats], None]
 WORDS = ("prompt", "feedback", "provenance")
+COLUMNS = {INPUT: "input_images", OUTPUT: "output_images", SCREENSHOT: "screenshot"}
+BEST_FIRST = list(Match).index
 MOST_CAUSES = 5
 NOT_PUT_BACK = (LeftOut.MAY_QUOTE, LeftOut.SILENCED)
 
 
-@dataclass(frozen=True)
-class RestoredPart:
-    """One text or image of a sample.
+class Rebuilt(NamedTuple):
+    """A text, or the digest of an image; how it matches what was left out, and why it stays out."""
 
-    Attributes:
-        name: prompt, feedback.<n>, provenance.<n>, or the role of an image and its number.
-        match: How it matches what was left out.
-        detail: Why it stays left out.
-    """
-
-    name: str
+    value: str | None
     match: Match
-    detail: str
+    detail: str = ""
 
 
 @dataclass(frozen=True)
 class SampleMatch:
+    """A sample's parts: prompt, feedback.<n>, provenance.<n>, or the role of an image and <n>."""
+
     id: str
-    parts: tuple[RestoredPart, ...]
+    parts: Mapping[str, Rebuilt]
 
     @property
     def match(self) -> Match:
         """The worst of its parts'."""
-        return max((part.match for part in self.parts), key=list(Match).index, default=Match.EXACT)
+        return max((one.match for one in self.parts.values()), key=BEST_FIRST, default=Match.EXACT)
 
 
 @dataclass(frozen=True)
@@ -99,13 +94,14 @@ class Hydration:
     samples: tuple[SampleMatch, ...]
 
     def counts(self) -> dict[str, dict[str, int]]:
-        parts = [part for sample in self.samples for part in sample.parts]
-        texts = [part for part in parts if part.name.partition(".")[0] in WORDS]
-        found = {
+        found: dict[str, Counter[Match]] = {
             "samples": Counter(sample.match for sample in self.samples),
-            "texts": Counter(part.match for part in texts),
-            "pictures": Counter(part.match for part in parts if part not in texts),
+            "texts": Counter(),
+            "pictures": Counter(),
         }
+        for sample in self.samples:
+            for name, one in sample.parts.items():
+                found["texts" if name.partition(".")[0] in WORDS else "pictures"][one.match] += 1
         return {name: {match.value: some[match] for match in Match} for name, some in found.items()}
 
     def as_json(self) -> dict[str, Any]:
@@ -118,14 +114,22 @@ class Hydration:
             name: {reason: count for reason, count in some.items() if reason in NOT_PUT_BACK}
             for name, some in left_out.items()
         }
+        samples = [
+            {
+                "id": sample.id,
+                "match": sample.match,
+                "parts": [
+                    {"name": name, "match": one.match, "detail": one.detail}
+                    for name, one in sample.parts.items()
+                ],
+            }
+            for sample in self.samples
+        ]
         return {
             "release": self.release.manifest.name,
             "counts": self.counts(),
             "beside": {name: some for name, some in beside.items() if some},
-            "samples": [
-                {"id": one.id, "match": one.match, "parts": [asdict(part) for part in one.parts]}
-                for one in self.samples
-            ],
+            "samples": samples,
         }
 
 
@@ -136,8 +140,8 @@ def show_hydration(console: Console, hydration: Hydration) -> None:
         numbers = [f"{each[match.value]:,}" for each in counts.values()]
         table.add_row(Text(match.value, "bold"), *numbers, match.meaning)
     console.print(table)
-    parts = (part for sample in hydration.samples for part in sample.parts if part.detail)
-    causes = Counter(f"{part.match}: {part.detail}" for part in parts)
+    parts = (one for sample in hydration.samples for one in sample.parts.values() if one.detail)
+    causes = Counter(f"{one.match}: {one.detail}" for one in parts)
     for line, times in causes.most_common(MOST_CAUSES):
         say(console, f"  {times:,} x {plain(line)}", "dim")
 
@@ -149,7 +153,7 @@ def hydrate(
     *,
     images: Path | None = None,
     fetch: FetchPolicy | None = None,
-    progress: HydrateProgress | None = None,
+    progress: Callable[[FetchStats], None] | None = None,
 ) -> Hydration:
     """Writes a release with the posted words and images put back, as far as they are at hand."""
     check_apart(release_path, to)
@@ -165,11 +169,8 @@ def hydrate(
     with _workplace(to.resolve(), keep=fetch is not None) as folder:
         store = ImageStore(folder / "pictures")
         every = unpacked(release, store)
-        configs = {
-            name: arrow_rows(every.pop(name)).to_pylist()
-            for name in SAMPLE_CONFIGS
-            if name in every
-        }
+        held = [name for name in SAMPLE_CONFIGS if name in every]
+        configs = {name: arrow_rows(every[name]).to_pylist() for name in held}
         lacking = [row for rows in configs.values() for row in rows if row["dehydrated"]]
         entries = [one for row in lacking for one in row["picture_sources"] or [] if one["sha256"]]
         archive = read_archive(posts, store, strips=strips)
@@ -178,7 +179,7 @@ def hydrate(
         if fetch is not None:
             urls = {one["url"] for one in entries if one["url"] and not archive.has(one["sha256"])}
             results = fetch_images(sorted(urls), store, policy=fetch, progress=progress)
-            archive = archive.with_fetched({one.url: one.sha256 for one in results if one.sha256})
+            archive.take_fetched({one.url: one.sha256 for one in results if one.sha256})
         made = {row_digest(row): hydrated(row, archive) for row in lacking}
         for name, rows in configs.items():
             new = [made[row_digest(row)][0] if row["dehydrated"] else row for row in rows]
@@ -205,23 +206,15 @@ def _workplace(to: Path, *, keep: bool) -> Iterator[Path]:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Archive:
-    """Posts and images that somebody has.
-
-    Attributes:
-        table: The posts.
-        images: Their images, and others.
-        strips: Whether images are compared without their metadata.
-        fetched: Digests of what was fetched, by address.
-        cleaned: Digests of images without metadata, by those with; null where it stays.
-    """
+    """Posts and images that somebody has; `strips` them where the release has no metadata."""
 
     table: pa.Table
     images: ImageStore
     strips: bool = False
-    fetched: Mapping[str, str] = field(default_factory=dict)
-    cleaned: Mapping[str, str | None] = field(default_factory=dict)
+    fetched: Mapping[str, str] = field(default_factory=dict)  # digests by address
+    cleaned: dict[str, str | None] = field(default_factory=dict)  # null where metadata stays
 
     @cached_property
     def _rows(self) -> dict[str, int]:
@@ -250,12 +243,15 @@ class Archive:
         named = [one for one in (fetched, *there) if one] or [one["sha256"] for one in shown]
         return list(dict.fromkeys(filter(None, (self.cleaned.get(one, one) for one in named))))
 
-    def with_fetched(self, fetched: Mapping[str, str]) -> Archive:
-        """The same with images from elsewhere; without metadata where the release has none."""
-        shown = {one["sha256"] for each in self.table["pictures"].to_pylist() for one in each or ()}
-        new = {*shown, *fetched.values()} - {None, *self.cleaned} if self.strips else set()
-        cleaned = {digest: cleaned_image(digest, self.images).sha256 for digest in sorted(new)}
-        return replace(self, fetched=fetched, cleaned={**self.cleaned, **cleaned})
+    def take_fetched(self, fetched: Mapping[str, str]) -> None:
+        """Takes images from elsewhere; cleans these and those of the posts where that is asked."""
+        self.fetched = fetched
+        if self.strips:
+            shown = {
+                one["sha256"] for some in self.table["pictures"].to_pylist() for one in some or ()
+            }
+            for digest in sorted({*shown, *fetched.values()} - {None, *self.cleaned}):
+                self.cleaned[digest] = cleaned_image(digest, self.images).sha256
 
 
 def read_archive(posts: Sequence[Posts], images: ImageStore, *, strips: bool = False) -> Archive:
@@ -264,8 +260,9 @@ def read_archive(posts: Sequence[Posts], images: ImageStore, *, strips: bool = F
     if not len(read):
         names = ", ".join(repr(str(entry.path or entry.source)) for entry in posts)
         raise SourceError(f"{names} holds no post: expected the posts that the release was made of")
-    table = arrow_rows(run_stage(Merge(), read).dataset)
-    return Archive(table, images, strips).with_fetched({})
+    archive = Archive(arrow_rows(run_stage(Merge(), read).dataset), images, strips)
+    archive.take_fetched({})
+    return archive
 
 
 def take_in(folder: Path, wanted: Collection[str], images: ImageStore, *, strips: bool) -> None:
@@ -282,12 +279,6 @@ def take_in(folder: Path, wanted: Collection[str], images: ImageStore, *, strips
                     images.put(data)
 
 
-class Rebuilt(NamedTuple):
-    value: str | None
-    match: Match
-    detail: str = ""
-
-
 def hydrated(row: Row, archive: Archive) -> tuple[dict[str, Any], SampleMatch]:
     """A dehydrated sample with all that can be put back."""
     prompt = rebuilt_text(row["prompt"], row["prompt_spans"], row["prompt_sha256"], archive)
@@ -298,25 +289,15 @@ def hydrated(row: Row, archive: Archive) -> tuple[dict[str, Any], SampleMatch]:
     try:
         quotes = quotes_in(provenance)
         texts = [rebuilt_text(None, one.spans, one.sha256, archive, told) for one in quotes]
-        found = {
-            quote.path: text.value
-            for quote, text in zip(quotes, texts, strict=True)
-            if text.value is not None
-        }
-        provenance = with_texts(provenance, found)
+        found = {quote.path: text.value for quote, text in zip(quotes, texts, strict=True)}
+        known = {path: text for path, text in found.items() if text is not None}
+        provenance = with_texts(provenance, known)
     except SpanError as error:
         texts = [Rebuilt(None, Match.DIFFERENT, str(error))]
     images = rebuilt_images(row, archive)
-    whole = {role for role, each in images.items() if all(one.value is not None for one in each)}
-    parts = {"prompt": [prompt], "feedback": feedback, "provenance": texts, **images}
-    match = SampleMatch(
-        str(row["id"]),
-        tuple(
-            RestoredPart(f"{name}.{number}" if name != "prompt" else name, one.match, one.detail)
-            for name, found in parts.items()
-            for number, one in enumerate(found)
-        ),
-    )
+    parts = {"feedback": feedback, "provenance": texts, **images}
+    numbered = {f"{name}.{at}": one for name, some in parts.items() for at, one in enumerate(some)}
+    match = SampleMatch(str(row["id"]), {"prompt": prompt, **numbered})
     new = {
         **row,
         "prompt": prompt.value,
@@ -325,12 +306,12 @@ def hydrated(row: Row, archive: Archive) -> tuple[dict[str, Any], SampleMatch]:
         ],
         "provenance": provenance,
     }
-    for role, column in {INPUT: "input_images", OUTPUT: "output_images"}.items():
-        if role in whole:
-            new[column] = [one.value for one in images[role]]
-    if SCREENSHOT in whole:
-        new["screenshot"] = next((one.value for one in images[SCREENSHOT]), None)
-    if new["prompt"] is not None and INPUT in whole:
+    for role, some in images.items():
+        values = [one.value for one in some]
+        if role in COLUMNS and None not in values:
+            new[COLUMNS[role]] = next(iter(values), None) if role == SCREENSHOT else values
+    inputs = [one.value for one in images.get(INPUT, ())]
+    if new["prompt"] is not None and INPUT in images and None not in inputs:
         new["sample_digest"] = sample_digest(new["prompt"], new["input_images"])
     if match.match in (Match.EXACT, Match.SAME_IMAGE):
         entries = [{**one, "signature": None} for one in new["picture_sources"]]
@@ -368,7 +349,7 @@ def rebuilt_text(
 
 
 def rebuilt_images(row: Row, archive: Archive) -> dict[str, list[Rebuilt]]:
-    """The images of a sample, found or cut out again."""
+    """The images of a sample by role, found or cut out again."""
     entries: Sequence[Row] | None = row["picture_sources"]
     if entries is None:
         return {"pictures": [Rebuilt(None, Match.MISSING, "nobody noted which images it has")]}
@@ -385,20 +366,19 @@ def rebuilt_images(row: Row, archive: Archive) -> dict[str, list[Rebuilt]]:
                 found[number] = Rebuilt(entry["sha256"], Match.EXACT)
             elif entry["of"] is None:
                 found[number] = _copy(entry, entries, archive, images_in(row))
-            elif shot is None:
+            elif shot is None or found[shot].value is None:
+                match = Match.MISSING if shot is None else found[shot].match
                 detail = f"its screenshot {entry['of']} stays left out"
-                found[number] = Rebuilt(None, Match.MISSING, detail)
+                found[number] = Rebuilt(None, match, detail)
             else:
                 found[number] = _crop(entry, archive, found[shot], entries[shot]["signature"])
         except (ImageError, SpanError) as error:
             found[number] = Rebuilt(None, Match.DIFFERENT, str(error))
-    shown: dict[str, list[Rebuilt]] = {INPUT: [], OUTPUT: [], SCREENSHOT: []}
+    shown: dict[str, list[Rebuilt]] = {role: [] for role in COLUMNS}
     for number, entry in enumerate(entries):
         role = entry["role"]
-        if role in shown:
-            shown[role].append(found[number])
-        else:
-            shown[OUTPUT].append(Rebuilt(None, Match.DIFFERENT, f"{role!r} is not a role"))
+        strange = Rebuilt(None, Match.DIFFERENT, f"{role!r} is not a role")
+        shown.get(role, shown[OUTPUT]).append(found[number] if role in shown else strange)
     return shown
 
 
@@ -428,13 +408,11 @@ def _nearest(signature: str | None, digests: Iterable[str], archive: Archive) ->
 
 def _crop(entry: Row, archive: Archive, shot: Rebuilt, shot_signature: str | None) -> Rebuilt:
     """What was cut out of a screenshot, cut out again."""
-    if shot.value is None:
-        return Rebuilt(None, shot.match, f"its screenshot {entry['of']} stays left out")
-    image = upright(archive.images.open(shot.value))
+    image = upright(archive.images.open(str(shot.value)))
     if shot.match is not Match.EXACT and shot_signature:
-        width, height = read_signature(shot_signature).size
-        if (width, height) != image.size:
-            return Rebuilt(None, Match.DIFFERENT, f"its screenshot was of {width} x {height}")
+        size = read_signature(shot_signature).size
+        if size != image.size:
+            return Rebuilt(None, Match.DIFFERENT, "its screenshot was of {} x {}".format(*size))
     sides = [side for side in entry["box"] or [] if side is not None]
     if len(sides) != 4:
         raise ImageError(f"box {str(entry['box'])[:80]} has no four sides")

@@ -11,18 +11,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 import pyarrow as pa
-import pyarrow.parquet as pq
-from huggingface_hub import CommitOperationAdd, HfApi, HfFileSystem
+from huggingface_hub import CommitOperationAdd, HfApi
 
 from echo_hf._infra.bootstrap import Interval
-from echo_hf._infra.text import plain
+from echo_hf._infra.text import percent, plain, rounded, rounded_interval
 from echo_hf.errors import EchoError, HubError
 from echo_hf.hub.diff import Comparability, SharedSamples
 from echo_hf.hub.facts import BENCHMARK_CONFIGS
 from echo_hf.hub.load import load_benchmark, load_manifest
-from echo_hf.hub.manifest import Manifest
 from echo_hf.hub.publish import check_repository
-from echo_hf.hub.remote import MAIN, Remote, hub_errors
+from echo_hf.hub.remote import MAIN, Remote, State, hub_errors
 from echo_hf.metrics.names import BETTER
 from echo_hf.scores import tiers, win_rate
 from echo_hf.scores.board import METRIC, BoardRow, board_of, ranked
@@ -59,15 +57,20 @@ class ScoredRelease:
 def read_scored(
     repo_id: str, *, known: Sequence[ScoredRelease] = (), api: HfApi | None = None
 ) -> tuple[ScoredRelease, ...]:
+    """The releases of a repository's tags, the last first; of known ones nothing is read again."""
     remote = Remote(api or HfApi(), repo_id)
+    held = {(each.tag, each.commit): each for each in known}
+    tags = sorted(_existing(remote).tags.items(), reverse=True)
+    return tuple(held.get(tagged) or _read(remote, *tagged) for tagged in tags)
+
+
+def _existing(remote: Remote) -> State:
     state = remote.state()
     if state is None:
         raise HubError(
-            f"there is no dataset {repo_id!r}, or this token may not see it: check its name"
+            f"there is no dataset {remote.repo_id!r}, or this token may not see it: check its name"
         )
-    held = {(each.tag, each.commit): each for each in known}
-    tags = sorted(state.tags.items(), reverse=True)
-    return tuple(held.get(tagged) or _read(remote, *tagged) for tagged in tags)
+    return state
 
 
 def _read(remote: Remote, tag: str, commit: str) -> ScoredRelease:
@@ -77,13 +80,21 @@ def _read(remote: Remote, tag: str, commit: str) -> ScoredRelease:
 
     try:
         manifest = load_manifest(remote.repo_id, revision=commit, api=remote.api)
-        target = manifest.target.name
-        if "results" not in manifest.configs:
+        target, configs = manifest.target.name, manifest.configs
+        if "results" not in configs:
             return ScoredRelease(tag, commit, target, problem=NO_RESULTS)
         rows = table("results").to_pylist()
         figures = tuple({**row, "definition": _definition(row["definition"])} for row in rows)
-        ratings = table("ratings") if "ratings" in manifest.configs else None
-        samples = _samples(remote, manifest, commit)
+        ratings = table("ratings") if "ratings" in configs else None
+        samples = {
+            # Two columns of the split's files, of which no other bytes are fetched.
+            split: frozenset(
+                (str(row.get("id")), row.get("sample_digest"))
+                for file in (configs[split].files if split in configs else ())
+                for row in remote.rows(commit, file.path, SEEN)
+            )
+            for split in BENCHMARK_CONFIGS
+        }
     except EchoError as error:
         return ScoredRelease(tag, commit, problem=str(error))
     return ScoredRelease(tag, commit, target, figures, ratings, samples)
@@ -97,22 +108,6 @@ def _definition(text: str | None) -> Mapping[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _samples(remote: Remote, manifest: Manifest, commit: str) -> dict[str, Seen]:
-    """Two columns of each split's files, of which no other bytes are fetched."""
-    files = HfFileSystem(endpoint=remote.api.endpoint, token=remote.api.token)
-    found: dict[str, Seen] = {}
-    for split in BENCHMARK_CONFIGS:
-        rows = list[Mapping[str, Any]]()
-        for entry in manifest.configs[split].files if split in manifest.configs else ():
-            with (
-                hub_errors(f"read {entry.path!r} of {remote.repo_id!r}"),
-                files.open(f"datasets/{remote.repo_id}@{commit}/{entry.path}") as file,
-            ):
-                rows += pq.read_table(file, columns=SEEN).to_pylist()
-        found[split] = frozenset((row["id"], row["sample_digest"]) for row in rows)
-    return found
-
-
 NO_RATINGS = "the release holds no ratings, from which tiers would be computed"
 NO_INTERVALS = "without intervals nothing says how far others may differ: no tiers"
 OTHERS = "not comparable: a win rate depends on who takes part, and systems or judges differ"
@@ -122,21 +117,13 @@ Groups = tuple[tuple[str, ...], ...]
 
 @dataclass(frozen=True)
 class Board:
-    """The win rates of one split.
-
-    Attributes:
-        lines: The systems, the best first; those without a figure last.
-        judges: Who decided.
-        flags: For each judge that failed its audit, what it failed on.
-        samples: How many samples were rated; null where that was not said.
-        note: What is left out and why; empty where nothing is.
-    """
+    """The win rates of one split, the best first; who decided, and on how many samples."""
 
     lines: tuple[BoardRow, ...]
     judges: tuple[str, ...]
-    flags: Mapping[str, tuple[str, ...]]
+    flags: Mapping[str, tuple[str, ...]]  # what judges failed their audit on
     samples: int | None
-    note: str = ""
+    note: str = ""  # what is left out and why
 
 
 def splits_of(release: ScoredRelease) -> list[str]:
@@ -170,7 +157,6 @@ def published_board(release: ScoredRelease, split: str, protocol: Protocol) -> B
 
 def judge_board(release: ScoredRelease, split: str, protocol: Protocol, judge: str) -> Board:
     """The win rates that one judge alone gives, computed from the released ratings."""
-    everyone = published_board(release, split, protocol)
     ratings = _ratings(release, split, judge)
     if ratings is None or not ratings.num_rows:
         return Board((), (judge,), {}, None, f"the release holds no ratings by {judge!r} here")
@@ -179,15 +165,21 @@ def judge_board(release: ScoredRelease, split: str, protocol: Protocol, judge: s
     except EchoError as error:
         return Board((), (judge,), {}, None, str(error))
     groups, note = _tiers(ratings, protocol)
+    everyone = published_board(release, split, protocol)
     flags = {name: flags for name, flags in everyone.flags.items() if name == judge}
     lines, samples = board_of(rates, groups), rates.definition["samples"]
     return _board(lines, (judge,), flags, samples, note)
 
 
-def _board(lines: tuple[BoardRow, ...], *about: Any) -> Board:
-    board = Board(lines, *about)
+def _board(
+    lines: tuple[BoardRow, ...],
+    judges: tuple[str, ...],
+    flags: Mapping[str, tuple[str, ...]],
+    samples: int | None,
+    note: str,
+) -> Board:
     known = not lines or any(line.interval for line in lines)
-    return board if known else Board(*(lines, *about[:-1], NO_INTERVALS))
+    return Board(lines, judges, flags, samples, note if known else NO_INTERVALS)
 
 
 def verdict(a: ScoredRelease, b: ScoredRelease, split: str, protocol: Protocol) -> str:
@@ -207,11 +199,6 @@ def verdict(a: ScoredRelease, b: ScoredRelease, split: str, protocol: Protocol) 
         for release in (a, b)
     ]
     return OTHERS if said.startswith(COMPARABLE) and settings[0] != settings[1] else said
-
-
-def may_stand_together(said: str) -> bool:
-    """Whether a verdict lets two boards stand beside each other."""
-    return said.startswith(COMPARABLE)
 
 
 def _ratings(release: ScoredRelease, split: str, judge: str | None = None) -> pa.Table | None:
@@ -251,7 +238,7 @@ def _names(value: Any) -> tuple[str, ...]:
     return tuple(map(str, value)) if isinstance(value, list) else ()
 
 
-NOTHING, EVERY = "-", "all judges"
+EVERY = "all judges"
 LONGEST = 60
 
 
@@ -264,6 +251,7 @@ def shown(
     beside: str | None = None,
     problem: str = "",
 ) -> str:
+    """The page as HTML: what went wrong, the board of a tag, and that of another beside it."""
     parts: list[str | dict[str, Any]] = [problem] if problem else []
     by_tag = {each.tag: each for each in releases}
     release, other = by_tag.get(tag or ""), by_tag.get(beside or "")
@@ -283,7 +271,8 @@ def shown(
                 parts.append(f"nothing to compare with: {why}")
             else:
                 said = verdict(release, other, split, arithmetic)
-                second = _part(other, split, arithmetic, alone) if may_stand_together(said) else {}
+                comparable = said.startswith(COMPARABLE)
+                second = _part(other, split, arithmetic, alone) if comparable else {}
                 parts.append({**second, "versus": (release.tag, other.tag), "said": said})
     return _template().render(parts=parts, better=BETTER)
 
@@ -308,6 +297,15 @@ def _part(
 def _template() -> Template:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+    def finite(value: float | None) -> bool:
+        return value is not None and math.isfinite(value)
+
+    def interval(ends: Interval | None) -> str:
+        return rounded_interval(ends if ends and all(map(finite, ends)) else None)
+
+    def across(value: float) -> str:
+        return f"{200 * min(max(value, 0.0), 1.0) if finite(value) else 0.0:.1f}"
+
     made = Environment(
         loader=FileSystemLoader(Path(__file__).parent),
         autoescape=True,
@@ -317,26 +315,13 @@ def _template() -> Template:
     )
     made.filters |= {
         "plain": lambda text, longest=LONGEST: plain(text, longest),
-        "finite": math.isfinite,
-        "number": _number,
-        "interval": _interval,
-        "share": lambda value: NOTHING if _number(value) == NOTHING else f"{100 * value:.0f} %",
-        "across": _across,
+        "finite": finite,
+        "number": lambda value: rounded(value if finite(value) else None),
+        "interval": interval,
+        "share": lambda value: percent(value if finite(value) else None),
+        "across": across,
     }
     return made.get_template("leaderboard.html.jinja")
-
-
-def _number(value: float | None) -> str:
-    return NOTHING if value is None or not math.isfinite(value) else f"{value:.3f}"
-
-
-def _interval(interval: Interval | None) -> str:
-    ends = [_number(end) for end in interval or ()]
-    return f"{ends[0]} to {ends[1]}" if ends and NOTHING not in ends else NOTHING
-
-
-def _across(value: float) -> str:
-    return f"{200 * min(max(value, 0.0), 1.0) if math.isfinite(value) else 0.0:.1f}"
 
 
 SOURCE = Path(__file__).parent / "leaderboard_space"
@@ -374,10 +359,7 @@ def create_space(
     files = space_files(repo_id)
     check_repository(space)
     Remote(api, space).check_token()
-    if Remote(api, repo_id).state() is None:
-        raise HubError(
-            f"there is no dataset {repo_id!r}, or this token may not see it: check --repo-id"
-        )
+    _existing(Remote(api, repo_id))
     with hub_errors(f"make the Space {space!r}"):
         api.create_repo(space, repo_type=KIND, space_sdk=SDK, private=private, exist_ok=True)
         info = api.space_info(space)
@@ -403,7 +385,7 @@ def create_space(
 
 def _check_ours(held: set[str], where: str) -> None:
     """Refuses to write over what is no leaderboard; what the Hub puts into a new one is no loss."""
-    foreign = sorted(name for name in held if name not in (".gitattributes", "README.md"))
+    foreign = sorted(held - {".gitattributes", "README.md"})
     if foreign and NAMED_IN not in held:
         raise HubError(
             f"{where} holds {foreign[0]!r} and no leaderboard: choose another name, or empty it"

@@ -10,8 +10,8 @@ from huggingface_hub.errors import HFValidationError
 from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
 
 from echo_hf.errors import HubError, ReleaseError
+from echo_hf.hub.authors_dataset import OfficialImages, read_official
 from echo_hf.hub.manifest import CARD, MANIFEST, Manifest, read_manifest
-from echo_hf.hub.official import OfficialImages, read_official
 from echo_hf.hub.release import Release, read_release, verify_release
 from echo_hf.hub.remote import KIND, MAIN, hub_errors
 
@@ -123,15 +123,14 @@ def downloaded(
             "folder of a release, or a name like 'my-organization/echo'"
         ) from None
     with hub_errors(f"load {repo_id!r} at revision {revision or MAIN!r}"):
-        return Path(
-            (api or HfApi()).snapshot_download(
-                repo_id,
-                repo_type=KIND,
-                revision=revision,
-                cache_dir=cache_dir,
-                allow_patterns=patterns,
-            )
+        path = (api or HfApi()).snapshot_download(
+            repo_id,
+            repo_type=KIND,
+            revision=revision,
+            cache_dir=cache_dir,
+            allow_patterns=patterns,
         )
+    return Path(path)
 
 
 def release_at(reference: Path | str, api: HfApi | None = None) -> Release:

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import fields
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -24,7 +25,8 @@ from pydantic import (
 from echo_hf.config.checks import Name
 from echo_hf.config.sections import Target
 from echo_hf.errors import ReleaseError
-from echo_hf.hub.facts import Counts, FailedCalls, ReleaseFacts, SampleCounts, problem
+from echo_hf.hub.facts import Counts, FailedCalls, ReleaseFacts, SampleCounts, Statements, problem
+from echo_hf.tables import arrow_rows
 
 MANIFEST = "manifest.json"
 CARD = "README.md"
@@ -61,16 +63,7 @@ class FileEntry(ManifestModel):
 
 
 class ConfigEntry(ManifestModel):
-    """One config of the release.
-
-    Attributes:
-        rows: How many rows it has.
-        pictures: How many images are embedded, repetitions counted.
-        loaded_bytes: Its size as Arrow, as `load_dataset` keeps it.
-        digest: `content_digest` of its rows.
-        dehydrated: How many of its rows have posted content left out.
-        files: Its Parquet files, in order.
-    """
+    """One config: its embedded images with repetitions, its size as Arrow, its content digest."""
 
     rows: int
     pictures: int
@@ -86,57 +79,15 @@ class StageCounts(ManifestModel):
 
 
 class StageOrigin(ManifestModel):
-    """What made a stage's result.
-
-    Attributes:
-        digest: Of everything that decides it.
-        engine: Signature of who answered it, null where no model did.
-        prompt: Sha256 of the instructions, null where there are none or, in releases of format 1,
-            where nobody wrote it down.
-    """
+    """Digest of all that decides a stage's result, its engine's signature, its prompt's sha256."""
 
     digest: str
     engine: Mapping[str, JsonValue] | None = None
     prompt: Sha256 | None = None
 
 
-class Statements(ManifestModel):
-    """What the card says that neither the rows nor the run do; as for `ReleaseFacts`."""
-
-    languages: tuple[str, ...] = ()
-    license: str = ReleaseFacts.license
-    license_name: str = ReleaseFacts.license_name
-    license_note: str = ReleaseFacts.license_note
-    repository: str | None = None
-    contact: str | None = None
-    rights: Mapping[str, str] = {}
-    removed_categories: tuple[str, ...] | None = None
-    citation: str | None = None
-    metadata_stripper: int | None = None
-
-
 class Manifest(ManifestModel):
-    """What a release holds and what made it.
-
-    Attributes:
-        format: Version of the manifest's own shape; 1 had neither `stats`, `benchmark` nor the
-            digests of prompts.
-        echo_hf: Version of the toolkit that wrote it.
-        name: Names the release.
-        target: The model that people talk about.
-        protocol: Whose arithmetic the run used.
-        rules_built: Whether any stage's answers came from the `rules` engine.
-        open_reviews: Samples that a person has to look at before they may be published.
-        unscreened: Samples that no safety model has looked at.
-        hashed_authors: Whether authors stand in it, as keyed hashes.
-        configs: The configs by name.
-        funnel: Counts of each stage, in order.
-        provenance: Digest, engine and prompt of each stage.
-        statements: What else the card says.
-        card: The dataset card; null only while the card is being made.
-        stats: The counts of `stats.json`, null while they are being made.
-        benchmark: `eval.yaml`, null where no config of the benchmark has a sample.
-    """
+    """What a release holds and what made it; format 1 had no `stats` and no `benchmark`."""
 
     format: Literal[1, 2] = FORMAT
     echo_hf: str
@@ -173,13 +124,12 @@ def make_manifest(
     """The manifest of a release whose card is not written yet; a sample may be in two configs."""
     waiting, unscreened, named = set(), set(), False
     for dataset in samples:
-        read = dataset.select_columns(["id", "author", "community_feedback", "safety", "review"])
-        for table in read.with_format("arrow").iter(batch_size=1000):
-            for row in table.to_pylist():
-                waiting |= {row["id"]} if row["review"] else set()
-                unscreened |= {row["id"]} if row["safety"] is None else set()
-                authors = [row, *(row["community_feedback"] or ())]
-                named = named or any(one["author"] is not None for one in authors)
+        columns = ["id", "author", "community_feedback", "safety", "review"]
+        for row in arrow_rows(dataset, columns).to_pylist():
+            waiting |= {row["id"]} if row["review"] else set()
+            unscreened |= {row["id"]} if row["safety"] is None else set()
+            authors = [row, *(row["community_feedback"] or ())]
+            named = named or any(one["author"] is not None for one in authors)
     return Manifest(
         echo_hf=toolkit_version(),
         name=facts.name,
@@ -192,7 +142,7 @@ def make_manifest(
         configs=entries,
         funnel=tuple(StageCounts(stage=name, counts=row) for name, row in facts.funnel.items()),
         provenance={name: StageOrigin(**origin) for name, origin in facts.provenance.items()},
-        statements=Statements(**{name: getattr(facts, name) for name in Statements.model_fields}),
+        statements=Statements(**{one.name: getattr(facts, one.name) for one in fields(Statements)}),
     )
 
 
@@ -262,16 +212,7 @@ class ConfigCounts(ManifestModel):
 
 
 class Stats(ManifestModel):
-    """The counts of a release.
-
-    Attributes:
-        configs: Sizes of each config.
-        funnel: What each stage counted, in order.
-        measured: What was counted in the samples, by config and over `all`; empty when nothing was.
-        left_out: For each config, rows of the run that are not in the release, or lack their texts,
-            by reason.
-        failed: For each stage with rows in quarantine, what failed, by reason.
-    """
+    """The counts of a release: by config, by stage, in its samples, of what is not in it."""
 
     configs: Mapping[str, ConfigCounts]
     funnel: Mapping[str, Counts]
@@ -288,9 +229,8 @@ def make_stats(manifest: Manifest, facts: ReleaseFacts | None = None) -> Stats:
         )
         for name, entry in manifest.configs.items()
     }
-    return Stats(
-        configs=configs, funnel={row.stage: row.counts for row in manifest.funnel}, **known
-    )
+    funnel = {row.stage: row.counts for row in manifest.funnel}
+    return Stats(configs=configs, funnel=funnel, **known)
 
 
 def read_stats(folder: Path, manifest: Manifest) -> Stats:

@@ -7,13 +7,12 @@ import json
 import re
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
-import pyarrow.parquet as pq
-from datasets.utils.metadata import MetadataConfigs
-from huggingface_hub import CommitOperationAdd, CommitOperationDelete, DatasetCard, HfApi
+from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi
 from huggingface_hub.errors import HFValidationError
 from huggingface_hub.hf_api import RepoFile
 from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
@@ -22,31 +21,28 @@ from pydantic import TypeAdapter, ValidationError
 from echo_hf._infra.text import escaped, table
 from echo_hf.curate.decisions import FILE, read_decisions
 from echo_hf.errors import HubError, ReleaseError
-from echo_hf.hub.dehydrate import dehydrate, holds_content
 from echo_hf.hub.diff import ReleaseDiff, compare
 from echo_hf.hub.facts import CONFIGS, SAMPLE_CONFIGS
 from echo_hf.hub.load import downloaded, release_at
-from echo_hf.hub.manifest import (
-    BENCHMARK,
-    CARD,
-    MANIFEST,
-    STATS,
-    FileEntry,
-    Manifest,
-    ReleasePath,
-    file_entry,
-    read_manifest,
-    readable,
-)
+from echo_hf.hub.manifest import CARD, MANIFEST, FileEntry, ReleasePath
 from echo_hf.hub.redistribution import (
     addresses_of,
+    dehydrate,
+    holds_content,
     may_pass_on_all,
     passed_on_rows,
     restricted_posts,
     samples_of,
 )
-from echo_hf.hub.release import Release, files_of, read_release, rows_of, verify_release
-from echo_hf.hub.remote import Remote, State
+from echo_hf.hub.release import (
+    Release,
+    files_of,
+    read_release,
+    read_rows,
+    rows_of,
+    verify_release,
+)
+from echo_hf.hub.remote import Remote
 
 Files = Mapping[str, RepoFile]
 Say = Callable[[str], None]
@@ -84,8 +80,7 @@ def publish(
 
     Words and images from platforms whose terms forbid passing them on are left out, unless the
     release states a right to them (`rights:` in its config). What is there already stays as it is,
-    whatever its card compares it with; under its tag, in the files and with the card of another
-    version of the toolkit as well.
+    whatever its card compares it with.
 
     Args:
         release: A release, or its folder, which stays as it is.
@@ -126,36 +121,45 @@ def publish(
             )
         check_ours(remote.files(state.head), repo_id)
     say = progress or (lambda _: None)
-    with _before(previous, remote.api) as old, passed_on(release, say) as copy:
+    if previous is not None and not isinstance(previous, Release):
+        previous = release_at(previous, remote.api)
+    # The revision before as it was passed on, too.
+    before = passed_on(previous) if previous else nullcontext()
+    with before as old, passed_on(release, say) as copy:
         candidate = Candidate(copy, remote, tag, changes_text(compare(old, copy)) if old else None)
         say(f"checking {copy.path}")
         verify_release(copy.path)
         state = state or remote.create(private)
         there = remote.files(state.head)
         check_ours(there, repo_id)
+        commit, page = state.tags.get(tag, state.head), f"{remote.page}/tree/{tag}"
+        unchanged = candidate.is_at(commit, remote.files(commit), state.tags_of(commit))
         if tag in state.tags:
-            return _tagged(candidate, state)
-        commit, unchanged = (
-            state.head,
-            candidate.is_at(state.head, there, state.tags_of(state.head)),
-        )
-        page = f"{remote.page}/commit/{commit}"
+            if not unchanged:
+                raise HubError(
+                    f"tag {tag!r} of {repo_id!r} is on another release (commit {commit[:10]}), and "
+                    f"tags stay: choose another --tag, such as {tag + '.1'!r}"
+                )
+            return Published(page, commit, tag, unchanged)
+        proposal = f"{remote.page}/commit/{commit}"
         if not unchanged:
             for branch, url in remote.open_pulls().items() if create_pr else ():
                 head = remote.commit_of(branch)
                 if candidate.is_at(head, remote.files(head)):
                     return Published(url, head, None, unchanged=True)
-            found = candidate.differences(there)
-            say(f"uploading {len(found.upload)} files, {found.bytes / 1e6:,.1f} MB")
-            operations = found.operations()
+            upload, delete = candidate.differences(there)
+            size = sum(content.size for content in upload.values())
+            say(f"uploading {len(upload)} files, {size / 1e6:,.1f} MB")
+            added = [CommitOperationAdd(path, each.source) for path, each in upload.items()]
+            deleted = [CommitOperationDelete(path, is_folder=False) for path in delete]
             title = message or f"Publish {tag}"
-            made = remote.commit(operations, title, state.head, create_pr=create_pr)
-            commit, page = made.oid, made.pr_url or made.commit_url
+            made = remote.commit([*added, *deleted], title, state.head, create_pr=create_pr)
+            commit, proposal = made.oid, made.pr_url or made.commit_url
         if create_pr:
-            return Published(page, commit, None, unchanged)
+            return Published(proposal, commit, None, unchanged)
         say(f"tagging {commit[:10]} as {tag}")
         remote.tag(tag, commit)
-        return Published(f"{remote.page}/tree/{tag}", commit, tag, unchanged)
+        return Published(page, commit, tag, unchanged)
 
 
 def summary(published: Published) -> str:
@@ -169,60 +173,32 @@ def summary(published: Published) -> str:
     return f"published: {published.url}"
 
 
-def _tagged(candidate: Candidate, state: State) -> Published:
-    """Nothing is left to do where the tag holds this release, whatever came after it."""
-    remote, tag = candidate.remote, candidate.tag
-    commit = state.tags[tag]
-    there, tags = remote.files(commit), state.tags_of(commit)
-    is_here = candidate.is_at(commit, there, tags)
-    if not is_here and not candidate.is_repacked_at(commit, there, tags):
-        raise HubError(
-            f"tag {tag!r} of {remote.repo_id!r} is on another release (commit {commit[:10]}), and "
-            f"tags stay: choose another --tag, such as {tag + '.1'!r}"
-        )
-    return Published(f"{remote.page}/tree/{tag}", commit, tag, unchanged=True)
-
-
-@contextmanager
-def _before(previous: Release | Path | str | None, api: HfApi) -> Iterator[Release | None]:
-    """The revision before, as it was passed on."""
-    if previous is None:
-        yield None
-        return
-    found = previous if isinstance(previous, Release) else release_at(previous, api)
-    with passed_on(found) as copy:
-        yield copy
-
-
 def check_publishable(
     release: Release, *, allow_rules: bool = False, allow_unscreened: bool = False
 ) -> None:
     """Refuses a release that must not, or not without being told so, be published."""
     manifest, place = release.manifest, f"release {str(release.path)!r}"
-    if manifest.open_reviews:
-        raise ReleaseError(
-            f"{place} has {manifest.open_reviews} samples that a person has to look at before it "
-            f"is published: `echo-hf review {release.path}` shows them"
-        )
-    if manifest.rules_built and not allow_rules:
-        raise ReleaseError(
-            f"{place} was built with plain rules or recorded answers, which are for trials: build "
-            "it with a model, or add --allow-rules to publish it nevertheless"
-        )
-    if manifest.unscreened and not allow_unscreened:
-        raise ReleaseError(
-            f"{place} has {manifest.unscreened} samples that no safety model has looked at: build "
-            "it with a guard engine, or add --allow-unscreened to publish it nevertheless"
-        )
+    refusals = {
+        f"has {manifest.open_reviews} samples that a person has to look at before it is published: "
+        f"`echo-hf review {release.path}` shows them": manifest.open_reviews,
+        "was built with plain rules or recorded answers, which are for trials: build it with a "
+        "model, or add --allow-rules to publish it nevertheless": (
+            manifest.rules_built and not allow_rules
+        ),
+        f"has {manifest.unscreened} samples that no safety model has looked at: build it with a "
+        "guard engine, or add --allow-unscreened to publish it nevertheless": (
+            manifest.unscreened and not allow_unscreened
+        ),
+    }
+    for why, is_refused in refusals.items():
+        if is_refused:
+            raise ReleaseError(f"{place} {why}")
     # What reviewers of the run, in whose folder the release lies, decided otherwise.
     path = release.path.parent / FILE
     decisions = read_decisions(path)
-    found: dict[str, str | None] = {}
-    for name in SAMPLE_CONFIGS if decisions.by_id else ():
-        for file in files_of(release, name):
-            with readable(file, "build again"):
-                rows = pq.read_table(file, columns=DECIDED_ON).to_pylist()
-            found |= {row["id"]: decisions.stale(row) for row in rows}
+    files = [file for name in SAMPLE_CONFIGS for file in files_of(release, name)]
+    rows = (row for file in files for row in read_rows(file, lambda _: DECIDED_ON))
+    found = {row["id"]: decisions.stale(row) for row in rows} if decisions.by_id else {}
     for what in ("removed", "changed", "opened"):
         stale = sorted(name for name, told in found.items() if told == what)
         if stale:
@@ -237,8 +213,8 @@ def check_names(repo_id: str, tag: str) -> None:
     """Refuses a name that the Hub would not take, or would take for something else."""
     check_repository(repo_id)
     # Git's own rules, as far as the characters do not rule it out already.
-    is_no_ref = ".." in tag or tag.endswith((".", ".lock"))
-    if not TAG.fullmatch(tag) or COMMIT.fullmatch(tag) or tag in BRANCHES or is_no_ref:
+    is_ref = ".." not in tag and not tag.endswith((".", ".lock"))
+    if not TAG.fullmatch(tag) or COMMIT.fullmatch(tag) or tag in BRANCHES or not is_ref:
         raise HubError(
             f"{tag!r} is not a name of a tag: expected letters, digits, '.', '_' and '-', as in "
             "'gpt-4o-2025-03'; neither a branch nor a commit"
@@ -247,15 +223,13 @@ def check_names(repo_id: str, tag: str) -> None:
 
 def check_repository(repo_id: str) -> None:
     """Refuses a name that the Hub would not take for a repository's."""
-    try:
+    with suppress(HFValidationError):
         validate_repo_id(repo_id)
-        is_name = "/" in repo_id
-    except HFValidationError:
-        is_name = False
-    if not is_name:
-        raise HubError(
-            f"{repo_id!r} is not a name of a repository: expected one like 'my-organization/echo'"
-        )
+        if "/" in repo_id:
+            return
+    raise HubError(
+        f"{repo_id!r} is not a name of a repository: expected one like 'my-organization/echo'"
+    )
 
 
 @contextmanager
@@ -305,38 +279,23 @@ class Candidate:
 
     def differences(self, there: Files) -> Changes:
         """What differs from a revision."""
-        return self._differences(there, self.tag, self.since)
+        contents = release_contents(self.release, self.remote.repo_id, self.tag, self.since)
+        return changes(contents, there)
 
     def is_at(self, commit: str, there: Files, tags: Iterable[str] = ()) -> bool:
         """Whether a commit is the release; what its card compares it with is no part of that."""
-        found = self.differences(there)
-        if not found:
+        upload, delete = self.differences(there)
+        if delete or not set(upload) <= {CARD, MANIFEST} <= set(there):
+            return False
+        if not upload:
             return True
-        if found.delete or not set(found.upload) <= {CARD, MANIFEST} <= set(there):
-            return False
-        _, heading, after = _card_in(self._beside(commit)).rpartition(HEADING)
+        folder = downloaded(self.remote.repo_id, commit, [CARD], api=self.remote.api)
+        # Of what is no text, something that is no card of ours.
+        card = (folder / CARD).read_bytes().decode(errors="replace")
+        _, heading, after = card.rpartition(HEADING)
         since = after.removeprefix("\n").removesuffix("\n") if heading else None
-        return any(not self._differences(there, name, since) for name in (self.tag, *tags))
-
-    def is_repacked_at(self, commit: str, there: Files, tags: Iterable[str]) -> bool:
-        """Whether a commit is the release as another version of the toolkit wrote it."""
-        folder = self._beside(commit)
-        if not is_same_release(self.release.manifest, folder, there):
-            return False
-        card = _card_in(folder)
-        return any(named_card(card, self.remote.repo_id, name) == card for name in tags)
-
-    def _differences(self, there: Files, tag: str, since: str | None) -> Changes:
-        return changes(release_contents(self.release, self.remote.repo_id, tag, since), there)
-
-    def _beside(self, commit: str) -> Path:
-        """A folder with what a commit holds beside its data."""
-        return downloaded(self.remote.repo_id, commit, list(BESIDE), api=self.remote.api)
-
-
-def _card_in(folder: Path) -> str:
-    """A card as it is there; of what is no text, something that is no card of ours."""
-    return (folder / CARD).read_bytes().decode(errors="replace")
+        others = (replace(self, tag=name, since=since) for name in (self.tag, *tags))
+        return any(not any(other.differences(there)) for other in others)
 
 
 MOST_MOVERS = 5
@@ -391,8 +350,7 @@ def named_card(card: str, repo_id: str, tag: str) -> str:
     return SNIPPET.sub(name, card)
 
 
-@dataclass(frozen=True)
-class Content:
+class Content(NamedTuple):
     """A file as it is published."""
 
     source: Path | bytes
@@ -424,7 +382,6 @@ def release_contents(
             )
         text = f"{before}{heading}\n{since}\n"
     text = named_card(text, repo_id, tag)
-    check_card(text, manifest)
     card = text.encode()
     entry = FileEntry(path=CARD, bytes=len(card), sha256=hashlib.sha256(card).hexdigest())
     sealed = manifest.model_copy(update={"card": entry}).text().encode()
@@ -437,75 +394,35 @@ def release_contents(
     return files
 
 
-def check_card(card: str, manifest: Manifest) -> None:
-    """Reads a card with the Hub's own tools and those of datasets."""
-    try:
-        data = DatasetCard(card).data
-        named = set(MetadataConfigs.from_dataset_card_data(data))
-    except Exception as error:  # a parser of YAML raises whatever it trips over
-        said = " ".join(str(error).split())[:200]
-        raise ReleaseError(f"the card cannot be read ({said}): write the release again") from error
-    if named != set(manifest.configs):
-        raise ReleaseError(
-            f"the card names the configs {sorted(named)!r}, the manifest "
-            f"{sorted(manifest.configs)!r}: write the release again"
-        )
-
-
 # What the Hub, or a person on its page, puts into a repository that is yet to be filled.
 FIRST_FILES = frozenset({".gitattributes", ".gitignore", "README.md", "LICENSE", "LICENSE.md"})
 RELEASE_PATH = TypeAdapter(ReleasePath)
 
 
-@dataclass(frozen=True)
-class Changes:
-    """What differs between a release and a revision.
+class Changes(NamedTuple):
+    """What makes a revision hold a release, and nothing that would be taken for it."""
 
-    Attributes:
-        upload: Contents that are new or different, by path.
-        delete: Paths of files that would be taken for the release's and are not.
-    """
-
-    upload: Mapping[str, Content]
-    delete: tuple[str, ...]
-
-    def __bool__(self) -> bool:
-        return bool(self.upload or self.delete)
-
-    @property
-    def bytes(self) -> int:
-        """What is to be uploaded."""
-        return sum(content.size for content in self.upload.values())
-
-    def operations(self) -> list[CommitOperationAdd | CommitOperationDelete]:
-        """The changes as the Hub's client takes them, anew each time: it writes into them."""
-        added = [CommitOperationAdd(path, each.source) for path, each in self.upload.items()]
-        return [*added, *(CommitOperationDelete(path, is_folder=False) for path in self.delete)]
+    upload: dict[str, Content]
+    delete: list[str]
 
 
 def changes(contents: Mapping[str, Content], there: Files) -> Changes:
-    """What makes a revision hold these contents, and nothing that would be taken for them."""
-    upload = {
-        path: content
-        for path, content in contents.items()
-        if path not in there or not content.is_at(there[path])
-    }
-    return Changes(upload, strays(contents, there))
-
-
-def strays(listed: Collection[str], there: Iterable[str]) -> tuple[str, ...]:
-    """Files of a revision that would be read as a release's, by name or as data, and are not."""
-    folders = {path.partition("/")[0] for path in listed if "/" in path}
+    """Contents that a revision lacks, and its files that would be read as a release's."""
+    folders = {path.partition("/")[0] for path in contents if "/" in path}
 
     def belongs(path: str) -> bool:
-        if path.partition("/")[0] in folders:
-            return True
-        try:
-            return bool(RELEASE_PATH.validate_python(path))
-        except ValidationError:
-            return False
+        with suppress(ValidationError):
+            return path.partition("/")[0] in folders or bool(RELEASE_PATH.validate_python(path))
+        return False
 
-    return tuple(sorted(path for path in there if path not in listed and belongs(path)))
+    return Changes(
+        {
+            path: content
+            for path, content in contents.items()
+            if path not in there or not content.is_at(there[path])
+        },
+        sorted(path for path in there if path not in contents and belongs(path)),
+    )
 
 
 def check_ours(there: Collection[str], repo_id: str) -> None:
@@ -516,38 +433,3 @@ def check_ours(there: Collection[str], repo_id: str) -> None:
             f"{repo_id!r} holds {strange[0]!r} and no {MANIFEST}: it is not a repository of "
             "releases; choose another name with --repo-id, or empty it first"
         )
-
-
-# What is compared byte by byte; data are told by the digests that the Hub has of them.
-BESIDE = (CARD, MANIFEST, STATS, BENCHMARK)
-# What depends on who wrote the release, or follows from its rows and from what it states.
-OF_WRITER = {"format", "echo_hf", "configs", "card", "stats", "benchmark"}
-
-
-def is_same_release(ours: Manifest, folder: Path, there: Files) -> bool:
-    """Whether a revision says the same as a release, but for the writing, and has all its files."""
-    try:
-        theirs = read_manifest(folder)
-    except ReleaseError:  # none, or one that this version does not understand
-        return False
-    said = [
-        (
-            one.model_dump(mode="json", exclude=OF_WRITER),
-            {
-                name: (entry.rows, entry.digest, entry.dehydrated)
-                for name, entry in one.configs.items()
-            },
-        )
-        for one in (ours, theirs)
-    ]
-    listed = {file.path: file for file in theirs.files}
-    if theirs.card is None or said[0] != said[1] or strays(listed, there):
-        return False
-    for path, file in listed.items():
-        found = there.get(path)
-        if found is not None and found.lfs is not None:
-            if (found.size, found.lfs.sha256) != (file.bytes, file.sha256):
-                return False
-        elif not (found and (folder / path).exists() and file_entry(folder, path) == file):
-            return False
-    return True

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import re
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import datasets
 import pyarrow as pa
 import pyarrow.parquet as pq
 from datasets import Dataset
-from PIL import Image, UnidentifiedImageError
 
 from echo_hf._infra.atomic import check_replaceable, complete, replaced_whole
 from echo_hf.errors import ImageError, ReleaseError, TableError, unknown
@@ -33,7 +30,6 @@ from echo_hf.hub.manifest import (
     STATS,
     ConfigEntry,
     Manifest,
-    Statements,
     canonical,
     content_digest,
     file_entry,
@@ -43,7 +39,8 @@ from echo_hf.hub.manifest import (
     read_stats,
     readable,
 )
-from echo_hf.images.store import FORMATS, ImageStore
+from echo_hf.images.decode import format_of
+from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.stage_runner import check_columns
 from echo_hf.tables import Table
 
@@ -93,13 +90,10 @@ class ReleasedDatasets(Mapping[str, Dataset]):
 
     def __init__(self, release: Release) -> None:
         self._release = release
-        self._loaded: dict[str, Dataset] = {}
+        self._load = cache(self._read)
 
     def __getitem__(self, config: str) -> Dataset:
-        if config not in self._loaded:
-            rows = self._release.manifest.configs[config].rows
-            self._loaded[config] = self._load(list(map(str, files_of(self._release, config))), rows)
-        return self._loaded[config]
+        return self._load(config)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._release.manifest.configs)
@@ -107,15 +101,16 @@ class ReleasedDatasets(Mapping[str, Dataset]):
     def __len__(self) -> int:
         return len(self._release.manifest.configs)
 
-    def _load(self, files: list[str], rows: int) -> Dataset:
-        if not rows:  # datasets refuses to prepare a split without rows
-            return Dataset(pq.read_table(files[0]), split=SPLIT)
-        cache = str(self._release.cache or datasets.config.HF_DATASETS_CACHE)
+    def _read(self, config: str) -> Dataset:
+        if not self._release.manifest.configs[config].rows:  # which datasets refuses to prepare
+            return Dataset(pq.read_table(files_of(self._release, config)[0]), split=SPLIT)
+        files = [str(path) for path in files_of(self._release, config)]
+        folder = str(self._release.cache or datasets.config.HF_DATASETS_CACHE)
         try:
-            return Dataset.from_parquet(files, split=SPLIT, cache_dir=cache)
+            return Dataset.from_parquet(files, split=SPLIT, cache_dir=folder)
         except OSError as error:
             raise ReleaseError(
-                f"cannot read {files[0]!r} through {cache!r} ({error}): fix that, or choose a "
+                f"cannot read {files[0]!r} through {folder!r} ({error}): fix that, or choose a "
                 "place on another disk"
             ) from error
 
@@ -143,8 +138,9 @@ def verify_release(path: Path, config: str | None = None) -> None:
     place = f"release {str(folder)!r}"
     if config is not None and config not in manifest.configs:
         raise ReleaseError(unknown("config", config, manifest.configs, place))
-    part = (*manifest.configs[config].files, manifest.card) if config else manifest.files
-    listed = [entry for entry in part if entry]
+    listed = manifest.files
+    if config is not None:
+        listed = [*manifest.configs[config].files, *filter(None, [manifest.card])]
     for entry in listed:
         where, mend = f"{place}: {entry.path!r}", "write or download the release again"
         if not (folder / entry.path).is_file():
@@ -156,13 +152,12 @@ def verify_release(path: Path, config: str | None = None) -> None:
                     f"{where} has changed: {name} is {getattr(found, name)!r}, the manifest says "
                     f"{getattr(entry, name)!r}: {mend}"
                 )
-    if config is None:
-        paths = (one.relative_to(folder) for one in folder.rglob("*") if not one.is_dir())
-        shown = {one.as_posix() for one in paths if not any(p.startswith(".") for p in one.parts)}
-        extra = sorted(shown - {MANIFEST, HYDRATION, *(entry.path for entry in listed)})
-        if extra:
+    known = {MANIFEST, HYDRATION, *(entry.path for entry in listed)}
+    for file in sorted(folder.rglob("*")) if config is None else ():
+        name = file.relative_to(folder).as_posix()
+        if name not in known and not file.is_dir() and not re.search(r"(^|/)\.", name):
             raise ReleaseError(
-                f"{place} holds {extra[0]!r}, which its manifest does not list: move it elsewhere"
+                f"{place} holds {name!r}, which its manifest does not list: move it elsewhere"
             )
 
 
@@ -172,12 +167,7 @@ SHARD_BYTES = 500_000_000
 BATCH_BYTES = 32_000_000
 BATCH_ROWS = 100
 BATCH_ROWS_WITHOUT_IMAGES = 1000
-EXTENSIONS = {
-    **{name: name.lower() for name in ("AVIF", "BMP", "GIF", "PNG", "WEBP")},
-    "JPEG": "jpg",
-    "MPO": "jpg",
-    "TIFF": "tif",
-}
+EXTENSIONS = {"JPEG": "jpg", "TIFF": "tif"}  # of other formats their names
 
 
 def check_place(folder: Path) -> None:
@@ -229,16 +219,6 @@ def write_release(
     return read_release(folder)
 
 
-@dataclass(frozen=True)
-class _Row:
-    """A row with its images embedded, and the digest and size of what it holds."""
-
-    shown: dict[str, Any]
-    digest: bytes
-    images: int
-    size: int
-
-
 def _write_config(
     folder: Path, name: str, dataset: Dataset, store: ImageStore, shard_bytes: int
 ) -> ConfigEntry:
@@ -267,10 +247,9 @@ def _write_config(
         # A row group of no rows would be a batch size of 0 to readers, which they refuse.
         paths.append(folder / name / f"{SPLIT}-00000.parquet")
         _writer(paths[0], schema).close()
-    named = [
-        path.rename(folder / name / f"{SPLIT}-{number:05d}-of-{len(paths):05d}.parquet")
-        for number, path in enumerate(paths)
-    ]
+    named = [path.with_stem(f"{path.stem}-of-{len(paths):05d}") for path in paths]
+    for path, final in zip(paths, named, strict=True):
+        path.rename(final)
     return ConfigEntry(
         rows=len(digests),
         pictures=images,
@@ -281,23 +260,27 @@ def _write_config(
     )
 
 
+class _Row(NamedTuple):
+    """A row with its images embedded, and the digest and size of what it holds."""
+
+    shown: dict[str, Any]
+    digest: bytes
+    images: int
+    size: int
+
+
 def _batches(dataset: Dataset, table: Table, store: ImageStore, limit: int) -> Iterator[list[_Row]]:
     most = BATCH_ROWS if table.images else BATCH_ROWS_WITHOUT_IMAGES
     columns = dataset.select_columns(list(table.columns)).with_format("arrow")
     batch: list[_Row] = []
     held = 0
     for row in (row for rows in columns.iter(batch_size=most) for row in rows.to_pylist()):
-        shown, text = dict(row), canonical(row)
-        sizes: list[int] = []
+        shown, sizes = dict(row), []
         for column in table.images:
-            embedded = [
-                None if one is None else _embedded(one, store) for one in _listed(row[column])
-            ]
-            sizes += [len(one["bytes"]) for one in embedded if one]
-            is_list = isinstance(row[column], list)
-            shown[column] = embedded if is_list else next(iter(embedded), None)
-        digest = hashlib.sha256(text).digest()
-        batch.append(_Row(shown, digest, len(sizes), len(text) + sum(sizes)))
+            shown[column] = _each_image(row[column], lambda digest: _embedded(digest, store))
+            sizes += [len(one["bytes"]) for one in _listed(shown[column]) if one]
+        text = canonical(row)
+        batch.append(_Row(shown, hashlib.sha256(text).digest(), len(sizes), len(text) + sum(sizes)))
         held += batch[-1].size
         if len(batch) >= most or held >= limit:
             yield batch
@@ -306,19 +289,19 @@ def _batches(dataset: Dataset, table: Table, store: ImageStore, limit: int) -> I
         yield batch
 
 
+def _each_image(value: Any, change: Callable[[Any], Any]) -> Any:
+    """A column's image, its list of images or null, each image changed."""
+    if isinstance(value, list):
+        return [None if one is None else change(one) for one in value]
+    return None if value is None else change(value)
+
+
 def _embedded(digest: str, store: ImageStore) -> dict[str, Any]:
     data = store.open(digest)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # it was decoded, and judged, when it was stored
-            with Image.open(io.BytesIO(data), formats=FORMATS) as image:
-                extension = EXTENSIONS[str(image.format)]
-    except UnidentifiedImageError:
-        raise ImageError(
-            f"image {digest!r} has no known format, expected one of {', '.join(FORMATS)}: "
-            "update Pillow, or take its sample out"
-        ) from None
-    return {"bytes": data, "path": f"{digest}.{extension}"}
+    kind = format_of(data)
+    if kind is None:
+        raise ImageError(f"image {digest!r} has no known format: take its sample out")
+    return {"bytes": data, "path": f"{digest}.{EXTENSIONS.get(kind, kind.lower())}"}
 
 
 def released_schema(table: Table) -> pa.Schema:
@@ -374,27 +357,23 @@ def _writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
 def released_facts(release: Release) -> ReleaseFacts:
     """What a release says of itself."""
     manifest, stats = release.manifest, read_stats(release.path, release.manifest)
-    stages = list(stats.funnel)
-
-    def place(stage: str) -> int:
-        return stages.index(stage) if stage in stages else len(stages)
-
+    # A manifest's keys are sorted; the counts are in the order of the stages.
+    stages = [*filter(manifest.provenance.__contains__, stats.funnel), *manifest.provenance]
+    origins = {name: manifest.provenance[name] for name in dict.fromkeys(stages)}
     return ReleaseFacts(
         name=manifest.name,
         target=manifest.target,
         protocol=manifest.protocol,
         funnel=stats.funnel,
-        # A manifest's keys are sorted; the counts are in the order of the stages.
         provenance={
             name: made.model_dump(exclude={"prompt"} if made.prompt is None else None)
-            for name in sorted(manifest.provenance, key=place)
-            for made in [manifest.provenance[name]]
+            for name, made in origins.items()
         },
         rules_built=manifest.rules_built,
         measured=stats.measured,
         left_out=stats.left_out,
         failed=stats.failed,
-        **{name: getattr(manifest.statements, name) for name in Statements.model_fields},
+        **vars(manifest.statements),
     )
 
 
@@ -432,6 +411,12 @@ def rows_of(
                 )
         return None if images else without_images(schema)
 
+    def digest_of(image: Mapping[str, Any]) -> str:
+        if images:
+            return images.put(image["bytes"])
+        stem = (image["path"] or "").partition(".")[0]
+        return stem if DIGEST.fullmatch(stem) else ""
+
     for path in files_of(release, config):
         for row in read_rows(path, columns):
             shown = [one for name in table.images for one in _listed(row[name])]
@@ -441,13 +426,7 @@ def rows_of(
                     f"{str(path)!r}: row {next(iter(row.values()))!r} holds null where an image, "
                     "or what is told of one, is expected: download the release again"
                 )
-            for name in table.images:
-                digests = [
-                    images.put(one["bytes"]) if images else _named_digest(one["path"])
-                    for one in _listed(row[name])
-                ]
-                row[name] = digests if isinstance(row[name], list) else next(iter(digests), None)
-            yield row
+            yield {**row, **{name: _each_image(row[name], digest_of) for name in table.images}}
 
 
 def _table_of(release: Release, config: str) -> Table:
@@ -464,11 +443,6 @@ def read_rows(
         chosen = columns(file.schema_arrow)
         for number in range(file.num_row_groups):
             yield from file.read_row_group(number, columns=chosen).to_pylist()
-
-
-def _named_digest(name: str | None) -> str:
-    stem = (name or "").partition(".")[0]
-    return stem if DIGEST.fullmatch(stem) else ""
 
 
 def _listed(value: Any) -> list[Any]:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow.parquet as pq
 from huggingface_hub import (
@@ -38,6 +38,15 @@ NO_TOKEN = f"there is no token: {SIGN_IN} to a token that may write ({TOKENS_PAG
 AGAIN = "the same command resumes from here"
 LONGEST = 240
 KNOWN = (HfHubHTTPError, LocalTokenNotFoundError, LocalEntryNotFoundError, OfflineModeIsEnabled)
+EXPLAINED = {
+    LocalTokenNotFoundError: NO_TOKEN,
+    OfflineModeIsEnabled: "HF_HUB_OFFLINE is set: unset it to ask the Hub",
+    RepositoryNotFoundError: "there is no such dataset, or this token may not see it: check its "
+    "name",
+    RevisionNotFoundError: "the dataset has no such revision: check the tag",
+    LocalEntryNotFoundError: "the Hub is out of reach ({cause}), and the cache does not hold it: "
+    "go online once",
+}
 
 
 @contextmanager
@@ -65,20 +74,9 @@ def _origin(error: BaseException) -> BaseException:
 def _explained(error: Exception) -> str:
     origin, status = _origin(error), status_of(error)
     said = _said(origin) if origin is error else f"{_said(error)} {_said(origin)}"
-    match origin:
-        case LocalTokenNotFoundError():
-            return NO_TOKEN
-        case OfflineModeIsEnabled():
-            return "HF_HUB_OFFLINE is set: unset it to ask the Hub"
-        case RepositoryNotFoundError():
-            return "there is no such dataset, or this token may not see it: check its name"
-        case RevisionNotFoundError():
-            return "the dataset has no such revision: check the tag"
-        case LocalEntryNotFoundError():
-            cause = _said(origin.__cause__ or origin)
-            return (
-                f"the Hub is out of reach ({cause}), and the cache does not hold it: go online once"
-            )
+    for kind, explained in EXPLAINED.items():
+        if isinstance(origin, kind):
+            return explained.format(cause=_said(origin.__cause__ or origin))
     if status == 401:
         return f"the Hub does not know this token: {SIGN_IN} to a new one ({TOKENS_PAGE})"
     if status == 403:
@@ -99,8 +97,7 @@ MAIN = "main"
 CONFLICT = frozenset({409, 412})
 
 
-@dataclass(frozen=True)
-class State:
+class State(NamedTuple):
     head: str
     tags: Mapping[str, str]
     private: bool
@@ -128,13 +125,9 @@ class Remote:
             identity = self.api.whoami()
         access = identity.get("auth", {}).get("accessToken", {})
         may_write = access.get("role") != "read"
-        if access.get("role") == "fineGrained" and "fineGrained" in access:
-            fine = access["fineGrained"]
-            rights = [*fine.get("global", ())]
-            rights += [
-                one for each in fine.get("scoped", ()) for one in each.get("permissions", ())
-            ]
-            may_write = "repo.write" in rights
+        if fine := access.get("role") == "fineGrained" and access.get("fineGrained"):
+            scoped = [one for each in fine.get("scoped", ()) for one in each.get("permissions", ())]
+            may_write = "repo.write" in [*fine.get("global", ()), *scoped]
         if not may_write:
             raise HubError(
                 f"cannot publish to {self.repo_id!r}: the token of {identity.get('name')!r} may "
@@ -181,6 +174,16 @@ class Remote:
                 self.repo_id, revision=revision, repo_type=KIND, recursive=True
             )
             return {each.path: each for each in found if isinstance(each, RepoFile)}
+
+    def rows(self, commit: str, path: str, wanted: Collection[str]) -> list[dict[str, Any]]:
+        """Columns of a Parquet file, of which no other bytes are fetched; some may lack there."""
+        with hub_errors(f"read {path!r} of {self.repo_id!r}"):
+            files = HfFileSystem(endpoint=self.api.endpoint, token=self.api.token)
+            with files.open(f"datasets/{self.repo_id}@{commit}/{path}") as file:
+                data = pq.ParquetFile(file)
+                columns = [name for name in wanted if name in data.schema_arrow.names]
+                rows: list[dict[str, Any]] = data.read(columns=columns).to_pylist()
+                return rows
 
     def commit_of(self, revision: str) -> str:
         with hub_errors(f"find {revision!r} of {self.repo_id!r}"):
@@ -243,8 +246,7 @@ NAMING: Mapping[str, tuple[str, ...]] = {
 }
 
 
-@dataclass(frozen=True)
-class Holding:
+class Holding(NamedTuple):
     """A revision that still holds posts: ids of samples, and how many stored answers do."""
 
     revision: str
@@ -262,31 +264,20 @@ def revisions_holding(
     if state is None:
         raise HubError(f"there is no dataset {repo_id!r} on the Hub: expected NAMESPACE/NAME")
     wanted = frozenset(urls)
+    named = {**dict(sorted(state.tags.items())), MAIN: state.head}
     found: dict[str, tuple[tuple[str, ...], int]] = {}
-    for commit in {state.head, *state.tags.values()}:
+    for commit in set(named.values()):
         samples, answers = set[str](), 0
         for path in remote.files(commit):
             config = PurePosixPath(path).parts[0]
-            if not path.endswith(".parquet") or config not in NAMING:
-                continue
-            for row in _rows(remote, commit, path, NAMING[config]):
+            columns = NAMING.get(config, ()) if path.endswith(".parquet") else ()
+            for row in remote.rows(commit, path, columns) if columns else ():
                 if "sources" in row:
                     answers += not wanted.isdisjoint(row["sources"] or ())
                 elif not wanted.isdisjoint(addresses_of(row)):
                     samples.add(row["id"])
         found[commit] = tuple(sorted(samples)), answers
-    named = {**dict(sorted(state.tags.items())), MAIN: state.head}
     return [Holding(name, at, *found[at]) for name, at in named.items() if any(found[at])]
-
-
-def _rows(remote: Remote, commit: str, path: str, wanted: Iterable[str]) -> list[dict[str, Any]]:
-    with hub_errors(f"read {path!r} of {remote.repo_id!r}"):
-        files = HfFileSystem(endpoint=remote.api.endpoint, token=remote.api.token)
-        with files.open(f"datasets/{remote.repo_id}@{commit}/{path}") as file:
-            data = pq.ParquetFile(file)
-            columns = [name for name in wanted if name in data.schema_arrow.names]
-            rows: list[dict[str, Any]] = data.read(columns=columns).to_pylist()
-            return rows
 
 
 def delete_tags(repo_id: str, tags: Iterable[str], *, api: HfApi | None = None) -> None:

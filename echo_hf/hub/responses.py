@@ -5,9 +5,8 @@ from __future__ import annotations
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import ExitStack
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -133,10 +132,6 @@ def _response(path: Path, number: int, row: dict[str, Any]) -> tuple[bytes, Comp
 
 
 TABLE_BATCH_ROWS = 5000
-TABLES = """create table asked (key blob primary key, task text not null) without rowid;
-create table sources (
-    key blob not null, url text not null, primary key (key, url)
-) without rowid"""
 
 
 @dataclass(frozen=True)
@@ -164,44 +159,31 @@ def write_responses(
         """Whether it is a post of such a platform, by address or by what it says."""
         return url in named or platform_of(url) in restricted
 
+    asked: dict[bytes, tuple[str, set[str]]] = {}
+    for key, request in requests:
+        asked.setdefault(key, (request.task, set()))[1].update(request.sources)
     written = 0
     left_out: Counter[LeftOut] = Counter()
     # Of what a killed run left in the cache, the next one sweeps this.
     partial = folder.cache / "tmp-responses.parquet"
     partial.parent.mkdir(parents=True, exist_ok=True)
-    with (
-        closing(scratch(TABLES)) as asked,
-        pq.ParquetWriter(partial, RESPONSES.features.arrow_schema) as file,
-    ):
-        asked.execute("begin")
-        for key, request in requests:
-            asked.execute("insert or ignore into asked values (?, ?)", (key, request.task))
-            about = ((key, url) for url in request.sources)
-            asked.executemany("insert or ignore into sources values (?, ?)", about)
-        asked.execute("commit")
-        in_order = asked.execute("select key, task from asked order by key")
-        while some := list(islice(in_order, TABLE_BATCH_ROWS)):
-            known = store.get([key for key, _ in some])
+    with pq.ParquetWriter(partial, RESPONSES.features.arrow_schema) as file:
+        keys = sorted(asked)
+        for start in range(0, len(keys), TABLE_BATCH_ROWS):
             rows = []
-            for key, task in some:
-                sources = _sources(asked, key)
-                if key not in known:
-                    continue
+            known = store.get(keys[start : start + TABLE_BATCH_ROWS])
+            for key, completion in sorted(known.items()):
+                task, sources = asked[key]
                 if (not sources and restricted) or any(map(may_quote, sources)):
                     left_out[LeftOut.MAY_QUOTE] += 1
-                elif not is_recordable(known[key]):
+                elif not is_recordable(completion):
                     left_out[LeftOut.UNFIT] += 1
                 else:
-                    rows.append(_row(key, task, sources, known[key]))
+                    rows.append(_row(key, task, sorted(sources), completion))
             written += len(rows)
             file.write_table(pa.Table.from_pylist(rows, schema=file.schema))
     partial.replace(folder.responses)
     return Responses(written, dict(sorted(left_out.items())))
-
-
-def _sources(asked: sqlite3.Connection, key: bytes) -> list[str]:
-    urls = asked.execute("select url from sources where key = ? order by url", (key,))
-    return [url for (url,) in urls]
 
 
 def _row(key: bytes, task: str, sources: list[str], completion: Completion) -> dict[str, Any]:
@@ -254,9 +236,6 @@ class Recorded:
             for key, text, error, finish_reason, *tokens in rows_of(self._connection, query, keys)
         }
 
-    def close(self) -> None:
-        self._connection.close()
-
     def __len__(self) -> int:
         return int(self._connection.execute("select count(*) from recorded").fetchone()[0])
 
@@ -264,7 +243,7 @@ class Recorded:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
+        self._connection.close()
 
 
 def read_recorded(path: Path) -> Recorded:
@@ -277,11 +256,9 @@ def read_recorded(path: Path) -> Recorded:
             "take one that was built with --with-responses, or ask its builder for one"
         )
     verify_release(release.path, CONFIG)
-    recorded = Recorded()
-    try:
+    with ExitStack() as failed:
+        recorded = failed.enter_context(Recorded())
         for file in files_of(release, CONFIG):
             recorded.add(read_responses(file))
-    except BaseException:
-        recorded.close()
-        raise
+        failed.pop_all()
     return recorded

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -74,8 +73,7 @@ DIGEST = "sample_digest"
 OF_OUTPUTS = ("image", "output_sha256", "output_a_sha256", "output_b_sha256")
 
 
-@dataclass(frozen=True)
-class RunTables:
+class RunTables(NamedTuple):
     """Configs, and of each how many rows are left out, by reason."""
 
     configs: Mapping[str, Dataset]
@@ -91,15 +89,14 @@ def run_tables(root: Path, samples: Mapping[str, Dataset], cache: Path) -> RunTa
     configs, left_out = {}, {}
     for name in SCORE_CONFIGS:
         path = root / f"{name}.parquet"
-        if not path.exists():
-            continue
-        configs[name] = _read(path, CONFIGS[name].table, cache)
-        if SAMPLE in configs[name].column_names:
-            reasons = left_out_reasons(arrow_rows(configs[name]), digests)
-            if counts := Counter(str(reason) for reason in reasons if reason):
-                kept = [row for row, reason in enumerate(reasons) if reason is None]
-                configs[name] = configs[name].select(kept)
-                left_out[name] = dict(sorted(counts.items()))
+        if path.exists():
+            configs[name] = _read(path, CONFIGS[name].table, cache)
+            if SAMPLE in configs[name].column_names:
+                reasons = left_out_reasons(arrow_rows(configs[name]), digests)
+                if counts := Counter(str(reason) for reason in reasons if reason):
+                    kept = [row for row, reason in enumerate(reasons) if reason is None]
+                    configs[name] = configs[name].select(kept)
+                    left_out[name] = dict(sorted(counts.items()))
     if (root / RESULTS_FILE).exists():
         configs["results"] = read_results(root / RESULTS_FILE)
     return RunTables(configs, left_out)
@@ -124,17 +121,15 @@ def left_out_reasons(
 ) -> tuple[LeftOut | None, ...]:
     """Why rows about samples do not count, null for those that do."""
     names = rows[SAMPLE].to_pylist()
-    if DIGEST in rows.column_names:
-        seen = rows[DIGEST].to_pylist()
-    else:
-        seen = [digests.get(name) for name in names]
+    known = [digests.get(name) for name in names]
+    seen = rows[DIGEST].to_pylist() if DIGEST in rows.column_names else known
     return tuple(
         LeftOut.NOT_RELEASED
         if name not in digests
         else LeftOut.OTHER_SAMPLE
-        if digest != digests[name]
+        if digest != wanted
         else None
-        for name, digest in zip(names, seen, strict=True)
+        for name, digest, wanted in zip(names, seen, known, strict=True)
     )
 
 
@@ -146,12 +141,10 @@ def cleaned_outputs(
         return dict(configs), 0
     drawn = arrow_rows(configs[OUTPUTS.name])["image"].to_pylist()
     new = {one: cleaned_image(one, images).sha256 for one in sorted({*drawn} - {None})}
-    made = dict(configs)
-    changed = any(old != digest for old, digest in new.items())
-    for config, rows in configs.items() if changed else ():
-        names = [name for name in OF_OUTPUTS if name in rows.column_names]
+    made = {}
+    for config, rows in configs.items():
         table = arrow_rows(rows)
-        for name in names:
+        for name in (name for name in OF_OUTPUTS if name in rows.column_names):
             # What was judged is known by the digest that it had where there is no other.
             digests = [
                 new.get(one, one) or (None if name == "image" else one)
@@ -159,5 +152,5 @@ def cleaned_outputs(
             ]
             at = table.column_names.index(name)
             table = table.set_column(at, table.schema.field(at), pa.array(digests, pa.string()))
-        made[config] = Dataset(table) if names else rows
+        made[config] = Dataset(table) if {*OF_OUTPUTS} & {*rows.column_names} else rows
     return made, sum(one is not None and new[one] is None for one in drawn)

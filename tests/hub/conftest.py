@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import datetime
-import hashlib
 import io
 import shutil
 import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import datasets
 import huggingface_hub
 import huggingface_hub.constants
+import pyarrow as pa
 import pytest
 from datasets import Dataset
 from huggingface_hub.utils import disable_progress_bars, enable_progress_bars
@@ -24,15 +25,17 @@ from PIL import Image, ImageDraw
 
 from echo_hf.cli import main
 from echo_hf.config.sections import Target
-from echo_hf.hub.dehydrate import dehydrate
 from echo_hf.hub.facts import ReleaseFacts
 from echo_hf.hub.load import evaluate_module
-from echo_hf.hub.release import Release, read_release, write_release
+from echo_hf.hub.publish import Published, publish
+from echo_hf.hub.redistribution import dehydrate
+from echo_hf.hub.release import SHARD_BYTES, Release, read_release, write_release
 from echo_hf.images.store import ImageStore
 from echo_hf.tables import OUTPUTS, SAMPLES
 from tests.hub.quickstart_release import built
 from tests.local_hub import WRITER, LocalHub
 
+REPO = "pixel-lab/echo"
 Samples = Callable[..., Dataset]
 Configs = Mapping[str, Dataset]
 
@@ -47,6 +50,13 @@ def drawing(kind: str, **options: Any) -> bytes:
     return sink.getvalue()
 
 
+DRAWN = {
+    "png": drawing("PNG"),
+    "jpg": drawing("JPEG", quality=85),
+    "webp": drawing("WEBP", quality=70),
+}
+
+
 @pytest.fixture(autouse=True)
 def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
@@ -58,26 +68,15 @@ def images(tmp_path: Path) -> ImageStore:
     return ImageStore(tmp_path / "pictures")
 
 
-@pytest.fixture(scope="session")
-def _drawn() -> dict[str, bytes]:
-    return {
-        "png": drawing("PNG"),
-        "jpg": drawing("JPEG", quality=85),
-        "webp": drawing("WEBP", quality=70),
-    }
+@pytest.fixture
+def drawings() -> dict[str, bytes]:
+    return DRAWN
 
 
 @pytest.fixture
-def drawings(images: ImageStore, _drawn: dict[str, bytes]) -> dict[str, bytes]:
-    for data in _drawn.values():
-        images.put(data)
-    return _drawn
-
-
-@pytest.fixture
-def digests(drawings: Mapping[str, bytes]) -> dict[str, str]:
-    """The sha256 of each drawing."""
-    return {name: hashlib.sha256(data).hexdigest() for name, data in drawings.items()}
+def digests(images: ImageStore) -> dict[str, str]:
+    """The sha256 of each drawing, which are in the store."""
+    return {name: images.put(data) for name, data in DRAWN.items()}
 
 
 def sample(number: int, **values: Any) -> dict[str, Any]:
@@ -90,11 +89,9 @@ def sample(number: int, **values: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def samples() -> Samples:
-
     def build(*rows: Mapping[str, Any]) -> Dataset:
         full = [sample(number, **row) for number, row in enumerate(rows)]
-        columns = {name: [row[name] for row in full] for name in SAMPLES.columns}
-        return Dataset.from_dict(columns, features=SAMPLES.features)
+        return Dataset(pa.Table.from_pylist(full, schema=SAMPLES.features.arrow_schema))
 
     return build
 
@@ -162,17 +159,33 @@ def facts(target: Target) -> ReleaseFacts:
     )
 
 
+Write = Callable[..., Release]
+
+
+@pytest.fixture
+def write(tmp_path: Path, configs: Configs, images: ImageStore, facts: ReleaseFacts) -> Write:
+    """Writes a release with other rows or facts into a folder of its name."""
+
+    def written(
+        folder: str, rows: Configs | None = None, shard_bytes: int = SHARD_BYTES, **changes: Any
+    ) -> Release:
+        changed = replace(facts, **{"name": folder, **changes})
+        rows = configs if rows is None else rows
+        return write_release(tmp_path / folder, rows, images, changed, shard_bytes=shard_bytes)
+
+    return written
+
+
 @pytest.fixture(scope="session")
 def _release(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return [tmp_path_factory.mktemp("written") / "release"]
 
 
 @pytest.fixture
-def release(
-    tmp_path: Path, _release: list[Path], configs: Configs, images: ImageStore, facts: ReleaseFacts
-) -> Release:
+def release(tmp_path: Path, _release: list[Path], write: Write, facts: ReleaseFacts) -> Release:
+    """The usual release, written once a session and linked into each test's folder."""
     if not _release[0].exists():
-        write_release(_release[0], configs, images, facts)
+        shutil.move(write("release", name=facts.name).path, _release[0])
     shutil.copytree(_release[0], tmp_path / "release")
     return read_release(tmp_path / "release")
 
@@ -242,6 +255,21 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalHub]:
     monkeypatch.setattr(time, "sleep", lambda _: None)
     with LocalHub() as running:
         yield running
+
+
+Put = Callable[..., Published]
+
+
+@pytest.fixture
+def put(hub: LocalHub) -> Put:
+    """Publishes a release."""
+
+    def published(
+        release: Release | Path, tag: str = "v1", token: str | None = WRITER, **options: Any
+    ) -> Published:
+        return publish(release, REPO, tag, api=hub.api(token), **options)
+
+    return published
 
 
 @pytest.fixture(scope="session")

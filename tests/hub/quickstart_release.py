@@ -19,21 +19,19 @@ from echo_hf.hub.release import read_release
 CORPUS = Path(__file__).parent.parent.parent / "echo_hf" / "quickstart"
 SHOT = "/9900316482577884719"  # its prompt stands in a screenshot alone: no post gives it back
 Row = dict[str, Any]
-Edit = Callable[[Row], Row | None]
 
 
-def built(folder: Path, posts: Path | None = None, rights: Mapping[str, str] | None = None) -> Path:
+def built(folder: Path, posts: Path | None = None) -> Path:
     folder.mkdir(exist_ok=True)
-    posts = posts or copied(folder / "posts", lambda post: post)
+    posts = posts or copied(folder / "posts")
     config = yaml.safe_load(shipped_config().read_text("utf-8"))
     config["posts"] = [{"source": "jsonl", "path": str(posts)}]
-    config["rights"] = dict(rights or {})
     (folder / "config.yaml").write_text(yaml.safe_dump(config), "utf-8")
-    release = build(folder / "config.yaml", runs=folder / "runs")
-    return release.path.parent
+    return build(folder / "config.yaml", runs=folder / "runs").path.parent
 
 
-def copied(folder: Path, edit: Edit) -> Path:
+def copied(folder: Path, edit: Callable[[Row], Row | None] = lambda post: post) -> Path:
+    """The corpus with each post edited, or left out where that gives none."""
     shutil.copytree(CORPUS / "pictures", folder / "pictures")
     lines = (CORPUS / "posts.jsonl").read_text("utf-8").splitlines()
     edited = [edit(json.loads(line)) for line in lines if SHOT not in line]

@@ -17,10 +17,8 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 import pytest
-from datasets import Dataset, Features, List, Value
+from datasets import Dataset, Features, List
 from datasets import Image as ImageFeature
-from hypothesis import given as drawn
-from hypothesis import strategies as st
 from PIL import Image
 
 import echo_hf
@@ -33,7 +31,6 @@ from echo_hf.hub.evaluate_metric import (
     plain,
     store_images,
     store_ratings,
-    whole,
 )
 from echo_hf.metrics import color_shift, text_rendering
 from echo_hf.metrics.result import check_extra
@@ -57,7 +54,6 @@ CUT = encoded(noise(2, size=(200, 200)), "PNG")[:9000]
 # All that a sample can be: several inputs, none, no output, a broken one.
 MIXED_INPUTS = [INPUTS[0], [INPUTS[1], INPUTS[2]], [], INPUTS[3], None, [INPUTS[4], None]]
 MIXED_OUTPUTS = [OUTPUTS[0], OUTPUTS[1], OUTPUTS[2], None, OUTPUTS[4], CUT]
-TEN_MORE = {"n_boot": 50, "seed": 3}
 
 
 def _of_mean(levels: tuple[float, float, float]) -> Image.Image:
@@ -80,59 +76,44 @@ def test_color_shifts_are_the_published_ones(load_measure: Load, system: str) ->
     assert found["definition"]["protocol"] == "published"
 
 
-def test_text_rendering_is_the_mean_of_ten(load_measure: Load) -> None:
-    found = load_measure("text_rendering").compute(predictions=RATINGS, system="ash")
-    assert found["value"] == pytest.approx((0.55 + 0.2 + 0.3 + 0.2) / 4)
-    assert found["sample_ids"] == ["s000", "s001", "s002", "s003"]
-
-
 @pytest.mark.parametrize("protocol", ["published", "corrected"])
 def test_results_are_those_of_the_functions(
     load_measure: Load, protocol: Literal["published", "corrected"]
 ) -> None:
-    rated = {"protocol": protocol, **TEN_MORE}
-    found = [
-        load_measure("win_rate").compute(predictions=RATINGS, **rated),
-        load_measure("text_rendering").compute(predictions=RATINGS, system="cedar", **rated),
-        load_measure("color_shift").compute(
-            predictions=MIXED_OUTPUTS, references=MIXED_INPUTS, threads=1, **rated
-        ),
-    ]
-    assert found == [
-        plain(win_rate(RATINGS, protocol=protocol, n_boot=50, seed=3)),
-        plain(text_rendering(RATINGS, system="cedar", protocol=protocol, n_boot=50, seed=3)),
-        plain(color_shift(MIXED_INPUTS, MIXED_OUTPUTS, protocol=protocol, n_boot=50, seed=3)),
-    ]
+    rated: dict[str, Any] = {"protocol": protocol, "n_boot": 50, "seed": 3}
+    rates, text, shift = (load_measure(name) for name in PLAIN)
+    images = {"predictions": MIXED_OUTPUTS, "references": MIXED_INPUTS}
+    assert rates.compute(predictions=RATINGS, **rated) == plain(win_rate(RATINGS, **rated))
+    found = text.compute(predictions=RATINGS, system="ash", **rated)
+    assert found == plain(text_rendering(RATINGS, system="ash", **rated))
+    assert found["value"] == pytest.approx((0.55 + 0.2 + 0.3 + 0.2) / 4)  # the mean, of ten
+    found = shift.compute(**images, threads=1, **rated)
+    assert found == plain(color_shift(MIXED_INPUTS, MIXED_OUTPUTS, **rated))
 
 
 @pytest.mark.parametrize("keep_in_memory", [False, True])
-def test_batches_add_up_to_the_whole(load_measure: Load, keep_in_memory: bool) -> None:
-    load = [load_measure(name, keep_in_memory=keep_in_memory) for name in ["color_shift"] * 2]
-    one_by_one, batches = load
+def test_batches_add_up_to_the_whole(
+    load_measure: Load, tmp_path: Path, keep_in_memory: bool
+) -> None:
+    """And nothing is kept from one computation to the next."""
+    one_by_one, batches = (
+        load_measure("color_shift", keep_in_memory=keep_in_memory) for _ in range(2)
+    )
     for made, given in zip(MIXED_OUTPUTS, MIXED_INPUTS, strict=True):
         one_by_one.add(prediction=made, reference=given)
     for some in (slice(0, 1), slice(1, 1), slice(1, 6)):
         batches.add_batch(predictions=MIXED_OUTPUTS[some], references=MIXED_INPUTS[some])
-    whole = load_measure("color_shift").compute(predictions=MIXED_OUTPUTS, references=MIXED_INPUTS)
-    assert [one.compute() for one in load] == [whole, whole]
+    expected = plain(color_shift(MIXED_INPUTS, MIXED_OUTPUTS))
+    assert [one_by_one.compute(), batches.compute()] == [expected, expected]
     rates = load_measure("win_rate", keep_in_memory=keep_in_memory)
     for row in RATINGS[:5]:
         rates.add(prediction=row)
     rates.add_batch(predictions=RATINGS[5:20])
-    assert rates.compute(predictions=RATINGS[20:]) == plain(win_rate(RATINGS))
-
-
-def test_nothing_is_kept_from_one_computation_to_the_next(
-    load_measure: Load, tmp_path: Path
-) -> None:
-    metric = load_measure("win_rate")
-    first = metric.compute(predictions=RATINGS)
-    assert metric.compute(predictions=RATINGS) == first
+    for rest in (RATINGS[20:], RATINGS):
+        assert rates.compute(predictions=rest) == plain(win_rate(RATINGS))
     assert list(tmp_path.rglob("*.arrow")) == []
-    with pytest.raises(
-        ScoreError, match=r"^win_rate: nothing was added: expected predictions=, or"
-    ):
-        metric.compute()
+    with pytest.raises(ScoreError, match=r"^win_rate: nothing was added: expected predictions="):
+        rates.compute()
 
 
 def test_every_form_of_an_image_is_the_same_image(load_measure: Load, tmp_path: Path) -> None:
@@ -147,9 +128,8 @@ def test_every_form_of_an_image_is_the_same_image(load_measure: Load, tmp_path: 
     expected = plain(color_shift(INPUTS[:3], OUTPUTS[:3]))
     forms = (OUTPUTS[:3], files, paths, [str(path) for path in paths], table["made"], raw["made"])
     for given in (*forms, [{"bytes": data, "path": None} for data in files]):
-        for references in (INPUTS[:3], table["given"]):
-            metric = load_measure("color_shift")
-            assert metric.compute(predictions=given, references=references) == expected
+        metric = load_measure("color_shift")
+        assert metric.compute(predictions=given, references=table["given"]) == expected
 
 
 def test_files_stay_the_bytes_they_were(load_measure: Load) -> None:
@@ -182,50 +162,43 @@ def test_optional_columns_count_where_they_are(load_measure: Load) -> None:
 
 
 ROW = RATINGS[0]
-WRONG: dict[str, tuple[str, dict[str, Any], str]] = {
-    "no outputs": ("color_shift", {"references": INPUTS}, "no predictions: expected the system's"),
-    "no inputs": ("color_shift", {"predictions": OUTPUTS}, "no references: expected the inputs"),
-    "lengths": ("color_shift", {"predictions": OUTPUTS, "references": []}, "0 inputs and 12 out"),
-    "no image": (
-        "color_shift",
-        {"predictions": [OUTPUTS[0], 7], "references": INPUTS[:2]},
-        r"outputs\[1\]: 'int' is not an image: expected an image of Pillow's, a path",
-    ),
+GOOD = [encoded(noise(0), "PNG")] * (2 * MOST_SAMPLES)
+WRONG_IMAGES: dict[str, tuple[Any, Any, str]] = {
+    "no outputs": (None, INPUTS, "no predictions: expected the system's"),
+    "no inputs": (OUTPUTS, None, "no references: expected the inputs"),
+    "lengths": (OUTPUTS, [], "0 inputs and 12 out"),
+    "lengths of streams": (iter(GOOD), iter([*GOOD, GOOD[0]]), "end after 16 samples"),
+    "the last is no image": ([*GOOD, 7], [*GOOD, GOOD[0]], r"outputs\[16\]: 'int' is not an image"),
     "rows": (
-        "color_shift",
-        {"predictions": [{"id": 1, "made": OUTPUTS[0]}], "references": INPUTS[:1]},
+        [{"id": 1, "made": OUTPUTS[0]}],
+        INPUTS[:1],
         r"outputs\[0\]: a dict with the keys \['id', 'made'\] is not an image: expected",
     ),
-    "one image": (
-        "color_shift",
-        {"predictions": OUTPUTS[0], "references": INPUTS[0]},
-        "inputs: 'Image' is not one entry for each sample: expected a list",
-    ),
+    "one image": (OUTPUTS[0], INPUTS[0], "'Image' is not one entry for each sample: expected a li"),
+}
+WRONG_RATINGS: dict[str, tuple[dict[str, Any], str]] = {
     "references": (
-        "win_rate",
         {"predictions": RATINGS, "references": INPUTS},
         "win_rate: unknown argument 'references'; known: predictions",
     ),
-    "argument": (
-        "win_rate",
-        {"predicitons": RATINGS},
-        "unknown argument 'predicitons'; did you mean 'predictions'",
-    ),
-    "missing": ("win_rate", {"predictions": [{"system": "a"}]}, "row 0 has no 'sample_id'"),
+    "argument": ({"predicitons": RATINGS}, "'predicitons'; did you mean 'predictions'"),
+    "missing": ({"predictions": [{"system": "a"}]}, "row 0 has no 'sample_id'"),
     "extra": (
-        "text_rendering",
         {"predictions": [ROW, {**ROW, "rubrik": "overall"}]},
         "ratings: unknown column 'rubrik'; did you mean 'rubric'",
     ),
-    "type": (
-        "win_rate",
-        {"predictions": [{**ROW, "rating": "9"}]},
-        "column 'rating' has type 'string': expected numbers",
-    ),
-    "mixed": ("win_rate", {"predictions": [ROW, {**ROW, "rating": "9"}]}, "not a table with one"),
-    "null": ("win_rate", {"predictions": [{**ROW, "judge": None}]}, "'judge' is null in row 0"),
-    "null rubric": ("win_rate", {"predictions": [{**ROW, "rubric": None}]}, "'rubric' is null in"),
-    "no rows": ("win_rate", {"predictions": [3]}, "row 0 is 3: expected a dict"),
+    "type": ({"predictions": [{**ROW, "rating": "9"}]}, "has type 'string': expected numbers"),
+    "mixed": ({"predictions": [ROW, {**ROW, "rating": "9"}]}, "not a table with one"),
+    "null": ({"predictions": [{**ROW, "judge": None}]}, "'judge' is null in row 0"),
+    "null rubric": ({"predictions": [{**ROW, "rubric": None}]}, "'rubric' is null in"),
+    "no rows": ({"predictions": [3]}, "row 0 is 3: expected a dict"),
+}
+WRONG = {
+    **{
+        name: ("color_shift", {"predictions": made, "references": given}, said)
+        for name, (made, given, said) in WRONG_IMAGES.items()
+    },
+    **{name: ("win_rate", *given) for name, given in WRONG_RATINGS.items()},
 }
 
 
@@ -252,10 +225,7 @@ def test_a_wrong_batch_is_one_line_and_adds_nothing(
     ],
 )
 def test_a_failed_computation_loses_nothing(
-    load_measure: Load,
-    tmp_path: Path,
-    options: dict[str, Any],
-    expected: str,
+    load_measure: Load, tmp_path: Path, options: dict[str, Any], expected: str
 ) -> None:
     metric = load_measure("color_shift")
     metric.add_batch(predictions=OUTPUTS, references=INPUTS)
@@ -285,12 +255,9 @@ def test_measures_combine(load_measure: Load) -> None:
     found = both.compute(n_boot=20)
     rates = plain(win_rate(RATINGS, n_boot=20))
     text = plain(text_rendering(RATINGS, system="birch", n_boot=20))
-    assert found["win_rate"] == rates["win_rate"]
-    assert found["value"] == text["value"]
-    shared = rates.keys() & text.keys()
-    assert {name for name in found if name.startswith("text_rendering_")} == {
-        f"text_rendering_{name}" for name in shared
-    }
+    assert (found["win_rate"], found["value"]) == (rates["win_rate"], text["value"])
+    shared = {f"text_rendering_{name}" for name in rates.keys() & text.keys()}
+    assert {name for name in found if name.startswith("text_rendering_")} == shared
     assert found["win_rate_interval"] == rates["interval"]
 
 
@@ -312,13 +279,10 @@ if part == 0:
 @pytest.mark.slow
 def test_two_processes_add_and_the_first_computes(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "HF_HOME": str(tmp_path)}
+    given: dict[str, Any] = {"cwd": ROOT, "env": environment, "stderr": subprocess.PIPE}
     running = [
-        subprocess.Popen(
-            [sys.executable, "-c", PART, str(part)],
-            cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True,
-        )
-        for part in (1, 0)
-    ]  # fmt: skip
+        subprocess.Popen([sys.executable, "-c", PART, part], text=True, **given) for part in "10"
+    ]
     said = [process.communicate(timeout=120)[1] for process in running]
     assert [process.returncode for process in running] == [0, 0], said
 
@@ -340,31 +304,25 @@ def test_a_missing_extra_is_one_line(load_measure: Load, name: str) -> None:
         pytest.skip(f"the packages of the extra {config.extra!r} are installed")
 
 
-PLAIN = [name for name, one in CONFIGS.items() if not one.extra]
+PLAIN = ("win_rate", "text_rendering", "color_shift")
 GREY = Image.linear_gradient("L")
 
 
 @pytest.mark.parametrize("name", CONFIGS)
 def test_every_parameter_of_a_measure_passes_and_no_other(name: str) -> None:
+    """The documented keys are those of its result, where its packages are here."""
     config = CONFIGS[name]
-    known = list(inspect.signature(getattr(getattr(echo_hf, config.part), name)).parameters)
-    taken = 1 if config.columns.features.keys() == {"predictions"} else 2
-    config.check_options(known[taken:])
-    for data in known[:taken]:
-        with pytest.raises(ScoreError, match=f"{name}: unknown parameter '{data}'"):
-            config.check_options([data])
-
-
-@pytest.mark.parametrize("name", PLAIN)
-def test_the_documented_keys_are_those_of_the_result(name: str) -> None:
-    config = CONFIGS[name]
-    if config.part == "scores" or name == "text_rendering":
-        row = {"sample_id": "s", "system": "a", "judge": "j", "rating": 5}
-        result = getattr(getattr(echo_hf, config.part), name)([row])
-    else:
-        result = getattr(echo_hf.metrics, name)([GREY], [GREY])
-    said = config.gives.replace(" (of reasons)", "")
-    assert sorted(part.strip() for part in said.split(",")) == sorted(plain(result))
+    measure = getattr(getattr(echo_hf, config.part), name)
+    known = list(inspect.signature(measure).parameters)
+    data = list(config.columns.features)
+    config.check_options(known[len(data) :])
+    for option in known[: len(data)]:
+        with pytest.raises(ScoreError, match=f"{name}: unknown parameter '{option}'"):
+            config.check_options([option])
+    if name in PLAIN:
+        result = measure([GREY], [GREY]) if len(data) == 2 else measure([ROW])
+        said = config.gives.replace(" (of reasons)", "")
+        assert sorted(said.split(", ")) == sorted(plain(result))
 
 
 def test_a_plain_result_is_what_its_json_gives() -> None:
@@ -375,8 +333,6 @@ def test_a_plain_result_is_what_its_json_gives() -> None:
     assert {type(key) for key in found["counts"]} == {str}
     assert found["reasons"][1]["reason"] == "missing_output"
 
-
-def test_a_number_that_json_cannot_hold_is_an_error() -> None:
     @dataclass
     class Odd:
         def as_json(self) -> dict[str, Any]:
@@ -386,33 +342,25 @@ def test_a_number_that_json_cannot_hold_is_an_error() -> None:
         plain(Odd())
 
 
-IMAGE_FILE = encoded(noise(0), "PNG")
-SIDE = 200
-
-
-@pytest.mark.parametrize("count", [0, 1, MOST_SAMPLES, MOST_SAMPLES + 1, 3 * MOST_SAMPLES])
-def test_a_part_has_so_many_samples(count: int) -> None:
-    parts = [
-        len(part["predictions"]) for part in store_images([IMAGE_FILE] * count, [None] * count)
-    ]
-    assert sum(parts) == count
-    assert all(0 < one <= MOST_SAMPLES for one in parts)
-
-
-def test_a_part_has_so_many_bytes() -> None:
+def test_a_part_has_so_many_samples_and_bytes() -> None:
+    for count in (0, 1, MOST_SAMPLES, MOST_SAMPLES + 1, 3 * MOST_SAMPLES):
+        parts = list(store_images(GOOD[:1] * count, [None] * count))
+        sizes = [len(part["predictions"]) for part in parts]
+        assert (sum(sizes), min(sizes, default=1) > 0) == (count, True)
+        assert max(sizes, default=0) <= MOST_SAMPLES
     half = bytes(MOST_BATCH_BYTES // 2)
-    parts = [len(part["references"]) for part in store_images([half] * 5, [None] * 5)]
-    assert parts == [2, 2, 1]
-    assert [len(part["references"]) for part in store_images([half] * 2, [half] * 2)] == [1, 1]
+    for count, given, expected in ((5, None, [2, 2, 1]), (2, half, [1, 1])):
+        parts = list(store_images([half] * count, [given] * count))
+        assert [len(part["references"]) for part in parts] == expected
 
 
 def _images(count: int) -> Iterator[Image.Image]:
     for seed in range(count):
-        yield noise(seed, size=(SIDE, SIDE))
+        yield noise(seed, size=(200, 200))
 
 
 @pytest.mark.slow
-def test_memory_does_not_grow_with_the_batch(load_measure: Callable[..., Any]) -> None:
+def test_memory_does_not_grow_with_the_batch(load_measure: Load) -> None:
     metric, peaks = load_measure("color_shift"), []
     metric.add_batch(predictions=_images(8), references=_images(8))
     for count in (24, 120):
@@ -422,72 +370,11 @@ def test_memory_does_not_grow_with_the_batch(load_measure: Callable[..., Any]) -
             peaks.append(tracemalloc.get_traced_memory()[1])
         finally:
             tracemalloc.stop()
-    assert len(metric) == 8 + 24 + 120
     assert peaks[1] < 1.3 * peaks[0]
-
-
-def test_nothing_of_a_bad_batch_stays(load_measure: Callable[..., Any]) -> None:
-    metric, good = load_measure("color_shift"), [IMAGE_FILE] * (2 * MOST_SAMPLES)
-    metric.add_batch(predictions=[IMAGE_FILE], references=[IMAGE_FILE])
-    for made, given in (
-        ([*good, 7], [*good, IMAGE_FILE]),
-        ([*good, {"id": 1}], [*good, IMAGE_FILE]),
-    ):
-        with pytest.raises(ScoreError, match=rf"outputs\[{len(good)}\]"):
-            metric.add_batch(predictions=made, references=given)
-        assert len(metric) == 1
-    with pytest.raises(ScoreError, match="end after 16 samples"):
-        metric.add_batch(predictions=iter(good), references=iter([*good, IMAGE_FILE]))
-    assert metric.compute()["n"] == 1
-
-
-FEATURES = Features({"predictions": Value("string"), "references": Value("int64")})
-PARTS_OF_ROWS = st.lists(st.tuples(st.text(max_size=3) | st.none(), st.integers(-9, 9)), min_size=1)
-
-
-@drawn(st.lists(PARTS_OF_ROWS, max_size=4))
-def test_every_part_comes_back_as_it_was(rows: list[list[tuple[Any, int]]]) -> None:
-    parts = [
-        {"predictions": [one for one, _ in part], "references": [one for _, one in part]}
-        for part in rows
-    ]
-    with whole(iter(parts), FEATURES) as found:
-        assert list(found) == (parts or [{"predictions": [], "references": []}])
-
-
-def test_nothing_is_given_of_a_batch_that_ends_in_an_error() -> None:
-    taken: list[object] = []
-
-    def parts() -> Iterator[dict[str, list[Any]]]:
-        yield {"predictions": ["a"], "references": [1]}
-        raise KeyError("wrong")
-
-    with pytest.raises(KeyError), whole(parts(), FEATURES) as found:
-        taken += found
-    assert taken == []
-
-
-RATING: dict[str, Any] = {"sample_id": "s", "system": "a", "judge": "j", "rating": 5}
 
 
 def _rows(given: Any) -> list[dict[str, Any]]:
     return [row for part in store_ratings(given) for row in part["predictions"]]
-
-
-@pytest.mark.parametrize("count", [0, 1, AT_ONCE, 2 * AT_ONCE + 1])
-def test_parts_hold_every_rating_once(count: int) -> None:
-    rows = [{**RATING, "sample_id": f"s{number}"} for number in range(count)]
-    parts = [part["predictions"] for part in store_ratings(rows)]
-    assert all(0 < len(part) <= AT_ONCE for part in parts)
-    assert [row["sample_id"] for part in parts for row in part] == [r["sample_id"] for r in rows]
-
-
-def test_every_form_of_a_table_is_taken() -> None:
-    table = Dataset.from_list([{**RATING, "explanation": "Sharp."}])
-    expected = _rows([RATING])
-    arrow = table.with_format("arrow")[:]
-    for given in (table, table.to_pandas(), table.to_dict(), arrow, Streamed(arrow)):
-        assert _rows(given) == expected
 
 
 class Streamed:
@@ -500,12 +387,15 @@ class Streamed:
         return self._table.__arrow_c_stream__(requested_schema)
 
 
-def test_an_unknown_column_is_refused_by_its_name() -> None:
-    misspelt = pa.table({**{k: [v] for k, v in RATING.items()}, "rubrik": ["x"]})
-    for given in (
-        Streamed(misspelt),
-        [RATING, {**RATING, "rubrik": "overall"}],
-        misspelt,
-    ):
+def test_every_form_of_a_table_is_taken_but_for_an_unknown_column() -> None:
+    table = Dataset.from_list([{**ROW, "explanation": "Sharp."}])
+    arrow = table.with_format("arrow")[:]
+    for given in (table, table.to_pandas(), table.to_dict(), arrow, Streamed(arrow)):
+        assert _rows(given) == _rows([ROW])
+    many = [{**ROW, "sample_id": f"s{number}"} for number in range(2 * AT_ONCE + 1)]
+    assert [len(part["predictions"]) for part in store_ratings(many)] == [AT_ONCE, AT_ONCE, 1]
+    assert [row["sample_id"] for row in _rows(many)] == [row["sample_id"] for row in many]
+    misspelt = arrow.append_column("rubrik", [["x"]])
+    for given in (Streamed(misspelt), misspelt, misspelt.to_pydict(), misspelt.to_pylist()):
         with pytest.raises(TableError, match="unknown column 'rubrik'; did you mean 'rubric'"):
             _rows(given)

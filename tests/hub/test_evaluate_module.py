@@ -37,38 +37,50 @@ RATING = {
     "sample_digest": Value("string"),
 }
 PAIR = {"predictions": Image(decode=False), "references": List(Image(decode=False))}
-ONLINE = {"HF_HUB_OFFLINE": "0", "HF_HUB_DISABLE_TELEMETRY": "1"}
 PROMISED = """
-import evaluate, json, echo_hf
+import evaluate, huggingface_hub, json, echo_hf
 row = {"sample_id": "s", "judge": "j"}
 rows = [{**row, "system": name, "rating": n} for n, name in enumerate("ab")]
-found = evaluate.load(echo_hf.evaluate_module(), "win_rate").compute(predictions=rows)
-print(json.dumps(found["win_rate"]))
+for place in ("my-lab/echo", echo_hf.evaluate_module()):
+    found = evaluate.load(place, "win_rate").compute(predictions=rows)
+    print(json.dumps(found["win_rate"]))
+    huggingface_hub.constants.HF_HUB_OFFLINE = evaluate.config.HF_EVALUATE_OFFLINE = True
 """
 
 
-def _front_matter() -> dict[str, Any]:
-    _, front, _ = (SPACE / "README.md").read_text("utf-8").split("---\n", 2)
-    found: dict[str, Any] = yaml.safe_load(front)
-    return found
+class _Space(SimpleHTTPRequestHandler):
+    def translate_path(self, path: str) -> str:
+        prefix, _, name = path.rpartition("/")
+        hub = "/spaces/my-lab/echo/resolve/main"
+        return str(SPACE / name) if prefix == hub else str(SPACE / "nothing")
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Says nothing."""
 
 
-def _python(code: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-W", "error", "-c", code],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
-def test_it_loads_offline_and_writes_to_the_cache_alone(tmp_path: Path) -> None:
+def test_it_loads_from_the_hub_and_offline_and_writes_to_the_cache_alone(tmp_path: Path) -> None:
     home = tmp_path / "home"
-    done = _python(PROMISED, tmp_path, HF_HOME=str(home / "hf"), HF_HUB_OFFLINE="1", HOME=str(home))
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Space) as server:
+        threading.Thread(target=server.serve_forever).start()
+        done = subprocess.run(
+            [sys.executable, "-W", "error", "-c", PROMISED],
+            cwd=tmp_path,
+            env={
+                **os.environ,
+                "PYTHONPATH": str(ROOT),
+                "HOME": str(home),
+                "HF_HOME": str(home / "hf"),
+                "HF_ENDPOINT": f"http://127.0.0.1:{server.server_port}",
+                "HF_HUB_OFFLINE": "0",
+                "HF_HUB_DISABLE_TELEMETRY": "1",
+            },
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        server.shutdown()
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == {"b": 1.0, "a": 0.0}
+    assert list(map(json.loads, done.stdout.splitlines())) == [{"b": 1.0, "a": 0.0}] * 2
     assert [path.name for path in tmp_path.iterdir()] == ["home"]
     assert [path.name for path in home.iterdir()] == ["hf"]
     assert not list(home.rglob("*.arrow"))
@@ -84,36 +96,12 @@ def test_every_config_loads(load_measure: Callable[..., Any], name: str) -> None
     assert metric.description.startswith(f"ECHO's {name}: ")
 
 
-class _Space(SimpleHTTPRequestHandler):
-    def translate_path(self, path: str) -> str:
-        prefix, _, name = path.rpartition("/")
-        hub = "/spaces/my-lab/echo/resolve/main"
-        return str(SPACE / name) if prefix == hub else str(SPACE / "nothing")
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Says nothing."""
-
-
-def test_a_space_loads_from_the_hub(tmp_path: Path) -> None:
-    with ThreadingHTTPServer(("127.0.0.1", 0), _Space) as server:
-        threading.Thread(target=server.serve_forever).start()
-        address = f"http://127.0.0.1:{server.server_port}"
-        promised = PROMISED.replace("echo_hf.evaluate_module()", "'my-lab/echo'")
-        done = _python(promised, tmp_path, HF_ENDPOINT=address, HF_HOME=str(tmp_path), **ONLINE)
-        server.shutdown()
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == {"b": 1.0, "a": 0.0}
-
-
-@pytest.mark.parametrize("name", ["metric_space", "a folder"])
-def test_a_copy_of_the_folder_loads(
-    tmp_path: Path, load_measure: Callable[..., Any], name: str
-) -> None:
+def test_a_copy_of_the_folder_loads(tmp_path: Path, load_measure: Callable[..., Any]) -> None:
     import evaluate
 
-    shutil.copytree(SPACE, tmp_path / name)
-    shutil.copytree(SPACE, tmp_path / "echo")
-    for path in (tmp_path / name / "echo.py", tmp_path / "echo"):
+    for name in ("a folder", "echo"):
+        shutil.copytree(SPACE, tmp_path / name)
+    for path in (tmp_path / "a folder" / "echo.py", tmp_path / "echo"):
         assert evaluate.load(str(path), "color_shift").features == PAIR
 
 
@@ -134,34 +122,25 @@ def test_an_unknown_config_is_one_line(
     assert "\n" not in str(caught.value)
 
 
-def test_the_script_imports_one_name_a_line_and_only_what_is_there() -> None:
-    tree = ast.parse((SPACE / "echo.py").read_text("utf-8"))
-    _, *imports, cls = tree.body
-    for found in imports:
-        assert isinstance(found, ast.Import)
-        (one,) = found.names
-        assert importlib.import_module(one.name).__name__.startswith("echo_hf.")
-    assert isinstance(cls, ast.ClassDef)
-    assert [type(line) for line in cls.body] == [ast.Expr]
-
-
-def test_the_front_matter_is_that_of_a_metric_space() -> None:
-    front = _front_matter()
-    assert front["sdk"] == "gradio"
+def test_the_folder_is_a_metric_space_of_this_package() -> None:
+    front = yaml.safe_load((SPACE / "README.md").read_text("utf-8").split("---\n", 2)[1])
+    assert (front["sdk"], front["tags"]) == ("gradio", ["evaluate", "metric"])
     assert (SPACE / front["app_file"]).is_file()
-    assert front["tags"] == ["evaluate", "metric"]
     assert len(front["short_description"]) <= 60
     project = (ROOT / "pyproject.toml").read_text("utf-8")
     assert f'requires-python = ">={front["python_version"]}"' in project
     assert f'license = "{front["license"]}"' in project.lower()
-
-
-def test_the_space_requires_this_package() -> None:
     *told, line = (SPACE / "requirements.txt").read_text("utf-8").splitlines()
     assert Requirement(line).name == "echo-hf"
     assert Requirement(line).specifier.contains(version("echo-hf"))
     others = [Requirement(one[1:]) for one in told if "@" in one]
     assert [(one.name, one.url is None) for one in others] == [("echo-hf", False)] * 2
+    # `evaluate` reads the script's imports as text: one name a line.
+    _, *imports, _ = ast.parse((SPACE / "echo.py").read_text("utf-8")).body
+    for found in imports:
+        assert isinstance(found, ast.Import)
+        (one,) = found.names
+        assert importlib.import_module(one.name).__name__.startswith("echo_hf.")
 
 
 def test_the_documented_numbers_are_true(load_measure: Callable[..., Any]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 from datasets import Dataset
 
@@ -16,7 +15,6 @@ from echo_hf.hub.facts import (
     MOST_LISTED,
     SCORE_CONFIGS,
     FailedCalls,
-    SampleCounts,
     failed_calls,
     measure,
 )
@@ -24,6 +22,7 @@ from echo_hf.pipeline.answer_store import Store, request_keys
 from echo_hf.pipeline.result import StageResult
 from echo_hf.pipeline.stage_runner import run_stage
 from echo_hf.tables import POSTS, SAMPLES, TABLES
+from tests.hub.conftest import Samples
 from tests.stages_for_tests import Guess, Scripted, request
 from tests.stages_for_tests import posts as stage_posts
 
@@ -44,10 +43,10 @@ def test_calls_are_counted_by_reason(tmp_path: Path) -> None:
         "refused": FailedCalls(rows=3, requests=keys("refuse a", "refuse b")),
         "unreadable": FailedCalls(rows=1, requests=keys("babble c")),
     }
-
-
-def test_without_failures_there_is_nothing(tmp_path: Path) -> None:
     assert failed_calls(quarantined(tmp_path, "red")) == {}
+    # Rules abstain without a call.
+    result = run_stage(Guess(), stage_posts("red", "blue"), engine=make_engine("rules"))
+    assert failed_calls(result) == {"needs_model": FailedCalls(rows=2)}
 
 
 def test_of_many_the_first_thousand_are_listed(tmp_path: Path) -> None:
@@ -57,24 +56,18 @@ def test_of_many_the_first_thousand_are_listed(tmp_path: Path) -> None:
     assert told.requests == keys(*lines)[:MOST_LISTED]
 
 
-def test_rules_abstain_without_a_call(tmp_path: Path) -> None:
-    result = run_stage(Guess(), stage_posts("red", "blue"), engine=make_engine("rules"))
-    assert failed_calls(result) == {"needs_model": FailedCalls(rows=2)}
-
-
 def test_every_config_keeps_to_a_declared_table() -> None:
     for name, config in CONFIGS.items():
         assert TABLES[config.table.name] is config.table
         assert config.table is SAMPLES or config.table.name == name
     assert set(BENCHMARK_CONFIGS) < set(CONFIGS)
 
-
-def test_nobody_who_ranked_images_is_published() -> None:
+    # Nobody who ranked images is published.
     assert not {"human", "posts", "threads"} & set(CONFIGS)
     assert "results" not in SCORE_CONFIGS
 
 
-def posts(*rows: Mapping[str, Any]) -> Dataset:
+def posts(*rows: Mapping[str, str | None]) -> Dataset:
     full = [{**dict.fromkeys(POSTS.columns), **row} for row in rows]
     return Dataset.from_list(full, features=POSTS.features)
 
@@ -88,47 +81,27 @@ POSTED = posts(
 )
 
 
-def built(samples: Any) -> dict[str, Dataset]:
-    rows = [
-        {"post_urls": [url, "unused"], "task": task}
-        for url, task in [("u1", "edit"), ("u2", "edit"), ("u3", None), ("u4", "edit"), ("?", None)]
-    ]
-    every = samples(*rows)
-    return {
+def test_each_sample_is_counted_once_by_its_primary_post(samples: Samples) -> None:
+    tasks = {"u1": "edit", "u2": "edit", "u3": None, "u4": "edit", "?": None}
+    rows = [{"post_urls": [url, "unused"], "task": task} for url, task in tasks.items()]
+    every = samples(*rows, {"post_urls": []})
+    configs = {
         "image_to_image": every.select([0, 1, 3]),
         "text_to_image": every.select([]),
         "analysis": every,
     }
-
-
-def test_each_sample_is_counted_by_its_primary_post(samples: Any) -> None:
-    found = measure(built(samples), POSTED)
+    found = measure(configs, POSTED)
     assert list(found) == ["all", "image_to_image", "text_to_image", "analysis"]
-    assert (
-        found["all"]
-        == found["analysis"]
-        == SampleCounts(
-            samples=5,
-            languages={"unknown": 3, "en": 1, "he": 1},
-            platforms={"unknown": 2, "x": 2, "bluesky": 1},
-            tasks={"edit": 3, "unknown": 2},
-            authors=2,
-            repeated_authors=1,
-            unknown_authors=2,
-        )
-    )
+    assert found["all"] == found["analysis"]
+    assert found["all"].model_dump() == {
+        "samples": 6,
+        "languages": {"unknown": 4, "en": 1, "he": 1},
+        "platforms": {"unknown": 3, "x": 2, "bluesky": 1},
+        "tasks": {"edit": 3, "unknown": 3},
+        "authors": 2,
+        "repeated_authors": 1,
+        "unknown_authors": 3,
+    }
     assert found["image_to_image"].languages == {"unknown": 2, "en": 1}
     assert found["image_to_image"].repeated_authors == 1
     assert found["text_to_image"].samples == found["text_to_image"].authors == 0
-
-
-def test_a_sample_in_two_configs_is_one_sample(samples: Any) -> None:
-    one = samples({"post_urls": ["u1"]})
-    found = measure({"text_to_image": one, "analysis": one}, POSTED)
-    assert found["all"].samples == 1
-
-
-def test_a_sample_without_a_post_is_unknown(samples: Any) -> None:
-    found = measure({"analysis": samples({"post_urls": []})}, POSTED)
-    assert found["all"].languages == {"unknown": 1}
-    assert found["all"].unknown_authors == 1

@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass
 
 import pytest
-from datasets import Dataset
 
 from echo_hf.errors import HubError
-from echo_hf.hub.facts import ReleaseFacts
-from echo_hf.hub.publish import Published, publish
-from echo_hf.hub.release import Release, write_release
-from echo_hf.images.store import ImageStore
+from echo_hf.hub.publish import Published
+from echo_hf.hub.release import Release
+from tests.hub.conftest import REPO, Configs, Put, Write
 from tests.local_hub import LocalHub
 from tests.local_hub_routes import Answer, Question, RefusedError
-
-REPO = "mira/echo"
 
 
 @dataclass(frozen=True)
 class Scene:
     hub: LocalHub
+    put: Put
     first: Published
     later: Release
 
@@ -32,36 +26,24 @@ class Scene:
         return self.hub.files(REPO), dict(self.hub.repositories[REPO].tags)
 
     def publish(self) -> Published:
-        return publish(self.later, REPO, "v2", api=self.hub.api())
+        return self.put(self.later, "v2")
 
 
 @pytest.fixture
-def scene(
-    hub: LocalHub,
-    release: Release,
-    tmp_path: Path,
-    configs: Mapping[str, Dataset],
-    images: ImageStore,
-    facts: ReleaseFacts,
-) -> Scene:
+def scene(hub: LocalHub, put: Put, release: Release, write: Write, configs: Configs) -> Scene:
     rows = {name: dataset.select([]) for name, dataset in configs.items()}
     rows["analysis"] = configs["analysis"].select([2, 1])
     rows["text_to_image"] = configs["text_to_image"].select([1])
-    later = write_release(tmp_path / "later", rows, images, replace(facts, name="later"))
-    return Scene(hub, publish(release, REPO, "v1", api=hub.api()), later)
+    return Scene(hub, put, put(release), write("later", rows))
 
 
-DEATHS = {
-    "before the first upload": ("before upload", 0),
-    "before the second upload": ("before upload", 1),
-    "after an upload": ("after upload", 0),
-    "before the commit": ("before commit", 0),
-}
-
-
-@pytest.mark.parametrize("death", DEATHS)
-def test_a_death_before_the_commit_leaves_the_old_revision(scene: Scene, death: str) -> None:
-    step, spared = DEATHS[death]
+@pytest.mark.parametrize(
+    ("step", "spared"),
+    [("before upload", 0), ("before upload", 1), ("after upload", 0), ("before commit", 0)],
+)
+def test_a_death_before_the_commit_leaves_the_old_revision(
+    scene: Scene, step: str, spared: int
+) -> None:
     before = scene.state
     scene.hub.at(step, *[None] * spared, scene.hub.die)
     with pytest.raises(HubError, match=r"does not answer .* the same command resumes"):
@@ -69,20 +51,13 @@ def test_a_death_before_the_commit_leaves_the_old_revision(scene: Scene, death: 
     assert scene.state == before
 
     scene.hub.dead = False
+    scene.hub.asked.clear()
     done = scene.publish()
     assert not done.unchanged
     assert scene.hub.repositories[REPO].tags == {"v1": scene.first.commit, "v2": done.commit}
     assert scene.hub.repositories[REPO].commits[done.commit].parent == scene.first.commit
-
-
-def test_what_arrived_before_a_death_is_not_sent_again(scene: Scene) -> None:
-    scene.hub.at("before commit", scene.hub.die)
-    with pytest.raises(HubError):
-        scene.publish()
-    scene.hub.dead = False
-    scene.hub.asked.clear()
-    scene.publish()
-    assert [path for method, path in scene.hub.asked if method == "PUT"] == []
+    if step == "before commit":  # what arrived before is not sent again
+        assert [path for method, path in scene.hub.asked if method == "PUT"] == []
 
 
 @pytest.mark.parametrize("step", ["after commit", "before tag", "after tag"])
@@ -107,13 +82,12 @@ def test_a_death_while_the_repository_is_looked_at(scene: Scene) -> None:
     asked = scene.hub.answer
 
     def whoami_alone(question: Question) -> Answer:
-        if question.path != "/api/whoami-v2":
-            scene.hub.dead = True
+        scene.hub.dead = scene.hub.dead or question.path != "/api/whoami-v2"
         return asked(question)
 
     scene.hub.answer = whoami_alone  # type: ignore[method-assign]
     before = scene.state
-    with pytest.raises(HubError, match="cannot read 'mira/echo': the Hub does not answer"):
+    with pytest.raises(HubError, match=f"cannot read '{REPO}': the Hub does not answer"):
         scene.publish()
     assert scene.state == before
 
@@ -122,9 +96,8 @@ def test_a_death_while_the_repository_is_looked_at(scene: Scene) -> None:
 def test_whoever_publishes_meanwhile_is_not_overwritten(scene: Scene, step: str) -> None:
     repository = scene.hub.repositories[REPO]
     scene.hub.at(step, lambda: repository.change("from elsewhere", note=b"mine"))
-    with pytest.raises(HubError, match="somebody published to 'mira/echo' meanwhile") as raised:
+    with pytest.raises(HubError, match=f"somebody published to '{REPO}' meanwhile") as raised:
         scene.publish()
-
     assert "\n" not in str(raised.value)
     assert repository.history[0].title == "from elsewhere"
     assert repository.tags == {"v1": scene.first.commit}
@@ -147,29 +120,20 @@ def test_the_same_tag_from_elsewhere_is_as_good(scene: Scene) -> None:
     assert scene.publish().commit == repository.tags["v2"]
 
 
-def test_a_card_that_the_hub_refuses_is_told(
-    hub: LocalHub,
-    tmp_path: Path,
-    configs: Mapping[str, Dataset],
-    images: ImageStore,
-    facts: ReleaseFacts,
-) -> None:
-    folder = tmp_path / "unlicensed"
-    write_release(folder, configs, images, replace(facts, license=""))
+def test_a_card_that_the_hub_refuses_is_told(hub: LocalHub, put: Put, write: Write) -> None:
     with pytest.raises(HubError, match=r"the Hub refuses it .*must be one of") as raised:
-        publish(folder, REPO, "v1", api=hub.api())
+        put(write("unlicensed", license=""))
     assert "\n" not in str(raised.value)
     assert hub.objects == {}
 
 
 def test_a_signed_address_is_not_told(scene: Scene) -> None:
+    def refuse() -> None:
+        raise RefusedError(400, said="wrong")
+
     scene.hub.at("before upload", *[refuse] * 9)
     with pytest.raises(HubError) as raised:
         scene.publish()
     assert "Error while uploading" in str(raised.value)
     assert "signature" not in str(raised.value)
     assert "secret" not in str(raised.value)
-
-
-def refuse(*_: Any) -> None:
-    raise RefusedError(400, said="wrong")

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import huggingface_hub
@@ -17,13 +14,10 @@ from rich.console import Console
 
 from echo_hf.cli.release_view import show_holding
 from echo_hf.errors import HubError
-from echo_hf.hub.facts import ReleaseFacts
-from echo_hf.hub.publish import publish
-from echo_hf.hub.release import Release, write_release
-from echo_hf.hub.remote import delete_tags, revisions_holding
-from echo_hf.images.store import ImageStore
+from echo_hf.hub.release import Release
+from echo_hf.hub.remote import Holding, delete_tags, hub_errors, revisions_holding
 from echo_hf.tables import RESPONSES
-from tests.hub.conftest import Samples
+from tests.hub.conftest import REPO, Configs, Put, Samples, Write
 from tests.local_hub import FINE_READER, FINE_WRITER, READER, LocalHub
 
 REFUSED = {
@@ -36,88 +30,85 @@ REFUSED = {
 
 @pytest.mark.parametrize("token", REFUSED)
 def test_a_token_that_may_not_write_is_found_before_any_work(
-    hub: LocalHub, release: Release, token: str | None, monkeypatch: pytest.MonkeyPatch
+    hub: LocalHub, put: Put, release: Release, token: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("HF_TOKEN", raising=False)
     (release.path / "notes.txt").write_text("a release that is refused when it is looked at")
     with pytest.raises(HubError) as raised:
-        publish(release, "mira/echo", "v1", api=hub.api(token))
-
+        put(release, token=token)
     assert REFUSED[token] in str(raised.value)
     assert "\n" not in str(raised.value)
     assert str(token) not in str(raised.value)
-    assert [path for _, path in hub.asked if path != "/api/agent-harnesses"] == (
-        ["/api/whoami-v2"] if token else []
-    )
+    asked = [path for _, path in hub.asked if path != "/api/agent-harnesses"]
+    assert asked == (["/api/whoami-v2"] if token else [])
 
 
-def test_a_fine_grained_token_may_write_where_it_says_so(hub: LocalHub, release: Release) -> None:
-    assert publish(release, "mira/echo", "v1", api=hub.api(FINE_WRITER)).tag == "v1"
+def test_a_fine_grained_token_may_write_where_it_says_so(put: Put, release: Release) -> None:
+    assert put(release, token=FINE_WRITER).tag == "v1"
 
 
-def test_a_hub_out_of_reach_is_told(hub: LocalHub, release: Release) -> None:
-    hub.close()
-    with pytest.raises(HubError, match="cannot publish to 'mira/echo': the Hub does not answer"):
-        publish(release, "mira/echo", "v1", api=hub.api())
-
-
-def test_offline_mode_is_told(
-    hub: LocalHub, release: Release, monkeypatch: pytest.MonkeyPatch
+def test_a_hub_out_of_reach_is_told(
+    hub: LocalHub, put: Put, release: Release, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
-    with pytest.raises(HubError, match="HF_HUB_OFFLINE is set: unset it"):
-        publish(release, "mira/echo", "v1", api=hub.api())
+    with monkeypatch.context() as patch:
+        patch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+        with pytest.raises(HubError, match="HF_HUB_OFFLINE is set: unset it"):
+            put(release)
     assert hub.asked == []
+    hub.close()
+    with pytest.raises(HubError, match=f"cannot publish to '{REPO}': the Hub does not answer"):
+        put(release)
 
 
-REPO = "pixel-lab/echo"
+def test_what_signs_an_address_is_not_told() -> None:
+    error = OSError("cannot PUT https://s3.example/a?X-Signature=secret&more=1 now")
+    with (
+        pytest.raises(HubError, match=r"PUT https://s3\.example/a now") as raised,
+        hub_errors("up"),
+    ):
+        raise error
+    assert "secret" not in str(raised.value)
+
+
 POST = "https://a.example/7"
 SPAN = {"post_url": POST, "field": "text", "start": 0, "end": 3}
 COMMENT = {"post_url": "https://a.example/8", "feedback": "so red"}
 
 
-def test_tags_that_hold_a_post_are_found_and_deleted(
-    hub: LocalHub,
-    release: Release,
-    tmp_path: Path,
-    configs: Mapping[str, Dataset],
-    images: ImageStore,
-    facts: ReleaseFacts,
-) -> None:
-    analysis = release.datasets["analysis"].select_columns(["id", "post_urls"]).to_list()
-    gone = analysis[0]
-    rows = {
-        name: every.filter(lambda row: row["id"] != gone["id"]) for name, every in configs.items()
-    }
-    later = write_release(tmp_path / "later", rows, images, replace(facts, name="later"))
-    publish(release, REPO, "v1", api=hub.api())
-    before = revisions_holding(REPO, gone["post_urls"], api=hub.api())
-    publish(later, REPO, "v2", api=hub.api())
-    (held,) = revisions_holding(REPO, gone["post_urls"], api=hub.api())
+def holding(hub: LocalHub, *urls: str) -> list[Holding]:
+    return revisions_holding(REPO, urls, api=hub.api())
 
-    assert [one.revision for one in before] == ["v1", "main"]
+
+def test_tags_that_hold_a_post_are_found_and_deleted(
+    hub: LocalHub, put: Put, release: Release, write: Write, configs: Configs
+) -> None:
+    gone = configs["analysis"][0]
+    others = {name: range(len(configs[name]))[name == "analysis" :] for name in configs}
+    rows = {name: configs[name].select(kept) for name, kept in others.items()}
+    put(release)
+    assert [one.revision for one in holding(hub, *gone["post_urls"])] == ["v1", "main"]
+    put(write("later", rows), "v2")
+    (held,) = holding(hub, *gone["post_urls"])
     assert (held.revision, held.samples) == ("v1", (gone["id"],))
     assert held.commit == hub.repositories[REPO].tags["v1"]
-    assert revisions_holding(REPO, ["https://a.example/other"], api=hub.api()) == []
+    assert holding(hub, "https://a.example/other") == []
     delete_tags(REPO, [held.revision], api=hub.api())
     assert set(hub.repositories[REPO].tags) == {"v2"}
-    assert revisions_holding(REPO, gone["post_urls"], api=hub.api()) == []
-
-
-def test_a_repository_that_is_not_there_is_named(hub: LocalHub) -> None:
+    assert holding(hub, *gone["post_urls"]) == []
     with pytest.raises(HubError, match="there is no dataset 'pixel-lab/ecko'"):
         revisions_holding("pixel-lab/ecko", ["https://a.example/1"], api=hub.api())
 
 
 @pytest.mark.parametrize("delete", [False, True])
-def test_what_still_holds_a_post_is_told(hub: LocalHub, release: Release, delete: bool) -> None:
-    publish(release, REPO, "v1", api=hub.api())
-    urls = release.datasets["analysis"]["post_urls"][0]
+def test_what_still_holds_a_post_is_told(
+    hub: LocalHub, put: Put, release: Release, configs: Configs, delete: bool
+) -> None:
+    put(release)
     out = io.StringIO()
+    urls = configs["analysis"]["post_urls"][0]
     show_holding(Console(file=out, width=400), REPO, urls, delete=delete, api=hub.api())
-
     said = out.getvalue()
-    assert f"tag v1 of {REPO} still holds them in 1 samples" in said
+    assert f"tag v1 of {REPO} still holds them in 1 samples and 0 stored answers" in said
     assert f"branch main of {REPO} still holds them in 1 samples" in said
     assert ("deleted 1 tags: v1" in said) is delete
     assert ("--delete-tags" in said) is not delete
@@ -136,29 +127,16 @@ def test_what_still_holds_a_post_is_told(hub: LocalHub, release: Release, delete
     ],
 )
 def test_a_post_is_found_wherever_a_sample_names_it(
-    hub: LocalHub,
-    tmp_path: Path,
-    samples: Samples,
-    images: ImageStore,
-    facts: ReleaseFacts,
-    values: dict[str, Any],
+    hub: LocalHub, put: Put, samples: Samples, write: Write, values: dict[str, Any]
 ) -> None:
-    rows = {"analysis": samples({"prompt": "A fox"}, {"prompt": "A hat", **values})}
-    publish(write_release(tmp_path / "one", rows, images, facts), REPO, "v1", api=hub.api())
-
-    held = revisions_holding(REPO, [POST], api=hub.api())
-    assert [(one.revision, one.samples) for one in held] == [
-        ("v1", ("sample1",)),
-        ("main", ("sample1",)),
-    ]
+    rows = samples({"prompt": "A fox"}, {"prompt": "A hat", **values})
+    put(write("one", {"analysis": rows}))
+    held = [(one.revision, one.samples) for one in holding(hub, POST)]
+    assert held == [("v1", ("sample1",)), ("main", ("sample1",))]
 
 
 def test_stored_answers_about_a_post_are_counted(
-    hub: LocalHub,
-    tmp_path: Path,
-    configs: Mapping[str, Dataset],
-    images: ImageStore,
-    facts: ReleaseFacts,
+    hub: LocalHub, put: Put, write: Write, configs: Configs
 ) -> None:
     sources = [[POST], ["https://a.example/8"], ["https://a.example/8", POST]]
     empty = dict.fromkeys(RESPONSES.columns)
@@ -166,17 +144,9 @@ def test_stored_answers_about_a_post_are_counted(
         {**empty, "request_key": f"{number:064x}", "text": "{}", "sources": urls}
         for number, urls in enumerate(sources)
     ]
-    rows = {**configs, "responses": Dataset.from_list(answers, features=RESPONSES.features)}
-    publish(write_release(tmp_path / "one", rows, images, facts), REPO, "v1", api=hub.api())
-    out = io.StringIO()
-    show_holding(Console(file=out, width=400), REPO, [POST], api=hub.api())
-
-    held = revisions_holding(REPO, [POST], api=hub.api())
-    assert [(one.revision, one.samples, one.answers) for one in held] == [
-        ("v1", (), 2),
-        ("main", (), 2),
-    ]
-    assert "still holds them in 0 samples and 2 stored answers" in out.getvalue()
+    put(write("one", {**configs, "responses": Dataset.from_list(answers, RESPONSES.features)}))
+    held = [(one.revision, one.samples, one.answers) for one in holding(hub, POST)]
+    assert held == [("v1", (), 2), ("main", (), 2)]
 
 
 def test_files_of_older_releases_are_read_as_they_are(hub: LocalHub) -> None:
@@ -189,6 +159,5 @@ def test_files_of_older_releases_are_read_as_they_are(hub: LocalHub) -> None:
         repo_id=REPO,
         repo_type="dataset",
     )
-
-    (held,) = revisions_holding(REPO, [POST], api=hub.api())
+    (held,) = holding(hub, POST)
     assert (held.revision, held.samples, held.answers) == ("main", ("old",), 0)

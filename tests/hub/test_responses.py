@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -19,9 +19,7 @@ from echo_hf._infra.sqlite import MOST_VARIABLES
 from echo_hf.engines.base import Completion, Request, Usage
 from echo_hf.errors import ReleaseError
 from echo_hf.hub import responses
-from echo_hf.hub import responses as module
-from echo_hf.hub.facts import ReleaseFacts
-from echo_hf.hub.release import Release, write_release
+from echo_hf.hub.release import Release
 from echo_hf.hub.responses import (
     BATCH_ROWS,
     MOST_TEXT_BYTES,
@@ -33,19 +31,19 @@ from echo_hf.hub.responses import (
     read_responses,
     write_responses,
 )
-from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.answer_store import Store
 from echo_hf.pipeline.answers import Failure, parse
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import LeftOut
 from echo_hf.tables import POSTS, RESPONSES
-from tests.hub.conftest import Configs
+from tests.hub.conftest import Configs, Write
 from tests.stages_for_tests import request
 
 ONE, TWO, THREE = "https://board.example/1", "https://board.example/2", "https://board.example/3"
 X = "https://x.com/i/status/99"
 ENGINE = {"kind": "scripted"}
 Asked = tuple[bytes, Request]
+Row = dict[str, Any]
 
 
 @pytest.fixture
@@ -63,31 +61,31 @@ def asked(number: int, *sources: str, task: str = "extract") -> Asked:
     return number.to_bytes(32), replace(request(str(number)), task=task, sources=sources)
 
 
-def platforms(**places: str) -> Dataset:
-    rows = [
-        {"url": f"https://board.example/{name}", "platform": place}
-        for name, place in places.items()
-    ]
-    return Dataset(pa.Table.from_pylist(rows, schema=POSTS.features.arrow_schema))
-
-
 def answer(store: Store, question: Asked, completion: Completion) -> None:
     store.put(*question, completion, ENGINE)
 
 
-def written(
-    folder: RunFolder, store: Store, questions: Iterable[Asked], **more: Any
-) -> tuple[list[dict[str, Any]], Responses]:
-    posts = more.pop("posts", platforms())
-    done = write_responses(folder, questions, store, posts, **more)
-    return pq.read_table(folder.responses).to_pylist(), done
+Written = Callable[..., tuple[list[Row], Responses]]
 
 
-def test_a_row_says_what_came_back(folder: RunFolder, store: Store) -> None:
+@pytest.fixture
+def written(folder: RunFolder, store: Store) -> Written:
+    def write(
+        questions: Iterable[Asked], platforms: Mapping[str, str] | None = None, **more: Any
+    ) -> tuple[list[Row], Responses]:
+        places = [{"url": url, "platform": name} for url, name in (platforms or {}).items()]
+        posts = Dataset(pa.Table.from_pylist(places, schema=POSTS.features.arrow_schema))
+        done = write_responses(folder, questions, store, posts, **more)
+        return pq.read_table(folder.responses).to_pylist(), done
+
+    return write
+
+
+def test_a_row_says_what_came_back(folder: RunFolder, store: Store, written: Written) -> None:
     first, second = asked(1, TWO, ONE), asked(2, THREE, task="roles")
     answer(store, first, Completion("赤", usage=Usage(5, 6, 7)))
     answer(store, second, Completion("I will not.", "not with me", "refusal", Usage(8, 0, 0)))
-    rows, done = written(folder, store, [first, second])
+    rows, done = written([first, second])
     assert rows == [
         {
             "request_key": f"{1:064x}",
@@ -110,54 +108,60 @@ def test_a_row_says_what_came_back(folder: RunFolder, store: Store) -> None:
     assert pq.read_schema(folder.responses).remove_metadata() == RESPONSES.schema
 
 
-def test_only_what_is_asked_now_is_there(folder: RunFolder, store: Store) -> None:
-    old, shared = asked(1, ONE), asked(2, ONE, TWO)
-    answer(store, old, Completion("old"))
-    answer(store, shared, Completion("shared"))
-    rows, _ = written(folder, store, [asked(2, TWO), asked(3, TWO)])
+def test_only_what_is_asked_now_is_there(store: Store, written: Written) -> None:
+    answer(store, asked(1, ONE), Completion("old"))
+    answer(store, asked(2, ONE, TWO), Completion("shared"))
+    rows, _ = written([asked(2, TWO), asked(3, TWO)])
     assert [(row["text"], row["sources"]) for row in rows] == [("shared", [TWO])]
 
 
 def test_equal_requests_are_one_row(
-    folder: RunFolder, store: Store, monkeypatch: pytest.MonkeyPatch
+    store: Store, written: Written, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "TABLE_BATCH_ROWS", 3)
+    monkeypatch.setattr(responses, "TABLE_BATCH_ROWS", 3)
     questions = [asked(number % 10, f"https://board.example/{number % 20}") for number in range(40)]
     for question in questions[:10]:
         answer(store, question, Completion("{}"))
-    rows, done = written(folder, store, reversed(questions))
+    rows, done = written(reversed(questions))
     assert [row["request_key"] for row in rows] == [f"{number:064x}" for number in range(10)]
     assert rows[3]["sources"] == ["https://board.example/13", "https://board.example/3"]
     assert done.rows == 10
 
 
-def test_answers_about_restricted_posts_are_left_out(folder: RunFolder, store: Store) -> None:
+@pytest.mark.parametrize(
+    ("restricted", "kept"), [({"x"}, [1, 4]), ({"bluesky"}, [1, 2, 3]), ((), [1, 2, 3, 4, 5])]
+)
+def test_answers_about_restricted_posts_are_left_out(
+    store: Store, written: Written, restricted: Iterable[str], kept: list[int]
+) -> None:
+    """Told by the address of a post or by what it says; without sources nobody can tell."""
     questions = [asked(1, ONE), asked(2, ONE, X), asked(3, TWO), asked(4, ONE, THREE), asked(5)]
     for question in questions:
         answer(store, question, Completion("{}"))
-    posts = platforms(**{"1": "web", "2": "x", "3": "bluesky"})
-    rows, done = written(folder, store, questions, posts=posts)
-    assert [int(row["request_key"], 16) for row in rows] == [1, 4]
-    assert done == Responses(2, {LeftOut.MAY_QUOTE: 3})
-    rows, _ = written(folder, store, questions, posts=posts, restricted=frozenset({"bluesky"}))
-    assert [int(row["request_key"], 16) for row in rows] == [1, 2, 3]
-    rows, _ = written(folder, store, questions, posts=posts, restricted=frozenset())
-    assert len(rows) == 5
+    places = {ONE: "web", TWO: "x", THREE: "bluesky"}
+    rows, done = written(questions, places, restricted=frozenset(restricted))
+    assert [int(row["request_key"], 16) for row in rows] == kept
+    left_out = {LeftOut.MAY_QUOTE: 5 - len(kept)} if len(kept) < 5 else {}
+    assert done == Responses(len(kept), left_out)
 
 
-def test_what_no_reader_takes_is_left_out(folder: RunFolder, store: Store) -> None:
-    texts = ["half \ud83d", "a" * (MOST_TEXT_BYTES + 1), "{}"]
-    questions = [asked(number, ONE) for number in range(3)]
-    for question, text in zip(questions, texts, strict=True):
+def test_what_no_reader_takes_is_left_out(store: Store, written: Written) -> None:
+    unfit = ["half \ud83d", "a" * (MOST_TEXT_BYTES + 1), "赤" * (MOST_TEXT_BYTES // 3 + 1)]
+    texts = ["", *unfit, "a" * MOST_TEXT_BYTES]
+    questions = [asked(number, ONE) for number in range(len(texts) + 1)]
+    for question, text in zip(questions, texts, strict=False):
         answer(store, question, Completion(text))
-    rows, done = written(folder, store, questions)
-    assert [row["text"] for row in rows] == ["{}"]
-    assert done == Responses(1, {LeftOut.UNFIT: 2})
+    answer(store, questions[-1], Completion("a" * (MOST_TEXT_BYTES + 1), "no power", "refusal"))
+    rows, done = written(questions)
+    assert [row["text"] for row in rows] == [texts[0], texts[-1], None]
+    assert done == Responses(3, {LeftOut.UNFIT: 3})
 
 
-def test_a_mistake_leaves_the_file_that_was_there(folder: RunFolder, store: Store) -> None:
+def test_a_mistake_leaves_the_file_that_was_there(
+    folder: RunFolder, store: Store, written: Written
+) -> None:
     answer(store, asked(1, ONE), Completion("{}"))
-    written(folder, store, [asked(1, ONE)])
+    written([asked(1, ONE)])
     before = folder.responses.read_bytes()
 
     def broken() -> Iterator[Asked]:
@@ -165,12 +169,11 @@ def test_a_mistake_leaves_the_file_that_was_there(folder: RunFolder, store: Stor
         raise OSError("the disk is gone")
 
     with pytest.raises(OSError, match="the disk is gone"):
-        written(folder, store, broken())
+        written(broken())
     assert folder.responses.read_bytes() == before
 
 
 KEY = "ab" * 32
-Row = dict[str, Any]
 TOKENS = {"prompt_tokens": 7, "completion_tokens": 2, "cached_tokens": 0}
 
 
@@ -238,21 +241,6 @@ def test_what_is_recorded_is_read_as_it_was(tmp_path: Path, completion: Completi
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("", True),
-        ("a" * MOST_TEXT_BYTES, True),
-        ("a" * (MOST_TEXT_BYTES + 1), False),
-        ("赤" * (MOST_TEXT_BYTES // 3 + 1), False),
-        ("half \ud83d", False),
-    ],
-)
-def test_what_could_not_be_read_back_is_told(text: str, expected: bool) -> None:
-    assert is_recordable(Completion(text)) is expected
-    assert is_recordable(Completion(text, "no power", "error"))
-
-
-@pytest.mark.parametrize(
     ("values", "said"),
     [
         ({"request_key": None}, "row 0: request_key is 'None'"),
@@ -271,31 +259,20 @@ def test_a_row_that_nobody_wrote_is_refused(tmp_path: Path, values: Row, said: s
     assert said in refused(file_of(tmp_path / "a.parquet", row(**values)))
 
 
-def _without(name: str) -> pa.Schema:
-    return pa.schema([field for field in RESPONSES.schema if field.name != name])
+ALL = list(RESPONSES.schema)
+OTHER_KEY = [pa.field("request_key", pa.binary()), *ALL[1:]]
+TABLES = {
+    "one less": ALL[:-1],
+    "one more": [*ALL, pa.field("more", pa.string())],
+    "bytes": OTHER_KEY,
+    "no list": [*ALL[:-1], pa.field(ALL[-1].name, pa.string())],
+    "reversed": ALL[::-1],
+}
 
 
-def _typed(name: str, kind: pa.DataType) -> pa.Schema:
-    return pa.schema([field if field.name != name else pa.field(name, kind) for field in _ALL])
-
-
-_ALL = list(RESPONSES.schema)
-
-
-@pytest.mark.parametrize(
-    "schema",
-    [
-        _without("usage"),
-        _without("text"),
-        _typed("request_key", pa.binary()),
-        _typed("sources", pa.string()),
-        pa.schema([*_ALL, pa.field("more", pa.string())]),
-        pa.schema(_ALL[::-1]),
-    ],
-    ids=["no usage", "not text", "bytes", "no list", "one more", "reversed"],
-)
-def test_another_table_is_refused(tmp_path: Path, schema: pa.Schema) -> None:
-    pq.write_table(schema.empty_table(), tmp_path / "a.parquet")
+@pytest.mark.parametrize("fields", TABLES.values(), ids=TABLES)
+def test_another_table_is_refused(tmp_path: Path, fields: list[pa.Field]) -> None:
+    pq.write_table(pa.schema(fields).empty_table(), tmp_path / "a.parquet")
     said = refused(tmp_path / "a.parquet")
     assert " has columns " in said
     assert "expected request_key (string)" in said
@@ -352,70 +329,54 @@ GIVEN = {
 }
 
 
-def test_what_is_recorded_is_found() -> None:
+def test_what_is_recorded_is_found_for_any_number_of_keys() -> None:
+    many = {n.to_bytes(32): Completion(str(n)) for n in range(9, 2 * MOST_VARIABLES + 10)}
     with Recorded() as recorded:
         recorded.add(GIVEN.items())
-        assert recorded.get([*GIVEN, b"\4" * 32]) == GIVEN
-        assert recorded.get([b"\2" * 32]) == {b"\2" * 32: GIVEN[b"\2" * 32]}
-        assert recorded.get([]) == {}
-        assert len(recorded) == 3
-
-
-def test_any_number_of_keys_may_be_asked_for() -> None:
-    many = {
-        number.to_bytes(32): Completion(str(number)) for number in range(2 * MOST_VARIABLES + 1)
-    }
-    with Recorded() as recorded:
         recorded.add(many.items())
+        assert recorded.get([*GIVEN, b"\4" * 32]) == GIVEN
+        assert recorded.get([]) == {}
         assert recorded.get(list(many)) == many
+        assert len(recorded) == len(GIVEN) + len(many)
 
 
 @pytest.fixture
-def carried(configs: Configs, tmp_path: Path, images: ImageStore, facts: ReleaseFacts) -> Release:
-    row = {
-        "request_key": "0a" * 32,
-        "task": "extract",
-        "text": "{}",
-        "finish_reason": "stop",
-        "usage": {"prompt_tokens": 1, "completion_tokens": 2, "cached_tokens": 3},
-        "sources": [],
-    }
-    answers = Dataset.from_list([row, row], features=RESPONSES.features)
-    held = {**configs, "responses": answers}
-    return write_release(tmp_path / "carried", held, images, facts, shard_bytes=1)
+def carried(write: Write, configs: Configs) -> Callable[..., Release]:
+    def release(*rows: Row) -> Release:
+        answers = Dataset(pa.Table.from_pylist(list(rows), RESPONSES.features.arrow_schema))
+        return write("carried", {**configs, "responses": answers}, 1)
+
+    return release
 
 
-def test_one_key_in_two_rows_is_refused(carried: Release) -> None:
-    with pytest.raises(ReleaseError, match=f"request_key '{'0a' * 32}' stands in two rows") as said:
-        read_recorded(carried.path)
-    assert "\n" not in str(said.value)
+def test_one_key_in_two_rows_is_refused(carried: Callable[..., Release]) -> None:
+    said = f"request_key '{KEY}' stands in two rows"
+    with pytest.raises(ReleaseError, match=said) as raised:
+        read_recorded(carried(row(), row()).path)
+    assert "\n" not in str(raised.value)
 
 
-def test_a_changed_file_is_refused(carried: Release) -> None:
-    path = carried.path / carried.manifest.configs["responses"].files[0].path
-    data = path.read_bytes()
-    path.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
-    with pytest.raises(ReleaseError, match="sha256 is"):
-        read_recorded(carried.path)
-
-
-def test_only_its_own_files_have_to_be_there(
-    configs: Configs, tmp_path: Path, images: ImageStore, facts: ReleaseFacts
+def test_only_its_own_files_have_to_be_there_and_as_they_were(
+    carried: Callable[..., Release], configs: Configs, tmp_path: Path
 ) -> None:
-    answers = Dataset(RESPONSES.features.arrow_schema.empty_table())
-    release = write_release(tmp_path / "b", {**configs, "responses": answers}, images, facts)
+    release = carried(row())
     for name in configs:
         for file in release.manifest.configs[name].files:
             (release.path / file.path).unlink()
     with read_recorded(release.path) as recorded:
-        assert len(recorded) == 0
-    (release.path / release.manifest.configs["responses"].files[0].path).unlink()
+        assert len(recorded) == 1
+    path = release.path / release.manifest.configs["responses"].files[0].path
+    data = path.read_bytes()
+    path.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
+    with pytest.raises(ReleaseError, match="sha256 is"):
+        read_recorded(release.path)
+    path.unlink()
     with pytest.raises(ReleaseError, match="is missing"):
         read_recorded(release.path)
-
-
-def test_no_release_and_no_responses_are_told(release: Release, tmp_path: Path) -> None:
     with pytest.raises(ReleaseError, match="no release in"):
         read_recorded(tmp_path / "nothing")
+
+
+def test_a_release_without_responses_is_told(release: Release) -> None:
     with pytest.raises(ReleaseError, match="carries no responses, only 'analysis'"):
         read_recorded(release.path)

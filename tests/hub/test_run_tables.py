@@ -3,81 +3,66 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from datasets import Dataset
 
 from echo_hf.errors import RunError
 from echo_hf.hub.run_tables import RunTables, read_results, run_tables
-from echo_hf.tables import APPLICABILITY, RATINGS, RESPONSES, RESULTS, Table
+from echo_hf.tables import APPLICABILITY, OUTPUTS, RATINGS, RESPONSES, RESULTS, Table
+from tests.hub.conftest import Samples
+
+
+def kept(root: Path, table: Table, *rows: dict[str, Any]) -> None:
+    full = [{**dict.fromkeys(table.columns), **row} for row in rows]
+    pq.write_table(pa.Table.from_pylist(full, schema=table.schema), root / f"{table.name}.parquet")
+
+
+Read = Callable[[], RunTables]
 
 
 @pytest.fixture
-def released(samples: Any) -> dict[str, Dataset]:
+def read(tmp_path: Path, samples: Samples) -> Read:
     every = samples(*({"sample_digest": f"digest{number}"} for number in range(3)))
-    return {"text_to_image": every.select([1]), "analysis": every}
+    released = {"text_to_image": every.select([1]), "analysis": every}
+    return lambda: run_tables(tmp_path, released, tmp_path / "cache")
 
 
-def kept(root: Path, name: str, table: Table, *rows: dict[str, Any]) -> None:
-    full = [{**dict.fromkeys(table.columns), **row} for row in rows]
-    pq.write_table(pa.Table.from_pylist(full, schema=table.schema), root / f"{name}.parquet")
-
-
-def read(root: Path, released: dict[str, Dataset]) -> RunTables:
-    return run_tables(root, released, root / "cache")
-
-
-def test_a_run_without_scores_has_no_further_config(
-    tmp_path: Path, released: dict[str, Dataset]
-) -> None:
-    assert read(tmp_path, released) == RunTables({}, {})
-
-
-def test_only_rows_about_released_samples_go_on(
-    tmp_path: Path, released: dict[str, Dataset]
-) -> None:
+def test_only_rows_about_released_samples_go_on(tmp_path: Path, read: Read) -> None:
+    assert read() == ({}, {})
     ratings = [
         {"sample_id": "sample0", "sample_digest": "digest0", "rating": 7.0},
         {"sample_id": "sample1", "sample_digest": "older", "rating": 3.0},
         {"sample_id": "sample1", "sample_digest": None, "rating": 3.5},
         {"sample_id": "gone", "sample_digest": "digest9", "rating": 9.0},
     ]
-    kept(tmp_path, "ratings", RATINGS, *ratings)
-    kept(tmp_path, "applicability", APPLICABILITY, {"sample_id": "sample2"}, {"sample_id": "gone"})
-    found = read(tmp_path, released)
+    kept(tmp_path, RATINGS, *ratings)
+    kept(tmp_path, APPLICABILITY, {"sample_id": "sample2"}, {"sample_id": "gone"})
+    kept(tmp_path, RESPONSES, {"request_key": "ab", "sources": ["u"]})
+    kept(tmp_path, OUTPUTS)
+    results_file(tmp_path, {"results": []})
+    found = read()
     assert found.configs["ratings"]["rating"][:] == [7.0]
     assert found.configs["applicability"]["sample_id"][:] == ["sample2"]
+    # What is about no sample goes on whole, and an empty table as an empty config.
+    assert found.configs["responses"]["sources"][:] == [["u"]]
+    empty = found.configs["outputs"]
+    assert (len(empty), empty.features) == (0, OUTPUTS.features)
+    assert set(found.configs) == {"outputs", "ratings", "applicability", "responses", "results"}
     assert found.left_out == {
         "ratings": {"not_released": 1, "other_sample": 2},
         "applicability": {"not_released": 1},
     }
 
 
-def test_what_is_about_no_sample_goes_on_whole(
-    tmp_path: Path, released: dict[str, Dataset]
-) -> None:
-    kept(tmp_path, "responses", RESPONSES, {"request_key": "ab", "sources": ["u"]})
-    (tmp_path / "results.json").write_text(json.dumps({"results": []}), "utf-8")
-    found = read(tmp_path, released)
-    assert list(found.configs) == ["responses", "results"]
-    assert found.configs["responses"]["sources"][:] == [["u"]]
-    assert found.left_out == {}
-
-
-def test_an_empty_table_is_an_empty_config(tmp_path: Path, released: dict[str, Dataset]) -> None:
-    kept(tmp_path, "ratings", RATINGS)
-    found = read(tmp_path, released).configs["ratings"]
-    assert (len(found), found.features) == (0, RATINGS.features)
-
-
-def test_a_file_that_is_no_table_is_one_line(tmp_path: Path, released: dict[str, Dataset]) -> None:
+def test_a_file_that_is_no_table_is_one_line(tmp_path: Path, read: Read) -> None:
     (tmp_path / "outputs.parquet").write_bytes(b"PAR1 no, it is not")
     with pytest.raises(RunError, match=r"outputs\.parquet.*make it again") as raised:
-        read(tmp_path, released)
+        read()
     assert "\n" not in str(raised.value)
 
 

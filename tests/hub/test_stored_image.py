@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,33 +21,16 @@ RGB = Image.fromarray(LEVELS[..., :3])
 WIDE = Image.fromarray(np.arange(99, dtype=np.int32).reshape(9, 11) * 600)
 
 
-def _keyed() -> Image.Image:
-    image = RGB.copy()
-    image.info["transparency"] = RGB.getpixel((2, 3))
-    return image
-
-
-def _palette() -> Image.Image:
-    image = RGB.quantize(7)
-    image.info["transparency"] = bytes([0, 128, 255])
+def _having(image: Image.Image, **info: Any) -> Image.Image:
+    image.info |= info
     return image
 
 
 def _turned() -> Image.Image:
-    image = Image.open(io.BytesIO(encoded(RGB, "JPEG", exif=_orientation(6))))
-    image.load()
-    return image
-
-
-def _orientation(value: int) -> Image.Exif:
     exif = Image.Exif()
-    exif[0x0112] = value
-    return exif
-
-
-def _profiled() -> Image.Image:
-    image = RGB.copy()
-    image.info["icc_profile"] = rgb_profile("adobe", 2.2)
+    exif[0x0112] = 6
+    image = Image.open(io.BytesIO(encoded(RGB, "JPEG", exif=exif)))
+    image.load()
     return image
 
 
@@ -58,10 +42,10 @@ IN_MEMORY = {
     "LAB": Image.merge("LAB", RGB.split()),
     "I;16": Image.fromarray(np.asarray(WIDE).astype(np.uint16)),
     "I": WIDE,
-    "transparent colour": _keyed(),
-    "palette": _palette(),
+    "transparent color": _having(RGB.copy(), transparency=RGB.getpixel((2, 3))),
+    "palette": _having(RGB.quantize(7), transparency=bytes([0, 128, 255])),
     "orientation": _turned(),
-    "profile": _profiled(),
+    "profile": _having(RGB.copy(), icc_profile=rgb_profile("adobe", 2.2)),
 }
 
 
@@ -89,37 +73,29 @@ def test_an_image_of_unknown_range_stays_one(image: Image.Image) -> None:
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "GIF", "TIFF"])
 def test_an_opened_file_is_its_bytes(kind: str) -> None:
     data = encoded(noise((40, 30)), kind)
-    image = Image.open(io.BytesIO(data))
+    image, fresh = (Image.open(io.BytesIO(data)) for _ in range(2))
     assert stored_image(image, "p") == {"bytes": data, "path": None}
-    fresh = Image.open(io.BytesIO(data))
     assert image.convert("RGB").tobytes() == fresh.convert("RGB").tobytes()
 
 
-def test_a_decoded_file_is_written_anew() -> None:
-    image = Image.open(io.BytesIO(encoded(noise((40, 30)), "PNG")))
-    image.paste((1, 2, 3), (0, 0, 40, 30))
-    stored = stored_image(image, "p")
-    assert stored is not None
-    assert load_image(stored["bytes"]).image.getpixel((7, 7)) == (1, 2, 3)
-
-
-def test_the_frame_that_an_image_is_at_is_stored() -> None:
+def test_what_is_shown_now_is_stored() -> None:
+    """Of a file that was decoded its pixels, of an animation the frame that it is at."""
+    changed = Image.open(io.BytesIO(encoded(noise((40, 30)), "PNG")))
+    changed.paste((0, 0, 255), (0, 0, 40, 30))
     frames = [Image.new("RGB", (8, 8), color) for color in ("red", "blue")]
     data = encoded(frames[0], "GIF", save_all=True, append_images=frames[1:])
-    image = Image.open(io.BytesIO(data))
-    image.seek(1)
-    stored = stored_image(image, "p")
-    assert stored is not None
-    assert load_image(stored["bytes"]).image.getpixel((4, 4)) == (0, 0, 255)
+    animated = Image.open(io.BytesIO(data))
+    animated.seek(1)
+    for image in (changed, animated):
+        stored = stored_image(image, "p")
+        assert stored is not None
+        assert load_image(stored["bytes"]).image.getpixel((4, 4)) == (0, 0, 255)
 
 
-def test_paths_become_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_paths_bytes_and_null_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     expected = {"bytes": None, "path": str(tmp_path / "later.png")}
     assert stored_image(Path("later.png"), "p") == expected
-
-
-def test_bytes_and_null_stay_as_they_are() -> None:
     assert stored_image(b"no picture", "p") == {"bytes": b"no picture", "path": None}
     assert stored_image(None, "p") is None
 

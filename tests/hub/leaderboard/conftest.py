@@ -4,29 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 from datasets import Dataset
 
-from echo_hf.hub.facts import ReleaseFacts
-from echo_hf.hub.publish import publish
-from echo_hf.hub.release import write_release
-from echo_hf.images.store import ImageStore
 from echo_hf.tables import RATINGS, RESULTS
-from tests.hub.conftest import Samples
-from tests.local_hub import LocalHub
+from tests.hub.conftest import REPO, Put, Samples, Write
 
-REPO = "pixel-lab/echo"
+__all__ = ["REPO"]
 Publish = Callable[..., None]
 
 
 @pytest.fixture
-def publish_scored(
-    tmp_path: Path, hub: LocalHub, samples: Samples, images: ImageStore, facts: ReleaseFacts
-) -> Publish:
+def publish_scored(put: Put, samples: Samples, write: Write) -> Publish:
     """A function that publishes a release under a tag, with figures and ratings where given."""
 
     def make(
@@ -36,14 +27,10 @@ def publish_scored(
         rows: list[dict[str, Any]] | None = None,
     ) -> None:
         chosen = samples(*(rows or prompts()))
-        configs = {"text_to_image": chosen, "analysis": chosen}
-        if figures is not None:
-            configs["results"] = results(figures)
-        if ratings is not None:
-            configs["ratings"] = ratings
-        named = replace(facts, name=tag)
-        release = write_release(tmp_path / tag, configs, images, named)
-        publish(release, REPO, tag, api=hub.api())
+        found = None if figures is None else results(figures)
+        scored = {"results": found, "ratings": ratings}
+        configs = {"text_to_image": chosen, "analysis": chosen, **scored}
+        put(write(tag, {name: some for name, some in configs.items() if some is not None}), tag)
 
     return make
 
@@ -61,18 +48,10 @@ def prompts(count: int = COUNT, start: int = 0) -> list[dict[str, Any]]:
 
 
 def ratings(rates: Mapping[str, Mapping[str, float]], count: int = COUNT) -> Dataset:
+    usual = {**dict.fromkeys(RATINGS.columns), "rubric": "overall", "repeat": 0, "outcome": "ok"}
     rows = [
-        {
-            **dict.fromkeys(RATINGS.columns),
-            "sample_id": f"s{at}",
-            "sample_digest": f"{at:064x}",
-            "system": system,
-            "judge": judge,
-            "rubric": "overall",
-            "repeat": 0,
-            "rating": rating,
-            "outcome": "ok",
-        }
+        {**usual, "sample_id": f"s{at}", "sample_digest": f"{at:064x}"}
+        | {"system": system, "judge": judge, "rating": rating}
         for judge, systems in rates.items()
         for system, rating in systems.items()
         for at in range(count)

@@ -20,7 +20,6 @@ from echo_hf.hub.leaderboard import (
     Board,
     ScoredRelease,
     judge_board,
-    may_stand_together,
     metrics_of,
     published_board,
     shown,
@@ -125,7 +124,7 @@ def test_boards_stand_together_only_where_all_is_the_same() -> None:
         "judged": OTHERS,
         "alone": OTHERS,
     }
-    assert [name for name, one in said.items() if may_stand_together(one)] == ["same"]
+    assert [name for name, one in said.items() if one.startswith("comparable: ")] == ["same"]
 
 
 def words(page: str) -> str:
@@ -145,24 +144,19 @@ def test_a_board_shows_every_figure() -> None:
 
 def test_metrics_have_a_direction_or_a_reason() -> None:
     """Beside the board, never among the win rates; a reason that is everybody's is told once."""
-    why = {"metric": "face_identity", "missing": "needs packages"}
-    missing = [figure(name, None, metric="face_identity", definition=why) for name in "ab"]
+    face: dict[str, Any] = {"metric": "face_identity", "definition": {"missing": "needs packages"}}
+    missing = [figure(name, None, **face) for name in "ab"]
     shifts = [figure(name, value, metric="color_shift") for name, value in (("b", 3.0), ("a", 9.5))]
     found = release(figure("a", 0.5), *shifts, *missing)
-    assert {
-        name: [(line.system, line.value, line.missing) for line in some]
-        for name, some in metrics_of(found, SPLIT, "corrected").items()
-    } == {
-        "color_shift": [("a", 9.5, None), ("b", 3.0, None)],
-        "face_identity": [("a", None, "needs packages"), ("b", None, "needs packages")],
-    }
+    metrics = metrics_of(found, SPLIT, "corrected")
+    values = [(line.system, line.value) for line in metrics["color_shift"]]
+    assert values == [("a", 9.5), ("b", 3.0)]
+    assert [line.missing for line in metrics["face_identity"]] == ["needs packages"] * 2
     assert len(published_board(found, SPLIT, "corrected").lines) == 1
     said = words(shown([found], "v1", SPLIT))
     assert "color_shift ↓ value 95 % n coverage a 9.500 9.400 to 9.600 20 100 %" in said
     assert said.count("face_identity ↑: needs packages") == 1
-    other = figure(
-        "c", None, metric="face_identity", definition={**why, "missing": "Needs packages"}
-    )
+    other = figure("c", None, **{**face, "definition": {"missing": "Needs packages"}})
     assert "needs packages" not in words(shown([release(*missing, other)], "v1", SPLIT))
 
 
@@ -232,15 +226,8 @@ def test_nothing_of_others_is_markup(text: str) -> None:
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf"), 7.0, -3.0])
 def test_numbers_beyond_the_axis_stay_on_it(value: float) -> None:
     """A published rate's interval may reach beyond 0 and 1; what is no number is a dash."""
-    page = shown(
-        [
-            release(
-                figure("a", value, low=value, high=value), figure("b", 0.5, low=value, high=value)
-            )
-        ],
-        "v1",
-        SPLIT,
-    )
+    ends = {"low": value, "high": value}
+    page = shown([release(figure("a", value, **ends), figure("b", 0.5, **ends))], "v1", SPLIT)
     places = [float(one) for one in re.findall(r'cx="([^"]*)"', page)]
     assert all(0 <= place <= 200 for place in places)
     assert "nan" not in page

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 import yaml
 from packaging.requirements import Requirement
-from typer.testing import CliRunner
 
-from echo_hf.cli import app
 from echo_hf.errors import HubError
 from echo_hf.hub.leaderboard import create_space, space_files, write_space
+from echo_hf.hub.load import evaluate_module
+from tests.hub.conftest import Command
 from tests.hub.leaderboard.conftest import REPO, Publish
 from tests.local_hub import READER, STRANGER, LocalHub
 from tests.local_hub_routes import space_key
@@ -34,15 +34,8 @@ def test_the_files_are_a_gradio_space_of_that_dataset() -> None:
     assert (required.name, required.specifier.contains(version("echo-hf"))) == ("echo-hf", True)
     assert json.loads(files["leaderboard.json"]) == {"dataset": REPO}
     compile(files["app.py"], "app.py", "exec")
-
-
-def test_it_has_the_version_of_gradio_that_the_other_space_has() -> None:
-    other = Path(__file__).resolve().parents[3] / "echo_hf" / "hub" / "metric_space" / "README.md"
-    versions = [
-        yaml.safe_load(text.split("---\n", 2)[1])["sdk_version"]
-        for text in (other.read_text("utf-8"), space_files(REPO)["README.md"].decode())
-    ]
-    assert versions[0] == versions[1]
+    other = (Path(evaluate_module()).parent / "README.md").read_text("utf-8")
+    assert yaml.safe_load(other.split("---\n", 2)[1])["sdk_version"] == card["sdk_version"]
 
 
 @pytest.mark.parametrize("name", ["echo", "a/b/c", "", "../echo", 'x/"}, {"a'])
@@ -70,38 +63,29 @@ def test_one_commit_makes_the_space(hub: LocalHub, publish_scored: Publish) -> N
     publish_scored("v1")
     before = hub.repositories[REPO].head
     address = create_space(REPO, SPACE, private=True, api=hub.api())
-    made = hub.repositories[space_key(SPACE)]
-
     assert address == f"{hub.url}/spaces/{SPACE}"
-    assert made.private
-    files = {
-        name: data for name, data in hub.files(space_key(SPACE)).items() if name != ".gitattributes"
-    }
-    assert files == space_files(REPO)
+    assert hub.repositories[space_key(SPACE)].private
+    files = hub.files(space_key(SPACE))
+    assert (
+        files.items() - {(".gitattributes", files[".gitattributes"])} == space_files(REPO).items()
+    )
     assert create_space(REPO, SPACE, api=hub.api()) == address
-    assert hub.files(space_key(SPACE))["app.py"] == files["app.py"]
+    assert hub.files(space_key(SPACE)) == files
     assert hub.repositories[REPO].head == before
 
 
-def test_another_space_is_left_as_it_is(hub: LocalHub, publish_scored: Publish) -> None:
-    publish_scored("v1")
-    api = hub.api()
-    api.create_repo(SPACE, repo_type="space", space_sdk="static")
-    hub.repositories[space_key(SPACE)].change("theirs", notes=b"mine")
-    head = hub.repositories[space_key(SPACE)].head
-
-    with pytest.raises(HubError, match=r"holds 'notes.txt' and no leaderboard"):
-        create_space(REPO, SPACE, api=api)
-    assert hub.repositories[space_key(SPACE)].head == head
-
-
-def test_a_public_space_is_not_taken_for_a_private_one(
+def test_another_space_or_a_public_one_is_left_as_it_is(
     hub: LocalHub, publish_scored: Publish
 ) -> None:
     publish_scored("v1")
-    create_space(REPO, SPACE, api=hub.api())
+    api = hub.api()
+    api.create_repo(SPACE, repo_type="space", space_sdk="static")
     with pytest.raises(HubError, match="is public, and --private is for new ones"):
-        create_space(REPO, SPACE, private=True, api=hub.api())
+        create_space(REPO, SPACE, private=True, api=api)
+    head = hub.repositories[space_key(SPACE)].change("theirs", notes=b"mine")
+    with pytest.raises(HubError, match=r"holds 'notes.txt' and no leaderboard"):
+        create_space(REPO, SPACE, api=api)
+    assert hub.repositories[space_key(SPACE)].head == head
 
 
 def test_nothing_is_made_where_it_could_not_work(hub: LocalHub, publish_scored: Publish) -> None:
@@ -117,26 +101,16 @@ def test_nothing_is_made_where_it_could_not_work(hub: LocalHub, publish_scored: 
     assert space_key(SPACE) not in hub.repositories
 
 
-def test_the_command_writes_a_folder(tmp_path: Path) -> None:
-    folder = tmp_path / "space"
-    told = CliRunner().invoke(app, ["leaderboard", "--repo-id", REPO, "--folder", str(folder)])
-    assert told.exit_code == 0
-    assert {path.name for path in folder.iterdir()} == set(space_files(REPO))
-
-    nowhere = CliRunner().invoke(app, ["leaderboard", "--repo-id", REPO])
-    assert isinstance(nowhere.exception, HubError)
-    assert "give --space, or --folder" in str(nowhere.exception)
-
-
-def test_the_command_makes_the_space(
-    hub: LocalHub, publish_scored: Publish, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_the_command_writes_a_folder_or_makes_the_space(
+    hub: LocalHub, publish_scored: Publish, command: Command, tmp_path: Path
 ) -> None:
     publish_scored("v1")
-    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", hub.url)
-    environment = hub.environment(tmp_path / "home")
-    command = ["leaderboard", "--repo-id", REPO, "--space", SPACE]
-    done = CliRunner().invoke(app, command, env=environment)
-
-    assert done.exit_code == 0, done.output
-    assert done.output.strip() == f"leaderboard: {hub.url}/spaces/{SPACE}"
+    given = ("leaderboard", "--repo-id", REPO)
+    assert command(*given, "--folder", tmp_path / "space").code == 0
+    assert {path.name for path in (tmp_path / "space").iterdir()} == set(space_files(REPO))
+    done = command(*given, "--space", SPACE, hub=hub)
+    assert (done.code, done.output.strip()) == (0, f"leaderboard: {hub.url}/spaces/{SPACE}")
     assert "app.py" in hub.files(space_key(SPACE))
+    nowhere = command(*given)
+    assert (nowhere.code, nowhere.errors.count("\n")) == (2, 1)
+    assert "give --space, or --folder" in nowhere.errors

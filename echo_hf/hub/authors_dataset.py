@@ -7,6 +7,7 @@ import math
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -42,18 +43,11 @@ COLUMNS = {
     "input_images": ("input_media", "input_bboxs"),
     "output_images": ("output_media", "output_bboxs"),
 }
+MISSING = {"column": STRING, "position": Value("int32"), "media": STRING}
 ADDED = {
     "input_media": STRINGS,
     "output_media": STRINGS,
-    "missing_images": List(
-        {
-            "column": STRING,
-            "position": Value("int32"),
-            "media": STRING,
-            "reason": STRING,
-            "detail": STRING,
-        }
-    ),
+    "missing_images": List({**MISSING, "reason": STRING, "detail": STRING}),
 }
 
 
@@ -79,7 +73,7 @@ class OfficialImages:
         """Fetches images by their addresses, or by tokens from the places where media are."""
         found: dict[str, FetchResult] = {}
         left = list(dict.fromkeys(names))
-        for place in self.media if left else ():
+        for place in self.media:
             at = {
                 name: name if "://" in name else place.format(token=quote(name, safe=""))
                 for name in left
@@ -101,11 +95,10 @@ def read_official(
     """A config of a downloaded dataset with our columns, its images fetched and cut."""
     files = sorted((folder / config).glob("*.parquet"))
     if not files:
-        try:
-            configs = DatasetCard.load(folder / CARD).data.to_dict().get("configs") or []
+        named: list[str] = []
+        with suppress(Exception):  # it is anybody's card, and only for a hint
+            configs = DatasetCard.load(folder / CARD).data.to_dict()["configs"]
             named = [str(each["config_name"]) for each in configs]
-        except Exception:  # it is anybody's card, and only for a hint
-            named = []
         raise ReleaseError(unknown("config", config, named, f"dataset {repo_id!r}"))
     kinds = [one.type for one in pq.read_schema(files[0]) if one.name in COLUMNS]
     if any(_is_list(kind) and pa.types.is_struct(kind.value_type) for kind in kinds):
@@ -119,11 +112,11 @@ def read_official(
     batches = (batch for file in files for batch in pq.ParquetFile(file).iter_batches(BATCH_ROWS))
     try:
         theirs = Features.from_arrow_schema(pq.read_schema(files[0]))
-        ours: dict[str, Any] = {**release_features(), **ADDED}
-        others = {name: kind for name, kind in theirs.items() if name not in ours}
-        schema = Features({**ours, **others}).arrow_schema
+        features = {**theirs, **release_features(), **ADDED}
+        order = [*release_features(), *ADDED, *theirs]
+        schema = Features({name: features[name] for name in order}).arrow_schema
         rows = [
-            our_row(row, images.store, found, provenance)
+            {**our_row(row, images.store, found), "provenance": provenance}
             for batch in batches
             for row in batch.to_pylist()
         ]
@@ -159,46 +152,33 @@ def _is_list(kind: pa.DataType) -> bool:
     return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))
 
 
-def our_row(
-    official: Mapping[str, Any],
-    store: ImageStore,
-    found: Mapping[str, FetchResult],
-    provenance: str,
-) -> Row:
+def our_row(official: Row, store: ImageStore, found: Mapping[str, FetchResult]) -> Row:
     """A row of the dataset with all our columns."""
-    row: Row = {**official, "provenance": provenance, "screenshot": None, "missing_images": []}
-    unread = []
-    digests: dict[str, list[str | None] | None] = {}
+    row: Row = {**official, "screenshot": None, "sample_digest": None, "post_urls": None}
+    lost: list[Row] = []
+    unread: list[Row] = []
+    digests: dict[str, list[str | None]] = {}
     for column, (media_column, box_column) in COLUMNS.items():
         media, boxes = official.get(column), boxes_of(official.get(box_column))
-        row[media_column] = media
-        row[box_column] = None if isinstance(boxes, str) else boxes
-        cuts = boxes if official.get("is_screenshot") else None
-        digests[column] = row[column] = None
-        if media is not None:
-            shown = list(shown_images(media, cuts, store, found))
-            row["missing_images"] += [
-                {
-                    "column": column,
-                    "position": one.position,
-                    "media": media[one.position],
-                    "reason": str(one.reason),
-                    "detail": one.detail,
-                }
-                for one in shown
-                if one.reason is not None
-            ]
-            kept = [one.digest for one in shown if one.has_place]
-            digests[column] = kept
-            row[column] = [_image(digest, store) for digest in kept]
+        row |= {media_column: media, box_column: boxes, column: None}
         if isinstance(boxes, str):
-            lost = {"column": box_column, "position": None, "media": None, "detail": boxes}
-            unread.append({**lost, "reason": str(Notice.BAD_FIELD)})
-    row["missing_images"] += unread
+            row[box_column] = None
+            unread.append(_lost(box_column, None, None, Notice.BAD_FIELD, boxes))
+        if media is not None:
+            cuts = boxes if official.get("is_screenshot") else None
+            digests[column] = []
+            for position, name in enumerate(media):
+                for digest, reason, detail in shown_images(name, cuts, store, found):
+                    if reason is not None:
+                        lost.append(_lost(column, position, name, reason, detail))
+                    if reason is not Notice.DEGENERATE_BOX:
+                        digests[column].append(digest)
+            row[column] = [_image(digest, store) for digest in digests[column]]
+    row["missing_images"] = lost + unread
     if official.get("is_screenshot") and official.get("input_images"):
         row["screenshot"] = _image(found[official["input_images"][0]].sha256, store)
-    address = _address(official.get("post_id"))
-    row["post_urls"] = None if address is None else [address]
+    if address := _address(official.get("post_id")):
+        row["post_urls"] = [address]
     feedback = official.get("community_feedback")
     said = json.loads(feedback or "null") if isinstance(feedback, str) else feedback
     row["community_feedback"] = said and [
@@ -208,12 +188,18 @@ def our_row(
         }
         for one in said
     ]
-    prompt, inputs = official.get("prompt"), digests["input_images"]
-    row["sample_digest"] = None
+    prompt, inputs = official.get("prompt"), digests.get("input_images", [None])
     # Null where a system could not be given what the sample consists of.
-    if prompt is not None and inputs is not None and None not in inputs:
-        row["sample_digest"] = sample_digest(prompt, list(filter(None, inputs)))
+    if prompt is not None and None not in inputs:
+        row["sample_digest"] = sample_digest(prompt, [str(digest) for digest in inputs])
     return row
+
+
+def _lost(
+    column: str, position: int | None, media: str | None, reason: Reason, detail: str
+) -> dict[str, Any]:
+    values = (column, position, media, str(reason), detail)
+    return dict(zip(ADDED["missing_images"].feature, values, strict=True))
 
 
 def _image(digest: str | None, store: ImageStore) -> Row | None:
@@ -226,56 +212,36 @@ def _address(post_id: Any) -> str | None:
     return f"https://x.com/i/status/{digits}" if digits.isdecimal() else None
 
 
-@dataclass(frozen=True)
-class OfficialImage:
-    """An image of a row, or why it is not there."""
-
-    position: int
-    digest: str | None
-    reason: Reason | None = None
-    detail: str = ""
-    has_place: bool = True
-
-
 def shown_images(
-    media: Sequence[str],
-    boxes: Boxes | str | None,
-    store: ImageStore,
-    found: Mapping[str, FetchResult],
-) -> Iterator[OfficialImage]:
-    """The images of a column; of a screenshot the parts that its boxes show."""
-    for position, name in enumerate(media):
-        result = found.get(name) if isinstance(name, str) else None
-        if result is None:
-            raise ValueError(f"expected a list of names of images, found {name!r}")
-        if isinstance(boxes, str):
-            yield OfficialImage(position, None, Notice.BAD_FIELD, f"boxes {boxes}")
-        elif result.sha256 is None or not boxes:
-            whole = OfficialImage(position, result.sha256, result.reason, result.detail)
-            yield from [whole] * max(1, len(boxes or ()))
-        else:
-            image = upright(store.open(result.sha256))
-            for box in boxes:
-                inside = inset_box(box, image.size)
-                if inside is None:
-                    said = f"box {box!r} in {image.width} x {image.height} pixels"
-                    reason = Notice.DEGENERATE_BOX
-                    yield OfficialImage(position, None, reason, said, has_place=False)
-                else:
-                    yield OfficialImage(position, store.put(cut(image, inside)))
+    name: str, boxes: Boxes | str | None, store: ImageStore, found: Mapping[str, FetchResult]
+) -> Iterator[tuple[str | None, Reason | None, str]]:
+    """The image of a name, of a screenshot the parts that its boxes show, or why there is none."""
+    result = found.get(name) if isinstance(name, str) else None
+    if result is None:
+        raise ValueError(f"expected a list of names of images, found {name!r}")
+    if isinstance(boxes, str):
+        yield None, Notice.BAD_FIELD, f"boxes {boxes}"
+    elif result.sha256 is None or not boxes:
+        yield from [(result.sha256, result.reason, result.detail)] * max(1, len(boxes or ()))
+    else:
+        image = upright(store.open(result.sha256))
+        for box in boxes:
+            if inside := inset_box(box, image.size):
+                yield store.put(cut(image, inside)), None, ""
+            else:
+                said = f"box {box!r} in {image.width} x {image.height} pixels"
+                yield None, Notice.DEGENERATE_BOX, said
 
 
 def boxes_of(value: Any) -> Boxes | str | None:
-    """Boxes as the dataset has them: a list, or the same in JSON."""
+    """Boxes as the dataset has them, a list or the same in JSON; or what is wrong with them."""
     try:
         boxes = json.loads(value or "null") if isinstance(value, str) else value
         found = None if boxes is None else [[float(number) for number in box] for box in boxes]
     except (TypeError, ValueError):
         return f"{str(value)[:80]!r}: expected a list of boxes"
-    if any(len(box) != 4 for box in found or ()):
-        return f"{str(value)[:80]!r}: expected four numbers a box"
-    if not all(math.isfinite(number) for box in found or () for number in box):
-        return f"{str(value)[:80]!r}: expected finite numbers"
+    if any(len(box) != 4 or not all(map(math.isfinite, box)) for box in found or ()):
+        return f"{str(value)[:80]!r}: expected four finite numbers a box"
     return found
 
 

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 import echo_hf
 from echo_hf.errors import ReleaseError
-from echo_hf.hub.official import (
+from echo_hf.hub.authors_dataset import (
     MissingImagesWarning,
     OfficialImages,
     boxes_of,
@@ -36,6 +36,7 @@ from tests.local_hub import LocalHub
 from tests.local_hub_repository import StoredFile
 
 REPO = "mira/theirs"
+JPG = "?format=jpg"
 CARD = b"---\nconfigs:\n- config_name: text_to_image\n- config_name: image_to_image\n---\n"
 FEEDBACK = [{"post_id": "99", "feedback": "too yellow"}]
 TEXT = [
@@ -130,23 +131,11 @@ def test_text_to_image_has_all_columns(place: Place) -> None:
     for name in ("id", "prompt", "prompt_modified", "prompt_fill_blank", "has_nsfw"):
         assert row[name] == TEXT[0][name]
     assert [image.getpixel((0, 0)) for image in row["output_images"]] == [(255, 0, 0)]
-    assert (row["input_images"], row["output_media"], row["missing_images"]) == (
-        [],
-        ["TokenRed"],
-        [],
-    )
-    assert row["community_feedback"] == [
-        {
-            "post_id": "99",
-            "post_url": "https://x.com/i/status/99",
-            "author": None,
-            "feedback": "too yellow",
-            "sha256": None,
-            "spans": None,
-            "verdict": None,
-            "keyword": None,
-        }
-    ]
+    assert (row["input_images"], row["missing_images"]) == ([], [])
+    assert row["output_media"] == ["TokenRed"]
+    unknown = dict.fromkeys(("author", "sha256", "spans", "verdict", "keyword"))
+    said = {**FEEDBACK[0], "post_url": "https://x.com/i/status/99"}
+    assert row["community_feedback"] == [{**unknown, **said}]
     canonical = json.dumps(["a fox of folded paper", []])
     assert row["sample_digest"] == hashlib.sha256(canonical.encode()).hexdigest()
     commit = place.hub.repositories[REPO].head
@@ -164,15 +153,8 @@ def test_image_to_image_is_fetched_and_cut(place: Place, form: str) -> None:
     whole, cut, old = loaded
     assert [each and each.size for each in whole["input_images"]] == [(20, 10), None]
     assert whole["sample_digest"] is None
-    assert whole["missing_images"] == [
-        {
-            "column": "input_images",
-            "position": 1,
-            "media": "TokenGone",
-            "reason": "gone",
-            "detail": "status 404",
-        }
-    ]
+    lost = {"column": "input_images", "position": 1, "media": "TokenGone"}
+    assert whole["missing_images"] == [{**lost, "reason": "gone", "detail": "status 404"}]
     assert cut["screenshot"].size == (20, 10)
     assert [image.size for image in cut["input_images"]] == [(6, 10)]
     assert cut["input_bboxs"] == [[0.0, 0.0, 20.0, 10.0], [-10.0, -10.0, 16.0, 20.0]]
@@ -182,7 +164,7 @@ def test_image_to_image_is_fetched_and_cut(place: Place, form: str) -> None:
     assert loaded["output_images"][:] == [None] * 3
 
 
-def test_images_are_kept_as_they_came(place: Place) -> None:
+def test_images_are_asked_for_once_and_kept_as_they_came(place: Place) -> None:
     place.holds(
         text_to_image=pa.Table.from_pylist(TEXT),
         image_to_image=edits(place.server, *BOXES["list"]),
@@ -191,34 +173,25 @@ def test_images_are_kept_as_they_came(place: Place) -> None:
         place.load("text_to_image")
         with pytest.warns(MissingImagesWarning):
             loaded = place.load("image_to_image")
-    assert place.server.asked == {
-        "/media/TokenRed?format=jpg": 1,
-        "/media/TokenGone?format=jpg": 1,
-        "/media/TokenGone": 1,
-        "/media/TokenOld?format=jpg": 1,
-        "/media/TokenOld": 1,
-        "/shot.png": 1,
-    }
+    tried = [f"/media/{name}{end}" for name in ("TokenGone", "TokenOld") for end in ("", JPG)]
+    assert place.server.asked == dict.fromkeys([f"/media/TokenRed{JPG}", *tried, "/shot.png"], 1)
     plain = loaded.cast_column("screenshot", Image(decode=False))
     assert Path(plain[1]["screenshot"]["path"]).read_bytes() == BLUE
     assert place.images.store.open(digest_of(RED)) == RED
 
 
-def test_nothing_private_is_asked_for(place: Place) -> None:
-    table = pa.table(
-        {"id": ["a"], "prompt": ["x"], "input_images": [[place.server.url("/shot.png")]]}
-    )
-    place.holds(image_to_image=table)
+def test_nothing_private_is_asked_for_and_a_token_is_no_path(place: Place) -> None:
+    def holds(name: str) -> None:
+        table = pa.table({"id": ["a"], "prompt": ["x"], "input_images": [[name]]})
+        place.holds(image_to_image=table)
+
+    holds(place.server.url("/shot.png"))
     policy = policy_for(place.server, allow_addresses=[])
     with pytest.warns(MissingImagesWarning, match="private_address 1"):
         loaded = place.load("image_to_image", policy=policy)
     assert loaded[0]["input_images"] == [None]
     assert place.server.asked == {}
-
-
-def test_a_token_is_no_path(place: Place) -> None:
-    table = pa.table({"id": ["a"], "prompt": ["x"], "input_images": [["../../secret?x=/"]]})
-    place.holds(image_to_image=table)
+    holds("../../secret?x=/")
     with pytest.warns(MissingImagesWarning, match="gone 1"):
         place.load("image_to_image")
     assert all("/media/..%2F..%2Fsecret%3Fx%3D%2F" in path for path in place.server.asked)
@@ -261,27 +234,30 @@ def test_bad_boxes_are_named_and_cost_one_sample(place: Place) -> None:
         assert "input_bboxs" in {lost["column"] for lost in row["missing_images"]}
 
 
-def test_another_layout_is_refused(place: Place) -> None:
-    place.holds(image_to_image=pa.table({"id": ["a"], "community_feedback": [[1]]}))
-    with pytest.raises(ReleaseError, match=r"has another layout .*load_dataset") as raised:
-        place.load("image_to_image")
-    assert "\n" not in str(raised.value)
+ODD = {"huggingface": '{"info": {"features": {"odd": {"_type": "Nothing"}}}}'}
+LAYOUTS = {
+    "no feedback": ({"community_feedback": [[1]]}, r"has another layout .*load_dataset"),
+    "a type of nobody's": (
+        {"odd": pa.array([None], pa.map_(pa.string(), pa.string()))},
+        "has another layout",
+    ),
+    "embedded": (
+        {"input_images": pa.array([[{"bytes": RED}]], pa.list_(pa.struct({"bytes": pa.binary()})))},
+        f"images of '{REPO}' are embedded: expected their names",
+    ),
+    "numbers": ({"input_images": [[7]]}, "expected a list of names of images, found 7"),
+    "a name": ({"input_images": ["TokenRed"]}, "expected a list of names of images, found 'T'"),
+    "a word": (
+        {"input_images": pa.array(["TokenRed"], pa.dictionary(pa.int32(), pa.string()))},
+        "expected a list of names",
+    ),
+}
 
 
-@pytest.mark.parametrize(
-    ("kind", "value", "said"),
-    [
-        (pa.list_(pa.struct({"bytes": pa.binary()})), [{"bytes": RED}],
-         f"images of '{REPO}' are embedded: expected their names"),
-        (pa.list_(pa.int64()), [7], "expected a list of names of images, found 7"),
-        (pa.string(), "TokenRed", "expected a list of names of images, found 'T'"),
-        (pa.dictionary(pa.int32(), pa.string()), "TokenRed", "expected a list of names"),
-    ],
-)  # fmt: skip
-def test_images_without_a_list_of_names_are_refused(
-    place: Place, kind: pa.DataType, value: Any, said: str
-) -> None:
-    place.holds(image_to_image=pa.table({"id": ["a"], "input_images": pa.array([value], kind)}))
+@pytest.mark.parametrize(("columns", "said"), LAYOUTS.values(), ids=LAYOUTS)
+def test_another_layout_is_one_line(place: Place, columns: dict[str, Any], said: str) -> None:
+    table = pa.table({"id": ["a"], **columns})
+    place.holds(image_to_image=table.replace_schema_metadata(ODD if "odd" in columns else None))
     with pytest.raises(ReleaseError, match=said) as raised:
         place.load("image_to_image")
     assert "\n" not in str(raised.value)
@@ -297,25 +273,11 @@ def test_every_list_of_names_is_read(place: Place, made: Any, names: pa.DataType
     assert (row["output_media"], row["missing_images"]) == (["TokenRed"], [])
 
 
-def test_a_column_that_datasets_cannot_hold_is_one_line(place: Place) -> None:
-    odd = pa.array([None], pa.map_(pa.string(), pa.string()))
-    table = pa.table({"id": ["a"], "odd": odd}).replace_schema_metadata(
-        {"huggingface": '{"info": {"features": {"odd": {"_type": "Nothing"}}}}'}
-    )
-    place.holds(text_to_image=table)
-    with pytest.raises(ReleaseError, match="has another layout") as raised:
-        place.load("text_to_image")
-    assert "\n" not in str(raised.value)
-
-
 def test_a_config_that_is_not_there_is_answered_with_the_nearest(place: Place) -> None:
     place.holds(text_to_image=pa.Table.from_pylist(TEXT))
     with pytest.raises(ReleaseError, match="'text_to_imag'; did you mean 'text_to_image'"):
         place.load("text_to_imag")
-
-
-def test_a_card_that_cannot_be_read_only_costs_the_hint(place: Place) -> None:
-    place.holds(text_to_image=pa.Table.from_pylist(TEXT))
+    # A card that cannot be read only costs the hint.
     repository = place.hub.repositories[REPO]
     for card in (b"---\nconfigs: [3]\n---\n", b"---\nconfigs: [\n---\n", b"\xff"):
         files = {"README.md": StoredFile(card)}
@@ -357,9 +319,9 @@ def test_a_cut_is_what_slicing_an_array_gives(box: tuple[int, int, int, int]) ->
         ("[[1, 2.5, 3, 4]]", [[1.0, 2.5, 3.0, 4.0]]),
         ("[[1, 2", "expected a list of boxes"),
         ("3", "expected a list of boxes"),
-        ([[1, 2, 3]], "expected four numbers"),
+        ([[1, 2, 3]], "expected four finite numbers"),
         ([["a", 2, 3, 4]], "expected a list of boxes"),
-        ("[[NaN, 0, 1, 1]]", "expected finite numbers"),
+        ("[[NaN, 0, 1, 1]]", "expected four finite numbers"),
     ],
 )
 def test_boxes_are_a_list_or_its_json(value: Any, boxes: Any) -> None:
@@ -372,26 +334,20 @@ def test_boxes_are_a_list_or_its_json(value: Any, boxes: Any) -> None:
         assert found == boxes
 
 
-def test_tokens_are_asked_for_where_x_keeps_media(tmp_path: Path) -> None:
+def test_tokens_are_asked_for_where_x_keeps_media(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked: list[tuple[str, int]] = []
 
     async def nobody(host: str, port: int) -> Sequence[Any]:
         asked.append((host, port))
         raise socket.gaierror(socket.EAI_NONAME, "no such name")
 
-    images = OfficialImages(ImageStore(tmp_path / "pictures"), resolve=nobody)
-    found = images.fetch(["Gabc_1-x", "https://media.example/a.png", "Gabc_1-x"])
-
-    assert sorted(set(asked)) == [("media.example", 443), ("pbs.twimg.com", 443)]
-    assert {name: result.reason for name, result in found.items()} == {
-        "Gabc_1-x": Unfetched.UNREACHABLE,
-        "https://media.example/a.png": Unfetched.UNREACHABLE,
-    }
-    assert found["Gabc_1-x"].url == "https://pbs.twimg.com/media/Gabc_1-x"
-
-
-def test_they_are_kept_in_huggingface_hubs_cache(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
     monkeypatch.setattr(huggingface_hub.utils._cache_assets, "HF_ASSETS_CACHE", str(tmp_path))
-    assert OfficialImages().store.root.is_relative_to(tmp_path / "echo-hf")
+    images = OfficialImages(resolve=nobody)
+    assert images.store.root.is_relative_to(tmp_path / "echo-hf")
+    names = ["Gabc_1-x", "https://media.example/a.png"]
+    found = images.fetch([*names, "Gabc_1-x"])
+    assert sorted(set(asked)) == [("media.example", 443), ("pbs.twimg.com", 443)]
+    assert [found[name].reason for name in names] == [Unfetched.UNREACHABLE] * 2
+    assert found["Gabc_1-x"].url == "https://pbs.twimg.com/media/Gabc_1-x"
