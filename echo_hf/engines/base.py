@@ -233,7 +233,10 @@ def engine_needs() -> dict[str, Needs]:
 def abstains(signature: Mapping[str, Any] | None) -> bool:
     """Whether the engine with this signature is no model, and may leave requests unanswered."""
     kind = (signature or {}).get("kind", "")
-    return kind in engine_names() and getattr(ENGINES.find(kind), "abstains", False)
+    known = ENGINES.known(kind)
+    if known is None and kind in engine_names():  # which looks through all installed packages
+        known = ENGINES.find(kind)
+    return getattr(known, "abstains", False)
 
 
 def check_installed(kind: str, who: str | None = None) -> None:

@@ -79,6 +79,9 @@ class Release:
         return read_stats(self.path, self.manifest).model_dump()
 
 
+IN_MEMORY_BYTES = 32_000_000  # of files: more is read through a cache on the disk
+
+
 def files_of(release: Release, config: str) -> list[Path]:
     """The Parquet files of a config, none where the release does not have it."""
     entry = release.manifest.configs.get(config)
@@ -102,9 +105,11 @@ class ReleasedDatasets(Mapping[str, Dataset]):
         return len(self._release.manifest.configs)
 
     def _read(self, config: str) -> Dataset:
-        if not self._release.manifest.configs[config].rows:  # which datasets refuses to prepare
-            return Dataset(pq.read_table(files_of(self._release, config)[0]), split=SPLIT)
-        files = [str(path) for path in files_of(self._release, config)]
+        entry, paths = self._release.manifest.configs[config], files_of(self._release, config)
+        # datasets refuses to prepare no rows, and imports much of scipy before it reads a file.
+        if not entry.rows or sum(file.bytes for file in entry.files) <= IN_MEMORY_BYTES:
+            return Dataset(pq.read_table(paths), split=SPLIT, fingerprint=entry.digest[-16:])
+        files = [str(path) for path in paths]
         folder = str(self._release.cache or datasets.config.HF_DATASETS_CACHE)
         try:
             return Dataset.from_parquet(files, split=SPLIT, cache_dir=folder)

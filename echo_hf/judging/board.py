@@ -17,7 +17,6 @@ from echo_hf._infra.console import plain_table, say, show_table
 from echo_hf._infra.text import percent, plain, rounded, rounded_interval
 from echo_hf.metrics.names import BETTER, HIGHER, LOWER
 from echo_hf.reasons import IgnoredRating, LeftOut, Unscored
-from echo_hf.scores.board import BoardRow, ranked
 
 if TYPE_CHECKING:
     from echo_hf.judging.agreement import RunAgreement
@@ -94,13 +93,19 @@ def _share(share: Part) -> str:
 
 
 def _win_rates(rates: Part, tiers: Sequence[Sequence[str]]) -> Table:
-    values, ends, covered = rates["win_rate"], rates["interval"], rates["coverage"]
-    rows = [BoardRow(name, values[name], ends[name], covered[name]) for name in values]
+    # Where nothing says how far others may differ, one tier for all would read as no difference.
+    known = any(rates["interval"].values())
+    tier = {name: at for at, names in enumerate(tiers, 1) for name in names if known}
     table = plain_table("system", "win rate", "95 %", "tier", "coverage")
-    for row in ranked(rows, tiers):
-        system = Text(plain(row.system, LONGEST), "bold")
-        cells = rounded(row.value), rounded_interval(row.interval), str(row.tier or NOTHING)
-        table.add_row(system, *cells, percent(row.coverage))
+    # As `scores.board.ranked` does, without what `echo_hf.scores` loads.
+    ranked = sorted(rates["win_rate"].items(), key=lambda one: (one[1] is None, -(one[1] or 0.0)))
+    for name, rate in ranked:
+        cells = (
+            rounded(rate),
+            rounded_interval(rates["interval"][name]),
+            str(tier.get(name, NOTHING)),
+        )
+        table.add_row(Text(plain(name, LONGEST), "bold"), *cells, percent(rates["coverage"][name]))
     return table
 
 
