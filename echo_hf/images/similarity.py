@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -109,26 +110,36 @@ CELLS = 4
 # How much may differ grows with contrast: among images with little of it, less is near.
 BANDS = (1.0, 2.0, 4.0, 8.0)
 ROUNDING = 1e-3
+FEW = 500
 
 
 class SignatureIndex:
     def __init__(self, means: Means, contrasts: Contrasts) -> None:
-        from scipy.spatial import cKDTree
-
         self._places = _cells(means)
         # The most that edges allow anywhere in the image.
         self._slack = (_cells(contrasts) * np.tile(EDGES, CELLS * CELLS)).max(-1, initial=0.0)
         bands = np.digitize(self._slack, BANDS)
         self._members = [np.flatnonzero(bands == band) for band in np.unique(bands)]
-        self._trees = [cKDTree(self._places[members]) for members in self._members]
+        self._trees = [_tree(self._places[members]) for members in self._members]
 
     def near(self, number: int) -> list[int]:
         found: set[int] = set()
         for members, tree in zip(self._members, self._trees, strict=True):
             reach = FLAT + (self._slack[number] + self._slack[members].max()) / 2 + ROUNDING
-            near = tree.query_ball_point(self._places[number], reach, p=np.inf)
+            if tree is None:
+                near = np.abs(self._places[members] - self._places[number]).max(-1) <= reach
+            else:
+                near = tree.query_ball_point(self._places[number], reach, p=np.inf)
             found.update(members[near].tolist())
         return sorted(found - {number})
+
+
+def _tree(places: NDArray[np.float64]) -> Any:
+    if len(places) <= FEW:  # not worth the import
+        return None
+    from scipy.spatial import cKDTree
+
+    return cKDTree(places)
 
 
 def _cells(blocks: Means | Contrasts) -> NDArray[np.float64]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
+from echo_hf.images import similarity
 from echo_hf.images.similarity import (
     Contrasts,
     Means,
@@ -155,6 +158,18 @@ def test_no_pair_with_the_same_colors_is_missed(seed: int, count: int, spread: f
         near = index.near(one)
         assert set(same.tolist()) - {one} <= set(near)
         assert near == sorted(set(near) - {one})
+
+
+def test_few_are_searched_as_many_are_but_without_scipy(monkeypatch: pytest.MonkeyPatch) -> None:
+    means, contrasts = _signatures(1, 40, 1.0)
+    monkeypatch.setattr(similarity, "FEW", 0)
+    many = SignatureIndex(means, contrasts)
+    monkeypatch.undo()
+    monkeypatch.setitem(sys.modules, "scipy.spatial", None)
+    few = SignatureIndex(means, contrasts)
+    found = [few.near(one) for one in range(40)]
+    assert found == [many.near(one) for one in range(40)]
+    assert any(found)
 
 
 @pytest.mark.parametrize("contrast", [0, 40])

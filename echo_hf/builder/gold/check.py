@@ -169,7 +169,7 @@ def check_engine(
         gold: A folder as `echo_hf/quickstart/gold/README.md` describes; the bundled one when null,
             whose target and posts are its own.
         half: `held_out`, `tune` or `all`.
-        stages: Only these; those that there is gold for when none is named.
+        stages: Only these; those that there is gold for when null.
         errors: Keep what was not right in `Measure.errors`; only of the half `tune`.
         runs: Folder of runs; answers are kept in `check-engine/<name of the config>` there.
         offline: Ask no model: what no stored answer covers lowers the coverage.

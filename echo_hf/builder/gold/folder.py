@@ -315,7 +315,7 @@ def _lines(path: Path, kind: type[Line]) -> tuple[Line, ...]:
         line._place = place
         first = seen.setdefault(line.key, line)
         if first is not line:
-            told = shown_value(line.key)
+            told = ", ".join(map(shown_value, line.key))
             raise GoldError(f"{place}: {told} stands in {first.place} too: keep one of them")
     return tuple(seen.values())
 

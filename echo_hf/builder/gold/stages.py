@@ -546,13 +546,13 @@ def chosen_stages(
             raise StageError(unknown("stage that asks a model", name, CHECKED))
     chosen, notes = [], []
     for name, check in CHECKED.items():
-        if stages and name not in stages:
+        if stages is not None and name not in stages:
             continue
         own = [file for file, one in FILES.items() if one.stage == name]
         needed = [*([file] for file in check.needs), own]
         lacking = [" or ".join(some) for some in needed if not any(gold[file] for file in some)]
         why = f"there is no line{of_half(half)} in {', '.join(lacking)} (.jsonl)"
-        if lacking and stages:
+        if lacking and stages is not None:
             raise GoldError(f"stage {name!r} cannot be checked: {why}")
         if lacking:
             notes.append(f"{name} is not checked: {why}")
@@ -581,10 +581,13 @@ def scored(
         count, kept = len(lines), len({id(line) for _, line, _ in pairs if line is not None})
         if file == "roles":
             count = len({(one.post_url, one.index) for line in lines for one in line.pictures})
-            kept = sum(len(line.roles) for _, line, _ in pairs)
+            count += sum(len(line.filled) + len(line.screenshots) for line in lines)
+            kept = sum(
+                len(one.roles) + len(one.completions) + len(one.screenshots) for _, one, _ in pairs
+            )
         if kept < count:
             notes.append(
-                f"{count - kept} of {count} {'images' if file == 'roles' else 'lines'} of "
+                f"{count - kept} of {count} {'entries' if file == 'roles' else 'lines'} of "
                 f"{file}.jsonl are not in the figures, such as those of Trash, of samples without "
                 "roles, of posts of no sample, or of images that are not there"
             )

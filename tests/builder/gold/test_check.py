@@ -24,6 +24,7 @@ from tests.builder.gold.gold_for_tests import (
     BUNDLED,
     GOLD,
     KITE,
+    OTTER,
     Reader,
     read_lines,
     write_gold,
@@ -67,7 +68,7 @@ def test_right_answers_score_one_on_everything(checked: CheckResult) -> None:
         assert one.strict in (1, None), one.name
         assert one.errors == ()
     (note,) = checked.notes
-    assert note.startswith("1 of 61 images of roles.jsonl are not in the figures, such as")
+    assert note.startswith("1 of 77 entries of roles.jsonl are not in the figures, such as")
     n = {one.name: one.n for one in checked.measures}
     assert n["picture_role_accuracy"] == 61 - 1  # one is of a post that belongs to no sample
 
@@ -188,11 +189,14 @@ def test_what_trash_hides_is_counted(own: Path, tmp_path: Path) -> None:
     extract = copy.deepcopy(GOLD["extract"])
     extract[0]["samples"][0]["quality"] = "Trash"
     write_lines(folder / "extract.jsonl", extract)
+    roles = copy.deepcopy(GOLD["roles"])
+    roles[0]["collage"] = {"post_url": OTTER, "index": 0}
+    write_lines(folder / "roles.jsonl", roles)
     result = check_engine(own, gold=folder, half="all", runs=runs)
     n = {(one.stage, one.name): one.asked for one in result.measures}
     assert [note.split(" are not in the figures")[0] for note in result.notes] == [
         "screenshots is not checked: there is no line in screenshots (.jsonl)",
-        "1 of 3 images of roles.jsonl",
+        "2 of 4 entries of roles.jsonl",
         "1 of 1 lines of feedback.jsonl",
         "1 of 2 lines of tasks.jsonl",
         "1 of 2 lines of safety.jsonl",
@@ -201,6 +205,7 @@ def test_what_trash_hides_is_counted(own: Path, tmp_path: Path) -> None:
     assert (n["feedback", "verdict_accuracy"], n["feedback", "task_accuracy"]) == (0, 1)
     alone = check_engine(own, gold=folder, half="all", stages=["extract"], runs=runs)
     assert alone.notes == ()
+    assert check_engine(own, gold=folder, half="all", stages=[], runs=runs).stages == ()
 
 
 def test_errors_are_for_tuning(own: Path, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import copy
 import hashlib
 import json
 import os
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -302,8 +303,8 @@ def test_a_template_that_is_filled(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("prompt", "change", "images", "said"),
     [
-        (DESCRIBED, {}, ROLES, f"{DESCRIBED!r} has no blank: expected a tem"),
-        (DESCRIBED, {"blanks": {}}, ROLES, "has no blank: expected a template, or"),
+        (DESCRIBED, {}, ROLES, f"{DESCRIBED!r} has no blank 'PET': expected a tem"),
+        (DESCRIBED, {"blanks": {}}, ROLES, "has no blank: expected a template and"),
         (TEMPLATE, {"output": INPUT}, ROLES, f"1 of {OTTER!r}, which is 'input'"),
         (TEMPLATE, {}, ROLES[1:], "which is without a role: expected one that pictures has"),
     ],
@@ -318,6 +319,31 @@ def test_completions_that_cannot_be(
     assert said in told
     assert "expected" in told
     assert "\n" not in told
+
+
+@pytest.mark.parametrize(
+    ("prompt", "names", "strange"),
+    [
+        ("a [PET] in {city name}", ["pet", "City Name"], None),
+        ("a [PET] in {city name}", ["[PET]", "city"], "city"),
+        ("a (favourite beast) asleep", ["favourite beast"], None),
+        ('a {argument name="thing" default="an umbrella"}', ["thing"], None),
+        ("a stamp of YOUR CITY", ["YOUR CITY"], None),
+        ("a stamp of YOUR CITY", ["YOUR CITY", "CITY"], "CITY"),
+        ("a ____ and a ____", ["first", "second"], None),
+        ("a ____ and a ____", ["first", "second", "third"], "third"),
+        ("一盏【水果】形状的台灯", ["水果", "颜色"], "颜色"),
+        ("a red fox", ["fox"], "fox"),
+    ],
+)
+def test_blanks_are_named_as_the_template_names_them(
+    tmp_path: Path, prompt: str, names: list[str], strange: str | None
+) -> None:
+    posts = [{**POSTS[0], "text": prompt}]
+    filled = [{**FILLED, "blanks": dict.fromkeys(names, "x")}]
+    refused = pytest.raises(GoldError, match=f"has no blank {strange!r}: expected")
+    with refused if strange else nullcontext():
+        one_sample(tmp_path, prompt, posts, filled=filled)
 
 
 def url(name: str) -> str:

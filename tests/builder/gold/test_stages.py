@@ -465,6 +465,15 @@ def test_what_nobody_wrote_down_is_left_out(folder: Path) -> None:
     assert len(stages["roles"]) == 0
 
 
+def test_samples_to_take_apart(folder: Path) -> None:
+    line = copy.deepcopy(GOLD["roles"][1])
+    line["collage"] = {"post_url": KITE, "index": 1}
+    line["pictures"][1]["role"] = "neither"
+    (row,) = read(folder, roles=[GOLD["roles"][0], line])["screenshots"]
+    assert (sample_key(row), row["screenshot"]) == ((KITE, KITE_PROMPT), digest(folder, "after"))
+    assert (row["input_images"], row["output_images"]) == ([digest(folder, "before")], [])
+
+
 def test_a_completion_without_its_image_is_none(folder: Path) -> None:
     (folder / "pictures" / "after.png").unlink()
     filled = [
