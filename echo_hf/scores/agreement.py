@@ -218,6 +218,9 @@ def agreement(
         n_resamples: Draws of the sign-flip test of each tau.
         seed: Of all draws.
 
+    Returns:
+        All figures.
+
     Raises:
         TableError: A table lacks a column, or has it with another type.
         ScoreError: Ranks or ratings contradict each other, nobody ranked what is rated, there are

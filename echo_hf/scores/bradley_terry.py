@@ -194,6 +194,9 @@ def gap_ratio(values: Mapping[str, float | None], other: Mapping[str, float | No
         values: Value by system; higher is better, null where there is none.
         other: The same on the other benchmark; its systems may be others.
 
+    Returns:
+        The ratio with both gaps.
+
     Examples:
         >>> printed = {"4o Image Gen": 0.81, "Nano Banana": 0.66}
         >>> round(gap_ratio(printed, {"one": 1.071, "two": 1.0}).ratio, 1)

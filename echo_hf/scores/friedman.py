@@ -69,6 +69,9 @@ def friedman(values: ArrayLike) -> Friedman:
         values: Array [block, system] of ranks, or of any values that are ranked within a block,
             smaller first; NaN where there is none. A block with a NaN is left out.
 
+    Returns:
+        The test.
+
     Raises:
         ScoreError: The array has another form, or fewer than two systems.
 

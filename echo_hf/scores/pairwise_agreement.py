@@ -103,6 +103,9 @@ def pairwise_agreement(
         seed: Of the draws.
         rubric: The rubric of the ratings.
 
+    Returns:
+        The shares of every judge with comparisons.
+
     Raises:
         TableError: A table lacks a column, or has it with another type.
         ScoreError: Rows contradict each other, or no rating has the rubric.

@@ -103,6 +103,9 @@ def tau_b(
         n_resamples: Draws of the sign-flip test.
         seed: Of all draws.
 
+    Returns:
+        How far they agree.
+
     Raises:
         ScoreError: The arrays have other shapes, or a number of draws or the seed is none.
 

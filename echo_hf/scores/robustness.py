@@ -109,6 +109,9 @@ def sensitivity(ratings: Any, outputs: Any = None, **selection: Unpack[Selection
         outputs: As for `win_rate`.
         selection: `missing`, `rubric` and `judges`, as for `win_rate`.
 
+    Returns:
+        The boards, with the ranks that flip among them.
+
     Examples:
         >>> rows = {"sample_id": ["s"] * 6, "system": [*"aaabbb"], "judge": [*"jkljkl"]}
         >>> found = sensitivity({**rows, "rating": [9, 4, 4, 3, 5, 5]})
@@ -195,13 +198,16 @@ def bounds(ratings: Any, outputs: Any = None, **choices: Unpack[Choices]) -> Bou
         choices: `protocol`, `missing`, `rubric` and `judges`, as for `win_rate`; with `loss` a
             refused output has lost, and is not missing.
 
+    Returns:
+        The bounds.
+
     Examples:
         >>> rows = {"sample_id": [*"12341234"], "system": [*"aaaabbbb"], "judge": ["j"] * 8}
         >>> bounds({**rows, "rating": [8, 9, 7, 8, 5, 5, 5, None]}).bounds
         {'a': (0.75, 1.0), 'b': (0.0, 0.25)}
     """
     compared = compare(ratings, outputs, **choices)
-    rates, systems = compared.rates(), compared.table.systems
+    rates, systems = compared.ranked_rates(), compared.table.systems
     first, second = pairs_of(len(systems))
     shares = {}
     for sign in (-1, 1):
@@ -270,7 +276,8 @@ def leave_one_judge_out(
         (0.5, 0.0, 1.0)
     """
     compared = compare(ratings, outputs, **choices)
-    table, rates, order = compared.table, compared.rates(), list(compared.rates())
+    table, rates = compared.table, compared.ranked_rates()
+    order = list(rates)
     without, flips = dict[str, Mapping[str, float | None]](), dict[str, Pairs]()
     for at, judge in enumerate(table.judges):
         others = table.judges[:at] + table.judges[at + 1 :]
@@ -342,6 +349,9 @@ def self_preference(
         n_boot: Draws of the bootstrap over samples; 0 for none.
         seed: Of the draws.
         selection: `missing`, `rubric` and `judges`, as for `win_rate`.
+
+    Returns:
+        The preference of every judge.
 
     Raises:
         ScoreError: As for `win_rate`, or a judge or a system has no entry among the developers.

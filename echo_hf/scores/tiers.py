@@ -79,6 +79,9 @@ def tiers(
         seed: Of the draws.
         choices: `protocol`, `missing`, `rubric` and `judges`, as for `win_rate`.
 
+    Returns:
+        The tiers.
+
     Raises:
         ScoreError: As for `win_rate`, alpha is not between 0 and 1, or with that few draws
             no p value could reach it.
@@ -91,7 +94,7 @@ def tiers(
     """
     _check_probabilities(alpha=alpha)
     compared = compare(ratings, outputs, **choices)
-    systems, rates = compared.table.systems, compared.rates()
+    systems, rates = compared.table.systems, compared.ranked_rates()
     first, second = pairs_of(len(systems))
     counts = np.array(compared.sample_counts)
     tested = np.flatnonzero(np.minimum(counts[first], counts[second]) >= FEWEST_SAMPLES)
@@ -231,6 +234,9 @@ def samples_needed(
         power: How often the difference is to be found, between 0 and 1.
         alpha: How often one may be found where there is none, for this one pair.
         choices: `protocol`, `missing`, `rubric` and `judges`, as for `win_rate`.
+
+    Returns:
+        The numbers, for every two systems.
 
     Raises:
         ScoreError: As for `win_rate`, or a probability is not between 0 and 1.

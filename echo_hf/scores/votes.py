@@ -235,10 +235,14 @@ class Compared:
         return self._once(f"{self.rule.vote} points", lambda: points_of(self.verdicts, systems))
 
     def rates(self, verdicts: Floats | None = None) -> dict[str, float | None]:
-        """Win rates, the best first, null for a system that was never compared."""
+        """Win rates by system, null for a system that was never compared."""
         systems = self.table.systems
         points = self.points if verdicts is None else points_of(verdicts, len(systems))
-        rates = named(systems, rates_of(points, self.rule.average))
+        return named(systems, rates_of(points, self.rule.average))
+
+    def ranked_rates(self) -> dict[str, float | None]:
+        """Win rates, the best first."""
+        rates = self.rates()
         return {system: rates[system] for system in best_first(rates)}
 
     @property

@@ -121,6 +121,9 @@ def win_rate(
         judges: Every judge's name, in the order in which `published` asks them; alphabetical when
             null, so that the order of rows does not matter.
 
+    Returns:
+        The rates with intervals, and what they are made of.
+
     Raises:
         TableError: A table lacks a column, or has it with another type.
         ScoreError: A rating is infinite, two rows have the same key, no rating has the rubric,
@@ -142,7 +145,7 @@ def win_rate(
     else:
         spreads = _of_draws(compared, n_boot, seed)
         interval |= {"draws": n_boot, "seed": seed}
-    spread, rates = dict(zip(systems, spreads, strict=True)), compared.rates()
+    spread, rates = dict(zip(systems, spreads, strict=True)), compared.ranked_rates()
     reasons = {
         system: compared.why_unrated(system) if rate is None else spread[system][2]
         for system, rate in rates.items()

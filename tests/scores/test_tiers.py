@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from scipy.stats import binomtest, permutation_test
+from scipy.stats import binom, binomtest, permutation_test
 
 from echo_hf.errors import ScoreError
 from echo_hf.scores import samples_needed, tiers, win_rate
@@ -86,6 +86,18 @@ def test_systems_without_a_rate_are_unranked() -> None:
     assert found.tiers == (("ash",), ("birch",))
     assert found.unranked == ("cedar",)
     assert tiers(one_judge(ash=[1, 2])).tiers == ()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("systems", [2, 5])
+def test_equal_systems_differ_no_more_often_than_alpha_says(systems: int) -> None:
+    """Any two of them: among 600 boards so many as alpha leaves by chance once in 1000 times."""
+    trials, alpha, apart = 600, 0.05, 0
+    for ratings in np.random.default_rng(3).integers(0, 5, (trials, systems, 25)).astype(float):
+        rows = one_judge(**{f"system_{at}": list(one) for at, one in enumerate(ratings)})
+        found = tiers(rows, alpha=alpha, n_resamples=400).p_values.values()
+        apart += any((value or 0) <= alpha for others in found for value in others.values())
+    assert binom.ppf(0.0005, trials, alpha / 2) < apart <= binom.ppf(0.999, trials, alpha)
 
 
 @pytest.mark.parametrize(("alpha", "fewest"), [(0.05, 119), (0.1, 59), (0.07, 85)])

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any
+from itertools import product
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from echo_hf.scores import samples_needed, sensitivity, tiers, win_rate
 from echo_hf.scores.rating_table import read_ratings
-from echo_hf.scores.votes import TIE_WIDTH, VOTES, margins, verdicts_of
+from echo_hf.scores.votes import TIE_WIDTH, VOTES, Missing, Protocol, margins, verdicts_of
 from tests.scores.ratings_for_tests import first_said, most_said, one_judge, rows_of
 
 Vote = Callable[[Any], Any]
@@ -115,3 +116,20 @@ def test_judges_vote_once_for_all_figures_of_a_table(monkeypatch: pytest.MonkeyP
     table = read_ratings(rows)
     assert [figure(table) for figure in figures] == expected
     assert calls == dict.fromkeys(VOTES, 1)
+
+
+def test_one_table_gives_by_every_rule_what_its_rows_give() -> None:
+    """Three judges disagree, and a sample was refused; rates by a judge alone are by name."""
+    jay, others = {"ash": [5] * 12, "birch": [9] * 12}, {"ash": [2] * 12, "birch": [1] * 12}
+    rows = rows_of({"jay": jay, "kite": others, "lark": others})[1:]
+    outputs = [
+        {"sample_id": f"s{at:03}", "system": system, "outcome": "ok" if at else "refused"}
+        for at in range(12)
+        for system in ("ash", "birch")
+    ]
+    table, found = read_ratings(rows, outputs), []
+    for protocol, missing in product(get_args(Protocol), get_args(Missing)):
+        found.append(win_rate(table, protocol=protocol, missing=missing, n_boot=20))
+        assert found[-1] == win_rate(rows, outputs, protocol=protocol, missing=missing, n_boot=20)
+        assert {tuple(rates) for rates in found[-1].per_judge.values()} == {("ash", "birch")}
+    assert len({one.win_rate["ash"] for one in found}) == 4
