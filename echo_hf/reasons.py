@@ -41,7 +41,7 @@ class NotAnalyzed(Reason):
     BROKEN_TEXT = "broken_text", "the row holds half characters, which no file can hold"
     FEW_PROMPTS = "few_prompts", "the set has fewer prompts than sets are compared at"
     FEW_WORDS = "few_words", "the prompt has fewer than two words"
-    UNSEGMENTED = "unsegmented", "its script has no spaces, and what finds words is not installed"
+    UNSEGMENTED = "unsegmented", "its script has no spaces; the package to find words is missing"
     NO_SCORED_TOKEN = "no_scored_token", "a single token: nothing before it tells its probability"
     NOT_FINITE = "not_finite", "the model gives it no finite probability"
     NOT_SHOWN = "not_shown", "the plot shows a random draw of the set, and it is not in it"
@@ -71,7 +71,7 @@ class MetricReason(Reason):
     SEVERAL_INPUTS = "several_inputs", "it has more inputs than the released code takes"
     SIZE_NOT_TAKEN = "size_not_taken", "an image is smaller or larger than the released code takes"
     NOT_ABOVE_ZERO = "not_above_zero", "its number is not above 0: the released code drops those"
-    NOTHING_QUOTED = "nothing_quoted", "its prompt quotes no text: the share of words is measured"
+    NOTHING_QUOTED = "nothing_quoted", "it quotes no text: the share of words is measured instead"
     TOO_FEW_WORDS = "too_few_words", "too few words were read for a share of them to mean anything"
     UNKNOWN_LETTERS = "unknown_letters", "each quoted string has letters that the text reader lacks"
     OTHER_SCRIPT = "other_script", "most of what was read is in a script without a vocabulary here"
@@ -110,7 +110,7 @@ class NoTask(Reason):
 class NotTabled(Reason):
     """Why an output that a journal holds is not in the table of outputs."""
 
-    OTHER_SETTINGS = "other_settings", "drawn with other settings; the system's journal keeps it"
+    OTHER_SETTINGS = "other_settings", "not by its system's last settings; the journal keeps it"
 
 
 class BadImage(Reason):
@@ -137,7 +137,7 @@ class ImageNotice(Reason):
     BAD_ORIENTATION = "bad_orientation", "the camera's notes cannot be read; it is not turned"
     BAD_PROFILE = "bad_profile", "its color profile cannot be read; its numbers are taken as sRGB"
     OTHER_PROFILE = "other_profile", "its color profile is for other channels; it is taken as sRGB"
-    GAMMA_IGNORED = "gamma_ignored", "a gamma or primaries without a profile are ignored"
+    GAMMA_IGNORED = "gamma_ignored", "without a profile, gamma or primaries not sRGB's are ignored"
 
 
 class Missing(Reason):
@@ -246,9 +246,12 @@ class Unscored(Reason):
     UNBOUNDED = "unbounded", "some systems never lose a point: no finite strength explains it"
     ZERO_SECOND = "zero_second", "the second best value is not above 0, so that no share of it is"
     NO_GAP = "no_gap", "the other benchmark has no gap between its best two to compare with"
-    NO_OWN_SYSTEM = "no_own_system", "no pair of its developer's system and another's was rated"
+    NO_OWN_SYSTEM = (
+        "no_own_system",
+        "no pair of a system of the judge's developer and another's was rated",
+    )
     NO_OTHER_JUDGE = "no_other_judge", "no judge of another developer rated the same pairs"
-    NO_ORDER = "no_order", "both put no two of the same systems in an order: too few, or all tied"
+    NO_ORDER = "no_order", "both put no two systems in an order: too few in common, or all tied"
     NO_VERDICTS = "no_verdicts", "no pair of outputs has a verdict, or not in both orders"
     NO_WINNERS = "no_winners", "every pair is a tie in one of the two ways, or in both"
     NO_CEILING = "no_ceiling", "people do not agree with each other, so that no share of it is"
@@ -282,15 +285,23 @@ class Review(Reason):
     """Why a person has to look at a sample before it is published: the values of `review`."""
 
     MAY_SHOW_MINOR = "may_show_minor", "a real person in one of its images may be under 18"
-    PERSONAL_DATA = "personal_data", "its prompt holds personal data, or is too long to be searched"
+    PERSONAL_DATA = (
+        "personal_data",
+        "its prompt holds personal data, such as an e-mail address or the name of an account, or "
+        "is too long to be searched for it",
+    )
     IMAGE_METADATA = (
         "image_metadata",
         "what one of its images says beside its pixels, such as where it was taken, cannot be "
         "removed: anyone who keeps the sample releases it",
     )
     REMOVED_EARLIER = "removed_earlier", "a reviewer removed it; its prompt or inputs changed since"
-    EDITED_EARLIER = "edited_earlier", "it lacks a reviewer's change: its prompt or inputs changed"
-    EDITED_UNSCREENED = "edited_unscreened", "a reviewer added what no safety model has seen"
+    EDITED_EARLIER = "edited_earlier", "it lacks a reviewer's edit: prompt or inputs changed since"
+    EDITED_UNSCREENED = (
+        "edited_unscreened",
+        "a reviewer brought words or images into it that no safety model has seen, and nobody "
+        "has kept it with them",
+    )
     SECOND_LOOK = "second_look", "a reviewer left it to somebody else; the decision's note says why"
 
 
@@ -333,7 +344,7 @@ class Reject(Reason):
     TRASH = "trash", "no clear task, off topic, or made with another model"
     FLAGGED = "flagged", "marked by the safety stage; the detail names the hazards"
     REMOVED_IN_REVIEW = "removed_in_review", "a reviewer removed it; no other one takes its place"
-    NOT_CLEANED = "not_cleaned", "metadata of an image cannot be removed; it waits for a reviewer"
+    NOT_CLEANED = "not_cleaned", "an image's metadata stay; it waits until a reviewer keeps it"
     DUPLICATE_OF = "duplicate_of", "equal prompt and inputs; the detail names the sample that stays"
 
 
@@ -379,7 +390,7 @@ class Notice(Reason):
     TWO_ROLES = "two_roles", "the model called an image input and output; it counts as output"
     NEITHER = "neither", "the model calls the image neither input nor output"
     NO_TASK = "no_task", "the images show no coherent task; the sample is of quality Analysis"
-    UNKNOWN_BLANK = "unknown_blank", "the model filled no blank of the prompt, or one too often"
+    UNKNOWN_BLANK = "unknown_blank", "the model filled what is no blank, or a blank too often"
     BLANK_LEFT = "blank_left", "a completed template still holds this blank; only for analysis"
     TEMPLATE_LEFT = "template_left", "the prompt is a template without values; only for analysis"
     IMAGE_NOT_THERE = "picture_not_there", "a possible input was not fetched; only for analysis"
@@ -389,7 +400,10 @@ class Notice(Reason):
         "the model completed a template without an image that shows it",
     )
     NOT_PARSED = "not_parsed", "the images stand in a screenshot that is yet to be taken apart"
-    WRONG_CONVENTION = "wrong_convention", "boxes break the model's convention; nothing is cut out"
+    WRONG_CONVENTION = (
+        "wrong_convention",
+        "the model's coordinates do not fit its way of naming places; nothing is cut out",
+    )
     DEGENERATE_BOX = "degenerate_box", "a box has no area in the screenshot; nothing is cut out"
     TINY_BOX = "tiny_box", "a box is too small to hold an image; nothing is cut out"
     WHOLE_BOX = "whole_box", "a box is nearly the whole screenshot; nothing is cut out"
@@ -407,7 +421,7 @@ class Notice(Reason):
         "engine max_pixels; the screenshot was not asked about",
     )
     UNFIT_IMAGE = "unfit_picture", "its shape cannot be sent to the model, which was not asked"
-    PROMPT_NOT_READ = "prompt_not_read", "the engine cannot read the screenshot; the prompt stays"
+    PROMPT_NOT_READ = "prompt_not_read", "the engine reads no words in images; the prompt stays"
     REPLACED_INPUT = "replaced_input", "inputs in the screenshot replace one posted beside it"
     UNKNOWN_HAZARD = (
         "unknown_hazard",
@@ -416,10 +430,14 @@ class Notice(Reason):
     )
     UNJUDGED_COMMENT = "unjudged_comment", "the model gave no verdict on a comment"
     JUDGED_TWICE = "judged_twice", "the model gave a comment two verdicts; the first one counts"
-    PARTS_DISAGREE = "parts_disagree", "answers about its parts name different tasks; one counts"
+    PARTS_DISAGREE = "parts_disagree", "its parts differ in kind or task; the first answer counts"
     BAD_KEYWORD = "bad_keyword", "the keyword is not a short name of a failure; it is left out"
     KEYWORD_WITHOUT_FAILURE = "keyword_without_failure", "a keyword without a failure is left out"
-    SHORTENED_PROMPT = "shortened_prompt", "the prompt holds our mark of a cut; only for analysis"
+    SHORTENED_PROMPT = (
+        "shortened_prompt",
+        "the prompt holds our own mark of what was left out of a text that is too long to show; "
+        "only for analysis",
+    )
     EMPTY_SAMPLE = "empty_sample", "a sample of the answer had no prompt or no post"
     FEEDBACK_NOT_IN_POST = "feedback_not_in_post", "the feedback is not text of the post it names"
     NO_AUTHOR_KEY = "no_author_key", "ECHO_HF_AUTHOR_KEY is not set: all authors are left out"

@@ -132,7 +132,7 @@ def test_its_ledgers_are_read(run: Path) -> None:
     )
     (said,) = (one for one in checked.platforms if one.platform == "mastodon")
     assert (said.posts, said.fresh, said.asked) == (5, 5, 0)
-    assert [url.rpartition("/")[2] for url in checked.gone] == [GONE]
+    assert [url.rpartition("/")[2] for url in checked.gone] == [str(GONE)]
 
 
 def test_what_people_did_is_read(run: Path) -> None:

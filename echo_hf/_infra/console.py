@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import math
 import os
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -83,6 +85,16 @@ def show_table(console: Console, title: str, table: Table, notes: Iterable[str] 
 
 def say_json(value: Mapping[str, Any]) -> None:
     """Prints an object in one line; what is no number becomes null, other objects their text."""
-    from pydantic_core import to_jsonable_python
+    print(json.dumps(_json_value(value), allow_nan=False))
 
-    print(json.dumps(to_jsonable_python(value, inf_nan_mode="null", fallback=str)))
+
+def _json_value(value: Any) -> Any:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        value = {one.name: getattr(value, one.name) for one in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): _json_value(one) for key, one in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_json_value(one) for one in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, bool | int | str) else str(value)

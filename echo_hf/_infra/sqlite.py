@@ -111,8 +111,8 @@ class Database:
         with closing(scratch(self.schema)) as empty:
             own = empty.execute(tables).fetchall()
         # Some of our files were once written without a format, with our tables in them.
-        strange = set(connection.execute(tables)).difference(own)
-        if application != self.application if found else strange:
+        strangers = set(connection.execute(tables)).difference(own)
+        if (found and application != self.application) or (not found and strangers):
             raise StoreError(
                 f"{str(self.path)!r} is another program's database, expected a {self.name}: move "
                 "it away, or name another folder with --runs"

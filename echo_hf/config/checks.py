@@ -161,7 +161,7 @@ def distinct(named: Sequence[Any], ours: Sequence[str] = ()) -> Any:
     names = [*ours, *(one.name for one in named)]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise ValueError(f"two are called {twice!r}: expected another name for each")
+        raise ValueError(f"the name {twice!r} is taken: expected another one for each")
     return named
 
 

@@ -45,7 +45,8 @@ ANY = "any"
 
 def in_order(hazards: Iterable[Hazard]) -> list[str]:
     """The codes of some hazards, each once, in the order of the list."""
-    return [one.value for one in Hazard if one in set(hazards)]
+    given = set(hazards)
+    return [one.value for one in Hazard if one in given]
 
 
 def _hazards(given: Any) -> Any:

@@ -8,6 +8,7 @@ import os
 import tarfile
 from collections import Counter
 from collections.abc import Callable
+from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -42,6 +43,7 @@ def test_an_object_is_one_line_of_json(capsys: pytest.CaptureFixture[str]) -> No
         Color.RED: Pair(1.5, math.nan),
         "c": {"d": -math.inf},
         "e": "\x9b",
+        "\ud800": datetime(2026, 3, 2, 1, tzinfo=UTC),
     }
     say_json({**value, "f": FillStats(calls=3), "g": None, "h": True})
     (line,) = capsys.readouterr().out.splitlines()
@@ -51,6 +53,7 @@ def test_an_object_is_one_line_of_json(capsys: pytest.CaptureFixture[str]) -> No
     assert read == {"path": "a/b", "red": [1.5, None], "c": {"d": None}, "e": "\x9b"} | {
         "g": None,
         "h": True,
+        "\ud800": "2026-03-02 01:00:00+00:00",
     }
 
 

@@ -204,7 +204,7 @@ def test_hazards_are_those_of_llama_guard() -> None:
     assert Hazard.INTELLECTUAL_PROPERTY.meaning == "intellectual property"
     assert len({one.meaning for one in Hazard}) == len(Hazard)
     given = (Hazard.UNKNOWN, Hazard.HATE, Hazard.NON_VIOLENT_CRIMES, Hazard.HATE)
-    assert in_order(given) == ["S2", "S10", "unknown"]
+    assert in_order(iter(given)) == ["S2", "S10", "unknown"]
 
 
 def test_prompt_fields_name_the_target() -> None:
@@ -296,8 +296,8 @@ REFUSED: list[tuple[str, Any, str]] = [
         [{"name": "a", "dataset": "b/c", "revision": "v", "column": "p", "format": "csv"}],
         "expected no format beside dataset",
     ),
-    ("analysis.references", [{"name": "benchmark", "path": "a"}], "expected another name"),
-    ("analysis.references", [{"name": "a", "path": "a"}] * 2, "two are called 'a'"),
+    ("analysis.references", [{"name": "benchmark", "path": "a"}], "'benchmark' is taken"),
+    ("analysis.references", [{"name": "a", "path": "a"}] * 2, "'a' is taken"),
     ("analysis.perplexity", {"window": 8, "stride": 8}, "expected a smaller stride"),
     ("analysis.similarity", 0, "greater than 0"),
     *(

@@ -286,7 +286,7 @@ def test_a_mistake_in_a_judge_is_one_line(
 
 
 def test_two_judges_have_two_names(tmp_path: Path) -> None:
-    assert "two are called 'mira'" in refused(config_of(tmp_path, [judge_of(), judge_of()]))
+    assert "'mira' is taken" in refused(config_of(tmp_path, [judge_of(), judge_of()]))
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff\xfe", None], ids=["empty", "bytes", "missing"])

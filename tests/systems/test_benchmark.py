@@ -272,7 +272,7 @@ BAD = {
     "benchmark: a/b\n": "name is missing",
     "name: x\nbenchmark: a/b\nsystem: []\n": "unknown key 'system'; did you mean 'systems'?",
     "name: x\nbenchmark: a/b\nsystems: a.yaml\n": "systems is 'a.yaml': input should be",
-    f"name: x\nbenchmark: a/b\nsystems: [{SYSTEM}, {SYSTEM}]\n": "two are called 'a'",
+    f"name: x\nbenchmark: a/b\nsystems: [{SYSTEM}, {SYSTEM}]\n": "'a' is taken",
     "name: x\nbenchmark: a/b\nprotocol: mine\n": "protocol is 'mine'",
     "": "expected",
 }
