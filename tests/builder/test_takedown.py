@@ -85,13 +85,15 @@ def test_an_old_text_keeps_no_link_to_a_forgotten_post(tmp_path: Path) -> None:
         {"url": f"{page}#old", "text": "gone", "keywords": ["lumen"]},
         {"url": f"{page}#new", "text": "so good", "parent_url": f"{page}#old"},
         {"url": f"{page}#new", "text": "so very good", "parent_url": f"{page}#old"},
+        *({"url": f"{page}#other", "text": text} for text in ("a fox", "a bear")),
     ]
     config, _ = built(tmp_path, posts() + own)
     removal = forget([f"{page}#old"], config, runs=tmp_path / "runs")
     build(config, runs=tmp_path / "runs")
     rejects = pq.read_table(run_of(tmp_path) / "stages" / "collect" / "rejects.parquet").to_pylist()
     assert removal.posts == 1
-    assert [(row["_reason"], row["record"]) for row in rejects] == [("superseded", None)]
+    assert {row["_reason"] for row in rejects} == {"superseded"}
+    assert [row["record"] and json.loads(row["record"]) for row in rejects] == [None, own[3]]
     assert holding(run_of(tmp_path), "list#old") == []
 
 
