@@ -95,10 +95,14 @@ def merge_posts(posts: pa.Table) -> tuple[pa.Table, dict[int, int]]:
     posts = posts.combine_chunks()
     counts = pc.value_counts(posts["url"].combine_chunks())
     twice = counts.filter(pc.greater(counts.field("counts"), 1)).field("values")
-    to_merge = pc.is_in(posts["url"], twice)
-    for name in ("pictures", "keywords"):  # lists that merging a post with itself may change
-        several = pc.greater(pc.list_value_length(posts[name]), 1)
-        to_merge = pc.or_(to_merge, pc.fill_null(several, name == "pictures"))
+    # Lists that merging a post with itself would change.
+    several = pc.fill_null(pc.greater(pc.list_value_length(posts["pictures"]), 1), True)
+    words = posts["keywords"].combine_chunks()
+    flat, owner = pc.list_flatten(words), pc.list_parent_indices(words)
+    falls = pc.and_(pc.equal(owner[1:], owner[:-1]), pc.less_equal(flat[1:], flat[:-1]))
+    unsorted = np.zeros(len(words), dtype=bool)
+    unsorted[owner[1:].filter(falls).to_numpy()] = True
+    to_merge = pc.or_(pc.is_in(posts["url"], twice), pc.or_(several, pa.array(unsorted)))
     replaced: dict[int, int] = {}
     merged = posts.select(list(POSTS.columns))
     if pc.any(to_merge).as_py():

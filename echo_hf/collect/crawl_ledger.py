@@ -67,6 +67,7 @@ ADD_ANSWER = """insert into answers (question, attempt, page, body, fetched_at)
 TURN = """update questions set cursor = ?, state = ?, pages = pages + 1, requests = requests + 1,
     posts = posts + ?, cost_usd = cost_usd + ?, unpriced = unpriced + ?, error = null
     where id = ?"""
+NOTHING_LEFT = "update questions set state = 'needless' where id = ?"
 AGAIN = "update questions set cursor = null, pages = 0, attempt = attempt + 1 where id = ?"
 COVERED = """select ends from questions where platform = ? and kind = 'search' and about = ?
     and language is ? and starts = ? and ends <= ? order by ends desc limit 1"""
@@ -453,6 +454,8 @@ class CrawlLedger(Database):
                 self.execute(change, _names(about), key, asked.id)
                 # A cursor belongs to the question as it was.
                 self.execute(f"{AGAIN} and cursor is not null", asked.id)
+                if all(one.startswith(STAND_IN) for one in about):
+                    self.execute(f"{NOTHING_LEFT} and state in ('open', 'troubled')", asked.id)
 
     def _add(
         self, platform: str, question: Question, in_round: int, origin: int | None = None

@@ -106,8 +106,8 @@ def test_every_platforms_identifiers_are_known(
     assert ledger.expand(name, [], asks, {}) == 2
     forget_answers(ledger.path, [url])
 
-    assert asked_next(ledger, name).question == asks[1]
     assert ledger.states(name) == {"needless": 1, "open": 1}
+    assert asked_next(ledger, name).question == asks[1]
     assert identifier.encode() not in bytes_of(ledger)
 
 

@@ -272,7 +272,8 @@ def session_file(host: str, handle: str) -> Path:
 def read_private(path: Path) -> str | None:
     """A file that nobody else can read; null when it is none, or not there."""
     try:
-        is_private = path.lstat().st_mode == stat.S_IFREG | 0o600
+        mode = path.lstat().st_mode
+        is_private = stat.S_ISREG(mode) and not mode & 0o077
         return path.read_text(encoding="utf-8") if is_private else None
     except (OSError, ValueError):
         return None

@@ -129,6 +129,7 @@ def test_a_search_goes_on_where_the_cursor_dries_up(bluesky: Bluesky, home: Repl
     ("spoiled", "mode", "begun"),
     [
         (None, 0o600, 1),
+        (None, 0o400, 1),
         (None, 0o644, 2),  # others can read it
         ("", 0o600, 2),
         ("a:::b", 0o600, 2),
@@ -148,7 +149,7 @@ def test_a_session_is_kept_in_a_private_file_and_used_again(
     ask_once(home)
 
     assert paths(home).count(BEGIN) == begun
-    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert stat.S_IMODE(file.stat().st_mode) == (mode if begun == 1 else 0o600)
 
 
 @pytest.mark.extras
