@@ -200,7 +200,8 @@ class CheckpointEngine(StreamingEngine):
     def __init__(self, model: type[ModelOptions], given: Mapping[str, Any]) -> None:
         super().__init__()
         options = self.options = read_options(model, given, self.kind)
-        budget_of(options.family, options.min_pixels, options.max_pixels)
+        place = f"engine {self.kind!r}"
+        budget_of(options.family, options.min_pixels, options.max_pixels, place=place)
         self._loaded: Any = None
 
     def signature(self) -> dict[str, Any]:

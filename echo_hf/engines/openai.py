@@ -120,7 +120,8 @@ class OpenAIEngine(ServerEngine):
                 min_pixels=options.min_pixels,
                 max_pixels=options.max_pixels,
             )
-            budget_of(**rule)  # one that no image meets is told before anything is asked
+            # One that no image meets is told before anything is asked.
+            budget_of(**rule, place=f"engine {KIND!r}")
         super().__init__(options, rule)
         field = options.max_tokens_field
         if field == "auto":

@@ -58,10 +58,14 @@ NO_RULE = PixelRule(family=None, min_pixels=None, max_pixels=None)
 
 
 def budget_of(
-    family: str | None, min_pixels: int | None = None, max_pixels: int | None = None
+    family: str | None,
+    min_pixels: int | None = None,
+    max_pixels: int | None = None,
+    *,
+    place: str = "",
 ) -> Budget:
     if family is not None and family not in FAMILIES:
-        raise EngineError(unknown("family", family, FAMILIES))
+        raise EngineError(unknown("family", family, FAMILIES, place))
     own = ANY_SIZE if family is None else FAMILIES[family]
     least = own.min_pixels if min_pixels is None else min_pixels
     most = own.max_pixels if max_pixels is None else max_pixels

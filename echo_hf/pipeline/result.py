@@ -131,12 +131,14 @@ def _with_rows(stage: Stage, dataset: Dataset, said: pa.Table) -> Dataset:
     parents = pc.list_flatten(said["_parent"]).combine_chunks()
     owner = pc.list_parent_indices(said["_parent"]).combine_chunks()
     if len(parents):
-        places: dict[str | None, list[int]] = {}
-        for row, key in enumerate(keys_in(stage, dataset).to_pylist()):
-            places.setdefault(key, []).append(row)
-        # Rows with one key: one after the other.
-        some = (places[key] for key in parents.to_pylist())
-        at = pa.array([one.pop(0) if len(one) > 1 else one[0] for one in some])
+        keys = keys_in(stage, dataset)
+        at = pc.index_in(parents, value_set=keys)
+        if len(pc.unique(keys)) < len(keys):  # rows with one key, one after the other
+            places: dict[str | None, list[int]] = {}
+            for row, key in enumerate(keys.to_pylist()):
+                places.setdefault(key, []).append(row)
+            some = (places[key] for key in parents.to_pylist())
+            at = pa.array([one.pop(0) if len(one) > 1 else one[0] for one in some])
         table = arrow_rows(dataset, list(features)).take(at)
     else:
         table = Features(features).arrow_schema.empty_table()

@@ -332,7 +332,7 @@ PROMPT, ANSWER, CACHED = (f"usd_per_million_{n}_tokens" for n in ("prompt", "com
         ({ANSWER: 1.0}, "together, or neither"),
         ({CACHED: 1.0}, "together, or neither"),
         ({PROMPT: 1.0, CACHED: 1.0}, "together, or neither"),
-        ({"family": "qwen9"}, "unknown family 'qwen9'"),
+        ({"family": "qwen9"}, "engine 'openai': unknown family 'qwen9'"),
         ({"min_pixels": 5000, "max_pixels": 100}, "min_pixels 5000"),
         ({"api_key": SECRET}, "environment variable"),
         ({"api_key_env": SECRET}, "environment variable"),
