@@ -175,6 +175,16 @@ def test_images_that_nobody_can_look_at_are_not_asked_about(tmp_path: Path) -> N
         assert set(result.dataset["is_screenshot"]) == {False}
 
 
+@pytest.mark.parametrize(
+    "changed", [{"screenshot": None}, {"is_screenshot": True}], ids=["none", "done"]
+)
+def test_where_there_is_nothing_to_take_apart(shot: Shot, changed: dict[str, Any]) -> None:
+    stage, row = Screenshots(TARGET, shot[0]), {**shot_sample(shot[1]), **changed}
+    assert stage.requests(table(row)) == [[]]
+    (done,) = kept(made(stage, (row, [])))
+    assert {name: done[name] for name in row} == row
+
+
 def test_the_counts_by_hand(shot: Shot) -> None:
     stage = Screenshots(TARGET, shot[0])
     rows = [
@@ -418,3 +428,9 @@ def test_what_is_beyond_the_bounds_is_refused(changed: dict[str, Any]) -> None:
     ScreenshotsAnswer.model_validate(EMPTY)
     with pytest.raises(ValidationError):
         ScreenshotsAnswer.model_validate({**EMPTY, **changed})
+
+
+@pytest.mark.parametrize("name", ["inputs", "outputs"])
+def test_boxes_are_never_left_out(name: str) -> None:
+    with pytest.raises(ValidationError, match=name):
+        ScreenshotsAnswer.model_validate({key: EMPTY[key] for key in EMPTY if key != name})

@@ -245,6 +245,12 @@ def test_what_is_out_of_bounds_is_no_answer(values: dict[str, Any], place: str) 
         answer(**values)
 
 
+@pytest.mark.parametrize("key", LEAST)
+def test_an_answer_without_its_lists_is_none(key: str) -> None:
+    with pytest.raises(ValidationError, match=key):
+        RolesAnswer.model_validate({"samples": [{k: v for k, v in LEAST.items() if k != key}]})
+
+
 def test_every_list_of_the_schema_and_every_text_is_bounded() -> None:
     schema = RolesAnswer.model_json_schema()
     for part in [schema, *schema["$defs"].values()]:

@@ -26,7 +26,18 @@ from echo_hf.samples.roles import Roles
 from echo_hf.samples.screenshots import Screenshots
 from echo_hf.samples.stage import SampleStage
 from echo_hf.tables import THREADS
-from tests.samples_for_tests import TARGET, Row, Speaking, dataset, kept, post, sample, table, url
+from tests.samples_for_tests import (
+    TARGET,
+    Row,
+    Speaking,
+    dataset,
+    image,
+    kept,
+    post,
+    sample,
+    table,
+    url,
+)
 from tests.screenshots_for_tests import PIXELS, png, store_with
 
 FAILURE = Failure(Failed.CUT, "length", "ff")
@@ -124,7 +135,9 @@ def test_a_row_whose_call_failed_is_quarantined(shot: tuple[ImageStore, str], na
 @pytest.mark.parametrize("name", ["roles", "feedback", "safety"])
 def test_trash_is_not_asked_about(shot: tuple[ImageStore, str], name: str) -> None:
     """It is never published: it goes on as it came, and waits for nothing."""
-    stage, row = STAGES[name](shot[0]), {**a_row(shot[1], quality="Trash"), "screenshot": None}
+    stage = STAGES[name](shot[0])
+    row = {**a_row(shot[1], "a [PET] in the snow", quality="Trash"), "screenshot": None}
+    row["context"][0]["pictures"].append(image(None))  # neither a blank nor a lost image is told
     assert stage.requests(table(row)) == [[]]
     (done,) = stage.finish(table(row), [[]]).to_pylist()
     assert {column: done[column] for column in row} == row

@@ -148,6 +148,15 @@ def test_a_completion_says_what_it_was_made_from() -> None:
     }
 
 
+def test_what_was_to_be_reviewed_still_is() -> None:
+    before = {**SAMPLE, "review": ["personal_data"]}
+    made = rows_of(before, [completion("cat", B), completion("dog", C)], MADE_BY, {C})
+    assert [row["review"] for row in made] == [
+        ["personal_data"],
+        ["personal_data", "may_show_minor"],
+    ]
+
+
 @pytest.mark.parametrize(
     ("prompt", "modified", "expected"),
     [
