@@ -104,7 +104,7 @@ class Outputs:
                 yield from _by_stem(path).get(FIRST_OUTPUT, [])
 
     @cached_property
-    def _names(self) -> Mapping[str, None]:
+    def _names(self) -> Mapping[str, Any]:
         """In order, and found at once: each sample asks for its own."""
         return dict.fromkeys(names_in(self.folder) if self.table is None else [self.table])
 
