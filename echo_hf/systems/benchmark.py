@@ -7,7 +7,6 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +48,6 @@ class Benchmark:
 
     reference: str
     cache: Path | None = field(default=None, kw_only=True)
-    _read: dict[Any, Tasks] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def identity(self) -> dict[str, Any]:
         """What tells this benchmark from another one, without the place of a folder."""
@@ -65,14 +63,7 @@ class Benchmark:
         return {**known, "name": manifest.name, "digests": digests}
 
     def tasks(self, images: ImageStore | None, limit: int | None = None) -> Tasks:
-        """Reads the tasks, once, and puts their input images where adapters find them."""
-        known = self._read.get((images, limit))
-        files = [one.file for task in known.tasks for one in task.inputs] if known else []
-        if known is None or not all(file is None or file.is_file() for file in files):
-            known = self._read[images, limit] = self._tasks(images, limit)
-        return known
-
-    def _tasks(self, images: ImageStore | None, limit: int | None) -> Tasks:
+        """Reads the tasks, and puts their input images where adapters find them."""
         tasks: list[Task] = []
         left_out: Counter[NoTask] = Counter()
         for split in BENCHMARKS:
@@ -108,20 +99,6 @@ class Benchmark:
         repo, at, revision = self.reference.rpartition("@")
         is_whole = not at or Path(self.reference).exists()
         return (self.reference, None) if is_whole else (repo, revision)
-
-
-@lru_cache(maxsize=1)
-def _shared(reference: str, cache: Path, state: tuple[tuple[str, int, int], ...]) -> Benchmark:
-    """One for all who ask in this process, as long as the files of a release stay the same."""
-    del state
-    return Benchmark(reference, cache=cache)
-
-
-def _opened(reference: str, cache: Path) -> Benchmark:
-    files = (file for file in sorted(Path(reference).rglob("*")) if file.is_file())
-    stats = ((str(file), file.stat()) for file in files)
-    state = tuple((name, one.st_size, one.st_mtime_ns) for name, one in stats)
-    return _shared(reference, cache, state)
 
 
 def _task(row: Mapping[str, Any], split: str, images: ImageStore | None) -> Task | NoTask:
@@ -197,13 +174,13 @@ def benchmark_of(config: Evaluated, folder: RunFolder) -> Benchmark:
                 f"{str(folder.root)!r} holds a benchmark that was built under the same name: give "
                 "this config another name"
             )
-        return _opened(config.benchmark, folder.cache)
+        return Benchmark(config.benchmark, cache=folder.cache)
     if not folder.release.exists():
         raise RunError(
             f"there is no benchmark in {str(folder.release)!r}: run `echo-hf build` first, or name "
             "one that is there already (benchmark: ORGANISATION/NAME@TAG)"
         )
-    return _opened(str(folder.release), folder.cache)
+    return Benchmark(str(folder.release), cache=folder.cache)
 
 
 def evaluation_folder(config: Evaluated, runs: Path | str) -> RunFolder:

@@ -10,7 +10,6 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from errno import ENOENT
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,7 +19,7 @@ from pydantic import AfterValidator, Field, StringConstraints
 
 from echo_hf.config.checks import File, Section, Whole, secrets_in
 from echo_hf.config.systems import SystemConfig
-from echo_hf.errors import GenerationError, unknown
+from echo_hf.errors import GenerationError, ImageError, unknown
 from echo_hf.images.decode import format_of
 from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.base import (
@@ -215,8 +214,8 @@ class CommandSystem:
             place = Path(folder).resolve()
             try:
                 inputs = list(_copied(task, place))
-            except OSError as error:
-                return failed(f"an input cannot be read: {error.strerror}", "no_input")
+            except ImageError as error:
+                return failed(str(error), "no_input")
             request = {
                 "id": task.sample_id,
                 "prompt": task.prompt,
@@ -298,8 +297,11 @@ def _copied(task: Task, folder: Path) -> Iterator[str]:
     """Copies of the inputs: a worker may do with them what it likes."""
     for number, image in enumerate(task.inputs):
         if image.file is None:
-            raise FileNotFoundError(ENOENT, f"input {number} has no file")
-        data = image.file.read_bytes()
+            raise ImageError(f"input {number} has no file")
+        try:
+            data = image.file.read_bytes()
+        except OSError as error:
+            raise ImageError(f"input {number} cannot be read: {error.strerror}") from None
         kind = (format_of(data) or "").lower()
         suffix = kind and f".{'jpg' if kind == 'jpeg' else kind}"
         copy = folder / f"input_{number}{suffix}"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 import os
+import selectors
 import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread
@@ -57,7 +58,7 @@ class WorkerProcess:
         hide: Callable[[bytes], bytes],
     ) -> None:
         self.hello, self.has_ended = Hello(name="worker"), False
-        self._hide, self._log, self._noting = hide, b"", Lock()
+        self._hide, self._log, self._unsent = hide, b"", b""
         # An answer, null where there will be none, or why there is none.
         self._answers: SimpleQueue[bytes | WorkerError | None] = SimpleQueue()
         self._wanted = "echo_hf_worker"  # the key of an answer
@@ -68,21 +69,19 @@ class WorkerProcess:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
+            bufsize=0,
             start_new_session=True,
         )
         pipes = (self._process.stdin, self._process.stdout, self._process.stderr)
         self._stdin, self._stdout, self._stderr = cast("tuple[IO[bytes], ...]", pipes)
-        reading = (self._read_output, self._read_log)
-        self._readers = [Thread(target=read, daemon=True) for read in reading]
-        for reader in self._readers:
-            reader.start()
+        os.set_blocking(self._stdin.fileno(), False)
+        self._read_until, self._reader = math.inf, Thread(target=self._read, daemon=True)
+        self._reader.start()
 
     def ask(self, request: bytes | None, timeout_s: float) -> bytes:
         """Sends a line, null for the first answer, and waits; without one, the worker is ended."""
         if request is not None:
-            self._wanted = "id"
-            # In a thread of its own: a worker that reads nothing would keep this one for ever.
-            Thread(target=self._send, args=(request,), daemon=True).start()
+            self._wanted, self._unsent = "id", self._unsent + request
         try:
             return self._hide(self._answer(time.monotonic() + timeout_s, timeout_s))
         except BaseException as error:
@@ -101,28 +100,28 @@ class WorkerProcess:
         """Closes its input, waits for it to end by itself, and kills what is left."""
         if self.has_ended:
             return
-        if grace_s:
-            with suppress(OSError):
-                self._stdin.close()
-            with suppress(subprocess.TimeoutExpired):
-                self._process.wait(grace_s)
+        self._stdin.close()
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(grace_s)
         self.kill()
         self.has_ended = True
         self._process.wait()
-        for reader in self._readers:
-            reader.join(GRACE_S)
-        with suppress(OSError):
-            self._stdin.close()
-        if not any(reader.is_alive() for reader in self._readers):
-            self._stdout.close()
-            self._stderr.close()
+        # A child that has left the group of the worker may hold its pipes open for ever.
+        self._read_until = time.monotonic() + GRACE_S
+        self._reader.join()
+        self._stdout.close()
+        self._stderr.close()
 
     def _answer(self, until: float, timeout_s: float) -> bytes:
         while (left := until - time.monotonic()) > 0:
-            # Asked before the answers are: what it wrote last is then still read.
+            with suppress(OSError):  # its input is full, or closed: then it ends without an answer
+                while self._unsent:
+                    self._unsent = self._unsent[os.write(self._stdin.fileno(), self._unsent) :]
             is_gone = self._process.poll() is not None
+            if is_gone:  # what it wrote last is still read; its children do not hold that up
+                self.kill()
             try:
-                answer = self._answers.get(timeout=min(left, LOOK_EVERY_S))
+                answer = self._answers.get(timeout=min(left, GRACE_S if is_gone else LOOK_EVERY_S))
             except Empty:
                 if not is_gone:
                     continue
@@ -132,31 +131,40 @@ class WorkerProcess:
             raise answer or WorkerError("worker_ended", f"it ended{self._how()}")
         raise WorkerError("timeout", f"it gave no answer in {timeout_s:g} s")
 
-    def _send(self, request: bytes) -> None:
-        with suppress(OSError, ValueError):  # that it ended is found out, with what it said
-            self._stdin.write(request)
-            self._stdin.flush()
+    def _read(self) -> None:
+        """Reads what it writes, asked or not, so that it never waits."""
+        rest = b""
+        with selectors.DefaultSelector() as pipes:
+            pipes.register(self._stdout, selectors.EVENT_READ)
+            pipes.register(self._stderr, selectors.EVENT_READ)
+            while pipes.get_map() and time.monotonic() < self._read_until:
+                for key, _ in pipes.select(LOOK_EVERY_S):
+                    data = os.read(key.fd, AT_A_TIME)
+                    if not data:
+                        pipes.unregister(key.fileobj)
+                    if key.fileobj is self._stderr:
+                        self._note(data)
+                        continue
+                    *lines, rest = (rest + data).split(b"\n")
+                    for line in lines:
+                        self._take(line)
+                    if not data:
+                        self._note(rest)
+                        self._answers.put(None)
+                    elif len(rest) > LONGEST_LINE:
+                        pipes.unregister(self._stdout)
+                        said = f"it wrote {len(rest)} bytes without ending the line"
+                        self._answers.put(WorkerError("line_too_long", said))
 
-    def _read_output(self) -> None:
-        for line in iter(partial(self._stdout.readline, LONGEST_LINE + 1), b""):
-            if len(line) > LONGEST_LINE:
-                said = f"it wrote {len(line)} bytes without ending the line"
-                self._answers.put(WorkerError("line_too_long", said))
-                return
-            if self._wanted and self._wanted in object_in(line):
-                self._wanted = ""
-                self._answers.put(line)
-            else:
-                self._note(line)
-        self._answers.put(None)
-
-    def _read_log(self) -> None:
-        for data in iter(partial(os.read, self._stderr.fileno(), AT_A_TIME), b""):
-            self._note(data)
+    def _take(self, line: bytes) -> None:
+        if self._wanted and self._wanted in object_in(line):
+            self._wanted = ""
+            self._answers.put(line)
+        else:
+            self._note(line + b"\n")
 
     def _note(self, data: bytes) -> None:
-        with self._noting:
-            self._log = (self._log + data)[-KEPT_LOG:]
+        self._log = (self._log + data)[-KEPT_LOG:]
 
     def _how(self) -> str:
         # A process that ends closes its output a little before its status is known.

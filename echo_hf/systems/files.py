@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from io import StringIO
 from pathlib import Path, PurePosixPath
@@ -104,8 +104,9 @@ class Outputs:
                 yield from _by_stem(path).get(FIRST_OUTPUT, [])
 
     @cached_property
-    def _names(self) -> Sequence[str]:
-        return names_in(self.folder) if self.table is None else [self.table]
+    def _names(self) -> Mapping[str, Any]:
+        """In order, and found at once: each sample asks for its own."""
+        return dict.fromkeys(names_in(self.folder) if self.table is None else [self.table])
 
     @cached_property
     def _by_stem(self) -> Mapping[str, list[Path]]:
@@ -126,10 +127,11 @@ class Outputs:
             )
         try:
             rows = csv.DictReader(StringIO(_content(path).decode("utf-8-sig"), newline=""))
-            if not {*TABLE_COLUMNS} <= {*(rows.fieldnames or ())}:
+            if missing := TABLE_COLUMNS.keys() - set(rows.fieldnames or ()):
                 columns = plain(repr(rows.fieldnames), MOST_HEADER)
                 raise GenerationError(
-                    f"{str(path)!r} has the columns {columns}: expected id and path"
+                    f"{str(path)!r} has the columns {columns}: expected id and path, "
+                    f"{' and '.join(sorted(missing))} is missing"
                 )
             for row in rows:
                 told = {name: row[column] for column, name in TABLE_COLUMNS.items()}

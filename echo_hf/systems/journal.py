@@ -96,7 +96,8 @@ class Journal:
     def add(self, entry: JournalEntry) -> JournalEntry:
         """Writes an output down, and gives it as it will be read back; then it survives a kill."""
         try:
-            kept = ENTRY.validate_json(json.dumps(asdict(entry), default=_of_python))
+            # Not as JSON: that refuses half a character and deep details, which are read back.
+            kept = ENTRY.validate_python(json.loads(json.dumps(asdict(entry), default=_of_python)))
         except (TypeError, ValueError, RecursionError) as error:
             raise RunError(
                 f"{str(self.path)!r}: the output of {entry.sample_id!r} cannot be written down "

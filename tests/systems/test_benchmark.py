@@ -228,27 +228,6 @@ def test_a_folder_is_found_beside_the_config_and_what_is_on_the_hub_stays_a_name
         assert benchmark_of(config, RunFolder(tmp_path / "runs")).reference == place
 
 
-def test_the_tasks_of_a_run_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Again only when the release changes, or an input is swept away."""
-    folder, config = RunFolder(tmp_path / "run"), Evaluation(name="x", benchmark="unset")
-    config = config.model_copy(update={"benchmark": str(benchmark(tmp_path))})
-    loaded, load = list[str](), Benchmark.load
-    monkeypatch.setattr(
-        Benchmark, "load", lambda self, split: loaded.append(split) or load(self, split)
-    )
-    first, again = (benchmark_of(config, folder).tasks(folder.images) for _ in range(2))
-    assert (shown(first), len(loaded), again) == (SMALL, 2, first)
-    assert len(benchmark_of(config, folder).tasks(folder.images, limit=1).tasks) == 2
-    file = first.tasks[0].inputs[0].file
-    assert file is not None
-    file.unlink()
-    assert benchmark_of(config, folder).tasks(folder.images) == first
-    assert (file.is_file(), len(loaded)) == (True, 6)
-    (tmp_path / "release" / "README.md").touch()
-    assert benchmark_of(config, folder).tasks(folder.images) == first
-    assert len(loaded) == 8
-
-
 def test_a_config_with_posts_is_one_of_a_builder(tmp_path: Path) -> None:
     config = load_evaluation(shipped_config())
     assert isinstance(config, Config)

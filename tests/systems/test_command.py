@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -23,6 +24,7 @@ from echo_hf.config.systems import SystemConfig
 from echo_hf.engines.base import ImageRef
 from echo_hf.errors import GenerationError
 from echo_hf.reasons import Outcome
+from echo_hf.systems import command_worker
 from echo_hf.systems.base import GenerationResult, Task, TransientError
 from echo_hf.systems.command import WORKERS, CommandSystem, hidden
 from tests.images_for_tests import encoded, noise
@@ -169,6 +171,14 @@ def test_what_libraries_print_is_no_answer() -> None:
     assert color(first) == color(second) == color_of("chatter")
 
 
+def test_an_answer_that_comes_twice_is_that_of_its_own_task_alone() -> None:
+    with made() as system:
+        first = system.draw(task_of("twice"))
+        second = system.draw(task_of("kite", sample_id="b2"))
+    assert (color(first), color(second)) == (color_of("twice"), color_of("kite"))
+    assert painter(first) == painter(second)
+
+
 def test_outcomes_without_an_image_end_where_they_usually_do() -> None:
     stages = {
         *{("refused", "input"), ("no_image", "answer"), ("failed", "request")},
@@ -288,6 +298,29 @@ def test_children_end_with_their_worker(
         assert error.value.code == code
         assert ends(number_in(tmp_path / "number"))
         assert draws(system)
+
+
+@pytest.mark.parametrize(
+    ("after", "code"), [("time.sleep(600)", "timeout"), ("sys.exit()", "worker_ended")]
+)
+def test_a_child_that_leaves_the_group_holds_nothing_up(
+    after: str, code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It holds the pipes open; the request is longer than they are, and nobody reads it."""
+    monkeypatch.setattr(command_worker, "GRACE_S", 0.2)
+    script = tmp_path / "worker.py"
+    script.write_text(
+        "import subprocess, sys, time\n"
+        'print(\'{"echo_hf_worker": 1, "name": "x"}\', flush=True)\n'
+        "child = subprocess.Popen(['sleep', '600'], start_new_session=True)\n"
+        f"print(child.pid, file=open({str(tmp_path / 'number')!r}, 'w'), flush=True)\n{after}\n"
+    )
+    before = threading.active_count()
+    more = {"parameters": {"words": "x" * 300_000}}
+    with made(script=script, timeout_s=1.0, **more) as system, pytest.raises(TransientError) as one:
+        system.draw(task_of("kite"))
+    os.kill(number_in(tmp_path / "number"), signal.SIGKILL)
+    assert (one.value.code, threading.active_count()) == (code, before)
 
 
 def test_a_worker_that_dies_between_tasks_is_replaced() -> None:

@@ -223,8 +223,8 @@ def test_a_table_alone_says_which_file_is_of_which_sample(text: str, tmp_path: P
 @pytest.mark.parametrize(
     ("data", "text"),
     [
-        (b"sample,path\na1,x.png\n", "has the columns ['sample', 'path']: expected id and path"),
-        (b"", "has the columns None: expected id and path"),
+        (b"sample,path\na1,x.png\n", "['sample', 'path']: expected id and path, id is missing"),
+        (b"", "has the columns None: expected id and path, id and path is missing"),
         (b"id,path\na1,x.png\na1,y.png\n", "line 3 is about 'a1', as an earlier one is"),
         (b"id,path\na1,../x.png\n", "below the folder"),
         (b"id,path\n,x.png\n", "line 2: sample_id is ''"),

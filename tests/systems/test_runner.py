@@ -185,7 +185,10 @@ def test_what_all_attempts_cost_adds_up(
 
 
 def test_an_output_is_kept_with_all_that_was_said_of_it(tmp_path: Path) -> None:
-    """Half a character, numbers of a library and what JSON does not know among it."""
+    """Half a character, numbers of a library, a deep tree and what JSON does not know among it."""
+    as_it_is: dict[str, Any] = {"half": "half \ud83d", "tree": []}
+    for _ in range(300):
+        as_it_is["tree"] = [as_it_is["tree"]]
     said = GenerationResult(
         Outcome.OK,
         png("fox"),
@@ -195,7 +198,7 @@ def test_an_output_is_kept_with_all_that_was_said_of_it(tmp_path: Path) -> None:
         model_reported="lumen-2",
         usage=Usage(prompt=np.int64(5)),  # type: ignore[arg-type]
         cost_usd=np.float32(0.5),  # type: ignore[arg-type]
-        details={"size": (8, 8), "share": float("nan"), "at": Path("/data")},
+        details={"size": (8, 8), "share": float("nan"), "at": Path("/data"), **as_it_is},
     )
     one = only(tmp_path, lambda _: said)
     assert ImageStore(tmp_path / "pictures").open(sha(png("fox"))) == png("fox")
@@ -213,7 +216,7 @@ def test_an_output_is_kept_with_all_that_was_said_of_it(tmp_path: Path) -> None:
         cost_usd=0.5,
         latency_s=one.latency_s,
         at=one.at,
-        details={"size": [8, 8], "share": "NaN", "at": "/data"},
+        details={"size": [8, 8], "share": "NaN", "at": "/data", **as_it_is},
     )
     assert 0 <= (one.latency_s or 0) < PATIENCE_S
 
