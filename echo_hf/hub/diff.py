@@ -164,11 +164,7 @@ def compare(a: Release, b: Release) -> ReleaseDiff:
     remade = 0
     for name in both:
         one, other = old[name], new[name]
-        columns = tuple(
-            column
-            for column, digest in other.digests.items()
-            if one.digests.get(column, digest) != digest
-        )
+        columns = _changed_columns(one, other)
         left = tuple(config for config in one.configs if config not in other.configs)
         joined = tuple(config for config in other.configs if config not in one.configs)
         if columns or left or joined:
@@ -199,7 +195,7 @@ def compare(a: Release, b: Release) -> ReleaseDiff:
 def _configs(a: Mapping[str, ConfigEntry], b: Mapping[str, ConfigEntry]) -> dict[str, ConfigChange]:
     held = {**b, **a}
     found = {}
-    for name in [*filter(held.__contains__, CONFIGS), *(held.keys() - CONFIGS)]:
+    for name in [*filter(held.__contains__, CONFIGS), *sorted(held.keys() - CONFIGS)]:
         old, new = a.get(name), b.get(name)
         equal = bool(old and new and old.digest == new.digest)
         found[name] = ConfigChange(old.rows if old else None, new.rows if new else None, equal)
@@ -257,7 +253,8 @@ def first_bigram(prompt: str) -> str | None:
 class SampleView:
     """A sample as a comparison needs it: a digest of each column, and what is counted."""
 
-    digests: dict[str, bytes]
+    names: tuple[str, ...]
+    digests: bytes
     sources: bytes
     provenance: str | None
     sample_digest: str | None
@@ -284,14 +281,18 @@ def _samples(release: Release, columns: list[str] | None = None) -> Iterator[tup
 def _views(release: Release, silent: Collection[str]) -> dict[str, SampleView]:
     """The samples of a release; of those that are dehydrated in one, without posted content."""
     views: dict[str, SampleView] = {}
+    shared: dict[Any, Any] = {}  # equal for many samples, kept once
     for config, row in _samples(release):
         if row["id"] not in views:
             seen = _without_content(row) if row["id"] in silent else row
             said = seen.get("community_feedback") or []
+            names = tuple(name for name in seen if name != "provenance")
+            provenance = seen.get("provenance")
             views[row["id"]] = SampleView(
-                digests={name: _digest(seen[name]) for name in seen if name != "provenance"},
+                names=shared.setdefault(names, names),
+                digests=b"".join(_digest(seen[name]) for name in names),
                 sources=_digest(sorted(set(_sources(seen)))),
-                provenance=seen.get("provenance"),
+                provenance=shared.setdefault(provenance, provenance),
                 sample_digest=seen.get("sample_digest"),
                 bigram=first_bigram(seen.get("prompt") or ""),
                 task=seen.get("task"),
@@ -328,6 +329,14 @@ def _sources(row: Row) -> Iterator[str]:
 def _digest(value: Any) -> bytes:
     text = json.dumps(value, sort_keys=True, default=str)
     return hashlib.blake2b(text.encode(), digest_size=8).digest()
+
+
+def _changed_columns(a: SampleView, b: SampleView) -> tuple[str, ...]:
+    old, new = (
+        {name: one.digests[8 * at : 8 * at + 8] for at, name in enumerate(one.names)}
+        for one in (a, b)
+    )
+    return tuple(name for name in new if name in old and old[name] != new[name])
 
 
 def _causes(a: SampleView, b: SampleView, before: Origins, now: Origins) -> tuple[Cause, ...]:

@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi
+from huggingface_hub import CommitOperationAdd, CommitOperationDelete, DatasetCard, HfApi
 from huggingface_hub.errors import HFValidationError
 from huggingface_hub.hf_api import RepoFile
 from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
 from pydantic import TypeAdapter, ValidationError
 
-from echo_hf._infra.text import escaped, table
+from echo_hf._infra.text import escaped, one_line, table
 from echo_hf.curate.decisions import FILE, read_decisions
 from echo_hf.errors import HubError, ReleaseError
 from echo_hf.hub.diff import ReleaseDiff, compare
@@ -382,6 +382,17 @@ def release_contents(
             )
         text = f"{before}{heading}\n{since}\n"
     text = named_card(text, repo_id, tag)
+    try:
+        named = {one["config_name"] for one in DatasetCard(text).data.configs}
+    except Exception as error:  # a parser of YAML raises whatever it trips over
+        raise ReleaseError(
+            f"the card cannot be read ({one_line(error)[:200]}): write the release again"
+        ) from error
+    if named != set(manifest.configs):
+        raise ReleaseError(
+            f"the card names the configs {sorted(named)!r}, the manifest "
+            f"{sorted(manifest.configs)!r}: write the release again"
+        )
     card = text.encode()
     entry = FileEntry(path=CARD, bytes=len(card), sha256=hashlib.sha256(card).hexdigest())
     sealed = manifest.model_copy(update={"card": entry}).text().encode()

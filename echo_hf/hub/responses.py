@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -132,6 +134,9 @@ def _response(path: Path, number: int, row: dict[str, Any]) -> tuple[bytes, Comp
 
 
 TABLE_BATCH_ROWS = 5000
+ASKED = """create table asked (
+    key blob, url text, task text not null, primary key (key, url)
+) without rowid"""
 
 
 @dataclass(frozen=True)
@@ -150,7 +155,7 @@ def write_responses(
     *,
     restricted: frozenset[str] = RESTRICTED,
 ) -> Responses:
-    """Writes the stored answers to requests, each once, in the order of their keys."""
+    """Writes each stored answer once, in the order of keys; of requests there may be millions."""
     table = arrow_rows(posts, ["url", "platform"])
     said = pc.is_in(table["platform"], pa.array(sorted(restricted), pa.string()))
     named = frozenset(table["url"].filter(said).to_pylist())
@@ -159,27 +164,34 @@ def write_responses(
         """Whether it is a post of such a platform, by address or by what it says."""
         return url in named or platform_of(url) in restricted
 
-    asked: dict[bytes, tuple[str, set[str]]] = {}
-    for key, request in requests:
-        asked.setdefault(key, (request.task, set()))[1].update(request.sources)
     written = 0
     left_out: Counter[LeftOut] = Counter()
     # Of what a killed run left in the cache, the next one sweeps this.
     partial = folder.cache / "tmp-responses.parquet"
     partial.parent.mkdir(parents=True, exist_ok=True)
-    with pq.ParquetWriter(partial, RESPONSES.features.arrow_schema) as file:
-        keys = sorted(asked)
-        for start in range(0, len(keys), TABLE_BATCH_ROWS):
+    with (
+        closing(scratch(ASKED)) as asked,
+        pq.ParquetWriter(partial, RESPONSES.features.arrow_schema) as file,
+    ):
+        asked.execute("begin")
+        for key, request in requests:
+            each = ((key, url, request.task) for url in request.sources or ("",))
+            asked.executemany("insert or ignore into asked values (?, ?, ?)", each)
+        asked.execute("commit")
+        in_order = asked.execute(
+            "select key, min(task), json_group_array(url) from asked group by key order by key"
+        )
+        while some := {key: about for key, *about in islice(in_order, TABLE_BATCH_ROWS)}:
             rows = []
-            known = store.get(keys[start : start + TABLE_BATCH_ROWS])
-            for key, completion in sorted(known.items()):
-                task, sources = asked[key]
+            for key, completion in sorted(store.get(list(some)).items()):
+                task, urls = some[key]
+                sources = sorted(filter(None, json.loads(urls)))
                 if (not sources and restricted) or any(map(may_quote, sources)):
                     left_out[LeftOut.MAY_QUOTE] += 1
                 elif not is_recordable(completion):
                     left_out[LeftOut.UNFIT] += 1
                 else:
-                    rows.append(_row(key, task, sorted(sources), completion))
+                    rows.append(_row(key, task, sources, completion))
             written += len(rows)
             file.write_table(pa.Table.from_pylist(rows, schema=file.schema))
     partial.replace(folder.responses)

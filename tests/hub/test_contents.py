@@ -12,13 +12,9 @@ from huggingface_hub.hf_api import RepoFile
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf.errors import HubError
-from echo_hf.hub.publish import (
-    Content,
-    changes,
-    check_ours,
-    named_card,
-)
+from echo_hf.errors import HubError, ReleaseError
+from echo_hf.hub.publish import Content, changes, check_ours, named_card, release_contents
+from echo_hf.hub.release import Release
 
 # Neither a repository nor a tag may hold a backtick, which would end the code.
 NAMES = st.text(
@@ -52,6 +48,22 @@ def test_only_calls_in_code_are_touched() -> None:
         'load_dataset("a", revision="b")\n```python\nload_benchmark("o/n", revision="t")\n```\n'
         '```text\nload_dataset("a")\n```\n```python\nload_dataset(\n  "o/n")\nrevision="t"\n```\n'
     )
+
+
+@pytest.mark.parametrize(
+    "card",
+    [
+        "---\nconfigs: [\n---\n",
+        "no front matter",
+        "---\nlicense: other\nconfigs:\n- config_name: analysis\n  data_files: x\n---\n",
+        "---\n- a list\n---\n",
+    ],
+)
+def test_a_card_that_is_not_of_this_release_is_refused(release: Release, card: str) -> None:
+    (release.path / "README.md").write_text(card, "utf-8")
+    with pytest.raises(ReleaseError, match="write the release again") as raised:
+        release_contents(release, "o/n", "v1")
+    assert "\n" not in str(raised.value)
 
 
 DATA = "analysis/test-00000-of-00001.parquet"
