@@ -341,6 +341,11 @@ def test_inputs_that_are_shown_again_are_replaced(stored: Shot) -> None:
     assert json.loads(row["provenance"])["screenshots"]["replaced_inputs"] == outside
 
 
+def test_inputs_stay_where_none_is_shown(stored: Shot) -> None:
+    _, row, findings = parsed(stored, answer([]), input_images=[digest("i")])
+    assert (row["input_images"], row["input_bboxs"], findings) == ([digest("i")], [], [])
+
+
 @pytest.mark.parametrize(
     ("inputs", "outputs", "reason"),
     [

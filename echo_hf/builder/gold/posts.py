@@ -231,8 +231,8 @@ def _check_roles(lines: Sequence[RolesLine], posts: GoldPosts) -> None:
                 raise _wrong(line, said, "each image in one line, with one role")
     for line in lines:
         # A careful reader may know a blank that the stage takes for a remark.
-        known, every = placeholders(line.prompt), CANDIDATE.finditer(line.prompt)
-        blanks = [*known, *(one.group() for one in every if one.group() not in known)]
+        blanks, every = placeholders(line.prompt), CANDIDATE.finditer(line.prompt)
+        blanks += [one.group() for one in every if one.group() not in blanks]
         names = {folded(name) for one in blanks for name in (one, inside(one), name_of(one))}
         unnamed = sum(not name_of(one) for one in blanks)  # may be called anything
         for filling in line.filled:
