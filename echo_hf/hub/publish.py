@@ -383,7 +383,7 @@ def release_contents(
         text = f"{before}{heading}\n{since}\n"
     text = named_card(text, repo_id, tag)
     try:
-        named = {one["config_name"] for one in DatasetCard(text).data.to_dict()["configs"]}
+        named = {one["config_name"] for one in DatasetCard(text).data["configs"]}
     except Exception as error:  # a parser of YAML raises whatever it trips over
         raise ReleaseError(
             f"the card cannot be read ({one_line(error)[:200]}): write the release again"

@@ -11,7 +11,6 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +30,6 @@ from echo_hf.errors import (
     RunError,
 )
 from echo_hf.judging.judge import judge
-from echo_hf.judging.score import score
 from echo_hf.judging.session import JudgingResult
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import Failed, Outcome, Unrated
@@ -391,9 +389,8 @@ def test_two_processes_do_not_judge_at_once(folder: Path) -> None:
     assert len(rows_of(folder)) == 4
 
 
-@pytest.mark.parametrize("verb", [judged, lambda folder: score(folder / "evaluation.yaml")])
 def test_a_disk_without_locks_is_one_line_that_names_a_file(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, verb: Callable[[Path], object]
+    folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def flock(_: int, how: int) -> None:
         if how & fcntl.LOCK_EX:
@@ -402,7 +399,7 @@ def test_a_disk_without_locks_is_one_line_that_names_a_file(
     monkeypatch.chdir(folder)
     monkeypatch.setattr(fcntl, "flock", flock)
     with pytest.raises(EchoError, match=r"'.*runs/.*No locks available"):
-        verb(folder)
+        judged(folder)
 
 
 def test_the_command_rates_and_says_so(folder: Path) -> None:
