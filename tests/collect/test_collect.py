@@ -7,6 +7,7 @@ import io
 import json
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,11 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from echo_hf.collect.collect import Collect
+from echo_hf.collect.records import read_records
+from echo_hf.collect.takedown import Tombstones, hashed
+from echo_hf.config.sections import Posts
 from echo_hf.images.store import ImageStore
+from echo_hf.pipeline.stage_runner import run_stage
 
 Rows = list[dict[str, Any]]
 CollectLines = Callable[..., Rows]
@@ -67,6 +72,21 @@ def test_when_a_text_was_last_changed_is_read(
     (row,) = collect_lines(source, [json.dumps(record)])
 
     assert row["edited"].isoformat() == "2026-03-02T17:12:40+00:00"
+
+
+def test_a_reject_that_names_a_forgotten_post_keeps_nothing_of_it(
+    collect: Collect, tmp_path: Path
+) -> None:
+    (tmp_path / "posts.jsonl").write_text(post(platform="x") + "\n", "utf-8")
+    records = read_records([Posts(source="jsonl", path=tmp_path / "posts.jsonl")])
+    forgotten = Tombstones(frozenset({hashed(URL)}))
+    before, after = (
+        run_stage(replace(collect, forgotten=one), records) for one in (Tombstones(), forgotten)
+    )
+
+    assert before.rejects["_detail"][:] == [f"'x': {URL}"]
+    assert (len(after.rejects), after.notices["_reason"][:]) == (0, ["forgotten"])
+    assert not after.notices["_detail"][0]
 
 
 def test_a_local_image_is_kept_as_the_bytes_it_was(

@@ -78,6 +78,15 @@ def test_a_post_its_reply_and_the_questions_about_it_name_it_no_more(ledger: Cra
     assert data.count(STAND_IN.encode()) >= 3
 
 
+def test_a_page_that_cannot_be_cleaned_leaves_the_file(ledger: CrawlLedger) -> None:
+    ledger.add_searches("x", [SEARCH])
+    ledger.keep(asked_next(ledger, "x"), Answer('{"id": "70000", "text"', "more"), [], 0.0)
+    ledger.keep(asked_next(ledger, "x"), Answer("{}"), [], 0.0)
+    forget_answers(ledger.path, [GONE])
+
+    assert [one.body for one in ledger.answers("x")] == ["{}"]
+
+
 def test_nobody_is_asked_about_it_when_its_reply_comes_again(ledger: CrawlLedger) -> None:
     tombstones = ledger.path.with_name(TOMBSTONES)
     add_tombstones(tombstones, [GONE])
