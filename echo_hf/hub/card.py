@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -96,6 +97,7 @@ def render_card(facts: ReleaseFacts, manifest: Manifest) -> str:
     return f"---\n{front_matter(facts, manifest)}\n---\n{page}"
 
 
+@cache
 def card_template() -> jinja2.Template:
     """The template, from the installed package or, where it runs from its sources, beside it."""
     package = Path(str(files("echo_hf")))
