@@ -307,14 +307,6 @@ def test_an_output_is_durable_before_the_next_one_comes(tmp_path: Path) -> None:
     assert [one.sample_id for one in done.given.entries] == ["s0", "s1"]
 
 
-def test_what_a_system_gave_is_told_with_its_cost() -> None:
-    """A task of unknown cost adds nothing, and where none is known no cost is told."""
-    costs = (0.5, None, 0.25)
-    entries = [replace(entry(at), cost_usd=cost) for at, cost in enumerate(costs)]
-    assert str(Generations("lumen", entries)).endswith("a minute), $0.75")
-    assert str(Generations("lumen", entries[1:2])).endswith("a minute)")
-
-
 def test_failures_in_a_row_stop_the_system(tmp_path: Path) -> None:
     def act(_: Task) -> GenerationResult:
         raise OSError("no such socket")
