@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.padding import Padding
+from rich.text import Text
 
 from echo_hf._infra.console import say, terminal
 from echo_hf.builder.steps import STAGES
@@ -52,10 +54,10 @@ def build(
         given = {"runs": runs, "offline": offline, "responses": responses, "watch": watch}
         if until is not None:
             run.run_until(config, until, **given)  # type: ignore[arg-type]
-            return {"path": None, "stages": watch.stats, "samples": None}
+            return {"path": None, "stages": watch.stats, "samples": None, "unlike_paper": None}
         wanted = {"with_responses": with_responses, "allow_empty": allow_empty}
         release = run.build(config, **given, **wanted)  # type: ignore[arg-type]
-    return _show_release(watch, release)
+    return _show_release(watch, release, config)
 
 
 def update(
@@ -80,7 +82,7 @@ def update(
             watch=watch,
         )
     calls = f"{done.asked:,} calls made, {done.reused:,} answers of earlier runs used again"
-    told = _show_release(watch, done.release, f"\nanswers: {calls}")
+    told = _show_release(watch, done.release, config, f"\nanswers: {calls}")
     difference = compared(done.previous, done.release.path) if done.previous else None
     if difference is not None:
         say(watch.console, f"the one before: {done.previous}\n")
@@ -92,16 +94,24 @@ def update(
     return {**told, **counts, "previous": done.previous, "diff": diff}
 
 
-def _show_release(watch: Watch, release: Release, *lines: str) -> Told:
+def _show_release(watch: Watch, release: Release, config: Path, *lines: str) -> Told:
+    from echo_hf.config.loading import load_config
+    from echo_hf.config.paper import differences
     from echo_hf.hub.facts import SAMPLE_CONFIGS
 
     configs = release.manifest.configs.items()
     rows = {name: entry.rows for name, entry in configs if name in SAMPLE_CONFIGS}
     hint = "; it has no sample: the reasons stand above and in the stages' rejects"
     watch.funnel()
+    if unlike := differences(load_config(config)):
+        say(watch.console, "\nunlike the paper", "bold")
+    for one in unlike:
+        say(watch.console, one.what)
+        watch.console.print(Padding(Text(one.why, "dim"), (0, 0, 0, 4)))
     for line in (*lines, f"\nrelease: {release.path}{'' if any(rows.values()) else hint}"):
         say(watch.console, line)
-    return {"path": release.path, "stages": watch.stats, "samples": rows}
+    told = [one._asdict() for one in unlike]
+    return {"path": release.path, "stages": watch.stats, "samples": rows, "unlike_paper": told}
 
 
 def why(

@@ -12,6 +12,7 @@ from echo_hf.config.checks import Statement, StoredEngine, first_error, read_yam
 from echo_hf.config.collection import HOMES, PLATFORMS, phase_spans
 from echo_hf.config.evaluation import Evaluated
 from echo_hf.config.judges import with_files
+from echo_hf.config.paper import PaperOptions, differences
 from echo_hf.config.sections import (
     READER,
     ModelOptions,
@@ -38,6 +39,8 @@ class Config(Evaluated):
         release: What the release says of itself.
         rights: By platform whose terms forbid passing posts on, what permits it nevertheless; the
             card repeats it. Without it, samples from there are published without posted content.
+        paper: Says that this config reproduces the paper, and where it differs; null for one that
+            does not.
     """
 
     target: Target
@@ -47,6 +50,7 @@ class Config(Evaluated):
     splits: SplitOptions = SplitOptions()
     release: ReleaseOptions = ReleaseOptions()
     rights: Mapping[str, Statement] = {}
+    paper: PaperOptions | None = None
 
 
 def load_config(path: Path | str) -> Config:
@@ -88,6 +92,7 @@ def parse_config(data: Any, place: str) -> Config:
             raise ConfigError(unknown("engine", options.engine, config.engines, where))
     try:
         form_of(config)
+        differences(config)
     except ConfigError as error:
         raise ConfigError(f"{place}: {error}") from None
     return config

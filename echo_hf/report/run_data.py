@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from echo_hf.config.evaluation import Evaluated, Evaluation
 from echo_hf.config.loading import Config
+from echo_hf.config.paper import Difference, differences
 from echo_hf.config.sections import Target
 from echo_hf.errors import ImageError, ReleaseError, RunError
 from echo_hf.hub.load import load_manifest
@@ -88,6 +89,7 @@ class RunData:
     systems: tuple[str, ...]
     images: ImageStore
     settings: Mapping[str, Any]
+    unlike_paper: tuple[Difference, ...] = ()
 
     @property
     def splits(self) -> tuple[str, ...]:
@@ -146,6 +148,7 @@ def read_run_data(config: Evaluated | Path | str, runs: Path | str) -> RunData:
         systems=systems_of(results, outputs),
         images=folder.images,
         settings=config.model_dump(mode="json", include={"systems", "judges", "applicability"}),
+        unlike_paper=differences(config) if isinstance(config, Config) else (),
     )
 
 

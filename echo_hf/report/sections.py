@@ -43,6 +43,7 @@ def sections(data: RunData, thumbnails: Thumbnails, colors_of: Colors) -> dict[s
         "tasks": tasks(data),
         "analysis": analysis(data),
         "gallery": gallery(data),
+        "paper": rendered("paper.html.jinja", data=data) if data.unlike_paper else None,
         "provenance": provenance(data),
     }
     return {name: body for name, body in every.items() if body}

@@ -1,0 +1,155 @@
+"""What the paper did, and where a config that reproduces it does otherwise, with the reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from echo_hf.config.checks import Section, Statement, Words
+from echo_hf.config.sections import NAMED
+from echo_hf.errors import ConfigError, unknown
+
+if TYPE_CHECKING:
+    from echo_hf.config.loading import Config
+
+SYSTEMS = (
+    *("4o Image Gen", "Nano Banana", "Gemini 2.0 Flash", "Bagel-Think", "Bagel"),
+    *("Flux Kontext", "LLM+Diffusion", "Anole"),
+)
+JUDGES = ("GPT-4o", "Gemini 2.0 Flash", "Qwen2.5-VL-32B-Instruct")
+BROAD = "4o, chatgpt, gpt, gpt-4o, openai in windows of 1d"
+NARROW = (
+    "4o image, 4o prompt, create image, create image gpt, gpt image, gpt prompt, image gen, "
+    "prompt share, 生成, 画像 in windows of 7d"
+)
+VALUES = {
+    "posts": f"{BROAD}; {NARROW}",  # figure D.1
+    "stages.relevance.keep": "4, 5",  # section 3.1
+    "stages.screenshots.inset": "10",  # the released code
+    "stages.safety.remove": ", ".join(NAMED),  # section 6
+    "splits.cap": "1000",  # section 4
+    "protocol": "published",
+}
+MODELS = {
+    "stages.relevance.engine": "gpt-4o",  # figure D.2
+    "stages.extract.engine": "gpt-4o",  # figure D.3
+    "stages.roles.engine": "gpt-4o",  # figure D.4
+    "stages.screenshots.engine": "qwen2.5-vl",  # figure D.5
+    "stages.safety.engine": "llama-guard-4-12b",  # section 6
+    "applicability": "gpt-4o",  # figure E.3
+    "analysis.perplexity": "pythia-12b",  # figure 3
+}
+
+
+class PaperOptions(Section):
+    """That a config reproduces the paper, and where it does otherwise.
+
+    Attributes:
+        differences: What differs from the paper, and why: a key of this config whose value is not
+            the paper's, such as `splits.cap`; `systems.NAME` or `judges.NAME` for one of the
+            paper's that nothing stands for; or anything else, in words. What replaces a system
+            or a judge says so in its own note.
+    """
+
+    differences: Mapping[Words, Statement] = {}
+
+
+class Difference(NamedTuple):
+    """Something that differs from the paper.
+
+    Attributes:
+        what: A key of the config with its value and the paper's, a system, a judge, or words.
+        why: The reason.
+    """
+
+    what: str
+    why: str
+
+
+def differences(config: Config) -> tuple[Difference, ...]:
+    """Where a config differs from the paper.
+
+    Args:
+        config: A config; one without `paper` does not claim to reproduce it.
+
+    Returns:
+        Each difference with its reason; none for a config without `paper`.
+
+    Raises:
+        ConfigError: A difference has no reason, or a reason is given for what does not differ.
+    """
+    if config.paper is None:
+        return ()
+    given, known, found = config.paper.differences, set[str](), list[Difference]()
+    for key, value, papers in _compared(config):
+        known.add(key)
+        if value != papers and key not in given:
+            what = f"nothing stands for it and the paper has it: {papers}"
+            what = what if value is None else f"is {value!r} and the paper has {papers!r}"
+            raise ConfigError(f"{key}: {what}; say why under paper.differences, with {key!r} as key")
+        if value == papers and key in given:
+            raise ConfigError(
+                f"paper.differences.{key}: it is as in the paper, {papers!r}: leave the reason out"
+            )
+        if value != papers:
+            shown = f"{key}: {value}, in the paper {papers}" if value is not None else key
+            found.append(Difference(shown, given[key]))
+    found += _notes("system", config.systems)
+    found += _notes("judge", config.judges)
+    for key, why in given.items():
+        if key not in known:
+            first = key.partition(".")[0]
+            if first in type(config).model_fields and key != first:
+                raise ConfigError(unknown("difference", key, known, "paper.differences"))
+            found.append(Difference(key, why))
+    return tuple(found)
+
+
+def _compared(config: Config) -> Iterator[tuple[str, str | None, str]]:
+    """Each key that the paper says something of, with the value here and in the paper."""
+    stages = config.stages
+    searches = [entry.search for entry in config.posts if entry.search]
+    phases = [
+        f"{', '.join(sorted(phase.terms))} in windows of {phase.window}"
+        for search in searches
+        for phase in search.phases
+    ]
+    values: dict[str, str | None] = {
+        "posts": "; ".join(phases) or ", ".join(entry.source for entry in config.posts),
+        "stages.relevance.keep": ", ".join(map(str, sorted(stages.relevance.keep))),
+        "stages.screenshots.inset": str(stages.screenshots.inset),
+        "stages.safety.remove": ", ".join(one for one in NAMED if one in stages.safety.remove),
+        "splits.cap": str(config.splits.cap),
+        "protocol": config.protocol,
+    }
+    for key, papers in VALUES.items():
+        yield key, values[key] or "none", papers
+    asked = config.applicability
+    models: dict[str, Any] = {
+        "applicability": asked and asked.engine.options.get("model", asked.engine.kind),
+        "analysis.perplexity": config.analysis.perplexity and config.analysis.perplexity.model,
+    }
+    for stage in ("relevance", "extract", "roles", "screenshots", "safety"):
+        engine = config.engines[str(stages.engine_of(stage))]
+        models[f"stages.{stage}.engine"] = engine.options.get("model", engine.kind)
+    for key, papers in MODELS.items():
+        model = str(models[key] or "none")
+        yield key, papers if papers in model.lower() else model, papers
+    for kind, names, some in (
+        ("systems", SYSTEMS, config.systems),
+        ("judges", JUDGES, config.judges),
+    ):
+        there = {one.stands_for for one in some}
+        for name in names:
+            yield f"{kind}.{name}", name if name in there else None, name
+
+
+def _notes(kind: str, some: Iterable[Any]) -> Iterator[Difference]:
+    """What stands in for what, what the paper has not, and what it leaves open."""
+    for one in some:
+        if one.status == "substitute":
+            yield Difference(f"{kind} {one.name}, in place of {one.stands_for}", one.note)
+        elif one.status == "current":
+            yield Difference(f"{kind} {one.name}", f"None of the paper's. {one.note or ''}".strip())
+        elif one.note is not None:
+            yield Difference(f"{kind} {one.name}, the paper's {one.stands_for}", one.note)
