@@ -141,7 +141,9 @@ def test_the_open_config_differs_in_engines_systems_and_judges_alone() -> None:
     config = read(free)
     kinds = {choice.kind for choice in config.engines.values()}
     assert kinds | {one.engine.kind for one in config.judges} == {"vllm"}
-    assert {one.adapter for one in config.systems} <= {"anole", "command", "diffusers"}
+    local = {"anole", "command", "diffusers", "rewrite"}
+    assert {one.adapter for one in config.systems} <= local
+    assert not any("openai" in str(one.parameters) for one in config.systems)
     assert config.stages.relevance == read(paper).stages.relevance.model_copy(
         update={"engine": config.stages.relevance.engine}
     )
