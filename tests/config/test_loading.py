@@ -447,7 +447,7 @@ def _searched(search: Any, **entry: Any) -> Any:
 
 def test_the_config_of_the_paper_has_its_terms() -> None:
     """Figure D.1 of the paper; its "40" is how text recognition reads "4o"."""
-    config = load_config(ROOT / "eval_configs" / "gpt4o_release.yaml")
+    config = load_config(ROOT / "eval_configs" / "paper.yaml")
     (entry,) = config.posts
     assert entry.search is not None
     first, second = entry.search.phases

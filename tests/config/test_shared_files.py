@@ -203,7 +203,7 @@ def test_a_brought_config_is_found_from_anywhere(
 ) -> None:
     """By its path alone, and after a file of one's own at that path."""
     monkeypatch.chdir(tmp_path)
-    assert load_config("eval_configs/gpt4o_release.yaml").name == "gpt-4o-2025-03"
+    assert load_config("eval_configs/paper.yaml").name == "gpt-4o-2025-03"
     assert load_evaluation("eval_configs/quickstart.yaml").name == "quickstart"
     no_other = ("quickstart.yaml", "eval_configs", "eval_configs/absent.yaml")
     for named in (*no_other, "eval_configs/../eval_configs/quickstart.yaml"):

@@ -162,7 +162,7 @@ def test_what_is_forgotten_leaves_the_analysis(copy: Path) -> None:
         ("configs/absent.yaml", ConfigError, "no config 'configs/absent.yaml'"),
         ("configs/absent.yml", ConfigError, "no config 'configs/absent.yml'"),
         # Of a config that comes with the package, what is missing is its run.
-        ("eval_configs/gpt4o_release.yaml", RunError, "no benchmark in 'runs/gpt-4o-2025-03/rel"),
+        ("eval_configs/paper.yaml", RunError, "no benchmark in 'runs/gpt-4o-2025-03/rel"),
     ],
 )
 def test_a_config_is_not_asked_for_on_the_hub(
