@@ -14,6 +14,7 @@ from echo_hf._infra.console import plain_table, say
 from echo_hf._infra.text import counted, percent, plain, rounded
 from echo_hf.judging.audit import Audited
 from echo_hf.judging.session import Answered, JudgingResult, Planned
+from echo_hf.judging.trust import drift_said
 from echo_hf.reasons import Failed, NotAudited, Outcome, Unrated
 from echo_hf.systems.generate import Generated, SystemListing
 
@@ -161,6 +162,8 @@ def show_audited(console: Console, audited: Audited) -> None:
         alike = f"{percent(noise['equal'])} of {noise['samples']} rated alike"
         deviation = rounded(noise["deviation"], 2)
         say(console, f"asked twice: {alike}, standard deviation {deviation}")
+        if audit["drift"]:
+            say(console, f"asked again: {drift_said(audit['drift'])}")
         if use is not None:
             say(
                 console,

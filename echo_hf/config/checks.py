@@ -225,6 +225,7 @@ StoredEngine = Annotated[EngineChoice, AfterValidator(_stored)]
 
 
 SUBSTITUTE = "substitute"
+ANSWERED_BY = "answered_by"  # in the provenance of outputs and ratings
 
 
 class AnsweredBy(BaseModel):

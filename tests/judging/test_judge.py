@@ -87,8 +87,10 @@ def test_every_output_is_rated_once_and_told_how(folder: Path) -> None:
         # Where no posted words may be passed on, a row still says how it came about.
         kept = json.loads(without_quotes(row["provenance"]) or "")["judge"]
         assert kept["engine"] == {"kind": "scripted_judge", "model": "one"}
-        said = tuple(kept[name] for name in ("protocol", "mode", "status", "scale"))
-        assert said == ("corrected", "text", "current", [1.0, 10.0])
+        said = tuple(kept[name] for name in ("protocol", "mode", "scale"))
+        assert said == ("corrected", "text", [1.0, 10.0])
+        known = {"model": None, "stands_for": None, "status": "current"}
+        assert kept["answered_by"] == {**known, "developer": "Northlight"}
         assert len(kept["digest"]) == 64
     assert done.cost_usd == pytest.approx(0.25 * len(rows))
     assert engine.entered == 0
