@@ -83,7 +83,7 @@ def show_scores(console: Console, path: Path) -> None:
                 say(console, f"{judge}: {', '.join(parts)}")
             console.print()
         if split["metrics"]:
-            table = _metrics(split["metrics"], systems)
+            table = _metrics(split["metrics"], {} if split["win_rate"] else systems)
             show_table(console, f"{name}: what people complain about", table)
     _say_trust(console, found["trust"])
     say(console, f"{HIGHER} higher, {LOWER} lower is better", "dim")

@@ -34,19 +34,17 @@ DRAWS = 100  # of strengths, each of which is a fit
 SHOWN = 3
 SAME = 1e-9
 MEANINGS: Mapping[str, str] = {
-    "self_preference": "share of the points that a judge gives systems of its own developer, less "
-    "what judges of other developers give them on the same pairs: above 0 it favors its own, or "
-    "sees what the others do not",
-    "leave_one_judge_out": "the board without each judge in turn: an order that turns round hangs "
-    "on that one judge",
-    "samples_needed": "samples of this kind that would tell two neighbors on the board apart, if "
-    "they differ as they do here (power 80 %, two-sided at 5 %)",
-    "bradley_terry": "strengths that explain all pairs at once: where they order systems in "
-    "another way, win rates owe something to which pairs were rated",
-    "gap": "how far the best system is ahead of the second, as a share of the second's win rate: "
-    "the paper finds less of a gap where no image is given",
-    "judge_drift": "what a judge says of the same images later, less what it said first: where the "
-    "interval leaves out 0, its older ratings do not compare with newer ones",
+    "self_preference": "the share of points that a judge gives its own developer's systems, less "
+    "what others' judges give them: above 0 it favors them, or sees what the others do not",
+    "leave_one_judge_out": "the board without each judge: an order that turns hangs on that judge",
+    "samples_needed": "how many samples would tell two neighbors on the board apart if they differ "
+    "as they do here (power 80 %, two-sided at 5 %)",
+    "bradley_terry": "strengths that explain all pairs at once: another order than by win rates "
+    "says that these depend on which pairs were rated",
+    "gap": "how far the best system is ahead, as a share of the second's win rate: the paper finds "
+    "less of it where no image is given",
+    "judge_drift": "what a judge says of the same images later, less what it said first: beyond 0, "
+    "its older and newer ratings do not compare",
 }
 Said = tuple[str, Unscored | None]
 
@@ -123,11 +121,11 @@ class Trust:
         if len(found.without) < 2:
             return _nothing(Unscored.ONE_JUDGE)
         turned = [
-            f"without {judge} {_listed(map(' and '.join, pairs), '; ')} change places"
+            f"without {judge}: {_listed(map(' and '.join, pairs))} change places"
             for judge, pairs in found.flips.items()
             if pairs
         ]
-        return ". ".join(turned) or "no two systems change places without any one judge", None
+        return "; ".join(turned) or "no two systems change places without any one judge", None
 
     def _needs(self, order: list[str]) -> Said:
         pairs, there = self.samples_needed.pairs, self.samples_needed.definition["samples"]
@@ -171,10 +169,9 @@ def _ends(interval: Interval | None) -> str:
     return "" if interval is None else f" ({interval[0]:+.3f} to {interval[1]:+.3f})"
 
 
-def _listed(names: Iterable[str], between: str = ", ") -> str:
+def _listed(names: Iterable[str]) -> str:
     every = list(names)
-    more = [f"{len(every) - SHOWN} more"] if len(every) > SHOWN else []
-    return between.join([*every[:SHOWN], *more])
+    return ", ".join([*every[:SHOWN], *([f"{len(every) - SHOWN} more"] * (len(every) > SHOWN))])
 
 
 def drift_said(drift: Mapping[str, Any]) -> str:
