@@ -251,6 +251,7 @@ class Unscored(Reason):
         "no pair of a system of the judge's developer and another's was rated",
     )
     NO_OTHER_JUDGE = "no_other_judge", "no judge of another developer rated the same pairs"
+    ONE_JUDGE = "one_judge", "there is one judge, without whom nothing remains"
     NO_ORDER = "no_order", "both put no two systems in an order: too few in common, or all tied"
     NO_VERDICTS = "no_verdicts", "no pair of outputs has a verdict, or not in both orders"
     NO_WINNERS = "no_winners", "every pair is a tie in one of the two ways, or in both"

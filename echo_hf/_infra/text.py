@@ -64,6 +64,11 @@ def percent(value: float | None) -> str:
     return "-" if value is None else f"{100 * value:.0f} %"
 
 
+def in_place(name: str, in_place_of: str | None) -> str:
+    """The name of a system or judge, and whose place it takes."""
+    return f"{name}, in place of {in_place_of}" if in_place_of else name
+
+
 def escaped(text: object) -> str:
     """Text that Markdown shows as it is, also in the cell of a table."""
     return re.sub(r"([\\`*_\[\]<>|&~$#])", r"\\\1", one_line(text))

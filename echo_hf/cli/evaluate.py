@@ -186,6 +186,9 @@ def audit(
     samples: Annotated[
         int, typer.Option(min=1, help="How many samples to make honeypots for.")
     ] = 20,
+    again: Annotated[
+        bool, option("--again", "Show the same once more: has a judge changed?")
+    ] = False,
     budget: Budget = None,
     dry_run: DryRun = False,
     runs: Runs = DEFAULT_RUNS,
@@ -194,7 +197,7 @@ def audit(
     from echo_hf.cli.evaluation_view import show_audited
     from echo_hf.judging.audit import audit as audited
 
-    asking = partial(audited, runs=runs, judges=judges, samples=samples)
+    asking = partial(audited, runs=runs, judges=judges, samples=samples, again=again)
     with watching() as watch:
         done = asking(config, dry_run=dry_run, budget_usd=budget, watch=watch)
     show_audited(watch.console, done)

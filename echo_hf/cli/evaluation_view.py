@@ -11,9 +11,10 @@ from rich.table import Table
 from rich.text import Text
 
 from echo_hf._infra.console import plain_table, say
-from echo_hf._infra.text import counted, percent, plain, rounded
+from echo_hf._infra.text import counted, in_place, percent, plain, rounded
 from echo_hf.judging.audit import Audited
 from echo_hf.judging.session import Answered, JudgingResult, Planned
+from echo_hf.judging.trust import drift_said
 from echo_hf.reasons import Failed, NotAudited, Outcome, Unrated
 from echo_hf.systems.generate import Generated, SystemListing
 
@@ -86,7 +87,7 @@ def outcome_table(generated: Generated) -> Table:
 
 def show_planned(console: Console, plan: Sequence[PlannedWork]) -> None:
     rows = (
-        (Text(one.who, "bold"), one.about, f"{one.todo:,}", f"{one.stored:,}", _usd(one.cost_usd))
+        (_who(one), one.about, f"{one.todo:,}", f"{one.stored:,}", _usd(one.cost_usd))
         for one in plan
     )
     console.print(plain_table("", "about", "to ask", "stored", "about $", left=ABOUT, rows=rows))
@@ -94,6 +95,10 @@ def show_planned(console: Console, plan: Sequence[PlannedWork]) -> None:
     known = sum(one.cost_usd or 0.0 for one in plan)
     more = f", and {', '.join(unknown)} at a price that is not known" if unknown else ""
     say(console, f"in all about ${known:.2f}{more}")
+
+
+def _who(one: PlannedWork) -> Text:
+    return Text(in_place(one.who, one.in_place_of), "bold")
 
 
 def _usd(cost: float | None) -> str:
@@ -161,6 +166,8 @@ def show_audited(console: Console, audited: Audited) -> None:
         alike = f"{percent(noise['equal'])} of {noise['samples']} rated alike"
         deviation = rounded(noise["deviation"], 2)
         say(console, f"asked twice: {alike}, standard deviation {deviation}")
+        if audit["drift"]:
+            say(console, f"asked again: {drift_said(audit['drift'])}")
         if use is not None:
             say(
                 console,

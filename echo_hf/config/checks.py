@@ -224,14 +224,47 @@ def _stored(engine: EngineChoice) -> EngineChoice:
 StoredEngine = Annotated[EngineChoice, AfterValidator(_stored)]
 
 
-def check_stand_in(status: str, stands_for: str | None, note: str | None, expected: str) -> None:
+SUBSTITUTE = "substitute"
+ANSWERED_BY = "answered_by"  # in the provenance of outputs and ratings
+
+
+class AnsweredBy(BaseModel):
+    """The model that answers to the name of a system or judge, and what of the paper it is."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    model: str | None = None
+    developer: str | None = None
+    status: str | None = None
+    stands_for: str | None = None
+
+    @property
+    def in_place_of(self) -> str | None:
+        """The part of the paper whose place it takes, and which it is not."""
+        return self.stands_for if self.status == SUBSTITUTE else None
+
+
+def letters(name: str) -> str:
+    """A name without what is written in one way here and in another there."""
+    return re.sub(r"[\W_]", "", name.casefold())
+
+
+def check_stand_in(name: str, answered_by: AnsweredBy, note: str | None, expected: str) -> None:
     """Checks what a config says of the part of the paper that it stands for."""
+    status, stands_for = answered_by.status, answered_by.stands_for
     if status == "current" and stands_for is not None:
         raise ValueError(
             f"stands_for is {stands_for!r} and status is 'current': expected {expected}"
         )
-    if status == "substitute" and (stands_for is None or note is None):
+    if status != SUBSTITUTE:
+        return
+    if stands_for is None or note is None:
         raise ValueError("expected stands_for and a note, which say what stands in for what")
+    if letters(name) == letters(stands_for):
+        raise ValueError(
+            f"name is {name!r} and stands_for {stands_for!r}: expected a substitute to be named "
+            "after the model that answers"
+        )
 
 
 MOST_BYTES = 1_000_000

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from echo_hf.config.checks import (
+    AnsweredBy,
     File,
     Name,
     Section,
@@ -93,8 +94,14 @@ class JudgeConfig(Section):
                 f"scale is [{lowest:g}, {highest:g}]: expected whole numbers, or decimals: true"
             )
         expected = "as_published or substitute for a judge of the paper"
-        check_stand_in(self.status, self.stands_for, self.note, expected)
+        check_stand_in(self.name, self.answered_by, self.note, expected)
         return self
+
+    @property
+    def answered_by(self) -> AnsweredBy:
+        model = self.engine.options.get("model")
+        known = AnsweredBy.model_validate(self, from_attributes=True)
+        return known.model_copy(update={"model": None if model is None else str(model)})
 
 
 class ApplicabilityConfig(Section):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Mapping
+from difflib import get_close_matches
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
@@ -11,6 +12,8 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 from pydantic import BeforeValidator, Discriminator, Field, Tag, ValidationError, model_validator
 
 from echo_hf.config.checks import (
+    SUBSTITUTE,
+    AnsweredBy,
     Name,
     Section,
     Statement,
@@ -18,6 +21,7 @@ from echo_hf.config.checks import (
     Words,
     check_stand_in,
     first_error,
+    letters,
     read_yaml,
     without_secrets,
 )
@@ -141,8 +145,12 @@ class SystemConfig(Section):
         told = {"model": self.model, "note": self.note, "parameters": self.parameters}
         without_secrets(told)
         expected = "as_published, substitute or replay for a system of the paper"
-        check_stand_in(self.status, self.stands_for, self.note, expected)
+        check_stand_in(self.name, self.answered_by, self.note, expected)
         return self
+
+    @property
+    def answered_by(self) -> AnsweredBy:
+        return AnsweredBy.model_validate(self, from_attributes=True)
 
 
 # The one parameter, of whatever adapter, that is a place on this machine.
@@ -152,11 +160,26 @@ Shared = TypeVar("Shared", bound=Section)
 
 def read_shared(path: Path, model: type[Shared], what: str, example: str) -> Shared:
     """A system or a judge from a file of its own, with its places made absolute."""
+    if not path.exists():
+        raise ConfigError(f"no {what} {str(path)!r}: {_brought(path.stem, what, example)}")
     data = read_yaml(path, what, example)
     try:
         return model.model_validate(_located(data, path.resolve().parent))
     except ValidationError as error:
         raise ConfigError(first_error(error, str(path), model)) from None
+
+
+def _brought(name: str, what: str, example: str) -> str:
+    """Which of our files may be meant: one of nearly that name, or one that stands in for it."""
+    known, files_of = dict[str, str](), sorted(shipped_configs().glob(f"{what}s/*.yaml"))
+    for file in files_of:
+        data = read_yaml(file, what, example)
+        named = [file.stem, *([data["stands_for"]] if data["status"] == SUBSTITUTE else [])]
+        known |= dict.fromkeys(map(letters, named), f"{what}s/{file.name}")
+    near = get_close_matches(letters(name), known, n=1, cutoff=0.85)
+    hint = f"did you mean {known[near[0]]!r}? " if near else ""
+    names = ", ".join(file.stem for file in files_of)
+    return f"{hint}expected a YAML file of yours, or one that echo-hf brings: {names}"
 
 
 def read_system(path: Path) -> SystemConfig:

@@ -58,7 +58,7 @@ def inset_of(sample: Sample) -> int:
 # Of a stage: said by us, by the config, or by a guard in its own codes.
 OURS = frozenset(
     {"digest", "engine", "convention", "replaced_inputs", "looks", "protocol", "mode", "status"}
-    | {"reviewer", "at", "changed"}
+    | {"reviewer", "at", "changed", "answered_by"}
 )
 QUOTED = "quoted"
 ValuePath = tuple[str | int, ...]

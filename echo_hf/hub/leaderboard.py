@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -12,9 +13,11 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import pyarrow as pa
 from huggingface_hub import CommitOperationAdd, HfApi
+from pydantic import ValidationError
 
 from echo_hf._infra.bootstrap import Interval
 from echo_hf._infra.text import percent, plain, rounded, rounded_interval
+from echo_hf.config.checks import ANSWERED_BY, AnsweredBy
 from echo_hf.errors import EchoError, HubError
 from echo_hf.hub.diff import Comparability, SharedSamples
 from echo_hf.hub.facts import BENCHMARK_CONFIGS
@@ -124,6 +127,7 @@ class Board:
     flags: Mapping[str, tuple[str, ...]]  # what judges failed their audit on
     samples: int | None
     note: str = ""  # what is left out and why
+    models: Mapping[str, AnsweredBy] = field(default_factory=dict)  # of the judges
 
 
 def splits_of(release: ScoredRelease) -> list[str]:
@@ -152,6 +156,7 @@ def published_board(release: ScoredRelease, split: str, protocol: Protocol) -> B
         {str(judge): _names(some) for judge, some in flags.items()},
         definition.get("samples"),
         note,
+        _models(definition, "judges"),
     )
 
 
@@ -167,8 +172,10 @@ def judge_board(release: ScoredRelease, split: str, protocol: Protocol, judge: s
     groups, note = _tiers(ratings, protocol)
     everyone = published_board(release, split, protocol)
     flags = {name: flags for name, flags in everyone.flags.items() if name == judge}
-    lines, samples = board_of(rates, groups), rates.definition["samples"]
-    return _board(lines, (judge,), flags, samples, note)
+    figures = release.rows(split, protocol).get(METRIC, [])
+    systems = _models(figures[0]["definition"], "systems") if figures else {}
+    lines, samples = board_of(rates, groups, systems), rates.definition["samples"]
+    return _board(lines, (judge,), flags, samples, note, everyone.models)
 
 
 def _board(
@@ -177,9 +184,10 @@ def _board(
     flags: Mapping[str, tuple[str, ...]],
     samples: int | None,
     note: str,
+    models: Mapping[str, AnsweredBy],
 ) -> Board:
     known = not lines or any(line.interval for line in lines)
-    return Board(lines, judges, flags, samples, note if known else NO_INTERVALS)
+    return Board(lines, judges, flags, samples, note if known else NO_INTERVALS, models)
 
 
 def verdict(a: ScoredRelease, b: ScoredRelease, split: str, protocol: Protocol) -> str:
@@ -187,18 +195,28 @@ def verdict(a: ScoredRelease, b: ScoredRelease, split: str, protocol: Protocol) 
     one, other = a.samples.get(split, frozenset()), b.samples.get(split, frozenset())
     shared = SharedSamples(len(one & other), len(one - other), len(other - one))
     said = Comparability(True, {split: shared}).verdict(split)
+    if not said.startswith(COMPARABLE):
+        return said
     # Systems and definition of the win rates, but for what judges failed on.
+    aside = dict.fromkeys(("failed_audit", ANSWERED_BY))
+    boards = [release.rows(split, protocol).get(METRIC, ()) for release in (a, b)]
     settings = [
         sorted(
-            json.dumps(
-                {**each["definition"], "failed_audit": None, "system": each["system"]},
-                sort_keys=True,
-            )
-            for each in release.rows(split, protocol).get(METRIC, ())
+            json.dumps({**each["definition"], **aside, "system": each["system"]}, sort_keys=True)
+            for each in board
         )
-        for release in (a, b)
+        for board in boards
     ]
-    return OTHERS if said.startswith(COMPARABLE) and settings[0] != settings[1] else said
+    if settings[0] != settings[1]:
+        return OTHERS
+    for kind in ("systems", "judges"):
+        here, there = (_models(board[0]["definition"] if board else {}, kind) for board in boards)
+        for name in sorted(here.keys() & there.keys()):
+            models = [(one.model, one.status) for one in (here[name], there[name])]
+            if models[0] != models[1]:
+                (model, _), (other, _) = models
+                return f"not comparable: {name!r} is {model} in {a.tag} and {other} in {b.tag}"
+    return said
 
 
 def _ratings(release: ScoredRelease, split: str, judge: str | None = None) -> pa.Table | None:
@@ -224,14 +242,28 @@ def _tiers(ratings: pa.Table | None, protocol: Protocol) -> tuple[Groups, str]:
 def _line(figure: Figure) -> BoardRow:
     low, high = figure["low"], figure["high"]
     missing = figure["definition"].get("missing") if figure["value"] is None else None
+    system = str(figure["system"])
+    known = _models(figure["definition"], "systems").get(system, AnsweredBy())
     return BoardRow(
-        str(figure["system"]),
+        system,
         figure["value"],
         None if low is None or high is None else (low, high),
         figure["coverage"],
         figure["n"],
         None if missing is None else str(missing),
+        in_place_of=known.in_place_of,
     )
+
+
+def _models(definition: Mapping[str, Any], kind: str) -> dict[str, AnsweredBy]:
+    """Who answered to the names in a figure, as far as it says so."""
+    told = definition.get(ANSWERED_BY)
+    rows = told.get(kind) if isinstance(told, Mapping) else None
+    found: dict[str, AnsweredBy] = {}
+    for name, row in rows.items() if isinstance(rows, Mapping) else ():
+        with suppress(ValidationError):
+            found[str(name)] = AnsweredBy.model_validate(row)
+    return found
 
 
 def _names(value: Any) -> tuple[str, ...]:
@@ -284,7 +316,16 @@ def _part(
         board = judge_board(release, split, protocol, judge)
     else:
         board = published_board(release, split, protocol)
-    judges = ", ".join(plain(each, LONGEST) for each in board.judges) or "nobody"
+    places = {name: one.in_place_of for name, one in board.models.items()}
+    judges = (
+        "nobody"
+        if not board.judges
+        else ", ".join(
+            plain(one, LONGEST)
+            + (f" (in place of {plain(place, LONGEST)})" if (place := places.get(one)) else "")
+            for one in board.judges
+        )
+    )
     samples = "" if board.samples is None else f"; {board.samples} samples"
     source = "; computed from the released ratings" if judge else ""
     target = plain(release.target, LONGEST)

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from datasets import Dataset
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, NonNegativeInt, ValidationError
 
+from echo_hf.config.checks import ANSWERED_BY, AnsweredBy
 from echo_hf.curate.privacy import cleaned_image
 from echo_hf.errors import RunError
 from echo_hf.hub.facts import CONFIGS, SAMPLE_CONFIGS, SCORE_CONFIGS, problem
@@ -41,9 +42,22 @@ class Result(BaseModel):
 
 
 class Results(BaseModel):
-    """The part of `results.json` that a release keeps."""
+    """The part of `results.json` that a release keeps; older files name no models."""
 
     results: tuple[Result, ...]
+    systems: Mapping[str, AnsweredBy] = {}
+    judges: Mapping[str, AnsweredBy] = {}
+
+    def definition(self, row: Result) -> JsonValue:
+        """A figure's definition, with the models behind the names in it."""
+        if not isinstance(row.definition, dict) or not (self.systems or self.judges):
+            return row.definition
+        names = {"systems": [row.system], "judges": [], **row.definition}
+        told: dict[str, JsonValue] = {}
+        for kind, known in (("systems", self.systems), ("judges", self.judges)):
+            wanted = names[kind] if isinstance(names[kind], list) else []
+            told[kind] = {name: known[name].model_dump() for name in known if name in wanted}
+        return {**row.definition, ANSWERED_BY: told}
 
 
 def read_results(path: Path) -> Dataset:
@@ -59,7 +73,7 @@ def read_results(path: Path) -> Dataset:
         ) from None
     rows = [
         one.model_dump()
-        | {"definition": json.dumps(one.definition, sort_keys=True, ensure_ascii=False)}
+        | {"definition": json.dumps(found.definition(one), sort_keys=True, ensure_ascii=False)}
         for one in found.results
     ]
     rows.sort(key=lambda row: [row[name] for name in RESULTS.key])

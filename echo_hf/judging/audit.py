@@ -6,8 +6,10 @@ import io
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from enum import StrEnum
 from itertools import chain, zip_longest
+from operator import itemgetter
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -19,6 +21,7 @@ from PIL import Image
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from echo_hf._infra.atomic import write_json
+from echo_hf._infra.bootstrap import drawn_weights, percentiles
 from echo_hf.builder.build import RUNS
 from echo_hf.config.evaluation import Evaluated
 from echo_hf.config.judges import JudgeConfig
@@ -38,13 +41,15 @@ from echo_hf.judging.run_tables import read_table
 from echo_hf.judging.session import Answered, JudgeTask, JudgingResult
 from echo_hf.metrics.names import TEXT_RENDERING as TEXT
 from echo_hf.pipeline.progress import ProgressListener
-from echo_hf.reasons import NotAudited
+from echo_hf.reasons import NotAudited, Unscored
 from echo_hf.scores.votes import compare, verdicts_of
 from echo_hf.systems.base import Task
 from echo_hf.systems.benchmark import evaluation_folder, load_evaluation
 from echo_hf.tables import APPLICABILITY, RATINGS
 
 AUDIT_FILE = "audit.json"
+DRAWS = 1000
+AGAIN = 1000  # what a later round adds to the numbers of repetitions, so that it is asked anew
 SAMPLES = 20
 FEWEST = 5
 SAME = 1e-6
@@ -95,16 +100,24 @@ def audit(
     runs: Path | str = RUNS,
     judges: Sequence[str] | None = None,
     samples: int = SAMPLES,
+    again: bool = False,
     dry_run: bool = False,
     budget_usd: float | None = None,
     watch: ProgressListener | None = None,
 ) -> Audited:
-    """Shows each judge honeypots in the place of outputs, with its own instructions."""
+    """Shows each judge honeypots in the place of outputs, with its own instructions.
+
+    What was answered is read from the store, unless they are shown again, to see how it drifts.
+    """
     if samples < 1:
         raise ConfigError(f"samples is {samples!r}: expected 1 or more, such as {SAMPLES}")
     config = config if isinstance(config, Evaluated) else load_evaluation(config)
     chosen, folder = chosen_judges(config, judges), evaluation_folder(config, runs)
-    read_audits(folder.root)  # a file that cannot be read is said before anybody is asked
+    # A file that cannot be read is said before anybody is asked.
+    numbers = {
+        name: again + max((one["number"] for one in audit["rounds"]), default=0)
+        for name, audit in read_audits(folder.root).items()
+    }
     outputs = rated_outputs(config, folder)
 
     def questions(shown: SentImages) -> Iterator[JudgeTask]:
@@ -119,16 +132,20 @@ def audit(
                     f"judge {judge.name!r} has no outputs to be audited on in "
                     f"{str(folder.root)!r}: run `echo-hf generate` first"
                 )
-            rows = rows_of(TO_RATE, _honeypots(drawn, folder.images, inputs=rubric != TEXT))
+            first = AGAIN * numbers.get(judge.name, 0)
+            pots = _honeypots(drawn, folder.images, first, inputs=rubric != TEXT)
+            rows = rows_of(TO_RATE, pots)
             yield rating_question(judge, rubric, config.protocol, rows, shown)
 
     by_name = {one.name: one for one in chosen}
 
     def write(root: Path, answered: Answered, _: Collection[str]) -> Path:
         if answered.rows.num_rows:  # where it answered nothing, an earlier audit stays
-            ratings = read_table(root, RATINGS)
-            found = {**read_audits(root)}
-            found[answered.who] = audit_of(by_name[answered.who], answered, ratings)
+            ratings, found = read_table(root, RATINGS), {**read_audits(root)}
+            before, number = found.get(answered.who, {}), numbers.get(answered.who, 0)
+            rounds = rounds_with(before.get("rounds", ()), number, answered)
+            told = {"rounds": rounds, "drift": drift_of(rounds)}
+            found[answered.who] = {**audit_of(by_name[answered.who], answered, ratings), **told}
             write_json(root / AUDIT_FILE, {"judges": found})
         return root / AUDIT_FILE
 
@@ -163,7 +180,7 @@ def _drawn(outputs: ToRate, tasks: Iterable[Task], samples: int) -> list[tuple[T
 
 
 def _honeypots(
-    drawn: Sequence[tuple[Task, str]], images: ImageStore, *, inputs: bool
+    drawn: Sequence[tuple[Task, str]], images: ImageStore, first: int, *, inputs: bool
 ) -> Iterator[Row]:
     """What a judge is shown."""
     sink = io.BytesIO()
@@ -182,7 +199,7 @@ def _honeypots(
         # What is the real output itself is no honeypot.
         shown |= {system: other for system, other in differing.items() if other != image}
         for system, output in shown.items():
-            repeat = int(system is Honeypot.RENAMED)
+            repeat = first + (system is Honeypot.RENAMED)
             yield {**task_row(task), "system": system.value, "output": output, "repeat": repeat}
 
 
@@ -235,6 +252,55 @@ def audit_of(judge: JudgeConfig, answered: Answered, ratings: pa.Table | None) -
     }
 
 
+def rounds_with(rounds: Iterable[Row], number: int, answered: Answered) -> list[Row]:
+    """The rounds of a judge's audits with the newest, in place of itself where it resumes."""
+    key, day = (number, answered.digest), datetime.now(UTC).date().isoformat()
+    others = []
+    for one in rounds:
+        if (one["number"], one["digest"]) == key:
+            day = one["day"]  # most of its answers are of then
+        else:
+            others.append(one)
+    columns = ("sample_id", "system", "output_sha256", "rating")
+    said = [[row[name] for name in columns] for row in answered.rows.to_pylist()]
+    return [*others, {"number": number, "day": day, "digest": answered.digest, "ratings": said}]
+
+
+def drift_of(rounds: Sequence[Row]) -> dict[str, Any] | None:
+    """How a judge rates the same honeypots now and when they were first shown; null without both.
+
+    Only rounds of the same instructions and model are compared, and of them what both rated.
+    """
+    alike = [one for one in rounds if one["digest"] == rounds[-1]["digest"]]
+    if len(alike) < 2:
+        return None
+    first, *_, newest = sorted(alike, key=itemgetter("number"))
+    before, now = (
+        {tuple(key): value for *key, value in one["ratings"] if value is not None}
+        for one in (first, newest)
+    )
+    shared = sorted(before.keys() & now.keys())
+    samples = sorted({key[0] for key in shared})
+    at = {name: number for number, name in enumerate(samples)}
+    sums, counts = np.zeros(len(samples)), np.zeros(len(samples))
+    for key in shared:
+        sums[at[key[0]]] += now[key] - before[key]
+        counts[at[key[0]]] += 1
+    drawn = [(w @ sums) / (w @ counts) for w in drawn_weights(len(samples), DRAWS, SEED)]
+    every = np.concatenate([np.empty(0), *drawn])
+    interval, reason = percentiles(every, len(samples)) if shared else (None, Unscored.NOT_RATED)
+    return {
+        "first": first["day"],
+        "newest": newest["day"],
+        "honeypots": len(shared),
+        "samples": len(samples),
+        "difference": float(sums.sum() / counts.sum()) if shared else None,
+        "changed": sum(abs(now[key] - before[key]) > SAME for key in shared),
+        "interval": interval,
+        "reason": reason,
+    }
+
+
 def scale_use(judge: JudgeConfig, rubric: str, ratings: pa.Table | None) -> dict[str, Any] | None:
     """How a judge uses its scale in the run's ratings; null where it has given none."""
     if ratings is None:
@@ -259,12 +325,20 @@ def scale_use(judge: JudgeConfig, rubric: str, ratings: pa.Table | None) -> dict
     }
 
 
+class _Round(BaseModel):
+    number: int
+    day: str
+    digest: str
+    ratings: tuple[tuple[str, str, str | None, float | None], ...]
+
+
 class _Audit(BaseModel):
     """The part of a judge's audit that scores read."""
 
     model_config = ConfigDict(extra="allow")
 
     failed: tuple[str, ...]
+    rounds: tuple[_Round, ...] = ()
 
 
 class _Audits(BaseModel):
@@ -284,7 +358,8 @@ def read_audits(root: Path) -> dict[str, dict[str, Any]]:
             f"{str(path)!r} is not an audit of judges ({said}): run `echo-hf audit` again, or "
             "move it away"
         ) from None
-    return {name: one.model_dump(mode="json") for name, one in found.judges.items()}
+    audits = {name: one.model_dump(mode="json") for name, one in found.judges.items()}
+    return {name: {**one, "drift": drift_of(one["rounds"])} for name, one in audits.items()}
 
 
 def read_failures(root: Path) -> Failures:

@@ -14,7 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 from echo_hf._infra.console import plain_table, say, show_table
-from echo_hf._infra.text import percent, plain, rounded, rounded_interval
+from echo_hf._infra.text import in_place, percent, plain, rounded, rounded_interval
+from echo_hf.config.checks import AnsweredBy
 from echo_hf.metrics.names import BETTER, HIGHER, LOWER
 from echo_hf.reasons import IgnoredRating, LeftOut, Unscored
 
@@ -36,25 +37,35 @@ MEANINGS = {
     str(reason): reason.meaning for kind in (LeftOut, IgnoredRating, Unscored) for reason in kind
 }
 Part = Mapping[str, Any]  # of the file, which `score` has written
+Named = Mapping[str, AnsweredBy]
 
 
-def judge_names(judges: Iterable[str], failed: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    """The names of judges, each with the honeypots that it failed on."""
+def judge_names(
+    judges: Iterable[str], failed: Mapping[str, Sequence[str]], models: Named | None = None
+) -> Iterator[str]:
+    """The names of judges, each with whose place it takes and the honeypots that it failed on."""
     for judge in judges:
-        flags, name = ", ".join(failed.get(judge, ())), plain(judge, LONGEST)
-        yield f"{name} (failed its audit: {flags})" if flags else name
+        place = models[judge].in_place_of if models and judge in models else None
+        said = [f"in place of {plain(place, LONGEST)}"] if place else []
+        said += [f"failed its audit: {', '.join(failed[judge])}"] if failed.get(judge) else []
+        yield plain(judge, LONGEST) + (f" ({'; '.join(said)})" if said else "")
 
 
 def show_scores(console: Console, path: Path) -> None:
     """Prints the boards, metrics and choices of judges of a run."""
     found = json.loads(path.read_bytes())
     _say_left_out(console, found["left_out"].items())
+    systems, by_judge = (
+        {name: AnsweredBy.model_validate(one) for name, one in found[kind].items()}
+        for kind in ("systems", "judges")
+    )
     for name, split in found["details"].items():
         if rated := split["win_rate"]:
             rates = rated[found["protocol"]]
-            judges = ", ".join(judge_names(rates["per_judge"], found["failed_audit"]))
+            judges = ", ".join(judge_names(rates["per_judge"], found["failed_audit"], by_judge))
             title = f"{name}: win rate ({found['protocol']}), judged by {judges}"
-            show_table(console, title, _win_rates(rates, rated["tiers"]["tiers"]), _why_not(rates))
+            table = _win_rates(rates, rated["tiers"]["tiers"], systems)
+            show_table(console, title, table, _why_not(rates))
         elif split["samples"]:
             title = f"{name}: no win rates, since no judge has rated an output of it\n"
             say(console, title, "yellow")
@@ -72,9 +83,26 @@ def show_scores(console: Console, path: Path) -> None:
                 say(console, f"{judge}: {', '.join(parts)}")
             console.print()
         if split["metrics"]:
-            show_table(console, f"{name}: what people complain about", _metrics(split["metrics"]))
+            table = _metrics(split["metrics"], {} if split["win_rate"] else systems)
+            show_table(console, f"{name}: what people complain about", table)
+    _say_trust(console, found["trust"])
     say(console, f"{HIGHER} higher, {LOWER} lower is better", "dim")
     say(console, f"results: {path}")
+
+
+def _say_trust(console: Console, lines: Sequence[Part]) -> None:
+    """A line for each measure that has something to say; which have not, and why, in one more."""
+    say(console, "how far to trust this", "bold")
+    for measure, every in groupby(lines, key=itemgetter("measure")):
+        said = [one for one in every if one["reason"] is None]
+        if said:
+            say(console, f"{measure}: {said[0]['meaning']}", "dim")
+        for one in said:
+            say(console, f"  {one['split']}: {one['said']}" if one["split"] else f"  {one['said']}")
+    silent = (f"{one['measure']} ({one['reason']})" for one in lines if one["reason"])
+    if names := ", ".join(dict.fromkeys(silent)):
+        say(console, f"nothing from {names}", "dim")
+    console.print()
 
 
 def _say_left_out(console: Console, counts: Iterable[tuple[str, Mapping[Any, int]]]) -> None:
@@ -92,7 +120,12 @@ def _share(share: Part) -> str:
     return f"{share['value']:.2f} ({rounded_interval(share['interval'], 2)})"
 
 
-def _win_rates(rates: Part, tiers: Sequence[Sequence[str]]) -> Table:
+def _shown(system: str, systems: Named) -> str:
+    place = systems[system].in_place_of if system in systems else None
+    return in_place(plain(system, LONGEST), place and plain(place, LONGEST))
+
+
+def _win_rates(rates: Part, tiers: Sequence[Sequence[str]], systems: Named) -> Table:
     # Where nothing says how far others may differ, one tier for all would read as no difference.
     known = any(rates["interval"].values())
     tier = {name: at for at, names in enumerate(tiers, 1) for name in names if known}
@@ -105,7 +138,8 @@ def _win_rates(rates: Part, tiers: Sequence[Sequence[str]]) -> Table:
             rounded_interval(rates["interval"][name]),
             str(tier.get(name, NOTHING)),
         )
-        table.add_row(Text(plain(name, LONGEST), "bold"), *cells, percent(rates["coverage"][name]))
+        shown = Text(_shown(name, systems), "bold")
+        table.add_row(shown, *cells, percent(rates["coverage"][name]))
     return table
 
 
@@ -118,7 +152,7 @@ def _why_not(rates: Part) -> Iterator[str]:
         yield f"{'all systems' if every else ', '.join(systems)}: {reason}: {MEANINGS[reason]}"
 
 
-def _metrics(metrics: Sequence[Part]) -> Table:
+def _metrics(metrics: Sequence[Part], systems: Named) -> Table:
     table = Table("metric", box=None, pad_edge=False)
     for heading in ("value", "95 %", "samples"):
         table.add_column(heading, justify="right", no_wrap=True)
@@ -134,7 +168,7 @@ def _metrics(metrics: Sequence[Part]) -> Table:
             failed |= one["result"]["definition"].get(FAILED_AUDIT, {}) if one["result"] else {}
         table.add_row(title, "", "", "", Text(", ".join(judge_names(failed, failed)), "yellow"))
         for one in rows:
-            table.add_row(Text(f"  {plain(one['system'], LONGEST)}"), *_cells(one))
+            table.add_row(Text(f"  {_shown(one['system'], systems)}"), *_cells(one))
     return table
 
 

@@ -22,6 +22,7 @@ import pyarrow as pa
 from datasets import Dataset
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
+from echo_hf.config.checks import ANSWERED_BY
 from echo_hf.config.judges import ImageSize, JudgeConfig
 from echo_hf.engines.base import ImageRef, Message, Request, Text
 from echo_hf.errors import ConfigError, ImageError
@@ -293,7 +294,7 @@ class JudgingStage(ModelStage):
         made_by = {
             "digest": self.digest(),
             "mode": self.judge.mode,
-            "status": self.judge.status,
+            ANSWERED_BY: self.judge.answered_by.model_dump(),
             "engine": dict(self.answers.signature) if self.answers else None,
         }
         keys = keys_of(table, self.inputs).to_pylist()

@@ -5,18 +5,20 @@ from __future__ import annotations
 import csv
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, NamedTuple, get_args
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pydantic import Field, ValidationError
 
-from echo_hf.config.checks import Section, Words, first_error
-from echo_hf.config.judges import Rubric
+from echo_hf.config.checks import ANSWERED_BY, AnsweredBy, Section, Words, first_error
+from echo_hf.config.evaluation import Evaluated
+from echo_hf.config.judges import JudgeConfig, Rubric
+from echo_hf.config.systems import SystemConfig
 from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.errors import RunError, TableError
 from echo_hf.hub.run_tables import DIGEST, SAMPLE, left_out_reasons
@@ -162,6 +164,59 @@ def _unscored(row: Row, systems: Mapping[str, str], made: Made | None) -> Reason
         if None not in (row[shown], output["image"]) and row[shown] != output["image"]:
             return LeftOut.OTHER_OUTPUT
     return None
+
+
+# As it stands in a provenance, wherever that is: an object of texts and nulls.
+WRITTEN = rf'"{ANSWERED_BY}": (?P<known>\{{(?:[^"{{}}]|"(?:[^"\\]|\\.)*")*\}})'
+
+
+class Models(NamedTuple):
+    """Which model answered to the name of each system and each judge."""
+
+    systems: Mapping[str, AnsweredBy]
+    judges: Mapping[str, AnsweredBy]
+
+
+UNKNOWN = Models({}, {})
+
+
+def models_of(config: Evaluated, tables: RunTables) -> Models:
+    """Who answered to the names of a run; of a name that nobody explains all is null."""
+    systems = answered_by(config.systems, tables.outputs, "system")
+    if tables.ratings is not None:
+        rated = dict.fromkeys(tables.ratings["system"].to_pylist(), AnsweredBy())
+        systems = dict(sorted({**rated, **systems}.items()))
+    return Models(systems, answered_by(config.judges, tables.ratings, "judge"))
+
+
+def answered_by(
+    named: Iterable[SystemConfig | JudgeConfig], rows: pa.Table | None, kind: str
+) -> dict[str, AnsweredBy]:
+    """Which model answered to each name: as its rows say, else as the config says."""
+    configured = {one.name: one.answered_by for one in named}
+    told, names = dict[str, AnsweredBy](), {*configured}
+    if rows is not None:
+        known = pc.struct_field(pc.extract_regex(rows["provenance"], WRITTEN), "known")
+        pairs = pa.table({"name": rows[kind], "known": known}).group_by(["name", "known"])
+        for row in pairs.aggregate([]).to_pylist():
+            names.add(row["name"])
+            try:
+                one = AnsweredBy.model_validate_json(row["known"] or "{}")
+            except ValidationError as error:
+                said = first_error(error, f"provenance of {kind} {row['name']!r}", AnsweredBy)
+                raise RunError(f"{said}: make its rows again") from None
+            if one == AnsweredBy():
+                continue
+            other = told.setdefault(row["name"], one)
+            if (one.model, one.status) != (other.model, other.status):
+                both = " and ".join(
+                    sorted(f"{each.model} ({each.status})" for each in (one, other))
+                )
+                raise RunError(
+                    f"{kind} {row['name']!r} names two models in the rows of this run, {both}: "
+                    "expected one; give each a name of its own, or make its rows again"
+                )
+    return {name: told.get(name) or configured.get(name, AnsweredBy()) for name in sorted(names)}
 
 
 class HumanRow(Section):

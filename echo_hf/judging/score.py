@@ -19,9 +19,10 @@ from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.errors import ImageError, MissingExtraError, ScoreError, WeightsError, unknown
 from echo_hf.hub.run_tables import RESULTS_FILE, Result
 from echo_hf.images.store import ImageStore
-from echo_hf.judging.audit import Failures, flagged, read_failures
+from echo_hf.judging.audit import Failures, flagged, read_audits, read_failures
 from echo_hf.judging.rate import flags_of
-from echo_hf.judging.run_tables import RunTables, read_run
+from echo_hf.judging.run_tables import UNKNOWN, Models, RunTables, models_of, read_run
+from echo_hf.judging.trust import Trust, trust_lines
 from echo_hf.metrics import TextRenderingResult
 from echo_hf.metrics.names import TEXT_RENDERING
 from echo_hf.metrics.result import MetricResult, coverage_of
@@ -51,6 +52,7 @@ class SplitWinRates:
     results: tuple[Result, ...]
     rates: WinRate
     tiers: tuple[tuple[str, ...], ...]
+    trust: Trust
     details: Mapping[str, Any]
 
 
@@ -127,6 +129,7 @@ class Scores:
     splits: tuple[SplitScores, ...]
     left_out: Mapping[str, Mapping[Reason, int]] = field(default_factory=dict)
     failed: Failures = field(default_factory=dict)
+    models: Models = UNKNOWN
 
     @property
     def results(self) -> list[Result]:
@@ -154,9 +157,14 @@ def score(
     folder = RunFolder(Path(runs) / config.name)
     benchmark = benchmark_of(config, folder)
     tables, failed = read_run(benchmark, folder), read_failures(folder.root)
+    models, audits = models_of(config, tables), read_audits(folder.root)
     folder.enter()
-    splits = tuple(_split(config, name, tables, folder, failed, n_boot) for name in tables.tasks)
-    scores = Scores(folder.root / RESULTS_FILE, config.protocol, splits, tables.left_out, failed)
+    parts = (config, models, tables, folder, failed, n_boot)
+    splits = tuple(_split(name, *parts) for name in tables.tasks)
+    place = folder.root / RESULTS_FILE
+    scores = Scores(place, config.protocol, splits, tables.left_out, failed, models)
+    trusted = {one.split: one.win_rates.trust for one in splits if one.win_rates}
+    drifts = {name: one["drift"] for name, one in audits.items() if one.get("drift")}
     details = {
         split.split: {
             "samples": split.samples,
@@ -171,6 +179,10 @@ def score(
         "protocol": scores.protocol,
         "left_out": scores.left_out,
         "failed_audit": failed,
+        "systems": {name: one.model_dump() for name, one in models.systems.items()},
+        "judges": {name: one.model_dump() for name, one in models.judges.items()},
+        "trust": [{**asdict(one), "meaning": one.meaning} for one in trust_lines(trusted, drifts)],
+        "judge_drift": drifts,
         "results": [row.model_dump(mode="json") for row in scores.results],
         "details": details,
     }
@@ -179,8 +191,9 @@ def score(
 
 
 def _split(
-    config: Evaluated,
     name: str,
+    config: Evaluated,
+    models: Models,
     tables: RunTables,
     folder: RunFolder,
     failed: Failures,
@@ -191,12 +204,11 @@ def _split(
         for one in (tables.outputs, tables.ratings, tables.applicability, tables.comparisons)
     )
     tasks = tables.tasks[name]
-    there = (one["system"].to_pylist() for one in (tables.outputs, tables.ratings) if one)
-    systems = sorted({system.name for system in config.systems}.union(*there))
+    systems = sorted(models.systems)
     rates, pairwise, overall, found = None, None, None, list[Measured]()
     if ratings is not None and RUBRIC in ratings["rubric"].to_pylist():
         overall = read_ratings(ratings, outputs)
-        rates = win_rates(name, overall, None, config.protocol, n_boot, failed)
+        rates = win_rates(name, overall, None, config.protocol, n_boot, failed, models)
     if chosen is not None and chosen.num_rows:
         pairwise = pairwise_agreement(chosen, overall, n_boot=n_boot)
     if outputs is not None and any(task.inputs for task in tasks):
@@ -220,6 +232,7 @@ def win_rates(
     protocol: Protocol,
     n_boot: int,
     failed: Mapping[str, Sequence[str]],
+    models: Models = UNKNOWN,
 ) -> SplitWinRates:
     """Win rates by both protocols, and how far to trust them; judges vote once for all of it."""
     table = ratings if isinstance(ratings, RatingTable) else read_ratings(ratings, outputs)
@@ -244,14 +257,15 @@ def win_rates(
                     definition=definition,
                 )
             )
-    groups = tiers(table, protocol=protocol)
+    groups, trust = tiers(table, protocol=protocol), Trust.of(table, protocol, models, n_boot)
     details: dict[str, Any] = {
         **{str(each): rate.as_json() for each, rate in rates.items()},
         "tiers": asdict(groups),
         "sensitivity": asdict(sensitivity(table)),
         "bounds": asdict(bounds(table, protocol=protocol)),
+        **asdict(trust),
     }
-    return SplitWinRates(tuple(results), rates[protocol], groups.tiers, details)
+    return SplitWinRates(tuple(results), rates[protocol], groups.tiers, trust, details)
 
 
 Figures = tuple[MetricResult | None, str | None]  # or why there are none

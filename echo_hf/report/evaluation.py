@@ -29,7 +29,7 @@ from echo_hf.judging.judge import (
 )
 from echo_hf.judging.rate import ToRate, outputs_to_rate
 from echo_hf.judging.run_tables import read_table
-from echo_hf.judging.score import Scores, SplitScores, score
+from echo_hf.judging.score import Scores, score
 from echo_hf.judging.session import (
     Asking,
     JudgeTask,
@@ -51,8 +51,8 @@ from echo_hf.systems.generate import Generated, drawn_outputs
 from echo_hf.tables import APPLICABILITY, OUTPUTS
 
 NUMBERS = ("win_rate", "low", "high", "coverage", *METRICS)
-TEXTS = {"split": pa.string(), "system": pa.string(), "tier": pa.int64()}
-BOARD = pa.schema({**TEXTS, **dict.fromkeys(NUMBERS, pa.float64())})
+TEXTS = {"split": pa.string(), "system": pa.string(), "in_place_of": pa.string()}
+BOARD = pa.schema({**TEXTS, "tier": pa.int64(), **dict.fromkeys(NUMBERS, pa.float64())})
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,7 @@ class PlannedWork:
         todo: Calls to make; of judges also about images that are yet to be drawn.
         stored: What is there already, and not asked again.
         cost_usd: About what the calls cost, in US dollars; null where no price is known.
+        in_place_of: What of the paper it stands in for; null where it is what it is called.
     """
 
     who: str
@@ -72,6 +73,7 @@ class PlannedWork:
     todo: int
     stored: int
     cost_usd: float | None
+    in_place_of: str | None = None
 
 
 @dataclass(frozen=True)
@@ -154,7 +156,7 @@ def evaluate_systems(
     if before is not None:
         before(plan)
     if dry_run:
-        return Evaluation(_board(()), None, None, plan, stopped=made.stopped)
+        return Evaluation(Dataset(BOARD.empty_table()), None, None, plan, stopped=made.stopped)
     engines = _engines(config, chosen)
     for who, engine in engines.items():
         check_installed(engine.kind, f"judge {who!r}")  # before anything is spent
@@ -178,7 +180,7 @@ def evaluate_systems(
                         watch.noticed(f"{one.who}, {one.rubric}: {told}, of {asked:,}")
         cost_usd += asking.spent_usd
     scores = score(config, runs=runs)
-    page, board = report(config, runs=runs).path, _board(scores.splits)
+    page, board = report(config, runs=runs).path, _board(scores)
     return Evaluation(board, scores, page, plan, cost_usd, spent, tuple(stopped))
 
 
@@ -196,14 +198,21 @@ def _planned(
     limit: int | None,
     budget_usd: float | None,
 ) -> tuple[PlannedWork, ...]:
+    places = {one.name: one.answered_by.in_place_of for one in config.systems}
     planned = [
         PlannedWork(
-            one.system, "images", len(one.todo), one.stored, one.cost_usd if one.todo else 0.0
+            one.system,
+            "images",
+            len(one.todo),
+            one.stored,
+            one.cost_usd if one.todo else 0.0,
+            places.get(one.system),
         )
         for one in made.plans
     ]
     if not (engines := _engines(config, judges)):
         return tuple(planned)
+    places = {one.name: one.answered_by.in_place_of for one in judges}
     with TemporaryDirectory() as aside:
         benchmark = benchmark_of(config, RunFolder(root))
         folder = RunFolder(root if root.exists() else Path(aside))  # a plan leaves nothing there
@@ -220,8 +229,8 @@ def _planned(
             plans = [asking.plan(one) for one in asked]
     for one in plans:
         cost = one.cost_usd if one.plan.calls else 0.0
-        work = PlannedWork(one.who, one.rubric, one.plan.calls, one.plan.stored, cost)
-        planned.append(work)
+        calls, place = one.plan, places.get(one.who)
+        planned.append(PlannedWork(one.who, one.rubric, calls.calls, calls.stored, cost, place))
     return tuple(planned)
 
 
@@ -264,10 +273,11 @@ def _judged(
     yield asked(rating_questions(config, judges, RUBRICS, to_rate, fits, shown), write_ratings)
 
 
-def _board(splits: Sequence[SplitScores]) -> Dataset:
+def _board(scores: Scores) -> Dataset:
     """A row for each split and system, the best first."""
     every: list[dict[str, Any]] = []
-    for split in splits:
+    places = {name: one.in_place_of for name, one in scores.models.systems.items()}
+    for split in scores.splits:
         found = split.win_rates
         rows: dict[str, dict[str, Any]] = {}
         for row in board_of(found.rates, found.tiers) if found else ():
@@ -276,5 +286,8 @@ def _board(splits: Sequence[SplitScores]) -> Dataset:
             rows[row.system] = {**known, "tier": row.tier}
         for one in split.metrics:
             rows.setdefault(one.system, {})[one.metric] = one.result.value if one.result else None
-        every += [{"split": split.split, "system": name, **row} for name, row in rows.items()]
+        every += [
+            {"split": split.split, "system": name, "in_place_of": places.get(name), **row}
+            for name, row in rows.items()
+        ]
     return Dataset(pa.Table.from_pylist(every, BOARD))

@@ -26,6 +26,11 @@ NAMES = {
     "text_to_image": "Text to image",
     **TITLES,
     "ocr_accuracy": "Text read back",
+    "leave_one_judge_out": "One judge left out",
+    "gap": "Gap between the best two",
+    "bradley_terry": "Bradley-Terry strengths",
+    "judge_drift": "Drift of judges",
+    "self_preference": "Self-preference",
 }
 
 

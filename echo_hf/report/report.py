@@ -15,7 +15,7 @@ import yaml
 from markupsafe import Markup
 
 from echo_hf._infra.atomic import held, replaced_whole
-from echo_hf._infra.text import escaped, table_row
+from echo_hf._infra.text import escaped, in_place, table_row
 from echo_hf.builder.build import RUNS
 from echo_hf.config.evaluation import Evaluated
 from echo_hf.errors import RunError
@@ -265,10 +265,8 @@ def eval_results(data: RunData) -> str | None:
             if row is None or row.value is None:
                 continue
             rates = data.results.rates(split)
-            judges = [
-                f"{judge} (failed its audit)" if judge in data.failures else judge
-                for judge in (rates.per_judge if rates else ())
-            ]
+            models, known = data.results.judge_models, data.results.system_models.get(system)
+            judges = judge_names(rates.per_judge if rates else (), data.failures, models)
             ends = " to ".join(number(end) for end in row.interval or ())
             others = ", ".join(one.system for one in rows if one != row)
             notes = (
@@ -277,6 +275,7 @@ def eval_results(data: RunData) -> str | None:
                 f"protocol {data.results.protocol}",
                 f"95 % interval {ends}" if ends else "no interval",
                 f"revision {revision}",
+                *([f"{known.model}, in place of {known.in_place_of}"] if row.in_place_of else []),
             )
             entry = EvalResultEntry(
                 dataset_id=dataset,
@@ -305,11 +304,9 @@ def board_markdown(data: RunData) -> str:
         for row in data.results.board(split):
             tier = NOTHING if row.tier is None else str(row.tier)
             cells = (number(row.value), interval(row.interval), tier, share(row.coverage))
-            lines.append(table_row(_cell(row.system), *cells))
-        judges = ", ".join(
-            _cell(f"{one} (failed its audit: {', '.join(failed)})" if failed else one)
-            for one, failed in ((one, data.failures.get(one)) for one in rates.per_judge)
-        )
+            lines.append(table_row(_cell(in_place(row.system, row.in_place_of)), *cells))
+        named = judge_names(rates.per_judge, data.failures, data.results.judge_models)
+        judges = ", ".join(map(_cell, named))
         lines.append(f"\nProtocol {data.results.protocol}, judged by {judges}.\n")
     return "\n".join(lines) + "\n"
 

@@ -7,14 +7,16 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from echo_hf.config.checks import AnsweredBy
 from echo_hf.hub.run_tables import Result
 from echo_hf.metrics.result import MetricResult
 from echo_hf.metrics.text_rendering import TextRenderingResult
 from echo_hf.scores.agreement import Agreement
 from echo_hf.scores.board import BoardRow, board_of
+from echo_hf.scores.bradley_terry import BradleyTerry
 from echo_hf.scores.pairwise_agreement import PairwiseAgreement
-from echo_hf.scores.robustness import Bounds, Sensitivity
-from echo_hf.scores.tiers import Tiers
+from echo_hf.scores.robustness import Bounds, LeaveOneJudgeOut, Sensitivity
+from echo_hf.scores.tiers import SamplesNeeded, Tiers
 from echo_hf.scores.win_rate import WinRate
 
 Counts = Mapping[str, int]
@@ -37,6 +39,18 @@ class WinRates(FiguresFile):
     tiers: Tiers
     sensitivity: Sensitivity
     bounds: Bounds
+    # Files of before lack these.
+    bradley_terry: BradleyTerry | None = None
+    leave_one_judge_out: LeaveOneJudgeOut | None = None
+    samples_needed: SamplesNeeded | None = None
+
+
+class TrustLine(FiguresFile):
+    measure: str
+    split: str | None = None
+    said: str
+    meaning: str
+    reason: str | None = None
 
 
 class Metric(FiguresFile):
@@ -80,6 +94,9 @@ class Results(FiguresFile):
         protocol: Whose arithmetic the run follows.
         left_out: For each table, rows about other samples or older ones, by reason.
         failed_audit: For each judge that had failed its audit, the honeypots that it failed on.
+        system_models: Which model answered to the name of each system.
+        judge_models: The same of each judge.
+        trust: What says how far the figures hold, a line each.
         results: One figure for each metric, protocol, split and system.
         details: What lies beside them, by split.
     """
@@ -88,6 +105,9 @@ class Results(FiguresFile):
     protocol: Literal["published", "corrected"]
     left_out: Mapping[str, Counts] = {}
     failed_audit: Failed = {}
+    system_models: Mapping[str, AnsweredBy] = Field({}, alias="systems")
+    judge_models: Mapping[str, AnsweredBy] = Field({}, alias="judges")
+    trust: tuple[TrustLine, ...] = ()
     results: Sequence[Result] = Field(default=())
     details: Mapping[str, Split]
 
@@ -101,7 +121,7 @@ class Results(FiguresFile):
     def board(self, split: str) -> tuple[BoardRow, ...]:
         """The same as a board, with tiers."""
         found, rates = self.details[split].win_rate, self.rates(split)
-        return board_of(rates, found.tiers.tiers) if found and rates else ()
+        return board_of(rates, found.tiers.tiers, self.system_models) if found and rates else ()
 
     @property
     def judges(self) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from echo_hf.judging.board import ALPHA, NAMES
+from echo_hf.judging.board import ALPHA, NAMES, judge_names
 from echo_hf.metrics.names import BETTER, HIGHER
 from echo_hf.reasons import MetricReason
 from echo_hf.report.charts import highest, round_scale
@@ -36,6 +36,7 @@ def sections(data: RunData, thumbnails: Thumbnails, colors_of: Colors) -> dict[s
     """The sections that there is something to show in, in the order of the page."""
     every = {
         "win-rates": board(data),
+        "trust": trust(data),
         "metrics": metrics(data),
         "colors": colors(data, colors_of, thumbnails),
         "examples": highlights(data, thumbnails),
@@ -56,7 +57,9 @@ def board(data: RunData) -> Markup:
         rows = data.results.board(name)
         given = {"name": name, "found": found, "rates": rates, "rows": rows}
         if rates is not None:
-            given["notes"] = [_how(rates, found), *_why_not(rates)]
+            named = judge_names(rates.per_judge, data.failures, data.results.judge_models)
+            judged = f"Judged by {', '.join(named)}."
+            given["notes"] = [judged, _how(rates, found), *_why_not(rates)]
             given["tiers"] = [list(tier) for _, tier in groupby(rows, key=attrgetter("tier"))]
             given["heads"] = _heads("breakable", (row.system for row in rows))
             given["judges"] = _heads("judge", rates.per_judge, data.failures)
@@ -94,6 +97,25 @@ def _why_not(rates: WinRate) -> Iterator[str]:
         yield f"{said} not count in win rates: {why}, {why.meaning}."
 
 
+def trust(data: RunData) -> Markup | None:
+    """What says how far the boards hold: a card for each measure, a table for each split."""
+    lines = data.results.trust
+    if not lines:
+        return None
+    splits = []
+    for name in data.splits:
+        found, rows = data.results.details[name].win_rate, data.results.board(name)
+        if found and found.bradley_terry and found.leave_one_judge_out and len(rows) > 1:
+            without = found.leave_one_judge_out.without
+            judges = without if len(without) > 1 else {}
+            heads = _heads("breakable", (f"without {judge}" for judge in judges))
+            splits.append(
+                {"name": name, "found": found, "rows": rows, "without": judges, "heads": heads}
+            )
+    cards = [(measure, list(every)) for measure, every in groupby(lines, attrgetter("measure"))]
+    return rendered("trust.html.jinja", cards=cards, splits=splits)
+
+
 def metrics(data: RunData) -> Markup | None:
     splits = []
     for name in data.splits:
@@ -105,7 +127,8 @@ def metrics(data: RunData) -> Markup | None:
             splits.append({"name": name, "cards": cards})
     if not splits:
         return None
-    return rendered("metrics.html.jinja", splits=splits, failures=data.failures)
+    models = data.results.system_models
+    return rendered("metrics.html.jinja", splits=splits, failures=data.failures, models=models)
 
 
 def metric_card(data: RunData, metric: str, rows: Sequence[Metric]) -> dict[str, Any]:

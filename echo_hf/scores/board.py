@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from echo_hf._infra.bootstrap import Interval
+from echo_hf.config.checks import AnsweredBy
 from echo_hf.scores.win_rate import WinRate
 
 METRIC = "win_rate"
@@ -23,6 +24,7 @@ class BoardRow:
     missing: str | None = None  # why there is no value
     rank: int | None = None  # from 1, that of the best among equals
     tier: int | None = None
+    in_place_of: str | None = None  # what of the paper it stands in for, and is not
 
 
 def ranked(rows: Iterable[BoardRow], tiers: Sequence[Sequence[str]] = ()) -> tuple[BoardRow, ...]:
@@ -42,8 +44,13 @@ def ranked(rows: Iterable[BoardRow], tiers: Sequence[Sequence[str]] = ()) -> tup
     return tuple(found)
 
 
-def board_of(rates: WinRate, tiers: Sequence[Sequence[str]] = ()) -> tuple[BoardRow, ...]:
+def board_of(
+    rates: WinRate,
+    tiers: Sequence[Sequence[str]] = (),
+    models: Mapping[str, AnsweredBy] | None = None,
+) -> tuple[BoardRow, ...]:
     """The board of win rates, and of the tiers that `tiers` found."""
+    known = models or {}
     rows = (
         BoardRow(
             system,
@@ -52,6 +59,7 @@ def board_of(rates: WinRate, tiers: Sequence[Sequence[str]] = ()) -> tuple[Board
             rates.coverage.get(system),
             sum(rates.pairs.get(system, {}).values()),
             rates.reasons.get(system),
+            in_place_of=known[system].in_place_of if system in known else None,
         )
         for system, value in rates.win_rate.items()
     )

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from echo_hf._infra.atomic import held, replaced_file
+from echo_hf.config.checks import ANSWERED_BY
 from echo_hf.engines.base import Usage
 from echo_hf.errors import RunError
 from echo_hf.pipeline.answer_store import signature_digest
@@ -64,6 +65,7 @@ class SignatureRow:
     signature: str
     describes: Mapping[str, Any]
     determinism: str | None = None
+    answered_by: Mapping[str, str | None] = field(default_factory=dict)
 
 
 ENTRY, SIGNATURE = TypeAdapter(JournalEntry), TypeAdapter(SignatureRow)
@@ -85,13 +87,20 @@ class Journal:
     def images(self) -> set[str]:
         return {one.image for one in self.entries.values() if one.image is not None}
 
-    def sign(self, signature: Mapping[str, Any], determinism: str | None = None) -> str:
+    def sign(
+        self,
+        signature: Mapping[str, Any],
+        determinism: str | None = None,
+        answered_by: Mapping[str, str | None] | None = None,
+    ) -> str:
         """Writes down what decides the images to come, unless the last line says so."""
-        digest = digest_of(signature)
+        row = SignatureRow(digest_of(signature), dict(signature), determinism, answered_by or {})
         with self._lock:
-            if digest != self.current:
-                self._append(SignatureRow(digest, dict(signature), determinism))
-        return digest
+            known = self._signatures.get(row.signature)
+            renamed = known is None or known.answered_by != row.answered_by
+            if row.signature != self.current or renamed:
+                self._append(row)
+        return row.signature
 
     def add(self, entry: JournalEntry) -> JournalEntry:
         """Writes an output down, and gives it as it will be read back; then it survives a kill."""
@@ -118,6 +127,7 @@ class Journal:
                 "signature": entry.signature,
                 "system": settings.describes,
                 "determinism": settings.determinism,
+                ANSWERED_BY: settings.answered_by,
                 **{name: getattr(entry, name) for name in ("split", "attempts", "at", "details")},
             }
             own = {name: getattr(entry, name) for name in OUTPUTS.columns if hasattr(entry, name)}

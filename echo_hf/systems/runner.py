@@ -192,7 +192,9 @@ class SystemRun:
         if self.stopped is None:
             if retired is None or self.journal.current is None:
                 determinism = self.system.determinism
-                self._signature = self.journal.sign(self.system.signature(), determinism)
+                self._signature = self.journal.sign(
+                    self.system.signature(), determinism, self.config.answered_by.model_dump()
+                )
             else:  # settings that nothing is drawn with take away nothing that was drawn before
                 self._signature = self.journal.current
             if retired is None:

@@ -220,8 +220,8 @@ def test_the_papers_judges_and_two_of_today_are_brought_along(
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     judges = {file.stem: read_judge(file) for file in shipped_judges()}
     assert {name: one.status for name, one in judges.items()} == {
-        "gpt_4o": "substitute",
-        "gemini_2_0_flash": "substitute",
+        "gpt_4o_2024_11_20": "substitute",
+        "gemini_3_8_flash": "substitute",
         "qwen2_5_vl_32b": "as_published",
         "gpt_6_luna": "current",
         "qwen3_vl_32b": "current",
@@ -241,11 +241,11 @@ def test_files_of_judges_are_found_beside_the_config_and_among_ours(tmp_path: Pa
     (own.parent / "strict.md").write_text("Be strict.\n\n$form", "utf-8")
     path = config_of(tmp_path)
     config = yaml.safe_load(path.read_text("utf-8"))
-    names = ["mine/strict.yaml", "judges/gpt_4o.yaml", judge_of("inline", prompt_file="own.md")]
+    names = ["mine/strict.yaml", "judges/gpt_4o_2024_11_20.yaml", judge_of("inline", prompt_file="own.md")]
     path.write_text(yaml.safe_dump({**config, "judges": names}), "utf-8")
 
     strict, ours, inline = load_evaluation(path).judges
-    assert (strict.name, ours.name) == ("strict", "gpt_4o")
+    assert (strict.name, ours.name) == ("strict", "gpt_4o_2024_11_20")
     assert (strict.prompt_file, inline.prompt_file) == (
         own.parent / "strict.md",
         tmp_path / "own.md",

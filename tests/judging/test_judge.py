@@ -87,8 +87,10 @@ def test_every_output_is_rated_once_and_told_how(folder: Path) -> None:
         # Where no posted words may be passed on, a row still says how it came about.
         kept = json.loads(without_quotes(row["provenance"]) or "")["judge"]
         assert kept["engine"] == {"kind": "scripted_judge", "model": "one"}
-        said = tuple(kept[name] for name in ("protocol", "mode", "status", "scale"))
-        assert said == ("corrected", "text", "current", [1.0, 10.0])
+        said = tuple(kept[name] for name in ("protocol", "mode", "scale"))
+        assert said == ("corrected", "text", [1.0, 10.0])
+        known = {"model": None, "stands_for": None, "status": "current"}
+        assert kept["answered_by"] == {**known, "developer": "Northlight"}
         assert len(kept["digest"]) == 64
     assert done.cost_usd == pytest.approx(0.25 * len(rows))
     assert engine.entered == 0
@@ -336,7 +338,7 @@ def test_what_no_answer_has_a_price_for_is_counted_all_the_same(folder: Path) ->
         ([judge_of()], {}, {"rubrics": ["text_rendering"]}, "none of the judges rates by 'text_re"),
         ([judge_of()], {}, {"budget_usd": 1.0}, "'mira' has no known price"),
         ([judge_of(engine={"kind": "rules"})], {}, {}, "engine 'rules' is not a model"),
-        ([], {}, {}, r"names no judges.*judges/gpt_4o.yaml"),
+        ([], {}, {}, r"names no judges.*judges/gpt_4o_2024_11_20.yaml"),
         ([judge_of(scale=[0, 10])], {"protocol": "published"}, {}, "reads whole numbers from 1 to"),
         ([judge_of(decimals=True)], {"protocol": "published"}, {}, "reads whole numbers from 1 to"),
     ],
@@ -455,7 +457,7 @@ def test_the_config_is_one(tmp_path: Path) -> None:
     (example,) = blocks(GUIDE, "yaml")
     (tmp_path / "my_config.yaml").write_text(example.text, "utf-8")
     config = load_evaluation(tmp_path / "my_config.yaml")
-    assert [one.name for one in config.judges] == ["qwen2_5_vl_32b", "gpt_4o", "strict"]
+    assert [one.name for one in config.judges] == ["qwen2_5_vl_32b", "gpt_4o_2024_11_20", "strict"]
     assert config.applicability is not None
 
 

@@ -34,12 +34,12 @@ def shipped(name: str) -> Any:
     return yaml.safe_load((CONFIGS / f"{name}.yaml").read_text("utf-8"))
 
 
-BENCHMARK, SYSTEM, JUDGE = map(shipped, ("quickstart", "systems/bagel", "judges/gpt_4o"))
+BENCHMARK, SYSTEM, JUDGE = map(shipped, ("quickstart", "systems/bagel", "judges/gpt_4o_2024_11_20"))
 COMPARISON = {
     "name": "mine",
     "benchmark": "lab/echo@v1",
     "systems": ["systems/flux_kontext.yaml"],
-    "judges": ["judges/gpt_4o.yaml"],
+    "judges": ["judges/gpt_4o_2024_11_20.yaml"],
 }
 
 

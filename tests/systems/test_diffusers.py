@@ -47,7 +47,7 @@ SHIPPED = {
     "qwen_image_2_1": "QwenImage21Pipeline",
     "qwen_image_edit_plus": "QwenImageEditPlusPipeline",
     "sd3_5_large": "StableDiffusion3Pipeline",
-    "z_image": "ZImagePipeline",
+    "z_image_turbo": "ZImagePipeline",
 }
 
 

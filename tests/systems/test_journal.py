@@ -205,7 +205,8 @@ def test_two_at_work_on_one_system_are_one_line(tmp_path: Path) -> None:
 def test_a_row_says_what_the_entry_says(tmp_path: Path) -> None:
     """Column by column, by hand; what decided the image is its provenance."""
     journal = Journal(tmp_path, "mine")
-    signature = journal.sign({"model": "m"}, "the same on the same machine")
+    who = {"model": "m-1", "status": "substitute"}
+    signature = journal.sign({"model": "m"}, "the same on the same machine", who)
     alike = {
         "code": "moderated",
         "text": "No.",
@@ -224,6 +225,7 @@ def test_a_row_says_what_the_entry_says(tmp_path: Path) -> None:
         "made_by": "echo_hf.systems.journal",
         "system": {"model": "m"},
         "determinism": "the same on the same machine",
+        "answered_by": who,
         "split": "text_to_image",
     }
     assert row == {

@@ -1,0 +1,199 @@
+"""How far to trust the win rates of a run: one line a measure, and a sentence on what it says."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from echo_hf._infra.bootstrap import Interval
+from echo_hf._infra.text import percent
+from echo_hf.config.checks import AnsweredBy
+from echo_hf.curate.splits import BENCHMARKS
+from echo_hf.judging.run_tables import Models
+from echo_hf.reasons import Unscored
+from echo_hf.scores import (
+    BradleyTerry,
+    Gap,
+    LeaveOneJudgeOut,
+    SamplesNeeded,
+    SelfPreference,
+    bradley_terry,
+    gap_ratio,
+    leave_one_judge_out,
+    relative_gap,
+    samples_needed,
+    self_preference,
+)
+from echo_hf.scores.rating_table import RatingTable
+from echo_hf.scores.votes import Protocol
+
+DRAWS = 100  # of strengths, each of which is a fit
+SHOWN = 3
+SAME = 1e-9
+MEANINGS: Mapping[str, str] = {
+    "self_preference": "the share of points that a judge gives its own developer's systems, less "
+    "what others' judges give them: above 0 it favors them, or sees what the others do not",
+    "leave_one_judge_out": "the board without each judge: an order that turns hangs on that judge",
+    "samples_needed": "how many samples would tell two neighbors on the board apart if they differ "
+    "as they do here (power 80 %, two-sided at 5 %)",
+    "bradley_terry": "strengths that explain all pairs at once: another order than by win rates "
+    "says that these depend on which pairs were rated",
+    "gap": "how far the best system is ahead, as a share of the second's win rate: the paper finds "
+    "less of it where no image is given",
+    "judge_drift": "what a judge says of the same images later, less what it said first: beyond 0, "
+    "its older and newer ratings do not compare",
+}
+Said = tuple[str, Unscored | None]
+
+
+@dataclass(frozen=True)
+class TrustLine:
+    """What one measure says of a split, or of the whole run; `reason`: why there is no figure."""
+
+    measure: str
+    split: str | None
+    said: str
+    reason: Unscored | None = None
+
+    @property
+    def meaning(self) -> str:
+        return MEANINGS[self.measure]
+
+
+@dataclass(frozen=True)
+class Trust:
+    """The measures of a split."""
+
+    self_preference: SelfPreference
+    leave_one_judge_out: LeaveOneJudgeOut
+    samples_needed: SamplesNeeded
+    bradley_terry: BradleyTerry
+    gap: Gap
+
+    @classmethod
+    def of(cls, table: RatingTable, protocol: Protocol, models: Models, n_boot: int) -> Trust:
+        judges, systems = (
+            {name: known.get(name, AnsweredBy()).developer for name in names}
+            for known, names in ((models.judges, table.judges), (models.systems, table.systems))
+        )
+        left_out = leave_one_judge_out(table, protocol=protocol)
+        return cls(
+            self_preference(table, judges, systems, n_boot=n_boot),
+            left_out,
+            samples_needed(table, protocol=protocol),
+            bradley_terry(table, protocol=protocol, n_boot=min(n_boot, DRAWS)),
+            relative_gap(left_out.win_rate),
+        )
+
+    def lines(self, split: str) -> Iterator[TrustLine]:
+        rates = self.leave_one_judge_out.win_rate  # the best first
+        order = [name for name, rate in rates.items() if rate is not None]
+        for measure, said in {
+            "self_preference": self._favors(),
+            "leave_one_judge_out": self._turns(),
+            "samples_needed": self._needs(order),
+            "bradley_terry": self._explains(order),
+            "gap": self._leads(),
+        }.items():
+            yield TrustLine(measure, split, *said)
+
+    def _favors(self) -> Said:
+        found, definition = self.self_preference.judges, self.self_preference.definition
+        said = [
+            f"{judge} {one.preference:+.3f}{_ends(one.interval)} for {_listed(one.own)}"
+            for judge, one in found.items()
+            if one.preference is not None
+        ]
+        makers = {**definition["judge_developers"], **definition["system_developers"]}
+        nobody = [name for name, maker in makers.items() if maker is None]
+        unknown = f"; developer unknown of {_listed(nobody)}" if nobody else ""
+        if said:
+            return "; ".join(said) + unknown, None
+        why = next((one.reason for one in found.values() if one.own), None)
+        text, reason = _nothing(why or Unscored.NO_OWN_SYSTEM)
+        return text + unknown, reason
+
+    def _turns(self) -> Said:
+        found = self.leave_one_judge_out
+        if len(found.without) < 2:
+            return _nothing(Unscored.ONE_JUDGE)
+        turned = [
+            f"without {judge}: {_listed(map(' and '.join, pairs))} change places"
+            for judge, pairs in found.flips.items()
+            if pairs
+        ]
+        return "; ".join(turned) or "no two systems change places without any one judge", None
+
+    def _needs(self, order: list[str]) -> Said:
+        pairs, there = self.samples_needed.pairs, self.samples_needed.definition["samples"]
+        found = [(one, other, pairs[one][other]) for one, other in pairwise(order)]
+        counts = [(at.needed, f"{one} and {other}") for one, other, at in found if at.needed]
+        if not counts:
+            why = next((at.reason for *_, at in found if at.reason), None)
+            return _nothing(why or Unscored.ONE_SYSTEM)
+        short = sorted((one for one in counts if one[0] > there), reverse=True)
+        said = [f"{count:,} for {names}" for count, names in short or [max(counts)]]
+        no_number = len(found) - len(counts)
+        said += [f"no number for {no_number} pairs"] if no_number else []
+        return f"{_listed(said)}; there are {there:,}", None
+
+    def _explains(self, order: list[str]) -> Said:
+        strength, reasons = self.bradley_terry.strength, self.bradley_terry.reasons
+        known = {name: value for name, value in strength.items() if value is not None}
+        if len(known) < 2:
+            return _nothing(next(iter(reasons.values()), Unscored.ONE_SYSTEM))
+        turned = [
+            f"{one} above {other}"
+            for one, other in pairwise(name for name in order if name in known)
+            if known[one] < known[other] - SAME
+        ]
+        first, second = list(known)[:2]
+        chance = percent(1 / (1 + math.exp(known[second] - known[first])))
+        said = f"win rates put {_listed(turned)}, strengths below" if turned else "the same order"
+        return f"{said}; {first} wins {chance} of comparisons with {second}", None
+
+    def _leads(self) -> Said:
+        if self.gap.gap is None:
+            return _nothing(self.gap.reason or Unscored.ONE_SYSTEM)
+        return f"{self.gap.first} is {percent(self.gap.gap)} ahead of {self.gap.second}", None
+
+
+def _nothing(reason: Unscored) -> Said:
+    return f"nothing, {reason}: {reason.meaning}", reason
+
+
+def _ends(interval: Interval | None) -> str:
+    return "" if interval is None else f" ({interval[0]:+.3f} to {interval[1]:+.3f})"
+
+
+def _listed(names: Iterable[str]) -> str:
+    every = list(names)
+    return ", ".join([*every[:SHOWN], *([f"{len(every) - SHOWN} more"] * (len(every) > SHOWN))])
+
+
+def drift_said(drift: Mapping[str, Any]) -> str:
+    """How far a judge moved between two audits, on its own scale."""
+    days = f"from {drift['first']} to {drift['newest']}"
+    if drift["difference"] is None:
+        return f"rated no image both times, {days}"
+    changed = f"another rating for {drift['changed']} of {drift['honeypots']} images"
+    return f"{drift['difference']:+.3f} points{_ends(drift['interval'])} {days}, {changed}"
+
+
+def trust_lines(
+    found: Mapping[str, Trust], drifts: Mapping[str, Mapping[str, Any]]
+) -> list[TrustLine]:
+    """All there is to say: of each split, of one split beside the other, of judges asked again."""
+    said = [one for split, trust in found.items() for one in trust.lines(split)]
+    if len(found) == len(BENCHMARKS):
+        here, there = (found[name].leave_one_judge_out.win_rate for name in BENCHMARKS)
+        if (ratio := gap_ratio(here, there).ratio) is not None:
+            times = f"{ratio:.1f} times as large in {BENCHMARKS[0]} as in {BENCHMARKS[1]}"
+            said.append(TrustLine("gap", None, times))
+    for judge, one in drifts.items():
+        why = Unscored.NOTHING_IN_COMMON if one["difference"] is None else None
+        said.append(TrustLine("judge_drift", None, f"{judge} {drift_said(one)}", why))
+    return sorted(said, key=lambda one: list(MEANINGS).index(one.measure))
