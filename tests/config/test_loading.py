@@ -29,7 +29,7 @@ LEAST: dict[str, Any] = {
     "engines": {"reader": {"kind": "rules"}},
 }
 TOP = (
-    "analysis, applicability, engines, judges, metrics, name, posts, protocol, release, rights, "
+    "analysis, applicability, engines, judges, metrics, name, paper, posts, protocol, release, rights, "
     "splits, stages, systems, target"
 )
 RELEASED = datetime.date(2026, 3, 2)
