@@ -213,7 +213,7 @@ def test_a_brought_config_is_found_from_anywhere(
         load_config("eval_configs/quickstart.yaml")
 
 
-def test_the_papers_judges_and_two_of_today_are_brought_along(
+def test_the_papers_judges_and_three_of_today_are_brought_along(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Each has an engine that takes its options."""
@@ -223,6 +223,7 @@ def test_the_papers_judges_and_two_of_today_are_brought_along(
         "gpt_4o_2024_11_20": "substitute",
         "gemini_3_8_flash": "substitute",
         "qwen2_5_vl_32b": "as_published",
+        "gemma_3_27b": "current",
         "gpt_6_luna": "current",
         "qwen3_vl_32b": "current",
     }
