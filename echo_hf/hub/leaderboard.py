@@ -295,20 +295,15 @@ def _part(
         board = judge_board(release, split, protocol, judge)
     else:
         board = published_board(release, split, protocol)
-    places = {name: one.in_place_of for name, one in board.models.items()}
-    judges = (
-        "nobody"
-        if not board.judges
-        else ", ".join(
-            plain(one, LONGEST)
-            + (f" (in place of {plain(place, LONGEST)})" if (place := places.get(one)) else "")
-            for one in board.judges
-        )
-    )
+    judges = [plain(each, LONGEST) for each in board.judges] or ["nobody"]
+    for at, each in enumerate(board.judges):
+        if place := board.models.get(each, AnsweredBy()).in_place_of:
+            judges[at] += f" (in place of {plain(place, LONGEST)})"
     samples = "" if board.samples is None else f"; {board.samples} samples"
     source = "; computed from the released ratings" if judge else ""
     target = plain(release.target, LONGEST)
-    about = f"posts about {target}; protocol {protocol}; judged by {judges}{samples}{source}"
+    said = f"judged by {', '.join(judges)}{samples}{source}"
+    about = f"posts about {target}; protocol {protocol}; {said}"
     metrics = metrics_of(release, split, protocol)
     return {"release": release, "split": split, "board": board, "about": about, "metrics": metrics}
 
