@@ -160,7 +160,7 @@ Shared = TypeVar("Shared", bound=Section)
 
 def read_shared(path: Path, model: type[Shared], what: str, example: str) -> Shared:
     """A system or a judge from a file of its own, with its places made absolute."""
-    if not path.exists():
+    if not (path.exists() or path.is_symlink()):
         raise ConfigError(f"no {what} {str(path)!r}: {_brought(path.stem, what, example)}")
     data = read_yaml(path, what, example)
     try:

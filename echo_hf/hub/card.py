@@ -19,6 +19,7 @@ from datasets.utils.metadata import MetadataConfigs
 from huggingface_hub import DatasetCardData
 
 from echo_hf._infra.text import escaped, one_line, share, table
+from echo_hf.config.checks import AnsweredBy
 from echo_hf.config.sections import Hazard
 from echo_hf.engines.base import abstains
 from echo_hf.hub.facts import (
@@ -32,6 +33,7 @@ from echo_hf.hub.facts import (
     languages,
 )
 from echo_hf.hub.manifest import SPLIT, Manifest
+from echo_hf.hub.run_tables import models_of
 from echo_hf.reasons import LeftOut
 
 FRAMEWORK = "echo-hf"
@@ -49,7 +51,11 @@ PAPER = """@inproceedings{ge2026constantly,
 }"""
 
 
-def render_card(facts: ReleaseFacts, manifest: Manifest) -> str:
+def render_card(
+    facts: ReleaseFacts,
+    manifest: Manifest,
+    models: Mapping[str, Mapping[str, AnsweredBy]] | None = None,
+) -> str:
     configs = {name: manifest.configs[name] for name in CONFIGS if name in manifest.configs}
     asked = {name: one["engine"] for name, one in facts.provenance.items() if one.get("engine")}
     engines: dict[str, list[str]] = {}
@@ -88,6 +94,7 @@ def render_card(facts: ReleaseFacts, manifest: Manifest) -> str:
             if entry.dehydrated
         ],
         engines=engines,
+        models=models or models_of(None),
         built_without_models=bool(asked) and all(map(abstains, asked.values())),
         removed=removed,
         leanings=_leanings(facts.measured),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -13,7 +12,6 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import pyarrow as pa
 from huggingface_hub import CommitOperationAdd, HfApi
-from pydantic import ValidationError
 
 from echo_hf._infra.bootstrap import Interval
 from echo_hf._infra.text import percent, plain, rounded, rounded_interval
@@ -24,6 +22,7 @@ from echo_hf.hub.facts import BENCHMARK_CONFIGS
 from echo_hf.hub.load import load_benchmark, load_manifest
 from echo_hf.hub.publish import check_repository
 from echo_hf.hub.remote import MAIN, Remote, State, hub_errors
+from echo_hf.hub.run_tables import definition_of, models_in
 from echo_hf.metrics.names import BETTER
 from echo_hf.scores import tiers, win_rate
 from echo_hf.scores.board import METRIC, BoardRow, board_of, ranked
@@ -87,7 +86,7 @@ def _read(remote: Remote, tag: str, commit: str) -> ScoredRelease:
         if "results" not in configs:
             return ScoredRelease(tag, commit, target, problem=NO_RESULTS)
         rows = table("results").to_pylist()
-        figures = tuple({**row, "definition": _definition(row["definition"])} for row in rows)
+        figures = tuple({**row, "definition": definition_of(row)} for row in rows)
         ratings = table("ratings") if "ratings" in configs else None
         samples = {
             # Two columns of the split's files, of which no other bytes are fetched.
@@ -101,14 +100,6 @@ def _read(remote: Remote, tag: str, commit: str) -> ScoredRelease:
     except EchoError as error:
         return ScoredRelease(tag, commit, problem=str(error))
     return ScoredRelease(tag, commit, target, figures, ratings, samples)
-
-
-def _definition(text: str | None) -> Mapping[str, Any]:
-    try:
-        found = json.loads(text or "")
-    except (ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 NO_RATINGS = "the release holds no ratings, from which tiers would be computed"
@@ -156,7 +147,7 @@ def published_board(release: ScoredRelease, split: str, protocol: Protocol) -> B
         {str(judge): _names(some) for judge, some in flags.items()},
         definition.get("samples"),
         note,
-        _models(definition, "judges"),
+        models_in(definition, "judges"),
     )
 
 
@@ -173,7 +164,7 @@ def judge_board(release: ScoredRelease, split: str, protocol: Protocol, judge: s
     everyone = published_board(release, split, protocol)
     flags = {name: flags for name, flags in everyone.flags.items() if name == judge}
     figures = release.rows(split, protocol).get(METRIC, [])
-    systems = _models(figures[0]["definition"], "systems") if figures else {}
+    systems = models_in(figures[0]["definition"], "systems") if figures else {}
     lines, samples = board_of(rates, groups, systems), rates.definition["samples"]
     return _board(lines, (judge,), flags, samples, note, everyone.models)
 
@@ -210,12 +201,11 @@ def verdict(a: ScoredRelease, b: ScoredRelease, split: str, protocol: Protocol) 
     if settings[0] != settings[1]:
         return OTHERS
     for kind in ("systems", "judges"):
-        here, there = (_models(board[0]["definition"] if board else {}, kind) for board in boards)
-        for name in sorted(here.keys() & there.keys()):
-            models = [(one.model, one.status) for one in (here[name], there[name])]
-            if models[0] != models[1]:
-                (model, _), (other, _) = models
-                return f"not comparable: {name!r} is {model} in {a.tag} and {other} in {b.tag}"
+        told = [models_in(board[0]["definition"] if board else {}, kind) for board in boards]
+        for name in sorted(told[0].keys() & told[1].keys()):
+            here, there = (f"{one[name].model} ({one[name].status})" for one in told)
+            if here != there:
+                return f"not comparable: {name!r} is {here} in {a.tag} and {there} in {b.tag}"
     return said
 
 
@@ -243,7 +233,7 @@ def _line(figure: Figure) -> BoardRow:
     low, high = figure["low"], figure["high"]
     missing = figure["definition"].get("missing") if figure["value"] is None else None
     system = str(figure["system"])
-    known = _models(figure["definition"], "systems").get(system, AnsweredBy())
+    known = models_in(figure["definition"], "systems").get(system, AnsweredBy())
     return BoardRow(
         system,
         figure["value"],
@@ -253,17 +243,6 @@ def _line(figure: Figure) -> BoardRow:
         None if missing is None else str(missing),
         in_place_of=known.in_place_of,
     )
-
-
-def _models(definition: Mapping[str, Any], kind: str) -> dict[str, AnsweredBy]:
-    """Who answered to the names in a figure, as far as it says so."""
-    told = definition.get(ANSWERED_BY)
-    rows = told.get(kind) if isinstance(told, Mapping) else None
-    found: dict[str, AnsweredBy] = {}
-    for name, row in rows.items() if isinstance(rows, Mapping) else ():
-        with suppress(ValidationError):
-            found[str(name)] = AnsweredBy.model_validate(row)
-    return found
 
 
 def _names(value: Any) -> tuple[str, ...]:
@@ -316,20 +295,15 @@ def _part(
         board = judge_board(release, split, protocol, judge)
     else:
         board = published_board(release, split, protocol)
-    places = {name: one.in_place_of for name, one in board.models.items()}
-    judges = (
-        "nobody"
-        if not board.judges
-        else ", ".join(
-            plain(one, LONGEST)
-            + (f" (in place of {plain(place, LONGEST)})" if (place := places.get(one)) else "")
-            for one in board.judges
-        )
-    )
+    judges = [plain(each, LONGEST) for each in board.judges] or ["nobody"]
+    for at, each in enumerate(board.judges):
+        if place := board.models.get(each, AnsweredBy()).in_place_of:
+            judges[at] += f" (in place of {plain(place, LONGEST)})"
     samples = "" if board.samples is None else f"; {board.samples} samples"
     source = "; computed from the released ratings" if judge else ""
     target = plain(release.target, LONGEST)
-    about = f"posts about {target}; protocol {protocol}; judged by {judges}{samples}{source}"
+    said = f"judged by {', '.join(judges)}{samples}{source}"
+    about = f"posts about {target}; protocol {protocol}; {said}"
     metrics = metrics_of(release, split, protocol)
     return {"release": release, "split": split, "board": board, "about": about, "metrics": metrics}
 

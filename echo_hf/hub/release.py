@@ -39,6 +39,7 @@ from echo_hf.hub.manifest import (
     read_stats,
     readable,
 )
+from echo_hf.hub.run_tables import models_of
 from echo_hf.images.decode import format_of
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.stage_runner import check_columns
@@ -212,7 +213,7 @@ def write_release(
         texts = {
             "stats": (STATS, make_stats(manifest, facts).model_dump_json(indent=2) + "\n"),
             "benchmark": (BENCHMARK, eval_file(facts, manifest)),
-            "card": (CARD, render_card(facts, manifest)),
+            "card": (CARD, render_card(facts, manifest, models_of(configs.get("results")))),
         }
         beside = {}
         for key, (name, text) in texts.items():

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -52,11 +53,14 @@ class Results(BaseModel):
         """A figure's definition, with the models behind the names in it."""
         if not isinstance(row.definition, dict) or not (self.systems or self.judges):
             return row.definition
-        names = {"systems": [row.system], "judges": [], **row.definition}
         told: dict[str, JsonValue] = {}
-        for kind, known in (("systems", self.systems), ("judges", self.judges)):
-            wanted = names[kind] if isinstance(names[kind], list) else []
-            told[kind] = {name: known[name].model_dump() for name in known if name in wanted}
+        for kind, known, own in (
+            ("systems", self.systems, [row.system]),
+            ("judges", self.judges, []),
+        ):
+            names = row.definition.get(kind)
+            listed = names if isinstance(names, list) else own
+            told[kind] = {name: known[name].model_dump() for name in known if name in listed}
         return {**row.definition, ANSWERED_BY: told}
 
 
@@ -78,6 +82,35 @@ def read_results(path: Path) -> Dataset:
     ]
     rows.sort(key=lambda row: [row[name] for name in RESULTS.key])
     return Dataset(pa.Table.from_pylist(rows, schema=RESULTS.features.arrow_schema))
+
+
+def definition_of(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The definition in a row of released figures; empty where it is none."""
+    try:
+        found = json.loads(row["definition"] or "")
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def models_in(definition: Mapping[str, Any], kind: str) -> dict[str, AnsweredBy]:
+    """Who answered to the names of systems or judges in a figure, as far as it says so."""
+    told = definition.get(ANSWERED_BY)
+    rows = told.get(kind) if isinstance(told, Mapping) else None
+    found: dict[str, AnsweredBy] = {}
+    for name, row in rows.items() if isinstance(rows, Mapping) else ():
+        with suppress(ValidationError):
+            found[str(name)] = AnsweredBy.model_validate(row)
+    return found
+
+
+def models_of(results: Dataset | None) -> dict[str, dict[str, AnsweredBy]]:
+    """Who answered to each name in released figures."""
+    rows = [definition_of(row) for row in results or ()]
+    return {
+        kind: {name: one for row in rows for name, one in models_in(row, kind).items()}
+        for kind in ("systems", "judges")
+    }
 
 
 RESULTS_FILE = "results.json"

@@ -21,7 +21,6 @@ from PIL import Image
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from echo_hf._infra.atomic import write_json
-from echo_hf._infra.bootstrap import drawn_weights, percentiles
 from echo_hf.builder.build import RUNS
 from echo_hf.config.evaluation import Evaluated
 from echo_hf.config.judges import JudgeConfig
@@ -40,8 +39,9 @@ from echo_hf.judging.rate import OVERALL, TO_RATE, ToRate, fitting, place_of, ro
 from echo_hf.judging.run_tables import read_table
 from echo_hf.judging.session import Answered, JudgeTask, JudgingResult
 from echo_hf.metrics.names import TEXT_RENDERING as TEXT
+from echo_hf.metrics.result import mean_of
 from echo_hf.pipeline.progress import ProgressListener
-from echo_hf.reasons import NotAudited, Unscored
+from echo_hf.reasons import NotAudited
 from echo_hf.scores.votes import compare, verdicts_of
 from echo_hf.systems.base import Task
 from echo_hf.systems.benchmark import evaluation_folder, load_evaluation
@@ -56,6 +56,7 @@ SAME = 1e-6
 BLANK_SIZE = 1024, 1024
 GREY = 128, 128, 128
 SEED = 0
+SAID = ("sample_id", "system", "output_sha256", "rating")  # what is kept of each round
 Row = Mapping[str, Any]
 Failures = Mapping[str, tuple[str, ...]]
 
@@ -133,19 +134,18 @@ def audit(
                     f"{str(folder.root)!r}: run `echo-hf generate` first"
                 )
             first = AGAIN * numbers.get(judge.name, 0)
-            pots = _honeypots(drawn, folder.images, first, inputs=rubric != TEXT)
-            rows = rows_of(TO_RATE, pots)
+            shown_now = _honeypots(drawn, folder.images, first, inputs=rubric != TEXT)
+            rows = rows_of(TO_RATE, shown_now)
             yield rating_question(judge, rubric, config.protocol, rows, shown)
 
     by_name = {one.name: one for one in chosen}
 
     def write(root: Path, answered: Answered, _: Collection[str]) -> Path:
         if answered.rows.num_rows:  # where it answered nothing, an earlier audit stays
-            ratings, found = read_table(root, RATINGS), {**read_audits(root)}
-            before, number = found.get(answered.who, {}), numbers.get(answered.who, 0)
-            rounds = rounds_with(before.get("rounds", ()), number, answered)
-            told = {"rounds": rounds, "drift": drift_of(rounds)}
-            found[answered.who] = {**audit_of(by_name[answered.who], answered, ratings), **told}
+            ratings, found, who = read_table(root, RATINGS), read_audits(root), answered.who
+            before = found.get(who, {}).get("rounds", ())
+            rounds = rounds_with(before, numbers.get(who, 0), answered)
+            found[who] = {**audit_of(by_name[who], answered, ratings), "rounds": rounds}
             write_json(root / AUDIT_FILE, {"judges": found})
         return root / AUDIT_FILE
 
@@ -161,7 +161,8 @@ def audit(
         watch=watch,
     )
     audits = {} if dry_run else read_audits(folder.root)
-    return Audited(done, {name: audits[name] for name in by_name if name in audits})
+    told = {name: {**one, "drift": drift_of(one["rounds"])} for name, one in audits.items()}
+    return Audited(done, {name: told[name] for name in by_name if name in told})
 
 
 def _drawn(outputs: ToRate, tasks: Iterable[Task], samples: int) -> list[tuple[Task, str]]:
@@ -254,16 +255,11 @@ def audit_of(judge: JudgeConfig, answered: Answered, ratings: pa.Table | None) -
 
 def rounds_with(rounds: Iterable[Row], number: int, answered: Answered) -> list[Row]:
     """The rounds of a judge's audits with the newest, in place of itself where it resumes."""
-    key, day = (number, answered.digest), datetime.now(UTC).date().isoformat()
-    others = []
-    for one in rounds:
-        if (one["number"], one["digest"]) == key:
-            day = one["day"]  # most of its answers are of then
-        else:
-            others.append(one)
-    columns = ("sample_id", "system", "output_sha256", "rating")
-    said = [[row[name] for name in columns] for row in answered.rows.to_pylist()]
-    return [*others, {"number": number, "day": day, "digest": answered.digest, "ratings": said}]
+    known = {(one["number"], one["digest"]): one for one in rounds}
+    again = known.pop((number, answered.digest), {"day": datetime.now(UTC).date().isoformat()})
+    said = [[row[name] for name in SAID] for row in answered.rows.to_pylist()]
+    newest = {"number": number, "day": again["day"], "digest": answered.digest, "ratings": said}
+    return [*known.values(), newest]
 
 
 def drift_of(rounds: Sequence[Row]) -> dict[str, Any] | None:
@@ -279,25 +275,18 @@ def drift_of(rounds: Sequence[Row]) -> dict[str, Any] | None:
         {tuple(key): value for *key, value in one["ratings"] if value is not None}
         for one in (first, newest)
     )
-    shared = sorted(before.keys() & now.keys())
-    samples = sorted({key[0] for key in shared})
-    at = {name: number for number, name in enumerate(samples)}
-    sums, counts = np.zeros(len(samples)), np.zeros(len(samples))
-    for key in shared:
-        sums[at[key[0]]] += now[key] - before[key]
-        counts[at[key[0]]] += 1
-    drawn = [(w @ sums) / (w @ counts) for w in drawn_weights(len(samples), DRAWS, SEED)]
-    every = np.concatenate([np.empty(0), *drawn])
-    interval, reason = percentiles(every, len(samples)) if shared else (None, Unscored.NOT_RATED)
+    moved = {key: now[key] - before[key] for key in sorted(before.keys() & now.keys())}
+    by_sample = {name: [] for name, *_ in moved}
+    for (name, *_), difference in moved.items():
+        by_sample[name].append(difference)
+    mean = mean_of(list(map(fmean, by_sample.values())), n_boot=DRAWS, seed=SEED)
     return {
         "first": first["day"],
         "newest": newest["day"],
-        "honeypots": len(shared),
-        "samples": len(samples),
-        "difference": float(sums.sum() / counts.sum()) if shared else None,
-        "changed": sum(abs(now[key] - before[key]) > SAME for key in shared),
-        "interval": interval,
-        "reason": reason,
+        "images": len(moved),
+        "changed": sum(abs(difference) > SAME for difference in moved.values()),
+        "difference": mean.value,
+        "interval": mean.interval,
     }
 
 
@@ -358,8 +347,7 @@ def read_audits(root: Path) -> dict[str, dict[str, Any]]:
             f"{str(path)!r} is not an audit of judges ({said}): run `echo-hf audit` again, or "
             "move it away"
         ) from None
-    audits = {name: one.model_dump(mode="json") for name, one in found.judges.items()}
-    return {name: {**one, "drift": drift_of(one["rounds"])} for name, one in audits.items()}
+    return {name: one.model_dump(mode="json") for name, one in found.judges.items()}
 
 
 def read_failures(root: Path) -> Failures:

@@ -19,7 +19,7 @@ from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.errors import ImageError, MissingExtraError, ScoreError, WeightsError, unknown
 from echo_hf.hub.run_tables import RESULTS_FILE, Result
 from echo_hf.images.store import ImageStore
-from echo_hf.judging.audit import Failures, flagged, read_audits, read_failures
+from echo_hf.judging.audit import Failures, drift_of, flagged, read_audits, read_failures
 from echo_hf.judging.rate import flags_of
 from echo_hf.judging.run_tables import UNKNOWN, Models, RunTables, models_of, read_run
 from echo_hf.judging.trust import Trust, trust_lines
@@ -164,7 +164,7 @@ def score(
     place = folder.root / RESULTS_FILE
     scores = Scores(place, config.protocol, splits, tables.left_out, failed, models)
     trusted = {one.split: one.win_rates.trust for one in splits if one.win_rates}
-    drifts = {name: one["drift"] for name, one in audits.items() if one.get("drift")}
+    drifts = {name: found for name, one in audits.items() if (found := drift_of(one["rounds"]))}
     details = {
         split.split: {
             "samples": split.samples,

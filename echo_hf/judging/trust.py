@@ -8,25 +8,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from echo_hf import scores
 from echo_hf._infra.bootstrap import Interval
 from echo_hf._infra.text import percent
 from echo_hf.config.checks import AnsweredBy
 from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.judging.run_tables import Models
 from echo_hf.reasons import Unscored
-from echo_hf.scores import (
-    BradleyTerry,
-    Gap,
-    LeaveOneJudgeOut,
-    SamplesNeeded,
-    SelfPreference,
-    bradley_terry,
-    gap_ratio,
-    leave_one_judge_out,
-    relative_gap,
-    samples_needed,
-    self_preference,
-)
 from echo_hf.scores.rating_table import RatingTable
 from echo_hf.scores.votes import Protocol
 
@@ -67,11 +55,11 @@ class TrustLine:
 class Trust:
     """The measures of a split."""
 
-    self_preference: SelfPreference
-    leave_one_judge_out: LeaveOneJudgeOut
-    samples_needed: SamplesNeeded
-    bradley_terry: BradleyTerry
-    gap: Gap
+    self_preference: scores.SelfPreference
+    leave_one_judge_out: scores.LeaveOneJudgeOut
+    samples_needed: scores.SamplesNeeded
+    bradley_terry: scores.BradleyTerry
+    gap: scores.Gap
 
     @classmethod
     def of(cls, table: RatingTable, protocol: Protocol, models: Models, n_boot: int) -> Trust:
@@ -79,26 +67,28 @@ class Trust:
             {name: known.get(name, AnsweredBy()).developer for name in names}
             for known, names in ((models.judges, table.judges), (models.systems, table.systems))
         )
-        left_out = leave_one_judge_out(table, protocol=protocol)
+        left_out = scores.leave_one_judge_out(table, protocol=protocol)
         return cls(
-            self_preference(table, judges, systems, n_boot=n_boot),
+            scores.self_preference(table, judges, systems, n_boot=n_boot),
             left_out,
-            samples_needed(table, protocol=protocol),
-            bradley_terry(table, protocol=protocol, n_boot=min(n_boot, DRAWS)),
-            relative_gap(left_out.win_rate),
+            scores.samples_needed(table, protocol=protocol),
+            scores.bradley_terry(table, protocol=protocol, n_boot=min(n_boot, DRAWS)),
+            scores.relative_gap(left_out.win_rate),
         )
 
     def lines(self, split: str) -> Iterator[TrustLine]:
-        rates = self.leave_one_judge_out.win_rate  # the best first
-        order = [name for name, rate in rates.items() if rate is not None]
-        for measure, said in {
-            "self_preference": self._favors(),
-            "leave_one_judge_out": self._turns(),
-            "samples_needed": self._needs(order),
-            "bradley_terry": self._explains(order),
-            "gap": self._leads(),
-        }.items():
-            yield TrustLine(measure, split, *said)
+        yield TrustLine("self_preference", split, *self._favors())
+        yield TrustLine("leave_one_judge_out", split, *self._turns())
+        yield TrustLine("samples_needed", split, *self._needs())
+        yield TrustLine("bradley_terry", split, *self._explains())
+        gap = self.gap
+        leads = f"{gap.first} is {percent(gap.gap)} ahead of {gap.second}", None
+        yield TrustLine("gap", split, *(_nothing(gap.reason) if gap.reason else leads))
+
+    @property
+    def _order(self) -> list[str]:
+        rates = self.leave_one_judge_out.win_rate
+        return [name for name, rate in rates.items() if rate is not None]
 
     def _favors(self) -> Said:
         found, definition = self.self_preference.judges, self.self_preference.definition
@@ -107,47 +97,42 @@ class Trust:
             for judge, one in found.items()
             if one.preference is not None
         ]
+        why = next((one.reason for one in found.values() if one.own), Unscored.NO_OWN_SYSTEM)
+        text, reason = ("; ".join(said), None) if said else _nothing(why)
         makers = {**definition["judge_developers"], **definition["system_developers"]}
         nobody = [name for name, maker in makers.items() if maker is None]
-        unknown = f"; developer unknown of {_listed(nobody)}" if nobody else ""
-        if said:
-            return "; ".join(said) + unknown, None
-        why = next((one.reason for one in found.values() if one.own), None)
-        text, reason = _nothing(why or Unscored.NO_OWN_SYSTEM)
-        return text + unknown, reason
+        return text + (f"; developer unknown of {_listed(nobody)}" if nobody else ""), reason
 
     def _turns(self) -> Said:
-        found = self.leave_one_judge_out
-        if len(found.without) < 2:
+        if len(self.leave_one_judge_out.without) < 2:
             return _nothing(Unscored.ONE_JUDGE)
         turned = [
             f"without {judge}: {_listed(map(' and '.join, pairs))} change places"
-            for judge, pairs in found.flips.items()
+            for judge, pairs in self.leave_one_judge_out.flips.items()
             if pairs
         ]
         return "; ".join(turned) or "no two systems change places without any one judge", None
 
-    def _needs(self, order: list[str]) -> Said:
+    def _needs(self) -> Said:
         pairs, there = self.samples_needed.pairs, self.samples_needed.definition["samples"]
-        found = [(one, other, pairs[one][other]) for one, other in pairwise(order)]
+        found = [(one, other, pairs[one][other]) for one, other in pairwise(self._order)]
         counts = [(at.needed, f"{one} and {other}") for one, other, at in found if at.needed]
         if not counts:
-            why = next((at.reason for *_, at in found if at.reason), None)
-            return _nothing(why or Unscored.ONE_SYSTEM)
+            return _nothing(next((at.reason for *_, at in found), Unscored.ONE_SYSTEM))
         short = sorted((one for one in counts if one[0] > there), reverse=True)
         said = [f"{count:,} for {names}" for count, names in short or [max(counts)]]
-        no_number = len(found) - len(counts)
-        said += [f"no number for {no_number} pairs"] if no_number else []
+        lacking = len(found) - len(counts)
+        said += [f"no number for {lacking} pairs"] if lacking else []
         return f"{_listed(said)}; there are {there:,}", None
 
-    def _explains(self, order: list[str]) -> Said:
+    def _explains(self) -> Said:
         strength, reasons = self.bradley_terry.strength, self.bradley_terry.reasons
         known = {name: value for name, value in strength.items() if value is not None}
         if len(known) < 2:
             return _nothing(next(iter(reasons.values()), Unscored.ONE_SYSTEM))
         turned = [
             f"{one} above {other}"
-            for one, other in pairwise(name for name in order if name in known)
+            for one, other in pairwise(name for name in self._order if name in known)
             if known[one] < known[other] - SAME
         ]
         first, second = list(known)[:2]
@@ -155,14 +140,10 @@ class Trust:
         said = f"win rates put {_listed(turned)}, strengths below" if turned else "the same order"
         return f"{said}; {first} wins {chance} of comparisons with {second}", None
 
-    def _leads(self) -> Said:
-        if self.gap.gap is None:
-            return _nothing(self.gap.reason or Unscored.ONE_SYSTEM)
-        return f"{self.gap.first} is {percent(self.gap.gap)} ahead of {self.gap.second}", None
 
-
-def _nothing(reason: Unscored) -> Said:
-    return f"nothing, {reason}: {reason.meaning}", reason
+def _nothing(reason: Unscored | None) -> Said:
+    why = reason or Unscored.NOTHING_IN_COMMON
+    return f"nothing, {why}: {why.meaning}", why
 
 
 def _ends(interval: Interval | None) -> str:
@@ -179,7 +160,7 @@ def drift_said(drift: Mapping[str, Any]) -> str:
     days = f"from {drift['first']} to {drift['newest']}"
     if drift["difference"] is None:
         return f"rated no image both times, {days}"
-    changed = f"another rating for {drift['changed']} of {drift['honeypots']} images"
+    changed = f"another rating for {drift['changed']} of {drift['images']} images"
     return f"{drift['difference']:+.3f} points{_ends(drift['interval'])} {days}, {changed}"
 
 
@@ -190,7 +171,7 @@ def trust_lines(
     said = [one for split, trust in found.items() for one in trust.lines(split)]
     if len(found) == len(BENCHMARKS):
         here, there = (found[name].leave_one_judge_out.win_rate for name in BENCHMARKS)
-        if (ratio := gap_ratio(here, there).ratio) is not None:
+        if (ratio := scores.gap_ratio(here, there).ratio) is not None:
             times = f"{ratio:.1f} times as large in {BENCHMARKS[0]} as in {BENCHMARKS[1]}"
             said.append(TrustLine("gap", None, times))
     for judge, one in drifts.items():

@@ -265,8 +265,9 @@ def eval_results(data: RunData) -> str | None:
             if row is None or row.value is None:
                 continue
             rates = data.results.rates(split)
-            models, known = data.results.judge_models, data.results.system_models.get(system)
+            models = data.results.judge_models
             judges = judge_names(rates.per_judge if rates else (), data.failures, models)
+            place = [f"in place of {row.in_place_of}"] if row.in_place_of else []
             ends = " to ".join(number(end) for end in row.interval or ())
             others = ", ".join(one.system for one in rows if one != row)
             notes = (
@@ -275,7 +276,7 @@ def eval_results(data: RunData) -> str | None:
                 f"protocol {data.results.protocol}",
                 f"95 % interval {ends}" if ends else "no interval",
                 f"revision {revision}",
-                *([f"{known.model}, in place of {known.in_place_of}"] if row.in_place_of else []),
+                *place,
             )
             entry = EvalResultEntry(
                 dataset_id=dataset,

@@ -57,9 +57,8 @@ def board(data: RunData) -> Markup:
         rows = data.results.board(name)
         given = {"name": name, "found": found, "rates": rates, "rows": rows}
         if rates is not None:
-            named = judge_names(rates.per_judge, data.failures, data.results.judge_models)
-            judged = f"Judged by {', '.join(named)}."
-            given["notes"] = [judged, _how(rates, found), *_why_not(rates)]
+            judges = ", ".join(judge_names(rates.per_judge, {}, data.results.judge_models))
+            given["notes"] = [f"Judged by {judges}.", _how(rates, found), *_why_not(rates)]
             given["tiers"] = [list(tier) for _, tier in groupby(rows, key=attrgetter("tier"))]
             given["heads"] = _heads("breakable", (row.system for row in rows))
             given["judges"] = _heads("judge", rates.per_judge, data.failures)

@@ -32,7 +32,6 @@ from echo_hf.scores.votes import (
     ties_of,
 )
 
-SHOWN = 5
 SAME_RATE = 1e-12
 TIES = ("half", "drop", "loss")
 Pairs = tuple[tuple[str, str], ...]
@@ -82,20 +81,6 @@ class Sensitivity(SystemValues):
         usual = next(board for board in self.boards if board.protocol == "corrected")
         ranks = {system: usual.ranks[system] for system in self.rank_range}
         return {"rank": ranks, **ends_of(self.rank_range)}
-
-    @property
-    def stable(self) -> bool:
-        """Whether all rules agree on the order."""
-        return not self.flips
-
-    @property
-    def warning(self) -> str | None:
-        """One line about the ranks that flip, null when none does."""
-        if self.stable:
-            return None
-        shown = ", ".join(f"{one!r} and {other!r}" for one, other in self.flips[:SHOWN])
-        more = f" and {len(self.flips) - SHOWN} other pairs" if len(self.flips) > SHOWN else ""
-        return f"the order of {shown}{more} depends on vote, ties or average"
 
 
 def sensitivity(ratings: Any, outputs: Any = None, **selection: Unpack[Selection]) -> Sensitivity:

@@ -186,7 +186,7 @@ def test_a_bad_file_is_named(tmp_path: Path, text: str, words: str) -> None:
     assert words in said
 
 
-@pytest.mark.parametrize(("kind", "example"), [("system", "systems/"), ("judge", "qwen2_5_vl_32b")])
+@pytest.mark.parametrize(("kind", "example"), [("system", "flux_kontext"), ("judge", "qwen2_5_vl_32b")])
 def test_a_missing_file_is_named(tmp_path: Path, kind: str, example: str) -> None:
     said = refused(written(tmp_path, config=f"{EVALUATION}{kind}s: [none.yaml]\n"))
     assert said.startswith(f"no {kind} '{tmp_path / 'none.yaml'}': expected a YAML file")

@@ -89,7 +89,7 @@ def test_a_judge_who_sees_passes(folder: Path) -> None:
     done = audited(folder)
     found = json.loads((root(folder) / "audit.json").read_text())["judges"]["mira"]
 
-    assert done.judges == {"mira": found}
+    assert done.judges == {"mira": {**found, "drift": None}}
     assert (found["failed"], found["mean_of_real_outputs"], found["rubric"]) == ([], 8, "overall")
     counts = {name: (one["shown"], one["rated"]) for name, one in found["checks"].items()}
     everything = {"blank": 12, "unchanged": 6, "shuffled": 12, "renamed": 12}
@@ -276,3 +276,68 @@ def test_the_guide_states_the_rules(honeypot: Honeypot) -> None:
     stated = [int(one) for one in re.findall(r"(\d+) %", rows[honeypot.value][2])]
     rule = RULES[honeypot]
     assert stated == [round(100 * rule.share), round(100 * rule.margin)]
+
+
+def judge_now(folder: Path, real: int = 8, blank: int = 1, model: str = "one") -> ScriptedJudge:
+    """One who gives these to outputs of whatever task and to a blank, whenever it is asked."""
+    return ScriptedJudge(
+        lambda asked: rated(blank if images_of(asked)[-1] == BLANK else real), model=model
+    )
+
+
+def drift_in(folder: Path) -> Any:
+    score(folder / "evaluation.yaml", runs=folder / "runs", n_boot=0)
+    return json.loads((root(folder) / "results.json").read_text("utf-8"))
+
+
+def test_the_same_images_again_tell_how_a_judge_drifts(folder: Path) -> None:
+    """By hand: 2 points less but for blanks, one image of 5 with an input and of 4 without."""
+    judge_now(folder).use()
+    audited(folder)
+    judge(folder / "evaluation.yaml", runs=folder / "runs")
+    assert drift_in(folder)["judge_drift"] == {}
+    engine = judge_now(folder, real=6).use()
+    assert audited(folder).judges["mira"]["drift"] is None  # read from the store
+    assert engine.asked == []
+    done = audited(folder, again=True)
+    drift = done.judges["mira"]["drift"]
+    assert len(engine.asked) == 12 * 4 + 6
+    assert drift["difference"] == pytest.approx((6 * -2 * 4 / 5 + 6 * -2 * 3 / 4) / 12)
+    assert drift["interval"][0] < drift["difference"] < drift["interval"][1] < 0
+    assert (drift["images"], drift["changed"]) == (54, 42)
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", drift["newest"])
+
+    audited(folder)  # goes on with what was shown last
+    assert len(engine.asked) == 54
+    found = drift_in(folder)
+    assert found["judge_drift"]["mira"] == {**drift, "interval": [*drift["interval"]]}
+    (line,) = (one for one in found["trust"] if one["measure"] == "judge_drift")
+    assert line["said"].startswith("mira -1.550 points (")
+    assert "another rating for 42 of 54 images" in line["said"]
+
+
+def test_another_model_of_the_name_is_no_drift(folder: Path) -> None:
+    """It is compared with itself alone, whatever was asked before."""
+    judge_now(folder).use()
+    audited(folder)
+    judge_now(folder, real=3, model="two").use()
+    assert audited(folder, again=True).judges["mira"]["drift"] is None
+    judge_now(folder, real=4, model="two").use()
+    drift = audited(folder, again=True).judges["mira"]["drift"]
+    assert (drift["changed"], drift["images"]) == (42, 54)
+    assert drift["difference"] > 0
+
+
+def test_a_judge_that_says_the_same_has_no_interval(folder: Path) -> None:
+    judge_now(folder).use()
+    audited(folder)
+    drift = audited(folder, again=True).judges["mira"]["drift"]
+    assert (drift["difference"], drift["changed"], drift["interval"]) == (0, 0, None)
+
+
+def test_an_audit_without_ratings_of_its_own_counts_as_the_first(folder: Path) -> None:
+    """As earlier versions wrote them: what is shown again is asked anew, and compared from then."""
+    (root(folder) / "audit.json").write_text('{"judges": {"mira": {"failed": []}}}')
+    judge_now(folder).use()
+    assert audited(folder, again=True).judges["mira"]["drift"] is None
+    assert audited(folder, again=True).judges["mira"]["drift"]["changed"] == 0

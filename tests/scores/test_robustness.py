@@ -59,25 +59,13 @@ def test_a_rank_that_hangs_on_the_rule_is_flagged() -> None:
         }
     )
     found = sensitivity(rows)
-    assert not found.stable
     assert found.flips == (("birch", "ash"),)
     assert found.rank_range == {"birch": (1, 2), "ash": (1, 2), "cedar": (3, 3)}
-    assert found.warning == "the order of 'birch' and 'ash' depends on vote, ties or average"
-
-
-def test_many_flips_are_counted_in_the_warning() -> None:
-    names = [f"s{at}" for at in range(5)]
-    first = {name: [at] for at, name in enumerate(names)}
-    others = {name: [-at] for at, name in enumerate(names)}
-    found = sensitivity(rows_of({"a": first, "b": others, "c": others}))
-    assert len(found.flips) == 10
-    assert found.warning is not None
-    assert "and 5 other pairs depends on" in found.warning
 
 
 def test_one_judge_and_no_ties_leave_nothing_to_choose() -> None:
     found = sensitivity(one_judge(ash=[3, 3], birch=[2, 2], cedar=[1, 1]))
-    assert (found.stable, found.warning) == (True, None)
+    assert found.flips == ()
     assert found.rank_range == {"ash": (1, 1), "birch": (2, 2), "cedar": (3, 3)}
     assert sensitivity(one_judge(ash=[3, 2], birch=[2, 2])).flips == ()  # equal rates
 

@@ -1,0 +1,207 @@
+"""What is said of how far to trust a run: by hand for a small one, and never an error."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from hypothesis import given
+from rich.console import Console
+from scipy.stats import norm
+
+from echo_hf.config.checks import AnsweredBy
+from echo_hf.errors import RunError
+from echo_hf.judging.board import show_scores
+from echo_hf.judging.run_tables import Models
+from echo_hf.judging.score import score
+from echo_hf.judging.trust import MEANINGS, Trust, trust_lines
+from echo_hf.reasons import Unscored
+from echo_hf.scores.rating_table import read_ratings
+from echo_hf.tables import OUTPUTS, RATINGS
+from tests.judging.run_for_tests import digest_of, output, rating, root, run, stripes, write
+from tests.scores.ratings_for_tests import Cube, cubes, one_judge, rows_of
+
+GIVEN = stripes((1, 2, 3), (4, 5, 6))
+EDITS, WORDS = [f"edit{at:02}" for at in range(12)], [f"word{at:02}" for at in range(12)]
+PIP = {"name": "ash", "adapter": "files", "developer": "Pip", "note": "By hand."}
+PIP |= {"status": "substitute", "stands_for": "Old Ash", "model": "ash-2"}
+QUILL = {"name": "birch", "adapter": "files", "developer": "Quill", "status": "current"}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Jay is for ash and kite for birch; lark decides, for ash on 8 of 12 words and 9 of 12 edits.
+
+    Jay is of ash's developer, kite of birch's; nobody knows who made lark.
+    """
+    config = run(tmp_path, {name: [GIVEN] for name in EDITS}, WORDS)
+    known = yaml.safe_load(config.read_text("utf-8"))
+    makers = {"jay": "Pip", "kite": "Quill"}
+    judges = [
+        {"name": name, "developer": maker, "status": "current", "engine": {"kind": "vllm"}}
+        for name, maker in makers.items()
+    ]
+    judges[0]["engine"] = {"kind": "vllm", "model": "jay-vl"}
+    config.write_text(yaml.safe_dump({**known, "systems": [PIP, QUILL], "judges": judges}))
+    rows = []
+    for names, won in ((WORDS, 8), (EDITS, 9)):
+        inputs = [GIVEN] if names is EDITS else []
+        for at, name in enumerate(names):
+            lark = (7, 6) if at < won else (6, 7)
+            for judge, pair in {"jay": (9, 3), "kite": (4, 5), "lark": lark}.items():
+                for system, value in zip(("ash", "birch"), pair, strict=True):
+                    digest = digest_of(name, inputs)
+                    rows.append(rating(name, system, value, judge=judge, sample_digest=digest))
+    write(tmp_path, RATINGS, rows)
+    return tmp_path
+
+
+def results_of(folder: Path, **options: Any) -> dict[str, Any]:
+    done = score(folder / "evaluation.yaml", runs=folder / "runs", **{"n_boot": 0, **options})
+    return dict(json.loads(done.path.read_text("utf-8")))
+
+
+def page_of(folder: Path) -> str:
+    sink = io.StringIO()
+    show_scores(Console(file=sink, width=200), root(folder) / "results.json")
+    return sink.getvalue()
+
+
+def test_each_measure_is_a_line_with_its_meaning(folder: Path) -> None:
+    """Counted by hand: of words ash wins 8 of 12, and without jay a third; of edits 9 of 12."""
+    every = results_of(folder)["trust"]
+    said = {(one["measure"], one["split"]): one["said"] for one in every}
+    assert [one["measure"] for one in every] == sorted(
+        (one["measure"] for one in every), key=list(MEANINGS).index
+    )
+    assert all(one["meaning"] == MEANINGS[one["measure"]] for one in every)
+
+    # Jay gives ash all points, kite none and lark two thirds: 1 less the mean of 0 and 2/3.
+    words = {measure: text for (measure, split), text in said.items() if split == "text_to_image"}
+    preference = "jay +0.667 for ash; kite +0.833 for birch; developer unknown of lark"
+    assert words["self_preference"] == preference
+    # Without jay, kite and lark are at odds on 8 words and for birch on 4: ash has 4 of 12 points.
+    assert words["leave_one_judge_out"] == "without jay: ash and birch change places"
+    # Differences of +1 on 8 words and -1 on 4 have the mean 1/3 and this variance.
+    variance = (12 - 12 / 9) / 11
+    needed = (norm.isf(0.025) + norm.isf(0.2)) ** 2 * variance * 9
+    assert words["samples_needed"] == f"{int(needed) + 1} for ash and birch; there are 12"
+    assert words["bradley_terry"] == "the same order; ash wins 67 % of comparisons with birch"
+    assert words["gap"] == "ash is 100 % ahead of birch"
+    # Of edits 3/4 to 1/4 is a gap of 2, twice that of words.
+    assert said["gap", "image_to_image"] == "ash is 200 % ahead of birch"
+    assert said["gap", None] == "2.0 times as large in image_to_image as in text_to_image"
+
+
+def test_the_file_holds_the_figures_and_who_answered(folder: Path) -> None:
+    found = results_of(folder)
+    assert found["systems"] == {
+        "ash": {
+            "model": "ash-2",
+            "developer": "Pip",
+            "status": "substitute",
+            "stands_for": "Old Ash",
+        },
+        "birch": {
+            "model": None,
+            "developer": "Quill",
+            "status": "current",
+            "stands_for": None,
+        },
+    }
+    assert found["judges"]["jay"]["model"] == "jay-vl"
+    assert found["judges"]["lark"] == dict.fromkeys(AnsweredBy.model_fields)
+    rates = found["details"]["text_to_image"]["win_rate"]
+    assert rates["self_preference"]["judges"]["jay"]["preference"] == pytest.approx(2 / 3)
+    assert rates["leave_one_judge_out"]["without"]["jay"]["ash"] == pytest.approx(1 / 3)
+    assert rates["gap"]["gap"] == pytest.approx(1)
+    assert {"samples_needed", "bradley_terry"} <= rates.keys()
+
+
+def test_the_terminal_says_it_once_a_measure(folder: Path) -> None:
+    results_of(folder)
+    page = page_of(folder)
+    assert "ash, in place of Old Ash" in page
+    for meaning in list(MEANINGS.values())[:-1]:
+        assert " ".join(page.split()).count(meaning) == 1
+    assert "judge_drift" not in page
+    assert "  text_to_image: without jay: ash and birch change places" in page
+
+
+def test_a_lone_judge_or_system_has_reasons(folder: Path) -> None:
+    write(folder, RATINGS, [rating(name, "ash", 5) for name in WORDS])
+    every = results_of(folder)["trust"]
+    reasons = {one["measure"]: one["reason"] for one in every}
+    assert reasons == {
+        "self_preference": "no_own_system",
+        "leave_one_judge_out": "one_judge",
+        "samples_needed": "one_system",
+        "bradley_terry": "one_system",
+        "gap": "one_system",
+    }
+    assert all(Unscored(one["reason"]).meaning in one["said"] for one in every)
+    silent = "nothing from self_preference (no_own_system), leave_one_judge_out (one_judge)"
+    assert silent in page_of(folder)
+
+
+@given(cubes())
+def test_whatever_was_rated_each_measure_says_one_thing(cube: Cube) -> None:
+    table = read_ratings(rows_of(cube))
+    makers = {name: AnsweredBy(developer=name[:1]) for name in (*table.systems, "jay")}
+    trust = Trust.of(table, "corrected", Models(makers, makers), 20)
+    found = trust_lines({"text_to_image": trust}, {})
+    assert [one.measure for one in found] == list(MEANINGS)[:-1]
+    assert all(one.said and "None" not in one.said for one in found)
+
+
+def test_of_many_neighbors_those_that_need_most_are_named() -> None:
+    """Seven systems that chance alone tells apart."""
+    drawn = np.random.default_rng(3).integers(1, 11, (7, 20))
+    rows = one_judge(**{f"s{at}": list(map(float, row)) for at, row in enumerate(drawn)})
+    trust = Trust.of(read_ratings(rows), "corrected", Models({}, {}), 0)
+    order, pairs = list(trust.leave_one_judge_out.win_rate), trust.samples_needed.pairs
+    counts = sorted((pairs[one][other].needed or 0 for one, other in pairwise(order)), reverse=True)
+    short = [count for count in counts if count > 20]
+    assert len(short) > 3
+    said = next(one.said for one in trust.lines("x") if one.measure == "samples_needed")
+    assert [int(found.replace(",", "")) for found in re.findall(r"([\d,]+) for", said)] == short[:3]
+    assert f"{len(short) - 3} more" in said
+
+
+def provenance(model: str, status: str = "current", **more: Any) -> str:
+    known = {"model": model, "status": status, "developer": None, "stands_for": None}
+    return json.dumps({"judge": {"answered_by": {**known, **more}, "digest": "x"}})
+
+
+def test_rows_say_who_answered_whatever_the_config_says_now(folder: Path) -> None:
+    """Of those that say nothing the config does; words may hold what ends an object."""
+    told = provenance('a "} b', "substitute", stands_for="Old \\ Ash")
+    rows = [output(name, "ash", provenance=told) for name in WORDS]
+    rows += [output(name, "birch", provenance=None) for name in WORDS]
+    write(folder, OUTPUTS, rows)
+    found = results_of(folder)["systems"]
+    assert (found["ash"]["model"], found["ash"]["stands_for"]) == ('a "} b', "Old \\ Ash")
+    assert found["birch"]["developer"] == "Quill"
+
+
+@pytest.mark.parametrize(
+    ("second", "said"),
+    [
+        (provenance("m-2"), r"'ash' names two models.*m-1 \(current\) and m-2 \(current\)"),
+        (provenance("m-1", "substitute"), r"m-1 \(current\) and m-1 \(substitute\)"),
+        ('{"answered_by": {"model": 3}}', "provenance of system 'ash'.*make its rows again"),
+    ],
+)
+def test_two_models_of_one_name_are_no_row(folder: Path, second: str, said: str) -> None:
+    one, other = (output(name, "ash", provenance=provenance("m-1")) for name in WORDS[:2])
+    write(folder, OUTPUTS, [one, {**other, "provenance": second}])
+    with pytest.raises(RunError, match=said) as raised:
+        results_of(folder)
+    assert "\n" not in str(raised.value)
