@@ -7,7 +7,7 @@ import struct
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from echo_hf.errors import ImageError
 from echo_hf.images.decode import format_of, open_image
@@ -27,15 +27,6 @@ PNG_CHUNKS = frozenset(
 PNG_TEXTS = frozenset({b"tEXt", b"zTXt", b"iTXt"})
 WEBP_CHUNKS = frozenset({b"VP8X", b"ICCP", b"ANIM", b"ANMF", b"ALPH", b"VP8 ", b"VP8L"})
 WEBP_EXIF, WEBP_XMP = 0x08, 0x04
-
-AVIF_BOXES = frozenset({b"ftyp", b"meta", b"mdat"})
-AVIF_META = frozenset(b"hdlr pitm iloc iinf iprp iref idat dinf grpl".split())
-AVIF_PROPERTIES = frozenset(
-    b"ispe pixi av1C colr auxC irot imir clap pasp clli mdcv cclv amve a1op a1lx lsel".split()
-)
-AVIF_IMAGES = frozenset({b"av01", b"grid", b"iovl", b"iden", b"tmap"})
-# The place of the header that follows, and a header with no entry: a decoder refuses less.
-AVIF_NO_EXIF = bytes(4) + b"II*\0\x08\0\0\0" + bytes(6)
 
 
 class Kind(StrEnum):
@@ -84,7 +75,7 @@ def without_metadata(data: bytes) -> Cleaned:
     """Removes the metadata of an image file; its pixels, colors and orientation stay."""
     clean = CLEANERS.get(format_of(data) or "")
     if clean is None:
-        raise ImageError(f"{data[:8]!r}...: expected a JPEG, PNG, WebP, AVIF, GIF or BMP file")
+        raise ImageError(f"{data[:8]!r}...: expected a JPEG, PNG, WebP, GIF or BMP file")
     orientation, has_gps = _camera_notes(data)
     notes = b""
     if orientation != 1:  # notes of a camera that say which way is up, and nothing else
@@ -257,119 +248,10 @@ def _bmp(data: bytes, _: bytes) -> tuple[bytes, set[Kind]]:
     return data, set()
 
 
-def _avif(data: bytes, _notes: bytes) -> tuple[bytes, set[Kind]]:
-    """Overwrites in place, so that what points into the file still does."""
-    new, kinds = bytearray(data), set[Kind]()
-    top = list(_boxes(data, 0, len(data)))
-    if any(name == b"moov" for name, *_ in top):
-        raise _DamagedError("an animation")
-    _blank_others(new, top, AVIF_BOXES, kinds)
-    (_, _, meta, end), *others = (box for box in top if box[0] == b"meta")
-    if others:
-        raise _DamagedError("two lists of items")
-    inside = list(_boxes(data, meta + 4, end))
-    _blank_others(new, inside, AVIF_META, kinds)
-    bodies = {name: (start, stop) for name, _, start, stop in inside}
-    properties = [box for box in _boxes(data, *bodies[b"iprp"]) if box[0] == b"ipco"]
-    for _, _, start, stop in properties:
-        _blank_others(new, list(_boxes(data, start, stop)), AVIF_PROPERTIES, kinds)
-    items = _avif_items(data, *bodies[b"iinf"])
-    places = list(_avif_places(data, bodies[b"iloc"][0], bodies.get(b"idat", (0, 0))[0]))
-    held = [(start, stop) for name, _, start, stop in top if name == b"mdat"]
-    held += [bodies[b"idat"]] if b"idat" in bodies else []
-    blank = bytearray(new)
-    for start, stop in held:
-        blank[start:stop] = bytes(stop - start)
-    for item, start, stop in places:
-        if items[item] in AVIF_IMAGES:
-            blank[start:stop] = data[start:stop]
-        elif items[item] == b"Exif":
-            if stop - start < len(AVIF_NO_EXIF):
-                raise _DamagedError("camera notes in pieces")
-            blank[start : start + len(AVIF_NO_EXIF)] = AVIF_NO_EXIF
-        if blank[start:stop] != data[start:stop]:
-            known = {b"Exif": Kind.EXIF, b"mime": Kind.XMP}
-            kinds.add(known.get(items[item], Kind.OTHER))
-    if blank != new and not kinds:
-        kinds.add(Kind.OTHER)  # bytes that no item names
-    return bytes(blank), kinds
-
-
-Box = tuple[bytes, int, int, int]
-
-
-def _boxes(data: bytes, at: int, end: int) -> Iterator[Box]:
-    """The boxes in a stretch: name, where each begins, where its content does, where it ends."""
-    while at < end:
-        size, name = struct.unpack_from(">I4s", data, at)
-        body = at + 8
-        if size == 1:
-            (size,) = struct.unpack_from(">Q", data, body)
-            body += 8
-        stop = at + size if size else end
-        if not body <= stop <= end:
-            raise _DamagedError(f"box {name!r}")
-        yield name, at, body, stop
-        at = stop
-
-
-def _blank_others(
-    new: bytearray, boxes: list[Box], known: frozenset[bytes], kinds: set[Kind]
-) -> None:
-    for name, start, body, stop in boxes:
-        if name not in known:
-            empty = b"free" + new[start + 8 : body] + bytes(stop - body)
-            if new[start + 4 : stop] != empty:
-                kinds.add(Kind.OTHER)
-            new[start + 4 : stop] = empty
-
-
-def _avif_items(data: bytes, start: int, stop: int) -> dict[int, bytes]:
-    items = {}
-    for name, _, body, _ in _boxes(data, start + (8 if data[start] else 6), stop):
-        form: Literal[">HH4s", ">IH4s"] = ">IH4s" if data[body] == 3 else ">HH4s"
-        if name != b"infe" or data[body] not in (2, 3):
-            raise _DamagedError(f"an item's box {name!r}")
-        item, _, kind = struct.unpack_from(form, data, body + 4)
-        items[item] = kind
-    return items
-
-
-def _avif_places(data: bytes, at: int, idat: int) -> Iterator[tuple[int, int, int]]:
-    """Which item lies where: its number, and where a stretch of it begins and ends."""
-    version, sizes = data[at], struct.unpack_from(">H", data, at + 4)[0]
-    offset_size, length_size, base_size, index_size = (sizes >> n & 15 for n in (12, 8, 4, 0))
-    number = 4 if version == 2 else 2
-    at += 6
-
-    def read(size: int) -> int:
-        nonlocal at
-        at += size
-        if at > len(data):
-            raise _DamagedError("the places of its items")
-        return int.from_bytes(data[at - size : at], "big")
-
-    for _ in range(read(number)):
-        item = read(number)
-        in_items = read(2) & 15 if version else 0
-        if in_items > 1:
-            raise _DamagedError("an item inside another")
-        read(2)  # which file: always this one
-        base = read(base_size) + (idat if in_items else 0)
-        for _ in range(read(2)):
-            read(index_size if version else 0)
-            start = base + read(offset_size)
-            stop = start + read(length_size)
-            if not start < stop <= len(data):
-                raise _DamagedError(f"item {item}")
-            yield item, start, stop
-
-
 CLEANERS: dict[str, Callable[[bytes, bytes], tuple[bytes, set[Kind]]]] = {
     "JPEG": _jpeg,
     "PNG": _png,
     "WEBP": _webp,
     "GIF": _gif,
     "BMP": _bmp,
-    "AVIF": _avif,
 }
