@@ -17,6 +17,7 @@ from echo_hf.config.checks import EngineChoice
 from echo_hf.config.evaluation import Evaluated
 from echo_hf.config.judges import ImageSize, JudgeConfig
 from echo_hf.engines.base import ImageRef, check_installed
+from echo_hf.engines.estimate import Expected
 from echo_hf.errors import GenerationError, JudgeError
 from echo_hf.judging.judge import APPLICABILITY as FITTING
 from echo_hf.judging.judge import (
@@ -64,14 +65,20 @@ class PlannedWork:
         about: What for: `images`, a rubric, or `applicability`.
         todo: Calls to make; of judges also about images that are yet to be drawn.
         stored: What is there already, and not asked again.
-        cost_usd: About what the calls cost, in US dollars; null where no price is known.
+        expected: What the calls are expected to cost and how long they take, with what that
+            rests on: three numbers are the least, the likely and the most.
     """
 
     who: str
     about: str
     todo: int
     stored: int
-    cost_usd: float | None
+    expected: Expected
+
+    @property
+    def cost_usd(self) -> float | None:
+        """About what the calls cost, in US dollars; null where no price is known."""
+        return self.expected.cost_usd
 
 
 @dataclass(frozen=True)
@@ -197,9 +204,7 @@ def _planned(
     budget_usd: float | None,
 ) -> tuple[PlannedWork, ...]:
     planned = [
-        PlannedWork(
-            one.system, "images", len(one.todo), one.stored, one.cost_usd if one.todo else 0.0
-        )
+        PlannedWork(one.system, "images", len(one.todo), one.stored, one.expected)
         for one in made.plans
     ]
     if not (engines := _engines(config, judges)):
@@ -219,9 +224,8 @@ def _planned(
             ]
             plans = [asking.plan(one) for one in asked]
     for one in plans:
-        cost = one.cost_usd if one.plan.calls else 0.0
-        work = PlannedWork(one.who, one.rubric, one.plan.calls, one.plan.stored, cost)
-        planned.append(work)
+        calls, stored = one.plan.calls, one.plan.stored
+        planned.append(PlannedWork(one.who, one.rubric, calls, stored, one.expected))
     return tuple(planned)
 
 
