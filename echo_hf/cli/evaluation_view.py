@@ -243,6 +243,8 @@ def show_analysis(console: Console, done: Analyzed) -> None:
     for table in analysis_tables(done.analysis):
         console.print(table)
         console.print()
+    for name, why in done.analysis.not_fetched.items():
+        say(console, f"not fetched: {name}: {plain(why, LONGEST_REASON)}", "yellow")
     for name, part in done.analysis.parts.items():
         if part.reason is not None:
             line = f"no {name}, {part.reason}: {plain(part.detail, LONGEST_REASON)}"
