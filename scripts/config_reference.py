@@ -195,6 +195,8 @@ def config_schema() -> Node:
         for key in ("systems", "judges"):
             items = part["properties"][key]
             items["items"] = {"anyOf": [{"type": "string", "format": "path"}, items["items"]]}
+    items = parts["AnalysisOptions"]["properties"]["references"]
+    items["items"] = {"anyOf": [{"type": "string", "format": "path"}, items["items"]]}
     judge_or_config = _if("engine", to[JudgeConfig], to[Config])
     system_or_other = _if("adapter", to[SystemConfig], judge_or_config)
     return {

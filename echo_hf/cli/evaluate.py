@@ -18,6 +18,8 @@ from echo_hf.reasons import Outcome
 
 if TYPE_CHECKING:
     from echo_hf.judging.session import JudgingResult
+    from echo_hf.report.evaluation import PlannedWork
+    from echo_hf.systems.runner import GenerationPlan
 
 Evaluation = Annotated[
     Path, typer.Argument(help="The YAML file that names systems, and posts or a benchmark.")
@@ -55,7 +57,7 @@ def eval_(
     """
     from echo_hf.cli.evaluation_view import SPENT, show_planned
     from echo_hf.judging.board import show_scores
-    from echo_hf.report.evaluation import PlannedWork, evaluate_systems
+    from echo_hf.report.evaluation import evaluate_systems
 
     def agreed(plan: tuple[PlannedWork, ...]) -> None:
         show_planned(watch.console, plan)
@@ -92,7 +94,7 @@ def eval_(
         "board": done.board.to_list(),
         "results": done.results and done.results.path,
         "report": done.report,
-        "plan": done.plan,
+        "plan": [_planned(one) for one in done.plan],
         "cost_usd": done.cost_usd,
         "spent": done.spent,
         "stopped": done.stopped,
@@ -100,6 +102,11 @@ def eval_(
     if done.stopped:
         raise PartlyDoneError("; ".join(done.stopped), told)
     return told
+
+
+def _planned(one: PlannedWork | GenerationPlan) -> Told:
+    """What is planned, with its likely cost beside the ranges."""
+    return {**vars(one), "cost_usd": one.cost_usd}
 
 
 def generate(
@@ -112,14 +119,16 @@ def generate(
     runs: Runs = DEFAULT_RUNS,
 ) -> Told:
     """Generate the outputs of systems; existing ones are kept."""
-    from echo_hf.cli.evaluation_view import outcome_table
+    from echo_hf.cli.evaluation_view import outcome_table, say_expected
     from echo_hf.systems.generate import generate as drawn
 
     with watching() as watch:
         made = drawn(config, runs=runs, systems=systems, limit=limit, dry_run=dry_run, watch=watch)
     console = watch.console
-    told = {**vars(made), "plans": [{**vars(one), "todo": len(one.todo)} for one in made.plans]}
+    plans = [{**_planned(one), "todo": len(one.todo)} for one in made.plans]
+    told = {**vars(made), "plans": plans}
     if made.path is None:
+        say_expected(console, [(one.system, one.expected) for one in made.plans])
         console.print("nothing was asked: leave out --dry-run to draw")
         return told
     console.print()
@@ -170,7 +179,13 @@ def judge(
 def _judged(done: JudgingResult) -> Told:
     """What judges were asked and have answered, without what they wrote."""
     plans = [
-        {"judge": one.who, "rubric": one.rubric, "calls": one.plan.calls, "cost_usd": one.cost_usd}
+        {
+            "judge": one.who,
+            "rubric": one.rubric,
+            "calls": one.plan.calls,
+            "cost_usd": one.cost_usd,
+            "expected": one.expected,
+        }
         for one in done.plans
     ]
     answered = [

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from echo_hf._infra.console import plain_table, say
 from echo_hf._infra.text import counted, in_place, percent, plain, rounded
+from echo_hf.engines.estimate import UNKNOWN, Expected, Range, shown_dollars, shown_time
 from echo_hf.judging.audit import Audited
 from echo_hf.judging.session import Answered, JudgingResult, Planned
 from echo_hf.judging.trust import drift_said
@@ -25,9 +26,9 @@ if TYPE_CHECKING:
     from echo_hf.report.evaluation import PlannedWork
     from echo_hf.report.report import Report
 
-UNKNOWN, NOTHING = "?", "-"
+NOTHING, ON_GPU = "-", "a GPU"
 LONGEST, LONGEST_REASON = 40, 300
-ABOUT = ("about",)
+ABOUT, TAKES = ("about",), ("price", "time")
 SPENT = "the budget is spent: a larger one, and the same command, resume from here"
 MEANINGS = {
     str(reason): reason.meaning for kind in (Failed, Unrated, NotAudited) for reason in kind
@@ -40,9 +41,8 @@ def system_table(systems: Sequence[SystemListing]) -> Table:
     rows: Rows = []
     for one in systems:
         config = one.config
-        price = UNKNOWN if config.price is None else "by tokens"
-        if one.usd_per_image is not None:
-            price = f"{one.usd_per_image:.3f}"
+        price = UNKNOWN if one.image.cost_usd is None else f"{one.image.cost_usd:.3f}"
+        price = ON_GPU if one.image.gpu else price
         missing = [
             *([f"[{one.extra}]"] if one.extra else []),
             *([] if one.known else [f"no adapter {config.adapter!r} is installed"]),
@@ -87,22 +87,45 @@ def outcome_table(generated: Generated) -> Table:
 
 def show_planned(console: Console, plan: Sequence[PlannedWork]) -> None:
     rows = (
-        (_who(one), one.about, f"{one.todo:,}", f"{one.stored:,}", _usd(one.cost_usd))
+        (_who(one), one.about, f"{one.todo:,}", f"{one.stored:,}", *_takes(one))
         for one in plan
     )
-    console.print(plain_table("", "about", "to ask", "stored", "about $", left=ABOUT, rows=rows))
-    unknown = dict.fromkeys(one.who for one in plan if one.cost_usd is None)
-    known = sum(one.cost_usd or 0.0 for one in plan)
-    more = f", and {', '.join(unknown)} at a price that is not known" if unknown else ""
-    say(console, f"in all about ${known:.2f}{more}")
+    heads = ("", "about", "to ask", "stored", *TAKES)
+    console.print(plain_table(*heads, left=ABOUT, rows=rows))
+    say_expected(console, [(one.who, one.expected) for one in plan])
 
 
 def _who(one: PlannedWork) -> Text:
     return Text(in_place(one.who, one.in_place_of), "bold")
 
 
-def _usd(cost: float | None) -> str:
-    return UNKNOWN if cost is None else f"{cost:.2f}"
+def _takes(one: PlannedWork | Planned) -> tuple[str, str]:
+    """About what some work costs, and how long it takes."""
+    found = one.expected
+    is_bare = found.gpu and found.cost_usd == 0  # whatever the GPU costs
+    usd = NOTHING if is_bare else shown_dollars(found.usd)
+    return usd, f"{shown_time(found.seconds)}{' GPU' if found.gpu and found.seconds else ''}"
+
+
+def say_expected(console: Console, every: Sequence[tuple[str, Expected]]) -> None:
+    """What the work of all takes together, and what that rests on."""
+    unpriced = dict.fromkeys(who for who, one in every if one.usd is None)
+    untimed = dict.fromkeys(who for who, one in every if one.seconds is None)
+    usd = shown_dollars(Range.total(one.usd for _, one in every if one.usd))
+    times = [one for _, one in every if one.seconds]
+    seconds = shown_time(Range.total(one.seconds for one in times if one.seconds))
+    on_gpu = Range.total(one.seconds for one in times if one.seconds and one.gpu)
+    own = f", of that {shown_time(on_gpu)} of your own GPU" if on_gpu.high else ""
+    least = ["at least " if missing else "about " for missing in (unpriced, untimed)]
+    say(console, f"in all {least[0]}{usd}; {least[1]}{seconds} one after the other{own}")
+    if unpriced:
+        names = ", ".join(unpriced)
+        say(console, f"no price is known of {names}: give a system `price`, an engine", "yellow")
+        say(console, "usd_per_million_prompt_tokens and usd_per_million_completion_tokens")
+    if untimed:
+        say(console, f"how long {', '.join(untimed)} will take is not known", "yellow")
+    for who, basis in dict.fromkeys((who, one.basis) for who, one in every if one.basis):
+        say(console, f"{who}: {basis}", "dim")
 
 
 def show_judged(console: Console, judged: JudgingResult) -> None:
@@ -110,6 +133,7 @@ def show_judged(console: Console, judged: JudgingResult) -> None:
         say(console, f"{count:,} left out, {reason}: {reason.meaning}", "yellow")
     if judged.path is None:
         console.print(judging_plan_table(judged.plans))
+        say_expected(console, [(one.who, one.expected) for one in judged.plans])
         console.print("nothing was asked: leave out --dry-run to ask")
         return
     console.print(answer_table(judged.answered))
@@ -131,9 +155,9 @@ def judging_plan_table(plans: Sequence[Planned]) -> Table:
     for one in plans:
         plan = one.plan
         counts = (plan.calls, plan.stored, plan.prompt_tokens, plan.images)
-        figures = (*(f"{count:,}" for count in counts), _usd(one.cost_usd))
+        figures = (*(f"{count:,}" for count in counts), *_takes(one))
         rows.append((Text(one.who, "bold"), one.rubric, *figures))
-    heads = ("judge", "about", "calls", "stored", "prompt tokens", "pictures", "about $")
+    heads = ("judge", "about", "calls", "stored", "prompt tokens", "pictures", *TAKES)
     return plain_table(*heads, left=ABOUT, rows=rows)
 
 
@@ -226,6 +250,8 @@ def show_analysis(console: Console, done: Analyzed) -> None:
     for table in analysis_tables(done.analysis):
         console.print(table)
         console.print()
+    for name, why in done.analysis.not_fetched.items():
+        say(console, f"not fetched: {name}: {plain(why, LONGEST_REASON)}", "yellow")
     for name, part in done.analysis.parts.items():
         if part.reason is not None:
             line = f"no {name}, {part.reason}: {plain(part.detail, LONGEST_REASON)}"

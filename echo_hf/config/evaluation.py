@@ -3,16 +3,32 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    StringConstraints,
+    field_validator,
+    model_validator,
+)
 
-from echo_hf.config.checks import File, Name, Section, StoredEngine, Whole, Words, distinct
-from echo_hf.config.judges import ApplicabilityConfig, JudgeConfig
-from echo_hf.config.systems import SystemConfig
+from echo_hf.config.checks import (
+    File,
+    Name,
+    Section,
+    StoredEngine,
+    Whole,
+    Words,
+    distinct,
+    read_yaml,
+)
+from echo_hf.config.judges import ApplicabilityConfig, JudgeConfig, read_judge
+from echo_hf.config.systems import SystemConfig, place_of, read_system, with_shared
+from echo_hf.errors import ConfigError
 
 OWN = "benchmark"
-Format = Literal["text", "jsonl", "csv", "tsv"]
+Format = Literal["text", "jsonl", "csv", "tsv", "parquet"]
 
 
 def _several(given: Any) -> Any:
@@ -20,6 +36,7 @@ def _several(given: Any) -> Any:
 
 
 Files = Annotated[tuple[File, ...], BeforeValidator(_several, File | tuple[File, ...])]
+HubFiles = Annotated[tuple[Words, ...], BeforeValidator(_several, Words | tuple[Words, ...])]
 
 
 class Reference(Section):
@@ -28,13 +45,18 @@ class Reference(Section):
     Attributes:
         name: What tables and plots call it.
         path: A file or a list of files, relative to the config; null for a dataset.
-        format: `text`, one prompt a line; `jsonl`, `csv` or `tsv`, one a row; null to tell it by
-            the name: .jsonl, .csv, .tsv, anything else is text.
+        format: `text`, one prompt a line; `jsonl`, `csv`, `tsv` or `parquet`, one a row; null to
+            tell it by the name: .jsonl, .csv, .tsv, .parquet, anything else is text.
         column: The column or key that holds the prompt; needed for all but text.
         dataset: `ORGANISATION/NAME` on the Hub.
-        config: Its config, null for the default one.
-        split: Its split.
+        file: A file or a list of files of that repository; null to load it as a dataset. Of a
+            Parquet file the column of the prompts is fetched, and nothing else.
+        config: Its config, null for the default one; not with `file`.
+        split: Its split; not with `file`.
         revision: Its tag or commit; needed for a dataset, since a branch may move.
+        draw: Most prompts of it, a random draw; null for all.
+        sha256: Of its prompts as JSON, a line each, as `analysis.json` has it; null to take what
+            the Hub holds. A run keeps what it fetched first either way.
         inputs: Images that each prompt comes with: 1 for a set of edits. It tells rules that a
             prompt without a word about an image is an edit all the same.
     """
@@ -44,28 +66,37 @@ class Reference(Section):
     format: Format | None = None
     column: Words | None = None
     dataset: Words | None = None
+    file: HubFiles = ()
     config: Words | None = None
     split: Words = "train"
     revision: Words | None = None
+    draw: Annotated[Whole, Field(ge=1)] | None = None
+    sha256: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")] | None = None
     inputs: Annotated[Whole, Field(ge=0, le=100)] = 0
 
     @model_validator(mode="after")
     def _one_place(self) -> Self:
         if bool(self.path) == bool(self.dataset):
             raise ValueError("expected either path, one file or several, or dataset on the Hub")
-        if self.dataset and not (self.revision and self.column):
+        files = [*self.path, *map(Path, self.file)]
+        if self.dataset and not (self.revision and (self.column or files)):
             raise ValueError("expected revision and column beside dataset")
-        if self.dataset and self.format:
-            raise ValueError("expected no format beside dataset: it goes with path")
-        wants = [file for file in self.path if self.format_of(file) != "text"]
+        if self.dataset and self.format and not files:
+            raise ValueError("expected no format beside dataset: it goes with path and file")
+        if self.path and (self.file or self.draw or self.sha256):
+            raise ValueError("expected no file, draw and sha256 beside path: they go with dataset")
+        if self.file and {"config", "split"} & self.model_fields_set:
+            raise ValueError("expected no config and split beside file, which is one of them")
+        wants = [file for file in files if self.format_of(file) != "text"]
         if wants and self.column is None:
             raise ValueError(f"expected the column of {wants[0].name!r} that holds the prompt")
         return self
 
     def format_of(self, file: Path) -> Format:
         """How a file of it is read."""
-        by_name: dict[str, Format] = {".jsonl": "jsonl", ".csv": "csv", ".tsv": "tsv"}
-        return self.format or by_name.get(file.suffix.lower(), "text")
+        ending = file.suffix.lower().removeprefix(".")
+        by_name: dict[str, Format] = {one: one for one in get_args(Format) if one != "text"}
+        return self.format or by_name.get(ending, "text")
 
 
 class PerplexityOptions(Section):
@@ -121,7 +152,8 @@ class AnalysisOptions(Section):
     """How a benchmark is analyzed.
 
     Attributes:
-        references: Prompt sets to compare with.
+        references: Prompt sets to compare with; a file of `eval_configs/references` stands for all
+            that it lists.
         perplexity: The language model; null to leave perplexity out.
         embedding: The embedding model; null to leave the map out.
         task_engine: Who says which task each prompt of a reference is, as an engine of a config;
@@ -272,3 +304,33 @@ class Evaluation(Evaluated):
     """
 
     benchmark: Annotated[Words, Field(min_length=1)]
+
+
+EXAMPLE = "eval_configs/references/figure3.yaml"
+
+
+def with_files(data: Any, folder: Path) -> Any:
+    """A config's data with the content of the files of systems, judges and references it names."""
+    data = with_shared(data, "systems", read_system, folder)
+    data = with_shared(data, "judges", read_judge, folder)
+    analysis = data.get("analysis") if isinstance(data, dict) else None
+    analysis = analysis if isinstance(analysis, dict) else {}
+    named = analysis.get("references")
+    if not isinstance(named, list) or not any(isinstance(one, str) for one in named):
+        return data
+    read = [_references(place_of(o, folder)) if isinstance(o, str) else [o] for o in named]
+    return {**data, "analysis": {**analysis, "references": [one for each in read for one in each]}}
+
+
+def _references(path: Path) -> list[Any]:
+    """The references of a file of their own, with its places made absolute."""
+    listed = read_yaml(path, "references", EXAMPLE)
+    if not isinstance(listed, list):
+        raise ConfigError(f"{path}: expected a list of references, such as {EXAMPLE}")
+    folder = path.resolve().parent
+    return [
+        {**one, "path": [str(folder / str(file)) for file in _several(one["path"])]}
+        if isinstance(one, dict) and isinstance(one.get("path"), str | list)
+        else one
+        for one in listed
+    ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -18,7 +18,7 @@ from echo_hf.config.checks import (
     Words,
     check_stand_in,
 )
-from echo_hf.config.systems import read_shared, read_system, shipped_configs, with_shared
+from echo_hf.config.systems import read_shared, shipped_configs
 
 Rubric = Literal["overall", "text_rendering"]
 ImageSize = Literal["published", "model_budget"]
@@ -126,9 +126,3 @@ def read_judge(path: Path) -> JudgeConfig:
 def shipped_judges() -> list[Path]:
     """The files of the judges that echo-hf brings, in alphabetical order."""
     return sorted(shipped_configs().glob("judges/*.yaml"))
-
-
-def with_files(data: Any, folder: Path) -> Any:
-    """A config's data with the content of the files that `systems` and `judges` name."""
-    data = with_shared(data, "systems", read_system, folder)
-    return with_shared(data, "judges", read_judge, folder)

@@ -10,8 +10,7 @@ from pydantic import Field, ValidationError
 
 from echo_hf.config.checks import Statement, StoredEngine, first_error, read_yaml, shown_value
 from echo_hf.config.collection import HOMES, PLATFORMS, phase_spans
-from echo_hf.config.evaluation import Evaluated
-from echo_hf.config.judges import with_files
+from echo_hf.config.evaluation import Evaluated, with_files
 from echo_hf.config.paper import PaperOptions, differences
 from echo_hf.config.sections import (
     READER,

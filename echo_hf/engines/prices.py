@@ -95,7 +95,7 @@ def price_for(options: ServerOptions) -> Price | None:
         return Price(prompt=prompt, completion=completion, cached=cached)
     if BILLED_OTHERWISE in options.extra_body:
         return None
-    listed = _price_list()
+    listed = price_list()
     for one in listed["servers"].get(options.server.label, ()):
         if options.model in one["models"]:
             price = {name: value for name, value in one.items() if name != "models"}
@@ -104,7 +104,8 @@ def price_for(options: ServerOptions) -> Price | None:
 
 
 @cache
-def _price_list() -> dict[str, Any]:
+def price_list() -> dict[str, Any]:
+    """The dated list of prices, and of what a dry run counts on."""
     listed: dict[str, Any] = yaml.safe_load(files(__package__).joinpath(PRICE_LIST).read_bytes())
     return listed
 

@@ -93,7 +93,7 @@ def _read(remote: Remote, tag: str, commit: str) -> ScoredRelease:
             split: frozenset(
                 (str(row.get("id")), row.get("sample_digest"))
                 for file in (configs[split].files if split in configs else ())
-                for row in remote.rows(commit, file.path, SEEN)
+                for row in remote.columns(commit, file.path, SEEN).to_pylist()
             )
             for split in BENCHMARK_CONFIGS
         }

@@ -7,8 +7,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 from huggingface_hub import (
     CommitInfo,
@@ -175,15 +176,13 @@ class Remote:
             )
             return {each.path: each for each in found if isinstance(each, RepoFile)}
 
-    def rows(self, commit: str, path: str, wanted: Collection[str]) -> list[dict[str, Any]]:
+    def columns(self, commit: str, path: str, wanted: Collection[str]) -> pa.Table:
         """Columns of a Parquet file, of which no other bytes are fetched; some may lack there."""
         with hub_errors(f"read {path!r} of {self.repo_id!r}"):
             files = HfFileSystem(endpoint=self.api.endpoint, token=self.api.token)
             with files.open(f"datasets/{self.repo_id}@{commit}/{path}") as file:
                 data = pq.ParquetFile(file)
-                columns = [name for name in wanted if name in data.schema_arrow.names]
-                rows: list[dict[str, Any]] = data.read(columns=columns).to_pylist()
-                return rows
+                return data.read([name for name in wanted if name in data.schema_arrow.names])
 
     def commit_of(self, revision: str) -> str:
         with hub_errors(f"find {revision!r} of {self.repo_id!r}"):
@@ -271,7 +270,7 @@ def revisions_holding(
         for path in remote.files(commit):
             config = PurePosixPath(path).parts[0]
             columns = NAMING.get(config, ()) if path.endswith(".parquet") else ()
-            for row in remote.rows(commit, path, columns) if columns else ():
+            for row in remote.columns(commit, path, columns).to_pylist() if columns else ():
                 if "sources" in row:
                     answers += not wanted.isdisjoint(row["sources"] or ())
                 elif not wanted.isdisjoint(addresses_of(row)):

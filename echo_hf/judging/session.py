@@ -21,7 +21,9 @@ from echo_hf._infra.atomic import held, replaced_file
 from echo_hf.config.checks import EngineChoice
 from echo_hf.engines.auto import Engines
 from echo_hf.engines.base import Engine, abstains, check_installed
+from echo_hf.engines.estimate import Expected, expected_calls, prices_of
 from echo_hf.engines.planner import RequestPlan
+from echo_hf.engines.prices import MILLION
 from echo_hf.errors import EngineError, JudgeError, RunError
 from echo_hf.judging.rate import STAGE
 from echo_hf.judging.run_tables import read_table
@@ -36,9 +38,6 @@ from echo_hf.reasons import Failed, Reason
 from echo_hf.tables import APPLICABILITY, COMPARISONS, RATINGS, Table
 
 logger = logging.getLogger(__name__)
-# An answer with its reasons, roughly: what a plan counts for one that is yet to come.
-TOKENS_PER_ANSWER = 400
-MILLION = 1_000_000
 LOCK = ".judge.lock"
 
 
@@ -59,7 +58,12 @@ class Planned:
     who: str
     rubric: str
     plan: RequestPlan
-    cost_usd: float | None
+    expected: Expected
+
+    @property
+    def cost_usd(self) -> float | None:
+        """About what it costs in US dollars, null where no price is known."""
+        return self.expected.cost_usd
 
 
 @dataclass(frozen=True)
@@ -106,7 +110,7 @@ class Asking:
                 f"judge {who!r}: engine {self.engines.choices[who].kind!r} is not a model, or "
                 "keeps no answers: name one with a model that sees images"
             )
-        if self.budget_usd is not None and None in _prices(engine):
+        if self.budget_usd is not None and None in prices_of(engine):
             raise JudgeError(
                 f"judge {who!r} has no known price, so that no budget can be kept: give its engine "
                 "usd_per_million_prompt_tokens and usd_per_million_completion_tokens"
@@ -116,12 +120,10 @@ class Asking:
     def plan(self, question: JudgeTask) -> Planned:
         """What a judge would be asked, and about what it would cost; nobody is asked."""
         engine = self.engine(question.who)
-        planned, cost = plan(question.stage, question.rows, engine, self.store), None
-        prompt, completion = _prices(engine)
-        if prompt is not None and completion is not None:
-            answers = planned.calls * TOKENS_PER_ANSWER
-            cost = (planned.prompt_tokens * prompt + answers * completion) / MILLION
-        return Planned(question.who, question.rubric, planned, cost)
+        planned = plan(question.stage, question.rows, engine, self.store)
+        model = self.engines.choices[question.who].options.get("model")
+        expected = expected_calls(engine, model, planned)
+        return Planned(question.who, question.rubric, planned, expected)
 
     def ask(self, question: JudgeTask) -> Answered:
         """Asks a judge what is not stored, and reads all that is."""
@@ -137,7 +139,7 @@ class Asking:
             self.watch.advanced(label, stats.calls, stats)
 
         def enough(stats: FillStats) -> bool:
-            if self.budget_usd is None or _prices(engine) == (0.0, 0.0):
+            if self.budget_usd is None or prices_of(engine) == (0.0, 0.0):
                 return False
             return self.spent_usd + _spent_usd(stats, engine) >= self.budget_usd
 
@@ -163,19 +165,11 @@ class Asking:
         )
 
 
-def _prices(engine: Engine) -> tuple[float | None, float | None]:
-    """US dollars for a million tokens of prompt and answer, null where nobody knows."""
-    return (
-        getattr(engine, "usd_per_million_prompt_tokens", 0.0),
-        getattr(engine, "usd_per_million_completion_tokens", 0.0),
-    )
-
-
 def _spent_usd(stats: FillStats, engine: Engine) -> float:
     """What calls cost; what no answer states is counted at the list price, without a cache."""
     if stats.cost_usd is not None:
         return stats.cost_usd
-    prompt, completion = (price or 0.0 for price in _prices(engine))
+    prompt, completion = (price or 0.0 for price in prices_of(engine))
     return (stats.usage.prompt * prompt + stats.usage.completion * completion) / MILLION
 
 

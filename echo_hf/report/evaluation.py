@@ -17,6 +17,7 @@ from echo_hf.config.checks import EngineChoice
 from echo_hf.config.evaluation import Evaluated
 from echo_hf.config.judges import ImageSize, JudgeConfig
 from echo_hf.engines.base import ImageRef, check_installed
+from echo_hf.engines.estimate import Expected
 from echo_hf.errors import GenerationError, JudgeError
 from echo_hf.judging.judge import APPLICABILITY as FITTING
 from echo_hf.judging.judge import (
@@ -64,7 +65,8 @@ class PlannedWork:
         about: What for: `images`, a rubric, or `applicability`.
         todo: Calls to make; of judges also about images that are yet to be drawn.
         stored: What is there already, and not asked again.
-        cost_usd: About what the calls cost, in US dollars; null where no price is known.
+        expected: What the calls are expected to cost and how long they take, with what that
+            rests on: three numbers are the least, the likely and the most.
         in_place_of: What of the paper it stands in for; null where it is what it is called.
     """
 
@@ -72,8 +74,13 @@ class PlannedWork:
     about: str
     todo: int
     stored: int
-    cost_usd: float | None
+    expected: Expected
     in_place_of: str | None = None
+
+    @property
+    def cost_usd(self) -> float | None:
+        """About what the calls cost, in US dollars; null where no price is known."""
+        return self.expected.cost_usd
 
 
 @dataclass(frozen=True)
@@ -205,7 +212,7 @@ def _planned(
             "images",
             len(one.todo),
             one.stored,
-            one.cost_usd if one.todo else 0.0,
+            one.expected,
             places.get(one.system),
         )
         for one in made.plans
@@ -228,9 +235,10 @@ def _planned(
             ]
             plans = [asking.plan(one) for one in asked]
     for one in plans:
-        cost = one.cost_usd if one.plan.calls else 0.0
         calls, place = one.plan, places.get(one.who)
-        planned.append(PlannedWork(one.who, one.rubric, calls.calls, calls.stored, cost, place))
+        planned.append(
+            PlannedWork(one.who, one.rubric, calls.calls, calls.stored, one.expected, place)
+        )
     return tuple(planned)
 
 

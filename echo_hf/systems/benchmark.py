@@ -14,8 +14,7 @@ from datasets import Dataset
 from pydantic import ValidationError
 
 from echo_hf.config.checks import first_error, read_yaml, secrets_in, shown_value
-from echo_hf.config.evaluation import Evaluated, Evaluation
-from echo_hf.config.judges import with_files
+from echo_hf.config.evaluation import Evaluated, Evaluation, with_files
 from echo_hf.config.loading import Config, located, parse_config
 from echo_hf.config.systems import config_place
 from echo_hf.curate.splits import BENCHMARKS

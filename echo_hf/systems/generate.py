@@ -14,12 +14,14 @@ from typing import Any
 from echo_hf.builder.build import RUNS
 from echo_hf.config.evaluation import Evaluated, Evaluation
 from echo_hf.config.systems import OWN_FOLDER, SystemConfig, read_system, shipped_systems
+from echo_hf.engines.estimate import Expected
 from echo_hf.errors import ConfigError, EchoError, GenerationError, MissingExtraError, unknown
 from echo_hf.pipeline.progress import NullProgress, ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import NoTask, NotTabled, Outcome
-from echo_hf.systems.base import System
+from echo_hf.systems.base import System, Task
 from echo_hf.systems.benchmark import benchmark_of, load_evaluation
+from echo_hf.systems.estimate import expected_images, price_of
 from echo_hf.systems.journal import FILE, locked, not_tabled, outputs_table, write_outputs
 from echo_hf.systems.registry import Needs, adapter_needs, make_system
 from echo_hf.systems.runner import GenerationPlan, SystemRun
@@ -89,7 +91,7 @@ def drawn_outputs(
             except GenerationError as error:  # its files cannot be read: the others go on
                 missing[one.name] = str(error)
         for work in works:
-            is_unknown = work.plan.cost_usd is None and work.config.price is None
+            is_unknown = work.plan.cost_usd is None and price_of(work.config) is None
             if budget_usd is not None and is_unknown and work.plan.todo:
                 raise GenerationError(
                     f"system {work.config.name!r} has no known price, so that no budget can be "
@@ -167,6 +169,10 @@ def _run_all(
                 watch.noticed(f"{system}: {said}")
 
 
+# What a listing says the price of: a drawing from a few words.
+EXAMPLE = Task("example", "", "text_to_image", "A fox in the snow, drawn with a pencil")
+
+
 @dataclass(frozen=True)
 class SystemListing:
     """A system, and what is missing for it."""
@@ -177,7 +183,7 @@ class SystemListing:
     extra: str | None
     keys: Mapping[str, bool]
     no_folder: str | None
-    usd_per_image: float | None
+    image: Expected
     determinism: str | None = None
 
 
@@ -222,7 +228,7 @@ def _listed(
         extra=",".join(sorted(missing)) or None,
         keys=keys,
         no_folder=Path(str(folder)).name if is_lost else None,
-        usd_per_image=config.usd_per_image,
+        image=expected_images(config, [EXAMPLE]),
     )
 
 

@@ -287,7 +287,7 @@ class GoogleImages(HostedSystem[GoogleOptions]):
         )
         if isinstance(answer, Reply):
             return self.fate(api_error(answer))
-        return drawn_from(answer.model_dump(), self.config.price)
+        return drawn_from(answer.model_dump(), self.price)
 
     def _answer(self, send: Callable[..., Any], **arguments: Any) -> Any:
         """Sends a request, once; gives what the library read, or the `Reply` that is an error."""

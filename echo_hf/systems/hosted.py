@@ -22,6 +22,7 @@ from echo_hf._infra.http_errors import ApiError, Meaning, Reply, mapping, reply_
 from echo_hf._infra.retry import RequestError
 from echo_hf.config.checks import Section, Whole
 from echo_hf.config.systems import Price, Size, SystemConfig
+from echo_hf.engines.prices import MILLION
 from echo_hf.engines.server import ApiKey, Server, check_variable
 from echo_hf.errors import EngineError, GenerationError, ImageError
 from echo_hf.images.store import MOST_BYTES
@@ -35,13 +36,13 @@ from echo_hf.systems.base import (
     failed,
     unsupported_task,
 )
+from echo_hf.systems.estimate import price_of
 from echo_hf.systems.images import Pixels, SentInput, sent_input
 from echo_hf.systems.registry import model_of, options_of
 
 LONGEST_CONNECT_S = 10.0
 NO_KEY = "none"  # what clients are given that want a key even for a server without
 PATH_DIGITS = 16
-MILLION = 1_000_000
 
 Inputs = Annotated[Whole, Field(ge=0, le=1000)]
 
@@ -166,6 +167,7 @@ class HostedSystem(ABC, Generic[Checked]):
 
     def __init__(self, config: SystemConfig, options: Checked, sends_seed: bool) -> None:
         self.config, self.options, self.model = config, options, model_of(config)
+        self.price = price_of(config)
         self.determinism = self.seeded if sends_seed else self.unseeded
         self.seed = config.seed if sends_seed else None
         self.client: Any = None

@@ -312,7 +312,7 @@ class OpenAIImages(HostedSystem[OpenAIImagesOptions]):
         elif error := document.get("error") or _choice_of(document).get("error"):
             drawn = self.fate(error_in(reply, error))
         else:
-            drawn = (read_chat if is_chat else read_images)(document, self.config.price)
+            drawn = (read_chat if is_chat else read_images)(document, self.price)
         request_id = reply.headers.get("x-request-id")
         return replace(drawn, details={**drawn.details, "request_id": request_id})
 

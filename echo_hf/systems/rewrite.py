@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from functools import cache
@@ -15,12 +15,15 @@ from pydantic import BaseModel, ConfigDict, Field
 from echo_hf.config.checks import EngineChoice, Section, Whole, Words
 from echo_hf.config.systems import Price, SystemConfig
 from echo_hf.engines.base import Engine, Message, Request, Text, Usage, make_engine
+from echo_hf.engines.estimate import Expected, both, expected_calls
+from echo_hf.engines.planner import RequestPlan, extended
 from echo_hf.engines.server import ServerEngine
 from echo_hf.errors import EngineError, GenerationError
 from echo_hf.pipeline.answers import Failure, parse
 from echo_hf.prompts import as_data, load_prompt
 from echo_hf.reasons import Failed, Outcome, OutcomeStage
 from echo_hf.systems.base import GenerationResult, Retired, Task, TransientError
+from echo_hf.systems.estimate import expected_images
 from echo_hf.systems.registry import make_system, options_of, register
 from echo_hf.systems.runner import added, failed_by
 
@@ -148,7 +151,8 @@ class Rewrite:
         # As they are: a dump would make what was checked into plain data.
         own = {name: getattr(options.artist, name) for name in Artist.model_fields}
         own |= {"status": "current", "stands_for": None}
-        self._artist = make_system(config.model_copy(update=own))
+        self._drawing = config.model_copy(update=own)
+        self._artist = make_system(self._drawing)
         self._written: dict[str, Writing] = {}
         # An engine that asks a server takes many threads, one with a model of its own does not.
         is_server = isinstance(self._writer, ServerEngine)
@@ -169,6 +173,14 @@ class Rewrite:
             "writer": dict(self._writer.signature()),
             "artist": dict(self._artist.signature()),
         }
+
+    def estimate(self, tasks: Sequence[Task]) -> Expected:
+        """What tasks are expected to take: the writer's calls, and the artist's images."""
+        asked = [rewriting(task, self._options.most_tokens) for task in tasks]
+        plan, model = extended(RequestPlan(), asked, 0), self._options.writer.options.get("model")
+        written = expected_calls(self._writer, model, plan)
+        drawn = expected_images(self._drawing, [replace(task, inputs=()) for task in tasks])
+        return both(written, drawn)
 
     def preflight(self) -> Retired | None:
         """Whether the artist's model is still there; the writer's first answer tells of its own."""

@@ -9,9 +9,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, as_completed, wait
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from itertools import islice
-from statistics import fmean
 from threading import Event
 from typing import Any
 
@@ -21,6 +20,7 @@ from echo_hf._infra.rate_limit import RateLimiter
 from echo_hf._infra.retry import RequestError, RetryPolicy
 from echo_hf.config.systems import SystemConfig
 from echo_hf.engines.base import Usage
+from echo_hf.engines.estimate import Expected, Range, measured, shown_dollars, shown_time
 from echo_hf.errors import EchoError, GenerationError, ImageError
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.progress import TOLD, NullProgress, ProgressListener
@@ -37,6 +37,7 @@ from echo_hf.systems.base import (
     may_fit_now,
     without_secrets,
 )
+from echo_hf.systems.estimate import expected_images
 from echo_hf.systems.journal import SETTLED, Journal, JournalEntry, digest_of
 
 logger = logging.getLogger(__name__)
@@ -51,21 +52,23 @@ OF_ONE_TASK = frozenset({"no_file", "no_input", "several_files"})
 
 @dataclass(frozen=True)
 class GenerationPlan:
-    """What a system is about to draw, and for how much."""
+    """What a system is about to draw, and what that is expected to take."""
 
     system: str
     todo: tuple[Task, ...]
     stored: int
     stale: int
-    cost_usd: float | None
-    seconds: float | None
+    expected: Expected
+
+    @property
+    def cost_usd(self) -> float | None:
+        """About what it costs in US dollars, null where no price is known."""
+        return self.expected.cost_usd
 
     def __str__(self) -> str:
-        cost = "?" if self.cost_usd is None else f"{self.cost_usd:.2f}"
-        took = "?" if self.seconds is None else timedelta(seconds=round(self.seconds))
         return (
             f"{len(self.todo):>9,} to draw, {self.stale:,} of them again, {self.stored:,} kept; "
-            f"about ${cost}, about {took}"
+            f"price {shown_dollars(self.expected.usd)}, time {shown_time(self.expected.seconds)}"
         )
 
 
@@ -154,21 +157,36 @@ class SystemRun:
             same_task = entry.sample_digest == task.sample_digest
             has_failed = is_same and same_task and entry.outcome == Outcome.FAILED
             (again if has_failed else todo).append(task)
-        count = len(todo) + len(again)
         known = [one for one in entries.values() if one.signature == signature]
-        drawn = [one.cost_usd for one in known if one.outcome == Outcome.OK]
-        paid = [cost for cost in drawn if cost is not None]
-        usd = fmean(paid) if paid and config.usd_per_image != 0 else config.usd_per_image
-        took = [one.latency_s for one in known if one.attempts and one.latency_s is not None]
-        slowest = 60 * count / config.limits.per_minute if config.limits.per_minute else 0.0
         return GenerationPlan(
             system=config.name,
             todo=(*todo, *again),
-            stored=len(tasks) - count,
+            stored=len(tasks) - len(todo) - len(again),
             stale=stale,
-            cost_usd=None if usd is None else usd * count,
-            seconds=max(slowest, fmean(took) * count / self.concurrency) if took else None,
+            expected=self._expected((*todo, *again), known),
         )
+
+    def _expected(self, tasks: Sequence[Task], known: Sequence[JournalEntry]) -> Expected:
+        """What tasks will take: by what this run has measured, else by the list."""
+        # A system of several models may know better than the list.
+        count, own = len(tasks), getattr(self.system, "estimate", None)
+        listed = own(tasks) if own else expected_images(self.config, tasks)
+        if not tasks:
+            return listed
+        drawn = [one.cost_usd for one in known if one.outcome == Outcome.OK]
+        paid = [cost for cost in drawn if cost is not None]
+        took = [one.latency_s for one in known if one.attempts and one.latency_s is not None]
+        is_free = self.config.usd_per_image == 0
+        usd = listed.usd if is_free else measured(paid, count) or listed.usd
+        seconds = measured(took, count) or listed.seconds
+        if seconds is not None:
+            rate = self.config.limits.per_minute
+            slowest = 60 * count / rate if rate else 0.0
+            seconds = Range(*(max(slowest, one / self.concurrency) for one in seconds))
+        if paid or took:
+            basis = f"measured in this run: {len(paid)} prices, {len(took)} times"
+            listed = replace(listed, basis=basis, sources=())
+        return replace(listed, usd=usd, seconds=seconds)
 
     def preflight(self) -> Retired | None:
         """Asks whether its model is still there; where that cannot be found out, it is stopped."""

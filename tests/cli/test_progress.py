@@ -18,6 +18,7 @@ from echo_hf.cli.evaluation_view import outcome_table, system_table, what_seeds_
 from echo_hf.cli.progress import Watch, places
 from echo_hf.collect.fetch import FetchStats
 from echo_hf.engines.base import Usage
+from echo_hf.engines.estimate import Expected, Range
 from echo_hf.engines.planner import RequestPlan
 from echo_hf.pipeline.batch_inference import FillStats
 from echo_hf.pipeline.result import StageStats
@@ -30,8 +31,14 @@ from tests.systems.runs_for_tests import entry, system, task
 
 FETCHED = FetchStats(1010, 7, 1000, reasons=Counter({Unfetched.GONE: 2}), seconds=50.0)
 FILLED = FillStats(calls=2, seconds=4.0, usage=Usage(100, 20, 75), cost_usd=0.5)
-HARBOR = GenerationPlan("mine", tuple(map(task, range(1500))), 20, 3, 61.5, 3725.4)
-UNKNOWN = GenerationPlan("theirs", (), 0, 0, None, None)
+HARBOR = GenerationPlan(
+    "mine",
+    tuple(map(task, range(1500))),
+    20,
+    3,
+    Expected(Range(41, 61.5, 123), Range.exactly(3725.4)),
+)
+UNKNOWN = GenerationPlan("theirs", (), 0, 0, Expected())
 CALLS = RequestPlan(
     requests=12, stored=2, prompt_tokens=3_000_000, usd_per_million_prompt_tokens=0.5
 )
@@ -60,8 +67,11 @@ def lines(one: Console) -> list[str]:
         ),
         (FETCHED, "1,000 images (20/s), 7 known before, 2 gone"),
         (FetchStats(0), "0 images (0/s), 0 known before"),
-        (HARBOR, "1,500 to draw, 3 of them again, 20 kept; about $61.50, about 1:02:05"),
-        (UNKNOWN, "0 to draw, 0 of them again, 0 kept; about $?, about ?"),
+        (
+            HARBOR,
+            "1,500 to draw, 3 of them again, 20 kept; price $61.50 (41.00 to 123.00), time 62 min",
+        ),
+        (UNKNOWN, "0 to draw, 0 of them again, 0 kept; price unknown, time unknown"),
         (
             CALLS,
             "10 calls to make, 2 answered before; about 3,000,000 prompt tokens (0 shared), 0 "
@@ -199,7 +209,7 @@ def test_the_headlines_are_the_papers_figures() -> None:
 
 
 def listing(**changes: Any) -> SystemListing:
-    given = {"known": True, "extra": None, "keys": {}, "no_folder": None, "usd_per_image": None}
+    given = {"known": True, "extra": None, "keys": {}, "no_folder": None, "image": Expected()}
     config = system("mine", status="replay", stands_for="[bold]GPT-4o")
     return SystemListing(config=config, file=None, **{**given, **changes})
 
@@ -207,7 +217,7 @@ def listing(**changes: Any) -> SystemListing:
 def test_the_list_says_what_to_do() -> None:
     one = console()
     given = [
-        listing(usd_per_image=0.0421),
+        listing(image=Expected(Range(0.01, 0.0421, 0.2))),
         listing(extra="openai", keys={"A_KEY": False, "B_KEY": True}),
         listing(known=False),
         listing(no_folder="Bagel"),

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from echo_hf.config.checks import first_error
-from echo_hf.config.judges import JudgeConfig, read_judge, shipped_judges, with_files
+from echo_hf.config.evaluation import with_files
+from echo_hf.config.judges import JudgeConfig, read_judge, shipped_judges
 from echo_hf.config.loading import load_config
 from echo_hf.config.systems import (
     FixedSize,

@@ -137,7 +137,7 @@ def test_a_dry_run_asks_nobody_and_writes_nothing(
     acting.gone = Retired("nobody should ask")
     made = generate(evaluation(release, config), runs=tmp_path / "runs", dry_run=True)
     (plan,) = made.plans
-    assert (len(plan.todo), plan.cost_usd, plan.seconds) == (5, 1.25, None)
+    assert (len(plan.todo), plan.cost_usd, plan.expected.seconds) == (5, 1.25, None)
     assert (made.path, acting.asked, acting.entered) == (None, [], [])
     assert not (tmp_path / "runs").exists()
     acting.gone = None
@@ -291,7 +291,7 @@ def test_the_command_says_what_it_will_do_and_what_it_did(
     told = ["generate", str(tmp_path / "config.yaml"), "--runs", str(tmp_path), "--limit", "1"]
     dry = CliRunner().invoke(app, [*told, "--dry-run", "--systems", "mine"])
     assert (dry.exit_code, acting.asked) == (0, []), dry.output
-    assert "2 to draw, 0 of them again, 0 kept; about $?" in dry.output
+    assert "2 to draw, 0 of them again, 0 kept; price unknown" in dry.output
     assert dry.output.endswith("nothing was asked: leave out --dry-run to draw\n")
     done = CliRunner().invoke(app, told)
     assert done.exit_code == 0, done.output

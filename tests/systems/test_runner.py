@@ -516,7 +516,10 @@ def test_an_image_of_too_few_bytes_is_gone(tmp_path: Path, noted: bool, bytes_le
 
 
 def test_the_estimate_is_the_mean_of_what_was_drawn_so(tmp_path: Path) -> None:
-    """By hand: images of 0.1 and 0.3 dollars; a refusal costs time, a retired model none."""
+    """By hand: images of 0.1 and 0.3 dollars; a refusal costs time, a retired model none.
+
+    The ends are two standard errors away: of the prices 0.2, of the times 2 x 2 / sqrt(3) = 2.309.
+    """
     ok = {"outcome": Outcome.OK, "image": RunFolder(tmp_path).images.put(png("fox"))}
     tasks = [task(number) for number in range(13)]
     made = plan(
@@ -530,11 +533,14 @@ def test_the_estimate_is_the_mean_of_what_was_drawn_so(tmp_path: Path) -> None:
     )
     assert len(made.todo) == 10
     assert made.cost_usd == pytest.approx(10 * 0.2)
-    assert made.seconds == pytest.approx(10 * 4.0 / 2)
+    assert made.expected.usd == pytest.approx((0.0, 2.0, 4.0))
+    assert made.expected.seconds == pytest.approx((8.453, 10 * 4.0 / 2, 31.547), abs=1e-3)
+    assert made.expected.basis == "measured in this run: 2 prices, 3 times"
     # Four tasks at two a minute take two minutes, however fast each is.
     fast = entry(9, latency_s=1.0)
-    assert plan(tmp_path / "a", fast, limits={"per_minute": 2}).seconds == pytest.approx(120)
-    assert plan(tmp_path / "b", fast, limits={"per_minute": 1000}).seconds == pytest.approx(2.0)
+    for folder, per_minute, seconds in (("a", 2, (120, 120, 120)), ("b", 1000, (1.0, 2.0, 4.0))):
+        limited = plan(tmp_path / folder, fast, limits={"per_minute": per_minute})
+        assert limited.expected.seconds == pytest.approx(seconds)
 
 
 def test_a_task_that_was_turned_away_for_other_limits_is_done_again(tmp_path: Path) -> None:

@@ -35,8 +35,8 @@ from echo_hf.report.analysis.prompts import (
     languages,
     lengths,
     prompt_set,
-    read_reference,
 )
+from echo_hf.report.analysis.references import read_references
 from echo_hf.report.analysis.result import (
     FILE,
     Analysis,
@@ -163,7 +163,8 @@ def _source(
 def _analysis(source: Source, options: AnalysisOptions, protocol: Protocol, say: Say) -> Analysis:
     say("prompts and references")
     texts, ids = ([one[name] for one in source.samples] for name in ("prompt", "id"))
-    sets = [prompt_set(OWN, texts, ids=ids), *map(read_reference, options.references)]
+    references, not_fetched = read_references(options.references, source.folder.root)
+    sets = [prompt_set(OWN, texts, ids=ids), *references]
     times, draws, seed = post_times(source.posts), options.draws, options.seed
     failed = failures(source.samples, times, examples=options.examples)
     keywords = failed.found.keywords if failed.found else None
@@ -202,6 +203,7 @@ def _analysis(source: Source, options: AnalysisOptions, protocol: Protocol, say:
         source=source.identity,
         samples=len(source.samples),
         sets=tuple(facts),
+        not_fetched=not_fetched,
         **parts,
     )
 
@@ -211,7 +213,8 @@ def _tasks(
 ) -> AnalysisPart[Tasks]:
     if not source.samples:
         return AnalysisPart.without(NotAnalyzed.NO_PROMPTS)
-    inputs, engine = [one.inputs for one in options.references], options.task_engine
+    shown = {one.name: one.inputs for one in options.references}
+    inputs, engine = [shown[one.name] for one in references], options.task_engine
     counts: list[Counter[str]] = []
     untold = None
     try:

@@ -20,9 +20,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from echo_hf.config.evaluation import Format, Reference
-from echo_hf.errors import HubError, MissingExtraError, SourceError, unknown
+from echo_hf.errors import MissingExtraError, SourceError, unknown
 from echo_hf.metrics.result import error_line
 from echo_hf.reasons import NotAnalyzed
 from echo_hf.report.analysis.result import AnalysisPart, Quartiles, SetLanguages, SetLengths
@@ -72,14 +74,13 @@ DELIMITERS: Mapping[Format, str] = {"csv": ",", "tsv": "\t"}
 
 
 def read_reference(reference: Reference) -> PromptSet:
-    """Reads prompts to compare with: plain text, JSON Lines, a table, or a dataset on the Hub."""
-    if reference.dataset:
-        return _from_hub(reference)
+    """Reads prompts to compare with from files: plain text, JSON Lines, or a table."""
     rows, sums = list[object](), {}
     for file in reference.path:
         content = _content(file)
         sums[file.name] = hashlib.sha256(content).hexdigest()
-        rows += _texts(content, reference.format_of(file), reference.column, file)
+        place = f"reference {str(file)!r}"
+        rows += texts_of(content, reference.format_of(file), reference.column, place)
     return prompt_set(reference.name, rows, source={"files": sums, "column": reference.column})
 
 
@@ -96,8 +97,10 @@ def _content(file: Path) -> bytes:
         raise SourceError(f"cannot read reference {str(file)!r}: {error.strerror}") from error
 
 
-def _texts(content: bytes, form: Format, column: str | None, file: Path) -> list[object]:
-    place = f"reference {str(file)!r}"
+def texts_of(content: bytes, form: Format, column: str | None, place: str) -> list[object]:
+    """The prompts of a file; the place is what messages call it."""
+    if form == "parquet":
+        return _column(content, str(column), place)
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -115,6 +118,16 @@ def _texts(content: bytes, form: Format, column: str | None, file: Path) -> list
     if seen and column not in seen:
         raise SourceError(unknown("column", column, seen, place))
     return [row.get(column) for row in rows]
+
+
+def _column(content: bytes, column: str, place: str) -> list[object]:
+    try:
+        file = pq.ParquetFile(pa.BufferReader(content))
+        if column in (names := file.schema_arrow.names):
+            return list(file.read([column])[column].to_pylist())
+    except pa.ArrowException as error:
+        raise SourceError(f"{place} is no Parquet file ({error_line(error)})") from None
+    raise SourceError(unknown("column", column, names, place))
 
 
 def _lines(text: str) -> list[str]:
@@ -156,26 +169,6 @@ def _table(text: str, delimiter: str) -> list[dict[str, str]]:
                 f"{delimiter!r}"
             )
     return [dict(zip(header, row, strict=False)) for row in rows]
-
-
-def _from_hub(reference: Reference) -> PromptSet:
-    from datasets import load_dataset
-
-    given = {name: getattr(reference, name) for name in ("dataset", "config", "split", "revision")}
-    place = f"reference {reference.name!r}"
-    try:
-        rows = load_dataset(
-            given["dataset"], given["config"], split=given["split"], revision=given["revision"]
-        )
-    except Exception as error:  # whatever the network, the repository or its files are short of
-        raise HubError(
-            f"cannot load {place} ({error_line(error)}): expected a dataset that the Hub or the "
-            "cache holds at that revision"
-        ) from error
-    if reference.column not in rows.column_names:
-        raise HubError(unknown("column", reference.column, rows.column_names, place))
-    source = {**given, "column": reference.column}
-    return prompt_set(reference.name, rows[reference.column], source=source)
 
 
 PACKAGE = "icu4py"

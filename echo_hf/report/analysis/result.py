@@ -276,12 +276,15 @@ FILE = "analysis.json"
 
 
 class Analysis(Figures):
+    """All of it; `not_fetched` are sets that the Hub did not give, with the reason in a line."""
+
     format: Literal[1] = 1
     name: str
     toolkit: str
     source: Mapping[str, Any]
     samples: NonNegativeInt
     sets: tuple[SetFacts, ...]
+    not_fetched: Mapping[str, str] = {}
     diversity: AnalysisPart[tuple[SetDiversity, ...]]
     lengths: AnalysisPart[tuple[SetLengths, ...]]
     languages: AnalysisPart[tuple[SetLanguages, ...]]

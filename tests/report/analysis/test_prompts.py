@@ -10,12 +10,11 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from datasets import Dataset
 from hypothesis import given
 from hypothesis import strategies as st
 
 from echo_hf.config.evaluation import Reference
-from echo_hf.errors import HubError, SourceError
+from echo_hf.errors import SourceError
 from echo_hf.reasons import NotAnalyzed
 from echo_hf.report.analysis.prompts import (
     UnsegmentedError,
@@ -93,23 +92,6 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         read_reference(Reference(name="some", path=tmp_path / "gone.txt"))
     with pytest.raises(SourceError, match="not a regular file"):
         read_reference(Reference(name="some", path=tmp_path))
-
-
-def test_a_dataset_is_read_at_its_revision(tmp_path: Path) -> None:
-    Dataset.from_dict({"prompt": list(TEXTS)}).to_parquet(tmp_path / "train.parquet")
-    given = {"name": "hub", "dataset": str(tmp_path), "revision": "v1"}
-    found = read_reference(Reference(**given, column="prompt"))
-    assert found.prompts == TEXTS
-    assert found.source["revision"] == "v1"
-    with pytest.raises(HubError, match="unknown column 'prmpt'; did you mean 'prompt'"):
-        read_reference(Reference(**given, column="prmpt"))
-
-
-def test_a_dataset_that_is_not_there_is_named() -> None:
-    with pytest.raises(HubError, match="cannot load reference 'hub'"):
-        read_reference(
-            Reference(name="hub", dataset="/no/such/folder", revision="v1", column="prompt")
-        )
 
 
 REASON = "needs icu4py: see `make test-extras`"

@@ -1,0 +1,223 @@
+"""What is about to be asked, in dollars and seconds: ranges, and what they rest on."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from statistics import fmean, stdev
+from typing import Any, Literal, NamedTuple, Self
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from echo_hf.config.systems import Price
+from echo_hf.engines.base import Engine
+from echo_hf.engines.planner import TOKENS_PER_IMAGE, RequestPlan
+from echo_hf.engines.prices import MILLION, price_list
+
+TokenKind = Literal["image_in", "text_out", "image_out"]
+# A token has three to five letters, by language and model.
+OF_TEXT = (0.8, 1.0, 1.25)
+
+
+class Range(NamedTuple):
+    """A number that is not known yet: the least, the likely, and the most.
+
+    Examples:
+        >>> Range(1, 2, 4).times(3)
+        Range(low=3, likely=6, high=12)
+        >>> Range.total([Range(1, 2, 4), Range.exactly(10)])
+        Range(low=11, likely=12, high=14)
+    """
+
+    low: float
+    likely: float
+    high: float
+
+    @classmethod
+    def exactly(cls, number: float) -> Self:
+        return cls(number, number, number)
+
+    @classmethod
+    def total(cls, ranges: Iterable[Range]) -> Self:
+        """The sum; its ends are where all are at their ends together."""
+        every = list(ranges)
+        return cls(*(sum(one[at] for one in every) for at in range(3)))
+
+    def times(self, number: float) -> Self:
+        return type(self)(*(one * number for one in self))
+
+
+NOTHING = Range.exactly(0)
+UNKNOWN = "unknown"
+UNITS = ((7200, 3600, "h"), (120, 60, "min"))
+
+
+def shown_dollars(usd: Range | None) -> str:
+    """A price for people: the likely one, and its ends where they lie apart."""
+    if usd is None:
+        return UNKNOWN
+    low, likely, high = (f"{one:,.2f}" for one in usd)
+    return f"${likely}" if low == high else f"${likely} ({low} to {high})"
+
+
+def shown_time(seconds: Range | None) -> str:
+    """A time for people, in hours, minutes or seconds.
+
+    Examples:
+        >>> shown_time(Range(5400, 9000, 18000))
+        '2.5 h (1.5 to 5.0)'
+    """
+    if seconds is None:
+        return UNKNOWN
+    units = (one for one in UNITS if seconds.likely >= one[0])
+    _, length, unit = next(units, (0, 1, "s"))
+    parts = [one / length for one in seconds]
+    low, likely, high = (f"{one:,.0f}" if one >= 10 else f"{one:.1f}" for one in parts)
+    return f"{likely} {unit}" if low == high else f"{likely} {unit} ({low} to {high})"
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What some work is expected to take.
+
+    Attributes:
+        usd: US dollars; null where no price is known.
+        seconds: From its beginning to its end; null where nothing is known.
+        gpu: The GPU of one's own that the seconds are of; null where others do the work.
+        basis: What the two rest on, in a line.
+        sources: Addresses of what the basis speaks of.
+    """
+
+    usd: Range | None = None
+    seconds: Range | None = None
+    gpu: str | None = None
+    basis: str = ""
+    sources: tuple[str, ...] = ()
+
+    @property
+    def cost_usd(self) -> float | None:
+        """The likely price in US dollars, null where none is known."""
+        return None if self.usd is None else self.usd.likely
+
+
+NO_WORK = Expected(NOTHING, NOTHING)
+
+
+def both(one: Expected, other: Expected) -> Expected:
+    """What two works take, one after the other; null where either is not known."""
+    usd = [part.usd for part in (one, other) if part.usd is not None]
+    seconds = [part.seconds for part in (one, other) if part.seconds is not None]
+    return Expected(
+        Range.total(usd) if len(usd) == 2 else None,
+        Range.total(seconds) if len(seconds) == 2 else None,
+        one.gpu or other.gpu,
+        "; ".join(filter(None, (one.basis, other.basis))),
+        (*one.sources, *other.sources),
+    )
+
+
+def measured(values: Sequence[float], number: int) -> Range | None:
+    """What a number of them is expected to come to, within two standard errors of their mean.
+
+    Examples:
+        >>> measured([1.0, 3.0], 10)
+        Range(low=0.0, likely=20.0, high=40.0)
+        >>> measured([2.0], 10)  # one alone says nothing about others
+        Range(low=10.0, likely=20.0, high=40.0)
+    """
+    if not values:
+        return None
+    mean = fmean(values)
+    if len(values) == 1:
+        return Range(mean / 2, mean, 2 * mean).times(number)
+    error = 2 * stdev(values) / math.sqrt(len(values))
+    return Range(max(mean - error, 0.0), mean, mean + error).times(number)
+
+
+class Listed(BaseModel):
+    """A row of the list of what a dry run counts on."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    models: tuple[str, ...]
+    seconds: Range
+    gpu: str | None = None
+    as_of: datetime.date
+    basis: str
+    sources: tuple[str, ...] = Field(min_length=1)
+
+    @property
+    def rests_on(self) -> str:
+        """Its basis, for people."""
+        on = f"on {self.gpu}: " if self.gpu else ""
+        return f"{on}{self.basis} ({self.as_of})"
+
+
+class ListedCalls(Listed):
+    """Tokens of an image and of an answer of a language model, seconds of a call."""
+
+    image_tokens: Range
+    answer_tokens: Range
+
+
+class ListedImages(Listed):
+    """Tokens and prices of an image that a model draws, seconds of an image."""
+
+    server: str | None = None
+    price: Mapping[str, float] = {}
+    tokens: Mapping[TokenKind, Range] = {}
+    when: Mapping[str, Any] = {}
+
+    @property
+    def prices(self) -> Price | None:
+        """What its maker charges; free on a GPU of one's own."""
+        if self.gpu is not None:
+            return Price(usd_per_image=0, as_of=self.as_of)
+        return Price(**self.price, as_of=self.as_of)
+
+
+@cache
+def listed_calls() -> Mapping[str, ListedCalls]:
+    """The language models of the list, by name."""
+    rows = [ListedCalls.model_validate(row) for row in price_list()["calls"]]
+    return {model: row for row in rows for model in row.models}
+
+
+@cache
+def listed_images() -> tuple[ListedImages, ...]:
+    """The image models of the list; of two rows for one model, the first that fits holds."""
+    return tuple(ListedImages.model_validate(row) for row in price_list()["images"])
+
+
+# Of a model that is not in the list: what an answer with reasons takes, and an image of any size.
+UNLISTED_IMAGE, UNLISTED_ANSWER = Range(255, TOKENS_PER_IMAGE, 2600), Range(150, 400, 1500)
+
+
+def prices_of(engine: Engine) -> tuple[float | None, float | None]:
+    """US dollars for a million tokens of prompt and answer, null where nobody knows."""
+    return (
+        getattr(engine, "usd_per_million_prompt_tokens", 0.0),
+        getattr(engine, "usd_per_million_completion_tokens", 0.0),
+    )
+
+
+def expected_calls(engine: Engine, model: object, plan: RequestPlan) -> Expected:
+    """What the calls of a plan are expected to take."""
+    if not plan.calls:
+        return NO_WORK
+    row, usd = listed_calls().get(str(model)), None
+    prompt, completion = prices_of(engine)
+    if prompt is not None and completion is not None:
+        text = Range(*OF_TEXT).times(plan.prompt_tokens - TOKENS_PER_IMAGE * plan.images)
+        images = (row.image_tokens if row else UNLISTED_IMAGE).times(plan.images)
+        answers = (row.answer_tokens if row else UNLISTED_ANSWER).times(plan.calls)
+        asked = Range.total([text, images]).times(prompt / MILLION)
+        usd = Range.total([asked, answers.times(completion / MILLION)])
+    if row is None:
+        return Expected(usd, basis="tokens of a model that is not in the list: a wide estimate")
+    at_a_time = 1 if row.gpu else getattr(getattr(engine, "options", None), "concurrency", 1)
+    seconds = row.seconds.times(plan.calls / at_a_time)
+    return Expected(usd, seconds, row.gpu, row.rests_on, row.sources)

@@ -1,0 +1,147 @@
+"""Ranges by hand, and a list that has every model of the configs that come along."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+import yaml
+
+from echo_hf.config.judges import read_judge, shipped_judges
+from echo_hf.config.systems import shipped_configs
+from echo_hf.engines.base import make_engine
+from echo_hf.engines.estimate import (
+    NO_WORK,
+    Expected,
+    Range,
+    both,
+    expected_calls,
+    listed_calls,
+    listed_images,
+    measured,
+    shown_dollars,
+    shown_time,
+)
+from echo_hf.engines.planner import RequestPlan
+
+# Ten calls, four answered before; 20,000 tokens of text beside 8 images at 1,280.
+PLAN = RequestPlan(requests=10, stored=4, prompt_tokens=20_000 + 8 * 1280, images=8)
+GPT_4O = "gpt-4o-2024-11-20"
+
+
+def engine(model: str, **options: Any) -> Any:
+    return make_engine("openai", model=model, **options)
+
+
+def test_calls_cost_their_tokens_by_the_rule_of_their_model() -> None:
+    """gpt-4o: 2.50 and 10 dollars a million; an image takes 255, 425 or 1,105 tokens."""
+    found = expected_calls(engine(GPT_4O, concurrency=3), GPT_4O, PLAN)
+    low = (0.8 * 20_000 + 8 * 255) * 2.5e-6 + 6 * 150 * 10e-6
+    likely = (20_000 + 8 * 425) * 2.5e-6 + 6 * 400 * 10e-6
+    high = (1.25 * 20_000 + 8 * 1105) * 2.5e-6 + 6 * 800 * 10e-6
+    assert found.usd == pytest.approx((low, likely, high))
+    assert found.seconds == pytest.approx((6 * 2 / 3, 6 * 6 / 3, 6 * 20 / 3))
+    assert (found.gpu, found.cost_usd) == (None, found.usd and found.usd.likely)
+    assert "2026-11-23" in found.basis
+    assert found.sources
+
+
+def test_a_model_that_is_not_listed_has_the_price_of_its_config_and_no_time() -> None:
+    prices = {"usd_per_million_prompt_tokens": 1.0, "usd_per_million_completion_tokens": 2.0}
+    found = expected_calls(engine("mine", **prices), "mine", PLAN)
+    assert found.cost_usd == pytest.approx((20_000 + 8 * 1280) * 1e-6 + 6 * 400 * 2e-6)
+    assert (found.seconds, found.sources) == (None, ())
+    assert expected_calls(engine("mine"), "mine", PLAN).usd is None
+    answered = RequestPlan(requests=4, stored=4)
+    assert expected_calls(engine("mine"), "mine", answered) == NO_WORK
+
+
+def test_weights_of_ones_own_bill_nothing_and_take_the_time_of_a_gpu() -> None:
+    model = "Qwen/Qwen2.5-VL-32B-Instruct"
+    own = type("Own", (), {})()  # an engine in this process names no price
+    found = expected_calls(own, model, PLAN)
+    assert found.usd == (0, 0, 0)
+    assert found.seconds == pytest.approx((6 * 0.3, 6 * 0.8, 6 * 2.5))
+    assert found.gpu == "an H100"
+
+
+def test_measured_work_lies_within_two_standard_errors() -> None:
+    assert measured([], 5) is None
+    assert measured([4.0], 2) == (4, 8, 16)
+    assert measured([1.0, 2.0, 3.0, 4.0], 10) == pytest.approx((12.09, 25.0, 37.91), abs=0.01)
+    assert measured([0.0, 0.0], 10) == (0, 0, 0)
+
+
+def test_the_price_of_two_is_known_where_both_are() -> None:
+    one = Expected(Range(1, 2, 3), Range(10, 20, 30), None, "a", ("x",))
+    other = Expected(Range(4, 5, 6), None, "an H100", "b", ("y",))
+    assert both(one, other) == Expected(Range(5, 7, 9), None, "an H100", "a; b", ("x", "y"))
+    assert both(one, Expected()).usd is None
+
+
+@pytest.mark.parametrize(
+    ("usd", "seconds", "shown"),
+    [
+        (None, None, ("unknown", "unknown")),
+        (Range.exactly(0), Range.exactly(0), ("$0.00", "0.0 s")),
+        (Range(1, 2.5, 1200), Range(5, 60, 119), ("$2.50 (1.00 to 1,200.00)", "60 s (5.0 to 119)")),
+        (Range.exactly(3), Range(60, 300, 7200), ("$3.00", "5.0 min (1.0 to 120)")),
+    ],
+)
+def test_ranges_for_people(
+    usd: Range | None, seconds: Range | None, shown: tuple[str, str]
+) -> None:
+    assert (shown_dollars(usd), shown_time(seconds)) == shown
+
+
+# The list itself.
+
+
+def image_models() -> set[str]:
+    named = set[str]()
+    for file in sorted(shipped_configs().glob("systems/*.yaml")):
+        system = yaml.safe_load(file.read_bytes())
+        parts = system.get("parameters", {})
+        drawing = parts.get("artist", system) if system["adapter"] == "rewrite" else system
+        named |= {drawing["model"]} if "model" in drawing else set()
+    return named
+
+
+def language_models() -> set[str]:
+    """Those of judges, of writers, and of the engines of every config."""
+    named = {str(read_judge(file).engine.options["model"]) for file in shipped_judges()}
+    for file in sorted(shipped_configs().glob("**/*.yaml")):
+        config = yaml.safe_load(file.read_bytes())
+        if not isinstance(config, dict):
+            continue
+        engines = [*config.get("engines", {}).values()]
+        engines.append((config.get("parameters") or {}).get("writer") or {})
+        named |= {one["model"] for one in engines if "model" in one}
+    return named
+
+
+@pytest.mark.parametrize("model", sorted(image_models()))
+def test_every_image_model_of_a_shipped_config_is_listed_with_a_price(model: str) -> None:
+    rows = [row for row in listed_images() if model in row.models]
+    assert rows
+    for row in rows:
+        assert row.gpu or {"text_in", "image_in", "image_out"} <= row.price.keys()
+        assert row.gpu or row.tokens.keys() == {"image_in", "text_out", "image_out"}
+
+
+@pytest.mark.parametrize("model", sorted(language_models()))
+def test_every_language_model_of_a_shipped_config_is_listed_with_a_price(model: str) -> None:
+    row = listed_calls()[model]
+    if row.gpu is None:
+        google = {"base_url": "https://generativelanguage.googleapis.com/v1beta/openai/"}
+        asked = engine(model, **(google if model.startswith("gemini") else {}))
+        assert expected_calls(asked, model, PLAN).usd is not None
+
+
+def test_rows_are_ranges_with_a_source_that_say_what_was_published_and_what_was_not() -> None:
+    for row in (*listed_calls().values(), *listed_images()):
+        ranges = [row.seconds, *getattr(row, "tokens", {}).values()]
+        assert all(0 <= low <= likely <= high for low, likely, high in ranges), row.models
+        assert re.search("published|estimate", row.basis), row.models
+        assert all(one.startswith("https://") for one in row.sources)
