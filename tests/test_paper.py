@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from echo_hf.config.judges import with_files
+from echo_hf.config.evaluation import with_files
 from echo_hf.config.loading import load_config
 from echo_hf.config.systems import shipped_configs
 from tests.engines.openai.loopback_server import (
@@ -74,6 +74,13 @@ def rehearsed(name: str, folder: Path, url: str) -> Path:
 
     data |= {one: corpus[one] for one in ("target", "posts")}
     data["engines"] = dict.fromkeys(data["engines"], recorded)
+    sets = data["analysis"]["references"]
+    for one in sets:
+        (folder / f"{one['name']}.txt").write_text("add a hat\na cat in the rain\n", "utf-8")
+    data["analysis"] |= {
+        "references": [{"name": one["name"], "path": f"{one['name']}.txt"} for one in sets],
+        "perplexity": {"model": str(folder / "pythia-12b")},
+    }
     for system in data["systems"]:
         command = [sys.executable, str(folder / "worker.py"), system["name"]]
         system |= {"adapter": "command", "parameters": {"command": command}, "size": "auto"}
@@ -122,6 +129,9 @@ def test_a_config_of_the_paper_runs_from_posts_to_report(
         if row["metric"] == "win_rate" and row["value"] is not None
     }
     assert rated == names
+    compared = json.loads((run / "analysis.json").read_text("utf-8"))["sets"]
+    shipped = yaml.safe_load((shipped_configs() / "references/figure3.yaml").read_text("utf-8"))
+    assert [one["name"] for one in compared] == ["benchmark", *(one["name"] for one in shipped)]
     assert {row["metric"] for row in results["results"]} == {
         *("win_rate", "color_shift", "face_identity", "structure_distance", "text_rendering")
     }

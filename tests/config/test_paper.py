@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from echo_hf.config.judges import with_files
+from echo_hf.config.evaluation import with_files
 from echo_hf.config.loading import Config, parse_config
 from echo_hf.config.paper import differences
 from echo_hf.config.systems import shipped_configs
