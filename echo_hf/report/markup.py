@@ -26,7 +26,7 @@ NAMES = {
     "text_to_image": "Text to image",
     **TITLES,
     "ocr_accuracy": "Text read back",
-    "leave_one_judge_out": "One judge left out",
+    "leave_one_judge_out": "Without each judge",
     "gap": "Gap between the best two",
     "bradley_terry": "Bradley-Terry strengths",
     "judge_drift": "Drift of judges",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 from pathlib import Path
 from typing import Any
 
@@ -108,6 +109,11 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"stands_for": "GPT-4o"}, "stands_for is 'GPT-4o' and status is 'current'"),
     ({"status": "substitute", "note": "n"}, "expected stands_for and a note"),
     ({"status": "substitute", "stands_for": "x"}, "expected stands_for and a note"),
+    (
+        {"name": "gemini-2-0.flash", "status": "substitute", "note": "n"}
+        | {"stands_for": "Gemini 2.0 Flash"},
+        "expected a substitute to be named after the model that answers",
+    ),
     *(
         ({"parameters": parameters}, ELSEWHERE)
         for parameters in (
@@ -187,11 +193,42 @@ def test_a_bad_file_is_named(tmp_path: Path, text: str, words: str) -> None:
     assert words in said
 
 
-@pytest.mark.parametrize(("kind", "example"), [("system", "flux_kontext"), ("judge", "qwen2_5_vl_32b")])
+@pytest.mark.parametrize(
+    ("kind", "example"), [("system", "flux_kontext"), ("judge", "qwen2_5_vl_32b")]
+)
 def test_a_missing_file_is_named(tmp_path: Path, kind: str, example: str) -> None:
     said = refused(written(tmp_path, config=f"{EVALUATION}{kind}s: [none.yaml]\n"))
     assert said.startswith(f"no {kind} '{tmp_path / 'none.yaml'}': expected a YAML file")
     assert example in said
+
+
+@pytest.mark.parametrize(
+    ("kind", "named", "meant"),
+    [
+        ("system", "gemini_2_0_flash", "gemini_3_1_flash_lite_image"),
+        ("system", "llm_diffusion", "gpt_4o_qwen_image"),
+        ("system", "flux_kontxt", "flux_kontext"),
+        ("judge", "gpt_4o", "gpt_4o_2024_11_20"),
+        ("judge", "gemini_2_0_flash", "gemini_3_8_flash"),
+    ],
+)
+def test_a_file_named_after_what_is_gone_leads_to_its_substitute(
+    tmp_path: Path, kind: str, named: str, meant: str
+) -> None:
+    config = f"{EVALUATION}{kind}s: [{kind}s/{named}.yaml]\n"
+    said = refused(written(tmp_path, config=config))
+    assert f"did you mean '{kind}s/{meant}.yaml'?" in said
+
+
+def test_every_substitute_is_named_after_what_answers() -> None:
+    """Each number of its model stands in its name, none of what it stands in for alone does."""
+    every = [*map(read_system, shipped_systems()), *map(read_judge, shipped_judges())]
+    substitutes = [one for one in every if one.status == "substitute"]
+    assert len(substitutes) == 5
+    for one in substitutes:
+        numbers = re.findall(r"[0-9]+", one.name)
+        assert numbers
+        assert set(numbers) <= set(re.findall(r"[0-9]+", str(one.answered_by.model)))
 
 
 def test_those_that_echo_hf_brings_can_be_read() -> None:
@@ -243,7 +280,11 @@ def test_files_of_judges_are_found_beside_the_config_and_among_ours(tmp_path: Pa
     (own.parent / "strict.md").write_text("Be strict.\n\n$form", "utf-8")
     path = config_of(tmp_path)
     config = yaml.safe_load(path.read_text("utf-8"))
-    names = ["mine/strict.yaml", "judges/gpt_4o_2024_11_20.yaml", judge_of("inline", prompt_file="own.md")]
+    names = [
+        "mine/strict.yaml",
+        "judges/gpt_4o_2024_11_20.yaml",
+        judge_of("inline", prompt_file="own.md"),
+    ]
     path.write_text(yaml.safe_dump({**config, "judges": names}), "utf-8")
 
     strict, ours, inline = load_evaluation(path).judges

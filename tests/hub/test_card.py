@@ -16,6 +16,7 @@ from huggingface_hub import DatasetCard, DatasetCardData
 from hypothesis import given
 from hypothesis import strategies as st
 
+from echo_hf.config.checks import AnsweredBy
 from echo_hf.hub.card import ORIGINS, bibtex, eval_file, made_by, render_card
 from echo_hf.hub.facts import CONFIGS, ReleaseFacts, SampleCounts, default_config
 from echo_hf.hub.manifest import ConfigEntry, FileEntry, make_manifest
@@ -53,6 +54,19 @@ def card(facts: ReleaseFacts, rows: Mapping[str, int] = ROWS, **people: Any) -> 
 
 def fences(page: str) -> list[Any]:
     return [token for token in tokens(page) if token.type == "fence"]
+
+
+def test_a_card_says_which_models_answered(facts: ReleaseFacts) -> None:
+    """A substitute in place of another, and what nobody said; nothing where nothing was scored."""
+    one = AnsweredBy(model="m-2", developer="P|p", status="substitute", stands_for="Old *M*")
+    models = {"systems": {"ash": one, "birch": AnsweredBy()}, "judges": {"jay": one}}
+    manifest = make_manifest(facts, {name: entry(name, count) for name, count in ROWS.items()})
+    rows = cells(render_card(facts, manifest, models))
+    told = ["m-2", "P|p", "substitute", "in place of Old *M*"]
+    assert ["system", "ash", *told] in rows
+    assert ["judge", "jay", *told] in rows
+    assert ["system", "birch", *["not said"] * 3, ""] in rows
+    assert "Who was measured" not in card(facts)
 
 
 def test_every_config_has_files_and_types_in_the_front_matter(facts: ReleaseFacts) -> None:

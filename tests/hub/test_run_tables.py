@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from echo_hf.errors import RunError
-from echo_hf.hub.run_tables import RunTables, read_results, run_tables
+from echo_hf.hub.run_tables import RunTables, models_of, read_results, run_tables
 from echo_hf.tables import APPLICABILITY, OUTPUTS, RATINGS, RESPONSES, RESULTS, Table
 from tests.hub.conftest import Samples
 
@@ -99,6 +99,26 @@ def test_every_figure_is_a_row(tmp_path: Path) -> None:
     assert json.loads(row.pop("definition")) == WIN_RATE["definition"]
     assert row == {name: value for name, value in WIN_RATE.items() if name != "definition"}
     assert (found[0]["value"], found[0]["definition"]) == (None, "null")
+
+
+def test_a_row_says_which_model_answered_to_the_names_in_it(tmp_path: Path) -> None:
+    """Of the names in its definition, else of its own system; an older file says nothing."""
+    models = {name: {"model": f"{name}-1", "status": "current"} for name in ("a", "b", "c", "雨")}
+    board = {**WIN_RATE, "definition": {"systems": ["a", "b"], "judges": ["雨"]}}
+    alone = {**COLOR_SHIFT, "definition": {"direction": "lower"}}
+    data = {"results": [board, alone, {**COLOR_SHIFT, "system": "c"}]}
+    named = {"systems": models, "judges": models}
+    rows = read_results(results_file(tmp_path, {**data, **named}))
+    told = [(json.loads(row["definition"]) or {}).get("answered_by", {}) for row in rows]
+    assert [{kind: [*one] for kind, one in each.items()} for each in told] == [
+        {"systems": ["b"], "judges": []},
+        {},
+        {"systems": ["a", "b"], "judges": ["雨"]},
+    ]
+    assert told[2]["judges"]["雨"]["model"] == "雨-1"
+    assert models_of(rows)["systems"]["b"].model == "b-1"
+    assert models_of(read_results(results_file(tmp_path, data))) == {"systems": {}, "judges": {}}
+    assert models_of(None) == {"systems": {}, "judges": {}}
 
 
 @pytest.mark.parametrize(

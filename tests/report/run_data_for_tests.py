@@ -14,7 +14,9 @@ from PIL import Image
 
 from echo_hf.config.sections import Target
 from echo_hf.images.store import ImageStore
+from echo_hf.judging.run_tables import Models
 from echo_hf.judging.score import win_rates
+from echo_hf.judging.trust import Trust, trust_lines
 from echo_hf.report.results import Results
 from echo_hf.report.run_data import Output, Rating, ReportFeedback, ReportSample, RunData
 
@@ -66,6 +68,7 @@ def results(
 ) -> Results:
     """Figures as `score` computes them, without metrics unless they are given."""
     details: dict[str, Any] = {}
+    models, trusted = Models(more.pop("systems", {}), more.pop("judges", {})), dict[str, Trust]()
     for split in dict.fromkeys(one.split for one in samples):
         ids = [one.id for one in samples if one.split == split]
         rows = [
@@ -75,12 +78,14 @@ def results(
         ]
         found = None
         if rows:
-            found = win_rates(split, pa.Table.from_pylist(rows), None, "corrected", 100, {}).details
+            table = pa.Table.from_pylist(rows)
+            scored = win_rates(split, table, None, "corrected", 100, {}, models)
+            found, trusted[split] = scored.details, scored.trust
         details[split] = {"samples": len(ids), "win_rate": found, "metrics": more.get(split, ())}
     benchmark = {"name": "lumen", "digests": dict.fromkeys(details, "0" * 64)}
-    return Results.model_validate(
-        {"benchmark": benchmark, "protocol": "corrected", "details": details}
-    )
+    lines = [{**vars(one), "meaning": one.meaning} for one in trust_lines(trusted, {})]
+    known = {"benchmark": benchmark, "protocol": "corrected", "details": details, "trust": lines}
+    return Results.model_validate({**known, **models._asdict()})
 
 
 def run_data(

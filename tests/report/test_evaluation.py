@@ -10,13 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import datasets
+import pyarrow.parquet as pq
 import pytest
 import yaml
 from PIL import Image
+from rich.console import Console
 from typer.testing import CliRunner
 
 import echo_hf
 from echo_hf.cli import app
+from echo_hf.cli.evaluation_view import show_planned
 from echo_hf.errors import ConfigError, GenerationError, JudgeError
 from echo_hf.pipeline.progress import NullProgress
 from echo_hf.reasons import Outcome
@@ -152,6 +155,33 @@ def test_the_same_call_asks_nothing_again(folder: Path, server: LoopbackServer) 
     assert {(one.todo, one.cost_usd) for one in again.plan} == {(0, 0.0)}
     assert again.board.to_list() == done.board.to_list()
     assert again.cost_usd == 0
+
+
+def test_whose_place_is_taken_is_said_before_and_after(
+    folder: Path, server: LoopbackServer
+) -> None:
+    """Of a system and a judge, in the plan and on the board."""
+    place = {"status": "substitute", "note": "The old one is gone."}
+    systems = [system("warm", **place, stands_for="Old Warm"), system("cold")]
+    judge = {**judge_at(server), **place, "stands_for": "Old Mira"}
+    config = config_of(folder, [judge], *systems)
+    plan = echo_hf.evaluate_systems(config, runs=folder / "runs", dry_run=True).plan
+    assert [one.in_place_of for one in plan] == ["Old Warm", None, "Old Mira"]
+    sink = io.StringIO()
+    show_planned(Console(file=sink, width=120), plan)
+    assert "warm, in place of Old Warm" in sink.getvalue()
+    assert "mira, in place of Old Mira" in sink.getvalue()
+    board = echo_hf.evaluate_systems(config, runs=folder / "runs").board.to_list()
+    assert {(row["system"], row["in_place_of"]) for row in board} == {
+        ("warm", "Old Warm"),
+        ("cold", None),
+    }
+    rows = pq.read_table(folder / "runs" / "measured" / "outputs.parquet").to_pylist()
+    told = {row["system"]: json.loads(row["provenance"])["answered_by"] for row in rows}
+    assert {name: one["stands_for"] for name, one in told.items()} == {
+        "warm": "Old Warm",
+        "cold": None,
+    }
 
 
 def test_a_dry_run_asks_and_writes_nothing(folder: Path, server: LoopbackServer) -> None:

@@ -305,7 +305,9 @@ def test_the_hub_reads_each_system(tmp_path: Path, revision: str, kept: str | No
     assert (one.dataset_id, one.task_id, one.value) == ("my-lab/echo", "text_to_image", 0.75)
     assert one.dataset_revision == kept
     said = str(one.notes)
-    assert said.startswith("win rate from 0 to 1 against bravo; judged by mira (failed its audit: blank)")
+    assert said.startswith(
+        "win rate from 0 to 1 against bravo; judged by mira (failed its audit: blank)"
+    )
     assert said.endswith(f"; revision {revision}")
 
 

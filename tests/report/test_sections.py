@@ -14,8 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from echo_hf.config.checks import AnsweredBy
 from echo_hf.report.markup import REPLACEMENT, UNSHOWN, environment, is_web, printable
-from echo_hf.report.report import figures, write_report
+from echo_hf.report.report import board_markdown, figures, write_report
 from echo_hf.report.results import AgreementFile, Metric, Results
 from echo_hf.report.run_data import Output, Rating, ReportSample
 from echo_hf.report.sections import (
@@ -27,6 +28,7 @@ from echo_hf.report.sections import (
     provenance,
     spread,
     stars,
+    trust,
     widest,
 )
 from echo_hf.scores.agreement import agreement as compared
@@ -82,6 +84,45 @@ def test_each_pair_adds_up(tmp_path: Path) -> None:
     page = unescape(str(board(run_data(tmp_path, SAMPLES, ratings=_ratings(4)))))
     assert "anole_two wins 1.00 of 24 comparisons with bravo" in page
     assert "bravo wins 0.00 of 24 comparisons with anole_two" in page
+
+
+SUBSTITUTE = AnsweredBy(
+    model="anole-2", developer="Northlight", status="substitute", stands_for="Old <Anole>"
+)
+
+
+def test_a_substitute_is_named_beside_what_it_stands_in_for(tmp_path: Path) -> None:
+    """On the board, among the metrics, and with its model at the end; a judge in the note."""
+    known = {"systems": {"anole_two": SUBSTITUTE}, "judges": {"mira": SUBSTITUTE}}
+    card = {"metric": "color_shift", "system": "anole_two", "result": measured(), "samples": ["s"]}
+    ratings = _ratings(1)
+    found = results(SAMPLES, ratings, **known, text_to_image=[card])
+    data = run_data(tmp_path, SAMPLES, ratings=ratings, results=found)
+    assert "anole_two in place of Old <Anole>" in words(board(data))
+    assert "Judged by mira (in place of Old <Anole>)." in words(board(data))
+    assert "anole_two in place of Old <Anole>" in words(metrics(data))
+    row = "anole_two anole-2 Northlight substitute Old <Anole>"
+    assert row in words(provenance(data))
+    assert "| anole\\_two, in place of Old \\<Anole\\> |" in board_markdown(data)
+
+
+def test_how_far_to_trust_a_run(tmp_path: Path) -> None:
+    """A card for each measure, in whole sentences; without them, as in older files, no section."""
+    ratings = {
+        name: [*some, *ratings_of({"anole_two": [3], "bravo": [4]}, "noor")]
+        for name, some in _ratings(1).items()
+    }
+    data = run_data(tmp_path, SAMPLES, ratings=ratings)
+    page = words(trust(data))
+    for title in ("Self-preference", "Without each judge", "Samples needed", "Bradley-Terry"):
+        assert title in page
+    for line in data.results.trust:
+        assert f"{line.said}" in page
+        assert f"{line.meaning[0].upper()}{line.meaning[1:]}." in page
+    # Without mira anole_two loses everything; without noor it wins 8 and ties on 16 of 24.
+    assert page.endswith("0.00 0.67")
+    older = data.results.model_copy(update={"trust": ()})
+    assert trust(run_data(tmp_path, SAMPLES, ratings=ratings, results=older)) is None
 
 
 def test_a_split_without_ratings_says_so(tmp_path: Path) -> None:

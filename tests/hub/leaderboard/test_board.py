@@ -127,6 +127,44 @@ def test_boards_stand_together_only_where_all_is_the_same() -> None:
     assert [name for name, one in said.items() if one.startswith("comparable: ")] == ["same"]
 
 
+def named(model: str, status: str, place: str | None = None) -> dict[str, Any]:
+    """A definition that says which model answers to the name of system a, and of its judge."""
+    one = {"model": model, "developer": "Pip", "status": status, "stands_for": place}
+    return {**DEFINITION, "answered_by": {"systems": {"a": one}, "judges": {"qwen": one}}}
+
+
+def test_a_substitute_is_never_the_row_of_another_model() -> None:
+    """One name with two models, or two states of one, has no common board; older files say none."""
+    boards = {
+        "old": DEFINITION,
+        "here": named("m-2", "substitute", "Old"),
+        "model": named("m-1", "substitute", "Old"),
+        "status": named("m-2", "as_published", "Old"),
+    }
+    releases = {
+        tag: release(figure("a", 0.5, definition=one), tag=tag) for tag, one in boards.items()
+    }
+    said = {
+        tag: verdict(releases["here"], one, SPLIT, "corrected") for tag, one in releases.items()
+    }
+    assert said["here"].startswith("comparable: ")
+    assert said["old"].startswith("comparable: ")
+    apart = "not comparable: 'a' is m-2 (substitute) in here and"
+    assert said["model"] == f"{apart} m-1 (substitute) in model"
+    assert said["status"] == f"{apart} m-2 (as_published) in status"
+
+
+@pytest.mark.parametrize("judge", [None, "qwen"])
+def test_a_page_says_whose_place_is_taken(judge: str | None) -> None:
+    found = release(figure("a", 0.5, definition=named("m", "substitute", "Old <Anole>")))
+    page = words(shown([found], "v1", SPLIT, "corrected", judge))
+    assert "a in place of Old &lt;Anole&gt;" in page
+    assert "judged by qwen (in place of Old &lt;Anole&gt;)" in page
+    hostile = {**DEFINITION, "answered_by": {"systems": {"a": 3}, "judges": ["qwen"]}}
+    odd = release(figure("a", 0.5, definition=hostile))
+    assert "in place of" not in words(shown([odd], "v1", SPLIT, "corrected", judge))
+
+
 def words(page: str) -> str:
     body = re.sub(r"<style>.*?</style>", "", page, flags=re.DOTALL)
     return " ".join(re.sub(r"<[^>]*>", " ", body).split())
