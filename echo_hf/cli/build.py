@@ -44,10 +44,17 @@ def build(
     ] = None,
     with_responses: WithResponses = False,
     allow_empty: AllowEmpty = False,
+    dry_run: Annotated[
+        bool, option("--dry-run", "Only show what would be asked, the cost and the time.")
+    ] = False,
 ) -> Told:
     """Run every stage that is not up to date; write the release."""
     from echo_hf.builder import build as run
 
+    if dry_run:
+        if until is not None or responses or offline:
+            raise ConfigError("--dry-run asks nobody: leave out --until, --responses, --offline")
+        return _show_planned(config, runs)
     if until is not None and (with_responses or allow_empty):
         raise ConfigError("--until writes no release: leave out --with-responses and --allow-empty")
     with watching() as watch:
@@ -58,6 +65,21 @@ def build(
         wanted = {"with_responses": with_responses, "allow_empty": allow_empty}
         release = run.build(config, **given, **wanted)  # type: ignore[arg-type]
     return _show_release(watch, release, config)
+
+
+def _show_planned(config: Path, runs: Path) -> Told:
+    from echo_hf.builder.estimate import planned_build
+    from echo_hf.cli.evaluation_view import say_expected, stage_table
+
+    console = terminal()
+    posts, planned = planned_build(config, runs=runs)
+    say(console, f"{posts:,} posts{'' if posts else ': run `echo-hf collect` first'}")
+    if planned:
+        console.print(stage_table(planned))
+        say_expected(console, [(one.stage, one.expected) for one in planned])
+    console.print("nothing was asked: leave out --dry-run to build")
+    plans = [{**vars(one), "cost_usd": one.expected.cost_usd} for one in planned]
+    return {"path": None, "posts": posts, "plans": plans}
 
 
 def update(

@@ -21,6 +21,7 @@ from echo_hf.systems.generate import Generated, SystemListing
 
 if TYPE_CHECKING:
     from echo_hf.apps.rank.rank import Ranks
+    from echo_hf.builder.estimate import PlannedStage
     from echo_hf.report.analysis.analyze import Analyzed
     from echo_hf.report.analysis.result import Analysis, Estimate
     from echo_hf.report.evaluation import PlannedWork
@@ -99,7 +100,15 @@ def _who(one: PlannedWork) -> Text:
     return Text(in_place(one.who, one.in_place_of), "bold")
 
 
-def _takes(one: PlannedWork | Planned) -> tuple[str, str]:
+def stage_table(plan: Sequence[PlannedStage]) -> Table:
+    rows: Rows = []
+    for one in plan:
+        todo = f"{'' if one.counted else 'about '}{one.todo:,}"
+        rows.append((Text(one.stage, "bold"), todo, f"{one.stored:,}", *_takes(one)))
+    return plain_table("stage", "to ask", "stored", *TAKES, rows=rows)
+
+
+def _takes(one: PlannedWork | Planned | PlannedStage) -> tuple[str, str]:
     """About what some work costs, and how long it takes."""
     found = one.expected
     is_bare = found.gpu and found.cost_usd == 0  # whatever the GPU costs
@@ -124,8 +133,9 @@ def say_expected(console: Console, every: Sequence[tuple[str, Expected]]) -> Non
         say(console, "usd_per_million_prompt_tokens and usd_per_million_completion_tokens")
     if untimed:
         say(console, f"how long {', '.join(untimed)} will take is not known", "yellow")
-    for who, basis in dict.fromkeys((who, one.basis) for who, one in every if one.basis):
-        say(console, f"{who}: {basis}", "dim")
+    for basis in dict.fromkeys(one.basis for _, one in every if one.basis):
+        names = ", ".join(dict.fromkeys(who for who, one in every if one.basis == basis))
+        say(console, f"{names}: {basis}", "dim")
 
 
 def show_judged(console: Console, judged: JudgingResult) -> None:

@@ -291,6 +291,12 @@ def test_a_missing_part_says_why(tmp_path: Path) -> None:
     assert analysis(run_data(tmp_path, SAMPLES)) is None
 
 
+def test_a_set_that_was_not_fetched_is_named(tmp_path: Path) -> None:
+    found = analyzed().model_copy(update={"not_fetched": {"gone": "the Hub says <b>no</b>"}})
+    page = str(analysis(run_data(tmp_path, SAMPLES[:1], analysis=found)))
+    assert "Not fetched: gone: the Hub says &lt;b&gt;no&lt;/b&gt;" in page
+
+
 def test_figures_are_those_of_the_file(tmp_path: Path) -> None:
     page = _analysis(tmp_path, **every_part())
     said = words(page)

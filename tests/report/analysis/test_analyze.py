@@ -87,6 +87,19 @@ def test_the_same_run_gives_the_same_bytes(built: Path, done: Analyzed) -> None:
     assert str(built.parent) not in before.decode()
 
 
+def test_a_set_that_the_hub_does_not_give_is_named_and_the_others_are_compared(copy: Path) -> None:
+    gone = {"name": "gone", "dataset": "/no/such/set", "revision": "v1", "column": "prompt"}
+    named = yaml.safe_load(copy.read_text("utf-8"))["analysis"]["references"]
+    config = str(_changed(copy, references=[gone, *named]))
+    shown = CliRunner().invoke(app, ["analyze", config, "--runs", str(copy.parent / "runs")])
+    assert shown.exit_code == 0, shown.output
+    assert "not fetched: gone: cannot load reference 'gone'" in shown.output
+    found = read_analysis(copy.parent / "runs" / "quickstart" / FILE)
+    assert found is not None
+    assert list(found.not_fetched) == ["gone"]
+    assert [one.name for one in found.sets] == ["benchmark", "few"]
+
+
 def test_a_release_alone_is_analyzed(copy: Path, done: Analyzed, tmp_path: Path) -> None:
     whole, folder = done.analysis, copy.parent / "runs"
     release = shutil.copytree(folder / "quickstart" / "release", tmp_path / "elsewhere")

@@ -1,0 +1,113 @@
+"""What a build would ask its engines, before it asks: the next stage counted, the rest by share."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pyarrow.parquet as pq
+from datasets import Dataset
+
+from echo_hf.builder.build import RUNS, BuildRun, opened
+from echo_hf.builder.steps import STAGES
+from echo_hf.builder.update import why
+from echo_hf.collect.crawl_ledger import LEDGER
+from echo_hf.collect.records import read_records
+from echo_hf.config.loading import Config
+from echo_hf.engines.base import Engine
+from echo_hf.engines.estimate import NO_WORK, Expected, Range, expected_calls
+from echo_hf.engines.planner import TOKENS_PER_IMAGE, RequestPlan
+from echo_hf.engines.prices import price_list
+from echo_hf.pipeline.batch_inference import plan
+from echo_hf.pipeline.stage import ModelStage
+
+HALF, TWICE = 0.5, 2.0  # what the shares of other posts may well be
+BY_SHARE = "calls by the share of the bundled corpus, half to twice"
+
+
+@dataclass(frozen=True)
+class PlannedStage:
+    """What one stage is about to ask.
+
+    Attributes:
+        stage: The stage.
+        todo: Calls to make; the likely number where `counted` is false.
+        stored: Answers that are there already.
+        counted: Whether its input is there, and the calls were counted.
+        expected: What the calls are expected to take.
+    """
+
+    stage: str
+    todo: int
+    stored: int
+    counted: bool
+    expected: Expected
+
+
+def planned_build(
+    config: Config | Path | str, *, runs: Path | str = RUNS
+) -> tuple[int, tuple[PlannedStage, ...]]:
+    """The posts of a build, and what each stage with a model would ask; nobody is asked.
+
+    Args:
+        config: The config, or the path of its file.
+        runs: Folder of runs; this one is named by its config.
+
+    Returns:
+        How many posts there are, and the stages that would run, in order; none without a post.
+
+    Raises:
+        EchoError: The config, a source or an engine is not usable.
+    """
+    with opened(config, runs, writes=False) as run:
+        changes = why(run)
+        begins = STAGES.index(changes[0].stage) if changes else len(STAGES)
+        posts = _posts(run, anew=begins == 0)
+        planned = [
+            _planned(run, name, engine, posts, counted=at == begins)
+            for at, name in enumerate(STAGES)
+            if posts and at >= max(begins, 1) and (engine := run.engine(name)) is not None
+        ]
+    return posts, tuple(planned)
+
+
+def _kept(run: BuildRun, stage: str) -> str:
+    return str(run.folder.stage(stage) / "kept.parquet")
+
+
+def _posts(run: BuildRun, anew: bool) -> int:
+    if anew:
+        return len(read_records(run.config.posts, run.folder.root / LEDGER))
+    return int(pq.read_metadata(_kept(run, STAGES[0])).num_rows)
+
+
+def _planned(
+    run: BuildRun, name: str, engine: Engine, posts: int, *, counted: bool
+) -> PlannedStage:
+    stage = run.stage(name)
+    if not isinstance(stage, ModelStage) or not engine.stored:  # answers that cost nothing
+        return PlannedStage(name, 0, 0, counted, NO_WORK)
+    model = run.config.engines[str(run.config.stages.engine_of(name))].options.get("model")
+    if counted:
+        before = _kept(run, STAGES[STAGES.index(name) - 1])
+        dataset = Dataset.from_parquet(before, cache_dir=str(run.folder.cache))
+        with closing(run.folder.store()) as store:
+            stage = stage.prepared(dataset, offline=True, watch=run.watch)
+            found = plan(stage, dataset, engine, store)
+        expected = expected_calls(engine, model, found)
+        return PlannedStage(name, found.calls, found.stored, True, expected)
+    share = price_list()["stages"][name]
+    calls = round(posts * share["calls"])
+    images = round(calls * share["images"])
+    tokens = calls * share["text"] + images * TOKENS_PER_IMAGE
+    guessed = expected_calls(
+        engine, model, RequestPlan(requests=calls, prompt_tokens=tokens, images=images)
+    )
+    wide = [
+        one and Range(one.low * HALF, one.likely, one.high * TWICE)
+        for one in (guessed.usd, guessed.seconds)
+    ]
+    basis = f"{BY_SHARE}; {guessed.basis}" if calls else guessed.basis
+    expected = replace(guessed, usd=wide[0], seconds=wide[1], basis=basis)
+    return PlannedStage(name, calls, 0, False, expected)
