@@ -286,8 +286,10 @@ def triage(
         return Triage(Fitness.DISCARD, (lost, *open_reasons))
     known = {str(one): one for one in DOUBTFUL}
     noticed = dict.fromkeys(reason for reason, _ in notices if reason in known)
-    doubts = [Doubt(one).meaning for one in doubts_in(row)]
-    look_at = (*doubts, *open_reasons, *_to_see(row), *(known[one].meaning for one in noticed))
+    doubts = doubts_in(row)
+    # What is to be done about a screenshot is told with it.
+    named = [Doubt(one).meaning for one in doubts if one != Doubt.SCREENSHOT_WHOLE]
+    look_at = (*named, *open_reasons, *_to_see(row), *(known[one].meaning for one in noticed))
     if row["quality"] != "Benchmark" and not open_reasons:
         return Triage(Fitness.DISCARD, ("for analysis only: not in the benchmark", *look_at))
     return Triage(Fitness.MANUAL if look_at else Fitness.BENCHMARK, look_at, bool(doubts))

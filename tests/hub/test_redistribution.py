@@ -301,6 +301,7 @@ def test_every_column_is_decided_on() -> None:
     emptied = {
         *("prompt", "prompt_sha256", "community_feedback", "input_images", "output_images"),
         *("screenshot", "picture_sources", "dehydrated", "provenance"),
+        *("timestamp", "keywords", "engagement"),
     }
     assert sorted([*KEPT, *emptied]) == sorted(SAMPLES.columns)
 
