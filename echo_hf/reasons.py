@@ -308,7 +308,10 @@ class Review(Reason):
 class Doubt(Reason):
     """Why a sample may not be the task that it seems to be: the values of `doubts`."""
 
-    NO_INPUT = "no_input", "its prompt speaks of an image that came with it, and there is none"
+    LACKS_INPUT = (
+        "lacks_input",
+        "its prompt speaks of an image that came with it, and there is none",
+    )
     ROLES_CONTRADICT = (
         "roles_contradict",
         "the model gave it an image that it calls an output as well, or another sample's: it is "

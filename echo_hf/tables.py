@@ -243,7 +243,7 @@ SAMPLES = Table(
         ),
         "doubts": Column(
             STRINGS,
-            "why it may not be the task that it seems to be: no_input, roles_contradict, "
+            "why it may not be the task that it seems to be: lacks_input, roles_contradict, "
             "screenshot_whole; empty when nothing is doubtful, or a person has kept it as it is",
         ),
         "kind": Column(

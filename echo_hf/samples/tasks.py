@@ -306,7 +306,7 @@ def doubts_of(sample: Sample) -> list[str]:
         if sample["screenshot"] and not sample["is_screenshot"]:
             found = [Doubt.SCREENSHOT_WHOLE]
         elif not sample["input_images"] and needs_image(sample["prompt"]):
-            found = [Doubt.NO_INPUT]
+            found = [Doubt.LACKS_INPUT]
         if Doubt.ROLES_CONTRADICT in (sample["doubts"] or ()):
             found.append(Doubt.ROLES_CONTRADICT)
     return [doubt.value for doubt in found]

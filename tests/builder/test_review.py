@@ -103,19 +103,19 @@ def test_what_is_doubtful_comes_first_and_a_person_lets_it_into_the_benchmark(
     asked = "Turn this photo into a stamp, teal background"
     path, runs = config(tmp_path, *PROMPTS, asked), tmp_path / "runs"
     before, found = build(path, runs=runs), open_reviews(path, runs=runs).open
-    assert [one.reasons for one in found] == [("no_input",), *[("personal_data",)] * 2]
+    assert [one.reasons for one in found] == [("lacks_input",), *[("personal_data",)] * 2]
     assert found[0].prompt == asked
-    assert dict(before.stats["funnel"]["splits"]["noted"]) == {"no_input": 1}
+    assert dict(before.stats["funnel"]["splits"]["noted"]) == {"lacks_input": 1}
     assert asked not in released(before, "text_to_image")
     assert before.manifest.open_reviews == 2  # a doubt is in nobody's way who publishes
-    assert "not be the task that they seem to be: no\\_input 1.**" in (
+    assert "not be the task that they seem to be: lacks\\_input 1.**" in (
         before.path / "README.md"
     ).read_text("utf-8")
     decide(path, keep=[found[0].id], remove=[one.id for one in found[1:]], runs=runs)
     after = build(path, runs=runs)
     rows = {row["prompt"]: row["doubts"] for row in after.datasets["text_to_image"]}
     assert rows[asked] == []
-    assert "not be the task" not in (after.path / "README.md").read_text("utf-8")
+    assert "**Samples that may not be" not in (after.path / "README.md").read_text("utf-8")
 
 
 def test_another_prompt_under_the_same_name_is_looked_at_again(runs: Path) -> None:
@@ -268,8 +268,8 @@ def told(*notices: Any, duplicate_of: str | None = None, **values: Any) -> Triag
         ({"prompt": "fox"}, Fitness.MANUAL, "a prompt of 1 word: "),
         ({"prompt": "fox " * 301}, Fitness.MANUAL, "a prompt of 301 words"),
         ({"input_images": [A] * 5}, Fitness.MANUAL, "5 inputs"),
-        ({"doubts": ["no_input"]}, Fitness.MANUAL, "an image that came with it"),
-        ({"doubts": ["no_input"], "quality": "Analysis"}, Fitness.DISCARD, "for analysis only"),
+        ({"doubts": ["lacks_input"]}, Fitness.MANUAL, "an image that came with it"),
+        ({"doubts": ["lacks_input"], "quality": "Analysis"}, Fitness.DISCARD, "for analysis only"),
         ({"screenshot": SHOT}, Fitness.MANUAL, "not cut: draw the boxes"),
         (
             {"screenshot": SHOT, "doubts": ["screenshot_whole"]},
@@ -306,7 +306,7 @@ def test_every_reason_for_review_has_words() -> None:
 
 def test_the_most_doubtful_come_first() -> None:
     doubts = (
-        told(doubts=["no_input"]),
+        told(doubts=["lacks_input"]),
         told(safety=None, prompt_modified=True),
         told(safety=None),
         told(),

@@ -430,8 +430,8 @@ GIVEN = "Turn this photo into a stamp"
         # An input that was found, or words without one, answer the question.
         ({"prompt": GIVEN}, {"roles": [{"sha256": B, "role": "input"}]}, []),
         ({"prompt": GIVEN}, {"prompt": {"text": "a stamp", "modified": True}}, []),
-        ({"prompt": GIVEN}, {"quality": "Analysis"}, ["no_input"]),
-        ({}, {"prompt": {"text": GIVEN, "modified": True}}, ["no_input"]),
+        ({"prompt": GIVEN}, {"quality": "Analysis"}, ["lacks_input"]),
+        ({}, {"prompt": {"text": GIVEN, "modified": True}}, ["lacks_input"]),
         ({"doubts": ["roles_contradict"]}, {"roles": [{"sha256": B, "role": "neither"}]}, []),
         (
             {"doubts": ["roles_contradict"]},

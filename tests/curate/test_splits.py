@@ -156,30 +156,35 @@ def kept_with(name: str, *doubts: str) -> Decisions:
     return Decisions({name: Decision.model_validate({**given_, "doubts": doubts})})
 
 
-NO_INPUT, CONTRADICT, WHOLE = ["no_input"], ["roles_contradict"], ["screenshot_whole"]
+LACKS_INPUT, CONTRADICT, WHOLE = ["lacks_input"], ["roles_contradict"], ["screenshot_whole"]
 
 
 @pytest.mark.parametrize(
     ("values", "options", "drawn", "doubts"),
     [
-        ({"doubts": NO_INPUT}, {}, False, NO_INPUT),
-        ({"doubts": NO_INPUT}, {"doubts": "keep"}, True, NO_INPUT),
+        ({"doubts": LACKS_INPUT}, {}, False, LACKS_INPUT),
+        ({"doubts": LACKS_INPUT}, {"doubts": "keep"}, True, LACKS_INPUT),
         ({"doubts": WHOLE, **SHOT}, {"doubts": "keep"}, False, WHOLE),
-        ({"doubts": NO_INPUT}, {"decisions": kept_with("one", "no_input")}, True, []),
+        ({"doubts": LACKS_INPUT}, {"decisions": kept_with("one", "lacks_input")}, True, []),
         # It was kept before there was this doubt.
-        ({"doubts": NO_INPUT}, {"decisions": kept_with("one")}, False, NO_INPUT),
+        ({"doubts": LACKS_INPUT}, {"decisions": kept_with("one")}, False, LACKS_INPUT),
         (
-            {"doubts": [*NO_INPUT, *CONTRADICT]},
-            {"decisions": kept_with("one", "no_input")},
+            {"doubts": [*LACKS_INPUT, *CONTRADICT]},
+            {"decisions": kept_with("one", "lacks_input")},
             False,
             CONTRADICT,
         ),
-        ({"doubts": NO_INPUT}, {"decisions": kept_with("two", "no_input")}, False, NO_INPUT),
         (
-            {"doubts": NO_INPUT, "sample_digest": "another"},
-            {"decisions": kept_with("one", "no_input")},
+            {"doubts": LACKS_INPUT},
+            {"decisions": kept_with("two", "lacks_input")},
             False,
-            NO_INPUT,
+            LACKS_INPUT,
+        ),
+        (
+            {"doubts": LACKS_INPUT, "sample_digest": "another"},
+            {"decisions": kept_with("one", "lacks_input")},
+            False,
+            LACKS_INPUT,
         ),
         ({"doubts": WHOLE, **SHOT}, {"decisions": kept_with("one", *WHOLE)}, True, []),
         ({"doubts": None}, {}, True, []),
@@ -199,9 +204,9 @@ def test_what_is_doubtful_is_for_analysis_until_a_person_has_kept_it(
 def test_the_place_of_what_is_doubtful_is_taken_by_another() -> None:
     names = [f"s{number}" for number in range(6)]
     by_hash = sorted(names, key=lambda name: hashlib.sha256(f"0:{name}".encode()).hexdigest())
-    samples = [sample(name, doubts=NO_INPUT if name == by_hash[0] else []) for name in names]
+    samples = [sample(name, doubts=LACKS_INPUT if name == by_hash[0] else []) for name in names]
     assert set(split(samples, cap=2)["text_to_image"]) == set(by_hash[1:3])
-    kept = split(samples, cap=2, decisions=kept_with(by_hash[0], "no_input"))
+    kept = split(samples, cap=2, decisions=kept_with(by_hash[0], "lacks_input"))
     assert set(kept["text_to_image"]) == set(by_hash[:2])
 
 

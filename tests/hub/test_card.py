@@ -280,18 +280,18 @@ def test_what_the_samples_lean_towards_is_shown_side_by_side(facts: ReleaseFacts
 
 @pytest.mark.parametrize(
     ("in_benchmark", "said"),
-    [({}, "are in `analysis` alone"), ({"no_input": 2}, "all the same: no\\_input 2")],
+    [({}, "are in `analysis` alone"), ({"lacks_input": 2}, "all the same: lacks\\_input 2")],
 )
 def test_what_is_doubtful_is_counted(facts: ReleaseFacts, in_benchmark: Row, said: str) -> None:
     plain: Row = {"languages": {}, "platforms": {}, "tasks": {}, "authors": 0}
     plain |= {"samples": 9, "repeated_authors": 0, "unknown_authors": 9}
-    every = SampleCounts(**plain, doubts={"no_input": 3, "roles_contradict": 1})
+    every = SampleCounts(**plain, doubts={"lacks_input": 3, "roles_contradict": 1})
     few = SampleCounts(**plain, doubts=in_benchmark)
     measured = {"all": every, "text_to_image": few, "analysis": every}
     page = card(replace(facts, measured=measured))
-    assert "that they seem to be: no\\_input 3, roles\\_contradict 1.**" in page
+    assert "that they seem to be: lacks\\_input 3, roles\\_contradict 1.**" in page
     assert said in page
-    row = ["doubt: no_input", f"{2} (22 %)" if in_benchmark else "0", "3 (33 %)"]
+    row = ["doubt: lacks_input", f"{2} (22 %)" if in_benchmark else "0", "3 (33 %)"]
     assert row in cells(page)
     assert "seem to be" not in card(facts)
 

@@ -92,7 +92,7 @@ def test_counts_that_grow_by_themselves_are_no_change(tell: Tell) -> None:
 @pytest.mark.parametrize(
     ("values", "column"),
     [
-        ({"doubts": ["no_input"]}, "doubts"),
+        ({"doubts": ["lacks_input"]}, "doubts"),
         ({"post_urls": ["u-fox", "u-reply"]}, "post_urls"),
         ({"community_feedback": [{"post_url": "u-new", "feedback": "x"}]}, "community_feedback"),
         ({"output_images": "png"}, "output_images"),

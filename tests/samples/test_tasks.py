@@ -122,17 +122,17 @@ ASKED = "Turn this photo into a stamp"
 @pytest.mark.parametrize(
     ("values", "doubts"),
     [
-        ({"prompt": ASKED}, ["no_input"]),
+        ({"prompt": ASKED}, ["lacks_input"]),
         ({"prompt": "a photo of a stamp"}, []),
         ({"prompt": ASKED, "input_images": [A]}, []),
         ({"prompt": ASKED, "quality": "Trash"}, []),
-        ({"prompt": ASKED, "quality": "Analysis"}, ["no_input"]),
+        ({"prompt": ASKED, "quality": "Analysis"}, ["lacks_input"]),
         # Its inputs stand there.
         ({"prompt": ASKED, "screenshot": C}, ["screenshot_whole"]),
-        ({"prompt": ASKED, "screenshot": C, "is_screenshot": True}, ["no_input"]),
+        ({"prompt": ASKED, "screenshot": C, "is_screenshot": True}, ["lacks_input"]),
         ({"screenshot": C, "is_screenshot": True}, []),
-        ({"prompt": ASKED, "doubts": ["roles_contradict"]}, ["no_input", "roles_contradict"]),
-        ({"doubts": ["no_input", "screenshot_whole"]}, []),  # of what it was before
+        ({"prompt": ASKED, "doubts": ["roles_contradict"]}, ["lacks_input", "roles_contradict"]),
+        ({"doubts": ["lacks_input", "screenshot_whole"]}, []),  # of what it was before
         ({"doubts": None}, []),
     ],
 )

@@ -64,14 +64,14 @@ def test_what_needs_a_person_comes_first(desk: ReviewController) -> None:
 
 
 def test_what_is_doubtful_comes_first_until_it_was_kept(tmp_path: Path) -> None:
-    doubtful = case("doubt", doubts=["no_input"])
+    doubtful = case("doubt", doubts=["lacks_input"])
     cases = {one.row["id"]: one for one in (case("look", **SHORT, output_images=[]), doubtful)}
     desk = ReviewController.of(cases, {}, tmp_path)
     view = desk.view("ann")
     assert (view.case.row["id"], view.triage.doubted) == ("doubt", True)
     assert "speaks of an image that came with it" in desk_page(view, str)
     act(desk, "ann", "keep")
-    assert line(desk, "doubt").doubts == ("no_input",)
+    assert line(desk, "doubt").doubts == ("lacks_input",)
     assert act(desk, "ann", "goto", wanted="doubt").triage.doubted is False
     kept = made_decision(case("doubt").row, "keep")  # before there was the doubt
     assert waits(doubtful.row, kept, "ann", ())
