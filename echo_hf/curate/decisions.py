@@ -261,8 +261,8 @@ class Decisions:
     def open_doubts(self, row: Row, doubts: Iterable[str] | None) -> list[str]:
         """Those of a sample's doubts with which nobody has kept it."""
         last = self.by_id.get(row["id"])
-        is_kept = last is not None and last.decision == "keep" and last.is_about(row)
-        return [one for one in doubts or () if not (last and is_kept and one in last.doubts)]
+        kept = last.doubts if last and last.decision == "keep" and last.is_about(row) else ()
+        return [one for one in doubts or () if one not in kept]
 
     def stale(self, row: Row) -> str | None:
         """What reviewers decided of a released sample that its release does not follow."""
