@@ -35,7 +35,7 @@ class NotAnalyzed(Reason):
     MODEL_UNAVAILABLE = "model_unavailable", "the model cannot be loaded, or fails"
     NO_PROMPTS = "no_prompts", "there is no prompt to look at"
     NO_COMMENTS = "no_comments", "no comment was judged, or none speaks of a failure"
-    NO_POSTS = "no_posts", "the posts are not at hand: a release does not hold them"
+    NO_POSTS = "no_posts", "the posts are not at hand, and no sample says when its was posted"
     NO_RUN = "no_run", "the stages' counts are not at hand"
     NO_TEXT = "no_text", "the row holds no text, or its words are left out of the release"
     BROKEN_TEXT = "broken_text", "the row holds half characters, which no file can hold"
@@ -304,6 +304,24 @@ class Review(Reason):
         "has kept it with them",
     )
     SECOND_LOOK = "second_look", "a reviewer left it to somebody else; the decision's note says why"
+
+
+class Doubt(Reason):
+    """Why a sample may not be the task that it seems to be: the values of `doubts`."""
+
+    LACKS_INPUT = (
+        "lacks_input",
+        "its prompt speaks of an image that came with it, and there is none",
+    )
+    ROLES_CONTRADICT = (
+        "roles_contradict",
+        "the model gave it an image that it calls an output as well, or another sample's: it is "
+        "without that one",
+    )
+    SCREENSHOT_WHOLE = (
+        "screenshot_whole",
+        "its images stand in a screenshot or a collage that nobody has taken apart",
+    )
 
 
 class NotGold(Reason):

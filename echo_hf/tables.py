@@ -35,6 +35,7 @@ IMAGE_SOURCES = List(
     }
 )
 UTC = Value("timestamp[us, tz=UTC]")
+ENGAGEMENT = dict.fromkeys(("likes", "views", "reposts", "replies", "bookmarks"), INTEGER)
 
 
 def arrow_rows(dataset: Dataset, columns: Sequence[str] | None = None) -> pa.Table:
@@ -104,13 +105,7 @@ POSTS = Table(
         "parent_url": Column(STRING, "the post it replies to"),
         "quoted_url": Column(STRING, "the post it quotes, which is not its parent"),
         "engagement": Column(
-            {
-                "likes": INTEGER,
-                "views": INTEGER,
-                "reposts": INTEGER,
-                "replies": INTEGER,
-                "bookmarks": INTEGER,
-            },
+            ENGAGEMENT,
             "counts at the time of collection; null where the platform gives none, never 0",
         ),
         "missing": Column(STRING, "why the content is missing, null when it is not"),
@@ -156,6 +151,15 @@ SAMPLES = Table(
         "id": Column(STRING, "22 characters derived from the sample's sources alone"),
         "post_id": Column(STRING, "identifier of the primary post"),
         "post_urls": Column(STRINGS, "posts it was made from, the most important first"),
+        "timestamp": Column(
+            UTC,
+            "when the primary post was posted; null when unknown, while dehydrated, and until the "
+            "release is written",
+        ),
+        "keywords": Column(
+            STRINGS, "search terms that found the primary post; null as for the timestamp"
+        ),
+        "engagement": Column(ENGAGEMENT, "counts of the primary post; null as for the timestamp"),
         "author": Column(
             STRING,
             "keyed hash of the primary post's author; null without a key or an author, and where "
@@ -237,6 +241,11 @@ SAMPLES = Table(
             "personal_data, image_metadata, removed_earlier, edited_earlier, edited_unscreened, "
             "second_look; empty when nothing is open",
         ),
+        "doubts": Column(
+            STRINGS,
+            "why it may not be the task that it seems to be: lacks_input, roles_contradict, "
+            "screenshot_whole; empty when nothing is doubtful, or a person has kept it as it is",
+        ),
         "kind": Column(
             STRING,
             "task, or probe: an exploration of the model itself; null when no image is asked "
@@ -259,6 +268,10 @@ SAMPLES = Table(
         ),
     },
 )
+
+# Of the primary post of a sample; and with these, what samples of earlier versions lack.
+OF_POST = ("timestamp", "keywords", "engagement")
+ADDED = frozenset({*OF_POST, "doubts"})
 
 OUTPUTS = Table(
     "outputs",
@@ -418,6 +431,14 @@ PAPER_RETRIEVED: Mapping[str, str] = {
     "image_urls": "posts.pictures",
     "replies_below": "threads.posts.parent",
     "engagement": "posts.engagement",
+}
+
+# What a release keeps of them, of the primary post of each sample.
+PAPER_RELEASED: Mapping[str, str] = {
+    "timestamp": "samples.timestamp",
+    "keyword": "samples.keywords",
+    "url": "samples.post_urls",
+    "engagement": "samples.engagement",
 }
 
 PAPER_PROCESSED: Mapping[str, str] = {

@@ -39,6 +39,7 @@ from echo_hf.curate.splits import SPLIT_SAMPLES
 from echo_hf.quickstart.run import show
 from echo_hf.reasons import (
     CrawlEnd,
+    Doubt,
     Failed,
     IgnoredRating,
     LeftOut,
@@ -54,7 +55,14 @@ from echo_hf.reasons import (
     Unrated,
     Unscored,
 )
-from echo_hf.tables import OFFICIAL_DATASET, PAPER_PROCESSED, PAPER_RETRIEVED, TABLES, Table
+from echo_hf.tables import (
+    OFFICIAL_DATASET,
+    PAPER_PROCESSED,
+    PAPER_RELEASED,
+    PAPER_RETRIEVED,
+    TABLES,
+    Table,
+)
 
 ROOT = Path(__file__).resolve().parent.parent
 CHECK_ENGINE = ROOT / "docs" / "how-to" / "check_engine.md"
@@ -93,15 +101,18 @@ def table_lines(table: Table) -> Iterator[str]:
 def name_lines() -> Iterator[str]:
     """The paper's and the official dataset's names beside ours."""
     yield "## Names in the paper and in the official dataset\n"
-    yield "| table D.1 | here | official dataset |"
-    yield "|---|---|---|"
+    yield "| table D.1 | here | in a release | official dataset |"
+    yield "|---|---|---|---|"
     for paper, ours in {**PAPER_RETRIEVED, **PAPER_PROCESSED}.items():
-        yield f"| `{paper}` | `{ours}` | {_official(ours)} |"
+        released = PAPER_RELEASED.get(paper, ours)
+        kept = f"`{released}`" if released.startswith("samples.") else ""
+        yield f"| `{paper}` | `{ours}` | {kept} | {_official(ours)} |"
     named = {path.removeprefix("samples.") for path in PAPER_PROCESSED.values()}
     every = dict.fromkeys(name for names in OFFICIAL_DATASET.values() for name in names)
     for name in every:
         if name not in named:
-            yield f"| | `samples.{name}` | {_official(f'samples.{name}')} |"
+            ours = f"samples.{name}"
+            yield f"| | `{ours}` | `{ours}` | {_official(ours)} |"
     yield ""
 
 
@@ -127,6 +138,7 @@ def reason_lines() -> Iterator[str]:
         "`analysis.json`": NotAnalyzed,
         "notices": Notice,
         "`samples.review`": Review,
+        "`samples.doubts`": Doubt,
         "`posts.missing`": Missing,
         "left out of a release": LeftOut,
         "`hydration.json`": Match,

@@ -78,6 +78,7 @@ def sample(
         "input_bboxs": [],
         "output_bboxs": [],
         "review": [],
+        "doubts": [],
         "sample_digest": "as extracted",
         "provenance": json.dumps({"extract": {"digest": "d"}}),
         "context": list(context),

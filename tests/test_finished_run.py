@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import re
 import shutil
 import sqlite3
 import tarfile
@@ -66,7 +67,21 @@ def tables(run: Path) -> dict[str, pa.Table]:
     folders = [path for path in run.iterdir() if path.is_dir() and path.name != "cache"]
     files = [*run.glob("*.parquet"), *(one for each in folders for one in each.rglob("*.parquet"))]
     names = {str(path.relative_to(run)): path for path in files if path.parent.name != "results"}
-    return {name: pq.read_table(path) for name, path in names.items()}
+    return {name: as_it_was(pq.read_table(path)) for name, path in names.items()}
+
+
+LATER = {"timestamp", "keywords", "engagement", "doubts"}  # of samples, since that version
+DIGEST = re.compile(r'"digest": "[0-9a-f]{64}"')
+
+
+def as_it_was(table: pa.Table) -> pa.Table:
+    """Samples without what later versions tell of them, and without the digests of their stages."""
+    if "sample_digest" not in table.column_names or "provenance" not in table.column_names:
+        return table
+    place = table.column_names.index("provenance")
+    made = [text and DIGEST.sub("", text) for text in table["provenance"].to_pylist()]
+    table = table.set_column(place, "provenance", pa.array(made, pa.string()))
+    return table.select([name for name in table.column_names if name not in LATER])
 
 
 def figures(value: Any) -> Any:

@@ -12,6 +12,7 @@ from datasets import Dataset, Image, List, Value
 from echo_hf.tables import (
     OFFICIAL_DATASET,
     PAPER_PROCESSED,
+    PAPER_RELEASED,
     PAPER_RETRIEVED,
     POSTS,
     SAMPLES,
@@ -25,10 +26,10 @@ DECLARED = {
     "posts": "url | post_id platform author text timestamp lang keywords pictures parent_url "
     "quoted_url engagement missing relevance",
     "threads": "root_url | posts",
-    "samples": "id | post_id post_urls author target prompt prompt_sha256 prompt_spans "
-    "prompt_modified prompt_fill_blank quality community_feedback input_images output_images "
-    "screenshot is_screenshot input_bboxs output_bboxs picture_sources has_nsfw safety review kind "
-    "task sample_digest dehydrated provenance",
+    "samples": "id | post_id post_urls timestamp keywords engagement author target prompt "
+    "prompt_sha256 prompt_spans prompt_modified prompt_fill_blank quality community_feedback "
+    "input_images output_images screenshot is_screenshot input_bboxs output_bboxs picture_sources "
+    "has_nsfw safety review doubts kind task sample_digest dehydrated provenance",
     "outputs": "sample_id system | sample_digest image outcome stage code text seed revised_prompt "
     "model_reported latency_s usage cost_usd provenance",
     "ratings": "sample_id system judge rubric repeat | sample_digest output_sha256 prompt_digest "
@@ -135,6 +136,9 @@ def test_every_field_of_the_paper_has_a_column() -> None:
     assert {name: f"samples.{name}" for name in PROCESSED.split()} == PAPER_PROCESSED
     assert all(_resolved(path) for path in (*PAPER_RETRIEVED.values(), *PAPER_PROCESSED.values()))
     assert {"likes", "views", "reposts", "bookmarks"} <= set(_resolved("posts.engagement"))
+    assert PAPER_RELEASED.keys() <= PAPER_RETRIEVED.keys()
+    for name in ("timestamp", "keyword", "engagement"):
+        assert _resolved(PAPER_RELEASED[name]) == _resolved(PAPER_RETRIEVED[name])
     assert {"url", "alt_text"} <= set(_resolved("posts.pictures"))
     assert {"post_id", "feedback"} <= set(_resolved("samples.community_feedback"))
 

@@ -41,10 +41,16 @@ from echo_hf.pipeline.batch_inference import plan
 from echo_hf.pipeline.progress import TOLD, NullProgress, ProgressListener
 from echo_hf.pipeline.result import SAID, StageResult
 from echo_hf.pipeline.run_folder import RunFolder, StageRecord
-from echo_hf.pipeline.stage import ModelStage, Stage, combined_fingerprint, content_fingerprint
+from echo_hf.pipeline.stage import (
+    ModelStage,
+    Stage,
+    combined_fingerprint,
+    content_fingerprint,
+    table_bytes,
+)
 from echo_hf.pipeline.stage_runner import keyed_requests, run_stage
 from echo_hf.reasons import Failed, LeftOut
-from echo_hf.tables import SAMPLES, arrow_rows
+from echo_hf.tables import OF_POST, SAMPLES, arrow_rows
 
 logger = logging.getLogger(__name__)
 
@@ -84,7 +90,8 @@ class BuildRun:
         allow_empty: bool = False,
     ) -> Release:
         """Writes the release from the results of all stages, unless it is there already."""
-        samples = parts(results[-1].dataset)
+        split = with_posts(results[-1].dataset, results[0].dataset)
+        samples = parts(split)
         if not allow_empty and not any(map(len, samples.values())):
             raise ReleaseError(
                 "no post became a sample, so no release is written, and one that is there stays: "
@@ -99,7 +106,7 @@ class BuildRun:
         beside = run_tables(self.folder.root, samples, self.folder.cache)
         facts = self._facts(results, samples, {**beside.left_out, **left_out})
         built_from = combined_fingerprint(
-            results[-1].dataset._fingerprint,
+            split._fingerprint,
             *map(content_fingerprint, beside.configs.values()),
             repr(facts),
             f"{toolkit_version()} {FORMAT}",
@@ -276,6 +283,17 @@ def description(stage: Stage, engine: Engine | None) -> dict[str, Any]:
         described["engine"] = dict(engine.signature())
     plain: dict[str, Any] = json.loads(json.dumps(described, default=str))
     return plain
+
+
+def with_posts(samples: Dataset, posts: Dataset) -> Dataset:
+    """Samples with what is known of their primary posts beside the words."""
+    table, told = arrow_rows(samples), arrow_rows(posts, ["url", *OF_POST])
+    primary = [next(iter(urls or ()), None) for urls in table["post_urls"].to_pylist()]
+    at = pc.index_in(pa.array(primary, pa.string()), value_set=told["url"].combine_chunks())
+    for name in OF_POST:
+        table = table.set_column(table.column_names.index(name), name, told[name].take(at))
+    content = hashlib.sha256(table_bytes(table.select(OF_POST))).hexdigest()
+    return Dataset(table, fingerprint=combined_fingerprint(samples._fingerprint, content))
 
 
 def parts(samples: Dataset) -> dict[str, Dataset]:

@@ -29,11 +29,12 @@ from echo_hf.curate.decisions import (
     images_of,
     read_decisions,
 )
-from echo_hf.curate.edits import Edit, checked_changes, reviewed_rows
+from echo_hf.curate.edits import Edit, checked_changes, edited_sample, reviewed_rows
 from echo_hf.curate.privacy import CLEANED_SAMPLES, in_clean
 from echo_hf.curate.splits import Splits
 from echo_hf.errors import ReviewError, RunError, unknown
-from echo_hf.reasons import Notice, Reject, Status
+from echo_hf.reasons import Doubt, Notice, Reject, Status
+from echo_hf.tables import SAMPLES
 
 BEFORE = "privacy"  # the stage whose samples are reviewed
 IN_CONTEXT = "safety"  # the last one whose samples have their posts
@@ -58,7 +59,9 @@ def samples_of(run: BuildRun) -> pa.Table:
             f"{str(run.folder.root)!r} has no samples to review: run `echo-hf build` first"
         )
     names = pq.read_schema(file).names
-    return pq.read_table(file, columns=[one for one in CLEANED_SAMPLES.columns if one in names])
+    table = pq.read_table(file, columns=[one for one in CLEANED_SAMPLES.columns if one in names])
+    # One of an earlier version lacks columns.
+    return pa.concat_tables([SAMPLES.empty(), table], promote_options="default")
 
 
 def read_cases(run: BuildRun) -> dict[str, Case]:
@@ -99,11 +102,13 @@ def made_decision(
     if decided not in DECISIONS:
         raise ReviewError(unknown("decision", decided, DECISIONS))
     when = at or datetime.datetime.now(datetime.UTC)
+    after = edited_sample(row, changes)[0] if changes else row
     values = {
         "id": row["id"],
         "sample_digest": row["sample_digest"],
         "decision": decided,
         "reasons": tuple(row["review"] or ()),
+        "doubts": tuple(dict.fromkeys([*(row["doubts"] or ()), *(after["doubts"] or ())])),
         "pictures": images_of(row),
         "note": note or None,
         "at": when.isoformat(timespec="seconds"),
@@ -120,6 +125,11 @@ def made_decision(
 def _read(run: BuildRun, stage: str, *columns: str, part: str = "kept") -> list[Row]:
     file = complete(run.folder.stage(stage)) / f"{part}.parquet"
     return pq.read_table(file, columns=list(columns)).to_pylist() if file.exists() else []
+
+
+def doubts_in(row: Row) -> tuple[str, ...]:
+    """The doubts that keep a sample from being a candidate of the benchmark."""
+    return tuple(row["doubts"] or ()) if row["quality"] == "Benchmark" else ()
 
 
 @dataclass(frozen=True)
@@ -144,16 +154,20 @@ def open_reviews(config: Config | Path | str, *, runs: Path | str = RUNS) -> Rev
         placed = Splits.from_config(run.config, run.folder.images).in_run(root)
         table = samples_of(run)
         samples = placed(table).to_pylist()
-        waiting = [one for one in samples if one["_status"] == Status.KEPT and one["review"]]
+        kept = (one for one in samples if one["_status"] == Status.KEPT)
+        waiting = [one for one in kept if one["review"] or doubts_in(one)]
         unclean = {one["_parent"][0] for one in samples if one["_reason"] == Reject.NOT_CLEANED}
         rows = table.filter(pc.is_in(table["id"], pa.array(unclean, pa.string()))).to_pylist()
         waiting += [{**row, "review": placed.decisions.open_reasons(row)} for row in rows]
         path = run.folder.images.path
         found = (
             OpenReview(
-                one["id"], tuple(one["review"]), one["prompt"], tuple(map(path, images_of(one)))
+                one["id"],
+                (*doubts_in(one), *one["review"]),
+                one["prompt"],
+                tuple(map(path, images_of(one))),
             )
-            for one in waiting
+            for one in sorted(waiting, key=lambda one: not doubts_in(one))
         )
         return Reviews(tuple(found), root / FILE, placed.decisions.cut)
 
@@ -250,11 +264,12 @@ class Fitness(StrEnum):
 class Triage:
     verdict: Fitness
     look_at: tuple[str, ...] = ()
+    doubted: bool = False
 
     @property
-    def turn(self) -> tuple[int, int]:
-        """Whose turn it is earlier: those for manual review, and of them those with most to see."""
-        return list(Fitness).index(self.verdict), -len(self.look_at)
+    def turn(self) -> tuple[int, bool, int]:
+        """Whose turn it is: those for manual review, the doubtful, those with most to see first."""
+        return list(Fitness).index(self.verdict), not self.doubted, -len(self.look_at)
 
 
 def triage(
@@ -271,10 +286,13 @@ def triage(
         return Triage(Fitness.DISCARD, (lost, *open_reasons))
     known = {str(one): one for one in DOUBTFUL}
     noticed = dict.fromkeys(reason for reason, _ in notices if reason in known)
-    look_at = (*open_reasons, *_to_see(row), *(known[one].meaning for one in noticed))
+    doubts = doubts_in(row)
+    # What is to be done about a screenshot is told with it.
+    named = [Doubt(one).meaning for one in doubts if one != Doubt.SCREENSHOT_WHOLE]
+    look_at = (*named, *open_reasons, *_to_see(row), *(known[one].meaning for one in noticed))
     if row["quality"] != "Benchmark" and not open_reasons:
         return Triage(Fitness.DISCARD, ("for analysis only: not in the benchmark", *look_at))
-    return Triage(Fitness.MANUAL if look_at else Fitness.BENCHMARK, look_at)
+    return Triage(Fitness.MANUAL if look_at else Fitness.BENCHMARK, look_at, bool(doubts))
 
 
 def _to_see(row: Row) -> Iterator[str]:

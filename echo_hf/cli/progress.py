@@ -18,7 +18,7 @@ from echo_hf._infra.console import say
 from echo_hf._infra.text import plain
 from echo_hf.builder.steps import STAGES, stage_class
 from echo_hf.pipeline.progress import TOLD, ProgressListener
-from echo_hf.reasons import Failed, Notice, Reject, Unfetched
+from echo_hf.reasons import Doubt, Failed, Notice, Reject, Unfetched
 
 if TYPE_CHECKING:
     from echo_hf.pipeline.result import StageStats
@@ -27,7 +27,7 @@ LONGEST_PLACE = 60
 LONGEST_REMARK = 400
 MOST_PLACES = 2
 SECONDS_BETWEEN_LINES = 30
-KINDS = (Reject, Failed, Notice, Unfetched)
+KINDS = (Reject, Failed, Notice, Doubt, Unfetched)
 MEANINGS = {str(reason): reason.meaning for kind in KINDS for reason in kind}
 
 logger = logging.getLogger(__name__)

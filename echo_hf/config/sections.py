@@ -261,10 +261,14 @@ class SplitOptions(Section):
     Attributes:
         seed: Seed of the order in which candidates are taken.
         cap: Most samples of a split.
+        doubts: `analysis` keeps what is doubtful (`samples.doubts`) out of the benchmark until a
+            person has kept it; `keep` draws it all the same, except while its images stand in a
+            screenshot.
     """
 
     seed: Whole = 0
     cap: Annotated[Whole, Field(ge=1)] = 1000
+    doubts: Literal["analysis", "keep"] = "analysis"
 
 
 class ReleaseOptions(Section):

@@ -162,6 +162,7 @@ class Decision(BaseModel):
             it stays open for somebody else; `edit`: it is changed, and nothing else is decided;
             `withdraw`: as if nobody had decided or changed anything.
         reasons: What it was to be reviewed for.
+        doubts: What was doubtful of it; who keeps it has none of these any more.
         pictures: Digests of its pictures.
         note: The reviewer's words.
         at: When, in ISO 8601.
@@ -176,6 +177,7 @@ class Decision(BaseModel):
     sample_digest: Line
     decision: Decided
     reasons: Annotated[tuple[Line, ...], Field(max_length=100)]
+    doubts: Annotated[tuple[Line, ...], Field(max_length=100)] = ()
     pictures: Annotated[tuple[Line, ...], Field(max_length=10_000)] = ()
     note: Line | None = None
     at: Line | None = None
@@ -207,6 +209,7 @@ class Decision(BaseModel):
     def described(self) -> str:
         """What was decided, and about which version, for a stage's digest."""
         version = [self.sample_digest, sorted(self.reasons), sorted(self.pictures)]
+        version += [sorted(self.doubts)] if self.doubts else []
         text = json.dumps([*version, *([self.changed.fingerprint] if self.changed else [])])
         return f"{self.decision} {hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
@@ -254,6 +257,12 @@ class Decisions:
         if last.decision != "keep" and last.changed and last.changed.brings_in and row["safety"]:
             reasons.append(Review.EDITED_UNSCREENED.value)
         return [one for one in reasons if one not in closed]
+
+    def open_doubts(self, row: Row, doubts: Iterable[str] | None) -> list[str]:
+        """Those of a sample's doubts with which nobody has kept it."""
+        last = self.by_id.get(row["id"])
+        kept = last.doubts if last and last.decision == "keep" and last.is_about(row) else ()
+        return [one for one in doubts or () if one not in kept]
 
     def stale(self, row: Row) -> str | None:
         """What reviewers decided of a released sample that its release does not follow."""

@@ -44,7 +44,7 @@ from echo_hf.samples.blanks import placeholders
 from echo_hf.samples.boxes import Pixels, cut, inner, upright
 from echo_hf.samples.sample import Finding, sample_digest, texts_of
 from echo_hf.samples.spans import SpanIndex, spans_of, text_digest
-from echo_hf.samples.tasks import quality_with
+from echo_hf.samples.tasks import doubts_of, quality_with
 from echo_hf.samples.thread_parts import LONGEST_PROMPT, Quality
 
 Row = Mapping[str, Any]
@@ -102,6 +102,9 @@ def edited_sample(
         made["is_screenshot"] = True
     made["quality"] = quality_with(made["prompt"], changes.quality or row["quality"])
     made["sample_digest"] = sample_digest(made["prompt"], made["input_images"])
+    if any(made[name] != row[name] for name in ("input_images", "output_images")):
+        made["doubts"] = []  # a person has said what they are
+    made["doubts"] = doubts_of(made)
     return made, findings
 
 

@@ -26,7 +26,7 @@ from echo_hf.pipeline.stage import (
     parents_of,
     row_issues,
 )
-from echo_hf.reasons import Reject, Review, Status
+from echo_hf.reasons import Doubt, Reject, Review, Status
 from echo_hf.tables import SAMPLES, Column, Table
 
 if TYPE_CHECKING:
@@ -38,11 +38,12 @@ if TYPE_CHECKING:
 BENCHMARKS = ("image_to_image", "text_to_image")
 ANALYSIS = "analysis"
 CONFIGS = (*BENCHMARKS, ANALYSIS)
+WHOLE = Doubt.SCREENSHOT_WHOLE
 PERSONAL = {Review.PERSONAL_DATA.value}
 RANK = {"Benchmark": 0, "Analysis": 1}
 READ = (
     *("id", "quality", "prompt_modified", "sample_digest", "has_nsfw", "safety", "input_images"),
-    *("output_images", "screenshot", "is_screenshot", "review", "cleaned_images"),
+    *("output_images", "screenshot", "is_screenshot", "review", "doubts", "cleaned_images"),
 )
 
 SPLIT_SAMPLES = Table(
@@ -63,7 +64,7 @@ class Splits(Stage):
     """Gives each usable sample its place.
 
     Samples of quality Benchmark are candidates of `image_to_image` when they have input images,
-    else of `text_to_image`; not while their images stand in a screenshot. They are taken in the
+    else of `text_to_image`; not while something is doubtful of them. They are taken in the
     order of sha256("seed:id") until `cap` is reached: adding samples later changes as little as
     possible. `analysis` holds every sample that is neither Trash nor flagged. Of samples with
     equal prompt and inputs one stays: one whose prompt stands in its own posts, for another may
@@ -73,24 +74,27 @@ class Splits(Stage):
     What reviewers changed is changed before all this. What a reviewer removed takes its place in
     that order and is then left out: no other sample takes that place. So does, until a reviewer has
     kept it, what has an image that cannot be cleaned of metadata. What a reviewer kept has nothing
-    to review any more.
+    to review, and nothing doubtful, any more.
 
     Attributes:
         seed: Of the order.
         cap: Most samples of a benchmark split.
+        doubts: `analysis`: what is doubtful is in no benchmark split; `keep`: it is, except while
+            its images stand in a screenshot.
         decisions: What reviewers decided.
         products: Names that are no person's, for the prompts that reviewers wrote.
         authors: What the authors of posts are called, for these prompts.
     """
 
     name: ClassVar[str] = "splits"
-    version: ClassVar[int] = 5
+    version: ClassVar[int] = 6
     inputs: ClassVar[Table] = SAMPLES
     outputs: ClassVar[Table] = SPLIT_SAMPLES
     whole: ClassVar[bool] = True
 
     seed: int = 0
     cap: int = 1000
+    doubts: str = "analysis"
     decisions: Decisions = field(default_factory=Decisions, metadata={"digest": False})
     products: frozenset[str] = field(default=frozenset(), metadata={"digest": False})
     authors: frozenset[str] = field(default=frozenset(), repr=False, metadata={"digest": False})
@@ -100,8 +104,10 @@ class Splits(Stage):
         reviewed = self.reviewed(table)
         read = [name for name in READ if name in table.column_names]
         seen, table = table.select(read).to_pylist(), reviewed.table
-        rows = table.select(read).to_pylist()
-        seed = self.seed
+        rows, seed = table.select(read).to_pylist(), self.seed
+        for row, before in zip(rows, seen, strict=True):
+            doubts = dict.fromkeys([*([] if _is_parsed(row) else [WHOLE]), *(row["doubts"] or ())])
+            row["doubts"] = self.decisions.open_doubts(before, doubts)
 
         def turn(row: int) -> str:
             return hashlib.sha256(f"{seed}:{rows[row]['id']}".encode()).hexdigest()
@@ -117,6 +123,7 @@ class Splits(Stage):
         taken = [row for row in range(len(rows)) if row not in out]
         released = {
             "review": [waiting[row] for row in taken],
+            "doubts": [rows[row]["doubts"] for row in taken],
             "splits": [places[row] for row in taken],
         }
         samples = table.take(pa.array(taken, pa.int64()))
@@ -126,6 +133,10 @@ class Splits(Stage):
         ]
         samples = pa.table(columns, schema=SPLIT_SAMPLES.schema)
         said = [RowIssue(Status.REJECTED, [rows[row]["id"]], *out[row]) for row in sorted(out)]
+        for row in taken:
+            if rows[row]["quality"] == "Benchmark" and self._is_doubted(rows[row]):
+                named = map(Doubt, rows[row]["doubts"])
+                said += [RowIssue(Status.NOTED, [rows[row]["id"]], doubt) for doubt in named]
         said += reviewed.remarks()
         parents = parents_of(samples["id"].combine_chunks())
         return pa.concat_tables([kept_rows(samples, parents), row_issues(SPLIT_SAMPLES, said)])
@@ -190,11 +201,14 @@ class Splits(Stage):
         places: dict[int, list[str]] = {}
         for row in order:
             split = BENCHMARKS[0] if rows[row]["input_images"] else BENCHMARKS[1]
-            is_candidate = rows[row]["quality"] == "Benchmark" and _is_parsed(rows[row])
+            is_candidate = rows[row]["quality"] == "Benchmark" and not self._is_doubted(rows[row])
             drawn = is_candidate and room[split] > 0
             room[split] -= drawn
             places[row] = [split, ANALYSIS] if drawn else [ANALYSIS]
         return places
+
+    def _is_doubted(self, sample: dict[str, Any]) -> bool:
+        return WHOLE in sample["doubts"] or (self.doubts != "keep" and bool(sample["doubts"]))
 
 
 def _is_parsed(sample: dict[str, Any]) -> bool:
@@ -221,5 +235,7 @@ def _excluded(rows: list[dict[str, Any]], order: list[int]) -> Iterator[tuple[in
         elif sample["has_nsfw"]:
             hazards = (sample["safety"] or {}).get("categories") or ()
             yield row, (Reject.FLAGGED, ", ".join(hazards) or None)
-        elif _is_parsed(sample) and first.setdefault(digest, sample["id"]) != sample["id"]:
+        elif WHOLE in sample["doubts"]:
+            continue  # it equals no other
+        elif first.setdefault(digest, sample["id"]) != sample["id"]:
             yield row, (Reject.DUPLICATE_OF, first[digest])

@@ -521,7 +521,7 @@ def task_of(prompt: str, images: int) -> str | None:
     if _says(prompt, "probe") or _orders_readers(prompt):
         return None
     if not images:
-        if _says(prompt, "given"):
+        if _says(prompt, "given") or needs_image(prompt):
             return None
         letters = _says(prompt, "lettering")
         shown = bool(QUOTED.search(prompt))
@@ -531,6 +531,30 @@ def task_of(prompt: str, images: int) -> str | None:
     kinds = ("composition",) if images > 1 else ONE_IMAGE
     said = [kind for kind in kinds if _says(prompt, kind)]
     return said[0] if len(said) == 1 or said[:1] == ["restoration"] else None
+
+
+def needs_image(prompt: str) -> bool:
+    """Whether a prompt speaks of an image that its writer gave with it.
+
+    Silent where it may be the image that is asked for: "the image is dark", "in this photo".
+    """
+    return _says(prompt, "needs_image", "phrase") or bool(_given_image().search(prompt))
+
+
+@cache
+def _given_image() -> re.Pattern[str]:
+    words = _words()["needs_image"]
+    changed, used, sent, image = (
+        f"(?:{_one_of(words[name])})" for name in ("changed", "used", "sent", "image")
+    )
+    # "the photo of Einstein" is one that everybody knows.
+    own, the = "(?:this|these|my|our)", rf"the\s{image}(?!\s(?:of|by)\b)"
+    near = rf"\s(?:[\w-]+\s){{0,2}}{image}"
+    return re.compile(
+        rf"{changed}\s{the}|(?:{changed}|{used})\s{own}{near}|\b(?:{own}|the)\s\W?{sent}{near}"
+        rf"|(?:{changed}|based\son)\s[^.!?\n]{{1,60}}\s(?:in|from|on)\s(?:{the}|{own}\s{image})",
+        re.IGNORECASE,
+    )
 
 
 ONE_IMAGE = ("restoration", "sketch_to_image", "style_transfer", "edit")

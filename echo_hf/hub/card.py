@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
@@ -35,6 +36,7 @@ from echo_hf.hub.facts import (
 from echo_hf.hub.manifest import SPLIT, Manifest
 from echo_hf.hub.run_tables import models_of
 from echo_hf.reasons import LeftOut
+from echo_hf.tables import OF_POST
 
 FRAMEWORK = "echo-hf"
 TASKS = {"text_to_image": "text-to-image", "image_to_image": "image-to-image"}
@@ -98,6 +100,10 @@ def render_card(
         built_without_models=bool(asked) and all(map(abstains, asked.values())),
         removed=removed,
         leanings=_leanings(facts.measured),
+        doubts={
+            "all": _doubts(facts.measured, ALL),
+            "benchmark": _doubts(facts.measured, *BENCHMARK_CONFIGS),
+        },
         paper=PAPER,
         citation=_citation(facts),
     )
@@ -222,6 +228,7 @@ ORIGINS: Mapping[str, tuple[str, str]] = {
     "id": (RULE, "extract roles"),
     "post_id": (COPIED, "collect"),
     "post_urls": (MODEL, "extract roles"),
+    **dict.fromkeys(OF_POST, (COPIED, "collect")),
     "author": (RULE, "privacy"),
     "target": (COPIED, ""),
     "prompt": (MODEL, "extract roles screenshots"),
@@ -238,6 +245,7 @@ ORIGINS: Mapping[str, tuple[str, str]] = {
     "has_nsfw": (RULE, "safety"),
     "safety": (MODEL, "safety"),
     "review": (MODEL, "roles privacy"),
+    "doubts": (RULE, "roles screenshots"),
     **dict.fromkeys(("kind", "task"), (MODEL, "feedback")),
     **dict.fromkeys(("sample_digest", "dehydrated", "provenance"), (RULE, "")),
 }
@@ -274,7 +282,8 @@ def _leanings(measured: Mapping[str, SampleCounts]) -> str:
         return [name, *shares]
 
     rows = [["samples", *(f"{counts.samples:,}" for counts in every)]]
-    for kind, field in (("language", "languages"), ("platform", "platforms"), ("task", "tasks")):
+    for kind in ("language", "platform", "task", "doubt"):
+        field = f"{kind}s"
         order = list(getattr(everything, field))
         lines = {f"{kind}: {escaped(name)}": [name] for name in order[:MOST_NAMES]}
         if others := order[MOST_NAMES:]:
@@ -288,6 +297,11 @@ def _leanings(measured: Mapping[str, SampleCounts]) -> str:
     unknown = [(counts.unknown_authors, counts.samples) for counts in every]
     rows.append(row("samples of an unknown author", *unknown))
     return table(["", *(f"`{name}`" for name in parts)], rows, numbers=len(parts))
+
+
+def _doubts(measured: Mapping[str, SampleCounts], *configs: str) -> Mapping[str, int]:
+    counts = (measured[name].doubts for name in configs if name in measured)
+    return sum(map(Counter, counts), Counter[str]())
 
 
 def _citation(facts: ReleaseFacts) -> str:

@@ -114,6 +114,7 @@ class SampleCounts(BaseModel):
     languages: Mapping[str, NonNegativeInt]
     platforms: Mapping[str, NonNegativeInt]
     tasks: Mapping[str, NonNegativeInt]
+    doubts: Mapping[str, NonNegativeInt] = {}  # a sample may have several
     authors: NonNegativeInt
     repeated_authors: NonNegativeInt
     unknown_authors: NonNegativeInt
@@ -123,8 +124,8 @@ def measure(configs: Mapping[str, Dataset], posts: Dataset) -> dict[str, SampleC
     """Counts over each config's samples, and over all of them, by their primary posts."""
     rows = {}
     for name in filter(configs.__contains__, SAMPLE_CONFIGS):
-        samples = arrow_rows(configs[name], ["id", "post_urls", "task"]).to_pylist()
-        rows[name] = {row["id"]: (row["task"], (row["post_urls"] or [None])[0]) for row in samples}
+        samples = arrow_rows(configs[name], ["id", "post_urls", "task", "doubts"]).to_pylist()
+        rows[name] = {row["id"]: (row, (row["post_urls"] or [None])[0]) for row in samples}
     every = {key: row for some in rows.values() for key, row in some.items()}
     table = arrow_rows(posts, ["url", "lang", "platform", "author"])
     wanted = pa.array(sorted({url for _, url in every.values() if url}), pa.string())
@@ -132,13 +133,13 @@ def measure(configs: Mapping[str, Dataset], posts: Dataset) -> dict[str, SampleC
     known = {row["url"]: row for row in found}
     parts = {ALL: every, **rows}
     return {
-        name: _counts([(task, known.get(url, {})) for task, url in part.values()])
+        name: _counts([(row, known.get(url, {})) for row, url in part.values()])
         for name, part in parts.items()
     }
 
 
-def _counts(rows: list[tuple[str | None, Mapping[str, Any]]]) -> SampleCounts:
-    """Counts over tasks and primary posts."""
+def _counts(rows: list[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> SampleCounts:
+    """Counts over samples and their primary posts."""
 
     def values(names: Iterable[str | None]) -> dict[str, int]:
         counts = Counter(name or UNKNOWN for name in names)
@@ -150,7 +151,8 @@ def _counts(rows: list[tuple[str | None, Mapping[str, Any]]]) -> SampleCounts:
         samples=len(rows),
         languages=values(language(post.get("lang")) for _, post in rows),
         platforms=values(post.get("platform") for _, post in rows),
-        tasks=values(task for task, _ in rows),
+        tasks=values(row["task"] for row, _ in rows),
+        doubts=values(doubt for row, _ in rows for doubt in row["doubts"] or ()),
         authors=len(authors),
         repeated_authors=sum(count > 1 for count in authors.values()),
         unknown_authors=len(rows) - authors.total(),

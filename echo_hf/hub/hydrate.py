@@ -55,7 +55,7 @@ from echo_hf.reasons import LeftOut, Match
 from echo_hf.samples.boxes import cut, upright
 from echo_hf.samples.sample import sample_digest
 from echo_hf.samples.spans import Source, sources_of, spans_from, text_digest, text_of
-from echo_hf.tables import SAMPLES, arrow_rows
+from echo_hf.tables import OF_POST, SAMPLES, arrow_rows
 
 Row = Mapping[str, Any]
 WORDS = ("prompt", "feedback", "provenance")
@@ -306,6 +306,8 @@ def hydrated(row: Row, archive: Archive) -> tuple[dict[str, Any], SampleMatch]:
         ],
         "provenance": provenance,
     }
+    if post := archive.post(next(iter(row["post_urls"] or ()), None)):
+        new |= {name: post[name] for name in OF_POST}
     for role, some in images.items():
         values = [one.value for one in some]
         if role in COLUMNS and None not in values:

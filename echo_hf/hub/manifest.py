@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -181,8 +182,14 @@ def file_entry(folder: Path, path: str) -> FileEntry:
 
 def canonical(row: Mapping[str, Any]) -> bytes:
     """A row as JSON that is the same wherever it is written: sorted keys, no spaces, UTF-8."""
-    text = json.dumps(row, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    text = json.dumps(
+        row, sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=_moment
+    )
     return text.encode()
+
+
+def _moment(value: datetime.datetime) -> str:
+    return value.astimezone(datetime.UTC).isoformat()
 
 
 def row_digest(row: Mapping[str, Any]) -> bytes:

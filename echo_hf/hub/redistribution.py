@@ -40,7 +40,7 @@ from echo_hf.images.similarity import (
 from echo_hf.images.store import ImageStore
 from echo_hf.reasons import LeftOut
 from echo_hf.samples.spans import text_digest
-from echo_hf.tables import SAMPLES, arrow_rows
+from echo_hf.tables import OF_POST, SAMPLES, arrow_rows
 
 Row = Mapping[str, Any]
 # Platforms whose terms let others pass on the addresses of posts, but not the posts.
@@ -179,7 +179,7 @@ def distance(image: Path, signature: str) -> float | None:
 KEPT = (
     *("id", "post_id", "post_urls", "author", "target", "prompt_spans", "prompt_modified"),
     *("prompt_fill_blank", "quality", "is_screenshot", "input_bboxs", "output_bboxs"),
-    *("has_nsfw", "safety", "review", "kind", "task", "sample_digest"),
+    *("has_nsfw", "safety", "review", "doubts", "kind", "task", "sample_digest"),
 )
 
 
@@ -212,7 +212,8 @@ def dehydrated(row: Row, signatures: Mapping[str, str | None] | None = None) -> 
 def holds_content(row: Row) -> bool:
     """Whether a row of samples holds anything that somebody posted, whatever it says of itself."""
     comments = [one["feedback"] for one in row["community_feedback"] or []]
-    is_said = any(text is not None for text in [row["prompt"], *comments])
+    told = [row["prompt"], *comments, *(row[name] for name in OF_POST)]
+    is_said = any(one is not None for one in told)
     return is_said or bool(images_in(row)) or without_quotes(row["provenance"]) != row["provenance"]
 
 

@@ -43,7 +43,7 @@ from echo_hf.hub.run_tables import models_of
 from echo_hf.images.decode import format_of
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.stage_runner import check_columns
-from echo_hf.tables import Table
+from echo_hf.tables import ADDED, Table
 
 NAMES = frozenset({CARD, MANIFEST, STATS, BENCHMARK, HYDRATION, *CONFIGS})
 
@@ -406,7 +406,7 @@ def rows_of(
     ours = released_schema(table)
 
     def columns(schema: pa.Schema) -> list[str] | None:
-        for name in sorted({*ours.names, *schema.names}):
+        for name in sorted({*ours.names, *schema.names} - (ADDED - {*schema.names})):
             types = [one.field(name).type if name in one.names else None for one in (schema, ours)]
             if types[0] != types[1]:
                 found, expected = (str(kind or "no such column")[:80] for kind in types)
@@ -432,7 +432,8 @@ def rows_of(
                     f"{str(path)!r}: row {next(iter(row.values()))!r} holds null where an image, "
                     "or what is told of one, is expected: download the release again"
                 )
-            yield {**row, **{name: _each_image(row[name], digest_of) for name in table.images}}
+            digests = {name: _each_image(row[name], digest_of) for name in table.images}
+            yield {**dict.fromkeys(ours.names), **row, **digests}
 
 
 def _table_of(release: Release, config: str) -> Table:

@@ -31,7 +31,7 @@ from echo_hf.report.results import AgreementFile, Failed, Identity, Results
 from echo_hf.systems.base import Task
 from echo_hf.systems.benchmark import Benchmark, benchmark_of, load_evaluation
 
-SHOWN = ("id", "task", "review", "has_nsfw", "community_feedback", "output_images")
+SHOWN = ("id", "task", "review", "doubts", "has_nsfw", "community_feedback", "output_images")
 
 
 @dataclass(frozen=True)
@@ -213,7 +213,11 @@ def samples_of(
                     ReportFeedback(one["feedback"], one.get("verdict"), one.get("keyword"))
                     for one in said
                 ),
-                flags=(*(row.get("review") or ()), *(["nsfw"] if row.get("has_nsfw") else [])),
+                flags=(
+                    *(row.get("review") or ()),
+                    *(row.get("doubts") or ()),
+                    *(["nsfw"] if row.get("has_nsfw") else []),
+                ),
             )
             found.append(sample)
     return tuple(found)

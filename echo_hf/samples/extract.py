@@ -179,7 +179,7 @@ class Extract(SampleStage):
     """
 
     name: ClassVar[str] = "extract"
-    version: ClassVar[int] = 4
+    version: ClassVar[int] = 5
     inputs: ClassVar[Table] = THREADS
     answer: ClassVar[type[BaseModel]] = ExtractAnswer
     max_tokens: ClassVar[int] = 8192
@@ -268,6 +268,7 @@ class Extract(SampleStage):
                 "input_bboxs": [],
                 "output_bboxs": [],
                 "review": [],
+                "doubts": [],
                 "dehydrated": False,
                 "context": context_of(posts, draft.posts, draft.feedback),
                 "sample_digest": sample_digest(draft.prompt, ()),

@@ -47,7 +47,7 @@ class Roles(SampleStage):
     """
 
     name: ClassVar[str] = "roles"
-    version: ClassVar[int] = 5
+    version: ClassVar[int] = 6
     answer: ClassVar[type[BaseModel]] = RolesAnswer
     keeps_failed: ClassVar[bool] = False
 

@@ -36,6 +36,7 @@ from echo_hf.samples.boxes import (
 from echo_hf.samples.sample import Finding, Sample, provenance_with, sample_digest, texts_of
 from echo_hf.samples.spans import SpanIndex, squeezed
 from echo_hf.samples.stage import Outcome, Question, Row, SampleStage
+from echo_hf.samples.tasks import doubts_of
 from echo_hf.samples.thread_parts import LONGEST_PROMPT
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ class Screenshots(SampleStage):
     """
 
     name: ClassVar[str] = "screenshots"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     answer: ClassVar[type[BaseModel]] = ScreenshotsAnswer
 
     images: ImageStore = field(metadata={"digest": False})
@@ -140,16 +141,14 @@ class Screenshots(SampleStage):
     def outcome(
         self, row: Row, answers: Sequence[BaseModel | Failure], made_by: Mapping[str, Any]
     ) -> Outcome:
-        """The sample, taken apart if it can be."""
+        """The sample, taken apart if it can be, and what is doubtful of it now."""
         frame, answer = self._frame(row), next(iter(answers), None)
-        if isinstance(frame, tuple):
-            return [row], [frame]
-        if frame is None or not isinstance(answer, ScreenshotsAnswer):
-            return [row], []
-        made, findings = self._parsed(row, answer, frame, made_by)
-        if self._frames.is_assumed:
-            findings.append((Notice.ASSUMED_CONVENTION, str(frame.convention)))
-        return [made], findings
+        made, findings = row, [frame] if isinstance(frame, tuple) else []
+        if isinstance(frame, Frame) and isinstance(answer, ScreenshotsAnswer):
+            made, findings = self._parsed(row, answer, frame, made_by)
+            if self._frames.is_assumed:
+                findings.append((Notice.ASSUMED_CONVENTION, str(frame.convention)))
+        return [{**made, "doubts": doubts_of(made)}], findings
 
     def tally(self, kept: pa.Table) -> Mapping[str, int]:
         """How many screenshots there are, how many were cut, and into how many images."""

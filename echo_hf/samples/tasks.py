@@ -8,7 +8,8 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from echo_hf._infra.text import MARK
-from echo_hf.reasons import Notice, Review
+from echo_hf.engines.rules import needs_image
+from echo_hf.reasons import Doubt, Notice, Review
 from echo_hf.samples.blanks import completed, placeholders
 from echo_hf.samples.sample import (
     Finding,
@@ -35,6 +36,7 @@ class Task:
     outputs: list[str] = field(default_factory=list)
     posts: list[int] = field(default_factory=list)
     screenshot: str | None = None
+    contradicted: bool = False  # it is without an image that the model gave it
 
     @property
     def shown_by(self) -> list[str]:
@@ -50,6 +52,7 @@ class Task:
             mine.extend(one for one in others if one not in mine)
         self.posts.extend(one for one in other.posts if one not in self.posts)
         self.screenshot = self.screenshot or other.screenshot
+        self.contradicted = self.contradicted or other.contradicted
 
 
 def joined(tasks: Iterable[tuple[Key, Task]]) -> list[Task]:
@@ -134,10 +137,10 @@ class Assigned:
         tasks = sorted(self._tasks, key=self._sources)
         made = {one for task in tasks for one in task.outputs}
         for task in tasks:
-            self._drop(task.inputs, self._screenshots)
-            self._drop(task.outputs, self._screenshots)
+            self._drop(task, task.inputs, self._screenshots)
+            self._drop(task, task.outputs, self._screenshots)
             # What is shown as a result must never be given to a system as an input.
-            self._drop(task.inputs, made, Notice.TWO_ROLES)
+            self._drop(task, task.inputs, made, Notice.TWO_ROLES)
         completions, rest = self._completions(tasks)
         told = tries([task for task in rest if not task.screenshot])
         seen = joined((task.screenshot, task) for task in rest if task.screenshot)
@@ -146,7 +149,7 @@ class Assigned:
         taken = {one for task in completions for one in task.images}
         for task in plain:
             self._leave(task, taken)
-            self._drop(task.inputs, taken, Notice.IMAGE_USED_TWICE)
+            self._drop(task, task.inputs, taken, Notice.IMAGE_USED_TWICE)
             taken.update(task.images)
         shown = [task for task in plain if task.images]
         tasks = [*self._in_order(shown), *self._in_order(completions)]
@@ -208,17 +211,18 @@ class Assigned:
         return [task for task in filled if task.shown_by], rest
 
     def _leave(self, task: Task, taken: Collection[str]) -> None:
-        self._drop(task.outputs, taken, Notice.IMAGE_USED_TWICE)
+        self._drop(task, task.outputs, taken, Notice.IMAGE_USED_TWICE)
         if task.screenshot is not None and task.screenshot in taken:
             self._find(Notice.IMAGE_USED_TWICE, task.screenshot)
-            task.screenshot = None
+            task.screenshot, task.contradicted = None, True
 
     def _drop(
-        self, images: list[str], which: Collection[str], notice: Notice | None = None
+        self, task: Task, images: list[str], which: Collection[str], notice: Notice | None = None
     ) -> None:
         for digest in [one for one in images if one in which]:
             images.remove(digest)
             if notice:
+                task.contradicted = True
                 self._find(notice, digest)
 
     def _find(self, notice: Notice, detail: str) -> None:
@@ -269,6 +273,7 @@ def rows_of(
             "output_images": task.outputs,
             "screenshot": task.screenshot,
             "review": [*sample["review"], *([Review.MAY_SHOW_MINOR.value] if waits else [])],
+            "doubts": [Doubt.ROLES_CONTRADICT.value] if task.contradicted else [],
             "sample_digest": sample_digest(task.prompt, task.inputs),
             "provenance": provenance_with(sample, "roles", said),
         }
@@ -292,6 +297,19 @@ def quality_with(prompt: str, quality: str) -> str:
 
 def at_most_analysis(quality: str) -> str:
     return "Analysis" if quality == "Benchmark" else quality
+
+
+def doubts_of(sample: Sample) -> list[str]:
+    """What is doubtful of a sample as it stands; what its roles had of contradiction stays."""
+    found = list[Doubt]()
+    if sample["quality"] != "Trash":
+        if sample["screenshot"] and not sample["is_screenshot"]:
+            found = [Doubt.SCREENSHOT_WHOLE]
+        elif not sample["input_images"] and needs_image(sample["prompt"]):
+            found = [Doubt.LACKS_INPUT]
+        if Doubt.ROLES_CONTRADICT in (sample["doubts"] or ()):
+            found.append(Doubt.ROLES_CONTRADICT)
+    return [doubt.value for doubt in found]
 
 
 def _shared_out(sample: Sample, own: Sequence[Sequence[int]]) -> list[Feedback]:

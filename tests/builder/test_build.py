@@ -201,6 +201,22 @@ def test_the_release_knows_its_prompts_and_what_it_leans_towards(quickstart: Pat
     assert found == (len(kept), dict(platforms.most_common()))
 
 
+RAW = ("timestamp", "keywords", "engagement")
+
+
+def test_a_released_sample_tells_of_its_primary_post(quickstart: Path) -> None:
+    """And what a run keeps of samples does not: there a forgotten post has nothing more to lose."""
+    posts = {post["url"]: post for post in rows(quickstart, "collect")}
+    samples = list(read_release(quickstart / "release").datasets["analysis"])
+    assert len(samples) > 40
+    for one in samples:
+        post = posts[one["post_urls"][0]]
+        assert {name: one[name] for name in RAW} == {name: post[name] for name in RAW}
+    assert all(sum(one[name] is not None for one in samples) > 40 for name in RAW)
+    for stage in ("extract", "privacy", "splits"):
+        assert {one[name] for one in rows(quickstart, stage) for name in RAW} == {None}
+
+
 def test_a_second_process_is_kept_out(quickstart: Path) -> None:
     with (
         opened(shipped_config(), quickstart.parent),
@@ -420,6 +436,24 @@ def test_without_changes_nothing_is_asked_or_written(
     assert tables(run) == before
     assert not (run / "previous").exists()
     assert not (run / "cache" / ASIDE).exists()
+
+
+def test_other_counts_of_a_post_are_released_and_cost_nothing(
+    tmp_path: Path, first: Release
+) -> None:
+    before = samples(first)
+    url = next(iter(before.values()))["post_urls"][0]
+    posts = [
+        {**post, "engagement": {"likes": 4321}} if post["url"] == url else post for post in POSTS
+    ]
+    done, engine = updated(tmp_path, posts)
+    after = samples(done.release)
+    assert (engine.asked, done.changed) == ([], True)
+    changed = {name: row for name, row in after.items() if row != before[name]}
+    assert changed
+    for name, row in changed.items():
+        assert (row["post_urls"][0], row["engagement"]["likes"]) == (url, 4321)
+        assert {**row, "engagement": None} == {**before[name], "engagement": None}
 
 
 def test_a_new_post_costs_its_thread_alone(tmp_path: Path, first: Release) -> None:

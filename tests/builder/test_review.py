@@ -97,6 +97,27 @@ def test_the_next_build_follows_the_decisions(runs: Path) -> None:
     assert set(released(after, "text_to_image")) == drawn - {PROMPTS[2]}
 
 
+def test_what_is_doubtful_comes_first_and_a_person_lets_it_into_the_benchmark(
+    tmp_path: Path,
+) -> None:
+    asked = "Turn this photo into a stamp, teal background"
+    path, runs = config(tmp_path, *PROMPTS, asked), tmp_path / "runs"
+    before, found = build(path, runs=runs), open_reviews(path, runs=runs).open
+    assert [one.reasons for one in found] == [("lacks_input",), *[("personal_data",)] * 2]
+    assert found[0].prompt == asked
+    assert dict(before.stats["funnel"]["splits"]["noted"]) == {"lacks_input": 1}
+    assert asked not in released(before, "text_to_image")
+    assert before.manifest.open_reviews == 2  # a doubt is in nobody's way who publishes
+    assert "not be the task that they seem to be: lacks\\_input 1.**" in (
+        before.path / "README.md"
+    ).read_text("utf-8")
+    decide(path, keep=[found[0].id], remove=[one.id for one in found[1:]], runs=runs)
+    after = build(path, runs=runs)
+    rows = {row["prompt"]: row["doubts"] for row in after.datasets["text_to_image"]}
+    assert rows[asked] == []
+    assert "**Samples that may not be" not in (after.path / "README.md").read_text("utf-8")
+
+
 def test_another_prompt_under_the_same_name_is_looked_at_again(runs: Path) -> None:
     path = runs.parent / "config.yaml"
     ids = waiting(runs)
@@ -247,7 +268,14 @@ def told(*notices: Any, duplicate_of: str | None = None, **values: Any) -> Triag
         ({"prompt": "fox"}, Fitness.MANUAL, "a prompt of 1 word: "),
         ({"prompt": "fox " * 301}, Fitness.MANUAL, "a prompt of 301 words"),
         ({"input_images": [A] * 5}, Fitness.MANUAL, "5 inputs"),
+        ({"doubts": ["lacks_input"]}, Fitness.MANUAL, "an image that came with it"),
+        ({"doubts": ["lacks_input"], "quality": "Analysis"}, Fitness.DISCARD, "for analysis only"),
         ({"screenshot": SHOT}, Fitness.MANUAL, "not cut: draw the boxes"),
+        (
+            {"screenshot": SHOT, "doubts": ["screenshot_whole"]},
+            Fitness.MANUAL,
+            "not cut: draw the boxes",
+        ),
         ({"screenshot": SHOT, "is_screenshot": True}, Fitness.MANUAL, "check the boxes"),
         ({"review": ["may_show_minor"]}, Fitness.MANUAL, "may be under 18"),
         (
@@ -278,6 +306,7 @@ def test_every_reason_for_review_has_words() -> None:
 
 def test_the_most_doubtful_come_first() -> None:
     doubts = (
+        told(doubts=["lacks_input"]),
         told(safety=None, prompt_modified=True),
         told(safety=None),
         told(),

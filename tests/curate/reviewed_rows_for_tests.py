@@ -41,6 +41,7 @@ def row(name: str = "one", **values: Any) -> Row:
         "output_bboxs": [],
         "picture_sources": [entry(A, "input"), entry(B, "output")],
         "review": [],
+        "doubts": [],
         "provenance": '{"roles": {"digest": "d"}}',
     }
     made = {**dict.fromkeys(SAMPLES.columns), **plain, **values}

@@ -250,7 +250,7 @@ def test_what_decides_a_build_is_described() -> None:
 
     assert told["one"].startswith("keep ")
     assert told == after(decision(note="looks 30", at="2026-03-09")).described()
-    for other in ({"sample_digest": "x"}, {"reasons": []}, {"pictures": []}):
+    for other in ({"sample_digest": "x"}, {"reasons": []}, {"pictures": []}, {"doubts": ["no"]}):
         assert after(decision(**other)).described() != told
     assert after(decision("remove")).described()["one"].startswith("remove ")
 

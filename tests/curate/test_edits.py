@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from echo_hf.builder.review import made_decision
 from echo_hf.curate.decisions import Changes, Decision, Decisions
 from echo_hf.curate.edits import Edit, checked_changes, edited_sample, reviewed_rows
 from echo_hf.curate.provenance import quotes_in
@@ -418,6 +419,40 @@ def test_what_no_safety_model_has_seen_is_open_until_somebody_keeps_it() -> None
         "switched": [],
         "unscreened": [],
     }
+
+
+GIVEN = "Turn this photo into a stamp"
+
+
+@pytest.mark.parametrize(
+    ("values", "edit", "doubts"),
+    [
+        # An input that was found, or words without one, answer the question.
+        ({"prompt": GIVEN}, {"roles": [{"sha256": B, "role": "input"}]}, []),
+        ({"prompt": GIVEN}, {"prompt": {"text": "a stamp", "modified": True}}, []),
+        ({"prompt": GIVEN}, {"quality": "Analysis"}, ["lacks_input"]),
+        ({}, {"prompt": {"text": GIVEN, "modified": True}}, ["lacks_input"]),
+        ({"doubts": ["roles_contradict"]}, {"roles": [{"sha256": B, "role": "neither"}]}, []),
+        (
+            {"doubts": ["roles_contradict"]},
+            {"prompt": {"text": "a stamp", "modified": True}},
+            ["roles_contradict"],
+        ),
+        (
+            {"screenshot": SHOT, "doubts": ["screenshot_whole"]},
+            {"crops": {"screenshot": SHOT, "crops": [crop("input", (0, 0, 9, 9), D)]}},
+            [],
+        ),
+    ],
+)
+def test_an_edit_answers_the_doubts_that_it_is_about(
+    values: dict[str, Any], edit: dict[str, Any], doubts: list[str]
+) -> None:
+    sample = row(**{"input_images": [], "picture_sources": [entry(B, "output")], **values})
+    made = [made_decision(sample, how, changes=changes(**edit)) for how in ("edit", "keep")]
+    found = [split(after(one), sample)[0]["one"] for one in made]
+    assert [one["doubts"] for one in found] == [doubts, []]
+    assert ["analysis", *found[1]["splits"]].count("analysis") == 2
 
 
 def test_a_flag_stays_open_whatever_becomes_of_the_sample() -> None:

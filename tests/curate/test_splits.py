@@ -147,8 +147,67 @@ def test_what_a_reviewer_kept_has_nothing_open() -> None:
 
     assert {row["id"]: row["review"] for row in rows} == {"kept": [], "open": review, "plain": []}
     for row, given_ in zip(rows, samples, strict=True):
-        others = set(SAMPLES.columns) - {"review"}
+        others = set(SAMPLES.columns) - {"review", "doubts"}
         assert {name: row[name] for name in others} == {name: given_[name] for name in others}
+
+
+def kept_with(name: str, *doubts: str) -> Decisions:
+    given_ = {"id": name, "sample_digest": f"digest of {name}", "decision": "keep", "reasons": []}
+    return Decisions({name: Decision.model_validate({**given_, "doubts": doubts})})
+
+
+LACKS_INPUT, CONTRADICT, WHOLE = ["lacks_input"], ["roles_contradict"], ["screenshot_whole"]
+
+
+@pytest.mark.parametrize(
+    ("values", "options", "drawn", "doubts"),
+    [
+        ({"doubts": LACKS_INPUT}, {}, False, LACKS_INPUT),
+        ({"doubts": LACKS_INPUT}, {"doubts": "keep"}, True, LACKS_INPUT),
+        ({"doubts": WHOLE, **SHOT}, {"doubts": "keep"}, False, WHOLE),
+        ({"doubts": LACKS_INPUT}, {"decisions": kept_with("one", "lacks_input")}, True, []),
+        # It was kept before there was this doubt.
+        ({"doubts": LACKS_INPUT}, {"decisions": kept_with("one")}, False, LACKS_INPUT),
+        (
+            {"doubts": [*LACKS_INPUT, *CONTRADICT]},
+            {"decisions": kept_with("one", "lacks_input")},
+            False,
+            CONTRADICT,
+        ),
+        (
+            {"doubts": LACKS_INPUT},
+            {"decisions": kept_with("two", "lacks_input")},
+            False,
+            LACKS_INPUT,
+        ),
+        (
+            {"doubts": LACKS_INPUT, "sample_digest": "another"},
+            {"decisions": kept_with("one", "lacks_input")},
+            False,
+            LACKS_INPUT,
+        ),
+        ({"doubts": WHOLE, **SHOT}, {"decisions": kept_with("one", *WHOLE)}, True, []),
+        ({"doubts": None}, {}, True, []),
+    ],
+)
+def test_what_is_doubtful_is_for_analysis_until_a_person_has_kept_it(
+    values: dict[str, Any], options: dict[str, Any], drawn: bool, doubts: list[str]
+) -> None:
+    table = pa.Table.from_pylist([sample("one", **values)], schema=SAMPLES.schema)
+    first, *said = Splits(**options)(table).to_pylist()
+    assert first["splits"] == [*["text_to_image"] * drawn, "analysis"]
+    assert first["doubts"] == doubts
+    assert [one["_reason"] for one in said] == ([] if drawn else doubts)
+    assert {one["_status"] for one in said} <= {"noted"}
+
+
+def test_the_place_of_what_is_doubtful_is_taken_by_another() -> None:
+    names = [f"s{number}" for number in range(6)]
+    by_hash = sorted(names, key=lambda name: hashlib.sha256(f"0:{name}".encode()).hexdigest())
+    samples = [sample(name, doubts=LACKS_INPUT if name == by_hash[0] else []) for name in names]
+    assert set(split(samples, cap=2)["text_to_image"]) == set(by_hash[1:3])
+    kept = split(samples, cap=2, decisions=kept_with(by_hash[0], "lacks_input"))
+    assert set(kept["text_to_image"]) == set(by_hash[:2])
 
 
 def test_the_decisions_are_those_of_the_run(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from echo_hf.collect.relevance import RelevanceAnswer
 from echo_hf.config.checks import EngineChoice
 from echo_hf.curate.feedback import FeedbackAnswer
 from echo_hf.engines.base import Completion, Request, make_engine
-from echo_hf.engines.rules import relevance, verdict
+from echo_hf.engines.rules import needs_image, relevance, verdict
 from echo_hf.quickstart.truth import corpus
 from echo_hf.samples.blanks import placeholders
 from echo_hf.samples.boxes import intersection_over_union
@@ -371,9 +371,81 @@ def test_tasks(prompt: str, images: int, task: str | None) -> None:
     assert said("feedback", **{**fields, "quality": "Analysis"}, comments=comments) is None
 
 
+GIVEN = """Turn this photo into a stamp
+make the uploaded photo a watercolor
+A snow globe of the [attached image], warm light
+Transform the two people in the photo into clay figures
+Edit the image: remove the cars
+based on my selfie, a chibi sticker
+I've uploaded a map, draw it as an old one
+use the reference image for the colors
+convierte la foto adjunta en acuarela
+transforme ma photo en dessin
+Mach aus dem hochgeladenen Bild ein Poster und aus mein Foto einen Rahmen
+transforma minha foto em desenho
+trasforma la foto allegata in un fumetto
+把这张照片变成贴纸
+根据我上传的照片，生成一张海报
+この写真を水彩画にして
+이 사진을 수채화로 바꿔줘"""
+NOT_GIVEN = """A photo of a red fox in the snow
+Make the image look like a disposable camera shot
+make the picture vertical, 9:16
+In this image a dog runs along a beach
+This photo captures a quiet street at dawn
+a photo of a woman holding a framed picture of her mother
+selfie uploaded to a social network in 2012, flash
+A house with the attached garage, in the style of a woodcut
+a photo attached to a corkboard with a red pin
+Recreate the painting American Gothic with two cats
+Recreate the iconic photo of the moon landing with cats
+Redraw the picture of Dorian Gray as a comic
+A character reference image of an elf, front and back
+A polaroid on a table; in the photo, two friends laugh
+A sketch of a cathedral, then the same in oil
+Design a logo for my photography studio
+the image is divided in four panels
+一张女孩把照片贴在墙上的画面
+一张自拍照，照片中清晰可见背景中的粉笔板
+写真のようにリアルな猫
+una foto de un gato en la nieve
+Ein Foto von einem Hund am Strand
+une photo d'un chat sur un toit"""
+
+
+@pytest.mark.parametrize(
+    ("prompts", "expected"), [(GIVEN, True), (NOT_GIVEN, False)], ids=["given", "not given"]
+)
+def test_a_prompt_speaks_of_an_image_that_came_with_it(prompts: str, expected: bool) -> None:
+    for prompt in prompts.split("\n"):
+        assert needs_image(prompt) is expected, prompt
+
+
+PLAIN = {"dpg_bench": "prompts.tsv", "dsg1k": "prompts.tsv", "geneval": "generation_prompts.txt"}
+PLAIN |= {"partiprompts": "PartiPrompts.tsv"}
+
+
+def test_no_prompt_of_a_text_to_image_set_speaks_of_an_image(test_data: Path) -> None:
+    for folder, name in PLAIN.items():
+        lines = (test_data / "prompts" / folder / name).read_text("utf-8").splitlines()
+        assert [line for line in lines if needs_image(line)] == []
+
+
+@pytest.mark.parametrize("column", ["prompt", "prompt_en"])
+def test_prompts_that_were_posted_with_an_image_are_known(column: str, test_data: Path) -> None:
+    """Who collected them says which of them need an image: none too many, and most of those."""
+    file = test_data / "posts" / "gpt4o_prompt_posts" / "cases.json"
+    cases = json.loads(file.read_text("utf-8"))
+    found = [bool(one["reference_note"].strip()) for one in cases if needs_image(one[column])]
+    needed = sum(bool(one["reference_note"].strip()) for one in cases)
+    assert all(found)
+    assert sum(found) > 0.75 * needed
+
+
 @pytest.mark.parametrize(
     "text",
-    ["@a " * 3000, "!? " * 3000, "Prompt: " * 2000, "#a " * 3000 + "x", "Prompt: a " + "```" * 3000,
+    ["turn " * 4000, "the " * 4000, "turn a b " * 2000, ("turn " + "x" * 59 + " ") * 200,
+     "@a " * 3000, "!? " * 3000, "Prompt: " * 2000, "#a " * 3000 + "x", "Prompt: a " + "```" * 3000,
      "Prompt:\n" + "\n\nmine" * 2000, "left right " * 1500, "1/2 Prompt: a, " * 1000],
 )  # fmt: skip
 def test_hostile_text_takes_no_time(text: str) -> None:
@@ -381,4 +453,5 @@ def test_hostile_text_takes_no_time(text: str) -> None:
     said("relevance", text=text, alt_texts=[text], pictures=1)
     said("extract", posts=[post(number, text) for number in range(3)])
     roles(text, text, text)
+    needs_image(text)
     assert time.process_time() - begun < 2.5

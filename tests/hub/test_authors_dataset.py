@@ -140,7 +140,8 @@ def test_text_to_image_has_all_columns(place: Place) -> None:
     assert row["sample_digest"] == hashlib.sha256(canonical.encode()).hexdigest()
     commit = place.hub.repositories[REPO].head
     assert json.loads(row["provenance"]) == {"dataset": REPO, "revision": commit}
-    for name in ("target", "quality", "task", "kind", "safety", "review", "screenshot"):
+    late = ("doubts", "timestamp", "keywords", "engagement")
+    for name in ("target", "quality", "task", "kind", "safety", "review", "screenshot", *late):
         assert row[name] is None
 
 

@@ -292,11 +292,29 @@ def test_what_the_samples_lean_towards_is_shown_side_by_side(facts: ReleaseFacts
     assert "Not counted: this release was written without the posts" in card(facts)
 
 
+@pytest.mark.parametrize(
+    ("in_benchmark", "said"),
+    [({}, "are in `analysis` alone"), ({"lacks_input": 2}, "all the same: lacks\\_input 2")],
+)
+def test_what_is_doubtful_is_counted(facts: ReleaseFacts, in_benchmark: Row, said: str) -> None:
+    plain: Row = {"languages": {}, "platforms": {}, "tasks": {}, "authors": 0}
+    plain |= {"samples": 9, "repeated_authors": 0, "unknown_authors": 9}
+    every = SampleCounts(**plain, doubts={"lacks_input": 3, "roles_contradict": 1})
+    few = SampleCounts(**plain, doubts=in_benchmark)
+    measured = {"all": every, "text_to_image": few, "analysis": every}
+    page = card(replace(facts, measured=measured))
+    assert "that they seem to be: lacks\\_input 3, roles\\_contradict 1.**" in page
+    assert said in page
+    row = ["doubt: lacks_input", f"{2} (22 %)" if in_benchmark else "0", "3 (33 %)"]
+    assert row in cells(page)
+    assert "seem to be" not in card(facts)
+
+
 def named(facts: ReleaseFacts, name: str) -> ReleaseFacts:
     target = facts.target.model_copy(
         update={"name": name, "developer": name, "aliases": (name, name), "chat_window": name}
     )
-    kinds = {kind: {name: 3} for kind in ("languages", "platforms", "tasks")}
+    kinds = {kind: {name: 3} for kind in ("languages", "platforms", "tasks", "doubts")}
     authors = {"authors": 1, "repeated_authors": 1, "unknown_authors": 0}
     counts = SampleCounts(samples=3, **kinds, **authors)
     engine = {"kind": "vllm", "model": name}

@@ -82,9 +82,17 @@ def test_samples_are_compared_by_id(tell: Tell) -> None:
     assert "the same samples" in same.scores.verdict("text_to_image")
 
 
+def test_counts_that_grow_by_themselves_are_no_change(tell: Tell) -> None:
+    likes = [{"likes": number, "views": None, "reposts": None, "replies": None, "bookmarks": None}
+             for number in (3, 400)]  # fmt: skip
+    a, b = (tell(f"r{count['likes']}", [row("fox", engagement=count)]) for count in likes)
+    assert (compare(a, b).changed, compare(a, b).equal) == ((), 1)
+
+
 @pytest.mark.parametrize(
     ("values", "column"),
     [
+        ({"doubts": ["lacks_input"]}, "doubts"),
         ({"post_urls": ["u-fox", "u-reply"]}, "post_urls"),
         ({"community_feedback": [{"post_url": "u-new", "feedback": "x"}]}, "community_feedback"),
         ({"output_images": "png"}, "output_images"),

@@ -84,6 +84,7 @@ POSTED = posts(
 def test_each_sample_is_counted_once_by_its_primary_post(samples: Samples) -> None:
     tasks = {"u1": "edit", "u2": "edit", "u3": None, "u4": "edit", "?": None}
     rows = [{"post_urls": [url, "unused"], "task": task} for url, task in tasks.items()]
+    rows[2]["doubts"], rows[4]["doubts"] = ["lacks_input"], ["lacks_input", "roles_contradict"]
     every = samples(*rows, {"post_urls": []})
     configs = {
         "image_to_image": every.select([0, 1, 3]),
@@ -98,6 +99,7 @@ def test_each_sample_is_counted_once_by_its_primary_post(samples: Samples) -> No
         "languages": {"unknown": 4, "en": 1, "he": 1},
         "platforms": {"unknown": 3, "x": 2, "bluesky": 1},
         "tasks": {"edit": 3, "unknown": 3},
+        "doubts": {"lacks_input": 2, "roles_contradict": 1},
         "authors": 2,
         "repeated_authors": 1,
         "unknown_authors": 3,

@@ -176,6 +176,10 @@ def test_a_missing_post_is_named_and_may_come_later(few: Few, tmp_path: Path) ->
     found = few.hydrated(tmp_path, without)
     before, after = of_post(few.full, LAKE), of_post(tmp_path / "wet", LAKE)
     assert parts(found, before["id"])["feedback.0"] == ("missing", f"no post {COMMENT}")
+    for name in ("timestamp", "keywords", "engagement"):
+        assert of_post(few.dry, LAKE)[name] is None
+        assert before[name] is not None
+        assert after[name] == before[name]
     assert (after["prompt"], after["dehydrated"]) == (before["prompt"], True)
     assert after["community_feedback"][0]["feedback"] is None
     assert read_release(tmp_path / "wet").manifest.configs["analysis"].dehydrated == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import hashlib
 import json
 import shutil
@@ -55,7 +56,19 @@ def test_a_release_from_before_loads_and_is_hydrated_to_its_very_bytes(
     assert len(load_dataset(str(before / "full"), "analysis", split="test")) == 5
     found = hydrate(before / "dehydrated", tmp_path / "wet", [entry(before / "posts.jsonl")])
     assert {sample.match.value for sample in found.samples} == {"exact"}
-    assert released(tmp_path / "wet") == released(before / "full")
+    full, wet = released(before / "full"), released(tmp_path / "wet")
+    later = {"timestamp", "keywords", "engagement", "doubts"}
+    for name, rows in full.items():
+        assert [{key: row[key] for key in row if key not in later} for row in wet[name]] == rows
+    lines = (before / "posts.jsonl").read_text("utf-8").splitlines()
+    posts = {post["url"].rpartition("/")[2]: post for post in map(json.loads, lines)}
+    dry = {row["id"] for row in released(before / "dehydrated")["analysis"] if row["dehydrated"]}
+    assert len(dry) > 1
+    for row in (row for row in wet["analysis"] if row["id"] in dry):
+        post = posts[row["post_urls"][0].rpartition("/")[2]]
+        assert row["timestamp"] == datetime.datetime.fromisoformat(post["timestamp"])
+        assert row["keywords"] == post["keywords"]
+        assert row["doubts"] is None  # nobody looked
 
 
 # Files with all that they can say; the last two cannot be cleaned.

@@ -165,6 +165,7 @@ COUNTS: Mapping[str, Any] = {
     "languages": {"en": 3},
     "platforms": {"x": 3},
     "tasks": {"edit": 3},
+    "doubts": {"lacks_input": 1},
     "authors": 2,
     "repeated_authors": 1,
     "unknown_authors": 0,

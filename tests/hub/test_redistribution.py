@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import datetime
 import io
 import json
 import re
@@ -301,6 +302,7 @@ def test_every_column_is_decided_on() -> None:
     emptied = {
         *("prompt", "prompt_sha256", "community_feedback", "input_images", "output_images"),
         *("screenshot", "picture_sources", "dehydrated", "provenance"),
+        *("timestamp", "keywords", "engagement"),
     }
     assert sorted([*KEPT, *emptied]) == sorted(SAMPLES.columns)
 
@@ -334,6 +336,9 @@ def test_a_release_that_was_put_back_in_part_is_left_out_again(
 @pytest.mark.parametrize(
     "values",
     [
+        {"timestamp": datetime.datetime(2026, 3, 2, tzinfo=datetime.UTC)},
+        {"keywords": ["lumen"]},
+        {"engagement": dict.fromkeys(("likes", "views", "reposts", "replies", "bookmarks"), 0)},
         {"prompt": WORDS},
         {"community_feedback": [{"post_url": X, "feedback": WORDS}]},
         {"provenance": json.dumps({"roles": {"template": WORDS}})},
@@ -351,6 +356,7 @@ def test_one_thing_that_is_held_is_enough(
     assert to_leave_out(release) == 1
     (left,) = passed(release)["analysis"]
     assert (left["prompt"], left["output_images"], left["screenshot"]) == (None, [], None)
+    assert [left[name] for name in ("timestamp", "keywords", "engagement")] == [None] * 3
     assert WORDS not in str(left)
 
 

@@ -70,6 +70,23 @@ def test_inputs_and_outputs_are_told_apart() -> None:
     assert json.loads(row["provenance"])["roles"]["digest"] == STAGE.digest()
 
 
+@pytest.mark.parametrize(
+    ("said", "doubtful"),
+    [
+        ([one([1], [2])], [[]]),
+        ([one([1, 2], [2, 3])], [["roles_contradict"]]),
+        # The second task goes on with what came of the first, which nobody may be given.
+        ([one([1], [2]), one([2], [3])], [[], ["roles_contradict"]]),
+        ([one([1], [], collage=2), one([3], [])], [[]]),
+    ],
+)
+def test_who_is_without_an_image_that_the_model_gave_it_is_doubtful(
+    said: list[Any], doubtful: list[list[str]]
+) -> None:
+    row = sample([post(0, -1, "prompt", "abc")])
+    assert [one["doubts"] for one in kept(made((row, [said])))] == doubtful
+
+
 def test_a_sample_that_may_show_a_minor_is_to_be_reviewed() -> None:
     context = [post(0, -1, TEMPLATE, "a"), post(1, 0, "mine", "bc")]
     row = sample(context, [0, 1], prompt=TEMPLATE)
@@ -220,6 +237,8 @@ def test_everything_is_accounted_for(row: dict[str, Any], answers: list[Any], mo
         )
         assert one["prompt_fill_blank"] == (one["prompt"] != row["prompt"])
     _who_may_be_a_minor_is_to_be_reviewed(row, answers, most, done)
+    contradicted = {"two_roles", "picture_used_twice"} & {why for why, _ in noted(rows)}
+    assert contradicted or not any(one["doubts"] for one in done)
     if looked_at:
         _images_have_one_role(row, rows)
 

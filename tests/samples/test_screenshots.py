@@ -66,6 +66,7 @@ QWEN = {"kind": "vllm", "model": "Qwen/Qwen2.5-VL-7B-Instruct", "pixels": [28, 3
 # 400 x 800 at sqrt(100352 / 320000) = 0.56 of the sides is 224 x 448: 8 and 16 patches of 28.
 SENT = (224, 448)
 # The boxes of `answer`, in pixels of the image in that size.
+NOT_MADE = {"provenance": None, "doubts": None}
 IN_SENT = answer([[112, 44.8, 201.6, 134.4]], [[11.2, 179.2, 212.8, 403.2]])
 
 
@@ -244,8 +245,9 @@ def _is_ready_or_as_it_came(before: Row, row: Row) -> None:
     boxes = [*row["input_bboxs"], *row["output_bboxs"]]
     assert row["is_screenshot"] == bool(boxes)
     assert len(set(row["output_images"])) == len(row["output_images"])
+    assert row["doubts"] == (["screenshot_whole"] if before["screenshot"] and not boxes else [])
     if not boxes:
-        assert {**row, "provenance": None}.items() >= {**before, "provenance": None}.items()
+        assert {**row, **NOT_MADE}.items() >= {**before, **NOT_MADE}.items()
         return
     assert len(row["input_images"]) == len(row["input_bboxs"] or before["input_images"])
     assert row["output_images"][len(row["output_bboxs"]) :] == before["output_images"]
@@ -362,7 +364,8 @@ def test_a_doubtful_box_leaves_the_sample_as_it_was(
 ) -> None:
     before, row, findings = parsed(stored, answer(inputs, outputs))
     assert [why for why, _ in findings] == [reason]
-    assert {**row, "provenance": None} == {**before, "provenance": None}
+    assert {**row, **NOT_MADE} == {**before, **NOT_MADE}
+    assert row["doubts"] == ["screenshot_whole"]
     assert json.loads(row["provenance"])["screenshots"]["prompt_read"] == "paint a fox"
     assert [path.name for path in (stored[0].root).glob("*/*")] == [stored[1]]
 

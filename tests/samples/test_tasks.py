@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.sparse.csgraph import connected_components
 
 from echo_hf.samples.sample import sample_id
-from echo_hf.samples.tasks import Task, rows_of, told_and_seen, tries, without_task
+from echo_hf.samples.tasks import Task, doubts_of, rows_of, told_and_seen, tries, without_task
 from tests.samples_for_tests import TEMPLATE, digest, post, sample, url
 
 NAMES = st.text("abcdefgh", max_size=3).map(lambda names: "".join(dict.fromkeys(names)))
@@ -114,6 +114,34 @@ def test_further_tries_and_conversations_are_named_by_their_images() -> None:
 
     found = rows(Task("p"), Task("p", (), [A]))
     assert [row["id"] for row in found] == ["sample", sample_id("sample", A)]
+
+
+ASKED = "Turn this photo into a stamp"
+
+
+@pytest.mark.parametrize(
+    ("values", "doubts"),
+    [
+        ({"prompt": ASKED}, ["lacks_input"]),
+        ({"prompt": "a photo of a stamp"}, []),
+        ({"prompt": ASKED, "input_images": [A]}, []),
+        ({"prompt": ASKED, "quality": "Trash"}, []),
+        ({"prompt": ASKED, "quality": "Analysis"}, ["lacks_input"]),
+        # Its inputs stand there.
+        ({"prompt": ASKED, "screenshot": C}, ["screenshot_whole"]),
+        ({"prompt": ASKED, "screenshot": C, "is_screenshot": True}, ["lacks_input"]),
+        ({"screenshot": C, "is_screenshot": True}, []),
+        ({"prompt": ASKED, "doubts": ["roles_contradict"]}, ["lacks_input", "roles_contradict"]),
+        ({"doubts": ["lacks_input", "screenshot_whole"]}, []),  # of what it was before
+        ({"doubts": None}, []),
+    ],
+)
+def test_what_is_doubtful_of_a_sample_as_it_stands(
+    values: dict[str, Any], doubts: list[str]
+) -> None:
+    row = {**SAMPLE, "prompt": "a fox", **values}
+    assert doubts_of(row) == doubts
+    assert doubts_of({**row, "doubts": doubts}) == doubts
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from echo_hf.apps.events import (
     standing,
 )
 from echo_hf.apps.review.page import TOLD, Form, Row, View
-from echo_hf.builder.review import Case, made_decision, triage
+from echo_hf.builder.review import Case, doubts_in, made_decision, triage
 from echo_hf.curate.decisions import FILE, Decision, Decisions, append_decisions, read_decisions
 from echo_hf.curate.edits import checked_changes, edited_sample
 from echo_hf.errors import ReviewError, RunError
@@ -30,7 +30,7 @@ OPEN = "open"
 LOCK = ".review-log.lock"
 LONGEST_WAIT_S = 60
 # What an event keeps of a decision; who and when stand in the event itself.
-PAYLOAD = ("id", "sample_digest", "reasons", "pictures", "note", "changes")
+PAYLOAD = ("id", "sample_digest", "reasons", "doubts", "pictures", "note", "changes")
 ACTIONS = ("keep", "remove", "flag", "edit")
 SETTLED = ("keep", "remove")
 
@@ -105,7 +105,7 @@ def pending_decision(events: Sequence[Event], written: Sequence[Decision]) -> De
     else:
         said, at = next(one for one in events if "sample_digest" in one.payload), last
         about_all |= {"decision": "withdraw", "note": None}
-    plain = {name: said.payload.get(name) for name in PAYLOAD}
+    plain = {name: said.payload[name] for name in PAYLOAD if name in said.payload}
     when = at.at.astimezone(datetime.UTC).isoformat(timespec="seconds")
     return Decision.model_validate(plain | {"at": when, "event": last.id} | about_all)
 
@@ -128,7 +128,8 @@ def waits(row: Row, last: Decision | None, person: str, own: Collection[str]) ->
         return True
     if last.decision == "flag":
         return last.reviewer != person and row["id"] not in own
-    return last.decision == "keep" and not last.covers(row)
+    seen = last.covers(row) and set(doubts_in(row)) <= set(last.doubts)
+    return last.decision == "keep" and not seen
 
 
 @dataclass(frozen=True)
@@ -143,7 +144,7 @@ class ReviewController:
     def of(
         cls, cases: Mapping[str, Case], duplicates: Mapping[str, str], root: Path
     ) -> ReviewController:
-        def turn(case: Case) -> tuple[int, int]:
+        def turn(case: Case) -> tuple[int, bool, int]:
             return triage(case.row, case.notices, duplicates.get(case.row["id"])).turn
 
         queue = {case.row["id"]: case for case in sorted(cases.values(), key=turn)}
@@ -168,6 +169,7 @@ class ReviewController:
         changes = changing.changed if changing else None
         shown = edited_sample(case.row, changes, case.taken)[0] if changes else dict(case.row)
         reasons = decided.open_reasons(case.row)
+        shown["doubts"] = decided.open_doubts(case.row, shown["doubts"])
         lease = self.leases.running().get(subject)
         last = decided.by_id.get(subject)
         # Somebody else's note is shown, but not put into one's mouth.

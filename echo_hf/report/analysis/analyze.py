@@ -22,11 +22,16 @@ from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import NotAnalyzed
 from echo_hf.report.analysis.diversity import diversity, near_duplicates
 from echo_hf.report.analysis.feedback import (
+    COLLECTED,
+    OF_SAMPLES,
+    POST_COLUMNS,
+    POST_SCHEMA,
     activity,
     failures,
     funnel_steps,
     interaction,
     post_times,
+    posts_of_samples,
     word_cloud,
 )
 from echo_hf.report.analysis.models import embedding_map, perplexity
@@ -55,11 +60,12 @@ from echo_hf.systems.benchmark import (
     evaluation_folder,
     load_evaluation,
 )
-from echo_hf.tables import POSTS, arrow_rows
+from echo_hf.tables import arrow_rows
 
-COLUMNS = ("id", "prompt", "task", "kind", "post_urls", "community_feedback")
-POST_COLUMNS = ("url", "timestamp", "keywords")
-POST_SCHEMA = pa.schema([POSTS.schema.field(name) for name in POST_COLUMNS])
+COLUMNS = (
+    *("id", "prompt", "task", "kind", "post_urls", "community_feedback"),
+    *("timestamp", "keywords"),
+)
 LONGEST_SAID = 200
 CONFIG = "config.yaml"
 ANY_TARGET = Target(name="an image model", developer="its maker", released=datetime.date.min)
@@ -74,7 +80,7 @@ class Analyzed:
 
 @dataclass(frozen=True)
 class Source:
-    """What is analyzed: the samples of a benchmark, and the posts of its run."""
+    """What is analyzed: the samples of a benchmark, and the posts of its run, or of the samples."""
 
     name: str
     samples: Sequence[Mapping[str, Any]]
@@ -83,6 +89,7 @@ class Source:
     folder: RunFolder
     benchmark: Benchmark
     identity: Mapping[str, Any]
+    counted: str
 
 
 def analyze(
@@ -148,16 +155,19 @@ def _source(
         for row in arrow_rows(dataset, there).to_pylist():
             samples[row["id"]] = {**dict.fromkeys(COLUMNS), **row}
     identity = {**benchmark.identity(), "configs": configs}
-    path, posts = folder.stage("collect") / "kept.parquet", None
+    path = folder.stage("collect") / "kept.parquet"
+    posts, counted = posts_of_samples(samples.values()), OF_SAMPLES
     if path.exists():
         try:
             posts = pq.read_table(path, columns=list(POST_COLUMNS)).cast(POST_SCHEMA)
+            counted = COLLECTED
         except (OSError, pa.ArrowException, ValueError) as error:
             said = " ".join(str(error).split())[:LONGEST_SAID]
             raise RunError(
                 f"cannot read {str(path)!r} ({said}): run `echo-hf collect` again"
             ) from None
-    return Source(name, tuple(samples.values()), posts, manifest, folder, benchmark, identity)
+    rows = tuple(samples.values())
+    return Source(name, rows, posts, manifest, folder, benchmark, identity, counted)
 
 
 def _analysis(source: Source, options: AnalysisOptions, protocol: Protocol, say: Say) -> Analysis:
@@ -178,7 +188,7 @@ def _analysis(source: Source, options: AnalysisOptions, protocol: Protocol, say:
         "failures": failed,
         "word_cloud": word_cloud(keywords, font=options.font, seed=seed),
         "interaction": interaction(source.samples, times),
-        "activity": activity(posts, released),
+        "activity": activity(posts, released, source.counted),
         "funnel": funnel_steps(source.manifest),
     }
     say("near-duplicates and languages")

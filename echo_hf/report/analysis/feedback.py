@@ -6,7 +6,7 @@ import datetime
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -37,6 +37,7 @@ from echo_hf.report.analysis.result import (
     WordCloud,
     Workaround,
 )
+from echo_hf.tables import POSTS
 
 Sample = Mapping[str, Any]
 BRITISH = {
@@ -107,6 +108,10 @@ def post_times(posts: pa.Table | None) -> PostTimes:
     return PostTimes({url: moment for url, moment in rows if moment is not None})
 
 
+POST_COLUMNS = ("url", "timestamp", "keywords")
+POST_SCHEMA = pa.schema([POSTS.schema.field(name) for name in POST_COLUMNS])
+COLLECTED = "all collected posts"
+OF_SAMPLES = "the primary posts of the samples: a release names no others that were collected"
 UNASKED = "unasked"
 LONGEST = 280
 PROBE = "probe"
@@ -230,7 +235,22 @@ def _first_words(sample: Sample) -> str | None:
     return None if sample["prompt"] is None else shortened(sample["prompt"], LONGEST)
 
 
-def activity(posts: pa.Table | None, released: datetime.date) -> AnalysisPart[Activity]:
+def posts_of_samples(samples: Iterable[Sample]) -> pa.Table | None:
+    """The primary posts that samples tell of, null where no time of any is known."""
+    rows: dict[str, dict[str, Any]] = {}
+    for one in samples:
+        for url in (one["post_urls"] or ())[:1]:
+            moment = one["timestamp"] or time_in_address(url)
+            rows[url] = {"url": url, "timestamp": moment, "keywords": one["keywords"]}
+    if not any(row["timestamp"] for row in rows.values()):
+        return None
+    return pa.Table.from_pylist(list(rows.values()), POST_SCHEMA)
+
+
+def activity(
+    posts: pa.Table | None, released: datetime.date, counted: str = COLLECTED
+) -> AnalysisPart[Activity]:
+    """How many posts there are a day, and how many each search term found (figure 5)."""
     if posts is None:
         return AnalysisPart.without(NotAnalyzed.NO_POSTS)
     moments, terms = posts["timestamp"].to_pylist(), posts["keywords"].to_pylist()
@@ -253,7 +273,7 @@ def activity(posts: pa.Table | None, released: datetime.date) -> AnalysisPart[Ac
         keywords=dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))),
         undated=moments.count(None),
     )
-    definition = {"days": "UTC", "released": released.isoformat()}
+    definition = {"counted": counted, "days": "UTC", "released": released.isoformat()}
     return AnalysisPart(found=found, definition=definition)
 
 

@@ -63,6 +63,21 @@ def test_what_needs_a_person_comes_first(desk: ReviewController) -> None:
     assert (desk.view("ann").done, desk.view("ann").total) == (3, 3)
 
 
+def test_what_is_doubtful_comes_first_until_it_was_kept(tmp_path: Path) -> None:
+    doubtful = case("doubt", doubts=["lacks_input"])
+    cases = {one.row["id"]: one for one in (case("look", **SHORT, output_images=[]), doubtful)}
+    desk = ReviewController.of(cases, {}, tmp_path)
+    view = desk.view("ann")
+    assert (view.case.row["id"], view.triage.doubted) == ("doubt", True)
+    assert "speaks of an image that came with it" in desk_page(view, str)
+    act(desk, "ann", "keep")
+    assert line(desk, "doubt").doubts == ("lacks_input",)
+    assert act(desk, "ann", "goto", wanted="doubt").triage.doubted is False
+    kept = made_decision(case("doubt").row, "keep")  # before there was the doubt
+    assert waits(doubtful.row, kept, "ann", ())
+    assert not waits(doubtful.row, line(desk, "doubt"), "ann", ())
+
+
 def test_nobody_is_offered_what_another_has(desk: ReviewController) -> None:
     got = [desk.view(name).case.row["id"] for name in ("ann", "bo", "cy")]
     assert sorted(got) == ["fit", "look", "trash"]

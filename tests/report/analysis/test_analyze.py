@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import shutil
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ from echo_hf import build
 from echo_hf.cli import app
 from echo_hf.cli.posts_view import forget
 from echo_hf.errors import ConfigError, RunError, SourceError
+from echo_hf.hub.release import read_release
 from echo_hf.report.analysis.analyze import Analyzed, analyze
 from echo_hf.report.analysis.result import FILE, Estimate, read_analysis, write_analysis
 from echo_hf.tables import RATINGS
@@ -104,7 +107,13 @@ def test_a_release_alone_is_analyzed(copy: Path, done: Analyzed, tmp_path: Path)
     whole, folder = done.analysis, copy.parent / "runs"
     release = shutil.copytree(folder / "quickstart" / "release", tmp_path / "elsewhere")
     alone = analyze(str(release), runs=tmp_path / "runs").analysis
-    assert str(alone.activity.reason) == "no_posts"
+    rows = read_release(release).datasets["analysis"]
+    first = {
+        urls[0]: moment for urls, moment in zip(rows["post_urls"], rows["timestamp"], strict=True)
+    }
+    days = Counter(moment.astimezone(datetime.UTC).date().isoformat() for moment in first.values())
+    assert {day.date: day.posts for day in alone.activity.found.days} == days
+    assert alone.activity.definition["counted"] != whole.activity.definition["counted"]
     assert (alone.funnel, alone.samples) == (whole.funnel, whole.samples)
     assert (tmp_path / "runs" / "quickstart" / FILE).exists()
     before = (folder / "quickstart" / FILE).read_bytes()

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from echo_hf.reasons import NotAnalyzed
 from echo_hf.report.analysis.feedback import (
+    OF_SAMPLES,
     SVG,
     PostTimes,
     activity,
@@ -26,6 +27,7 @@ from echo_hf.report.analysis.feedback import (
     interaction,
     keyword_form,
     post_times,
+    posts_of_samples,
     time_in_address,
     word_cloud,
 )
@@ -229,6 +231,26 @@ def test_days_are_those_of_utc_and_count_from_the_release() -> None:
     assert (found.days[1].found, found.days[1].came_along, found.days[0].unknown) == (1, 1, 1)
     assert (found.keywords, found.undated) == ({"lumen": 2, "l2": 1}, 1)
     assert activity(None, date(2026, 3, 2)).reason is NotAnalyzed.NO_POSTS
+
+
+def test_posts_of_samples_stand_for_those_that_nobody_has() -> None:
+    """Each once; of X, whose addresses tell the time (2026-03-02 in UTC), also without a time."""
+    address = "https://x.com/i/status/2028440179307446272"
+    day = datetime(2026, 3, 4, tzinfo=UTC)
+    of_b = {"post_urls": ["b", "c"], "timestamp": day, "keywords": ["lumen"]}
+    none = {"timestamp": None, "keywords": None}
+    samples = [{"post_urls": [address], **none}, of_b, of_b, {"post_urls": None, **none}]
+    posts = posts_of_samples(samples)
+    assert posts is not None
+    assert posts["url"].to_pylist() == [address, "b"]
+    part = activity(posts, date(2026, 3, 2), OF_SAMPLES)
+    assert part.found is not None
+    assert [(one.date, one.found, one.unknown) for one in part.found.days] == [
+        ("2026-03-02", 0, 1),
+        ("2026-03-04", 1, 0),
+    ]
+    assert part.definition["counted"].startswith("the primary posts of the samples")
+    assert posts_of_samples([{"post_urls": ["b"], **none}]) is None
 
 
 def _manifest(**stages: dict[str, Any]) -> Any:
