@@ -6,6 +6,7 @@ import json
 import os
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from importlib.resources import files
 from math import inf
 from pathlib import Path
@@ -17,8 +18,8 @@ import yaml
 from rich.text import Text
 
 from echo_hf._infra.console import plain_table, say, terminal
-from echo_hf.cli.verb import DEFAULT_RUNS, Runs, Told, option, watching
-from echo_hf.errors import ConfigError, unknown
+from echo_hf.cli.verb import DEFAULT_RUNS, PartlyDoneError, Runs, Told, option, watching
+from echo_hf.errors import ConfigError, UnknownSizeError, unknown
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -63,11 +64,24 @@ def quickstart(runs: Runs = DEFAULT_RUNS) -> None:
         show(watch, runs)
 
 
-def engines() -> Told:
-    """List the engines that a config may name, and what they need."""
+def engines(
+    fit: Annotated[
+        Path | None,
+        option(None, "Work out whether each engine of this config fits on a GPU, instead."),
+    ] = None,
+    gpu: Annotated[
+        float | None,
+        typer.Option(min=1, help="With --fit: GiB of one GPU, such as 79.1; else the one here."),
+    ] = None,
+) -> Told:
+    """List the engines that a config may name, and what they need. --fit: what fits on a GPU."""
 
     from echo_hf.engines.base import engine_needs
 
+    if fit is not None:
+        return _fitted(fit, gpu)
+    if gpu is not None:
+        raise ConfigError("--gpu goes with --fit CONFIG: add it")
     table, told = plain_table("engine", "for", "state", left=("for", "state")), []
     for name, needs in engine_needs().items():
         one = {"name": name, "about": needs.about, "missing": needs.missing, "extra": needs.extra}
@@ -81,6 +95,50 @@ def engines() -> Told:
         table.add_row(Text(name, "bold"), Text(needs.about), state)
         told.append(one)
     terminal().print(table)
+    return {"engines": told}
+
+
+def _fitted(path: Path, gpu_gib: float | None) -> Told:
+    """What each engine of a config takes of a GPU; what is not known here is said, and no error."""
+    from echo_hf.config.loading import Config
+    from echo_hf.engines.memory import GIB, Fit, fit_of
+    from echo_hf.systems.benchmark import load_evaluation
+
+    config, console = load_evaluation(path), terminal()
+    named = dict(config.engines) if isinstance(config, Config) else {}
+    named |= {f"judge {one.name}": one.engine for one in config.judges}
+    if config.applicability is not None:
+        named["applicability"] = config.applicability.engine
+    if config.analysis.task_engine is not None:
+        named["analysis.task_engine"] = config.analysis.task_engine
+    parts = ("weights", "request", "working", "sum", "of", "requests", "tokens", "in images")
+    table, told, found = plain_table("GiB", *parts), [], dict[str, Fit]()
+    for name, choice in named.items():
+        one: dict[str, Any] = {"name": name, "fits": None, "unknown": None}
+        try:
+            fit = found[name] = fit_of(choice, gpu_gib, ask=True)
+        except UnknownSizeError as error:
+            one["unknown"] = str(error)
+        else:
+            sizes = (fit.weights, fit.request, fit.working, fit.needed, fit.available)
+            shown = ("?" if size is None else f"{size / GIB:.1f}" for size in sizes)
+            requests = "?" if fit.requests is None else f"{fit.requests:.1f}"
+            tokens = (f"{fit.tokens:,}", f"{fit.image_tokens:,}")
+            table.add_row(Text(name, "bold"), *shown, requests, *tokens)
+            known = None if fit.available is None else fit.fits
+            one |= {**asdict(fit), "requests": fit.requests, "fits": known}
+        told.append(one)
+    if found:
+        console.print(table)
+    for one in told:
+        if one["unknown"]:
+            say(console, f"{one['name']}: {one['unknown']}", "yellow")
+    if any(fit.available is None for fit in found.values()):
+        say(console, "no GPU is known here: --gpu 79.1 asks about one of 80 GB", "yellow")
+    refused = [f"{name!r}: {one}: {one.advice}" for name, one in found.items() if not one.fits]
+    if refused:
+        said = f"no room for one request in {'; and in '.join(refused)}"
+        raise PartlyDoneError(said, {"engines": told})
     return {"engines": told}
 
 
