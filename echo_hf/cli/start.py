@@ -45,6 +45,7 @@ EXAMPLE_THREADS = (
     "https://x.com/mira_draws/status/9900316480379532473",
 )
 EXAMPLES = 5  # of each split
+UNKNOWN = "?"
 SYSTEM = """\
   - name: {name}
     adapter: files  # images that are there already: {layout}
@@ -99,43 +100,42 @@ def engines(
 
 
 def _fitted(path: Path, gpu_gib: float | None) -> Told:
-    """What each engine of a config takes of a GPU; what is not known here is said, and no error."""
+    """What each engine of a config takes of a GPU; one that nobody knows is no error."""
     from echo_hf.config.loading import Config
-    from echo_hf.engines.memory import GIB, Fit, fit_of
+    from echo_hf.engines.memory import GIB, fit_of
     from echo_hf.systems.benchmark import load_evaluation
 
     config, console = load_evaluation(path), terminal()
-    named = dict(config.engines) if isinstance(config, Config) else {}
-    named |= {f"judge {one.name}": one.engine for one in config.judges}
-    if config.applicability is not None:
-        named["applicability"] = config.applicability.engine
-    if config.analysis.task_engine is not None:
-        named["analysis.task_engine"] = config.analysis.task_engine
+    named = {
+        **(config.engines if isinstance(config, Config) else {}),
+        **{f"judge {one.name}": one.engine for one in config.judges},
+        "applicability": config.applicability and config.applicability.engine,
+        "analysis.task_engine": config.analysis.task_engine,
+    }
     parts = ("weights", "request", "working", "sum", "of", "requests", "tokens", "in images")
-    table, told, found = plain_table("GiB", *parts), [], dict[str, Fit]()
+    table, told, remarks, refused = plain_table("GiB", *parts), [], list[str](), list[str]()
     for name, choice in named.items():
-        one: dict[str, Any] = {"name": name, "fits": None, "unknown": None}
+        if choice is None:
+            continue
         try:
-            fit = found[name] = fit_of(choice, gpu_gib, ask=True)
+            fit = fit_of(choice, gpu_gib, ask=True)
         except UnknownSizeError as error:
-            one["unknown"] = str(error)
-        else:
-            sizes = (fit.weights, fit.request, fit.working, fit.needed, fit.available)
-            shown = ("?" if size is None else f"{size / GIB:.1f}" for size in sizes)
-            requests = "?" if fit.requests is None else f"{fit.requests:.1f}"
-            tokens = (f"{fit.tokens:,}", f"{fit.image_tokens:,}")
-            table.add_row(Text(name, "bold"), *shown, requests, *tokens)
-            known = None if fit.available is None else fit.fits
-            one |= {**asdict(fit), "requests": fit.requests, "fits": known}
-        told.append(one)
-    if found:
-        console.print(table)
-    for one in told:
-        if one["unknown"]:
-            say(console, f"{one['name']}: {one['unknown']}", "yellow")
-    if any(fit.available is None for fit in found.values()):
-        say(console, "no GPU is known here: --gpu 79.1 asks about one of 80 GB", "yellow")
-    refused = [f"{name!r}: {one}: {one.advice}" for name, one in found.items() if not one.fits]
+            remarks.append(f"{name}: {error}")
+            told.append({"name": name, "fits": None, "unknown": str(error)})
+            continue
+        sizes = (fit.weights, fit.request, fit.working, fit.needed, fit.available)
+        shown = [UNKNOWN if size is None else f"{size / GIB:.1f}" for size in sizes]
+        shown.append(UNKNOWN if fit.requests is None else f"{fit.requests:.1f}")
+        table.add_row(Text(name, "bold"), *shown, f"{fit.tokens:,}", f"{fit.image_tokens:,}")
+        fits = None if fit.available is None else fit.fits
+        told.append({"name": name, "fits": fits, "requests": fit.requests, **asdict(fit)})
+        if fits is None:
+            remarks.append(f"{name}: no GPU is known here: --gpu 79.1 asks about one of 80 GB")
+        elif not fits:
+            refused.append(f"{name!r}: {fit}: {fit.advice}")
+    console.print(table)
+    for remark in remarks:
+        say(console, remark, "yellow")
     if refused:
         said = f"no room for one request in {'; and in '.join(refused)}"
         raise PartlyDoneError(said, {"engines": told})

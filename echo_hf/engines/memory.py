@@ -15,7 +15,7 @@ from functools import cache
 from importlib.resources import files
 from math import floor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import yaml
 
@@ -27,8 +27,6 @@ from echo_hf.engines.vllm import KIND, VllmOptions
 from echo_hf.errors import EngineError, UnknownSizeError
 
 if TYPE_CHECKING:
-    from huggingface_hub.utils import SafetensorsRepoMetadata
-
     from echo_hf.config.checks import EngineChoice
 
 GIB = 2**30
@@ -53,34 +51,13 @@ MOVES = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Vision:
-    """The part of a model that sees images; `patches` become one token, which has `copies`."""
+class Shape(NamedTuple):
+    """What decides how much memory a model takes: its config.json, and numbers of its weights."""
 
-    hidden: int
-    intermediate: int
-    patches: int
-    copies: int = 1
-    token_pixels: int | None = None
-    most_tokens: int = 0  # of an image, where they do not follow its pixels
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """What decides how much memory a model takes; `packed` are bytes of quantised weights."""
-
+    config: Mapping[str, Any]
     parameters: int
     vision_parameters: int
-    packed: int
-    layers: int
-    kv_heads: int
-    head_dim: int
-    hidden: int
-    intermediate: int
-    vocabulary: int
-    is_tied: bool
-    longest: int | None
-    vision: Vision | None
+    packed: int = 0  # bytes of weights that are quantised in the files
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,32 +143,39 @@ def fit(options: VllmOptions, shape: Shape, gpu_gib: float | None = None) -> Fit
     ('62.3 GiB', '8.0 GiB', False)
     """
     given, number, gpus = options.engine_args, BYTES[options.dtype], options.tensor_parallel_size
-    tokens, kv = options.max_model_len or shape.longest, options.kv_cache_dtype
+    text = shape.config.get("text_config") or shape.config
+    tokens = options.max_model_len or text.get("max_position_embeddings")
+    kv = options.dtype if options.kv_cache_dtype == "auto" else options.kv_cache_dtype
     if moved := sorted(given.keys() & MOVES):
         raise UnknownSizeError(f"engine_args.{moved[0]} moves memory in a way not worked out here")
     if tokens is None:
         raise UnknownSizeError(f"no longest context of {options.model!r} here: give max_model_len")
     if kv not in BYTES and not kv.startswith("fp8"):
         raise UnknownSizeError(f"kv_cache_dtype {kv!r} has a size that is not known here")
-    kv_bytes = 1 if kv.startswith("fp8") else number if kv == "auto" else BYTES[kv]
-    heads, blocks = max(1, shape.kv_heads // gpus), -(-tokens // BLOCK)
+    hidden, heads, inner = (
+        text[name] for name in ("hidden_size", "num_attention_heads", "intermediate_size")
+    )
+    kv_heads = max(1, (text.get("num_key_value_heads") or heads) // gpus)
+    a_token = 2 * text["num_hidden_layers"] * kv_heads * (text.get("head_dim") or hidden // heads)
     step = given.get("max_num_batched_tokens")
     if not isinstance(step, int):
         is_small = gpu_gib is not None and gpu_gib < LARGE_GPU_GIB
         step = min(STEP if is_small else LARGE_STEP, options.max_num_seqs * tokens)
     moments = [
-        step * (2 * shape.hidden + 3 * shape.intermediate // gpus) * number,
-        options.max_num_seqs * shape.vocabulary * SAMPLER_BYTES,
+        step * (2 * hidden + 3 * inner // gpus) * number,
+        options.max_num_seqs * text["vocab_size"] * SAMPLER_BYTES,
     ]
-    image, kept, vision = _image_tokens(options, shape), 0, shape.vision
-    if vision is not None and image:
+    vision = shape.config.get("vision_config") if options.limit_images else None
+    image, patches, kept = *_image(options, vision), 0
+    if vision and image:
         seen = image * max(1, min(step // image, options.max_num_seqs * options.limit_images))
-        values = 2 * vision.hidden + 3 * vision.intermediate // gpus
-        moments.append(seen * vision.patches * values * number)
-        kept = seen * vision.copies * shape.hidden * number
+        width = vision["hidden_size"]
+        values = 2 * width + 3 * vision.get("intermediate_size", 4 * width) // gpus
+        moments.append(seen * patches * values * number)
+        kept = seen * hidden * number * (1 + len(vision.get("deepstack_visual_indexes", ())))
     return Fit(
-        weights=_weights(options, shape) // gpus,
-        request=2 * shape.layers * heads * shape.head_dim * kv_bytes * blocks * BLOCK,
+        weights=_weights(options, shape, text) // gpus,
+        request=a_token * BYTES.get(kv, 1) * -(-tokens // BLOCK) * BLOCK,
         working=max(moments) + kept + LIBRARIES + (0 if options.enforce_eager else GRAPHS),
         tokens=tokens,
         image_tokens=image * options.limit_images,
@@ -201,7 +185,7 @@ def fit(options: VllmOptions, shape: Shape, gpu_gib: float | None = None) -> Fit
     )
 
 
-def _weights(options: VllmOptions, shape: Shape) -> int:
+def _weights(options: VllmOptions, shape: Shape, text: Mapping[str, Any]) -> int:
     number, method = BYTES[options.dtype], options.quantization
     # Without images, vLLM leaves the part out that sees them.
     parameters = shape.parameters - (0 if options.limit_images else shape.vision_parameters)
@@ -213,21 +197,24 @@ def _weights(options: VllmOptions, shape: Shape) -> int:
             "model that is quantised already"
         )
     # What reads and writes tokens is left as it is.
-    ends = shape.vocabulary * shape.hidden * (1 if shape.is_tied else 2)
+    is_tied = shape.config.get("tie_word_embeddings", text.get("tie_word_embeddings"))
+    ends = text["vocab_size"] * text["hidden_size"] * (1 if is_tied else 2)
     return ends * number + round((parameters - ends) * QUANTISED[method])
 
 
-def _image_tokens(options: VllmOptions, shape: Shape) -> int:
-    """Most tokens of one image, 0 where none is seen."""
-    if not options.limit_images or shape.vision is None:
-        return 0
-    if shape.vision.token_pixels is None:
-        return shape.vision.most_tokens
+def _image(options: VllmOptions, vision: Mapping[str, Any] | None) -> tuple[int, int]:
+    """Most tokens of one image, and of how many patches each is; zeros where none is seen."""
+    if vision is None:
+        return 0, 0
+    patch, side = vision.get("patch_size", 14), vision.get("spatial_merge_size", 2)
+    if ratio := vision.get("pixel_shuffle_ratio"):
+        tile = round((vision["image_size"] // patch) ** 2 * ratio**2)
+        return (MOST_TILES + 1) * tile, round(ratio**-2)
     family = options.family or family_of(options.model)
     most = budget_of(family, options.min_pixels, options.max_pixels).max_pixels
     if most is None:
         raise UnknownSizeError("max_pixels is null, so that an image may have any size")
-    return most // shape.vision.token_pixels
+    return most // (patch * side) ** 2, side**2
 
 
 def fit_of(choice: EngineChoice, gpu_gib: float | None = None, *, ask: bool = False) -> Fit:
@@ -237,7 +224,13 @@ def fit_of(choice: EngineChoice, gpu_gib: float | None = None, *, ask: bool = Fa
         raise UnknownSizeError(f"kind {choice.kind!r}: only what {KIND!r} takes is worked out")
     options = read_options(VllmOptions, choice.options, KIND)
     gpu_gib = gpu_gib or options.gpu_memory_gib or gpu_memory()
-    return fit(options, _shape_of(options, ask=ask), gpu_gib)
+    try:
+        return fit(options, published_shape(options.model) or _shape_of(options, ask), gpu_gib)
+    except EngineError:
+        raise
+    except Exception as error:  # of files, of the Hub's client, of a config of another kind
+        said = f"nobody tells the shape of {options.model!r} ({reason(error)[:LONGEST]})"
+        raise UnknownSizeError(f"{said}: name its folder") from error
 
 
 def check_fit(engines: Mapping[str, EngineChoice], *, estimates: bool = True) -> None:
@@ -278,78 +271,34 @@ def published_shape(model: str) -> Shape | None:
     """The shape of a model by its name on the Hub, null for one that the table does not have."""
     if (row := _published().get(model)) is None:
         return None
-    return _shape(row["config"], row["parameters"], row["vision_parameters"])
+    return Shape(row["config"], row["parameters"], row["vision_parameters"])
 
 
-def _shape_of(options: VllmOptions, *, ask: bool) -> Shape:
-    model, revision = options.model, options.revision
-    folder = Path(model)
-    if not folder.is_dir() and (listed := published_shape(model)) is not None:
-        return listed
+def _shape_of(options: VllmOptions, ask: bool) -> Shape:
     import huggingface_hub as hub
 
+    model, revision = options.model, options.revision
+    folder = Path(model)
     if not folder.is_dir() and is_hub_name(model):
         cached = hub.try_to_load_from_cache(model, CONFIG, revision=revision)
         folder = Path(cached).parent if isinstance(cached, str) else folder
-    try:
-        if folder.is_dir():
-            config, weights = folder / CONFIG, hub.get_local_safetensors_metadata(folder)
-        elif ask:
-            config = Path(hub.hf_hub_download(model, CONFIG, revision=revision))
-            weights = hub.get_safetensors_metadata(model, revision=revision)
-        else:
-            raise UnknownSizeError(f"no published shape of {model!r} here: name its folder")
-        return _shape(json.loads(config.read_text("utf-8")), *_counted(weights))
-    except UnknownSizeError:
-        raise
-    except Exception as error:  # of files, of the Hub's client, of a config of another kind
-        said = f"nobody tells the shape of {model!r} ({reason(error)[:LONGEST]}): name its folder"
-        raise UnknownSizeError(said) from error
-
-
-def _counted(weights: SafetensorsRepoMetadata) -> tuple[int, int, int]:
-    """Parameters in floating point, those of them that see images, and bytes of all others."""
-    parameters = seeing = packed = 0
-    for file in weights.files_metadata.values():
-        for name, tensor in file.tensors.items():
-            if tensor.dtype in FLOATS:
-                parameters += tensor.parameter_count
-                seeing += tensor.parameter_count if "visual" in name or "vision" in name else 0
-            else:
-                packed += tensor.data_offsets[1] - tensor.data_offsets[0]
-    return parameters, seeing, packed
-
-
-def _shape(config: Mapping[str, Any], parameters: int, seeing: int, packed: int = 0) -> Shape:
-    """The shape that a model's own config tells, with the numbers of its weights."""
+    if folder.is_dir():
+        path, weights = folder / CONFIG, hub.get_local_safetensors_metadata(folder)
+    elif ask:
+        path = Path(hub.hf_hub_download(model, CONFIG, revision=revision))
+        weights = hub.get_safetensors_metadata(model, revision=revision)
+    else:
+        raise UnknownSizeError(f"no published shape of {model!r} here: name its folder")
+    config = json.loads(path.read_text("utf-8"))
     text = config.get("text_config") or config
     slides = text.get("sliding_window") and text.get("use_sliding_window", True)
     others = set(text.get("layer_types") or ()) - {"full_attention"}
     if slides or others or text.get("attention_chunk_size") or text.get("kv_lora_rank"):
-        raise UnknownSizeError("not all of its layers attend to everything, which no sum here knows")
-    hidden, heads = text["hidden_size"], text["num_attention_heads"]
-    return Shape(
-        parameters=parameters,
-        vision_parameters=seeing,
-        packed=packed,
-        layers=text["num_hidden_layers"],
-        kv_heads=text.get("num_key_value_heads") or heads,
-        head_dim=text.get("head_dim") or hidden // heads,
-        hidden=hidden,
-        intermediate=text["intermediate_size"],
-        vocabulary=text["vocab_size"],
-        is_tied=config.get("tie_word_embeddings", text.get("tie_word_embeddings", False)),
-        longest=text.get("max_position_embeddings"),
-        vision=_vision(config["vision_config"]) if "vision_config" in config else None,
-    )
-
-
-def _vision(config: Mapping[str, Any]) -> Vision:
-    hidden, patch = config["hidden_size"], config.get("patch_size", 14)
-    intermediate = config.get("intermediate_size", 4 * hidden)
-    if ratio := config.get("pixel_shuffle_ratio"):
-        tile = round((config["image_size"] // patch) ** 2 * ratio**2)
-        return Vision(hidden, intermediate, round(ratio**-2), most_tokens=(MOST_TILES + 1) * tile)
-    side = config.get("spatial_merge_size", 2)
-    copies = 1 + len(config.get("deepstack_visual_indexes", ()))
-    return Vision(hidden, intermediate, side**2, copies, (patch * side) ** 2)
+        raise UnknownSizeError(
+            "not all of its layers attend to everything, which no sum here knows"
+        )
+    tensors = [one for file in weights.files_metadata.values() for one in file.tensors.items()]
+    floats = {name: one.parameter_count for name, one in tensors if one.dtype in FLOATS}
+    seeing = sum(count for name, count in floats.items() if "visual" in name or "vision" in name)
+    packed = [one.data_offsets for _, one in tensors if one.dtype not in FLOATS]
+    return Shape(config, sum(floats.values()), seeing, sum(end - start for start, end in packed))

@@ -65,13 +65,13 @@ PASSED_ON = {
     "chat_template",
 }
 
-# What we set ourselves, by vLLM's own names, and the option that says it or why there is none.
-OPTION_OF = {
-    **{name: name for name in (*PASSED_ON, "model", "revision")},
-    **{"tokenizer": "model", "tokenizer_revision": "revision", "limit_mm_per_prompt": "limit_images"},
-    **{"mm_processor_kwargs": "max_pixels", "structured_outputs_config": "structured"},
-}
-FIXED = {
+# What is set here, by vLLM's own names, and what to do instead.
+SET = {
+    **{name: f"use the option {name}" for name in (*PASSED_ON, "model", "revision")},
+    **dict.fromkeys(("tokenizer", "tokenizer_revision"), "use the options model and revision"),
+    "limit_mm_per_prompt": "use the option limit_images",
+    "mm_processor_kwargs": "use the options min_pixels and max_pixels",
+    "structured_outputs_config": "use the option structured",
     "trust_remote_code": "code that comes with a model is never run",
     "enable_prefix_caching": "it is always on",
     "disable_log_stats": "nobody reads them",
@@ -80,11 +80,8 @@ FIXED = {
 
 def _passed_through(given: Mapping[str, Any]) -> Mapping[str, Any]:
     without_secrets(given)
-    for name in given:
-        if name in OPTION_OF:
-            raise ValueError(f"has {name!r}: use the option {OPTION_OF[name]} instead")
-        if name in FIXED:
-            raise ValueError(f"has {name!r}: {FIXED[name]}, leave it out")
+    if name := next((name for name in given if name in SET), None):
+        raise ValueError(f"has {name!r}, which is set here: {SET[name]}")
     return given
 
 

@@ -65,13 +65,16 @@ def test_a_config_of_an_evaluation_has_judges_alone(tmp_path: Path) -> None:
     (tmp_path / "release").mkdir()
     done = fitted(
         "--json",
-        **{"target": None, "posts": None, "engines": None, "benchmark": "release"},
+        target=None,
+        posts=None,
+        engines=None,
+        benchmark="release",
         judges=[{**JUDGE, "engine": {**READER, "gpu_memory_gib": 24}}],
     )
     told = json.loads(done.stdout)
     assert told["verb"] == "engines"
     (one,) = told["engines"]
-    assert (one["name"], one["fits"], one["unknown"]) == ("judge mira", True, None)
+    assert (one["name"], one["fits"]) == ("judge mira", True)
     assert (one["weights"], one["gpu_gib"]) == (2 * 8_292_166_656, 24)
 
 
@@ -87,7 +90,7 @@ def test_what_cannot_fit_is_an_error_with_the_sum_and_the_rest_is_told() -> None
 
 def test_without_a_gpu_the_sum_stands_alone() -> None:
     done = fitted()
-    assert "no GPU is known here: --gpu 79.1 asks about one of 80 GB" in done.stdout
+    assert "reader: no GPU is known here: --gpu 79.1 asks about one of 80 GB" in done.stdout
     assert done.stdout.splitlines()[1].split()[:6] == ["reader", "15.4", "1.8", "3.1", "20.3", "?"]
 
 

@@ -256,14 +256,14 @@ BAD_OPTIONS: list[tuple[str, dict[str, Any], str]] = [
     (
         "vllm",
         {"engine_args": {"limit_mm_per_prompt": 1}},
-        "engine_args is {'limit_mm_per_prompt': 1}: has 'limit_mm_per_prompt': use the option "
-        "limit_images instead",
+        "engine_args is {'limit_mm_per_prompt': 1}: has 'limit_mm_per_prompt', which is set here: "
+        "use the option limit_images",
     ),
     (
         "vllm",
         {"engine_args": {"trust_remote_code": True}},
-        "engine_args is {'trust_remote_code': True}: has 'trust_remote_code': code that comes with "
-        "a model is never run",
+        "engine_args is {'trust_remote_code': True}: has 'trust_remote_code', which is set here: "
+        "code that comes with a model is never run",
     ),
     ("vllm", {"engine_args": {"hf_token": "x"}}, "engine_args: has 'hf_token', expected no secret"),
     ("transformers", {"batch_size": 0}, "batch_size is 0: "),

@@ -2,8 +2,8 @@
 
 Reports of vLLM: https://github.com/vllm-project/vllm/issues/27059 (32B, "Model loading took 62.4358
 GiB"), https://github.com/xorbitsai/inference/issues/4926 (Qwen3-VL-8B, "max seq len (262144), (36.0
-GiB KV cache is needed"), and logs that people put into their repositories, of 3B ("Model loading took
-7.1557 GiB") and of 7B on an L4 (15.6271 GiB).
+GiB KV cache is needed"), and logs in people's repositories, of 3B ("Model loading took 7.1557
+GiB") and of 7B on an L4 (15.6271 GiB).
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from echo_hf.engines.memory import (
     GIB,
     Fit,
     Shape,
-    Vision,
     check_fit,
     fit,
     fit_of,
@@ -31,9 +30,9 @@ from echo_hf.engines.memory import (
 from echo_hf.engines.vllm import VllmOptions
 from echo_hf.errors import EngineError, UnknownSizeError
 
-# Of https://huggingface.co/Qwen/Qwen2.5-VL-*-Instruct/blob/main/config.json, by their sizes: hidden,
-# intermediate, layers, heads of keys and values, vocabulary, whether the output is the embeddings,
-# and intermediate of the part that sees images, whose other widths are the same in all.
+# Of https://huggingface.co/Qwen/Qwen2.5-VL-*-Instruct/blob/main/config.json, by their sizes:
+# hidden, intermediate, layers, heads of keys and values, vocabulary, whether the output is the
+# embeddings, and intermediate of the part that sees images, whose other widths are equal.
 PUBLISHED: dict[str, tuple[int, int, int, int, int, bool, int]] = {
     "3B": (2048, 11_008, 36, 2, 151_936, True, 3420),
     "7B": (3584, 18_944, 28, 4, 152_064, False, 3420),
@@ -70,9 +69,11 @@ def test_parameters_follow_from_the_published_config(size: str) -> None:
     vision = 3 * 2 * 14 * 14 * width + 32 * block + merger
     shape = shape_of(qwen(size))
     assert (shape.parameters, shape.vision_parameters) == (text + ends + vision, vision)
-    told = (shape.hidden, shape.intermediate, shape.layers, shape.kv_heads, shape.vocabulary)
-    assert told == PUBLISHED[size][:5]
-    assert (shape.head_dim, shape.is_tied, shape.longest) == (128, is_tied, 128_000)
+    names = ("hidden_size", "intermediate_size", "num_hidden_layers", "num_key_value_heads")
+    told = [shape.config[name] for name in (*names, "vocab_size", "tie_word_embeddings")]
+    assert tuple(told) == PUBLISHED[size][:6]
+    found = sum_of(qwen(size))
+    assert (found.tokens, found.request) == (128_000, 2 * layers * kv * 128 * 2 * 128_000)
 
 
 @pytest.mark.extras
@@ -86,14 +87,25 @@ def test_parameters_are_those_that_transformers_counts() -> None:
         "meta-llama/Llama-Guard-4-12B": hf.Llama4Config(
             text_config={
                 **text,
-                **{"hidden_size": 5120, "intermediate_size": 8192, "intermediate_size_mlp": 8192},
-                **{"num_hidden_layers": 48, "num_attention_heads": 40, "vocab_size": 202_048},
-                **{"num_local_experts": 1, "moe_layers": [], "use_qk_norm": False},
+                "hidden_size": 5120,
+                "intermediate_size": 8192,
+                "intermediate_size_mlp": 8192,
+                "num_hidden_layers": 48,
+                "num_attention_heads": 40,
+                "vocab_size": 202_048,
+                "num_local_experts": 1,
+                "moe_layers": [],
+                "use_qk_norm": False,
             },
             vision_config={
-                **{"hidden_size": 1408, "intermediate_size": 5632, "num_hidden_layers": 34},
-                **{"vision_output_dim": 4096, "image_size": 336, "patch_size": 14},
-                **{"projector_input_dim": 4096, "projector_output_dim": 4096},
+                "hidden_size": 1408,
+                "intermediate_size": 5632,
+                "num_hidden_layers": 34,
+                "vision_output_dim": 4096,
+                "image_size": 336,
+                "patch_size": 14,
+                "projector_input_dim": 4096,
+                "projector_output_dim": 4096,
             },
         )
     }
@@ -145,25 +157,25 @@ def test_working_memory_is_near_what_vllm_measured() -> None:
 
 # A model of round numbers: a token of cache takes 2 x 2 x 4 x 8 x 2 bytes = 256.
 ROUND = Shape(
+    {
+        "hidden_size": 100,
+        "intermediate_size": 200,
+        "num_hidden_layers": 2,
+        "head_dim": 8,
+        "num_attention_heads": 8,
+        "num_key_value_heads": 4,
+        "vocab_size": 1000,
+        "vision_config": {"hidden_size": 50, "intermediate_size": 100},
+    },
     parameters=10**9,
     vision_parameters=10**8,
-    packed=0,
-    layers=2,
-    kv_heads=4,
-    head_dim=8,
-    hidden=100,
-    intermediate=200,
-    vocabulary=1000,
-    is_tied=False,
-    longest=5000,
-    vision=Vision(hidden=50, intermediate=100, patches=4, token_pixels=28**2),
 )
 
 
-def round_sum(shape: Shape = ROUND, **options: Any) -> Fit:
+def round_sum(**options: Any) -> Fit:
     usual = {"model": "acme/round", "max_model_len": 1000, "max_num_seqs": 2, "limit_images": 3}
     step = {"engine_args": {"max_num_batched_tokens": 4000}}
-    return fit(VllmOptions(**{**usual, **step, **options}), shape)
+    return fit(VllmOptions(**{**usual, **step, **options}), ROUND)
 
 
 def test_a_sum_is_made_of_its_parts() -> None:
@@ -214,7 +226,7 @@ def test_what_is_not_known_is_said(options: dict[str, Any], said: str) -> None:
 
 def test_a_context_that_nobody_knows_has_to_be_given() -> None:
     guard = "meta-llama/Llama-Guard-4-12B"
-    with pytest.raises(UnknownSizeError, match="give max_model_len$"):
+    with pytest.raises(UnknownSizeError, match=r"give max_model_len$"):
         sum_of(guard)
     # 16 tiles and the whole, of (336 / 14) ** 2 / 4 tokens each.
     found = sum_of(guard, max_model_len=16_384, limit_images=5, max_pixels=None)
@@ -238,8 +250,12 @@ def write_model(folder: Path, config: dict[str, Any], tensors: dict[str, tuple[s
 
 
 CONFIG = {
-    **{"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2},
-    **{"num_attention_heads": 4, "vocab_size": 100, "max_position_embeddings": 512},
+    "hidden_size": 64,
+    "intermediate_size": 128,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "vocab_size": 100,
+    "max_position_embeddings": 512,
 }
 
 
@@ -275,13 +291,15 @@ def test_a_folder_of_another_kind_has_no_sum(
 
 def test_nobody_is_asked_about_an_unknown_model(monkeypatch: pytest.MonkeyPatch) -> None:
     choice = EngineChoice(kind="vllm", model="acme/none")
-    with pytest.raises(UnknownSizeError, match="^no published shape of 'acme/none' here: name"):
+    with pytest.raises(UnknownSizeError, match=r"^no published shape of 'acme/none' here: name"):
         fit_of(choice)
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-    with pytest.raises(UnknownSizeError, match=r"^nobody tells the shape of 'acme/none' \(") as said:
+    with pytest.raises(
+        UnknownSizeError, match=r"^nobody tells the shape of 'acme/none' \("
+    ) as said:
         fit_of(choice, ask=True)
     assert "\n" not in str(said.value)
-    with pytest.raises(UnknownSizeError, match="^kind 'rules': only what 'vllm' takes is"):
+    with pytest.raises(UnknownSizeError, match=r"^kind 'rules': only what 'vllm' takes is"):
         fit_of(EngineChoice(kind="rules"))
     with pytest.raises(EngineError, match="unknown key 'modle'"):
         fit_of(EngineChoice(kind="vllm", modle="acme/none"))
@@ -342,10 +360,8 @@ def test_what_cannot_fit_is_refused_with_the_sum() -> None:
 
 def test_without_estimates_only_what_is_certain_is_refused() -> None:
     check_fit({"reader": EngineChoice(**TIGHT)}, estimates=False)
-    with pytest.raises(EngineError, match="of 128,000 tokens 31.2 GiB"):
-        check_fit(
-            {"reader": EngineChoice(**{**TIGHT, "max_model_len": None})}, estimates=False
-        )
+    with pytest.raises(EngineError, match=r"of 128,000 tokens 31\.2 GiB"):
+        check_fit({"reader": EngineChoice(**{**TIGHT, "max_model_len": None})}, estimates=False)
 
 
 def test_nothing_is_refused_that_nobody_knows(

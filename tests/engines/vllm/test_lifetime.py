@@ -120,9 +120,9 @@ def test_other_arguments_reach_vllm(tiny: Path) -> None:
         assert engine._loaded
         config = engine._loaded.llm_engine.vllm_config
         assert config.scheduler_config.max_num_batched_tokens == 4096
-    with VllmEngine(**given, engine_args={"max_num_batched_token": 4096}) as engine:
-        with pytest.raises(EngineError, match="did you mean 'max_num_batched_tokens'") as caught:
-            list(engine.stream([ask("a")]))
+    misspelt = VllmEngine(**given, engine_args={"max_num_batched_token": 4096})
+    with pytest.raises(EngineError, match="did you mean 'max_num_batched_tokens'") as caught:
+        list(misspelt.stream([ask("a")]))
     assert str(caught.value).startswith("engine 'vllm': engine_args: unknown argument 'max_num_b")
     assert "\n" not in str(caught.value)
 
