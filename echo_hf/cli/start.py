@@ -109,11 +109,12 @@ def _fitted(path: Path, gpu_gib: float | None) -> Told:
     named = {
         **(config.engines if isinstance(config, Config) else {}),
         **{f"judge {one.name}": one.engine for one in config.judges},
-        "applicability": config.applicability and config.applicability.engine,
+        "applicability": getattr(config.applicability, "engine", None),
         "analysis.task_engine": config.analysis.task_engine,
     }
     parts = ("weights", "request", "working", "sum", "of", "requests", "tokens", "in images")
-    table, told, remarks, refused = plain_table("GiB", *parts), [], list[str](), list[str]()
+    table, told = plain_table("GiB", *parts), list[Told]()
+    remarks, refused = list[str](), list[str]()
     for name, choice in named.items():
         if choice is None:
             continue

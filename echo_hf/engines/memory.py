@@ -45,8 +45,9 @@ GRAPHS, LIBRARIES = GIB * 3 // 4, GIB // 4
 # What moves memory in ways that are not worked out here.
 MOVES = frozenset(
     {
-        *("cpu_offload_gb", "offload_group_size", "pipeline_parallel_size", "hf_overrides"),
-        *("kv_cache_memory_bytes", "num_gpu_blocks_override", "speculative_config", "spec_model"),
+        *("cpu_offload_gb", "offload_group_size", "hf_overrides", "quantization_config"),
+        *("pipeline_parallel_size", "decode_context_parallel_size", "kv_cache_memory_bytes"),
+        *("num_gpu_blocks_override", "speculative_config", "spec_model", "enable_lora"),
     }
 )
 
@@ -198,7 +199,7 @@ def _weights(options: VllmOptions, shape: Shape, text: Mapping[str, Any]) -> int
         )
     # What reads and writes tokens is left as it is.
     is_tied = shape.config.get("tie_word_embeddings", text.get("tie_word_embeddings"))
-    ends = text["vocab_size"] * text["hidden_size"] * (1 if is_tied else 2)
+    ends: int = text["vocab_size"] * text["hidden_size"] * (1 if is_tied else 2)
     return ends * number + round((parameters - ends) * QUANTISED[method])
 
 
