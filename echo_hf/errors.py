@@ -45,6 +45,10 @@ class EngineError(EchoError):
     """A model engine is unknown, unreachable, or cannot do what was asked."""
 
 
+class UnknownSizeError(EngineError):
+    """How much memory an engine takes is not known here; nothing need be wrong with it."""
+
+
 class GenerationError(EchoError):
     """A system under test is unknown, cannot be reached, or cannot do what was asked of it."""
 

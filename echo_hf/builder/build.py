@@ -25,10 +25,12 @@ from echo_hf.collect.crawl import open_questions
 from echo_hf.collect.crawl_ledger import LEDGER, answers_digest
 from echo_hf.collect.records import located, read_records
 from echo_hf.collect.takedown import Tombstones
+from echo_hf.config.checks import EngineChoice
 from echo_hf.config.loading import Config, load_config
 from echo_hf.curate.splits import CONFIGS
 from echo_hf.engines.auto import Engines
 from echo_hf.engines.base import Engine, abstains, check_installed
+from echo_hf.engines.memory import check_fit
 from echo_hf.errors import ReleaseError, RunError, SourceError
 from echo_hf.hub.facts import ReleaseFacts, failed_calls, measure
 from echo_hf.hub.manifest import FORMAT, toolkit_version
@@ -68,13 +70,17 @@ class BuildRun:
 
     def results(self, until: str) -> Iterator[StageResult]:
         """Runs the stages in order, each saved before the next begins."""
+        asked: dict[str, EngineChoice] = {}
         for name in up_to(until):  # before a post is read, an image fetched, a model asked
             self.stage(name)
             self.engine(name)
             who, asks = self.config.stages.engine_of(name), not (self.offline or self.replay)
             # One that has run here may have all its answers.
             if who and asks and self.folder.record(name) is None:
-                check_installed(self.config.engines[who].kind)
+                asked[who] = self.config.engines[who]
+        check_fit(asked, estimates=False)
+        for choice in asked.values():
+            check_installed(choice.kind)
         result: StageResult | None = None
         for name in up_to(until):
             result = self._collect() if result is None else self._run(name, result.dataset)

@@ -6,6 +6,7 @@ import json
 import os
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from importlib.resources import files
 from math import inf
 from pathlib import Path
@@ -17,8 +18,8 @@ import yaml
 from rich.text import Text
 
 from echo_hf._infra.console import plain_table, say, terminal
-from echo_hf.cli.verb import DEFAULT_RUNS, Runs, Told, option, watching
-from echo_hf.errors import ConfigError, unknown
+from echo_hf.cli.verb import DEFAULT_RUNS, PartlyDoneError, Runs, Told, option, watching
+from echo_hf.errors import ConfigError, UnknownSizeError, unknown
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -44,6 +45,7 @@ EXAMPLE_THREADS = (
     "https://x.com/mira_draws/status/9900316480379532473",
 )
 EXAMPLES = 5  # of each split
+UNKNOWN = "?"
 SYSTEM = """\
   - name: {name}
     adapter: files  # images that are there already: {layout}
@@ -63,11 +65,24 @@ def quickstart(runs: Runs = DEFAULT_RUNS) -> None:
         show(watch, runs)
 
 
-def engines() -> Told:
-    """List the engines that a config may name, and what they need."""
+def engines(
+    fit: Annotated[
+        Path | None,
+        option(None, "Work out whether each engine of this config fits on a GPU, instead."),
+    ] = None,
+    gpu: Annotated[
+        float | None,
+        typer.Option(min=1, help="With --fit: GiB of one GPU, such as 79.1; else the one here."),
+    ] = None,
+) -> Told:
+    """List the engines that a config may name, and what they need. --fit: what fits on a GPU."""
 
     from echo_hf.engines.base import engine_needs
 
+    if fit is not None:
+        return _fitted(fit, gpu)
+    if gpu is not None:
+        raise ConfigError("--gpu goes with --fit CONFIG: add it")
     table, told = plain_table("engine", "for", "state", left=("for", "state")), []
     for name, needs in engine_needs().items():
         one = {"name": name, "about": needs.about, "missing": needs.missing, "extra": needs.extra}
@@ -81,6 +96,50 @@ def engines() -> Told:
         table.add_row(Text(name, "bold"), Text(needs.about), state)
         told.append(one)
     terminal().print(table)
+    return {"engines": told}
+
+
+def _fitted(path: Path, gpu_gib: float | None) -> Told:
+    """What each engine of a config takes of a GPU; one that nobody knows is no error."""
+    from echo_hf.config.loading import Config
+    from echo_hf.engines.memory import GIB, fit_of
+    from echo_hf.systems.benchmark import load_evaluation
+
+    config, console = load_evaluation(path), terminal()
+    named = {
+        **(config.engines if isinstance(config, Config) else {}),
+        **{f"judge {one.name}": one.engine for one in config.judges},
+        "applicability": getattr(config.applicability, "engine", None),
+        "analysis.task_engine": config.analysis.task_engine,
+    }
+    parts = ("weights", "request", "working", "sum", "of", "requests", "tokens", "in images")
+    table, told = plain_table("GiB", *parts), list[Told]()
+    remarks, refused = list[str](), list[str]()
+    for name, choice in named.items():
+        if choice is None:
+            continue
+        try:
+            fit = fit_of(choice, gpu_gib, ask=True)
+        except UnknownSizeError as error:
+            remarks.append(f"{name}: {error}")
+            told.append({"name": name, "fits": None, "unknown": str(error)})
+            continue
+        sizes = (fit.weights, fit.request, fit.working, fit.needed, fit.available)
+        shown = [UNKNOWN if size is None else f"{size / GIB:.1f}" for size in sizes]
+        shown.append(UNKNOWN if fit.requests is None else f"{fit.requests:.1f}")
+        table.add_row(Text(name, "bold"), *shown, f"{fit.tokens:,}", f"{fit.image_tokens:,}")
+        fits = None if fit.available is None else fit.fits
+        told.append({"name": name, "fits": fits, "requests": fit.requests, **asdict(fit)})
+        if fits is None:
+            remarks.append(f"{name}: no GPU is known here: --gpu 79.1 asks about one of 80 GB")
+        elif not fits:
+            refused.append(f"{name!r}: {fit}: {fit.advice}")
+    console.print(table)
+    for remark in remarks:
+        say(console, remark, "yellow")
+    if refused:
+        said = f"no room for one request in {'; and in '.join(refused)}"
+        raise PartlyDoneError(said, {"engines": told})
     return {"engines": told}
 
 

@@ -6,9 +6,9 @@ import gc
 import math
 import os
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from inspect import GEN_CLOSED, getgeneratorstate
 from itertools import chain
 from pathlib import Path
@@ -16,9 +16,9 @@ from threading import Thread
 from typing import Annotated, Any
 
 from PIL import Image
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
-from echo_hf.config.checks import Whole
+from echo_hf.config.checks import Whole, without_secrets
 from echo_hf.engines.base import (
     Answers,
     Completion,
@@ -41,7 +41,7 @@ from echo_hf.engines.checkpoint import (
 from echo_hf.engines.pixels import budget_of
 from echo_hf.engines.schema import grammar_schema
 from echo_hf.engines.vllm_guard import Guard, children_guarded, end
-from echo_hf.errors import EngineError
+from echo_hf.errors import EngineError, unknown
 
 KIND = "vllm"
 STRUCTURED_BACKEND = "xgrammar"
@@ -65,6 +65,26 @@ PASSED_ON = {
     "chat_template",
 }
 
+# What is set here, by vLLM's own names, and what to do instead.
+SET = {
+    **{name: f"use the option {name}" for name in (*PASSED_ON, "model", "revision")},
+    **dict.fromkeys(("tokenizer", "tokenizer_revision"), "use the options model and revision"),
+    "limit_mm_per_prompt": "use the option limit_images",
+    "mm_processor_kwargs": "use the options min_pixels and max_pixels",
+    "structured_outputs_config": "use the option structured",
+    "trust_remote_code": "code that comes with a model is never run",
+    "enable_prefix_caching": "it is always on",
+    "disable_log_stats": "nobody reads them",
+}
+
+
+def _passed_through(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    without_secrets(given)
+    if name := next((name for name in given if name in SET), None):
+        raise ValueError(f"has {name!r}, which is set here: {SET[name]}")
+    return given
+
+
 Switch = Annotated[bool, Field(strict=True)]
 Numbered = tuple[int, Request]
 
@@ -82,6 +102,9 @@ class VllmOptions(ModelOptions):
         enforce_eager: Start sooner and answer more slowly: nothing is compiled.
         limit_images: Most images of a request; 0 leaves the part that sees images out.
         structured: Whether answers are held to the declared schema while they are written.
+        gpu_memory_gib: Memory of a GPU in GiB, for the sum of what fits; null for that of the GPU
+            that is here.
+        engine_args: Any other argument of vLLM's `LLM`, by its own name.
     """
 
     quantization: Name | None = None
@@ -94,6 +117,8 @@ class VllmOptions(ModelOptions):
     limit_images: Annotated[Whole, Field(ge=0)] = 16
     seed: Annotated[Whole, Field(ge=0, lt=2**32)] = 0
     structured: Switch = True
+    gpu_memory_gib: Annotated[Number, Field(gt=0)] | None = None
+    engine_args: Annotated[Mapping[str, Any], AfterValidator(_passed_through)] = {}
 
 
 def conversation(
@@ -263,7 +288,9 @@ class VllmEngine(CheckpointEngine):
 
     def signature(self) -> dict[str, Any]:
         structured = STRUCTURED_BACKEND if self.options.structured else None
-        return {**super().signature(), "structured": structured}
+        # Without any, the key of an answer is what it was before there were any.
+        passed = {"engine_args": dict(given)} if (given := self.options.engine_args) else {}
+        return {**super().signature(), "structured": structured, **passed}
 
     def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Completion]]:
         """Answers requests as a sliding window; closing the stream aborts what is in flight."""
@@ -299,13 +326,16 @@ class VllmEngine(CheckpointEngine):
         # Read when vLLM is imported: it says much, over the progress of the run.
         os.environ.setdefault("VLLM_LOGGING_LEVEL", "WARNING")
         try:
-            from vllm import LLM
+            from vllm import LLM, EngineArgs
         except Exception as error:
             raise EngineError(
                 f"vLLM is installed but cannot be imported: {reason(error)}: make a new "
                 'environment with pip install "echo-hf[vllm]" and nothing else'
             ) from error
         options, checkpoint, processor = self.options, self._checkpoint, None
+        known = [one.name for one in fields(EngineArgs)]
+        if strange := next((name for name in options.engine_args if name not in known), None):
+            raise EngineError(unknown("argument", strange, known, "engine 'vllm': engine_args"))
         if self._rule["family"] is not None:
             # With the same budget the model's processor leaves alone what was resized on our side.
             budget = budget_of(**self._rule)
@@ -328,11 +358,12 @@ class VllmEngine(CheckpointEngine):
                         "disable_any_whitespace": True,
                     },
                     **options.model_dump(include=PASSED_ON),
+                    **options.engine_args,
                 )
         except Exception as error:  # whatever the driver, the memory or the files are short of
             raise EngineError(
                 f"vLLM cannot load {options.model!r}: {reason(error)}; it wrote more above; where "
-                "memory is short, lower max_model_len, max_num_seqs or limit_images"
+                "memory is short, `echo-hf engines --fit CONFIG` says what takes it"
             ) from error
         self._loaded = llm
         core = llm.llm_engine.engine_core

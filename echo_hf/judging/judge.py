@@ -22,6 +22,7 @@ from echo_hf.config.judges import (
     shipped_judges,
 )
 from echo_hf.engines.base import ImageRef
+from echo_hf.engines.memory import check_fit
 from echo_hf.errors import ConfigError, RunError, unknown
 from echo_hf.images.store import ImageStore
 from echo_hf.judging.applicability import Fitting, to_classify
@@ -255,6 +256,7 @@ def run_judges(
     watch: ProgressListener | None = None,
 ) -> JudgingResult:
     """Asks judges in a run's folder, or says what they would be asked."""
+    check_fit(engines, estimates=dry_run)
     with asking_in(folder, engines, budget_usd, watch) as asking:
         asked = list(questions(SentImages(folder.images)))
         if dry_run:

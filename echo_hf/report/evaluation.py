@@ -18,6 +18,7 @@ from echo_hf.config.evaluation import Evaluated
 from echo_hf.config.judges import ImageSize, JudgeConfig
 from echo_hf.engines.base import ImageRef, check_installed
 from echo_hf.engines.estimate import Expected
+from echo_hf.engines.memory import check_fit
 from echo_hf.errors import GenerationError, JudgeError
 from echo_hf.judging.judge import APPLICABILITY as FITTING
 from echo_hf.judging.judge import (
@@ -141,13 +142,15 @@ def evaluate_systems(
 
     Raises:
         ConfigError: The config cannot be used, or does not name the systems or judges.
+        EngineError: A judge's model does not fit on the GPU that is here, or that its engine names.
         GenerationError: No system could draw; or one has no known price, and there is a budget.
         JudgeError: A judge has no known price, and there is a budget; or it is no model.
         MissingExtraError: Packages of a judge are missing.
     """
     config = config if isinstance(config, Evaluated) else load_evaluation(config)
     chosen = chosen_judges(config, judges) if config.judges or judges else []
-    watch = watch or NullProgress()
+    watch, engines = watch or NullProgress(), _engines(config, chosen)
+    check_fit(engines, estimates=dry_run)
     made = drawn_outputs(config, runs, systems, limit, dry_run=True, budget_usd=budget_usd)
     plan = _planned(config, Path(runs) / config.name, made, chosen, limit, budget_usd)
     for said in made.stopped:
@@ -164,7 +167,6 @@ def evaluate_systems(
         before(plan)
     if dry_run:
         return Evaluation(Dataset(BOARD.empty_table()), None, None, plan, stopped=made.stopped)
-    engines = _engines(config, chosen)
     for who, engine in engines.items():
         check_installed(engine.kind, f"judge {who!r}")  # before anything is spent
     made = drawn_outputs(config, runs, systems, limit, budget_usd=budget_usd, watch=watch)

@@ -343,6 +343,16 @@ def test_a_missing_package_is_told_before_a_post_is_read(tmp_path: Path) -> None
     build(config, runs=runs)
 
 
+def test_what_cannot_fit_is_refused_before_a_post_is_read(tmp_path: Path) -> None:
+    """Of engines that are asked: a guard's stage comes last."""
+    guard = {"kind": "vllm", "model": "Qwen/Qwen2.5-VL-32B-Instruct", "gpu_memory_gib": 79.1}
+    engines = {"reader": {"kind": "rules"}, "guard": guard}
+    config = config_over(tmp_path, bundled_posts()[:6], engines=engines)
+    with pytest.raises(EngineError, match=r"^engine 'guard' does not fit: weights 62\.3 GiB \+ "):
+        build(config, runs=tmp_path / "runs")
+    assert not (tmp_path / "runs" / "quickstart" / "stages").exists()
+
+
 def test_other_answers_reach_what_follows(tmp_path: Path) -> None:
     config, runs = config_over(tmp_path, bundled_posts(X)[:40], "slow"), tmp_path / "runs"
     here(runs, tmp_path / "log")

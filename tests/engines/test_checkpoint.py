@@ -175,6 +175,8 @@ SAME: dict[str, list[dict[str, Any]]] = {
         {"tensor_parallel_size": 2},
         {"limit_images": 1},
         {"enforce_eager": True},
+        {"gpu_memory_gib": 79.1},
+        {"engine_args": {}},
     ],
 }
 OTHERS: dict[str, list[dict[str, Any]]] = {
@@ -194,6 +196,8 @@ OTHERS: dict[str, list[dict[str, Any]]] = {
         {"kv_cache_dtype": "fp8"},
         {"max_model_len": 4096},
         {"structured": False},
+        {"engine_args": {"max_num_batched_tokens": 8192}},
+        {"engine_args": {"max_num_batched_tokens": 4096}},
     ],
 }
 
@@ -247,6 +251,21 @@ BAD_OPTIONS: list[tuple[str, dict[str, Any], str]] = [
     ("vllm", {"max_num_seqs": "16"}, "max_num_seqs is '16': input should be a "),
     ("vllm", {"structured": "yes"}, "structured is 'yes': input should be a "),
     ("vllm", {"gpu_memory_utilization": 0}, "gpu_memory_utilization is 0: "),
+    ("vllm", {"gpu_memory_gib": 0}, "gpu_memory_gib is 0: "),
+    ("vllm", {"engine_args": [1]}, "engine_args is [1]: "),
+    (
+        "vllm",
+        {"engine_args": {"limit_mm_per_prompt": 1}},
+        "engine_args is {'limit_mm_per_prompt': 1}: has 'limit_mm_per_prompt', which is set here: "
+        "use the option limit_images",
+    ),
+    (
+        "vllm",
+        {"engine_args": {"trust_remote_code": True}},
+        "engine_args is {'trust_remote_code': True}: has 'trust_remote_code', which is set here: "
+        "code that comes with a model is never run",
+    ),
+    ("vllm", {"engine_args": {"hf_token": "x"}}, "engine_args: has 'hf_token', expected no secret"),
     ("transformers", {"batch_size": 0}, "batch_size is 0: "),
     ("transformers", {"structured": True}, "structured is True: "),
 ]

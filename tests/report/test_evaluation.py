@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 import echo_hf
 from echo_hf.cli import app
 from echo_hf.cli.evaluation_view import show_planned
-from echo_hf.errors import ConfigError, GenerationError, JudgeError
+from echo_hf.errors import ConfigError, EngineError, GenerationError, JudgeError
 from echo_hf.pipeline.progress import NullProgress
 from echo_hf.reasons import Outcome
 from echo_hf.report.evaluation import PlannedWork
@@ -136,6 +136,22 @@ def test_a_board_figures_and_a_page_come_of_one_call(folder: Path, server: Loopb
             assert row[name] == written.get((row["split"], row["system"], name))
     assert (done.spent, done.stopped) == (False, ())
     assert done.cost_usd == pytest.approx(2 * len(IDS) * CENT)
+
+
+def test_a_judge_that_cannot_fit_is_refused_with_the_sum(folder: Path) -> None:
+    """A dry run counts the estimate of working memory as well; a run only what is certain."""
+    engine = {"kind": "vllm", "model": "Qwen/Qwen2.5-VL-32B-Instruct", "gpu_memory_gib": 79.1}
+    judge = {"name": "mira", "developer": "Alibaba", "status": "current"}
+    config = config_of(folder, [{**judge, "engine": {**engine, "max_model_len": 20_400}}])
+    common = [str(config), "--runs", str(folder / "runs")]
+    planned = CliRunner().invoke(app, ["eval", *common, "--dry-run"])
+    assert CliRunner().invoke(app, ["generate", *common]).exit_code == 0
+    for done in (planned, CliRunner().invoke(app, ["judge", *common, "--dry-run"])):
+        assert isinstance(done.exception, EngineError)
+        assert str(done.exception).startswith("engine 'mira' does not fit: weights 62.3 GiB + 1 ")
+    config = config_of(folder, [{**judge, "engine": engine}])
+    with pytest.raises(EngineError, match=r"1 request of 128,000 tokens 31\.2 GiB"):
+        echo_hf.evaluate_systems(config, runs=folder / "runs")
 
 
 def test_the_same_call_asks_nothing_again(folder: Path, server: LoopbackServer) -> None:

@@ -112,6 +112,21 @@ def test_without_the_schema_an_answer_is_free(tiny: Path, corpus: Bundled) -> No
         assert all(valid(asked[number], answer) for number, answer in engine.stream(asked))
 
 
+def test_other_arguments_reach_vllm(tiny: Path) -> None:
+    """A step of the whole context is what vLLM takes by itself."""
+    given = tiny_engine(tiny).options.model_dump(exclude_unset=True)
+    with VllmEngine(**given, engine_args={"max_num_batched_tokens": 4096}) as engine:
+        assert len(list(engine.stream([ask("a")]))) == 1
+        assert engine._loaded
+        config = engine._loaded.llm_engine.vllm_config
+        assert config.scheduler_config.max_num_batched_tokens == 4096
+    misspelt = VllmEngine(**given, engine_args={"max_num_batched_token": 4096})
+    with pytest.raises(EngineError, match="did you mean 'max_num_batched_tokens'") as caught:
+        list(misspelt.stream([ask("a")]))
+    assert str(caught.value).startswith("engine 'vllm': engine_args: unknown argument 'max_num_b")
+    assert "\n" not in str(caught.value)
+
+
 def test_what_cannot_be_loaded_is_told_in_one_line(tiny: Path) -> None:
     with VllmEngine(model=str(tiny), quantization="no-such-method") as absurd:
         assert list(absurd.stream([])) == []

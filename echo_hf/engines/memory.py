@@ -1,0 +1,305 @@
+"""Whether a vLLM engine fits on a GPU, from the published shape of its model.
+
+All sizes are of one GPU; 1 GiB is 2**30 bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
+from math import floor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import yaml
+
+from echo_hf.engines.auto import chosen
+from echo_hf.engines.base import read_options
+from echo_hf.engines.checkpoint import CONFIG, family_of, is_hub_name, reason
+from echo_hf.engines.pixels import budget_of
+from echo_hf.engines.vllm import KIND, VllmOptions
+from echo_hf.errors import EngineError, UnknownSizeError
+
+if TYPE_CHECKING:
+    from echo_hf.config.checks import EngineChoice
+
+GIB = 2**30
+LONGEST = 100  # of what others say
+FLOATS = frozenset({"F64", "F32", "F16", "BF16"})
+# Of a number; vLLM loads weights of 32 bits with 16 unless it is told to keep them.
+BYTES = {"auto": 2, "bfloat16": 2, "float16": 2, "float32": 4}
+# Of a weight that is quantised while it is loaded; bitsandbytes keeps a scale for 64 of 4 bits.
+QUANTISED = {"fp8": 1.0, "bitsandbytes": 0.5 + 4 / 64}
+BLOCK = 16  # tokens of cache that vLLM gives out at a time
+MOST_TILES = 16  # of an image, as Llama 4 cuts it; the whole comes on top
+# Tokens of a step where a config does not say: vLLM's own defaults, by the size of the GPU.
+LARGE_GPU_GIB, LARGE_STEP, STEP = 70, 16_384, 8_192
+SAMPLER_BYTES = 16  # for each token of the vocabulary: four copies of 32 bits
+GRAPHS, LIBRARIES = GIB * 3 // 4, GIB // 4
+# What moves memory in ways that are not worked out here.
+MOVES = frozenset(
+    {
+        *("cpu_offload_gb", "offload_group_size", "hf_overrides", "quantization_config"),
+        *("pipeline_parallel_size", "decode_context_parallel_size", "kv_cache_memory_bytes"),
+        *("num_gpu_blocks_override", "speculative_config", "spec_model", "enable_lora"),
+    }
+)
+
+
+class Shape(NamedTuple):
+    """What decides how much memory a model takes: its config.json, and numbers of its weights."""
+
+    config: Mapping[str, Any]
+    parameters: int
+    vision_parameters: int
+    packed: int = 0  # bytes of weights that are quantised in the files
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """What an engine takes of each of its GPUs, in bytes; a request has `tokens` tokens.
+
+    `image_tokens` are those of as many images as a request may have, at their largest; `gpu_gib`
+    is null where nobody knows the GPU.
+    """
+
+    weights: int
+    request: int
+    working: int
+    tokens: int
+    image_tokens: int
+    gpus: int
+    share: float
+    gpu_gib: float | None
+
+    @property
+    def needed(self) -> int:
+        """With one request."""
+        return self.weights + self.request + self.working
+
+    @property
+    def available(self) -> float | None:
+        return None if self.gpu_gib is None else self.share * self.gpu_gib * GIB
+
+    @property
+    def requests(self) -> float | None:
+        """How many requests of `tokens` tokens fit at once, null where nobody knows the GPU."""
+        if self.available is None:
+            return None
+        return max(0.0, (self.available - self.weights - self.working) / self.request)
+
+    @property
+    def fits(self) -> bool:
+        """Whether there is room for one request, as far as anybody knows."""
+        return self.available is None or self.needed <= self.available
+
+    @property
+    def advice(self) -> str:
+        longest = floor((self.requests or 0) * -(-self.tokens // BLOCK)) * BLOCK
+        shorter = f"lower max_model_len to {longest:,}, " if longest else ""
+        return (
+            f"{shorter}raise gpu_memory_utilization or tensor_parallel_size, lower "
+            "engine_args.max_num_batched_tokens, or take a smaller or a quantised model"
+        )
+
+    def __str__(self) -> str:
+        each = f" on each of {self.gpus} GPUs" if self.gpus > 1 else ""
+        of = ""
+        if self.available is not None:
+            of = f", of {gib(self.available)} ({self.share:g} of {self.gpu_gib:.1f})"
+        return (
+            f"weights {gib(self.weights)} + 1 request of {self.tokens:,} tokens "
+            f"{gib(self.request)} + working memory about {gib(self.working)} = "
+            f"{gib(self.needed)}{each}{of}"
+        )
+
+
+def gib(size: float) -> str:
+    return f"{size / GIB:.1f} GiB"
+
+
+def fit(options: VllmOptions, shape: Shape, gpu_gib: float | None = None) -> Fit:
+    """Works out what an engine takes of a GPU.
+
+    Exact, where all layers attend to everything: weights are parameters x bytes of a number, and
+    the cache of a token is 2 x layers x heads of keys and values x width of a head x bytes of a
+    number, both over `tensor_parallel_size`. What vLLM reports is up to 0.2 GiB more, for tables
+    of positions.
+
+    An estimate, within about a GiB: working memory, which vLLM measures when it starts. It is the
+    largest of three moments (a layer over a step of `max_num_batched_tokens`, 2 x hidden + 3 x
+    intermediate numbers a token; the same over the images of a step in the part that sees them;
+    the choice from the vocabulary, 16 bytes for each of its tokens and `max_num_seqs`), and the
+    embeddings of those images, 0.25 GiB of libraries, and 0.75 GiB of CUDA graphs.
+
+    >>> options = VllmOptions(model="Qwen/Qwen2.5-VL-32B-Instruct", max_model_len=32_768)
+    >>> found = fit(options, published_shape(options.model), 79.1)
+    >>> gib(found.weights), gib(found.request), found.requests >= 1
+    ('62.3 GiB', '8.0 GiB', False)
+    """
+    given, number, gpus = options.engine_args, BYTES[options.dtype], options.tensor_parallel_size
+    text = shape.config.get("text_config") or shape.config
+    tokens = options.max_model_len or text.get("max_position_embeddings")
+    kv = options.dtype if options.kv_cache_dtype == "auto" else options.kv_cache_dtype
+    if moved := sorted(given.keys() & MOVES):
+        raise UnknownSizeError(f"engine_args.{moved[0]} moves memory in a way not worked out here")
+    if tokens is None:
+        raise UnknownSizeError(f"no longest context of {options.model!r} here: give max_model_len")
+    if kv not in BYTES and not kv.startswith("fp8"):
+        raise UnknownSizeError(f"kv_cache_dtype {kv!r} has a size that is not known here")
+    hidden, heads, inner = (
+        text[name] for name in ("hidden_size", "num_attention_heads", "intermediate_size")
+    )
+    kv_heads = max(1, (text.get("num_key_value_heads") or heads) // gpus)
+    a_token = 2 * text["num_hidden_layers"] * kv_heads * (text.get("head_dim") or hidden // heads)
+    step = given.get("max_num_batched_tokens")
+    if not isinstance(step, int):
+        is_small = gpu_gib is not None and gpu_gib < LARGE_GPU_GIB
+        step = min(STEP if is_small else LARGE_STEP, options.max_num_seqs * tokens)
+    moments = [
+        step * (2 * hidden + 3 * inner // gpus) * number,
+        options.max_num_seqs * text["vocab_size"] * SAMPLER_BYTES,
+    ]
+    vision = shape.config.get("vision_config") if options.limit_images else None
+    image, patches, kept = *_image(options, vision), 0
+    if vision and image:
+        seen = image * max(1, min(step // image, options.max_num_seqs * options.limit_images))
+        width = vision["hidden_size"]
+        values = 2 * width + 3 * vision.get("intermediate_size", 4 * width) // gpus
+        moments.append(seen * patches * values * number)
+        kept = seen * hidden * number * (1 + len(vision.get("deepstack_visual_indexes", ())))
+    return Fit(
+        weights=_weights(options, shape, text) // gpus,
+        request=a_token * BYTES.get(kv, 1) * -(-tokens // BLOCK) * BLOCK,
+        working=max(moments) + kept + LIBRARIES + (0 if options.enforce_eager else GRAPHS),
+        tokens=tokens,
+        image_tokens=image * options.limit_images,
+        gpus=gpus,
+        share=options.gpu_memory_utilization,
+        gpu_gib=gpu_gib,
+    )
+
+
+def _weights(options: VllmOptions, shape: Shape, text: Mapping[str, Any]) -> int:
+    number, method = BYTES[options.dtype], options.quantization
+    # Without images, vLLM leaves the part out that sees them.
+    parameters = shape.parameters - (0 if options.limit_images else shape.vision_parameters)
+    if method is None or shape.packed:
+        return parameters * number + shape.packed
+    if method not in QUANTISED:
+        raise UnknownSizeError(
+            f"quantization {method!r} has a size that is not known here: name the folder of a "
+            "model that is quantised already"
+        )
+    # What reads and writes tokens is left as it is.
+    is_tied = shape.config.get("tie_word_embeddings", text.get("tie_word_embeddings"))
+    ends: int = text["vocab_size"] * text["hidden_size"] * (1 if is_tied else 2)
+    return ends * number + round((parameters - ends) * QUANTISED[method])
+
+
+def _image(options: VllmOptions, vision: Mapping[str, Any] | None) -> tuple[int, int]:
+    """Most tokens of one image, and of how many patches each is; zeros where none is seen."""
+    if vision is None:
+        return 0, 0
+    patch, side = vision.get("patch_size", 14), vision.get("spatial_merge_size", 2)
+    if ratio := vision.get("pixel_shuffle_ratio"):
+        tile = round((vision["image_size"] // patch) ** 2 * ratio**2)
+        return (MOST_TILES + 1) * tile, round(ratio**-2)
+    family = options.family or family_of(options.model)
+    most = budget_of(family, options.min_pixels, options.max_pixels).max_pixels
+    if most is None:
+        raise UnknownSizeError("max_pixels is null, so that an image may have any size")
+    return most // (patch * side) ** 2, side**2
+
+
+def fit_of(choice: EngineChoice, gpu_gib: float | None = None, *, ask: bool = False) -> Fit:
+    """What an engine of a config takes; `ask` lets the Hub say what is not known here."""
+    kind = chosen() if choice.kind == "auto" else choice.kind
+    if kind != KIND:
+        raise UnknownSizeError(f"kind {choice.kind!r}: only what {KIND!r} takes is worked out")
+    options = read_options(VllmOptions, choice.options, KIND)
+    gpu_gib = gpu_gib or options.gpu_memory_gib or gpu_memory()
+    try:
+        return fit(options, published_shape(options.model) or _shape_of(options, ask), gpu_gib)
+    except EngineError:
+        raise
+    except Exception as error:  # of files, of the Hub's client, of a config of another kind
+        said = f"nobody tells the shape of {options.model!r} ({reason(error)[:LONGEST]})"
+        raise UnknownSizeError(f"{said}: name its folder") from error
+
+
+def check_fit(engines: Mapping[str, EngineChoice], *, estimates: bool = True) -> None:
+    """Refuses an engine of which not one request fits; what is not known is left to vLLM.
+
+    Without `estimates`, working memory counts as none: then only what cannot be is refused.
+    """
+    for name, choice in engines.items():
+        with suppress(UnknownSizeError):
+            found = fit_of(choice)
+            exact = found if estimates else replace(found, working=0)
+            if not exact.fits:
+                raise EngineError(f"engine {name!r} does not fit: {found}: {found.advice}")
+
+
+def gpu_memory() -> float | None:
+    """GiB of the smallest GPU that this process may use, as CUDA counts it; null for none known."""
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    # Of 81,559 MiB of an H100, the driver keeps about 550 to itself.
+    command = ["nvidia-smi", "--query-gpu=memory.total,memory.reserved"]
+    command += ["--format=csv,noheader,nounits", *([f"--id={visible}"] if visible else [])]
+    try:
+        told = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)  # noqa: S603
+        pairs = [line.split(",") for line in told.stdout.splitlines() if visible != ""]
+        return min((int(total) - int(reserved)) / 1024 for total, reserved in pairs)
+    except (OSError, subprocess.SubprocessError, ValueError):
+        return None
+
+
+@cache
+def _published() -> Mapping[str, Any]:
+    listed = yaml.safe_load(files(__package__).joinpath("shapes.yaml").read_bytes())
+    models: Mapping[str, Any] = listed["models"]
+    return models
+
+
+def published_shape(model: str) -> Shape | None:
+    """The shape of a model by its name on the Hub, null for one that the table does not have."""
+    if (row := _published().get(model)) is None:
+        return None
+    return Shape(row["config"], row["parameters"], row["vision_parameters"])
+
+
+def _shape_of(options: VllmOptions, ask: bool) -> Shape:
+    import huggingface_hub as hub
+
+    model, revision = options.model, options.revision
+    folder = Path(model)
+    if not folder.is_dir() and is_hub_name(model):
+        cached = hub.try_to_load_from_cache(model, CONFIG, revision=revision)
+        folder = Path(cached).parent if isinstance(cached, str) else folder
+    if folder.is_dir():
+        path, weights = folder / CONFIG, hub.get_local_safetensors_metadata(folder)
+    elif ask:
+        path = Path(hub.hf_hub_download(model, CONFIG, revision=revision))
+        weights = hub.get_safetensors_metadata(model, revision=revision)
+    else:
+        raise UnknownSizeError(f"no published shape of {model!r} here: name its folder")
+    config = json.loads(path.read_text("utf-8"))
+    text = config.get("text_config") or config
+    slides = text.get("sliding_window") and text.get("use_sliding_window", True)
+    others = set(text.get("layer_types") or ()) - {"full_attention"}
+    if slides or others or text.get("attention_chunk_size") or text.get("kv_lora_rank"):
+        raise UnknownSizeError(
+            "not all of its layers attend to everything, which no sum here knows"
+        )
+    tensors = [one for file in weights.files_metadata.values() for one in file.tensors.items()]
+    floats = {name: one.parameter_count for name, one in tensors if one.dtype in FLOATS}
+    seeing = sum(count for name, count in floats.items() if "visual" in name or "vision" in name)
+    packed = [one.data_offsets for _, one in tensors if one.dtype not in FLOATS]
+    return Shape(config, sum(floats.values()), seeing, sum(end - start for start, end in packed))

@@ -1,0 +1,101 @@
+"""`echo-hf engines --fit`: what each engine of a config takes of a GPU, and which cannot fit."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from echo_hf.cli import app
+from echo_hf.errors import ConfigError, EchoError, EngineError
+
+READER = {"kind": "vllm", "model": "Qwen/Qwen2.5-VL-7B-Instruct", "max_model_len": 32_768}
+JUDGE = {"name": "mira", "developer": "Northlight", "status": "current"}
+
+
+@pytest.fixture(autouse=True)
+def _no_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setenv("COLUMNS", "160")
+    monkeypatch.chdir(tmp_path)
+
+
+def written(**changed: Any) -> str:
+    config = {
+        "name": "fitted",
+        "target": {"name": "Lumen", "developer": "Northlight", "released": "2026-03-02"},
+        "posts": [{"source": "quickstart"}],
+        "engines": {"reader": READER, "guard": {"kind": "rules"}},
+    }
+    kept = {name: value for name, value in {**config, **changed}.items() if value is not None}
+    Path("fitted.yaml").write_text(yaml.safe_dump(kept), "utf-8")
+    return "fitted.yaml"
+
+
+def fitted(*options: str, error: type[EchoError] | None = None, **changed: Any) -> Any:
+    done = CliRunner().invoke(app, ["engines", "--fit", written(**changed), *options])
+    assert type(done.exception) is (error or type(None)), done.output
+    return done
+
+
+def test_every_engine_of_a_config_is_in_the_table() -> None:
+    engine = {**READER, "max_model_len": 4096}
+    done = fitted(
+        *("--gpu", "79.1"),
+        judges=[{**JUDGE, "engine": engine}],
+        applicability={"engine": engine},
+        analysis={"task_engine": engine},
+    )
+    lines = [line.split("  ") for line in done.stdout.splitlines()]
+    assert [line[0] for line in lines[1:5]] == [
+        *("reader", "judge mira", "applicability", "analysis.task_engine"),
+    ]
+    # 28 layers x 2 x 4 heads x 128 x 2 bytes for 32,768 tokens: 1.75 GiB.
+    assert done.stdout.splitlines()[1].split() == [
+        *("reader", "15.4", "1.8", "3.1", "20.3", "71.2", "30.1", "32,768", "20,480"),
+    ]
+    assert "guard: kind 'rules': only what 'vllm' takes is worked out" in done.stdout
+
+
+def test_a_config_of_an_evaluation_has_judges_alone(tmp_path: Path) -> None:
+    (tmp_path / "release").mkdir()
+    done = fitted(
+        "--json",
+        target=None,
+        posts=None,
+        engines=None,
+        benchmark="release",
+        judges=[{**JUDGE, "engine": {**READER, "gpu_memory_gib": 24}}],
+    )
+    told = json.loads(done.stdout)
+    assert told["verb"] == "engines"
+    (one,) = told["engines"]
+    assert (one["name"], one["fits"]) == ("judge mira", True)
+    assert (one["weights"], one["gpu_gib"]) == (2 * 8_292_166_656, 24)
+
+
+def test_what_cannot_fit_is_an_error_with_the_sum_and_the_rest_is_told() -> None:
+    done = CliRunner().invoke(app, ["engines", "--fit", written(), "--gpu", "16", "--json"])
+    said = str(done.exception)
+    assert isinstance(done.exception, EchoError)
+    assert said.startswith("no room for one request in 'reader': weights 15.4 GiB + 1 request of ")
+    assert "of 14.4 GiB (0.9 of 16.0)" in said
+    fits = {one["name"]: one["fits"] for one in json.loads(done.stdout)["engines"]}
+    assert fits == {"reader": False, "guard": None}
+
+
+def test_without_a_gpu_the_sum_stands_alone() -> None:
+    done = fitted()
+    assert "reader: no GPU is known here: --gpu 79.1 asks about one of 80 GB" in done.stdout
+    assert done.stdout.splitlines()[1].split()[:6] == ["reader", "15.4", "1.8", "3.1", "20.3", "?"]
+
+
+def test_a_mistake_is_one_line() -> None:
+    done = CliRunner().invoke(app, ["engines", "--gpu", "80"])
+    assert isinstance(done.exception, ConfigError)
+    assert "--gpu goes with --fit" in str(done.exception)
+    fitted(error=EngineError, engines={"reader": {**READER, "max_model_len": "many"}})
