@@ -247,6 +247,11 @@ SAMPLES = Table(
             "text_to_image, text_rendering, edit, style_transfer, sketch_to_image, composition or "
             "restoration; null as for kind",
         ),
+        "task_phrase": Column(
+            STRING,
+            "the task in a few free words of a model; null as for task, where it gave none, and "
+            "while dehydrated where it has three words in a row of the prompt",
+        ),
         "sample_digest": Column(STRING, "sha256 of the prompt and the inputs: what a system sees"),
         "dehydrated": Column(
             BOOLEAN,
@@ -259,6 +264,8 @@ SAMPLES = Table(
         ),
     },
 )
+
+LATER = frozenset({"task_phrase"})  # columns that older releases lack, null in their rows
 
 OUTPUTS = Table(
     "outputs",

@@ -231,7 +231,7 @@ ORIGINS: Mapping[str, tuple[str, str]] = {
     "has_nsfw": (RULE, "safety"),
     "safety": (MODEL, "safety"),
     "review": (MODEL, "roles privacy"),
-    **dict.fromkeys(("kind", "task"), (MODEL, "feedback")),
+    **dict.fromkeys(("kind", "task", "task_phrase"), (MODEL, "feedback")),
     **dict.fromkeys(("sample_digest", "dehydrated", "provenance"), (RULE, "")),
 }
 
