@@ -183,8 +183,7 @@ class Feedback(SampleStage):
         failures = sum(tally.get(verdict, 0) for verdict in WITH_KEYWORD)
         return (
             f"{failures:,} of {judged:,} comments speak of a failure ({share(failures, judged)}); "
-            f"{tally.get('probe', 0):,} samples explore the model itself; "
-            f"{tally.get('phrased', 0):,} have a phrase for their task"
+            f"{tally.get('probe', 0):,} samples explore the model itself"
         )
 
     @property

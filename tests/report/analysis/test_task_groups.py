@@ -17,7 +17,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.cluster.hierarchy import fcluster, linkage
-from scipy.spatial.distance import pdist
+from scipy.spatial.distance import pdist, squareform
 
 from echo_hf import build
 from echo_hf.collect.urls import canonical_url
@@ -205,22 +205,54 @@ def test_without_a_model_words_are_compared(place: str | None) -> None:
 
 
 @needs_sklearn
-def test_an_encoder_knows_other_words_for_a_task(tmp_path: Path) -> None:
-    """TF-IDF sees no common word in either pair."""
-    with zipfile.ZipFile(located("all_minilm_l6_v2") / "model.zip") as packed:
-        packed.extractall(tmp_path)
-    pairs = [
-        ("repair a damaged photo", "restore old pictures"),
-        ("dress a person in given clothes", "try on an outfit"),
-        ("create a company logo", "design a brand emblem"),
-    ]
-    options = EmbeddingOptions(model=str(tmp_path), device="cpu")
-    every = [phrase for pair in pairs for phrase in pair]
-    part = open_tasks(_samples(every), PostTimes(), (), options)
-    assert part.found is not None
-    assert {frozenset(one.phrases) for one in part.found.groups} == set(map(frozenset, pairs))
-    assert len(_found(every).groups) == 6
-    assert part.definition["pooling"] == "mean"
+@pytest.mark.parametrize(
+    ("place", "homogeneous", "complete", "found_again", "called_new"),
+    [("all_minilm_l6_v2", 0.97, 0.96, 0.93, 0.43), (None, 0.97, 0.89, 0.82, 0.37)],
+)
+def test_how_well_tasks_are_told_apart(
+    place: str | None,
+    homogeneous: float,
+    complete: float,
+    found_again: float,
+    called_new: float,
+    tmp_path: Path,
+    test_data: Path,
+) -> None:
+    """158 invented phrases for 54 tasks, a line each: the figures of the documentation.
+
+    Half of the phrases of a task are looked for beside its other half, and all of them beside those
+    of all other tasks.
+    """
+    from sklearn.metrics import completeness_score, homogeneity_score
+
+    options = None
+    if place:
+        with zipfile.ZipFile(located(place) / "model.zip") as packed:
+            packed.extractall(tmp_path)
+        options = EmbeddingOptions(model=str(tmp_path), device="cpu")
+    lines = (test_data / "task_phrases.txt").read_text("utf-8").splitlines()
+    tasks = [line.split("|") for line in lines]
+    task_of = {phrase: at for at, task in enumerate(tasks) for phrase in task}
+    space = space_of(sorted(task_of), options)
+    assert ("model" in space.definition) == bool(place)
+
+    groups = phrase_groups(dict.fromkeys(task_of, 1), space)
+    label_of = {phrase: at for at, group in enumerate(groups) for phrase in group}
+    labels = list(task_of.values()), [label_of[phrase] for phrase in task_of]
+    assert homogeneity_score(*labels) == pytest.approx(homogeneous, abs=0.01)
+    assert completeness_score(*labels) == pytest.approx(complete, abs=0.01)
+
+    vectors = space.embed(list(task_of))
+    dense = vectors if isinstance(vectors, np.ndarray) else vectors.toarray()
+    apart = squareform(pdist(dense, "cosine"))
+    again, new = [], []
+    for at, task in enumerate(tasks):
+        own = np.flatnonzero(np.array(labels[0]) == at)
+        half, rest = np.split(own, [(len(task) + 1) // 2])
+        new.append(np.delete(apart[own], own, axis=1).min() > space.near)
+        again += [apart[np.ix_(half, rest)].min() <= space.near] if len(rest) else []
+    assert np.mean(again) == pytest.approx(found_again, abs=0.01)
+    assert np.mean(new) == pytest.approx(called_new, abs=0.01)
 
 
 # --- a drawn corpus: three tasks that none of the seven kinds names ---
