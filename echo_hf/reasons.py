@@ -36,6 +36,7 @@ class NotAnalyzed(Reason):
     NO_PROMPTS = "no_prompts", "there is no prompt to look at"
     NO_COMMENTS = "no_comments", "no comment was judged, or none speaks of a failure"
     NO_POSTS = "no_posts", "the posts are not at hand, and no sample says when its was posted"
+    NO_PHRASES = "no_phrases", "no task has a phrase: rules know none, and older releases have none"
     NO_RUN = "no_run", "the stages' counts are not at hand"
     NO_TEXT = "no_text", "the row holds no text, or its words are left out of the release"
     BROKEN_TEXT = "broken_text", "the row holds half characters, which no file can hold"
@@ -451,6 +452,7 @@ class Notice(Reason):
     JUDGED_TWICE = "judged_twice", "the model gave a comment two verdicts; the first one counts"
     PARTS_DISAGREE = "parts_disagree", "its parts differ in kind or task; the first answer counts"
     BAD_KEYWORD = "bad_keyword", "the keyword is not a short name of a failure; it is left out"
+    BAD_PHRASE = "bad_phrase", "the phrase is no short name of a task; it is left out"
     KEYWORD_WITHOUT_FAILURE = "keyword_without_failure", "a keyword without a failure is left out"
     SHORTENED_PROMPT = (
         "shortened_prompt",

@@ -256,6 +256,11 @@ SAMPLES = Table(
             "text_to_image, text_rendering, edit, style_transfer, sketch_to_image, composition or "
             "restoration; null as for kind",
         ),
+        "task_phrase": Column(
+            STRING,
+            "the task in a few free words of a model; null as for task, where it gave none, and "
+            "while dehydrated where it has three words in a row of the prompt",
+        ),
         "sample_digest": Column(STRING, "sha256 of the prompt and the inputs: what a system sees"),
         "dehydrated": Column(
             BOOLEAN,
@@ -269,9 +274,10 @@ SAMPLES = Table(
     },
 )
 
-# Of the primary post of a sample; and with these, what samples of earlier versions lack.
+# Of the primary post of a sample.
 OF_POST = ("timestamp", "keywords", "engagement")
-ADDED = frozenset({*OF_POST, "doubts"})
+# What samples of older releases lack: null in their rows.
+LATER = frozenset({*OF_POST, "doubts", "task_phrase"})
 
 OUTPUTS = Table(
     "outputs",

@@ -1,8 +1,9 @@
 """What each stage would send to a model about one small invented thread, made readable.
 
 The files in `tests/golden` are these requests as they were when somebody last looked at them:
-`scripts/write_requests.py` writes them. Safety has one for each form of a guard, and judges have
-one for each rubric, each form of a rating, and each set of metrics.
+`scripts/write_requests.py` writes them. Feedback has a second one, for the phrase; safety has one
+for each form of a guard, and judges have one for each rubric, each form of a rating, and each set
+of metrics.
 """
 
 from __future__ import annotations
@@ -108,6 +109,7 @@ def golden_requests() -> dict[str, Request]:
     shown = _next(roles.finish(samples, [[seen]]), feedback.inputs)
     tables = ((relevance, posts), (extract, asked), (roles, samples), (feedback, shown))
     requests = {stage.name: stage.requests(table)[0][0] for stage, table in tables}
+    requests["feedback_phrase"] = feedback.requests(shown)[0][-1]
     requests["screenshots"] = _about_screenshot(screenshots, shown)
     requests["rewrite"] = rewriting(TASK, 1000)
     return {**requests, **_to_guards(safety, shown), **_to_judges()}

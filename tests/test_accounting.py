@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from echo_hf.collect.collect import READ_POSTS, Merge
 from echo_hf.collect.relevance import Relevance
 from echo_hf.config.sections import Target
-from echo_hf.curate.feedback import Feedback
+from echo_hf.curate.feedback import Feedback, PhraseAnswer
 from echo_hf.curate.privacy import Privacy
 from echo_hf.curate.splits import Splits
 from echo_hf.images.store import ImageStore
@@ -122,11 +122,17 @@ def built(
 
 
 def _asked(stage: ModelStage, before: pa.Table, answers: list[Any], key: str = "") -> pa.Table:
-    """What a stage makes of rows, its questions answered in turn; a null fails."""
+    """What a stage makes of rows: its questions answered in turn, null fails, no phrase told."""
     rows = _next(before, stage.inputs)
     said = [{key: one} if key and one is not None else one for one in answers]
     turns = cycle([FAILURE if one is None else stage.answer.model_validate(one) for one in said])
-    return stage.finish(rows, [[next(turns) for _ in row] for row in stage.requests(rows)])
+    return stage.finish(
+        rows,
+        [
+            [next(turns) if one.answer is stage.answer else PhraseAnswer() for one in row]
+            for row in stage.requests(rows)
+        ],
+    )
 
 
 def _raw_table(posts: Rows) -> pa.Table:

@@ -95,6 +95,8 @@ def said_by_chance(request: Request) -> Any:
         return _boxes_by_chance(chance)
     if request.task == "safety":
         return chance.choice(["safe", "unsafe\nS8", "unsafe\nS9,S2", "unsafe\nS99", "unsafe"])
+    if "comments" not in request.inputs:
+        return {"task_phrase": chance.choice([None, "Draw a fox.", "fox"])}
     verdicts = [
         {
             "comment": chance.randrange(len(request.inputs["comments"]) + 1),

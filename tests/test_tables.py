@@ -29,7 +29,7 @@ DECLARED = {
     "samples": "id | post_id post_urls timestamp keywords engagement author target prompt "
     "prompt_sha256 prompt_spans prompt_modified prompt_fill_blank quality community_feedback "
     "input_images output_images screenshot is_screenshot input_bboxs output_bboxs picture_sources "
-    "has_nsfw safety review doubts kind task sample_digest dehydrated provenance",
+    "has_nsfw safety review doubts kind task task_phrase sample_digest dehydrated provenance",
     "outputs": "sample_id system | sample_digest image outcome stage code text seed revised_prompt "
     "model_reported latency_s usage cost_usd provenance",
     "ratings": "sample_id system judge rubric repeat | sample_digest output_sha256 prompt_digest "

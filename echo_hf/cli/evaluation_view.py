@@ -270,6 +270,11 @@ def show_analysis(console: Console, done: Analyzed) -> None:
     if tasks and tasks.no_references:
         line = f"no tasks of references: {plain(tasks.no_references, LONGEST_REASON)}"
         say(console, line, "yellow")
+    named = done.analysis.open_tasks.found
+    for one in named.compared if named else ():
+        if one.untold:
+            untold = plain(one.untold, LONGEST_REASON)
+            say(console, f"no new tasks beside {plain(one.name, LONGEST)}: {untold}", "yellow")
     say(console, f"analysis: {done.path}")
 
 
@@ -314,6 +319,21 @@ def analysis_tables(analysis: Analysis) -> Iterator[Table]:
         ]
         kinds = ("task", "samples", "share", "absent from")
         yield plain_table(*kinds, title="tasks", left=kinds[-1:], rows=rows)
+    if named := analysis.open_tasks.found:
+        rows = [
+            (
+                plain(one.phrase, LONGEST),
+                f"{one.samples:,}",
+                f"{one.share:.0%}",
+                NOTHING if (before := named.share_before(one)) is None else f"{before:.0%}",
+                str(one.first_seen or NOTHING),
+                _names(one.new_to),
+            )
+            for one in named.groups[:MOST_ROWS]
+        ]
+        kinds = ("task in free words", "samples", "share", "before", "first seen", "new to")
+        title = f"what people ask for: {len(named.groups):,} tasks of {named.phrased:,} samples"
+        yield plain_table(*kinds, title=title, left=kinds[-1:], rows=rows)
     if failures := analysis.failures.found:
         rows = [
             (

@@ -155,9 +155,12 @@ class AnalysisOptions(Section):
         references: Prompt sets to compare with; a file of `eval_configs/references` stands for all
             that it lists.
         perplexity: The language model; null to leave perplexity out.
-        embedding: The embedding model; null to leave the map out.
+        embedding: The embedding model; null to leave the map out, and to tell tasks apart by their
+            words.
         task_engine: Who says which task each prompt of a reference is, as an engine of a config;
-            null for plain rules.
+            null for plain rules, which know no phrases for tasks.
+        before: The release to compare tasks with, a folder or `ORGANISATION/NAME@TAG`; null for
+            the one that `update` replaced, where there is one.
         at: Number of prompts at which first bigrams are compared; null for the smallest set.
         seed: Seed of every random draw.
         draws: Draws of the bootstrap.
@@ -171,6 +174,7 @@ class AnalysisOptions(Section):
     perplexity: PerplexityOptions | None = None
     embedding: EmbeddingOptions | None = None
     task_engine: StoredEngine | None = None
+    before: Words | None = None
     at: Annotated[Whole, Field(ge=1)] | None = None
     seed: Annotated[Whole, Field(ge=0)] = 0
     draws: Annotated[Whole, Field(ge=0, le=100_000)] = 1000
@@ -189,8 +193,10 @@ class AnalysisOptions(Section):
             one.model_copy(update={"path": tuple(folder / file for file in one.path)})
             for one in self.references
         )
+        before = folder / self.before if self.before else None
         changed = {
             "references": references,
+            "before": str(before) if before and before.exists() else self.before,
             "font": folder / self.font if self.font else None,
             "perplexity": self.perplexity and _beside(self.perplexity, "model", folder),
             "embedding": self.embedding and _beside(self.embedding, "model", folder),

@@ -1,7 +1,9 @@
-"""Name the kind of each task, and what people say succeeded or failed (section 4, figures 4, 5)."""
+"""Name each task, and what people say succeeded or failed (section 4, figures 1, 4, 5)."""
 
 from __future__ import annotations
 
+import dataclasses
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,10 +15,10 @@ import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict, Field
 
 from echo_hf._infra.text import share, shortened
-from echo_hf.engines.base import Text
+from echo_hf.engines.base import Message, Request, Text
 from echo_hf.pipeline.answers import Failure
-from echo_hf.prompts import as_data
-from echo_hf.reasons import Notice
+from echo_hf.prompts import Prompt, as_data, load_prompt
+from echo_hf.reasons import Failed, Notice
 from echo_hf.samples.sample import Finding, Sample, provenance_with
 from echo_hf.samples.stage import Outcome, Question, Row, SampleStage
 
@@ -60,7 +62,20 @@ class FeedbackAnswer(BaseModel):
     feedback: Annotated[list[JudgedComment], Field(max_length=MOST_COMMENTS)]
 
 
+LONGEST_PHRASE = 200
+
+
+class PhraseAnswer(BaseModel):
+    """A sample's task in a few free words; null where no image is asked for."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    task_phrase: Annotated[str, Field(max_length=LONGEST_PHRASE)] | None = None
+
+
 MOST_WORDS = 6
+MOST_PHRASE_WORDS = 12  # eight are asked for
+MARKUP = re.compile(r"[@#<>{}\[\]|\\`]|://|www\.")  # or an account, an address: no words
 LONGEST_TEXT = 4000
 LONGEST_TEXTS = 16_000  # of a part; a single comment is shorter
 VERDICTS: tuple[str, ...] = get_args(Verdict)
@@ -71,19 +86,31 @@ Comment = Mapping[str, Any]
 
 def failure_keyword(judged: JudgedComment) -> tuple[str | None, Notice | None]:
     """The keyword of a verdict, in small letters, without control and formatting characters."""
-    given = (judged.keyword or "").split()
-    if not given:
+    if not (judged.keyword or "").split():
         return None, None
     if judged.verdict not in WITH_KEYWORD:
         return None, Notice.KEYWORD_WITHOUT_FAILURE
-    visible = (
-        "".join(one for one in word if not unicodedata.category(one).startswith("C"))
-        for word in given
-    )
-    words = [word for word in visible if word]
+    words = visible_words(judged.keyword or "")
     if not 0 < len(words) <= MOST_WORDS:
         return None, Notice.BAD_KEYWORD
     return " ".join(words).lower(), None
+
+
+def visible_words(text: str) -> list[str]:
+    """The words of a text without control and formatting characters."""
+    visible = (
+        "".join(one for one in word if not unicodedata.category(one).startswith("C"))
+        for word in text.split()
+    )
+    return [word for word in visible if word]
+
+
+def task_phrase(given: str) -> str | None:
+    """A phrase in small letters without a full stop; null where it is no phrase for a task."""
+    words = visible_words(unicodedata.normalize("NFKC", given).casefold().strip(" .!\"'"))
+    phrase = " ".join(words)
+    is_short = 1 < len(words) <= MOST_PHRASE_WORDS
+    return phrase if is_short and not MARKUP.search(phrase) else None
 
 
 def parts_of(sample: Sample) -> list[list[Comment]]:
@@ -134,7 +161,9 @@ def judged_comments(
 class Feedback(SampleStage):
     """Says of each comment whether it speaks of success or failure, and of each sample its task.
 
-    A sample whose call failed goes on without verdicts, and stands in the quarantine as well.
+    The task is named twice: as one of seven kinds, beside the verdicts, and in a few free words,
+    in a request of its own. A sample whose call failed goes on without what it asked for, and
+    stands in the quarantine as well; only an engine that is no model may leave out the phrase.
     Trash is not asked about.
 
     Attributes:
@@ -142,8 +171,9 @@ class Feedback(SampleStage):
     """
 
     name: ClassVar[str] = "feedback"
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4
     answer: ClassVar[type[BaseModel]] = FeedbackAnswer
+    phrase_tokens: ClassVar[int] = 256
 
     @classmethod
     def headline(cls, stats: Mapping[str, StageStats]) -> str | None:
@@ -155,6 +185,51 @@ class Feedback(SampleStage):
             f"{failures:,} of {judged:,} comments speak of a failure ({share(failures, judged)}); "
             f"{tally.get('probe', 0):,} samples explore the model itself"
         )
+
+    @property
+    def phrase_prompt(self) -> Prompt:
+        """The instructions for the phrase, filled in for the target."""
+        return load_prompt(f"{self.name}_phrase", self.target)
+
+    def describe(self) -> dict[str, Any]:
+        """As for any stage, with both prompts and both answers."""
+        said = super().describe()
+        schemas = [said["schema"], PhraseAnswer.model_json_schema()]
+        return {
+            **said,
+            "prompt": f"{said['prompt']}\n\n{self.phrase_prompt.text}",
+            "schema": schemas,
+        }
+
+    def requests(self, table: pa.Table) -> list[list[Request]]:
+        """The model calls of each row: on its comments, and last on the phrase for its task."""
+        opening, every = (
+            Message("system", (Text(self.phrase_prompt.text),)),
+            super().requests(table),
+        )
+        for asked, urls in zip(every, table["post_urls"].to_pylist(), strict=True):
+            if asked:
+                shown = {name: asked[0].inputs[name] for name in ("prompt", "inputs", "outputs")}
+                phrase = dataclasses.replace(
+                    asked[0],
+                    messages=(opening, Message("user", (Text(as_data("request", shown)),))),
+                    answer=PhraseAnswer,
+                    max_tokens=self.phrase_tokens,
+                    inputs={**shown, "target": asked[0].inputs["target"]},
+                    sources=tuple(urls),
+                    part=len(asked),
+                )
+                asked.append(phrase)
+        return every
+
+    def finish(self, table: pa.Table, answers: list[list[BaseModel | Failure]]) -> pa.Table:
+        """The rows that go on; one of which a call failed is quarantined as well."""
+        # Rules know no phrases, so that no later call of theirs could mend a row without one.
+        unphrased = PhraseAnswer()
+        for given in answers:
+            if given and isinstance(given[-1], Failure) and given[-1].reason is Failed.NEEDS_MODEL:
+                given[-1] = unphrased
+        return super().finish(table, answers)
 
     def questions(self, row: Row) -> Iterator[Question]:
         """The sample with its comments, or with each so many of them."""
@@ -174,7 +249,8 @@ class Feedback(SampleStage):
         self, row: Row, answers: Sequence[BaseModel | Failure], made_by: Mapping[str, Any]
     ) -> Outcome:
         """The sample with what was found; without verdicts where nothing was answered."""
-        pairs = zip(answers, self._parts(row), strict=True)
+        *judged, named = answers or [PhraseAnswer()]
+        pairs = zip(judged, self._parts(row), strict=True)
         answered = [(one, part) for one, part in pairs if isinstance(one, FeedbackAnswer)]
         if not answered:
             return [row], []
@@ -184,15 +260,21 @@ class Feedback(SampleStage):
             named = ", ".join(f"{kind or 'null'} {task or 'null'}" for kind, task in kinds)
             findings.append((Notice.PARTS_DISAGREE, named))
         kind, task = next(iter(kinds))
-        made = {"community_feedback": comments, "kind": kind, "task": task}
+        given = named.task_phrase if isinstance(named, PhraseAnswer) else None
+        phrase = task_phrase(given) if given else None
+        if given and phrase is None:
+            findings.append((Notice.BAD_PHRASE, repr(given)))
+        made = {"community_feedback": comments, "kind": kind, "task": task, "task_phrase": phrase}
         return [{**row, **made, "provenance": provenance_with(row, self.name, made_by)}], findings
 
     def tally(self, kept: pa.Table) -> Mapping[str, int]:
-        """How many comments have each verdict, and how many samples each kind and task."""
+        """How many comments have each verdict, and samples each kind and task, or a phrase."""
         said = pc.list_flatten(kept["community_feedback"])
         verdicts = pc.struct_field(said, "verdict").to_pylist()
         every = [*verdicts, *kept["kind"].to_pylist(), *kept["task"].to_pylist()]
-        return dict(sorted(Counter(name for name in every if name).items()))
+        counts = Counter(name for name in every if name)
+        counts["phrased"] = len(kept) - kept["task_phrase"].null_count
+        return dict(sorted(counts.items()))
 
     def _parts(self, sample: Sample) -> list[list[Comment]]:
         return [] if sample["quality"] == NOT_ASKED else parts_of(sample)

@@ -239,6 +239,7 @@ class Privacy(Stage):
             url = one["post_url"]
             texts = {name: hidden(one[name], url) for name in ("feedback", "keyword") if one[name]}
             comments.append({**one, **texts, "author": self._author(url, names, findings)})
+        phrase = sample["task_phrase"] and hidden(sample["task_phrase"], "task_phrase")
         counts = Counter(kind for *_, kind in search(sample["prompt"]))
         if counts:
             told = ", ".join(f"{counts[kind]} {kind}" for kind in KINDS if counts[kind])
@@ -249,6 +250,7 @@ class Privacy(Stage):
             "dehydrated": False,
             "author": author,
             "community_feedback": comments,
+            "task_phrase": phrase,
             "review": [*sample["review"], *([Review.PERSONAL_DATA.value] if counts else [])],
             "provenance": json.dumps(provenance, sort_keys=True),
         }

@@ -490,6 +490,8 @@ LETTERED = re.compile(r"\b[A-Z]{3,}\b")
 
 def feedback(inputs: Inputs) -> Answer | None:
     """The task of a prompt with its verdicts, where all of them are clear."""
+    if "comments" not in inputs:  # asked for a phrase, which no list of words can give
+        return None
     task = task_of(inputs["prompt"], inputs["inputs"])
     if task is None or inputs["quality"] != "Benchmark":
         return None

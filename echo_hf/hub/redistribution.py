@@ -17,7 +17,7 @@ import pyarrow as pa
 from datasets import Dataset
 
 from echo_hf.collect.urls import platform_of
-from echo_hf.curate.provenance import OUTPUT, SCREENSHOT, without_quotes
+from echo_hf.curate.provenance import OUTPUT, SCREENSHOT, prompt_source, without_quotes
 from echo_hf.errors import ImageError, ReleaseError, SpanError
 from echo_hf.hub.facts import CONFIGS, SAMPLE_CONFIGS
 from echo_hf.hub.release import (
@@ -39,7 +39,7 @@ from echo_hf.images.similarity import (
 )
 from echo_hf.images.store import ImageStore
 from echo_hf.reasons import LeftOut
-from echo_hf.samples.spans import text_digest
+from echo_hf.samples.spans import repeats, text_digest
 from echo_hf.tables import OF_POST, SAMPLES, arrow_rows
 
 Row = Mapping[str, Any]
@@ -197,6 +197,10 @@ def dehydrated(row: Row, signatures: Mapping[str, str | None] | None = None) -> 
             {**one, "feedback": None, "sha256": digest(one["feedback"], one["sha256"])}
             for one in row["community_feedback"] or []
         ],
+        # A model's own words, unless it copied them: hydrating does not bring those back.
+        "task_phrase": None
+        if repeats([row["task_phrase"] or ""], [prompt_source(row["prompt"] or "")])
+        else row["task_phrase"],
         "input_images": [],
         "output_images": [],
         "picture_sources": row["picture_sources"]

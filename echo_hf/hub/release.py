@@ -43,7 +43,7 @@ from echo_hf.hub.run_tables import models_of
 from echo_hf.images.decode import format_of
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.stage_runner import check_columns
-from echo_hf.tables import ADDED, Table
+from echo_hf.tables import LATER, Table
 
 NAMES = frozenset({CARD, MANIFEST, STATS, BENCHMARK, HYDRATION, *CONFIGS})
 
@@ -406,9 +406,9 @@ def rows_of(
     ours = released_schema(table)
 
     def columns(schema: pa.Schema) -> list[str] | None:
-        for name in sorted({*ours.names, *schema.names} - (ADDED - {*schema.names})):
+        for name in sorted({*ours.names, *schema.names}):
             types = [one.field(name).type if name in one.names else None for one in (schema, ours)]
-            if types[0] != types[1]:
+            if types[0] != types[1] and not (types[0] is None and name in LATER):
                 found, expected = (str(kind or "no such column")[:80] for kind in types)
                 raise ReleaseError(
                     f"{str(path)!r}: column {name!r} is {found!r}, expected {expected!r}: it was "
@@ -425,6 +425,7 @@ def rows_of(
 
     for path in files_of(release, config):
         for row in read_rows(path, columns):
+            row = {**dict.fromkeys(ours.names), **row}
             shown = [one for name in table.images for one in _listed(row[name])]
             lacking = [one for one in shown if one is None or (images and one["bytes"] is None)]
             if lacking or any(None in (row.get(name) or []) for name in STRUCTS):
@@ -432,8 +433,7 @@ def rows_of(
                     f"{str(path)!r}: row {next(iter(row.values()))!r} holds null where an image, "
                     "or what is told of one, is expected: download the release again"
                 )
-            digests = {name: _each_image(row[name], digest_of) for name in table.images}
-            yield {**dict.fromkeys(ours.names), **row, **digests}
+            yield {**row, **{name: _each_image(row[name], digest_of) for name in table.images}}
 
 
 def _table_of(release: Release, config: str) -> Table:

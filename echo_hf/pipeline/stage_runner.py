@@ -75,7 +75,9 @@ def run_stage(
     file = None
     if cache_dir is not None:
         cache_dir.mkdir(parents=True, exist_ok=True)
-        fingerprint = combined_fingerprint(dataset._fingerprint, stage.digest())
+        # With its columns, of which another version may have had others.
+        made = str(stage.outputs.schema)
+        fingerprint = combined_fingerprint(dataset._fingerprint, stage.digest(), made)
         file = cache_dir / f"{stage.name}-{fingerprint}.arrow"
     mapped = None if anew else _cached(stage, dataset, file)
     wanted = dataset if mapped is None else _to_retry(stage, dataset, mapped)

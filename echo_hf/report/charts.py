@@ -205,16 +205,17 @@ DAYS_HEIGHT = 110
 GAP = 0.15  # of the width of a column
 
 
-def days(counts: Sequence[int], label: str) -> Markup:
+def days(counts: Sequence[int], label: str, height: int = DAYS_HEIGHT) -> Markup:
+    """A column for each of some days or weeks; the highest fills the height."""
     top, width = max(*counts, 1), FINE / len(counts)
     path = "".join(
-        f"M{(at + GAP / 2) * width:.0f},{DAYS_HEIGHT}V{DAYS_HEIGHT * (1 - count / top):.1f}"
-        f"H{(at + 1 - GAP / 2) * width:.0f}V{DAYS_HEIGHT}Z"
+        f"M{(at + GAP / 2) * width:.0f},{height}V{height * (1 - count / top):.1f}"
+        f"H{(at + 1 - GAP / 2) * width:.0f}V{height}Z"
         for at, count in enumerate(counts)
         if count
     )
-    drawn = stretched(element("path", d=path, class_="column"), DAYS_HEIGHT)
-    size = {"width": "100%", "height": DAYS_HEIGHT}
+    drawn = stretched(element("path", d=path, class_="column"), height)
+    size = {"width": "100%", "height": height}
     return element("svg", drawn, class_="days", **size, role="img", aria_label=label)
 
 

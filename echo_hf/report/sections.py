@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -316,9 +317,15 @@ def analysis(data: RunData) -> Markup | None:
         rows = [one for one in every if one.split == split]
         systems = sorted({system for one in rows for system in one.rates})
         rates[split] = {"rows": rows, "systems": systems, "heads": _heads("breakable", systems)}
+    named = found.open_tasks.found
+    known = sorted({week for one in named.groups for week in one.by_week} if named else ())
+    since = range(0, (known[-1] - known[0]).days + 1, 7) if known else ()
+    weeks = [known[0] + datetime.timedelta(days=days) for days in since]
     return rendered(
         "analysis.html.jinja",
         found=found,
+        weeks=weeks,
+        trend=lambda group: [group.by_week.get(week, 0) for week in weeks],
         groups=dict(reversed(groups.items())),  # the benchmark on top
         task_rates=rates,
         most_rows=MOST_ROWS,

@@ -23,13 +23,16 @@ from echo_hf.curate.feedback import (
     FeedbackAnswer,
     JudgedComment,
     Kind,
+    PhraseAnswer,
     Task,
     Verdict,
     failure_keyword,
     judged_comments,
     parts_of,
+    task_phrase,
 )
 from echo_hf.engines.base import Text
+from echo_hf.pipeline.answer_store import request_keys
 from echo_hf.pipeline.answers import Failure
 from echo_hf.pipeline.result import StageStats
 from echo_hf.reasons import Failed, Notice
@@ -49,6 +52,7 @@ from tests.samples_for_tests import (
 
 STAGE = Feedback(TARGET)
 FAILURE = Failure(Failed.CUT, "length", "ff")
+NO_MODEL = Failure(Failed.NEEDS_MODEL, "no model", "")
 CONTEXT = [
     post(0, -1, "prompt"),
     post(1, 0, "so good", author="bo"),
@@ -56,6 +60,7 @@ CONTEXT = [
 ]
 SAMPLE = sample(CONTEXT, [0], [1, 2], input_images=[digest("a")], output_images=[digest("b")])
 GOOD = {"comment": 0, "verdict": "success", "keyword": None}
+PHRASE = PhraseAnswer(task_phrase="Turn a pet into a pastry.")
 BAD = {"comment": 1, "verdict": "failure", "keyword": "extra fingers"}
 
 
@@ -63,9 +68,12 @@ def answer(*feedback: dict[str, Any], **values: Any) -> dict[str, Any]:
     return {"kind": "task", "task": "edit", "feedback": list(feedback), **values}
 
 
-def made(*given_: tuple[dict[str, Any], list[Any]]) -> list[dict[str, Any]]:
+def made(
+    *given_: tuple[dict[str, Any], list[Any]], phrase: BaseModel | Failure = PHRASE
+) -> list[dict[str, Any]]:
     answers: list[list[BaseModel | Failure]] = [
         [FAILURE if one is None else FeedbackAnswer.model_validate(one) for one in said]
+        + ([phrase] if said else [])
         for _, said in given_
     ]
     return list(STAGE.finish(table(*(row for row, _ in given_)), answers).to_pylist())
@@ -78,9 +86,10 @@ def verdicts(row: dict[str, Any]) -> list[tuple[str | None, str | None]]:
 def test_a_sample_says_what_it_is_and_what_failed() -> None:
     """By hand: kind and task, a success and a failure with its keyword, nothing else changed."""
     (row,) = made((SAMPLE, [answer(GOOD, BAD)]))
-    touched = {"kind", "task", "community_feedback", "provenance"}
+    touched = {"kind", "task", "task_phrase", "community_feedback", "provenance"}
 
     assert (row["kind"], row["task"]) == ("task", "edit")
+    assert row["task_phrase"] == "turn a pet into a pastry"
     assert verdicts(row) == [("success", None), ("failure", "extra fingers")]
     assert [one["feedback"] for one in row["community_feedback"]] == [
         "so good",
@@ -128,7 +137,7 @@ def test_parts_that_disagree_are_noted(other: dict[str, Any], detail: list[str])
 
 
 def test_a_request_shows_what_is_to_be_judged() -> None:
-    ((request,),) = STAGE.requests(table(SAMPLE))
+    ((request, _),) = STAGE.requests(table(SAMPLE))
     system, user = request.messages
     assert system.parts == (Text(STAGE.prompt.text),)
     (data,) = user.parts
@@ -147,6 +156,63 @@ def test_a_request_shows_what_is_to_be_judged() -> None:
     assert json.loads(data.text.split("\n")[1]) == shown
     assert request.inputs == {**shown, "target": TARGET.model_dump(mode="json")}
     assert request.sources == (url(0), url(1), url(2))
+
+
+def test_the_phrase_is_asked_for_last_of_the_prompt_alone() -> None:
+    """Equal prompts are one request, whatever is said about them; the part counts in no key."""
+    trash = {**SAMPLE, "quality": "Trash"}
+    quiet = sample(CONTEXT, [0], [], input_images=[digest("a")], output_images=[digest("b")])
+    first, none, other = STAGE.requests(table(SAMPLE, trash, quiet))
+    (request, again) = (first[-1], other[-1])
+    shown = {"prompt": "a fox in the snow", "inputs": 1, "outputs": 1}
+
+    assert none == []
+    assert request.inputs == {**shown, "target": TARGET.model_dump(mode="json")}
+    assert (request.sources, request.part, request.answer) == ((url(0),), 1, PhraseAnswer)
+    assert request_keys({}, [request]) == request_keys({}, [again])
+    assert STAGE.phrase_prompt.text in STAGE.describe()["prompt"]
+
+
+@pytest.mark.parametrize(
+    ("phrase", "reasons"), [(NO_MODEL, []), (FAILURE, ["quarantined"]), (PhraseAnswer(), [])]
+)
+def test_only_a_failed_call_for_a_phrase_waits(
+    phrase: BaseModel | Failure, reasons: list[str]
+) -> None:
+    """Of an engine that is no model a phrase is not expected: all else of the row is there."""
+    rows = made((SAMPLE, [answer(GOOD, BAD)]), phrase=phrase)
+
+    assert [row["_status"] for row in rows if row["_status"] != "kept"] == reasons
+    (row,) = kept(rows)
+    assert (row["task"], row["task_phrase"]) == ("edit", None)
+
+
+def test_a_phrase_waits_with_the_rest_of_its_sample() -> None:
+    rows = made((SAMPLE, [None]))
+    assert {name: kept(rows)[0][name] for name in SAMPLE} == SAMPLE
+    assert [row["_status"] for row in rows] == ["kept", "quarantined"]
+
+
+@pytest.mark.parametrize(
+    ("given_", "phrase"),
+    [
+        (' "Turn a  Photo\ninto a\u200b map!" ', "turn a photo into a map"),
+        ("restore a photo", "restore a photo"),
+        ("ｄｒａｗ a cat", "draw a cat"),
+        ("draw", None),
+        ("", None),
+        (" ".join("abcdefghijklm"), None),
+        ("draw <b>it</b>", None),
+        ("write to @mira now", None),
+        ("look at https://example.org now", None),
+    ],
+)
+def test_a_phrase_is_a_few_plain_words(given_: str, phrase: str | None) -> None:
+    assert task_phrase(given_) == phrase
+    rows = made((SAMPLE, [answer(GOOD, BAD)]), phrase=PhraseAnswer(task_phrase=given_))
+    assert kept(rows)[0]["task_phrase"] == phrase
+    is_named = bool(given_) and phrase is None
+    assert noted(rows) == ([("bad_phrase", repr(given_))] if is_named else [])
 
 
 def test_the_names_are_those_of_the_prompt() -> None:
@@ -177,11 +243,15 @@ def test_what_is_off_the_list_is_no_answer(values: dict[str, Any], place: str) -
 def test_the_counts_by_hand() -> None:
     mixed = {**BAD, "verdict": "mixed"}
     answers = [answer(GOOD, BAD), answer(GOOD, mixed), answer(kind="probe", task=None)]
-    parsed: list[list[BaseModel | Failure]] = [[FeedbackAnswer.model_validate(a)] for a in answers]
+    parsed: list[list[BaseModel | Failure]] = [
+        [FeedbackAnswer.model_validate(a), phrase]
+        for a, phrase in zip(answers, (PHRASE, PHRASE, PhraseAnswer()), strict=True)
+    ]
     done = STAGE.finish(table(SAMPLE, SAMPLE, SAMPLE), parsed)
     tally = STAGE.tally(done.filter(pc.equal(done["_status"], "kept")))
 
-    assert tally == {"edit": 2, "failure": 1, "mixed": 1, "probe": 1, "success": 2, "task": 2}
+    counts = {"edit": 2, "failure": 1, "mixed": 1, "probe": 1, "success": 2, "task": 2}
+    assert tally == {**counts, "phrased": 2}
     assert Feedback.headline({"feedback": StageStats("feedback", 3, 3, tally=tally)}) == (
         "2 of 4 comments speak of a failure (50 %); 1 samples explore the model itself"
     )

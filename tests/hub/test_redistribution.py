@@ -45,7 +45,7 @@ from echo_hf.hub.release import (
     unpacked,
 )
 from echo_hf.images.store import ImageStore
-from echo_hf.samples.spans import SourceSpan
+from echo_hf.samples.spans import REPEATED_WORDS, SourceSpan
 from echo_hf.tables import SAMPLES, TABLES
 from tests.collect.images_like_posts import photograph, tinted
 from tests.hub.conftest import Write, sample
@@ -159,6 +159,8 @@ def test_no_words_of_x_are_in_any_text(full: Path, dry: Path, without_x: Path, l
     theirs = [post for post in posts() if is_x([post["url"]])]
     others = [post for post in posts() if post not in theirs]
     ours = runs_of_words([*posted(others), *texts_of(without_x), *OWN_WORDS], length)
+    if length < REPEATED_WORDS:  # two words of a model's phrase stand in many posts by chance
+        ours |= runs_of_words((row["task_phrase"] or "" for row in by_id(dry).values()), length)
     wanted = runs_of_words(posted(theirs), length) - ours
     assert len(wanted) > 500
     assert runs_of_words(texts_of(dry), length) & wanted == set()
@@ -298,10 +300,26 @@ def an_answer(key: str, sources: list[str] | None) -> Row:
     return {"request_key": key * 64, "text": f"prompt: {WORDS}", "sources": sources}
 
 
+@pytest.mark.parametrize(
+    ("phrase", "stays"),
+    [
+        ("turn an animal into a pastry", True),
+        ("turn a fox into a pastry", True),  # "fox into" are two
+        ("paint a fox in the snow", False),
+        (None, True),
+    ],
+)
+def test_a_phrase_stays_unless_it_repeats_the_prompt(phrase: str | None, stays: bool) -> None:
+    row = {**of_words(), "prompt": "A fox, in the snow: FOX into bread!"}
+    left = dehydrated({**row, "task_phrase": phrase})
+    assert left["task_phrase"] == (phrase if stays else None)
+    assert dehydrated(left) == left
+
+
 def test_every_column_is_decided_on() -> None:
     emptied = {
         *("prompt", "prompt_sha256", "community_feedback", "input_images", "output_images"),
-        *("screenshot", "picture_sources", "dehydrated", "provenance"),
+        *("screenshot", "picture_sources", "dehydrated", "provenance", "task_phrase"),
         *("timestamp", "keywords", "engagement"),
     }
     assert sorted([*KEPT, *emptied]) == sorted(SAMPLES.columns)

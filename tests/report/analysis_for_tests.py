@@ -10,7 +10,7 @@ from echo_hf.report.analysis.result import Analysis
 MISSING = {"reason": "not_configured", "detail": "name a language model: analysis.perplexity"}
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 60 20"><text y="15">tint</text></svg>'
 PARTS = (
-    *("diversity", "lengths", "languages", "near_duplicates", "perplexity", "tasks"),
+    *("diversity", "lengths", "languages", "near_duplicates", "perplexity", "tasks", "open_tasks"),
     *("embedding_map", "failures", "word_cloud", "interaction", "activity", "funnel"),
 )
 
@@ -48,6 +48,7 @@ def every_part(word: str = "yellow tint") -> dict[str, Any]:
         "near_duplicates": [_row(alike, word, 40, 2, 5, 0.125, 3)],
         "perplexity": [_perplexity("benchmark", 61.0, None), _perplexity(word, 73.0, 1.2)],
         "tasks": _tasks(word),
+        "open_tasks": _open_tasks(word),
         "embedding_map": _map(word),
         "failures": _row("keywords verdicts unnamed untimed", failures, verdicts, 1, 0),
         "word_cloud": {"svg": SVG, "words": 3, "left_out": {}},
@@ -94,6 +95,22 @@ def _tasks(word: str) -> dict[str, Any]:
     about = "split task samples few rates coverage"
     rate = _row(about, "image_to_image", "edit", 30, True, rates, coverage)
     return _row("counts kinds rates no_rates", counts, {"task": 40}, [rate], None)
+
+
+def _open_tasks(word: str) -> dict[str, Any]:
+    names = "phrase samples share phrases different first_seen by_week elsewhere new_to"
+    spelled, weeks = {word: 20, "a comic": 10}, {"2026-03-02": 21, "2026-03-16": 9}
+    beside = {word: 0, "the release before": 10}
+    groups = [_row(names, word, 30, 0.75, spelled, 2, "2026-03-04", weeks, beside, [word])]
+    for at in range(25):
+        rare = f"rare {word} {at}"
+        groups.append(
+            _row(names, rare, 1, 0.025, {rare: 1}, 1, None, {}, dict.fromkeys(beside, 0), [word])
+        )
+    about = "name prompts phrased untold"
+    sets = [_row(about, word, 9, 8, None), _row(about, f"{word} 2", 9, 0, word)]
+    compared = [*sets, _row(about, "the release before", 40, 40, None)]
+    return _row("groups phrased undated compared", groups, 40, 2, compared)
 
 
 def _map(word: str) -> dict[str, Any]:

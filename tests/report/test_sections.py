@@ -304,6 +304,12 @@ def test_figures_are_those_of_the_file(tmp_path: Path) -> None:
     assert "yellow tint 300 288 – 312 2.30x" in said
     assert "yellow tint 73.0 70.0 – 76.0 1.20x" in said
     assert "Edit 30 (75 %) yellow tint" in said
+    assert "yellow tint 30 (75 %) 25 % 2026-03-04 yellow tint" in said
+    assert "26 tasks of 40 samples, named in free words" in said
+    assert "6 rarer tasks more. Weeks: 2026-03-02 to 2026-03-16." in said
+    assert "Beside yellow tint : 8 of 9 prompts have a phrase." in said
+    assert "Not told beside yellow tint 2 : yellow tint." in said
+    assert "yellow tint 20, a comic 10" in said
     assert "collect 900 posts 820 posts repost 80" in said
     (source,) = re.findall(r'src="data:image/svg\+xml;base64,([^"]+)"', page)
     assert base64.b64decode(source).decode() == SVG

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from echo_hf._infra.atomic import complete
 from echo_hf.builder.build import RUNS
 from echo_hf.config.evaluation import OWN, AnalysisOptions, Evaluated
 from echo_hf.config.sections import Target
@@ -26,6 +26,7 @@ from echo_hf.report.analysis.feedback import (
     OF_SAMPLES,
     POST_COLUMNS,
     POST_SCHEMA,
+    PostTimes,
     activity,
     failures,
     funnel_steps,
@@ -43,14 +44,21 @@ from echo_hf.report.analysis.prompts import (
 )
 from echo_hf.report.analysis.references import read_references
 from echo_hf.report.analysis.result import (
+    BEFORE,
     FILE,
     Analysis,
     AnalysisPart,
     SetFacts,
-    Tasks,
     write_analysis,
 )
-from echo_hf.report.analysis.tasks import asked_tasks, rates_of_run, reference_tasks, tasks
+from echo_hf.report.analysis.task_groups import UNTOLD, ComparedPhrases, open_tasks
+from echo_hf.report.analysis.tasks import (
+    ReferenceTasks,
+    asked_tasks,
+    rates_of_run,
+    reference_tasks,
+    tasks,
+)
 from echo_hf.report.run_data import manifest_of
 from echo_hf.scores.votes import Protocol
 from echo_hf.systems.benchmark import (
@@ -63,10 +71,11 @@ from echo_hf.systems.benchmark import (
 from echo_hf.tables import arrow_rows
 
 COLUMNS = (
-    *("id", "prompt", "task", "kind", "post_urls", "community_feedback"),
+    *("id", "prompt", "task", "task_phrase", "kind", "post_urls", "community_feedback"),
     *("timestamp", "keywords"),
 )
 LONGEST_SAID = 200
+RULES_HAVE_NONE = "rules know no phrases for its prompts: name a model as analysis.task_engine"
 CONFIG = "config.yaml"
 ANY_TARGET = Target(name="an image model", developer="its maker", released=datetime.date.min)
 Say = Callable[[str], None]
@@ -146,17 +155,10 @@ def _released(reference: str, runs: Path | str) -> Source:
 def _source(
     name: str, benchmark: Benchmark, folder: RunFolder, manifest: Manifest | None
 ) -> Source:
-    held = set(manifest.configs) if manifest else {ANALYSIS}
-    configs = [ANALYSIS] if ANALYSIS in held else [one for one in BENCHMARKS if one in held]
-    samples = {}
-    for config in configs:
-        dataset = benchmark.load(config)
-        there = [column for column in COLUMNS if column in dataset.column_names]
-        for row in arrow_rows(dataset, there).to_pylist():
-            samples[row["id"]] = {**dict.fromkeys(COLUMNS), **row}
+    configs = _configs(manifest)
     identity = {**benchmark.identity(), "configs": configs}
-    path = folder.stage("collect") / "kept.parquet"
-    posts, counted = posts_of_samples(samples.values()), OF_SAMPLES
+    rows, path = _samples(benchmark, configs), folder.stage("collect") / "kept.parquet"
+    posts, counted = posts_of_samples(rows), OF_SAMPLES
     if path.exists():
         try:
             posts = pq.read_table(path, columns=list(POST_COLUMNS)).cast(POST_SCHEMA)
@@ -166,8 +168,23 @@ def _source(
             raise RunError(
                 f"cannot read {str(path)!r} ({said}): run `echo-hf collect` again"
             ) from None
-    rows = tuple(samples.values())
     return Source(name, rows, posts, manifest, folder, benchmark, identity, counted)
+
+
+def _configs(manifest: Manifest | None) -> list[str]:
+    """The configs that hold every sample once or more."""
+    held = set(manifest.configs) if manifest else {ANALYSIS}
+    return [ANALYSIS] if ANALYSIS in held else [one for one in BENCHMARKS if one in held]
+
+
+def _samples(benchmark: Benchmark, configs: Sequence[str]) -> tuple[Mapping[str, Any], ...]:
+    samples = {}
+    for config in configs:
+        dataset = benchmark.load(config)
+        there = [column for column in COLUMNS if column in dataset.column_names]
+        for row in arrow_rows(dataset, there).to_pylist():
+            samples[row["id"]] = {**dict.fromkeys(COLUMNS), **row}
+    return tuple(samples.values())
 
 
 def _analysis(source: Source, options: AnalysisOptions, protocol: Protocol, say: Say) -> Analysis:
@@ -184,7 +201,7 @@ def _analysis(source: Source, options: AnalysisOptions, protocol: Protocol, say:
     parts: dict[str, Any] = {
         "diversity": diversity(sets, at=options.at),
         "lengths": lengths(sets),
-        "tasks": _tasks(source, options, sets[1:], protocol),
+        **_tasks(source, options, sets[1:], protocol, times),
         "failures": failed,
         "word_cloud": word_cloud(keywords, font=options.font, seed=seed),
         "interaction": interaction(source.samples, times),
@@ -219,33 +236,60 @@ def _analysis(source: Source, options: AnalysisOptions, protocol: Protocol, say:
 
 
 def _tasks(
-    source: Source, options: AnalysisOptions, references: Sequence[PromptSet], protocol: Protocol
-) -> AnalysisPart[Tasks]:
+    source: Source,
+    options: AnalysisOptions,
+    references: Sequence[PromptSet],
+    protocol: Protocol,
+    times: PostTimes,
+) -> dict[str, AnalysisPart[Any]]:
+    """The kinds of tasks, and the tasks in free words, beside those of references."""
     if not source.samples:
-        return AnalysisPart.without(NotAnalyzed.NO_PROMPTS)
+        none: AnalysisPart[Any] = AnalysisPart.without(NotAnalyzed.NO_PROMPTS)
+        return {"tasks": none, "open_tasks": none}
     shown = {one.name: one.inputs for one in options.references}
     inputs, engine = [shown[one.name] for one in references], options.task_engine
-    counts: list[Counter[str]] = []
+    told: list[ReferenceTasks] = []
     untold = None
     try:
         if engine is None:
-            counts = reference_tasks(references, inputs)
+            told = reference_tasks(references, inputs)
         else:
             target = source.manifest.target if source.manifest else ANY_TARGET
-            counts = asked_tasks(references, inputs, engine, target, source.folder)
+            told = asked_tasks(references, inputs, engine, target, source.folder)
     except (EngineError, MissingExtraError) as error:
         untold = str(error)
+    why = untold or (UNTOLD if engine else RULES_HAVE_NONE)
+    phrases = [one.phrases for one in told] or [()] * len(references)
+    compared = [
+        ComparedPhrases(one.name, len(one.prompts), some, why, one.source)
+        for one, some in zip(references, phrases, strict=True)
+    ]
+    compared += _before(source, options)
     how: dict[str, Any] = {
         "protocol": protocol,
         "draws": options.draws,
         "seed": options.seed,
     }
     rates, unrated = rates_of_run(source.benchmark, source.folder, source.samples, **how)
-    return tasks(
+    kinds = tasks(
         source.samples,
-        {one.name: count for one, count in zip(references, counts, strict=False)},
+        {one.name: each.tasks for one, each in zip(references, told, strict=False)},
         rates,
         no_rates=unrated,
         no_references=untold,
         engine=engine.model_dump() if engine else None,
     )
+    named = open_tasks(source.samples, times, compared, options.embedding)
+    return {"tasks": kinds, "open_tasks": named}
+
+
+def _before(source: Source, options: AnalysisOptions) -> Iterator[ComparedPhrases]:
+    """The release before: the one that is named, else the one that `update` replaced."""
+    replaced = complete(source.folder.previous)
+    named = options.before or (str(replaced) if replaced.exists() else None)
+    if named:
+        benchmark = Benchmark(named, cache=source.folder.cache)
+        samples = _samples(benchmark, _configs(_manifest(named)))
+        phrases = [one["task_phrase"] for one in samples]
+        identity = benchmark.identity()
+        yield ComparedPhrases(BEFORE, len(samples), phrases, source=identity)

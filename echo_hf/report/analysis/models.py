@@ -321,11 +321,12 @@ class Nearest:
     place: NDArray[np.int64]
 
 
-def nearest(rows: NDArray[np.floating], others: NDArray[np.floating]) -> Nearest:
-    """Finds the nearest of others for each row, by comparing it with all of them."""
+def nearest(rows: Any, others: Any) -> Nearest:
+    """Finds the nearest of others for each row of length 1, dense or sparse, among all of them."""
     places, distances = [np.empty(0, np.int64)], [np.empty(0)]
-    for start in range(0, len(rows), AT_ONCE):
-        alike = rows[start : start + AT_ONCE] @ others.T
+    for start in range(0, rows.shape[0], AT_ONCE):
+        product = rows[start : start + AT_ONCE] @ others.T
+        alike = product.toarray() if hasattr(product, "toarray") else product
         best = alike.argmax(axis=1)
         places.append(best)
         similarity = alike[np.arange(len(best)), best].astype(np.float64)
@@ -366,7 +367,7 @@ def embedding_map(
         return AnalysisPart.without(NotAnalyzed.NO_PROMPTS)
     some = [one for one in sets if one.prompts]
     try:
-        vectors, definition = _embedded(sets, options)
+        vectors, definition = embedded(sets, options)
     except Exception as error:
         return _failed(error)
     definition |= {
@@ -378,11 +379,11 @@ def embedding_map(
     return AnalysisPart(found=mapped(some, vectors, seed=seed), definition=definition)
 
 
-def _embedded(
+def embedded(
     sets: Sequence[PromptSet], options: EmbeddingOptions
 ) -> tuple[list[Vectors], dict[str, Any]]:
     """By a model with the pooling that its files state, the mean over tokens where none does."""
-    check_extra("the map of prompts", EXTRA, ("torch", "transformers", "sentence_transformers"))
+    check_extra("sentence embeddings", EXTRA, ("torch", "transformers", "sentence_transformers"))
     from sentence_transformers import SentenceTransformer
 
     checkpoint = find_checkpoint(options.model, options.revision)

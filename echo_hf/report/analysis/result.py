@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Generic, Literal, Self, TypeVar
@@ -160,6 +161,50 @@ class Tasks(Figures):
     no_references: str | None = None
 
 
+class TaskGroup(Figures):
+    """Samples whose tasks have phrases that mean the same, by the most central one.
+
+    `phrases` are the most frequent of `different` ones; `by_week` counts samples by the Mondays of
+    their posts; `elsewhere` counts prompts of other sets, and `new_to` names those without any.
+    """
+
+    phrase: str
+    samples: NonNegativeInt
+    share: float
+    phrases: Counts
+    different: NonNegativeInt
+    first_seen: datetime.date | None
+    by_week: Mapping[datetime.date, NonNegativeInt]
+    elsewhere: Counts
+    new_to: tuple[str, ...]
+
+
+BEFORE = "the release before"  # no name of a reference has a space
+
+
+class PhraseSet(Figures):
+    """A set that tasks are compared with: prompts with a phrase, or why nothing can be told."""
+
+    name: str
+    prompts: NonNegativeInt
+    phrased: NonNegativeInt
+    untold: str | None
+
+
+class OpenTasks(Figures):
+    """Tasks in the model's own words, the most frequent first; shares are of `phrased` samples."""
+
+    groups: tuple[TaskGroup, ...]
+    phrased: NonNegativeInt
+    undated: NonNegativeInt
+    compared: tuple[PhraseSet, ...]
+
+    def share_before(self, group: TaskGroup) -> float | None:
+        """The share that a task had in the release before; null where nothing can be told."""
+        before = next((one for one in self.compared if one.name == BEFORE), None)
+        return group.elsewhere[BEFORE] / before.phrased if before and before.phrased else None
+
+
 class Point(Figures):
     """A prompt on the map, and the cosine distance, 0 to 2, to the nearest of any reference."""
 
@@ -291,6 +336,8 @@ class Analysis(Figures):
     near_duplicates: AnalysisPart[tuple[SetDuplicates, ...]]
     perplexity: AnalysisPart[tuple[SetPerplexity, ...]]
     tasks: AnalysisPart[Tasks]
+    # An analysis that was written before there were phrases has no such part.
+    open_tasks: AnalysisPart[OpenTasks] = AnalysisPart.without(NotAnalyzed.NO_PHRASES)
     embedding_map: AnalysisPart[EmbeddingMap]
     failures: AnalysisPart[Failures]
     word_cloud: AnalysisPart[WordCloud]

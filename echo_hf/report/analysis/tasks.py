@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -142,10 +142,17 @@ def task_rates(
         )
 
 
-def reference_tasks(references: Sequence[PromptSet], inputs: Sequence[int]) -> list[Counter[str]]:
-    """Counts the tasks of reference sets, as the `rules` engine tells them in `feedback`."""
+class ReferenceTasks(NamedTuple):
+    """Tasks of a reference set, counted, and the phrases of its prompts, where they have any."""
+
+    tasks: Counter[str]
+    phrases: Sequence[str | None] = ()
+
+
+def reference_tasks(references: Sequence[PromptSet], inputs: Sequence[int]) -> list[ReferenceTasks]:
+    """The tasks of reference sets, as the `rules` engine tells them in `feedback`."""
     return [
-        Counter(task_of(prompt, images) or UNKNOWN for prompt in one.prompts)
+        ReferenceTasks(Counter(task_of(prompt, images) or UNKNOWN for prompt in one.prompts))
         for one, images in zip(references, inputs, strict=True)
     ]
 
@@ -156,9 +163,9 @@ def asked_tasks(
     choice: EngineChoice,
     target: Target,
     folder: RunFolder,
-) -> list[Counter[str]]:
-    """Counts the tasks of reference sets by a model's answers, which the run's store keeps."""
-    stage, counts = Feedback(target), []
+) -> list[ReferenceTasks]:
+    """The tasks of reference sets by a model's answers, which the run's store keeps."""
+    stage, told = Feedback(target), []
     with make_engine(choice.kind, **choice.options) as engine, closing(folder.store()) as store:
         for one, images in zip(references, inputs, strict=True):
             rows = [
@@ -178,5 +185,6 @@ def asked_tasks(
             ]
             samples = Dataset(pa.Table.from_pylist(rows, SAMPLES_IN_CONTEXT.schema))
             found = run_stage(stage, samples, engine=engine, store=store).dataset
-            counts.append(Counter(task or UNKNOWN for task in found["task"]))
-    return counts
+            tasks = Counter(task or UNKNOWN for task in found["task"])
+            told.append(ReferenceTasks(tasks, found["task_phrase"]))
+    return told
