@@ -36,7 +36,7 @@ for line in sys.stdin:
     Image.new("RGB", (32, 32), tuple(color[:3])).save(request["output"])
     print(json.dumps({"id": request["id"], "outcome": "ok"}), flush=True)
 """
-FITS = {name: 1 for name in ("face_identity", "color_shift", "structure_distance")}
+FITS = dict.fromkeys(("face_identity", "color_shift", "structure_distance"), 1)
 RECORDED = ("relevance", "extract", "roles", "screenshots", "safety")
 
 

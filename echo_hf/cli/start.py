@@ -101,8 +101,9 @@ def engines(
 
 def _fitted(path: Path, gpu_gib: float | None) -> Told:
     """What each engine of a config takes of a GPU; one that nobody knows is no error."""
+    from echo_hf.config.checks import EngineChoice
     from echo_hf.config.loading import Config
-    from echo_hf.engines.memory import GIB, fit_of
+    from echo_hf.engines.memory import fit_of
     from echo_hf.systems.benchmark import load_evaluation
 
     config, console = load_evaluation(path), terminal()
@@ -111,32 +112,34 @@ def _fitted(path: Path, gpu_gib: float | None) -> Told:
         **{f"judge {one.name}": one.engine for one in config.judges},
         "applicability": getattr(config.applicability, "engine", None),
         "analysis.task_engine": config.analysis.task_engine,
+        **{
+            f"writer of {one.name}": EngineChoice.model_validate(one.parameters["writer"])
+            for one in config.systems
+            if one.adapter == "rewrite" and isinstance(one.parameters.get("writer"), Mapping)
+        },
     }
-    parts = ("weights", "request", "working", "sum", "of", "requests", "tokens", "in images")
-    table, told = plain_table("GiB", *parts), list[Told]()
-    remarks, refused = list[str](), list[str]()
+    told, refused = list[Told](), list[str]()
     for name, choice in named.items():
         if choice is None:
             continue
+        say(console, name, "bold")
         try:
             fit = fit_of(choice, gpu_gib, ask=True)
         except UnknownSizeError as error:
-            remarks.append(f"{name}: {error}")
+            say(console, f"  {error}", "yellow")
             told.append({"name": name, "fits": None, "unknown": str(error)})
             continue
-        sizes = (fit.weights, fit.request, fit.working, fit.needed, fit.available)
-        shown = [UNKNOWN if size is None else f"{size / GIB:.1f}" for size in sizes]
-        shown.append(UNKNOWN if fit.requests is None else f"{fit.requests:.1f}")
-        table.add_row(Text(name, "bold"), *shown, f"{fit.tokens:,}", f"{fit.image_tokens:,}")
         fits = None if fit.available is None else fit.fits
         told.append({"name": name, "fits": fits, "requests": fit.requests, **asdict(fit)})
+        say(console, f"  {fit}")
+        if fit.image_tokens:
+            say(console, f"  {fit.image_tokens:,} of the tokens may be images", "dim")
         if fits is None:
-            remarks.append(f"{name}: no GPU is known here: --gpu 79.1 asks about one of 80 GB")
-        elif not fits:
+            say(console, "  no GPU is known here: --gpu 79.1 asks about one of 80 GB", "yellow")
+        elif fits:
+            say(console, f"  {fit.requests:.1f} such requests fit at once", "green")
+        else:
             refused.append(f"{name!r}: {fit}: {fit.advice}")
-    console.print(table)
-    for remark in remarks:
-        say(console, remark, "yellow")
     if refused:
         said = f"no room for one request in {'; and in '.join(refused)}"
         raise PartlyDoneError(said, {"engines": told})

@@ -167,7 +167,7 @@ def fit(options: VllmOptions, shape: Shape, gpu_gib: float | None = None) -> Fit
         options.max_num_seqs * text["vocab_size"] * SAMPLER_BYTES,
     ]
     vision = shape.config.get("vision_config") if options.limit_images else None
-    image, patches, kept = *_image(options, vision), 0
+    image, patches, kept = *_image(options, vision, shape.config.get("mm_tokens_per_image")), 0
     if vision and image:
         seen = image * max(1, min(step // image, options.max_num_seqs * options.limit_images))
         width = vision["hidden_size"]
@@ -203,11 +203,15 @@ def _weights(options: VllmOptions, shape: Shape, text: Mapping[str, Any]) -> int
     return ends * number + round((parameters - ends) * QUANTISED[method])
 
 
-def _image(options: VllmOptions, vision: Mapping[str, Any] | None) -> tuple[int, int]:
+def _image(
+    options: VllmOptions, vision: Mapping[str, Any] | None, fixed: int | None
+) -> tuple[int, int]:
     """Most tokens of one image, and of how many patches each is; zeros where none is seen."""
     if vision is None:
         return 0, 0
     patch, side = vision.get("patch_size", 14), vision.get("spatial_merge_size", 2)
+    if fixed:  # of an image of whatever size
+        return fixed, (vision["image_size"] // patch) ** 2 // fixed
     if ratio := vision.get("pixel_shuffle_ratio"):
         tile = round((vision["image_size"] // patch) ** 2 * ratio**2)
         return (MOST_TILES + 1) * tile, round(ratio**-2)

@@ -42,23 +42,31 @@ def fitted(*options: str, error: type[EchoError] | None = None, **changed: Any) 
     return done
 
 
-def test_every_engine_of_a_config_is_in_the_table() -> None:
+def test_every_engine_of_a_config_is_told_with_its_sum() -> None:
     engine = {**READER, "max_model_len": 4096}
+    artist = {"adapter": "diffusers", "model": "m"}
+    known = {"name": "pair", "developer": "Northlight", "status": "current"}
+    parameters = {"writer": engine, "artist": artist}
     done = fitted(
         *("--gpu", "79.1"),
         judges=[{**JUDGE, "engine": engine}],
         applicability={"engine": engine},
         analysis={"task_engine": engine},
+        systems=[{**known, "adapter": "rewrite", "parameters": parameters}],
     )
-    lines = [line.split("  ") for line in done.stdout.splitlines()]
-    assert [line[0] for line in lines[1:5]] == [
-        *("reader", "judge mira", "applicability", "analysis.task_engine"),
+    lines = done.stdout.splitlines()
+    assert [line for line in lines if not line.startswith(" ")] == [
+        *("reader", "guard", "judge mira", "applicability", "analysis.task_engine"),
+        "writer of pair",
     ]
     # 28 layers x 2 x 4 heads x 128 x 2 bytes for 32,768 tokens: 1.75 GiB.
-    assert done.stdout.splitlines()[1].split() == [
-        *("reader", "15.4", "1.8", "3.1", "20.3", "71.2", "30.1", "32,768", "20,480"),
+    assert lines[1:4] == [
+        "  weights 15.4 GiB + 1 request of 32,768 tokens 1.8 GiB + working memory about 3.1 GiB = "
+        "20.3 GiB, of 71.2 GiB (0.9 of 79.1)",
+        "  20,480 of the tokens may be images",
+        "  30.1 such requests fit at once",
     ]
-    assert "guard: kind 'rules': only what 'vllm' takes is worked out" in done.stdout
+    assert "  kind 'rules': only what 'vllm' takes is worked out" in lines
 
 
 def test_a_config_of_an_evaluation_has_judges_alone(tmp_path: Path) -> None:
@@ -89,9 +97,9 @@ def test_what_cannot_fit_is_an_error_with_the_sum_and_the_rest_is_told() -> None
 
 
 def test_without_a_gpu_the_sum_stands_alone() -> None:
-    done = fitted()
-    assert "reader: no GPU is known here: --gpu 79.1 asks about one of 80 GB" in done.stdout
-    assert done.stdout.splitlines()[1].split()[:6] == ["reader", "15.4", "1.8", "3.1", "20.3", "?"]
+    lines = fitted().stdout.splitlines()
+    assert lines[1].endswith(" = 20.3 GiB")
+    assert "  no GPU is known here: --gpu 79.1 asks about one of 80 GB" in lines
 
 
 def test_a_mistake_is_one_line() -> None:

@@ -119,6 +119,26 @@ def test_parameters_are_those_that_transformers_counts() -> None:
             text_config={**text, **own, "num_attention_heads": heads, "vocab_size": 151_936},
             vision_config={**vision, "out_hidden_size": hidden},
         )
+    configs["google/gemma-3-27b-it"] = hf.Gemma3Config(
+        text_config={
+            "hidden_size": 5376,
+            "intermediate_size": 21_504,
+            "num_hidden_layers": 62,
+            "num_attention_heads": 32,
+            "num_key_value_heads": 16,
+            "head_dim": 128,
+            "vocab_size": 262_208,
+        },
+        vision_config={
+            "hidden_size": 1152,
+            "intermediate_size": 4304,
+            "num_hidden_layers": 27,
+            "num_attention_heads": 16,
+            "image_size": 896,
+            "patch_size": 14,
+            "vision_use_head": False,
+        },
+    )
     for name, config in configs.items():
         with torch.device("meta"):
             model = hf.AutoModelForImageTextToText.from_config(config)
@@ -222,6 +242,13 @@ def test_options_change_the_sum(options: dict[str, Any], weights: int, token: in
 def test_what_is_not_known_is_said(options: dict[str, Any], said: str) -> None:
     with pytest.raises(UnknownSizeError, match=f"^{said}"):
         round_sum(**options)
+
+
+def test_an_image_of_gemma_is_256_tokens_of_16_patches_each() -> None:
+    """As its config.json says: 896 / 14 patches a side, and mm_tokens_per_image."""
+    found = sum_of("google/gemma-3-27b-it", max_model_len=16_384, limit_images=12)
+    assert found.image_tokens == 12 * 256
+    assert found.request == 2 * 62 * 16 * 128 * 2 * 16_384
 
 
 def test_a_context_that_nobody_knows_has_to_be_given() -> None:
