@@ -88,8 +88,7 @@ def outcome_table(generated: Generated) -> Table:
 
 def show_planned(console: Console, plan: Sequence[PlannedWork]) -> None:
     rows = (
-        (_who(one), one.about, f"{one.todo:,}", f"{one.stored:,}", *_takes(one))
-        for one in plan
+        (_who(one), one.about, f"{one.todo:,}", f"{one.stored:,}", *_takes(one)) for one in plan
     )
     heads = ("", "about", "to ask", "stored", *TAKES)
     console.print(plain_table(*heads, left=ABOUT, rows=rows))

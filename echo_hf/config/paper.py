@@ -86,7 +86,7 @@ def differences(config: Config) -> tuple[Difference, ...]:
         if value != papers and key not in given:
             what = f"nothing stands for it and the paper has it: {papers}"
             what = what if value is None else f"is {value!r} and the paper has {papers!r}"
-            raise ConfigError(f"{key}: {what}; say why under paper.differences, with {key!r} as key")
+            raise ConfigError(f"{key}: {what}; say why under paper.differences, as {key!r}")
         if value == papers and key in given:
             raise ConfigError(
                 f"paper.differences.{key}: it is as in the paper, {papers!r}: leave the reason out"

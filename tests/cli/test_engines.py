@@ -56,11 +56,11 @@ def test_every_engine_of_a_config_is_told_with_its_sum() -> None:
     )
     lines = done.stdout.splitlines()
     assert [line for line in lines if not line.startswith(" ")] == [
-        *("reader", "guard", "judge mira", "applicability", "analysis.task_engine"),
+        *("guard", "reader", "judge mira", "applicability", "analysis.task_engine"),
         "writer of pair",
     ]
     # 28 layers x 2 x 4 heads x 128 x 2 bytes for 32,768 tokens: 1.75 GiB.
-    assert lines[1:4] == [
+    assert lines[3:6] == [
         "  weights 15.4 GiB + 1 request of 32,768 tokens 1.8 GiB + working memory about 3.1 GiB = "
         "20.3 GiB, of 71.2 GiB (0.9 of 79.1)",
         "  20,480 of the tokens may be images",
@@ -98,7 +98,7 @@ def test_what_cannot_fit_is_an_error_with_the_sum_and_the_rest_is_told() -> None
 
 def test_without_a_gpu_the_sum_stands_alone() -> None:
     lines = fitted().stdout.splitlines()
-    assert lines[1].endswith(" = 20.3 GiB")
+    assert lines[3].endswith(" = 20.3 GiB")
     assert "  no GPU is known here: --gpu 79.1 asks about one of 80 GB" in lines
 
 

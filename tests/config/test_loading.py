@@ -29,8 +29,8 @@ LEAST: dict[str, Any] = {
     "engines": {"reader": {"kind": "rules"}},
 }
 TOP = (
-    "analysis, applicability, engines, judges, metrics, name, paper, posts, protocol, release, rights, "
-    "splits, stages, systems, target"
+    "analysis, applicability, engines, judges, metrics, name, paper, posts, protocol, release, "
+    "rights, splits, stages, systems, target"
 )
 RELEASED = datetime.date(2026, 3, 2)
 PHASE = {"window": "1d", "terms": ["a"]}

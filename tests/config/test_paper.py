@@ -90,7 +90,7 @@ def test_a_value_that_is_not_the_papers_needs_a_reason(key: str, value: Any, sai
     message = str(refused.value)
     assert message.startswith(f"{PLACE}: {key}: ")
     assert said in message
-    assert f"paper.differences, with {key!r} as key" in message
+    assert f"paper.differences, as {key!r}" in message
     (line,) = (
         one for one in differences(read(changed(key, value, "It is a trial."))) if key in one.what
     )
@@ -98,7 +98,7 @@ def test_a_value_that_is_not_the_papers_needs_a_reason(key: str, value: Any, sai
 
 
 def test_a_hazard_that_stays_needs_a_reason() -> None:
-    with pytest.raises(ConfigError, match="stages.safety.remove: is 'S1, S2'"):
+    with pytest.raises(ConfigError, match=r"stages\.safety\.remove: is 'S1, S2'"):
         read(changed("stages.safety.remove", ["S2", "S1"]))
 
 
