@@ -25,7 +25,7 @@ def test_one_except_clause_catches_every_user_error() -> None:
         one for one in vars(errors).values() if getattr(one, "__module__", "") == errors.__name__
     )
     found = {one for one in ours if isinstance(one, type)} - {EchoError}
-    assert {one.__base__ for one in found} == {EchoError, errors.ScoreError}
+    assert {one.__base__ for one in found} == {EchoError, errors.EngineError, errors.ScoreError}
     assert errors.WeightsError.__base__ is errors.ScoreError
 
 

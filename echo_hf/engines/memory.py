@@ -254,7 +254,7 @@ def check_fit(engines: Mapping[str, EngineChoice], *, estimates: bool = True) ->
 def gpu_memory() -> float | None:
     """GiB of the smallest GPU that this process may use, as CUDA counts it; null for none known."""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    # Of 81,559 MiB of an H100, the driver keeps about 550 to itself.
+    # Of 81,559 MiB of an H100, the driver keeps about 500 to itself.
     command = ["nvidia-smi", "--query-gpu=memory.total,memory.reserved"]
     command += ["--format=csv,noheader,nounits", *([f"--id={visible}"] if visible else [])]
     try:

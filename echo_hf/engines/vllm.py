@@ -66,7 +66,7 @@ PASSED_ON = {
 }
 
 # What is set here, by vLLM's own names, and what to do instead.
-SET = {
+SET_HERE = {
     **{name: f"use the option {name}" for name in (*PASSED_ON, "model", "revision")},
     **dict.fromkeys(("tokenizer", "tokenizer_revision"), "use the options model and revision"),
     "limit_mm_per_prompt": "use the option limit_images",
@@ -80,8 +80,8 @@ SET = {
 
 def _passed_through(given: Mapping[str, Any]) -> Mapping[str, Any]:
     without_secrets(given)
-    if name := next((name for name in given if name in SET), None):
-        raise ValueError(f"has {name!r}, which is set here: {SET[name]}")
+    if name := next((name for name in given if name in SET_HERE), None):
+        raise ValueError(f"has {name!r}, which is set here: {SET_HERE[name]}")
     return given
 
 
