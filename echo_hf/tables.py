@@ -259,7 +259,7 @@ SAMPLES = Table(
         "task_phrase": Column(
             STRING,
             "the task in a few free words of a model; null as for task, where it gave none, and "
-            "while dehydrated where it has three words in a row of the prompt",
+            "once dehydrated where it has three words in a row of the prompt",
         ),
         "sample_digest": Column(STRING, "sha256 of the prompt and the inputs: what a system sees"),
         "dehydrated": Column(

@@ -98,6 +98,9 @@ FeedbackAnswer:
     task: text_to_image
     feedback: [{comment: 0, verdict: failure, keyword: extra legs}]
   "": {task: text_rendering, feedback: []}
+PhraseAnswer:
+  night scene: {task_phrase: turn a day photo into night}
+  "": {task_phrase: draw a picture}
 SafetyAnswer: {"": {hazards: []}}
 ApplicabilityAnswer:
   "":

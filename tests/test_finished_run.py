@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 import yaml
@@ -33,10 +34,11 @@ from echo_hf.judging.score import score
 from echo_hf.pipeline.progress import ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.systems.generate import generate
-from tests.engines.openai.loopback_server import LoopbackServer, fault, running
+from tests.engines.openai.loopback_server import Asked, LoopbackServer, completion, fault, running
 from tests.finished_run import ARCHIVE, GONE, NAME
 
 ROWS = {"image_to_image": 2, "text_to_image": 2, "analysis": 4, "outputs": 8, "ratings": 8}
+PHRASE = {"task_phrase": "draw a picture"}
 ROWS |= {"comparisons": 8, "applicability": 4, "responses": 29}
 
 
@@ -52,7 +54,9 @@ def server(run: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopbackServe
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     config = config_of(run)
     with running() as loopback:
-        loopback.behave = lambda _: fault(500, "nobody is to be asked")
+        loopback.behave = lambda asked: (
+            completion(json.dumps(PHRASE)) if asks_later(asked) else fault(500, "it was asked")
+        )
         text = config.read_text("utf-8")
         before = yaml.safe_load(text)["engines"]["reader"]["base_url"]
         config.write_text(text.replace(before, loopback.url), "utf-8")
@@ -84,6 +88,21 @@ def as_it_was(table: pa.Table) -> pa.Table:
     return table.select([name for name in table.column_names if name not in LATER])
 
 
+def asks_later(asked: Asked) -> bool:
+    """Whether it is a question that nobody asked yet when the run was made."""
+    form = asked.body.get("response_format") or {"json_schema": {"name": None}}
+    return form["json_schema"]["name"] == "PhraseAnswer"
+
+
+def as_before(before: pa.Table, after: pa.Table) -> pa.Table:
+    """The columns and answers that there were; who made a sample is told anew."""
+    if "request_key" in before.column_names:
+        after = after.filter(pc.is_in(after["request_key"], before["request_key"]))
+    is_told_anew = "kind" in before.column_names
+    columns = [one for one in before.column_names if one != "provenance" or not is_told_anew]
+    return after.select(columns)
+
+
 def figures(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: figures(one) for name, one in value.items() if name != "versions"}
@@ -110,11 +129,17 @@ def test_it_is_gone_on_with_without_a_call(run: Path, server: LoopbackServer, ca
         asks(config, runs=runs)
     score(config, runs=runs, n_boot=50)
     build(config, runs=runs, with_responses=True)
-    assert server.asked == []
+    assert len(server.asked) == 4  # once of each sample, and of nothing else
+    assert all(map(asks_later, server.asked))
     assert checks(run) == fetched
     after = tables(run)
     assert set(after) == set(before)
-    assert [name for name, table in before.items() if not table.equals(after[name])] == []
+    compared = {
+        name: (as_before(one, one), as_before(one, after[name])) for name, one in before.items()
+    }
+    assert [name for name, (old, new) in compared.items() if not old.equals(new)] == []
+    samples = after["stages/splits/kept.parquet"]
+    assert samples["task_phrase"].to_pylist() == [PHRASE["task_phrase"]] * 4
     assert figures(json.loads((run / "results.json").read_text("utf-8"))) == results
 
 

@@ -330,9 +330,9 @@ def analysis_tables(analysis: Analysis) -> Iterator[Table]:
             )
             for one in named.groups[:MOST_ROWS]
         ]
-        kinds = ("task in free words", "samples", "share", "before", "first seen", "new to")
+        heads = ("task in free words", "samples", "share", "before", "first seen", "new to")
         title = f"what people ask for: {len(named.groups):,} tasks of {named.phrased:,} samples"
-        yield plain_table(*kinds, title=title, left=kinds[-1:], rows=rows)
+        yield plain_table(*heads, title=title, left=heads[-1:], rows=rows)
     if failures := analysis.failures.found:
         rows = [
             (

@@ -249,7 +249,7 @@ class Feedback(SampleStage):
         self, row: Row, answers: Sequence[BaseModel | Failure], made_by: Mapping[str, Any]
     ) -> Outcome:
         """The sample with what was found; without verdicts where nothing was answered."""
-        *judged, named = answers or [PhraseAnswer()]
+        *judged, phrased = answers or [PhraseAnswer()]
         pairs = zip(judged, self._parts(row), strict=True)
         answered = [(one, part) for one, part in pairs if isinstance(one, FeedbackAnswer)]
         if not answered:
@@ -260,10 +260,10 @@ class Feedback(SampleStage):
             named = ", ".join(f"{kind or 'null'} {task or 'null'}" for kind, task in kinds)
             findings.append((Notice.PARTS_DISAGREE, named))
         kind, task = next(iter(kinds))
-        given = named.task_phrase if isinstance(named, PhraseAnswer) else None
-        phrase = task_phrase(given) if given else None
-        if given and phrase is None:
-            findings.append((Notice.BAD_PHRASE, repr(given)))
+        said = phrased.task_phrase if isinstance(phrased, PhraseAnswer) else None
+        phrase = task_phrase(said) if said else None
+        if said and phrase is None:
+            findings.append((Notice.BAD_PHRASE, repr(said)))
         made = {"community_feedback": comments, "kind": kind, "task": task, "task_phrase": phrase}
         return [{**row, **made, "provenance": provenance_with(row, self.name, made_by)}], findings
 

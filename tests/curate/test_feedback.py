@@ -133,6 +133,7 @@ def test_parts_that_disagree_are_noted(other: dict[str, Any], detail: list[str])
     rows = made((sample(context, [0], range(1, count + 1)), parts))
 
     assert [(row["kind"], row["task"]) for row in kept(rows)] == [("task", "edit")]
+    assert kept(rows)[0]["task_phrase"] == "turn a pet into a pastry"
     assert noted(rows) == [("parts_disagree", each) for each in detail]
 
 

@@ -31,7 +31,7 @@ from echo_hf.images.loader import load_rgb
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.result import StageStats
 from echo_hf.samples.sample import sample_digest
-from echo_hf.tables import OUTPUTS, RATINGS
+from echo_hf.tables import LATER, OUTPUTS, RATINGS
 from tests.hub.quickstart_release import entry, released
 from tests.images.test_image_metadata import NOTED, SECRETS, camera_notes, noisy, saved
 from tests.images.test_image_metadata import texts as notes
@@ -57,9 +57,8 @@ def test_a_release_from_before_loads_and_is_hydrated_to_its_very_bytes(
     found = hydrate(before / "dehydrated", tmp_path / "wet", [entry(before / "posts.jsonl")])
     assert {sample.match.value for sample in found.samples} == {"exact"}
     full, wet = released(before / "full"), released(tmp_path / "wet")
-    later = {"timestamp", "keywords", "engagement", "doubts"}
     for name, rows in full.items():
-        assert [{key: row[key] for key in row if key not in later} for row in wet[name]] == rows
+        assert [{key: row[key] for key in row if key not in LATER} for row in wet[name]] == rows
     lines = (before / "posts.jsonl").read_text("utf-8").splitlines()
     posts = {post["url"].rpartition("/")[2]: post for post in map(json.loads, lines)}
     dry = {row["id"] for row in released(before / "dehydrated")["analysis"] if row["dehydrated"]}
@@ -68,7 +67,7 @@ def test_a_release_from_before_loads_and_is_hydrated_to_its_very_bytes(
         post = posts[row["post_urls"][0].rpartition("/")[2]]
         assert row["timestamp"] == datetime.datetime.fromisoformat(post["timestamp"])
         assert row["keywords"] == post["keywords"]
-        assert row["doubts"] is None  # nobody looked
+        assert (row["doubts"], row["task_phrase"]) == (None, None)  # nobody looked
 
 
 # Files with all that they can say; the last two cannot be cleaned.

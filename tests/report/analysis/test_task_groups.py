@@ -45,6 +45,7 @@ COMIC, ATLAS, CAKE = (
 PHRASES = ("restore an old photo", *COMIC, *ATLAS, *CAKE)
 WORDS = ("draw", "turn", "photo", "cat", "map", "poster", "old", "room")
 MADE_UP = st.lists(st.sampled_from(WORDS), min_size=2, max_size=4).map(" ".join)
+DATA = Path(__file__).parents[2] / "data"
 MONDAY = datetime.datetime(2026, 3, 2, tzinfo=datetime.UTC)
 
 
@@ -216,7 +217,6 @@ def test_how_well_tasks_are_told_apart(
     found_again: float,
     called_new: float,
     tmp_path: Path,
-    test_data: Path,
 ) -> None:
     """158 invented phrases for 54 tasks, a line each: the figures of the documentation.
 
@@ -230,7 +230,7 @@ def test_how_well_tasks_are_told_apart(
         with zipfile.ZipFile(located(place) / "model.zip") as packed:
             packed.extractall(tmp_path)
         options = EmbeddingOptions(model=str(tmp_path), device="cpu")
-    lines = (test_data / "task_phrases.txt").read_text("utf-8").splitlines()
+    lines = (DATA / "task_phrases.txt").read_text("utf-8").splitlines()
     tasks = [line.split("|") for line in lines]
     task_of = {phrase: at for at, task in enumerate(tasks) for phrase in task}
     space = space_of(sorted(task_of), options)
