@@ -51,17 +51,15 @@ class Results(BaseModel):
 
     def definition(self, row: Result) -> JsonValue:
         """A figure's definition, with the models behind the names in it."""
-        if not isinstance(row.definition, dict) or not (self.systems or self.judges):
+        if not isinstance(row.definition, dict):
             return row.definition
         told: dict[str, JsonValue] = {}
-        for kind, known, own in (
-            ("systems", self.systems, [row.system]),
-            ("judges", self.judges, []),
-        ):
-            names = row.definition.get(kind)
-            listed = names if isinstance(names, list) else own
-            told[kind] = {name: known[name].model_dump() for name in known if name in listed}
-        return {**row.definition, ANSWERED_BY: told}
+        for kind, models in (("systems", self.systems), ("judges", self.judges)):
+            names = row.definition.get(kind, [row.system] if kind == "systems" else [])
+            named = {name: one for name, one in models.items() if one != AnsweredBy()}
+            if isinstance(names, list) and (known := named.keys() & set(map(str, names))):
+                told[kind] = {name: named[name].model_dump() for name in sorted(known)}
+        return {**row.definition, **({ANSWERED_BY: told} if told else {})}
 
 
 def read_results(path: Path) -> Dataset:

@@ -276,7 +276,7 @@ def drift_of(rounds: Sequence[Row]) -> dict[str, Any] | None:
         for one in (first, newest)
     )
     moved = {key: now[key] - before[key] for key in sorted(before.keys() & now.keys())}
-    by_sample = {name: [] for name, *_ in moved}
+    by_sample: dict[str, list[float]] = {name: [] for name, *_ in moved}
     for (name, *_), difference in moved.items():
         by_sample[name].append(difference)
     mean = mean_of(list(map(fmean, by_sample.values())), n_boot=DRAWS, seed=SEED)
