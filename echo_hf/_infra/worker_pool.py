@@ -22,7 +22,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar, cast
 
 from echo_hf.errors import EchoError
 
@@ -230,6 +230,7 @@ class WorkerPool(Generic[Item, Result]):
         code = worker.process.exitcode
         how = f"was killed by signal {-code}" if code < 0 else f"ended with status {code}"
         said = f"{self._name}: {worker.name} {f'stopped: {error}' if error else how}"
+        lost, fault = list[_Job](), cast(Exception, _lost_item())
         with self._lock:
             self._workers.remove(worker)
             jobs, left = list(worker.jobs.values()), len(self._workers)
@@ -241,7 +242,7 @@ class WorkerPool(Generic[Item, Result]):
             if self._over is None:
                 for job in jobs:
                     job.losses += 1
-                lost, fault = [job for job in jobs if job.losses >= MOST_LOSSES], _lost_item()
+                lost = [job for job in jobs if job.losses >= MOST_LOSSES]
                 self._lethal.update(job.data for job in lost)
                 self._suspects.extend(job for job in jobs if job.losses < MOST_LOSSES)
                 self._dispatch()

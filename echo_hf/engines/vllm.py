@@ -261,6 +261,10 @@ class VllmEngine(CheckpointEngine):
     def __init__(self, **options: Any) -> None:
         super().__init__(VllmOptions, options)
 
+    @property
+    def window(self) -> int:
+        return window_size(self.options.max_num_seqs) + REQUESTS_AHEAD
+
     def signature(self) -> dict[str, Any]:
         structured = STRUCTURED_BACKEND if self.options.structured else None
         return {**super().signature(), "structured": structured}
@@ -273,7 +277,7 @@ class VllmEngine(CheckpointEngine):
             )
         return super().stream(requests)
 
-    def _answers(self, requests: Iterator[Request]) -> Answers:
+    def _computed(self, requests: Iterator[Request]) -> Answers:
         first = next(requests, None)
         if first is None:
             return

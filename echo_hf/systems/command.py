@@ -161,8 +161,8 @@ class CommandSystem:
         if devices is not None and (self._options.workers > 1 or VISIBLE in set_here):
             other = VISIBLE if VISIBLE in set_here else "workers"
             raise GenerationError(
-                f"{self._place}: parameters set {other!r}, and limits.devices says how many workers "
-                "run where: leave one of them out"
+                f"{self._place}: parameters set {other!r}, and limits.devices says how many "
+                "workers run where: leave one of them out"
             )
         self.concurrency = process_count(devices or self._options.workers)
         self.determinism = "the worker does not say"

@@ -84,11 +84,9 @@ def test_a_killed_worker_loses_nothing_and_repeats_nothing_that_was_done(
 ) -> None:
     painters = pool([None, None])
     items = [f"sleep 0.0{number}" for number in range(9)]
-    futures = [painters.submit(item)[0] for item in [*items[:4], "once", *items[4:]]]
-    found = results(futures)
-    assert [said for said, _, _ in found] == [
-        one.upper() for one in [*items[:4], "once", *items[4:]]
-    ]
+    given = [*items[:4], "once", *items[4:]]
+    found = results([painters.submit(item)[0] for item in given])
+    assert [said for said, _, _ in found] == list(map(str.upper, given))
     assert begun(tmp_path) == sorted([*items, "once", "once"])
     (notice,) = caplog.messages
     assert notice.startswith("the painters: worker process ")
