@@ -8,7 +8,7 @@ import re
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import count
 from pathlib import Path
@@ -37,6 +37,7 @@ from echo_hf.engines.base import (
 )
 from echo_hf.engines.pixels import PixelRule, budget_of, sent_reference
 from echo_hf.engines.planner import request_chunks
+from echo_hf.engines.schema import portable_answer
 from echo_hf.errors import EchoError, EngineError
 
 NAMES = (
@@ -208,6 +209,12 @@ class ModelOptions(Section):
     devices: Devices | None = None
 
 
+def portable(request: Request) -> Request:
+    """A request as another process can have it, with what decides its answer."""
+    answer = request.answer and portable_answer(request.answer)
+    return replace(request, answer=answer, inputs={}, sources=(), accepts=None)
+
+
 def _answering(
     kind: Callable[..., CheckpointEngine], options: Mapping[str, Any], runs: Runs[Request]
 ) -> Iterator[tuple[int, Completion]]:
@@ -215,16 +222,14 @@ def _answering(
     with kind(**options) as engine:
         for run in runs:
             numbers = list[int]()
-
-            def requests(
-                run: Iterator[tuple[int, Request]] = run, numbers: list[int] = numbers
-            ) -> Iterator[Request]:
-                for number, request in run:
-                    numbers.append(number)
-                    yield request
-
-            for place, completion in engine.stream(requests()):
+            for place, completion in engine.stream(_noted(run, numbers)):
                 yield numbers[place], completion
+
+
+def _noted(run: Iterator[tuple[int, Request]], numbers: list[int]) -> Iterator[Request]:
+    for number, request in run:
+        numbers.append(number)
+        yield request
 
 
 class CheckpointEngine(StreamingEngine):
@@ -273,7 +278,7 @@ class CheckpointEngine(StreamingEngine):
                     if not (chunk := next(chunks, None)):
                         break
                     pool = self._pool = pool or self._started(size)
-                    for future in pool.submit(*chunk):
+                    for future in pool.submit(*map(portable, chunk)):
                         in_flight[future] = next(numbers)
                         future.add_done_callback(done.put)
                 if not in_flight:
