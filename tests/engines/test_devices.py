@@ -25,16 +25,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "limit_images": 4, "enforce_eager": True,
     },
 }
-MARKS = {"transformers": pytest.mark.models, "vllm": pytest.mark.vllm}
 # Warnings of the libraries that run a model.
 pytestmark = pytest.mark.filterwarnings("ignore")
-
-
-@pytest.fixture(params=[pytest.param(kind, marks=MARKS[kind]) for kind in OPTIONS])
-def kind(request: pytest.FixtureRequest) -> str:
-    name: str = request.param
-    pytest.importorskip("torch" if name == "transformers" else name, reason=REASON)
-    return name
 
 
 def made(kind: str, model: Path, **more: Any) -> Engine:
@@ -49,10 +41,12 @@ def rows(engine: Engine, corpus: Bundled, store: Path) -> list[dict[str, Any]]:
     return [row for part in parts for row in json.loads(json.dumps(part.to_list(), default=str))]
 
 
+@pytest.mark.vllm
 def test_a_stage_has_the_same_tables_on_two_devices(
-    kind: str, tiny: Path, corpus: Bundled, tmp_path: Path
+    tiny: Path, corpus: Bundled, tmp_path: Path
 ) -> None:
-    alone, shared = made(kind, tiny), made(kind, tiny, devices=2)
+    pytest.importorskip("vllm", reason=REASON)
+    alone, shared = made("vllm", tiny), made("vllm", tiny, devices=2)
     assert alone.signature() == shared.signature()
     assert rows(alone, corpus, tmp_path / "one") == rows(shared, corpus, tmp_path / "two")
     assert multiprocessing.active_children() == []
