@@ -15,14 +15,14 @@ import pickle
 import signal
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread
-from typing import Any, Generic, Literal, TypeVar, cast
+from typing import Any, Generic, Literal, TypeVar
 
 from echo_hf.errors import EchoError
 
@@ -81,6 +81,9 @@ def shared_out(devices: Choice, gpus: Sequence[str], each: int = 1) -> list[str 
 class LostItemError(Exception):
     """Worker processes ended at work on an item, the last one on it alone."""
 
+    def __init__(self) -> None:
+        super().__init__(f"{MOST_LOSSES} worker processes ended while they were at it")
+
 
 @dataclass(eq=False, slots=True)
 class _Job:
@@ -109,7 +112,7 @@ class _Worker:
 class WorkerPool(Generic[Item, Result]):
     """Workers with a device each, and at most `depth` items at a time; they end with this process.
 
-    The error of a worker that has answered nothing is everybody's: the others would meet it too.
+    An error before a worker's first answer is everybody's: the others would meet it too.
     """
 
     def __init__(
@@ -125,11 +128,8 @@ class WorkerPool(Generic[Item, Result]):
         self._waiting, self._suspects = deque[list[_Job]](), deque[_Job]()
         self._lethal, self._workers = set[bytes](), list[_Worker]()
         self._over: EchoError | None = None
-        context, made, self._lock = (
-            multiprocessing.get_context("spawn"),
-            pickle.dumps(service),
-            Lock(),
-        )
+        self._lock, made = Lock(), pickle.dumps(service)
+        context = multiprocessing.get_context("spawn")
         with self._lock:
             for number, visible in enumerate(devices, 1):
                 ours, theirs = context.Pipe()
@@ -151,7 +151,7 @@ class WorkerPool(Generic[Item, Result]):
             lethal = [job for job in jobs if job.data in self._lethal]
             self._waiting.append([job for job in jobs if job not in lethal])
             self._dispatch()
-        _fail(lethal, _lost_item())
+        _fail(lethal, LostItemError())
         return [job.future for job in jobs]
 
     def close(self) -> None:
@@ -204,11 +204,8 @@ class WorkerPool(Generic[Item, Result]):
                     continue
                 number, said = worker.connection.recv()
                 if number is None:
-                    error = (
-                        said
-                        if type(said) is not EchoError
-                        else self._error(f"{self._name}: {said}")
-                    )
+                    is_ours = type(said) is not EchoError
+                    error = said if is_ours else self._error(f"{self._name}: {said}")
                     break
                 with self._lock:
                     job = worker.jobs.pop(number)
@@ -230,16 +227,18 @@ class WorkerPool(Generic[Item, Result]):
         code = worker.process.exitcode
         how = f"was killed by signal {-code}" if code < 0 else f"ended with status {code}"
         said = f"{self._name}: {worker.name} {f'stopped: {error}' if error else how}"
-        lost, fault = list[_Job](), cast(Exception, _lost_item())
+        fault: Exception = LostItemError()
         with self._lock:
             self._workers.remove(worker)
             jobs, left = list(worker.jobs.values()), len(self._workers)
-            if self._over is None and left and (worker.has_answered or not error):
-                logger.warning("%s; %d go on with what it was at", said, left)
-            elif self._over is None:
+            is_at_work = worker.has_answered or any(job.losses for job in jobs)
+            if self._over is None and error and not is_at_work:
+                self._over = error
+            elif self._over is None and not left:
                 last = f"{said}, and no other is left: the same command goes on from here"
-                self._over = self._error(last) if worker.has_answered or not error else error
+                self._over = self._error(last)
             if self._over is None:
+                logger.warning("%s; %d go on with what it was at", said, left)
                 for job in jobs:
                     job.losses += 1
                 lost = [job for job in jobs if job.losses >= MOST_LOSSES]
@@ -256,12 +255,8 @@ class WorkerPool(Generic[Item, Result]):
 
 def _fail(jobs: Sequence[_Job], error: Exception) -> None:
     for job in jobs:
-        if not job.future.cancelled():
+        with suppress(InvalidStateError):  # nobody waits for it any more
             job.future.set_exception(error)
-
-
-def _lost_item() -> LostItemError:
-    return LostItemError(f"{MOST_LOSSES} worker processes ended while they were at it")
 
 
 def _work(connection: Any, visible: str | None, made: bytes) -> None:

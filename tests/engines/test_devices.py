@@ -21,8 +21,11 @@ from tests.tiny_models import REASON
 OPTIONS: dict[str, dict[str, Any]] = {
     "transformers": {"dtype": "float32", "batch_size": 2},
     "vllm": {
-        "dtype": "float32", "max_model_len": 32_768, "max_num_seqs": 4,
-        "limit_images": 4, "enforce_eager": True,
+        "dtype": "float32",
+        "max_model_len": 32_768,
+        "max_num_seqs": 4,
+        "limit_images": 4,
+        "enforce_eager": True,
     },
 }
 # Warnings of the libraries that run a model.
