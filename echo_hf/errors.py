@@ -93,7 +93,11 @@ class MissingExtraError(EchoError):
     """A part of the toolkit needs packages that are not installed."""
 
     def __init__(self, part: str, extra: str) -> None:
-        super().__init__(f'{part} needs packages that are not here: pip install "echo-hf[{extra}]"')
+        super().__init__(part, extra)  # and no sentence: so it travels between processes
+
+    def __str__(self) -> str:
+        part, extra = self.args
+        return f'{part} needs packages that are not here: pip install "echo-hf[{extra}]"'
 
 
 def unknown(kind: str, name: object, known: Iterable[str], place: str = "") -> str:

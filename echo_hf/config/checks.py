@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import yaml
 from pydantic import (
@@ -16,6 +16,8 @@ from pydantic import (
     Field,
     StringConstraints,
     ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
 )
 
 from echo_hf.errors import ConfigError, unknown
@@ -180,6 +182,24 @@ Statement = Annotated[str, STRIPPED, Field(max_length=1000), AfterValidator(_pri
 Prose = Annotated[str, STRIPPED, Field(max_length=5000), AfterValidator(_printable_lines)]
 File = Annotated[Path, AfterValidator(_openable)]
 Whole = Annotated[int, Field(strict=True)]
+
+
+def _devices(given: Any, check: ValidatorFunctionWrapHandler) -> Any:
+    try:
+        found = check(given)
+    except ValidationError:
+        found = ()
+    if found == () or (isinstance(found, tuple) and len(set(found)) < len(found)):
+        raise ValueError("expected all, a number of processes such as 2, or GPUs such as [0, 1]")
+    return found
+
+
+Devices = Annotated[
+    Literal["all"]
+    | Annotated[Whole, Field(ge=1, le=256)]
+    | tuple[Annotated[Whole, Field(ge=0, le=255)], ...],
+    WrapValidator(_devices),
+]
 License = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9.-]{0,63}$")]
 
 

@@ -14,6 +14,7 @@ from pydantic import BeforeValidator, Discriminator, Field, Tag, ValidationError
 from echo_hf.config.checks import (
     SUBSTITUTE,
     AnsweredBy,
+    Devices,
     Name,
     Section,
     Statement,
@@ -71,12 +72,16 @@ class Limits(Section):
         per_minute: Most tasks begun in a minute; null for no limit.
         attempts: Most tries of a task whose failure may pass, such as a busy server.
         timeout_s: Longest wait for one output, in seconds.
+        devices: For models on this machine, one process on each of these: `all` GPUs, a number of
+            them (of processes, where there is no GPU), or GPUs such as `[0, 1]`; null for one
+            model, in this process.
     """
 
     concurrency: Annotated[Whole, Field(ge=1, le=256)] | None = None
     per_minute: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     attempts: Annotated[Whole, Field(ge=1, le=20)] = 5
     timeout_s: Annotated[float, Field(gt=0, le=86_400)] = 600.0
+    devices: Devices | None = None
 
 
 class Price(Section):

@@ -5,24 +5,39 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from itertools import count
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Annotated, Any, Literal
 
 from PIL import Image
 from pydantic import Field, FilePath, StringConstraints
 
-from echo_hf.config.checks import Section, Whole
+from echo_hf._infra.worker_pool import (
+    LostItemError,
+    Runs,
+    WorkerPool,
+    shared_out,
+    visible_gpus,
+)
+from echo_hf.config.checks import Devices, Section, Whole
 from echo_hf.engines.base import (
+    Answers,
     Completion,
     ImageRef,
+    Request,
     StreamingEngine,
     check_installed,
     read_options,
 )
 from echo_hf.engines.pixels import PixelRule, budget_of, sent_reference
+from echo_hf.engines.planner import request_chunks
+from echo_hf.engines.schema import portable_answer
 from echo_hf.errors import EchoError, EngineError
 
 NAMES = (
@@ -36,6 +51,8 @@ COMMIT = re.compile(r"[0-9a-f]{40}")
 SETTINGS = ("*.json", "*.jinja", "*.model", "*.txt", "*.tiktoken")
 WEIGHTS = ("*.safetensors", "*.gguf", "*.bin", "*.pt")
 PIECES, PIECE = 64, 4096
+# A window is filled in so many parts, of which each goes to one process.
+CHUNKS = 8
 # 1280 patches of Qwen2.5-VL: what its authors advise, and what the planner counts for an image.
 MAX_PIXELS = 1280 * 28 * 28
 LONGEST_REASON = 400
@@ -174,6 +191,8 @@ class ModelOptions(Section):
         seed: Of the draws.
         chat_template: A Jinja file instead of the model's own template.
         chat_template_kwargs: Values for the template's switches.
+        devices: One process on each of these: `all` GPUs, a number of them (of processes, where
+            there is no GPU), or GPUs such as `[0, 1]`; null for one model, in this process.
     """
 
     model: Name
@@ -187,10 +206,34 @@ class ModelOptions(Section):
     seed: Whole = 0
     chat_template: FilePath | None = None
     chat_template_kwargs: Mapping[str, Any] = {}
+    devices: Devices | None = None
+
+
+def portable(request: Request) -> Request:
+    """A request as another process can have it, with what decides its answer."""
+    answer = request.answer and portable_answer(request.answer)
+    return replace(request, answer=answer, inputs={}, sources=(), accepts=None)
+
+
+def _answering(
+    kind: Callable[..., CheckpointEngine], options: Mapping[str, Any], runs: Runs[Request]
+) -> Iterator[tuple[int, Completion]]:
+    """What a worker process answers, in a window that goes on while requests wait."""
+    with kind(**options) as engine:
+        for run in runs:
+            numbers = list[int]()
+            for place, completion in engine.stream(_noted(run, numbers)):
+                yield numbers[place], completion
+
+
+def _noted(run: Iterator[tuple[int, Request]], numbers: list[int]) -> Iterator[Request]:
+    for number, request in run:
+        numbers.append(number)
+        yield request
 
 
 class CheckpointEngine(StreamingEngine):
-    """Loads a checkpoint on this machine with its first request, and frees it when it is left."""
+    """Loads a checkpoint with its first request, here or once a device; leaving frees it."""
 
     kind: str
     # What of the options decides an answer, beside what every model has.
@@ -203,6 +246,65 @@ class CheckpointEngine(StreamingEngine):
         place = f"engine {self.kind!r}"
         budget_of(options.family, options.min_pixels, options.max_pixels, place=place)
         self._loaded: Any = None
+        self._pool: WorkerPool[Request, Completion] | None = None
+
+    @property
+    @abstractmethod
+    def window(self) -> int:
+        """How many requests a model takes at a time, with those that it prepares."""
+
+    @abstractmethod
+    def _computed(self, requests: Iterator[Request]) -> Answers:
+        """Answers with the model in this process."""
+
+    def __exit__(self, *exception: object) -> None:
+        super().__exit__(*exception)
+        if self._pool is not None:
+            self._pool.close()
+            self._pool = None
+
+    def _answers(self, requests: Iterator[Request]) -> Answers:
+        if self.options.devices is None:
+            yield from self._computed(requests)
+            return
+        size, numbers = max(1, self.window // CHUNKS), count()
+        chunks = request_chunks(requests, size)
+        pool, in_flight = self._pool, dict[Future[Completion], int]()
+        done = SimpleQueue[Future[Completion]]()
+        try:
+            while True:
+                # Two chunks wait beside a full window, so that none runs dry.
+                while not pool or len(in_flight) < pool.size * (self.window + 2 * size):
+                    if not (chunk := next(chunks, None)):
+                        break
+                    pool = self._pool = pool or self._started(size)
+                    for future in pool.submit(*map(portable, chunk)):
+                        in_flight[future] = next(numbers)
+                        future.add_done_callback(done.put)
+                if not in_flight:
+                    return
+                answered = done.get()
+                try:
+                    completion = answered.result()
+                except LostItemError as error:
+                    completion = failure(error)
+                yield in_flight.pop(answered), completion
+        finally:
+            for future in in_flight:
+                future.cancel()
+
+    def _started(self, size: int) -> WorkerPool[Request, Completion]:
+        options, place = self.options, f"engine {self.kind!r}"
+        each = getattr(options, "tensor_parallel_size", 1)
+        try:
+            devices = shared_out(options.devices or 1, visible_gpus(), each)
+        except ValueError as error:
+            raise EngineError(f"{place}: devices is {error}") from None
+        given = options.model_dump(exclude_unset=True, exclude={"devices"})
+        if commit := self._checkpoint.commit:  # all load what the signature names
+            given["revision"] = commit
+        service = partial(_answering, type(self), given)
+        return WorkerPool(place, service, devices, EngineError, self.window + 2 * size)
 
     def signature(self) -> dict[str, Any]:
         """What decides an answer; memory, devices and the number of requests at a time do not."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 from pydantic import BaseModel
 
@@ -22,6 +23,23 @@ IN_WORDS = (
     "Answer with one JSON object and nothing else: nothing before it, nothing after it, no code "
     "fence. It must be valid against this JSON Schema:\n"
 )
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerSchema:
+    """The shape of an answer without its class, which another process may not be able to import."""
+
+    text: str
+
+    def model_json_schema(self) -> dict[str, Any]:
+        schema: dict[str, Any] = json.loads(self.text)
+        return schema
+
+
+@lru_cache(maxsize=64)
+def portable_answer(answer: type[BaseModel]) -> type[BaseModel]:
+    """What stands for an answer's class where its schema is all that is asked of it."""
+    return cast(type[BaseModel], AnswerSchema(json.dumps(answer.model_json_schema())))
 
 
 @lru_cache(maxsize=64)

@@ -376,13 +376,17 @@ class TransformersEngine(CheckpointEngine):
     def __init__(self, **options: Any) -> None:
         super().__init__(TransformersOptions, options)
 
+    @property
+    def window(self) -> int:
+        return BATCHES_IN_POOL * self.options.batch_size
+
     def signature(self) -> dict[str, Any]:
         structured = GRAMMAR if self._structured else None
         return {**super().signature(), "schema_words": SCHEMA_WORDS, "structured": structured}
 
-    def _answers(self, requests: Iterator[Request]) -> Answers:
-        size, numbered = self.options.batch_size, enumerate(requests)
-        while pool := list(islice(numbered, BATCHES_IN_POOL * size)):
+    def _computed(self, requests: Iterator[Request]) -> Answers:
+        numbered = enumerate(requests)
+        while pool := list(islice(numbered, self.window)):
             if self._loaded is None:
                 self._loaded = self._load()
             model, batches = self._loaded

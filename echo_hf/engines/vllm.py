@@ -286,6 +286,10 @@ class VllmEngine(CheckpointEngine):
     def __init__(self, **options: Any) -> None:
         super().__init__(VllmOptions, options)
 
+    @property
+    def window(self) -> int:
+        return window_size(self.options.max_num_seqs) + REQUESTS_AHEAD
+
     def signature(self) -> dict[str, Any]:
         structured = STRUCTURED_BACKEND if self.options.structured else None
         # Without any, the key of an answer is what it was before there were any.
@@ -300,7 +304,7 @@ class VllmEngine(CheckpointEngine):
             )
         return super().stream(requests)
 
-    def _answers(self, requests: Iterator[Request]) -> Answers:
+    def _computed(self, requests: Iterator[Request]) -> Answers:
         first = next(requests, None)
         if first is None:
             return

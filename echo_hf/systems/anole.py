@@ -250,6 +250,7 @@ def draw_tokens(
     "Anole, and what is trained from it, in this process",
     extra="transformers",
     packages=("torch", "transformers", "accelerate"),
+    devices=True,
 )
 class AnoleSystem(LocalSystem[AnoleOptions, LoadedAnole]):
     determinism = (
@@ -290,6 +291,7 @@ class AnoleSystem(LocalSystem[AnoleOptions, LoadedAnole]):
 
     def preflight(self) -> None:
         """Looks for the model and its decoder; nothing is downloaded, and nothing retires."""
+        super().preflight()
         self.model.index_at_hand()
         self.decoder.index_at_hand()
 

@@ -17,6 +17,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, Field, StringConstraints
 
+from echo_hf._infra.worker_pool import VISIBLE, process_count
 from echo_hf.config.checks import File, Section, Whole, secrets_in
 from echo_hf.config.systems import SystemConfig
 from echo_hf.errors import GenerationError, ImageError, unknown
@@ -39,7 +40,7 @@ from echo_hf.systems.external_results import (
     read_image,
     read_told,
 )
-from echo_hf.systems.registry import options_of, register
+from echo_hf.systems.registry import devices_of, options_of, register
 
 SHIPPED = "worker:"
 WORKERS = Path(__file__).resolve().parent / "workers"
@@ -143,7 +144,7 @@ class WorkerAnswer(ExternalResult):
     output: str | None = None
 
 
-@register("command", "a model in an environment of its own, behind a worker process")
+@register("command", "a model in an environment of its own, behind a worker process", devices=True)
 class CommandSystem:
     def __init__(self, config: SystemConfig) -> None:
         self._config, self._options = config, options_of(config, CommandOptions)
@@ -156,9 +157,16 @@ class CommandSystem:
                 raise GenerationError(unknown("worker", name, known, place))
             self._command.append(argument if name == argument else known[name])
         self._folder = self._options.folder or Path(tempfile.gettempdir())
-        self.concurrency = self._options.workers
+        devices, set_here = config.limits.devices, self._options.environment
+        if devices is not None and (self._options.workers > 1 or VISIBLE in set_here):
+            other = VISIBLE if VISIBLE in set_here else "workers"
+            raise GenerationError(
+                f"{self._place}: parameters set {other!r}, and limits.devices says how many "
+                "workers run where: leave one of them out"
+            )
+        self.concurrency = process_count(devices or self._options.workers)
         self.determinism = "the worker does not say"
-        self._pool = self._new_pool()
+        self._pool: WorkerPool | None = None
 
     def signature(self) -> Mapping[str, Any]:
         """The command with a digest of its scripts, the model, the parameters, size and seed."""
@@ -174,6 +182,7 @@ class CommandSystem:
 
     def preflight(self) -> None:
         """Makes sure that the worker can be started; it is not started yet."""
+        devices_of(self._config)
         folder, (program, *arguments) = self._folder, self._command
         # A name with a slash is looked for from the folder on; others are looked for in the path.
         path = self._environment.get("PATH")
@@ -202,6 +211,8 @@ class CommandSystem:
 
     def draw(self, task: Task) -> GenerationResult:
         pool, own = self._pool, self._options.most_inputs
+        if pool is None:
+            raise GenerationError(f"{self._place} is at work only inside of its context: enter it")
         with (
             pool.borrowed(task.sample_id) as worker,
             TemporaryDirectory(prefix="echo-hf-task-", ignore_cleanup_errors=True) as folder,
@@ -242,26 +253,31 @@ class CommandSystem:
         return answer.result(image, details)
 
     def __enter__(self) -> Self:
-        if self._pool.is_closed:
+        if self._pool is None or self._pool.is_closed:
             self._pool = self._new_pool()
         return self
 
     def __exit__(self, *_: object) -> None:
         """Ends all workers, and with each everything that it has started."""
-        self._pool.close()
+        if self._pool is not None:
+            self._pool.close()
 
     def _new_pool(self) -> WorkerPool:
         options = self._options
         limits = options.start_timeout_s, options.most_restarts
-        return WorkerPool(self._place, self._started, options.workers, *limits)
+        devices = devices_of(self._config) or [None] * options.workers
+        return WorkerPool(self._place, self._started, devices, *limits)
 
-    def _started(self) -> WorkerProcess:
+    def _started(self, device: str | None) -> WorkerProcess:
         passed = self._options.pass_environment
+        environment = (
+            self._environment if device is None else {**self._environment, VISIBLE: device}
+        )
         try:
             return WorkerProcess(
                 self._command,
                 self._folder,
-                self._environment,
+                environment,
                 lambda said: hidden(said, passed, os.environ),
             )
         except OSError as error:

@@ -197,30 +197,30 @@ class WorkerPool:
     def __init__(
         self,
         name: str,
-        start: Callable[[], WorkerProcess],
-        size: int,
+        start: Callable[[str | None], WorkerProcess],
+        devices: Sequence[str | None],
         start_timeout_s: float,
         most_restarts: int,
     ) -> None:
         self.is_closed = False
-        self._name, self._start, self._size = name, start, size
+        self._name, self._start, self._size = name, start, len(devices)
         self._start_timeout_s, self._most_restarts = start_timeout_s, most_restarts
-        self._idle: SimpleQueue[WorkerProcess | None] = SimpleQueue()
-        for _ in range(size):
-            self._idle.put(None)
+        self._idle: SimpleQueue[tuple[str | None, WorkerProcess | None]] = SimpleQueue()
+        for device in devices:
+            self._idle.put((device, None))
         self._changing, self._was_greeted = Lock(), False
         self._running, self._lost = list[WorkerProcess](), set[str]()
 
     @contextmanager
     def borrowed(self, task: str) -> Iterator[WorkerProcess]:
         """Waits for a worker, and sees that its process runs."""
-        worker = self._idle.get()
+        device, worker = self._idle.get()
         try:
             if worker is None or worker.has_ended:
-                worker = self._started(task)
+                worker = self._started(task, device)
             yield worker
         finally:
-            self._idle.put(worker)
+            self._idle.put((device, worker))
 
     def ask(self, worker: WorkerProcess, task: str, request: bytes, timeout_s: float) -> bytes:
         """Gives a worker its task; one that answers to another task is ended."""
@@ -240,25 +240,26 @@ class WorkerPool:
         """Ends all workers; those at a task are killed."""
         with self._changing:
             self.is_closed = True
-        idle = list[WorkerProcess | None]()
+        idle = list[tuple[str | None, WorkerProcess | None]]()
         with suppress(Empty):
             while True:
                 idle.append(self._idle.get_nowait())
+        resting = [worker for _, worker in idle]
         for worker in self._running:
-            if worker not in idle:
+            if worker not in resting:
                 worker.kill()
         while len(idle) < self._size:
             idle.append(self._idle.get())
-        for each in idle:
+        for device, each in idle:
             if each is not None:
                 each.end(GRACE_S)
-            self._idle.put(each)
+            self._idle.put((device, each))
 
-    def _started(self, task: str) -> WorkerProcess:
+    def _started(self, task: str, device: str | None) -> WorkerProcess:
         with self._changing:
             if self.is_closed:
                 raise GenerationError(f"{self._name}: its workers have been ended: enter it again")
-            worker = self._start()
+            worker = self._start(device)
             self._running = [one for one in self._running if not one.has_ended] + [worker]
         try:
             line = worker.ask(None, self._start_timeout_s)

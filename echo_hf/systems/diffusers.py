@@ -301,6 +301,7 @@ LoadedPipeline = tuple[Any, Pipeline, Mapping[str, Any]]
     "open weights that diffusers runs in this process",
     extra="diffusers",
     packages=("torch", "diffusers", "transformers", "accelerate"),
+    devices=True,
 )
 class DiffusersSystem(LocalSystem[DiffusersOptions, LoadedPipeline]):
     determinism = (
@@ -322,6 +323,7 @@ class DiffusersSystem(LocalSystem[DiffusersOptions, LoadedPipeline]):
 
     def preflight(self) -> None:
         """Looks for the model on this machine; nothing is downloaded, and nothing retires."""
+        super().preflight()
         index = self.model.index_at_hand()
         if index is not None:
             class_named(index, self.place)

@@ -1,17 +1,21 @@
-"""Models that run in this process: whether they are at hand, their weights, options and errors."""
+"""Models on this machine: whether they are at hand, their weights, options, devices and errors."""
 
 from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import chain
 from pathlib import Path
+from threading import Lock
 from typing import Annotated, Any, ClassVar, Generic, Literal, Self, TypeVar
 
 from PIL import Image
 from pydantic import StringConstraints
 
+from echo_hf._infra.worker_pool import LostItemError, Runs, WorkerPool, process_count
 from echo_hf.config.checks import Section, Words
 from echo_hf.config.systems import SystemConfig
 from echo_hf.engines.checkpoint import framed, is_hub_name, pieces
@@ -21,7 +25,7 @@ from echo_hf.images.decode import BadImageError
 from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.base import GenerationResult, Task, failed, without_folders
 from echo_hf.systems.images import open_inputs
-from echo_hf.systems.registry import model_of
+from echo_hf.systems.registry import devices_of, model_of
 
 # What decides an image; a README does not.
 SETTINGS = frozenset({".json", ".jinja", ".model", ".txt", ".tiktoken"})
@@ -167,10 +171,23 @@ Options = TypeVar("Options", bound=LocalOptions)
 Loaded = TypeVar("Loaded")
 
 
-class LocalSystem(ABC, Generic[Options, Loaded]):
-    """A model in this process: it is loaded for the first task, and freed on leaving."""
+def _drawing(
+    kind: Callable[[SystemConfig], LocalSystem[Any, Any]], config: SystemConfig, runs: Runs[Task]
+) -> Iterator[tuple[int, GenerationResult | EchoError]]:
+    """What a worker process draws; an error says that no task could succeed."""
+    with kind(config) as system:
+        for number, task in chain.from_iterable(runs):
+            drawn: GenerationResult | EchoError
+            try:
+                drawn = system.draw(task)
+            except EchoError as error:
+                drawn = error
+            yield number, drawn
 
-    concurrency = 1
+
+class LocalSystem(ABC, Generic[Options, Loaded]):
+    """A model in this process, or in one a device: loaded for the first task, freed on leaving."""
+
     determinism: str
     # What a model that cannot be loaded should be, and what helps where memory is too small.
     expected: ClassVar[str]
@@ -178,13 +195,26 @@ class LocalSystem(ABC, Generic[Options, Loaded]):
 
     def __init__(self, config: SystemConfig, options: Options, index: str) -> None:
         self.config, self.options, self.place = config, options, f"system {config.name!r}"
-        if (config.limits.concurrency or 1) > 1:
+        devices = config.limits.devices
+        if devices is not None and options.device not in ("auto", "cpu", "cuda"):
             raise GenerationError(
-                f"{self.place}: limits.concurrency is {config.limits.concurrency}: expected 1, as "
-                "its model draws one image at a time in this process"
+                f"{self.place}: parameters.device is {options.device!r}, and limits.devices says "
+                "where it runs: leave one of them out"
+            )
+        self.concurrency = process_count(devices or 1)
+        if (config.limits.concurrency or self.concurrency) != self.concurrency:
+            raise GenerationError(
+                f"{self.place}: limits.concurrency is {config.limits.concurrency}: expected "
+                f"{self.concurrency}, as a model draws one image at a time in each of its processes"
             )
         self.model = LocalModel(config.name, model_of(config), options.revision, index)
         self._loaded: Loaded | None = None
+        self._pool: WorkerPool[Task, GenerationResult] | None = None
+        self._starting = Lock()
+
+    def preflight(self) -> None:
+        """Looks whether this machine has the devices."""
+        devices_of(self.config, self.options.device == "cpu")
 
     @abstractmethod
     def load(self, device: str) -> Loaded:
@@ -202,6 +232,13 @@ class LocalSystem(ABC, Generic[Options, Loaded]):
 
     def draw(self, task: Task) -> GenerationResult:
         """Draws the image that a task asks for; a breakdown is a failure of the task alone."""
+        if self.config.limits.devices is not None:
+            with self._starting:
+                pool = self._pool = self._pool or self._started()
+            try:
+                return pool.submit(task)[0].result()
+            except LostItemError as error:
+                return failed(str(error), "workers_lost")
         loaded = self._loaded = self._loaded or self._load()
         if (unfit := self.unfit(loaded, task)) is not None:
             return unfit
@@ -223,9 +260,25 @@ class LocalSystem(ABC, Generic[Options, Loaded]):
         return self
 
     def __exit__(self, *_: object) -> None:
+        if self._pool is not None:
+            self._pool.close()
+            self._pool = None
         if self._loaded is not None:
             self._loaded = None
             free()
+
+    def _started(self) -> WorkerPool[Task, GenerationResult]:
+        config, devices = self.config, devices_of(self.config, self.options.device == "cpu")
+        # With its name: without a GPU `auto` would be the processor, and nobody would know.
+        device = "cpu" if devices[0] is None else "cuda"
+        alone = config.model_copy(
+            update={
+                "limits": config.limits.model_copy(update={"devices": None, "concurrency": None}),
+                "parameters": {**config.parameters, "device": device},
+            }
+        )
+        service = partial(_drawing, type(self), alone)
+        return WorkerPool(self.place, service, devices, GenerationError)
 
     def details(self, device: str, *libraries: Any) -> dict[str, Any]:
         """What of the machine decides an image."""

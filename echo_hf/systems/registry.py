@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from echo_hf._infra import registry
+from echo_hf._infra.worker_pool import shared_out, visible_gpus
 from echo_hf.config.checks import first_error
 from echo_hf.config.systems import SystemConfig
 from echo_hf.errors import GenerationError
@@ -22,6 +23,7 @@ class Needs(registry.Needs):
     """What an adapter is for and needs, as the variable that holds its key."""
 
     key: str | None = None
+    devices: bool = False
 
 
 NAMES = ("anole", "command", "diffusers", "files", "openai_images", "rewrite")
@@ -40,6 +42,7 @@ def register(
     extra: str | None = None,
     packages: tuple[str, ...] = (),
     key: str | None = None,
+    devices: bool = False,
 ) -> Callable[[SystemFactory], SystemFactory]:
     """Makes an adapter known by a name; other packages use the `echo_hf.systems` entry points.
 
@@ -49,11 +52,12 @@ def register(
         extra: The extra of echo-hf that brings its packages.
         packages: The packages it imports.
         key: Environment variable of its key, where the config names none.
+        devices: Whether it does what `limits.devices` says.
 
     Returns:
         A decorator for a callable that takes the config of a system and returns the system.
     """
-    return SYSTEMS.register(name, Needs(about, extra, packages, key))
+    return SYSTEMS.register(name, Needs(about, extra, packages, key, devices))
 
 
 def adapter_needs() -> dict[str, Needs]:
@@ -65,8 +69,24 @@ def make_system(config: SystemConfig) -> System:
     """Makes the system of a config; its model is not loaded before its first `draw`."""
     place = f"system {config.name!r}"
     factory = SYSTEMS.find(config.adapter, place)
-    (SYSTEMS.facts(config.adapter) or Needs()).check_installed(place)
+    needs = SYSTEMS.facts(config.adapter) or Needs()
+    needs.check_installed(place)
+    if config.limits.devices is not None and not needs.devices:
+        raise GenerationError(
+            f"{place}: limits.devices is {config.limits.devices!r}, and adapter "
+            f"{config.adapter!r} runs no model on devices of this machine: leave it out"
+        )
     return factory(config)
+
+
+def devices_of(config: SystemConfig, is_on_processor: bool = False) -> list[str | None]:
+    """What each process of a system is to see in `CUDA_VISIBLE_DEVICES`; none without devices."""
+    if config.limits.devices is None:
+        return []
+    try:
+        return shared_out(config.limits.devices, [] if is_on_processor else visible_gpus())
+    except ValueError as error:
+        raise GenerationError(f"system {config.name!r}: limits.devices is {error}") from None
 
 
 # Parameters of whatever adapter that say where something is, and not what.

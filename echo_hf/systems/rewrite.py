@@ -129,7 +129,11 @@ class RewriteOptions(Section):
     most_tokens: Annotated[Whole, Field(ge=50, le=100_000)] = 4000
 
 
-@register("rewrite", "LLM+Diffusion: a language model writes the prompt of a text-to-image system")
+@register(
+    "rewrite",
+    "LLM+Diffusion: a language model writes the prompt of a text-to-image system",
+    devices=True,  # for its artist
+)
 class Rewrite:
     def __init__(self, config: SystemConfig) -> None:
         place = f"system {config.name!r}"

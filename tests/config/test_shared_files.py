@@ -71,6 +71,7 @@ def test_four_keys_are_enough() -> None:
         "per_minute": None,
         "attempts": 5,
         "timeout_s": 600,
+        "devices": None,
     }
 
 

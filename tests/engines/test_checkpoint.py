@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import shutil
 import subprocess
 import sys
@@ -13,8 +14,16 @@ import pytest
 from huggingface_hub import constants
 
 from echo_hf.engines.base import Completion, make_engine
-from echo_hf.engines.checkpoint import Checkpoint, failure, family_of, find_checkpoint
+from echo_hf.engines.checkpoint import (
+    Checkpoint,
+    failure,
+    family_of,
+    find_checkpoint,
+    portable,
+)
+from echo_hf.engines.schema import grammar_schema
 from echo_hf.errors import EngineError, ImageError, MissingExtraError
+from tests.golden_requests import golden_requests
 from tests.stages_for_tests import ROOT, request
 
 COMMIT, OTHER = "a" * 40, "b" * 40
@@ -314,3 +323,44 @@ print(*{{"torch", "transformers", "accelerate", "xgrammar", "vllm"}} & set(sys.m
 )
 def test_an_error_is_an_answer_of_one_line(error: Exception, said: str) -> None:
     assert failure(error) == Completion(None, said, "error")
+
+
+def test_the_signature_does_not_know_on_which_devices_it_runs(folder: Path) -> None:
+    for kind in KINDS:
+        one, two = (
+            make_engine(kind, model=str(folder), devices=devices) for devices in (None, [0, 1])
+        )
+        assert one.signature() == two.signature()
+
+
+def test_devices_that_are_not_there_are_told_in_one_line(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    odd: list[tuple[Any, dict[str, Any], str]] = [
+        ("all", {}, "devices is 'all', and this machine shows no GPUs: expected a number of proc"),
+        ([1], {}, r"devices is \[1\], and this machine shows no GPUs: expected numbers of theirs"),
+        (3, {"tensor_parallel_size": 2}, "devices is 3, which are 3, and a process takes 2 of th"),
+    ]
+    for devices, more, said in odd:
+        with make_engine("vllm", model=str(folder), devices=devices, **more) as engine:
+            assert list(engine.stream([])) == []
+            with pytest.raises(EngineError, match=f"^engine 'vllm': {said}"):
+                list(engine.stream([request("a")]))
+    with pytest.raises(EngineError, match="devices is 'two': expected all, a number of processes"):
+        make_engine("vllm", model=str(folder), devices="two")
+
+
+@pytest.mark.parametrize("name", sorted(golden_requests()))
+def test_what_every_stage_asks_can_be_asked_in_another_process(name: str) -> None:
+    """Also where the class of its answer was made for it, and cannot be imported there."""
+    asked = golden_requests()[name]
+    there = pickle.loads(pickle.dumps(portable(asked)))  # noqa: S301 - our own bytes
+    kept = ("task", "messages", "max_tokens", "regex", "repeat")
+    assert [getattr(there, one) for one in kept] == [getattr(asked, one) for one in kept]
+    assert (there.answer is None) is (asked.answer is None)
+    if asked.answer is not None:
+        assert list(json.dumps(there.answer.model_json_schema())) == list(
+            json.dumps(asked.answer.model_json_schema())
+        )
+        assert grammar_schema(there.answer) == grammar_schema(asked.answer)

@@ -1,0 +1,303 @@
+"""One worker process a device: items go to whichever is free, and outlive a process that is lost.
+
+A service runs in each worker. It is given runs of numbered items, and yields each item's result, or
+an `EchoError` in its place. A run begins with the first item that comes and ends when no further
+one waits: what computes a window of items at a time goes on for as long as there are more.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import multiprocessing
+import os
+import pickle
+import signal
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from threading import Lock, Thread
+from typing import Any, Generic, Literal, TypeVar
+
+from echo_hf.errors import EchoError
+
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+LOOK_EVERY_S, GRACE_S = 0.5, 20.0
+MOST_LOSSES = 2
+logger = logging.getLogger(__name__)
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+Runs = Iterator[Iterator[tuple[int, Item]]]
+Service = Callable[[Runs[Item]], Iterator[tuple[int, Result | EchoError]]]
+Choice = Literal["all"] | int | Sequence[int]
+Inbox = SimpleQueue[tuple[int, bytes] | None]
+
+
+def visible_gpus() -> list[str]:
+    """What `CUDA_VISIBLE_DEVICES` calls each GPU that this process may use, in CUDA's order."""
+    if find_spec("torch"):
+        import torch
+
+        count = torch.cuda.device_count()
+    else:
+        count = len(list(Path("/dev").glob("nvidia[0-9]*")))
+    given = os.environ.get(VISIBLE)
+    names = map(str, range(count)) if given is None else map(str.strip, given.split(","))
+    return [name for name in names if name not in ("", "-1")][:count]
+
+
+def process_count(devices: Choice) -> int:
+    """How many processes that will be; one for `all` of no GPUs, so that it can be planned."""
+    if isinstance(devices, int):
+        return devices
+    return len(visible_gpus() if devices == "all" else devices) or 1
+
+
+def shared_out(devices: Choice, gpus: Sequence[str], each: int = 1) -> list[str | None]:
+    """What each process is to see in `CUDA_VISIBLE_DEVICES`; null for one on the processor."""
+    has = f"this machine shows {len(gpus) or 'no'} GPU{'s' * (len(gpus) != 1)}"
+    if devices == "all" and not gpus:
+        raise ValueError(f"'all', and {has}: expected a number of processes, such as 2")
+    numbers = range(len(gpus)) if devices == "all" else devices
+    if isinstance(numbers, int):
+        if 0 < len(gpus) < numbers:
+            raise ValueError(f"{numbers}, and {has}: expected at most as many")
+        numbers = range(numbers)
+    elif max(numbers) >= len(gpus):
+        raise ValueError(f"{list(numbers)}, and {has}: expected numbers of theirs, from 0 on")
+    if len(numbers) % each:
+        said = f"a process takes {each} of them: expected a multiple of that"
+        raise ValueError(f"{devices!r}, which are {len(numbers)}, and {said}")
+    seen = [gpus[one] if gpus else "" for one in numbers]
+    return [",".join(seen[at : at + each]).strip(",") or None for at in range(0, len(seen), each)]
+
+
+class LostItemError(Exception):
+    """Worker processes ended at work on an item, the last one on it alone."""
+
+    def __init__(self) -> None:
+        super().__init__(f"{MOST_LOSSES} worker processes ended while they were at it")
+
+
+@dataclass(eq=False, slots=True)
+class _Job:
+    data: bytes
+    future: Future[Any] = field(default_factory=Future)
+    losses: int = 0
+
+
+@dataclass(eq=False, slots=True)
+class _Worker:
+    name: str
+    process: Any
+    connection: Any
+    thread: Thread = field(default_factory=Thread)
+    jobs: dict[int, _Job] = field(default_factory=dict)
+    has_answered: bool = False
+
+    def kill(self) -> None:
+        """Kills the process, and what it has started in its session."""
+        if self.process.is_alive():
+            with suppress(ProcessLookupError, PermissionError):  # it has no session yet
+                os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.kill()
+
+
+class WorkerPool(Generic[Item, Result]):
+    """Workers with a device each, and at most `depth` items at a time; they end with this process.
+
+    An error before a worker's first answer is everybody's: the others would meet it too.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        service: Service[Item, Result],
+        devices: Sequence[str | None],
+        error: type[EchoError],
+        depth: int = 1,
+    ) -> None:
+        self.size, self.depth = len(devices), depth
+        self._name, self._error, self._numbers = name, error, 0
+        self._waiting, self._suspects = deque[list[_Job]](), deque[_Job]()
+        self._lethal, self._workers = set[bytes](), list[_Worker]()
+        self._over: EchoError | None = None
+        self._lock, made = Lock(), pickle.dumps(service)
+        context = multiprocessing.get_context("spawn")
+        with self._lock:
+            for number, visible in enumerate(devices, 1):
+                ours, theirs = context.Pipe()
+                process = context.Process(target=_work, args=(theirs, visible, made))
+                process.start()
+                theirs.close()
+                worker = _Worker(f"worker process {number} of {self.size}", process, ours)
+                worker.thread = Thread(target=self._hear, args=(worker,), daemon=True)
+                worker.thread.start()
+                self._workers.append(worker)
+        atexit.register(self.close)  # before multiprocessing waits for its processes
+
+    def submit(self, *items: Item) -> list[Future[Result]]:
+        """Hands over items that go to one worker, one after the other."""
+        jobs = [_Job(pickle.dumps(item)) for item in items]
+        with self._lock:
+            if self._over is not None:
+                raise self._over
+            lethal = [job for job in jobs if job.data in self._lethal]
+            self._waiting.append([job for job in jobs if job not in lethal])
+            self._dispatch()
+        _fail(lethal, LostItemError())
+        return [job.future for job in jobs]
+
+    def close(self) -> None:
+        """Ends the workers: those without an item by themselves, the others at once."""
+        atexit.unregister(self.close)
+        with self._lock:
+            ended = self._error(f"{self._name}: its worker processes have been ended")
+            self._over, workers = self._over or ended, list(self._workers)
+        for worker in workers:
+            if worker.jobs:
+                worker.kill()
+            else:
+                with suppress(OSError):
+                    worker.connection.send(None)
+        for worker in workers:
+            worker.thread.join(GRACE_S)
+            worker.kill()
+            worker.thread.join()
+
+    def _dispatch(self) -> None:
+        """Gives what waits to the workers with the fewest items; a suspect is alone with one."""
+        while self._suspects or self._waiting:
+            free = [worker for worker in self._workers if self._has_room(worker)]
+            if not free:
+                return
+            worker = min(free, key=lambda one: len(one.jobs))
+            batch = []
+            for job in [self._suspects.popleft()] if self._suspects else self._waiting.popleft():
+                if job.losses or job.future.set_running_or_notify_cancel():
+                    self._numbers += 1
+                    worker.jobs[self._numbers] = job
+                    batch.append((self._numbers, job.data))
+            with suppress(OSError):  # it has just ended, which is heard of
+                worker.connection.send(batch)
+
+    def _has_room(self, worker: _Worker) -> bool:
+        if not worker.jobs:
+            return True
+        if self._suspects or any(job.losses for job in worker.jobs.values()):
+            return False
+        return len(worker.jobs) + len(self._waiting[0]) <= self.depth
+
+    def _hear(self, worker: _Worker) -> None:
+        """Takes what a worker says until it is gone."""
+        error: EchoError | None = None
+        try:
+            # One that it has started may hold the connection open.
+            while worker.connection.poll(LOOK_EVERY_S) or worker.process.is_alive():
+                if not worker.connection.poll():
+                    continue
+                number, said = worker.connection.recv()
+                if number is None:
+                    is_ours = type(said) is not EchoError
+                    error = said if is_ours else self._error(f"{self._name}: {said}")
+                    break
+                with self._lock:
+                    job = worker.jobs.pop(number)
+                    worker.has_answered = True
+                    self._dispatch()
+                if isinstance(said, EchoError):
+                    job.future.set_exception(said)
+                else:
+                    job.future.set_result(said)
+        except (EOFError, OSError):
+            pass
+        finally:
+            worker.process.join(GRACE_S)
+            worker.kill()
+            worker.process.join()
+            self._lost(worker, error)
+
+    def _lost(self, worker: _Worker, error: EchoError | None) -> None:
+        code = worker.process.exitcode
+        how = f"was killed by signal {-code}" if code < 0 else f"ended with status {code}"
+        said = f"{self._name}: {worker.name} {f'stopped: {error}' if error else how}"
+        fault: Exception = LostItemError()
+        with self._lock:
+            self._workers.remove(worker)
+            jobs, left = list(worker.jobs.values()), len(self._workers)
+            is_at_work = worker.has_answered or any(job.losses for job in jobs)
+            if self._over is None and error and not is_at_work:
+                self._over = error
+            elif self._over is None and not left:
+                last = f"{said}, and no other is left: the same command goes on from here"
+                self._over = self._error(last)
+            if self._over is None:
+                logger.warning("%s; %d go on with what it was at", said, left)
+                for job in jobs:
+                    job.losses += 1
+                lost = [job for job in jobs if job.losses >= MOST_LOSSES]
+                self._lethal.update(job.data for job in lost)
+                self._suspects.extend(job for job in jobs if job.losses < MOST_LOSSES)
+                self._dispatch()
+            else:
+                waiting = (job for batch in self._waiting for job in batch)
+                lost, fault = [*jobs, *self._suspects, *waiting], self._over
+                self._suspects.clear()
+                self._waiting.clear()
+        _fail(lost, fault)
+
+
+def _fail(jobs: Sequence[_Job], error: Exception) -> None:
+    for job in jobs:
+        with suppress(InvalidStateError):  # nobody waits for it any more
+            job.future.set_exception(error)
+
+
+def _work(connection: Any, visible: str | None, made: bytes) -> None:
+    """What a worker does; nothing heavy is imported before it knows its device."""
+    os.setsid()  # Ctrl-C is for the run, which ends its workers itself
+    if visible is not None:
+        os.environ[VISIBLE] = visible
+    inbox = Inbox()
+    Thread(target=_listen, args=(connection, inbox), daemon=True).start()
+    try:
+        for numbered in pickle.loads(made)(_runs(inbox)):  # noqa: S301 - of the run itself
+            connection.send(numbered)
+    except EchoError as error:
+        connection.send((None, error))
+    except Exception as error:
+        said = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        connection.send((None, EchoError(said)))
+        raise
+
+
+def _listen(connection: Any, inbox: Inbox) -> None:
+    """Takes items as they come, so that the run never waits for a worker at work."""
+    try:
+        while (batch := connection.recv()) is not None:
+            for one in batch:
+                inbox.put(one)
+    except (EOFError, OSError):
+        os._exit(1)  # the run is gone
+    inbox.put(None)
+
+
+def _runs(inbox: Inbox) -> Runs[Any]:
+    ended = False
+
+    def run(one: tuple[int, bytes] | None) -> Iterator[tuple[int, Any]]:
+        nonlocal ended
+        with suppress(Empty):
+            while one is not None:
+                yield one[0], pickle.loads(one[1])  # noqa: S301 - of the run itself
+                one = inbox.get_nowait()
+            ended = True
+
+    while not ended and (first := inbox.get()) is not None:
+        yield run(first)

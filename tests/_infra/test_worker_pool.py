@@ -1,0 +1,243 @@
+"""Items go to worker processes, one a device: none is lost with a process, none is done twice."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from echo_hf._infra import worker_pool
+from echo_hf._infra.worker_pool import VISIBLE, LostItemError, WorkerPool, shared_out
+from echo_hf.errors import EngineError, GenerationError, MissingExtraError
+from tests._infra.painters import refuses, windows, work
+
+LONGEST_S = 60
+
+
+Pools = Callable[..., WorkerPool[str, Any]]
+
+
+@pytest.fixture
+def pool(tmp_path: Path) -> Iterator[Pools]:
+    made = list[WorkerPool[str, Any]]()
+
+    def make(devices: list[str | None], service: Any = None, **more: Any) -> WorkerPool[str, Any]:
+        service = service or partial(work, tmp_path)
+        made.append(WorkerPool("the painters", service, devices, GenerationError, **more))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+def results(futures: list[Future[Any]]) -> list[Any]:
+    return [future.result(LONGEST_S) for future in futures]
+
+
+def begun(folder: Path) -> list[str]:
+    notes = (one for one in folder.iterdir() if one.name.isdigit())
+    return sorted(line for one in notes for line in one.read_text().splitlines())
+
+
+def ended(number: int) -> bool:
+    try:
+        held = os.pidfd_open(number)
+    except ProcessLookupError:
+        return True
+    ready, _, _ = select.select([held], [], [], LONGEST_S)
+    os.close(held)
+    return bool(ready)
+
+
+def test_each_item_comes_back_under_its_own_future_from_a_worker_with_its_device(
+    pool: Pools, tmp_path: Path
+) -> None:
+    painters = pool(["3", "5"])
+    items = [f"sleep {number / 1000}" for number in range(40)]
+    found = results([painters.submit(item)[0] for item in items])
+    assert [said for said, _, _ in found] == [item.upper() for item in items]
+    assert len({number for _, _, number in found}) == len({seen for _, seen, _ in found}) == 2
+    assert {seen for _, seen, _ in found} == {"3", "5"}
+    assert begun(tmp_path) == sorted(items)
+
+
+def test_on_the_processor_a_worker_sees_what_the_run_sees(
+    pool: Pools, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VISIBLE, "7")
+    assert results(pool([None]).submit("a"))[0][:2] == ("A", "7")
+
+
+def test_a_killed_worker_loses_nothing_and_repeats_nothing_that_was_done(
+    pool: Pools, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    painters = pool([None, None])
+    items = [f"sleep 0.0{number}" for number in range(9)]
+    given = [*items[:4], "once", *items[4:]]
+    found = results([painters.submit(item)[0] for item in given])
+    assert [said for said, _, _ in found] == list(map(str.upper, given))
+    assert begun(tmp_path) == sorted([*items, "once", "once"])
+    (notice,) = caplog.messages
+    assert notice.startswith("the painters: worker process ")
+    assert notice.endswith(" of 2 was killed by signal 9; 1 go on with what it was at")
+
+
+def test_an_item_that_ends_two_workers_fails_alone_and_is_not_tried_again(pool: Pools) -> None:
+    """Even where it was among others both times, and is handed over anew."""
+    painters = pool([None] * 3, depth=4)
+    batches = [painters.submit("a", "die", "b"), painters.submit("c", "d", "e")]
+    with pytest.raises(LostItemError, match="2 worker processes ended while they were at it"):
+        batches[0][1].result(LONGEST_S)
+    rest = [one for batch in batches for one in batch if one is not batches[0][1]]
+    assert [said for said, _, _ in results(rest)] == ["A", "B", "C", "D", "E"]
+    with pytest.raises(LostItemError):
+        painters.submit("die")[0].result(LONGEST_S)
+    assert results(painters.submit("f"))[0][0] == "F"
+
+
+def test_the_last_workers_end_is_everybodys(pool: Pools) -> None:
+    painters = pool([None, None])
+    futures = [painters.submit(item)[0] for item in ("die 1", "die 2", "sleep 9", "sleep 8")]
+    for future in futures:
+        with pytest.raises(GenerationError, match="signal 9, and no other is left: the same comm"):
+            future.result(LONGEST_S)
+    with pytest.raises(GenerationError, match="no other is left"):
+        painters.submit("a")
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "said"),
+    [
+        (EngineError("no room for it"), EngineError, "no room for it"),
+        (MissingExtraError("paint", "vllm"), MissingExtraError, r'pip install "echo-hf\[vllm\]"'),
+        (ZeroDivisionError("of\nnothing"), GenerationError, "painters: ZeroDivisionError: of not"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore")
+def test_what_stops_a_worker_before_its_first_result_is_told_as_it_is(
+    pool: Pools, error: Exception, kind: type[Exception], said: str
+) -> None:
+    painters = pool([None, None], partial(refuses, error))
+    with pytest.raises(kind, match=said):
+        painters.submit("a")[0].result(LONGEST_S)
+
+
+def test_an_error_of_one_item_is_its_own_and_one_of_a_worker_at_work_a_loss(pool: Pools) -> None:
+    painters = pool([None, None])
+    with pytest.raises(GenerationError, match="not this one"):
+        painters.submit("refuse not this one")[0].result(LONGEST_S)
+    assert results([painters.submit(item)[0] for item in ("a", "b")])
+    with pytest.raises(GenerationError, match="stopped: lost its core, and no other is left"):
+        painters.submit("stop lost its core")[0].result(LONGEST_S)
+
+
+def test_a_window_goes_on_while_items_wait_and_batches_stay_together(pool: Pools) -> None:
+    painters = pool([None, None], windows, depth=6)
+    batches = [painters.submit(*(f"{at}{one}" for one in "abc")) for at in range(8)]
+    found = [results(batch) for batch in batches]
+    assert [[item for item, _, _ in batch] for batch in found] == [
+        [f"{at}{one}" for one in "abc"] for at in range(8)
+    ]
+    assert all(len({number for _, _, number in batch}) == 1 for batch in found)
+    assert max(many for batch in found for _, many, _ in batch) == 6
+
+
+def test_closing_ends_workers_at_work_and_what_they_have_started(
+    pool: Pools, tmp_path: Path
+) -> None:
+    painters = pool([None, None])
+    (busy,), (idle,) = painters.submit("child"), painters.submit("a")
+    _, _, number = idle.result(LONGEST_S)
+    while not (tmp_path / "child").exists() or not (tmp_path / "child").read_text():
+        time.sleep(0.05)
+    began = time.monotonic()
+    painters.close()
+    assert time.monotonic() - began < worker_pool.GRACE_S / 2
+    with pytest.raises(GenerationError, match="its worker processes have been ended"):
+        busy.result(LONGEST_S)
+    assert ended(number)
+    assert ended(int((tmp_path / "child").read_text()))
+    with pytest.raises(GenerationError, match="have been ended"):
+        painters.submit("a")
+
+
+RUN = """
+import sys, time
+from functools import partial
+from pathlib import Path
+from echo_hf._infra.worker_pool import WorkerPool
+from echo_hf.errors import EngineError
+from tests._infra.painters import work
+
+if __name__ == "__main__":
+    pool = WorkerPool("x", partial(work, Path(sys.argv[1])), [None, None], EngineError)
+    print(*(pool.submit("sleep 0.2")[0].result()[2] for _ in range(1)), flush=True)
+    {then}
+"""
+
+
+@pytest.mark.parametrize(
+    "then", ["time.sleep(600)", "pool.submit('sleep 600'); time.sleep(600)", ""]
+)
+def test_workers_end_with_a_run_that_is_killed_or_forgets_to_close(
+    then: str, tmp_path: Path
+) -> None:
+    (tmp_path / "run.py").write_text(RUN.format(then=then))
+    command = [sys.executable, str(tmp_path / "run.py"), str(tmp_path)]
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as run:
+        assert run.stdout
+        number = int(run.stdout.readline())
+        if then:
+            run.kill()
+        assert run.wait(LONGEST_S) == (-signal.SIGKILL if then else 0)
+    assert ended(number)
+
+
+@pytest.mark.parametrize(
+    ("devices", "gpus", "each", "seen"),
+    [
+        ("all", ["0", "1"], 1, ["0", "1"]),
+        (2, ["4", "GPU-5a", "6"], 1, ["4", "GPU-5a"]),
+        ((1, 0), ["4", "5"], 1, ["5", "4"]),
+        ("all", ["0", "1", "2", "3"], 2, ["0,1", "2,3"]),
+        (3, [], 1, [None] * 3),
+        (4, [], 2, [None] * 2),
+    ],
+)
+def test_devices_are_shared_out(devices: Any, gpus: list[str], each: int, seen: list[Any]) -> None:
+    assert shared_out(devices, gpus, each) == seen
+
+
+@pytest.mark.parametrize(
+    ("devices", "gpus", "each", "said"),
+    [
+        ("all", [], 1, "'all', and this machine shows no GPUs: expected a number of processes"),
+        (2, ["0"], 1, "2, and this machine shows 1 GPU: expected at most as many"),
+        ((0, 3), ["0", "1"], 1, r"\[0, 3\], and this machine shows 2 GPUs: expected numbers of"),
+        ((0,), [], 1, r"\[0\], and this machine shows no GPUs"),
+        (3, ["0", "1", "2"], 2, "3, which are 3, and a process takes 2 of them: expected a mult"),
+    ],
+)
+def test_devices_that_are_not_there_are_refused(
+    devices: Any, gpus: list[str], each: int, said: str
+) -> None:
+    with pytest.raises(ValueError, match=f"^{said}"):
+        shared_out(devices, gpus, each)
+
+
+def test_a_run_sees_no_more_gpus_than_it_may_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    for hidden in ("", "-1"):
+        monkeypatch.setenv(VISIBLE, hidden)
+        assert worker_pool.visible_gpus() == []
