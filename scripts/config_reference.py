@@ -202,7 +202,9 @@ def config_schema() -> Node:
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "A config file of echo-hf",
-        **_if("benchmark", to[Evaluation], system_or_other),
+        "if": {"type": "array"},
+        "then": {"items": {"$ref": "#/$defs/Reference"}},
+        "else": _if("benchmark", to[Evaluation], system_or_other),
         "$defs": parts,
     }
 

@@ -125,11 +125,11 @@ def test_what_is_missing_is_said_of_every_part(tmp_path: Path) -> None:
         {"adapter": "files", "parameters": {"folder": "drawn"}},
         {"adapter": "hosted"},
     )
-    assert (local.extra, local.keys, local.usd_per_image) == ("diffusers", {}, 0.5)
+    assert (local.extra, local.keys, local.image.cost_usd) == ("diffusers", {}, 0.5)
     assert (both.extra, both.keys) == ("diffusers", {"LUMEN_API_KEY": False})
     assert [one.known for one in (local, both, unheard)] == [True, True, False]
-    assert (unheard.extra, unheard.file, unheard.usd_per_image) == (None, None, None)
-    assert (made.usd_per_image, made.no_folder) == (0.0, "drawn")
+    assert (unheard.extra, unheard.file, unheard.image.cost_usd) == (None, None, None)
+    assert (made.image.cost_usd, made.no_folder) == (0.0, "drawn")
     assert (seeded.determinism, local.determinism) == ("the same seed gives the same image", None)
 
 

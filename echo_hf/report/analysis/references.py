@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -40,37 +41,36 @@ def read_references(
 
 
 def _from_hub(reference: Reference, kept: Path, api: HfApi | None) -> PromptSet:
-    """A set as it was fetched first, by this run and the same settings."""
+    """A set as it was fetched first, by this run and with the same settings."""
     asked = reference.model_dump(mode="json", include=set(FROM_HUB))
-    held = json.loads(kept.read_bytes()) if kept.is_file() else {}
-    if held.get("asked") != asked:
+    held = _held(kept) if kept.is_file() else {}
+    is_kept = held.get("asked") == asked
+    if not is_kept:
         commit, rows = _fetched(reference, api)
         held = {"asked": asked, "commit": commit, "sha256": _digest(rows), "rows": rows}
-        _check(reference, held["sha256"], "what the Hub holds")
+    if reference.sha256 not in (None, held["sha256"]):
+        raise HubError(
+            f"reference {reference.name!r}: its prompts have the sha256 {held['sha256']}, expected "
+            "that of the config: name another revision, or take sha256 away"
+        )
+    if not is_kept:
         kept.parent.mkdir(parents=True, exist_ok=True)
         write_json(kept, held)
-    rows, digest = held["rows"], held["sha256"]
-    if _digest(rows) != digest:
-        raise SourceError(f"{str(kept)!r} was changed: remove it, and it is fetched again")
-    _check(reference, digest, f"{str(kept)!r}, as it was fetched,")
-    return prompt_set(reference.name, rows, source={**asked, **_facts(held)})
+    source = {**asked, "commit": held["commit"], "sha256": held["sha256"]}
+    return prompt_set(reference.name, held["rows"], source=source)
 
 
-def _facts(held: dict[str, Any]) -> dict[str, Any]:
-    return {name: held[name] for name in ("commit", "sha256")}
+def _held(kept: Path) -> dict[str, Any]:
+    with suppress(ValueError, KeyError, TypeError):
+        held: dict[str, Any] = json.loads(kept.read_bytes())
+        if held["sha256"] == _digest(held["rows"]):
+            return held
+    raise SourceError(f"{str(kept)!r} was changed: remove it, and it is fetched again")
 
 
 def _digest(rows: Sequence[object]) -> str:
     """Of the prompts as JSON, a line each."""
     return hashlib.sha256("\n".join(map(json.dumps, rows)).encode()).hexdigest()
-
-
-def _check(reference: Reference, digest: str, what: str) -> None:
-    if reference.sha256 not in (None, digest):
-        raise HubError(
-            f"reference {reference.name!r}: {what} has the sha256 {digest}, expected that of the "
-            "config: name another revision, or take sha256 away"
-        )
 
 
 def _fetched(reference: Reference, api: HfApi | None) -> tuple[str | None, list[object]]:

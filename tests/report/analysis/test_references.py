@@ -108,9 +108,10 @@ def test_a_digest_in_the_config_is_checked(hub: LocalHub, tmp_path: Path) -> Non
 def test_a_kept_file_that_somebody_changed_is_refused(hub: LocalHub, tmp_path: Path) -> None:
     read(reference("a.tsv"), tmp_path, hub)
     kept = tmp_path / "references" / "edits.json"
-    kept.write_text(kept.read_text("utf-8").replace("a hat", "a cat"), "utf-8")
-    with pytest.raises(SourceError, match=r"edits\.json' was changed: remove it"):
-        read_references([reference("a.tsv")], tmp_path, hub.api())
+    for text in (kept.read_text("utf-8").replace("a hat", "a cat"), "{", "[]", "{}"):
+        kept.write_text(text, "utf-8")
+        with pytest.raises(SourceError, match=r"edits\.json' was changed: remove it"):
+            read_references([reference("a.tsv")], tmp_path, hub.api())
 
 
 @pytest.mark.parametrize(
