@@ -134,19 +134,12 @@ def test_the_size_follows_the_config(
 def test_tokens_are_priced_by_their_kind(ask: Ask) -> None:
     """By hand: 100 x 5 + 1000 x 8 + 4000 x 30 millionths; 1000 of the 4000 may be text, at 10.
 
-<<<<<<< HEAD
-    The prices of the shipped `gpt_image_2_5_sunburst` name none for text that comes back.
-    """
-    shipped = next(file for file in shipped_systems() if file.stem == "gpt_image_2_5_sunburst")
-    unstated = read_system(shipped).model_dump(mode="json")["price"]
-=======
     The prices of the list name none for text that comes back.
     """
     shipped = map(read_system, shipped_systems())
     listed = price_of(next(one for one in shipped if one.model == "gpt-image-2.5-sunburst"))
     assert listed is not None
     unstated = listed.model_dump(mode="json")
->>>>>>> w-costs
     apart, alone = (
         {**USAGE, "output_tokens_details": {"text_tokens": text, "image_tokens": 4000 - text}}
         for text in (1000, 0)
