@@ -30,6 +30,7 @@ from rich.tree import Tree
 
 import echo_hf
 from echo_hf._infra.console import Terminal
+from echo_hf.builder.estimate import PlannedStage
 from echo_hf.cli.progress import Watch
 from echo_hf.engines.base import Needs
 from echo_hf.judging.agreement import RunAgreement
@@ -79,7 +80,10 @@ ASK |= {"show_table", "show_written"}
 # What views import for their types alone.
 NAMES = {
     one.__name__: one
-    for one in (Agreement, Needs, Analysis, Analyzed, PlannedWork, Report, RunAgreement)
+    for one in (
+        *(Agreement, Needs, Analysis, Analyzed, PlannedStage, PlannedWork, Report),
+        RunAgreement,
+    )
 }
 CONTAINERS = {list: list, abc.Sequence: list, abc.Iterable: list, abc.Collection: list}
 

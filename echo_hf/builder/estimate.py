@@ -17,6 +17,7 @@ from echo_hf.collect.records import read_records
 from echo_hf.config.loading import Config
 from echo_hf.engines.base import Engine
 from echo_hf.engines.estimate import NO_WORK, Expected, Range, expected_calls
+from echo_hf.engines.memory import check_fit
 from echo_hf.engines.planner import TOKENS_PER_IMAGE, RequestPlan
 from echo_hf.engines.prices import price_list
 from echo_hf.pipeline.batch_inference import plan
@@ -58,9 +59,11 @@ def planned_build(
         How many posts there are, and the stages that would run, in order; none without a post.
 
     Raises:
-        EchoError: The config, a source or an engine is not usable.
+        EchoError: The config, a source or an engine is not usable, or an engine's model does not
+            fit on the GPU that is here, or that the engine names.
     """
     with opened(config, runs, writes=False) as run:
+        check_fit(run.config.engines)
         changes = why(run)
         begins = STAGES.index(changes[0].stage) if changes else len(STAGES)
         posts = _posts(run, anew=begins == 0)

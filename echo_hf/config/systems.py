@@ -122,7 +122,7 @@ class SystemConfig(Section):
             width and height.
         seed: Seed of every output, where the system takes one.
         limits: How hard it is worked.
-        price: What an output costs; null where that is not known.
+        price: What an output costs; null for the price list's, where that has the model.
     """
 
     name: Name

@@ -124,6 +124,9 @@ class Retired:
 class System(Protocol):
     """Something that draws images for tasks.
 
+    One of several models may have a method `estimate(tasks)` too, which gives the `Expected` that
+    a dry run shows in place of the list's.
+
     Attributes:
         concurrency: Most tasks at a time, unless a config says otherwise.
         determinism: What the same seed gives, in a sentence.
