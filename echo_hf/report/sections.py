@@ -108,6 +108,8 @@ def trust(data: RunData) -> Markup | None:
         if found and found.bradley_terry and found.leave_one_judge_out and len(rows) > 1:
             without = found.leave_one_judge_out.without
             judges = without if len(without) > 1 else {}
+            if not judges and set(found.bradley_terry.strength.values()) <= {None}:
+                continue
             heads = _heads("breakable", (f"without {judge}" for judge in judges))
             splits.append(
                 {"name": name, "found": found, "rows": rows, "without": judges, "heads": heads}
