@@ -63,7 +63,8 @@ def planned_build(
             fit on the GPU that is here, or that the engine names.
     """
     with opened(config, runs, writes=False) as run:
-        check_fit(run.config.engines)
+        asked = sorted(filter(None, map(run.config.stages.engine_of, STAGES)))
+        check_fit({name: run.config.engines[name] for name in asked})
         changes = why(run)
         begins = STAGES.index(changes[0].stage) if changes else len(STAGES)
         posts = _posts(run, anew=begins == 0)

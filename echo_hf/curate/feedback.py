@@ -73,6 +73,7 @@ class PhraseAnswer(BaseModel):
     task_phrase: Annotated[str, Field(max_length=LONGEST_PHRASE)] | None = None
 
 
+PHRASE_SCHEMA = PhraseAnswer.model_json_schema()
 MOST_WORDS = 6
 MOST_PHRASE_WORDS = 12  # eight are asked for
 MARKUP = re.compile(r"[@#<>{}\[\]|\\`]|://|www\.")  # or an account, an address: no words
@@ -194,19 +195,13 @@ class Feedback(SampleStage):
     def describe(self) -> dict[str, Any]:
         """As for any stage, with both prompts and both answers."""
         said = super().describe()
-        schemas = [said["schema"], PhraseAnswer.model_json_schema()]
-        return {
-            **said,
-            "prompt": f"{said['prompt']}\n\n{self.phrase_prompt.text}",
-            "schema": schemas,
-        }
+        prompt = f"{said['prompt']}\n\n{self.phrase_prompt.text}"
+        return {**said, "prompt": prompt, "schema": [said["schema"], PHRASE_SCHEMA]}
 
     def requests(self, table: pa.Table) -> list[list[Request]]:
         """The model calls of each row: on its comments, and last on the phrase for its task."""
-        opening, every = (
-            Message("system", (Text(self.phrase_prompt.text),)),
-            super().requests(table),
-        )
+        opening = Message("system", (Text(self.phrase_prompt.text),))
+        every = super().requests(table)
         for asked, urls in zip(every, table["post_urls"].to_pylist(), strict=True):
             if asked:
                 shown = {name: asked[0].inputs[name] for name in ("prompt", "inputs", "outputs")}
@@ -225,11 +220,8 @@ class Feedback(SampleStage):
     def finish(self, table: pa.Table, answers: list[list[BaseModel | Failure]]) -> pa.Table:
         """The rows that go on; one of which a call failed is quarantined as well."""
         # Rules know no phrases, so that no later call of theirs could mend a row without one.
-        unphrased = PhraseAnswer()
-        for given in answers:
-            if given and isinstance(given[-1], Failure) and given[-1].reason is Failed.NEEDS_MODEL:
-                given[-1] = unphrased
-        return super().finish(table, answers)
+        said = [[*given[:-1], *map(_settled, given[-1:])] for given in answers]
+        return super().finish(table, said)
 
     def questions(self, row: Row) -> Iterator[Question]:
         """The sample with its comments, or with each so many of them."""
@@ -278,3 +270,8 @@ class Feedback(SampleStage):
 
     def _parts(self, sample: Sample) -> list[list[Comment]]:
         return [] if sample["quality"] == NOT_ASKED else parts_of(sample)
+
+
+def _settled(phrase: BaseModel | Failure) -> BaseModel | Failure:
+    abstained = isinstance(phrase, Failure) and phrase.reason is Failed.NEEDS_MODEL
+    return PhraseAnswer() if abstained else phrase

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import tarfile
 from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -23,7 +22,7 @@ from echo_hf.builder.steps import STAGES
 from echo_hf.cli import _options, app
 from echo_hf.cli.verb import Told, verb
 from echo_hf.pipeline.batch_inference import FillStats
-from tests.finished_run import ARCHIVE, NAME
+from tests.finished_run import NAME, unpacked
 
 SPLITS = ("image_to_image", "text_to_image", "analysis")
 
@@ -60,8 +59,7 @@ def test_an_object_is_one_line_of_json(capsys: pytest.CaptureFixture[str]) -> No
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("finished")
-    with tarfile.open(ARCHIVE) as archive:
-        archive.extractall(folder, filter="data")
+    unpacked(folder)
     return folder
 
 

@@ -7,7 +7,7 @@ import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,14 +30,7 @@ Vectors = Any  # a row each, dense or sparse
 
 @dataclass(frozen=True)
 class PhraseSpace:
-    """Where phrases lie, and up to which cosine distance, from 0 to 2, they are alike.
-
-    Attributes:
-        embed: Gives a vector for each phrase.
-        together: The largest distance between two phrases of a group.
-        near: The largest distance at which a phrase of another set is of a group's task.
-        definition: What all this is.
-    """
+    """Vectors of phrases, and the largest cosine distances, from 0 to 2, in a group and to one."""
 
     embed: Callable[[Sequence[str]], Vectors]
     together: float
@@ -47,15 +40,7 @@ class PhraseSpace:
 
 @dataclass(frozen=True)
 class ComparedPhrases:
-    """Another set of prompts with their phrases, null where a prompt has none, or why it has none.
-
-    Attributes:
-        name: The set's name.
-        prompts: How many prompts it has.
-        phrases: Their phrases.
-        untold: Why it has none, in one line.
-        source: What tells it from another set.
-    """
+    """Another set of prompts: their phrases, null where one has none, or why there are none."""
 
     name: str
     prompts: int
@@ -74,17 +59,7 @@ def open_tasks(
     compared: Sequence[ComparedPhrases] = (),
     embedding: EmbeddingOptions | None = None,
 ) -> AnalysisPart[OpenTasks]:
-    """Groups the phrases of samples, and says which groups other sets of prompts lack.
-
-    Args:
-        samples: Samples with `task_phrase` and `post_urls`.
-        times: When posts were posted.
-        compared: Other sets: references, and the release before.
-        embedding: The model that places phrases; null, or where it cannot be loaded, for TF-IDF.
-
-    Returns:
-        The groups, the most frequent first.
-    """
+    """Groups the phrases of samples, and says which groups other sets of prompts lack."""
     counts = Counter(one["task_phrase"] for one in samples if one["task_phrase"])
     if not counts:
         return AnalysisPart.without(NotAnalyzed.NO_PHRASES)
@@ -104,7 +79,7 @@ def open_tasks(
             undated += moment is None
             moments[group_of[sample["task_phrase"]]] += [moment] if moment else []
     told = [one for one in compared if one.counts]
-    beside = {one.name: Beside.of(groups, one.counts, space) for one in told}
+    beside = {one.name: group_counts(groups, one.counts, space) for one in told}
     found = []
     for at, group in enumerate(groups):
         size = sum(group.values())
@@ -118,8 +93,8 @@ def open_tasks(
                 different=len(group),
                 first_seen=days[0] if days else None,
                 by_week=dict(sorted(Counter(map(_monday, days)).items())),
-                elsewhere={name: one.counts[at] for name, one in beside.items()},
-                new_to=tuple(name for name, one in beside.items() if at in one.new),
+                elsewhere={name: counted[at] for name, (_, counted) in beside.items()},
+                new_to=tuple(name for name, (known, _) in beside.items() if at not in known),
             )
         )
     named = OpenTasks(
@@ -239,28 +214,18 @@ def _labels(
     return labels
 
 
-class Beside(NamedTuple):
-    """Groups beside another set: those that it lacks, and how many of its prompts each has."""
-
-    new: frozenset[int]
-    counts: Counter[int]
-
-    @classmethod
-    def of(
-        cls, groups: Sequence[Iterable[str]], others: Mapping[str, int], space: PhraseSpace
-    ) -> Beside:
-        own = [(at, phrase) for at, group in enumerate(groups) for phrase in group]
-        theirs = sorted(others)
-        vectors = space.embed([*(phrase for _, phrase in own), *theirs])
-        ours, rest = vectors[: len(own)], vectors[len(own) :]
-        known = {
-            at
-            for (at, _), distance in zip(own, nearest(ours, rest).distance, strict=True)
-            if distance <= space.near
-        }
-        counts = Counter[int]()
-        found = nearest(rest, ours)
-        for phrase, distance, place in zip(theirs, found.distance, found.place, strict=True):
-            if distance <= space.near:
-                counts[own[place][0]] += others[phrase]
-        return cls(frozenset(range(len(groups))) - known, counts)
+def group_counts(
+    groups: Sequence[Iterable[str]], others: Mapping[str, int], space: PhraseSpace
+) -> tuple[set[int], Counter[int]]:
+    """The groups that another set has, and its prompts by their nearest group."""
+    own = [(at, phrase) for at, group in enumerate(groups) for phrase in group]
+    theirs = sorted(others)
+    vectors = space.embed([*(phrase for _, phrase in own), *theirs])
+    ours, rest = vectors[: len(own)], vectors[len(own) :]
+    is_near = nearest(ours, rest).distance <= space.near
+    counts = Counter[int]()
+    found = nearest(rest, ours)
+    for phrase, distance, place in zip(theirs, found.distance, found.place, strict=True):
+        if distance <= space.near:
+            counts[own[place][0]] += others[phrase]
+    return {at for (at, _), near in zip(own, is_near, strict=True) if near}, counts
