@@ -27,7 +27,7 @@ from typing import Any, Generic, Literal, TypeVar
 from echo_hf.errors import EchoError
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
-LOOK_EVERY_S, GRACE_S = 0.5, 20.0
+LOOK_EVERY_S, GRACE_S = 0.5, 30.0
 MOST_LOSSES = 2
 logger = logging.getLogger(__name__)
 
@@ -225,7 +225,9 @@ class WorkerPool(Generic[Item, Result]):
 
     def _lost(self, worker: _Worker, error: EchoError | None) -> None:
         code = worker.process.exitcode
-        how = f"was killed by signal {-code}" if code < 0 else f"ended with status {code}"
+        how = (
+            f"was killed by signal {-code}" if code < 0 else f"ended with status {code}, see above"
+        )
         said = f"{self._name}: {worker.name} {f'stopped: {error}' if error else how}"
         fault: Exception = LostItemError()
         with self._lock:

@@ -268,17 +268,16 @@ class CheckpointEngine(StreamingEngine):
             yield from self._computed(requests)
             return
         size, numbers = max(1, self.window // CHUNKS), count()
-        chunks = request_chunks(requests, size)
-        pool, in_flight = self._pool, dict[Future[Completion], int]()
+        chunks, in_flight = request_chunks(requests, size), dict[Future[Completion], int]()
         done = SimpleQueue[Future[Completion]]()
         try:
             while True:
-                # Two chunks wait beside a full window, so that none runs dry.
-                while not pool or len(in_flight) < pool.size * (self.window + 2 * size):
+                while self._pool is None or len(in_flight) < self._pool.size * self._pool.depth:
                     if not (chunk := next(chunks, None)):
                         break
-                    pool = self._pool = pool or self._started(size)
-                    for future in pool.submit(*map(portable, chunk)):
+                    # Two chunks wait beside a full window, so that none runs dry.
+                    self._pool = self._pool or self._started(self.window + 2 * size)
+                    for future in self._pool.submit(*map(portable, chunk)):
                         in_flight[future] = next(numbers)
                         future.add_done_callback(done.put)
                 if not in_flight:
@@ -293,7 +292,7 @@ class CheckpointEngine(StreamingEngine):
             for future in in_flight:
                 future.cancel()
 
-    def _started(self, size: int) -> WorkerPool[Request, Completion]:
+    def _started(self, depth: int) -> WorkerPool[Request, Completion]:
         options, place = self.options, f"engine {self.kind!r}"
         each = getattr(options, "tensor_parallel_size", 1)
         try:
@@ -304,7 +303,7 @@ class CheckpointEngine(StreamingEngine):
         if commit := self._checkpoint.commit:  # all load what the signature names
             given["revision"] = commit
         service = partial(_answering, type(self), given)
-        return WorkerPool(place, service, devices, EngineError, self.window + 2 * size)
+        return WorkerPool(place, service, devices, EngineError, depth)
 
     def signature(self) -> dict[str, Any]:
         """What decides an answer; memory, devices and the number of requests at a time do not."""

@@ -269,15 +269,12 @@ class CommandSystem:
         return WorkerPool(self._place, self._started, devices, *limits)
 
     def _started(self, device: str | None) -> WorkerProcess:
-        passed = self._options.pass_environment
-        environment = (
-            self._environment if device is None else {**self._environment, VISIBLE: device}
-        )
+        passed, own = self._options.pass_environment, {} if device is None else {VISIBLE: device}
         try:
             return WorkerProcess(
                 self._command,
                 self._folder,
-                environment,
+                {**self._environment, **own},
                 lambda said: hidden(said, passed, os.environ),
             )
         except OSError as error:

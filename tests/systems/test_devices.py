@@ -21,6 +21,7 @@ from echo_hf.pipeline.progress import NullProgress
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import Outcome
 from echo_hf.systems.base import Task
+from echo_hf.systems.diffusers import DiffusersSystem
 from echo_hf.systems.journal import Journal
 from echo_hf.systems.registry import make_system
 from echo_hf.systems.runner import SystemRun
@@ -108,6 +109,24 @@ def test_what_cannot_be_is_refused_in_one_line(given: SystemConfig, said: str, g
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("limits", "device", "said"),
+    [
+        ({"devices": 2, "concurrency": 3}, "auto", "limits.concurrency is 3: expected 2, as a mod"),
+        ({"devices": [0, 1], "concurrency": 1}, "auto", "limits.concurrency is 1: expected 2"),
+        ({"concurrency": 2}, "cuda:1", "limits.concurrency is 2: expected 1"),
+        ({"devices": 2}, "cuda:1", "parameters.device is 'cuda:1', and limits.devices says where"),
+        ({"devices": "all"}, "cpu", "limits.devices is 'all', and this machine shows no GPUs"),
+    ],
+)
+def test_a_local_model_runs_where_its_limits_say(
+    limits: dict[str, Any], device: str, said: str, gpus: Gpus
+) -> None:
+    gpus(4)
+    with pytest.raises(GenerationError, match=f"^system 'tiny': {said}"):
+        DiffusersSystem(config("diffusers", {"device": device}, limits=limits)).preflight()
+
+
 def test_what_a_config_says_wrong_of_devices_is_told() -> None:
     for devices in ([], [0, 0], 0, "both", True, [-1]):
         with pytest.raises(ValueError, match="expected all, a number of processes such as 2, or"):
@@ -144,11 +163,11 @@ def test_two_processes_draw_what_one_draws_and_a_killed_one_loses_nothing(
     for package in ("torch", "diffusers", "transformers", "accelerate"):
         pytest.importorskip(package, reason=tiny_pipelines.REASON)
     model = tiny_pipelines.write_tiny(tiny_pipelines.klein, tmp_path / "tiny-klein")
-    call = {"num_inference_steps": 2, "max_sequence_length": 64, "text_encoder_out_layers": [1]}
+    call = {"num_inference_steps": 1, "max_sequence_length": 64, "text_encoder_out_layers": [1]}
     shown = (image_file(tmp_path, blocks((96, 64), 1)),)
     tasks = [
         Task(f"s{one}", sha(b"%d" % one), "image_to_image", f"fox {one}", shown * (one % 2))
-        for one in range(8)
+        for one in range(6)
     ]
 
     def drawn(name: str, devices: int | None, watch: NullProgress) -> dict[str, Any]:
