@@ -15,6 +15,8 @@ import pytest
 pytest.importorskip("vllm", reason="needs vLLM: make test-vllm")
 
 from echo_hf.collect.relevance import Relevance
+from echo_hf.config.checks import EngineChoice
+from echo_hf.engines.memory import fit_of
 from echo_hf.engines.vllm import VllmEngine
 from echo_hf.errors import EngineError
 from echo_hf.pipeline.answer_store import Store
@@ -112,14 +114,17 @@ def test_without_the_schema_an_answer_is_free(tiny: Path, corpus: Bundled) -> No
         assert all(valid(asked[number], answer) for number, answer in engine.stream(asked))
 
 
-def test_other_arguments_reach_vllm(tiny: Path) -> None:
-    """A step of the whole context is what vLLM takes by itself."""
+def test_other_arguments_reach_vllm_and_its_cache_is_as_large_as_is_said(tiny: Path) -> None:
     given = tiny_engine(tiny).options.model_dump(exclude_unset=True)
     with VllmEngine(**given, engine_args={"max_num_batched_tokens": 4096}) as engine:
         assert len(list(engine.stream([ask("a")]))) == 1
         assert engine._loaded
         config = engine._loaded.llm_engine.vllm_config
         assert config.scheduler_config.max_num_batched_tokens == 4096
+        room = config.cache_config.num_gpu_blocks * config.cache_config.block_size
+    sized = fit_of(EngineChoice(kind="vllm", **given))
+    # The tests give vLLM a gigabyte of cache.
+    assert room * sized.request / sized.tokens == pytest.approx(2**30, rel=0.001)
     misspelt = VllmEngine(**given, engine_args={"max_num_batched_token": 4096})
     with pytest.raises(EngineError, match="did you mean 'max_num_batched_tokens'") as caught:
         list(misspelt.stream([ask("a")]))
