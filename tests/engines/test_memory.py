@@ -17,6 +17,8 @@ import pytest
 from huggingface_hub import constants
 
 from echo_hf.config.checks import EngineChoice
+from echo_hf.config.judges import read_judge, shipped_judges
+from echo_hf.config.systems import shipped_configs
 from echo_hf.engines.memory import (
     GIB,
     Fit,
@@ -29,6 +31,7 @@ from echo_hf.engines.memory import (
 )
 from echo_hf.engines.vllm import VllmOptions
 from echo_hf.errors import EngineError, UnknownSizeError
+from echo_hf.systems.benchmark import load_evaluation
 
 # Of https://huggingface.co/Qwen/Qwen2.5-VL-*-Instruct/blob/main/config.json, by their sizes:
 # hidden, intermediate, layers, heads of keys and values, vocabulary, whether the output is the
@@ -401,6 +404,17 @@ def test_nothing_is_refused_that_nobody_knows(
         "anywhere": EngineChoice(kind="vllm", model=qwen("72B")),
     }
     check_fit(choices)
+
+
+def test_what_is_shipped_fits_on_a_card_of_80_gb() -> None:
+    configs = [load_evaluation(path) for path in shipped_configs().glob("*.yaml")]
+    engines = [engine for one in configs for engine in getattr(one, "engines", {}).values()]
+    judges = [read_judge(path) for path in shipped_judges()]
+    judges += [judge for one in configs for judge in one.judges]
+    local = [one for one in (*engines, *(one.engine for one in judges)) if one.kind == "vllm"]
+    assert len(local) >= 6
+    for choice in local:
+        assert fit_of(choice, 79.1).fits, choice
 
 
 def test_an_engine_on_two_gpus_says_so() -> None:
