@@ -7,12 +7,14 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+import yaml
 from typer.testing import CliRunner
 
 from echo_hf.builder.build import build, run_until
 from echo_hf.builder.estimate import planned_build
 from echo_hf.cli import app
 from echo_hf.engines.estimate import NO_WORK
+from echo_hf.errors import EngineError
 from tests.recorded_as_model import KIND, RecordedAsModel, bundled_posts, config_over
 
 ASKED = ("relevance", "extract", "roles", "screenshots", "feedback", "safety")
@@ -74,3 +76,12 @@ def test_recorded_answers_cost_nothing(tmp_path: Path) -> None:
     config = config_over(tmp_path, bundled_posts(), "recorded")
     _, planned = planned_build(config, runs=tmp_path / "runs")
     assert {one.expected for one in planned} == {NO_WORK}
+
+
+def test_a_model_that_does_not_fit_is_refused_with_the_sum(tmp_path: Path) -> None:
+    config = config_over(tmp_path, bundled_posts(), "recorded")
+    data = yaml.safe_load(config.read_text("utf-8"))
+    model = {"kind": "vllm", "model": "Qwen/Qwen2.5-VL-32B-Instruct", "gpu_memory_gib": 24}
+    config.write_text(yaml.safe_dump({**data, "engines": {"text": model}}), "utf-8")
+    with pytest.raises(EngineError, match=r"engine 'text' does not fit: weights 62\.3 GiB \+ "):
+        planned_build(config, runs=tmp_path / "runs")
