@@ -28,6 +28,7 @@ VALUES = {
     "stages.screenshots.inset": "10",  # the released code
     "stages.safety.remove": ", ".join(NAMED),  # section 6
     "splits.cap": "1000",  # section 4
+    "splits.doubts": "keep",  # section 4: people look at them
     "protocol": "published",
 }
 MODELS = {
@@ -120,6 +121,7 @@ def _compared(config: Config) -> Iterator[tuple[str, str | None, str]]:
         "stages.screenshots.inset": str(stages.screenshots.inset),
         "stages.safety.remove": ", ".join(one for one in NAMED if one in stages.safety.remove),
         "splits.cap": str(config.splits.cap),
+        "splits.doubts": config.splits.doubts,
         "protocol": config.protocol,
     }
     for key, papers in VALUES.items():

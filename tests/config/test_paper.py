@@ -76,6 +76,7 @@ def test_what_stands_in_is_told_with_its_note_and_every_system_and_judge_is_name
     [
         ("stages.relevance.keep", [5], "is '5' and the paper has '4, 5'"),
         ("stages.screenshots.inset", 0, "is '0' and the paper has '10'"),
+        ("splits.doubts", "analysis", "is 'analysis' and the paper has 'keep'"),
         ("splits.cap", 500, "is '500' and the paper has '1000'"),
         ("protocol", "corrected", "is 'corrected' and the paper has 'published'"),
         ("applicability", None, "is 'none' and the paper has 'gpt-4o'"),
