@@ -208,6 +208,12 @@ def test_a_board_prints_words_as_they_stand(tmp_path: Path) -> None:
     written = {
         "left_out": {HOSTILE: {Unscored.NO_DRAWS: 1}}, "failed_audit": {HOSTILE: [HOSTILE]},
         "protocol": "corrected", "details": {HOSTILE: split},
+        "systems": {HOSTILE: {"status": "substitute", "stands_for": HOSTILE}},
+        "judges": {HOSTILE: {"status": "substitute", "stands_for": HOSTILE}},
+        "trust": [
+            {"measure": "gap", "split": HOSTILE, "said": HOSTILE, "meaning": "m", "reason": why}
+            for why in (None, "one_system")
+        ],
     }  # fmt: skip
     (tmp_path / "results.json").write_text(json.dumps(written), "utf-8")
     out = io.StringIO()

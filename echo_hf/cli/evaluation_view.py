@@ -199,7 +199,7 @@ def show_audited(console: Console, audited: Audited) -> None:
         alike = f"{percent(noise['equal'])} of {noise['samples']} rated alike"
         deviation = rounded(noise["deviation"], 2)
         say(console, f"asked twice: {alike}, standard deviation {deviation}")
-        if audit["drift"]:
+        if audit.get("drift"):
             say(console, f"asked again: {drift_said(audit['drift'])}")
         if use is not None:
             say(

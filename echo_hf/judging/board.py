@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from echo_hf.scores.agreement import Agreement
 
 FAILED_AUDIT = "failed_audit"  # in definitions: the judges that failed honeypots
-LONGEST = 40
+LONGEST, LONGEST_LINE = 40, 1000
 NOTHING = "-"
 ALPHA = 0.05
 NAMES = {
@@ -56,7 +56,7 @@ def show_scores(console: Console, path: Path) -> None:
     found = json.loads(path.read_bytes())
     _say_left_out(console, found["left_out"].items())
     systems, by_judge = (
-        {name: AnsweredBy.model_validate(one) for name, one in found[kind].items()}
+        {name: AnsweredBy.model_validate(one) for name, one in found.get(kind, {}).items()}
         for kind in ("systems", "judges")
     )
     for name, split in found["details"].items():
@@ -85,7 +85,8 @@ def show_scores(console: Console, path: Path) -> None:
         if split["metrics"]:
             table = _metrics(split["metrics"], {} if split["win_rate"] else systems)
             show_table(console, f"{name}: what people complain about", table)
-    _say_trust(console, found["trust"])
+    if lines := found.get("trust"):  # files of before have none
+        _say_trust(console, lines)
     say(console, f"{HIGHER} higher, {LOWER} lower is better", "dim")
     say(console, f"results: {path}")
 
@@ -98,7 +99,8 @@ def _say_trust(console: Console, lines: Sequence[Part]) -> None:
         if said:
             say(console, f"{measure}: {said[0]['meaning']}", "dim")
         for one in said:
-            say(console, f"  {one['split']}: {one['said']}" if one["split"] else f"  {one['said']}")
+            place = f"{plain(one['split'])}: " if one["split"] else ""
+            say(console, f"  {place}{plain(one['said'], LONGEST_LINE)}")
     silent = (f"{one['measure']} ({one['reason']})" for one in lines if one["reason"])
     if names := ", ".join(dict.fromkeys(silent)):
         say(console, f"nothing from {names}", "dim")
