@@ -82,8 +82,8 @@ def test_parameters_follow_from_the_published_config(size: str) -> None:
 @pytest.mark.extras
 def test_parameters_are_those_that_transformers_counts() -> None:
     """In models of the published configs without any memory behind their weights."""
-    import torch
-    import transformers as hf
+    torch = pytest.importorskip("torch", reason="torch, of the extra `transformers`")
+    hf = pytest.importorskip("transformers", reason="transformers, of its own extra")
 
     text = {"num_key_value_heads": 8, "head_dim": 128}
     configs = {

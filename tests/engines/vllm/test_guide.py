@@ -38,7 +38,7 @@ COMMANDS = [shlex.split(one.text.replace("\\\n", " ")) for one in blocks(GUIDE, 
 
 
 def test_there_are_examples() -> None:
-    assert (len(CONFIGS), len(ALONE), len(COMMANDS)) == (1, 6, 1)
+    assert (len(CONFIGS), len(ALONE), len(COMMANDS)) == (1, 5, 1)
 
 
 @pytest.mark.parametrize("example", CONFIGS, ids=lambda example: next(iter(example["engines"])))
