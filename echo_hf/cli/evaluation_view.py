@@ -87,16 +87,13 @@ def outcome_table(generated: Generated) -> Table:
 
 
 def show_planned(console: Console, plan: Sequence[PlannedWork]) -> None:
-    rows = (
-        (_who(one), one.about, f"{one.todo:,}", f"{one.stored:,}", *_takes(one)) for one in plan
-    )
+    rows: Rows = []
+    for one in plan:
+        who = Text(in_place(one.who, one.in_place_of), "bold")
+        rows.append((who, one.about, f"{one.todo:,}", f"{one.stored:,}", *_takes(one)))
     heads = ("", "about", "to ask", "stored", *TAKES)
     console.print(plain_table(*heads, left=ABOUT, rows=rows))
     say_expected(console, [(one.who, one.expected) for one in plan])
-
-
-def _who(one: PlannedWork) -> Text:
-    return Text(in_place(one.who, one.in_place_of), "bold")
 
 
 def stage_table(plan: Sequence[PlannedStage]) -> Table:

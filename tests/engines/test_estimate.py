@@ -44,14 +44,13 @@ def test_calls_cost_their_tokens_by_the_rule_of_their_model() -> None:
     assert found.seconds == pytest.approx((6 * 2 / 3, 6 * 6 / 3, 6 * 20 / 3))
     assert (found.gpu, found.cost_usd) == (None, found.usd and found.usd.likely)
     assert "2026-11-23" in found.basis
-    assert found.sources
 
 
 def test_a_model_that_is_not_listed_has_the_price_of_its_config_and_no_time() -> None:
     prices = {"usd_per_million_prompt_tokens": 1.0, "usd_per_million_completion_tokens": 2.0}
     found = expected_calls(engine("mine", **prices), "mine", PLAN)
     assert found.cost_usd == pytest.approx((20_000 + 8 * 1280) * 1e-6 + 6 * 400 * 2e-6)
-    assert (found.seconds, found.sources) == (None, ())
+    assert found.seconds is None
     assert expected_calls(engine("mine"), "mine", PLAN).usd is None
     answered = RequestPlan(requests=4, stored=4)
     assert expected_calls(engine("mine"), "mine", answered) == NO_WORK
@@ -66,6 +65,13 @@ def test_weights_of_ones_own_bill_nothing_and_take_the_time_of_a_gpu() -> None:
     assert found.gpu == "an H100"
 
 
+def test_several_gpus_share_the_calls() -> None:
+    """Four GPUs are two processes of two GPUs each."""
+    model = "Qwen/Qwen2.5-VL-32B-Instruct"
+    made = make_engine("vllm", model=model, devices=4, tensor_parallel_size=2)
+    assert expected_calls(made, model, PLAN).seconds == pytest.approx((0.9, 2.4, 7.5))
+
+
 def test_measured_work_lies_within_two_standard_errors() -> None:
     assert measured([], 5) is None
     assert measured([4.0], 2) == (4, 8, 16)
@@ -74,9 +80,9 @@ def test_measured_work_lies_within_two_standard_errors() -> None:
 
 
 def test_the_price_of_two_is_known_where_both_are() -> None:
-    one = Expected(Range(1, 2, 3), Range(10, 20, 30), None, "a", ("x",))
-    other = Expected(Range(4, 5, 6), None, "an H100", "b", ("y",))
-    assert both(one, other) == Expected(Range(5, 7, 9), None, "an H100", "a; b", ("x", "y"))
+    one = Expected(Range(1, 2, 3), Range(10, 20, 30), None, "a")
+    other = Expected(Range(4, 5, 6), None, "an H100", "b")
+    assert both(one, other) == Expected(Range(5, 7, 9), None, "an H100", "a; b")
     assert both(one, Expected()).usd is None
 
 
