@@ -117,9 +117,9 @@ def say_expected(console: Console, every: Sequence[tuple[str, Expected]]) -> Non
     unpriced = dict.fromkeys(who for who, one in every if one.usd is None)
     untimed = dict.fromkeys(who for who, one in every if one.seconds is None)
     usd = shown_dollars(Range.total(one.usd for _, one in every if one.usd))
-    times = [one for _, one in every if one.seconds]
-    seconds = shown_time(Range.total(one.seconds for one in times if one.seconds))
-    on_gpu = Range.total(one.seconds for one in times if one.seconds and one.gpu)
+    times = [(one.seconds, one.gpu) for _, one in every if one.seconds]
+    seconds = shown_time(Range.total(one for one, _ in times))
+    on_gpu = Range.total(one for one, gpu in times if gpu)
     own = f", of that {shown_time(on_gpu)} of your own GPU" if on_gpu.high else ""
     least = ["at least " if missing else "about " for missing in (unpriced, untimed)]
     say(console, f"in all {least[0]}{usd}; {least[1]}{seconds} one after the other{own}")

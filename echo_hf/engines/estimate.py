@@ -120,21 +120,24 @@ def both(one: Expected, other: Expected) -> Expected:
 
 
 def measured(values: Sequence[float], number: int) -> Range | None:
-    """What a number of them is expected to come to, within two standard errors of their mean.
+    """What so many more of them are expected to come to, within two standard errors.
+
+    Both the mean of those measured and the ones to come vary: the variance of the sum is
+    `s^2 (number^2 / n + number)` for n values of the standard deviation s.
 
     Examples:
-        >>> measured([1.0, 3.0], 10)
-        Range(low=0.0, likely=20.0, high=40.0)
+        >>> measured([1.0, 2.0, 3.0], 9)
+        Range(low=6.0, likely=18.0, high=30.0)
         >>> measured([2.0], 10)  # one alone says nothing about others
         Range(low=10.0, likely=20.0, high=40.0)
     """
     if not values:
         return None
-    mean = fmean(values)
+    likely = fmean(values) * number
     if len(values) == 1:
-        return Range.exactly(mean * number).widened(2)
-    error = 2 * stdev(values) / math.sqrt(len(values))
-    return Range(max(mean - error, 0.0), mean, mean + error).times(number)
+        return Range.exactly(likely).widened(2)
+    error = 2 * stdev(values) * math.sqrt(number**2 / len(values) + number)
+    return Range(max(likely - error, 0.0), likely, likely + error)
 
 
 class Listed(BaseModel):

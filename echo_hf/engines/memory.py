@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from echo_hf.config.checks import EngineChoice
 
 GIB = 2**30
-LONGEST = 100  # of what others say
 FLOATS = frozenset({"F64", "F32", "F16", "BF16"})
 # Of a number; vLLM loads weights of 32 bits with 16 unless it is told to keep them.
 BYTES = {"auto": 2, "bfloat16": 2, "float16": 2, "float32": 4}
@@ -240,7 +239,7 @@ def fit_of(choice: EngineChoice, gpu_gib: float | None = None, *, ask: bool = Fa
     except EngineError:
         raise
     except Exception as error:  # of files, of the Hub's client, of a config of another kind
-        said = f"nobody tells the shape of {options.model!r} ({reason(error)[:LONGEST]})"
+        said = f"nobody tells the shape of {options.model!r} ({reason(error)})"
         raise UnknownSizeError(f"{said}: name its folder") from error
 
 
