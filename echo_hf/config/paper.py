@@ -128,10 +128,12 @@ def _compared(config: Config) -> Iterator[tuple[str, str | None, str]]:
         yield key, values[key] or "none", papers
     asked = {stage: config.engines[str(stages.engine_of(stage))] for stage in READING}
     models = {f"stages.{stage}.engine": _model_of(engine) for stage, engine in asked.items()}
-    models["applicability"] = _model_of(config.applicability and config.applicability.engine)
-    models["analysis.perplexity"] = config.analysis.perplexity and config.analysis.perplexity.model
+    if config.applicability:
+        models["applicability"] = _model_of(config.applicability.engine)
+    if config.analysis.perplexity:
+        models["analysis.perplexity"] = config.analysis.perplexity.model
     for key, papers in MODELS.items():
-        model = models[key] or "none"
+        model = models.get(key, "none")
         is_version = re.search(rf"{re.escape(papers)}(?!-?[a-z])", model.lower())
         yield key, papers if is_version else model, papers
     for kind, names in (("systems", SYSTEMS), ("judges", JUDGES)):
@@ -150,8 +152,8 @@ def _searched(source: str, search: Search | None) -> str:
     return f"{source}: {'; '.join(phases)}" if phases else source
 
 
-def _model_of(engine: EngineChoice | None) -> str | None:
-    return engine and str(engine.options.get("model", engine.kind))
+def _model_of(engine: EngineChoice) -> str:
+    return str(engine.options.get("model", engine.kind))
 
 
 def _notes(kind: str, some: Iterable[Any]) -> Iterator[Difference]:
