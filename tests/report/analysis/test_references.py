@@ -118,6 +118,7 @@ def test_a_kept_file_that_somebody_changed_is_refused(hub: LocalHub, tmp_path: P
     ("one", "said"),
     [
         (reference("none.tsv"), "cannot fetch 'none.tsv' of 'mira/edits'"),
+        (reference("a.txt", format="parquet"), "it is no Parquet file"),
         (reference("a.tsv", revision="v9"), "no such revision"),
         (reference("a.tsv", dataset="mira/nothing"), "no such dataset"),
     ],
