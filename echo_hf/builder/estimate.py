@@ -89,22 +89,20 @@ def _planned(
     stage = run.stage(name)
     if not isinstance(stage, ModelStage) or not engine.stored:  # answers that cost nothing
         return PlannedStage(name, 0, 0, counted, NO_WORK)
-    model = run.config.engines[str(run.config.stages.engine_of(name))].options.get("model")
     if counted:
         before = _kept(run, STAGES[STAGES.index(name) - 1])
         dataset = Dataset.from_parquet(before, cache_dir=str(run.folder.cache))
         with closing(run.folder.store()) as store:
             stage = stage.prepared(dataset, offline=True, watch=run.watch)
             counts = plan(stage, dataset, engine, store)
-        expected = expected_calls(engine, model, counts)
+        expected = expected_calls(engine, counts)
         return PlannedStage(name, counts.calls, counts.stored, True, expected)
     share = price_list()["stages"][name]
     calls = round(posts * share["calls"])
     images = round(calls * share["images"])
     tokens = calls * share["text"] + images * TOKENS_PER_IMAGE
-    found = expected_calls(
-        engine, model, RequestPlan(requests=calls, prompt_tokens=tokens, images=images)
-    )
+    likely = RequestPlan(requests=calls, prompt_tokens=tokens, images=images)
+    found = expected_calls(engine, likely)
     if calls:
         found = replace(
             found,

@@ -200,11 +200,12 @@ def prices_of(engine: Engine) -> tuple[float | None, float | None]:
     )
 
 
-def expected_calls(engine: Engine, model: object, plan: RequestPlan) -> Expected:
+def expected_calls(engine: Engine, plan: RequestPlan) -> Expected:
     """What the calls of a plan are expected to take."""
     if not plan.calls:
         return NO_WORK
-    row, usd = listed_calls().get(str(model)), None
+    options, usd = getattr(engine, "options", None), None
+    row = listed_calls().get(getattr(options, "model", ""))
     prompt, completion = prices_of(engine)
     if prompt is not None and completion is not None:
         text = Range(*OF_TEXT).times(plan.prompt_tokens - TOKENS_PER_IMAGE * plan.images)
@@ -214,7 +215,6 @@ def expected_calls(engine: Engine, model: object, plan: RequestPlan) -> Expected
         usd = Range.total([asked, answers.times(completion / MILLION)])
     if row is None:
         return Expected(usd, basis="tokens of a model that is not in the list: a wide estimate")
-    options = getattr(engine, "options", None)
     if row.gpu:
         gpus = process_count(getattr(options, "devices", None) or 1)
         at_a_time = max(1, gpus // getattr(options, "tensor_parallel_size", 1))

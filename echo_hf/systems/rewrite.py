@@ -181,12 +181,11 @@ class Rewrite:
 
     def estimate(self, tasks: Sequence[Task]) -> Expected:
         """What tasks are expected to take: the writer's calls, and the artist's images."""
-        writer = self._options.writer
         if tasks:
-            check_fit({f"writer of {self._drawing.name}": writer}, estimates=False)
+            writer = {f"writer of {self._drawing.name}": self._options.writer}
+            check_fit(writer, estimates=False)
         asked = [rewriting(task, self._options.most_tokens) for task in tasks]
-        plan, model = extended(RequestPlan(), asked, 0), writer.options.get("model")
-        written = expected_calls(self._writer, model, plan)
+        written = expected_calls(self._writer, extended(RequestPlan(), asked, 0))
         drawn = expected_images(self._drawing, [replace(task, inputs=()) for task in tasks])
         return both(written, drawn)
 

@@ -38,7 +38,7 @@ def engine(model: str, **options: Any) -> Any:
 
 def test_calls_cost_their_tokens_by_the_rule_of_their_model() -> None:
     """gpt-4o: 2.50 and 10 dollars a million; an image takes 255, 425 or 1,105 tokens."""
-    found = expected_calls(engine(GPT_4O, concurrency=3), GPT_4O, PLAN)
+    found = expected_calls(engine(GPT_4O, concurrency=3), PLAN)
     low = (0.8 * 20_000 + 8 * 255) * 2.5e-6 + 6 * 150 * 10e-6
     likely = (20_000 + 8 * 425) * 2.5e-6 + 6 * 400 * 10e-6
     high = (1.25 * 20_000 + 8 * 1105) * 2.5e-6 + 6 * 800 * 10e-6
@@ -50,28 +50,33 @@ def test_calls_cost_their_tokens_by_the_rule_of_their_model() -> None:
 
 def test_a_model_that_is_not_listed_has_the_price_of_its_config_and_no_time() -> None:
     prices = {"usd_per_million_prompt_tokens": 1.0, "usd_per_million_completion_tokens": 2.0}
-    found = expected_calls(engine("mine", **prices), "mine", PLAN)
+    found = expected_calls(engine("mine", **prices), PLAN)
     assert found.cost_usd == pytest.approx((20_000 + 8 * 1280) * 1e-6 + 6 * 400 * 2e-6)
     assert found.seconds is None
-    assert expected_calls(engine("mine"), "mine", PLAN).usd is None
+    assert expected_calls(engine("mine"), PLAN).usd is None
     answered = RequestPlan(requests=4, stored=4)
-    assert expected_calls(engine("mine"), "mine", answered) == NO_WORK
+    assert expected_calls(engine("mine"), answered) == NO_WORK
 
 
 def test_weights_of_ones_own_bill_nothing_and_take_the_time_of_a_gpu() -> None:
     model = "Qwen/Qwen2.5-VL-32B-Instruct"
-    own = type("Own", (), {})()  # an engine in this process names no price
-    found = expected_calls(own, model, PLAN)
+    found = expected_calls(make_engine("vllm", model=model), PLAN)
     assert found.usd == (0, 0, 0)
     assert found.seconds == pytest.approx((6 * 0.3, 6 * 0.8, 6 * 2.5))
     assert found.gpu == "an H100"
+
+
+def test_the_model_that_an_engine_takes_without_being_told_is_listed() -> None:
+    found = expected_calls(make_engine("moderation", concurrency=2), PLAN)
+    assert found.usd == (0, 0, 0)
+    assert found.seconds == pytest.approx((0.6, 1.8, 9))
 
 
 def test_several_gpus_share_the_calls() -> None:
     """Four GPUs are two processes of two GPUs each."""
     model = "Qwen/Qwen2.5-VL-32B-Instruct"
     made = make_engine("vllm", model=model, devices=4, tensor_parallel_size=2)
-    assert expected_calls(made, model, PLAN).seconds == pytest.approx((0.9, 2.4, 7.5))
+    assert expected_calls(made, PLAN).seconds == pytest.approx((0.9, 2.4, 7.5))
 
 
 def test_measured_work_lies_within_two_standard_errors() -> None:
@@ -156,7 +161,7 @@ def test_every_language_model_of_a_shipped_config_is_listed_with_a_price(model: 
     if row.gpu is None:
         google = {"base_url": "https://generativelanguage.googleapis.com/v1beta/openai/"}
         asked = engine(model, **(google if model.startswith("gemini") else {}))
-        assert expected_calls(asked, model, PLAN).usd is not None
+        assert expected_calls(asked, PLAN).usd is not None
 
 
 def test_rows_are_ranges_with_a_source_that_say_what_was_published_and_what_was_not() -> None:
