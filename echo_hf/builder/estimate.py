@@ -16,14 +16,14 @@ from echo_hf.collect.crawl_ledger import LEDGER
 from echo_hf.collect.records import read_records
 from echo_hf.config.loading import Config
 from echo_hf.engines.base import Engine
-from echo_hf.engines.estimate import NO_WORK, Expected, Range, expected_calls
+from echo_hf.engines.estimate import NO_WORK, Expected, expected_calls
 from echo_hf.engines.memory import check_fit
 from echo_hf.engines.planner import TOKENS_PER_IMAGE, RequestPlan
 from echo_hf.engines.prices import price_list
 from echo_hf.pipeline.batch_inference import plan
 from echo_hf.pipeline.stage import ModelStage
 
-HALF, TWICE = 0.5, 2.0  # what the shares of other posts may well be
+TWICE = 2  # as many, or half: what the shares of other posts may well be
 BY_SHARE = "calls by the share of the bundled corpus, half to twice"
 
 
@@ -67,7 +67,10 @@ def planned_build(
         check_fit({name: run.config.engines[name] for name in asked})
         changes = why(run)
         begins = STAGES.index(changes[0].stage) if changes else len(STAGES)
-        posts = _posts(run, anew=begins == 0)
+        if begins:
+            posts = int(pq.read_metadata(_kept(run, STAGES[0])).num_rows)
+        else:
+            posts = len(read_records(run.config.posts, run.folder.root / LEDGER))
         planned = [
             _planned(run, name, engine, posts, counted=at == begins)
             for at, name in enumerate(STAGES)
@@ -80,38 +83,31 @@ def _kept(run: BuildRun, stage: str) -> str:
     return str(run.folder.stage(stage) / "kept.parquet")
 
 
-def _posts(run: BuildRun, anew: bool) -> int:
-    if anew:
-        return len(read_records(run.config.posts, run.folder.root / LEDGER))
-    return int(pq.read_metadata(_kept(run, STAGES[0])).num_rows)
-
-
 def _planned(
     run: BuildRun, name: str, engine: Engine, posts: int, *, counted: bool
 ) -> PlannedStage:
     stage = run.stage(name)
     if not isinstance(stage, ModelStage) or not engine.stored:  # answers that cost nothing
         return PlannedStage(name, 0, 0, counted, NO_WORK)
-    model = run.config.engines[str(run.config.stages.engine_of(name))].options.get("model")
     if counted:
         before = _kept(run, STAGES[STAGES.index(name) - 1])
         dataset = Dataset.from_parquet(before, cache_dir=str(run.folder.cache))
         with closing(run.folder.store()) as store:
             stage = stage.prepared(dataset, offline=True, watch=run.watch)
-            found = plan(stage, dataset, engine, store)
-        expected = expected_calls(engine, model, found)
-        return PlannedStage(name, found.calls, found.stored, True, expected)
+            counts = plan(stage, dataset, engine, store)
+        expected = expected_calls(engine, counts)
+        return PlannedStage(name, counts.calls, counts.stored, True, expected)
     share = price_list()["stages"][name]
     calls = round(posts * share["calls"])
     images = round(calls * share["images"])
     tokens = calls * share["text"] + images * TOKENS_PER_IMAGE
-    guessed = expected_calls(
-        engine, model, RequestPlan(requests=calls, prompt_tokens=tokens, images=images)
-    )
-    wide = [
-        one and Range(one.low * HALF, one.likely, one.high * TWICE)
-        for one in (guessed.usd, guessed.seconds)
-    ]
-    basis = f"{BY_SHARE}; {guessed.basis}" if calls else guessed.basis
-    expected = replace(guessed, usd=wide[0], seconds=wide[1], basis=basis)
-    return PlannedStage(name, calls, 0, False, expected)
+    likely = RequestPlan(requests=calls, prompt_tokens=tokens, images=images)
+    found = expected_calls(engine, likely)
+    if calls:
+        found = replace(
+            found,
+            usd=found.usd and found.usd.widened(TWICE),
+            seconds=found.seconds and found.seconds.widened(TWICE),
+            basis=f"{BY_SHARE}; {found.basis}",
+        )
+    return PlannedStage(name, calls, 0, False, found)

@@ -87,16 +87,13 @@ def outcome_table(generated: Generated) -> Table:
 
 
 def show_planned(console: Console, plan: Sequence[PlannedWork]) -> None:
-    rows = (
-        (_who(one), one.about, f"{one.todo:,}", f"{one.stored:,}", *_takes(one)) for one in plan
-    )
+    rows: Rows = []
+    for one in plan:
+        who = Text(in_place(one.who, one.in_place_of), "bold")
+        rows.append((who, one.about, f"{one.todo:,}", f"{one.stored:,}", *_takes(one)))
     heads = ("", "about", "to ask", "stored", *TAKES)
     console.print(plain_table(*heads, left=ABOUT, rows=rows))
     say_expected(console, [(one.who, one.expected) for one in plan])
-
-
-def _who(one: PlannedWork) -> Text:
-    return Text(in_place(one.who, one.in_place_of), "bold")
 
 
 def stage_table(plan: Sequence[PlannedStage]) -> Table:
@@ -120,9 +117,9 @@ def say_expected(console: Console, every: Sequence[tuple[str, Expected]]) -> Non
     unpriced = dict.fromkeys(who for who, one in every if one.usd is None)
     untimed = dict.fromkeys(who for who, one in every if one.seconds is None)
     usd = shown_dollars(Range.total(one.usd for _, one in every if one.usd))
-    times = [one for _, one in every if one.seconds]
-    seconds = shown_time(Range.total(one.seconds for one in times if one.seconds))
-    on_gpu = Range.total(one.seconds for one in times if one.seconds and one.gpu)
+    times = [(one.seconds, one.gpu) for _, one in every if one.seconds]
+    seconds = shown_time(Range.total(one for one, _ in times))
+    on_gpu = Range.total(one for one, gpu in times if gpu)
     own = f", of that {shown_time(on_gpu)} of your own GPU" if on_gpu.high else ""
     least = ["at least " if missing else "about " for missing in (unpriced, untimed)]
     say(console, f"in all {least[0]}{usd}; {least[1]}{seconds} one after the other{own}")

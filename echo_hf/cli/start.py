@@ -45,7 +45,6 @@ EXAMPLE_THREADS = (
     "https://x.com/mira_draws/status/9900316480379532473",
 )
 EXAMPLES = 5  # of each split
-UNKNOWN = "?"
 SYSTEM = """\
   - name: {name}
     adapter: files  # images that are there already: {layout}
@@ -76,7 +75,6 @@ def engines(
     ] = None,
 ) -> Told:
     """List the engines that a config may name, and what they need. --fit: what fits on a GPU."""
-
     from echo_hf.engines.base import engine_needs
 
     if fit is not None:
@@ -101,27 +99,24 @@ def engines(
 
 def _fitted(path: Path, gpu_gib: float | None) -> Told:
     """What each engine of a config takes of a GPU; one that nobody knows is no error."""
-    from echo_hf.config.checks import EngineChoice
     from echo_hf.config.loading import Config
     from echo_hf.engines.memory import fit_of
     from echo_hf.systems.benchmark import load_evaluation
+    from echo_hf.systems.registry import options_of
+    from echo_hf.systems.rewrite import RewriteOptions
 
     config, console = load_evaluation(path), terminal()
-    named = {
-        **(config.engines if isinstance(config, Config) else {}),
-        **{f"judge {one.name}": one.engine for one in config.judges},
-        "applicability": getattr(config.applicability, "engine", None),
-        "analysis.task_engine": config.analysis.task_engine,
-        **{
-            f"writer of {one.name}": EngineChoice.model_validate(one.parameters["writer"])
-            for one in config.systems
-            if one.adapter == "rewrite" and isinstance(one.parameters.get("writer"), Mapping)
-        },
-    }
+    named = dict(config.engines) if isinstance(config, Config) else {}
+    named |= {f"judge {one.name}": one.engine for one in config.judges}
+    if config.applicability:
+        named["applicability"] = config.applicability.engine
+    if config.analysis.task_engine:
+        named["analysis.task_engine"] = config.analysis.task_engine
+    for one in config.systems:
+        if one.adapter == "rewrite":
+            named[f"writer of {one.name}"] = options_of(one, RewriteOptions).writer
     told, refused = list[Told](), list[str]()
     for name, choice in named.items():
-        if choice is None:
-            continue
         say(console, name, "bold")
         try:
             fit = fit_of(choice, gpu_gib, ask=True)

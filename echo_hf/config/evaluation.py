@@ -334,9 +334,7 @@ def _references(path: Path) -> list[Any]:
     if not isinstance(listed, list):
         raise ConfigError(f"{path}: expected a list of references, such as {EXAMPLE}")
     folder = path.resolve().parent
-    return [
-        {**one, "path": [str(folder / str(file)) for file in _several(one["path"])]}
-        if isinstance(one, dict) and isinstance(one.get("path"), str | list)
-        else one
-        for one in listed
-    ]
+    for one in listed:
+        if isinstance(one, dict) and isinstance(one.get("path"), str | list):
+            one["path"] = [str(folder / str(file)) for file in _several(one["path"])]
+    return listed

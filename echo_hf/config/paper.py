@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from echo_hf.config.checks import Section, Statement, Words
+from echo_hf.config.checks import EngineChoice, Section, Statement, Words
+from echo_hf.config.collection import Search
 from echo_hf.config.sections import NAMED
 from echo_hf.errors import ConfigError, unknown
 
@@ -17,13 +19,13 @@ SYSTEMS = (
     *("Flux Kontext", "LLM+Diffusion", "Anole"),
 )
 JUDGES = ("GPT-4o", "Gemini 2.0 Flash", "Qwen2.5-VL-32B-Instruct")
-BROAD = "4o, chatgpt, gpt, gpt-4o, openai in windows of 1d"
-NARROW = (
+POSTS = (
+    "x: 4o, chatgpt, gpt, gpt-4o, openai in windows of 1d for 14 days; "
     "4o image, 4o prompt, create image, create image gpt, gpt image, gpt prompt, image gen, "
     "prompt share, 生成, 画像 in windows of 7d"
 )
 VALUES = {
-    "posts": f"{BROAD}; {NARROW}",  # figure D.1
+    "posts": POSTS,  # figure D.1
     "stages.relevance.keep": "4, 5",  # section 3.1
     "stages.screenshots.inset": "10",  # the released code
     "stages.safety.remove": ", ".join(NAMED),  # section 6
@@ -31,12 +33,16 @@ VALUES = {
     "splits.doubts": "keep",  # section 4: people look at them
     "protocol": "published",
 }
+# Some version of these; `gpt-4o-mini` is another model.
+READING = {
+    "relevance": "gpt-4o",  # figure D.2
+    "extract": "gpt-4o",  # figure D.3
+    "roles": "gpt-4o",  # figure D.4
+    "screenshots": "qwen2.5-vl",  # figure D.5
+    "safety": "llama-guard-4-12b",  # section 6
+}
 MODELS = {
-    "stages.relevance.engine": "gpt-4o",  # figure D.2
-    "stages.extract.engine": "gpt-4o",  # figure D.3
-    "stages.roles.engine": "gpt-4o",  # figure D.4
-    "stages.screenshots.engine": "qwen2.5-vl",  # figure D.5
-    "stages.safety.engine": "llama-guard-4-12b",  # section 6
+    **{f"stages.{stage}.engine": model for stage, model in READING.items()},
     "applicability": "gpt-4o",  # figure E.3
     "analysis.perplexity": "pythia-12b",  # figure 3
 }
@@ -109,14 +115,8 @@ def differences(config: Config) -> tuple[Difference, ...]:
 def _compared(config: Config) -> Iterator[tuple[str, str | None, str]]:
     """Each key that the paper says something of, with the value here and in the paper."""
     stages = config.stages
-    searches = [entry.search for entry in config.posts if entry.search]
-    phases = [
-        f"{', '.join(sorted(phase.terms))} in windows of {phase.window}"
-        for search in searches
-        for phase in search.phases
-    ]
-    values: dict[str, str | None] = {
-        "posts": "; ".join(phases) or ", ".join(entry.source for entry in config.posts),
+    values = {
+        "posts": " and ".join(_searched(entry.source, entry.search) for entry in config.posts),
         "stages.relevance.keep": ", ".join(map(str, sorted(stages.relevance.keep))),
         "stages.screenshots.inset": str(stages.screenshots.inset),
         "stages.safety.remove": ", ".join(one for one in NAMED if one in stages.safety.remove),
@@ -126,24 +126,34 @@ def _compared(config: Config) -> Iterator[tuple[str, str | None, str]]:
     }
     for key, papers in VALUES.items():
         yield key, values[key] or "none", papers
-    asked = config.applicability
-    models: dict[str, Any] = {
-        "applicability": asked and asked.engine.options.get("model", asked.engine.kind),
-        "analysis.perplexity": config.analysis.perplexity and config.analysis.perplexity.model,
-    }
-    for stage in ("relevance", "extract", "roles", "screenshots", "safety"):
-        engine = config.engines[str(stages.engine_of(stage))]
-        models[f"stages.{stage}.engine"] = engine.options.get("model", engine.kind)
+    asked = {stage: config.engines[str(stages.engine_of(stage))] for stage in READING}
+    models = {f"stages.{stage}.engine": _model_of(engine) for stage, engine in asked.items()}
+    if config.applicability:
+        models["applicability"] = _model_of(config.applicability.engine)
+    if config.analysis.perplexity:
+        models["analysis.perplexity"] = config.analysis.perplexity.model
     for key, papers in MODELS.items():
-        model = str(models[key] or "none")
-        yield key, papers if papers in model.lower() else model, papers
-    for kind, names, some in (
-        ("systems", SYSTEMS, config.systems),
-        ("judges", JUDGES, config.judges),
-    ):
-        there = {one.stands_for for one in some}
+        model = models.get(key, "none")
+        is_version = re.search(rf"{re.escape(papers)}(?!-?[a-z])", model.lower())
+        yield key, papers if is_version else model, papers
+    for kind, names in (("systems", SYSTEMS), ("judges", JUDGES)):
+        there = {one.stands_for for one in getattr(config, kind)}
         for name in names:
             yield f"{kind}.{name}", name if name in there else None, name
+
+
+def _searched(source: str, search: Search | None) -> str:
+    phases = [
+        f"{', '.join(sorted(one.terms))} in windows of {one.window}"
+        + (f" for {one.days} days" if one.days else "")
+        + (f" in {', '.join(one.languages)}" if one.languages else "")
+        for one in (search.phases if search else ())
+    ]
+    return f"{source}: {'; '.join(phases)}" if phases else source
+
+
+def _model_of(engine: EngineChoice) -> str:
+    return str(engine.options.get("model", engine.kind))
 
 
 def _notes(kind: str, some: Iterable[Any]) -> Iterator[Difference]:

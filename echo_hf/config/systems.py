@@ -180,7 +180,7 @@ def _brought(name: str, what: str, example: str) -> str:
     for file in files_of:
         data = read_yaml(file, what, example)
         named = [file.stem, *([data["stands_for"]] if data["status"] == SUBSTITUTE else [])]
-        known = {**dict.fromkeys(map(letters, named), f"{what}s/{file.name}"), **known}
+        known = dict.fromkeys(map(letters, named), f"{what}s/{file.name}") | known
     near = get_close_matches(letters(name), known, n=1, cutoff=0.85)
     hint = f"did you mean {known[near[0]]!r}? " if near else ""
     names = ", ".join(file.stem for file in files_of)

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from echo_hf.config.systems import Price
+from echo_hf._infra.worker_pool import process_count
 from echo_hf.engines.base import Engine
 from echo_hf.engines.planner import TOKENS_PER_IMAGE, RequestPlan
 from echo_hf.engines.prices import MILLION, price_list
@@ -48,6 +48,9 @@ class Range(NamedTuple):
 
     def times(self, number: float) -> Self:
         return type(self)(*(one * number for one in self))
+
+    def widened(self, factor: float) -> Self:
+        return type(self)(self.low / factor, self.likely, self.high * factor)
 
 
 NOTHING = Range.exactly(0)
@@ -88,14 +91,12 @@ class Expected:
         seconds: From its beginning to its end; null where nothing is known.
         gpu: The GPU of one's own that the seconds are of; null where others do the work.
         basis: What the two rest on, in a line.
-        sources: Addresses of what the basis speaks of.
     """
 
     usd: Range | None = None
     seconds: Range | None = None
     gpu: str | None = None
     basis: str = ""
-    sources: tuple[str, ...] = ()
 
     @property
     def cost_usd(self) -> float | None:
@@ -115,26 +116,28 @@ def both(one: Expected, other: Expected) -> Expected:
         Range.total(seconds) if len(seconds) == 2 else None,
         one.gpu or other.gpu,
         "; ".join(filter(None, (one.basis, other.basis))),
-        (*one.sources, *other.sources),
     )
 
 
 def measured(values: Sequence[float], number: int) -> Range | None:
-    """What a number of them is expected to come to, within two standard errors of their mean.
+    """What so many more of them are expected to come to, within two standard errors.
+
+    Both the mean of those measured and the ones to come vary: the variance of the sum is
+    `s^2 (number^2 / n + number)` for n values of the standard deviation s.
 
     Examples:
-        >>> measured([1.0, 3.0], 10)
-        Range(low=0.0, likely=20.0, high=40.0)
+        >>> measured([1.0, 2.0, 3.0], 9)
+        Range(low=6.0, likely=18.0, high=30.0)
         >>> measured([2.0], 10)  # one alone says nothing about others
         Range(low=10.0, likely=20.0, high=40.0)
     """
     if not values:
         return None
-    mean = fmean(values)
+    likely = fmean(values) * number
     if len(values) == 1:
-        return Range(mean / 2, mean, 2 * mean).times(number)
-    error = 2 * stdev(values) / math.sqrt(len(values))
-    return Range(max(mean - error, 0.0), mean, mean + error).times(number)
+        return Range.exactly(likely).widened(2)
+    error = 2 * stdev(values) * math.sqrt(number**2 / len(values) + number)
+    return Range(max(likely - error, 0.0), likely, likely + error)
 
 
 class Listed(BaseModel):
@@ -171,18 +174,11 @@ class ListedImages(Listed):
     tokens: Mapping[TokenKind, Range] = {}
     when: Mapping[str, Any] = {}
 
-    @property
-    def prices(self) -> Price | None:
-        """What its maker charges; free on a GPU of one's own."""
-        if self.gpu is not None:
-            return Price(usd_per_image=0, as_of=self.as_of)
-        return Price(**self.price, as_of=self.as_of)
-
 
 @cache
 def listed_calls() -> Mapping[str, ListedCalls]:
     """The language models of the list, by name."""
-    rows = [ListedCalls.model_validate(row) for row in price_list()["calls"]]
+    rows = map(ListedCalls.model_validate, price_list()["calls"])
     return {model: row for row in rows for model in row.models}
 
 
@@ -204,11 +200,12 @@ def prices_of(engine: Engine) -> tuple[float | None, float | None]:
     )
 
 
-def expected_calls(engine: Engine, model: object, plan: RequestPlan) -> Expected:
+def expected_calls(engine: Engine, plan: RequestPlan) -> Expected:
     """What the calls of a plan are expected to take."""
     if not plan.calls:
         return NO_WORK
-    row, usd = listed_calls().get(str(model)), None
+    options, usd = getattr(engine, "options", None), None
+    row = listed_calls().get(getattr(options, "model", ""))
     prompt, completion = prices_of(engine)
     if prompt is not None and completion is not None:
         text = Range(*OF_TEXT).times(plan.prompt_tokens - TOKENS_PER_IMAGE * plan.images)
@@ -218,6 +215,10 @@ def expected_calls(engine: Engine, model: object, plan: RequestPlan) -> Expected
         usd = Range.total([asked, answers.times(completion / MILLION)])
     if row is None:
         return Expected(usd, basis="tokens of a model that is not in the list: a wide estimate")
-    at_a_time = 1 if row.gpu else getattr(getattr(engine, "options", None), "concurrency", 1)
+    if row.gpu:
+        gpus = process_count(getattr(options, "devices", None) or 1)
+        at_a_time = max(1, gpus // getattr(options, "tensor_parallel_size", 1))
+    else:
+        at_a_time = getattr(options, "concurrency", 1)
     seconds = row.seconds.times(plan.calls / at_a_time)
-    return Expected(usd, seconds, row.gpu, row.rests_on, row.sources)
+    return Expected(usd, seconds, row.gpu, row.rests_on)

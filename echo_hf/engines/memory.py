@@ -30,12 +30,9 @@ if TYPE_CHECKING:
     from echo_hf.config.checks import EngineChoice
 
 GIB = 2**30
-LONGEST = 100  # of what others say
 FLOATS = frozenset({"F64", "F32", "F16", "BF16"})
 # Of a number; vLLM loads weights of 32 bits with 16 unless it is told to keep them.
 BYTES = {"auto": 2, "bfloat16": 2, "float16": 2, "float32": 4}
-# Of a weight that is quantised while it is loaded; bitsandbytes keeps a scale for 64 of 4 bits.
-QUANTISED = {"fp8": 1.0, "bitsandbytes": 0.5 + 4 / 64}
 BLOCK = 16  # tokens of cache that vLLM gives out at a time
 MOST_TILES = 16  # of an image, as Llama 4 cuts it; the whole comes on top
 # Tokens of a step where a config does not say: vLLM's own defaults, by the size of the GPU.
@@ -65,13 +62,14 @@ class Shape(NamedTuple):
 class Fit:
     """What an engine takes of each of its GPUs, in bytes; a request has `tokens` tokens.
 
-    `image_tokens` are those of as many images as a request may have, at their largest; `gpu_gib`
-    is null where nobody knows the GPU.
+    A token takes `token` of the cache where all layers see it. `image_tokens` are those of as many
+    images as a request may have, at their largest; `gpu_gib` is null where nobody knows the GPU.
     """
 
     weights: int
     request: int
     working: int
+    token: int
     tokens: int
     image_tokens: int
     gpus: int
@@ -88,11 +86,16 @@ class Fit:
         return None if self.gpu_gib is None else self.share * self.gpu_gib * GIB
 
     @property
-    def requests(self) -> float | None:
-        """How many requests of `tokens` tokens fit at once, null where nobody knows the GPU."""
+    def cache(self) -> float | None:
+        """What is left for requests, null where nobody knows the GPU."""
         if self.available is None:
             return None
-        return max(0.0, (self.available - self.weights - self.working) / self.request)
+        return max(0.0, self.available - self.weights - self.working)
+
+    @property
+    def requests(self) -> float | None:
+        """How many requests of `tokens` tokens fit at once, null where nobody knows the GPU."""
+        return None if self.cache is None else self.cache / self.request
 
     @property
     def fits(self) -> bool:
@@ -101,7 +104,7 @@ class Fit:
 
     @property
     def advice(self) -> str:
-        longest = floor((self.requests or 0) * -(-self.tokens // BLOCK)) * BLOCK
+        longest = floor((self.cache or 0) / self.token / BLOCK) * BLOCK
         shorter = f"lower max_model_len to {longest:,}, " if longest else ""
         return (
             f"{shorter}raise gpu_memory_utilization or tensor_parallel_size, lower "
@@ -127,10 +130,10 @@ def gib(size: float) -> str:
 def fit(options: VllmOptions, shape: Shape, gpu_gib: float | None = None) -> Fit:
     """Works out what an engine takes of a GPU.
 
-    Exact, where all layers attend to everything: weights are parameters x bytes of a number, and
-    the cache of a token is 2 x layers x heads of keys and values x width of a head x bytes of a
-    number, both over `tensor_parallel_size`. What vLLM reports is up to 0.2 GiB more, for tables
-    of positions.
+    Exact: weights are parameters x bytes of a number, and the cache of a token is 2 x layers x
+    heads of keys and values x width of a head x bytes of a number, both over
+    `tensor_parallel_size`; a layer with a sliding window keeps the window and a step of tokens.
+    What vLLM reports is up to 0.2 GiB more, for tables of positions.
 
     An estimate, within about a GiB: working memory, which vLLM measures when it starts. It is the
     largest of three moments (a layer over a step of `max_num_batched_tokens`, 2 x hidden + 3 x
@@ -157,11 +160,14 @@ def fit(options: VllmOptions, shape: Shape, gpu_gib: float | None = None) -> Fit
         text[name] for name in ("hidden_size", "num_attention_heads", "intermediate_size")
     )
     kv_heads = max(1, (text.get("num_key_value_heads") or heads) // gpus)
-    a_token = 2 * text["num_hidden_layers"] * kv_heads * (text.get("head_dim") or hidden // heads)
+    width = text.get("head_dim") or hidden // heads
+    a_layer, layers = 2 * kv_heads * width * BYTES.get(kv, 1), text["num_hidden_layers"]
     step = given.get("max_num_batched_tokens")
     if not isinstance(step, int):
         is_small = gpu_gib is not None and gpu_gib < LARGE_GPU_GIB
         step = min(STEP if is_small else LARGE_STEP, options.max_num_seqs * tokens)
+    whole = layers // text.get("sliding_window_pattern", 1)  # layers that attend to everything
+    seen_by_others = min(tokens, text.get("sliding_window", 0) - 1 + step)
     moments = [
         step * (2 * hidden + 3 * inner // gpus) * number,
         options.max_num_seqs * text["vocab_size"] * SAMPLER_BYTES,
@@ -175,9 +181,10 @@ def fit(options: VllmOptions, shape: Shape, gpu_gib: float | None = None) -> Fit
         moments.append(seen * patches * values * number)
         kept = seen * hidden * number * (1 + len(vision.get("deepstack_visual_indexes", ())))
     return Fit(
-        weights=_weights(options, shape, text) // gpus,
-        request=a_token * BYTES.get(kv, 1) * -(-tokens // BLOCK) * BLOCK,
+        weights=_weights(options, shape) // gpus,
+        request=a_layer * (whole * _blocks(tokens) + (layers - whole) * _blocks(seen_by_others)),
         working=max(moments) + kept + LIBRARIES + (0 if options.enforce_eager else GRAPHS),
+        token=a_layer * layers,
         tokens=tokens,
         image_tokens=image * options.limit_images,
         gpus=gpus,
@@ -186,21 +193,19 @@ def fit(options: VllmOptions, shape: Shape, gpu_gib: float | None = None) -> Fit
     )
 
 
-def _weights(options: VllmOptions, shape: Shape, text: Mapping[str, Any]) -> int:
-    number, method = BYTES[options.dtype], options.quantization
+def _blocks(tokens: int) -> int:
+    return -(-tokens // BLOCK) * BLOCK
+
+
+def _weights(options: VllmOptions, shape: Shape) -> int:
+    if options.quantization is not None and not shape.packed:
+        raise UnknownSizeError(
+            f"quantization {options.quantization!r} has a size that is not known here: name the "
+            "folder of a model that is quantised already"
+        )
     # Without images, vLLM leaves the part out that sees them.
     parameters = shape.parameters - (0 if options.limit_images else shape.vision_parameters)
-    if method is None or shape.packed:
-        return parameters * number + shape.packed
-    if method not in QUANTISED:
-        raise UnknownSizeError(
-            f"quantization {method!r} has a size that is not known here: name the folder of a "
-            "model that is quantised already"
-        )
-    # What reads and writes tokens is left as it is.
-    is_tied = shape.config.get("tie_word_embeddings", text.get("tie_word_embeddings"))
-    ends: int = text["vocab_size"] * text["hidden_size"] * (1 if is_tied else 2)
-    return ends * number + round((parameters - ends) * QUANTISED[method])
+    return parameters * BYTES[options.dtype] + shape.packed
 
 
 def _image(
@@ -234,7 +239,7 @@ def fit_of(choice: EngineChoice, gpu_gib: float | None = None, *, ask: bool = Fa
     except EngineError:
         raise
     except Exception as error:  # of files, of the Hub's client, of a config of another kind
-        said = f"nobody tells the shape of {options.model!r} ({reason(error)[:LONGEST]})"
+        said = f"nobody tells the shape of {options.model!r} ({reason(error)})"
         raise UnknownSizeError(f"{said}: name its folder") from error
 
 

@@ -47,6 +47,7 @@ EXPLAINED = {
     RevisionNotFoundError: "the dataset has no such revision: check the tag",
     LocalEntryNotFoundError: "the Hub is out of reach ({cause}), and the cache does not hold it: "
     "go online once",
+    pa.ArrowInvalid: "it is no Parquet file ({cause})",
 }
 
 

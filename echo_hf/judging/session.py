@@ -121,8 +121,7 @@ class Asking:
         """What a judge would be asked, and about what it would cost; nobody is asked."""
         engine = self.engine(question.who)
         planned = plan(question.stage, question.rows, engine, self.store)
-        model = self.engines.choices[question.who].options.get("model")
-        expected = expected_calls(engine, model, planned)
+        expected = expected_calls(engine, planned)
         return Planned(question.who, question.rubric, planned, expected)
 
     def ask(self, question: JudgeTask) -> Answered:

@@ -49,7 +49,13 @@ def _flat(parameters: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 def price_of(config: SystemConfig) -> Price | None:
     """What an image costs: by the config, else by the list; null where nobody knows."""
     row = listed_row(config)
-    return config.price or (row.prices if row else None)
+    if config.price or row is None:
+        return config.price
+    if row.gpu is None:
+        return Price(**row.price, as_of=row.as_of)
+    # Weights cost nothing where they are loaded; a server may charge whatever it likes for them.
+    is_served = "base_url" in dict(_flat(config.parameters))
+    return None if is_served else Price(usd_per_image=0, as_of=row.as_of)
 
 
 def expected_images(config: SystemConfig, tasks: Sequence[Task]) -> Expected:
@@ -60,7 +66,7 @@ def expected_images(config: SystemConfig, tasks: Sequence[Task]) -> Expected:
     known = Expected(basis="no price or time is listed")
     if row is not None:
         seconds = row.seconds.times(len(tasks))
-        known = Expected(None, seconds, row.gpu, row.rests_on, row.sources)
+        known = Expected(None, seconds, row.gpu, row.rests_on)
     if config.price is not None:
         known = replace(known, basis=f"price of {config.price.as_of} in the config; {known.basis}")
     if price is None:

@@ -16,6 +16,7 @@ from echo_hf.config.checks import EngineChoice, Section, Whole, Words
 from echo_hf.config.systems import Price, SystemConfig
 from echo_hf.engines.base import Engine, Message, Request, Text, Usage, make_engine
 from echo_hf.engines.estimate import Expected, both, expected_calls
+from echo_hf.engines.memory import check_fit
 from echo_hf.engines.planner import RequestPlan, extended
 from echo_hf.engines.server import ServerEngine
 from echo_hf.errors import EngineError, GenerationError
@@ -180,9 +181,11 @@ class Rewrite:
 
     def estimate(self, tasks: Sequence[Task]) -> Expected:
         """What tasks are expected to take: the writer's calls, and the artist's images."""
+        if tasks:
+            writer = {f"writer of {self._drawing.name}": self._options.writer}
+            check_fit(writer, estimates=False)
         asked = [rewriting(task, self._options.most_tokens) for task in tasks]
-        plan, model = extended(RequestPlan(), asked, 0), self._options.writer.options.get("model")
-        written = expected_calls(self._writer, model, plan)
+        written = expected_calls(self._writer, extended(RequestPlan(), asked, 0))
         drawn = expected_images(self._drawing, [replace(task, inputs=()) for task in tasks])
         return both(written, drawn)
 

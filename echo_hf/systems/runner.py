@@ -185,7 +185,7 @@ class SystemRun:
             seconds = Range(*(max(slowest, one / self.concurrency) for one in seconds))
         if paid or took:
             basis = f"measured in this run: {len(paid)} prices, {len(took)} times"
-            listed = replace(listed, basis=basis, sources=())
+            listed = replace(listed, basis=basis if paid and took else f"{basis}; {listed.basis}")
         return replace(listed, usd=usd, seconds=seconds)
 
     def preflight(self) -> Retired | None:

@@ -11,7 +11,7 @@ import yaml
 from typer.testing import CliRunner
 
 from echo_hf.cli import app
-from echo_hf.errors import ConfigError, EchoError, EngineError
+from echo_hf.errors import ConfigError, EchoError, EngineError, GenerationError
 
 READER = {"kind": "vllm", "model": "Qwen/Qwen2.5-VL-7B-Instruct", "max_model_len": 32_768}
 JUDGE = {"name": "mira", "developer": "Northlight", "status": "current"}
@@ -107,3 +107,6 @@ def test_a_mistake_is_one_line() -> None:
     assert isinstance(done.exception, ConfigError)
     assert "--gpu goes with --fit" in str(done.exception)
     fitted(error=EngineError, engines={"reader": {**READER, "max_model_len": "many"}})
+    pair = {"name": "pair", "developer": "Northlight", "status": "current", "adapter": "rewrite"}
+    done = fitted(error=GenerationError, systems=[{**pair, "parameters": {"writer": {}}}])
+    assert "system 'pair': parameters: writer.kind is missing" in str(done.exception)

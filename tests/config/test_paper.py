@@ -27,6 +27,10 @@ def shipped(name: str = "paper") -> dict[str, Any]:
     return data
 
 
+POSTS = shipped()["posts"]
+MINI = {"kind": "openai", "model": "gpt-4o-mini"}  # no version of gpt-4o
+
+
 def changed(key: str, value: Any, why: str | None = None) -> dict[str, Any]:
     data = shipped()
     *parents, last = key.split(".")
@@ -82,7 +86,9 @@ def test_what_stands_in_is_told_with_its_note_and_every_system_and_judge_is_name
         ("applicability", None, "is 'none' and the paper has 'gpt-4o'"),
         ("analysis.perplexity", {"model": "gpt2"}, "is 'gpt2' and the paper has 'pythia-12b'"),
         ("stages.relevance.engine", "screens", "and the paper has 'gpt-4o'"),
-        ("posts", [{"source": "quickstart"}], "is 'quickstart' and the paper has '4o, chatgpt"),
+        ("posts", [{"source": "quickstart"}], "is 'quickstart' and the paper has 'x: 4o, chatgpt"),
+        ("posts", [*POSTS, {"source": "quickstart"}], "windows of 7d and quickstart' and the"),
+        ("applicability", {"engine": MINI}, "is 'gpt-4o-mini' and the paper has 'gpt-4o'"),
     ],
 )
 def test_a_value_that_is_not_the_papers_needs_a_reason(key: str, value: Any, said: str) -> None:

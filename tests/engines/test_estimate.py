@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
+from scipy.stats import t as student
 
 from echo_hf.config.judges import read_judge, shipped_judges
 from echo_hf.config.systems import shipped_configs
@@ -36,7 +38,7 @@ def engine(model: str, **options: Any) -> Any:
 
 def test_calls_cost_their_tokens_by_the_rule_of_their_model() -> None:
     """gpt-4o: 2.50 and 10 dollars a million; an image takes 255, 425 or 1,105 tokens."""
-    found = expected_calls(engine(GPT_4O, concurrency=3), GPT_4O, PLAN)
+    found = expected_calls(engine(GPT_4O, concurrency=3), PLAN)
     low = (0.8 * 20_000 + 8 * 255) * 2.5e-6 + 6 * 150 * 10e-6
     likely = (20_000 + 8 * 425) * 2.5e-6 + 6 * 400 * 10e-6
     high = (1.25 * 20_000 + 8 * 1105) * 2.5e-6 + 6 * 800 * 10e-6
@@ -44,39 +46,62 @@ def test_calls_cost_their_tokens_by_the_rule_of_their_model() -> None:
     assert found.seconds == pytest.approx((6 * 2 / 3, 6 * 6 / 3, 6 * 20 / 3))
     assert (found.gpu, found.cost_usd) == (None, found.usd and found.usd.likely)
     assert "2026-11-23" in found.basis
-    assert found.sources
 
 
 def test_a_model_that_is_not_listed_has_the_price_of_its_config_and_no_time() -> None:
     prices = {"usd_per_million_prompt_tokens": 1.0, "usd_per_million_completion_tokens": 2.0}
-    found = expected_calls(engine("mine", **prices), "mine", PLAN)
+    found = expected_calls(engine("mine", **prices), PLAN)
     assert found.cost_usd == pytest.approx((20_000 + 8 * 1280) * 1e-6 + 6 * 400 * 2e-6)
-    assert (found.seconds, found.sources) == (None, ())
-    assert expected_calls(engine("mine"), "mine", PLAN).usd is None
+    assert found.seconds is None
+    assert expected_calls(engine("mine"), PLAN).usd is None
     answered = RequestPlan(requests=4, stored=4)
-    assert expected_calls(engine("mine"), "mine", answered) == NO_WORK
+    assert expected_calls(engine("mine"), answered) == NO_WORK
 
 
 def test_weights_of_ones_own_bill_nothing_and_take_the_time_of_a_gpu() -> None:
     model = "Qwen/Qwen2.5-VL-32B-Instruct"
-    own = type("Own", (), {})()  # an engine in this process names no price
-    found = expected_calls(own, model, PLAN)
+    found = expected_calls(make_engine("vllm", model=model), PLAN)
     assert found.usd == (0, 0, 0)
     assert found.seconds == pytest.approx((6 * 0.3, 6 * 0.8, 6 * 2.5))
     assert found.gpu == "an H100"
 
 
+def test_the_model_that_an_engine_takes_without_being_told_is_listed() -> None:
+    found = expected_calls(make_engine("moderation", concurrency=2), PLAN)
+    assert found.usd == (0, 0, 0)
+    assert found.seconds == pytest.approx((0.6, 1.8, 9))
+
+
+def test_several_gpus_share_the_calls() -> None:
+    """Four GPUs are two processes of two GPUs each."""
+    model = "Qwen/Qwen2.5-VL-32B-Instruct"
+    made = make_engine("vllm", model=model, devices=4, tensor_parallel_size=2)
+    assert expected_calls(made, PLAN).seconds == pytest.approx((0.9, 2.4, 7.5))
+
+
 def test_measured_work_lies_within_two_standard_errors() -> None:
     assert measured([], 5) is None
     assert measured([4.0], 2) == (4, 8, 16)
-    assert measured([1.0, 2.0, 3.0, 4.0], 10) == pytest.approx((12.09, 25.0, 37.91), abs=0.01)
     assert measured([0.0, 0.0], 10) == (0, 0, 0)
 
 
+@pytest.mark.parametrize(("known", "more"), [(4, 100), (25, 25), (400, 5)])
+def test_what_comes_lies_within_the_range_as_often_as_two_standard_errors_say(
+    known: int, more: int
+) -> None:
+    """By drawing: 95 of 100 sums of what comes, a little less where little was measured."""
+    draws, inside = np.random.default_rng(0), 0
+    for _ in range(1000):
+        found = measured(list(draws.normal(10, 2, known)), more)
+        assert found is not None
+        inside += found.low <= draws.normal(10, 2, more).sum() <= found.high
+    assert inside / 1000 == pytest.approx(1 - 2 * student.sf(2, known - 1), abs=0.02)
+
+
 def test_the_price_of_two_is_known_where_both_are() -> None:
-    one = Expected(Range(1, 2, 3), Range(10, 20, 30), None, "a", ("x",))
-    other = Expected(Range(4, 5, 6), None, "an H100", "b", ("y",))
-    assert both(one, other) == Expected(Range(5, 7, 9), None, "an H100", "a; b", ("x", "y"))
+    one = Expected(Range(1, 2, 3), Range(10, 20, 30), None, "a")
+    other = Expected(Range(4, 5, 6), None, "an H100", "b")
+    assert both(one, other) == Expected(Range(5, 7, 9), None, "an H100", "a; b")
     assert both(one, Expected()).usd is None
 
 
@@ -136,7 +161,7 @@ def test_every_language_model_of_a_shipped_config_is_listed_with_a_price(model: 
     if row.gpu is None:
         google = {"base_url": "https://generativelanguage.googleapis.com/v1beta/openai/"}
         asked = engine(model, **(google if model.startswith("gemini") else {}))
-        assert expected_calls(asked, model, PLAN).usd is not None
+        assert expected_calls(asked, PLAN).usd is not None
 
 
 def test_rows_are_ranges_with_a_source_that_say_what_was_published_and_what_was_not() -> None:

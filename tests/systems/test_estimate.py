@@ -9,6 +9,7 @@ import pytest
 from echo_hf.config.systems import SystemConfig
 from echo_hf.engines.base import ImageRef
 from echo_hf.engines.estimate import NO_WORK
+from echo_hf.errors import EngineError
 from echo_hf.systems.base import Task
 from echo_hf.systems.estimate import expected_images, price_of
 from echo_hf.systems.registry import make_system
@@ -76,6 +77,13 @@ def test_weights_on_a_gpu_of_ones_own_bill_nothing() -> None:
     assert expected_images(system(None, "files"), TASKS) == NO_WORK
 
 
+def test_nobody_knows_what_a_server_charges_for_open_weights() -> None:
+    served = {"base_url": "https://router.example.org/v1"}
+    config = system("black-forest-labs/FLUX.1-Kontext-dev", parameters=served)
+    assert price_of(config) is None
+    assert expected_images(config, TASKS).usd is None
+
+
 def test_thoughts_take_time_of_their_own() -> None:
     bagel = "ByteDance-Seed/BAGEL-7B-MoT"
     likely = [
@@ -111,3 +119,12 @@ def test_a_writer_and_an_artist_cost_together() -> None:
     alone = make_system(system("both", "rewrite", parameters=unknown))
     assert isinstance(alone, Rewrite)
     assert alone.estimate(TASKS).usd is None
+
+
+def test_a_writer_that_cannot_fit_is_refused() -> None:
+    writer = {"kind": "vllm", "model": "Qwen/Qwen2.5-VL-32B-Instruct", "gpu_memory_gib": 24}
+    parts = {"writer": writer, "artist": {"adapter": "openai_images", "model": OPENAI}}
+    made = make_system(system("both", "rewrite", parameters=parts))
+    assert isinstance(made, Rewrite)
+    with pytest.raises(EngineError, match="engine 'writer of mine' does not fit"):
+        made.estimate(TASKS)

@@ -518,7 +518,8 @@ def test_an_image_of_too_few_bytes_is_gone(tmp_path: Path, noted: bool, bytes_le
 def test_the_estimate_is_the_mean_of_what_was_drawn_so(tmp_path: Path) -> None:
     """By hand: images of 0.1 and 0.3 dollars; a refusal costs time, a retired model none.
 
-    The ends are two standard errors away: of the prices 0.2, of the times 2 x 2 / sqrt(3) = 2.309.
+    The ends are two standard errors away: with deviations of 0.1414 and 2, these are 0.2828 x
+    sqrt(10 x 10 / 2 + 10) = 2.191 dollars, and 4 x sqrt(10 x 10 / 3 + 10) = 26.331 seconds.
     """
     ok = {"outcome": Outcome.OK, "image": RunFolder(tmp_path).images.put(png("fox"))}
     tasks = [task(number) for number in range(13)]
@@ -533,8 +534,8 @@ def test_the_estimate_is_the_mean_of_what_was_drawn_so(tmp_path: Path) -> None:
     )
     assert len(made.todo) == 10
     assert made.cost_usd == pytest.approx(10 * 0.2)
-    assert made.expected.usd == pytest.approx((0.0, 2.0, 4.0))
-    assert made.expected.seconds == pytest.approx((8.453, 10 * 4.0 / 2, 31.547), abs=1e-3)
+    assert made.expected.usd == pytest.approx((0.0, 2.0, 4.191), abs=1e-3)
+    assert made.expected.seconds == pytest.approx((6.834, 10 * 4.0 / 2, 33.166), abs=1e-3)
     assert made.expected.basis == "measured in this run: 2 prices, 3 times"
     # Four tasks at two a minute take two minutes, however fast each is.
     fast = entry(9, latency_s=1.0)

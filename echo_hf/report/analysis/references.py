@@ -27,7 +27,10 @@ FROM_HUB = ("dataset", "config", "split", "revision", "file", "format", "column"
 def read_references(
     references: Sequence[Reference], root: Path, api: HfApi | None = None
 ) -> tuple[list[PromptSet], dict[str, str]]:
-    """The sets of a config, and by name why one of the Hub's could not be fetched."""
+    """The sets of a config, and by name why one could not be fetched from the Hub.
+
+    A set that is fetched and does not fit its entry stops the analysis, as a file's does.
+    """
     sets, missing = list[PromptSet](), dict[str, str]()
     for one in references:
         if one.dataset is None:
@@ -95,7 +98,7 @@ def _rows_of(remote: Remote, commit: str, file: str, reference: Reference) -> li
     if form == "parquet":
         table = remote.columns(commit, file, [column])
         if not table.column_names:
-            raise HubError(f"reference {reference.name!r}: {file!r} has no column {column!r}")
+            raise SourceError(f"reference {reference.name!r}: {file!r} has no column {column!r}")
         return list(table[column].to_pylist())
     with hub_errors(f"fetch {file!r} of {remote.repo_id!r}"):
         at = remote.api.hf_hub_download(remote.repo_id, file, repo_type=KIND, revision=commit)
@@ -115,5 +118,5 @@ def _loaded(reference: Reference) -> list[object]:
             "cache holds at that revision"
         ) from error
     if reference.column not in rows.column_names:
-        raise HubError(unknown("column", str(reference.column), rows.column_names, place))
+        raise SourceError(unknown("column", str(reference.column), rows.column_names, place))
     return list(rows[reference.column])

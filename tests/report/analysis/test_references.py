@@ -118,7 +118,7 @@ def test_a_kept_file_that_somebody_changed_is_refused(hub: LocalHub, tmp_path: P
     ("one", "said"),
     [
         (reference("none.tsv"), "cannot fetch 'none.tsv' of 'mira/edits'"),
-        (reference("b.parquet", column="prmpt"), "'b.parquet' has no column 'prmpt'"),
+        (reference("a.txt", format="parquet"), "it is no Parquet file"),
         (reference("a.tsv", revision="v9"), "no such revision"),
         (reference("a.tsv", dataset="mira/nothing"), "no such dataset"),
     ],
@@ -129,6 +129,12 @@ def test_what_cannot_be_fetched_says_why_and_the_others_are_read(
     sets, missing = read_references([one, reference("a.txt", name="b")], tmp_path, hub.api())
     assert [each.name for each in sets] == ["b"]
     assert said in missing["edits"]
+
+
+@pytest.mark.parametrize("file", ["b.parquet", "a.tsv"])
+def test_a_column_that_is_not_there_is_refused(hub: LocalHub, tmp_path: Path, file: str) -> None:
+    with pytest.raises(SourceError, match="column 'prmpt'"):
+        read_references([reference(file, column="prmpt")], tmp_path, hub.api())
 
 
 def test_without_the_hub_what_is_kept_is_read_and_the_rest_named(
