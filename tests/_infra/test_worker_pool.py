@@ -218,9 +218,7 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize(
-    "then", ["time.sleep(600)", "pool.submit('child'); time.sleep(600)", ""]
-)
+@pytest.mark.parametrize("then", ["time.sleep(600)", "pool.submit('child'); time.sleep(600)", ""])
 def test_workers_end_with_a_run_that_is_killed_or_forgets_to_close(
     then: str, tmp_path: Path
 ) -> None:
