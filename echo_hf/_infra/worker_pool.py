@@ -20,6 +20,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from itertools import chain
+from multiprocessing.connection import Pipe
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread
@@ -130,9 +131,10 @@ class WorkerPool(Generic[Item, Result]):
         self._over: EchoError | None = None
         self._lock, made = Lock(), pickle.dumps(service)
         context = multiprocessing.get_context("spawn")
+        atexit.register(self.close)  # multiprocessing, imported before, then waits for them
         with self._lock:
             for number, visible in enumerate(devices, 1):
-                ours, theirs = context.Pipe()
+                ours, theirs = Pipe()
                 process = context.Process(target=_work, args=(theirs, visible, made))
                 process.start()
                 theirs.close()
@@ -140,7 +142,6 @@ class WorkerPool(Generic[Item, Result]):
                 worker.thread = Thread(target=self._hear, args=(worker,), daemon=True)
                 worker.thread.start()
                 self._workers.append(worker)
-        atexit.register(self.close)  # before multiprocessing waits for its processes
 
     def submit(self, *items: Item) -> list[Future[Result]]:
         """Hands over items that go to one worker, one after the other."""

@@ -205,6 +205,7 @@ def test_closing_ends_workers_at_work_and_what_they_have_started(
 
 RUN = """
 import sys, time
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from echo_hf._infra.worker_pool import WorkerPool
@@ -218,10 +219,23 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("then", ["time.sleep(600)", "pool.submit('child'); time.sleep(600)", ""])
+FAILS = """with suppress(Exception):
+        WorkerPool("y", partial(work, Path(sys.argv[1])), [None, lambda: 0], EngineError)"""
+
+
+@pytest.mark.parametrize(
+    ("then", "is_killed"),
+    [
+        ("time.sleep(600)", True),
+        ("pool.submit('child'); time.sleep(600)", True),
+        ("", False),
+        (FAILS, False),
+    ],
+)
 def test_workers_end_with_a_run_that_is_killed_or_forgets_to_close(
-    then: str, tmp_path: Path
+    then: str, is_killed: bool, tmp_path: Path
 ) -> None:
+    """So do those of a pool of which only the first could be started."""
     (tmp_path / "run.py").write_text(RUN.format(then=then))
     command = [sys.executable, str(tmp_path / "run.py"), str(tmp_path)]
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
@@ -229,9 +243,12 @@ def test_workers_end_with_a_run_that_is_killed_or_forgets_to_close(
         assert run.stdout
         number = int(run.stdout.readline())
         child = child_of(tmp_path) if "child" in then else number
-        if then:
+        if is_killed:
             run.kill()
-        assert run.wait(LONGEST_S) == (-signal.SIGKILL if then else 0)
+        try:
+            assert run.wait(LONGEST_S) == (-signal.SIGKILL if is_killed else 0)
+        finally:
+            run.kill()
     assert ended(number)
     assert ended(child)
 
