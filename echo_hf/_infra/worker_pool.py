@@ -76,8 +76,10 @@ def shared_out(devices: Choice, gpus: Sequence[str], each: int = 1) -> list[str 
     if len(numbers) % each:
         said = f"a process takes {each} of them: expected a multiple of that"
         raise ValueError(f"{devices!r}, which are {len(numbers)}, and {said}")
-    seen = [gpus[one] if gpus else "" for one in numbers]
-    return [",".join(seen[at : at + each]).strip(",") or None for at in range(0, len(seen), each)]
+    if not gpus:
+        return [None] * (len(numbers) // each)
+    seen = [gpus[one] for one in numbers]
+    return [",".join(seen[at : at + each]) for at in range(0, len(seen), each)]
 
 
 class LostItemError(Exception):
