@@ -22,6 +22,19 @@ def disarmed(text: str) -> str:
     return "".join(c for c in text if c in kept or not unicodedata.category(c).startswith("C"))
 
 
+FOLDERS = re.compile(r"(?<![\w./:\\-])(?:~|[A-Za-z]:)?[/\\](?:[^\s/\\'\"]+[/\\])+")
+
+
+def without_folders(text: str) -> str:
+    """A text without the folders of absolute paths; the names of files stay.
+
+    Examples:
+        >>> without_folders("--weights=/data/mira/lumen.ckpt"), without_folders("models/lumen.ckpt")
+        ('--weights=lumen.ckpt', 'models/lumen.ckpt')
+    """
+    return FOLDERS.sub("", text.rstrip("/"))
+
+
 MARK = re.compile(r"\[\.\.\. \d+ (?:characters|descriptions) left out\]")
 
 

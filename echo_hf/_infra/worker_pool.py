@@ -19,6 +19,8 @@ from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.util import find_spec
+from itertools import chain
+from multiprocessing.connection import Pipe
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread
@@ -74,8 +76,10 @@ def shared_out(devices: Choice, gpus: Sequence[str], each: int = 1) -> list[str 
     if len(numbers) % each:
         said = f"a process takes {each} of them: expected a multiple of that"
         raise ValueError(f"{devices!r}, which are {len(numbers)}, and {said}")
-    seen = [gpus[one] if gpus else "" for one in numbers]
-    return [",".join(seen[at : at + each]).strip(",") or None for at in range(0, len(seen), each)]
+    if not gpus:
+        return [None] * (len(numbers) // each)
+    seen = [gpus[one] for one in numbers]
+    return [",".join(seen[at : at + each]) for at in range(0, len(seen), each)]
 
 
 class LostItemError(Exception):
@@ -102,11 +106,10 @@ class _Worker:
     has_answered: bool = False
 
     def kill(self) -> None:
-        """Kills the process, and what it has started in its session."""
-        if self.process.is_alive():
-            with suppress(ProcessLookupError, PermissionError):  # it has no session yet
-                os.killpg(self.process.pid, signal.SIGKILL)
-            self.process.kill()
+        """Kills the process, and what it has started, which may outlive it."""
+        with suppress(ProcessLookupError, PermissionError):  # it has no session yet, or no more
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.kill()
 
 
 class WorkerPool(Generic[Item, Result]):
@@ -130,9 +133,10 @@ class WorkerPool(Generic[Item, Result]):
         self._over: EchoError | None = None
         self._lock, made = Lock(), pickle.dumps(service)
         context = multiprocessing.get_context("spawn")
+        atexit.register(self.close)  # multiprocessing, imported before, then waits for them
         with self._lock:
             for number, visible in enumerate(devices, 1):
-                ours, theirs = context.Pipe()
+                ours, theirs = Pipe()
                 process = context.Process(target=_work, args=(theirs, visible, made))
                 process.start()
                 theirs.close()
@@ -140,7 +144,6 @@ class WorkerPool(Generic[Item, Result]):
                 worker.thread = Thread(target=self._hear, args=(worker,), daemon=True)
                 worker.thread.start()
                 self._workers.append(worker)
-        atexit.register(self.close)  # before multiprocessing waits for its processes
 
     def submit(self, *items: Item) -> list[Future[Result]]:
         """Hands over items that go to one worker, one after the other."""
@@ -168,12 +171,13 @@ class WorkerPool(Generic[Item, Result]):
                     worker.connection.send(None)
         for worker in workers:
             worker.thread.join(GRACE_S)
-            worker.kill()
-            worker.thread.join()
+            if worker.thread.is_alive():
+                worker.kill()
+                worker.thread.join()
 
     def _dispatch(self) -> None:
         """Gives what waits to the workers with the fewest items; a suspect is alone with one."""
-        while self._suspects or self._waiting:
+        while self._over is None and (self._suspects or self._waiting):
             free = [worker for worker in self._workers if self._has_room(worker)]
             if not free:
                 return
@@ -199,8 +203,8 @@ class WorkerPool(Generic[Item, Result]):
         error: EchoError | None = None
         try:
             # One that it has started may hold the connection open.
-            while worker.connection.poll(LOOK_EVERY_S) or worker.process.is_alive():
-                if not worker.connection.poll():
+            while worker.process.is_alive() or worker.connection.poll():
+                if not worker.connection.poll(LOOK_EVERY_S):
                     continue
                 number, said = worker.connection.recv()
                 if number is None:
@@ -224,35 +228,37 @@ class WorkerPool(Generic[Item, Result]):
             self._lost(worker, error)
 
     def _lost(self, worker: _Worker, error: EchoError | None) -> None:
-        code = worker.process.exitcode
+        code = worker.process.exitcode or 0
         how = (
             f"was killed by signal {-code}" if code < 0 else f"ended with status {code}, see above"
         )
         said = f"{self._name}: {worker.name} {f'stopped: {error}' if error else how}"
-        fault: Exception = LostItemError()
         with self._lock:
             self._workers.remove(worker)
-            jobs, left = list(worker.jobs.values()), len(self._workers)
-            is_at_work = worker.has_answered or any(job.losses for job in jobs)
-            if self._over is None and error and not is_at_work:
-                self._over = error
-            elif self._over is None and not left:
-                last = f"{said}, and no other is left: the same command goes on from here"
-                self._over = self._error(last)
+            jobs, left, lost = list(worker.jobs.values()), len(self._workers), list[_Job]()
             if self._over is None:
-                logger.warning("%s; %d go on with what it was at", said, left)
+                is_at_work = worker.has_answered or any(job.losses for job in jobs)
                 for job in jobs:
                     job.losses += 1
                 lost = [job for job in jobs if job.losses >= MOST_LOSSES]
                 self._lethal.update(job.data for job in lost)
-                self._suspects.extend(job for job in jobs if job.losses < MOST_LOSSES)
-                self._dispatch()
-            else:
-                waiting = (job for batch in self._waiting for job in batch)
-                lost, fault = [*jobs, *self._suspects, *waiting], self._over
+                if error and not is_at_work:
+                    self._over = error
+                elif left:
+                    logger.warning("%s; %d go on with what it was at", said, left)
+                else:
+                    last = f"{said}, and no other is left: the same command goes on from here"
+                    self._over = self._error(last)
+            self._suspects.extend(job for job in jobs if job not in lost)
+            self._dispatch()
+            over, unfinished = self._over, list[_Job]()
+            if over is not None:
+                unfinished = [*self._suspects, *chain.from_iterable(self._waiting)]
                 self._suspects.clear()
                 self._waiting.clear()
-        _fail(lost, fault)
+        _fail(lost, LostItemError())
+        if over is not None:
+            _fail(unfinished, over)
 
 
 def _fail(jobs: Sequence[_Job], error: Exception) -> None:
@@ -286,7 +292,7 @@ def _listen(connection: Any, inbox: Inbox) -> None:
             for one in batch:
                 inbox.put(one)
     except (EOFError, OSError):
-        os._exit(1)  # the run is gone
+        os.killpg(0, signal.SIGKILL)  # the run is gone, and with it goes what was started here
     inbox.put(None)
 
 

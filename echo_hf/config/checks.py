@@ -20,6 +20,7 @@ from pydantic import (
     WrapValidator,
 )
 
+from echo_hf._infra.text import without_folders
 from echo_hf.errors import ConfigError, unknown
 
 LONGEST_VALUE = 200
@@ -253,7 +254,7 @@ class AnsweredBy(BaseModel):
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
-    model: str | None = None
+    model: Annotated[str, AfterValidator(without_folders)] | None = None
     developer: str | None = None
     status: str | None = None
     stands_for: str | None = None

@@ -98,10 +98,13 @@ class JudgeConfig(Section):
         return self
 
     @property
-    def answered_by(self) -> AnsweredBy:
+    def model(self) -> str | None:
         model = self.engine.options.get("model")
-        known = AnsweredBy.model_validate(self, from_attributes=True)
-        return known.model_copy(update={"model": None if model is None else str(model)})
+        return None if model is None else str(model)
+
+    @property
+    def answered_by(self) -> AnsweredBy:
+        return AnsweredBy.model_validate(self, from_attributes=True)
 
 
 class ApplicabilityConfig(Section):

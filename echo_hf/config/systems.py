@@ -175,14 +175,15 @@ def read_shared(path: Path, model: type[Shared], what: str, example: str) -> Sha
 
 
 def _brought(name: str, what: str, example: str) -> str:
-    """Which of our files may be meant: one of nearly that name, or one that stands in for it."""
-    known, files_of = dict[str, str](), sorted(shipped_configs().glob(f"{what}s/*.yaml"))
+    """Which of our files may be meant: those of nearly that name, or that stand in for it."""
+    known, files_of = dict[str, list[str]](), sorted(shipped_configs().glob(f"{what}s/*.yaml"))
     for file in files_of:
         data = read_yaml(file, what, example)
         named = [file.stem, *([data["stands_for"]] if data["status"] == SUBSTITUTE else [])]
-        known = dict.fromkeys(map(letters, named), f"{what}s/{file.name}") | known
+        for one in map(letters, named):
+            known.setdefault(one, []).append(repr(f"{what}s/{file.name}"))
     near = get_close_matches(letters(name), known, n=1, cutoff=0.85)
-    hint = f"did you mean {known[near[0]]!r}? " if near else ""
+    hint = f"did you mean {' or '.join(known[near[0]])}? " if near else ""
     names = ", ".join(file.stem for file in files_of)
     return f"{hint}expected a YAML file of yours, or one that echo-hf brings: {names}"
 

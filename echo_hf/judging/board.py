@@ -72,7 +72,7 @@ def show_scores(console: Console, path: Path) -> None:
         if split["pairwise"]:
             chosen = split["pairwise"]["judges"]
             say(console, f"{name}: two outputs side by side, in both orders", "bold")
-            names = judge_names(chosen, found["failed_audit"])
+            names = judge_names(chosen, found["failed_audit"], by_judge)
             for judge, one in zip(names, chosen.values(), strict=True):
                 parts = (
                     f"{one['pairs']:,} pairs",

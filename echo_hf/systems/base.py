@@ -227,7 +227,6 @@ SECRET = re.compile(
     r"|AUTHORIZATION|COOKIE)\d*(?:_|$)|(?:^|_)AUTH$"
 )
 HIDDEN = "[hidden]"
-FOLDERS = re.compile(r"(?<![\w./:\\-])(?:~|[A-Za-z]:)?[/\\](?:[^\s/\\'\"]+[/\\])+")
 IN_QUERY = re.compile(r"([?&](?:api_?)?(?:key|token|signature|sig)=)[^&\s'\"]+", re.IGNORECASE)
 
 
@@ -257,13 +256,3 @@ def without_secrets(text: str, environment: Mapping[str, str] = os.environ) -> s
             text = text.replace(value, HIDDEN)
     text = CREDENTIALS.sub(f"://{HIDDEN}@", text)
     return IN_QUERY.sub(rf"\1{HIDDEN}", text)
-
-
-def without_folders(text: str) -> str:
-    """A text without the folders of absolute paths; the names of files stay.
-
-    Examples:
-        >>> without_folders("--weights=/data/mira/lumen.ckpt"), without_folders("models/lumen.ckpt")
-        ('--weights=lumen.ckpt', 'models/lumen.ckpt')
-    """
-    return FOLDERS.sub("", text)

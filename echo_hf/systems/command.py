@@ -17,6 +17,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, Field, StringConstraints
 
+from echo_hf._infra.text import without_folders
 from echo_hf._infra.worker_pool import VISIBLE, process_count
 from echo_hf.config.checks import File, Section, Whole, secrets_in
 from echo_hf.config.systems import SystemConfig
@@ -31,7 +32,6 @@ from echo_hf.systems.base import (
     failed,
     is_secret,
     unsupported_task,
-    without_folders,
 )
 from echo_hf.systems.command_worker import VERSION, WorkerPool, WorkerProcess
 from echo_hf.systems.external_results import (
@@ -134,7 +134,7 @@ def portable(value: Any) -> Any:
         return {name: portable(one) for name, one in value.items()}
     if isinstance(value, list | tuple):
         return [portable(one) for one in value]
-    return without_folders(value.rstrip("/")) if isinstance(value, str) else value
+    return without_folders(value) if isinstance(value, str) else value
 
 
 class WorkerAnswer(ExternalResult):

@@ -15,6 +15,7 @@ from typing import Annotated, Any, ClassVar, Generic, Literal, Self, TypeVar
 from PIL import Image
 from pydantic import StringConstraints
 
+from echo_hf._infra.text import without_folders
 from echo_hf._infra.worker_pool import LostItemError, Runs, WorkerPool, process_count
 from echo_hf.config.checks import Section, Words
 from echo_hf.config.systems import SystemConfig
@@ -23,7 +24,7 @@ from echo_hf.engines.transformers import free, is_out_of_memory
 from echo_hf.errors import EchoError, GenerationError, ImageError
 from echo_hf.images.decode import BadImageError
 from echo_hf.reasons import Outcome, OutcomeStage
-from echo_hf.systems.base import GenerationResult, Task, failed, without_folders
+from echo_hf.systems.base import GenerationResult, Task, failed
 from echo_hf.systems.images import open_inputs
 from echo_hf.systems.registry import devices_of, model_of
 
@@ -196,7 +197,7 @@ class LocalSystem(ABC, Generic[Options, Loaded]):
     def __init__(self, config: SystemConfig, options: Options, index: str) -> None:
         self.config, self.options, self.place = config, options, f"system {config.name!r}"
         devices = config.limits.devices
-        if devices is not None and options.device not in ("auto", "cpu", "cuda"):
+        if devices is not None and options.device not in ("auto", "cpu"):
             raise GenerationError(
                 f"{self.place}: parameters.device is {options.device!r}, and limits.devices says "
                 "where it runs: leave one of them out"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import select
 import signal
@@ -106,6 +107,19 @@ def test_an_item_that_ends_two_workers_fails_alone_and_is_not_tried_again(pool: 
     assert results(painters.submit("f"))[0][0] == "F"
 
 
+def test_an_item_that_ends_the_last_two_workers_fails_and_the_others_are_left_to_do(
+    pool: Pools,
+) -> None:
+    """Else the same command would end at it for ever."""
+    painters = pool([None, None])
+    lethal, *others = [painters.submit(item)[0] for item in ("die", "sleep 2", "a", "b")]
+    with pytest.raises(LostItemError):
+        lethal.result(LONGEST_S)
+    for other in others[1:]:
+        with pytest.raises(GenerationError, match="no other is left"):
+            other.result(LONGEST_S)
+
+
 def test_the_last_workers_end_is_everybodys(pool: Pools) -> None:
     painters = pool([None, None])
     futures = [painters.submit(item)[0] for item in ("die 1", "die 2", "sleep 9", "sleep 8")]
@@ -138,8 +152,10 @@ def test_an_error_of_one_item_is_its_own_and_one_of_a_worker_at_work_a_loss(pool
     with pytest.raises(GenerationError, match="not this one"):
         painters.submit("refuse not this one")[0].result(LONGEST_S)
     assert results([painters.submit(item)[0] for item in ("a", "b")])
-    with pytest.raises(GenerationError, match="stopped: lost its core, and no other is left"):
+    with pytest.raises(LostItemError):
         painters.submit("stop lost its core")[0].result(LONGEST_S)
+    with pytest.raises(GenerationError, match="stopped: lost its core, and no other is left"):
+        painters.submit("a")
 
 
 def test_a_window_goes_on_while_items_wait_and_batches_stay_together(pool: Pools) -> None:
@@ -153,27 +169,43 @@ def test_a_window_goes_on_while_items_wait_and_batches_stay_together(pool: Pools
     assert max(many for batch in found for _, many, _ in batch) == 6
 
 
+def child_of(folder: Path) -> int:
+    while not (folder / "child").exists() or not (folder / "child").read_text():
+        time.sleep(0.05)
+    return int((folder / "child").read_text())
+
+
+def test_what_a_killed_worker_has_started_ends_with_it(pool: Pools, tmp_path: Path) -> None:
+    painters = pool([None])
+    (busy,) = painters.submit("child")
+    child = child_of(tmp_path)
+    multiprocessing.active_children()[0].kill()
+    with pytest.raises(GenerationError, match="no other is left"):
+        busy.result(LONGEST_S)
+    assert ended(child)
+
+
 def test_closing_ends_workers_at_work_and_what_they_have_started(
     pool: Pools, tmp_path: Path
 ) -> None:
     painters = pool([None, None])
     (busy,), (idle,) = painters.submit("child"), painters.submit("a")
     _, _, number = idle.result(LONGEST_S)
-    while not (tmp_path / "child").exists() or not (tmp_path / "child").read_text():
-        time.sleep(0.05)
+    child = child_of(tmp_path)
     began = time.monotonic()
     painters.close()
     assert time.monotonic() - began < worker_pool.GRACE_S / 2
     with pytest.raises(GenerationError, match="its worker processes have been ended"):
         busy.result(LONGEST_S)
     assert ended(number)
-    assert ended(int((tmp_path / "child").read_text()))
+    assert ended(child)
     with pytest.raises(GenerationError, match="have been ended"):
         painters.submit("a")
 
 
 RUN = """
 import sys, time
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from echo_hf._infra.worker_pool import WorkerPool
@@ -187,22 +219,38 @@ if __name__ == "__main__":
 """
 
 
+FAILS = """with suppress(Exception):
+        WorkerPool("y", partial(work, Path(sys.argv[1])), [None, lambda: 0], EngineError)"""
+
+
 @pytest.mark.parametrize(
-    "then", ["time.sleep(600)", "pool.submit('sleep 600'); time.sleep(600)", ""]
+    ("then", "is_killed"),
+    [
+        ("time.sleep(600)", True),
+        ("pool.submit('child'); time.sleep(600)", True),
+        ("", False),
+        (FAILS, False),
+    ],
 )
 def test_workers_end_with_a_run_that_is_killed_or_forgets_to_close(
-    then: str, tmp_path: Path
+    then: str, is_killed: bool, tmp_path: Path
 ) -> None:
+    """So do those of a pool of which only the first could be started."""
     (tmp_path / "run.py").write_text(RUN.format(then=then))
     command = [sys.executable, str(tmp_path / "run.py"), str(tmp_path)]
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as run:
         assert run.stdout
         number = int(run.stdout.readline())
-        if then:
+        child = child_of(tmp_path) if "child" in then else number
+        if is_killed:
             run.kill()
-        assert run.wait(LONGEST_S) == (-signal.SIGKILL if then else 0)
+        try:
+            assert run.wait(LONGEST_S) == (-signal.SIGKILL if is_killed else 0)
+        finally:
+            run.kill()
     assert ended(number)
+    assert ended(child)
 
 
 @pytest.mark.parametrize(

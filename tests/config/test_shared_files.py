@@ -207,7 +207,7 @@ def test_a_missing_file_is_named(tmp_path: Path, kind: str, example: str) -> Non
     ("kind", "named", "meant"),
     [
         ("system", "gemini_2_0_flash", "gemini_3_1_flash_lite_image"),
-        ("system", "llm_diffusion", "gpt_4o_qwen_image"),
+        ("system", "llm_diffusion", "gpt_4o_qwen_image qwen2_5_vl_7b_z_image_turbo"),
         ("system", "flux_kontxt", "flux_kontext"),
         ("judge", "gpt_4o", "gpt_4o_2024_11_20"),
         ("judge", "gemini_2_0_flash", "gemini_3_8_flash"),
@@ -218,7 +218,8 @@ def test_a_file_named_after_what_is_gone_leads_to_its_substitute(
 ) -> None:
     config = f"{EVALUATION}{kind}s: [{kind}s/{named}.yaml]\n"
     said = refused(written(tmp_path, config=config))
-    assert f"did you mean '{kind}s/{meant}.yaml'?" in said
+    files = " or ".join(f"'{kind}s/{one}.yaml'" for one in meant.split())
+    assert f"did you mean {files}?" in said
 
 
 def test_every_substitute_is_named_after_what_answers() -> None:
@@ -230,6 +231,17 @@ def test_every_substitute_is_named_after_what_answers() -> None:
         numbers = re.findall(r"[0-9]+", one.name)
         assert numbers
         assert set(numbers) <= set(re.findall(r"[0-9]+", str(one.answered_by.model)))
+
+
+def test_who_answered_is_told_without_the_folders_of_this_machine() -> None:
+    """It is published with every figure."""
+    for model in ("/data/mira/lumen", "/data/mira/lumen/", "~/models/lumen"):
+        system = SystemConfig.model_validate({**LEAST, "model": model})
+        engine = {"kind": "vllm", "model": model}
+        judge = JudgeConfig.model_validate(judge_of(engine=engine))
+        assert (system.answered_by.model, judge.answered_by.model) == ("lumen", "lumen")
+    named = SystemConfig.model_validate({**LEAST, "model": "northlight/lumen"})
+    assert named.answered_by.model == "northlight/lumen"
 
 
 def test_those_that_echo_hf_brings_can_be_read() -> None:

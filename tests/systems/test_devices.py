@@ -116,6 +116,7 @@ def test_what_cannot_be_is_refused_in_one_line(given: SystemConfig, said: str, g
         ({"devices": [0, 1], "concurrency": 1}, "auto", "limits.concurrency is 1: expected 2"),
         ({"concurrency": 2}, "cuda:1", "limits.concurrency is 2: expected 1"),
         ({"devices": 2}, "cuda:1", "parameters.device is 'cuda:1', and limits.devices says where"),
+        ({"devices": 2}, "cuda", "parameters.device is 'cuda', and limits.devices says where"),
         ({"devices": "all"}, "cpu", "limits.devices is 'all', and this machine shows no GPUs"),
     ],
 )
