@@ -240,19 +240,19 @@ class Feedback(SampleStage):
     def outcome(
         self, row: Row, answers: Sequence[BaseModel | Failure], made_by: Mapping[str, Any]
     ) -> Outcome:
-        """The sample with what was found; without verdicts where nothing was answered."""
+        """The sample with what was answered of it."""
         *judged, phrased = answers or [PhraseAnswer()]
         pairs = zip(judged, self._parts(row), strict=True)
         answered = [(one, part) for one, part in pairs if isinstance(one, FeedbackAnswer)]
-        if not answered:
+        said = phrased.task_phrase if isinstance(phrased, PhraseAnswer) else None
+        if not answered and not said:
             return [row], []
         comments, findings = judged_comments(row["community_feedback"], answered)
         kinds = dict.fromkeys((one.kind, one.task) for one, _ in answered)
         if len(kinds) > 1:
             named = ", ".join(f"{kind or 'null'} {task or 'null'}" for kind, task in kinds)
             findings.append((Notice.PARTS_DISAGREE, named))
-        kind, task = next(iter(kinds))
-        said = phrased.task_phrase if isinstance(phrased, PhraseAnswer) else None
+        kind, task = next(iter(kinds), (None, None))
         phrase = task_phrase(said) if said else None
         if said and phrase is None:
             findings.append((Notice.BAD_PHRASE, repr(said)))

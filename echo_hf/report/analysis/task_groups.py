@@ -145,7 +145,7 @@ def space_of(phrases: Sequence[str], options: EmbeddingOptions | None) -> Phrase
             at = {phrase: row for row, phrase in enumerate(phrases)}
             # Of 158 phrases for 54 tasks, groups of them are 0.97 homogeneous, 0.96 complete.
             return PhraseSpace(
-                lambda some: vectors[[at[one] for one in some]], 0.55, 0.45, definition
+                lambda some: vectors[[at[one] for one in some]], 0.55, 0.4, definition
             )
         except (EngineError, MissingExtraError) as error:
             instead = {"embedding": str(error)}
