@@ -220,7 +220,11 @@ class Feedback(SampleStage):
     def finish(self, table: pa.Table, answers: list[list[BaseModel | Failure]]) -> pa.Table:
         """The rows that go on; one of which a call failed is quarantined as well."""
         # Rules know no phrases, so that no later call of theirs could mend a row without one.
-        said = [[*given[:-1], *map(_settled, given[-1:])] for given in answers]
+        reasons = (bool(some) and getattr(some[-1], "reason", None) for some in answers)
+        said = [
+            [*given[:-1], PhraseAnswer()] if reason is Failed.NEEDS_MODEL else given
+            for given, reason in zip(answers, reasons, strict=True)
+        ]
         return super().finish(table, said)
 
     def questions(self, row: Row) -> Iterator[Question]:
@@ -270,8 +274,3 @@ class Feedback(SampleStage):
 
     def _parts(self, sample: Sample) -> list[list[Comment]]:
         return [] if sample["quality"] == NOT_ASKED else parts_of(sample)
-
-
-def _settled(phrase: BaseModel | Failure) -> BaseModel | Failure:
-    abstained = isinstance(phrase, Failure) and phrase.reason is Failed.NEEDS_MODEL
-    return PhraseAnswer() if abstained else phrase
