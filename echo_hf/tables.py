@@ -258,8 +258,8 @@ SAMPLES = Table(
         ),
         "task_phrase": Column(
             STRING,
-            "the task in a few free words of a model; null as for task, where it gave none, and "
-            "once dehydrated where it has three words in a row of the prompt",
+            "the task in a few free words of a model; null where it gave none, and once dehydrated "
+            "where it has three words in a row of the prompt",
         ),
         "sample_digest": Column(STRING, "sha256 of the prompt and the inputs: what a system sees"),
         "dehydrated": Column(

@@ -280,7 +280,8 @@ class Decisions:
         if applied(row["provenance"]) != (last.changed.fingerprint if last.changed else None):
             return "changed"
         if last.decision == "keep":
-            return None
+            # A row of an older release has no doubts.
+            return "kept" if set(row.get("doubts") or ()).intersection(last.doubts) else None
         # It had nothing open. What is open of a changed prompt would have kept the release open.
         closed = {Review.PERSONAL_DATA} if last.changed and last.changed.prompt else ()
         seen = {"id": last.id, "sample_digest": last.sample_digest, "review": last.reasons}

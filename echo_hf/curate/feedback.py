@@ -220,7 +220,11 @@ class Feedback(SampleStage):
     def finish(self, table: pa.Table, answers: list[list[BaseModel | Failure]]) -> pa.Table:
         """The rows that go on; one of which a call failed is quarantined as well."""
         # Rules know no phrases, so that no later call of theirs could mend a row without one.
-        said = [[*given[:-1], *map(_settled, given[-1:])] for given in answers]
+        reasons = (bool(some) and getattr(some[-1], "reason", None) for some in answers)
+        said = [
+            [*given[:-1], PhraseAnswer()] if reason is Failed.NEEDS_MODEL else given
+            for given, reason in zip(answers, reasons, strict=True)
+        ]
         return super().finish(table, said)
 
     def questions(self, row: Row) -> Iterator[Question]:
@@ -240,19 +244,19 @@ class Feedback(SampleStage):
     def outcome(
         self, row: Row, answers: Sequence[BaseModel | Failure], made_by: Mapping[str, Any]
     ) -> Outcome:
-        """The sample with what was found; without verdicts where nothing was answered."""
+        """The sample with what was answered of it."""
         *judged, phrased = answers or [PhraseAnswer()]
         pairs = zip(judged, self._parts(row), strict=True)
         answered = [(one, part) for one, part in pairs if isinstance(one, FeedbackAnswer)]
-        if not answered:
+        said = phrased.task_phrase if isinstance(phrased, PhraseAnswer) else None
+        if not answered and not said:
             return [row], []
         comments, findings = judged_comments(row["community_feedback"], answered)
         kinds = dict.fromkeys((one.kind, one.task) for one, _ in answered)
         if len(kinds) > 1:
             named = ", ".join(f"{kind or 'null'} {task or 'null'}" for kind, task in kinds)
             findings.append((Notice.PARTS_DISAGREE, named))
-        kind, task = next(iter(kinds))
-        said = phrased.task_phrase if isinstance(phrased, PhraseAnswer) else None
+        kind, task = next(iter(kinds), (None, None))
         phrase = task_phrase(said) if said else None
         if said and phrase is None:
             findings.append((Notice.BAD_PHRASE, repr(said)))
@@ -270,8 +274,3 @@ class Feedback(SampleStage):
 
     def _parts(self, sample: Sample) -> list[list[Comment]]:
         return [] if sample["quality"] == NOT_ASKED else parts_of(sample)
-
-
-def _settled(phrase: BaseModel | Failure) -> BaseModel | Failure:
-    abstained = isinstance(phrase, Failure) and phrase.reason is Failed.NEEDS_MODEL
-    return PhraseAnswer() if abstained else phrase

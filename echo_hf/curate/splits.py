@@ -43,7 +43,7 @@ PERSONAL = {Review.PERSONAL_DATA.value}
 RANK = {"Benchmark": 0, "Analysis": 1}
 READ = (
     *("id", "quality", "prompt_modified", "sample_digest", "has_nsfw", "safety", "input_images"),
-    *("output_images", "screenshot", "is_screenshot", "review", "doubts", "cleaned_images"),
+    *("output_images", "screenshot", "review", "doubts", "cleaned_images"),
 )
 
 SPLIT_SAMPLES = Table(
@@ -68,8 +68,9 @@ class Splits(Stage):
     order of sha256("seed:id") until `cap` is reached: adding samples later changes as little as
     possible. `analysis` holds every sample that is neither Trash nor flagged. Of samples with
     equal prompt and inputs one stays: one whose prompt stands in its own posts, for another may
-    be its copy; then the one of the best quality, then the first in the same order. While its
-    images stand in a screenshot a sample equals no other: its inputs are not known.
+    be its copy; then the one of the best quality, then one without doubts, then the first in the
+    same order. While its images stand in a screenshot a sample equals no other: its inputs are
+    not known.
 
     What reviewers changed is changed before all this. What a reviewer removed takes its place in
     that order and is then left out: no other sample takes that place. So does, until a reviewer has
@@ -106,8 +107,7 @@ class Splits(Stage):
         seen, table = table.select(read).to_pylist(), reviewed.table
         rows, seed = table.select(read).to_pylist(), self.seed
         for row, before in zip(rows, seen, strict=True):
-            doubts = dict.fromkeys([*([] if _is_parsed(row) else [WHOLE]), *(row["doubts"] or ())])
-            row["doubts"] = self.decisions.open_doubts(before, doubts)
+            row["doubts"] = self.decisions.open_doubts(before, row["doubts"])
 
         def turn(row: int) -> str:
             return hashlib.sha256(f"{seed}:{rows[row]['id']}".encode()).hexdigest()
@@ -211,21 +211,17 @@ class Splits(Stage):
         return WHOLE in sample["doubts"] or (self.doubts != "keep" and bool(sample["doubts"]))
 
 
-def _is_parsed(sample: dict[str, Any]) -> bool:
-    # Whose images still stand in a screenshot has inputs that nobody knows yet.
-    return sample["screenshot"] is None or bool(sample["is_screenshot"])
-
-
 Exclusion = tuple[Reject, str | None]
 
 
 def _excluded(rows: list[dict[str, Any]], order: list[int]) -> Iterator[tuple[int, Exclusion]]:
     first: dict[str, str] = {}
 
-    def turn(row: int) -> tuple[bool, bool, int]:
+    def turn(row: int) -> tuple[bool, bool, int, bool]:
         sample = rows[row]
         unclean = Review.IMAGE_METADATA in (sample["review"] or ())  # may be left out
-        return unclean, sample["prompt_modified"], RANK.get(sample["quality"], len(RANK))
+        rank = RANK.get(sample["quality"], len(RANK))
+        return unclean, sample["prompt_modified"], rank, bool(sample["doubts"])
 
     for row in sorted(order, key=turn):
         sample = rows[row]
@@ -236,6 +232,6 @@ def _excluded(rows: list[dict[str, Any]], order: list[int]) -> Iterator[tuple[in
             hazards = (sample["safety"] or {}).get("categories") or ()
             yield row, (Reject.FLAGGED, ", ".join(hazards) or None)
         elif WHOLE in sample["doubts"]:
-            continue  # it equals no other
+            continue  # nobody knows its inputs yet: it equals no other
         elif first.setdefault(digest, sample["id"]) != sample["id"]:
             yield row, (Reject.DUPLICATE_OF, first[digest])

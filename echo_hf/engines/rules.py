@@ -538,9 +538,12 @@ def task_of(prompt: str, images: int) -> str | None:
 def needs_image(prompt: str) -> bool:
     """Whether a prompt speaks of an image that its writer gave with it.
 
-    Silent where it may be the image that is asked for: "the image is dark", "in this photo".
+    Silent where it may be the image that is asked for: "the image is dark", "in this photo"; and
+    where a phrase is quoted, as the words of a sign are.
     """
-    return _says(prompt, "needs_image", "phrase") or bool(_given_image().search(prompt))
+    is_quoted = QUOTED.fullmatch(prompt.strip())
+    own = prompt if is_quoted else QUOTED.sub(" ", prompt)
+    return _says(own, "needs_image", "phrase") or bool(_given_image().search(own))
 
 
 @cache

@@ -182,14 +182,8 @@ def file_entry(folder: Path, path: str) -> FileEntry:
 
 def canonical(row: Mapping[str, Any]) -> bytes:
     """A row as JSON that is the same wherever it is written: sorted keys, no spaces, UTF-8."""
-    text = json.dumps(
-        row, sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=_moment
-    )
-    return text.encode()
-
-
-def _moment(value: datetime.datetime) -> str:
-    return value.astimezone(datetime.UTC).isoformat()
+    form: dict[str, Any] = {"sort_keys": True, "ensure_ascii": False, "separators": (",", ":")}
+    return json.dumps(row, **form, default=datetime.datetime.isoformat).encode()
 
 
 def row_digest(row: Mapping[str, Any]) -> bytes:

@@ -49,7 +49,7 @@ Say = Callable[[str], None]
 TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 COMMIT = re.compile(r"[0-9a-f]{40}")
 BRANCHES = frozenset({"main", "refs"})
-DECIDED_ON = ["id", "sample_digest", "safety", "provenance"]
+DECIDED_ON = ["id", "sample_digest", "safety", "provenance", "doubts"]
 
 
 @dataclass(frozen=True)
@@ -199,7 +199,7 @@ def check_publishable(
     files = [file for name in SAMPLE_CONFIGS for file in files_of(release, name)]
     rows = (row for file in files for row in read_rows(file, lambda _: DECIDED_ON))
     found = {row["id"]: decisions.stale(row) for row in rows} if decisions.by_id else {}
-    for what in ("removed", "changed", "opened"):
+    for what in ("removed", "changed", "opened", "kept"):
         stale = sorted(name for name, told in found.items() if told == what)
         if stale:
             more = f" and {len(stale) - 1} more" if stale[1:] else ""

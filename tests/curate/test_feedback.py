@@ -188,9 +188,14 @@ def test_only_a_failed_call_for_a_phrase_waits(
     assert (row["task"], row["task_phrase"]) == ("edit", None)
 
 
-def test_a_phrase_waits_with_the_rest_of_its_sample() -> None:
-    rows = made((SAMPLE, [None]))
-    assert {name: kept(rows)[0][name] for name in SAMPLE} == SAMPLE
+@pytest.mark.parametrize("phrase", [PHRASE, PhraseAnswer(), FAILURE, NO_MODEL])
+def test_a_phrase_does_not_wait_for_verdicts(phrase: BaseModel | Failure) -> None:
+    rows = made((SAMPLE, [None]), phrase=phrase)
+    named = {"task_phrase": "turn a pet into a pastry"} if phrase is PHRASE else {}
+    (row,) = kept(rows)
+    same = SAMPLE.keys() - {"provenance", "community_feedback"}
+    assert {name: row[name] for name in same} == {name: {**SAMPLE, **named}[name] for name in same}
+    assert verdicts(row) == [(None, None)] * 2
     assert [row["_status"] for row in rows] == ["kept", "quarantined"]
 
 

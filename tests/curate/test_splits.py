@@ -38,7 +38,8 @@ def guarded(*codes: str) -> dict[str, Any]:
     return {"flagged": True, "categories": list(codes), "model": "guard"}
 
 
-SAME, SHOT = {"sample_digest": "same"}, {"screenshot": "a" * 64}
+SAME, WHOLE = {"sample_digest": "same"}, ["screenshot_whole"]
+SHOT = {"screenshot": "a" * 64, "doubts": WHOLE}
 WORSE = {**SAME, "quality": "Analysis"}
 PLACES: dict[str, tuple[list[dict[str, Any]], dict[str, list[str]]]] = {
     "inputs decide between the benchmarks": (
@@ -71,8 +72,16 @@ PLACES: dict[str, tuple[list[dict[str, Any]], dict[str, list[str]]]] = {
         ],
         {"text_to_image": ["b"], "analysis": ["b"], "duplicate_of b": ["a"]},
     ),
+    "nothing doubtful takes the place of its equal": (
+        [sample("a", **SAME, doubts=["roles_contradict"]), sample("b", **SAME)],
+        {"text_to_image": ["b"], "analysis": ["b"], "duplicate_of b": ["a"]},
+    ),
+    "whatever their order": (
+        [sample("b", **SAME, doubts=["roles_contradict"]), sample("a", **SAME)],
+        {"text_to_image": ["a"], "analysis": ["a"], "duplicate_of a": ["b"]},
+    ),
     "images in a screenshot are not drawn": (
-        [sample("raw", **SHOT), sample("parsed", **SHOT, is_screenshot=True)],
+        [sample("raw", **SHOT), sample("parsed", screenshot="a" * 64, is_screenshot=True)],
         {"text_to_image": ["parsed"], "analysis": ["raw", "parsed"]},
     ),
     "and equal nothing": (
@@ -156,7 +165,7 @@ def kept_with(name: str, *doubts: str) -> Decisions:
     return Decisions({name: Decision.model_validate({**given_, "doubts": doubts})})
 
 
-LACKS_INPUT, CONTRADICT, WHOLE = ["lacks_input"], ["roles_contradict"], ["screenshot_whole"]
+LACKS_INPUT, CONTRADICT = ["lacks_input"], ["roles_contradict"]
 
 
 @pytest.mark.parametrize(
@@ -164,7 +173,7 @@ LACKS_INPUT, CONTRADICT, WHOLE = ["lacks_input"], ["roles_contradict"], ["screen
     [
         ({"doubts": LACKS_INPUT}, {}, False, LACKS_INPUT),
         ({"doubts": LACKS_INPUT}, {"doubts": "keep"}, True, LACKS_INPUT),
-        ({"doubts": WHOLE, **SHOT}, {"doubts": "keep"}, False, WHOLE),
+        (SHOT, {"doubts": "keep"}, False, WHOLE),
         ({"doubts": LACKS_INPUT}, {"decisions": kept_with("one", "lacks_input")}, True, []),
         # It was kept before there was this doubt.
         ({"doubts": LACKS_INPUT}, {"decisions": kept_with("one")}, False, LACKS_INPUT),
@@ -186,7 +195,7 @@ LACKS_INPUT, CONTRADICT, WHOLE = ["lacks_input"], ["roles_contradict"], ["screen
             False,
             LACKS_INPUT,
         ),
-        ({"doubts": WHOLE, **SHOT}, {"decisions": kept_with("one", *WHOLE)}, True, []),
+        (SHOT, {"decisions": kept_with("one", *WHOLE)}, True, []),
         ({"doubts": None}, {}, True, []),
     ],
 )
@@ -234,6 +243,7 @@ def _samples(drawn: Drawn) -> list[dict[str, Any]]:
             has_nsfw=flagged,
             screenshot=shot,
             is_screenshot=parsed,
+            doubts=WHOLE if shot and not parsed else [],
         )
         for number, (quality, digest, flagged, shot, parsed) in enumerate(drawn)
     ]

@@ -383,6 +383,8 @@ convierte la foto adjunta en acuarela
 transforme ma photo en dessin
 Mach aus dem hochgeladenen Bild ein Poster und aus mein Foto einen Rahmen
 transforma minha foto em desenho
+"Turn this photo into a stamp"
+“Paint” the uploaded photo as a “fresco”
 trasforma la foto allegata in un fumetto
 把这张照片变成贴纸
 根据我上传的照片，生成一张海报
@@ -405,6 +407,8 @@ A polaroid on a table; in the photo, two friends laugh
 A sketch of a cathedral, then the same in oil
 Design a logo for my photography studio
 the image is divided in four panels
+A street artist with a sign that reads "my photo, your price"
+a poster with the words 'turn this photo into gold'
 一张女孩把照片贴在墙上的画面
 一张自拍照，照片中清晰可见背景中的粉笔板
 写真のようにリアルな猫

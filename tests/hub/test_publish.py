@@ -368,7 +368,8 @@ def reviewed(write: Write, samples: Samples) -> Release:
     made = Changes.model_validate({"quality": "Analysis", "sample_digest": "e" * 64})
     told = json.dumps({"review": {"digest": made.fingerprint}})
     edited = {"sample_digest": "e" * 64, "provenance": told}
-    rows = {"analysis": samples({"sample_digest": "as built"}, edited)}
+    doubtful = {"sample_digest": "as built", "doubts": ["lacks_input"]}
+    rows = {"analysis": samples({"sample_digest": "as built"}, edited, doubtful)}
     return write("run/release", rows, name="reviewed")
 
 
@@ -380,10 +381,11 @@ def decide(reviewed: Release) -> Decide:
         digest: str = "as built",
         quality: str = "",
         reasons: tuple[str, ...] = ("personal_data",),
+        doubts: tuple[str, ...] = (),
     ) -> None:
         changes = {"quality": quality, "sample_digest": "e" * 64} if quality else None
         values = {"id": name, "sample_digest": digest, "decision": said, "changes": changes}
-        made = Decision.model_validate({**values, "reasons": reasons})
+        made = Decision.model_validate({**values, "reasons": reasons, "doubts": doubts})
         append_decisions(reviewed.path.parent / "review.jsonl", [made])
 
     return decided
@@ -412,6 +414,9 @@ def decide(reviewed: Release) -> Decide:
         ([("edit", "sample1", "as built", "Benchmark")], "changed"),
         ([("withdraw", "sample1")], "changed"),
         ([("remove", "sample1")], "removed"),
+        ([("keep", "sample2", "as built", "", (), ("lacks_input",))], "kept"),
+        ([("keep", "sample2", "as built", "", (), ("roles_contradict",))], None),
+        ([("keep", "sample2", "older", "", (), ("lacks_input",))], None),
     ],
 )
 def test_what_was_decided_since_the_build_is_refused(
@@ -433,7 +438,8 @@ def test_what_was_decided_is_read_of_a_table_of_an_older_shape(
 ) -> None:
     (path,) = (reviewed.path / "analysis").glob("*.parquet")
     table = pq.read_table(path)
-    pq.write_table(table.drop_columns(["quality"]).append_column("old", table["id"]), path)
+    table = table.drop_columns(["quality", "doubts"]).append_column("old", table["id"])
+    pq.write_table(table, path)
     decide("remove", "sample0")
     with pytest.raises(ReleaseError, match="was removed in review"):
         check_publishable(reviewed)

@@ -307,12 +307,23 @@ def test_figures_are_those_of_the_file(tmp_path: Path) -> None:
     assert "yellow tint 30 (75 %) 25 % 2026-03-04 yellow tint" in said
     assert "26 tasks of 40 samples, named in free words" in said
     assert "6 rarer tasks more. Weeks: 2026-03-02 to 2026-03-16." in said
+    assert "without a phrase" not in said
     assert "Beside yellow tint : 8 of 9 prompts have a phrase." in said
     assert "Not told beside yellow tint 2 : yellow tint." in said
     assert "yellow tint 20, a comic 10" in said
     assert "collect 900 posts 820 posts repost 80" in said
     (source,) = re.findall(r'src="data:image/svg\+xml;base64,([^"]+)"', page)
     assert base64.b64decode(source).decode() == SVG
+
+
+def test_what_groups_of_tasks_rest_on_is_said(tmp_path: Path) -> None:
+    """Samples without a phrase are counted, and words that stand in for a model are named."""
+    found = analyzed(open_tasks=every_part()["open_tasks"])
+    named = found.open_tasks.model_copy(update={"definition": {"instead_of": {"embedding": "<x>"}}})
+    found = found.model_copy(update={"samples": 43, "open_tasks": named})
+    page = str(analysis(run_data(tmp_path, SAMPLES[:1], analysis=found)))
+    assert "3 samples without a phrase." in words(page)
+    assert "Compared by words and letters, not by meaning: &lt;x&gt;." in page
 
 
 @pytest.mark.parametrize("word", [one for one in WORDS if "\ud800" not in one])

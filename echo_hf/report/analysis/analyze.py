@@ -36,12 +36,7 @@ from echo_hf.report.analysis.feedback import (
     word_cloud,
 )
 from echo_hf.report.analysis.models import embedding_map, perplexity
-from echo_hf.report.analysis.prompts import (
-    PromptSet,
-    languages,
-    lengths,
-    prompt_set,
-)
+from echo_hf.report.analysis.prompts import PromptSet, languages, lengths, prompt_set
 from echo_hf.report.analysis.references import read_references
 from echo_hf.report.analysis.result import (
     BEFORE,
@@ -248,8 +243,7 @@ def _tasks(
         return {"tasks": none, "open_tasks": none}
     shown = {one.name: one.inputs for one in options.references}
     inputs, engine = [shown[one.name] for one in references], options.task_engine
-    told: list[ReferenceTasks] = []
-    untold = None
+    told, untold = list[ReferenceTasks](), None
     try:
         if engine is None:
             told = reference_tasks(references, inputs)
@@ -258,22 +252,20 @@ def _tasks(
             told = asked_tasks(references, inputs, engine, target, source.folder)
     except (EngineError, MissingExtraError) as error:
         untold = str(error)
+    by_name = dict(zip((one.name for one in references), told, strict=False))
     why = untold or (UNTOLD if engine else RULES_HAVE_NONE)
-    phrases = [one.phrases for one in told] or [()] * len(references)
     compared = [
-        ComparedPhrases(one.name, len(one.prompts), some, why, one.source)
-        for one, some in zip(references, phrases, strict=True)
+        ComparedPhrases(
+            one.name, len(one.prompts), by_name.get(one.name, ((), ()))[1], why, one.source
+        )
+        for one in references
     ]
     compared += _before(source, options)
-    how: dict[str, Any] = {
-        "protocol": protocol,
-        "draws": options.draws,
-        "seed": options.seed,
-    }
+    how: dict[str, Any] = {"protocol": protocol, "draws": options.draws, "seed": options.seed}
     rates, unrated = rates_of_run(source.benchmark, source.folder, source.samples, **how)
     kinds = tasks(
         source.samples,
-        {one.name: each.tasks for one, each in zip(references, told, strict=False)},
+        {name: counts for name, (counts, _) in by_name.items()},
         rates,
         no_rates=unrated,
         no_references=untold,
@@ -291,5 +283,4 @@ def _before(source: Source, options: AnalysisOptions) -> Iterator[ComparedPhrase
         benchmark = Benchmark(named, cache=source.folder.cache)
         samples = _samples(benchmark, _configs(_manifest(named)))
         phrases = [one["task_phrase"] for one in samples]
-        identity = benchmark.identity()
-        yield ComparedPhrases(BEFORE, len(samples), phrases, source=identity)
+        yield ComparedPhrases(BEFORE, len(samples), phrases, source=benchmark.identity())

@@ -36,7 +36,7 @@ FILLER = 0  # any token: the mask hides it, and nothing looks ahead
 Floats = NDArray[np.float64]
 
 
-def _failed(error: Exception) -> AnalysisPart[Any]:
+def without_model(error: Exception) -> AnalysisPart[Any]:
     """A part whose model cannot be used: of whatever the driver, memory or files are short."""
     if isinstance(error, MissingExtraError):
         return AnalysisPart.without(NotAnalyzed.MISSING_EXTRA, str(error))
@@ -213,7 +213,7 @@ def perplexity(
         given = {"size": size, "stride": stride, "batch_tokens": options.batch_tokens}
         losses = [token_losses(causal, one.prompts, **given) for one in sets]
     except Exception as error:
-        return _failed(error)
+        return without_model(error)
     first = "not scored: nothing stands before it"
     if causal.begin is not None:
         first = f"scored given token {causal.begin}, which the tokenizer puts first"
@@ -369,7 +369,7 @@ def embedding_map(
     try:
         vectors, definition = embedded(sets, options)
     except Exception as error:
-        return _failed(error)
+        return without_model(error)
     definition |= {
         "plane": "principal components of all prompts of all sets, centred",
         "nearest": "cosine distance to the nearest prompt of any reference",

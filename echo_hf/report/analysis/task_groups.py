@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echo_hf.config.evaluation import EmbeddingOptions
-from echo_hf.errors import EngineError, MissingExtraError
-from echo_hf.metrics.result import check_extra, error_line, versions_of
+from echo_hf.errors import MissingExtraError
+from echo_hf.metrics.result import check_extra, versions_of
 from echo_hf.reasons import NotAnalyzed
 from echo_hf.report.analysis.feedback import PostTimes
-from echo_hf.report.analysis.models import embedded, nearest
+from echo_hf.report.analysis.models import embedded, nearest, without_model
 from echo_hf.report.analysis.prompts import EXTRA, PromptSet
 from echo_hf.report.analysis.result import AnalysisPart, OpenTasks, PhraseSet, TaskGroup
 
@@ -66,33 +66,28 @@ def open_tasks(
     try:
         check_extra("open tasks", EXTRA, ("sklearn",))
     except MissingExtraError as error:
-        return AnalysisPart.without(NotAnalyzed.MISSING_EXTRA, str(error))
+        return without_model(error)
     every = sorted(counts.keys() | {phrase for one in compared for phrase in one.counts})
     space = space_of(every, embedding)
     groups = phrase_groups(counts, space)
-    group_of = {phrase: at for at, group in enumerate(groups) for phrase in group}
-    moments: dict[int, list[datetime.datetime]] = defaultdict(list)
-    undated = 0
+    days: dict[str, list[datetime.date]] = defaultdict(list)
     for sample in samples:
-        if sample["task_phrase"]:
-            moment = times.of((sample["post_urls"] or [None])[0])
-            undated += moment is None
-            moments[group_of[sample["task_phrase"]]] += [moment] if moment else []
-    told = [one for one in compared if one.counts]
-    beside = {one.name: group_counts(groups, one.counts, space) for one in told}
+        if moment := times.of((sample["post_urls"] or [None])[0]):
+            days[sample["task_phrase"]].append(moment.astimezone(datetime.UTC).date())
+    beside = {one.name: group_counts(groups, one.counts, space) for one in compared if one.counts}
     found = []
     for at, group in enumerate(groups):
-        size = sum(group.values())
-        days = sorted(moment.astimezone(datetime.UTC).date() for moment in moments[at])
+        size, own = sum(group.values()), sorted(day for phrase in group for day in days[phrase])
+        mondays = (day - datetime.timedelta(days=day.weekday()) for day in own)
         found.append(
             TaskGroup(
                 phrase=next(iter(group)),
                 samples=size,
                 share=size / counts.total(),
-                phrases=dict(sorted(group.items(), key=_most_first)[:MOST_NAMED]),
+                phrases=dict(Counter(dict(sorted(group.items()))).most_common(MOST_NAMED)),
                 different=len(group),
-                first_seen=days[0] if days else None,
-                by_week=dict(sorted(Counter(map(_monday, days)).items())),
+                first_seen=own[0] if own else None,
+                by_week=Counter(mondays),
                 elsewhere={name: counted[at] for name, (_, counted) in beside.items()},
                 new_to=tuple(name for name, (known, _) in beside.items() if at not in known),
             )
@@ -100,7 +95,7 @@ def open_tasks(
     named = OpenTasks(
         groups=tuple(sorted(found, key=lambda one: (-one.samples, one.phrase))),
         phrased=counts.total(),
-        undated=undated,
+        undated=counts.total() - sum(len(days[phrase]) for phrase in counts),
         compared=tuple(
             PhraseSet(
                 name=one.name,
@@ -127,30 +122,18 @@ def open_tasks(
     return AnalysisPart(found=named, definition=definition)
 
 
-def _monday(day: datetime.date) -> datetime.date:
-    return day - datetime.timedelta(days=day.weekday())
-
-
-def _most_first(pair: tuple[str, int]) -> tuple[int, str]:
-    return -pair[1], pair[0]
-
-
 def space_of(phrases: Sequence[str], options: EmbeddingOptions | None) -> PhraseSpace:
     """The vectors of a sentence encoder; where there is none, of the words and their letters."""
-    instead = {"embedding": "none is named: analysis.embedding"}
+    instead = {"embedding": "no model is named as analysis.embedding"}
     if options is not None:
         try:
             prompts = PromptSet("phrases", tuple(phrases), tuple(phrases))
-            (vectors,), definition = embedded([prompts], options)
+            (vectors,), about = embedded([prompts], options)
             at = {phrase: row for row, phrase in enumerate(phrases)}
             # Of 158 phrases for 54 tasks, groups of them are 0.97 homogeneous, 0.96 complete.
-            return PhraseSpace(
-                lambda some: vectors[[at[one] for one in some]], 0.55, 0.45, definition
-            )
-        except (EngineError, MissingExtraError) as error:
-            instead = {"embedding": str(error)}
+            return PhraseSpace(lambda some: vectors[[at[one] for one in some]], 0.55, 0.4, about)
         except Exception as error:  # of whatever the driver, memory or files are short
-            instead = {"embedding": error_line(error)}
+            instead = {"embedding": str(without_model(error).detail)}
     # Of the same phrases 0.97 and 0.89: the same in other words is told apart.
     by = {"vectors": "TF-IDF of words but for common ones, and of runs of 3 to 5 letters in words"}
     return PhraseSpace(tfidf, 0.7, 0.65, {**by, "instead_of": instead})
@@ -162,10 +145,9 @@ def tfidf(phrases: Sequence[str]) -> Vectors:
     from sklearn.preprocessing import Normalizer
 
     letters = TfidfVectorizer(analyzer="char_wb", ngram_range=(3, 5), sublinear_tf=True)
-    kinds = [letters]
     words = TfidfVectorizer(stop_words="english", sublinear_tf=True)
-    if any(map(words.build_analyzer(), phrases)):  # it refuses to have nothing to count
-        kinds.append(words)
+    # It refuses to have nothing to count.
+    kinds = [letters, *([words] if any(map(words.build_analyzer(), phrases)) else [])]
     return make_pipeline(make_union(*kinds), Normalizer()).fit_transform(phrases)
 
 

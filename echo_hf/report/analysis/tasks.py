@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -142,17 +142,14 @@ def task_rates(
         )
 
 
-class ReferenceTasks(NamedTuple):
-    """Tasks of a reference set, counted, and the phrases of its prompts, where they have any."""
-
-    tasks: Counter[str]
-    phrases: Sequence[str | None] = ()
+# The tasks of a reference set, counted, and the phrases of its prompts.
+ReferenceTasks = tuple[Counter[str], Sequence[str | None]]
 
 
 def reference_tasks(references: Sequence[PromptSet], inputs: Sequence[int]) -> list[ReferenceTasks]:
-    """The tasks of reference sets, as the `rules` engine tells them in `feedback`."""
+    """The tasks of reference sets, as the `rules` engine tells them in `feedback`: no phrases."""
     return [
-        ReferenceTasks(Counter(task_of(prompt, images) or UNKNOWN for prompt in one.prompts))
+        (Counter(task_of(prompt, images) or UNKNOWN for prompt in one.prompts), ())
         for one, images in zip(references, inputs, strict=True)
     ]
 
@@ -165,7 +162,7 @@ def asked_tasks(
     folder: RunFolder,
 ) -> list[ReferenceTasks]:
     """The tasks of reference sets by a model's answers, which the run's store keeps."""
-    stage, told = Feedback(target), []
+    stage, told = Feedback(target), list[ReferenceTasks]()
     with make_engine(choice.kind, **choice.options) as engine, closing(folder.store()) as store:
         for one, images in zip(references, inputs, strict=True):
             rows = [
@@ -186,5 +183,5 @@ def asked_tasks(
             samples = Dataset(pa.Table.from_pylist(rows, SAMPLES_IN_CONTEXT.schema))
             found = run_stage(stage, samples, engine=engine, store=store).dataset
             tasks = Counter(task or UNKNOWN for task in found["task"])
-            told.append(ReferenceTasks(tasks, found["task_phrase"]))
+            told.append((tasks, found["task_phrase"]))
     return told
