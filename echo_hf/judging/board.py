@@ -101,9 +101,13 @@ def _say_trust(console: Console, lines: Sequence[Part]) -> None:
         for one in said:
             place = f"{plain(one['split'])}: " if one["split"] else ""
             say(console, f"  {place}{plain(one['said'], LONGEST_LINE)}")
-    silent = (f"{one['measure']} ({one['reason']})" for one in lines if one["reason"])
-    if names := ", ".join(dict.fromkeys(silent)):
-        say(console, f"nothing from {names}", "dim")
+    silent = dict[str, list[str]]()
+    for one in lines:
+        if one["reason"]:
+            place = f"{one['measure']} of {one['split']}" if one["split"] else one["measure"]
+            silent.setdefault(one["reason"], []).append(place)
+    for reason, places in silent.items():
+        say(console, f"no {', '.join(map(plain, places))}: {MEANINGS[reason]}", "dim")
     console.print()
 
 
