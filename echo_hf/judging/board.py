@@ -101,13 +101,13 @@ def _say_trust(console: Console, lines: Sequence[Part]) -> None:
         for one in said:
             place = f"{plain(one['split'])}: " if one["split"] else ""
             say(console, f"  {place}{plain(one['said'], LONGEST_LINE)}")
-    silent = dict[str, list[str]]()
+    silent = dict[tuple[str, str], list[str]]()
     for one in lines:
         if one["reason"]:
-            place = f"{one['measure']} of {one['split']}" if one["split"] else one["measure"]
-            silent.setdefault(one["reason"], []).append(place)
-    for reason, places in silent.items():
-        say(console, f"no {', '.join(map(plain, places))}: {MEANINGS[reason]}", "dim")
+            silent.setdefault((one["measure"], one["reason"]), []).append(plain(one["split"]))
+    for (measure, reason), splits in silent.items():
+        of = f" of {' and '.join(splits)}" if all(splits) else ""
+        say(console, f"no {measure}{of}: {MEANINGS[reason]}", "dim")
     console.print()
 
 
