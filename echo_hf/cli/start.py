@@ -71,7 +71,9 @@ def engines(
     ] = None,
     gpu: Annotated[
         float | None,
-        typer.Option(min=1, help="With --fit: GiB of one GPU, such as 79.1; else the one here."),
+        typer.Option(
+            min=1, max=10_000, help="With --fit: GiB of one GPU, such as 79.1; else the one here."
+        ),
     ] = None,
 ) -> Told:
     """List the engines that a config may name, and what they need. --fit: what fits on a GPU."""
@@ -134,10 +136,13 @@ def _fitted(path: Path, gpu_gib: float | None) -> Told:
         elif fits:
             say(console, f"  {fit.requests:.1f} such requests fit at once", "green")
         else:
-            refused.append(f"{name!r}: {fit}: {fit.advice}")
+            say(console, f"  no room: {fit.advice}", "yellow")
+            refused.append(name)
     if refused:
-        said = f"no room for one request in {'; and in '.join(refused)}"
+        said = f"no room for one request in {', '.join(map(repr, refused))}: see above"
         raise PartlyDoneError(said, {"engines": told})
+    if not told:
+        raise ConfigError(f"{str(path)!r} names no engine and no judge: nothing is to fit")
     return {"engines": told}
 
 

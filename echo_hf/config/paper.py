@@ -88,19 +88,24 @@ def differences(config: Config) -> tuple[Difference, ...]:
     if config.paper is None:
         return ()
     given, known, found = config.paper.differences, set[str](), list[Difference]()
+    unexplained = dict[str, str]()
     for key, value, papers in _compared(config):
         known.add(key)
         if value != papers and key not in given:
             what = f"nothing stands for it and the paper has it: {papers}"
             what = what if value is None else f"is {value!r} and the paper has {papers!r}"
-            raise ConfigError(f"{key}: {what}; say why under paper.differences, as {key!r}")
-        if value == papers and key in given:
+            unexplained[key] = f"{key}: {what}; say why under paper.differences, as {key!r}"
+        elif value == papers and key in given:
             raise ConfigError(
                 f"paper.differences.{key}: it is as in the paper, {papers!r}: leave the reason out"
             )
-        if value != papers:
-            shown = f"{key}: {value}, in the paper {papers}" if value is not None else key
-            found.append(Difference(shown, given[key]))
+        elif value != papers:
+            shown = "nothing stands for it" if value is None else f"{value}, in the paper {papers}"
+            found.append(Difference(f"{key}: {shown}", given[key]))
+    if unexplained:
+        _, *more = map(repr, unexplained)
+        others = f"; the same goes for {', '.join(more)}" if more else ""
+        raise ConfigError(f"{next(iter(unexplained.values()))}{others}")
     found += _notes("system", config.systems)
     found += _notes("judge", config.judges)
     for key, why in given.items():

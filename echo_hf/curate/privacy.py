@@ -177,7 +177,7 @@ class Privacy(Stage):
         return (
             f"{one.tally.get('authors', 0):,} of {one.kept:,} samples have a hashed author; "
             f"{masks:,} places masked; metadata removed from images: {removed or 'none'}; "
-            f"{one.tally.get('to_review', 0):,} samples to review"
+            f"{one.tally.get('to_review', 0):,} samples with personal data to review"
         )
 
     def describe(self) -> dict[str, Any]:

@@ -178,9 +178,11 @@ class Splits(Stage):
     @classmethod
     def headline(cls, stats: Mapping[str, StageStats]) -> str | None:
         """How many samples each part of the release has (section 4: 710 and 848)."""
-        tally = stats["splits"].tally
-        counts = [f"{tally.get(name, 0):,} {name}" for name in CONFIGS]
-        return f"{', '.join(counts)} samples released"
+        one = stats["splits"]
+        counts = [f"{one.tally.get(name, 0):,} {name}" for name in CONFIGS]
+        doubts = sum(one.noted.get(doubt, 0) for doubt in Doubt)
+        open_ones = f"; doubts to review: {doubts:,}" if doubts else ""
+        return f"{', '.join(counts)} samples released{open_ones}"
 
     def tally(self, kept: pa.Table) -> Mapping[str, int]:
         """How many samples each part of the release has."""

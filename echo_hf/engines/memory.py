@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import yaml
 
+from echo_hf._infra.text import plain
 from echo_hf.engines.auto import chosen
 from echo_hf.engines.base import read_options
 from echo_hf.engines.checkpoint import CONFIG, family_of, is_hub_name, reason
@@ -162,8 +163,7 @@ def fit(options: VllmOptions, shape: Shape, gpu_gib: float | None = None) -> Fit
     kv_heads = max(1, (text.get("num_key_value_heads") or heads) // gpus)
     width = text.get("head_dim") or hidden // heads
     a_layer, layers = 2 * kv_heads * width * BYTES.get(kv, 1), text["num_hidden_layers"]
-    step = given.get("max_num_batched_tokens")
-    if not isinstance(step, int):
+    if (step := given.get("max_num_batched_tokens")) is None:
         is_small = gpu_gib is not None and gpu_gib < LARGE_GPU_GIB
         step = min(STEP if is_small else LARGE_STEP, options.max_num_seqs * tokens)
     whole = layers // text.get("sliding_window_pattern", 1)  # layers that attend to everything
@@ -239,8 +239,11 @@ def fit_of(choice: EngineChoice, gpu_gib: float | None = None, *, ask: bool = Fa
     except EngineError:
         raise
     except Exception as error:  # of files, of the Hub's client, of a config of another kind
-        said = f"nobody tells the shape of {options.model!r} ({reason(error)})"
-        raise UnknownSizeError(f"{said}: name its folder") from error
+        said = f"the shape of {options.model!r} is not known here"
+        raise UnknownSizeError(
+            f"{said}: name a folder that has it, or a model that the Hub shows you "
+            f"({plain(reason(error), 100)})"
+        ) from error
 
 
 def check_fit(engines: Mapping[str, EngineChoice], *, estimates: bool = True) -> None:

@@ -65,6 +65,7 @@ PASSED_ON = {
     "chat_template",
 }
 
+STEP = "max_num_batched_tokens"  # of `engine_args`: it decides how much memory is worked with
 # What is set here, by vLLM's own names, and what to do instead.
 SET_HERE = {
     **{name: f"use the option {name}" for name in (*PASSED_ON, "model", "revision")},
@@ -82,6 +83,8 @@ def _passed_through(given: Mapping[str, Any]) -> Mapping[str, Any]:
     without_secrets(given)
     if name := next((name for name in given if name in SET_HERE), None):
         raise ValueError(f"has {name!r}, which is set here: {SET_HERE[name]}")
+    if type(step := given.get(STEP, 1)) is not int or step < 1:
+        raise ValueError(f"has {STEP} {step!r}: expected a whole number above 0")
     return given
 
 

@@ -101,9 +101,13 @@ def _say_trust(console: Console, lines: Sequence[Part]) -> None:
         for one in said:
             place = f"{plain(one['split'])}: " if one["split"] else ""
             say(console, f"  {place}{plain(one['said'], LONGEST_LINE)}")
-    silent = (f"{one['measure']} ({one['reason']})" for one in lines if one["reason"])
-    if names := ", ".join(dict.fromkeys(silent)):
-        say(console, f"nothing from {names}", "dim")
+    silent = dict[tuple[str, str], list[str]]()
+    for one in lines:
+        if one["reason"]:
+            silent.setdefault((one["measure"], one["reason"]), []).append(plain(one["split"]))
+    for (measure, reason), splits in silent.items():
+        of = f" of {' and '.join(splits)}" if all(splits) else ""
+        say(console, f"no {measure}{of}: {MEANINGS[reason]}", "dim")
     console.print()
 
 

@@ -122,7 +122,7 @@ class Trust:
         short = sorted((one for one in counts if one[0] > there), reverse=True)
         said = [f"{count:,} for {names}" for count, names in short or [max(counts)]]
         lacking = len(found) - len(counts)
-        said += [f"no number for {lacking} pairs"] if lacking else []
+        said += [f"no number for {lacking} more"] if lacking else []
         return f"{_listed(said)}; there are {there:,}", None
 
     def _explains(self) -> Said:

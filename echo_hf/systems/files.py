@@ -215,7 +215,7 @@ class FilesSystem:
             shown = plain(", ".join(map(repr, names_in(folder)))) or "nothing"
             raise GenerationError(
                 f"{place}: no file {self._pattern!r} in {str(folder)!r}, which has {shown}: set "
-                "parameters.folder, system or layout"
+                "parameters.folder, system or layout (flat: ID.png)"
             )
         for outputs in every:
             outputs.told()

@@ -90,8 +90,9 @@ def test_what_cannot_fit_is_an_error_with_the_sum_and_the_rest_is_told() -> None
     done = CliRunner().invoke(app, ["engines", "--fit", written(), "--gpu", "16", "--json"])
     said = str(done.exception)
     assert isinstance(done.exception, EchoError)
-    assert said.startswith("no room for one request in 'reader': weights 15.4 GiB + 1 request of ")
-    assert "of 14.4 GiB (0.9 of 16.0)" in said
+    assert said == "no room for one request in 'reader': see above"
+    assert "of 14.4 GiB (0.9 of 16.0)" in done.stderr
+    assert "  no room: raise gpu_memory_utilization" in done.stderr
     fits = {one["name"]: one["fits"] for one in json.loads(done.stdout)["engines"]}
     assert fits == {"reader": False, "guard": None}
 
@@ -110,3 +111,14 @@ def test_a_mistake_is_one_line() -> None:
     pair = {"name": "pair", "developer": "Northlight", "status": "current", "adapter": "rewrite"}
     done = fitted(error=GenerationError, systems=[{**pair, "parameters": {"writer": {}}}])
     assert "system 'pair': parameters: writer.kind is missing" in str(done.exception)
+    for step in (-5, "many"):
+        fitted(
+            error=EngineError,
+            engines={"reader": {**READER, "engine_args": {"max_num_batched_tokens": step}}},
+        )
+    assert CliRunner().invoke(app, ["engines", "--fit", "x.yaml", "--gpu", "inf"]).exit_code == 2
+
+
+def test_a_config_without_engines_is_told_so(tmp_path: Path) -> None:
+    (tmp_path / "release").mkdir()
+    fitted(error=ConfigError, target=None, posts=None, engines=None, benchmark="release")

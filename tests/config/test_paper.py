@@ -104,6 +104,16 @@ def test_a_value_that_is_not_the_papers_needs_a_reason(key: str, value: Any, sai
     assert line.why == "It is a trial."
 
 
+def test_all_that_lacks_a_reason_is_named_at_once() -> None:
+    data = changed("splits.cap", 3)
+    data["protocol"] = "corrected"
+    data["stages"]["screenshots"]["inset"] = 0
+    others = r"; the same goes for 'splits\.cap', 'protocol'$"
+    said = rf"stages\.screenshots\.inset: is '0' .*, as 'stages\.screenshots\.inset'{others}"
+    with pytest.raises(ConfigError, match=said):
+        read(data)
+
+
 def test_a_hazard_that_stays_needs_a_reason() -> None:
     with pytest.raises(ConfigError, match=r"stages\.safety\.remove: is 'S1, S2'"):
         read(changed("stages.safety.remove", ["S2", "S1"]))
@@ -118,7 +128,7 @@ def test_a_system_and_a_judge_that_nothing_stands_for_need_a_reason() -> None:
             read(data)
         data["paper"]["differences"][f"{kind}.{name}"] = "It is not run."
         told = {one.what: one.why for one in differences(read(data))}
-        assert told[f"{kind}.{name}"] == "It is not run."
+        assert told[f"{kind}.{name}: nothing stands for it"] == "It is not run."
 
 
 @pytest.mark.parametrize(

@@ -210,11 +210,11 @@ def test_the_counts_by_hand() -> None:
     }
     assert Privacy.headline({"privacy": stats}) == (
         "3 of 4 samples have a hashed author; 6 places masked; metadata removed from images: none; "
-        "1 samples to review"
+        "1 samples with personal data to review"
     )
     assert Privacy.headline({"privacy": StageStats("privacy", 0, 0)}) == (
         "0 of 0 samples have a hashed author; 0 places masked; metadata removed from images: none; "
-        "0 samples to review"
+        "0 samples with personal data to review"
     )
 
 

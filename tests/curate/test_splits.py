@@ -8,12 +8,14 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from datasets import Dataset
 from hypothesis import given
 from hypothesis import strategies as st
 
 from echo_hf.curate.decisions import Decision, Decisions, append_decisions
 from echo_hf.curate.splits import Splits
 from echo_hf.errors import ReviewError
+from echo_hf.pipeline.stage_runner import run_stage
 from echo_hf.tables import SAMPLES
 
 
@@ -208,6 +210,20 @@ def test_what_is_doubtful_is_for_analysis_until_a_person_has_kept_it(
     assert first["doubts"] == doubts
     assert [one["_reason"] for one in said] == ([] if drawn else doubts)
     assert {one["_status"] for one in said} <= {"noted"}
+
+
+def test_the_headline_says_how_many_doubts_are_open() -> None:
+    names = {f"s{number}": LACKS_INPUT if number < 2 else [] for number in range(3)}
+    rows = [sample(name, doubts=doubts) for name, doubts in names.items()]
+    for decisions, said in (
+        ({}, "; doubts to review: 2"),
+        ({"decisions": kept_with("s0", "lacks_input")}, "; doubts to review: 1"),
+        ({"doubts": "keep"}, ""),
+    ):
+        table = pa.Table.from_pylist(rows, schema=SAMPLES.schema)
+        stats = run_stage(Splits(**decisions), Dataset(table)).stats
+        line = Splits.headline({"splits": stats})
+        assert str(line).endswith(f"3 analysis samples released{said}")
 
 
 def test_the_place_of_what_is_doubtful_is_taken_by_another() -> None:

@@ -211,7 +211,7 @@ def test_what_was_found_is_counted_by_kind(noted: Noted) -> None:
     one = StageStats("privacy", 0, 0, noted=stats["noted"], tally=stats["tally"])
     said = str(Privacy.headline({"privacy": one}))
     assert f"metadata removed from images: {kinds['exif']} exif, " in said
-    assert "2 samples to review" in said
+    assert "2 samples with personal data to review" in said
 
 
 def test_what_was_left_out_is_put_back_without_metadata(noted: Noted, tmp_path: Path) -> None:
