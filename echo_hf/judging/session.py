@@ -6,7 +6,7 @@ import json
 import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -24,7 +24,7 @@ from echo_hf.engines.base import Engine, abstains, check_installed
 from echo_hf.engines.estimate import Expected, expected_calls, prices_of
 from echo_hf.engines.planner import RequestPlan
 from echo_hf.engines.prices import MILLION
-from echo_hf.errors import EngineError, JudgeError, RunError
+from echo_hf.errors import EngineError, JudgeError, MissingExtraError, RunError
 from echo_hf.judging.rate import STAGE
 from echo_hf.judging.run_tables import read_table
 from echo_hf.pipeline.answer_store import Store
@@ -91,6 +91,20 @@ class JudgingResult:
     spent: bool = False  # whether a budget ended it before all was asked
 
 
+@dataclass(frozen=True)
+class NotInstalled:
+    """An engine that cannot say which answers are its own yet: none that is stored is."""
+
+    engine: Engine
+    stored: bool = True
+
+    def signature(self) -> Mapping[str, Any]:
+        return {}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.engine, name)
+
+
 @dataclass
 class Asking:
     """Asks judges, of which one at a time has its model in memory."""
@@ -119,7 +133,12 @@ class Asking:
 
     def plan(self, question: JudgeTask) -> Planned:
         """What a judge would be asked, and about what it would cost; nobody is asked."""
-        engine = self.engine(question.who)
+        engine: Engine
+        try:
+            engine = self.engine(question.who)
+        except MissingExtraError as error:  # it costs the same before anything is installed for it
+            self.watch.noticed(f"judge {question.who!r}: {error}")
+            engine = NotInstalled(self.engines.use(question.who))
         planned = plan(question.stage, question.rows, engine, self.store)
         expected = expected_calls(engine, planned)
         return Planned(question.who, question.rubric, planned, expected)
@@ -187,8 +206,9 @@ def asking_in(
     lock = held(folder.root / LOCK, busy)
     with lock, Engines(engines) as loaded, closing(folder.store()) as store:
         asking = Asking(folder, loaded, store, watch or NullProgress(), budget_usd)
-        for who in engines:
-            asking.engine(who).signature()  # what is wrong with one is said before any is asked
+        for who in engines:  # what is wrong with one is said before any is asked
+            with suppress(MissingExtraError):  # a plan does without, and asking looks for itself
+                asking.engine(who)
         yield asking
 
 

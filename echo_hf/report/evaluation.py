@@ -152,7 +152,7 @@ def evaluate_systems(
     watch, engines = watch or NullProgress(), _engines(config, chosen)
     check_fit(engines, estimates=dry_run)
     made = drawn_outputs(config, runs, systems, limit, dry_run=True, budget_usd=budget_usd)
-    plan = _planned(config, Path(runs) / config.name, made, chosen, limit, budget_usd)
+    plan = _planned(config, Path(runs) / config.name, made, chosen, limit, budget_usd, watch)
     for said in made.stopped:
         watch.noticed(said)
     if not chosen:
@@ -206,6 +206,7 @@ def _planned(
     judges: Sequence[JudgeConfig],
     limit: int | None,
     budget_usd: float | None,
+    watch: ProgressListener,
 ) -> tuple[PlannedWork, ...]:
     places = {one.name: one.answered_by.in_place_of for one in config.systems}
     planned = [
@@ -229,7 +230,7 @@ def _planned(
         to_rate = _with_pending(folder, tasks, made, limit)
         pending = {one.system: ImageRef(one.system) for one in made.plans}
         shown = SentImages(folder.images, {how: dict(pending) for how in get_args(ImageSize)})
-        with asking_in(folder, engines, budget_usd, None) as asking:
+        with asking_in(folder, engines, budget_usd, watch) as asking:
             fits = read_table(folder.root, APPLICABILITY)
             asked = [
                 *_fitting(config, to_rate.tasks, shown),

@@ -72,6 +72,8 @@ def drawn_outputs(
     if limit is not None and limit < 1:
         raise ConfigError(f"limit is {limit!r}: expected 1 or more, or none for all samples")
     made, missing = _made(config, systems)
+    if not made and not dry_run:
+        raise GenerationError("; ".join(missing.values()))
     watch, folder = watch or NullProgress(), RunFolder(Path(runs) / config.name)
     benchmark = benchmark_of(config, folder)
     with ExitStack() as stack:
@@ -98,8 +100,15 @@ def drawn_outputs(
                     "kept: give it one, such as price: {usd_per_image: 0, as_of: 2026-03-02} for "
                     "a local model"
                 )
-        for work in works:
-            watch.started(work.plan.system, len(work.plan.todo), work.plan)
+        plans = [work.plan for work in works]
+        if dry_run:  # what it would cost, before anything is installed for it
+            plans += [
+                GenerationPlan(one.name, tasks.tasks, 0, 0, expected_images(one, tasks.tasks))
+                for one in config.systems
+                if one.name in missing
+            ]
+        for planned in plans:
+            watch.started(planned.system, len(planned.todo), planned)
         for reason, count in sorted(tasks.left_out.items()):
             watch.noticed(f"{count:,} samples left out, {reason}: {reason.meaning}")
         for name in missing:
@@ -116,7 +125,7 @@ def drawn_outputs(
         outcomes[work.config.name] = Counter(one.outcome for one in ours)
     return Generated(
         path=None if dry_run else folder.root / FILE,
-        plans=tuple(work.plan for work in works),
+        plans=tuple(plans),
         outcomes=outcomes,
         cost_usd=sum(costs) if costs else None,
         left_out=tasks.left_out,
@@ -145,8 +154,6 @@ def _made(
             made.append((by_name[name], make_system(by_name[name])))
         except MissingExtraError as error:  # the other systems go on
             missing[name] = str(error)
-    if not made:
-        raise GenerationError("; ".join(missing.values()))
     return made, missing
 
 

@@ -6,6 +6,7 @@ import base64
 import io
 import json
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -198,6 +199,18 @@ def test_whose_place_is_taken_is_said_before_and_after(
         "warm": "Old Warm",
         "cold": None,
     }
+
+
+@pytest.mark.skipif(find_spec("vllm") is not None, reason="vLLM is installed")
+def test_a_dry_run_counts_what_a_judge_would_be_asked_before_it_is_installed(folder: Path) -> None:
+    engine = {"kind": "vllm", "model": "Qwen/Qwen2.5-VL-32B-Instruct"}
+    known = {"name": "mira", "developer": "Alibaba", "status": "current"}
+    config, heard = config_of(folder, [{**known, "engine": engine}]), Heard()
+    done = echo_hf.evaluate_systems(config, runs=folder / "runs", dry_run=True, watch=heard)
+    (judge,) = (one for one in done.plan if one.who == "mira")
+    assert (judge.todo, judge.stored) == (2 * len(IDS), 0)
+    assert judge.expected.seconds is not None
+    assert any("judge 'mira': engine 'vllm' needs" in said for said in heard.remarks)
 
 
 def test_a_dry_run_asks_and_writes_nothing(folder: Path, server: LoopbackServer) -> None:

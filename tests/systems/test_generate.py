@@ -27,7 +27,7 @@ from echo_hf.images.store import ImageStore
 from echo_hf.reasons import NotTabled, Outcome, OutcomeStage
 from echo_hf.systems.base import GenerationResult, Retired, Task
 from echo_hf.systems.benchmark import load_evaluation
-from echo_hf.systems.generate import Generated, generate
+from echo_hf.systems.generate import Generated, drawn_outputs, generate
 from echo_hf.systems.google_images import HELD_BACK, UNDRAWN
 from echo_hf.systems.journal import SETTLED, Journal, locked
 from echo_hf.systems.registry import register
@@ -173,6 +173,9 @@ def test_a_missing_package_stops_its_own_system_alone(
         config = evaluation(release, absent, system("good"))
         with pytest.raises(GenerationError, match=f"system 'absent' .*{install}; its 5 tasks"):
             generate(config, runs=tmp_path, dry_run=dry_run)
+        if dry_run:  # what it would take is told before anything is installed
+            plans = drawn_outputs(config, tmp_path, dry_run=True).plans
+            assert {one.system: len(one.todo) for one in plans} == {"good": 5, "absent": 5}
     assert sorted(good.asked) == ([] if dry_run else EVERY)
     with pytest.raises(GenerationError, match=install):
         generate(evaluation(release, absent), runs=tmp_path)
