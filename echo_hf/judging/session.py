@@ -91,7 +91,7 @@ class JudgingResult:
     spent: bool = False  # whether a budget ended it before all was asked
 
 
-@dataclass(frozen=True)
+@dataclass
 class NotInstalled:
     """An engine that cannot say which answers are its own yet: none that is stored is."""
 
