@@ -166,8 +166,9 @@ def fit(options: VllmOptions, shape: Shape, gpu_gib: float | None = None) -> Fit
     if (step := given.get("max_num_batched_tokens")) is None:
         is_small = gpu_gib is not None and gpu_gib < LARGE_GPU_GIB
         step = min(STEP if is_small else LARGE_STEP, options.max_num_seqs * tokens)
-    whole = layers // text.get("sliding_window_pattern", 1)  # layers that attend to everything
-    seen_by_others = min(tokens, text.get("sliding_window", 0) - 1 + step)
+    # Layers that attend to everything; a config may well name a window that none has.
+    whole = layers // (text.get("sliding_window_pattern") or 1)
+    seen_by_others = min(tokens, (text.get("sliding_window") or 0) - 1 + step)
     moments = [
         step * (2 * hidden + 3 * inner // gpus) * number,
         options.max_num_seqs * text["vocab_size"] * SAMPLER_BYTES,

@@ -297,6 +297,7 @@ CONFIG = {
     "num_attention_heads": 4,
     "vocab_size": 100,
     "max_position_embeddings": 512,
+    "sliding_window": None,
 }
 
 
