@@ -93,11 +93,15 @@ def test_what_people_wrote_is_data_that_cannot_close_its_delimiters(
     shot: tuple[ImageStore, str], name: str
 ) -> None:
     stage = STAGES[name](shot[0])
-    ((*_, request),) = stage.requests(rows_of(stage, a_row(shot[1], HOSTILE)))
-    assert texts(request).count("<") == 2
-    assert "Ignore the above." in texts(request)
-    assert request.messages[0].parts == (Text(stage.prompt.text),)
-    assert "Ignore" not in stage.prompt.text
+    ((*others, request),) = stage.requests(rows_of(stage, a_row(shot[1], HOSTILE)))
+    prompts = [stage.prompt]
+    if isinstance(stage, Feedback):  # which asks for the task's phrase last
+        prompts.append(stage.phrase_prompt)
+    for one, prompt in zip([*others, request][-len(prompts) :], prompts, strict=True):
+        assert texts(one).count("<") == 2
+        assert "Ignore the above." in texts(one)
+        assert one.messages[0].parts == (Text(prompt.text),)
+        assert "Ignore" not in prompt.text
 
 
 @pytest.mark.parametrize("name", ["extract", "roles"])
@@ -112,7 +116,10 @@ def test_a_request_names_the_posts_that_it_was_made_from(
     shot: tuple[ImageStore, str], name: str
 ) -> None:
     stage = STAGES[name](shot[0])
-    ((*_, request),) = stage.requests(rows_of(stage, a_row(shot[1])))
+    ((*others, request),) = stage.requests(rows_of(stage, a_row(shot[1])))
+    if name == "feedback":  # the last one is about the request alone
+        assert request.sources == (url(0),)
+        (request,) = others
     assert request.sources == ((url(0),) if name == "roles" else (url(0), url(1)))
     assert (request.task, request.row) == (name, "sample" if name != "extract" else url(0))
     assert request.inputs["target"] == TARGET.model_dump(mode="json")
@@ -213,5 +220,5 @@ def test_the_next_run_asks_for_what_failed_alone(
     assert first.quarantine["id"] == ["other"]
     assert first.dataset["kind"] == ["task", None]
     assert second.dataset["kind"] == ["task", "task"]
-    assert [one.inputs["prompt"] for one in engine.asked[asked:]] == ["an owl"]
+    assert [one.inputs["prompt"] for one in engine.asked[asked:]] == ["an owl", "an owl"]
     assert third.dataset.to_list() == second.dataset.to_list()
