@@ -89,10 +89,13 @@ def outcome_table(generated: Generated) -> Table:
 def show_planned(console: Console, plan: Sequence[PlannedWork]) -> None:
     rows: Rows = []
     for one in plan:
-        who = Text(in_place(one.who, one.in_place_of), "bold")
-        rows.append((who, one.about, f"{one.todo:,}", f"{one.stored:,}", *_takes(one)))
+        counts = f"{one.todo:,}", f"{one.stored:,}"
+        rows.append((Text(one.who, "bold"), one.about, *counts, *_takes(one)))
     heads = ("", "about", "to ask", "stored", *TAKES)
     console.print(plain_table(*heads, left=ABOUT, rows=rows))
+    places = (in_place(one.who, one.in_place_of) for one in plan if one.in_place_of)
+    for said in dict.fromkeys(places):
+        say(console, said, "dim")
     say_expected(console, [(one.who, one.expected) for one in plan])
 
 
