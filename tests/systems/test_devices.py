@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
+from functools import partial
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -158,11 +159,20 @@ class Killing(NullProgress):
 @pytest.mark.extras
 @pytest.mark.filterwarnings("ignore")  # of the libraries that draw
 def test_two_processes_draw_what_one_draws_and_a_killed_one_loses_nothing(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
 ) -> None:
     """Byte for byte; every task has one line in the journal, and nothing is left to do."""
     for package in ("torch", "diffusers", "transformers", "accelerate"):
         pytest.importorskip(package, reason=tiny_pipelines.REASON)
+    import torch
+
+    # On a busy processor the threads of a sum, and so its last bit, are not always the same.
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    request.addfinalizer(partial(torch.set_num_threads, torch.get_num_threads()))
+    torch.set_num_threads(1)
     model = tiny_pipelines.write_tiny(tiny_pipelines.klein, tmp_path / "tiny-klein")
     call = {"num_inference_steps": 1, "max_sequence_length": 64, "text_encoder_out_layers": [1]}
     shown = (image_file(tmp_path, blocks((96, 64), 1)),)
