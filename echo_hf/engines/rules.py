@@ -75,11 +75,14 @@ SPELLED = re.compile(f"{LETTER}+")
 
 
 def _one_of(phrases: Iterable[str]) -> str:
+    before, after = rf"(?<!{LETTER})", rf"(?!{LETTER})"
+    every = sorted(phrases, key=len, reverse=True)
+    bounds = [(re.match(LETTER, one), re.match(LETTER, one[-1])) for one in every]
+    if all(map(all, bounds)):  # said once, as each costs much to compile
+        return f"{before}(?:{'|'.join(map(re.escape, every))}){after}"
     return "|".join(
-        (rf"(?<!{LETTER})" if re.match(LETTER, one) else "")
-        + re.escape(one)
-        + (rf"(?!{LETTER})" if re.match(LETTER, one[-1]) else "")
-        for one in sorted(phrases, key=len, reverse=True)
+        f"{before if starts else ''}{re.escape(one)}{after if ends else ''}"
+        for one, (starts, ends) in zip(every, bounds, strict=True)
     )
 
 

@@ -252,12 +252,12 @@ def samples_needed(
         (0.5, 0.877, 25)
     """
     _check_probabilities(power=power, alpha=alpha)
-    from scipy.stats import norm
+    from scipy.special import ndtri  # scipy.stats takes longer to import than all of this
 
     compared = compare(ratings, outputs, **choices)
     values, systems = _per_sample(compared), compared.table.systems
     counts = compared.sample_counts
-    factor = float(norm.isf(alpha / 2) + norm.isf(1 - power))
+    factor = float(-ndtri(alpha / 2) - ndtri(1 - power))
     pairs = {
         one: {
             other: _separation(values[i] - values[j], min(counts[i], counts[j]), factor)
