@@ -121,4 +121,5 @@ def test_a_mistake_is_one_line() -> None:
 
 def test_a_config_without_engines_is_told_so(tmp_path: Path) -> None:
     (tmp_path / "release").mkdir()
-    fitted(error=ConfigError, target=None, posts=None, engines=None, benchmark="release")
+    done = fitted(error=ConfigError, target=None, posts=None, engines=None, benchmark="release")
+    assert "names no engine and no judge" in str(done.exception)
