@@ -43,6 +43,7 @@ from echo_hf.pipeline.batch_inference import plan
 from echo_hf.pipeline.progress import TOLD, NullProgress, ProgressListener
 from echo_hf.pipeline.result import SAID, StageResult
 from echo_hf.pipeline.run_folder import RunFolder, StageRecord
+from echo_hf.pipeline.runner import LOCAL, Runner
 from echo_hf.pipeline.stage import (
     ModelStage,
     Stage,
@@ -67,6 +68,7 @@ class BuildRun:
     offline: bool = False
     watch: ProgressListener = field(default_factory=NullProgress)
     replay: Replay | None = None
+    runner: Runner = LOCAL
 
     def results(self, until: str) -> Iterator[StageResult]:
         """Runs the stages in order, each saved before the next begins."""
@@ -219,6 +221,7 @@ class BuildRun:
                 cache_dir=self.folder.cache,
                 offline=not asks,
                 progress=lambda stats: self.watch.advanced(name, stats.calls, stats),
+                runner=self.runner,
             )
         result.stats.fill = recalled or result.stats.fill
         result.stats.seconds = time.perf_counter() - started

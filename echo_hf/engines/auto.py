@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
@@ -48,11 +48,21 @@ def has_gpu(root: Path = Path("/")) -> bool:
     return any((root / device).exists() for device in DEVICES)
 
 
-class Engines:
-    """The engines of a run, by their names in the config; one is loaded at a time."""
+Placed = Callable[[Engine, EngineChoice], Engine]
 
-    def __init__(self, choices: Mapping[str, EngineChoice]) -> None:
-        self.choices = choices
+
+class Engines:
+    """The engines of a run, by their names in the config; one is loaded at a time.
+
+    Args:
+        choices: What the config says of each.
+        placed: Makes of an engine one that is asked elsewhere, as a runner does.
+    """
+
+    def __init__(
+        self, choices: Mapping[str, EngineChoice], placed: Placed = lambda engine, _: engine
+    ) -> None:
+        self.choices, self._placed = choices, placed
         self._loaded = ExitStack()
         self._current: tuple[EngineChoice, Engine] | None = None
 
@@ -61,7 +71,8 @@ class Engines:
         choice = self.choices[name]
         if self._current is None or self._current[0] != choice:
             self.__exit__()
-            engine = self._loaded.enter_context(make_engine(choice.kind, **choice.options))
+            made = self._placed(make_engine(choice.kind, **choice.options), choice)
+            engine = self._loaded.enter_context(made)
             self._current = (choice, engine)
         return self._current[1]
 

@@ -6,7 +6,7 @@ import dataclasses
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -128,6 +128,15 @@ class Stage(ABC):
         """
         del dataset, offline, watch
         return self
+
+    def parts(self, dataset: Dataset) -> Iterator[Sequence[int]] | None:
+        """Independent parts of the rows of a stage that is `whole`, as row numbers.
+
+        Each is called by itself, and what they give follows each other in this order. Null where
+        a stage must see all rows at once.
+        """
+        del dataset
+        return None
 
     def input_rows(self, table: pa.Table) -> list[dict[str, Any]]:
         """The rows of a batch, with the declared columns alone."""

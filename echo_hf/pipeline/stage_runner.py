@@ -23,6 +23,7 @@ from echo_hf.pipeline.batch_inference import (
     request_segments,
 )
 from echo_hf.pipeline.result import StageResult, keys_in, sort_rows
+from echo_hf.pipeline.runner import LOCAL, Runner
 from echo_hf.pipeline.stage import ModelStage, Stage, combined_fingerprint, content_fingerprint
 from echo_hf.reasons import Failed, Status
 from echo_hf.tables import Table, arrow_rows
@@ -38,6 +39,7 @@ def run_stage(
     offline: bool = False,
     anew: bool = False,
     progress: Progress | None = None,
+    runner: Runner = LOCAL,
 ) -> StageResult:
     """Runs a stage: asks the model what is missing, then maps without asking anything.
 
@@ -57,6 +59,7 @@ def run_stage(
         offline: Ask nothing; what no stored answer covers goes to the quarantine.
         anew: Compute even what `cache_dir` holds, for stages that read files.
         progress: Called after each model call.
+        runner: Where the stage is called; the rows are the same.
 
     Returns:
         The sorted rows and the stats.
@@ -79,14 +82,14 @@ def run_stage(
         made = str(stage.outputs.schema)
         fingerprint = combined_fingerprint(dataset._fingerprint, stage.digest(), made)
         file = cache_dir / f"{stage.name}-{fingerprint}.arrow"
-    mapped = None if anew else _cached(stage, dataset, file)
+    mapped = None if anew else _cached(runner, stage, dataset, file)
     wanted = dataset if mapped is None else _to_retry(stage, dataset, mapped)
     asked = len(wanted) > 0 and not offline
     if asked and isinstance(stage, ModelStage) and engine is not None and store is not None:
         filled = fill(stage, wanted, engine, store, again=mapped is not None, progress=progress)
     if mapped is None or len(wanted):
         # No digest tells which answers a store holds, so what was read from one is read again.
-        mapped = _map(stage, dataset, file, anew=anew or isinstance(stage, ModelStage))
+        mapped = _map(runner, stage, dataset, file, anew=anew or isinstance(stage, ModelStage))
     result = sort_rows(stage, dataset, mapped)
     result.stats.fill, result.stats.seconds = filled, time.perf_counter() - started
     return result
@@ -120,26 +123,24 @@ def keyed_requests(
                 yield from zip(request_keys(engine.signature(), requests), requests, strict=True)
 
 
-def _cached(stage: Stage, dataset: Dataset, file: Path | None) -> Dataset | None:
+def _cached(runner: Runner, stage: Stage, dataset: Dataset, file: Path | None) -> Dataset | None:
     if file is None or not file.exists():
         return None
     try:
-        return _map(stage, dataset, file)
+        return _map(runner, stage, dataset, file)
     except (OSError, pa.ArrowException):
         file.unlink()  # cut short: computed again
         return None
 
 
-def _map(stage: Stage, dataset: Dataset, file: Path | None, *, anew: bool = False) -> Dataset:
+def _map(
+    runner: Runner, stage: Stage, dataset: Dataset, file: Path | None, *, anew: bool = False
+) -> Dataset:
     if not len(dataset):  # datasets.map returns an empty dataset with its old columns
         fingerprint = combined_fingerprint(dataset._fingerprint, stage.digest())
         return Dataset(stage.features.arrow_schema.empty_table(), fingerprint=fingerprint)
     computed = anew or file is None or not file.exists()
-    mapped = dataset.with_format("arrow").map(
-        stage,
-        **{**stage.map_arguments(dataset), "load_from_cache_file": not anew},
-        cache_file_name=str(file) if file else None,
-    )
+    mapped = runner.mapped(stage, dataset, file, anew=anew)
     if computed:
         try:
             _check_rows(stage, dataset, mapped)

@@ -1,0 +1,52 @@
+"""Where the work of a run is done; a stage does not know its runner."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import Self
+
+from datasets import Dataset
+
+from echo_hf.config.checks import EngineChoice
+from echo_hf.engines.base import Engine
+from echo_hf.pipeline.stage import Stage
+
+
+class Runner(ABC):
+    """Does what a run's stages need: asks engines, and calls stages on rows.
+
+    A context manager: leaving it gives back what the work took.
+    """
+
+    def engine(self, engine: Engine, choice: EngineChoice) -> Engine:
+        """The engine that a config's choice made, asked where this runner works."""
+        del choice
+        return engine
+
+    @abstractmethod
+    def mapped(self, stage: Stage, dataset: Dataset, file: Path | None, *, anew: bool) -> Dataset:
+        """What a stage makes of rows, control columns included; kept in `file` where it is given.
+
+        Equal rows in equal order whatever the runner; there is at least one row. What the file
+        holds already is read back, unless it is to be computed anew.
+        """
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:  # noqa: B027 - one in this process holds nothing
+        pass
+
+
+class LocalRunner(Runner):
+    """In this process."""
+
+    def mapped(self, stage: Stage, dataset: Dataset, file: Path | None, *, anew: bool) -> Dataset:
+        """What a stage makes of rows, a batch after the other."""
+        arguments = {**stage.map_arguments(dataset), "load_from_cache_file": not anew}
+        name = str(file) if file else None
+        return dataset.with_format("arrow").map(stage, **arguments, cache_file_name=name)
+
+
+LOCAL = LocalRunner()
