@@ -52,7 +52,7 @@ Placed = Callable[[Engine, EngineChoice], Engine]
 
 
 class Engines:
-    """The engines of a run, by their names in the config; one is loaded at a time.
+    """The engines of a run, by their names in the config; one at a time has its model on a GPU.
 
     Args:
         choices: What the config says of each.
@@ -63,22 +63,38 @@ class Engines:
         self, choices: Mapping[str, EngineChoice], placed: Placed = lambda engine, _: engine
     ) -> None:
         self.choices, self._placed = choices, placed
-        self._loaded = ExitStack()
         self._current: tuple[EngineChoice, Engine] | None = None
+        self._asleep: list[tuple[EngineChoice, Engine]] = []
 
     def use(self, name: str) -> Engine:
-        """The engine of this name; another one's model is freed first."""
+        """The engine of this name; another one's model is put to sleep, or else freed, first."""
         choice = self.choices[name]
         if self._current is None or self._current[0] != choice:
-            self.__exit__()
-            made = self._placed(make_engine(choice.kind, **choice.options), choice)
-            engine = self._loaded.enter_context(made)
-            self._current = (choice, engine)
+            self._leave()
+            kept = next((number for number, one in enumerate(self._asleep) if one[0] == choice), -1)
+            if kept >= 0:
+                self._current = self._asleep.pop(kept)
+            else:
+                made = self._placed(make_engine(choice.kind, **choice.options), choice)
+                self._current = (choice, made.__enter__())
         return self._current[1]
+
+    def _leave(self) -> None:
+        left, self._current = self._current, None
+        if left is None:
+            return
+        sleep = getattr(left[1], "sleep", None)
+        if sleep is not None and sleep():
+            self._asleep.append(left)
+        else:
+            left[1].__exit__(None, None, None)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._current = None
-        self._loaded.close()
+        loaded, self._current = [*self._asleep, *filter(None, [self._current])], None
+        self._asleep = []
+        with ExitStack() as stack:
+            for _, engine in loaded:
+                stack.push(engine)

@@ -6,7 +6,8 @@ engine with workers hands requests over to them.
 `stream` takes any number of requests, lazily, and yields each completion as it is ready, in any
 order, with the number of its request; a failed call is a value, never an exception. `signature`
 says everything that decides an answer and nothing else; it is cheap, the same each time, and needs
-neither the model nor the network.
+neither the model nor the network. `sleep`, where an engine has it, makes room for another model
+until the next `stream`, and says whether it did.
 """
 
 from __future__ import annotations

@@ -75,6 +75,7 @@ SET_HERE = {
     "structured_outputs_config": "use the option structured",
     "trust_remote_code": "code that comes with a model is never run",
     "enable_prefix_caching": "it is always on",
+    "enable_sleep_mode": "use the option sleep",
     "disable_log_stats": "nobody reads them",
 }
 
@@ -105,6 +106,8 @@ class VllmOptions(ModelOptions):
         enforce_eager: Start sooner and answer more slowly: nothing is compiled.
         limit_images: Most images of a request; 0 leaves the part that sees images out.
         structured: Whether answers are held to the declared schema while they are written.
+        sleep: Whether the weights wait in the machine's own memory while another model is used,
+            in place of being loaded again.
         gpu_memory_gib: Memory of a GPU in GiB, for the sum of what fits; null for that of the GPU
             that is here.
         engine_args: Any other argument of vLLM's `LLM`, by its own name.
@@ -120,6 +123,7 @@ class VllmOptions(ModelOptions):
     limit_images: Annotated[Whole, Field(ge=0)] = 16
     seed: Annotated[Whole, Field(ge=0, lt=2**32)] = 0
     structured: Switch = True
+    sleep: Switch = False
     gpu_memory_gib: Annotated[Number, Field(gt=0)] | None = None
     engine_args: Annotated[Mapping[str, Any], AfterValidator(_passed_through)] = {}
 
@@ -285,9 +289,15 @@ class VllmEngine(CheckpointEngine):
     keyed = ("dtype", "quantization", "kv_cache_dtype", "max_model_len")
     options: VllmOptions
     _guard: Guard | None = None
+    _is_asleep = False
 
     def __init__(self, **options: Any) -> None:
         super().__init__(VllmOptions, options)
+        if self.options.sleep and self.options.devices is not None:
+            raise EngineError(
+                f"engine 'vllm': sleep is true and devices is {self.options.devices!r}: expected "
+                "one of them, as a process on each device keeps its model"
+            )
 
     @property
     def window(self) -> int:
@@ -313,6 +323,8 @@ class VllmEngine(CheckpointEngine):
             return
         if self._loaded is None:
             self._load()
+        elif self._is_asleep:
+            self._wake()
         llm, options = self._loaded, self.options
         with ImagesAhead(self._read) as images:
 
@@ -328,18 +340,44 @@ class VllmEngine(CheckpointEngine):
             window = RequestWindow(llm.llm_engine, send, window_size(options.max_num_seqs))
             yield from window.stream(images.announced(enumerate(chain([first], requests))))
 
+    def sleep(self) -> bool:
+        """Makes room on the GPU until the next request; false where the option is not set."""
+        if self._loaded is None or not self.options.sleep:
+            return False
+        for answers in list(self._streams):
+            answers.close()
+        self._loaded.sleep()
+        self._is_asleep = True
+        return True
+
+    def _wake(self) -> None:
+        try:
+            self._loaded.wake_up()
+        except Exception as error:
+            raise EngineError(
+                f"vLLM cannot wake {self.options.model!r}: {reason(error)}: lower "
+                "gpu_memory_utilization, or leave sleep out"
+            ) from error
+        self._is_asleep = False
+
     def _load(self) -> None:
         check_installed(KIND)
         # Read when vLLM is imported: it says much, over the progress of the run.
         os.environ.setdefault("VLLM_LOGGING_LEVEL", "WARNING")
         try:
             from vllm import LLM, EngineArgs
+            from vllm.platforms import current_platform
         except Exception as error:
             raise EngineError(
                 f"vLLM is installed but cannot be imported: {reason(error)}: make a new "
                 'environment with pip install "echo-hf[vllm]" and nothing else'
             ) from error
         options, checkpoint, processor = self.options, self._checkpoint, None
+        if options.sleep and not current_platform.is_sleep_mode_available():
+            raise EngineError(
+                "engine 'vllm': sleep is true, and vLLM's sleep mode needs a GPU of NVIDIA or AMD, "
+                "which is not here: leave it out"
+            )
         known = [one.name for one in fields(EngineArgs)]
         if strange := next((name for name in options.engine_args if name not in known), None):
             raise EngineError(unknown("argument", strange, known, "engine 'vllm': engine_args"))
@@ -357,6 +395,7 @@ class VllmEngine(CheckpointEngine):
                     trust_remote_code=False,
                     enable_prefix_caching=True,
                     disable_log_stats=True,
+                    enable_sleep_mode=options.sleep,
                     limit_mm_per_prompt={"image": options.limit_images, "video": 0},
                     mm_processor_kwargs=processor,
                     # Without this a model may fill an answer with white space up to its limit.
@@ -388,7 +427,7 @@ class VllmEngine(CheckpointEngine):
             Thread(target=wake, name="echo-hf-vllm-lost", daemon=True).start()
 
     def _free(self) -> None:
-        llm, self._loaded = self._loaded, None
+        llm, self._loaded, self._is_asleep = self._loaded, None, False
         if llm is None:
             return
         from vllm.distributed import cleanup_dist_env_and_memory

@@ -114,6 +114,11 @@ class Life:
             def __exit__(self, *_: object) -> None:
                 life.events.append(f"-{model}")
 
+            def sleep(self) -> bool:
+                if sleepy := model.startswith("sleepy"):
+                    life.events.append(f"z{model}")
+                return sleepy
+
         return Watched(model)
 
 
@@ -125,7 +130,7 @@ def life() -> Life:
 
 
 def engines() -> Engines:
-    models = {"a": "one", "b": "two", "c": "one", "d": "broken"}
+    models = {"a": "one", "b": "two", "c": "one", "d": "broken", "s": "sleepy", "t": "sleepy too"}
     return Engines({name: EngineChoice(kind="watched", model=one) for name, one in models.items()})
 
 
@@ -136,6 +141,16 @@ def engines() -> Engines:
         ("ac", ["+one", "-one"]),
         ("aba", ["+one", "-one", "+two", "-two", "+one", "-one"]),
         ("", []),
+        # One that can sleep is kept; all that are kept are freed at the end.
+        ("sas", ["+sleepy", "zsleepy", "+one", "-one", "-sleepy"]),
+        ("sa", ["+sleepy", "zsleepy", "+one", "-one", "-sleepy"]),
+        (
+            "stst",
+            [
+                *("+sleepy", "zsleepy", "+sleepy too", "zsleepy too", "zsleepy"),
+                *("-sleepy too", "-sleepy"),
+            ],
+        ),
     ],
 )
 def test_another_engine_takes_the_place_of_the_first(
@@ -151,6 +166,7 @@ def test_another_engine_takes_the_place_of_the_first(
 def test_the_engine_is_left_whatever_ends_the_run(life: Life, end: type[BaseException]) -> None:
     def run() -> None:
         with engines() as loaded:
+            loaded.use("s")
             loaded.use("a")
             if end is EngineError:
                 loaded.use("d")
@@ -158,4 +174,4 @@ def test_the_engine_is_left_whatever_ends_the_run(life: Life, end: type[BaseExce
 
     with pytest.raises(end):
         run()
-    assert life.events == ["+one", "-one"]
+    assert life.events == ["+sleepy", "zsleepy", "+one", "-one", "-sleepy"]

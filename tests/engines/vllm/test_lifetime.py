@@ -139,3 +139,13 @@ def test_what_cannot_be_loaded_is_told_in_one_line(tiny: Path) -> None:
             list(absurd.stream([ask("a")]))
     assert "\n" not in str(caught.value)
     assert "no-such-method" in str(caught.value)
+
+
+def test_sleep_is_refused_where_vllm_has_none(tiny: Path) -> None:
+    with VllmEngine(model=str(tiny), sleep=True) as engine:
+        assert engine.signature() == VllmEngine(model=str(tiny)).signature()
+        assert not engine.sleep()
+        with pytest.raises(EngineError, match="sleep is true, and vLLM's sleep mode needs a GPU"):
+            list(engine.stream([ask("a")]))
+    with pytest.raises(EngineError, match="expected one of them"):
+        VllmEngine(model=str(tiny), sleep=True, devices=2)
