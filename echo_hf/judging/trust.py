@@ -18,7 +18,6 @@ from echo_hf.reasons import Unscored
 from echo_hf.scores.rating_table import RatingTable
 from echo_hf.scores.votes import Protocol
 
-DRAWS = 100  # of strengths, each of which is a fit
 SHOWN = 3
 SAME = 1e-9
 MEANINGS: Mapping[str, str] = {
@@ -72,7 +71,7 @@ class Trust:
             scores.self_preference(table, judges, systems, n_boot=n_boot),
             left_out,
             scores.samples_needed(table, protocol=protocol),
-            scores.bradley_terry(table, protocol=protocol, n_boot=min(n_boot, DRAWS)),
+            scores.bradley_terry(table, protocol=protocol, n_boot=n_boot),
             scores.relative_gap(left_out.win_rate),
         )
 

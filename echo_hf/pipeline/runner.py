@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
@@ -39,6 +40,7 @@ class Runner(ABC):
         pass
 
 
+@dataclass(frozen=True)
 class LocalRunner(Runner):
     """In this process."""
 

@@ -16,7 +16,7 @@ from echo_hf.reasons import Unscored
 from echo_hf.scores.rating_table import Floats
 from echo_hf.scores.votes import Choices, Points, best_first, compare, named, points_of
 
-MOST_ROUNDS = 100_000
+MOST_ROUNDS, PRECISION = 100_000, 1e-12
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def bradley_terry(
     ratings: Any,
     outputs: Any = None,
     *,
-    n_boot: int = 200,
+    n_boot: int = 1000,
     seed: int = 0,
     **choices: Unpack[Choices],
 ) -> BradleyTerry:
@@ -58,7 +58,7 @@ def bradley_terry(
     Args:
         ratings: As for `win_rate`.
         outputs: As for `win_rate`.
-        n_boot: Draws of the bootstrap over samples, about a millisecond each; 0 for none.
+        n_boot: Draws of the bootstrap over samples; 0 for none.
         seed: Of the draws.
         choices: `protocol`, `missing`, `rubric` and `judges`, as for `win_rate`; of the protocol
             only the vote counts.
@@ -82,9 +82,8 @@ def bradley_terry(
     drawn = np.full((1, len(names)), np.nan)
     if verdicts.shape[-1]:
         weights = drawn_weights(verdicts.shape[-1], n_boot, seed)
-        batches = (points_of(verdicts, len(names), one) for one in weights)
-        found = [strengths(Points(*one)) for batch in batches for one in zip(*batch, strict=True)]
-        drawn = np.array(found).reshape(-1, len(names))
+        found = (strengths(points_of(verdicts, len(names), one)) for one in weights)
+        drawn = np.concatenate([drawn[:0], *found])
     ends: dict[str, tuple[Interval | None, Unscored | None]] = {}
     for name, values, samples in zip(names, drawn.T, compared.sample_counts, strict=True):
         if strength[name] is None:
@@ -105,16 +104,40 @@ def bradley_terry(
 
 
 def strengths(points: Points) -> Floats:
-    """Maximum likelihood strengths from points; NaN where they are not bounded."""
-    from choix import ilsr_pairwise_dense
-    from scipy.sparse.csgraph import connected_components
+    """Maximum likelihood strengths of each draw of points; NaN where they are not bounded."""
+    systems = points.won.shape[-1]
+    won = points.won.reshape(-1, systems, systems)
+    met = points.compared.reshape(won.shape).any(axis=-1)
+    found = np.full(met.shape, np.nan)
+    for some in np.unique(met, axis=0):
+        draws = np.flatnonzero((met == some).all(axis=-1))
+        fought = won[np.ix_(draws, some, some)]
+        beats = (fought > 0) | np.eye(fought.shape[-1], dtype=bool)
+        for _ in range(systems.bit_length()):
+            beats = beats @ beats  # directly, or by way of others
+        bounded = beats.all(axis=(-2, -1)) & some.any()
+        if bounded.any():
+            found[np.ix_(draws[bounded], some)] = _fitted(fought[bounded])
+    return found.reshape(points.won.shape[:-1])
 
-    found = np.full(len(points.won), np.nan)
-    met = np.flatnonzero(points.compared.any(axis=1))
-    won = points.won[np.ix_(met, met)]
-    if len(met) and connected_components(won, connection="strong")[0] == 1:
-        found[met] = ilsr_pairwise_dense(won, max_iter=MOST_ROUNDS)
-    return found
+
+def _fitted(won: Floats) -> Floats:
+    """Fits all draws at once, one system after the other (Newman 2023)."""
+    strength = np.ones(won.shape[:-1])
+    lost = won.swapaxes(-2, -1)
+    for _ in range(MOST_ROUNDS):
+        before = strength.copy()
+        for system in range(won.shape[-1]):
+            together = strength[:, system, None] + strength
+            for_it = (won[:, system] * strength / together).sum(axis=-1)
+            strength[:, system] = for_it / (lost[:, system] / together).sum(axis=-1)
+        strength /= np.exp(np.log(strength).mean(axis=-1, keepdims=True))
+        if np.allclose(strength, before, rtol=PRECISION, atol=0):
+            return np.log(strength)
+    raise ScoreError(
+        f"Bradley-Terry strengths do not settle in {MOST_ROUNDS:,} rounds: some systems hardly "
+        "ever win a point from the others; leave them out"
+    )
 
 
 @dataclass(frozen=True)
