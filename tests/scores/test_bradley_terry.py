@@ -50,6 +50,21 @@ def test_a_system_that_hardly_ever_wins_is_fitted() -> None:
     assert found[1] - found[0] == pytest.approx(np.log(999.5 / 0.5))
 
 
+def test_draws_are_fitted_apart_from_each_other() -> None:
+    """One in which a system was never met, and one in which a system never wins, among others."""
+    rng = np.random.default_rng(7)
+    won = rng.integers(1, 30, (5, 4, 4)).astype(float) * (1 - np.eye(4))
+    won[1, 2], won[1, :, 2] = 0, 0
+    won[3, 0] = 0
+    found = strengths(Points(won, won + won.swapaxes(1, 2)))
+    for draw in (0, 2, 4):
+        assert found[draw] == pytest.approx(by_optimiser(won[draw]), abs=1e-4)
+    assert np.isnan(found[1]).tolist() == [False, False, True, False]
+    met = np.delete(np.delete(won[1], 2, 0), 2, 1)
+    assert np.delete(found[1], 2) == pytest.approx(by_optimiser(met), abs=1e-4)
+    assert np.isnan(found[3]).all()
+
+
 def test_ratings_become_strengths_with_intervals() -> None:
     rng = np.random.default_rng(3)
     rows = one_judge(
