@@ -238,6 +238,7 @@ class Unscored(Reason):
 
     ONE_SYSTEM = "one_system", "there is no other system to compare it with"
     NOT_RATED = "not_rated", "no judge rated any of its outputs"
+    NOT_RANKED = "not_ranked", "nobody ranked any of its outputs"
     NOTHING_IN_COMMON = "nothing_in_common", "no judge rated it and another on the same sample"
     FEW_SAMPLES = "few_samples", "fewer than 10 samples say too little of how far others may differ"
     NO_SPREAD = "no_spread", "all samples give the same, which says nothing of how others differ"

@@ -375,6 +375,7 @@ HUMAN = Table(
         "system": Column(STRING, "the system"),
         "rank": Column(INTEGER, "1 is best, equal ranks are ties, null when it cannot be ranked"),
         "cannot_rank": Column(BOOLEAN, "the person found the outputs impossible to rank"),
+        "score": Column(FLOAT, "in place of a rank: higher is better, null where there is a rank"),
     },
 )
 

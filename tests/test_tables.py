@@ -38,7 +38,7 @@ DECLARED = {
     "output_b_sha256 prompt_digest winner explanation outcome usage cost_usd provenance",
     "applicability": "sample_id | face_identity color_shift structure_distance text_rendering "
     "rationale outcome",
-    "human": "sample_id rater system | rank cannot_rank",
+    "human": "sample_id rater system | rank cannot_rank score",
     "results": "metric protocol split system | value low high n coverage definition",
     "responses": "request_key | task text finish_reason usage sources",
 }

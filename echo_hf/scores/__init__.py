@@ -10,6 +10,7 @@ from echo_hf.scores.bradley_terry import (
     relative_gap,
 )
 from echo_hf.scores.friedman import Friedman, PairTest, dunn, friedman, kendalls_w, siegel_castellan
+from echo_hf.scores.human_corrected import HumanCorrected, human_corrected
 from echo_hf.scores.kemeny import Consensus, kemeny_consensus
 from echo_hf.scores.pairwise_agreement import JudgeAgreement, PairwiseAgreement, pairwise_agreement
 from echo_hf.scores.rank_correlation import TauB, tau_b
@@ -37,6 +38,7 @@ __all__ = [
     "Friedman",
     "Gap",
     "GapRatio",
+    "HumanCorrected",
     "JudgeAgreement",
     "LeaveOneJudgeOut",
     "PairTest",
@@ -55,6 +57,7 @@ __all__ = [
     "dunn",
     "friedman",
     "gap_ratio",
+    "human_corrected",
     "kemeny_consensus",
     "kendalls_w",
     "leave_one_judge_out",

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from echo_hf._infra.bootstrap import Interval, generator
-from echo_hf.errors import ScoreError, unknown
+from echo_hf.errors import ScoreError, TableError, unknown
 from echo_hf.reasons import Unscored
 from echo_hf.scores.friedman import (
     Friedman,
@@ -208,8 +208,8 @@ def agreement(
     as a block, because people who look at the same outputs are not independent.
 
     Args:
-        human: Rows with sample_id, rater, system, rank and, where there is one, cannot_rank. Any
-            form that `win_rate` takes.
+        human: Rows with sample_id, rater, system, rank (or score, higher is better) and, where
+            there is one, cannot_rank. Any form that `win_rate` takes.
         ratings: Rows of ratings, as for `win_rate`; null to compare people alone.
         protocol: `corrected` or `published`.
         rubric: The rubric whose ratings are compared.
@@ -284,20 +284,27 @@ class HumanRanks:
 
 
 def read_human(human: Any) -> HumanRanks:
-    """Reads ranks; what cannot be ranked is told from what was not ranked."""
-    rows = read_columns(human, HUMAN, ("sample_id", "rater", "system", "rank"), ("cannot_rank",))
-    without = rows["rank"].is_null()
-    wrong = {"a rank from 1": pc.fill_null(pc.less(rows["rank"], 1), False)}
-    if "cannot_rank" in rows.column_names:
-        refused = rows["cannot_rank"]
-        both = pc.and_(pc.fill_null(refused, False), pc.invert(without))
-        neither = pc.and_(pc.invert(pc.fill_null(refused, True)), without)
-        wrong["no rank where cannot_rank is true"] = both
-        wrong["a rank where cannot_rank is false"] = neither
+    """Reads ranks, or scores as ranks; what cannot be ranked is told from what was not ranked."""
+    optional = ("rank", "score", "cannot_rank")
+    rows = read_columns(human, HUMAN, ("sample_id", "rater", "system"), optional)
+    if not {"rank", "score"} & {*rows.column_names}:
+        raise TableError(f"human: no column 'rank' among {rows.column_names!r}, nor 'score'")
+    for name in {*optional} - {*rows.column_names}:
+        rows = rows.append_column(name, pa.nulls(rows.num_rows, HUMAN.schema.field(name).type))
+    rank, score, refused = (rows[name] for name in optional)
+    given = pc.or_(rank.is_valid(), score.is_valid())
+    wrong = {
+        "a rank from 1": pc.less(rank, 1),
+        "a finite score": pc.invert(pc.is_finite(score)),
+        "a rank or a score, not both": pc.and_(rank.is_valid(), score.is_valid()),
+        "no rank where cannot_rank is true": pc.and_(refused, given),
+        "a rank where cannot_rank is false": pc.invert(pc.or_(refused, given)),
+    }
     for expected, found in wrong.items():
         for row in rows.filter(found).slice(0, 1).to_pylist():
+            said = ("rank", row["rank"]) if row["score"] is None else ("score", row["score"])
             raise ScoreError(
-                f"human: {row['rank']!r} is the rank of {named_key(row, HUMAN.key)}: expected "
+                f"human: {said[1]!r} is the {said[0]} of {named_key(row, HUMAN.key)}: expected "
                 f"{expected}"
             )
     samples, (sample,) = encoded(rows["sample_id"])
@@ -307,10 +314,19 @@ def read_human(human: Any) -> HumanRanks:
         raise ScoreError(f"human: ranks are of {list(systems)!r}: expected two systems or more")
     cells = (rater * len(systems) + system) * len(samples) + sample
     check_once(HUMAN, rows, cells, "ranked", "sample, rater and system")
-    ranks = np.full((len(raters), len(systems), len(samples)), np.nan)
-    ranks[rater, system, sample] = rows["rank"].cast(pa.float64()).fill_null(np.nan).to_numpy()
+    ranks, scores = np.full((2, len(raters), len(systems), len(samples)), np.nan)
+    for values, column in ((ranks, rank), (scores, score)):
+        values[rater, system, sample] = column.cast(pa.float64()).fill_null(np.nan).to_numpy()
+    scored, ordered = ~np.isnan(scores), ~np.isnan(ranks)
+    for who, what in np.argwhere(scored.any(axis=1) & ordered.any(axis=1))[:1]:
+        raise ScoreError(
+            f"human: {raters[who]!r} gives ranks and scores to sample {samples[what]!r}: expected "
+            "one of them"
+        )
+    above = (scores[:, None] > scores[:, :, None]).sum(axis=2)
     shown = np.zeros((len(raters), len(samples)), dtype=bool)
     shown[rater, sample] = True
+    ranks = np.where(scored, 1.0 + above, ranks)
     return HumanRanks(samples, raters, systems, ranks, shown & np.isnan(ranks).all(axis=1))
 
 
