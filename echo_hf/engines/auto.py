@@ -96,5 +96,5 @@ class Engines:
         loaded, self._current = [*self._asleep, *filter(None, [self._current])], None
         self._asleep = []
         with ExitStack() as stack:
-            for _, engine in loaded:
-                stack.push(engine)
+            for one in loaded:
+                stack.push(one[1])
