@@ -204,7 +204,6 @@ class ShownImages:
     digests: dict[str, str] = field(default_factory=dict, repr=False)
 
     def admit(self, digests: Iterable[str]) -> None:
-        """Lets images be shown."""
         self.digests.update((self._name(digest), digest) for digest in digests)
 
     def address(self, digest: str) -> str:

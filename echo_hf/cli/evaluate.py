@@ -105,7 +105,6 @@ def eval_(
 
 
 def _planned(one: PlannedWork | GenerationPlan) -> Told:
-    """What is planned, with its likely cost beside the ranges."""
     return {**vars(one), "cost_usd": one.cost_usd}
 
 
@@ -177,7 +176,6 @@ def judge(
 
 
 def _judged(done: JudgingResult) -> Told:
-    """What judges were asked and have answered, without what they wrote."""
     plans = [
         {
             "judge": one.who,
@@ -230,7 +228,6 @@ def score(config: Evaluation, protocol: Protocol = None, runs: Runs = DEFAULT_RU
 
 
 def _written(path: Path) -> Told:
-    """What a file of figures holds, and where it lies."""
     return {"path": path, **json.loads(path.read_bytes())}
 
 

@@ -153,12 +153,12 @@ def systems(
     ] = None,
 ) -> Told:
     """List systems under test, and what is missing to run them."""
-    from echo_hf.cli.evaluation_view import system_table, what_seeds_give, what_to_do
+    from echo_hf.cli.evaluation_view import system_table, what_to_do
     from echo_hf.systems.generate import list_systems
 
     console, found = terminal(), list_systems(config)
     console.print(system_table(found))
-    for line in (*what_to_do(found), *what_seeds_give(found)):
+    for line in what_to_do(found):
         console.print(line, style="dim", soft_wrap=True)
     configs = [one.config.model_dump(mode="json") for one in found]
     listed = [{**vars(one), "config": each} for one, each in zip(found, configs, strict=True)]
@@ -235,7 +235,6 @@ def _quoted(text: str) -> str:
 
 
 def _machine(what: str) -> tuple[dict[str, str], list[str]]:
-    """Which lines of a template this machine can use, and what to say of it."""
     from echo_hf.config.checks import secrets_in
     from echo_hf.engines.auto import KEY, SERVER, has_gpu
     from echo_hf.engines.base import engine_needs
