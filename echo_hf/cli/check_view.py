@@ -44,9 +44,10 @@ SKIPPED = {
 def show_check(console: Console, result: CheckResult) -> None:
     asked: dict[str, list[str]] = {}
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for name in ("stage", "measure", "%", "interval", "n", "coverage %", "strict %"):
-        side = "left" if name in ("stage", "measure") else "right"
-        table.add_column(name, justify=side, style="bold" * (name == "stage"), no_wrap=True)
+    table.add_column("stage", style="bold", no_wrap=True)
+    table.add_column("measure", no_wrap=True)
+    for name in ("%", "interval", "n", "coverage %", "strict %"):
+        table.add_column(name, justify="right", no_wrap=True)
     for one in result.stages:
         model = one.engine.options.get("model")
         asked.setdefault(f"{one.engine.kind} {model or ''}".strip(), []).append(one.stage)

@@ -138,11 +138,11 @@ def show_judged(console: Console, judged: JudgingResult) -> None:
         say(console, f"{count:,} left out, {reason}: {reason.meaning}", "yellow")
     if judged.path is None:
         rows: Rows = []
-        for one in judged.plans:
-            plan = one.plan
+        for planned in judged.plans:
+            plan = planned.plan
             counts = (plan.calls, plan.stored, plan.prompt_tokens, plan.images)
-            figures = (*(f"{count:,}" for count in counts), *_takes(one))
-            rows.append((Text(one.who, "bold"), one.rubric, *figures))
+            figures = (*(f"{count:,}" for count in counts), *_takes(planned))
+            rows.append((Text(planned.who, "bold"), planned.rubric, *figures))
         heads = ("judge", "about", "calls", "stored", "prompt tokens", "pictures", *TAKES)
         console.print(plain_table(*heads, left=ABOUT, rows=rows))
         say_expected(console, [(one.who, one.expected) for one in judged.plans])
