@@ -56,15 +56,8 @@ Address = Callable[[str], str]
 
 @dataclass(frozen=True)
 class AppUsers:
-    """Who may work in an app.
-
-    Attributes:
-        names: Their pseudonyms; empty where everybody may choose one.
-        passwords: Passwords by pseudonym; empty where nobody has to sign in.
-    """
-
-    names: tuple[str, ...] = ()
-    passwords: Mapping[str, str] | None = None
+    names: tuple[str, ...] = ()  # pseudonyms; none where everybody may choose one
+    passwords: Mapping[str, str] | None = None  # by pseudonym; none where nobody has to sign in
 
     def admitted(self, name: str) -> str:
         found = pseudonym(name)

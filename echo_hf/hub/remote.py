@@ -104,9 +104,6 @@ class State(NamedTuple):
     tags: Mapping[str, str]
     private: bool
 
-    def tags_of(self, commit: str) -> list[str]:
-        return [name for name, tagged in self.tags.items() if tagged == commit]
-
 
 @dataclass(frozen=True)
 class Remote:
