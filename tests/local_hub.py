@@ -11,17 +11,16 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from socket import SHUT_RDWR, socket
-from threading import RLock, Thread
-from typing import Any, Self
+from threading import RLock
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from huggingface_hub import HfApi
 
+from tests.collect.loopback import Loopback
+from tests.collect.loopback import answer as send
 from tests.local_hub_repository import Repository
 from tests.local_hub_routes import Answer, Question, answer
 
@@ -56,30 +55,33 @@ TOKENS = {
 }
 
 
-class DiedError(Exception):
+class DiedError(ConnectionError):
     """The server is gone: whoever asks gets no answer."""
 
 
-@dataclass
-class LocalHub:
+class LocalHub(Loopback):
     """A context manager; a test reads and changes what it holds."""
 
-    repositories: dict[str, Repository] = field(default_factory=dict)
-    objects: dict[str, bytes] = field(default_factory=dict)  # large files, which outlive commits
-    asked: list[tuple[str, str]] = field(default_factory=list)
-    dead: bool = False  # every connection is closed without an answer
-    acts: dict[str, list[Act]] = field(default_factory=lambda: defaultdict(list))
-
-    def __post_init__(self) -> None:
+    def __init__(self) -> None:
+        self.repositories: dict[str, Repository] = {}
+        self.objects: dict[str, bytes] = {}  # large files, which outlive commits
+        self.asked: list[tuple[str, str]] = []
+        self.dead = False  # every connection is closed without an answer
+        self.acts: dict[str, list[Act]] = defaultdict(list)
         self.lock = RLock()
-        self._connections: list[socket] = []
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
-        self._server.daemon_threads = True
-        self._thread = Thread(target=self._server.serve_forever, args=(0.01,))
+        super().__init__()
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
+        return f"http://127.0.0.1:{self.port}"
+
+    def respond(self, request: BaseHTTPRequestHandler) -> None:
+        parts = urlsplit(request.path)
+        query = {key: values[0] for key, values in parse_qs(parts.query).items()}
+        headers = {key.lower(): value for key, value in request.headers.items()}
+        asked = (request.command, unquote(parts.path), query, headers, _body(request), self.url)
+        found = self.answer(Question(*asked))
+        send(request, found.status, found.body, found.headers)
 
     def api(self, token: str | None = WRITER) -> HfApi:
         return HfApi(endpoint=self.url, token=token or False)
@@ -124,51 +126,6 @@ class LocalHub:
         asked = [path for method, path in self.asked if method not in ("GET", "HEAD")]
         return [path for path in asked if path not in harmless]
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        if self._thread.is_alive():
-            self._server.shutdown()
-            self._server.server_close()
-            self._thread.join()
-        for connection in self._connections:
-            with suppress(OSError):
-                connection.shutdown(SHUT_RDWR)
-
-
-def _handler(hub: LocalHub) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        disable_nagle_algorithm = True  # else a body waits 40 ms for its headers to be confirmed
-
-        def setup(self) -> None:
-            hub._connections.append(self.request)
-            super().setup()
-
-        def _handle(self) -> None:
-            parts = urlsplit(self.path)
-            query = {key: values[0] for key, values in parse_qs(parts.query).items()}
-            headers = {key.lower(): value for key, value in self.headers.items()}
-            question = Question(
-                self.command, unquote(parts.path), query, headers, _body(self), hub.url
-            )
-            try:
-                _send(self, hub.answer(question))
-            except (DiedError, OSError):
-                self.close_connection = True
-
-        do_GET = do_HEAD = do_POST = do_PUT = do_DELETE = _handle  # noqa: N815 - the library's
-
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    return Handler
-
 
 def _body(request: BaseHTTPRequestHandler) -> bytes:
     if request.headers.get("Transfer-Encoding", "").lower() != "chunked":
@@ -179,12 +136,3 @@ def _body(request: BaseHTTPRequestHandler) -> bytes:
         request.rfile.readline()
     request.rfile.readline()
     return body
-
-
-def _send(request: BaseHTTPRequestHandler, found: Answer) -> None:
-    request.send_response(found.status)
-    for name, value in {"Content-Length": str(len(found.body)), **found.headers}.items():
-        request.send_header(name, value)
-    request.end_headers()
-    if request.command != "HEAD":
-        request.wfile.write(found.body)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import re
 import shutil
 import signal
 import subprocess
 import sys
-import time
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from importlib.metadata import version
 from pathlib import Path
@@ -18,13 +16,11 @@ from unittest.mock import patch
 
 import datasets
 import pytest
-from PIL import Image
 
 from echo_hf.builder.steps import STAGES
 from echo_hf.cli import main
 from echo_hf.config.systems import shipped_config
 from echo_hf.samples.sample import sample_id
-from tests.images_for_tests import encoded
 from tests.recorded_as_model import bundled_posts, config_over
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -182,51 +178,6 @@ def test_engines_and_the_version_are_told(tmp_path: Path) -> None:
     assert echo_hf("--version", cwd=tmp_path).stdout.strip() == version("echo-hf")
 
 
-def test_a_stop_by_hand_is_told_in_one_line(tmp_path: Path) -> None:
-    """Ctrl-C ends with 130 and says that the same command goes on."""
-    script = Path(__file__).parent / "slow_build.py"
-    config = tmp_path / "config.yaml"
-    config.write_text(shipped_config().read_text().replace("kind: recorded", "kind: slow"), "utf-8")
-    log = tmp_path / "log"
-    code = (
-        "import sys; sys.argv = ['echo-hf', 'build', sys.argv[1], '--runs', sys.argv[2]];"
-        f"sys.path.insert(0, {str(script.parent)!r}); import slow_build;"
-        f"slow = slow_build.SlowEngine({str(log)!r}, 0.05, {str(tmp_path)!r});"
-        "slow_build.register('slow')(lambda **_: slow);"
-        "from echo_hf.cli import main; main()"
-    )
-    process = subprocess.Popen(
-        [sys.executable, "-c", code, str(config), str(tmp_path / "runs")],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    deadline = time.monotonic() + 60
-    while not log.exists() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=60)
-
-    assert process.returncode == 130
-    assert said == "echo-hf: stopped; the same command resumes where it stopped\n"
-
-
-def test_systems_are_listed(tmp_path: Path) -> None:
-    system = "{name: mine, adapter: unheard-of, developer: Northlight, status: current}"
-    (tmp_path / "config.yaml").write_text(f"{SYSTEM}[{system}]\n")
-    heading, row, *_ = echo_hf("systems", "config.yaml", cwd=tmp_path).stdout.splitlines()
-    assert heading.split()[:2] == ["system", "status"]
-    assert row.split()[:2] == ["mine", "current"]
-
-
-def test_what_is_no_config_is_one_line(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    for name, said in {"nope.yaml": "'nope.yaml'", "pipe": "not a regular file"}.items():
-        done = echo_hf("build", name, cwd=tmp_path)
-        assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-        assert said in done.stderr
-
-
 def answered(folder: Path, config: str, url: str, prompt: str, *others: str) -> str:
     sample = {"prompt": prompt, "quality": "Benchmark", "posts": [0], "feedback": []}
     roles = {"inputs": [], "outputs": [1], "posts": [0], "prompt_fill_blank": []}
@@ -285,40 +236,6 @@ def test_bad_input_is_told_with_its_place_and_costs_nothing_else(tmp_path: Path)
         "cycle": "https://example.org/4",
     }
     assert "0 text_to_image, 1 analysis samples released" in done.stdout
-
-
-@pytest.mark.parametrize("form", ["jsonl", "csv"])
-def test_an_image_file_that_is_not_there_may_be_an_input(tmp_path: Path, form: str) -> None:
-    prompt, url = "a fox of folded paper, teal background", "https://art.example/1"
-    text = f"Made with Lumen Image. Prompt: {prompt}"
-    if form == "jsonl":
-        images = [{"path": "fox.png"}, {"path": "gone.png"}]
-        posts = json.dumps({"url": url, "text": text, "pictures": images})
-        columns = ""
-    else:
-        posts = f'url,text,shots\n{url},"{text}",fox.png;gone.png\n'
-        shots = "{column: shots, separator: ;}"
-        columns = f", columns: {{url: url, text: text, pictures: {shots}}}"
-    source = (
-        f"{{source: {'table' if columns else form}, path: posts.{form}, keywords: [a]{columns}}}"
-    )
-    (tmp_path / f"posts.{form}").write_text(posts)
-    (tmp_path / "fox.png").write_bytes(encoded(Image.new("RGB", (64, 64), "teal"), "PNG"))
-    config = answered(tmp_path, shipped_config().read_text("utf-8"), url, prompt)
-    config = config.replace("source: quickstart", source)
-    (tmp_path / "config.yaml").write_text(config, "utf-8")
-    done = echo_hf("build", "config.yaml", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert "2 images in the kept threads, 1 of them unavailable" in done.stdout
-    assert "picture_not_there" in done.stdout
-    assert "0 text_to_image, 1 analysis samples released" in done.stdout
-
-
-def test_diff_of_what_is_no_release_is_one_line(folder: Path) -> None:
-    done = echo_hf("diff", "runs", "runs/quickstart/release", "--json", cwd=folder)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "no release in" in done.stderr
-    assert len(done.stderr.splitlines()) == 1
 
 
 def test_an_update_says_what_it_cost_and_what_it_changed(tmp_path: Path) -> None:

@@ -56,15 +56,8 @@ Address = Callable[[str], str]
 
 @dataclass(frozen=True)
 class AppUsers:
-    """Who may work in an app.
-
-    Attributes:
-        names: Their pseudonyms; empty where everybody may choose one.
-        passwords: Passwords by pseudonym; empty where nobody has to sign in.
-    """
-
-    names: tuple[str, ...] = ()
-    passwords: Mapping[str, str] | None = None
+    names: tuple[str, ...] = ()  # pseudonyms; none where everybody may choose one
+    passwords: Mapping[str, str] | None = None  # by pseudonym; none where nobody has to sign in
 
     def admitted(self, name: str) -> str:
         found = pseudonym(name)
@@ -204,7 +197,6 @@ class ShownImages:
     digests: dict[str, str] = field(default_factory=dict, repr=False)
 
     def admit(self, digests: Iterable[str]) -> None:
-        """Lets images be shown."""
         self.digests.update((self._name(digest), digest) for digest in digests)
 
     def address(self, digest: str) -> str:

@@ -50,7 +50,6 @@ class RefreshRecord(Database):
         gone: Mapping[str, Missing],
         at: datetime.datetime,
     ) -> None:
-        """Writes down, in one transaction, what a platform said of posts."""
         rows = [(hashed(url), platform, _written(at), gone.get(url)) for url in asked]
         with self.transaction() as connection:
             connection.executemany(KEEP, rows)

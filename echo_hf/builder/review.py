@@ -148,7 +148,6 @@ class Reviews:
 
 
 def open_reviews(config: Config | Path | str, *, runs: Path | str = RUNS) -> Reviews:
-    """Lists what a person has to look at before the last build is published."""
     with opened(config, runs, writes=False) as run:
         root = run.folder.root
         placed = Splits.from_config(run.config, run.folder.images).in_run(root)
@@ -184,7 +183,6 @@ def decide(
     reviewer: str | None = None,
     runs: Path | str = RUNS,
 ) -> list[Decision]:
-    """Writes a reviewer's decisions down; the next build follows them."""
     edits, told = dict(edits or {}), {"keep": "kept", "remove": "removed"}
     told |= {"flag": "flagged", "withdraw": "withdrawn"}
     given: dict[str, str] = {}

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
-from html import escape
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import jinja2
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from echo_hf._infra.text import plain
+from echo_hf._infra.text import percent, plain
 from echo_hf.builder.build import RUNS, stage_table
 from echo_hf.builder.gold.measures import wilson
 from echo_hf.config.collection import Search, phase_spans
@@ -161,76 +161,24 @@ def keyword_yields(
 
 
 MOST_TERMS = 12
-WIDTH, ROW, TOP, LEFT, GAP = 860, 84, 64, 180, 40
-PANEL = (WIDTH - LEFT - 2 * GAP) // 2
-RIGHT = LEFT + PANEL + GAP
-HEIGHT = 52  # of the part of a row that is drawn in
-STYLE = """
-svg{background:#fff;font:12px system-ui,sans-serif}
-text{fill:#333}.dim{fill:#777}.name{font-weight:600}
-.found{fill:#c9d4e5}.passed{fill:#2f5d9b}.axis{stroke:#bbb;stroke-width:1}
-.range{stroke:#2f5d9b;stroke-opacity:.35;stroke-width:3}.share{fill:#2f5d9b}
-"""
+TEMPLATE = Path(__file__).with_name("keywords.svg.jinja")
 
 
 def yield_plot(yields: Yields) -> str:
     dated = [at for at, one in enumerate(yields.windows) if one.start is not None]
     used = [at for at in dated if yields.together.windows[at].found]
     shown = dated[: used[-1] + 1 - dated[0]] if used else []
-    rows = [yields.together, *yields.keywords[:MOST_TERMS]]
-    height, terms = TOP + ROW * len(rows) + 30, len(yields.keywords)
-    cut = f" ({MOST_TERMS} of {terms:,} terms)" if terms > MOST_TERMS else ""
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img">',
-        "<title>Posts a day and share on topic by search term and days since the release</title>",
-        f"<style>{STYLE}</style>",
-        _text(LEFT, 22, f"posts a day, those on topic darker{cut}"),
-        _text(RIGHT, 22, "share of scored posts on topic, 95 % interval"),
-        _text(LEFT, 40, "days since the release; each row has its own scale", "dim"),
-    ]
-    for number, one in enumerate(rows):
-        drawn = [(yields.windows[at], one.windows[at]) for at in shown]
-        parts += _row(one, drawn, TOP + ROW * number)
-    return "\n".join([*parts, "</svg>"]) + "\n"
-
-
-def _row(one: KeywordYield, windows: Sequence[tuple[DayWindow, Yield]], top: int) -> Iterator[str]:
-    total, y = one.total, top + HEIGHT
-    share = "-" if total.share is None else f"{100 * total.share:.0f} %"
-    yield _text(12, top + 22, plain(one.keyword or "all terms", 21), "name")
-    yield _text(12, top + 40, f"{total.found:,} posts, {share} on topic", "dim")
-    days = [(window.start or 0, window.end or 0) for window, _ in windows]
-    first, last = (days[0][0], days[-1][1]) if days else (0, 1)
-    for left in (LEFT, RIGHT):
-        yield f'<line class="axis" x1="{left}" x2="{left + PANEL}" y1="{y}" y2="{y}"/>'
-        if days:
-            yield _text(left, y + 14, str(first), "dim")
-            yield _text(left + PANEL, y + 14, str(last), "dim", "end")
-    counts = [counts for _, counts in windows]
-    a_day = [
-        (one.found / (end - start), one.passed / (end - start))
-        for one, (start, end) in zip(counts, days, strict=True)
-    ]
-    most = max((found for found, _ in a_day), default=0)
-    yield _text(LEFT - 6, top + 10, f"{most:,.0f}" if most >= 10 else f"{most:.1f}", "dim", "end")
-    yield _text(RIGHT - 6, top + 10, "100 %", "dim", "end")
-    scale = PANEL / (last - first)
-    for said, bars, (start, end) in zip(counts, a_day, days, strict=True):
-        x, width = (start - first) * scale, (end - start) * scale
-        for kind, bar in zip(("found", "passed"), bars, strict=True):
-            high = HEIGHT * bar / most if most else 0
-            size = f'width="{max(width - 1, 0.5):.1f}" height="{high:.1f}"'
-            yield f'<rect class="{kind}" x="{LEFT + x:.1f}" y="{y - high:.1f}" {size}/>'
-        if said.share is not None and said.interval is not None:
-            x += RIGHT + width / 2
-            low, high, middle = (y - HEIGHT * part for part in (*said.interval, said.share))
-            yield f'<line class="range" x1="{x:.1f}" x2="{x:.1f}" y1="{low:.1f}" y2="{high:.1f}"/>'
-            yield f'<circle class="share" cx="{x:.1f}" cy="{middle:.1f}" r="2.5">'
-            yield f"<title>{said.passed:,} of {said.scored:,}</title></circle>"
-
-
-def _text(x: float, y: float, said: str, kind: str = "", anchor: str = "start") -> str:
-    return f'<text x="{x}" y="{y}" class="{kind}" text-anchor="{anchor}">{escape(said)}</text>'
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters |= {"plain": plain, "percent": percent}
+    return environment.from_string(TEMPLATE.read_text("utf-8")).render(
+        rows=[yields.together, *yields.keywords[:MOST_TERMS]],
+        terms=len(yields.keywords),
+        most_terms=MOST_TERMS,
+        windows=[yields.windows[at] for at in shown],
+        first=shown[0] if shown else 0,
+    )
 
 
 FIGURES = "keywords.json"

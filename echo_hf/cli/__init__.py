@@ -63,7 +63,6 @@ def _options(
 
 
 def main() -> None:
-    """Runs the command line; a user's mistake is one line and exit code 2."""
     from echo_hf.errors import EchoError
 
     for stream in (sys.stdout, sys.stderr):

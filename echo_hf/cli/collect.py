@@ -5,12 +5,9 @@ from __future__ import annotations
 import datetime
 import json
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from echo_hf._infra.console import terminal
-from echo_hf.cli.verb import DEFAULT_RUNS, ConfigFile, Runs, Told, option, watching
+from echo_hf.cli.verb import DEFAULT_RUNS, ConfigFile, Runs, Told, choice, flag, watching
 from echo_hf.errors import ConfigError, RunError
 
 MOST_HOURS = 1_000_000.0  # a century; there is no time before the year 1
@@ -19,21 +16,11 @@ MOST_HOURS = 1_000_000.0  # a century; there is no time before the year 1
 def collect(
     config: ConfigFile,
     runs: Runs = DEFAULT_RUNS,
-    offline: Annotated[
-        bool, option("--offline", "Make no requests: read what is there already.")
-    ] = False,
-    plan: Annotated[
-        bool, option("--plan", "Only print what would be asked, and what it costs.")
-    ] = False,
-    every: Annotated[
-        bool, option("--all", "With --plan: each query on a line of its own.")
-    ] = False,
-    estimate: Annotated[
-        bool, option("--estimate", "With --plan: ask for numbers of posts even if it costs.")
-    ] = False,
-    keywords: Annotated[
-        bool, option("--keywords", "Only show what each search term brought, once scored.")
-    ] = False,
+    offline: bool = flag("--offline", "Make no requests: read what is there already."),
+    plan: bool = flag("--plan", "Only print what would be asked, and what it costs."),
+    every: bool = flag("--all", "With --plan: each query on a line of its own."),
+    estimate: bool = flag("--estimate", "With --plan: ask for numbers of posts even if it costs."),
+    keywords: bool = flag("--keywords", "Only show what each search term brought, once scored."),
 ) -> Told:
     """Ask platforms for posts, read files, merge duplicates."""
     from echo_hf.builder import build
@@ -72,26 +59,13 @@ def collect(
 
 def refresh(
     config: ConfigFile,
-    apply: Annotated[
-        bool, option("--apply", "Permanently forget the posts that are gone.")
-    ] = False,
-    platforms: Annotated[
-        list[str] | None, option("--platform", "Only this one; may be repeated.")
-    ] = None,
-    older_than: Annotated[
-        float,
-        typer.Option(
-            min=0,
-            max=MOST_HOURS,
-            help="HOURS: leave out posts that were asked about in this time.",
-        ),
-    ] = 24.0,
-    budget: Annotated[
-        float, typer.Option(min=0, help="USD: most that platforms may charge for it.")
-    ] = 0.0,
-    however_many: Annotated[
-        bool, option("--however-many", "With --apply: even when most of them are gone.")
-    ] = False,
+    apply: bool = flag("--apply", "Permanently forget the posts that are gone."),
+    platforms: list[str] | None = choice(None, "Only this one; may be repeated.", "--platform"),
+    older_than: float = choice(
+        24.0, "HOURS: leave out posts that were asked about in this time.", min=0, max=MOST_HOURS
+    ),
+    budget: float = choice(0.0, "USD: most that platforms may charge for it.", min=0),
+    however_many: bool = flag("--however-many", "With --apply: even when most of them are gone."),
     runs: Runs = DEFAULT_RUNS,
 ) -> Told:
     """Ask platforms which posts no longer exist. --apply forgets those."""

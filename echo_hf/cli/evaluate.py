@@ -12,7 +12,16 @@ import typer
 from rich.text import Text
 
 from echo_hf._infra.console import say, terminal
-from echo_hf.cli.verb import DEFAULT_RUNS, PartlyDoneError, Runs, Told, option, watching
+from echo_hf.cli.verb import (
+    DEFAULT_RUNS,
+    PartlyDoneError,
+    Runs,
+    Told,
+    choice,
+    flag,
+    option,
+    watching,
+)
 from echo_hf.errors import ConfigError
 from echo_hf.reasons import Outcome
 
@@ -38,16 +47,13 @@ Protocol = Annotated[str | None, option(None, "published or corrected, instead o
 
 def eval_(
     config: Evaluation,
-    systems: Annotated[
-        list[str] | None, option("--systems", "Only this one draws; may be repeated.")
-    ] = None,
+    systems: list[str] | None = choice(None, "Only this one draws; may be repeated.", "--systems"),
     judges: Judges = None,
     limit: Limit = None,
-    budget: Annotated[
-        float | None,
-        typer.Option(min=0, help="Ask nothing more when this many US dollars are spent."),
-    ] = None,
-    yes: Annotated[bool, option("--yes", "Go on without asking, whatever it costs.")] = False,
+    budget: float | None = choice(
+        None, "Ask nothing more when this many US dollars are spent.", min=0
+    ),
+    yes: bool = flag("--yes", "Go on without asking, whatever it costs."),
     dry_run: DryRun = False,
     runs: Runs = DEFAULT_RUNS,
 ) -> Told:
@@ -105,7 +111,6 @@ def eval_(
 
 
 def _planned(one: PlannedWork | GenerationPlan) -> Told:
-    """What is planned, with its likely cost beside the ranges."""
     return {**vars(one), "cost_usd": one.cost_usd}
 
 
@@ -113,9 +118,7 @@ def generate(
     config: Evaluation,
     systems: Systems = None,
     limit: Limit = None,
-    dry_run: Annotated[
-        bool, option("--dry-run", "Only show what would be generated, and the cost.")
-    ] = False,
+    dry_run: bool = flag("--dry-run", "Only show what would be generated, and the cost."),
     runs: Runs = DEFAULT_RUNS,
 ) -> Told:
     """Generate the outputs of systems; existing ones are kept."""
@@ -144,15 +147,11 @@ def generate(
 def judge(
     config: Evaluation,
     judges: Judges = None,
-    rubric: Annotated[
-        list[str] | None, option(None, "overall or text_rendering; may be repeated.")
-    ] = None,
-    applicability: Annotated[
-        bool, option("--applicability", "Ask which metrics fit each sample; rate nothing.")
-    ] = False,
-    pairwise: Annotated[
-        bool, option("--pairwise", "Have judges choose between two outputs; rate nothing.")
-    ] = False,
+    rubric: list[str] | None = choice(None, "overall or text_rendering; may be repeated."),
+    applicability: bool = flag(
+        "--applicability", "Ask which metrics fit each sample; rate nothing."
+    ),
+    pairwise: bool = flag("--pairwise", "Have judges choose between two outputs; rate nothing."),
     limit: Limit = None,
     budget: Budget = None,
     dry_run: DryRun = False,
@@ -177,7 +176,6 @@ def judge(
 
 
 def _judged(done: JudgingResult) -> Told:
-    """What judges were asked and have answered, without what they wrote."""
     plans = [
         {
             "judge": one.who,
@@ -198,12 +196,8 @@ def _judged(done: JudgingResult) -> Told:
 def audit(
     config: Evaluation,
     judges: Judges = None,
-    samples: Annotated[
-        int, typer.Option(min=1, help="How many samples to make honeypots for.")
-    ] = 20,
-    again: Annotated[
-        bool, option("--again", "Show the same once more: has a judge changed?")
-    ] = False,
+    samples: int = choice(20, "How many samples to make honeypots for.", min=1),
+    again: bool = flag("--again", "Show the same once more: has a judge changed?"),
     budget: Budget = None,
     dry_run: DryRun = False,
     runs: Runs = DEFAULT_RUNS,
@@ -230,15 +224,12 @@ def score(config: Evaluation, protocol: Protocol = None, runs: Runs = DEFAULT_RU
 
 
 def _written(path: Path) -> Told:
-    """What a file of figures holds, and where it lies."""
     return {"path": path, **json.loads(path.read_bytes())}
 
 
 def agree(
     config: Evaluation,
-    human: Annotated[
-        Path | None, option(None, "Ranks (.jsonl or .csv) instead of the run's human.parquet.")
-    ] = None,
+    human: Path | None = choice(None, "Ranks (.jsonl or .csv) instead of the run's human.parquet."),
     protocol: Protocol = None,
     runs: Runs = DEFAULT_RUNS,
 ) -> Told:
@@ -253,22 +244,17 @@ def agree(
 
 def rank(
     config: Evaluation,
-    draw: Annotated[int, typer.Option(min=1, help="Most samples of each split.")] = 100,
-    seed: Annotated[int, option(None, "Draws other samples, in another order.")] = 0,
-    split: Annotated[list[str] | None, option(None, "Only this split; may be repeated.")] = None,
-    people: Annotated[
-        list[str] | None,
-        option(
-            None,
-            "Pseudonym of who may rank; may be repeated. auth: as ECHO_HF_PEOPLE has them, "
-            "NAME:PASSWORD each. Else everybody may choose one.",
-        ),
-    ] = None,
-    host: Annotated[str, option(None, "Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0: any that is free.")] = 7860,
-    anyone: Annotated[
-        bool, option("--anyone", "Allow ranking without passwords on another HOST.")
-    ] = False,
+    draw: int = choice(100, "Most samples of each split.", min=1),
+    seed: int = choice(0, "Draws other samples, in another order."),
+    split: list[str] | None = choice(None, "Only this split; may be repeated."),
+    people: list[str] | None = choice(
+        None,
+        "Pseudonym of who may rank; may be repeated. auth: as ECHO_HF_PEOPLE has them, "
+        "NAME:PASSWORD each. Else everybody may choose one.",
+    ),
+    host: str = choice("127.0.0.1", "Address to listen on."),
+    port: int = choice(7860, "0: any that is free.", min=0, max=65535),
+    anyone: bool = flag("--anyone", "Allow ranking without passwords on another HOST."),
     runs: Runs = DEFAULT_RUNS,
 ) -> None:
     """Have people rank outputs in their browsers. The systems' names stay hidden."""
@@ -290,9 +276,7 @@ def rank(
 
 def report(
     config: Evaluation,
-    single_file: Annotated[
-        bool, option("--single-file", "Put the images into the page; up to 200 samples.")
-    ] = False,
+    single_file: bool = flag("--single-file", "Put the images into the page; up to 200 samples."),
     runs: Runs = DEFAULT_RUNS,
 ) -> None:
     """Write an HTML page with all results. It opens without a server."""

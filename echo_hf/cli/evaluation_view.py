@@ -58,15 +58,8 @@ def system_table(systems: Sequence[SystemListing]) -> Table:
     return plain_table(*heads, left=(*words, "missing"), rows=rows)
 
 
-def what_seeds_give(systems: Sequence[SystemListing]) -> Iterator[str]:
-    """What the same seed gives, a line for each system that says so."""
-    for one in systems:
-        if one.determinism is not None:
-            yield f"{one.config.name}, with the same seed: {one.determinism}"
-
-
 def what_to_do(systems: Sequence[SystemListing]) -> Iterator[str]:
-    """How what is missing to run systems is come by, a line for each kind of it."""
+    """How to come by what is missing to run systems; then what the same seed gives with each."""
     extras = sorted({one.extra for one in systems if one.extra})
     if extras:
         yield f'[{extras[0]}]: pip install "echo-hf[{extras[0]}]", and so on'
@@ -74,6 +67,9 @@ def what_to_do(systems: Sequence[SystemListing]) -> Iterator[str]:
         yield "a name in capitals: set this environment variable to your key"
     if any(one.no_folder for one in systems):
         yield "a folder: the file of the system says what belongs there"
+    for one in systems:
+        if one.determinism is not None:
+            yield f"{one.config.name}, with the same seed: {one.determinism}"
 
 
 def outcome_table(generated: Generated) -> Table:
@@ -87,10 +83,10 @@ def outcome_table(generated: Generated) -> Table:
 
 
 def show_planned(console: Console, plan: Sequence[PlannedWork]) -> None:
-    rows: Rows = []
-    for one in plan:
-        counts = f"{one.todo:,}", f"{one.stored:,}"
-        rows.append((Text(one.who, "bold"), one.about, *counts, *_takes(one)))
+    rows: Rows = [
+        (Text(one.who, "bold"), one.about, f"{one.todo:,}", f"{one.stored:,}", *_takes(one))
+        for one in plan
+    ]
     heads = ("", "about", "to ask", "stored", *TAKES)
     console.print(plain_table(*heads, left=ABOUT, rows=rows))
     places = (in_place(one.who, one.in_place_of) for one in plan if one.in_place_of)
@@ -100,15 +96,15 @@ def show_planned(console: Console, plan: Sequence[PlannedWork]) -> None:
 
 
 def stage_table(plan: Sequence[PlannedStage]) -> Table:
-    rows: Rows = []
-    for one in plan:
-        todo = f"{'' if one.counted else 'about '}{one.todo:,}"
-        rows.append((Text(one.stage, "bold"), todo, f"{one.stored:,}", *_takes(one)))
+    words = {True: "", False: "about "}
+    rows: Rows = [
+        (Text(a.stage, "bold"), f"{words[a.counted]}{a.todo:,}", f"{a.stored:,}", *_takes(a))
+        for a in plan
+    ]
     return plain_table("stage", "to ask", "stored", *TAKES, rows=rows)
 
 
 def _takes(one: PlannedWork | Planned | PlannedStage) -> tuple[str, str]:
-    """About what some work costs, and how long it takes."""
     found = one.expected
     is_bare = found.gpu and found.cost_usd == 0  # whatever the GPU costs
     usd = NOTHING if is_bare else shown_dollars(found.usd)
@@ -141,7 +137,14 @@ def show_judged(console: Console, judged: JudgingResult) -> None:
     for reason, count in sorted(judged.left_out.items()):
         say(console, f"{count:,} left out, {reason}: {reason.meaning}", "yellow")
     if judged.path is None:
-        console.print(judging_plan_table(judged.plans))
+        rows: Rows = []
+        for planned in judged.plans:
+            plan = planned.plan
+            counts = (plan.calls, plan.stored, plan.prompt_tokens, plan.images)
+            figures = (*(f"{count:,}" for count in counts), *_takes(planned))
+            rows.append((Text(planned.who, "bold"), planned.rubric, *figures))
+        heads = ("judge", "about", "calls", "stored", "prompt tokens", "pictures", *TAKES)
+        console.print(plain_table(*heads, left=ABOUT, rows=rows))
         say_expected(console, [(one.who, one.expected) for one in judged.plans])
         console.print("nothing was asked: leave out --dry-run to ask")
         return
@@ -157,17 +160,6 @@ def show_judged(console: Console, judged: JudgingResult) -> None:
     if judged.cost_usd is not None:
         say(console, f"cost, as far as it is known: ${judged.cost_usd:.2f}")
     say(console, f"{judged.path.stem}: {judged.path}")
-
-
-def judging_plan_table(plans: Sequence[Planned]) -> Table:
-    rows: Rows = []
-    for one in plans:
-        plan = one.plan
-        counts = (plan.calls, plan.stored, plan.prompt_tokens, plan.images)
-        figures = (*(f"{count:,}" for count in counts), *_takes(one))
-        rows.append((Text(one.who, "bold"), one.rubric, *figures))
-    heads = ("judge", "about", "calls", "stored", "prompt tokens", "pictures", *TAKES)
-    return plain_table(*heads, left=ABOUT, rows=rows)
 
 
 def answer_table(answered: Sequence[Answered]) -> Table:
@@ -298,22 +290,19 @@ def analysis_tables(analysis: Analysis) -> Iterator[Table]:
     heads = ("set", "prompts", "words", "first bigrams", f"of {at:,}", "ratio")
     yield plain_table(*heads, title=title, rows=rows)
     if perplexities := analysis.perplexity.found:
-        rows = []
-        for measured in perplexities:
-            levels = (measured.token_level, measured.prompt_level)
-            figures = (*(_estimate(level, 1) for level in levels), _estimate(measured.ratio, 2))
-            counts = (f"{measured.prompts:,}", f"{measured.tokens:,}")
-            rows.append((plain(measured.name, LONGEST), *counts, *figures))
+        rows = [
+            (
+                *(plain(one.name, LONGEST), f"{one.prompts:,}", f"{one.tokens:,}"),
+                *(_estimate(level, 1) for level in (one.token_level, one.prompt_level)),
+                _estimate(one.ratio, 2),
+            )
+            for one in perplexities
+        ]
         heads = ("set", "prompts", "tokens", "of tokens", "of prompts", "ratio")
         yield plain_table(*heads, title="perplexity, lower is more natural", rows=rows)
     if tasks := analysis.tasks.found:
         rows = [
-            (
-                plain(one.task, LONGEST),
-                f"{one.samples:,}",
-                f"{one.share:.0%}",
-                _names(one.absent_from),
-            )
+            (*_counted(one.task, one.samples, f"{one.share:.0%}"), _names(one.absent_from))
             for one in tasks.counts
         ]
         kinds = ("task", "samples", "share", "absent from")
@@ -321,9 +310,7 @@ def analysis_tables(analysis: Analysis) -> Iterator[Table]:
     if named := analysis.open_tasks.found:
         rows = [
             (
-                plain(one.phrase, LONGEST),
-                f"{one.samples:,}",
-                f"{one.share:.0%}",
+                *_counted(one.phrase, one.samples, f"{one.share:.0%}"),
                 NOTHING if (before := named.share_before(one)) is None else f"{before:.0%}",
                 str(one.first_seen or NOTHING),
                 _names(one.new_to),
@@ -335,16 +322,15 @@ def analysis_tables(analysis: Analysis) -> Iterator[Table]:
         yield plain_table(*heads, title=title, left=heads[-1:], rows=rows)
     if failures := analysis.failures.found:
         rows = [
-            (
-                plain(one.keyword, LONGEST),
-                f"{one.comments:,}",
-                f"{one.samples:,}",
-                _names(tuple(one.spellings)[1:]),
-            )
+            (*_counted(one.keyword, one.comments, f"{one.samples:,}"), _names([*one.spellings][1:]))
             for one in failures.keywords[:MOST_ROWS]
         ]
         kinds = ("keyword", "comments", "samples", "spellings")
         yield plain_table(*kinds, title="what people say failed", left=kinds[-1:], rows=rows)
+
+
+def _counted(name: str, count: int, more: str) -> tuple[str, str, str]:
+    return plain(name, LONGEST), f"{count:,}", more
 
 
 def _names(names: Iterable[str]) -> str:

@@ -9,7 +9,7 @@ import typer
 from rich.text import Text
 
 from echo_hf._infra.console import say, terminal
-from echo_hf.cli.verb import DEFAULT_RUNS, ConfigFile, Runs, Told, option, watching
+from echo_hf.cli.verb import DEFAULT_RUNS, ConfigFile, Runs, Told, choice, flag, option, watching
 from echo_hf.errors import HubError
 
 
@@ -17,25 +17,16 @@ def publish(
     release: Annotated[Path, typer.Argument(help="Folder of a release, as `build` writes it.")],
     repo_id: Annotated[str, option(None, "Dataset repository: ORGANISATION/NAME.")],
     tag: Annotated[str, option(None, "Names the revision: one target at one time.")],
-    previous: Annotated[
-        str | None,
-        typer.Option(
-            help="The revision before: folder or ORG/NAME@TAG. The card says what changed."
-        ),
-    ] = None,
-    create_pr: Annotated[
-        bool, option("--create-pr", "Only propose it; the tag comes when it is merged.")
-    ] = False,
-    private: Annotated[bool, option("--private", "Make a new repository a private one.")] = False,
-    message: Annotated[str | None, option(None, "What the commit is called.")] = None,
-    allow_rules: Annotated[
-        bool,
-        option("--allow-rules", "Publish what rules or recorded answers have built."),
-    ] = False,
-    allow_unscreened: Annotated[
-        bool,
-        option("--allow-unscreened", "Publish samples that no safety model saw."),
-    ] = False,
+    previous: str | None = choice(
+        None, "The revision before: folder or ORG/NAME@TAG. The card says what changed."
+    ),
+    create_pr: bool = flag("--create-pr", "Only propose it; the tag comes when it is merged."),
+    private: bool = flag("--private", "Make a new repository a private one."),
+    message: str | None = choice(None, "What the commit is called."),
+    allow_rules: bool = flag("--allow-rules", "Publish what rules or recorded answers have built."),
+    allow_unscreened: bool = flag(
+        "--allow-unscreened", "Publish samples that no safety model saw."
+    ),
 ) -> Told:
     """Publish a release on the Hub: one commit, then its tag. Sign in with `hf auth login`."""
 
@@ -74,12 +65,10 @@ def diff(
 def hydrate(
     release: Annotated[Path, typer.Argument(help="Folder of a release with content left out.")],
     to: Annotated[Path, option(None, "Folder for the release with the content put back.")],
-    posts: Annotated[list[Path] | None, option(None, "File with posts; may be repeated.")] = (None),
-    source: Annotated[str, option(None, "How the files of posts are read.")] = "jsonl",
-    pictures: Annotated[
-        Path | None, option(None, "Folder with further images, whatever they are called.")
-    ] = None,
-    fetch: Annotated[bool, option("--fetch", "Fetch other images from their addresses.")] = False,
+    posts: list[Path] | None = choice(None, "File with posts; may be repeated."),
+    source: str = choice("jsonl", "How the files of posts are read."),
+    pictures: Path | None = choice(None, "Folder with further images, whatever they are called."),
+    fetch: bool = flag("--fetch", "Fetch other images from their addresses."),
 ) -> None:
     """Restore what a platform's terms keep out of a release."""
     from echo_hf.config.collection import FetchPolicy
@@ -105,11 +94,9 @@ def hydrate(
 
 def leaderboard(
     repo_id: Annotated[str, option(None, "Dataset whose results it shows: ORG/NAME.")],
-    space: Annotated[str | None, option(None, "The Space to make: ORG/NAME.")] = None,
-    folder: Annotated[
-        Path | None, option(None, "Only write the Space's files, into this folder.")
-    ] = None,
-    private: Annotated[bool, option("--private", "Make a new Space a private one.")] = False,
+    space: str | None = choice(None, "The Space to make: ORG/NAME."),
+    folder: Path | None = choice(None, "Only write the Space's files, into this folder."),
+    private: bool = flag("--private", "Make a new Space a private one."),
 ) -> None:
     """Make a Space on the Hub that shows a dataset's results."""
 
@@ -127,12 +114,8 @@ def leaderboard(
 def forget(
     config: ConfigFile,
     urls: Annotated[list[str], typer.Argument(help="Addresses of posts.")],
-    repo_id: Annotated[
-        str | None, option(None, "ORG/NAME on the Hub: say which tags still hold them.")
-    ] = None,
-    delete_tags: Annotated[
-        bool, option("--delete-tags", "Delete those tags, with --repo-id.")
-    ] = False,
+    repo_id: str | None = choice(None, "ORG/NAME on the Hub: say which tags still hold them."),
+    delete_tags: bool = flag("--delete-tags", "Delete those tags, with --repo-id."),
     runs: Runs = DEFAULT_RUNS,
 ) -> None:
     """Permanently remove posts from a run, and all made of them."""

@@ -18,7 +18,7 @@ import yaml
 from rich.text import Text
 
 from echo_hf._infra.console import plain_table, say, terminal
-from echo_hf.cli.verb import DEFAULT_RUNS, PartlyDoneError, Runs, Told, option, watching
+from echo_hf.cli.verb import DEFAULT_RUNS, PartlyDoneError, Runs, Told, choice, watching
 from echo_hf.errors import ConfigError, UnknownSizeError, unknown
 
 if TYPE_CHECKING:
@@ -65,16 +65,12 @@ def quickstart(runs: Runs = DEFAULT_RUNS) -> None:
 
 
 def engines(
-    fit: Annotated[
-        Path | None,
-        option(None, "Work out whether each engine of this config fits on a GPU, instead."),
-    ] = None,
-    gpu: Annotated[
-        float | None,
-        typer.Option(
-            min=1, max=10_000, help="With --fit: GiB of one GPU, such as 79.1; else the one here."
-        ),
-    ] = None,
+    fit: Path | None = choice(
+        None, "Work out whether each engine of this config fits on a GPU, instead."
+    ),
+    gpu: float | None = choice(
+        None, "With --fit: GiB of one GPU, such as 79.1; else the one here.", min=1, max=10_000
+    ),
 ) -> Told:
     """List the engines that a config may name, and what they need. --fit: what fits on a GPU."""
     from echo_hf.engines.base import engine_needs
@@ -118,10 +114,10 @@ def _fitted(path: Path, gpu_gib: float | None) -> Told:
         if one.adapter == "rewrite":
             named[f"writer of {one.name}"] = options_of(one, RewriteOptions).writer
     told, refused = list[Told](), list[str]()
-    for name, choice in named.items():
+    for name, engine in named.items():
         say(console, name, "bold")
         try:
-            fit = fit_of(choice, gpu_gib, ask=True)
+            fit = fit_of(engine, gpu_gib, ask=True)
         except UnknownSizeError as error:
             say(console, f"  {error}", "yellow")
             told.append({"name": name, "fits": None, "unknown": str(error)})
@@ -153,12 +149,12 @@ def systems(
     ] = None,
 ) -> Told:
     """List systems under test, and what is missing to run them."""
-    from echo_hf.cli.evaluation_view import system_table, what_seeds_give, what_to_do
+    from echo_hf.cli.evaluation_view import system_table, what_to_do
     from echo_hf.systems.generate import list_systems
 
     console, found = terminal(), list_systems(config)
     console.print(system_table(found))
-    for line in (*what_to_do(found), *what_seeds_give(found)):
+    for line in what_to_do(found):
         console.print(line, style="dim", soft_wrap=True)
     configs = [one.config.model_dump(mode="json") for one in found]
     listed = [{**vars(one), "config": each} for one, each in zip(found, configs, strict=True)]
@@ -168,24 +164,20 @@ def systems(
 def init(
     what: Annotated[str | None, typer.Argument(help=f"{' or '.join(CHOICES)}.")] = None,
     folder: Annotated[Path, typer.Argument(help="Where to write; made if need be.")] = Path(),
-    from_images: Annotated[
-        list[str] | None,
-        option(
-            "--from-images",
-            "NAME=FOLDER with an image for each sample, named by its id, such as ID.png; or "
-            "NAME=FILE.csv with the columns id and path. For a comparison; may be repeated.",
-        ),
-    ] = None,
-    benchmark: Annotated[
-        str | None,
-        option(None, "Folder of a release, or ORG/NAME@TAG; else the quickstart's release."),
-    ] = None,
+    from_images: list[str] | None = choice(
+        None,
+        "NAME=FOLDER with an image for each sample, named by its id, such as ID.png; or "
+        "NAME=FILE.csv with the columns id and path. For a comparison; may be repeated.",
+        "--from-images",
+    ),
+    benchmark: str | None = choice(
+        None, "Folder of a release, or ORG/NAME@TAG; else the quickstart's release."
+    ),
 ) -> None:
     """Write a commented config for this machine, and examples.
 
     No file is overwritten.
     """
-
     console, verb, limit = terminal(), "build", ""
     if what is None:
         for name, about in CHOICES.items():
@@ -225,7 +217,6 @@ def init(
 
 
 def _check_free(paths: Iterable[Path]) -> None:
-
     if (there := next((path for path in paths if os.path.lexists(path)), None)) is not None:
         raise ConfigError(f"{str(there)!r} is there already: name another folder, or move it away")
 
@@ -235,7 +226,6 @@ def _quoted(text: str) -> str:
 
 
 def _machine(what: str) -> tuple[dict[str, str], list[str]]:
-    """Which lines of a template this machine can use, and what to say of it."""
     from echo_hf.config.checks import secrets_in
     from echo_hf.engines.auto import KEY, SERVER, has_gpu
     from echo_hf.engines.base import engine_needs

@@ -28,6 +28,16 @@ def option(name: str | None, said: str) -> Any:
     return typer.Option(*([name] if name else []), help=said)
 
 
+def flag(name: str, said: str) -> Any:
+    """An option that is off until it is named."""
+    return typer.Option(False, name, help=said)
+
+
+def choice(default: Any, said: str, *names: str, **limits: Any) -> Any:
+    """An option with its default, for a verb that alone has it."""
+    return typer.Option(default, *names, help=said, **limits)
+
+
 ConfigFile = Annotated[Path, typer.Argument(help="The YAML file that describes the benchmark.")]
 Runs = Annotated[Path, option(None, "Folder of runs; this one is named by its config.")]
 DEFAULT_RUNS = Path("runs")

@@ -53,12 +53,8 @@ Waits = Callable[[float], None]
 Given = TypeVar("Given")
 
 
-class LongWaitError(Exception):
+class LongWaitError(RateLimitedError):
     """The platform wants to be left alone for longer than a run should take."""
-
-    def __init__(self, seconds: float) -> None:
-        super().__init__(f"asks to wait {seconds:.0f} s")
-        self.seconds = seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,8 +248,8 @@ class Crawl:
         """Writes down what to ask about the posts of the last round: how many questions."""
         rounds, new = self.search.expand.rounds, 0
         while some := self.ledger.unexpanded(self._name, POSTS_AT_ONCE, rounds):
-            for _, group in groupby(some, lambda post: post.round):
-                new += self._expand_some(list(group))
+            groups = groupby(some, lambda post: post.round)
+            new += sum(self._expand_some(list(group)) for _, group in groups)
         return new
 
     def _expand_some(self, posts: list[Unexpanded]) -> int:
@@ -303,7 +299,7 @@ def crawl_posts(
                 refused.append(error)
                 end = CrawlEnd.KEY_REFUSED
             told = {one: getattr(crawl.progress, one) for one in ("waits", "waited_s", "seconds")}
-            done[name] = dataclasses.replace(ledger.stats(name, end), **told)
+            done[name] = ledger.stats(name, end, **told)
         written = {
             name: {**dataclasses.asdict(one), "missed_by_terms": one.missed_by_terms}
             for name, one in done.items()

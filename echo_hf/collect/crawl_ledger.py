@@ -370,11 +370,8 @@ class CrawlLedger(Database):
             return None
         found: str | None = None
         start, end = map(_moment, (question.window.start, question.window.end))
-        while start < end:
-            same = (platform, _names(question.about), question.language, start, end)
-            rows = self.execute(COVERED, *same)
-            if not rows:
-                break
+        same = (platform, _names(question.about), question.language)
+        while start < end and (rows := self.execute(COVERED, *same, start, end)):
             found = start = rows[0][0]
         return None if found is None else datetime.datetime.fromisoformat(found)
 
@@ -387,14 +384,13 @@ class CrawlLedger(Database):
     def spent(self, platform: str) -> Spent:
         return Spent(*self.execute(SPENT, platform)[0])
 
-    def stats(self, platform: str, end: CrawlEnd) -> CrawlStats:
+    def stats(self, platform: str, end: CrawlEnd, **told: Any) -> CrawlStats:
         kinds = "coalesce(missing, iif(found, 'by_terms', 'by_replies'))"
         posts = f"select {kinds}, count(*) from seen where platform = ? group by 1 order by 1"  # noqa: S608
         missing = dict(self.execute(posts, platform))
         by_terms, by_replies = missing.pop("by_terms", 0), missing.pop("by_replies", 0)
-        states, errors = self.states(platform), dict(self.execute(ERRORS, platform))
-        spent = self.spent(platform)
-        return CrawlStats(platform, end, by_terms, by_replies, missing, states, errors, spent)
+        counts = self.states(platform), dict(self.execute(ERRORS, platform)), self.spent(platform)
+        return CrawlStats(platform, end, by_terms, by_replies, missing, *counts, **told)
 
     def forget(self, urls: Iterable[str]) -> int:
         """Takes posts out of all pages, and puts hashes in their place, in the file's bytes too."""
@@ -470,7 +466,6 @@ class CrawlLedger(Database):
 
 
 def stored_answers(path: Path, platform: str) -> Iterator[StoredAnswer]:
-    """The pages of a platform, by question, in the order in which they came."""
     if path.exists():
         with CrawlLedger(path) as ledger:
             yield from ledger.answers(platform)
@@ -510,7 +505,6 @@ def _day(time: datetime.datetime) -> str:
 
 
 def _moment(time: datetime.datetime) -> str:
-    """A time as the ledger writes it: in UTC, so that equal times are equal texts."""
     return time.astimezone(datetime.UTC).isoformat()
 
 

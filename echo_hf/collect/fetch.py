@@ -71,7 +71,6 @@ class FetchLedger(Database):
         self.execute(upsert, url, entry.sha256, entry.reason, entry.detail, attempts, now)
 
     def forget(self, urls: Iterable[str]) -> None:
-        """Deletes addresses, from the file's bytes as well."""
         with self.erasing() as connection:
             connection.executemany("delete from fetches where url = ?", [(url,) for url in urls])
 

@@ -67,7 +67,6 @@ class Fields:
         return None
 
     def engagement(self, names: Mapping[str, str]) -> dict[str, int | None] | None:
-        """Our counts by what the format calls them; null where it says none of them."""
         counts = {ours: self.count(names[ours]) if ours in names else None for ours in COUNTS}
         return counts if any(count is not None for count in counts.values()) else None
 
@@ -96,7 +95,6 @@ class Fields:
         self.findings.append(Finding(notice, detail))
 
     def closed(self, known: Collection[str]) -> None:
-        """Notes the names of fields that the format does not have."""
         unknown = sorted(f"{self.place}{name}" for name in self.record if name not in known)
         if unknown:
             self.note(Notice.UNKNOWN_FIELD, ", ".join(unknown)[:LONGEST_LIST])
@@ -171,7 +169,6 @@ def written_json(value: Any) -> str:
 
 
 def name_of(identifier: Any) -> str | None:
-    """An identifier as a text, whether it came as a text or as a number; null when it is none."""
     usable = isinstance(identifier, str | int) and not isinstance(identifier, bool)
     return str(identifier) if usable else None
 
@@ -183,8 +180,6 @@ def opened(path: Path, errors: str = "backslashreplace") -> TextIO:
 
 
 class Lines(ABC):
-    """What sources of JSON share: a record a line, which may hold posts within posts."""
-
     expected: str
 
     @abstractmethod
@@ -192,7 +187,6 @@ class Lines(ABC):
         """Yields posts and findings, and as an object a nested post, which no search found."""
 
     def refused(self, reason: Reject, record: Json, *names: str) -> Finding:
-        """What is no post, by the fields that should say what it is."""
         shown = [f"{name} is {short_repr(record.get(name))}" for name in names]
         shown = shown or [f"keys are {short_repr(sorted(record))}"]
         return Finding(reason, f"{', '.join(shown)}, expected {self.expected}")
@@ -254,7 +248,6 @@ CUT = ("...", "…")
 
 
 def text_of_html(markup: str) -> str:
-    """The text that a browser would show."""
     parts: list[str] = []
     unseen, link, link_at, as_it_is = "", "", 0, False
     for piece in MARKUP.split(markup):

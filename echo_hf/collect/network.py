@@ -61,7 +61,6 @@ def is_within(address: Address, networks: Sequence[Network]) -> bool:
 
 
 MOST_ADDRESSES = 4
-
 Resolve = Callable[[str, int], Awaitable[Sequence[Address]]]
 
 
@@ -80,7 +79,7 @@ async def resolve(host: str, port: int) -> Sequence[Address]:
 
 
 class CheckedNetwork(httpcore2.AsyncNetworkBackend):
-    """The network, without the part of it that is not public."""
+    """The network, without the part of it that is not public, and without sockets in files."""
 
     def __init__(self, allowed: Sequence[Network] = (), resolve: Resolve = resolve) -> None:
         self._allowed = tuple(allowed)
@@ -118,19 +117,6 @@ class CheckedNetwork(httpcore2.AsyncNetworkBackend):
             raise httpcore2.ConnectTimeout(f"no connection to {host} in {timeout} s") from error
         except socket.gaierror as error:
             raise httpcore2.ConnectError(f"{host}: {error.strerror}") from error
-
-    async def connect_unix_socket(
-        self,
-        path: str,
-        timeout: float | None = None,
-        socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
-    ) -> httpcore2.AsyncNetworkStream:
-        """Refuses: a socket in the file system is not the public internet."""
-        del timeout, socket_options
-        raise PrivateAddressError(path)
-
-    async def sleep(self, seconds: float) -> None:
-        await anyio.sleep(seconds)
 
 
 PLAIN = frozenset({"", "identity"})
@@ -282,7 +268,6 @@ class ImageClient:
 async def image_client(
     policy: FetchPolicy, resolve: Resolve = resolve
 ) -> AsyncIterator[ImageClient]:
-    """Opens a client; leaving closes its connections."""
     network = CheckedNetwork(policy.allow_addresses, resolve)
     async with httpcore2.AsyncConnectionPool(
         # Made once: it reads all certificates of the system.

@@ -127,7 +127,6 @@ def planned_queries(
     noticed: Callable[[str], None],
     make: Callable[[str], Platform] = make_platform,
 ) -> Iterator[PlannedQuery]:
-    """The whole plan of a config; no post is asked for."""
     for name, search in searches(config).items():
         with ExitStack() as closing:
             tariff, platform = _counting(name, estimate, noticed, make, closing)

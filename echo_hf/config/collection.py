@@ -60,7 +60,6 @@ class Phase(Section):
 
     @property
     def length(self) -> datetime.timedelta:
-        """How much time one query covers."""
         return datetime.timedelta(days=int(self.window.removesuffix("d")))
 
     @model_validator(mode="after")
@@ -256,12 +255,10 @@ class Columns(Section):
 
     @property
     def names(self) -> dict[str, str]:
-        """By field the name of its column."""
         return {field: one.column for field, one in self if one is not None}
 
     @property
     def options(self) -> dict[str, dict[str, str]]:
-        """By field what is to be known to read its column."""
         given = self.model_dump(exclude_none=True)
         for one in given.values():
             del one["column"]

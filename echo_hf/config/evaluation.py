@@ -93,7 +93,6 @@ class Reference(Section):
         return self
 
     def format_of(self, file: Path) -> Format:
-        """How a file of it is read."""
         ending = file.suffix.lower().removeprefix(".")
         by_name: dict[str, Format] = {one: one for one in get_args(Format) if one != "text"}
         return self.format or by_name.get(ending, "text")
@@ -205,7 +204,6 @@ class AnalysisOptions(Section):
 
 
 def _beside(options: Section, key: str, folder: Path) -> Section:
-    """The options with a model that is a folder there made absolute."""
     place = folder / getattr(options, key)
     return options.model_copy(update={key: str(place)}) if place.is_dir() else options
 
@@ -262,12 +260,10 @@ class MetricsOptions(Section):
 
     @property
     def places(self) -> tuple[Path, ...]:
-        """The folders on this machine that networks are read from."""
         named = (Path(self.structure_distance.model), Path(self.face_identity.pack))
         return tuple(path for path in named if path.is_absolute())
 
     def located(self, folder: Path) -> MetricsOptions:
-        """The options with folders made absolute."""
         changed = {
             "structure_distance": _beside(self.structure_distance, "model", folder),
             "face_identity": _beside(self.face_identity, "pack", folder),
@@ -329,7 +325,6 @@ def with_files(data: Any, folder: Path) -> Any:
 
 
 def _references(path: Path) -> list[Any]:
-    """The references of a file of their own, with its places made absolute."""
     listed = read_yaml(path, "references", EXAMPLE)
     if not isinstance(listed, list):
         raise ConfigError(f"{path}: expected a list of references, such as {EXAMPLE}")

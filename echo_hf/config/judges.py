@@ -127,5 +127,4 @@ def read_judge(path: Path) -> JudgeConfig:
 
 
 def shipped_judges() -> list[Path]:
-    """The files of the judges that echo-hf brings, in alphabetical order."""
     return sorted(shipped_configs().glob("judges/*.yaml"))

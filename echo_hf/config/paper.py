@@ -62,29 +62,12 @@ class PaperOptions(Section):
 
 
 class Difference(NamedTuple):
-    """Something that differs from the paper.
-
-    Attributes:
-        what: A key of the config with its value and the paper's, a system, a judge, or words.
-        why: The reason.
-    """
-
-    what: str
+    what: str  # a key of the config with its value and the paper's, a system, a judge, or words
     why: str
 
 
 def differences(config: Config) -> tuple[Difference, ...]:
-    """Where a config differs from the paper.
-
-    Args:
-        config: A config; one without `paper` does not claim to reproduce it.
-
-    Returns:
-        Each difference with its reason; none for a config without `paper`.
-
-    Raises:
-        ConfigError: A difference has no reason, or a reason is given for what does not differ.
-    """
+    """Where a config that claims to reproduce the paper differs from it, with the reasons."""
     if config.paper is None:
         return ()
     given, known, found = config.paper.differences, set[str](), list[Difference]()

@@ -250,7 +250,6 @@ class Stages(Section):
     privacy: PrivacyOptions = PrivacyOptions()
 
     def engine_of(self, stage: str) -> str | None:
-        """Name of the engine that a stage asks, null where it asks none."""
         options = getattr(self, stage, None)
         return options.engine if isinstance(options, ModelOptions) else None
 
@@ -302,7 +301,6 @@ LLAMA_GUARD = re.compile(r"llama[-_. ]?guard(?:[-_. ]?(?P<generation>[0-9]+))?",
 
 
 def form_of(config: Config) -> FormName:
-    """The form of a config's guard."""
     options = config.stages.safety
     choice = config.engines[options.engine]
     model = choice.options.get("model")

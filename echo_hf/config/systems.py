@@ -193,7 +193,6 @@ def read_system(path: Path) -> SystemConfig:
 
 
 def with_shared(data: Any, key: str, read: Callable[[Path], Section], folder: Path) -> Any:
-    """A config's data with the content of the files that a key names."""
     if not isinstance(data, dict) or not isinstance(data.get(key), list):
         return data
     read_in = [
@@ -223,7 +222,6 @@ def shipped_configs() -> Path:
 
 
 def config_place(path: Path) -> Path:
-    """Where the config is that a person names."""
     shipped = shipped_configs()
     own = path.exists() or path.parts[:1] != (shipped.name,) or ".." in path.parts
     brought = shipped.parent / path
@@ -231,16 +229,13 @@ def config_place(path: Path) -> Path:
 
 
 def place_of(name: str, folder: Path) -> Path:
-    """Where the file is that a config names."""
     own, shipped = folder / name, shipped_configs() / name
     return shipped if not own.exists() and shipped.is_file() else own
 
 
 def shipped_systems() -> list[Path]:
-    """The files of the systems that echo-hf brings, in alphabetical order."""
     return sorted(shipped_configs().glob("systems/*.yaml"))
 
 
 def shipped_config() -> Path:
-    """The config of the bundled corpus, in a checkout as well as in an installed package."""
     return shipped_configs() / "quickstart.yaml"

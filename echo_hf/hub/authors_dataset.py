@@ -139,7 +139,6 @@ def read_official(
 
 
 def _media(files: Sequence[Path]) -> Iterator[str]:
-    """The names of all images that are named."""
     for file in files:
         lists = [one for one in pq.read_schema(file) if one.name in COLUMNS and _is_list(one.type)]
         texts = (pa.string(), pa.large_string())
@@ -153,7 +152,6 @@ def _is_list(kind: pa.DataType) -> bool:
 
 
 def our_row(official: Row, store: ImageStore, found: Mapping[str, FetchResult]) -> Row:
-    """A row of the dataset with all our columns."""
     row: Row = {**official, "screenshot": None, "sample_digest": None, "post_urls": None}
     lost: list[Row] = []
     unread: list[Row] = []

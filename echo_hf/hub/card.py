@@ -206,7 +206,6 @@ def counted(counts: Mapping[str, int | Mapping[str, Any]], separator: str = ", "
 
 
 def columns(config: str) -> Iterator[list[str]]:
-    """Name, type and meaning of each column of a config."""
     declared = CONFIGS[config].table
     for name, column in declared.columns.items():
         kind = type_name(declared.released_features[name])

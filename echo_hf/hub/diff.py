@@ -114,8 +114,6 @@ class ConfigChange:
 
 @dataclass(frozen=True)
 class ReleaseDiff:
-    """Two releases compared."""
-
     a: str
     b: str
     targets: tuple[str, str]
@@ -145,12 +143,10 @@ class ReleaseDiff:
 
 
 def diff(a: Path | str, b: Path | str) -> ReleaseDiff:
-    """Compares two releases, without reading an image."""
     return compare(release_at(a), release_at(b))
 
 
 def compare(a: Release, b: Release) -> ReleaseDiff:
-    """Compares two opened releases, without reading an image."""
     silent = {
         row["id"]
         for release in (a, b)
@@ -315,7 +311,6 @@ def _without_content(row: Row) -> Row:
 
 
 def _sources(row: Row) -> Iterator[str]:
-    """The posts and images that a sample is made from."""
     said = [one.get("post_url") for one in row.get("community_feedback") or []]
     yield from filter(None, [*(row.get("post_urls") or []), *said])
     if row.get("dehydrated"):
@@ -341,7 +336,6 @@ def _changed_columns(a: SampleView, b: SampleView) -> tuple[str, ...]:
 
 
 def _causes(a: SampleView, b: SampleView, before: Origins, now: Origins) -> tuple[Cause, ...]:
-    """Why a sample has changed: its sources, or the stages that made it."""
     found = set() if a.sources == b.sources else {Cause.SOURCE}
     old, new = _made_by(a.provenance, before), _made_by(b.provenance, now)
     for stage in {**old, **new}:
@@ -369,7 +363,6 @@ def _made_by(provenance: str | None, stages: Origins) -> dict[str, StageOrigin]:
 
 
 def _counts(release: Release, views: Iterable[SampleView]) -> list[Mapping[str, int]]:
-    """What drift is measured of, in the order of `DRIFTS`."""
     measured = release.stats["measured"].get(ALL)
     every = list(views)
     return [

@@ -254,34 +254,16 @@ CONFIGS: Mapping[str, EvaluateConfig] = {config.name: config for config in _CONF
 
 
 def plain(result: Any) -> dict[str, Any]:
-    """A result as reading its JSON gives it; of a metric, also how many samples have each reason.
-
-    Args:
-        result: What a measure gave.
-
-    Returns:
-        Its values.
-    """
+    """A result as its JSON gives it; of a metric, also how many samples have each reason."""
     counts = {"counts": result.counts} if isinstance(result, MetricResult) else {}
-    text = json.dumps({**result.as_json(), **counts}, allow_nan=False)
-    made: dict[str, Any] = json.loads(text)
+    made: dict[str, Any] = json.loads(json.dumps({**result.as_json(), **counts}, allow_nan=False))
     return made
 
 
 @contextmanager
 def whole(parts: Iterable[Stored], features: Features) -> Iterator[Iterator[Stored]]:
-    """Takes all parts before it gives any, with one of them in memory at a time.
-
-    `evaluate` cannot take back what it has written. So that nothing of a batch stays whose last
-    row is wrong, parts lie in a file of their own first, which goes when the block is left.
-
-    Args:
-        parts: Rows by column; taken one after the other, and what that raises passes through.
-        features: Of the columns.
-
-    Yields:
-        The same parts, and one without rows where there are none.
-    """
+    """Takes all parts before it gives any, with one of them in memory at a time."""
+    # `evaluate` cannot take back what it has written, and nothing of a wrong batch may stay.
     schema = features.arrow_schema
     with TemporaryFile() as file:
         with pa.ipc.new_stream(file, schema) as writer:

@@ -139,8 +139,6 @@ def measure(configs: Mapping[str, Dataset], posts: Dataset) -> dict[str, SampleC
 
 
 def _counts(rows: list[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> SampleCounts:
-    """Counts over samples and their primary posts."""
-
     def values(names: Iterable[str | None]) -> dict[str, int]:
         counts = Counter(name or UNKNOWN for name in names)
         return dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))

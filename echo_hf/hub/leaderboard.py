@@ -21,7 +21,7 @@ from echo_hf.hub.diff import Comparability, SharedSamples
 from echo_hf.hub.facts import BENCHMARK_CONFIGS
 from echo_hf.hub.load import load_benchmark, load_manifest
 from echo_hf.hub.publish import check_repository
-from echo_hf.hub.remote import MAIN, Remote, State, hub_errors
+from echo_hf.hub.remote import MAIN, Remote, hub_errors
 from echo_hf.hub.run_tables import definition_of, models_in
 from echo_hf.metrics.names import BETTER
 from echo_hf.scores import tiers, win_rate
@@ -48,7 +48,6 @@ class ScoredRelease:
     problem: str | None = None
 
     def rows(self, split: str, protocol: str) -> dict[str, list[Figure]]:
-        """The figures of a split under a protocol, by metric."""
         found: dict[str, list[Figure]] = {}
         for each in self.figures:
             if (each["split"], each["protocol"]) == (split, protocol):
@@ -62,17 +61,8 @@ def read_scored(
     """The releases of a repository's tags, the last first; of known ones nothing is read again."""
     remote = Remote(api or HfApi(), repo_id)
     held = {(each.tag, each.commit): each for each in known}
-    tags = sorted(_existing(remote).tags.items(), reverse=True)
+    tags = sorted(remote.existing().tags.items(), reverse=True)
     return tuple(held.get(tagged) or _read(remote, *tagged) for tagged in tags)
-
-
-def _existing(remote: Remote) -> State:
-    state = remote.state()
-    if state is None:
-        raise HubError(
-            f"there is no dataset {remote.repo_id!r}, or this token may not see it: check its name"
-        )
-    return state
 
 
 def _read(remote: Remote, tag: str, commit: str) -> ScoredRelease:
@@ -117,8 +107,14 @@ class Board:
     judges: tuple[str, ...]
     flags: Mapping[str, tuple[str, ...]]  # what judges failed their audit on
     samples: int | None
-    note: str = ""  # what is left out and why
+    why: str = ""  # tiers are left out
     models: Mapping[str, AnsweredBy] = field(default_factory=dict)  # of the judges
+
+    @property
+    def note(self) -> str:
+        """What is left out, and why."""
+        known = not self.lines or any(line.interval for line in self.lines)
+        return self.why if known else NO_INTERVALS
 
 
 def splits_of(release: ScoredRelease) -> list[str]:
@@ -141,7 +137,7 @@ def published_board(release: ScoredRelease, split: str, protocol: Protocol) -> B
     groups, note = _tiers(_ratings(release, split), protocol) if figures else ((), "")
     failed = definition.get("failed_audit")
     flags = failed if isinstance(failed, Mapping) else {}
-    return _board(
+    return Board(
         ranked(map(_line, figures), groups),
         _names(definition.get("judges")),
         {str(judge): _names(some) for judge, some in flags.items()},
@@ -166,19 +162,7 @@ def judge_board(release: ScoredRelease, split: str, protocol: Protocol, judge: s
     figures = release.rows(split, protocol).get(METRIC, [])
     systems = models_in(figures[0]["definition"], "systems") if figures else {}
     lines, samples = board_of(rates, groups, systems), rates.definition["samples"]
-    return _board(lines, (judge,), flags, samples, note, everyone.models)
-
-
-def _board(
-    lines: tuple[BoardRow, ...],
-    judges: tuple[str, ...],
-    flags: Mapping[str, tuple[str, ...]],
-    samples: int | None,
-    note: str,
-    models: Mapping[str, AnsweredBy],
-) -> Board:
-    known = not lines or any(line.interval for line in lines)
-    return Board(lines, judges, flags, samples, note if known else NO_INTERVALS, models)
+    return Board(lines, (judge,), flags, samples, note, everyone.models)
 
 
 def verdict(a: ScoredRelease, b: ScoredRelease, split: str, protocol: Protocol) -> str:
@@ -374,7 +358,7 @@ def create_space(
     files = space_files(repo_id)
     check_repository(space)
     Remote(api, space).check_token()
-    _existing(Remote(api, repo_id))
+    Remote(api, repo_id).existing()
     with hub_errors(f"make the Space {space!r}"):
         api.create_repo(space, repo_type=KIND, space_sdk=SDK, private=private, exist_ok=True)
         info = api.space_info(space)

@@ -56,8 +56,6 @@ class ManifestModel(BaseModel):
 
 
 class FileEntry(ManifestModel):
-    """One file of the release."""
-
     path: ReleasePath
     bytes: int
     sha256: Sha256

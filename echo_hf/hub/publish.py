@@ -133,7 +133,8 @@ def publish(
         there = remote.files(state.head)
         check_ours(there, repo_id)
         commit, page = state.tags.get(tag, state.head), f"{remote.page}/tree/{tag}"
-        unchanged = candidate.is_at(commit, remote.files(commit), state.tags_of(commit))
+        same = [name for name, tagged in state.tags.items() if tagged == commit]
+        unchanged = candidate.is_at(commit, remote.files(commit), same)
         if tag in state.tags:
             if not unchanged:
                 raise HubError(

@@ -55,7 +55,6 @@ QUOTING: Mapping[str, tuple[str, ...]] = {
 
 
 def restricted_posts(urls: Iterable[str | None], rights: Collection[str] = ()) -> list[str]:
-    """The platforms among the addresses of posts whose terms forbid passing these on."""
     named = {platform_of(url) for url in urls if url}
     return sorted((named & RESTRICTED) - set(rights))
 
@@ -75,7 +74,6 @@ def addresses_of(sample: Row) -> Iterator[str | None]:
 
 
 def images_in(row: Row) -> list[str]:
-    """The digests of the images that a row of samples holds."""
     lists = [*(row["input_images"] or []), *(row["output_images"] or []), row["screenshot"]]
     return [digest for digest in lists if digest is not None]
 
@@ -91,7 +89,6 @@ class Samples:
 
 
 def samples_of(configs: Mapping[str, Iterable[Row]], rights: Mapping[str, str]) -> Samples:
-    """Looks through the samples of a release."""
     free, held, with_inputs = set(), set(), set()
     posted = {""}  # in the place of a digest: unknown
     for name, rows in configs.items():
@@ -141,7 +138,6 @@ FORM = re.compile(r"([1-9][0-9]{0,5})x([1-9][0-9]{0,5}):([A-Za-z0-9+/]+={0,2})",
 
 
 def image_signature(image: Path) -> str | None:
-    """Size and blocks of colors of an image as text, null of what cannot be decoded."""
     try:
         found = block_signature(image)
     except ImageError:
@@ -222,7 +218,6 @@ def holds_content(row: Row) -> bool:
 
 
 def check_apart(release: Path, to: Path) -> None:
-    """Refuses to write a release into its own place, or into that of something else."""
     check_place(to)
     if release.resolve() == to.resolve():
         raise ReleaseError(

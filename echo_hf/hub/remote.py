@@ -52,16 +52,16 @@ EXPLAINED = {
 
 
 @contextmanager
-def hub_errors(doing: str) -> Iterator[None]:
-    """Turns whatever the Hub's client raises into a `HubError`; nothing else belongs inside."""
+def hub_errors(doing: str, meanings: Mapping[int, str] | None = None) -> Iterator[None]:
+    """Turns what the Hub's client raises into a `HubError`; a status may have a meaning here."""
     try:
         yield
     except Exception as error:  # the client passes on what its own libraries raise
-        raise HubError(f"cannot {doing}: {_explained(error)}") from error
+        said = (meanings or {}).get(status_of(error) or 0) or _explained(error)
+        raise HubError(f"cannot {doing}: {said}") from error
 
 
 def status_of(error: BaseException) -> int | None:
-    """The status with which the Hub refused, null where it gave none."""
     origin = _origin(error)
     return origin.response.status_code if isinstance(origin, HfHubHTTPError) else None
 
@@ -104,9 +104,6 @@ class State(NamedTuple):
     tags: Mapping[str, str]
     private: bool
 
-    def tags_of(self, commit: str) -> list[str]:
-        return [name for name, tagged in self.tags.items() if tagged == commit]
-
 
 @dataclass(frozen=True)
 class Remote:
@@ -120,7 +117,6 @@ class Remote:
         return f"{self.api.endpoint}/datasets/{self.repo_id}"
 
     def check_token(self) -> None:
-        """Refuses a token that is missing, unknown, or may only read."""
         if self.api.token is False:
             raise HubError(f"cannot publish to {self.repo_id!r}: {NO_TOKEN}")
         with hub_errors(f"publish to {self.repo_id!r}"):
@@ -137,17 +133,9 @@ class Remote:
             )
 
     def check_writable(self) -> None:
-        """Refuses a repository that the token may not change."""
-        try:
-            with hub_errors(f"publish to {self.repo_id!r}"):
-                self.api.auth_check(self.repo_id, repo_type=KIND, write=True)
-        except HubError as error:
-            if status_of(error) != 403:
-                raise
-            raise HubError(
-                f"cannot publish to {self.repo_id!r}: this token may not write there: ask its "
-                "owner, or propose the release with --create-pr"
-            ) from error
+        said = "this token may not write there: ask its owner, or propose it with --create-pr"
+        with hub_errors(f"publish to {self.repo_id!r}", {403: said}):
+            self.api.auth_check(self.repo_id, repo_type=KIND, write=True)
 
     def state(self) -> State | None:
         try:
@@ -161,6 +149,14 @@ class Remote:
         heads = {branch.name: branch.target_commit for branch in refs.branches}
         tags = {tag.name: tag.target_commit for tag in refs.tags}
         return State(heads[MAIN], tags, bool(info.private))
+
+    def existing(self) -> State:
+        if (state := self.state()) is None:
+            raise HubError(
+                f"there is no dataset {self.repo_id!r}, or this token may not see it: check its "
+                "name, NAMESPACE/NAME"
+            )
+        return state
 
     def create(self, private: bool) -> State:
         with hub_errors(f"create {self.repo_id!r}"):
@@ -208,24 +204,20 @@ class Remote:
         create_pr: bool,
     ) -> CommitInfo:
         """Makes one commit on a state that was seen; the files of it come first."""
-        try:
-            with hub_errors(f"publish to {self.repo_id!r}"):
-                return self.api.create_commit(
-                    self.repo_id,
-                    operations,
-                    commit_message=message,
-                    repo_type=KIND,
-                    parent_commit=parent,
-                    create_pr=create_pr,
-                )
-        except HubError as error:
-            if status_of(error) not in CONFLICT:
-                raise
-            raise HubError(
-                f"somebody published to {self.repo_id!r} meanwhile: it is no longer at "
-                f"{parent[:10]}, nothing of this release was committed; look at "
-                f"{self.page}/commits/{MAIN}, then run the same command again"
-            ) from error
+        moved = (
+            f"somebody else published meanwhile: it is no longer at {parent[:10]}, nothing of this "
+            f"release was committed; look at {self.page}/commits/{MAIN}, then run the same command "
+            "again"
+        )
+        with hub_errors(f"publish to {self.repo_id!r}", dict.fromkeys(CONFLICT, moved)):
+            return self.api.create_commit(
+                self.repo_id,
+                operations,
+                commit_message=message,
+                repo_type=KIND,
+                parent_commit=parent,
+                create_pr=create_pr,
+            )
 
     def tag(self, name: str, commit: str) -> None:
         try:
@@ -260,9 +252,7 @@ def revisions_holding(
 ) -> list[Holding]:
     """Finds the tags of a repository that still hold posts, and whether its main branch does."""
     remote = Remote(api or HfApi(), repo_id)
-    state = remote.state()
-    if state is None:
-        raise HubError(f"there is no dataset {repo_id!r} on the Hub: expected NAMESPACE/NAME")
+    state = remote.existing()
     wanted = frozenset(urls)
     named = {**dict(sorted(state.tags.items())), MAIN: state.head}
     found: dict[str, tuple[tuple[str, ...], int]] = {}
@@ -281,7 +271,6 @@ def revisions_holding(
 
 
 def delete_tags(repo_id: str, tags: Iterable[str], *, api: HfApi | None = None) -> None:
-    """Deletes tags; their commits are still there for who knows their hashes."""
     client = api or HfApi()
     for tag in tags:
         with hub_errors(f"delete tag {tag!r} of {repo_id!r}"):

@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 import pytest
 
@@ -54,6 +55,31 @@ def browser() -> Iterator[Any]:
             yield found
         finally:
             found.close()
+
+
+@pytest.fixture(scope="module")
+def chrome() -> Iterator[Any]:
+    pytest.importorskip("gradio", reason="the page needs gradio")
+    with browser() as found:
+        yield found
+
+
+@contextmanager
+def space(script: Path, environment: Mapping[str, str]) -> Iterator[str]:
+    """The address at which the page of a Space answers, from a process of its own."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    own = {"GRADIO_SERVER_PORT": port, "GRADIO_ANALYTICS_ENABLED": "False"}
+    own["PYTHONPATH"] = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    command, place = [sys.executable, "-u", script.name], script.parent
+    with subprocess.Popen(
+        command, cwd=place, env={**environment, **own}, stdout=subprocess.PIPE, text=True
+    ) as page:
+        try:
+            assert page.stdout is not None
+            yield next(word for line in page.stdout for word in line.split() if "://" in word)
+        finally:
+            page.terminate()
 
 
 @dataclass
@@ -150,6 +176,19 @@ def served(
     finally:
         if server.process is not None and server.process.poll() is None:
             server.kill()
+
+
+def visited(
+    chrome: Any, server: Server, name: str, height: int = 900, **options: Any
+) -> tuple[Any, Seen]:
+    """The page of a person, in a window of their own, and what went between."""
+    viewport, seen = {"width": 1280, "height": height}, Seen()
+    context = chrome.new_context(viewport=viewport, **options)
+    seen.watch(context)
+    page = context.new_page()
+    page.set_default_timeout(60_000)
+    page.goto(f"{server.address}?{urlencode({'person': name})}")
+    return page, seen
 
 
 def until(said: Any, seconds: float = SECONDS) -> None:

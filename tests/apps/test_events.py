@@ -27,7 +27,7 @@ from echo_hf.apps.events import (
     is_conflict,
     standing,
 )
-from echo_hf.errors import RunError, StoreError
+from echo_hf.errors import RunError
 
 WRITER = Path(__file__).with_name("writing_process.py")
 MORNING = datetime(2026, 3, 2, 9, 30, tzinfo=UTC)
@@ -165,15 +165,6 @@ def test_a_clock_that_was_put_back_makes_no_smaller_number(log: EventLog) -> Non
         )
     other.close()
     assert log.append("rank", "s1", "ann", "rank").id == 9007199254740001
-
-
-def test_a_log_that_was_cut_short_is_one_line(log: EventLog) -> None:
-    for number in range(200):
-        log.append("rank", "s1", "ann", "rank", {"text": "x" * 100, "number": number})
-    log.path.write_bytes(log.path.read_bytes()[:6000])
-    with pytest.raises(StoreError, match="is not a readable log of events"):
-        log.append("rank", "s1", "ann", "rank")
-    assert log.path.stat().st_size == 6000
 
 
 AT = datetime(2026, 3, 2, tzinfo=UTC)

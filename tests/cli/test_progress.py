@@ -14,7 +14,7 @@ import pytest
 from datasets import Features
 from rich.console import Console
 
-from echo_hf.cli.evaluation_view import outcome_table, system_table, what_seeds_give
+from echo_hf.cli.evaluation_view import outcome_table, system_table, what_to_do
 from echo_hf.cli.progress import Watch, places
 from echo_hf.collect.fetch import FetchStats
 from echo_hf.engines.base import Usage
@@ -229,7 +229,7 @@ def test_the_list_says_what_to_do() -> None:
     ends = ["[openai], A_KEY", "no adapter 'acting' is installed", "folder 'Bagel'"]
     assert all(row.endswith(end) for row, end in zip(rows[1:], ends, strict=True))
     told = replace(given[0], determinism="always the same")
-    assert list(what_seeds_give([listing(), told])) == ["mine, with the same seed: always the same"]
+    assert list(what_to_do([listing(), told])) == ["mine, with the same seed: always the same"]
 
 
 def test_a_narrow_terminal_leaves_out_nothing() -> None:

@@ -1,9 +1,12 @@
-"""A web server on loopback, as the tests of this room need it: each says how it answers."""
+"""A web server on loopback: each kind of it says how it answers."""
 
 from __future__ import annotations
 
 import ssl
+from collections.abc import Mapping
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socket import SHUT_RDWR, socket
 from threading import Event, Thread
 from typing import Any, Self
 
@@ -11,6 +14,7 @@ from typing import Any, Self
 class Loopback:
     def __init__(self, tls: ssl.SSLContext | None = None) -> None:
         self.closing = Event()
+        self._connections: list[socket] = []
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._server.daemon_threads = True
         if tls is not None:
@@ -29,25 +33,36 @@ class Loopback:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
         self.closing.set()
-        self._server.shutdown()
-        self._server.server_close()
-        self._running.join()
+        if self._running.is_alive():
+            self._server.shutdown()
+            self._server.server_close()
+            self._running.join()
+        for connection in self._connections:
+            with suppress(OSError):
+                connection.shutdown(SHUT_RDWR)
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
-        respond = self.respond
+        respond, connections = self.respond, self._connections
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
             wbufsize = -1  # one packet an answer
 
-            def do_GET(self) -> None:
+            def setup(self) -> None:
+                connections.append(self.request)
+                super().setup()
+
+            def _handle(self) -> None:
                 try:
                     respond(self)
                 except OSError:  # whoever asked has gone
                     self.close_connection = True
 
-            do_POST = do_GET  # noqa: N815
+            do_GET = do_HEAD = do_POST = do_PUT = do_DELETE = _handle  # noqa: N815
 
             def log_message(self, *_: Any) -> None:
                 pass
@@ -59,11 +74,12 @@ def answer(
     request: BaseHTTPRequestHandler,
     status: int,
     data: bytes,
-    headers: dict[str, str] | None = None,
+    headers: Mapping[str, str] | None = None,
 ) -> None:
     request.send_response(status)
     for name, value in {"Content-Length": str(len(data)), **(headers or {})}.items():
         request.send_header(name, value)
     request.end_headers()
-    request.wfile.write(data)
+    if request.command != "HEAD":
+        request.wfile.write(data)
     request.wfile.flush()

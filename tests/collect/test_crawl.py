@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import json
 import math
-import random
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from itertools import pairwise
@@ -95,19 +94,6 @@ def test_everything_reachable_is_collected_once_and_a_second_run_asks_nothing(
     again = crawled(tmp_path, config_of())
     assert service.requests == requests
     assert (again.spent, again.questions) == (stats.spent, stats.questions)
-
-
-def test_posts_deleted_between_pages_move_no_other(serve: Serve, tmp_path: Path) -> None:
-    world, draw = World.of(600, seed=3), random.Random(3)
-    service = serve(world)
-    # None of them is the only way to others.
-    leaves = [name for name, below in world.children.items() if not below]
-    leaves = [name for name in leaves if not world.posts[name]["terms"]]
-    service.before = lambda _: world.deleted.update(draw.sample(leaves, 4))
-    crawled(tmp_path, config_of())
-
-    assert world.deleted
-    assert world.reachable() - world.deleted <= set(collected(tmp_path)) <= world.reachable()
 
 
 def test_a_deleted_ancestor_keeps_its_place_and_its_reason(serve: Serve, tmp_path: Path) -> None:

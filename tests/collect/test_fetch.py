@@ -30,17 +30,6 @@ from tests.collect.server_for_tests import ImageServer
 from tests.stages_for_tests import ROOT
 
 
-def test_images_are_fetched_as_the_bytes_they_are(server: ImageServer, store: ImageStore) -> None:
-    urls = [server.gives("/red", RED), server.gives("/blue", BLUE)]
-    results = fetch(server, store, *urls)
-    assert {one.url: one.sha256 for one in results} == {
-        urls[0]: digest_of(RED),
-        urls[1]: digest_of(BLUE),
-    }
-    assert all(one.reason is None and one.attempts == 1 and not one.known for one in results)
-    assert store.open(digest_of(RED)) == RED
-
-
 def test_an_address_is_asked_for_once_however_often_and_however_spelt_it_is_given(
     server: ImageServer, store: ImageStore
 ) -> None:

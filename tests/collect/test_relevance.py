@@ -34,22 +34,16 @@ def asked(stage: Relevance, table: pa.Table) -> list[str]:
     return [url for row in stage.requests(table) for request in row for url in request.sources]
 
 
-def test_only_posts_that_a_keyword_found_are_scored() -> None:
-    table = posts({"text": "a", **FOUND}, {"text": "b"}, {"text": "", **FOUND}, FOUND)
-
-    assert asked(Relevance(TARGET), table) == ["u0"]
-
-
-def test_posts_of_unknown_origin_are_scored() -> None:
+def test_posts_that_a_keyword_found_or_of_unknown_origin_are_scored() -> None:
     unknown = {"keywords": None}
     table = posts(
+        *({"text": "a", **FOUND}, {"text": "came along"}, {"text": "", **FOUND}, FOUND),
         {"text": "a", **unknown},
         {"text": None, "pictures": [IMAGE], **unknown},
         {"text": None, **unknown},
-        {"text": "came along"},
     )
 
-    assert asked(Relevance(TARGET), table) == ["u0", "u1"]
+    assert asked(Relevance(TARGET), table) == ["u0", "u4", "u5"]
 
 
 def test_descriptions_of_images_are_shown() -> None:

@@ -111,27 +111,6 @@ def test_a_tampered_snapshot_is_refused(reader: Reader, name: str) -> None:
     assert len(reader.load(revision="v1")) == 3
 
 
-def test_a_lost_file_is_brought_again_or_missed(reader: Reader) -> None:
-    reader.load(revision="v1")
-    (path,) = reader.files("*.parquet")
-    path.resolve().unlink()
-    assert len(reader.load(revision="v1")) == 3
-    reader.hub.close()
-    path.resolve().unlink()
-    with pytest.raises(HubError, match="cache does not hold it"):
-        reader.load(revision="v1")
-
-
-def test_what_was_published_by_hand_is_refused(reader: Reader) -> None:
-    repository = reader.hub.repositories[REPO]
-    files = dict(repository.commits[repository.head].files)
-    old = repository.commits[repository.tags["v1"]].files["analysis/test-00000-of-00001.parquet"]
-    path = next(path for path in files if path.startswith("analysis/"))
-    repository.branches["main"] = repository.add("older rows", None, {**files, path: old})
-    with pytest.raises(ReleaseError, match="has changed"):
-        reader.load()
-
-
 def test_a_folder_is_loaded_the_same_way(release: Release, tmp_path: Path) -> None:
     assert len(echo_hf.load_benchmark(release.path, "analysis")) == 3
     assert echo_hf.load_manifest(str(release.path)) == release.manifest

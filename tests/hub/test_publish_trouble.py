@@ -96,7 +96,9 @@ def test_a_death_while_the_repository_is_looked_at(scene: Scene) -> None:
 def test_whoever_publishes_meanwhile_is_not_overwritten(scene: Scene, step: str) -> None:
     repository = scene.hub.repositories[REPO]
     scene.hub.at(step, lambda: repository.change("from elsewhere", note=b"mine"))
-    with pytest.raises(HubError, match=f"somebody published to '{REPO}' meanwhile") as raised:
+    with pytest.raises(
+        HubError, match=f"publish to '{REPO}': somebody else published meanwhile"
+    ) as raised:
         scene.publish()
     assert "\n" not in str(raised.value)
     assert repository.history[0].title == "from elsewhere"

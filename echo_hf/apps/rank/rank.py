@@ -103,7 +103,6 @@ class HumanTable:
 
 
 def write_human(root: Path, events: Iterable[Event], draw: Draw) -> HumanTable:
-    """Writes the ranks of the log into the run's `human.parquet`."""
     events = [event for event in events if event.action in (RANK, UNDO)]
     left_out: Counter[Reason] = Counter()
     rows: list[dict[str, Any]] = []

@@ -215,7 +215,6 @@ class View:
 
     @cached_property
     def actions(self) -> tuple[Event, ...]:
-        """Rankings that were not taken back."""
         return tuple(one for one in standing(self.events) if one.action == RANK)
 
     @property
@@ -248,7 +247,6 @@ class View:
 
     @cached_property
     def finished(self) -> Mapping[str, Ranking]:
-        """The complete rankings, by sample."""
         found = {name: Ranking.from_json(one.payload) for name, one in self.rankings.items()}
         return {name: ranking for name, ranking in found.items() if ranking.is_complete}
 

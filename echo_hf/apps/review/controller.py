@@ -119,7 +119,6 @@ def not_overruled(events: Sequence[Event], about: Sequence[Decision]) -> Sequenc
 
 
 def is_settled(last: Decision | None, row: Row) -> bool:
-    """Whether a sample is kept or removed as it is."""
     return last is not None and last.decision in SETTLED and last.is_about(row)
 
 

@@ -48,7 +48,6 @@ class Form:
 
     @classmethod
     def of(cls, row: Row, changes: Changes | None, note: str | None) -> Form:
-        """The fields of a sample as it stands."""
         roles: dict[str, str] = {}
         boxes: list[tuple[str, str]] = []
         for role in (INPUT, OUTPUT):
@@ -78,7 +77,6 @@ class Form:
         return cls(**texts, roles=roles, boxes=boxes)
 
     def edit(self, row: Row) -> Edit:
-        """What it asks to change of a sample."""
         if not row["screenshot"] or not (self.boxes or row["is_screenshot"]):
             return Edit(self.prompt, self.quality, self.roles, None)
         boxes = []

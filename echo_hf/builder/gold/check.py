@@ -6,9 +6,10 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import yaml
 
@@ -25,13 +26,14 @@ from echo_hf.config.systems import shipped_config
 from echo_hf.engines.auto import Engines
 from echo_hf.engines.base import engine_names
 from echo_hf.engines.recorded import KIND as RECORDED
-from echo_hf.errors import ConfigError, GoldError, StageError, unknown
-from echo_hf.pipeline.answer_store import Store
+from echo_hf.errors import ConfigError, GoldError, unknown
 from echo_hf.pipeline.batch_inference import FillStats, plan
 from echo_hf.pipeline.progress import NullProgress, ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder, StageRecord
-from echo_hf.pipeline.stage import ModelStage
 from echo_hf.pipeline.stage_runner import run_stage
+
+if TYPE_CHECKING:
+    from echo_hf.pipeline.stage import ModelStage
 
 TWO_WAYS = (
     "say which engine: echo-hf check-engine CONFIG checks those of a config, "
@@ -197,23 +199,44 @@ def check_engine(
     folder = RunFolder(Path(runs) / FOLDER / given.name)
     with folder.locked(), Engines(given.engines) as engines, closing(folder.store()) as store:
         for name in chosen:
-            kind = given.stages.engine_of(name)
-            if kind is not None and given.engines[kind].kind == RECORDED:
+            kind = str(given.stages.engine_of(name))
+            if given.engines[kind].kind == RECORDED:
                 raise ConfigError(
                     f"engine {RECORDED!r} of stage {name!r} repeats what somebody wrote down, "
                     "which tells of no engine: name one with --engine"
                 )
-            if kind is not None:
-                engines.use(kind)  # options that it does not take are told before posts are read
+            engines.use(kind)  # options that it does not take are told before posts are read
         named = {url for line in every.every() for url in line.addresses}
         posts = read_posts(entries, named, folder.images)
         watch.finished(posts.read)
         check_agreement(every, posts, where)
         material, checked = Material(given, lines, posts), list[StageCheck]()
         for name in chosen:
-            made, lost = _check(name, material, folder, engines, store, offline, watch, errors)
-            checked.append(made)
+            stage = cast("ModelStage", stage_class(name).from_config(given, folder.images))
+            kind = str(given.stages.engine_of(name))
+            answering = engines.use(kind)
+            read = dataset(stage.inputs, getattr(material, CHECKED[name].reads))
+            if answering.stored and not offline:
+                asked = plan(stage, read, answering, store)
+                watch.started(name, asked.calls, asked)
+            said = run_stage(
+                stage,
+                read,
+                engine=answering,
+                store=store,
+                offline=offline,
+                progress=partial(_advanced, watch, name),
+            )
+            # What went wrong on which post of the held-out half is nobody's business.
+            stats = replace(said.stats, rejected={}, noted={})
+            watch.finished(replace(said, stats=stats, quarantine=said.quarantine.select([])))
+            measures, lost = scored(name, material, said, errors=errors)
             notes += lost
+            describe = description(stage, answering)
+            record = StageRecord(name, describe, read._fingerprint, said.dataset._fingerprint)
+            failed, fill = said.stats.quarantined, said.stats.fill
+            found = (record.digest, describe, measures, failed, fill)
+            checked.append(StageCheck(name, given.engines[kind], *found))
     digest = hashlib.sha256()
     for name, some in lines.items():
         for text in sorted(line.model_dump_json() for line in some):
@@ -229,39 +252,5 @@ def check_engine(
     )
 
 
-def _check(
-    name: str,
-    given: Material,
-    folder: RunFolder,
-    engines: Engines,
-    store: Store,
-    offline: bool,
-    watch: ProgressListener,
-    errors: bool,
-) -> tuple[StageCheck, list[str]]:
-    """Asks the engine of a stage, and measures its answers."""
-    stage = stage_class(name).from_config(given.config, folder.images)
-    kind = given.config.stages.engine_of(name)
-    if kind is None or not isinstance(stage, ModelStage):
-        raise StageError(f"stage {name!r} asks no engine: nothing to check")
-    engine, read = engines.use(kind), dataset(stage.inputs, getattr(given, CHECKED[name].reads))
-    if engine.stored and not offline:
-        asked = plan(stage, read, engine, store)
-        watch.started(name, asked.calls, asked)
-    said = run_stage(
-        stage,
-        read,
-        engine=engine,
-        store=store,
-        offline=offline,
-        progress=lambda stats: watch.advanced(name, stats.calls, stats),
-    )
-    # What went wrong on which post of the held-out half is nobody's business.
-    told = replace(said.stats, rejected={}, noted={})
-    watch.finished(replace(said, stats=told, quarantine=said.quarantine.select([])))
-    describe = description(stage, engine)
-    measures, notes = scored(name, given, said, errors=errors)
-    record = StageRecord(name, describe, read._fingerprint, said.dataset._fingerprint)
-    failed, fill = said.stats.quarantined, said.stats.fill
-    choice = given.config.engines[kind]
-    return StageCheck(name, choice, record.digest, describe, measures, failed, fill), notes
+def _advanced(watch: ProgressListener, name: str, stats: FillStats) -> None:
+    watch.advanced(name, stats.calls, stats)

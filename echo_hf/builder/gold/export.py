@@ -107,7 +107,6 @@ class ExportedGold:
 def export_gold(
     config: Config | Path | str, folder: Path, *, runs: Path | str = RUNS
 ) -> ExportedGold:
-    """Writes what reviewers decided as gold for `check-engine`."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise GoldError(f"{str(folder)!r} is not empty: name a new folder")
     with opened(config, runs, writes=False) as run:

@@ -86,7 +86,6 @@ class Material:
 
     @property
     def scored(self) -> list[Row]:
-        """The posts that people scored, as `relevance` reads them."""
         wanted = {line.url for line in self.gold["relevance"]}
         rows = (row for row in self.posts.posts if row["url"] in wanted)
         # An empty list would keep the stage from asking.
@@ -137,7 +136,6 @@ class Material:
 
     @property
     def asked(self) -> list[Row]:
-        """Those that `feedback` and `safety` ask about."""
         return [row for row in self.judged if row["quality"] != TRASH]
 
     @cached_property

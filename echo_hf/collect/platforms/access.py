@@ -106,7 +106,6 @@ def json_object(platform: str, body: str, **parts: type) -> Json:
 
 
 def _words(body: str) -> str:
-    """What an answer says of an error, in words."""
     read = read_json(body)
     errors = read.get("errors") if isinstance(read, dict) else None
     parts = [read, *(errors if isinstance(errors, list) else [])]

@@ -97,7 +97,6 @@ class Bluesky(LibraryPlatform):
         self._base_url = base_url
 
     def __enter__(self) -> Self:
-        """Takes up the session that was kept, or begins one."""
         Needs("", EXTRA, ("atproto",)).check_installed(f"platform {self.name!r}")
         self._handle = key_of(self.name, HANDLE, "the handle of an account").get_secret_value()
         self._keys = {PASSWORD: key_of(self.name, PASSWORD, "an app password of the account")}
@@ -258,7 +257,6 @@ class Bluesky(LibraryPlatform):
 
 
 def error_of(answer: httpx.Response) -> str | None:
-    """The name of what was wrong, as Bluesky gives it; null when it gives none."""
     read = read_json(answer.text)
     return Fields(read).text("error") if isinstance(read, dict) else None
 

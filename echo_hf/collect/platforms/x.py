@@ -78,9 +78,8 @@ class X(LibraryPlatform):
     tariff = Tariff(usd_per_post=USD_PER_POST, usd_per_estimate=USD_PER_COUNT, posts_per_page=PAGE)
     most_refreshed = LOOKUP
 
-    def __init__(self, base_url: str = HOST, operators: Sequence[str] = ("-is:retweet",)) -> None:
+    def __init__(self, base_url: str = HOST) -> None:
         self._base_url = base_url
-        self._operators = tuple(operators)
         self._archive = RateLimiter(60 / ARCHIVE_PAUSE_S)
 
     def __enter__(self) -> Self:
@@ -147,7 +146,7 @@ class X(LibraryPlatform):
         self, what: str, question: Question, cursor: str | None, asked: Mapping[str, Any]
     ) -> str:
         """The answer of the search, recent or whole, or of its counter."""
-        query, now = x_query(question, self._operators), datetime.datetime.now(datetime.UTC)
+        query, now = x_query(question), datetime.datetime.now(datetime.UTC)
         archive, first = archive_of(question, query, now), started(question)
         last = question.window.end if question.window else None
         if first is not None:
@@ -174,11 +173,11 @@ class X(LibraryPlatform):
         return body
 
 
-def x_query(question: Question, operators: Sequence[str] = ()) -> str:
+def x_query(question: Question) -> str:
     if question.kind == "replies":
         return f"conversation_id:{question.about[0]}"
     language = [f"lang:{question.language}"] if question.language else []
-    return " ".join([*map(search_words, question.about), *operators, *language])
+    return " ".join([*map(search_words, question.about), "-is:retweet", *language])
 
 
 def archive_of(question: Question, query: str, now: datetime.datetime) -> str:

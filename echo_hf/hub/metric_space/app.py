@@ -28,14 +28,7 @@ EXAMPLE = """[
 
 
 def win_rates(pasted: str) -> dict[str, Any]:
-    """The win rates of pasted ratings.
-
-    Args:
-        pasted: A JSON list of ratings.
-
-    Returns:
-        What the config `win_rate` gives, or a dict with what is wrong as `error`.
-    """
+    """What the config `win_rate` gives for pasted ratings, or a dict with an `error`."""
     script = str(Path(__file__).with_name("echo.py"))
     try:
         rows = _rows(pasted)

@@ -16,14 +16,14 @@ from echo_hf.apps.rank.rank import HumanTable, Ranks, board, rank, ranks_of, wri
 from echo_hf.apps.rank.session import APP, RankedSample, Ranker, ShownOutput, View
 from echo_hf.cli.evaluation_view import show_draw, show_written
 from echo_hf.engines.base import ImageRef
-from echo_hf.errors import EchoError, RunError, StoreError
+from echo_hf.errors import EchoError, RunError
 from echo_hf.judging.agreement import agree
 from echo_hf.reasons import LeftOut
 from echo_hf.systems.base import Task
 from echo_hf.tables import HUMAN, RATINGS
 from tests.apps.rank.ranked_run import SYSTEMS, WORDS, ranked_run
 from tests.apps.rank.test_session import did, ranker, sample
-from tests.judging.run_for_tests import rating, root, write
+from tests.judging.run_for_tests import rating, write
 
 HOSTILE = "</p><script>alert(1)</script><img src=x onerror=alert(1)> \"'`${1}{{2}}&lt;"
 
@@ -253,12 +253,6 @@ def test_one_system_cannot_be_ranked(tmp_path: Path) -> None:
     ranked_run(tmp_path, systems=FEW[:1])
     with pytest.raises(RunError, match=r"no sample .* by two systems \(5 few_outputs\)"):
         opened(tmp_path)
-
-
-def test_a_damaged_log_is_one_line_before_anything_is_shown(folder: Path) -> None:
-    (root(folder) / "events.sqlite").write_text("no log" * 1000, "utf-8")
-    with pytest.raises(StoreError, match="is not a readable log of events"):
-        opened(folder).write()
 
 
 def test_a_page_for_strangers_is_refused(folder: Path) -> None:

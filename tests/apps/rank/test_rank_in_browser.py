@@ -8,15 +8,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlsplit
 
 import pyarrow.parquet as pq
 import pytest
 
-from tests.apps.browser import Seen, Server, browser, served, until
+from tests.apps.browser import Seen, Server, chrome, served, until, visited
 from tests.apps.rank.ranked_run import COLORS, HOSTILE, SYSTEMS, drawing, ranked_run
 from tests.judging.run_for_tests import root
 
+__all__ = ["chrome"]
 pytestmark = [pytest.mark.extras, pytest.mark.browser]
 COMMAND = ("rank", "evaluation.yaml")
 # The middle pixel of each image, as the browser shows it.
@@ -71,13 +72,6 @@ class Rater:
 
 
 @pytest.fixture(scope="module")
-def chrome() -> Iterator[Any]:
-    pytest.importorskip("gradio", reason="the page needs gradio")
-    with browser() as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
 def server(chrome: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("ranked")
     ranked_run(folder)
@@ -86,12 +80,7 @@ def server(chrome: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Se
 
 
 def at(chrome: Any, server: Server, name: str, **options: Any) -> Rater:
-    context = chrome.new_context(viewport={"width": 1280, "height": 800}, **options)
-    seen = Seen()
-    seen.watch(context)
-    rater = Rater(context.new_page(), seen)
-    rater.page.set_default_timeout(60_000)
-    rater.page.goto(f"{server.address}?{urlencode({'person': name})}")
+    rater = Rater(*visited(chrome, server, name, 800, **options))
     rater.settle()
     return rater
 

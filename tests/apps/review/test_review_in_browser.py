@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlsplit
 
 import pytest
 
-from tests.apps.browser import Seen, Server, browser, served, until
+from tests.apps.browser import Seen, Server, chrome, served, until, visited
 from tests.apps.review.reviewed_run import (
     CHAIR,
     HOSTILE,
@@ -23,6 +23,7 @@ from tests.apps.review.reviewed_run import (
     samples,
 )
 
+__all__ = ["chrome"]
 pytestmark = [pytest.mark.extras, pytest.mark.browser]
 COMMAND = ("review", "config.yaml", "--app")
 SETTLED = "() => document.querySelector('.desk') && !document.querySelector('.desk.saving')"
@@ -64,13 +65,6 @@ class Reviewer:
 
 
 @pytest.fixture(scope="module")
-def chrome() -> Iterator[Any]:
-    pytest.importorskip("gradio", reason="the page needs gradio")
-    with browser() as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
 def ready(chrome: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("reviewed")
     reviewed_run(folder)
@@ -85,12 +79,7 @@ def server(ready: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Se
 
 
 def at(chrome: Any, server: Server, name: str, subject: str | None = None) -> Reviewer:
-    context = chrome.new_context(viewport={"width": 1280, "height": 900})
-    seen = Seen()
-    seen.watch(context)
-    reviewer = Reviewer(context.new_page(), seen)
-    reviewer.page.set_default_timeout(60_000)
-    reviewer.page.goto(f"{server.address}?{urlencode({'person': name})}")
+    reviewer = Reviewer(*visited(chrome, server, name))
     reviewer.settle()
     if subject is not None:
         reviewer.go(subject)

@@ -23,7 +23,7 @@ from echo_hf.collect.platforms.access import (
 from echo_hf.collect.platforms.base import UnanswerableError, make_platform
 from echo_hf.collect.urls import PLATFORM_BY_HOST
 from echo_hf.config.collection import HOMES, PLATFORMS
-from echo_hf.errors import ConfigError, PlatformError
+from echo_hf.errors import PlatformError
 from tests.collect.platforms.simulated import NAME, Simulated, registered
 from tests.stages_for_tests import ROOT
 
@@ -163,13 +163,6 @@ def test_a_post_that_nests_deep_hides_no_other(end: str) -> None:
 
     assert len(json_object("bluesky", body, posts=list)["posts"]) == 2
     assert [one.text for one in read_posts("bluesky", body)] == ["a", "b"]
-
-
-def test_an_unknown_platform_gets_the_nearest_name() -> None:
-    with pytest.raises(ConfigError, match=r"unknown platform 'mastodn'; did you mean 'mastodon'"):
-        make_platform("mastodn")
-    with pytest.raises(ConfigError, match=r"^c.yaml: posts.0.source: unknown platform 'y'"):
-        PLATFORMS.check("y", "c.yaml: posts.0.source")
 
 
 def test_a_config_knows_the_names_of_platforms_and_imports_no_library() -> None:

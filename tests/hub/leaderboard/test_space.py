@@ -38,12 +38,6 @@ def test_the_files_are_a_gradio_space_of_that_dataset() -> None:
     assert yaml.safe_load(other.split("---\n", 2)[1])["sdk_version"] == card["sdk_version"]
 
 
-@pytest.mark.parametrize("name", ["echo", "a/b/c", "", "../echo", 'x/"}, {"a'])
-def test_a_name_that_is_none_is_refused(name: str) -> None:
-    with pytest.raises(HubError, match="is not a name of a repository"):
-        space_files(name)
-
-
 def test_a_folder_is_written_and_brought_up_to_date(tmp_path: Path) -> None:
     folder = write_space(REPO, tmp_path / "new" / "space")
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == space_files(REPO)

@@ -3,13 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import socket
-import subprocess
-import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +11,7 @@ import pytest
 
 from echo_hf.hub.leaderboard import EVERY, ScoredRelease, write_space
 from echo_hf.hub.leaderboard_space.app import Leaderboard
+from tests.apps.browser import browser, space
 from tests.hub.leaderboard.conftest import (
     COUNT,
     REPO,
@@ -29,13 +24,7 @@ from tests.hub.leaderboard.conftest import (
 from tests.local_hub import LocalHub
 
 __all__ = ["publish_scored"]
-ROOT = Path(__file__).resolve().parents[3]
 HOSTILE = "<img src=x onerror=\"document.title='owned'\">"
-CHROMIUM = "/usr/bin/chromium"
-FLAGS = [
-    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),
-    *("--disable-background-networking", "--disable-component-update"),
-]
 SECONDS = 60
 
 
@@ -64,28 +53,6 @@ def test_what_was_read_stays_when_the_hub_is_gone(
     assert board.problem.startswith(f"cannot read '{REPO}'")
 
 
-@contextmanager
-def page_of(hub: LocalHub, folder: Path) -> Iterator[str]:
-    write_space(REPO, folder / "space")
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = str(free.getsockname()[1])
-    environment = {
-        **hub.environment(folder / "home"),
-        "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
-        "GRADIO_SERVER_PORT": port,
-        "GRADIO_ANALYTICS_ENABLED": "False",
-    }
-    command = [sys.executable, "-u", "app.py"]
-    with subprocess.Popen(
-        command, cwd=folder / "space", env=environment, stdout=subprocess.PIPE, text=True
-    ) as running:
-        try:
-            assert running.stdout is not None
-            yield next(word for line in running.stdout for word in line.split() if "://" in word)
-        finally:
-            running.terminate()
-
-
 def until(page: Any, text: str) -> str:
     deadline = time.monotonic() + SECONDS
     while time.monotonic() < deadline:
@@ -107,9 +74,6 @@ def test_visitors_see_boards_and_nothing_of_them_runs(
     hub: LocalHub, publish_scored: Publish, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("gradio", reason="the page needs gradio")
-    driver = pytest.importorskip("playwright.sync_api", reason="a browser has to be driven")
-    if not Path(CHROMIUM).exists():
-        pytest.skip(f"no browser at {CHROMIUM}")
     # Tests with extras run offline; this Hub is in memory.
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
     rated = ratings({"qwen": {HOSTILE: 8.0, "b": 3.0}, "gpt": {HOSTILE: 2.0, "b": 7.0}})
@@ -120,9 +84,9 @@ def test_visitors_see_boards_and_nothing_of_them_runs(
     publish_scored("v3", [figure("b", 0.125)], rows=prompts(start=100))
     publish_scored("v4")
     complaints: list[str] = []
-    with page_of(hub, tmp_path) as address, driver.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        page = browser.new_page()
+    script = write_space(REPO, tmp_path / "space") / "app.py"
+    with browser() as chrome, space(script, hub.environment(tmp_path / "home")) as address:
+        page = chrome.new_page()
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("dialog", lambda dialog: complaints.append(dialog.message))
         page.goto(address)
@@ -139,7 +103,6 @@ def test_visitors_see_boards_and_nothing_of_them_runs(
         page.get_by_label("published").click()
         published = until(page, "0.875")
         title, images = page.title(), page.locator(".echo-board img").count()
-        browser.close()
 
     assert f"{HOSTILE}0.625" in first
     assert "gpt failed its audit: blank" in first

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
-import subprocess
-import sys
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,6 +14,7 @@ import pytest
 
 from echo_hf.hub.metric_space import app
 from echo_hf.hub.metric_space.app import EXAMPLE, MOST_LETTERS, win_rates
+from tests.apps.browser import space
 
 ALL_DIFFERENT = [
     {"sample_id": f"s{n}", "system": f"a{n}", "judge": f"j{n}", "rating": 1} for n in range(100)
@@ -57,23 +55,10 @@ def test_what_cannot_be_rated_is_one_line(pasted: str, expected: str) -> None:
 @pytest.mark.extras
 @pytest.mark.skipif(find_spec("gradio") is None, reason="the page needs gradio")
 def test_the_page_answers(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = str(free.getsockname()[1])
-    environment = {**os.environ, "HF_HOME": str(tmp_path), "GRADIO_ANALYTICS_ENABLED": "False"}
-    with subprocess.Popen(
-        [sys.executable, "-u", str(Path(app.__file__))],
-        env={**environment, "GRADIO_SERVER_PORT": port},
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as page:
-        try:
-            assert page.stdout is not None
-            address = next(word for line in page.stdout for word in line.split() if "://" in word)
-            called = f"{address.rstrip('/')}/gradio_api/call/win_rates"
-            event = json.loads(_posted(called, {"data": [EXAMPLE]}))["event_id"]
-            assert '"win_rate": {"mine": 0.75, "theirs": 0.25}' in _posted(f"{called}/{event}")
-        finally:
-            page.terminate()
+    with space(Path(app.__file__), {**os.environ, "HF_HOME": str(tmp_path)}) as address:
+        called = f"{address.rstrip('/')}/gradio_api/call/win_rates"
+        event = json.loads(_posted(called, {"data": [EXAMPLE]}))["event_id"]
+        assert '"win_rate": {"mine": 0.75, "theirs": 0.25}' in _posted(f"{called}/{event}")
 
 
 def _posted(address: str, value: Any = None) -> str:
