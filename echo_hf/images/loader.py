@@ -62,10 +62,7 @@ def load_rgb(
 ) -> Image.Image:
     """Loads an image the one way in which all images are loaded."""
     return load_image(
-        source,
-        color_management=color_management,
-        background=background,
-        most_pixels=most_pixels,
+        source, color_management=color_management, background=background, most_pixels=most_pixels
     ).image
 
 

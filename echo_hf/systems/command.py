@@ -34,12 +34,7 @@ from echo_hf.systems.base import (
     unsupported_task,
 )
 from echo_hf.systems.command_worker import VERSION, WorkerPool, WorkerProcess
-from echo_hf.systems.external_results import (
-    BadFileError,
-    ExternalResult,
-    read_image,
-    read_told,
-)
+from echo_hf.systems.external_results import BadFileError, ExternalResult, read_image, read_told
 from echo_hf.systems.registry import devices_of, options_of, register
 
 SHIPPED = "worker:"

@@ -129,10 +129,7 @@ def test_a_cosine_below_zero_stays_or_is_dropped(pack: Path) -> None:
 
 def test_several_inputs_count_or_are_dropped(pack: Path) -> None:
     faces, others = (drawn({(0, 0): SMURF, (1, 1): person}) for person in (ANNA, BODO))
-    for protocol, counts in (
-        ("corrected", {}),
-        ("published", {MetricReason.SEVERAL_INPUTS: 1}),
-    ):
+    for protocol, counts in (("corrected", {}), ("published", {MetricReason.SEVERAL_INPUTS: 1})):
         result = _measure(pack, [[faces, others], faces], [others, faces], protocol=protocol)
         assert result.counts == counts
         assert result.value == pytest.approx(1)

@@ -87,9 +87,7 @@ def test_draws_are_a_number_also_where_there_is_nothing_to_draw() -> None:
         mean_of([], n_boot=2.5, seed=0)  # type: ignore[arg-type]
 
 
-def test_a_package_that_is_missing_names_what_installs_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_package_that_is_missing_names_what_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
     packages = ["json", "wave", "no_such_package"]
     monkeypatch.delitem(sys.modules, "wave", raising=False)
     expected = r"^face_identity needs packages .*: pip install \"echo-hf\[face\]\"$"

@@ -112,10 +112,7 @@ def test_the_number_is_that_of_a_plain_vit(tiny: str, layer: int) -> None:
     assert result.interval[0] < result.interval[1]
 
 
-@pytest.mark.parametrize(
-    ("shape", "layer", "faint"),
-    [(DINO_S_16, 3, 1.0), (TINY, 0, 3e-4)],
-)
+@pytest.mark.parametrize(("shape", "layer", "faint"), [(DINO_S_16, 3, 1.0), (TINY, 0, 3e-4)])
 def test_the_real_shape_and_faint_tokens_give_the_plain_number(
     tmp_path: Path, shape: Shape, layer: int, faint: float
 ) -> None:

@@ -154,10 +154,7 @@ def test_the_worker_needs_nothing_of_echo_hf() -> None:
 def test_without_its_weights_it_does_not_start(weights: Path, tmp_path: Path) -> None:
     shutil.copytree(weights, tmp_path, dirs_exist_ok=True)
     (tmp_path / "ema.safetensors").unlink()
-    with (
-        pytest.raises(GenerationError, match="could not be started"),
-        bagel(tmp_path) as system,
-    ):
+    with pytest.raises(GenerationError, match="could not be started"), bagel(tmp_path) as system:
         system.draw(task_of("a kite"))
 
 

@@ -335,10 +335,7 @@ def test_outputs_go_into_the_release_and_leave_it(tmp_path: Path, acting: Acting
     }
     assert generate(path, runs=runs).plans[0].todo == ()
 
-    with (
-        locked(root, ["mine"]),
-        pytest.raises(RunError, match="at work on the outputs of 'mine'"),
-    ):
+    with locked(root, ["mine"]), pytest.raises(RunError, match="at work on the outputs of 'mine'"):
         forget([FORGOTTEN], path, runs=runs)
     assert Journal(root, "mine").entries == entries
 

@@ -277,10 +277,7 @@ def test_the_key_is_in_nothing_that_is_kept(asking: Asking, answer: Answer) -> N
 
 @pytest.mark.parametrize(
     ("parameters", "number", "code"),
-    [
-        ({"most_inputs": 1}, 2, "too_many_inputs"),
-        ({"fewest_inputs": 1}, 0, "too_few_inputs"),
-    ],
+    [({"most_inputs": 1}, 2, "too_many_inputs"), ({"fewest_inputs": 1}, 0, "too_few_inputs")],
 )
 def test_a_task_with_the_wrong_number_of_inputs_is_unsupported(
     asking: Asking, tmp_path: Path, parameters: dict[str, int], number: int, code: str

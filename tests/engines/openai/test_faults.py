@@ -131,10 +131,7 @@ FINAL: dict[str, tuple[Answer, Completion]] = {
         fault(400, "Your request was rejected", code="content_policy_violation"),
         Completion(None, "Your request was rejected", "refusal"),
     ),
-    "a cut answer": (
-        completion('{"name', "length"),
-        Completion('{"name', None, "length", PAID),
-    ),
+    "a cut answer": (completion('{"name', "length"), Completion('{"name', None, "length", PAID)),
     "a bad request": (fault(400, "image is too large"), failed("status 400: image is too large")),
     "too large": (Answer(b"", 413), failed("status 413: nothing")),
     "too long a wait": (

@@ -169,10 +169,7 @@ def test_the_signature_is_what_decides_an_answer(engine: Make) -> None:
 
 @pytest.mark.parametrize(
     ("variable", "environment"),
-    [
-        ("OPENAI_API_KEY", {}),
-        (None, {"OPENAI_API_KEY": KEY, "OPENAI_ADMIN_KEY": KEY}),
-    ],
+    [("OPENAI_API_KEY", {}), (None, {"OPENAI_API_KEY": KEY, "OPENAI_ADMIN_KEY": KEY})],
 )
 def test_a_local_server_is_asked_without_a_key(
     server: LoopbackServer,

@@ -14,13 +14,7 @@ from PIL import Image
 
 from echo_hf.engines.base import ImageRef, Message, Request, Text
 from echo_hf.engines.pixels import sent_reference
-from echo_hf.engines.vllm import (
-    IMAGES_AHEAD,
-    MOST_KEPT,
-    REQUESTS_AHEAD,
-    ImagesAhead,
-    conversation,
-)
+from echo_hf.engines.vllm import IMAGES_AHEAD, MOST_KEPT, REQUESTS_AHEAD, ImagesAhead, conversation
 from echo_hf.errors import ImageError
 
 
