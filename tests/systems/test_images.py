@@ -191,7 +191,7 @@ def test_another_image_in_its_place_is_told(tmp_path: Path) -> None:
     blocks((8, 8), 2).save(reference.file, "PNG")
     with pytest.raises(ImageError, match="has changed on disk"):
         open_inputs(task(reference))
-    with pytest.raises(ImageError, match=r"^image 'abc' has no file: run `collect` again$"):
+    with pytest.raises(ImageError, match=r"^image 'abc' has no file: run `collect` to fetch it$"):
         open_inputs(task(ImageRef("abc")))
     with pytest.raises(BadImageError) as caught:
         open_inputs(task(kept(tmp_path, b"hello")))
