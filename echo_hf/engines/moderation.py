@@ -71,8 +71,6 @@ class _Response(BaseModel):
 
 
 class ModerationEngine(ServerEngine):
-    """Asks a server that speaks OpenAI's moderations, one request for each of ours."""
-
     kind = KIND
     no_document = "the response is not a moderation"
     options: ModerationOptions

@@ -90,8 +90,6 @@ class Dialect:
 
 
 class OpenAIEngine(ServerEngine):
-    """Asks a server that speaks OpenAI's chat completions."""
-
     kind = KIND
     sampling = ("temperature", "top_p", "seed", "structured")
     no_document = "the response is not a chat completion"

@@ -277,7 +277,6 @@ class LoadedModel:
             tokenizer.pad_token = tokenizer.eos_token
 
     def rendered(self, chat: list[dict[str, Any]]) -> str:
-        """A conversation as the model's template writes it, up to where the answer begins."""
         options = {"add_generation_prompt": True, **self.options.chat_template_kwargs}
         return str(self.processor.apply_chat_template(chat, tokenize=False, **options))
 
@@ -357,8 +356,6 @@ class LoadedModel:
     packages=("torch", "transformers", "accelerate"),
 )
 class TransformersEngine(CheckpointEngine):
-    """Answers requests with a model that transformers runs in this process."""
-
     kind = KIND
     keyed = ("dtype",)
     options: TransformersOptions

@@ -132,8 +132,6 @@ def portable(value: Any) -> Any:
 
 
 class WorkerAnswer(ExternalResult):
-    """What became of a request."""
-
     id: str
     output: str | None = None
 

@@ -60,7 +60,6 @@ class ExternalResult(Section):
 
 
 def read_told(line: bytes, model: type[Model], place: str) -> Model:
-    """What a line of JSON tells."""
     try:
         return model.model_validate_json(line)
     except ValidationError as error:

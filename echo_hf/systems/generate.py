@@ -29,8 +29,6 @@ from echo_hf.systems.runner import GenerationPlan, SystemRun
 
 @dataclass(frozen=True)
 class Generated:
-    """What became of a run of systems."""
-
     path: Path | None
     plans: tuple[GenerationPlan, ...]
     outcomes: Mapping[str, Mapping[Outcome, int]]
@@ -157,7 +155,6 @@ def _made(
 def _run_all(
     works: Sequence[SystemRun], root: Path, budget_usd: float | None, watch: ProgressListener
 ) -> None:
-    """Runs the systems one after the other, and writes the table of outputs."""
     outputs_table(root)  # what is damaged is told before anything is spent
     found = [work.preflight() for work in works]
     try:

@@ -207,8 +207,6 @@ class GoogleOptions(HostedOptions):
     key="GEMINI_API_KEY",
 )
 class GoogleImages(HostedSystem[GoogleOptions]):
-    """Asks a Gemini model, over Google's own API."""
-
     seeded = "the seed is sent, and the model repeats a picture as best it can"
     unseeded = "no seed is sent: two pictures for one task differ"
 

@@ -65,7 +65,6 @@ def with_image(result: GenerationResult, image: bytes | str) -> GenerationResult
 
 
 def unusable(result: GenerationResult, why: str) -> GenerationResult:
-    """An outcome whose answer holds nothing that can be kept."""
     return replace(result, outcome=Outcome.FAILED, stage=OutcomeStage.ANSWER, text=why)
 
 

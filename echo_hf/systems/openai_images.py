@@ -223,8 +223,6 @@ def _text_or_none(value: Any) -> str | None:
     key="OPENAI_API_KEY",
 )
 class OpenAIImages(HostedSystem[OpenAIImagesOptions]):
-    """Asks the Images API of OpenAI or of a server like it, or a chat model that draws."""
-
     seeded = "the seed is sent; the server says how far it repeats a picture"
     unseeded = "the server takes no seed: two pictures for one task differ"
 
