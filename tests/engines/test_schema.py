@@ -131,9 +131,7 @@ def accepts(schema: str, text: str) -> bool:
 @pytest.mark.vllm
 @needs_xgrammar
 @pytest.mark.parametrize(("answer", "value"), ANSWERS)
-def test_a_quotation_and_a_second_line_can_be_written(
-    answer: type[BaseModel], value: dict[str, Any]
-) -> None:
+def test_a_quotation_and_a_second_line_can_be_written(answer: Any, value: dict[str, Any]) -> None:
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
     assert answer.model_validate_json(text)
     assert accepts(grammar_schema(answer), text)

@@ -135,9 +135,7 @@ def test_a_size_that_the_model_cannot_draw_is_never_replaced(
     ("parameters", "text"),
     [({"thinking": True}, "['thinking']"), ({"text_to_image": {"steps": 5}}, "'steps'")],
 )
-def test_a_parameter_that_is_none_fails_the_task(
-    parameters: dict[str, Any], text: str, weights: Path
-) -> None:
+def test_a_parameter_that_is_none_fails_the_task(parameters: Any, text: str, weights: Path) -> None:
     with bagel(weights, **parameters) as system:
         drawn = system.draw(task_of("kite"))
     assert drawn.outcome is Outcome.FAILED
