@@ -100,7 +100,6 @@ class Expected:
 
     @property
     def cost_usd(self) -> float | None:
-        """The likely price in US dollars, null where none is known."""
         return None if self.usd is None else self.usd.likely
 
 
@@ -154,7 +153,6 @@ class Listed(BaseModel):
 
     @property
     def rests_on(self) -> str:
-        """Its basis, for people."""
         on = f"on {self.gpu}: " if self.gpu else ""
         return f"{on}{self.basis} ({self.as_of})"
 
@@ -177,7 +175,6 @@ class ListedImages(Listed):
 
 @cache
 def listed_calls() -> Mapping[str, ListedCalls]:
-    """The language models of the list, by name."""
     rows = map(ListedCalls.model_validate, price_list()["calls"])
     return {model: row for row in rows for model in row.models}
 
@@ -188,16 +185,15 @@ def listed_images() -> tuple[ListedImages, ...]:
     return tuple(ListedImages.model_validate(row) for row in price_list()["images"])
 
 
-# Of a model that is not in the list: what an answer with reasons takes, and an image of any size.
-UNLISTED_IMAGE, UNLISTED_ANSWER = Range(255, TOKENS_PER_IMAGE, 2600), Range(150, 400, 1500)
+# Tokens of an image and of an answer with reasons, of a model that is not in the list.
+UNLISTED = Range(255, TOKENS_PER_IMAGE, 2600), Range(150, 400, 1500)
 
 
 def prices_of(engine: Engine) -> tuple[float | None, float | None]:
     """US dollars for a million tokens of prompt and answer, null where nobody knows."""
-    return (
-        getattr(engine, "usd_per_million_prompt_tokens", 0.0),
-        getattr(engine, "usd_per_million_completion_tokens", 0.0),
-    )
+    names = ("usd_per_million_prompt_tokens", "usd_per_million_completion_tokens")
+    prompt, completion = (getattr(engine, name, 0.0) for name in names)
+    return prompt, completion
 
 
 def expected_calls(engine: Engine, plan: RequestPlan) -> Expected:
@@ -207,18 +203,16 @@ def expected_calls(engine: Engine, plan: RequestPlan) -> Expected:
     options, usd = getattr(engine, "options", None), None
     row = listed_calls().get(getattr(options, "model", ""))
     prompt, completion = prices_of(engine)
+    image, answer = (row.image_tokens, row.answer_tokens) if row else UNLISTED
     if prompt is not None and completion is not None:
         text = Range(*OF_TEXT).times(plan.prompt_tokens - TOKENS_PER_IMAGE * plan.images)
-        images = (row.image_tokens if row else UNLISTED_IMAGE).times(plan.images)
-        answers = (row.answer_tokens if row else UNLISTED_ANSWER).times(plan.calls)
-        asked = Range.total([text, images]).times(prompt / MILLION)
-        usd = Range.total([asked, answers.times(completion / MILLION)])
+        asked = Range.total([text, image.times(plan.images)]).times(prompt / MILLION)
+        usd = Range.total([asked, answer.times(plan.calls).times(completion / MILLION)])
     if row is None:
         return Expected(usd, basis="tokens of a model that is not in the list: a wide estimate")
+    at_a_time = getattr(options, "concurrency", 1)
     if row.gpu:
         gpus = process_count(getattr(options, "devices", None) or 1)
         at_a_time = max(1, gpus // getattr(options, "tensor_parallel_size", 1))
-    else:
-        at_a_time = getattr(options, "concurrency", 1)
     seconds = row.seconds.times(plan.calls / at_a_time)
     return Expected(usd, seconds, row.gpu, row.rests_on)

@@ -41,13 +41,11 @@ LARGE_GPU_GIB, LARGE_STEP, STEP = 70, 16_384, 8_192
 SAMPLER_BYTES = 16  # for each token of the vocabulary: four copies of 32 bits
 GRAPHS, LIBRARIES = GIB * 3 // 4, GIB // 4
 # What moves memory in ways that are not worked out here.
-MOVES = frozenset(
-    {
-        *("cpu_offload_gb", "offload_group_size", "hf_overrides", "quantization_config"),
-        *("pipeline_parallel_size", "decode_context_parallel_size", "kv_cache_memory_bytes"),
-        *("num_gpu_blocks_override", "speculative_config", "spec_model", "enable_lora"),
-    }
-)
+MOVES = {
+    *("cpu_offload_gb", "offload_group_size", "hf_overrides", "quantization_config"),
+    *("pipeline_parallel_size", "decode_context_parallel_size", "kv_cache_memory_bytes"),
+    *("num_gpu_blocks_override", "speculative_config", "spec_model", "enable_lora"),
+}
 
 
 class Shape(NamedTuple):
@@ -79,7 +77,6 @@ class Fit:
 
     @property
     def needed(self) -> int:
-        """With one request."""
         return self.weights + self.request + self.working
 
     @property
@@ -113,8 +110,7 @@ class Fit:
         )
 
     def __str__(self) -> str:
-        each = f" on each of {self.gpus} GPUs" if self.gpus > 1 else ""
-        of = ""
+        each, of = f" on each of {self.gpus} GPUs" if self.gpus > 1 else "", ""
         if self.available is not None:
             of = f", of {gib(self.available)} ({self.share:g} of {self.gpu_gib:.1f})"
         return (
@@ -157,9 +153,13 @@ def fit(options: VllmOptions, shape: Shape, gpu_gib: float | None = None) -> Fit
         raise UnknownSizeError(f"no longest context of {options.model!r} here: give max_model_len")
     if kv not in BYTES and not kv.startswith("fp8"):
         raise UnknownSizeError(f"kv_cache_dtype {kv!r} has a size that is not known here")
-    hidden, heads, inner = (
-        text[name] for name in ("hidden_size", "num_attention_heads", "intermediate_size")
-    )
+    if options.quantization is not None and not shape.packed:
+        raise UnknownSizeError(
+            f"quantization {options.quantization!r} has a size that is not known here: name the "
+            "folder of a model that is quantised already"
+        )
+    names = ("hidden_size", "num_attention_heads", "intermediate_size")
+    hidden, heads, inner = (text[name] for name in names)
     kv_heads = max(1, (text.get("num_key_value_heads") or heads) // gpus)
     width = text.get("head_dim") or hidden // heads
     a_layer, layers = 2 * kv_heads * width * BYTES.get(kv, 1), text["num_hidden_layers"]
@@ -181,9 +181,12 @@ def fit(options: VllmOptions, shape: Shape, gpu_gib: float | None = None) -> Fit
         values = 2 * width + 3 * vision.get("intermediate_size", 4 * width) // gpus
         moments.append(seen * patches * values * number)
         kept = seen * hidden * number * (1 + len(vision.get("deepstack_visual_indexes", ())))
+    # Without images, vLLM leaves the part out that sees them.
+    parameters = shape.parameters - (0 if options.limit_images else shape.vision_parameters)
+    all_tokens, near = (-(-count // BLOCK) * BLOCK for count in (tokens, seen_by_others))
     return Fit(
-        weights=_weights(options, shape) // gpus,
-        request=a_layer * (whole * _blocks(tokens) + (layers - whole) * _blocks(seen_by_others)),
+        weights=(parameters * number + shape.packed) // gpus,
+        request=a_layer * (whole * all_tokens + (layers - whole) * near),
         working=max(moments) + kept + LIBRARIES + (0 if options.enforce_eager else GRAPHS),
         token=a_layer * layers,
         tokens=tokens,
@@ -192,21 +195,6 @@ def fit(options: VllmOptions, shape: Shape, gpu_gib: float | None = None) -> Fit
         share=options.gpu_memory_utilization,
         gpu_gib=gpu_gib,
     )
-
-
-def _blocks(tokens: int) -> int:
-    return -(-tokens // BLOCK) * BLOCK
-
-
-def _weights(options: VllmOptions, shape: Shape) -> int:
-    if options.quantization is not None and not shape.packed:
-        raise UnknownSizeError(
-            f"quantization {options.quantization!r} has a size that is not known here: name the "
-            "folder of a model that is quantised already"
-        )
-    # Without images, vLLM leaves the part out that sees them.
-    parameters = shape.parameters - (0 if options.limit_images else shape.vision_parameters)
-    return parameters * BYTES[options.dtype] + shape.packed
 
 
 def _image(
@@ -240,10 +228,9 @@ def fit_of(choice: EngineChoice, gpu_gib: float | None = None, *, ask: bool = Fa
     except EngineError:
         raise
     except Exception as error:  # of files, of the Hub's client, of a config of another kind
-        said = f"the shape of {options.model!r} is not known here"
         raise UnknownSizeError(
-            f"{said}: name a folder that has it, or a model that the Hub shows you "
-            f"({plain(reason(error), 100)})"
+            f"the shape of {options.model!r} is not known here: name a folder that has it, or a "
+            f"model that the Hub shows you ({plain(reason(error), 100)})"
         ) from error
 
 
@@ -282,7 +269,6 @@ def _published() -> Mapping[str, Any]:
 
 
 def published_shape(model: str) -> Shape | None:
-    """The shape of a model by its name on the Hub, null for one that the table does not have."""
     if (row := _published().get(model)) is None:
         return None
     return Shape(row["config"], row["parameters"], row["vision_parameters"])
@@ -308,9 +294,7 @@ def _shape_of(options: VllmOptions, ask: bool) -> Shape:
     slides = text.get("sliding_window") and text.get("use_sliding_window", True)
     others = set(text.get("layer_types") or ()) - {"full_attention"}
     if slides or others or text.get("attention_chunk_size") or text.get("kv_lora_rank"):
-        raise UnknownSizeError(
-            "not all of its layers attend to everything, which no sum here knows"
-        )
+        raise UnknownSizeError("not all of its layers attend to everything: no sum here knows it")
     tensors = [one for file in weights.files_metadata.values() for one in file.tensors.items()]
     floats = {name: one.parameter_count for name, one in tensors if one.dtype in FLOATS}
     seeing = sum(count for name, count in floats.items() if "visual" in name or "vision" in name)

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from echo_hf._infra.http_errors import Reply
 from echo_hf.engines.base import Completion, ImageRef, Request, Text, register
-from echo_hf.engines.pixels import PixelRule, data_url
+from echo_hf.engines.pixels import PixelRule, image_part
 from echo_hf.engines.prices import cost_of, read_usage, usage_of
 from echo_hf.engines.server import (
     EXTRA,
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 KIND = "moderation"
 BETWEEN_TEXTS = "\n\n"
-MOST_IMAGES = 1
 
 Score = Annotated[float, Field(allow_inf_nan=False)]
 
@@ -72,20 +71,16 @@ class _Response(BaseModel):
 
 
 class ModerationEngine(ServerEngine):
-    """Asks a server that speaks OpenAI's moderations, one request for each of ours."""
-
     kind = KIND
     no_document = "the response is not a moderation"
     options: ModerationOptions
 
     def __init__(self, **given: Any) -> None:
         options = server_options(ModerationOptions, given, KIND)
-        most = options.max_pixels
-        rule = PixelRule(family=None, min_pixels=None, max_pixels=most)
-        super().__init__(options, None if most is None else rule)
+        rule = PixelRule(family=None, min_pixels=None, max_pixels=options.max_pixels)
+        super().__init__(options, None if options.max_pixels is None else rule)
 
     def prepared(self, request: Request) -> list[dict[str, Any]]:
-        """All texts of a request as one, and its image."""
         parts = [part for message in request.messages for part in message.parts]
         text = BETWEEN_TEXTS.join(part.text for part in parts if isinstance(part, Text))
         images = [part for part in parts if isinstance(part, ImageRef)]
@@ -94,16 +89,15 @@ class ModerationEngine(ServerEngine):
                 f"stage {request.task!r} wants an answer of a declared form, which a moderation "
                 "endpoint does not write: give the stage an engine with a model that does"
             )
-        if len(images) > MOST_IMAGES:
+        if len(images) > 1:
             raise EchoError(
-                f"{len(images)} images in one request, expected at most {MOST_IMAGES}: a "
-                "moderation endpoint takes no more; ask about each by itself"
+                f"{len(images)} images in one request, expected at most 1: a moderation endpoint "
+                "takes no more; ask about each by itself"
             )
         if not images and not text.strip():
             raise EchoError("neither text nor an image: there is nothing to moderate")
         said = [{"type": "text", "text": text}] if text.strip() else []
-        urls = [data_url(image, self._rule) for image in images]
-        return [*said, *({"type": "image_url", "image_url": {"url": url}} for url in urls)]
+        return [*said, *(image_part(image, self._rule) for image in images)]
 
     async def put(self, _: Request, prepared: list[dict[str, Any]], send: Send) -> Reply:
         return await send({"model": self.options.model, "input": prepared})

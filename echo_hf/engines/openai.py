@@ -13,7 +13,7 @@ from pydantic import Field
 from echo_hf._infra.http_errors import OK, ApiError, Reply, api_error, error_in, mapping
 from echo_hf.engines.base import Completion, Message, Request, Text, register
 from echo_hf.engines.checkpoint import family_of
-from echo_hf.engines.pixels import PixelRule, budget_of, data_url
+from echo_hf.engines.pixels import PixelRule, budget_of, image_part
 from echo_hf.engines.prices import cost_of, read_usage, usage_of
 from echo_hf.engines.schema import REGEX_IN_WORDS, response_format, schema_in_words
 from echo_hf.engines.server import (
@@ -42,15 +42,11 @@ UNKNOWN = re.compile(
     r"|extra (?:inputs|fields)|cannot find field",
     re.IGNORECASE,
 )
-HOSTS_WITH_COMPLETION_TOKENS = frozenset({"api.openai.com"})
+NEWER_HOST = "api.openai.com"  # whose models take no `max_tokens`
 FILTERED = "content_filter"
 
 TokensField = Literal["max_tokens", "max_completion_tokens"]
 Rendered = dict[str, Any]
-OTHER_FIELD: Mapping[TokensField, TokensField] = {
-    "max_tokens": "max_completion_tokens",
-    "max_completion_tokens": "max_tokens",
-}
 
 logger = logging.getLogger(__name__)
 
@@ -73,16 +69,8 @@ class Options(ServerOptions):
 
     ours: ClassVar[frozenset[str]] = frozenset(
         {
-            "max_completion_tokens",
-            "max_tokens",
-            "messages",
-            "model",
-            "n",
-            "response_format",
-            "seed",
-            "stream",
-            "temperature",
-            "top_p",
+            *("max_completion_tokens", "max_tokens", "messages", "model", "n", "response_format"),
+            *("seed", "stream", "temperature", "top_p"),
         }
     )
 
@@ -97,15 +85,11 @@ class Options(ServerOptions):
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """In which way a server is asked."""
-
     structured: Literal["json_schema", "json_object", "text"]
     max_tokens_field: TokensField
 
 
 class OpenAIEngine(ServerEngine):
-    """Asks a server that speaks OpenAI's chat completions."""
-
     kind = KIND
     sampling = ("temperature", "top_p", "seed", "structured")
     no_document = "the response is not a chat completion"
@@ -125,8 +109,8 @@ class OpenAIEngine(ServerEngine):
         super().__init__(options, rule)
         field = options.max_tokens_field
         if field == "auto":
-            newer = options.server.host in HOSTS_WITH_COMPLETION_TOKENS
-            field = "max_completion_tokens" if newer else "max_tokens"
+            is_newer = options.server.host == NEWER_HOST
+            field = "max_completion_tokens" if is_newer else "max_tokens"
         structured = "json_schema" if options.structured == "auto" else options.structured
         self._first = self._dialect = Dialect(structured, field)
 
@@ -140,7 +124,7 @@ class OpenAIEngine(ServerEngine):
         return [
             {"type": "text", "text": part.text}
             if isinstance(part, Text)
-            else {"type": "image_url", "image_url": {"url": data_url(part, self._rule)}}
+            else image_part(part, self._rule)
             for part in message.parts
         ]
 
@@ -173,18 +157,18 @@ class OpenAIEngine(ServerEngine):
         field = spoken.max_tokens_field
         may_rename = options.max_tokens_field == "auto" and field == self._first.max_tokens_field
         if may_rename and field in said and UNKNOWN.search(said):
-            return replace(spoken, max_tokens_field=OTHER_FIELD[field])
+            is_newer = field == "max_tokens"
+            name: TokensField = "max_completion_tokens" if is_newer else "max_tokens"
+            return replace(spoken, max_tokens_field=name)
         return None
 
     def body(
         self, request: Request, messages: Sequence[Rendered], dialect: Dialect | None = None
     ) -> Rendered:
-        """The body of a request in one dialect, the present one unless it is given."""
         options, dialect = self.options, dialect or self._dialect
         seed = None if options.seed is None else options.seed + request.repeat
         chosen = {"temperature": options.temperature, "top_p": options.top_p, "seed": seed}
-        form: Rendered = {}
-        words = None
+        form, words = Rendered(), None
         if request.answer is not None and dialect.structured == "json_schema":
             form = {"response_format": response_format(request.answer)}
         elif request.answer is not None:
@@ -215,10 +199,8 @@ class OpenAIEngine(ServerEngine):
         if not isinstance(message, Mapping):
             return replace(paid, error=f"{self.no_document}: it has no choices[0].message")
         text, reason = message.get("content"), choice.get("finish_reason")
-        if message.get("refusal"):
-            return replace(paid, error=str(message["refusal"]), finish_reason="refusal")
-        if reason == FILTERED:
-            return replace(paid, error=FILTERED, finish_reason="refusal")
+        if refusal := message.get("refusal") or (FILTERED if reason == FILTERED else None):
+            return replace(paid, error=str(refusal), finish_reason="refusal")
         if not isinstance(text, str | None):
             return replace(paid, error=f"{self.no_document}: its content is not text")
         if reason == "length":
@@ -235,11 +217,8 @@ def _instructed(messages: Sequence[Rendered], words: str) -> list[Rendered]:
     if not messages or messages[0]["role"] != "system":
         return [{"role": "system", "content": words}, *messages]
     content = messages[0]["content"]
-    if isinstance(content, str):
-        content = f"{content}\n\n{words}"
-    else:
-        content = [*content, {"type": "text", "text": words}]
-    return [{**messages[0], "content": content}, *messages[1:]]
+    more = f"\n\n{words}" if isinstance(content, str) else [{"type": "text", "text": words}]
+    return [{**messages[0], "content": content + more}, *messages[1:]]
 
 
 register(KIND, "a server: vllm serve on many GPUs, or a provider", extra=EXTRA, packages=PACKAGES)(

@@ -6,23 +6,17 @@ import base64
 import io
 import math
 from collections.abc import Mapping
-from types import MappingProxyType
-from typing import NamedTuple, TypedDict
+from typing import Any, NamedTuple, TypedDict
 
 from PIL import Image
 
 from echo_hf.engines.base import ImageRef
 from echo_hf.errors import EngineError, ImageError, unknown
+from echo_hf.images.decode import format_of
 from echo_hf.images.loader import upright_rgb
 
 HIGHEST_ASPECT_RATIO = 200
-# What every server takes, by the first bytes of a file; in WEBP's, four bytes say its length.
-SIGNATURES = {
-    b"\x89PNG\r\n\x1a\n": "image/png",
-    b"\xff\xd8\xff": "image/jpeg",
-    b"GIF8": "image/gif",
-    b"RIFF": "image/webp",
-}
+TAKEN = ("PNG", "JPEG", "GIF", "WEBP")  # by every server
 
 Size = tuple[int, int]
 
@@ -36,13 +30,11 @@ class Budget(NamedTuple):
 
 
 # The budgets are those of the published checkpoints' own preprocessor settings.
-FAMILIES: Mapping[str, Budget] = MappingProxyType(
-    {
-        "qwen2_vl": Budget(28, 4 * 28**2, 16_384 * 28**2),
-        "qwen2_5_vl": Budget(28, 4 * 28**2, 16_384 * 28**2),
-        "qwen3_vl": Budget(32, 64 * 32**2, 16_384 * 32**2),
-    }
-)
+FAMILIES: Mapping[str, Budget] = {
+    "qwen2_vl": Budget(28, 4 * 28**2, 16_384 * 28**2),
+    "qwen2_5_vl": Budget(28, 4 * 28**2, 16_384 * 28**2),
+    "qwen3_vl": Budget(32, 64 * 32**2, 16_384 * 32**2),
+}
 ANY_SIZE = Budget(1, 1, None)
 
 
@@ -94,12 +86,10 @@ def fitted(
     elif width * height < budget.min_pixels:
         grow = math.sqrt(budget.min_pixels / area)
         width, height = (math.ceil(side * grow / factor) * factor for side in size)
-    shown = f"an image of {size[0]} x {size[1]} pixels"
+    shown, most_times = f"an image of {size[0]} x {size[1]} pixels", HIGHEST_ASPECT_RATIO
     # Rounding may lengthen what was just short enough, and a server would refuse that.
-    if any(max(one) > HIGHEST_ASPECT_RATIO * min(one) for one in (size, (width, height))):
-        raise ImageError(
-            f"{shown} has one side more than {HIGHEST_ASPECT_RATIO} times the other: crop it"
-        )
+    if any(max(one) > most_times * min(one) for one in (size, (width, height))):
+        raise ImageError(f"{shown} has one side more than {most_times} times the other: crop it")
     if not budget.min_pixels <= width * height <= most:
         raise ImageError(
             f"{shown} has no size between min_pixels {budget.min_pixels} and max_pixels "
@@ -127,11 +117,14 @@ def sent_reference(
 def data_url(reference: ImageRef, rule: PixelRule | None) -> str:
     """An image as an address: its own bytes where there is no rule and every server takes them."""
     sent = sent_reference(reference, **(rule or NO_RULE))
-    if rule is None and reference.file is not None:
-        data = reference.file.read_bytes()
-        mime = next((mime for start, mime in SIGNATURES.items() if data.startswith(start)), None)
-        if mime and (mime != "image/webp" or data[8:12] == b"WEBP"):
-            return f"data:{mime};base64,{base64.b64encode(data).decode()}"
-    buffer = io.BytesIO()
-    sent.save(buffer, "PNG", compress_level=1)  # it travels once
-    return f"data:image/png;base64,{base64.b64encode(buffer.getvalue()).decode()}"
+    data = reference.file.read_bytes() if rule is None and reference.file is not None else b""
+    if (kind := format_of(data)) not in TAKEN:
+        buffer, kind = io.BytesIO(), "PNG"
+        sent.save(buffer, kind, compress_level=1)  # it travels once
+        data = buffer.getvalue()
+    return f"data:image/{str(kind).lower()};base64,{base64.b64encode(data).decode()}"
+
+
+def image_part(reference: ImageRef, rule: PixelRule | None) -> dict[str, Any]:
+    """An image as OpenAI's requests hold it."""
+    return {"type": "image_url", "image_url": {"url": data_url(reference, rule)}}

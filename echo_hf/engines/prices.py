@@ -18,7 +18,6 @@ from echo_hf.engines.base import Usage
 if TYPE_CHECKING:
     from echo_hf.engines.server import ServerOptions
 
-PRICE_LIST = "prices.yaml"
 MILLION = 1_000_000
 MOST = 10**12  # of tokens or dollars: anything above is no count
 # What is sent with it is not billed by the list.
@@ -71,26 +70,23 @@ class Price(BaseModel):
         longest = self.most_prompt_tokens
         if (
             written is None
+            or tokens.cached + written > tokens.prompt
             or (tokens.cached and self.cached is None)
             or (longest is not None and tokens.prompt > longest)
             or (self.until is not None and day > self.until)
         ):
             return None
-        fresh = tokens.prompt - tokens.cached - written
-        if fresh < 0:
-            return None
         write = self.prompt if self.cache_write is None else self.cache_write
-        cached = tokens.cached * (self.cached or 0)
-        asked = fresh * self.prompt + cached + written * write
+        fresh = tokens.prompt - tokens.cached - written
+        asked = fresh * self.prompt + tokens.cached * (self.cached or 0) + written * write
         return (asked + tokens.completion * self.completion) / MILLION
 
 
 def price_for(options: ServerOptions) -> Price | None:
     """The price of a model: the config's, else the list's."""
-    prompt = options.usd_per_million_prompt_tokens
+    prompt, cached = options.usd_per_million_prompt_tokens, options.usd_per_million_cached_tokens
     completion = options.usd_per_million_completion_tokens
     if prompt is not None and completion is not None:
-        cached = options.usd_per_million_cached_tokens
         cached = prompt if cached is None else cached
         return Price(prompt=prompt, completion=completion, cached=cached)
     if BILLED_OTHERWISE in options.extra_body:
@@ -106,7 +102,7 @@ def price_for(options: ServerOptions) -> Price | None:
 @cache
 def price_list() -> dict[str, Any]:
     """The dated list of prices, and of what a dry run counts on."""
-    listed: dict[str, Any] = yaml.safe_load(files(__package__).joinpath(PRICE_LIST).read_bytes())
+    listed: dict[str, Any] = yaml.safe_load(files(__package__).joinpath("prices.yaml").read_bytes())
     return listed
 
 

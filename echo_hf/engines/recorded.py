@@ -66,14 +66,13 @@ class RecordedEngine:
                 raise EngineError(first_error(error, place, RecordedAnswer)) from None
             if one.stage not in STAGES:
                 raise EngineError(unknown("stage", one.stage, STAGES, place))
-            key, answer = (one.stage, one.row, one.part), one.answer
+            key, told = (one.stage, one.row, one.part), one.answer
             if key in self._answers:
                 raise EngineError(f"{place}: row {one.row!r} has an answer above: keep one of them")
-            is_text = isinstance(answer, str)
-            self._answers[key] = answer if is_text else json.dumps(answer, ensure_ascii=False)
+            text = told if isinstance(told, str) else json.dumps(told, ensure_ascii=False)
+            self._answers[key] = text
 
     def signature(self) -> dict[str, Any]:
-        """The kind, and the digest of the file: other instructions lose no answer."""
         return {"kind": KIND, "sha256": self._sha256}
 
     def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Completion]]:

@@ -35,15 +35,12 @@ class RulesEngine:
     abstains = True
 
     def signature(self) -> dict[str, Any]:
-        """The kind, and a digest of the rules and their words."""
         return {"kind": "rules", "source": _source()}
 
     def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Completion]]:
         for number, request in enumerate(requests):
-            rule = RULES.get(request.task)
-            answer = rule(request.inputs) if rule else None
-            completion = ABSTAINED
-            if answer is not None:
+            rule, completion = RULES.get(request.task), ABSTAINED
+            if rule and (answer := rule(request.inputs)) is not None:
                 text = json.dumps(answer, ensure_ascii=False)
                 with suppress(ValidationError):
                     if request.answer:
@@ -115,7 +112,6 @@ class _Phrases:
 
 @lru_cache(maxsize=32)
 def _read(text: str) -> tuple[str, frozenset[str]]:
-    """A text in small letters, and its words."""
     lower = text.translate(APOSTROPHES).lower()
     return lower, frozenset(SPELLED.findall(lower))
 
@@ -137,12 +133,12 @@ def _names(*names: str) -> _Phrases:
     return _Phrases(filter(None, names))
 
 
-def _orders_readers(text: str) -> bool:
-    return bool(OF_REQUESTS.search(text)) or _says(text, "orders_readers")
-
-
 # Marks and keys of our own requests and answers, which nobody needs in a prompt.
 OF_REQUESTS = re.compile(r"</?(?:post|thread|sample)\b|\"(?:score|samples|verdict)\"\s{0,4}:")
+
+
+def _orders_readers(text: str) -> bool:
+    return bool(OF_REQUESTS.search(text)) or _says(text, "orders_readers")
 
 
 # --- prompts ---
@@ -297,12 +293,8 @@ def _next_parts(post: Inputs, posts: Posts) -> Iterator[Inputs]:
     number = PART.match(post["text"] or "")
     for below in posts.values():
         following = PART.match(below["text"] or "") if number else None
-        if (
-            number
-            and following
-            and (below["parent"], below["author"]) == (post["number"], post["author"])
-            and int(following[1]) == int(number[1]) + 1
-        ):
+        is_below = (below["parent"], below["author"]) == (post["number"], post["author"])
+        if number and following and is_below and int(following[1]) == int(number[1]) + 1:
             post, number = below, following
             yield below
 
@@ -383,7 +375,6 @@ WHOLE_SCREENS = ("conversation", "collage")
 
 
 def _described(alt: str, inputs: Inputs) -> str | None:
-    """The role that a description gives an image."""
     window = inputs["target"]["chat_window"]
     if window and _names(window).are_in(alt) and _says(alt, "alt", "conversation"):
         return "conversation" if _says(alt, "images") else "unclear"
@@ -447,8 +438,7 @@ def screenshots(inputs: Inputs) -> Answer | None:
     said = [found for text in beside if (found := _captions(text, inputs["target"]))]
     if len(said) != 1 or not _tells_sides(said[0]):
         return None
-    panels = _panels(inputs["file"])
-    if panels is None:
+    if (panels := _panels(inputs["file"])) is None:
         return None
     boxes = {said[0][side]: [box] for side, box in zip(SIDES, panels, strict=True)}
     return {"prompt": None, "inputs": boxes["input"], "outputs": boxes["output"]}
@@ -500,8 +490,7 @@ def feedback(inputs: Inputs) -> Answer | None:
         return None
     judged = []
     for one in inputs["comments"]:
-        found = verdict(one["text"])
-        if found is None:
+        if (found := verdict(one["text"])) is None:
             return None
         judged.append({"comment": one["comment"], "verdict": found[0], "keyword": found[1]})
     return {"kind": "task", "task": task, "feedback": judged}
@@ -528,13 +517,11 @@ def task_of(prompt: str, images: int) -> str | None:
     if not images:
         if _says(prompt, "given") or needs_image(prompt):
             return None
-        letters = _says(prompt, "lettering")
-        shown = bool(QUOTED.search(prompt))
+        letters, shown = _says(prompt, "lettering"), bool(QUOTED.search(prompt))
         if letters != shown or (not letters and LETTERED.search(prompt)):
             return None
         return "text_rendering" if letters else "text_to_image"
-    kinds = ("composition",) if images > 1 else ONE_IMAGE
-    said = [kind for kind in kinds if _says(prompt, kind)]
+    said = [kind for kind in (COMPOSED if images > 1 else ONE_IMAGE) if _says(prompt, kind)]
     return said[0] if len(said) == 1 or said[:1] == ["restoration"] else None
 
 
@@ -565,11 +552,8 @@ def _given_image() -> re.Pattern[str]:
     )
 
 
+COMPOSED = ("composition",)
 ONE_IMAGE = ("restoration", "sketch_to_image", "style_transfer", "edit")
 RULES: Mapping[str, Callable[[Inputs], Answer | None]] = {
-    "relevance": relevance,
-    "extract": extract,
-    "roles": roles,
-    "screenshots": screenshots,
-    "feedback": feedback,
+    rule.__name__: rule for rule in (relevance, extract, roles, screenshots, feedback)
 }

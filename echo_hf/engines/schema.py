@@ -38,7 +38,6 @@ class AnswerSchema:
 
 @lru_cache(maxsize=64)
 def portable_answer(answer: type[BaseModel]) -> type[BaseModel]:
-    """What stands for an answer's class where its schema is all that is asked of it."""
     return cast(type[BaseModel], AnswerSchema(json.dumps(answer.model_json_schema())))
 
 
@@ -71,7 +70,6 @@ def response_format(answer: type[BaseModel]) -> dict[str, Any]:
 
 @lru_cache(maxsize=256)
 def schema_in_words(answer: type[BaseModel]) -> str:
-    """What makes a model keep to the shape of an answer where the server cannot."""
     schema = strict_schema(answer.model_json_schema())
     return IN_WORDS + json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
 

@@ -7,14 +7,8 @@ import json
 import os
 import re
 from abc import abstractmethod
-from collections.abc import (
-    AsyncIterator,
-    Awaitable,
-    Callable,
-    Iterator,
-    Mapping,
-)
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
@@ -55,8 +49,6 @@ if TYPE_CHECKING:
 
 ENDPOINTS = ("/chat/completions", "/images/edits", "/images/generations", "/moderations")
 PRIVATE_ENDINGS = (".local", ".localhost", ".localdomain", ".internal", ".lan", ".home.arpa")
-PRIVATE = "private"
-HIDDEN = "(key)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +57,6 @@ class Server:
 
     @property
     def host(self) -> str:
-        """Its name or number, without port."""
         return self._parts.hostname or ""
 
     @property
@@ -79,30 +70,25 @@ class Server:
     @property
     def label(self) -> str:
         """What a signature calls it: moving a private server to another port changes no answer."""
-        return PRIVATE if self.is_private else self._parts.netloc.lower()
+        return "private" if self.is_private else self._parts.netloc.lower()
 
     def check(self) -> None:
-        """Checks that the address can be asked and holds nothing else."""
         if any(mark in self.base_url for mark in "?#@"):
             raise EngineError(
                 "base_url has more than scheme, host and path: expected an address without name, "
                 "password, ? and #, and the key in an environment variable"
             )
-        try:
+        usable = False
+        with suppress(ValueError):  # such as for a port that is no number
             parts = self._parts
             usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-        except ValueError:  # such as for a port that is no number
-            usable = False
         if not usable:
-            raise EngineError(
-                f"base_url is {self.base_url!r}: expected an address such as "
-                "'http://127.0.0.1:8000/v1'"
-            )
-        added = next((end for end in ENDPOINTS if self.base_url.rstrip("/").endswith(end)), None)
-        if added is not None:
-            raise EngineError(
-                f"base_url is {self.base_url!r}: leave out {added!r}, which is added to it"
-            )
+            expected = "expected an address such as 'http://127.0.0.1:8000/v1'"
+            raise EngineError(f"base_url is {self.base_url!r}: {expected}")
+        address = self.base_url.rstrip("/")
+        if added := next((end for end in ENDPOINTS if address.endswith(end)), None):
+            said = f"leave out {added!r}, which is added to it"
+            raise EngineError(f"base_url is {self.base_url!r}: {said}")
 
     def key(self, variable: str | None, environment: Mapping[str, str]) -> ApiKey:
         value = environment.get(variable, "").strip() if variable is not None else ""
@@ -139,7 +125,7 @@ class ApiKey:
 
     def hidden_in(self, text: str) -> str:
         key = self.secret.get_secret_value()
-        return text.replace(key, HIDDEN) if key else text
+        return text.replace(key, "(key)") if key else text
 
 
 OPENAI = "https://api.openai.com/v1"
@@ -202,8 +188,7 @@ class ServerOptions(BaseModel):
     @field_validator("extra_body")
     @classmethod
     def _not_ours(cls, body: Mapping[str, Any]) -> Mapping[str, Any]:
-        taken = sorted(cls.ours & set(body))
-        if taken:
+        if taken := sorted(cls.ours & set(body)):
             raise ValueError(f"expected no {', '.join(taken)}, which the engine sets itself")
         try:
             json.dumps(body, allow_nan=False)
@@ -213,12 +198,10 @@ class ServerOptions(BaseModel):
 
     @model_validator(mode="after")
     def _whole_price(self) -> Self:
-        prompt, completion = (
-            self.usd_per_million_prompt_tokens,
-            self.usd_per_million_completion_tokens,
-        )
-        alone = prompt is None and self.usd_per_million_cached_tokens is not None
-        if (prompt is None) != (completion is None) or alone:
+        has_prompt = self.usd_per_million_prompt_tokens is not None
+        has_completion = self.usd_per_million_completion_tokens is not None
+        has_cached = self.usd_per_million_cached_tokens is not None
+        if has_prompt != has_completion or (has_cached and not has_prompt):
             raise ValueError(
                 "expected usd_per_million_prompt_tokens and usd_per_million_completion_tokens "
                 "together, or neither"
@@ -231,8 +214,7 @@ Checked = TypeVar("Checked", bound=ServerOptions)
 
 def server_options(model: type[Checked], given: Mapping[str, Any], kind: str) -> Checked:
     """What a config says to an engine that asks a server; it may hold no secret."""
-    secret = next(secrets_in(given), None)
-    if secret is not None:
+    if (secret := next(secrets_in(given), None)) is not None:
         raise EngineError(
             f"engine {kind!r} has {secret!r}: put the secret into an environment variable and name "
             "that in api_key_env"
@@ -263,7 +245,7 @@ CALL_NUMBER = re.compile(r"\b(?:req|chatcmpl|gen)[-_][\w-]{8,}|\b[0-9a-f-]{24,}\
 BURST_S = 1.0
 LONGEST_CONNECT_S = 10.0
 THREAD = "echo-hf openai"
-NO_KEY = "none"
+NO_KEY = "none"  # what clients are given that want a key even for a server without
 EXTRA = "openai"
 PACKAGES = ("openai",)
 
@@ -372,7 +354,6 @@ class ServerEngine(StreamingEngine):
 
             connect = min(options.timeout_s, LONGEST_CONNECT_S)
             client = AsyncOpenAI(
-                # The client wants one even where the header is left out.
                 api_key=key.secret.get_secret_value() or NO_KEY,
                 base_url=options.base_url,
                 max_retries=0,
@@ -389,15 +370,12 @@ class ServerEngine(StreamingEngine):
 
 @dataclass(slots=True)
 class _Caller:
-    """Puts the requests of one stream to the server."""
-
     engine: ServerEngine
     client: AsyncOpenAI
     key: ApiKey
     _is_reached: bool = field(default=False, init=False)
 
     async def answer(self, numbered: tuple[int, Request]) -> tuple[int, Completion]:
-        """The number of a request, and what the request comes to."""
         from anyio import to_thread
 
         (number, request), engine = numbered, self.engine
@@ -426,8 +404,7 @@ class _Caller:
         longest = self.engine.retries.longest_wait_s
         if error.wait_s is None or error.wait_s <= longest:
             return str(error)
-        asks = f"the server asks to wait {error.wait_s:.0f} s, longer than {longest:.0f} s"
-        return f"{error}; {asks}"
+        return f"{error}; the server asks to wait {error.wait_s:.0f} s, longer than {longest:.0f} s"
 
     async def _attempt(self, request: Request, prepared: Any) -> Completion:
         engine = self.engine
@@ -456,11 +433,10 @@ class _Caller:
         await engine.requests.turn()
         await engine.tokens.turn(tokens)
         headers = None if self.key else {"Authorization": Omit()}
-        extra_body = dict(options.extra_body) or None
+        beside = {"extra_body": dict(options.extra_body) or None, "extra_headers": headers}
         try:
             with fail_after(options.timeout_s):
-                create = engine.create(self.client)
-                raw = await create(**body, extra_body=extra_body, extra_headers=headers)
+                raw = await engine.create(self.client)(**body, **beside)
                 return Reply(raw.status_code, raw.headers, raw.text)
         except (APIStatusError, APIConnectionError, TimeoutError) as error:
             return reply_in(error, options.base_url, options.timeout_s)

@@ -106,15 +106,15 @@ def question(
     read: Callable[[ImageRef], Image.Image],
 ) -> PreparedRequest:
     """A request as the model reads it, with the form of the answer behind the instructions."""
-    messages, form = request.messages, None
+    messages, form = request.messages, ""
     if request.answer is not None:
         schema = json.dumps(request.answer.model_json_schema(), ensure_ascii=False)
-        form = f"{SCHEMA_WORDS}\n{schema}"
+        form = f"\n\n{SCHEMA_WORDS}\n{schema}"
     elif request.regex is not None:
-        form = f"{REGEX_WORDS}\n{request.regex}"
-    if form is not None:
+        form = f"\n\n{REGEX_WORDS}\n{request.regex}"
+    if form:
         first, *others = messages
-        messages = (Message(first.role, (*first.parts, Text(f"\n\n{form}"))), *others)
+        messages = (Message(first.role, (*first.parts, Text(form))), *others)
     images: list[Image.Image] = []
     chat: list[dict[str, Any]] = []
     for message in messages:
@@ -161,7 +161,6 @@ class Batches:
                         yield one[0], alone if isinstance(alone, Completion) else alone[0]
 
     def _tried(self, batch: list[Numbered]) -> list[Completion] | Completion:
-        """The answers of a batch, or why it has none."""
         try:
             return self.ask([question for _, question in batch])
         except Exception as error:  # the error itself would keep what was computed in memory
@@ -207,32 +206,6 @@ def sampling_processors(
 
     nucleus = [TopPLogitsWarper(top_p)] if top_p < 1 else []
     return [TemperatureLogitsWarper(temperature), *nucleus, noise]
-
-
-class Grammar:
-    """Holds answers to their forms by ruling out every token that would leave them."""
-
-    def __init__(self, tokenizer: Any, vocabulary: int, stops: Sequence[int]) -> None:
-        import xgrammar
-
-        known = xgrammar.TokenizerInfo.from_huggingface(
-            tokenizer, vocab_size=vocabulary, stop_token_ids=list(stops)
-        )
-        self._compiler = xgrammar.GrammarCompiler(known)
-
-    def enforced(self, questions: Sequence[PreparedRequest]) -> list[Any]:
-        if not any(one.has_form for one in questions):
-            return []
-        from xgrammar.contrib.hf import LogitsProcessor
-
-        return [LogitsProcessor([self._grammar(one.request) for one in questions])]
-
-    def _grammar(self, request: Request) -> Any:
-        if request.answer is None:
-            return self._compiler.compile_regex(request.regex)
-        # Where any white space is allowed a model may go on with it up to its limit.
-        schema = grammar_schema(request.answer)
-        return self._compiler.compile_json_schema(schema, any_whitespace=False)
 
 
 class LoadedModel:
@@ -304,11 +277,8 @@ class LoadedModel:
             tokenizer.pad_token = tokenizer.eos_token
 
     def rendered(self, chat: list[dict[str, Any]]) -> str:
-        """A conversation as the model's template writes it, up to where the answer begins."""
-        text = self.processor.apply_chat_template(
-            chat, add_generation_prompt=True, tokenize=False, **self.options.chat_template_kwargs
-        )
-        return str(text)
+        options = {"add_generation_prompt": True, **self.options.chat_template_kwargs}
+        return str(self.processor.apply_chat_template(chat, tokenize=False, **options))
 
     def answers(self, questions: Sequence[PreparedRequest]) -> list[Completion]:
         import torch
@@ -333,7 +303,7 @@ class LoadedModel:
             )
         seeds = [one.seed(options.seed + one.request.repeat) for one in questions]
         processors = [
-            *(self._grammar.enforced(questions) if self.structured else ()),
+            *self._enforced(questions),
             *sampling_processors(seeds, options.temperature, options.top_p, self.model.device),
         ]
         with torch.inference_mode():
@@ -354,10 +324,29 @@ class LoadedModel:
         usage = Usage(asked, len(tokens) if end is None else end + 1)
         return Completion(text, None, "length" if end is None else "stop", usage)
 
+    def _enforced(self, questions: Sequence[PreparedRequest]) -> list[Any]:
+        """What rules out every token that would leave the forms of the answers."""
+        if not (self.structured and any(one.has_form for one in questions)):
+            return []
+        from xgrammar.contrib.hf import LogitsProcessor
+
+        def grammar(request: Request) -> Any:
+            if request.answer is None:
+                return self._compiler.compile_regex(request.regex)
+            # Where any white space is allowed a model may go on with it up to its limit.
+            schema = grammar_schema(request.answer)
+            return self._compiler.compile_json_schema(schema, any_whitespace=False)
+
+        return [LogitsProcessor([grammar(one.request) for one in questions])]
+
     @cached_property
-    def _grammar(self) -> Grammar:
-        vocabulary = self.model.config.get_text_config().vocab_size
-        return Grammar(self.processor.tokenizer, vocabulary, sorted(self._stops))
+    def _compiler(self) -> Any:
+        from xgrammar import GrammarCompiler, TokenizerInfo
+
+        tokenizer, size = self.processor.tokenizer, self.model.config.get_text_config().vocab_size
+        stops = sorted(self._stops)
+        known = TokenizerInfo.from_huggingface(tokenizer, vocab_size=size, stop_token_ids=stops)
+        return GrammarCompiler(known)
 
 
 @register(
@@ -367,8 +356,6 @@ class LoadedModel:
     packages=("torch", "transformers", "accelerate"),
 )
 class TransformersEngine(CheckpointEngine):
-    """Answers requests with a model that transformers runs in this process."""
-
     kind = KIND
     keyed = ("dtype",)
     options: TransformersOptions
@@ -413,7 +400,5 @@ class TransformersEngine(CheckpointEngine):
 
     @property
     def _structured(self) -> bool:
-        asked = self.options.structured
-        if asked == "auto":
-            return importlib.util.find_spec(GRAMMAR) is not None
-        return asked == GRAMMAR
+        is_there = importlib.util.find_spec(GRAMMAR) is not None
+        return is_there if self.options.structured == "auto" else self.options.structured == GRAMMAR

@@ -89,10 +89,9 @@ def _children() -> set[int]:
     parents: dict[int, int] = {}
     for process in Path("/proc").glob("[0-9]*/stat") if found else ():
         with suppress(OSError):  # it has ended
-            parents[int(process.parent.name)] = int(
-                process.read_text().rpartition(")")[2].split()[1]
-            )
-    while more := {one for one, above in parents.items() if above in found} - found:
+            above = process.read_text().rpartition(")")[2].split()[1]
+            parents[int(process.parent.name)] = int(above)
+    while more := {one for one, parent in parents.items() if parent in found} - found:
         found |= more
     return found
 

@@ -10,26 +10,16 @@ Floats = NDArray[np.float64]
 # IEC 61966-2-1: the light of the three channels as XYZ.
 _XYZ = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
 _OF_WHITE = _XYZ / _XYZ.sum(axis=1, keepdims=True)
-_GREY_CHROMA = 25.0**7
-
-
-def light_of(levels: ArrayLike) -> Floats:
-    """Levels of sRGB as light (IEC 61966-2-1)."""
-    share = np.asarray(levels, np.float64) / 255
-    light: Floats = np.where(share <= 0.04045, share / 12.92, ((share + 0.055) / 1.055) ** 2.4)
-    return light
-
-
-def lab_of_light(light: Floats) -> Floats:
-    """Light of the three channels of sRGB as CIELAB."""
-    share = light @ _OF_WHITE.T
-    bent = np.where(share > 216 / 24389, np.cbrt(share), (24389 / 27 * share + 16) / 116)
-    x, y, z = np.moveaxis(bent, -1, 0)
-    return np.stack([116 * y - 16, 500 * (x - y), 200 * (y - z)], axis=-1)
 
 
 def lab_of(levels: ArrayLike) -> Floats:
-    return lab_of_light(light_of(levels))
+    """Levels of sRGB (IEC 61966-2-1) as CIELAB."""
+    share = np.asarray(levels, np.float64) / 255
+    light = np.where(share <= 0.04045, share / 12.92, ((share + 0.055) / 1.055) ** 2.4)
+    of_white = light @ _OF_WHITE.T
+    bent = np.where(of_white > 216 / 24389, np.cbrt(of_white), (24389 / 27 * of_white + 16) / 116)
+    x, y, z = np.moveaxis(bent, -1, 0)
+    return np.stack([116 * y - 16, 500 * (x - y), 200 * (y - z)], axis=-1)
 
 
 def ciede2000(first: ArrayLike, second: ArrayLike) -> Floats:
@@ -39,37 +29,26 @@ def ciede2000(first: ArrayLike, second: ArrayLike) -> Floats:
     )
     stretch = 1.5 - _near_grey((np.hypot(a_1, b_1) + np.hypot(a_2, b_2)) / 2) / 2
     c_1, c_2 = np.hypot(stretch * a_1, b_1), np.hypot(stretch * a_2, b_2)
-    hue, turn = _hues(np.arctan2(b_1, stretch * a_1), np.arctan2(b_2, stretch * a_2))
     chroma = (c_1 + c_2) / 2
     squared = ((l_1 + l_2) / 2 - 50) ** 2
     lightness = (l_2 - l_1) / (1 + 0.015 * squared / np.sqrt(20 + squared))
     strength = (c_2 - c_1) / (1 + 0.045 * chroma)
+    # The mean of both hues, and the shorter way from one to the other.
+    whole = 2 * np.pi
+    hue_1, hue_2 = (np.arctan2(b, stretch * a) for a, b in ((a_1, b_1), (a_2, b_2)))
+    turn = hue_2 % whole - hue_1 % whole
+    turn = np.where(turn > np.pi, turn - whole, np.where(turn < -np.pi, turn + whole, turn))
+    hue = np.degrees(hue_1 + turn / 2) % 360
+    waves = np.multiply.outer(hue, [1, 2, 3, 4]) + np.array([-30, 0, 6, -63])
+    weight = 1 + np.cos(np.radians(waves)) @ np.array([-0.17, 0.24, 0.32, -0.20])
     # Of a grey there is no hue, and this is 0.
-    shade = 2 * np.sqrt(c_1 * c_2) * np.sin(turn / 2) / (1 + 0.015 * chroma * _hue_weight(hue))
-    squares = lightness**2 + strength**2 + shade**2 + _rotation(hue, chroma) * strength * shade
+    shade = 2 * np.sqrt(c_1 * c_2) * np.sin(turn / 2) / (1 + 0.015 * chroma * weight)
+    angle = 60 * np.exp(-(((hue - 275) / 25) ** 2))
+    rotation = -2 * _near_grey(chroma) * np.sin(np.radians(angle))
+    squares = lightness**2 + strength**2 + shade**2 + rotation * strength * shade
     found: Floats = np.sqrt(np.maximum(squares, 0.0))  # rounding may leave a little less than 0
     return found
 
 
 def _near_grey(chroma: Floats) -> Floats:
-    return np.sqrt(chroma**7 / (chroma**7 + _GREY_CHROMA))
-
-
-def _hues(first: Floats, second: Floats) -> tuple[Floats, Floats]:
-    """The mean of two hues in degrees, and the way from one to the other in radians."""
-    whole = 2 * np.pi
-    turn = second % whole - first % whole
-    turn = np.where(turn > np.pi, turn - whole, np.where(turn < -np.pi, turn + whole, turn))
-    return np.degrees(first + turn / 2) % 360, turn
-
-
-def _hue_weight(hue: Floats) -> Floats:
-    waves = np.multiply.outer(hue, [1, 2, 3, 4]) + np.array([-30, 0, 6, -63])
-    weight: Floats = 1 + np.cos(np.radians(waves)) @ np.array([-0.17, 0.24, 0.32, -0.20])
-    return weight
-
-
-def _rotation(hue: Floats, chroma: Floats) -> Floats:
-    angle = 60 * np.exp(-(((hue - 275) / 25) ** 2))
-    turned: Floats = -2 * _near_grey(chroma) * np.sin(np.radians(angle))
-    return turned
+    return np.sqrt(chroma**7 / (chroma**7 + 25.0**7))

@@ -57,7 +57,6 @@ def kind_of_other(data: bytes) -> BadImage:
 
 
 def is_cut(data: bytes) -> bool:
-    """Whether a file that could not be decoded ends too early by its own account."""
     ends_early = ENDS_EARLY.get(format_of(data) or "")
     return ends_early is not None and ends_early(data)
 

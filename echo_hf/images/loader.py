@@ -47,8 +47,6 @@ Color = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LoadedImage:
-    """An image as it is measured, and what was noticed on the way."""
-
     image: Image.Image
     notices: frozenset[ImageNotice]
 
@@ -62,10 +60,7 @@ def load_rgb(
 ) -> Image.Image:
     """Loads an image the one way in which all images are loaded."""
     return load_image(
-        source,
-        color_management=color_management,
-        background=background,
-        most_pixels=most_pixels,
+        source, color_management=color_management, background=background, most_pixels=most_pixels
     ).image
 
 
@@ -89,7 +84,7 @@ def load_image(
         profile = image.info.get("icc_profile")
         if profile and color_management:
             shown, notice = to_srgb(colors, profile)
-            notices.update({notice} if notice else ())
+            notices |= {notice} if notice else set()
         else:
             shown = colors.convert("RGB")
             if not profile and _states_other_colors(image.info):
@@ -120,10 +115,8 @@ def to_srgb(image: Image.Image, profile: bytes) -> tuple[Image.Image, ImageNotic
         transform = ImageCms.buildTransform(source, target, image.mode, "RGB", INTENT, flags)
         if image.mode != "CMYK":  # for which Pillow's own conversion is no measure of ink
             probe = _probe(image.mode)
-            before, after = (
-                np.asarray(one, np.int16)
-                for one in (probe.convert("RGB"), _applied(transform, probe))
-            )
+            both = probe.convert("RGB"), _applied(transform, probe)
+            before, after = (np.asarray(one, np.int16) for one in both)
             if np.abs(before - after).max() <= ROUNDING:
                 return image.convert("RGB"), None
         return _applied(transform, image), None
@@ -157,12 +150,11 @@ def _separated(
         return _eight_bits(image), _keyed(image, stored)
     if ";16" in stored:
         notices.add(ImageNotice.SIXTEEN_BITS)
+    shown = {"1": "L", "La": "LA", "RGBa": "RGBA"}  # the last two are multiplied by opacity
     if mode in ("P", "PA"):
         full = image.convert("RGBA" if image.has_transparency_data else "RGB")
-    elif mode in ("La", "RGBa"):  # colors multiplied by their opacity
-        full = image.convert("RGBA" if mode == "RGBa" else "LA")
     else:
-        full = image.convert("L") if mode == "1" else image
+        full = image.convert(shown[mode]) if mode in shown else image
     if full.mode in ("RGBA", "LA"):
         *_, alpha = full.split()
         return full.convert("RGB" if full.mode == "RGBA" else "L"), alpha
@@ -188,9 +180,7 @@ def _keyed(image: Image.Image, stored: str) -> Image.Image | None:
     key = image.info.get("transparency")
     if key is None:
         return None
-    scaled = np.asarray(key) * KEY_STEPS.get(stored, 1)
-    if stored == HIGH_BYTE:
-        scaled = scaled >> 8
+    scaled = np.asarray(key) * KEY_STEPS.get(stored, 1) >> (8 if stored == HIGH_BYTE else 0)
     values = np.asarray(image.convert("L") if image.mode == "1" else image)
     hidden = (values.reshape(*values.shape[:2], -1) == scaled.reshape(-1)).all(-1)
     return Image.fromarray(np.where(hidden, 0, 255).astype(np.uint8))
@@ -199,10 +189,9 @@ def _keyed(image: Image.Image, stored: str) -> Image.Image | None:
 def _states_other_colors(info: dict[Any, Any]) -> bool:
     if "srgb" in info:
         return False
-    gamma = info.get("gamma", SRGB_GAMMA)
-    primaries = info.get("chromaticity", SRGB_PRIMARIES)
-    stated, usual = np.array([gamma, *primaries]), np.array([SRGB_GAMMA, *SRGB_PRIMARIES])
-    return not np.allclose(stated, usual, rtol=0, atol=TOLERANCE)
+    gamma, primaries = info.get("gamma", SRGB_GAMMA), info.get("chromaticity", SRGB_PRIMARIES)
+    usual = [SRGB_GAMMA, *SRGB_PRIMARIES]
+    return not np.allclose([gamma, *primaries], usual, rtol=0, atol=TOLERANCE)
 
 
 def upright_rgb(file: Path, sha256: str | None = None) -> Image.Image:

@@ -83,7 +83,7 @@ def without_metadata(data: bytes) -> Cleaned:
         notes = struct.pack("<2sHIH", b"II", 42, 8, 1) + entry + bytes(4)
     try:
         cleaned, kinds = clean(data, notes)
-    except (LookupError, ValueError, struct.error, _DamagedError) as error:
+    except (LookupError, ValueError, struct.error) as error:
         raise ImageError(f"its parts contradict its format ({error}): save it again") from None
     if not kinds:
         return Cleaned(data, ())
@@ -93,10 +93,6 @@ def without_metadata(data: bytes) -> Cleaned:
     if (has_gps and Kind.EXIF in kinds) or (Kind.XMP in kinds and b"exif:GPS" in data):
         kinds |= {Kind.GPS}
     return Cleaned(cleaned, tuple(sorted(kinds)))
-
-
-class _DamagedError(Exception):
-    """A file that is not made as its format says."""
 
 
 def _camera_notes(data: bytes) -> tuple[int, bool]:
@@ -140,7 +136,7 @@ def _jpeg_parts(data: bytes, exif: bytes) -> Iterator[FileSection]:
         (length,) = struct.unpack_from(">H", data, body)
         at = body + length
         if marker == START or length < 2 or at > len(data):
-            raise _DamagedError(f"marker {marker:#x} at byte {found.start()}")
+            raise ValueError(f"marker {marker:#x} at byte {found.start()}")
         segment, content = data[found.start() : at], data[body + 2 : at]
         is_ours = marker in JPEG_TABLES or segment == exif
         kinds = (
@@ -155,8 +151,7 @@ def _jpeg_parts(data: bytes, exif: bytes) -> Iterator[FileSection]:
 
 def _png(data: bytes, notes: bytes) -> tuple[bytes, set[Kind]]:
     body = b"eXIf" + notes
-    crc = struct.pack(">I", zlib.crc32(body))
-    exif = notes and struct.pack(">I", len(notes)) + body + crc
+    exif = notes and struct.pack(">I", len(notes)) + body + struct.pack(">I", zlib.crc32(body))
     return _rewritten(data, _png_parts(data, exif), exif, 2)
 
 
@@ -168,7 +163,7 @@ def _png_parts(data: bytes, exif: bytes) -> Iterator[FileSection]:
         chunk = data[at : at + length + 12]
         at += length + 12
         if at > len(data) or (name not in PNG_CHUNKS and name[:1].isupper()):
-            raise _DamagedError(f"chunk {name!r}")
+            raise ValueError(f"chunk {name!r}")
         kind = None if name in PNG_CHUNKS or chunk == exif else Kind.OTHER
         if kind and name == b"eXIf":
             kind = Kind.EXIF
@@ -196,7 +191,7 @@ def _webp_parts(data: bytes, exif: bytes) -> Iterator[FileSection]:
     for name, chunk in _riff_chunks(data, 12, end):
         frame = _riff_chunks(chunk, 24, len(chunk)) if name == b"ANMF" else ()
         if {one for one, _ in frame} - WEBP_CHUNKS:
-            raise _DamagedError("a frame of something else")
+            raise ValueError("a frame of something else")
         kept = name in WEBP_CHUNKS or chunk == exif
         yield FileSection(chunk, None if kept else WEBP_KINDS.get(name, Kind.OTHER))
 
@@ -206,7 +201,7 @@ def _riff_chunks(data: bytes, at: int, end: int) -> Iterator[tuple[bytes, bytes]
         name, length = struct.unpack_from("<4sI", data, at)
         chunk = data[at : at + 8 + length + length % 2]
         if len(chunk) < 8 + length:
-            raise _DamagedError(f"chunk {name!r}")
+            raise ValueError(f"chunk {name!r}")
         yield name, chunk
         at += len(chunk)
 
@@ -229,7 +224,7 @@ def _gif_parts(data: bytes) -> Iterator[FileSection]:
                 kind = GIF_APPLICATIONS.get(data[at + 3 : at + 14], Kind.OTHER)
             at += 2
         else:
-            raise _DamagedError(f"block {data[at]:#x} at byte {at}")
+            raise ValueError(f"block {data[at]:#x} at byte {at}")
         while data[at]:
             at += data[at] + 1
         at += 1
@@ -244,7 +239,7 @@ def _color_table(flags: int) -> int:
 def _bmp(data: bytes, _: bytes) -> tuple[bytes, set[Kind]]:
     """A BMP has no place for words."""
     if struct.unpack_from("<I", data, 2)[0] != len(data):
-        raise _DamagedError("it is not as long as it says")
+        raise ValueError("it is not as long as it says")
     return data, set()
 
 

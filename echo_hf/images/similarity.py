@@ -60,9 +60,8 @@ def block_signature(source: ImageSource) -> BlockSignature:
 def same_shape(one: Size, other: Size) -> bool:
     """Whether one size may be the other scaled, each side rounded up or down."""
     large, small = sorted((one, other), key=lambda size: size[0] * size[1], reverse=True)
-    if large[0] > MOST_RESCALING * small[0] or large[1] > MOST_RESCALING * small[1]:
-        return False
-    return abs(large[0] * small[1] - large[1] * small[0]) <= sum(large)
+    is_near = all(MOST_RESCALING * few >= many for few, many in zip(small, large, strict=True))
+    return is_near and abs(large[0] * small[1] - large[1] * small[0]) <= sum(large)
 
 
 def same_colors(
@@ -95,8 +94,7 @@ def _small(image: Image.Image) -> Numbers:
 
 def _brightness(image: Image.Image, size: Size) -> Numbers:
     grey = image.convert("L")
-    if size != grey.size:
-        grey = grey.resize(size, Image.Resampling.LANCZOS)
+    grey = grey if size == grey.size else grey.resize(size, Image.Resampling.LANCZOS)
     padding = [(0, -side % DETAIL_BLOCK) for side in reversed(size)]
     return np.pad(np.asarray(grey, np.float32), padding, "edge")[..., None]
 
@@ -120,7 +118,11 @@ class SignatureIndex:
         self._slack = (_cells(contrasts) * np.tile(EDGES, CELLS * CELLS)).max(-1, initial=0.0)
         bands = np.digitize(self._slack, BANDS)
         self._members = [np.flatnonzero(bands == band) for band in np.unique(bands)]
-        self._trees = [_tree(self._places[members]) for members in self._members]
+        self._trees: list[Any] = [None] * len(self._members)
+        if max(map(len, self._members), default=0) > FEW:  # else not worth the import
+            from scipy.spatial import cKDTree
+
+            self._trees = [cKDTree(self._places[members]) for members in self._members]
 
     def near(self, number: int) -> list[int]:
         found: set[int] = set()
@@ -132,14 +134,6 @@ class SignatureIndex:
                 near = tree.query_ball_point(self._places[number], reach, p=np.inf)
             found.update(members[near].tolist())
         return sorted(found - {number})
-
-
-def _tree(places: NDArray[np.float64]) -> Any:
-    if len(places) <= FEW:  # not worth the import
-        return None
-    from scipy.spatial import cKDTree
-
-    return cKDTree(places)
 
 
 def _cells(blocks: Means | Contrasts) -> NDArray[np.float64]:

@@ -56,7 +56,6 @@ class ImageStore:
         return data
 
     def path(self, digest: str) -> Path:
-        """Where an image lies, whether or not it is there."""
         if len(digest) != 64 or not set(digest) <= set("0123456789abcdef"):
             raise ImageError(f"{digest!r} is not a sha256: expected 64 hexadecimal characters")
         return self.root / digest[:2] / digest
@@ -88,10 +87,8 @@ def check_image(data: bytes) -> tuple[int, int]:
     except ImageError:
         raise
     except UnidentifiedImageError:
-        known = ", ".join(FORMATS)
-        raise ImageError(
-            f"{data[:16]!r}... is not a readable image, expected one of {known}"
-        ) from None
+        said = f"{data[:16]!r}... is not a readable image, expected one of {', '.join(FORMATS)}"
+        raise ImageError(said) from None
     except Exception as error:  # a decoder fed with hostile bytes raises whatever it trips over
         said = " ".join(str(error).split()) or type(error).__name__
         raise ImageError(f"cannot be decoded: {said}") from error

@@ -14,13 +14,11 @@ from echo_hf._infra.bootstrap import Interval, drawn_weights, percentiles
 from echo_hf.images.color import ciede2000, lab_of
 from echo_hf.metrics.image_features import (
     FLAT_LEVELS,
-    LOADERS,
     Accumulator,
     Protocol,
     library_versions,
     reasons_of,
     samples_of,
-    seen,
 )
 from echo_hf.metrics.result import (
     Estimate,
@@ -37,17 +35,10 @@ Floats = NDArray[np.float64]
 CHANNELS, LEVELS = 3, 256
 FIRST_LEVEL, LAST_LEVEL = 5, 250
 _EVERY_LEVEL = np.arange(LEVELS)
+EVERY, COUNTED = "every sample", "samples whose output counts"
 RULES: Mapping[Protocol, Mapping[str, str]] = {
-    "published": {
-        "loader": "plain conversion to RGB",
-        "inputs": "the first",
-        "input_pool": "every sample",
-    },
-    "corrected": {
-        "loader": "echo_hf.load_rgb",
-        "inputs": "all",
-        "input_pool": "samples whose output counts",
-    },
+    "published": {"loader": "plain conversion to RGB", "inputs": "the first", "input_pool": EVERY},
+    "corrected": {"loader": "echo_hf.load_rgb", "inputs": "all", "input_pool": COUNTED},
 }
 NOTHING: Integers = np.zeros((CHANNELS, LEVELS), np.int64)
 
@@ -128,8 +119,7 @@ class ColorShift(Accumulator[Any, Integers]):
         samples = samples_of(inputs, outputs)
         if published:
             samples = (replace(one, inputs=one.inputs[:1]) for one in samples)
-        load = LOADERS[self._protocol]
-        looked = seen(samples, histograms, load=load, threads=self._threads, lone_inputs=published)
+        looked = self._seen(samples, histograms, lone_inputs=published)
         self._samples += [replace(one, inputs=(sum(one.inputs, NOTHING),)) for one in looked]
 
     def merge(self, other: ColorShift) -> None:
@@ -155,18 +145,15 @@ class ColorShift(Accumulator[Any, Integers]):
         value, interval, per_sample = pool(pairs, n_boot=n_boot, seed=seed)
         columns = np.array(numbers, object).reshape(-1, 7).T.tolist()
         estimates = [mean_of(column, n_boot=n_boot, seed=seed) for column in columns]
-        n = reasons.count(None)
-        no_levels = Unmeasured(MetricReason.NO_LEVELS)
+        n, no_levels = reasons.count(None), Unmeasured(MetricReason.NO_LEVELS)
+        shown = zip(reasons, per_sample, strict=True)
         return ColorShiftResult(
             value=value,
             per_sample=per_sample,
             interval=interval,
             n=n,
             coverage=coverage_of(n, len(reasons)),
-            reasons=tuple(
-                reason or (no_levels if shift is None else None)
-                for reason, shift in zip(reasons, per_sample, strict=True)
-            ),
+            reasons=tuple(why or (no_levels if one is None else None) for why, one in shown),
             notices=self._notices,
             definition={
                 "metric": "color_shift",

@@ -175,9 +175,8 @@ class FaceOptions:
         """Refuses what no network can work with."""
         size, threshold = self.det_size, self.det_thresh
         if not isinstance(size, int) or size < LARGEST_STRIDE or size % LARGEST_STRIDE:
-            raise ScoreError(
-                f"det_size is {size!r}: expected a multiple of {LARGEST_STRIDE}, such as 640"
-            )
+            expected = f"expected a multiple of {LARGEST_STRIDE}, such as 640"
+            raise ScoreError(f"det_size is {size!r}: {expected}")
         if not isinstance(threshold, int | float) or not 0 < threshold <= 1:
             raise ScoreError(f"det_thresh is {threshold!r}: expected a number above 0, at most 1")
 
@@ -370,10 +369,8 @@ class FaceIdentity(Accumulator[FaceReader, Found]):
 
         As for `face_identity`, also in what is raised; where one is refused, none is added.
         """
-        samples = samples_of(inputs, outputs)
-        reader = self._reader()
-        look = partial(levels_of, protocol=self._protocol)
-        looked = self._seen(samples, look)
+        samples, reader = samples_of(inputs, outputs), self._reader()
+        looked = self._seen(samples, partial(levels_of, protocol=self._protocol))
         self._samples += [one.measured(self._compared(one, reader)) for one in looked]
 
     def merge(self, other: FaceIdentity) -> None:
@@ -389,9 +386,8 @@ class FaceIdentity(Accumulator[FaceReader, Found]):
 
         `n_boot` and `seed` are as for `face_identity`.
         """
-        matches: list[FaceMatch | None] = []
-        values: list[float | None] = []
-        reasons: list[Unmeasured | None] = []
+        matches, values = list[FaceMatch | None](), list[float | None]()
+        reasons = list[Unmeasured | None]()
         for sample, reason in zip(self._samples, reasons_of(self._samples), strict=True):
             found = reason or sample.output
             match = found if isinstance(found, FaceMatch) else None
@@ -418,11 +414,9 @@ class FaceIdentity(Accumulator[FaceReader, Found]):
         return self._loaded(lambda: self._cache.networks.get(options, lambda: FaceReader(options)))
 
     def _compared(self, sample: SampleFeatures[Levels], reader: FaceReader) -> Found | None:
-        """Finds the faces of a sample, and the two that are most alike."""
         if sample.output is None or sample.unmeasured:
             return None
-        dropped = _dropped(sample) if self._protocol == "published" else None
-        if dropped:
+        if self._protocol == "published" and (dropped := _dropped(sample)):
             return dropped
         inputs = []
         for image in sample.inputs:

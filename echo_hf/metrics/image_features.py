@@ -52,7 +52,6 @@ class MetricSample:
 
 
 def samples_of(inputs: Iterable[Any], outputs: Iterable[Any]) -> Iterator[MetricSample]:
-    """Pairs inputs with outputs, one sample at a time."""
     _check_columns(inputs=inputs, outputs=outputs)
     return _paired(inputs, outputs)
 
@@ -60,7 +59,6 @@ def samples_of(inputs: Iterable[Any], outputs: Iterable[Any]) -> Iterator[Metric
 def prompted(
     prompts: Iterable[str], outputs: Iterable[Any]
 ) -> tuple[list[str], Iterator[MetricSample]]:
-    """Pairs prompts with outputs, one sample at a time."""
     _check_columns(prompts=prompts)
     texts = list(prompts)
     for number, text in enumerate(texts):
@@ -76,16 +74,12 @@ def _check_columns(**columns: Iterable[Any]) -> None:
     """Refuses what is not one entry for each sample."""
     for name, column in columns.items():
         if isinstance(column, ONE_IMAGE) or not isinstance(column, Iterable):
-            raise ScoreError(
-                f"{name}: {type(column).__name__!r} is not one entry for each sample: expected a "
-                "list, or a column of a dataset"
-            )
+            said = f"{name}: {type(column).__name__!r} is not one entry for each sample"
+            raise ScoreError(f"{said}: expected a list, or a column of a dataset")
     counts = [len(one) for one in columns.values() if isinstance(one, Sequence)]
     if len(set(counts)) > 1:
         said = " and ".join(f"{count} {name}" for count, name in zip(counts, columns, strict=True))
-        raise ScoreError(
-            f"{said}: expected one of each for a sample, and null for an output that is missing"
-        )
+        raise ScoreError(f"{said}: expected one of each for a sample, null for a missing output")
 
 
 def _paired(inputs: Iterable[Any], outputs: Iterable[Any]) -> Iterator[MetricSample]:
@@ -172,12 +166,8 @@ def check_protocol(protocol: Protocol) -> None:
 def library_versions(networks: Mapping[str, str] | None = None) -> dict[str, str | None]:
     """Versions of what decides numbers: which levels a decoded image has, above all."""
     codecs = {name: features.version(name) for name in CODECS}
-    return {
-        **versions_of("echo-hf", "numpy"),
-        **(networks or {}),
-        **versions_of("pillow"),
-        **codecs,
-    }
+    ours = versions_of("echo-hf", "numpy")
+    return {**ours, **(networks or {}), **versions_of("pillow"), **codecs}
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,13 +181,10 @@ class SampleFeatures(Generic[Value]):
     def measured(
         self, output: Other | None, inputs: tuple[Other, ...] = ()
     ) -> SampleFeatures[Other]:
-        """The sample with what was made of its images in their place."""
         return SampleFeatures(inputs, output, self.unmeasured, self.digests, self.notices)
 
 
 class _Side(NamedTuple, Generic[Value]):
-    """The inputs of a sample, or its output."""
-
     values: tuple[Value, ...] = ()
     digest: str = ""
     notices: tuple[ImageNotice, ...] = ()
@@ -284,12 +271,8 @@ def _digest(source: ImageSource, shown: Image.Image) -> str:
 def is_flat(image: Image.Image) -> bool:
     """Whether an image is a sheet of one color, up to what people cannot see."""
     some = image.resize(LATTICE, Image.Resampling.NEAREST)
-    return _range(some) <= FLAT_LEVELS and _range(image) <= FLAT_LEVELS
-
-
-def _range(image: Image.Image) -> int:
-    ends = [band.getextrema() for band in image.split()]
-    return max(int(high) - int(low) for low, high in ends)  # type: ignore[arg-type]
+    bands = (band.getextrema() for shown in (some, image) for band in shown.split())
+    return all(int(high) - int(low) <= FLAT_LEVELS for low, high in bands)  # type: ignore[arg-type]
 
 
 def reasons_of(samples: Sequence[SampleFeatures[Any]]) -> list[Unmeasured | None]:
@@ -299,10 +282,8 @@ def reasons_of(samples: Sequence[SampleFeatures[Any]]) -> list[Unmeasured | None
         task, output = sample.digests
         tasks[output].add(task)
     repeated = {output for output, several in tasks.items() if output and len(several) > 1}
-    placeholder = Unmeasured(MetricReason.PLACEHOLDER)
-    return [
-        one.unmeasured or (placeholder if one.digests[1] in repeated else None) for one in samples
-    ]
+    card = Unmeasured(MetricReason.PLACEHOLDER)
+    return [one.unmeasured or (card if one.digests[1] in repeated else None) for one in samples]
 
 
 class Defined(TypingProtocol):
@@ -337,12 +318,12 @@ class Accumulator(Generic[Network, Value]):
         return {**vars(self), "_network": None}
 
     def _seen(
-        self, samples: Iterable[MetricSample], look: Callable[[Image.Image], Other]
+        self, samples: Iterable[MetricSample], look: Callable[[Image.Image], Other], **how: bool
     ) -> Iterator[SampleFeatures[Other]]:
-        return seen(samples, look, load=LOADERS[self._protocol], threads=self._threads)
+        load = LOADERS[self._protocol]
+        return seen(samples, look, load=load, threads=self._threads, **how)
 
     def _append(self, other: Self) -> None:
-        """Takes over the samples of another part."""
         here, there = ({**one._settings, **one._networks} for one in (self, other))
         for name in here:
             if name in there and here[name] != there[name]:
@@ -354,7 +335,6 @@ class Accumulator(Generic[Network, Value]):
         self._samples += other._samples
 
     def _loaded(self, load: Callable[[], Network]) -> Network:
-        """The networks, loaded at their first use."""
         if self._network is None:
             network = load()
             for name, old in self._networks.items():
@@ -400,7 +380,6 @@ class LoadedOnce(Generic[Kept]):
         self._found: dict[Hashable, Kept | ScoreError] = {}
 
     def get(self, key: Hashable, load: Callable[[], Kept]) -> Kept:
-        """The network, loaded the first time."""
         with self._lock:
             found = self._found.pop(key, None)
             if found is None:
@@ -448,15 +427,12 @@ class InputCache(Generic[Kept, Value]):
 
     @property
     def kept_bytes(self) -> int:
-        """How many bytes they take, with all that belongs to them."""
         return self._kept_bytes
 
     def find(self, key: tuple[str, bytes]) -> Value | None:
-        """What was seen in an input, if it is kept."""
         return self._values.get(key)
 
     def keep(self, key: tuple[str, bytes], value: Value) -> None:
-        """Keeps a copy of what was seen in an input, if there is room."""
         size = ENTRY_BYTES + value.nbytes  # type: ignore[attr-defined]
         with self._lock:
             if key not in self._values and self._kept_bytes + size <= self._most_bytes:

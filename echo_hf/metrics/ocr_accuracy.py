@@ -9,7 +9,7 @@ import unicodedata
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from statistics import fmean
@@ -48,32 +48,11 @@ MOST_NAMED = 10
 # Runs of letters, and apostrophes between them.
 WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)*")
 APOSTROPHES = str.maketrans(dict.fromkeys("‘’ʼ′`", "'"))
-MARKS = str.maketrans(
-    {
-        **dict.fromkeys("‘’‚‛′‵`´ʼ‹›", "'"),
-        **dict.fromkeys("“”„‟″‶«»〝〞〟", '"'),
-        **dict.fromkeys("‐‒–—―−", "-"),
-    }
-)
+FOLDED = {"'": "‘’‚‛′‵`´ʼ‹›", '"': "“”„‟″‶«»〝〞〟", "-": "‐‒–—―−"}
+MARKS = str.maketrans({mark: plain for plain, marks in FOLDED.items() for mark in marks})
 # What opens is followed by what may close it. A mark inside others belongs to their text.
-PAIRS = {
-    "“": "”“",
-    "„": "“”",
-    "”": "”",
-    "«": "»",
-    "»": "«",
-    "‹": "›",
-    "›": "‹",
-    "「": "」",
-    "『": "』",
-    "《": "》",
-    "〝": "〞〟",
-    "‘": "’",
-    "‚": "‘’",
-    "'": "'",
-    '"': '"',
-    "＂": "＂",
-}
+MARKED = """“”“ „“” ”” "" ＂＂ ‘’ ‚‘’ '' «» »« ‹› ›‹ 「」 『』 《》 〝〞〟"""
+PAIRS = {marks[0]: marks[1:] for marks in MARKED.split()}
 SINGLE = "‘‚'"
 # What closes only after that is no quotation.
 MOST_LETTERS = 1000
@@ -206,9 +185,9 @@ def match_quotes(
         plain = normalized_text(wanted)
         distance, start, end = best_window(plain, text)
         unknown = "".join(sorted(set() if signs is None else signs_of(wanted) - signs))
-        known = None if unknown else distance
-        accuracy = None if unknown else 1 - distance / len(plain)
-        matches.append(QuoteMatch(wanted, text[start:end], known, accuracy, unknown))
+        found = QuoteMatch(wanted, text[start:end], distance, 1 - distance / len(plain))
+        unsure = replace(found, distance=None, accuracy=None, unknown=unknown)
+        matches.append(unsure if unknown else found)
     return tuple(matches)
 
 
@@ -283,14 +262,11 @@ class TextReader:
                 f"the text reader cannot be used ({error_line(error)}): expected rapidocr 3.10 "
                 'with its networks, as pip install "echo-hf[ocr]" installs it'
             ) from error
-        self.definition: Mapping[str, Any] = {
-            "networks": {
-                name: hashlib.sha256((folder / name).read_bytes()).hexdigest()
-                for name in NETWORKS.values()
-            },
-            # rapidocr does not say its own; several packages install the others.
-            "versions": {**versions_of("rapidocr"), **module_versions("onnxruntime", "cv2")},
-        }
+        files = {name: (folder / name).read_bytes() for name in NETWORKS.values()}
+        digests = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
+        # rapidocr does not say its own; several packages install the others.
+        versions = {**versions_of("rapidocr"), **module_versions("onnxruntime", "cv2")}
+        self.definition: Mapping[str, Any] = {"networks": digests, "versions": versions}
 
     def read(self, levels: NDArray[np.uint8]) -> Lines:
         """Reads an image, blue first."""
@@ -359,8 +335,7 @@ def score(
     lines = tuple(line.text for line in read.lines if line.confidence >= least.confidence)
     unsure = tuple(line.text for line in read.lines if line.confidence < least.confidence)
     words = [word for line in lines for word in words_of(line)]
-    quotes = match_quotes(prompt, lines, signs)
-    if quotes:
+    if quotes := match_quotes(prompt, lines, signs):
         reading = Reading(lines, unsure, quotes, len(words))
         accuracies = [one.accuracy for one in quotes if one.accuracy is not None]
         if accuracies:
@@ -428,10 +403,9 @@ class OcrAccuracy(Accumulator[TextReader, Lines]):
             raise ScoreError(f"min_confidence is {min_confidence!r}: expected a number from 0 to 1")
         self._vocabulary = None if vocabulary is None else vocabulary_of(vocabulary)
         words = self._vocabulary and self._vocabulary.definition
+        least: dict[str, Any] = {"min_words": min_words, "min_confidence": min_confidence}
+        super().__init__(threads, vocabulary=words, **least)
         self._least = Least(min_words, min_confidence)
-        super().__init__(
-            threads, vocabulary=words, min_words=min_words, min_confidence=min_confidence
-        )
         self._signs: frozenset[str] | None = None
         self._prompts: list[str] = []
 
@@ -469,13 +443,11 @@ class OcrAccuracy(Accumulator[TextReader, Lines]):
         if not self._networks:
             self._loaded(TextReader)
         nothing_quoted = Unmeasured(MetricReason.NOTHING_QUOTED)
+        scores = list[OcrScore]()
         samples = zip(self._prompts, self._samples, reasons_of(self._samples), strict=True)
-        scores = [
-            OcrScore(None, reason)
-            if reason
-            else score(prompt, sample.output or Lines(()), vocabulary, self._least, self._signs)
-            for prompt, sample, reason in samples
-        ]
+        for prompt, sample, reason in samples:
+            read, rules = sample.output or Lines(()), (vocabulary, self._least, self._signs)
+            scores.append(OcrScore(None, reason) if reason else score(prompt, read, *rules))
         readings = tuple(one.reading for one in scores)
         definition = {
             "metric": "ocr_accuracy",
@@ -501,7 +473,7 @@ class OcrAccuracy(Accumulator[TextReader, Lines]):
             exact=mean_of([one.exact for one in scores], n_boot=n_boot, seed=seed),
             in_vocabulary=mean_of(known, n_boot=n_boot, seed=seed),
             unknown_letters=sum(
-                bool(quote.unknown) for one in readings if one for quote in one.quotes
+                bool(one.unknown) for read in readings if read for one in read.quotes
             ),
             by=tuple(one.by for one in scores),
             readings=readings,

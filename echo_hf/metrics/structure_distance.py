@@ -50,20 +50,12 @@ RESAMPLING = Image.Resampling.BILINEAR
 MEAN, SPREAD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 HIGHEST = 255
 SHORTEST_KEY = 1e-8
-REDUCTIONS: Mapping[Reduction, Callable[[Sequence[float]], float]] = {
-    "min": min,
-    "max": max,
-    "mean": fmean,
-}
+REDUCTIONS: Mapping[Reduction, Callable[[Sequence[float]], float]]
+REDUCTIONS = {"min": min, "max": max, "mean": fmean}
 Similarity = NDArray[np.float32]
-
-
+PLAIN, MISSING = "plain conversion to RGB", "taken for a missing output"
 RULES: Mapping[Protocol, Mapping[str, Any]] = {
-    "published": {
-        "loader": "plain conversion to RGB",
-        "reduction": "max",
-        "zero": "taken for a missing output",
-    },
+    "published": {"loader": PLAIN, "reduction": "max", "zero": MISSING},
     "corrected": {"loader": "echo_hf.load_rgb", "reduction": "min", "zero": "a distance"},
 }
 
@@ -150,8 +142,7 @@ def load_vit(options: VitOptions) -> LoadedVit:
                 weights_only=True,
                 output_loading_info=True,
             )
-            missing = report["missing_keys"]
-            if missing:
+            if missing := report["missing_keys"]:
                 raise ValueError(f"{len(missing)} weights are missing, first {min(missing)!r}")
             model = model.to(device).eval()
     except ScoreError:
@@ -195,9 +186,8 @@ def _files(options: VitOptions) -> tuple[str, dict[str, Any]]:
     folder = checkpoint.source
     if checkpoint.commit is not None:
         try:
-            folder = snapshot_download(
-                folder, revision=checkpoint.commit, allow_patterns=list(FILES)
-            )
+            wanted = list(FILES)
+            folder = snapshot_download(folder, revision=checkpoint.commit, allow_patterns=wanted)
         except Exception as error:  # the Hub's client passes on what its own libraries raise
             raise WeightsError(
                 f"cannot fetch {checkpoint.source!r} ({error_line(error)}): go online once, or "
@@ -379,11 +369,9 @@ class StructureDistance(Accumulator[LoadedVit, float]):
 
         As for `structure_distance`, also in what is raised; where one is refused, none is added.
         """
-        samples = samples_of(inputs, outputs)
-        vit = self._vit()
-        look = partial(resized, size=self._options.size)
-        looked = self._seen(samples, look)
-        measured: list[SampleFeatures[float]] = []
+        samples, vit = samples_of(inputs, outputs), self._vit()
+        looked = self._seen(samples, partial(resized, size=self._options.size))
+        measured = list[SampleFeatures[float]]()
         while batch := list(islice(looked, self._batch_size)):
             measured += self._measured(vit, batch)
         self._samples += measured
@@ -409,12 +397,9 @@ class StructureDistance(Accumulator[LoadedVit, float]):
 
         `n_boot` and `seed` are as for `structure_distance`.
         """
-        values: list[float | None] = []
-        reasons = reasons_of(self._samples)
-        per_input = [
-            None if reason else sample.inputs
-            for sample, reason in zip(self._samples, reasons, strict=True)
-        ]
+        values, reasons = list[float | None](), reasons_of(self._samples)
+        samples = zip(self._samples, reasons, strict=True)
+        per_input = [None if reason else sample.inputs for sample, reason in samples]
         for at, distances in enumerate(per_input):
             value = None if distances is None else REDUCTIONS[self._reduction](distances)
             if value == 0 and self._protocol == "published":
@@ -439,10 +424,10 @@ class StructureDistance(Accumulator[LoadedVit, float]):
         return StructureDistanceResult(**fields, per_input=tuple(per_input))
 
     def _vit(self) -> LoadedVit:
-        options = self._options
+        load = partial(load_vit, self._options)
         if not self._shares_vit:  # a failure is not remembered: the next call tries again
-            return self._loaded(lambda: load_vit(options))
-        return self._loaded(lambda: self._cache.networks.get(options, lambda: load_vit(options)))
+            return self._loaded(load)
+        return self._loaded(lambda: self._cache.networks.get(self._options, load))
 
     def _measured(
         self, vit: LoadedVit, batch: Sequence[SampleFeatures[Squashed]]
@@ -462,13 +447,10 @@ class StructureDistance(Accumulator[LoadedVit, float]):
         for digest in inputs:
             self._cache.keep((vit.key, digest), found[digest])
         for sample in batch:
-            distances: tuple[float, ...] = ()
-            unmeasured = sample.unmeasured
+            distances, unmeasured = tuple[float, ...](), sample.unmeasured
             if unmeasured is None and sample.output is not None:
-                made = found[sample.output.digest]
-                distances = tuple(
-                    squared_difference(found[one.digest], made) for one in sample.inputs
-                )
+                made, given = sample.output.digest, (one.digest for one in sample.inputs)
+                distances = tuple(squared_difference(found[one], found[made]) for one in given)
                 # Weights or sums that overflow make numbers that are not finite.
                 if not np.isfinite(distances).all():
                     number = int(np.argmin(np.isfinite(distances)))

@@ -127,9 +127,9 @@ def _of_system(rows: pa.Table, system: str | None) -> pa.Table:
 
     systems = sorted(rows["system"].unique().to_pylist())
     if system is None and len(systems) > 1:
+        known = ", ".join(map(repr, systems))
         raise ScoreError(
-            f"ratings of {len(systems)} systems: expected system= to name one of "
-            f"{', '.join(map(repr, systems))}"
+            f"ratings of {len(systems)} systems: expected system= to name one of {known}"
         )
     if system is not None and systems and system not in systems:
         raise ScoreError(f"ratings: {unknown('system', system, systems)}")
@@ -157,7 +157,6 @@ def _mean(values: NDArray[np.float64]) -> float | None:
 
 
 def _reason(off_scale: list[float]) -> Unmeasured:
-    if off_scale:
-        said = ", ".join(sorted(map(repr, set(off_scale))))
-        return Unmeasured(MetricReason.OFF_SCALE, detail=f"rated {said}")
-    return Unmeasured(MetricReason.UNRATED)
+    said = ", ".join(sorted(map(repr, set(off_scale))))
+    unrated = Unmeasured(MetricReason.UNRATED)
+    return Unmeasured(MetricReason.OFF_SCALE, detail=f"rated {said}") if said else unrated

@@ -73,16 +73,14 @@ class AnoleWords(NamedTuple):
 
     @classmethod
     def of(cls, vocabulary: Mapping[str, int] | None, place: str) -> Self:
-        """Finds those tokens in a model's vocabulary."""
         names = ("<s>", "<racm3:break>", "<eoss>", "<reserved08706>", "<pad>")
-        known = vocabulary or {}
-        missing = next((name for name in names if name not in known), None)
-        if missing is not None:
+        try:
+            return cls(*((vocabulary or {})[name] for name in names))
+        except KeyError as missing:
             raise GenerationError(
-                f"{place}: the model's vocabulary has no {missing!r}: expected Anole, or a model "
+                f"{place}: the model's vocabulary has no {missing}: expected Anole, or a model "
                 "that is trained from it"
-            )
-        return cls(*(known[name] for name in names))
+            ) from None
 
 
 def branches(
@@ -135,13 +133,12 @@ def make_decoder(config: Any, weights: Mapping[str, Any], place: str) -> Any:
     for level in decoder.up:
         level.attn = nn.ModuleList()
     codebook = nn.Embedding(config.num_embeddings, config.embed_dim)
-    network = nn.ModuleDict(
-        {
-            "quantize": nn.ModuleDict({"embedding": codebook}),
-            "post_quant_conv": nn.Conv2d(config.embed_dim, config.latent_channels, 1),
-            "decoder": decoder,
-        }
-    )
+    parts = {
+        "quantize": nn.ModuleDict({"embedding": codebook}),
+        "post_quant_conv": nn.Conv2d(config.embed_dim, config.latent_channels, 1),
+        "decoder": decoder,
+    }
+    network = nn.ModuleDict(parts)
     try:
         network.load_state_dict(in_order(weights))
     except RuntimeError as error:
@@ -200,7 +197,6 @@ class LoadedAnole:
         return list(read["input_ids"])
 
     def image_tokens(self, image: Image.Image) -> list[int]:
-        """Tokens of the square in the middle of an image."""
         import torch
 
         values = torch.from_numpy(pixels(image, self.side))[None]
@@ -229,13 +225,8 @@ def draw_tokens(
             # counted without what fills a row up: only their differences count, but sums are
             # rounded.
             places = (mask.cumsum(-1) - 1).clamp(min=0)[:, -ids.shape[1] :]
-            read = model.model(
-                input_ids=ids,
-                attention_mask=mask,
-                position_ids=places,
-                past_key_values=cache,
-                use_cache=True,
-            )
+            given = {"input_ids": ids, "attention_mask": mask, "position_ids": places}
+            read = model.model(**given, past_key_values=cache, use_cache=True)
             logits, cache = model.lm_head(read.last_hidden_state[:, -1]), read.past_key_values
             mixed = guided(logits[:, allowed].float(), options)
             place = draw_token(mixed, options.temperature, options.top_p, generator)
@@ -268,14 +259,10 @@ class AnoleSystem(LocalSystem[AnoleOptions, LoadedAnole]):
                 f"{self.place}: size is {config.size!r}: expected 'auto', as Anole draws squares "
                 "of one size"
             )
-        place = Path(self.options.decoder)
-        pickled = (place / PICKLED).is_file() and not (place / SAFETENSORS).is_file()
-        self.decoder = LocalModel(
-            config.name,
-            self.options.decoder,
-            self.options.decoder_revision,
-            PICKLED if pickled else SAFETENSORS,
-        )
+        name, revision = self.options.decoder, self.options.decoder_revision
+        pickled = (Path(name) / PICKLED).is_file() and not (Path(name) / SAFETENSORS).is_file()
+        file = PICKLED if pickled else SAFETENSORS
+        self.decoder = LocalModel(config.name, name, revision, file)
 
     def signature(self) -> dict[str, Any]:
         """What decides an image; the device does not."""
@@ -296,23 +283,17 @@ class AnoleSystem(LocalSystem[AnoleOptions, LoadedAnole]):
         self.decoder.index_at_hand()
 
     def load(self, device: str) -> LoadedAnole:
-        """Loads the model, its tokenizer and the decoder."""
         import torch
         import transformers
         from safetensors.torch import load_file
 
         self.preflight()
-        source, revision = self.model.source, self.model.pinned
+        source, dtype = self.model.source, getattr(torch, self.options.dtype)
+        given = {"revision": self.model.pinned, "trust_remote_code": False}
         model: Any = transformers.ChameleonForConditionalGeneration.from_pretrained(
-            source,
-            revision=revision,
-            dtype=getattr(torch, self.options.dtype),
-            use_safetensors=True,
-            trust_remote_code=False,
+            source, dtype=dtype, use_safetensors=True, **given
         )
-        tokenizer = transformers.AutoTokenizer.from_pretrained(
-            source, revision=revision, trust_remote_code=False
-        )
+        tokenizer = transformers.AutoTokenizer.from_pretrained(source, **given)
         file = self.decoder.fetched_index()
         if file.name == SAFETENSORS:
             weights: Any = load_file(file)
@@ -320,21 +301,18 @@ class AnoleSystem(LocalSystem[AnoleOptions, LoadedAnole]):
             weights = torch.load(file, map_location="cpu", weights_only=True)
             weights = weights.get("state_dict", weights)
         config, vq = model.config, model.config.vq_config
-        decoder = make_decoder(vq, weights, self.place).to(device)
+        told = self.details(device, torch, transformers)
         return LoadedAnole(
             model=model.eval().to(device),
             tokenizer=tokenizer,
-            decoder=decoder,
+            decoder=make_decoder(vq, weights, self.place).to(device),
             words=AnoleWords.of(config.vocabulary_map, self.place),
             codes=dict(model.model.vocabulary_mapping.bpe2img),
             side=vq.resolution,
             # Every level of the VQGAN but the first halves the sides.
             count=(vq.resolution // 2 ** (len(vq.channel_multiplier) - 1)) ** 2,
             context=config.max_position_embeddings,
-            details={
-                "decoder_commit": self.decoder.commit,
-                **self.details(device, torch, transformers),
-            },
+            details={"decoder_commit": self.decoder.commit, **told},
         )
 
     def unfit(self, loaded: LoadedAnole, task: Task) -> GenerationResult | None:

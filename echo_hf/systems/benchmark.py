@@ -51,15 +51,14 @@ class Benchmark:
     def identity(self) -> dict[str, Any]:
         """What tells this benchmark from another one, without the place of a folder."""
         repo, revision = self._place
-        is_folder = Path(self.reference).exists()
-        known = {"on_hub": None if is_folder else self.reference, "name": None, "digests": None}
+        on_hub = None if Path(self.reference).exists() else self.reference
         try:
             manifest = load_manifest(repo, revision=revision)
-        except ReleaseError:
-            return known  # the dataset of ECHO's authors has no manifest
-        splits = {name: manifest.configs[name] for name in BENCHMARKS if name in manifest.configs}
-        digests = {name: entry.digest for name, entry in splits.items()}
-        return {**known, "name": manifest.name, "digests": digests}
+        except ReleaseError:  # the dataset of ECHO's authors has no manifest
+            return {"on_hub": on_hub, "name": None, "digests": None}
+        parts = ((name, manifest.configs.get(name)) for name in BENCHMARKS)
+        digests = {name: entry.digest for name, entry in parts if entry}
+        return {"on_hub": on_hub, "name": manifest.name, "digests": digests}
 
     def tasks(self, images: ImageStore | None, limit: int | None = None) -> Tasks:
         """Reads the tasks, and puts their input images where adapters find them."""
@@ -67,8 +66,7 @@ class Benchmark:
         left_out: Counter[NoTask] = Counter()
         for split in BENCHMARKS:
             dataset = self.load(split)
-            columns = [one for one in COLUMNS if one in dataset.column_names]
-            dataset = dataset.select_columns(columns)
+            dataset = dataset.select_columns([c for c in COLUMNS if c in dataset.column_names])
             if limit is not None:
                 dataset = dataset.select(range(min(limit, len(dataset))))
             for table in dataset.with_format("arrow").iter(1):
@@ -110,22 +108,18 @@ def _task(row: Mapping[str, Any], split: str, images: ImageStore | None) -> Task
     inputs = list[ImageRef]()
     for image in given:
         data = Path(image["path"]).read_bytes() if image["bytes"] is None else image["bytes"]
+        digest = hashlib.sha256(data).hexdigest()
         try:
-            if images is None:
-                check_image(data)
-                inputs.append(ImageRef(hashlib.sha256(data).hexdigest()))
-            else:
-                digest = images.put(data)
-                inputs.append(ImageRef(digest, images.path(digest)))
+            (check_image if images is None else images.put)(data)
         except ImageError:
             return NoTask.UNREADABLE_INPUT
+        inputs.append(ImageRef(digest, None if images is None else images.path(digest)))
     digest = row["sample_digest"] or sample_digest(row["prompt"], [one.sha256 for one in inputs])
     sources = tuple(row.get("post_urls") or ())
     return Task(row["id"], digest, split, row["prompt"], tuple(inputs), sources)
 
 
-BENCHMARK = "benchmark"
-POSTS = "posts"
+BENCHMARK, POSTS = "benchmark", "posts"
 EXAMPLE = "eval_configs/quickstart.yaml"
 ON_HUB = re.compile(r"\w[\w.-]*/\w[\w.-]*(@[\w./-]*)?")
 
@@ -135,15 +129,13 @@ def load_evaluation(path: Path | str) -> Config | Evaluation:
     path = config_place(Path(path))
     folder = path.resolve().parent
     data = with_files(read_yaml(path, "config", EXAMPLE), folder)
-    if not isinstance(data, dict):
-        return located(parse_config(data, str(path)), folder)
-    if (BENCHMARK in data) == (POSTS in data):
+    if isinstance(data, dict) and (BENCHMARK in data) == (POSTS in data):
         has = "both benchmark and" if BENCHMARK in data else "neither benchmark nor"
         raise ConfigError(
             f"{path}: has {has} posts: expected one that is there already "
             "(benchmark: ORGANISATION/NAME@TAG), or posts to build one from"
         )
-    if BENCHMARK not in data:
+    if not isinstance(data, dict) or BENCHMARK not in data:
         return located(parse_config(data, str(path)), folder)
     try:
         config = Evaluation.model_validate(data)
@@ -157,13 +149,9 @@ def load_evaluation(path: Path | str) -> Config | Evaluation:
             f"{given}: there is no such folder next to the config, and it is not a name on the "
             "Hub: expected the folder of a release, or ORGANISATION/NAME@TAG"
         )
-    return config.model_copy(
-        update={
-            "benchmark": str(own) if own.exists() else config.benchmark,
-            "metrics": config.metrics.located(folder),
-            "analysis": config.analysis.located(folder),
-        }
-    )
+    here = {"metrics": config.metrics.located(folder), "analysis": config.analysis.located(folder)}
+    place = str(own) if own.exists() else config.benchmark
+    return config.model_copy(update={**here, "benchmark": place})
 
 
 def benchmark_of(config: Evaluated, folder: RunFolder) -> Benchmark:

@@ -10,7 +10,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any, Self
@@ -34,12 +34,7 @@ from echo_hf.systems.base import (
     unsupported_task,
 )
 from echo_hf.systems.command_worker import VERSION, WorkerPool, WorkerProcess
-from echo_hf.systems.external_results import (
-    BadFileError,
-    ExternalResult,
-    read_image,
-    read_told,
-)
+from echo_hf.systems.external_results import BadFileError, ExternalResult, read_image, read_told
 from echo_hf.systems.registry import devices_of, options_of, register
 
 SHIPPED = "worker:"
@@ -62,8 +57,7 @@ def _argument(given: str) -> str:
 
 
 def _public(given: Mapping[str, str]) -> Mapping[str, str]:
-    secret = next(filter(is_secret, given), None)
-    if secret is not None:
+    if (secret := next(filter(is_secret, given), None)) is not None:
         raise ValueError(f"expected no secret, and {secret!r} is one: name it in pass_environment")
     return given
 
@@ -138,8 +132,6 @@ def portable(value: Any) -> Any:
 
 
 class WorkerAnswer(ExternalResult):
-    """What became of a request."""
-
     id: str
     output: str | None = None
 
@@ -189,22 +181,17 @@ class CommandSystem:
         found = folder / program if os.sep in program else shutil.which(program, path=path)
         scripts = [one for one in arguments if one.endswith(".py") and one[0] != "-"]
         place = repr(str(folder))
-        checks = {
+        checks: dict[str, Any] = {
             f"no folder {place}: set parameters.folder": folder.is_dir(),
             f"no program {program!r}, as seen from {place}: make its environment or set "
             "parameters.command": found and Path(found).is_file() and os.access(found, os.X_OK),
-            **{
-                f"no script {one!r} in {place}: set parameters.folder or command": (
-                    (folder / one).is_file()
-                )
-                for one in scripts
-            },
-            **{
-                f"environment variable {one!r} is not set: set it, or take it out of "
-                "parameters.pass_environment": one in os.environ
-                for one in self._options.pass_environment
-            },
         }
+        for one in scripts:
+            said = f"no script {one!r} in {place}: set parameters.folder or command"
+            checks[said] = (folder / one).is_file()
+        for one in self._options.pass_environment:
+            said = f"environment variable {one!r} is not set: set it, or take it out of "
+            checks[f"{said}parameters.pass_environment"] = one in os.environ
         for missing, is_there in checks.items():
             if not is_there:
                 raise GenerationError(f"{self._place}: {missing}")
@@ -219,8 +206,7 @@ class CommandSystem:
         ):
             self.determinism = worker.hello.determinism or self.determinism
             most = worker.hello.most_inputs if own is None else own
-            unfit = unsupported_task(task, 0, most, "the worker", self._config)
-            if unfit is not None:
+            if unfit := unsupported_task(task, 0, most, "the worker", self._config):
                 return unfit
             place = Path(folder).resolve()
             try:
@@ -254,29 +240,22 @@ class CommandSystem:
 
     def __enter__(self) -> Self:
         if self._pool is None or self._pool.is_closed:
-            self._pool = self._new_pool()
+            options = self._options
+            limits = options.start_timeout_s, options.most_restarts
+            devices = devices_of(self._config) or [None] * options.workers
+            self._pool = WorkerPool(self._place, self._started, devices, *limits)
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Ends all workers, and with each everything that it has started."""
         if self._pool is not None:
             self._pool.close()
 
-    def _new_pool(self) -> WorkerPool:
-        options = self._options
-        limits = options.start_timeout_s, options.most_restarts
-        devices = devices_of(self._config) or [None] * options.workers
-        return WorkerPool(self._place, self._started, devices, *limits)
-
     def _started(self, device: str | None) -> WorkerProcess:
         passed, own = self._options.pass_environment, {} if device is None else {VISIBLE: device}
+        world = {**self._environment, **own}
+        hide = partial(hidden, passed=passed, parent=os.environ)
         try:
-            return WorkerProcess(
-                self._command,
-                self._folder,
-                {**self._environment, **own},
-                lambda said: hidden(said, passed, os.environ),
-            )
+            return WorkerProcess(self._command, self._folder, world, hide)
         except OSError as error:
             raise GenerationError(
                 f"{self._place}: cannot start {self._command[0]!r} in {str(self._folder)!r} "

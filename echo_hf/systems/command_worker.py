@@ -267,9 +267,8 @@ class WorkerPool:
         except WorkerError as error:
             if self._was_greeted:  # what could be started once may be started again
                 raise self._loss(task, error) from None
-            raise GenerationError(
-                f"{self._name}: the worker could not be started: {error}"
-            ) from None
+            said = f"{self._name}: the worker could not be started: {error}"
+            raise GenerationError(said) from None
         except ValueError as error:
             worker.end()
             raise GenerationError(str(error)) from None

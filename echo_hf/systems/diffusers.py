@@ -24,15 +24,11 @@ from echo_hf.systems.registry import deciding, options_of, register
 INDEX = "model_index.json"
 MEGAPIXEL = 1024 * 1024
 # Shapes that FLUX.1 Kontext was trained on; each is also one when turned.
-_KONTEXT_WIDE = (
+_WIDE = (
     *((1568, 672), (1504, 688), (1456, 720), (1392, 752)),
     *((1328, 800), (1248, 832), (1184, 880), (1104, 944)),
 )
-KONTEXT_SIZES: tuple[Pixels, ...] = (
-    (1024, 1024),
-    *_KONTEXT_WIDE,
-    *((height, width) for width, height in _KONTEXT_WIDE),
-)
+KONTEXT_SIZES: tuple[Pixels, ...] = ((1024, 1024), *_WIDE, *((high, wide) for wide, high in _WIDE))
 # Without a negative prompt, guidance of these pipelines does nothing.
 TRUE_GUIDANCE = {"negative_prompt": " "}
 
@@ -81,9 +77,9 @@ class PipelineKind:
 
     @property
     def arguments(self) -> frozenset[str]:
-        """The arguments that are the task's, or follow from it; no config sets them."""
-        own = {self.image, self.area, self.resizes} - {None}
-        return frozenset({"prompt", "height", "width", *map(str, own)})
+        """Those that are the task's, or follow from it; no config sets them."""
+        own = filter(None, (self.image, self.area, self.resizes))
+        return frozenset({"prompt", "height", "width", *own})
 
     def like(self, size: Pixels) -> Pixels:
         if self.sizes:
@@ -123,9 +119,7 @@ KINDS: Mapping[str, PipelineKind] = {
 
 
 # Of every pipeline: one image, of the seed, as Pillow has it.
-OURS = frozenset(
-    {"generator", "num_images_per_prompt", "output_type", "return_dict", "latents", "self"}
-)
+OURS = {"generator", "num_images_per_prompt", "output_type", "return_dict", "latents", "self"}
 IMAGES = ("image", "video", "frames")
 TEXT_TO_IMAGE = frozenset({"prompt", "height", "width"})
 
@@ -139,7 +133,6 @@ UNSAFE = "nsfw_content_detected"
 
 
 def class_named(index: Path, place: str) -> str:
-    """The class that a model's index names."""
     try:
         name = json.loads(index.read_bytes())["_class_name"]
     except (ValueError, KeyError, TypeError):
@@ -221,12 +214,11 @@ class Pipeline:
             if name not in self.parameters:
                 what, known = f"argument of {self.name}", self.parameters - ours
                 raise GenerationError(unknown(what, name, known, f"{place}: parameters.call"))
-        if isinstance(size, FixedSize) and (
-            size.width % kind.multiple or size.height % kind.multiple
-        ):
+        given = [size.width, size.height] if isinstance(size, FixedSize) else []
+        if any(side % kind.multiple for side in given):
             raise GenerationError(
-                f"{place}: size is {size.width} x {size.height}: expected sides that are "
-                f"multiples of {kind.multiple}, which is what its pipeline draws"
+                f"{place}: size is {given[0]} x {given[1]}: expected sides that are multiples of "
+                f"{kind.multiple}, which is what its pipeline draws"
             )
         if self.options.several_inputs == "list" and kind.image and not kind.takes_list:
             raise GenerationError(
@@ -241,13 +233,11 @@ class Pipeline:
         return usual if self.options.several_inputs == "auto" else self.options.several_inputs
 
     def unfit(self, task: Task) -> GenerationResult | None:
-        """The outcome of a task with too few or too many inputs."""
         if self.kind.image is None:
             return unsupported_task(task, 0, 0, self.name)
-        if self.way == "refuse":
-            taker = f"{self.name} with several_inputs 'refuse'"
-            return unsupported_task(task, self.kind.fewest, 1, taker)
-        return unsupported_task(task, self.kind.fewest, None, self.name)
+        is_one = self.way == "refuse"
+        taker = f"{self.name} with several_inputs 'refuse'" if is_one else self.name
+        return unsupported_task(task, self.kind.fewest, 1 if is_one else None, taker)
 
     def inputs(
         self, prompt: str, images: Sequence[Image.Image]
@@ -256,9 +246,8 @@ class Pipeline:
         kind, count = self.kind, len(images)
         if kind.image is None or not images:
             return [], {"prompt": prompt}, {"given": 0, "used": 0}
-        way, shown = self.way if count > 1 else "alone", list(images)
+        way, shown, arguments = self.way if count > 1 else "alone", list(images), dict[str, Any]()
         details: dict[str, Any] = {"given": count, "used": count, "way": way}
-        arguments: dict[str, Any] = {}
         if way == "first":
             shown, details["used"] = shown[:1], 1
         elif way == "stitch":
@@ -324,8 +313,7 @@ class DiffusersSystem(LocalSystem[DiffusersOptions, LoadedPipeline]):
     def preflight(self) -> None:
         """Looks for the model on this machine; nothing is downloaded, and nothing retires."""
         super().preflight()
-        index = self.model.index_at_hand()
-        if index is not None:
+        if index := self.model.index_at_hand():
             class_named(index, self.place)
 
     def load(self, device: str) -> LoadedPipeline:
@@ -343,12 +331,10 @@ class DiffusersSystem(LocalSystem[DiffusersOptions, LoadedPipeline]):
         name = class_named(self.model.fetched_index(), self.place)
         pipeline = Pipeline.named(name, options, self.place)
         pipeline.check(self.config.size, self.place)
+        safe = {"use_safetensors": True, "trust_remote_code": False}
+        dtype, revision = getattr(torch, options.dtype), self.model.pinned
         pipe: Any = diffusers.DiffusionPipeline.from_pretrained(
-            self.model.source,
-            revision=self.model.pinned,
-            dtype=getattr(torch, options.dtype),
-            use_safetensors=True,
-            trust_remote_code=False,
+            self.model.source, revision=revision, dtype=dtype, **safe
         )
         pipe.set_progress_bar_config(disable=True)
         if options.offload == "model":
@@ -370,8 +356,7 @@ class DiffusersSystem(LocalSystem[DiffusersOptions, LoadedPipeline]):
 
         (pipe, pipeline, details), seed = loaded, self.config.seed
         shown, given, told = pipeline.inputs(task.prompt, inputs)
-        unseen = next((one for one in shown if not pipeline.kind.sees(one.size)), None)
-        if unseen is not None:
+        if unseen := next((one for one in shown if not pipeline.kind.sees(one.size)), None):
             text = f"{pipeline.name} does not see an image of {unseen.width} x {unseen.height}"
             return unsupported_input("size_of_input", text)
         size = pipeline.size_arguments(self.config.size, inputs[0].size if inputs else None)
@@ -381,19 +366,9 @@ class DiffusersSystem(LocalSystem[DiffusersOptions, LoadedPipeline]):
         image = said.images[0]
         asked = [size["width"], size["height"]] if size else None
         came = {"asked": asked, "came": list(image.size)}
-        drawn = GenerationResult(
-            Outcome.OK,
-            as_png(image),
-            seed=seed,
-            details={**details, **length, "inputs": told, "size": came},
-        )
+        whole = {**details, **length, "inputs": told, "size": came}
         if not any(getattr(said, UNSAFE, None) or ()):
-            return drawn
-        return replace(
-            drawn,
-            outcome=Outcome.REFUSED,
-            image=None,
-            stage=OutcomeStage.OUTPUT,
-            code=UNSAFE,
-            text="the model's own checker held the image back",
-        )
+            return GenerationResult(Outcome.OK, as_png(image), seed=seed, details=whole)
+        ends: dict[str, Any] = {"stage": OutcomeStage.OUTPUT, "code": UNSAFE, "details": whole}
+        text = "the model's own checker held the image back"
+        return GenerationResult(Outcome.REFUSED, text=text, seed=seed, **ends)

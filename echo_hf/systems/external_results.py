@@ -51,22 +51,15 @@ class ExternalResult(Section):
     def result(self, image: bytes | None, details: Mapping[str, Any]) -> GenerationResult:
         """What became of the task; an image counts with the outcome `ok` alone."""
         said = None if self.outcome is Outcome.RETIRED else self.stage
+        alike = ("outcome", "code", "text", "seed", "revised_prompt", "cost_usd")
+        told: dict[str, Any] = {name: getattr(self, name) for name in alike}
+        ended = said or ENDED.get(self.outcome)
         return GenerationResult(
-            outcome=self.outcome,
-            image=image,
-            stage=said or ENDED.get(self.outcome),
-            code=self.code,
-            text=self.text,
-            seed=self.seed,
-            revised_prompt=self.revised_prompt,
-            model_reported=self.model,
-            cost_usd=self.cost_usd,
-            details=details,
+            **told, image=image, stage=ended, model_reported=self.model, details=details
         )
 
 
 def read_told(line: bytes, model: type[Model], place: str) -> Model:
-    """What a line of JSON tells."""
     try:
         return model.model_validate_json(line)
     except ValidationError as error:

@@ -29,9 +29,7 @@ from echo_hf.systems.external_results import (
 )
 from echo_hf.systems.registry import options_of, register
 
-IMAGE_SUFFIXES = frozenset(
-    {".avif", ".bmp", ".gif", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp"}
-)
+IMAGE_SUFFIXES = {".avif", ".bmp", ".gif", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp"}
 MANIFEST = "manifest.jsonl"
 FIRST_OUTPUT = "gen_0"
 # Where the outputs of a split lie, and how a message shows the place of one.
@@ -41,8 +39,7 @@ LAYOUTS = {
     "flat": ("", "ID.png"),
 }
 TABLE_COLUMNS = {"id": "sample_id", "path": "file"}
-MOST_HEADER = 200
-MOST_SHOWN = 8
+MOST_HEADER, MOST_SHOWN = 200, 8
 
 
 def names_in(folder: Path) -> list[str]:
@@ -58,8 +55,6 @@ def _below(file: str) -> str:
 
 
 class FileEntry(ExternalResult):
-    """One line."""
-
     sample_id: Annotated[str, Field(min_length=1)]
     file: Annotated[str, Field(min_length=1), AfterValidator(_below)] | None = None
 
@@ -87,12 +82,9 @@ class Outputs:
 
     def of(self, sample_id: str) -> list[Path]:
         """The files of a sample: its images, or what else has its name."""
-        if not self.nested:
-            found = self._by_stem.get(sample_id, [])
-        elif sample_id in self._names:
+        found = [] if self.nested else self._by_stem.get(sample_id, [])
+        if self.nested and sample_id in self._names:
             found = _by_stem(self.folder / sample_id).get(FIRST_OUTPUT, [])
-        else:
-            found = []
         return [path for path in found if path.suffix.lower() in IMAGE_SUFFIXES] or found
 
     def every(self) -> Iterator[Path]:
@@ -122,9 +114,8 @@ class Outputs:
     def _rows(self) -> Iterator[tuple[str, bytes]]:
         path = self.folder / str(self.table)
         if not path.is_file():
-            raise GenerationError(
-                f"no file {str(path)!r}: expected a CSV with the columns id and path"
-            )
+            said = f"no file {str(path)!r}: expected a CSV with the columns id and path"
+            raise GenerationError(said)
         try:
             rows = csv.DictReader(StringIO(_content(path).decode("utf-8-sig"), newline=""))
             if missing := TABLE_COLUMNS.keys() - set(rows.fieldnames or ()):
@@ -198,12 +189,8 @@ class FilesSystem:
 
     def signature(self) -> Mapping[str, Any]:
         """The layout and a digest of the files, by name and content, taken once."""
-        return {
-            "adapter": "files",
-            "model": self._config.model,
-            "layout": self._options.layout,
-            "files": self._digest,
-        }
+        known = {"adapter": "files", "model": self._config.model}
+        return {**known, "layout": self._options.layout, "files": self._digest}
 
     def preflight(self) -> None:
         """Makes sure that there are outputs, and that every manifest can be read."""

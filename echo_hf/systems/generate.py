@@ -29,8 +29,6 @@ from echo_hf.systems.runner import GenerationPlan, SystemRun
 
 @dataclass(frozen=True)
 class Generated:
-    """What became of a run of systems."""
-
     path: Path | None
     plans: tuple[GenerationPlan, ...]
     outcomes: Mapping[str, Mapping[Outcome, int]]
@@ -101,12 +99,10 @@ def drawn_outputs(
                     "a local model"
                 )
         plans = [work.plan for work in works]
-        if dry_run:  # what it would cost, before anything is installed for it
-            plans += [
-                GenerationPlan(one.name, tasks.tasks, 0, 0, expected_images(one, tasks.tasks))
-                for one in config.systems
-                if one.name in missing
-            ]
+        for one in config.systems if dry_run else ():
+            if one.name in missing:  # what it would cost, before anything is installed for it
+                expected = expected_images(one, tasks.tasks)
+                plans.append(GenerationPlan(one.name, tasks.tasks, 0, 0, expected))
         for planned in plans:
             watch.started(planned.system, len(planned.todo), planned)
         for reason, count in sorted(tasks.left_out.items()):
@@ -145,10 +141,9 @@ def _made(
             f"config {config.name!r} names no systems: add some, for example "
             "`systems: [systems/flux_kontext.yaml]`; `echo-hf systems` lists those that are there"
         )
-    for name in names or ():
-        if name not in by_name:
-            raise ConfigError(unknown("system", name, by_name, "--systems"))
     made, missing = list[tuple[SystemConfig, System]](), dict[str, str]()
+    if strange := next((name for name in names or () if name not in by_name), None):
+        raise ConfigError(unknown("system", strange, by_name, "--systems"))
     for name in dict.fromkeys(names or by_name):
         try:
             made.append((by_name[name], make_system(by_name[name])))
@@ -160,7 +155,6 @@ def _made(
 def _run_all(
     works: Sequence[SystemRun], root: Path, budget_usd: float | None, watch: ProgressListener
 ) -> None:
-    """Runs the systems one after the other, and writes the table of outputs."""
     outputs_table(root)  # what is damaged is told before anything is spent
     found = [work.preflight() for work in works]
     try:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from enum import Enum
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, StrictBool
@@ -31,15 +32,13 @@ from echo_hf.systems.hosted import (
 from echo_hf.systems.images import Pixels, SentInput, chosen_size, nearest, unusable, with_image
 from echo_hf.systems.registry import register
 
-HELD_BACK = frozenset(
-    {
-        *("BLOCKLIST", "ESCALATION", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION"),
-        *("IMAGE_SAFETY", "MODEL_ARMOR", "PROHIBITED_CONTENT", "RECITATION", "SAFETY", "SPII"),
-    }
-)
+HELD_BACK = {
+    *("BLOCKLIST", "ESCALATION", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION", "IMAGE_SAFETY"),
+    *("MODEL_ARMOR", "PROHIBITED_CONTENT", "RECITATION", "SAFETY", "SPII"),
+}
 # The model came to its end and drew nothing. Whatever else ends an answer, such as IMAGE_OTHER, for
 # which no reason is known, or MALFORMED_RESPONSE, broke it off.
-UNDRAWN = frozenset({"NO_IMAGE", "STOP"})
+UNDRAWN = {"NO_IMAGE", "STOP"}
 UNSPECIFIED = "BLOCKED_REASON_UNSPECIFIED"
 ACCOUNT_STOPPED = "PUP_LIMITED_DISABLED"
 IMAGES = "image/"
@@ -103,9 +102,8 @@ def _counted(counted: Document | None) -> tuple[Usage | None, Mapping[str, int |
         return sum(int(one.get("token_count") or 0) for one in images) if details else None
 
     kinds = ("prompt", "candidates", "thoughts", "cached_content")
-    prompt, answer, thoughts, cached = (
-        int(counted.get(f"{one}_token_count") or 0) for one in kinds
-    )
+    numbers = (int(counted.get(f"{one}_token_count") or 0) for one in kinds)
+    prompt, answer, thoughts, cached = numbers
     sent, drawn = of_images("prompt"), of_images("candidates")
     if drawn is None and counted and not answer:
         drawn = 0
@@ -140,23 +138,20 @@ def _drawn(modalities: tuple[str, ...]) -> tuple[str, ...]:
     return modalities
 
 
-def _ratio(name: str) -> str:
-    if not RATIO.fullmatch(name):
-        raise ValueError(f"{name!r} is not a ratio: expected two numbers such as '3:2'")
-    return name
+def _like(pattern: re.Pattern[str], expected: str) -> AfterValidator:
+    def check(name: str) -> str:
+        if not pattern.fullmatch(name):
+            raise ValueError(f"{name!r} is not a {expected}")
+        return name
 
-
-def _category(name: str) -> str:
-    if not CATEGORY.fullmatch(name):
-        raise ValueError(f"{name!r} is not a category: expected such as HARM_CATEGORY_HARASSMENT")
-    return name
+    return AfterValidator(check)
 
 
 Modalities = Annotated[
     tuple[Literal["TEXT", "IMAGE"], ...], Field(min_length=1), AfterValidator(_drawn)
 ]
-Ratio = Annotated[str, AfterValidator(_ratio)]
-Category = Annotated[str, AfterValidator(_category)]
+Ratio = Annotated[str, _like(RATIO, "ratio: expected two numbers such as '3:2'")]
+Category = Annotated[str, _like(CATEGORY, "category: expected such as HARM_CATEGORY_HARASSMENT")]
 Threshold = Literal[
     "BLOCK_LOW_AND_ABOVE", "BLOCK_MEDIUM_AND_ABOVE", "BLOCK_ONLY_HIGH", "BLOCK_NONE", "OFF"
 ]
@@ -200,10 +195,8 @@ class GoogleOptions(HostedOptions):
 
     def sent(self, size: Size) -> Iterable[str]:
         likened = ("aspect_ratios",) if size == "match_input" else ()
-        return (
-            *("revision", "api_version", "modalities", "image_size", "safety_settings"),
-            *likened,
-        )
+        always = ("revision", "api_version", "modalities", "image_size", "safety_settings")
+        return (*always, *likened)
 
 
 @register(
@@ -214,8 +207,6 @@ class GoogleOptions(HostedOptions):
     key="GEMINI_API_KEY",
 )
 class GoogleImages(HostedSystem[GoogleOptions]):
-    """Asks a Gemini model, over Google's own API."""
-
     seeded = "the seed is sent, and the model repeats a picture as best it can"
     unseeded = "no seed is sent: two pictures for one task differ"
 
@@ -253,13 +244,10 @@ class GoogleImages(HostedSystem[GoogleOptions]):
 
     def form(self, first_input: Pixels | None) -> dict[str, Any]:
         options = self.options
-        size = chosen_size(
-            self.config.size, first_input, lambda one: nearest(one, list(options.ratios))
-        )
-        return {
-            "aspect_ratio": None if size is None else options.ratio_of(size),
-            "image_size": options.image_size,
-        }
+        like = partial(nearest, choices=list(options.ratios))
+        size = chosen_size(self.config.size, first_input, like)
+        ratio = None if size is None else options.ratio_of(size)
+        return {"aspect_ratio": ratio, "image_size": options.image_size}
 
     def ask(
         self, task: Task, inputs: Sequence[SentInput], form: Mapping[str, Any]
@@ -279,12 +267,11 @@ class GoogleImages(HostedSystem[GoogleOptions]):
             seed=self.seed,
             safety_settings=settings or None,
         )
-        answer = self._answer(
+        send, contents = (
             self.client.models.generate_content,
-            model=self.model,
-            contents=types.Content(role="user", parts=parts),
-            config=config,
+            types.Content(role="user", parts=parts),
         )
+        answer = self._answer(send, model=self.model, contents=contents, config=config)
         if isinstance(answer, Reply):
             return self.fate(api_error(answer))
         return drawn_from(answer.model_dump(), self.price)

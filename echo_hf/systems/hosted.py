@@ -137,10 +137,8 @@ def limited(client_class: type[Any], timeout_s: float) -> type[Any]:
                 if time.monotonic() > until:
                     raise TimeoutError
         headers = [pair for pair in response.headers.multi_items() if pair[0] not in OF_THE_WAY]
-        content = bytes(body[:most])
-        return type(response)(
-            response.status_code, headers=headers, content=content, request=request
-        )
+        whole = {"headers": headers, "content": bytes(body[:most]), "request": request}
+        return type(response)(response.status_code, **whole)
 
     return type("LimitedClient", (client_class,), {"send": send})
 
@@ -221,8 +219,8 @@ class HostedSystem(ABC, Generic[Checked]):
 
     def draw(self, task: Task) -> GenerationResult:
         given = self.options
-        unfit = unsupported_task(task, given.fewest_inputs, given.most_inputs, config=self.config)
-        if unfit is not None:
+        limits = given.fewest_inputs, given.most_inputs
+        if unfit := unsupported_task(task, *limits, config=self.config):
             return unfit
         try:
             inputs = [sent_input(one) for one in task.inputs]
@@ -238,12 +236,8 @@ class HostedSystem(ABC, Generic[Checked]):
         told = ((name, getattr(drawn, name)) for name in TEXTS)
         texts: dict[str, Any] = {name: text and hide(text) for name, text in told}
         details = {**drawn.details, **form, "inputs": [one.details() for one in inputs]}
-        return replace(
-            drawn,
-            **texts,
-            seed=self.seed,
-            details=json.loads(hide(json.dumps(details, ensure_ascii=False))),
-        )
+        shown = json.loads(hide(json.dumps(details, ensure_ascii=False)))
+        return replace(drawn, **texts, seed=self.seed, details=shown)
 
     def __enter__(self) -> Self:
         return self
@@ -265,7 +259,6 @@ class HostedSystem(ABC, Generic[Checked]):
 
     @contextmanager
     def _hidden(self) -> Iterator[None]:
-        """Keeps the key out of what goes through."""
         try:
             yield
         except RequestError as error:
@@ -275,7 +268,6 @@ class HostedSystem(ABC, Generic[Checked]):
             raise GenerationError(self.one_line(str(error))) from None
 
     def one_line(self, text: str) -> str:
-        """A text without the key."""
         return " ".join(self.key.hidden_in(text).split())
 
     def reply_in(self, error: Exception) -> Reply:
@@ -284,26 +276,21 @@ class HostedSystem(ABC, Generic[Checked]):
 
     def fate(self, error: ApiError) -> GenerationResult:
         """What becomes of a task that was answered with an error."""
-        told = GenerationResult(
-            Outcome.FAILED, stage=OutcomeStage.REQUEST, code=error.code, text=error.message
-        )
-        meaning = error.meaning(self.model)
+        told, meaning = failed(error.message, error.code), error.meaning(self.model)
         if meaning is Meaning.REFUSED:
             details = mapping(error.error.get("moderation_details"))
             said = details.get("moderation_stage", error.error.get("moderation_stage"))
             named = details.get("categories")
-            categories = named if isinstance(named, list) else []
-            shown = [one for one in categories if isinstance(one, str)][:MOST_CATEGORIES]
-            return replace(
-                told,
-                outcome=Outcome.REFUSED,
-                # An error in place of an answer is about the request, unless it says otherwise.
-                stage=OutcomeStage.OUTPUT if said == "output" else OutcomeStage.INPUT,
-                details={
-                    "moderation_stage": said if isinstance(said, str) else "untold",
-                    "moderation_categories": shown,
-                },
+            strings = (
+                [one for one in named if isinstance(one, str)] if isinstance(named, list) else []
             )
+            # An error in place of an answer is about the request, unless it says otherwise.
+            stage = OutcomeStage.OUTPUT if said == "output" else OutcomeStage.INPUT
+            shown = {
+                "moderation_stage": said if isinstance(said, str) else "untold",
+                "moderation_categories": strings[:MOST_CATEGORIES],
+            }
+            return replace(told, outcome=Outcome.REFUSED, stage=stage, details=shown)
         if self._is_retired(error):
             return replace(told, outcome=Outcome.RETIRED)
         self._raise_for_config(error)

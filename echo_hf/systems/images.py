@@ -19,17 +19,14 @@ from echo_hf.engines.base import ImageRef
 from echo_hf.engines.pixels import sent_reference
 from echo_hf.errors import ImageError
 from echo_hf.images.decode import open_image
-from echo_hf.images.loader import ORIENTATION, TURNS, load_image, load_rgb, upright_rgb
+from echo_hf.images.loader import ORIENTATION, TURNS, load_image, load_rgb
 from echo_hf.images.store import check_image
 from echo_hf.reasons import ImageNotice, Outcome, OutcomeStage
 from echo_hf.systems.base import GenerationResult, Task
 
 
 def open_inputs(task: Task) -> tuple[Image.Image, ...]:
-    for reference in task.inputs:
-        if reference.file is None:
-            raise ImageError(f"image {reference.sha256!r} has no file: run `collect` again")
-    return tuple(upright_rgb(one.file, one.sha256) for one in task.inputs if one.file)
+    return tuple(sent_reference(one, family=None) for one in task.inputs)
 
 
 def as_png(image: Image.Image, compress_level: int = -1) -> bytes:
@@ -68,7 +65,6 @@ def with_image(result: GenerationResult, image: bytes | str) -> GenerationResult
 
 
 def unusable(result: GenerationResult, why: str) -> GenerationResult:
-    """An outcome whose answer holds nothing that can be kept."""
     return replace(result, outcome=Outcome.FAILED, stage=OutcomeStage.ANSWER, text=why)
 
 

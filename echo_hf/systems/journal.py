@@ -33,8 +33,6 @@ SETTLED = frozenset({Outcome.OK, Outcome.REFUSED, Outcome.NO_IMAGE, Outcome.UNSU
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalEntry:
-    """What became of one task."""
-
     __pydantic_config__: ClassVar = ConfigDict(extra="forbid")
 
     sample_id: str
@@ -194,7 +192,6 @@ def digest_of(signature: Mapping[str, Any]) -> str:
 
 
 def journals(root: Path) -> list[Journal]:
-    """The journals of a run, in the order of its systems."""
     return [Journal(root, name) for name in _systems(root)]
 
 
@@ -250,8 +247,7 @@ def write_outputs(root: Path) -> Path:
 
 def outputs_table(root: Path) -> pa.Table:
     """What all systems of a run have drawn; rows of systems without a journal stay."""
-    path, drawn = root / FILE, journals(root)
-    others = OUTPUTS.empty()
+    path, drawn, others = root / FILE, journals(root), OUTPUTS.empty()
     if path.exists():
         try:
             others = pq.read_table(path).select(list(OUTPUTS.columns)).cast(OUTPUTS.schema)

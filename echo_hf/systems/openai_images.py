@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, StrictBool, field_validator, model_validator
+from pydantic import AfterValidator, Field, StrictBool, field_validator, model_validator
 
 from echo_hf._infra.http_errors import OK, Reply, api_error, error_in, mapping
 from echo_hf.config.checks import Whole, Words
@@ -48,13 +48,12 @@ Document = Mapping[str, Any]
 STEP = 16
 LONGEST_SHAPE = 3.0
 # Keys of a request that the adapter sets itself.
-OURS = frozenset(
-    {
-        *("background", "image", "image[]", "input_fidelity", "messages", "modalities", "model"),
-        *("moderation", "n", "output_format", "prompt", "quality", "seed", "size", "stream"),
-    }
-)
+OURS = {
+    *("background", "image", "image[]", "input_fidelity", "messages", "modalities", "model"),
+    *("moderation", "n", "output_format", "prompt", "quality", "seed", "size", "stream"),
+}
 DRAWING = ("quality", "background", "moderation", "output_format", "input_fidelity")
+SizeName = Annotated[str, AfterValidator(lambda size: read_size(size) and size)]
 
 
 class OpenAIImagesOptions(HostedOptions):
@@ -87,7 +86,7 @@ class OpenAIImagesOptions(HostedOptions):
     output_format: Literal["png", "jpeg", "webp"] | None = None
     input_fidelity: Words | None = None
     send_seed: StrictBool = False
-    sizes: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
+    sizes: Annotated[tuple[SizeName, ...], Field(min_length=1)] | None = None
     pixels: Annotated[Whole, Field(ge=256 * 256, le=100_000_000)] = 1024 * 1024
     extra: JsonMapping = {}  # noqa: RUF012 - a Section is frozen
 
@@ -105,13 +104,6 @@ class OpenAIImagesOptions(HostedOptions):
         own = "pixels" if self.sizes is None else "sizes"
         likened = (own,) if size == "match_input" else ()
         return ("revision", "mode", "extra", *DRAWING, *likened)
-
-    @field_validator("sizes")
-    @classmethod
-    def _readable(cls, sizes: tuple[str, ...] | None) -> tuple[str, ...] | None:
-        for size in sizes or ():
-            read_size(size)
-        return sizes
 
     @field_validator("extra")
     @classmethod
@@ -134,33 +126,32 @@ LACK = "the answer holds no image"
 
 def read_images(document: Document, price: Price | None) -> GenerationResult:
     """What an answer of the Images API makes of a task."""
-    usage = mapping(document.get("usage"))
+    counted = mapping(document.get("usage"))
     entries = [mapping(one) for one in _items(document.get("data"))]
     first = entries[0] if entries else {}
-    sent = mapping(usage.get("input_tokens_details"))
-    tokens_in, tokens_out = count(usage.get("input_tokens")), count(usage.get("output_tokens"))
+    sent = mapping(counted.get("input_tokens_details"))
+    tokens_in, tokens_out = (count(counted.get(f"{way}_tokens")) for way in ("input", "output"))
     # Where the answer does not tell them apart, all that came back is the image.
     whole = {"image_tokens": tokens_out, "text_tokens": 0}
-    drawn = mapping(usage.get("output_tokens_details")) or whole
+    drawn = mapping(counted.get("output_tokens_details")) or whole
     billed = {
         f"{kind}_{way}": count(told.get(f"{kind}_tokens"))
         for way, told in (("in", sent), ("out", drawn))
         for kind in ("text", "image")
     }
-    told = {name: document.get(name) for name in ("size", "quality", "background", "output_format")}
+    shown = {one: document.get(one) for one in ("size", "quality", "background", "output_format")}
+    usage = None
+    if tokens_in is not None and tokens_out is not None:
+        usage = Usage(tokens_in, tokens_out, count(sent.get("cached_tokens")) or 0)
+    as_drawn = {name: one for name, one in shown.items() if isinstance(one, str)}
     known = GenerationResult(
         Outcome.FAILED,
         stage=OutcomeStage.ANSWER,
         revised_prompt=_text_or_none(first.get("revised_prompt")),
         model_reported=_text_or_none(document.get("model")),
-        usage=None
-        if tokens_in is None or tokens_out is None
-        else Usage(tokens_in, tokens_out, count(sent.get("cached_tokens")) or 0),
+        usage=usage,
         cost_usd=cost_usd(price, len(entries), billed),
-        details={
-            "pictures": len(entries),
-            "as_drawn": {name: one for name, one in told.items() if isinstance(one, str)},
-        },
+        details={"pictures": len(entries), "as_drawn": as_drawn},
     )
     encoded = _text_or_none(first.get("b64_json")) or _text_or_none(first.get("url"))
     return unusable(known, LACK) if encoded is None else with_image(known, encoded)
@@ -232,8 +223,6 @@ def _text_or_none(value: Any) -> str | None:
     key="OPENAI_API_KEY",
 )
 class OpenAIImages(HostedSystem[OpenAIImagesOptions]):
-    """Asks the Images API of OpenAI or of a server like it, or a chat model that draws."""
-
     seeded = "the seed is sent; the server says how far it repeats a picture"
     unseeded = "the server takes no seed: two pictures for one task differ"
 

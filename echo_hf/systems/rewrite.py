@@ -8,6 +8,7 @@ from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from functools import cache
 from threading import Lock
+from types import SimpleNamespace
 from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -33,31 +34,22 @@ LONGEST_PROMPT = 8000
 
 
 class Rewritten(BaseModel):
-    """The declared shape of the answer."""
-
     model_config = ConfigDict(extra="ignore")
 
     prompt: Annotated[str, Field(min_length=1, max_length=LONGEST_PROMPT)]
 
 
-class _NoTarget:
-    """The instructions speak of no model in particular."""
-
-    prompt_fields: dict[str, str] = {}  # noqa: RUF012 - empty for ever
-
-
 @cache
 def instructions() -> str:
-    return load_prompt(PROMPT, _NoTarget()).text
+    no_target: Any = SimpleNamespace(prompt_fields={})  # it speaks of no model in particular
+    return load_prompt(PROMPT, no_target).text
 
 
 def rewriting(task: Task, max_tokens: int) -> Request:
     """What the writer is asked for a task."""
     data = as_data("request", {"prompt": task.prompt, "pictures": len(task.inputs)})
-    turns = (
-        Message("system", (Text(instructions()),)),
-        Message("user", (Text(data), *task.inputs)),
-    )
+    told = Message("system", (Text(instructions()),))
+    turns = told, Message("user", (Text(data), *task.inputs))
     return Request(PROMPT, turns, Rewritten, max_tokens, row=task.sample_id)
 
 
@@ -80,7 +72,6 @@ class Writing:
 
 
 def written_by(engine: Engine, request: Request) -> Writing:
-    """Asks the writer once."""
     try:
         (completion,) = dict(engine.stream([request])).values()
     except EngineError as error:
@@ -164,10 +155,8 @@ class Rewrite:
         self._turn: Any = nullcontext() if is_server else Lock()
         self._opened = ExitStack()
         self.concurrency = self._artist.concurrency
-        self.determinism = (
-            f"the writer may word a prompt in another way each time; of the artist: "
-            f"{self._artist.determinism}"
-        )
+        said = "the writer may word a prompt in another way each time; of the artist:"
+        self.determinism = f"{said} {self._artist.determinism}"
 
     def signature(self) -> Mapping[str, Any]:
         """Everything that decides an image: the writer, what it is told, and the artist."""

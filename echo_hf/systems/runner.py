@@ -44,7 +44,8 @@ logger = logging.getLogger(__name__)
 LONGEST_TEXT, LONGEST_REMARK = 1000, 300
 LOGGED_FAILURES = 5
 MOST_FAILURES_IN_A_ROW = 10
-# What an entry says as a result does.
+# What an entry says as its task and its result do.
+OF_THE_TASK = ("sample_id", "sample_digest", "split")
 ALIKE = ("outcome", "stage", "seed", "usage", "cost_usd")
 # Failures of one task alone: however many there are in a row, the next task may well do.
 OF_ONE_TASK = frozenset({"no_file", "no_input", "several_files"})
@@ -110,7 +111,6 @@ def is_settled(task: Task, entry: JournalEntry, images: ImageStore) -> bool:
 
 
 def added(*costs: float | None) -> float | None:
-    """The sum of several costs, null when one is not known."""
     known = [cost for cost in costs if cost is not None]
     return sum(known) if len(known) == len(costs) else None
 
@@ -123,8 +123,6 @@ def failed_by(error: BaseException) -> GenerationResult:
 
 
 class SystemRun:
-    """One system at work on the tasks of a benchmark."""
-
     def __init__(
         self, config: SystemConfig, system: System, folder: RunFolder, tasks: Sequence[Task]
     ) -> None:
@@ -150,8 +148,8 @@ class SystemRun:
                 todo.append(task)
                 continue
             is_same = entry.signature == signature
-            is_settled_so = is_same and is_settled(task, entry, self.images)
-            if is_settled_so and not may_fit_now(entry.details, config):
+            is_done = is_same and is_settled(task, entry, self.images)
+            if is_done and not may_fit_now(entry.details, config):
                 continue
             stale += entry.outcome in SETTLED
             same_task = entry.sample_digest == task.sample_digest
@@ -365,12 +363,11 @@ class SystemRun:
             details = json.loads(json.dumps(dict(drawn.details), default=str), parse_constant=str)
         except (TypeError, ValueError, RecursionError):  # the image is not lost for a remark
             details = {"not_json": repr(drawn.details)[:LONGEST_REMARK]}
-        alike = {name: getattr(drawn, name) for name in ALIKE}
-        texts: dict[str, Any] = {name: _storable(getattr(drawn, name)) for name in TEXTS}
+        told: dict[str, Any] = {name: getattr(task, name) for name in OF_THE_TASK}
+        told |= {name: getattr(drawn, name) for name in ALIKE}
+        told |= {name: _storable(getattr(drawn, name)) for name in TEXTS}
         entry = JournalEntry(
-            sample_id=task.sample_id,
-            sample_digest=task.sample_digest,
-            split=task.split,
+            **told,
             signature=self._signature,
             image=digest,
             image_bytes=None if digest is None else len(drawn.image or b""),
@@ -378,8 +375,6 @@ class SystemRun:
             attempts=attempts,
             at=datetime.now(UTC).isoformat(timespec="seconds"),
             details=details,
-            **alike,
-            **texts,
         )
         return self.journal.add(entry)
 

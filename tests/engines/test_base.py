@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import pytest
 
@@ -50,9 +50,7 @@ def test_a_registered_engine_is_made_by_its_name() -> None:
 
 
 @pytest.mark.parametrize("kind", ["vllm", "transformers"])
-def test_what_is_missing_is_told_before_the_hub_is_asked(
-    kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_missing_is_told_before_all(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("huggingface_hub.hf_hub_download", lambda *_, **__: pytest.fail("asked"))
     monkeypatch.setattr("echo_hf._infra.registry.find_spec", lambda _: None)
     with pytest.raises(MissingExtraError, match=rf"echo-hf\[{kind}\]"):
@@ -74,9 +72,7 @@ def test_a_device_file_is_a_gpu(
 
 
 @pytest.mark.parametrize("server", ["http://127.0.0.1:9/v1", None])
-def test_auto_takes_a_server_of_the_environment(
-    monkeypatch: pytest.MonkeyPatch, server: str | None
-) -> None:
+def test_auto_takes_server_of_the_environment(monkeypatch: pytest.MonkeyPatch, server: Any) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     chooses = engine_needs()["auto"].chooses
     assert chooses is not None
@@ -153,9 +149,7 @@ def engines() -> Engines:
         ),
     ],
 )
-def test_another_engine_takes_the_place_of_the_first(
-    life: Life, used: str, events: list[str]
-) -> None:
+def test_another_engine_takes_the_place_of_the_first(life: Life, used: str, events: Any) -> None:
     with engines() as loaded:
         for name in used:
             loaded.use(name)

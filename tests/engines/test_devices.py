@@ -45,9 +45,7 @@ def rows(engine: Engine, corpus: Bundled, store: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.vllm
-def test_a_stage_has_the_same_tables_on_two_devices(
-    tiny: Path, corpus: Bundled, tmp_path: Path
-) -> None:
+def test_a_stage_is_the_same_on_two_devices(tiny: Path, corpus: Bundled, tmp_path: Path) -> None:
     pytest.importorskip("vllm", reason=REASON)
     alone, shared = made("vllm", tiny), made("vllm", tiny, devices=2)
     assert alone.signature() == shared.signature()

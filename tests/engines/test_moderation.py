@@ -9,12 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from PIL import Image
 
 from echo_hf._infra.http_errors import Reply
-from echo_hf._infra.retry import RequestError
 from echo_hf.engines.base import (
     Completion,
     Message,
@@ -90,22 +87,15 @@ def test_the_signature_is_what_decides_an_answer() -> None:
     base = ModerationEngine().signature()
     prices = {"usd_per_million_prompt_tokens": 1, "usd_per_million_completion_tokens": 2}
     assert ModerationEngine(concurrency=2, timeout_s=3, **prices).signature() == base
-    others: list[dict[str, Any]] = [
-        {"base_url": "http://127.0.0.1:1/v1"},
-        {"model": "huge"},
-        {"revision": "second"},
-        {"extra_body": {"policy": "strict"}},
-        {"max_pixels": 1000},
-    ]
+    others: list[dict[str, Any]] = [{"model": "huge"}, {"max_pixels": 1000}]
     made = [ModerationEngine(**other).signature() for other in others]
-    assert len({str(one) for one in [base, *made]}) == 6
+    assert len({str(one) for one in [base, *made]}) == 3
 
 
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
         ({"temperature": 0}, f"known: {', '.join(sorted(ModerationOptions.model_fields))}"),
-        ({"model": ""}, "at least 1 character"),
         ({"extra_body": {"input": []}}, "expected no input, which the engine sets itself"),
         ({"base_url": f"{OPENAI}/moderations"}, "leave out '/moderations', which is added to it"),
         ({"api_key": SECRET}, "environment variable"),
@@ -179,20 +169,8 @@ COUNTED = {"usage": {"prompt_tokens": 2000, "completion_tokens": 0, "total_token
     ],
     ids=str,
 )
-def test_what_a_call_costs(
-    options: dict[str, Any], document: dict[str, Any], cost: float | None, usage: Usage
-) -> None:
+def test_what_a_call_costs(options: Any, document: Any, cost: float | None, usage: Usage) -> None:
     done = judged(response(CLEAN, **document), **options)
     assert done.cost_usd == pytest.approx(cost)
     assert done.usage == usage
     assert ModerationEngine(base_url=OPENAI).usd_per_million_prompt_tokens == 0.0
-
-
-@given(st.integers(200, 299) | st.integers(410, 424), st.text() | st.binary().map(repr))
-def test_no_response_breaks_it(status: int, text: str) -> None:
-    assert not MODERATION.judged(Reply(status, {}, text)).is_answer
-    with pytest.raises(RequestError, match="status 503: upstream is busy"):
-        MODERATION.judged(Reply(200, {}, '{"error": {"message": "upstream is busy", "code": 503}}'))
-
-
-MODERATION = ModerationEngine()

@@ -11,6 +11,7 @@ import pytest
 
 from echo_hf.engines.base import ABSTAINED, Completion, Message, Request, Text, make_engine
 from echo_hf.errors import EchoError
+from tests.errors_for_tests import said_by
 
 POST = "https://board.example/1"
 LINE = {"stage": "safety", "row": "a", "answer": "safe"}
@@ -59,10 +60,7 @@ def test_a_wrong_line_is_named(tmp_path: Path, line: object, message: str) -> No
     path = recorded(tmp_path, LINE)
     more = line if isinstance(line, bytes) else json.dumps(line).encode()
     path.write_bytes(path.read_bytes().strip() + b"\n" + more)
-    with pytest.raises(EchoError) as caught:
-        make_engine("recorded", path=path)
-    assert message in str(caught.value)
-    assert "\n" not in str(caught.value)
+    assert message in said_by(EchoError, make_engine, "recorded", path=path)
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
 from echo_hf.collect.relevance import RelevanceAnswer
-from echo_hf.engines.schema import (
-    grammar_schema,
-    response_format,
-    schema_in_words,
-    strict_schema,
-)
+from echo_hf.engines.schema import grammar_schema, response_format, schema_in_words, strict_schema
 from echo_hf.samples.thread_parts import ExtractAnswer
 
 Thing = TypeVar("Thing")
@@ -136,9 +131,7 @@ def accepts(schema: str, text: str) -> bool:
 @pytest.mark.vllm
 @needs_xgrammar
 @pytest.mark.parametrize(("answer", "value"), ANSWERS)
-def test_a_quotation_and_a_second_line_can_be_written(
-    answer: type[BaseModel], value: dict[str, Any]
-) -> None:
+def test_a_quotation_and_a_second_line_can_be_written(answer: Any, value: dict[str, Any]) -> None:
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
     assert answer.model_validate_json(text)
     assert accepts(grammar_schema(answer), text)

@@ -3,29 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from echo_hf.images.color import ciede2000, lab_of
 
 # Sharma, Wu, Dalal 2005 (Color Research and Application 30), table 1: two colors in CIELAB, and
 # their difference. Each line tests another branch of the formula.
 SHARMA = np.loadtxt(Path(__file__).parents[1] / "data" / "ciede2000.csv", delimiter=",")
-COLORS = st.tuples(st.floats(0, 100), st.floats(-128, 128), st.floats(-128, 128))
 
 
 @pytest.mark.parametrize("row", SHARMA, ids=range(1, 35))
 def test_differences_are_those_of_the_published_table(row: np.ndarray) -> None:
     assert ciede2000(row[:3], row[3:6]).round(4) == row[6]
-
-
-@given(COLORS, COLORS)
-def test_two_colors_may_be_exchanged(first: tuple[float, ...], second: tuple[float, ...]) -> None:
-    assert ciede2000(first, second) == pytest.approx(ciede2000(second, first), abs=1e-6)
-    assert ciede2000(first, first) == 0
 
 
 @pytest.mark.parametrize(
@@ -38,7 +30,5 @@ def test_two_colors_may_be_exchanged(first: tuple[float, ...], second: tuple[flo
         ((0, 0, 255), (32.30, 79.19, -107.86)),
     ],
 )
-def test_the_corners_of_srgb_are_where_tables_have_them(
-    levels: tuple[int, ...], expected: tuple[float, ...]
-) -> None:
+def test_the_corners_of_srgb_are_where_tables_have_them(levels: Any, expected: Any) -> None:
     assert lab_of(levels) == pytest.approx(expected, abs=0.03)

@@ -6,9 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from echo_hf.metrics.image_features import Protocol
 from tests.images_for_tests import encoded, rgb_profile
 
 Levels = NDArray[np.uint8]
+BOTH: tuple[Protocol, Protocol] = ("corrected", "published")
 
 
 def noise(
@@ -34,6 +36,7 @@ def _turned() -> Image.Exif:
     return exif
 
 
+CUT = encoded(noise(2, size=(200, 200)), "PNG")[:9000]
 DEEP = np.random.default_rng(1).integers(4000, 60_000, (9, 9), dtype=np.uint16)
 # What only a loader that knows files reads as they are meant.
 SPECIAL = {

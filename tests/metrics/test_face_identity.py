@@ -17,6 +17,7 @@ from echo_hf.metrics.image_features import Protocol
 from echo_hf.reasons import MetricReason
 from tests.images_for_tests import encoded
 from tests.metrics.faces_for_tests import GREY, SIDE, cosine, drawn
+from tests.metrics.images_for_metrics import BOTH
 from tests.metrics.tiny_face_pack import write_pack
 
 pytestmark = pytest.mark.extras
@@ -76,9 +77,7 @@ def test_swapped_channels_show_other_faces(pack: Path) -> None:
     before = drawn({(0, 0): ANNA, (1, 0): SMURF})
     pale = [(50, 60, 255), (100, 40, 255), (40, 130, 240), (60, 60, 255)]
     after = drawn({(0, 0): BODO, (1, 0): pale})
-    corrected, published = (
-        _measure(pack, [before], [after], protocol=name) for name in ("corrected", "published")
-    )
+    corrected, published = (_measure(pack, [before], [after], protocol=name) for name in BOTH)
     assert corrected.value == pytest.approx(cosine(ANNA, BODO), abs=1e-6)
     # The order of the numbers in both embeddings is swapped alike: the cosine is the colors'.
     assert published.value == pytest.approx(cosine(SMURF, pale), abs=1e-6)
@@ -129,10 +128,7 @@ def test_a_cosine_below_zero_stays_or_is_dropped(pack: Path) -> None:
 
 def test_several_inputs_count_or_are_dropped(pack: Path) -> None:
     faces, others = (drawn({(0, 0): SMURF, (1, 1): person}) for person in (ANNA, BODO))
-    for protocol, counts in (
-        ("corrected", {}),
-        ("published", {MetricReason.SEVERAL_INPUTS: 1}),
-    ):
+    for protocol, counts in (("corrected", {}), ("published", {MetricReason.SEVERAL_INPUTS: 1})):
         result = _measure(pack, [[faces, others], faces], [others, faces], protocol=protocol)
         assert result.counts == counts
         assert result.value == pytest.approx(1)
@@ -196,9 +192,7 @@ def test_other_networks_do_not_mix(pack: Path, tmp_path: Path) -> None:
     assert len(ours) == 1
 
 
-def test_an_input_is_looked_at_once_for_all_systems(
-    pack: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_input_is_looked_at_once_for_all(pack: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from insightface.app import FaceAnalysis
 
     looked: list[object] = []
@@ -220,24 +214,3 @@ def test_an_input_is_looked_at_once_for_all_systems(
     assert len(cache) == 4
     _measure(pack, inputs, systems[0], cache=cache, protocol="published")
     assert len(cache) == 5  # of the one sample that it takes
-
-
-def test_the_networks_are_loaded_once_for_all_systems(
-    pack: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import onnxruntime
-
-    loads: list[object] = []
-    start = onnxruntime.InferenceSession.__init__
-
-    def counted(session: Any, *given: Any, **settings: Any) -> None:
-        loads.append(given)
-        start(session, *given, **settings)
-
-    monkeypatch.setattr(onnxruntime.InferenceSession, "__init__", counted)
-    expected = _measure(pack, [_shown("anna")], [_shown("bodo")])
-    alone, cache = len(loads), FaceCache()
-    for one in (pack, str(pack), pack):
-        assert _measure(one, [_shown("anna")], [_shown("bodo")], cache=cache) == expected
-    assert alone >= 2
-    assert len(loads) == 2 * alone

@@ -31,9 +31,7 @@ def _mean(values: list[Fraction]) -> Fraction:
 
 
 @given(RATINGS, st.randoms(use_true_random=False))
-def test_means_are_of_repeats_then_judges_then_samples(
-    ratings: list[tuple[str, str, int | None]], random: Random
-) -> None:
+def test_means_are_of_repeats_then_judges_then_samples(ratings: Any, random: Random) -> None:
     cells: dict[str, dict[str, list[Fraction]]] = {}
     for sample, judge, rating in ratings:
         if rating is not None:

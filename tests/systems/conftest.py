@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
-from tests.engines.openai.loopback_server import LoopbackServer, running
+from tests.engines.conftest import server as server
 
 # What stands for other people's package is no part of the tests.
 collect_ignore = ["bagel_checkout"]
@@ -18,9 +16,3 @@ KEYS = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "GEMINI_API_KEY", "GOOGLE_API_KEY")
 def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in (*PROXIES, *(proxy.lower() for proxy in PROXIES), *KEYS):
         monkeypatch.delenv(name, raising=False)
-
-
-@pytest.fixture
-def server() -> Iterator[LoopbackServer]:
-    with running() as loopback:
-        yield loopback

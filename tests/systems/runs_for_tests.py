@@ -55,25 +55,16 @@ def task(number: int, words: str = "fox") -> Task:
 
 def entry(number: int, words: str = "fox", **changes: Any) -> JournalEntry:
     one = task(number, words)
-    given: Row = {"signature": "s", "outcome": Outcome.REFUSED, **changes}
-    return JournalEntry(
-        sample_id=one.sample_id, sample_digest=one.sample_digest, split=one.split, **given
-    )
+    given: Row = {"split": one.split, "signature": "s", "outcome": Outcome.REFUSED, **changes}
+    return JournalEntry(sample_id=one.sample_id, sample_digest=one.sample_digest, **given)
 
 
 def sample(name: str, **values: Any) -> Row:
     lists = ("post_urls", "community_feedback", "input_images", "output_images")
     empty: Row = {**dict.fromkeys(SAMPLES.columns), **{column: [] for column in lists}}
     safety = {"flagged": False, "categories": [], "model": "guard"}
-    digest = sha(name.encode())
-    return {
-        **empty,
-        "id": name,
-        "prompt": name,
-        "sample_digest": digest,
-        "safety": safety,
-        **values,
-    }
+    named = {"id": name, "prompt": name, "sample_digest": sha(name.encode())}
+    return {**empty, **named, "safety": safety, **values}
 
 
 def written(folder: Path, texts: Sequence[Row], edits: Sequence[Row] = ()) -> Path:

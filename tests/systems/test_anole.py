@@ -28,6 +28,7 @@ from echo_hf.systems.anole import (
     make_decoder,
     pixels,
 )
+from tests.errors_for_tests import said_by
 from tests.systems.drawing_for_tests import blocks, config, image_file, levels, task
 from tests.systems.tiny_anole import CODES, REASON, TOKENS, in_original_order, write_tiny_anole
 
@@ -42,18 +43,15 @@ SQUARE = [number % CODES for number in range(TOKENS)]
     ("more", "said"),
     [
         ({"parameters": {"top_k": 5}}, "unknown key 'top_k'; did you mean 'top_p'?"),
-        ({"parameters": {"temperature": 0}}, "temperature is 0"),
-        ({"parameters": {"top_p": 1.5}}, "top_p is 1.5"),
         ({"size": "match_input"}, "size is 'match_input': expected 'auto'"),
         ({"limits": {"concurrency": 2}}, "limits.concurrency is 2: expected 1"),
     ],
 )
 def test_a_bad_config_is_one_line(more: dict[str, Any], said: str) -> None:
-    with pytest.raises(GenerationError) as caught:
-        AnoleSystem(config("anole", **{"parameters": {}, "model": "a/b", **more}))
-    assert str(caught.value).startswith("system 'tiny': ")
-    assert said in str(caught.value)
-    assert "\n" not in str(caught.value)
+    made = config("anole", **{"parameters": {}, "model": "a/b", **more})
+    told = said_by(GenerationError, AnoleSystem, made)
+    assert told.startswith("system 'tiny': ")
+    assert said in told
 
 
 def test_the_signature_is_what_decides_an_image() -> None:
@@ -152,9 +150,7 @@ def loaded(tiny: Path) -> LoadedAnole:
 
 
 @pytest.mark.extras
-def test_inputs_prompt_and_parameters_decide_the_image(
-    tiny: Path, loaded: LoadedAnole, tmp_path: Path
-) -> None:
+def test_inputs_prompt_and_options_decide(tiny: Path, loaded: LoadedAnole, tmp_path: Path) -> None:
     sizes = [(128, 96), (96, 160), (64, 64)]
     one, two, three = (image_file(tmp_path, blocks(size, 1)) for size in sizes)
     room = loaded.context - TOKENS - 3 - 2 * (TOKENS + 2)
@@ -195,9 +191,8 @@ def test_what_cannot_be_loaded_is_one_line(tiny: Path, tmp_path: Path) -> None:
     shutil.copytree(tiny, broken)
     (broken / "model.safetensors").write_bytes(b"no weights")
     for system in (made(tiny, decoder=str(tmp_path)), made(broken)):
-        with pytest.raises(GenerationError, match="cannot load") as caught, system:
-            system.draw(task())
-        assert "\n" not in str(caught.value)
+        with system:
+            assert "cannot load" in said_by(GenerationError, system.draw, task())
     assert not (tmp_path / "ran").exists()
 
 
@@ -239,9 +234,7 @@ def by_hand(loaded: LoadedAnole, rows: tuple[list[int], ...], seed: int) -> list
 
 @pytest.mark.extras
 @pytest.mark.parametrize("inputs", [(), (3, 8)])
-def test_tokens_are_those_of_branches_read_alone(
-    loaded: LoadedAnole, inputs: tuple[int, ...]
-) -> None:
+def test_tokens_are_those_of_branches_read_alone(loaded: LoadedAnole, inputs: Any) -> None:
     rows = rows_of(loaded, *inputs)
     found = draw_tokens(loaded, rows, OPTIONS, seed=4)
     assert found == by_hand(loaded, rows, seed=4)

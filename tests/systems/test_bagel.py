@@ -135,9 +135,7 @@ def test_a_size_that_the_model_cannot_draw_is_never_replaced(
     ("parameters", "text"),
     [({"thinking": True}, "['thinking']"), ({"text_to_image": {"steps": 5}}, "'steps'")],
 )
-def test_a_parameter_that_is_none_fails_the_task(
-    parameters: dict[str, Any], text: str, weights: Path
-) -> None:
+def test_a_parameter_that_is_none_fails_the_task(parameters: Any, text: str, weights: Path) -> None:
     with bagel(weights, **parameters) as system:
         drawn = system.draw(task_of("kite"))
     assert drawn.outcome is Outcome.FAILED
@@ -154,10 +152,7 @@ def test_the_worker_needs_nothing_of_echo_hf() -> None:
 def test_without_its_weights_it_does_not_start(weights: Path, tmp_path: Path) -> None:
     shutil.copytree(weights, tmp_path, dirs_exist_ok=True)
     (tmp_path / "ema.safetensors").unlink()
-    with (
-        pytest.raises(GenerationError, match="could not be started"),
-        bagel(tmp_path) as system,
-    ):
+    with pytest.raises(GenerationError, match="could not be started"), bagel(tmp_path) as system:
         system.draw(task_of("a kite"))
 
 

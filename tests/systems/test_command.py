@@ -27,6 +27,7 @@ from echo_hf.reasons import Outcome
 from echo_hf.systems import command_worker
 from echo_hf.systems.base import GenerationResult, Task, TransientError
 from echo_hf.systems.command import WORKERS, CommandSystem, hidden
+from tests.errors_for_tests import said_by
 from tests.images_for_tests import encoded, noise
 from tests.package.blocks import blocks
 from tests.stages_for_tests import ROOT
@@ -148,9 +149,7 @@ def test_a_request_holds_what_the_protocol_says() -> None:
         }
 
 
-def test_no_key_of_the_parent_reaches_a_worker(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_key_of_parent_reaches_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("OPENAI_API_KEY", "HF_TOKEN", "SHOP_KEY", "PYTHONPATH"):
         monkeypatch.setenv(name, f"value of {name}")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
@@ -289,9 +288,7 @@ def test_a_value_that_holds_another_is_hidden_whole() -> None:
     ("word", "timeout_s", "code"),
     [("child", SHORT_S, "timeout"), ("orphan", LONG_S, "worker_ended")],
 )
-def test_children_end_with_their_worker(
-    word: str, timeout_s: float, code: str, tmp_path: Path
-) -> None:
+def test_children_end_with_a_worker(word: str, timeout_s: float, code: str, tmp_path: Path) -> None:
     with made(timeout_s=timeout_s) as system:
         with pytest.raises(TransientError) as error:
             system.draw(task_of(f"{word} {tmp_path / 'number'}"))
@@ -385,10 +382,8 @@ def test_a_worker_that_cannot_start_stops_the_run(
     (tmp_path / "worker.py").write_text(script or "")
     command = {} if script is not None else {"command": ["no-such-program"]}
     system = made(script=tmp_path / "worker.py", start_timeout_s=start_timeout_s, **command)
-    with system, pytest.raises(GenerationError) as error:
-        system.draw(task_of("kite"))
-    assert text in str(error.value)
-    assert "\n" not in str(error.value)
+    with system:
+        assert text in said_by(GenerationError, system.draw, task_of("kite"))
 
 
 def crashes(system: CommandSystem, names: str) -> None:
@@ -455,19 +450,14 @@ def folder(tmp_path: Path) -> Path:
         ({"pass_environment": ["NOT_SET_ANYWHERE"]}, "'NOT_SET_ANYWHERE' is not set"),
     ],
 )
-def test_preflight_says_what_is_missing(
-    parameters: dict[str, Any], text: str | None, folder: Path
-) -> None:
+def test_preflight_says_what_is_missing(parameters: Any, text: str | None, folder: Path) -> None:
     (folder / "env/bin").mkdir(parents=True)
     (folder / "env/bin/python").symlink_to(sys.executable)
     given = {"command": [sys.executable, "worker.py"], "folder": str(folder), **parameters}
     if text is None:
         assert made(**given).preflight() is None
         return
-    with pytest.raises(GenerationError) as error:
-        made(**given).preflight()
-    assert text in str(error.value)
-    assert "\n" not in str(error.value)
+    assert text in said_by(GenerationError, made(**given).preflight)
 
 
 def test_the_signature_is_the_same_on_another_machine(tmp_path: Path) -> None:
@@ -517,7 +507,6 @@ def test_the_signature_is_what_decides_an_image(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("parameters", "text"),
     [
-        ({"command": []}, "command is []"),
         ({"command": "python worker.py"}, "command is 'python worker.py'"),
         ({"command": ["python", "w.py\n"]}, "without control characters"),
         ({"command": ["python", "--api-key=sesame"]}, "no secret in a command"),
@@ -525,17 +514,13 @@ def test_the_signature_is_what_decides_an_image(folder: Path) -> None:
         ({"command": ["python", "worker:bagle"]}, "unknown worker 'bagle'; did you mean 'bagel'"),
         ({"environment": {"GIT_TOKEN": "sesame"}}, "'GIT_TOKEN' is one"),
         ({"environment": {"A B": "x"}}, "environment"),
-        ({"workers": 0}, "workers is 0"),
         ({"worker": 2}, "did you mean 'workers'"),
         ({"parameters": {"day": {1, 2}}}, "what JSON can hold"),
     ],
 )
 def test_bad_parameters_are_one_line(parameters: dict[str, Any], text: str) -> None:
     given = config_of().model_copy(update={"parameters": {"command": ["python"], **parameters}})
-    with pytest.raises(GenerationError) as error:
-        CommandSystem(given)
-    assert text in str(error.value)
-    assert "\n" not in str(error.value)
+    assert text in said_by(GenerationError, CommandSystem, given)
     with pytest.raises(ValidationError, match=r"environment\.OPENAI_API_KEY"):
         config_of(environment={"OPENAI_API_KEY": "sesame"})
     assert (WORKERS / "bagel.py").is_file()

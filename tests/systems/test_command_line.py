@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Event
 
 import pyarrow.parquet as pq
 import pytest
@@ -95,29 +94,6 @@ def test_a_killed_run_asks_for_no_answer_twice(tmp_path: Path, server: LoopbackS
     }
     images = ImageStore(tmp_path / "run" / "pictures")
     assert all(images.open(row["image"]) for row in rows)
-
-
-def test_ctrl_c_keeps_what_is_under_way(tmp_path: Path, server: LoopbackServer) -> None:
-    free = Event()
-
-    def behave(asked: Asked) -> Answer:
-        if asked.body:
-            free.wait(60)
-        return drawn_for(asked)
-
-    server.behave = behave
-    with drawing(config(tmp_path, server, 12)) as process:
-        server.wait_for(1 + CONCURRENCY)
-        process.send_signal(signal.SIGINT)
-        assert process.stdout is not None
-        said = next(line for line in process.stdout if "stopping" in line)
-        free.set()
-        _, errors = process.communicate(timeout=60)
-    assert said == "note: tiny: stopping; 4 under way are waited for and kept\n"
-    assert (errors, process.returncode) == (STOPPED, 130)
-    assert len(prompts(server)) == CONCURRENCY
-    rows = pq.read_table(tmp_path / "run" / "outputs.parquet").to_pylist()
-    assert {row["sample_id"] for row in rows} == answered(tmp_path) == set(prompts(server))
 
 
 def test_a_stop_while_a_system_is_looked_for_is_no_error_of_it(

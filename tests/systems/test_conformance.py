@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -32,12 +31,16 @@ BAD = "blank"
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of system: its config by seed, and how the task that it fails at ends."""
+    """A kind of system, and how the task that it fails at ends."""
 
-    config: Callable[[int], SystemConfig]
+    adapter: str
+    parameters: dict[str, Any]
     stage: str
     code: str | None
-    takes_seed: bool = True
+    more: dict[str, Any] = field(default_factory=dict)
+
+    def config(self, seed: int) -> SystemConfig:
+        return drawing.config(self.adapter, self.parameters, seed=seed, **self.more)
 
 
 def tasks_in(folder: Path) -> list[Task]:
@@ -54,22 +57,18 @@ def files(folder: Path, _: LoopbackServer) -> Kind:
     for number, prompt in enumerate(PROMPTS):
         (place / f"s{number}.png").write_bytes(png(prompt))
     parameters = {"folder": str(folder / "made before")}
-    return Kind(lambda _: drawing.config("files", parameters), "request", "no_file", False)
+    return Kind("files", parameters, "request", "no_file")
 
 
 def command(folder: Path, _: LoopbackServer) -> Kind:
     parameters = {"command": [sys.executable, "-S", str(MISBEHAVING)], "workers": 2}
-    return Kind(
-        lambda seed: drawing.config("command", parameters, seed=seed), "request", "no_input"
-    )
+    return Kind("command", parameters, "request", "no_input")
 
 
 def openai_images(folder: Path, server: LoopbackServer) -> Kind:
     server.behave = lambda asked: drawing.image_answer(png(repr(sorted(asked.body.items()))))
     parameters = {"base_url": server.url, "send_seed": True}
-    return Kind(
-        lambda seed: drawing.config("openai_images", parameters, seed=seed), "request", "input"
-    )
+    return Kind("openai_images", parameters, "request", "input")
 
 
 def google(folder: Path, server: LoopbackServer) -> Kind:
@@ -79,7 +78,7 @@ def google(folder: Path, server: LoopbackServer) -> Kind:
 
     server.behave = behave
     parameters = {"base_url": server.url.removesuffix("/v1")}
-    return Kind(lambda seed: drawing.config("google", parameters, seed=seed), "request", "input")
+    return Kind("google", parameters, "request", "input")
 
 
 def rewrite(folder: Path, server: LoopbackServer) -> Kind:
@@ -95,11 +94,7 @@ def rewrite(folder: Path, server: LoopbackServer) -> Kind:
         "writer": {"kind": "openai", "model": "tiny-writer", "backoff_s": 0.001, **url},
         "artist": {"adapter": "openai_images", "model": "tiny-artist", "parameters": own},
     }
-    return Kind(
-        lambda seed: drawing.config("rewrite", parameters, seed=seed),
-        "request",
-        "writer_engine_error",
-    )
+    return Kind("rewrite", parameters, "request", "writer_engine_error")
 
 
 def diffusers(folder: Path, _: LoopbackServer) -> Kind:
@@ -111,9 +106,7 @@ def diffusers(folder: Path, _: LoopbackServer) -> Kind:
     call = {"num_inference_steps": 1, "max_sequence_length": 64, "text_encoder_out_layers": [1]}
     parameters = {"call": call, "dtype": "float32", "device": "cpu"}
     more = {"model": model, "size": {"width": 64, "height": 48}}
-    return Kind(
-        lambda seed: drawing.config("diffusers", parameters, seed=seed, **more), "input", None
-    )
+    return Kind("diffusers", parameters, "input", None, more)
 
 
 def anole(folder: Path, _: LoopbackServer) -> Kind:
@@ -123,9 +116,7 @@ def anole(folder: Path, _: LoopbackServer) -> Kind:
 
     model = write_tiny_anole(folder / "tiny-anole")
     parameters = {"decoder": str(model / "decoder"), "dtype": "float32", "device": "cpu"}
-    return Kind(
-        lambda seed: drawing.config("anole", parameters, seed=seed, model=str(model)), "input", None
-    )
+    return Kind("anole", parameters, "input", None, {"model": str(model)})
 
 
 CORE, EXTRAS = (files, command, openai_images, rewrite), (google, diffusers, anole)
@@ -189,9 +180,10 @@ def test_a_seed_is_told_and_decides_the_image(kind: Kind, tmp_path: Path) -> Non
     first, other = (kind.config(seed) for seed in (0, 1))
     signatures = [make_system(one).signature() for one in (first, first, other)]
     assert signatures[0] == signatures[1]
-    assert (signatures[0] != signatures[2]) is kind.takes_seed
+    takes_seed = kind.adapter != "files"
+    assert (signatures[0] != signatures[2]) is takes_seed
     json.dumps(signatures)
-    if kind.takes_seed:
+    if takes_seed:
         (task, *_) = tasks_in(tmp_path)
         drawn = [run(tmp_path / str(one.seed), one, [task])[1]["s0"] for one in (first, other)]
         assert [one.seed for one in drawn] == [0, 1]
@@ -203,10 +195,8 @@ def test_a_failure_is_typed_and_alone_is_asked_again(kind: Kind, tmp_path: Path)
     *good, bad = (task.sample_id for task in tasks)
     asked, found = run(tmp_path, config, tasks)
     assert sorted(asked) == sorted([*good, bad])
-    assert (found[bad].outcome, found[bad].stage, found[bad].code) == (
-        *(Outcome.FAILED, kind.stage),
-        kind.code,
-    )
+    ended = (found[bad].outcome, found[bad].stage, found[bad].code)
+    assert ended == (Outcome.FAILED, kind.stage, kind.code)
     assert str(tmp_path) not in str(found[bad].text)
     assert Counter(one.outcome for one in found.values()) == {"ok": len(good), "failed": 1}
     again, after = run(tmp_path, config, tasks)
@@ -220,9 +210,7 @@ class Interrupting(NullProgress):
             raise KeyboardInterrupt
 
 
-def test_a_run_that_is_stopped_loses_nothing_and_asks_nothing_twice(
-    kind: Kind, tmp_path: Path
-) -> None:
+def test_a_stopped_run_loses_nothing_and_asks_nothing_twice(kind: Kind, tmp_path: Path) -> None:
     config, (*tasks, _) = kind.config(0), tasks_in(tmp_path)
     with pytest.raises(KeyboardInterrupt):
         run(tmp_path, config, tasks, Interrupting())

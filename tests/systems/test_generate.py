@@ -73,9 +73,7 @@ def table(root: Path) -> list[dict[str, object]]:
     return rows
 
 
-def test_every_task_is_drawn_and_written_down(
-    tmp_path: Path, release: Path, acting: Acting
-) -> None:
+def test_each_task_is_drawn_and_written_down(tmp_path: Path, release: Path, acting: Acting) -> None:
     made = generate(evaluation(release), runs=tmp_path)
     assert sorted(acting.asked) == EVERY
     assert acting.entered == ["in", "out"]
@@ -163,9 +161,7 @@ def test_only_the_systems_that_are_named(tmp_path: Path, release: Path) -> None:
 
 
 @pytest.mark.parametrize("dry_run", [True, False])
-def test_a_missing_package_stops_its_own_system_alone(
-    tmp_path: Path, release: Path, dry_run: bool
-) -> None:
+def test_a_missing_package_stops_system_alone(tmp_path: Path, release: Path, dry_run: bool) -> None:
     register("absent", extra="diffusers", packages=("nobody_has_this",))(lambda _: Acting())
     absent, good = system("absent", adapter="absent"), Acting()
     install = r'pip install "echo-hf\[diffusers\]"'
@@ -218,9 +214,7 @@ LOST = GenerationResult(Outcome.FAILED, stage=OutcomeStage.REQUEST, text="no key
     ],
     ids=["draw", "exit", "preflight", "unforeseen", "all fail"],
 )
-def test_a_system_that_stops_does_not_stop_the_others(
-    tmp_path: Path, release: Path, bad: Breaking
-) -> None:
+def test_a_system_that_stops_stops_no_other(tmp_path: Path, release: Path, bad: Breaking) -> None:
     good, config = Acting(), evaluation(release, system("bad"), system("good"))
     with known(bad=bad, good=good):
         with pytest.raises(GenerationError, match="no key"):
@@ -246,9 +240,7 @@ def test_a_retired_model_is_found_before_anything_is_spent(tmp_path: Path, relea
         assert generate(config, runs=tmp_path).outcomes["gone"] == {"ok": 5}
 
 
-def test_what_is_damaged_is_told_before_anything_is_spent(
-    tmp_path: Path, release: Path, acting: Acting
-) -> None:
+def test_what_is_damaged_is_told_beforehand(tmp_path: Path, release: Path, acting: Acting) -> None:
     outputs = tmp_path / "measured" / "outputs"
     outputs.mkdir(parents=True)
     (outputs / "theirs.jsonl").write_text("no line\n")
@@ -269,9 +261,7 @@ def test_two_at_once_are_refused(tmp_path: Path, release: Path, acting: Acting) 
     assert acting.asked == []
 
 
-def test_rows_of_systems_without_a_journal_stay(
-    tmp_path: Path, release: Path, acting: Acting
-) -> None:
+def test_rows_without_a_journal_stay(tmp_path: Path, release: Path, acting: Acting) -> None:
     generate(evaluation(release), runs=tmp_path, limit=1)
     path = tmp_path / "measured" / "outputs.parquet"
     rows = pq.read_table(path).to_pylist()
@@ -286,9 +276,7 @@ def test_rows_of_systems_without_a_journal_stay(
     assert Journal(tmp_path / "measured", "mine").entries.keys() == set(EVERY)
 
 
-def test_the_command_says_what_it_will_do_and_what_it_did(
-    tmp_path: Path, release: Path, acting: Acting
-) -> None:
+def test_the_command_says_what_it_does(tmp_path: Path, release: Path, acting: Acting) -> None:
     config = evaluation(release).model_dump(mode="json")
     (tmp_path / "config.yaml").write_text(yaml.safe_dump(config), "utf-8")
     told = ["generate", str(tmp_path / "config.yaml"), "--runs", str(tmp_path), "--limit", "1"]
@@ -335,10 +323,7 @@ def test_outputs_go_into_the_release_and_leave_it(tmp_path: Path, acting: Acting
     }
     assert generate(path, runs=runs).plans[0].todo == ()
 
-    with (
-        locked(root, ["mine"]),
-        pytest.raises(RunError, match="at work on the outputs of 'mine'"),
-    ):
+    with locked(root, ["mine"]), pytest.raises(RunError, match="at work on the outputs of 'mine'"):
         forget([FORGOTTEN], path, runs=runs)
     assert Journal(root, "mine").entries == entries
 

@@ -17,6 +17,7 @@ from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.base import GenerationResult, System
 from echo_hf.systems.google_images import GoogleImages, drawn_from
 from tests.engines.openai.loopback_server import Answer, LoopbackServer
+from tests.errors_for_tests import said_by
 from tests.images_for_tests import encoded, noise
 from tests.systems.drawing_for_tests import (
     HUGE,
@@ -107,9 +108,7 @@ def test_the_reason_of_its_end_says_what_an_answer_without_an_image_is(
         (None, Outcome.FAILED, OutcomeStage.ANSWER),
     ],
 )
-def test_a_blocked_prompt_is_refused(
-    reason: str | None, outcome: Outcome, stage: OutcomeStage
-) -> None:
+def test_a_blocked_prompt_is_refused(reason: Any, outcome: Outcome, stage: OutcomeStage) -> None:
     feedback = {"block_reason": reason, "block_reason_message": "Not this."}
     drawn = drawn_from({"candidates": None, "prompt_feedback": feedback}, None)
     assert (drawn.outcome, drawn.stage) == (outcome, stage)
@@ -166,21 +165,14 @@ def test_the_number_of_inputs_is_the_models(model: str, expected: int) -> None:
     ("further", "parameters", "message"),
     [
         ({}, {"aspect_ratios": ["wide"]}, "'wide' is not a ratio: expected two numbers"),
-        ({}, {"aspect_ratios": []}, "aspect_ratios is []"),
         ({}, {"modalities": ["TEXT"]}, "expected IMAGE among them"),
         ({}, {"safety_settings": {"HARASSMENT": "OFF"}}, "'HARASSMENT' is not a category"),
-        ({}, {"safety_settings": {"HARM_CATEGORY_HARASSMENT": "LOW"}}, "is 'LOW'"),
         ({}, {"base_url": "https://a.example/?x=1"}, "base_url has more than scheme"),
         ({"size": {"width": 1000, "height": 700}}, {}, "size is 1000 x 700, and the model"),
     ],
 )
-def test_mistakes_in_a_config_are_one_line(
-    further: dict[str, Any], parameters: dict[str, Any], message: str
-) -> None:
-    with pytest.raises(GenerationError) as caught:
-        system_of(parameters, **further)
-    assert message in str(caught.value)
-    assert "\n" not in str(caught.value)
+def test_mistakes_in_a_config_are_one_line(further: Any, parameters: Any, message: str) -> None:
+    assert message in said_by(GenerationError, system_of, parameters, **further)
 
 
 DECIDES: list[tuple[dict[str, Any], dict[str, Any]]] = [

@@ -136,9 +136,7 @@ def test_what_may_pass_is_left_to_the_runner(
         (google_answer(reason="PUP_LIMITED_DISABLED"), "the account is stopped"),
     ],
 )
-def test_what_no_task_could_survive_ends_the_run(
-    asking: Asking, answer: Answer, message: str
-) -> None:
+def test_what_no_task_could_survive_ends_run(asking: Asking, answer: Answer, message: str) -> None:
     with pytest.raises(GenerationError, match=message) as caught:
         asking.told(answer)
     assert KEY not in str(caught.value)
@@ -176,9 +174,7 @@ def test_refusals_are_told_from_failures(
     ],
     ids=["request", "firewall"],
 )
-def test_another_error_is_the_tasks_own(
-    asking: Asking, answer: Answer, code: str, text: str
-) -> None:
+def test_any_other_error_is_the_tasks(asking: Asking, answer: Answer, code: str, text: str) -> None:
     drawn = asking.told(answer)
     assert (drawn.outcome, drawn.stage) == (Outcome.FAILED, OutcomeStage.REQUEST)
     assert drawn.code == code
@@ -229,9 +225,7 @@ def test_a_model_that_goes_during_a_run_is_retired(asking: Asking) -> None:
         assert (drawn.outcome, drawn.stage) == (Outcome.RETIRED, OutcomeStage.REQUEST)
 
 
-def test_of_a_model_that_is_known_to_be_shut_down_nobody_is_asked(
-    tmp_path: Path, asking: Asking
-) -> None:
+def test_a_model_known_to_be_shut_down_is_not_asked(tmp_path: Path, asking: Asking) -> None:
     gone = config("openai_images", {}, model="gpt-image-1")
     made = generate(evaluation(benchmark(tmp_path), gone), runs=tmp_path / "runs")
     assert made.outcomes == {gone.name: {Outcome.RETIRED: 5}}
@@ -277,10 +271,7 @@ def test_the_key_is_in_nothing_that_is_kept(asking: Asking, answer: Answer) -> N
 
 @pytest.mark.parametrize(
     ("parameters", "number", "code"),
-    [
-        ({"most_inputs": 1}, 2, "too_many_inputs"),
-        ({"fewest_inputs": 1}, 0, "too_few_inputs"),
-    ],
+    [({"most_inputs": 1}, 2, "too_many_inputs"), ({"fewest_inputs": 1}, 0, "too_few_inputs")],
 )
 def test_a_task_with_the_wrong_number_of_inputs_is_unsupported(
     asking: Asking, tmp_path: Path, parameters: dict[str, int], number: int, code: str

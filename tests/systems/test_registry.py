@@ -15,13 +15,7 @@ from echo_hf.config.systems import read_system, shipped_systems
 from echo_hf.errors import GenerationError, MissingExtraError
 from echo_hf.systems.base import System
 from echo_hf.systems.generate import SystemListing, list_systems
-from echo_hf.systems.registry import (
-    described,
-    make_system,
-    model_of,
-    options_of,
-    register,
-)
+from echo_hf.systems.registry import described, make_system, model_of, options_of, register
 from tests.systems.runs_for_tests import ADAPTER, Acting, system
 
 

@@ -230,9 +230,7 @@ def test_an_output_is_kept_with_all_that_was_said_of_it(tmp_path: Path) -> None:
         (GenerationResult(Outcome.OK, "text"), "encoded"),  # type: ignore[arg-type]
     ],
 )
-def test_what_is_no_image_is_a_failure_of_the_answer(
-    tmp_path: Path, drawn: GenerationResult, words: str
-) -> None:
+def test_what_is_no_image_is_a_failure(tmp_path: Path, drawn: GenerationResult, words: str) -> None:
     one = only(tmp_path, lambda _: drawn)
     assert (one.outcome, one.stage, one.image) == ("failed", OutcomeStage.ANSWER, None)
     assert words in (one.text or "")
@@ -249,9 +247,7 @@ def test_a_remark_that_json_cannot_hold_costs_no_image(tmp_path: Path, details: 
     assert one.details == {"not_json": repr(details)}
 
 
-def test_a_build_that_begins_costs_no_image(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_beginning_build_costs_no_image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rename, swept = Path.replace, list[Path]()
 
     def sweeping(partial: Path, target: Path) -> Path:
@@ -329,9 +325,7 @@ def test_failures_in_a_row_stop_the_system(tmp_path: Path) -> None:
     ],
     ids=["file", "input", "apart"],
 )
-def test_failures_of_single_tasks_stop_nothing(
-    tmp_path: Path, bad: GenerationResult, good: int
-) -> None:
+def test_failures_of_one_task_stop_none(tmp_path: Path, bad: GenerationResult, good: int) -> None:
     tasks = [task(number) for number in range(19)]
     acting = Acting(lambda one: drawn_for(one) if one == tasks[good] else bad, concurrency=1)
     done = run(tmp_path, acting, tasks)

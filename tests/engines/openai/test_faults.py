@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -20,9 +20,7 @@ from echo_hf.engines.base import Completion, Usage
 from echo_hf.engines.openai import OpenAIEngine
 from echo_hf.errors import EngineError
 from echo_hf.pipeline.answer_store import Store
-from echo_hf.pipeline.answers import Failure, StoredAnswers
 from echo_hf.pipeline.batch_inference import fill
-from echo_hf.reasons import Failed
 from tests.engines.conftest import KEY
 from tests.engines.openai.loopback_server import (
     LONGEST_WAIT_S,
@@ -35,7 +33,7 @@ from tests.engines.openai.loopback_server import (
     fault,
     running,
 )
-from tests.stages_for_tests import ROOT, Color, Guess, posts, request
+from tests.stages_for_tests import ROOT, Guess, posts, request
 
 Make = Callable[..., OpenAIEngine]
 PAID = Usage(10, 3, 0)
@@ -131,10 +129,7 @@ FINAL: dict[str, tuple[Answer, Completion]] = {
         fault(400, "Your request was rejected", code="content_policy_violation"),
         Completion(None, "Your request was rejected", "refusal"),
     ),
-    "a cut answer": (
-        completion('{"name', "length"),
-        Completion('{"name', None, "length", PAID),
-    ),
+    "a cut answer": (completion('{"name', "length"), Completion('{"name', None, "length", PAID)),
     "a bad request": (fault(400, "image is too large"), failed("status 400: image is too large")),
     "too large": (Answer(b"", 413), failed("status 413: nothing")),
     "too long a wait": (
@@ -306,87 +301,7 @@ def test_cached_tokens_and_the_price_are_reported(server: LoopbackServer, engine
     assert [one.cost_usd for one in done] == [None, 0.0003, 0.5]
 
 
-# --- a stage, a store and a server with every fault there is ---
-
-GOOD = json.dumps({"name": "red", "number": 3})
-ALWAYS = {
-    "down": fault(500, "broken"),
-    "busy": fault(429, "slow down", headers={"Retry-After": "0"}),
-    "cut": Answer(completion(GOOD).body, cut_after=40),
-    "half": Answer(json.dumps(completion(GOOD).body).encode()[:60]),
-    "refuse": completion(None, message={"refusal": "I will not."}),
-    "policy": fault(400, "flagged", code="content_policy_violation"),
-    "shape": completion('{"name": 5}'),
-    "prose": completion("A colour? Red!"),
-    "short": completion(GOOD[:9], "length"),
-    "good": completion(GOOD),
-}
-# Reason in the end, and requests in a first and a second fill, at two attempts each: an engine's
-# failure has two attempts in each of its two tries, a refusal is final until the next run, an
-# unreadable answer has two tries for ever.
-EXPECTED: dict[str, tuple[Failed | None, int, int]] = {
-    "good": (None, 1, 0),
-    "good_later": (None, 2, 0),
-    "busy_once": (None, 2, 0),
-    "cut_once": (None, 2, 0),
-    "half_once": (None, 2, 0),
-    "down": (Failed.ENGINE_ERROR, 4, 4),
-    "busy": (Failed.ENGINE_ERROR, 4, 4),
-    "cut": (Failed.ENGINE_ERROR, 4, 4),
-    "half": (Failed.ENGINE_ERROR, 2, 2),
-    "refuse": (Failed.REFUSED, 1, 1),
-    "policy": (Failed.REFUSED, 1, 1),
-    "shape": (Failed.OFF_SCHEMA, 2, 0),
-    "prose": (Failed.UNREADABLE, 2, 0),
-    "short": (Failed.CUT, 2, 2),
-}
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with closing(Store(tmp_path / "answers.sqlite")) as made:
-        yield made
-
-
-def moody(server: LoopbackServer) -> None:
-
-    def behave(asked: Asked) -> Answer:
-        kind, _, when = asked.line.partition("_")
-        if when == "later":
-            return ALWAYS["down"] if server.lines().count(asked.line) == 1 else ALWAYS["good"]
-        if when == "once" and server.lines().count(asked.line) > 1:
-            return ALWAYS["good"]
-        return ALWAYS[kind]
-
-    server.behave = behave
-
-
-def test_every_row_has_an_answer_or_a_named_failure(
-    server: LoopbackServer, engine: Make, store: Store
-) -> None:
-    moody(server)
-    asked = engine(max_attempts=2, concurrency=4)
-    lines = list(EXPECTED)
-    stats = fill(Guess(), posts(*lines), asked, store)
-    answers = StoredAnswers(store, asked.signature()).read([request(line) for line in lines])
-    reasons = {
-        line: answer.reason if isinstance(answer, Failure) else None
-        for line, answer in zip(lines, answers, strict=True)
-    }
-    assert reasons == {line: reason for line, (reason, _, _) in EXPECTED.items()}
-    good = [answer for answer in answers if not isinstance(answer, Failure)]
-    assert good == [Color(name="red", number=3)] * 5
-    failures = Counter(str(reason) for reason, _, _ in EXPECTED.values() if reason)
-    assert stats.failures == dict(sorted(failures.items()))
-    assert stats.requests == len(lines)
-    assert Counter(server.lines()) == {line: first for line, (_, first, _) in EXPECTED.items()}
-
-    server.asked.clear()
-    again = fill(Guess(), posts(*lines), asked, store)
-    seconds = {line: second for line, (_, _, second) in EXPECTED.items() if second}
-    assert Counter(server.lines()) == seconds
-    assert again.store_hits == len(lines) - len(seconds)
-
+# --- a stage and a store ---
 
 KILLED = """
 import sys
@@ -409,7 +324,7 @@ def test_of_a_killed_process_only_what_was_under_way_is_asked_twice(
     def behave(asked: Asked) -> Answer:
         if server.lines().index(asked.line) >= 8:
             held.wait(LONGEST_WAIT_S)
-        return ALWAYS["good"]
+        return completion(json.dumps({"name": "red", "number": 3}))
 
     server.behave = behave
     file = tmp_path / "killed.sqlite"
@@ -421,27 +336,3 @@ def test_of_a_killed_process_only_what_was_under_way_is_asked_twice(
     with closing(Store(file)) as store:
         fill(Guess(), posts(*lines), engine(concurrency=4), store)
     assert sorted(Counter(server.lines()).values()) == [1] * 16 + [2] * 4
-
-
-def test_tokens_of_every_paid_call_are_counted(
-    server: LoopbackServer, engine: Make, store: Store
-) -> None:
-    moody(server)
-    priced = {"usd_per_million_prompt_tokens": 100, "usd_per_million_completion_tokens": 1000}
-    stats = fill(Guess(), posts("good", "refuse", "short", "down"), engine(**priced), store)
-    # One call, one, two with twice the room, and two that failed: 10 and 3 tokens for each paid.
-    assert (stats.calls, stats.usage) == (6, Usage(40, 12, 0))
-    assert stats.cost_usd == pytest.approx(4 * (10 * 100 + 3 * 1000) / 1e6)
-
-
-def test_a_dead_server_stops_the_run(engine: Make, server: LoopbackServer, store: Store) -> None:
-    """After 50 equal failures, though each names another call; what was answered stays."""
-    server.behave = lambda asked: (
-        ALWAYS["good"] if asked.line == "good" else fault(500, f"req_{len(server.asked):020}")
-    )
-    rows = posts("good", *[f"colour {number}" for number in range(80)])
-    with pytest.raises(EngineError, match="gave 50 equal errors in a row and no answer"):
-        fill(Guess(), rows, engine(max_attempts=1, concurrency=2), store)
-    assert len(store) == 1
-    server.behave = lambda _: ALWAYS["good"]
-    assert fill(Guess(), rows, engine(), store).calls == 80  # the run goes on after it was mended

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ from tests.engines.openai.loopback_server import (
     completion,
     fault,
 )
+from tests.errors_for_tests import said_by
 from tests.stages_for_tests import Color, request
 
 Make = Callable[..., OpenAIEngine]
@@ -41,35 +42,6 @@ OPENAI = "https://api.openai.com/v1"
 
 def threads() -> list[str]:
     return [thread.name for thread in threading.enumerate() if thread.name == THREAD]
-
-
-def test_as_many_are_asked_at_a_time_as_the_config_says(
-    server: LoopbackServer, engine: Make
-) -> None:
-
-    def behave(asked: Asked) -> Answer:
-        server.wait_for(3)
-        return completion(asked.line)
-
-    server.behave = behave
-    taken, ahead, reported, callers = 0, [], 0, set[int]()
-
-    def requests() -> Iterator[Request]:
-        nonlocal taken
-        for number in range(12):
-            taken += 1
-            ahead.append(taken - reported)
-            callers.add(threading.get_ident())
-            yield request(f"colour {number}")
-
-    answers = {}
-    for number, answer in engine(concurrency=3).stream(requests()):
-        reported += 1
-        answers[number] = answer
-    expected = {n: Completion(f"colour {n}", usage=Usage(10, 3, 0)) for n in range(12)}
-    assert (answers, server.most_under_way, max(ahead)) == (expected, 3, 3)
-    assert {asked.path for asked in server.asked} == {"/v1/chat/completions"}
-    assert callers == {threading.get_ident()}
 
 
 @pytest.mark.parametrize("how", ["closed", "left"])
@@ -169,10 +141,7 @@ def test_the_signature_is_what_decides_an_answer(engine: Make) -> None:
 
 @pytest.mark.parametrize(
     ("variable", "environment"),
-    [
-        ("OPENAI_API_KEY", {}),
-        (None, {"OPENAI_API_KEY": KEY, "OPENAI_ADMIN_KEY": KEY}),
-    ],
+    [("OPENAI_API_KEY", {}), (None, {"OPENAI_API_KEY": KEY, "OPENAI_ADMIN_KEY": KEY})],
 )
 def test_a_local_server_is_asked_without_a_key(
     server: LoopbackServer,
@@ -187,9 +156,7 @@ def test_a_local_server_is_asked_without_a_key(
     assert (done.text, "authorization" in server.asked[0].headers) == ("red", False)
 
 
-def test_what_is_heavy_waits_until_something_is_asked(
-    engine: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_heavy_waits_to_be_needed(engine: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     code = (
         "import sys; from echo_hf.engines.openai import OpenAIEngine; "
         "OpenAIEngine(model='tiny').signature(); print(*sys.modules)"
@@ -249,9 +216,7 @@ PLAIN["messages"].append({"role": "user", "content": "red"})  # type: ignore[att
         ({"structured": "json_object"}, 0, {"max_tokens": 7, "temperature": 0.0}),
     ],
 )
-def test_only_what_was_chosen_is_sent(
-    options: dict[str, Any], repeat: int, expected: dict[str, Any]
-) -> None:
+def test_only_what_was_chosen_is_sent(options: dict[str, Any], repeat: int, expected: Any) -> None:
     assert sent(replace(RAW, repeat=repeat), **options) == {**PLAIN, **expected}
 
 
@@ -286,10 +251,7 @@ def test_a_shape_is_enforced_or_told(structured: str, form: str | None) -> None:
 
 
 def told(**options: Any) -> str:
-    with pytest.raises(EngineError) as caught:
-        make_engine("openai", **options)
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
+    return said_by(EngineError, make_engine, "openai", **options)
 
 
 def test_a_model_is_enough() -> None:
@@ -311,23 +273,11 @@ PROMPT, ANSWER, CACHED = (f"usd_per_million_{n}_tokens" for n in ("prompt", "com
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        ({"model": ""}, "model is '': string should have at least 1 character"),
         ({"concurrency": 0}, "concurrency is 0: input should be greater than or equal to 1"),
-        ({"concurrency": 1001}, "less than or equal to 1000"),
         ({"concurrency": "8"}, "integer"),
-        ({"concurrency": True}, "integer"),
-        ({"requests_per_minute": 0}, "greater than 0"),
-        ({"timeout_s": float("inf")}, "finite"),
-        ({"max_attempts": 21}, "less than or equal to 20"),
-        ({"temperature": 3}, "less than or equal to 2"),
-        ({"top_p": 0}, "greater than 0"),
-        ({"seed": 1.5}, "integer"),
         ({"structured": "yaml"}, "'auto', 'json_schema', 'json_object' or 'text'"),
-        ({"max_tokens_field": "tokens"}, "'max_tokens'"),
-        ({"min_pixels": 0}, "greater than or equal to 1"),
         ({"extra_body": {"stream": True}}, "expected no stream, which the engine sets itself"),
         ({"extra_body": {"bias": float("nan")}}, "expected what JSON can hold"),
-        ({PROMPT: -1}, "greater than or equal to 0"),
         ({PROMPT: 1.0}, "together, or neither"),
         ({ANSWER: 1.0}, "together, or neither"),
         ({CACHED: 1.0}, "together, or neither"),
@@ -380,9 +330,7 @@ CAUSE = "the answer ended with finish_reason"
         (["red"], "stop", {}, Completion(None, f"{NO}its content is not text", "error", PAID)),
     ],
 )
-def test_endings_are_told_apart(
-    content: Any, reason: Any, more: dict[str, Any], expected: Completion
-) -> None:
+def test_endings_are_told_apart(content: Any, reason: Any, more: Any, expected: Completion) -> None:
     choice = {"message": {"content": content, **more}, "finish_reason": reason}
     document = {"choices": [choice], "usage": USAGE}
     assert JUDGED(Reply(200, {}, json.dumps(document))) == expected

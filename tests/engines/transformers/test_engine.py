@@ -127,9 +127,7 @@ class Bare:
         return {"type": "image", "image": Image.open(part.file)}
 
 
-def test_answers_are_those_of_transformers_alone(
-    tiny: Path, engine: Engine, requests: list[Request]
-) -> None:
+def test_answers_are_those_of_transformers_alone(tiny: Path, engine: Engine, requests: Any) -> None:
     bare = Bare.loaded(tiny, size={"shortest_edge": 3136, "longest_edge": BUDGET})
     for asked, completion in zip(requests, _answers(engine, requests), strict=True):
         text, read, written = bare.answer(asked)
@@ -144,9 +142,7 @@ def test_answers_are_those_of_transformers_alone(
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_a_model_without_a_rule_resizes_by_itself(
-    tiny_llava: Path, requests: list[Request], dtype: str
-) -> None:
+def test_without_a_rule_it_resizes(tiny_llava: Path, requests: list[Request], dtype: str) -> None:
     with _engine(tiny_llava, dtype=dtype, batch_size=1, max_pixels=None) as engine:
         assert engine.signature()["pixels"] == [1, 1, None]
         bare = Bare.loaded(tiny_llava, dtype)
@@ -185,9 +181,7 @@ def test_without_enforcement_the_schema_is_only_told(tiny: Path, engine: Engine)
         assert engine.signature()["structured"] == "xgrammar"
 
 
-def test_draws_are_repeated_and_stay_with_their_request(
-    tiny: Path, requests: list[Request]
-) -> None:
+def test_draws_are_repeated_and_stay_with_their_request(tiny: Path, requests: Any) -> None:
     warm = {"temperature": 1.5, "top_p": 0.95}
     with _engine(tiny, **warm, batch_size=4) as one, _engine(tiny, **warm, batch_size=1) as alone:
         drawn = _answers(one, requests)

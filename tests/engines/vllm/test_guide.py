@@ -62,9 +62,7 @@ class Loaded(RecordedAsModel):
             yield number, answer
 
 
-def test_on_one_gpu_a_build_loads_two_models(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_on_one_gpu_build_loads_two_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ENGINES.find("vllm")
     loaded: list[str] = []
     register("vllm")(lambda model, **_: Loaded(model, loads=loaded))

@@ -14,13 +14,7 @@ from PIL import Image
 
 from echo_hf.engines.base import ImageRef, Message, Request, Text
 from echo_hf.engines.pixels import sent_reference
-from echo_hf.engines.vllm import (
-    IMAGES_AHEAD,
-    MOST_KEPT,
-    REQUESTS_AHEAD,
-    ImagesAhead,
-    conversation,
-)
+from echo_hf.engines.vllm import IMAGES_AHEAD, MOST_KEPT, REQUESTS_AHEAD, ImagesAhead, conversation
 from echo_hf.errors import ImageError
 
 
@@ -61,9 +55,7 @@ def test_an_image_that_returns_is_read_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("shown", "ahead"), [(1, 1 + REQUESTS_AHEAD), (IMAGES_AHEAD, 2)])
-def test_a_few_requests_are_taken_ahead_fewer_with_many_images(
-    tmp_path: Path, shown: int, ahead: int
-) -> None:
+def test_fewer_are_taken_ahead_with_many_images(tmp_path: Path, shown: int, ahead: int) -> None:
     some, taken = [image(tmp_path, number) for number in range(shown)], list[int]()
 
     def requests() -> Iterator[tuple[int, Request]]:

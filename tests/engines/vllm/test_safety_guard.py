@@ -50,9 +50,7 @@ def _whole(answer: Completion) -> tuple[str, int]:
     return (answer.text or "").rstrip(HALF_A_CHARACTER), answer.usage.prompt
 
 
-def test_both_engines_say_the_same(
-    engine: VllmEngine, options: dict[str, Any], images: list[ImageRef]
-) -> None:
+def test_both_engines_say_the_same(engine: VllmEngine, options: Any, images: Any) -> None:
     requests = [
         asked("a red cat"),
         *[asked(image, "a red cat") for image in images],
