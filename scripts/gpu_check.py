@@ -6,7 +6,7 @@ It needs no internet: models have the published shapes and random weights, made 
 part runs in a process of its own, so that one that fails or takes too long is a row of the table
 and not the end. What a stage asks through an engine and `fill` is compared with vLLM's own
 `LLM.chat` over the very same conversations, what a system draws with its bare pipeline. The
-pipeline is written to `--folder` (34 GB, cut to what fits); all else takes less than one.
+pipeline is written to `--folder` (34 GB, cut to what fits); all else takes less than two.
 Without a GPU, tiny shapes run on the processor: how fast they are says nothing, that they run does.
 """
 

@@ -9,9 +9,10 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from itertools import cycle, islice
+from itertools import chain, cycle, islice
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self, TypeVar
+from tempfile import TemporaryDirectory
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -46,7 +47,7 @@ from echo_hf.metrics.structure_distance import (
 )
 from echo_hf.pipeline.answer_store import Store
 from echo_hf.pipeline.answers import Failure, RawText, answers_of
-from echo_hf.pipeline.batch_inference import fill
+from echo_hf.pipeline.batch_inference import fill, request_segments
 from echo_hf.pipeline.result import StageResult
 from echo_hf.pipeline.stage import ModelStage
 from echo_hf.prompts import Prompt
@@ -70,7 +71,7 @@ REQUESTS, FEW, TINY_FEW = 1500, 32, 3
 ANSWERS = 5  # before it is killed
 SIDE, TINY_SIDE = 1024, 64  # of an image
 TINY_SIZE = FixedSize(width=TINY_SIDE, height=TINY_SIDE)
-TINY_DRAWING = {"call": {"num_inference_steps": 2}, "device": "cpu", "dtype": "float32"}
+TINY_DRAWING = {"call": {"num_inference_steps": 2}, "dtype": "float32"}
 
 
 class Row(NamedTuple):
@@ -195,12 +196,6 @@ class Noted:
 
         return self.engine.stream(noted())
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
 
 def questions(run: BuildRun) -> dict[str, Asking]:
     """What the stages ask about the bundled corpus, and a judge about what was drawn for it."""
@@ -254,10 +249,9 @@ def copies(asking: Asking, tiny: bool) -> tuple[Copies, Dataset]:
     return Copies(asking.stage, asking.letters, pixels), concatenate_datasets(rows)
 
 
-def first(stage: Copies, rows: Dataset) -> Iterator[Request]:
-    """Its requests, in the order of the rows."""
-    for table in rows.with_format("arrow").iter(64):
-        yield from (one for row in stage.requests(table) for one in row)
+def asked_of(stage: Copies, rows: Dataset) -> Iterator[Request]:
+    """What a stage asks; the images are written with it."""
+    return chain.from_iterable(request_segments(stage, rows))
 
 
 def reader(given: Given) -> Iterator[Row]:
@@ -281,7 +275,8 @@ def _engine(part: str, make: Callable[[Path, bool], models.MadeUp], given: Given
             if (name == SAFETY) == (part == "guard")
         }
         started = time.perf_counter()
-        list(engine.stream(islice(first(*next(iter(asked.values()))), 1)))
+        stage, rows = next(iter(asked.values()))
+        list(engine.stream(islice(asked_of(stage, rows.select([0])), 1)))
         yield Row(part, "start, with one answer", _seconds(started))
         yield from _memory(part, made, engine)
         few = TINY_FEW if given.tiny else FEW
@@ -314,18 +309,21 @@ def _memory(part: str, made: models.MadeUp, engine: VllmEngine) -> Iterator[Row]
 
 def _against_chat(engine: VllmEngine, stage: Copies, rows: Dataset) -> tuple[str, str, float]:
     llm, noted = engine._loaded, Noted(engine)
-    assert list(first(stage, rows))  # writes the images
+    for _ in asked_of(stage, rows):
+        pass  # nobody waits for images to be written
 
     def cleared() -> float:
         llm.reset_prefix_cache()
         llm.llm_engine.reset_mm_cache()
         return time.perf_counter()
 
-    started = cleared()
-    stats = fill(stage, rows, noted, Store(":memory:"))
-    ours = (stats.usage.prompt + stats.usage.completion) / (time.perf_counter() - started)
-    if stats.failures:
-        raise EngineError(f"{stats.calls:,} calls, of which failed: {stats.failures}")
+    with TemporaryDirectory() as folder:
+        started = cleared()
+        stats = fill(stage, rows, noted, Store(Path(folder) / "answers.sqlite"))
+        ours = (stats.usage.prompt + stats.usage.completion) / (time.perf_counter() - started)
+    if stats.failures or stats.calls != stats.requests - stats.repeated:
+        said = f"{stats.calls:,} calls for {stats.requests:,} requests, failed: {stats.failures}"
+        raise EngineError(said)
     started = cleared()
     talks = [conversation(one, engine._read) for one in noted.asked]
     said = llm.chat(talks, [sampling(one, engine.options) for one in noted.asked], use_tqdm=False)
@@ -344,7 +342,7 @@ def kill(given: Given) -> Iterator[Row]:
         opened(shipped_config(), given.folder) as run,
         VllmEngine(**{**made.options, "enforce_eager": True}) as engine,
     ):
-        asked = first(*copies(questions(run)["relevance"], given.tiny))
+        asked = asked_of(*copies(questions(run)["relevance"], given.tiny))
         for number, _ in enumerate(engine.stream(asked), 1):
             if number == ANSWERS:
                 yield Row("kill", PEAK, "")
@@ -387,10 +385,8 @@ def system(given: Given) -> Iterator[Row]:
         seconds = given.seconds(1)
         found, alone = (_rate(step, tasks, seconds) for step in (ours, bare))
         steps = drawing.options.call["num_inference_steps"]
-        yield Row(
-            *("system", f"images of {steps} steps", f"{found:.3g} images/s"),
-            *(f"pipeline alone: {alone:.3g}", found / alone),
-        )
+        named, beside = f"images of {steps} steps", f"pipeline alone: {alone:.3g}"
+        yield Row("system", named, f"{found:.3g} images/s", beside, found / alone)
         yield Row("system", PEAK, "")
         started = time.perf_counter()
     yield Row("system", "free", _seconds(started))
@@ -411,7 +407,7 @@ def metrics(given: Given) -> Iterator[Row]:
     check_extra("structure_distance", EXTRA, PACKAGES)
     folder = str(given.folder / "dino")
     write_model(Path(folder))
-    side, many = (TINY_SIDE, BATCH_SIZE) if given.tiny else (SIDE, 8 * BATCH_SIZE)
+    side, many = (TINY_SIDE, BATCH_SIZE) if given.tiny else (SIDE, 2 * BATCH_SIZE)
     inputs, outputs = (generated(many, side, seed) for seed in (0, 1))
     metric, started = StructureDistance(model=folder, batch_size=BATCH_SIZE), time.perf_counter()
     metric.add(inputs[:1], outputs[:1])
@@ -425,13 +421,11 @@ def metrics(given: Given) -> Iterator[Row]:
 
     ways = (lambda _: metric.add(inputs, outputs), alone)
     ours, bare = (len(ready) * _rate(one, [None], given.seconds(2)) for one in ways)
-    of = f"{side} x {side}"
-    yield Row(
-        *("metrics", f"structure distance, {of}", f"{ours:,.0f} images/s"),
-        *(f"DINO ViT-S/16 alone, resized: {bare:,.0f}", ours / bare),
-    )
+    of, beside = f"{side} x {side}", f"DINO ViT-S/16 alone: {bare:,.1f}"
+    named = f"structure distance, {of}"
+    yield Row("metrics", named, f"{ours:,.1f} images/s", beside, ours / bare)
     color = _rate(lambda _: color_shift(inputs, outputs, n_boot=0), [None], given.seconds(1))
-    yield Row("metrics", f"color shift, {of}", f"{len(ready) * color:,.0f} images/s")
+    yield Row("metrics", f"color shift, {of}", f"{len(ready) * color:,.1f} images/s")
     yield Row("metrics", PEAK, "")
 
 
