@@ -158,14 +158,15 @@ def measured(part: str, given: Given, watched: Watched) -> list[Row]:
         timer = Timer(max(0.0, given.until - time.time()), stop)
         timer.start()
         for line in process.stdout:
-            rows.append(told(Row(*json.loads(line))))
-            if rows[-1].measure == WORKING:
+            row = Row(*json.loads(line))
+            rows.append(row if row.measure == PEAK else told(row))
+            if row.measure == WORKING:
                 process.kill()
         process.wait()
         timer.cancel()
         most = f"{peak():.1f} GiB"
     ended = time.monotonic()
-    rows = [row._replace(found=most) if row.measure == PEAK else row for row in rows]
+    rows = [told(row._replace(found=most)) if row.measure == PEAK else row for row in rows]
     if is_late:
         said = f"{FAILED}stopped, so that all parts end within --minutes"
         rows.append(told(Row(part, "", said)))
