@@ -43,9 +43,9 @@ def _watched(step: Callable[[], Result], sender: Connection) -> None:
     sender.send((result, max(peak, anonymous_megabytes()) - before))
 
 
-def anonymous_megabytes() -> float:
-    """What this process holds that no file could give back."""
-    for line in Path("/proc/self/status").read_text().splitlines():
+def anonymous_megabytes(process: int | str = "self") -> float:
+    """What a process holds that no file could give back."""
+    for line in Path(f"/proc/{process}/status").read_text().splitlines():
         if line.startswith("RssAnon"):
             return int(line.split()[1]) / 1024
     return float("nan")

@@ -8,7 +8,7 @@ shows one user turn.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from PIL import Image
 
 from echo_hf.engines.base import ImageRef, Message, Request, Text
 from tests.tiny_models import (
+    EMPTY,
     END_OF_TEXT,
     HEAD,
     HIDDEN,
@@ -40,6 +41,7 @@ TOKENS = {(40, 40): 7, (130, 70): 27, (120, 40): 22, (56, 200): 27}
 IMAGE, PATCH_OF_IMAGE = "<|image|>", "<|patch|>"
 START, END = "<|image_start|>", "<|image_end|>"
 COLUMN, ROW = "<|tile_x_separator|>", "<|tile_y_separator|>"
+SPECIAL = (IMAGE, PATCH_OF_IMAGE, START, END, COLUMN, ROW)
 
 CATEGORIES = {"S1": "Threats", "S2": "Swindles", "S3": "Stolen likeness", "S10": "Secret recipes"}
 CHAT_TEMPLATE = """\
@@ -88,13 +90,16 @@ def write_tiny_guard(folder: Path, *, seed: int = SEED) -> Path:
     """Writes a Llama 4 without experts whose attention has no chunks, one token a byte."""
     from transformers import Llama4ForConditionalGeneration
 
-    tokenizer = byte_tokenizer([IMAGE, PATCH_OF_IMAGE, START, END, COLUMN, ROW])
-    write_model(Llama4ForConditionalGeneration, _config(tokenizer), folder, seed)
-    _processor(tokenizer).save_pretrained(folder)
+    tokenizer = byte_tokenizer(SPECIAL)
+    write_model(Llama4ForConditionalGeneration, guard_config(tokenizer), folder, seed)
+    guard_processor(tokenizer).save_pretrained(folder)
     return folder
 
 
-def _config(tokenizer: Any) -> Any:
+def guard_config(
+    tokenizer: Any, text: Mapping[str, Any] = EMPTY, vision: Mapping[str, Any] = EMPTY
+) -> Any:
+    """A tiny shape, but for the sizes that are given."""
     from transformers import Llama4Config
 
     return Llama4Config(
@@ -110,6 +115,7 @@ def _config(tokenizer: Any) -> Any:
             "max_position_embeddings": LONGEST,
             "attention_chunk_size": None,
             "pad_token_id": tokenizer.convert_tokens_to_ids(END_OF_TEXT),
+            **text,
         },
         vision_config={
             "hidden_size": HIDDEN,
@@ -122,6 +128,7 @@ def _config(tokenizer: Any) -> Any:
             "projector_input_dim": HIDDEN,
             "projector_output_dim": HIDDEN,
             "initializer_range": SPREAD,
+            **vision,
         },
         boi_token_index=tokenizer.convert_tokens_to_ids(START),
         eoi_token_index=tokenizer.convert_tokens_to_ids(END),
@@ -129,12 +136,12 @@ def _config(tokenizer: Any) -> Any:
     )
 
 
-def _processor(tokenizer: Any) -> Any:
+def guard_processor(tokenizer: Any, tile: int = TILE, most_tiles: int = MOST_TILES) -> Any:
     from transformers import Llama4ImageProcessor, Llama4Processor
 
     return Llama4Processor(
         image_processor=Llama4ImageProcessor(
-            size={"height": TILE, "width": TILE}, max_patches=MOST_TILES
+            size={"height": tile, "width": tile}, max_patches=most_tiles
         ),
         tokenizer=tokenizer,
         patch_size=PATCH,

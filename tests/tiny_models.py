@@ -7,8 +7,9 @@ proved with them is the way there and back.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 REASON = "needs torch, torchvision and transformers: see `make test-vllm`"
@@ -22,6 +23,7 @@ CONTEXT = 32_768
 SPREAD = 0.2
 MIN_PIXELS = 56 * 56
 MAX_PIXELS = 16_384 * 28 * 28
+EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 END_OF_TEXT, TURN, END_OF_TURN = "<|endoftext|>", "<|im_start|>", "<|im_end|>"
 IMAGE = {
@@ -59,8 +61,8 @@ def write_tiny_qwen2_5_vl(folder: Path, *, seed: int = SEED) -> Path:
     from transformers import Qwen2_5_VLForConditionalGeneration
 
     tokenizer = byte_tokenizer(IMAGE.values())
-    write_model(Qwen2_5_VLForConditionalGeneration, _qwen_config(tokenizer), folder, seed)
-    _qwen_processor(tokenizer).save_pretrained(folder)
+    write_model(Qwen2_5_VLForConditionalGeneration, qwen_config(tokenizer), folder, seed)
+    qwen_processor(tokenizer).save_pretrained(folder)
     return folder
 
 
@@ -120,13 +122,19 @@ def text_config(tokenizer: Any) -> dict[str, Any]:
     }
 
 
-def _qwen_config(tokenizer: Any) -> Any:
+def qwen_config(
+    tokenizer: Any, text: Mapping[str, Any] = EMPTY, vision: Mapping[str, Any] = EMPTY
+) -> Any:
+    """A tiny shape, but for the sizes that are given."""
     from transformers import Qwen2_5_VLConfig
 
+    sizes = {**text_config(tokenizer), **text}
     # Time, height and width share the pairs of a head's numbers.
-    rope = {"rope_type": "default", "rope_theta": 1e6, "mrope_section": [4, 6, 6]}
+    eighth = sizes["hidden_size"] // sizes["num_attention_heads"] // 8
+    sections = [eighth, eighth * 3 // 2, eighth * 3 // 2]
+    rope = {"rope_type": "default", "rope_theta": 1e6, "mrope_section": sections}
     return Qwen2_5_VLConfig(
-        text_config={**text_config(tokenizer), "rope_parameters": rope},
+        text_config={**sizes, "rope_parameters": rope},
         vision_config={
             "depth": 2,
             "hidden_size": HIDDEN,
@@ -136,13 +144,14 @@ def _qwen_config(tokenizer: Any) -> Any:
             "window_size": 112,
             "fullatt_block_indexes": [1],
             "initializer_range": SPREAD,
+            **vision,
         },
-        tie_word_embeddings=True,
+        tie_word_embeddings=text.get("tie_word_embeddings", True),
         **{name: tokenizer.convert_tokens_to_ids(token) for name, token in IMAGE.items()},
     )
 
 
-def _qwen_processor(tokenizer: Any) -> Any:
+def qwen_processor(tokenizer: Any) -> Any:
     from transformers import Qwen2_5_VLProcessor, Qwen2VLImageProcessor, Qwen2VLVideoProcessor
 
     return Qwen2_5_VLProcessor(

@@ -13,7 +13,7 @@ SMALL = {
     "bench_color_shift": ("--samples 2 --side 64 --rounds 1", "WEBP"),
     "bench_consensus": ("--systems 4 --samples 5 --people 2", "consensus on every sample"),
     "bench_crawl": ("--posts 100", "share of the bare rate"),
-    "bench_engines": ("--only openai --requests 8 --rounds 1", "openai, 0.25 s an answer"),
+    "bench_engines": ("--requests 8 --rounds 1", "openai, 0.25 s an answer"),
     "bench_metrics": ("--systems 3 --samples 20 --judges 2", "win_rate of a table"),
     "bench_pipeline": ("--sizes 20", "relevance, rules"),
     "bench_release": ("--samples 10 --kilobytes 5 --rounds 1", "write_release"),

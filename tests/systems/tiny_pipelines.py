@@ -123,7 +123,7 @@ def _flux_parts() -> dict[str, Any]:
     from diffusers import AutoencoderKL, FlowMatchEulerDiscreteScheduler, FluxTransformer2DModel
     from transformers import CLIPTextConfig, CLIPTextModel, T5Config, T5EncoderModel
 
-    clip, t5 = _clip_tokenizer(), _t5_tokenizer()
+    clip, t5 = clip_tokenizer(), t5_tokenizer()
     clip_config = CLIPTextConfig(
         vocab_size=len(clip),
         hidden_size=HIDDEN,
@@ -161,7 +161,7 @@ def _flux_parts() -> dict[str, Any]:
     }
 
 
-def _clip_tokenizer() -> Any:
+def clip_tokenizer() -> Any:
     from tokenizers.pre_tokenizers import ByteLevel
     from transformers import CLIPTokenizer
 
@@ -172,7 +172,7 @@ def _clip_tokenizer() -> Any:
     return CLIPTokenizer(vocab=vocabulary, merges=[], model_max_length=77)
 
 
-def _t5_tokenizer() -> Any:
+def t5_tokenizer() -> Any:
     from transformers import T5Tokenizer
 
     letters = [letter for letter in string.printable if not letter.isspace()]

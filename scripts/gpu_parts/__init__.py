@@ -1,0 +1,1 @@
+"""What `gpu_check.py` loads, and what it measures of it."""
