@@ -75,9 +75,8 @@ def complete(folder: Path) -> Path:
 
 def restore(folder: Path) -> None:
     """Puts the previous folder back if its replacement was killed; for writers only."""
-    previous = _aside(folder, "previous")
-    if previous.exists() and not folder.exists():
-        previous.rename(folder)
+    if (there := complete(folder)) != folder:
+        there.rename(folder)
 
 
 def _discard(previous: Path, partial: Path) -> None:

@@ -277,11 +277,7 @@ UNREACHED = frozenset({"ConnectError", "ConnectTimeout", "ProxyError"})
 
 
 def reply_in(error: Exception, base_url: str, timeout_s: float) -> Reply:
-    """The response that a client raised its error of.
-
-    Raises:
-        RequestError: There was none, or it was not read to its end.
-    """
+    """The response that a client raised its error of; where there was none, it raises why."""
     response = getattr(error, "response", None)
     if response is not None:
         return Reply(response.status_code, response.headers, response.text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -80,14 +81,11 @@ class Needs:
     @property
     def missing(self) -> tuple[str, ...]:
         """The packages that are not installed; none of them is imported to find out."""
-        missing = []
+        missing = dict.fromkeys(self.packages)
         for name in self.packages:
-            try:
-                found = find_spec(name)
-            except ModuleNotFoundError:  # of the package around it
-                found = None
-            if found is None:
-                missing.append(name)
+            with suppress(ModuleNotFoundError):  # of the package around it
+                if find_spec(name):
+                    del missing[name]
         return tuple(missing)
 
     def check_installed(self, who: str) -> None:

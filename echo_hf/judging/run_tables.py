@@ -81,10 +81,7 @@ SCORED_RUBRICS = (*get_args(Rubric), "reference")
 # Of tables of judgements: where the verdict stands, and for each system which image it is about.
 VERDICTS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "ratings": ("rating", {"system": "output_sha256"}),
-    "comparisons": (
-        "winner",
-        {"system_a": "output_a_sha256", "system_b": "output_b_sha256"},
-    ),
+    "comparisons": ("winner", {"system_a": "output_a_sha256", "system_b": "output_b_sha256"}),
 }
 Row = Mapping[str, Any]
 Made = Mapping[tuple[str, str], Row]  # outputs by sample and system

@@ -60,11 +60,6 @@ class Planned:
     plan: RequestPlan
     expected: Expected
 
-    @property
-    def cost_usd(self) -> float | None:
-        """About what it costs in US dollars, null where no price is known."""
-        return self.expected.cost_usd
-
 
 @dataclass(frozen=True)
 class Answered:

@@ -211,12 +211,7 @@ def _planned(
     places = {one.name: one.answered_by.in_place_of for one in config.systems}
     planned = [
         PlannedWork(
-            one.system,
-            "images",
-            len(one.todo),
-            one.stored,
-            one.expected,
-            places.get(one.system),
+            one.system, "images", len(one.todo), one.stored, one.expected, places.get(one.system)
         )
         for one in made.plans
     ]

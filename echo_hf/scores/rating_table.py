@@ -150,11 +150,7 @@ class RatingTable:
 
 
 def read_ratings(
-    ratings: Any,
-    outputs: Any = None,
-    *,
-    rubric: str = RUBRIC,
-    judges: Sequence[str] | None = None,
+    ratings: Any, outputs: Any = None, *, rubric: str = RUBRIC, judges: Sequence[str] | None = None
 ) -> RatingTable:
     """Reads ratings; with outputs given, those of other outputs are left out and named."""
     ignored: Ignored = {}

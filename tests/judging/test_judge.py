@@ -307,7 +307,7 @@ def test_a_plan_asks_nobody_and_a_budget_ends_a_run_which_the_next_goes_on_with(
     assert (planned.plan.calls, planned.plan.images) == (10, 14)
     # 10 answers of 400 tokens at 8 dollars a million come on top of the prompts at 2.
     prompts = planned.plan.prompt_tokens * 2 / 1e6
-    assert planned.cost_usd == pytest.approx(prompts + 10 * 400 * 8 / 1e6)
+    assert planned.expected.cost_usd == pytest.approx(prompts + 10 * 400 * 8 / 1e6)
     assert (done.path, engine.asked) == (None, [])
     assert not (root(folder) / "ratings.parquet").exists()
 

@@ -97,10 +97,7 @@ class Source:
 
 
 def analyze(
-    config: Evaluated | Path | str,
-    *,
-    runs: Path | str = RUNS,
-    say: Say | None = None,
+    config: Evaluated | Path | str, *, runs: Path | str = RUNS, say: Say | None = None
 ) -> Analyzed:
     """Analyzes a benchmark, and writes `analysis.json` into its run's folder."""
     options = AnalysisOptions()

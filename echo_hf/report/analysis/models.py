@@ -92,12 +92,7 @@ class Loss:
 
 
 def token_losses(
-    causal: Any,
-    texts: Sequence[str],
-    *,
-    size: int,
-    stride: int,
-    batch_tokens: int,
+    causal: Any, texts: Sequence[str], *, size: int, stride: int, batch_tokens: int
 ) -> list[Loss | None]:
     """Scores each token of each text once, given what stands before it, by a causal model."""
     begin = [] if causal.begin is None else [causal.begin]
