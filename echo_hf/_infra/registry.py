@@ -38,7 +38,6 @@ class Registry(Generic[Member, Facts]):
         return sorted({*self.ours, *self.entries, *theirs})
 
     def check(self, name: str, place: str = "") -> None:
-        """Refuses a name that nothing has."""
         if name not in self.names():
             raise self.error(unknown(self.kind, name, self.names(), place))
 
@@ -81,14 +80,14 @@ class Needs:
     @property
     def missing(self) -> tuple[str, ...]:
         """The packages that are not installed; none of them is imported to find out."""
-        missing = dict.fromkeys(self.packages)
+        missing = []
         for name in self.packages:
             with suppress(ModuleNotFoundError):  # of the package around it
                 if find_spec(name):
-                    del missing[name]
+                    continue
+            missing.append(name)
         return tuple(missing)
 
     def check_installed(self, who: str) -> None:
-        """Says what to install for it where a package is missing."""
         if self.extra is not None and self.missing:
             raise MissingExtraError(who, self.extra)

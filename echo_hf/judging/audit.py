@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
-from itertools import chain, zip_longest
+from itertools import chain, islice, zip_longest
 from operator import itemgetter
 from pathlib import Path
 from statistics import fmean
@@ -162,7 +162,7 @@ def _drawn(outputs: ToRate, tasks: Iterable[Task], samples: int) -> list[tuple[T
             by_split.setdefault(task.split, []).append(task)
     in_turn = chain.from_iterable(zip_longest(*(by_split[name] for name in sorted(by_split))))
     found = []
-    for task in [task for task in in_turn if task is not None][:samples]:
+    for task in islice(filter(None, in_turn), samples):
         there = outputs.outputs[task.sample_id]
         row = min(there, key=lambda row: place_of(SEED, task.sample_id, row["system"]))
         found.append((task, str(row["image"])))
@@ -172,7 +172,6 @@ def _drawn(outputs: ToRate, tasks: Iterable[Task], samples: int) -> list[tuple[T
 def _honeypots(
     drawn: Sequence[tuple[Task, str]], images: ImageStore, first: int, *, inputs: bool
 ) -> Iterator[Row]:
-    """What a judge is shown."""
     sink = io.BytesIO()
     Image.new("RGB", BLANK_SIZE, GREY).save(sink, "PNG")
     blank = images.put(sink.getvalue())
@@ -340,7 +339,6 @@ def read_audits(root: Path) -> dict[str, dict[str, Any]]:
 
 
 def read_failures(root: Path) -> Failures:
-    """By judge the honeypots that it failed on."""
     audits = sorted(read_audits(root).items())
     return {name: tuple(audit["failed"]) for name, audit in audits if audit["failed"]}
 

@@ -99,7 +99,6 @@ class RunTables:
     left_out: Mapping[str, Mapping[Reason, int]]
 
     def of_split(self, table: pa.Table | None, split: str) -> pa.Table | None:
-        """The rows about samples of a split."""
         if table is None:
             return None
         ids = pa.array([task.sample_id for task in self.tasks[split]], pa.string())
@@ -107,7 +106,6 @@ class RunTables:
 
 
 def read_run(benchmark: Benchmark, folder: RunFolder) -> RunTables:
-    """Reads what a run holds about the samples of its benchmark."""
     tables = {table.name: read_table(folder.root, table) for table in SCORED}
     if tables["outputs"] is not None:
         read_outputs(tables["outputs"].select(list(NEEDED["outputs"])))

@@ -73,13 +73,11 @@ class Measured:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many samples have no number, by reason."""
         counts = self.result.counts if self.result else {}
         not_asked = {NOT_ASKED: self.unknown} if self.unknown else {}
         return {**{str(reason): count for reason, count in counts.items()}, **not_asked}
 
     def row(self, split: str, protocol: Protocol) -> Result:
-        """The figure of `results.json`."""
         result, n = self.result, self.result.n if self.result else 0
         known = dict(result.definition) if result else {"missing": self.missing}
         known["samples"] = "samples that it was said to fit" if self.asked else "every sample"
@@ -98,7 +96,6 @@ class Measured:
         )
 
     def details(self) -> dict[str, Any]:
-        """All that a report shows of it; JSON can hold it."""
         return {
             "metric": self.metric,
             "system": self.system,
@@ -111,8 +108,6 @@ class Measured:
 
 @dataclass(frozen=True)
 class SplitScores:
-    """All figures of a split."""
-
     split: str
     samples: int
     win_rates: SplitWinRates | None
@@ -141,7 +136,6 @@ class Scores:
 
     @property
     def results(self) -> list[Result]:
-        """One figure of one system each."""
         found: list[Result] = []
         for split in self.splits:
             found += split.win_rates.results if split.win_rates else ()
@@ -301,7 +295,6 @@ def _measured(
     system: str,
     fitting: tuple[Task, ...],
 ) -> Figures:
-    """A system's figures by an image metric."""
 
     def read(digest: str | None) -> bytes | None:
         try:

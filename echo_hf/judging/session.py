@@ -43,8 +43,6 @@ LOCK = ".judge.lock"
 
 @dataclass(frozen=True)
 class JudgeTask:
-    """What one judge is asked by one rubric."""
-
     who: str
     rubric: str
     stage: ModelStage
@@ -63,8 +61,6 @@ class Planned:
 
 @dataclass(frozen=True)
 class Answered:
-    """What one judge has answered by one rubric."""
-
     who: str
     rubric: str
     rows: pa.Table

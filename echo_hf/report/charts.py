@@ -102,7 +102,6 @@ def highest(channels: Sequence[Sequence[float]]) -> float:
 
 
 def area(channel: Sequence[float], top: float, height: int) -> str:
-    """The path of a histogram."""
     steps = grouped(channel)
     parts = (min(1.0, step / top if top else 0.0) for step in steps)
     line = "L".join(

@@ -127,5 +127,4 @@ def _finished(value: Any) -> Any:
 
 
 def rendered(template: str, **values: Any) -> Markup:
-    """What a template makes of values."""
     return Markup(environment().get_template(template).render(values))  # noqa: S704 - it escapes

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import fcntl
 import hashlib
 import json
 import os
@@ -23,7 +21,6 @@ from echo_hf.curate.provenance import without_quotes
 from echo_hf.engines.base import Completion, Request, Usage, register
 from echo_hf.errors import (
     ConfigError,
-    EchoError,
     EngineError,
     JudgeError,
     MissingExtraError,
@@ -389,19 +386,6 @@ def test_two_processes_do_not_judge_at_once(folder: Path) -> None:
     ScriptedJudge(says).use()
     judged(folder, limit=1)
     assert len(rows_of(folder)) == 4
-
-
-def test_a_disk_without_locks_is_one_line_that_names_a_file(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def flock(_: int, how: int) -> None:
-        if how & fcntl.LOCK_EX:
-            raise OSError(errno.ENOLCK, "No locks available")
-
-    monkeypatch.chdir(folder)
-    monkeypatch.setattr(fcntl, "flock", flock)
-    with pytest.raises(EchoError, match=r"'.*runs/.*No locks available"):
-        judged(folder)
 
 
 def test_the_command_rates_and_says_so(folder: Path) -> None:
