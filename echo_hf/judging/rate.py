@@ -187,7 +187,6 @@ def as_published(image: bytes | Path) -> bytes:
     return sink.getvalue()
 
 
-FOLDER = "judging"
 FORM = "$form"
 LONGEST_PROMPT = 100_000
 
@@ -201,9 +200,9 @@ def rubric_prompt(judge: JudgeConfig, rubric: str) -> Prompt:
         "highest": f"{highest:g}",
         "example": f"{math.floor((lowest + highest) / 2):g}",
     }
-    form = filled_prompt(f"{FOLDER}/rating_{judge.mode}", fields).text
+    form = filled_prompt(f"judging/rating_{judge.mode}", fields).text
     if judge.prompt_file is None or rubric != OVERALL:
-        return Prompt(rubric, filled_prompt(f"{FOLDER}/{rubric}", {"form": form}).text)
+        return Prompt(rubric, filled_prompt(f"judging/{rubric}", {"form": form}).text)
     place = f"judge {judge.name!r}: prompt_file {str(judge.prompt_file)!r}"
     try:
         text = judge.prompt_file.read_text("utf-8").strip()

@@ -115,12 +115,6 @@ def test_a_copy_keeps_its_shape(width: int, height: int) -> None:
     assert small.size == (-(-width // block), -(-height // block))
 
 
-def test_a_copy_is_the_mean_of_blocks() -> None:
-    levels = np.random.default_rng(0).integers(0, 256, (6, 9, 3), np.uint8)
-    small = np.asarray(reduced(Image.fromarray(levels), 3))
-    assert np.abs(small - levels.reshape(2, 3, 3, 3, 3).mean((1, 3))).max() < 1
-
-
 def test_copies_lie_beside_the_page_or_in_it(tmp_path: Path) -> None:
     images = ImageStore(tmp_path / "pictures")
     digest = images.put(image((10, 200, 30), (640, 320)))
