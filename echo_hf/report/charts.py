@@ -143,84 +143,33 @@ def dots(groups: Mapping[str, Places], width: int, height: int) -> list[str]:
     ]
 
 
-LEFT, TOP, RIGHT = 46, 34, 12
-PRINTED_HEIGHT = 190  # of the plot itself
-STEP, THICK = 54, 32  # from one system to the next, and how broad its mark is
+LEFT, RIGHT, STEP = 46, 12, 54  # the margins, and from one system to the next
+BELOW = 224  # where the plot itself ends
 LONGEST = 32
 # Of a turned name, for each letter and below the axis.
-ACROSS, DOWN, BELOW = 5.0, 3.2, 24
+ACROSS, DOWN, ROOM = 5.0, 3.2, 24
 Bar = tuple[str, float, Interval | None]
 Box = tuple[str, Sequence[float]]
 
 
 def printed_bars(title: str, bars: Sequence[Bar], warned: str = "") -> str:
     """Win rates as bars from 0 to 1 with a line at one half, as a document."""
-    marks = []
-    for at, (name, value, ends) in enumerate(bars):
-        said = f"{name}: {value:.3f}" + (f" ({ends[0]:.3f} to {ends[1]:.3f})" if ends else "")
-        top, middle = _height(UNIT, value), _middle(at)
-        line = ""
-        if ends:
-            low, high = (_height(UNIT, end) for end in ends)
-            left = middle - 4
-            line = f"M{middle},{low:.2f}V{high:.2f}M{left},{low:.2f}h8M{left},{high:.2f}h8"
-        size = {"top": round(top, 2), "height": round(TOP + PRINTED_HEIGHT - top, 2)}
-        marks.append({"left": middle - THICK / 2, "said": said, "line": line, **size})
-    return _printed(title, warned, [name for name, *_ in bars], UNIT, marks, "mark", 0.5)
+    return _printed(title, warned, UNIT, [name for name, *_ in bars], bars=bars)
 
 
 def printed_boxes(title: str, boxes: Sequence[Box], warned: str = "") -> str:
     """Numbers as boxes: median and quartiles, and lines to the 5th and the 95th percentile."""
     scale = round_scale(value for _, values in boxes for value in values)
-    marks = []
-    for at, (_, values) in enumerate(boxes):
-        low, first, median, third, high = (
-            round(_height(scale, float(one)), 2)
-            for one in np.percentile(values, (5, 25, 50, 75, 95))
-        )
-        middle = _middle(at)
-        left = middle - THICK / 2
-        line = f"M{middle},{low}V{first}M{middle},{third}V{high}M{left},{median}h{THICK}"
-        marks.append({"left": left, "top": third, "height": first - third, "line": line})
-    return _printed(title, warned, [name for name, _ in boxes], scale, marks, "box")
+    cut = [np.percentile(values, (5, 25, 50, 75, 95)).tolist() for _, values in boxes]
+    return _printed(title, warned, scale, [name for name, _ in boxes], boxes=cut)
 
 
-def _printed(
-    title: str,
-    warned: str,
-    names: Sequence[str],
-    scale: Scale,
-    marks: Sequence[Mapping[str, object]],
-    kind: str,
-    half: float | None = None,
-) -> str:
+def _printed(title: str, warned: str, scale: Scale, names: Sequence[str], **marks: object) -> str:
     named = [shortened(name, LONGEST) for name in names]
-    left = round(max([0.0, *(len(one) * ACROSS - _middle(at) for at, one in enumerate(named))]))
-    down = round(BELOW + DOWN * max(map(len, named), default=0))
+    starts = (len(name) * ACROSS - LEFT - (at + 0.5) * STEP for at, name in enumerate(named))
+    left = round(max([0.0, *starts]))
+    down = round(ROOM + DOWN * max(map(len, named), default=0))
     width = max(LEFT + len(names) * STEP + RIGHT, round(LEFT + len(warned) * ACROSS))
-    return rendered(
-        "figure.svg.jinja",
-        title=title,
-        warned=warned,
-        names=[(_middle(at) + 4, name) for at, name in enumerate(named)],
-        ticks=[
-            (round(_height(scale, tick), 2), f"{tick:.{scale.digits}f}") for tick in scale.ticks
-        ],
-        marks=marks,
-        kind=kind,
-        half=None if half is None else round(_height(scale, half), 2),
-        box=(-left, left + width, TOP + PRINTED_HEIGHT + down),
-        left=LEFT,
-        right=LEFT + len(names) * STEP,
-        below=TOP + PRINTED_HEIGHT + 14,
-        thick=THICK,
-    )
-
-
-def _height(scale: Scale, value: float) -> float:
-    """How far from the top of a document a number lies."""
-    return TOP + PRINTED_HEIGHT * (1 - scale.share(value))
-
-
-def _middle(at: int) -> float:
-    return LEFT + at * STEP + STEP / 2
+    box = -left, left + width, BELOW + down
+    about = {"title": title, "warned": warned, "names": named, "scale": scale, "box": box}
+    return rendered("figure.svg.jinja", **about, left=LEFT, step=STEP, below=BELOW, **marks)

@@ -97,7 +97,7 @@ def test_printed_bars() -> None:
     bars = [one for one in drawn.iter(f"{SVG}rect") if one.get("class") == "mark"]
     assert [float(str(one.get("height"))) for one in bars] == [47.5, 190.0]
     (whisker,) = (str(one.get("d")) for one in drawn.iter(f"{SVG}path"))
-    low, high = (float(one) for one in re.findall(r"M73\.0,([\d.]+)V([\d.]+)", whisker)[0])
+    low, high = (float(one) for one in re.findall(r"M73,([\d.]+)V([\d.]+)", whisker)[0])
     assert (low, high) == (34 + 190 * 0.8, 34 + 190 * 0.7)
     assert "a<b" in [one.text for one in drawn.iter(f"{SVG}text")]
 
