@@ -55,7 +55,6 @@ def replaced_whole(folder: Path, ours: Collection[str] | None = None) -> Iterato
 
 
 def check_replaceable(folder: Path, ours: Collection[str]) -> None:
-    """Refuses to replace what is not ours."""
     if folder.exists() and not folder.is_dir():
         raise ReleaseError(f"{str(folder)!r} is a file, expected a folder: name another place")
     names = {path.name for path in folder.iterdir()} if folder.exists() else set()
@@ -75,9 +74,8 @@ def complete(folder: Path) -> Path:
 
 def restore(folder: Path) -> None:
     """Puts the previous folder back if its replacement was killed; for writers only."""
-    previous = _aside(folder, "previous")
-    if previous.exists() and not folder.exists():
-        previous.rename(folder)
+    if (there := complete(folder)) != folder:
+        there.rename(folder)
 
 
 def _discard(previous: Path, partial: Path) -> None:
@@ -94,7 +92,6 @@ def _aside(folder: Path, role: str) -> Path:
 
 @contextmanager
 def held(path: Path, busy: EchoError, wait_s: float = 0) -> Iterator[None]:
-    """Holds a file while a block runs."""
     lock = FileLock(path)
     try:
         lock.acquire(timeout=wait_s)

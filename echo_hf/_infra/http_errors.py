@@ -72,11 +72,9 @@ class ApiError:
 
     @property
     def said(self) -> str:
-        """Status and message."""
         return f"status {self.status}: {self.message}"
 
     def meaning(self, model: str) -> Meaning:
-        """What it means for whoever asked for a model."""
         if is_refusal(self):
             return Meaning.REFUSED
         if self.codes & RETIRED_CODES or (
@@ -116,7 +114,6 @@ class ApiError:
         return advice and advice.format(key=key, model=model, base_url=base_url)
 
     def answered_by(self, host: str) -> str:
-        """Who said it, for a message."""
         return f"{host!r} answered with status {self.status}, {self.message!r}"
 
 
@@ -154,7 +151,6 @@ GOOGLES_WAIT = re.compile(r'"retryDelay": "(\d+(?:\.\d+)?)s?"')
 
 
 def may_pass(status: int) -> bool:
-    """Whether the same request may go better in a while."""
     return status in PASSING or status >= 500
 
 
@@ -202,7 +198,6 @@ def error_in(reply: Reply, error: Any) -> ApiError:
 
 
 def mapping(value: Any) -> Mapping[str, Any]:
-    """The value, empty where it is no object."""
     return value if isinstance(value, Mapping) else {}
 
 
@@ -277,11 +272,7 @@ UNREACHED = frozenset({"ConnectError", "ConnectTimeout", "ProxyError"})
 
 
 def reply_in(error: Exception, base_url: str, timeout_s: float) -> Reply:
-    """The response that a client raised its error of.
-
-    Raises:
-        RequestError: There was none, or it was not read to its end.
-    """
+    """The response that a client raised its error of; where there was none, it raises why."""
     response = getattr(error, "response", None)
     if response is not None:
         return Reply(response.status_code, response.headers, response.text)

@@ -42,13 +42,11 @@ def mark(ax: Axes, frame: DataFrame, value: str) -> bool:
 
 
 def label(ax: Axes, lines: Iterable[str]) -> None:
-    """Says below a plot what it shows."""
     wrapped = (fill(line, WIDEST, break_on_hyphens=False) for line in lines)
     ax.set_xlabel("\n".join(wrapped), parse_math=False)
 
 
 def ends_of(interval: Mapping[str, Interval | None]) -> dict[str, dict[str, float | None]]:
-    """The columns of an interval."""
     known = interval.items()
     return {end: {name: ends and ends[at] for name, ends in known} for at, end in enumerate(ENDS)}
 
@@ -100,8 +98,7 @@ class SystemValues(ABC):
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draws a point for each system, the best on top, with a bar for its interval.
 
-        A system without a value is named below the plot with the reason, and so is one without an
-        interval.
+        What has no value or no interval is named below the plot with the reason.
 
         Args:
             ax: Where to draw, such as one of several plots of a figure; null for a new figure.

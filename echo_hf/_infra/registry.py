@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -37,7 +38,6 @@ class Registry(Generic[Member, Facts]):
         return sorted({*self.ours, *self.entries, *theirs})
 
     def check(self, name: str, place: str = "") -> None:
-        """Refuses a name that nothing has."""
         if name not in self.names():
             raise self.error(unknown(self.kind, name, self.names(), place))
 
@@ -82,15 +82,12 @@ class Needs:
         """The packages that are not installed; none of them is imported to find out."""
         missing = []
         for name in self.packages:
-            try:
-                found = find_spec(name)
-            except ModuleNotFoundError:  # of the package around it
-                found = None
-            if found is None:
-                missing.append(name)
+            with suppress(ModuleNotFoundError):  # of the package around it
+                if find_spec(name):
+                    continue
+            missing.append(name)
         return tuple(missing)
 
     def check_installed(self, who: str) -> None:
-        """Says what to install for it where a package is missing."""
         if self.extra is not None and self.missing:
             raise MissingExtraError(who, self.extra)

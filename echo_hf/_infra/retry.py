@@ -12,15 +12,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any, TypeVar
 
 import anyio
-from tenacity import (
-    AsyncRetrying,
-    RetryCallState,
-    Retrying,
-    retry_if_exception,
-    stop_after_attempt,
-    wait_random,
-    wait_random_exponential,
-)
+import tenacity
 
 LONGEST_BACKOFF_S = 60.0
 logger = logging.getLogger(__name__)
@@ -51,10 +43,10 @@ class RetryPolicy:
         self, function: Callable[[], Given], sleep: Callable[[float], None] = time.sleep
     ) -> Given:
         """Calls until it succeeds, or no attempt is left: then the last error is raised."""
-        return Retrying(sleep=sleep, **self._rules())(function)
+        return tenacity.Retrying(sleep=sleep, **self._rules())(function)
 
     async def call_async(self, function: Callable[[], Awaitable[Given]]) -> Given:
-        return await AsyncRetrying(sleep=anyio.sleep, **self._rules())(function)
+        return await tenacity.AsyncRetrying(sleep=anyio.sleep, **self._rules())(function)
 
     def may_pass(self, error: BaseException) -> bool:
         """Whether another attempt may go better, and soon enough."""
@@ -64,30 +56,29 @@ class RetryPolicy:
 
     def _rules(self) -> dict[str, Any]:
         return {
-            "stop": stop_after_attempt(self.attempts),
-            "retry": retry_if_exception(self.may_pass),
+            "stop": tenacity.stop_after_attempt(self.attempts),
+            "retry": tenacity.retry_if_exception(self.may_pass),
             "wait": self._wait,
             "before_sleep": _log_retry,
             "reraise": True,
         }
 
-    def _wait(self, state: RetryCallState) -> float:
+    def _wait(self, state: tenacity.RetryCallState) -> float:
         error = state.outcome.exception() if state.outcome else None
         if isinstance(error, RequestError) and error.wait_s is not None:
             # At random a little later, so that not all come back at once.
-            return error.wait_s + wait_random(0, self.backoff_s)(state)
+            return error.wait_s + tenacity.wait_random(0, self.backoff_s)(state)
         longest = max(self.backoff_s, LONGEST_BACKOFF_S)
-        return wait_random_exponential(self.backoff_s, max=longest)(state)
+        return tenacity.wait_random_exponential(self.backoff_s, max=longest)(state)
 
 
-def _log_retry(state: RetryCallState) -> None:
+def _log_retry(state: tenacity.RetryCallState) -> None:
     error = state.outcome.exception() if state.outcome else None
     said = "attempt %d failed, the next one in %.1f s: %s: %s"
     logger.info(said, state.attempt_number, state.upcoming_sleep, type(error).__name__, error)
 
 
 def retry_after(headers: Mapping[str, str], now: float | None = None) -> float | None:
-    """Reads the headers in which servers say how long to wait."""
     lower = {name.lower(): value for name, value in headers.items()}
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         with suppress(KeyError, ValueError):

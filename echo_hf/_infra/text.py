@@ -78,7 +78,6 @@ def percent(value: float | None) -> str:
 
 
 def in_place(name: str, in_place_of: str | None) -> str:
-    """The name of a system or judge, and whose place it takes."""
     return f"{name}, in place of {in_place_of}" if in_place_of else name
 
 

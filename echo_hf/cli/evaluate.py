@@ -181,7 +181,7 @@ def _judged(done: JudgingResult) -> Told:
             "judge": one.who,
             "rubric": one.rubric,
             "calls": one.plan.calls,
-            "cost_usd": one.cost_usd,
+            "cost_usd": one.expected.cost_usd,
             "expected": one.expected,
         }
         for one in done.plans

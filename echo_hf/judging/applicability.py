@@ -46,14 +46,12 @@ class ApplicabilityAnswer(BaseModel):
 
 @lru_cache(maxsize=16)
 def applicability_answer(metrics: tuple[str, ...]) -> type[ApplicabilityAnswer]:
-    """The shape of an answer about some metrics."""
     fields: dict[str, Any] = {**dict.fromkeys(metrics, (Flag, ...)), "rationale": (Rationale, ...)}
     return create_model("ApplicabilityAnswer", __base__=ApplicabilityAnswer, **fields)
 
 
 @lru_cache(maxsize=16)
 def applicability_prompt(metrics: tuple[str, ...]) -> Prompt:
-    """The instructions about some metrics."""
     measures = (filled_prompt(f"judging/measure_{metric}", {}).text for metric in metrics)
     keys = ", ".join(f'"{metric}": <0 or 1>' for metric in metrics)
     fields = {"measures": "\n\n".join(measures), "keys": keys}
@@ -61,7 +59,6 @@ def applicability_prompt(metrics: tuple[str, ...]) -> Prompt:
 
 
 def to_classify(tasks: Iterable[Task]) -> Dataset:
-    """Rows of `TO_CLASSIFY` for some tasks, in their order."""
     return rows_of(TO_CLASSIFY, ({**task_row(task), "split": task.split} for task in tasks))
 
 
@@ -84,7 +81,6 @@ class Fitting(ModelStage):
         return applicability_prompt(METRICS)
 
     def requests(self, table: pa.Table) -> list[list[Request]]:
-        """One call for each sample whose images can be shown."""
         found: list[list[Request]] = []
         for row in self.input_rows(table):
             images = [self.shown[digest] for digest in row["inputs"] if digest in self.shown]
@@ -111,7 +107,6 @@ class Fitting(ModelStage):
         return found
 
     def finish(self, table: pa.Table, answers: list[list[BaseModel | Failure]]) -> pa.Table:
-        """A row for each sample."""
         rows = StageRows(self.outputs)
         for number, key in enumerate(table["sample_id"].to_pylist()):
             given = next(iter(answers[number]), None)
@@ -127,5 +122,4 @@ class Fitting(ModelStage):
         return rows.table()
 
     def tally(self, kept: pa.Table) -> Mapping[str, int]:
-        """How many samples each metric fits."""
         return {name: kept[name].to_pylist().count(True) for name in METRICS}

@@ -8,11 +8,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
-from itertools import chain, zip_longest
+from itertools import chain, islice, zip_longest
 from operator import itemgetter
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -28,9 +28,11 @@ from echo_hf.errors import ConfigError, RunError
 from echo_hf.images.store import ImageStore
 from echo_hf.judging.board import FAILED_AUDIT
 from echo_hf.judging.judge import (
+    Limits,
     SentImages,
     check_scale,
     chosen_judges,
+    engines_of,
     rated_outputs,
     rating_question,
     run_judges,
@@ -40,7 +42,6 @@ from echo_hf.judging.run_tables import read_table
 from echo_hf.judging.session import Answered, JudgeTask, JudgingResult
 from echo_hf.metrics.names import TEXT_RENDERING as TEXT
 from echo_hf.metrics.result import mean_of
-from echo_hf.pipeline.progress import ProgressListener
 from echo_hf.reasons import NotAudited
 from echo_hf.scores.votes import compare, verdicts_of
 from echo_hf.systems.base import Task
@@ -102,9 +103,7 @@ def audit(
     judges: Sequence[str] | None = None,
     samples: int = SAMPLES,
     again: bool = False,
-    dry_run: bool = False,
-    budget_usd: float | None = None,
-    watch: ProgressListener | None = None,
+    **limits: Unpack[Limits],
 ) -> Audited:
     """Shows each judge honeypots in the place of outputs, with its own instructions.
 
@@ -149,18 +148,8 @@ def audit(
             write_json(root / AUDIT_FILE, {"judges": found})
         return root / AUDIT_FILE
 
-    engines = {one.name: one.engine for one in chosen}
-    done = run_judges(
-        folder,
-        engines,
-        questions,
-        write,
-        outputs,
-        dry_run=dry_run,
-        budget_usd=budget_usd,
-        watch=watch,
-    )
-    audits = {} if dry_run else read_audits(folder.root)
+    done = run_judges(folder, engines_of(chosen), questions, write, outputs, **limits)
+    audits = {} if limits.get("dry_run") else read_audits(folder.root)
     told = {name: {**one, "drift": drift_of(one["rounds"])} for name, one in audits.items()}
     return Audited(done, {name: told[name] for name in by_name if name in told})
 
@@ -173,7 +162,7 @@ def _drawn(outputs: ToRate, tasks: Iterable[Task], samples: int) -> list[tuple[T
             by_split.setdefault(task.split, []).append(task)
     in_turn = chain.from_iterable(zip_longest(*(by_split[name] for name in sorted(by_split))))
     found = []
-    for task in [task for task in in_turn if task is not None][:samples]:
+    for task in islice(filter(None, in_turn), samples):
         there = outputs.outputs[task.sample_id]
         row = min(there, key=lambda row: place_of(SEED, task.sample_id, row["system"]))
         found.append((task, str(row["image"])))
@@ -183,7 +172,6 @@ def _drawn(outputs: ToRate, tasks: Iterable[Task], samples: int) -> list[tuple[T
 def _honeypots(
     drawn: Sequence[tuple[Task, str]], images: ImageStore, first: int, *, inputs: bool
 ) -> Iterator[Row]:
-    """What a judge is shown."""
     sink = io.BytesIO()
     Image.new("RGB", BLANK_SIZE, GREY).save(sink, "PNG")
     blank = images.put(sink.getvalue())
@@ -351,7 +339,6 @@ def read_audits(root: Path) -> dict[str, dict[str, Any]]:
 
 
 def read_failures(root: Path) -> Failures:
-    """By judge the honeypots that it failed on."""
     audits = sorted(read_audits(root).items())
     return {name: tuple(audit["failed"]) for name, audit in audits if audit["failed"]}
 

@@ -52,7 +52,6 @@ def judge_names(
 
 
 def show_scores(console: Console, path: Path) -> None:
-    """Prints the boards, metrics and choices of judges of a run."""
     found = json.loads(path.read_bytes())
     _say_left_out(console, found["left_out"].items())
     systems, by_judge = (
@@ -134,28 +133,22 @@ def _shown(system: str, systems: Named) -> str:
 def _win_rates(rates: Part, tiers: Sequence[Sequence[str]], systems: Named) -> Table:
     # Where nothing says how far others may differ, one tier for all would read as no difference.
     known = any(rates["interval"].values())
-    tier = {name: at for at, names in enumerate(tiers, 1) for name in names if known}
+    tier = {name: str(at) for at, names in enumerate(tiers, 1) for name in names if known}
     table = plain_table("system", "win rate", "95 %", "tier", "coverage")
     # As `scores.board.ranked` does, without what `echo_hf.scores` loads.
     ranked = sorted(rates["win_rate"].items(), key=lambda one: (one[1] is None, -(one[1] or 0.0)))
     for name, rate in ranked:
-        cells = (
-            rounded(rate),
-            rounded_interval(rates["interval"][name]),
-            str(tier.get(name, NOTHING)),
-        )
+        cells = rounded(rate), rounded_interval(rates["interval"][name]), tier.get(name, NOTHING)
         shown = Text(_shown(name, systems), "bold")
         table.add_row(shown, *cells, percent(rates["coverage"][name]))
     return table
 
 
 def _why_not(rates: Part) -> Iterator[str]:
-    named: dict[str, list[str]] = {}
-    for system, reason in rates["reasons"].items():
-        named.setdefault(reason, []).append(plain(system, LONGEST))
-    for reason, systems in named.items():
-        every = len(systems) == len(rates["win_rate"])
-        yield f"{'all systems' if every else ', '.join(systems)}: {reason}: {MEANINGS[reason]}"
+    for reason in dict.fromkeys(rates["reasons"].values()):
+        named = [plain(name, LONGEST) for name, why in rates["reasons"].items() if why == reason]
+        every = len(named) == len(rates["win_rate"])
+        yield f"{'all systems' if every else ', '.join(named)}: {reason}: {MEANINGS[reason]}"
 
 
 def _metrics(metrics: Sequence[Part], systems: Named) -> Table:
@@ -190,7 +183,6 @@ def _cells(one: Part) -> tuple[Text | str, ...]:
 
 
 def show_agreement(console: Console, agreement: RunAgreement) -> None:
-    """Prints how far judges agree with people."""
     from echo_hf.scores.agreement import PROCEDURES
     from echo_hf.scores.rating_table import RUBRIC
 
@@ -251,11 +243,8 @@ def _taus(agreement: Agreement) -> Table:
         by_rater = (rounded(one.tau) for one in judges.with_raters[judge].values())
         cells = rounded(tau.tau), rounded_interval(tau.interval), _p_value(tau.p_value), share
         table.add_row(Text(plain(judge), "bold"), *cells, *by_rater)
-    ceiling = judges.people_with_others
-    table.add_row(
-        Text("people", "bold"), rounded(ceiling.value), rounded_interval(ceiling.interval)
-    )
-    among = judges.among_raters
+    people, among = judges.people_with_others, judges.among_raters
+    table.add_row(Text("people", "bold"), rounded(people.value), rounded_interval(people.interval))
     for rater in raters if len(raters) > 1 else ():
         found = (among.get(rater, {}).get(one) or among.get(one, {}).get(rater) for one in raters)
         others = ("" if one is None else rounded(one.tau) for one in found)  # oneself

@@ -13,17 +13,8 @@ from pydantic import BaseModel, ConfigDict
 
 from echo_hf.config.judges import JudgeConfig
 from echo_hf.engines.base import Text
-from echo_hf.judging.rate import (
-    SAMPLE_COLUMNS,
-    Explanation,
-    JudgingStage,
-    Row,
-    ToRate,
-    place_of,
-    rows_of,
-    said_in,
-    task_row,
-)
+from echo_hf.judging import rate
+from echo_hf.judging.rate import Explanation, JudgingStage, Row, ToRate
 from echo_hf.prompts import Prompt, as_data, filled_prompt
 from echo_hf.reasons import Outcome, Unrated
 from echo_hf.tables import COMPARISONS, INTEGER, STRING, Column, Table
@@ -43,7 +34,7 @@ TO_COMPARE = Table(
         "system_b": Column(STRING, "the second system by name"),
         "order": Column(STRING, "ab or ba: which output is shown first"),
         "repeat": Column(INTEGER, "number of the repetition, from 0"),
-        **SAMPLE_COLUMNS,
+        **rate.SAMPLE_COLUMNS,
         "output_a": Column(STRING, "digest of the output of the first system"),
         "output_b": Column(STRING, "digest of the output of the second system"),
     },
@@ -60,7 +51,6 @@ class ChoiceAnswer(BaseModel):
 
 
 def read_choice(text: str) -> str | Unrated:
-    """The choice that a free answer ends with."""
     made = {one.lower() for one in CHOICE.findall(text)}
     if len(made) > 1:
         return Unrated.TWO_CHOICES
@@ -68,7 +58,6 @@ def read_choice(text: str) -> str | Unrated:
 
 
 def winner_of(choice: str, order: str) -> str:
-    """Which of a and b was chosen, by which was shown first."""
     if choice == "tie":
         return choice
     return "a" if (choice == "first") == (order == "ab") else "b"
@@ -82,14 +71,14 @@ def to_compare(judge: JudgeConfig, outputs: ToRate) -> Dataset:
             there = outputs.outputs.get(task.sample_id, ())
             for a, b in combinations(sorted(there, key=lambda row: str(row["system"])), 2):
                 names = {"system_a": a["system"], "system_b": b["system"]}
-                place = place_of(judge.pairwise.seed, task.sample_id, *names.values())
+                place = rate.place_of(judge.pairwise.seed, task.sample_id, *names.values())
                 if int.from_bytes(place[:8], "big") < judge.pairwise.share * 2**64:
                     images = {"output_a": a["image"], "output_b": b["image"]}
-                    pair = {**task_row(task), **names, **images}
+                    pair = {**rate.task_row(task), **names, **images}
                     for order, repeat in product(ORDERS, range(judge.repeats)):
                         yield {**pair, "order": order, "repeat": repeat}
 
-    return rows_of(TO_COMPARE, rows())
+    return rate.rows_of(TO_COMPARE, rows())
 
 
 @dataclass(frozen=True)
@@ -125,7 +114,7 @@ class Compare(JudgingStage):
         return {**{name: row[name] for name in names}, **outputs}
 
     def _said(self, given: BaseModel, row: Row) -> dict[str, Any]:
-        choice, text = said_in(given, "choice", read_choice)
+        choice, text = rate.said_in(given, "choice", read_choice)
         if isinstance(choice, Unrated):
             return {"explanation": text, "outcome": choice.value}
         winner = winner_of(choice, row["order"])

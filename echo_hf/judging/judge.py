@@ -25,29 +25,12 @@ from echo_hf.engines.base import ImageRef
 from echo_hf.engines.memory import check_fit
 from echo_hf.errors import ConfigError, RunError, unknown
 from echo_hf.images.store import ImageStore
+from echo_hf.judging import rate, session
 from echo_hf.judging.applicability import Fitting, to_classify
 from echo_hf.judging.compare import PAIRWISE, Compare, to_compare
-from echo_hf.judging.rate import (
-    PUBLISHED_SCALE,
-    Protocol,
-    Rate,
-    ToRate,
-    fitting,
-    outputs_to_rate,
-    rubric_prompt,
-    shown_images,
-)
+from echo_hf.judging.rate import Protocol, Rate, ToRate
 from echo_hf.judging.run_tables import read_table
-from echo_hf.judging.session import (
-    Answered,
-    JudgeTask,
-    JudgingResult,
-    ask_judges,
-    asking_in,
-    write_applicability,
-    write_comparisons,
-    write_ratings,
-)
+from echo_hf.judging.session import Answered, JudgeTask, JudgingResult
 from echo_hf.metrics.names import TEXT_RENDERING as TEXT
 from echo_hf.pipeline.progress import ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder
@@ -71,7 +54,7 @@ class SentImages:
         """By digest what is sent; these images and those of earlier calls."""
         known = self._known.setdefault(how, {})
         new = [digest for digest in dict.fromkeys(digests) if digest not in known]
-        known.update(shown_images(self.images, new, how))
+        known.update(rate.shown_images(self.images, new, how))
         return known
 
 
@@ -84,7 +67,6 @@ class Limits(TypedDict, total=False):
 
 
 def chosen_judges(config: Evaluated, names: Sequence[str] | None) -> list[JudgeConfig]:
-    """The judges of a config, or those of them that are named."""
     by_name = {one.name: one for one in config.judges}
     if not by_name:
         shipped = ", ".join(f"judges/{file.name}" for file in shipped_judges())
@@ -99,14 +81,13 @@ def chosen_judges(config: Evaluated, names: Sequence[str] | None) -> list[JudgeC
 
 
 def rated_outputs(config: Evaluated, folder: RunFolder, limit: int | None = None) -> ToRate:
-    """The outputs of a run that there is something to ask about."""
     outputs = read_table(folder.root, OUTPUTS)
     if outputs is None:
         raise RunError(
             f"there are no outputs to rate in {str(folder.root)!r}: run `echo-hf generate` first, "
             "or put outputs.parquet there"
         )
-    return outputs_to_rate(outputs, benchmark_of(config, folder).tasks(folder.images), limit)
+    return rate.outputs_to_rate(outputs, benchmark_of(config, folder).tasks(folder.images), limit)
 
 
 def rating_questions(
@@ -121,25 +102,23 @@ def rating_questions(
     for judge in judges:
         check_scale(judge, config.protocol)
         for rubric in (one for one in judge.rubrics if one in rubrics):
-            rows = to_rate.rows(judge, fitting(judge, rubric, applicability))
+            rows = to_rate.rows(judge, rate.fitting(judge, rubric, applicability))
             yield rating_question(judge, rubric, config.protocol, rows, shown)
 
 
 def rating_question(
     judge: JudgeConfig, rubric: str, protocol: Protocol, rows: Dataset, shown: SentImages
 ) -> JudgeTask:
-    """What a judge is asked about outputs by one rubric."""
     how = _size(judge, protocol)
     inputs = [] if rubric == TEXT else [one for row in rows["inputs"] for one in row]
     images = shown.of([*inputs, *rows["output"]], how)
-    prompt = rubric_prompt(judge, rubric)
+    prompt = rate.rubric_prompt(judge, rubric)
     return JudgeTask(judge.name, rubric, Rate(judge, how, images, rubric, prompt, protocol), rows)
 
 
 def fitting_question(
     options: ApplicabilityConfig, tasks: Sequence[Task], shown: SentImages
 ) -> JudgeTask:
-    """What a model is asked about which metrics fit."""
     digests = (image.sha256 for task in tasks for image in task.inputs)
     stage = Fitting(options, shown.of(digests, "model_budget"))
     return JudgeTask(APPLICABILITY, APPLICABILITY, stage, to_classify(tasks))
@@ -147,7 +126,7 @@ def fitting_question(
 
 def check_scale(judge: JudgeConfig, protocol: Protocol) -> None:
     """Refuses a judge whose ratings the published protocol would misread."""
-    plain = judge.scale == PUBLISHED_SCALE and not judge.decimals
+    plain = judge.scale == rate.PUBLISHED_SCALE and not judge.decimals
     if protocol == "published" and judge.mode == "text" and not plain:
         lowest, highest = judge.scale
         raise ConfigError(
@@ -188,7 +167,9 @@ def judge(
         fits = read_table(folder.root, FITS)
         return rating_questions(config, chosen, wanted, outputs, fits, shown)
 
-    return run_judges(folder, engines_of(chosen), questions, write_ratings, outputs, **limits)
+    return run_judges(
+        folder, engines_of(chosen), questions, session.write_ratings, outputs, **limits
+    )
 
 
 def pairwise(
@@ -211,7 +192,9 @@ def pairwise(
             images = shown.of([*inputs, *rows["output_a"], *rows["output_b"]], how)
             yield JudgeTask(one.name, PAIRWISE, Compare(one, how, images), rows)
 
-    return run_judges(folder, engines_of(chosen), questions, write_comparisons, outputs, **limits)
+    return run_judges(
+        folder, engines_of(chosen), questions, session.write_comparisons, outputs, **limits
+    )
 
 
 def applicability(
@@ -237,7 +220,7 @@ def applicability(
         return [fitting_question(options, about.tasks, shown)]
 
     engines = {APPLICABILITY: options.engine}
-    return run_judges(folder, engines, questions, write_applicability, about, **limits)
+    return run_judges(folder, engines, questions, session.write_applicability, about, **limits)
 
 
 def engines_of(judges: Iterable[JudgeConfig]) -> dict[str, EngineChoice]:
@@ -257,9 +240,11 @@ def run_judges(
 ) -> JudgingResult:
     """Asks judges in a run's folder, or says what they would be asked."""
     check_fit(engines, estimates=dry_run)
-    with asking_in(folder, engines, budget_usd, watch) as asking:
+    with session.asking_in(folder, engines, budget_usd, watch) as asking:
         asked = list(questions(SentImages(folder.images)))
         if dry_run:
             return JudgingResult(None, tuple(map(asking.plan, asked)), left_out=about.left_out)
         samples = {task.sample_id for task in about.tasks}
-        return ask_judges(asking, asked, about.left_out, partial(write, folder.root), samples)
+        return session.ask_judges(
+            asking, asked, about.left_out, partial(write, folder.root), samples
+        )

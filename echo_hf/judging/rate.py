@@ -76,21 +76,14 @@ class ToRate:
 
     def rows(self, judge: JudgeConfig, fits: Callable[[Task], bool]) -> Dataset:
         """Rows of `TO_RATE`: the samples that fit, as often as the judge repeats."""
-        return rows_of(
-            TO_RATE,
-            (
-                {
-                    **task_row(task),
-                    "system": output["system"],
-                    "output": output["image"],
-                    "repeat": repeat,
-                }
-                for task in self.tasks
-                if fits(task)
-                for repeat in range(judge.repeats)
-                for output in self.outputs.get(task.sample_id, ())
-            ),
+        rows = (
+            {**task_row(task), "system": one["system"], "output": one["image"], "repeat": repeat}
+            for task in self.tasks
+            if fits(task)
+            for repeat in range(judge.repeats)
+            for one in self.outputs.get(task.sample_id, ())
         )
+        return rows_of(TO_RATE, rows)
 
 
 def outputs_to_rate(outputs: pa.Table, benchmark: Tasks, limit: int | None = None) -> ToRate:
@@ -107,12 +100,12 @@ def outputs_to_rate(outputs: pa.Table, benchmark: Tasks, limit: int | None = Non
             left_out[NotJudged.WITHOUT_IMAGE] += 1
         else:
             by_sample.setdefault(row["sample_id"], []).append(row)
-    seen, tasks = Counter[str](), list[Task]()
+    by_split: dict[str, list[Task]] = {}
     for task in benchmark.tasks:
-        seen[task.split] += 1
-        if limit is None or seen[task.split] <= limit:
-            tasks.append(task)
-    return ToRate(by_sample, tuple(tasks), left_out)
+        by_split.setdefault(task.split, []).append(task)
+    first = {task.sample_id for some in by_split.values() for task in some[:limit]}
+    tasks = tuple(task for task in benchmark.tasks if task.sample_id in first)
+    return ToRate(by_sample, tasks, left_out)
 
 
 def rows_of(table: Table, rows: Iterable[Row]) -> Dataset:
@@ -120,7 +113,6 @@ def rows_of(table: Table, rows: Iterable[Row]) -> Dataset:
 
 
 def task_row(task: Task) -> dict[str, Any]:
-    """What a judge is told of a sample."""
     return {
         "sample_id": task.sample_id,
         "sample_digest": task.sample_digest,
@@ -137,7 +129,6 @@ def place_of(seed: int, *names: str) -> bytes:
 
 
 def flags_of(applicability: pa.Table | None, metric: str) -> dict[str, bool | None]:
-    """By sample whether a metric was said to fit it."""
     if applicability is None:
         return {}
     columns = (applicability[name].to_pylist() for name in ("sample_id", metric))
@@ -147,7 +138,6 @@ def flags_of(applicability: pa.Table | None, metric: str) -> dict[str, bool | No
 def fitting(
     judge: JudgeConfig, rubric: str, applicability: pa.Table | None
 ) -> Callable[[Task], bool]:
-    """Which samples a judge rates by a rubric."""
     if rubric != TEXT or judge.text_samples == "all":
         return lambda _: True
     flags = flags_of(applicability, TEXT) if judge.text_samples == "applicable" else {}
@@ -179,8 +169,8 @@ def shown_images(images: ImageStore, digests: Iterable[str], how: ImageSize) -> 
         return ImageRef(small, images.path(small))
 
     with ThreadPoolExecutor(THREADS) as threads:
-        made = dict(zip(wanted, threads.map(shown, wanted), strict=True))
-    return {digest: reference for digest, reference in made.items() if reference is not None}
+        made = zip(wanted, threads.map(shown, wanted), strict=True)
+        return {digest: reference for digest, reference in made if reference is not None}
 
 
 def as_published(image: bytes | Path) -> bytes:
@@ -197,7 +187,6 @@ def as_published(image: bytes | Path) -> bytes:
     return sink.getvalue()
 
 
-FOLDER = "judging"
 FORM = "$form"
 LONGEST_PROMPT = 100_000
 
@@ -211,9 +200,9 @@ def rubric_prompt(judge: JudgeConfig, rubric: str) -> Prompt:
         "highest": f"{highest:g}",
         "example": f"{math.floor((lowest + highest) / 2):g}",
     }
-    form = filled_prompt(f"{FOLDER}/rating_{judge.mode}", fields).text
+    form = filled_prompt(f"judging/rating_{judge.mode}", fields).text
     if judge.prompt_file is None or rubric != OVERALL:
-        return Prompt(rubric, filled_prompt(f"{FOLDER}/{rubric}", {"form": form}).text)
+        return Prompt(rubric, filled_prompt(f"judging/{rubric}", {"form": form}).text)
     place = f"judge {judge.name!r}: prompt_file {str(judge.prompt_file)!r}"
     try:
         text = judge.prompt_file.read_text("utf-8").strip()
@@ -246,7 +235,6 @@ class JudgingStage(ModelStage):
         """What a judge is shown, images by their digests, and the same as structured fields."""
 
     def _shape(self) -> type[BaseModel]:
-        """The declared shape of a structured answer."""
         return self.answer
 
     @abstractmethod
@@ -268,7 +256,6 @@ class JudgingStage(ModelStage):
         return {**super().describe(), "judge": self.judge.name, "asked": asked}
 
     def requests(self, table: pa.Table) -> list[list[Request]]:
-        """One call for each row whose images can be shown."""
         system = Message("system", (Text(self.prompt.text),))
         shape = self._shape() if self.judge.mode == "structured" else None
         found, keys = [], keys_of(table, self.inputs).to_pylist()
@@ -345,7 +332,6 @@ CORRECTED = re.compile(r"\[\[\s*([+-]?[0-9]+(?:\.[0-9]+)?)\s*\]\]")
 
 
 def read_rating(text: str, judge: JudgeConfig, protocol: Protocol) -> float | Unrated:
-    """The rating that a free answer ends with."""
     if protocol == "published":
         found = PUBLISHED.search(text)
         return float(found[1]) if found else Unrated.NO_RATING
@@ -368,7 +354,6 @@ class RatingAnswer(BaseModel):
 
 @lru_cache(maxsize=64)
 def rating_answer(lowest: float, highest: float, decimals: bool) -> type[RatingAnswer]:
-    """The shape of a structured answer on a scale."""
     number: Any = float if decimals else int
     rating = Annotated[number, Field(ge=number(lowest), le=number(highest))]
     return create_model("RatingAnswer", __base__=RatingAnswer, rating=(rating, ...))
@@ -390,7 +375,6 @@ class Rate(JudgingStage):
 
     @property
     def prompt(self) -> Prompt:
-        """The instructions of the rubric."""
         return self.instructions
 
     def describe(self) -> dict[str, Any]:

@@ -81,10 +81,7 @@ SCORED_RUBRICS = (*get_args(Rubric), "reference")
 # Of tables of judgements: where the verdict stands, and for each system which image it is about.
 VERDICTS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "ratings": ("rating", {"system": "output_sha256"}),
-    "comparisons": (
-        "winner",
-        {"system_a": "output_a_sha256", "system_b": "output_b_sha256"},
-    ),
+    "comparisons": ("winner", {"system_a": "output_a_sha256", "system_b": "output_b_sha256"}),
 }
 Row = Mapping[str, Any]
 Made = Mapping[tuple[str, str], Row]  # outputs by sample and system
@@ -102,7 +99,6 @@ class RunTables:
     left_out: Mapping[str, Mapping[Reason, int]]
 
     def of_split(self, table: pa.Table | None, split: str) -> pa.Table | None:
-        """The rows about samples of a split."""
         if table is None:
             return None
         ids = pa.array([task.sample_id for task in self.tasks[split]], pa.string())
@@ -110,7 +106,6 @@ class RunTables:
 
 
 def read_run(benchmark: Benchmark, folder: RunFolder) -> RunTables:
-    """Reads what a run holds about the samples of its benchmark."""
     tables = {table.name: read_table(folder.root, table) for table in SCORED}
     if tables["outputs"] is not None:
         read_outputs(tables["outputs"].select(list(NEEDED["outputs"])))

@@ -73,13 +73,11 @@ class Measured:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many samples have no number, by reason."""
         counts = self.result.counts if self.result else {}
         not_asked = {NOT_ASKED: self.unknown} if self.unknown else {}
         return {**{str(reason): count for reason, count in counts.items()}, **not_asked}
 
     def row(self, split: str, protocol: Protocol) -> Result:
-        """The figure of `results.json`."""
         result, n = self.result, self.result.n if self.result else 0
         known = dict(result.definition) if result else {"missing": self.missing}
         known["samples"] = "samples that it was said to fit" if self.asked else "every sample"
@@ -98,7 +96,6 @@ class Measured:
         )
 
     def details(self) -> dict[str, Any]:
-        """All that a report shows of it; JSON can hold it."""
         return {
             "metric": self.metric,
             "system": self.system,
@@ -111,13 +108,19 @@ class Measured:
 
 @dataclass(frozen=True)
 class SplitScores:
-    """All figures of a split."""
-
     split: str
     samples: int
     win_rates: SplitWinRates | None
     metrics: tuple[Measured, ...]
     pairwise: PairwiseAgreement | None = None
+
+    def details(self) -> dict[str, Any]:
+        return {
+            "samples": self.samples,
+            "win_rate": self.win_rates.details if self.win_rates else None,
+            "metrics": [one.details() for one in self.metrics],
+            "pairwise": asdict(self.pairwise) if self.pairwise else None,
+        }
 
 
 @dataclass(frozen=True)
@@ -133,7 +136,6 @@ class Scores:
 
     @property
     def results(self) -> list[Result]:
-        """One figure of one system each."""
         found: list[Result] = []
         for split in self.splits:
             found += split.win_rates.results if split.win_rates else ()
@@ -165,15 +167,6 @@ def score(
     scores = Scores(place, config.protocol, splits, tables.left_out, failed, models)
     trusted = {one.split: one.win_rates.trust for one in splits if one.win_rates}
     drifts = {name: found for name, one in audits.items() if (found := drift_of(one["rounds"]))}
-    details = {
-        split.split: {
-            "samples": split.samples,
-            "win_rate": split.win_rates.details if split.win_rates else None,
-            "metrics": [one.details() for one in split.metrics],
-            "pairwise": asdict(split.pairwise) if split.pairwise else None,
-        }
-        for split in splits
-    }
     written = {
         "benchmark": benchmark.identity(),
         "protocol": scores.protocol,
@@ -184,7 +177,7 @@ def score(
         "trust": [{**asdict(one), "meaning": one.meaning} for one in trust_lines(trusted, drifts)],
         "judge_drift": drifts,
         "results": [row.model_dump(mode="json") for row in scores.results],
-        "details": details,
+        "details": {one.split: one.details() for one in splits},
     }
     write_json(scores.path, written, default=list)
     return scores
@@ -241,22 +234,11 @@ def win_rates(
         rate = win_rate(table, protocol=each, n_boot=n_boot)
         definition = flagged(rate.definition, rate.per_judge, failed)
         rates[each] = rate = replace(rate, definition=definition)
+        about: dict[str, Any] = {"metric": METRIC, "protocol": each, "split": split}
         for row in board_of(rate):
             low, high = row.interval or (None, None)
-            results.append(
-                Result(
-                    metric=METRIC,
-                    protocol=each,
-                    split=split,
-                    system=row.system,
-                    value=row.value,
-                    low=low,
-                    high=high,
-                    n=row.n,
-                    coverage=row.coverage,
-                    definition=definition,
-                )
-            )
+            same = {name: getattr(row, name) for name in ("system", "value", "n", "coverage")}
+            results.append(Result(**about, **same, low=low, high=high, definition=definition))
     groups, trust = tiers(table, protocol=protocol), Trust.of(table, protocol, models, n_boot)
     details: dict[str, Any] = {
         **{str(each): rate.as_json() for each, rate in rates.items()},
@@ -313,7 +295,6 @@ def _measured(
     system: str,
     fitting: tuple[Task, ...],
 ) -> Figures:
-    """A system's figures by an image metric."""
 
     def read(digest: str | None) -> bytes | None:
         try:

@@ -43,8 +43,6 @@ LOCK = ".judge.lock"
 
 @dataclass(frozen=True)
 class JudgeTask:
-    """What one judge is asked by one rubric."""
-
     who: str
     rubric: str
     stage: ModelStage
@@ -60,16 +58,9 @@ class Planned:
     plan: RequestPlan
     expected: Expected
 
-    @property
-    def cost_usd(self) -> float | None:
-        """About what it costs in US dollars, null where no price is known."""
-        return self.expected.cost_usd
-
 
 @dataclass(frozen=True)
 class Answered:
-    """What one judge has answered by one rubric."""
-
     who: str
     rubric: str
     rows: pa.Table

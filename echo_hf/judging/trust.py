@@ -52,8 +52,6 @@ class TrustLine:
 
 @dataclass(frozen=True)
 class Trust:
-    """The measures of a split."""
-
     self_preference: scores.SelfPreference
     leave_one_judge_out: scores.LeaveOneJudgeOut
     samples_needed: scores.SamplesNeeded

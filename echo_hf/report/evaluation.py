@@ -20,6 +20,7 @@ from echo_hf.engines.base import ImageRef, check_installed
 from echo_hf.engines.estimate import Expected
 from echo_hf.engines.memory import check_fit
 from echo_hf.errors import GenerationError, JudgeError
+from echo_hf.judging import session
 from echo_hf.judging.judge import APPLICABILITY as FITTING
 from echo_hf.judging.judge import (
     RUBRICS,
@@ -32,15 +33,7 @@ from echo_hf.judging.judge import (
 from echo_hf.judging.rate import ToRate, outputs_to_rate
 from echo_hf.judging.run_tables import read_table
 from echo_hf.judging.score import Scores, score
-from echo_hf.judging.session import (
-    Asking,
-    JudgeTask,
-    JudgingResult,
-    ask_judges,
-    asking_in,
-    write_applicability,
-    write_ratings,
-)
+from echo_hf.judging.session import Asking, JudgeTask, JudgingResult
 from echo_hf.metrics.names import METRICS
 from echo_hf.pipeline.progress import NullProgress, ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder
@@ -175,7 +168,7 @@ def evaluate_systems(
     cost_usd, spent, stopped = made.cost_usd or 0.0, made.spent, [*made.stopped]
     if engines:
         left = None if budget_usd is None else max(budget_usd - cost_usd, 0.0)
-        with asking_in(evaluation_folder(config, runs), engines, left, watch) as asking:
+        with session.asking_in(evaluation_folder(config, runs), engines, left, watch) as asking:
             for done in _judged(asking, config, chosen, limit):
                 if isinstance(done, JudgeError):
                     stopped.append(str(done))
@@ -211,12 +204,7 @@ def _planned(
     places = {one.name: one.answered_by.in_place_of for one in config.systems}
     planned = [
         PlannedWork(
-            one.system,
-            "images",
-            len(one.todo),
-            one.stored,
-            one.expected,
-            places.get(one.system),
+            one.system, "images", len(one.todo), one.stored, one.expected, places.get(one.system)
         )
         for one in made.plans
     ]
@@ -230,7 +218,7 @@ def _planned(
         to_rate = _with_pending(folder, tasks, made, limit)
         pending = {one.system: ImageRef(one.system) for one in made.plans}
         shown = SentImages(folder.images, {how: dict(pending) for how in get_args(ImageSize)})
-        with asking_in(folder, engines, budget_usd, watch) as asking:
+        with session.asking_in(folder, engines, budget_usd, watch) as asking:
             fits = read_table(folder.root, APPLICABILITY)
             asked = [
                 *_fitting(config, to_rate.tasks, shown),
@@ -275,13 +263,15 @@ def _judged(
         questions: Iterable[JudgeTask], write: Callable[..., Path]
     ) -> JudgingResult | JudgeError:
         try:
-            return ask_judges(asking, [*questions], {}, partial(write, root), samples)
+            return session.ask_judges(asking, [*questions], {}, partial(write, root), samples)
         except JudgeError as error:  # the others were asked, and their answers are written
             return error
 
-    yield asked(_fitting(config, to_rate.tasks, shown), write_applicability)
+    yield asked(_fitting(config, to_rate.tasks, shown), session.write_applicability)
     fits = read_table(root, APPLICABILITY)
-    yield asked(rating_questions(config, judges, RUBRICS, to_rate, fits, shown), write_ratings)
+    yield asked(
+        rating_questions(config, judges, RUBRICS, to_rate, fits, shown), session.write_ratings
+    )
 
 
 def _board(scores: Scores) -> Dataset:

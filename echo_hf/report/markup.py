@@ -111,7 +111,11 @@ def environment() -> Environment:
         made.filters[one.__name__] = one
     made.filters["joints"] = lambda name: re.split(r"(?<=[_/ -])", name)
     made.filters["base64"] = lambda text: b64encode(text.encode("utf-8", "replace")).decode()
-    made.globals |= {"charts": charts, "is_web": is_web, "unit": charts.UNIT}
+    made.filters["percent"] = charts.percent
+    for each in (charts.area, charts.columns, charts.dots, charts.places, charts.round_scale):
+        made.globals[each.__name__] = each
+    made.globals |= {"is_web": is_web, "unit": charts.UNIT, "violin": charts.violin}
+    made.globals["charts"] = made.get_template("charts.svg.jinja").module
     return made
 
 
@@ -123,5 +127,4 @@ def _finished(value: Any) -> Any:
 
 
 def rendered(template: str, **values: Any) -> Markup:
-    """What a template makes of values."""
     return Markup(environment().get_template(template).render(values))  # noqa: S704 - it escapes

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,8 +35,7 @@ from echo_hf.report.markup import (
     share,
     titled,
 )
-from echo_hf.report.results import judges_of
-from echo_hf.report.run_data import RunData, read_run_data
+from echo_hf.report.run_data import RunData, judges_of, read_run_data
 from echo_hf.report.sections import INPUTS, sections
 from echo_hf.report.thumbnails import FOLDER as THUMBNAILS
 from echo_hf.report.thumbnails import MeanColors, Thumbnails, looked_at
@@ -89,7 +89,7 @@ def write_report(data: RunData, folder: Path, *, single_file: bool = False) -> R
             f"{MOST_IN_ONE_FILE}; leave out --single-file, and pass on the folder"
         )
     with replaced_whole(folder, NAMES) as partial:
-        wanted, colors = _colored(data), dict[tuple[str, str], MeanColors]()
+        wanted, colors = _colored(data), defaultdict[tuple[str, str], MeanColors](MeanColors)
         thumbnails, problems = {}, {}
         images = None if single_file else partial
         for one in looked_at(data.digests, data.images, images, wanted):
@@ -99,7 +99,7 @@ def write_report(data: RunData, folder: Path, *, single_file: bool = False) -> R
                 thumbnails[one.digest] = one.thumbnail
             for key in wanted.get(one.digest, ()):
                 if one.counts is not None:
-                    colors.setdefault(key, MeanColors()).add(one.counts)
+                    colors[key].add(one.counts)
         (partial / PAGE).write_text(page(data, thumbnails, problems, colors), "utf-8")
         (partial / BOARD).write_text(board_markdown(data), "utf-8")
         if (told := eval_results(data)) is not None:
@@ -150,8 +150,7 @@ def page(
 
 def gallery_data(data: RunData, thumbnails: Thumbnails, problems: Mapping[str, str]) -> str:
     """Every sample as JSON that a script element can hold; texts and images stand once."""
-    texts: dict[str, int] = {}
-    images: dict[str, int] = {}
+    texts, images = dict[str, int](), dict[str, int]()
     systems = {system: at for at, system in enumerate(data.systems)}
 
     def numbered(known: dict[str, int], text: str | None) -> int | None:
@@ -172,18 +171,12 @@ def gallery_data(data: RunData, thumbnails: Thumbnails, problems: Mapping[str, s
                 while row and row[-1] is None:
                     row.pop()
             outputs.append(row)
-        ratings = [
-            [
-                systems.get(one.system),
-                numbered(texts, one.judge),
-                numbered(texts, one.rubric),
-                one.repeat,
-                one.value,
-                numbered(texts, one.explanation or None),
-                None if one.outcome == "ok" else one.outcome,
-            ]
-            for one in data.ratings.get(sample.id, ())
-        ]
+        ratings = []
+        for one in data.ratings.get(sample.id, ()):
+            who = systems.get(one.system), numbered(texts, one.judge), numbered(texts, one.rubric)
+            explanation = numbered(texts, one.explanation or None)
+            outcome = None if one.outcome == "ok" else one.outcome
+            ratings.append([*who, one.repeat, one.value, explanation, outcome])
         filled = {
             "task": sample.task,
             "inputs": [numbered(images, digest) for digest in sample.inputs],

@@ -17,8 +17,7 @@ from echo_hf.metrics.names import BETTER, HIGHER
 from echo_hf.reasons import MetricReason
 from echo_hf.report.charts import highest, round_scale
 from echo_hf.report.markup import count, environment, number, plural, rendered, titled
-from echo_hf.report.results import Metric, Split, judges_of
-from echo_hf.report.run_data import Rating, ReportSample, RunData
+from echo_hf.report.run_data import Metric, Rating, ReportSample, RunData, Split, judges_of
 from echo_hf.report.thumbnails import MeanColors, Thumbnails
 from echo_hf.scores.agreement import PROCEDURES, Agreement
 from echo_hf.scores.rank_correlation import TauB
@@ -86,10 +85,8 @@ def _how(rates: WinRate, found: Split) -> str:
 
 
 def _why_not(rates: WinRate) -> Iterator[str]:
-    named: dict[Any, list[str]] = {}
-    for system, reason in rates.reasons.items():
-        named.setdefault(reason, []).append(system)
-    for reason, systems in named.items():
+    for reason in dict.fromkeys(rates.reasons.values()):
+        systems = [system for system, why in rates.reasons.items() if why is reason]
         who = "All systems" if len(systems) == len(rates.win_rate) else ", ".join(systems)
         yield f"{who}: {reason}, {reason.meaning}."
     for why, ratings in rates.ignored.items():
@@ -194,27 +191,28 @@ def highlights(data: RunData, thumbnails: Thumbnails) -> Markup | None:
 
 def widest(data: RunData, split: str, shown: int = SHOWN) -> list[ReportSample]:
     """The samples of a split whose ratings lie furthest apart, equal ones in their order."""
-    apart = [(spread(data.ratings.get(one.id, ()), RUBRIC), one) for one in data.of_split(split)]
+    apart = [(spread(data.ratings.get(one.id, ())), one) for one in data.of_split(split)]
     ranked = sorted((one for one in apart if one[0] > 0), key=lambda one: -one[0])
     return [sample for _, sample in ranked[:shown]]
 
 
-def spread(ratings: Sequence[Rating], rubric: str) -> float:
-    """How far the ratings of a sample's outputs lie apart, as a mean over judges."""
-    by_judge: dict[str, list[float]] = {}
+def _grouped(ratings: Sequence[Rating], by: str) -> dict[str, list[float]]:
+    """The overall ratings of a sample's outputs, by `judge` or `system`."""
+    found: dict[str, list[float]] = {}
     for one in ratings:
-        if one.rubric == rubric and one.value is not None:
-            by_judge.setdefault(one.judge, []).append(one.value)
-    ranges = [max(some) - min(some) for some in by_judge.values()]
+        if one.rubric == RUBRIC and one.value is not None:
+            found.setdefault(getattr(one, by), []).append(one.value)
+    return found
+
+
+def spread(ratings: Sequence[Rating]) -> float:
+    """How far the ratings of a sample's outputs lie apart, as a mean over judges."""
+    ranges = [max(some) - min(some) for some in _grouped(ratings, "judge").values()]
     return sum(ranges) / len(ranges) if ranges else 0.0
 
 
 def _rated(data: RunData, sample: ReportSample) -> Iterator[tuple[tuple[str, str], str]]:
-    by_system: dict[str, list[float]] = {}
-    for one in data.ratings.get(sample.id, ()):
-        if one.rubric == RUBRIC and one.value is not None:
-            by_system.setdefault(one.system, []).append(one.value)
-    for system, values in by_system.items():
+    for system, values in _grouped(data.ratings.get(sample.id, ()), "system").items():
         yield (sample.id, system), f"rated {number(sum(values) / len(values), 1)}"
 
 

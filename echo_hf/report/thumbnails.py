@@ -100,5 +100,4 @@ class MeanColors:
 
     @property
     def hexadecimal(self) -> str:
-        """The mean color as a page names it."""
         return "#" + "".join(f"{round(level):02x}" for level in self.mean)

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from echo_hf._infra.bootstrap import Interval, generator
 from echo_hf.errors import ScoreError, TableError, unknown
 from echo_hf.reasons import Unscored
+from echo_hf.scores import kemeny, rating_table
 from echo_hf.scores.friedman import (
     Friedman,
     PairTest,
@@ -23,26 +24,9 @@ from echo_hf.scores.friedman import (
     mid_ranks,
     siegel_castellan,
 )
-from echo_hf.scores.kemeny import (
-    Consensus,
-    consensus_of,
-    optimal_orders,
-    pair_costs,
-    sample_consensus,
-)
+from echo_hf.scores.kemeny import Consensus
 from echo_hf.scores.rank_correlation import Draws, Mean, TauB, means, ratios, sample_taus, tau_table
-from echo_hf.scores.rating_table import (
-    RUBRIC,
-    Bools,
-    Floats,
-    RatingTable,
-    check_once,
-    divided,
-    encoded,
-    named_key,
-    read_columns,
-    read_ratings,
-)
+from echo_hf.scores.rating_table import RUBRIC, Bools, Floats, RatingTable, divided
 from echo_hf.scores.votes import Protocol, number
 from echo_hf.tables import HUMAN
 
@@ -97,8 +81,7 @@ class CeilingShare:
 
     Attributes:
         judge: Mean tau-b of the judge with the consensus of all people but one.
-        people: Mean tau-b of the one left out with the same consensus, on the same samples: the
-            ceiling.
+        people: The same of the one left out, on the same samples: the ceiling.
         share: The first over the second; 1 is a judge as good as one more person. Null where
             people do not agree with each other.
         interval: Lower and upper end of the share at 95 %, by a bootstrap over samples.
@@ -139,8 +122,7 @@ class RankingAgreement:
         with_raters: Tau-b of each judge with each person.
         among_raters: Tau-b of each two people.
         among_judges: Tau-b of each two judges.
-        people_with_others: Tau-b of a person with the consensus of the others, mean over people and
-            samples: the ceiling.
+        people_with_others: The ceiling: mean tau-b of a person with the consensus of the others.
         share_of_ceiling: Each judge's agreement as a share of that, on the same samples.
         pearson: Pearson's correlation of each two judges' ratings.
     """
@@ -208,8 +190,8 @@ def agreement(
     as a block, because people who look at the same outputs are not independent.
 
     Args:
-        human: Rows with sample_id, rater, system, rank (or score, higher is better) and, where
-            there is one, cannot_rank. Any form that `win_rate` takes.
+        human: Rows, as for `win_rate`, of sample_id, rater, system, rank (or score, higher is
+            better), perhaps cannot_rank.
         ratings: Rows of ratings, as for `win_rate`; null to compare people alone.
         protocol: `corrected` or `published`.
         rubric: The rubric whose ratings are compared.
@@ -246,9 +228,9 @@ def agreement(
     names: tuple[str, ...] = ()
     rated, elsewhere = np.empty((0, *people.ranks.shape[1:])), 0
     if ratings is not None:
-        table = read_ratings(ratings, rubric=rubric, judges=judges)
+        table = rating_table.read_ratings(ratings, rubric=rubric, judges=judges)
         names, (rated, elsewhere) = table.judges, _beside(table, people)
-    consensus = sample_consensus(people.ranks)
+    consensus = kemeny.sample_consensus(people.ranks)
     ranked = ~np.isnan(people.ranks)
     counts = Counts(
         samples=len(people.samples),
@@ -286,7 +268,7 @@ class HumanRanks:
 def read_human(human: Any) -> HumanRanks:
     """Reads ranks, or scores as ranks; what cannot be ranked is told from what was not ranked."""
     optional = ("rank", "score", "cannot_rank")
-    rows = read_columns(human, HUMAN, ("sample_id", "rater", "system"), optional)
+    rows = rating_table.read_columns(human, HUMAN, ("sample_id", "rater", "system"), optional)
     if not {"rank", "score"} & {*rows.column_names}:
         raise TableError(f"human: no column 'rank' among {rows.column_names!r}, nor 'score'")
     for name in {*optional} - {*rows.column_names}:
@@ -304,16 +286,16 @@ def read_human(human: Any) -> HumanRanks:
         for row in rows.filter(found).slice(0, 1).to_pylist():
             said = ("rank", row["rank"]) if row["score"] is None else ("score", row["score"])
             raise ScoreError(
-                f"human: {said[1]!r} is the {said[0]} of {named_key(row, HUMAN.key)}: expected "
+                f"human: {said[1]!r} is the {said[0]} of {rating_table.named_key(row, HUMAN.key)}: expected "
                 f"{expected}"
             )
-    samples, (sample,) = encoded(rows["sample_id"])
-    raters, (rater,) = encoded(rows["rater"])
-    systems, (system,) = encoded(rows["system"])
+    samples, (sample,) = rating_table.encoded(rows["sample_id"])
+    raters, (rater,) = rating_table.encoded(rows["rater"])
+    systems, (system,) = rating_table.encoded(rows["system"])
     if len(systems) < 2:
         raise ScoreError(f"human: ranks are of {list(systems)!r}: expected two systems or more")
     cells = (rater * len(systems) + system) * len(samples) + sample
-    check_once(HUMAN, rows, cells, "ranked", "sample, rater and system")
+    rating_table.check_once(HUMAN, rows, cells, "ranked", "sample, rater and system")
     ranks, scores = np.full((2, len(raters), len(systems), len(samples)), np.nan)
     for values, column in ((ranks, rank), (scores, score)):
         values[rater, system, sample] = column.cast(pa.float64()).fill_null(np.nan).to_numpy()
@@ -362,7 +344,7 @@ def _ranking(people: HumanRanks, consensus: Floats, blocks: Blocks, draws: Draws
     tested = every if blocks == "rankings" else consensus.T
     tested = tested[~np.isnan(tested).all(axis=1)]
     return HumanRanking(
-        consensus_of(people.systems, optimal_orders(pair_costs(every)[None])),
+        kemeny.consensus_of(people.systems, kemeny.optimal_orders(kemeny.pair_costs(every)[None])),
         mean_ranks(consensus),
         dict(zip(people.raters, map(mean_ranks, people.ranks), strict=True)),
         friedman(tested),
@@ -421,7 +403,7 @@ def without_ties(values: Floats, seed: int) -> Floats:
 
 def _ceiling(people: Floats, judges: Floats, draws: Draws) -> tuple[Mean, list[CeilingShare]]:
     """How far a person agrees with the consensus of the others, and each judge's share of that."""
-    others = [sample_consensus(np.delete(people, at, axis=0)) for at in range(len(people))]
+    others = [kemeny.sample_consensus(np.delete(people, at, axis=0)) for at in range(len(people))]
     consensus = np.array(others).reshape(people.shape)
     taus = [
         sample_taus(one[None], rest[None])[0, 0] for one, rest in zip(people, others, strict=True)

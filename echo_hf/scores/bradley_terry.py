@@ -25,8 +25,7 @@ class BradleyTerry(SystemValues):
 
     Attributes:
         strength: Natural logarithm of each system's strength, with mean 0; higher is better. A
-            system beats another with probability 1 / (1 + exp(other's - its)). Null where there
-            is none.
+            system beats another with probability 1 / (1 + exp(other's - its)). Null: none.
         interval: Lower and upper end at 95 %, drawing whole samples; null where there is none.
         reasons: Why a strength or an interval is null.
         definition: Every parameter.
@@ -60,8 +59,7 @@ def bradley_terry(
         outputs: As for `win_rate`.
         n_boot: Draws of the bootstrap over samples; 0 for none.
         seed: Of the draws.
-        choices: `protocol`, `missing`, `rubric` and `judges`, as for `win_rate`; of the protocol
-            only the vote counts.
+        choices: `protocol` (its vote alone), `missing`, `rubric` and `judges`, as for `win_rate`.
 
     Returns:
         The strengths. There are none where some systems win nothing from the others: the others
@@ -147,8 +145,7 @@ class Gap:
     Attributes:
         first: The best system, null when none has a value.
         second: The second best, null when fewer than two have a value.
-        gap: (value of the first - value of the second) / value of the second; null when there
-            is none.
+        gap: (value of the first - value of the second) / value of the second, or null.
         reason: Why there is none.
     """
 

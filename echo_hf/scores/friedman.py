@@ -101,8 +101,7 @@ def kendalls_w(values: ArrayLike) -> float | None:
     """Kendall's coefficient of concordance, corrected for ties.
 
     Args:
-        values: Array [person, system] of ranks, or of any values that are ranked for each person.
-            A person with a NaN is left out.
+        values: Array [person, system], ranked for each person; one with a NaN is left out.
 
     Returns:
         From 0 (no agreement) to 1 (all the same order); null where fewer than two people are left,
@@ -150,8 +149,7 @@ class PairTest:
         p_value: Two-sided, for this pair alone.
         bonferroni: The same times the number of pairs, at most 1.
         holm: Adjusted by Holm's method, which finds all that Bonferroni's finds, and more.
-        stars: Of the Bonferroni p value: `***` below 0.001, `**` below 0.01, `*` below 0.05,
-            else `-`.
+        stars: Of Bonferroni's p: `***` below 0.001, `**` below 0.01, `*` below 0.05, else `-`.
     """
 
     better: str

@@ -53,8 +53,7 @@ class JudgeAgreement:
         follows_position: Of pairs with both verdicts, the share where the same place won twice.
         consistent: Of pairs with both verdicts, the share where the same system won twice, or
             both are ties. What is left is a tie in one order alone.
-        agreement: Of pairs with both verdicts and both ratings, the share where the two ways say
-            the same: a, b or tie.
+        agreement: Of pairs with both verdicts and ratings, the share where both ways say the same.
         decided: Of those of them that are a tie in neither way, the share with the same winner.
     """
 

@@ -65,8 +65,7 @@ class TauB:
 
     Attributes:
         tau: Mean over samples of tau-b within each; null where no sample has one.
-        interval: Lower and upper end at 95 %, by a bootstrap over samples; null where there is
-            none.
+        interval: Lower and upper end at 95 %, by a bootstrap over samples, or null.
         p_value: Of a sign-flip test over samples: chance of a mean as far from 0 where each
             sample's tau might as well have the other sign.
         samples: How many samples have a tau: there both rank two of the same systems, and neither
@@ -96,8 +95,7 @@ def tau_b(
     """Compares two rankings of the same systems on the same samples.
 
     Args:
-        one: Array [sample, system] of ranks, or of any values that are ranked within a sample;
-            NaN where there is none.
+        one: Array [sample, system] of values that are ranked within a sample; NaN for none.
         other: Array of the same shape.
         n_boot: Draws of the bootstrap over samples; 0 for none.
         n_resamples: Draws of the sign-flip test.

@@ -23,17 +23,13 @@ Bools = NDArray[np.bool_]
 Weights = NDArray[np.float32]
 
 FORMS = "a datasets.Dataset, a pyarrow Table, a data frame, a list of dicts or a dict of columns"
-EXPECTED = {
-    "string": "text",
-    "double": "numbers",
-    "int64": "whole numbers",
-    "bool": "true or false",
-}
+TEXT = pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view
+# By declared type what an error calls it, and what can be cast to it.
 FITTING = {
-    "string": (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view),
-    "double": (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal),
-    "int64": (pa.types.is_integer,),
-    "bool": (pa.types.is_boolean,),
+    "string": ("text", TEXT),
+    "double": ("numbers", (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)),
+    "int64": ("whole numbers", (pa.types.is_integer,)),
+    "bool": ("true or false", (pa.types.is_boolean,)),
 }
 
 
@@ -58,10 +54,10 @@ def read_columns(
     for name in given.column_names:
         found, wanted = given[name].type, table.schema.field(name).type
         kind = found.value_type if pa.types.is_dictionary(found) else found
-        if not any(fits(kind) for fits in (*FITTING[str(wanted)], pa.types.is_null)):
+        expected, fitting = FITTING[str(wanted)]
+        if not any(fits(kind) for fits in (*fitting, pa.types.is_null)):
             raise TableError(
-                f"{table.name}: column {name!r} has type {str(found)!r}: expected "
-                f"{EXPECTED[str(wanted)]}"
+                f"{table.name}: column {name!r} has type {str(found)!r}: expected {expected}"
             )
         columns[name] = given[name].cast(wanted)
         if columns[name].null_count and name in (*table.key, "outcome"):
@@ -106,12 +102,10 @@ def encoded(*columns: pa.ChunkedArray) -> tuple[tuple[str, ...], list[Integers]]
 
 
 def named_key(row: Mapping[str, Any], keys: Iterable[str]) -> str:
-    """The key of a row, for an error."""
     return ", ".join(f"{key} {row[key]!r}" for key in keys if key in row)
 
 
 def check_once(table: Table, rows: pa.Table, cells: Integers, done: str, keys: str) -> None:
-    """Refuses two rows of the same cell."""
     ordered = np.sort(cells)
     twice = ordered[1:][ordered[1:] == ordered[:-1]]
     if len(twice):
@@ -150,11 +144,7 @@ class RatingTable:
 
 
 def read_ratings(
-    ratings: Any,
-    outputs: Any = None,
-    *,
-    rubric: str = RUBRIC,
-    judges: Sequence[str] | None = None,
+    ratings: Any, outputs: Any = None, *, rubric: str = RUBRIC, judges: Sequence[str] | None = None
 ) -> RatingTable:
     """Reads ratings; with outputs given, those of other outputs are left out and named."""
     ignored: Ignored = {}

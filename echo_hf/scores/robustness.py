@@ -14,23 +14,9 @@ from echo_hf._infra.bootstrap import Interval, drawn_weights, percentiles
 from echo_hf._infra.plots import SystemValues, ends_of
 from echo_hf.errors import ScoreError
 from echo_hf.reasons import Unscored
+from echo_hf.scores import votes
 from echo_hf.scores.rating_table import Floats, Weights, divided
-from echo_hf.scores.votes import (
-    PROTOCOLS,
-    VOTES,
-    Average,
-    Choices,
-    Protocol,
-    Selection,
-    best_first,
-    compare,
-    named,
-    pairs_of,
-    points_of,
-    rates_of,
-    square,
-    ties_of,
-)
+from echo_hf.scores.votes import Average, Choices, Protocol, Selection
 
 SAME_RATE = 1e-12
 TIES = ("half", "drop", "loss")
@@ -103,20 +89,20 @@ def sensitivity(ratings: Any, outputs: Any = None, **selection: Unpack[Selection
         >>> len(found.boards), found.flips, found.rank_range["a"]
         (36, (('b', 'a'),), (1, 2))
     """
-    compared = compare(ratings, outputs, **selection)
+    compared = votes.compare(ratings, outputs, **selection)
     systems = compared.table.systems
-    protocols = {(rule.vote, "half", rule.average): name for name, rule in PROTOCOLS.items()}
+    protocols = {(rule.vote, "half", rule.average): name for name, rule in votes.PROTOCOLS.items()}
     boards, usual = list[Board](), dict[str, float | None]()
-    for vote, ties in product(VOTES, TIES):
+    for vote, ties in product(votes.VOTES, TIES):
         verdicts = compared.voted(vote)
         if ties == "drop":
             verdicts = np.where(verdicts == 0, np.nan, verdicts)
-        points = points_of(verdicts, len(systems))
+        points = votes.points_of(verdicts, len(systems))
         if ties == "loss":
-            points = points._replace(won=points.won - ties_of(verdicts, len(systems)) / 2)
+            points = points._replace(won=points.won - votes.ties_of(verdicts, len(systems)) / 2)
         for average in get_args(Average):
-            rates = named(systems, rates_of(points, average))
-            rates = {system: rates[system] for system in best_first(rates)}
+            rates = votes.named(systems, votes.rates_of(points, average))
+            rates = {system: rates[system] for system in votes.best_first(rates)}
             protocol = protocols.get((vote, ties, average))
             usual = rates if protocol == "corrected" else usual
             known = [rate for rate in rates.values() if rate is not None]
@@ -125,13 +111,13 @@ def sensitivity(ratings: Any, outputs: Any = None, **selection: Unpack[Selection
                 for name, rate in rates.items()
             }
             boards.append(Board(vote, ties, average, protocol, rates, ranks))
-    order = best_first(usual)
+    order = votes.best_first(usual)
     ranges: dict[str, tuple[int, int] | None] = {}
     for system in order:
         places = [place for board in boards if (place := board.ranks[system]) is not None]
         ranges[system] = (min(places), max(places)) if places else None
     above = np.logical_or.reduce([_above(board.win_rate, order) for board in boards])
-    rules: dict[str, Any] = {"protocol": list(PROTOCOLS), "vote": list(VOTES)}
+    rules: dict[str, Any] = {"protocol": list(votes.PROTOCOLS), "vote": list(votes.VOTES)}
     rules |= {"average": list(get_args(Average)), "tie": list(TIES)}
     return Sensitivity(
         tuple(boards),
@@ -191,18 +177,20 @@ def bounds(ratings: Any, outputs: Any = None, **choices: Unpack[Choices]) -> Bou
         >>> bounds({**rows, "rating": [8, 9, 7, 8, 5, 5, 5, None]}).bounds
         {'a': (0.75, 1.0), 'b': (0.0, 0.25)}
     """
-    compared = compare(ratings, outputs, **choices)
+    compared = votes.compare(ratings, outputs, **choices)
     rates, systems = compared.ranked_rates(), compared.table.systems
-    first, second = pairs_of(len(systems))
+    first, second = votes.pairs_of(len(systems))
     shares = {}
     for sign in (-1, 1):
         filled = np.where(np.isnan(compared.margins), sign * np.inf, compared.margins)
-        points = points_of(VOTES[compared.rule.vote](filled), len(systems))
+        points = votes.points_of(votes.VOTES[compared.rule.vote](filled), len(systems))
         shares[sign] = divided(points.won, points.compared)
     # What helps the first system of a pair harms the second.
     low, high = (
         divided(
-            square(shares[sign][first, second], shares[-sign][second, first], len(systems)).sum(1),
+            votes.square(
+                shares[sign][first, second], shares[-sign][second, first], len(systems)
+            ).sum(1),
             len(systems) - 1,
         )
         for sign in (-1, 1)
@@ -228,10 +216,8 @@ class LeaveOneJudgeOut:
 
     Attributes:
         win_rate: Rate by system with all judges, the best first.
-        without: Rate by the judge that was left out, then by system; null for a system that the
-            other judges never compared.
-        flips: By the judge that was left out, the pairs whose order its absence turns round, the
-            better with all judges first.
+        without: Rate by the judge left out, then by system; null where no other compared it.
+        flips: By the judge left out, the pairs that change their order, the better of all first.
         definition: Every parameter.
     """
 
@@ -260,7 +246,7 @@ def leave_one_judge_out(
         >>> found.win_rate["a"], found.without["j"]["a"], found.without["l"]["a"]
         (0.5, 0.0, 1.0)
     """
-    compared = compare(ratings, outputs, **choices)
+    compared = votes.compare(ratings, outputs, **choices)
     table, rates = compared.table, compared.ranked_rates()
     order = list(rates)
     without, flips = dict[str, Mapping[str, float | None]](), dict[str, Pairs]()
@@ -327,8 +313,7 @@ def self_preference(
 
     Args:
         ratings: As for `win_rate`.
-        judge_developers: Who made each judge; null for nobody whose system is rated. Capitals do
-            not count.
+        judge_developers: Who made each judge, in any case; null: nobody whose system is rated.
         system_developers: Who made each system; null when unknown.
         outputs: As for `win_rate`.
         n_boot: Draws of the bootstrap over samples; 0 for none.
@@ -349,7 +334,7 @@ def self_preference(
         >>> found.judges["pip-judge"].by_judge, found.judges["pip-judge"].preference
         (1.0, 0.5)
     """
-    compared = compare(ratings, outputs, **selection)
+    compared = votes.compare(ratings, outputs, **selection)
     names, said = compared.table, compared.said
     makers = []
     for kind, every, developers in (
@@ -364,7 +349,7 @@ def self_preference(
                 )
         makers.append(np.array([(developers[name] or "").casefold() for name in every], object))
     judges, systems = makers
-    first, second = pairs_of(len(systems))
+    first, second = votes.pairs_of(len(systems))
     found = {}
     for at, judge in enumerate(names.judges):
         own = (systems == judges[at]) & (judges[at] != "")

@@ -13,17 +13,9 @@ from echo_hf._infra.bootstrap import AT_ONCE, FEWEST_SAMPLES, SAME, generator
 from echo_hf._infra.plots import SystemValues
 from echo_hf.errors import ScoreError
 from echo_hf.reasons import Unscored
+from echo_hf.scores import votes
 from echo_hf.scores.rating_table import Floats, divided
-from echo_hf.scores.votes import (
-    Choices,
-    Compared,
-    by_pair,
-    compare,
-    number,
-    pairs_of,
-    rates_of,
-    square,
-)
+from echo_hf.scores.votes import Choices, Compared
 
 PairValues = Mapping[str, Mapping[str, float | None]]
 TEST = "paired sign-flip test over samples, two-sided"
@@ -83,8 +75,7 @@ def tiers(
         The tiers.
 
     Raises:
-        ScoreError: As for `win_rate`, alpha is not between 0 and 1, or with that few draws
-            no p value could reach it.
+        ScoreError: As for `win_rate`; alpha is not between 0 and 1, or needs more draws.
 
     Examples:
         >>> rows = {"sample_id": [f"{at}" for at in range(30)] * 3, "judge": ["j"] * 90}
@@ -93,9 +84,9 @@ def tiers(
         (('a', 'b'), ('c',))
     """
     _check_probabilities(alpha=alpha)
-    compared = compare(ratings, outputs, **choices)
+    compared = votes.compare(ratings, outputs, **choices)
     systems, rates = compared.table.systems, compared.ranked_rates()
-    first, second = pairs_of(len(systems))
+    first, second = votes.pairs_of(len(systems))
     counts = np.array(compared.sample_counts)
     tested = np.flatnonzero(np.minimum(counts[first], counts[second]) >= FEWEST_SAMPLES)
     first, second = first[tested], second[tested]
@@ -112,7 +103,7 @@ def tiers(
     found = sign_flip_test(leads[first] - leads[second], n_resamples=n_resamples, seed=seed)
     values = np.full((len(systems), len(systems)), np.nan)
     values[first, second] = values[second, first] = holm(found)
-    p_values, split = by_pair(systems, values, number), list[list[str]]()
+    p_values, split = votes.by_pair(systems, values, votes.number), list[list[str]]()
     for system, rate in rates.items():
         if rate is None:
             continue
@@ -146,10 +137,10 @@ def _above(compared: Compared, expected: Floats | float, scale: float) -> Floats
         weights = np.broadcast_to(counts.sum(axis=1, keepdims=True), counts.shape)
     else:
         weights = counts * (counts > 0).sum(axis=1, keepdims=True)
-    first, second = pairs_of(systems)
+    first, second = votes.pairs_of(systems)
     expected = np.broadcast_to(expected, counts.shape)
     won = (1 + compared.verdicts.T) / 2
-    beyond = square(won - expected[first, second], 1 - won - expected[second, first], systems)
+    beyond = votes.square(won - expected[first, second], 1 - won - expected[second, first], systems)
     each = np.nan_to_num(divided(scale, weights))
     by_sample = np.ascontiguousarray(np.moveaxis(np.nan_to_num(beyond), 0, -1))
     return np.asarray(np.einsum("ab,abs->as", each, by_sample))
@@ -254,7 +245,7 @@ def samples_needed(
     _check_probabilities(power=power, alpha=alpha)
     from scipy.special import ndtri  # scipy.stats takes longer to import than all of this
 
-    compared = compare(ratings, outputs, **choices)
+    compared = votes.compare(ratings, outputs, **choices)
     values, systems = _per_sample(compared), compared.table.systems
     counts = compared.sample_counts
     factor = float(-ndtri(alpha / 2) - ndtri(1 - power))
@@ -272,7 +263,7 @@ def samples_needed(
 def _per_sample(compared: Compared) -> Floats:
     """A value for each system and sample; their mean over samples is the win rate."""
     points = compared.points
-    rates = rates_of(points, compared.rule.average)[:, None]
+    rates = votes.rates_of(points, compared.rule.average)[:, None]
     by_comparison = compared.rule.average == "comparisons"
     expected = rates if by_comparison else divided(points.won, points.compared)
     return np.asarray(rates + _above(compared, expected, len(compared.table.samples)))

@@ -97,8 +97,6 @@ VOTES: Mapping[str, Callable[[Floats], Floats]] = {vote.__name__: vote for vote 
 
 
 class Rule(NamedTuple):
-    """What a protocol does."""
-
     vote: str
     average: Average
     interval: str
@@ -116,7 +114,6 @@ class Points(NamedTuple):
 
 
 def points_of(verdicts: Floats, systems: int, weights: Weights | None = None) -> Points:
-    """Sums verdicts up over samples."""
     there = ~np.isnan(verdicts)
     won = np.where(there, (verdicts + 1) / 2, 0.0)
     compared = there.astype(float)
@@ -226,7 +223,6 @@ class Compared:
 
     @property
     def verdicts(self) -> Floats:
-        """What they vote by the rule of the protocol."""
         return self.voted(self.rule.vote)
 
     @property
@@ -241,7 +237,6 @@ class Compared:
         return named(systems, rates_of(points, self.rule.average))
 
     def ranked_rates(self) -> dict[str, float | None]:
-        """Win rates, the best first."""
         rates = self.rates()
         return {system: rates[system] for system in best_first(rates)}
 
@@ -256,7 +251,6 @@ class Compared:
         ]
 
     def why_unrated(self, system: str) -> Unscored:
-        """Why a system has no win rate."""
         if len(self.table.systems) == 1:
             return Unscored.ONE_SYSTEM
         ratings = self.table.ratings[:, self.table.systems.index(system)]

@@ -11,19 +11,9 @@ import numpy as np
 from echo_hf._infra.bootstrap import LEVEL, Interval, drawn_weights, percentiles
 from echo_hf._infra.plots import SystemValues, ends_of
 from echo_hf.reasons import IgnoredRating, Unscored
+from echo_hf.scores import votes
 from echo_hf.scores.rating_table import RUBRIC, Key, divided
-from echo_hf.scores.votes import (
-    Compared,
-    Missing,
-    Protocol,
-    by_pair,
-    compare,
-    named,
-    number,
-    points_of,
-    rates_of,
-    ties_of,
-)
+from echo_hf.scores.votes import Compared, Missing, Protocol
 
 Spread = tuple[Interval | None, float | None, Unscored | None]  # and its standard error
 ERRORS_A_SIDE = 1.96
@@ -45,8 +35,7 @@ class WinRate(SystemValues):
         ties: On how many of those neither won.
         coverage: Share of a system's possible comparisons, samples times opponents, that count.
         per_judge: The same rates by each judge alone.
-        by_missing: The same rates with `missing` as `exclude` and as `loss`; null when no outputs
-            were given.
+        by_missing: The rates with `missing` as `exclude` and as `loss`; null without outputs.
         reasons: Why a system has no rate, or no interval.
         ignored: How many rows of the ratings do not count, by reason.
         ignored_rows: Which they are: sample, system, judge.
@@ -135,7 +124,7 @@ def win_rate(
         >>> result.win_rate, result.pairs["a"]["b"], result.coverage["a"]
         ({'a': 0.75, 'b': 0.25}, 2, 0.6666666666666666)
     """
-    compared = compare(
+    compared = votes.compare(
         ratings, outputs, protocol=protocol, missing=missing, rubric=rubric, judges=judges
     )
     table, systems, points = compared.table, compared.table.systems, compared.points
@@ -159,10 +148,10 @@ def win_rate(
         win_rate=rates,
         interval={system: spread[system][0] for system in rates},
         standard_error={system: spread[system][1] for system in rates},
-        matrix=by_pair(systems, divided(points.won, points.compared), number),
-        pairs=by_pair(systems, points.compared, int),
-        ties=by_pair(systems, ties_of(compared.verdicts, len(systems)), int),
-        coverage=named(systems, divided(points.compared.sum(axis=-1), possible)),
+        matrix=votes.by_pair(systems, divided(points.won, points.compared), votes.number),
+        pairs=votes.by_pair(systems, points.compared, int),
+        ties=votes.by_pair(systems, votes.ties_of(compared.verdicts, len(systems)), int),
+        coverage=votes.named(systems, divided(points.compared.sum(axis=-1), possible)),
         per_judge={judge: compared.rates(verdicts) for judge, verdicts in said},
         by_missing=by_missing,
         reasons={system: reason for system, reason in reasons.items() if reason},
@@ -177,7 +166,7 @@ def _of_draws(compared: Compared, n_boot: int, seed: int) -> list[Spread]:
     """From draws over samples, which are the same for all systems."""
     systems, verdicts = len(compared.table.systems), compared.verdicts
     drawn = [
-        rates_of(points_of(verdicts, systems, weights), compared.rule.average)
+        votes.rates_of(votes.points_of(verdicts, systems, weights), compared.rule.average)
         for weights in drawn_weights(verdicts.shape[-1], n_boot, seed)
     ]
     every = np.concatenate([np.empty((0, systems)), *drawn])
@@ -195,7 +184,7 @@ def _of_comparisons(compared: Compared) -> list[Spread]:
     for won, count, tied in zip(
         points.won.sum(axis=-1),
         points.compared.sum(axis=-1),
-        ties_of(compared.verdicts, systems).sum(axis=-1),
+        votes.ties_of(compared.verdicts, systems).sum(axis=-1),
         strict=True,
     ):
         if count < 2:

@@ -14,8 +14,7 @@ from echo_hf.config.sections import Target
 from echo_hf.images.store import ImageStore
 from echo_hf.judging.score import win_rates
 from echo_hf.metrics.image_features import in_order
-from echo_hf.report.results import Results
-from echo_hf.report.run_data import Output, Rating, ReportFeedback, ReportSample, RunData
+from echo_hf.report.run_data import Output, Rating, ReportFeedback, ReportSample, Results, RunData
 
 JUDGES = ("mira", "orin", "tess")
 TASKS = ("edit", "style_transfer", "composition", "restoration", "text_rendering")

@@ -9,16 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf._infra.http_errors import (
-    ApiError,
-    Meaning,
-    NoResponse,
-    Reply,
-    api_error,
-    error_in,
-    reply_in,
-    unquoted,
-)
+from echo_hf._infra import http_errors
+from echo_hf._infra.http_errors import ApiError, Meaning, NoResponse, Reply
 from echo_hf._infra.retry import RequestError
 
 PAGE = ApiError(403, "<html>blocked", is_structured=False)
@@ -73,14 +65,9 @@ IN_DOUBT = [
 ]
 
 
-@pytest.mark.parametrize("refusal", REFUSED, ids=named)
-def test_refusals_are_told_by_code_else_by_words(refusal: ApiError) -> None:
-    assert refusal.meaning("tiny") is Meaning.REFUSED
-
-
-@pytest.mark.parametrize("doubtful", IN_DOUBT, ids=named)
-def test_what_is_in_doubt_is_no_refusal(doubtful: ApiError) -> None:
-    assert doubtful.meaning("tiny") is not Meaning.REFUSED
+@pytest.mark.parametrize("said", [*REFUSED, *IN_DOUBT], ids=named)
+def test_refusals_are_told_by_code_else_by_words_and_not_in_doubt(said: ApiError) -> None:
+    assert (said.meaning("tiny") is Meaning.REFUSED) == (said in REFUSED)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +80,7 @@ def test_what_is_in_doubt_is_no_refusal(doubtful: ApiError) -> None:
     ],
 )
 def test_quotes_end_at_their_last_mark(text: str, expected: str) -> None:
-    assert unquoted(text) == expected
+    assert http_errors.unquoted(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -187,25 +174,28 @@ FORMS: list[tuple[Any, ApiError]] = [
 
 @pytest.mark.parametrize(("document", "expected"), FORMS)
 def test_every_form_is_read(document: Any, expected: ApiError) -> None:
-    assert api_error(Reply(400, {}, json.dumps(document))) == expected
+    assert http_errors.api_error(Reply(400, {}, json.dumps(document))) == expected
 
 
 def test_what_is_no_json_is_shown_in_one_line() -> None:
     page = "<html>\n <b>Bad  gateway</b>" + "x" * 1000
     shown = "<html> <b>Bad gateway</b>" + "x" * 173
-    assert api_error(Reply(502, {}, page)) == ApiError(502, shown, is_structured=False)
-    assert api_error(Reply(502, {}, "")).message == "nothing"
+    assert http_errors.api_error(Reply(502, {}, page)) == ApiError(502, shown, is_structured=False)
+    assert http_errors.api_error(Reply(502, {}, "")).message == "nothing"
 
 
 def test_a_header_tells_the_wait_before_the_details_do() -> None:
     told = {"details": [{"retryDelay": "17s"}]}
     for body in ("busy", '{"error": "busy"}', json.dumps({"error": told})):
-        assert api_error(Reply(429, {"Retry-After": "3"}, body)).wait_s == 3.0
+        assert http_errors.api_error(Reply(429, {"Retry-After": "3"}, body)).wait_s == 3.0
 
 
 def test_a_status_inside_a_response_that_claims_success_counts() -> None:
     for status, code, expected in ((200, 429, 429), (200, 7, 200), (500, 429, 500)):
-        assert error_in(Reply(status, {}, ""), {"message": "no", "code": code}).status == expected
+        assert (
+            http_errors.error_in(Reply(status, {}, ""), {"message": "no", "code": code}).status
+            == expected
+        )
 
 
 @pytest.mark.parametrize(
@@ -221,13 +211,13 @@ def test_a_status_inside_a_response_that_claims_success_counts() -> None:
     ],
 )
 def test_an_error_has_one_code(body: str, expected: str) -> None:
-    assert api_error(Reply(418, {}, body)).code == expected
+    assert http_errors.api_error(Reply(418, {}, body)).code == expected
 
 
 @given(st.text(), st.integers(300, 599))
 def test_no_body_breaks_it(text: str, status: int) -> None:
     """The message is one line and never empty."""
-    read = api_error(Reply(status, {}, text))
+    read = http_errors.api_error(Reply(status, {}, text))
     assert read.message
     assert read.message == " ".join(read.message.split())
 
@@ -248,7 +238,7 @@ def test_silence_is_late_or_lost(lost: Exception, code: str, unreached: bool, te
     wrapped = RuntimeError("Connection error.")
     wrapped.__cause__ = lost
     with pytest.raises(NoResponse) as caught:
-        reply_in(wrapped, "u", 2.5)
+        http_errors.reply_in(wrapped, "u", 2.5)
     assert (caught.value.code, caught.value.unreached, str(caught.value)) == (code, unreached, text)
 
 
@@ -256,4 +246,4 @@ def test_an_error_of_our_own_comes_through_a_client() -> None:
     wrapped = RuntimeError("Connection error.")
     wrapped.__cause__ = RequestError("too long", again=False)
     with pytest.raises(RequestError, match="too long"):
-        reply_in(wrapped, "u", 2.5)
+        http_errors.reply_in(wrapped, "u", 2.5)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterator
+from dataclasses import fields
 from typing import Any
 
 import pytest
@@ -25,23 +26,9 @@ REASONS = {"birch": FEW, "dogwood": UNRATED}
 def win_rates(**others: Any) -> WinRate:
     errors = {"cedar": 0.0625, "ash": 0.03125, "birch": None, "dogwood": None}
     coverage = {"dogwood": 0.0, "birch": 0.125, "ash": 1.0, "cedar": 1.0}
-    known: dict[str, Any] = {
-        "win_rate": RATES,
-        "interval": INTERVALS,
-        "standard_error": errors,
-        "matrix": {},
-        "pairs": {},
-        "ties": {},
-        "coverage": coverage,
-        "per_judge": {},
-        "by_missing": None,
-        "reasons": REASONS,
-        "ignored": {},
-        "ignored_rows": {},
-        "protocol": "corrected",
-        "definition": {},
-    }
-    return WinRate(**{**known, **others})
+    known: dict[str, Any] = {one.name: {} for one in fields(WinRate)}
+    known |= {"win_rate": RATES, "interval": INTERVALS, "standard_error": errors}
+    return WinRate(**{**known, "coverage": coverage, "reasons": REASONS, **others})
 
 
 def board(protocol: str | None, **ranks: int | None) -> Board:
@@ -52,8 +39,8 @@ STRENGTHS = BradleyTerry({"ash": 1.5, "birch": -1.5}, {"ash": (1.0, 2.0), "birch
                          {"birch": Unscored.UNBOUNDED}, {})  # fmt: skip
 TIERS = Tiers((("ash", "birch"), ("cedar",)), ("dogwood",), {},
               {"ash": 0.75, "birch": 0.5, "cedar": 0.25, "dogwood": None}, {})  # fmt: skip
-BOARDS = (board(None, ash=3, birch=1, cedar=2), board("corrected", ash=1, birch=2, cedar=3))
-RANKS = Sensitivity(BOARDS, {"ash": (1, 3), "birch": (1, 2), "cedar": (2, 3)}, (), {})
+BOARDS = (board(None, a=3, b=1, c=2), board("corrected", a=1, b=2, c=3))
+RANKS = Sensitivity(BOARDS, {"a": (1, 3), "b": (1, 2), "c": (2, 3)}, (), {})
 MISSING, BLANK = MetricReason.MISSING_OUTPUT, MetricReason.BLANK_OUTPUT
 WHY = (None, Unmeasured(MISSING), None, Unmeasured(BLANK, BadImage.HTML, "output"), None, None)
 
@@ -71,57 +58,65 @@ def measured(**others: Any) -> MetricResult:
     return MetricResult(**{**known, **others})
 
 
-def same(found: Any, expected: dict[str, list[Any]]) -> None:
+SAMPLES: dict[str, list[Any]] = {
+    "value": [1.0, NAN, 2.0, NAN, 2.0, 5.0],
+    "reason": [None, "missing_output", None, "blank_output", None, None],
+    "cause": [None, None, None, "html", None, None],
+    "detail": [None, "", None, "output", None, None],
+}
+TEXT = TextRenderingResult(
+    **vars(measured()), sample_ids=tuple("abcdef"), per_judge={}, off_scale=0
+)
+NAMED: dict[str, Any] = {"sample_ids": tuple("abcdef"), "per_judge": {}, "off_scale": 0}
+FRAMES: list[tuple[Any, dict[str, list[Any]]]] = [
+    (
+        win_rates(),
+        {
+            "system": ["cedar", "ash", "birch", "dogwood"],
+            "win_rate": [0.75, 0.5, 0.25, NAN],
+            "low": [0.625, 0.5625, NAN, NAN],
+            "high": [0.875, 0.625, NAN, NAN],
+            "standard_error": [0.0625, 0.03125, NAN, NAN],
+            "coverage": [1.0, 1.0, 0.125, 0.0],
+            "reason": [None, None, "few_samples", "not_rated"],
+        },
+    ),
+    (
+        STRENGTHS,
+        {
+            "system": ["ash", "birch"],
+            "strength": [1.5, -1.5],
+            "low": [1.0, NAN],
+            "high": [2.0, NAN],
+            "reason": [None, "unbounded"],
+        },
+    ),
+    (
+        TIERS,
+        {
+            "system": ["ash", "birch", "cedar", "dogwood"],
+            "win_rate": [0.75, 0.5, 0.25, NAN],
+            "tier": [1, 1, 2, NAN],
+        },
+    ),
+    (RANKS, {"system": [*"abc"], "rank": [1, 2, 3], "low": [1, 1, 2], "high": [3, 2, 3]}),
+    (measured(), SAMPLES),
+    (
+        TextRenderingResult(**vars(measured()), **NAMED),
+        {"sample_id": [*"abcdef"], **SAMPLES},
+    ),
+]
+
+
+@pytest.mark.parametrize(("result", "expected"), FRAMES)
+def test_a_frame_has_a_row_for_each_system_or_sample(
+    result: Any, expected: dict[str, list[Any]]
+) -> None:
+    found = result.to_pandas()
     assert list(found.columns) == list(expected)
     for name, values in expected.items():
         for one, other in zip(found[name], values, strict=True):
             assert one == other or (one != one and other != other), (name, one, other)
-
-
-def test_win_rates_have_a_row_for_each_system() -> None:
-    expected = {
-        "system": ["cedar", "ash", "birch", "dogwood"],
-        "win_rate": [0.75, 0.5, 0.25, NAN],
-        "low": [0.625, 0.5625, NAN, NAN],
-        "high": [0.875, 0.625, NAN, NAN],
-        "standard_error": [0.0625, 0.03125, NAN, NAN],
-        "coverage": [1.0, 1.0, 0.125, 0.0],
-        "reason": [None, None, "few_samples", "not_rated"],
-    }
-    same(win_rates().to_pandas(), expected)
-
-
-def test_strengths_tiers_and_ranks_have_a_row_for_each_system() -> None:
-    columns: dict[str, list[Any]] = {
-        "system": ["ash", "birch"],
-        "strength": [1.5, -1.5],
-        "low": [1.0, NAN],
-        "high": [2.0, NAN],
-        "reason": [None, "unbounded"],
-    }
-    same(STRENGTHS.to_pandas(), columns)
-    columns = {
-        "system": ["ash", "birch", "cedar", "dogwood"],
-        "win_rate": [0.75, 0.5, 0.25, NAN],
-        "tier": [1, 1, 2, NAN],
-    }
-    same(TIERS.to_pandas(), columns)
-    columns = {"system": ["ash", "birch", "cedar"], "rank": [1, 2, 3]}
-    same(RANKS.to_pandas(), {**columns, "low": [1, 1, 2], "high": [3, 2, 3]})
-
-
-def test_a_metric_has_a_row_for_each_sample() -> None:
-    columns: dict[str, list[Any]] = {
-        "value": [1.0, NAN, 2.0, NAN, 2.0, 5.0],
-        "reason": [None, "missing_output", None, "blank_output", None, None],
-        "cause": [None, None, None, "html", None, None],
-        "detail": [None, "", None, "output", None, None],
-    }
-    same(measured().to_pandas(), columns)
-    named = TextRenderingResult(
-        **vars(measured()), sample_ids=tuple("abcdef"), per_judge={}, off_scale=0
-    )
-    same(named.to_pandas(), {"sample_id": list("abcdef"), **columns})
 
 
 @pytest.mark.parametrize("result", [win_rates(), measured()], ids=["scores", "metrics"])

@@ -18,18 +18,8 @@ from echo_hf.judging.score import score
 from echo_hf.judging.session import JudgingResult
 from echo_hf.metrics.names import METRICS
 from echo_hf.tables import APPLICABILITY
-from tests.judging.judges_for_tests import (
-    EDITS,
-    GIVEN,
-    KIND,
-    SAMPLES,
-    WORDS,
-    ScriptedJudge,
-    config_of,
-    images_of,
-    prompt_of,
-    rows_of,
-)
+from tests.judging import judges_for_tests as scripted
+from tests.judging.judges_for_tests import ScriptedJudge, config_of, images_of, prompt_of
 from tests.judging.run_for_tests import fits, write
 
 
@@ -42,7 +32,7 @@ def flagged(asked: Request) -> str:
 
 
 def said(folder: Path, ask: str = "split", **options: Any) -> JudgingResult:
-    asking = {"engine": {"kind": KIND}, "ask": ask}
+    asking = {"engine": {"kind": scripted.KIND}, "ask": ask}
     path = config_of(folder, [], applicability=asking)
     return applicability(path, runs=folder / "runs", **options)
 
@@ -50,20 +40,22 @@ def said(folder: Path, ask: str = "split", **options: Any) -> JudgingResult:
 def flags_of(folder: Path) -> dict[str, tuple[bool | None, ...]]:
     return {
         row["sample_id"]: tuple(row[name] for name in METRICS)
-        for row in rows_of(folder, "applicability")
+        for row in scripted.rows_of(folder, "applicability")
     }
 
 
 def test_edits_are_asked_about_inputs_and_prompts_about_text(folder: Path) -> None:
     engine = ScriptedJudge(flagged).use()
     said(folder)
-    expected = dict.fromkeys(EDITS, (False, True, True, None))
-    expected |= dict.fromkeys(WORDS, (None, None, None, True))
+    expected = dict.fromkeys(scripted.EDITS, (False, True, True, None))
+    expected |= dict.fromkeys(scripted.WORDS, (None, None, None, True))
     assert flags_of(folder) == expected
-    assert {row["rationale"] for row in rows_of(folder, "applicability")} == {"An edit of a lamp."}
+    assert {row["rationale"] for row in scripted.rows_of(folder, "applicability")} == {
+        "An edit of a lamp."
+    }
 
     lamp = next(one for one in engine.asked if prompt_of(one) == "draw lamp")
-    assert images_of(lamp) == [hashlib.sha256(GIVEN).hexdigest()]
+    assert images_of(lamp) == [hashlib.sha256(scripted.GIVEN).hexdigest()]
     told = lamp.messages[0].parts[0].text
     assert [f'"{name}": <0 or 1>' in told for name in METRICS] == [True, True, True, False]
     assert lamp.answer is not None
@@ -73,7 +65,7 @@ def test_edits_are_asked_about_inputs_and_prompts_about_text(folder: Path) -> No
 def test_all_may_be_asked_of_all(folder: Path) -> None:
     ScriptedJudge(flagged).use()
     said(folder, "all")
-    assert flags_of(folder) == dict.fromkeys(SAMPLES, (False, True, True, True))
+    assert flags_of(folder) == dict.fromkeys(scripted.SAMPLES, (False, True, True, True))
 
 
 @pytest.mark.parametrize(
@@ -91,7 +83,7 @@ def test_a_failure_is_null_and_no_flag(folder: Path, given: str | Completion, ou
     done = said(folder, limit=1)
     assert flags_of(folder) == dict.fromkeys(("lamp", "boat"), (None,) * 4)
     assert done.answered[0].outcomes["ok"] == 0
-    assert rows_of(folder, "applicability")[1]["outcome"] == outcome
+    assert scripted.rows_of(folder, "applicability")[1]["outcome"] == outcome
 
 
 def test_what_is_asked_once_is_kept(folder: Path) -> None:
@@ -112,7 +104,7 @@ def test_scores_follow_the_flags_that_the_command_asked_for(folder: Path) -> Non
         return says(**{name: int(prompt_of(asked) == "draw lamp") for name in metrics})
 
     ScriptedJudge(only_lamp).use()
-    path = config_of(folder, [], applicability={"engine": {"kind": KIND}})
+    path = config_of(folder, [], applicability={"engine": {"kind": scripted.KIND}})
     told = ["judge", str(path), "--runs", str(folder / "runs"), "--applicability"]
     done = CliRunner().invoke(app, told)
     assert done.exit_code == 0, done.output

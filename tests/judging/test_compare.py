@@ -23,18 +23,8 @@ from echo_hf.judging.rate import ToRate
 from echo_hf.judging.session import JudgingResult
 from echo_hf.systems.base import Task
 from echo_hf.tables import COMPARISONS, OUTPUTS
-from tests.judging.judges_for_tests import (
-    EDITS,
-    GIVEN,
-    SAMPLES,
-    SYSTEMS,
-    ScriptedJudge,
-    config_of,
-    images_of,
-    judge_of,
-    rated,
-    rows_of,
-)
+from tests.judging import judges_for_tests as scripted
+from tests.judging.judges_for_tests import ScriptedJudge, config_of, images_of, judge_of
 from tests.judging.run_for_tests import digest_of, output, put, root, stripes, write
 
 WORDS = ("first", "second", "tie")
@@ -74,11 +64,14 @@ def compared(folder: Path, **options: Any) -> JudgingResult:
 
 
 def choices(folder: Path) -> list[dict[str, Any]]:
-    return rows_of(folder, "comparisons")
+    return scripted.rows_of(folder, "comparisons")
 
 
 def outputs_of(folder: Path) -> dict[tuple[str, str], str]:
-    return {(row["sample_id"], row["system"]): row["image"] for row in rows_of(folder, "outputs")}
+    return {
+        (row["sample_id"], row["system"]): row["image"]
+        for row in scripted.rows_of(folder, "outputs")
+    }
 
 
 def prefers(digests: set[str]) -> ScriptedJudge:
@@ -92,20 +85,20 @@ def prefers(digests: set[str]) -> ScriptedJudge:
 
 def test_each_pair_is_shown_in_both_orders_and_the_winner_is_a_system(folder: Path) -> None:
     made = outputs_of(folder)
-    engine = prefers({made[name, "birch"] for name in SAMPLES}).use()
+    engine = prefers({made[name, "birch"] for name in scripted.SAMPLES}).use()
     done = compared(folder)
 
     rows = choices(folder)
     asked = {(row["sample_id"], row["order"]) for row in rows}
-    assert asked == {(name, order) for name in SAMPLES for order in ("ab", "ba")}
+    assert asked == {(name, order) for name in scripted.SAMPLES for order in ("ab", "ba")}
     assert len(rows) == 10 == len(engine.asked)
     for row in rows:
         name = row["sample_id"]
-        assert (row["system_a"], row["system_b"]) == SYSTEMS
+        assert (row["system_a"], row["system_b"]) == scripted.SYSTEMS
         assert (row["winner"], row["outcome"], row["judge"]) == ("b", "ok", "mira")
         shown = [row["output_a_sha256"], row["output_b_sha256"]]
-        assert shown == [made[name, system] for system in SYSTEMS]
-        assert row["sample_digest"] == digest_of(name, EDITS.get(name, ()))
+        assert shown == [made[name, system] for system in scripted.SYSTEMS]
+        assert row["sample_digest"] == digest_of(name, scripted.EDITS.get(name, ()))
         assert (row["cost_usd"], row["usage"]["prompt_tokens"]) == (0.25, 100)
         told = engine.asked[0].messages[0].parts[0].text
         assert row["prompt_digest"] == hashlib.sha256(told.encode()).hexdigest()
@@ -122,11 +115,9 @@ def test_inputs_come_first_then_the_two_in_order(folder: Path) -> None:
     compared(folder)
     made = outputs_of(folder)
     amber, birch = made["lamp", "amber"], made["lamp", "birch"]
-    given = hashlib.sha256(GIVEN).hexdigest()
-    assert [images_of(one) for one in engine.asked[:2]] == [
-        [given, amber, birch],
-        [given, birch, amber],
-    ]
+    given = hashlib.sha256(scripted.GIVEN).hexdigest()
+    shown = [images_of(one) for one in engine.asked[:2]]
+    assert shown == [[given, amber, birch], [given, birch, amber]]
     assert {row["winner"] for row in choices(folder)} == {"tie"}
 
 
@@ -135,7 +126,7 @@ def test_inputs_come_first_then_the_two_in_order(folder: Path) -> None:
     [
         ("Both are fine.", "no_choice"),
         ("[[first]], no, [[second]]", "two_choices"),
-        (rated(7), "no_choice"),
+        (scripted.rated(7), "no_choice"),
         (Completion(None, "I will not.", "refusal", Usage(5, 1)), "refused"),
     ],
 )
@@ -217,12 +208,9 @@ def test_rows_of_others_stay_and_lost_images_are_told(folder: Path) -> None:
     write(folder, OUTPUTS, rows)
     engine = ScriptedJudge(lambda _: "[[first]]").use()
     compared(folder)
-    found = [(row["judge"], row["order"], row["winner"], row["outcome"]) for row in choices(folder)]
-    assert sorted(found, key=str) == [
-        ("mira", "ab", None, "unshowable"),
-        ("mira", "ba", None, "unshowable"),
-        ("visitor", "ab", "a", None),
-    ]
+    found = {(row["judge"], row["order"], row["winner"], row["outcome"]) for row in choices(folder)}
+    own = {("mira", order, None, "unshowable") for order in ("ab", "ba")}
+    assert found == {*own, ("visitor", "ab", "a", None)}
     assert engine.asked == []
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import fcntl
 import hashlib
 import json
 import os
@@ -23,7 +21,6 @@ from echo_hf.curate.provenance import without_quotes
 from echo_hf.engines.base import Completion, Request, Usage, register
 from echo_hf.errors import (
     ConfigError,
-    EchoError,
     EngineError,
     JudgeError,
     MissingExtraError,
@@ -307,7 +304,7 @@ def test_a_plan_asks_nobody_and_a_budget_ends_a_run_which_the_next_goes_on_with(
     assert (planned.plan.calls, planned.plan.images) == (10, 14)
     # 10 answers of 400 tokens at 8 dollars a million come on top of the prompts at 2.
     prompts = planned.plan.prompt_tokens * 2 / 1e6
-    assert planned.cost_usd == pytest.approx(prompts + 10 * 400 * 8 / 1e6)
+    assert planned.expected.cost_usd == pytest.approx(prompts + 10 * 400 * 8 / 1e6)
     assert (done.path, engine.asked) == (None, [])
     assert not (root(folder) / "ratings.parquet").exists()
 
@@ -389,19 +386,6 @@ def test_two_processes_do_not_judge_at_once(folder: Path) -> None:
     ScriptedJudge(says).use()
     judged(folder, limit=1)
     assert len(rows_of(folder)) == 4
-
-
-def test_a_disk_without_locks_is_one_line_that_names_a_file(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def flock(_: int, how: int) -> None:
-        if how & fcntl.LOCK_EX:
-            raise OSError(errno.ENOLCK, "No locks available")
-
-    monkeypatch.chdir(folder)
-    monkeypatch.setattr(fcntl, "flock", flock)
-    with pytest.raises(EchoError, match=r"'.*runs/.*No locks available"):
-        judged(folder)
 
 
 def test_the_command_rates_and_says_so(folder: Path) -> None:

@@ -26,18 +26,8 @@ from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import IgnoredRating, LeftOut
 from echo_hf.systems.benchmark import Benchmark
 from echo_hf.tables import APPLICABILITY, COMPARISONS, OUTPUTS, RATINGS
-from tests.judging.run_for_tests import (
-    Row,
-    digest_of,
-    fits,
-    output,
-    put,
-    rating,
-    root,
-    run,
-    stripes,
-    write,
-)
+from tests.judging import run_for_tests as small
+from tests.judging.run_for_tests import Row, output, put, rating, root, stripes, write
 
 NEAR, FAR = (
     stripes((100, 100, 100), (140, 140, 140)),
@@ -53,7 +43,7 @@ WORDS = ("boat", "fox", "tree", "owl")
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    run(tmp_path, {name: [one] for name, one in EDITS.items()}, WORDS)
+    small.run(tmp_path, {name: [one] for name, one in EDITS.items()}, WORDS)
     return tmp_path
 
 
@@ -103,7 +93,9 @@ def test_a_metric_is_for_the_samples_that_it_fits(
     rows = drawn(folder)
     rows[-1]["image"] = put(folder, stripes((0, 200, 0), (0, 20, 0)))  # bluer's of the far edit
     write(folder, OUTPUTS, rows)
-    write(folder, APPLICABILITY, [fits(name, color_shift=flag) for name, flag in flags.items()])
+    write(
+        folder, APPLICABILITY, [small.fits(name, color_shift=flag) for name, flag in flags.items()]
+    )
     row = of_metric(scored(folder), "color_shift")["bluer"]
     assert (row.n, row.coverage) == (n, coverage)
     assert row.value == (value if value is None else pytest.approx(value))
@@ -192,16 +184,17 @@ def test_weights_that_cannot_be_had_are_told_without_a_folder_of_this_machine(
 def test_text_is_a_tenth_of_its_ratings(folder: Path) -> None:
     write(folder, RATINGS, rated(5, 5))
     rows = of_metric(scored(folder), "text_rendering")
-    assert {name: (row.value, row.coverage) for name, row in rows.items()} == {
-        "a": (None, 0),
-        "b": (None, 0),
+    assert {(row.system, row.value, row.coverage) for row in rows.values()} == {
+        (name, None, 0) for name in "ab"
     }
     text = [rating(name, "a", value, rubric="text_rendering") for name, value in
             (("boat", 8), ("fox", 2))]  # fmt: skip
     write(folder, RATINGS, [*rated(5, 5), *text])
     assert of_metric(scored(folder), "text_rendering")["a"].value == pytest.approx(0.5)
     flags = {"boat": True, "fox": False}
-    write(folder, APPLICABILITY, [fits(name, text_rendering=one) for name, one in flags.items()])
+    write(
+        folder, APPLICABILITY, [small.fits(name, text_rendering=one) for name, one in flags.items()]
+    )
     rows = of_metric(scored(folder), "text_rendering")
     assert (rows["a"].value, rows["a"].coverage) == (pytest.approx(0.8), pytest.approx(1 / 3))
     assert (rows["b"].value, rows["b"].coverage) == (None, 0)  # rated on none of them
@@ -318,7 +311,7 @@ DOZEN = tuple(f"word{at:02}" for at in range(12))
 @pytest.fixture
 def chosen(tmp_path: Path) -> Path:
     """Two systems on a dozen samples, of which a judge rates the first higher."""
-    run(tmp_path, {}, DOZEN)
+    small.run(tmp_path, {}, DOZEN)
     made = {name: put(tmp_path, stripes((at, 1, 1))) for at, name in enumerate("ab")}
     write(tmp_path, OUTPUTS, [output(name, s, image=made[s]) for name in DOZEN for s in "ab"])
     write(tmp_path, RATINGS, rated(9, 4, DOZEN))
@@ -330,7 +323,7 @@ def choice(folder: Path, name: str, order: str, winner: str, **values: Any) -> R
     shown = dict(zip(("output_a_sha256", "output_b_sha256"), images, strict=True))
     key = {"sample_id": name, "system_a": "a", "system_b": "b", "judge": "mira", "order": order}
     known = {**key, **shown, "repeat": 0, "outcome": "ok", "winner": winner}
-    digest = {"sample_digest": digest_of(name)}
+    digest = {"sample_digest": small.digest_of(name)}
     return {**dict.fromkeys(COMPARISONS.columns), **known, **digest, **values}
 
 

@@ -63,22 +63,3 @@ def test_networks_named_beside_the_config_measure_every_system(tmp_path: Path) -
     expected = distance_of(weights, TINY, 2, given, made)
     assert values["structure_distance", "other"] == pytest.approx(expected, abs=1e-5)
     assert str(tmp_path) not in text
-
-
-def test_weights_that_cannot_be_had_are_told_once(tmp_path: Path) -> None:
-    """Offline, a network that no cache holds leaves the other figures as they are."""
-    given = drawn({(1, 1): FACE})
-    config = run(tmp_path, {"portrait": [encoded(given)]}, ())
-    rows = [
-        output("portrait", system, [encoded(given)], image=put(tmp_path, encoded(given)))
-        for system in ("copy", "again")
-    ]
-    write(tmp_path, OUTPUTS, rows)
-    score(config, runs=tmp_path / "runs", n_boot=0)
-    results = json.loads((root(tmp_path) / "results.json").read_text("utf-8"))["results"]
-    values = {(row["metric"], row["system"]): row["value"] for row in results}
-    assert values["color_shift", "copy"] == 0
-    assert values["face_identity", "copy"] is None
-    told = {row["definition"]["missing"] for row in results if row["metric"] != "color_shift"}
-    assert len(told) == 2  # one of each network, the same for both systems
-    assert all("fal/AuraFace-v1" in one or "facebook/dino-vits16" in one for one in told)

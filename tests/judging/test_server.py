@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from echo_hf.errors import JudgeError
 from echo_hf.images.store import ImageStore
 from echo_hf.judging.judge import judge
 from echo_hf.judging.rate import as_published
@@ -138,14 +137,3 @@ def test_a_budget_ends_with_what_is_under_way(folder: Path, server: LoopbackServ
     assert 4 <= len(server.asked) <= 5
     assert done.spent
     assert len(rows_of(folder)) == len(server.asked)
-
-
-def test_a_refused_key_stops_the_judge_and_loses_nothing(
-    folder: Path, server: LoopbackServer
-) -> None:
-    server.behave = lambda asked: (
-        completion(rated(7)) if task_of(asked) == "draw lamp" else fault(401, "bad key")
-    )
-    with pytest.raises(JudgeError, match=r"mira overall: .*status 401"):
-        judged(folder, server, engine={"concurrency": 1})
-    assert [row["sample_id"] for row in rows_of(folder)] == ["lamp", "lamp"]

@@ -102,19 +102,11 @@ def test_each_measure_is_a_line_with_its_meaning(folder: Path) -> None:
 
 def test_the_file_holds_the_figures_and_who_answered(folder: Path) -> None:
     found = results_of(folder)
+    names = ("model", "developer", "status", "stands_for")
+    told = {"ash": ("ash-2", "Pip", "substitute", "Old Ash")}
+    told |= {"birch": (None, "Quill", "current", None)}
     assert found["systems"] == {
-        "ash": {
-            "model": "ash-2",
-            "developer": "Pip",
-            "status": "substitute",
-            "stands_for": "Old Ash",
-        },
-        "birch": {
-            "model": None,
-            "developer": "Quill",
-            "status": "current",
-            "stands_for": None,
-        },
+        name: dict(zip(names, said, strict=True)) for name, said in told.items()
     }
     assert found["judges"]["jay"]["model"] == "jay-vl"
     assert found["judges"]["lark"] == dict.fromkeys(AnsweredBy.model_fields)

@@ -17,8 +17,7 @@ from echo_hf.images.store import ImageStore
 from echo_hf.judging.run_tables import Models
 from echo_hf.judging.score import win_rates
 from echo_hf.judging.trust import Trust, trust_lines
-from echo_hf.report.results import Results
-from echo_hf.report.run_data import Output, Rating, ReportFeedback, ReportSample, RunData
+from echo_hf.report.run_data import Output, Rating, ReportFeedback, ReportSample, Results, RunData
 
 TARGET = Target(name="Lumen Image", developer="Northlight", released="2026-03-02")
 SYSTEMS = ("anole_two", "bravo")

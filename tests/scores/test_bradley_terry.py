@@ -86,10 +86,7 @@ def test_ratings_become_strengths_with_intervals() -> None:
     [
         ({"ash": [5] * 20, "birch": [1] * 20}, {"ash": "unbounded", "birch": "unbounded"}),
         ({"ash": [5] * 20}, {"ash": "one_system"}),
-        (
-            {"ash": [5, None], "birch": [None, 5]},
-            dict.fromkeys(["ash", "birch"], "nothing_in_common"),
-        ),
+        ({"ash": [5, None], "birch": [None, 5]}, dict.fromkeys(SYSTEMS[:2], "nothing_in_common")),
         (
             {"ash": [1, 2, 3], "birch": [3, 2, 1], "cedar": [None] * 3},
             {"ash": "few_samples", "birch": "few_samples", "cedar": "not_rated"},
@@ -114,12 +111,7 @@ def test_draws_without_a_finite_strength_have_no_interval() -> None:
 
 
 # Printed win rates of the paper's figure 6, image to image.
-PRINTED = {
-    "4o Image Gen": 0.81,
-    "Nano Banana": 0.66,
-    "Gemini 2.0 Flash": 0.53,
-    "Anole": 0.07,
-}
+PRINTED = {"4o Image Gen": 0.81, "Nano Banana": 0.66, "Gemini 2.0 Flash": 0.53, "Anole": 0.07}
 
 
 def test_the_gap_is_a_share_of_the_second_and_the_papers_ratio_fits_the_printed_rates() -> None:

@@ -92,10 +92,8 @@ def test_the_shares_are_the_counted_ones(case: tuple[list[Row], list[Row]]) -> N
         if whole:
             assert share.value == pytest.approx(part / whole)
         else:
-            assert (share.value, share.reason in ("no_verdicts", "not_rated", "no_winners")) == (
-                None,
-                True,
-            )
+            assert share.value is None
+            assert share.reason in ("no_verdicts", "not_rated", "no_winners")
 
 
 def of(rows: list[Row], ratings: list[Row] | None = None, n_boot: int = 1000) -> JudgeAgreement:

@@ -17,15 +17,8 @@ from scipy.stats import rankdata
 from echo_hf.errors import ScoreError
 from echo_hf.scores import bounds, leave_one_judge_out, self_preference, sensitivity
 from echo_hf.scores.votes import VOTES, Protocol
-from tests.scores.ratings_for_tests import (
-    JUDGES,
-    SYSTEMS,
-    counted_rates,
-    cubes,
-    one_judge,
-    rows_of,
-    verdict,
-)
+from tests.scores import ratings_for_tests as counting
+from tests.scores.ratings_for_tests import SYSTEMS, counted_rates, cubes, one_judge, rows_of
 
 # Ten samples on which the one is level or ahead, and the other wins where it wins at all.
 TIES = one_judge(ash=[5, 5, 5, 1, 1], birch=[3, 5, 5, 5, 5], cedar=[4, 4, 4, 4, 4])
@@ -181,8 +174,10 @@ def by_loops(
         for rival in [name for name in cube[judge] if systems[name] != maker]:
             mine, theirs = [], []
             for at in range(len(cube[judge][own])):
-                said = verdict(cube[judge][own][at], cube[judge][rival][at])
-                every = [verdict(cube[name][own][at], cube[name][rival][at]) for name in others]
+                said = counting.verdict(cube[judge][own][at], cube[judge][rival][at])
+                every = [
+                    counting.verdict(cube[name][own][at], cube[name][rival][at]) for name in others
+                ]
                 heard = [one for one in every if one is not None]
                 if said is not None and heard:
                     mine.append((1 + said) / 2)
@@ -195,7 +190,7 @@ def by_loops(
 
 @given(
     cube=cubes(),
-    judges=st.fixed_dictionaries(dict.fromkeys(JUDGES, MAKERS)),
+    judges=st.fixed_dictionaries(dict.fromkeys(counting.JUDGES, MAKERS)),
     systems=st.fixed_dictionaries(dict.fromkeys(SYSTEMS, MAKERS)),
 )
 def test_the_shares_are_the_counted_ones(

@@ -70,12 +70,6 @@ def test_float_noise_makes_no_win() -> None:
     assert verdicts_of(np.array(noise)).tolist() == [0, 0, 0, 0, 1, -1]
 
 
-def test_margins_are_differences_of_each_judge() -> None:
-    cube = {"jay": {"ash": [1, None], "birch": [4, 5]}, "kite": {"ash": [9, 9], "birch": [3, 0]}}
-    found = margins(read_ratings(rows_of(cube)))
-    np.testing.assert_array_equal(found, [[[-3, math.nan]], [[6, 9]]])
-
-
 def test_what_was_refused_is_below_any_rating_and_level_with_its_like() -> None:
     rows = one_judge(ash=[None] * 4, birch=[0, None, None, 3], cedar=[None] * 4)
     lost = {("ash", 0), ("ash", 1), ("birch", 1), ("ash", 2), ("ash", 3), ("cedar", 3)}

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from echo_hf._infra.atomic import complete
+from echo_hf._infra.atomic import complete, write_json
 from echo_hf.builder.build import RUNS
 from echo_hf.config.evaluation import OWN, AnalysisOptions, Evaluated
 from echo_hf.config.sections import Target
@@ -20,36 +20,24 @@ from echo_hf.errors import EngineError, MissingExtraError, ReleaseError, RunErro
 from echo_hf.hub.manifest import Manifest, toolkit_version
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import NotAnalyzed
+from echo_hf.report.analysis import feedback
 from echo_hf.report.analysis.diversity import diversity, near_duplicates
-from echo_hf.report.analysis.feedback import (
-    COLLECTED,
-    OF_SAMPLES,
-    POST_COLUMNS,
-    POST_SCHEMA,
-    PostTimes,
-    activity,
-    failures,
-    funnel_steps,
-    interaction,
-    post_times,
-    posts_of_samples,
-    word_cloud,
-)
+from echo_hf.report.analysis.feedback import PostTimes
 from echo_hf.report.analysis.models import embedding_map, perplexity
-from echo_hf.report.analysis.prompts import PromptSet, languages, lengths, prompt_set
-from echo_hf.report.analysis.references import read_references
-from echo_hf.report.analysis.result import (
-    BEFORE,
-    FILE,
-    Analysis,
-    AnalysisPart,
-    SetFacts,
-    write_analysis,
+from echo_hf.report.analysis.prompts import (
+    PromptSet,
+    languages,
+    lengths,
+    prompt_set,
+    read_references,
 )
-from echo_hf.report.analysis.task_groups import UNTOLD, ComparedPhrases, open_tasks
+from echo_hf.report.analysis.result import BEFORE, FILE, Analysis, AnalysisPart, SetFacts
 from echo_hf.report.analysis.tasks import (
+    UNTOLD,
+    ComparedPhrases,
     ReferenceTasks,
     asked_tasks,
+    open_tasks,
     rates_of_run,
     reference_tasks,
     tasks,
@@ -97,10 +85,7 @@ class Source:
 
 
 def analyze(
-    config: Evaluated | Path | str,
-    *,
-    runs: Path | str = RUNS,
-    say: Say | None = None,
+    config: Evaluated | Path | str, *, runs: Path | str = RUNS, say: Say | None = None
 ) -> Analyzed:
     """Analyzes a benchmark, and writes `analysis.json` into its run's folder."""
     options = AnalysisOptions()
@@ -115,7 +100,9 @@ def analyze(
         source = _source(config.name, benchmark, folder, manifest)
         options, protocol = config.analysis, config.protocol
     found = _analysis(source, options, protocol, say or (lambda _: None))
-    return Analyzed(write_analysis(source.folder.root / FILE, found), found)
+    path = source.folder.root / FILE
+    write_json(path, found.model_dump(mode="json"), ensure_ascii=False)
+    return Analyzed(path, found)
 
 
 def _names_release(given: str) -> bool:
@@ -153,11 +140,13 @@ def _source(
     configs = _configs(manifest)
     identity = {**benchmark.identity(), "configs": configs}
     rows, path = _samples(benchmark, configs), folder.stage("collect") / "kept.parquet"
-    posts, counted = posts_of_samples(rows), OF_SAMPLES
+    posts, counted = feedback.posts_of_samples(rows), feedback.OF_SAMPLES
     if path.exists():
         try:
-            posts = pq.read_table(path, columns=list(POST_COLUMNS)).cast(POST_SCHEMA)
-            counted = COLLECTED
+            posts = pq.read_table(path, columns=list(feedback.POST_COLUMNS)).cast(
+                feedback.POST_SCHEMA
+            )
+            counted = feedback.COLLECTED
         except (OSError, pa.ArrowException, ValueError) as error:
             said = " ".join(str(error).split())[:LONGEST_SAID]
             raise RunError(
@@ -187,8 +176,8 @@ def _analysis(source: Source, options: AnalysisOptions, protocol: Protocol, say:
     texts, ids = ([one[name] for one in source.samples] for name in ("prompt", "id"))
     references, not_fetched = read_references(options.references, source.folder.root)
     sets = [prompt_set(OWN, texts, ids=ids), *references]
-    times, draws, seed = post_times(source.posts), options.draws, options.seed
-    failed = failures(source.samples, times, examples=options.examples)
+    times, draws, seed = feedback.post_times(source.posts), options.draws, options.seed
+    failed = feedback.failures(source.samples, times, examples=options.examples)
     keywords = failed.found.keywords if failed.found else None
     # Without a manifest nothing says when the target was released.
     posts = source.posts if source.manifest else None
@@ -198,10 +187,10 @@ def _analysis(source: Source, options: AnalysisOptions, protocol: Protocol, say:
         "lengths": lengths(sets),
         **_tasks(source, options, sets[1:], protocol, times),
         "failures": failed,
-        "word_cloud": word_cloud(keywords, font=options.font, seed=seed),
-        "interaction": interaction(source.samples, times),
-        "activity": activity(posts, released, source.counted),
-        "funnel": funnel_steps(source.manifest),
+        "word_cloud": feedback.word_cloud(keywords, font=options.font, seed=seed),
+        "interaction": feedback.interaction(source.samples, times),
+        "activity": feedback.activity(posts, released, source.counted),
+        "funnel": feedback.funnel_steps(source.manifest),
     }
     say("near-duplicates and languages")
     parts["near_duplicates"] = near_duplicates(sets, similarity=options.similarity, seed=seed)
@@ -237,7 +226,6 @@ def _tasks(
     protocol: Protocol,
     times: PostTimes,
 ) -> dict[str, AnalysisPart[Any]]:
-    """The kinds of tasks, and the tasks in free words, beside those of references."""
     if not source.samples:
         none: AnalysisPart[Any] = AnalysisPart.without(NotAnalyzed.NO_PROMPTS)
         return {"tasks": none, "open_tasks": none}

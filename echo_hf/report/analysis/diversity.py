@@ -186,7 +186,6 @@ def shingles(prompt: str) -> Shingles:
 
 
 def jaccard(one: Shingles, other: Shingles) -> float:
-    """The share of runs that two prompts have in common, of those that either has."""
     return len(one & other) / len(one | other)
 
 
@@ -204,7 +203,6 @@ def bands(similarity: float) -> tuple[int, int]:
 def near_duplicates(
     sets: Sequence[PromptSet], *, similarity: float = 0.8, seed: int = 0
 ) -> AnalysisPart[tuple[SetDuplicates, ...]]:
-    """Finds groups of prompts that are nearly the same, within each set."""
     if not find_spec("datasketch"):
         detail = str(MissingExtraError("near-duplicates", EXTRA))
         return AnalysisPart.without(NotAnalyzed.MISSING_EXTRA, detail)

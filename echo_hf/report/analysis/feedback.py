@@ -23,20 +23,9 @@ from echo_hf.hub.manifest import Manifest
 from echo_hf.metrics.result import error_line
 from echo_hf.pipeline.result import StageStats
 from echo_hf.reasons import NotAnalyzed
+from echo_hf.report.analysis import result
 from echo_hf.report.analysis.prompts import EXTRA, shortened
-from echo_hf.report.analysis.result import (
-    Activity,
-    AnalysisPart,
-    Day,
-    Example,
-    FailureKeyword,
-    Failures,
-    FunnelStep,
-    Interaction,
-    Probe,
-    WordCloud,
-    Workaround,
-)
+from echo_hf.report.analysis.result import AnalysisPart, Example
 from echo_hf.tables import POSTS
 
 Sample = Mapping[str, Any]
@@ -96,7 +85,6 @@ class PostTimes:
         return moment is None, moment or X_BEGAN, url or ""
 
     def text(self, url: str | None) -> str | None:
-        """The same in ISO 8601, to the second."""
         moment = self.of(url)
         return moment.astimezone(datetime.UTC).isoformat(timespec="seconds") if moment else None
 
@@ -146,8 +134,7 @@ def _example(url: str | None, text: str | None, times: PostTimes) -> Example:
 
 def failures(
     samples: Sequence[Sample], times: PostTimes, *, examples: int = 5
-) -> AnalysisPart[Failures]:
-    """What people say failed, with the spellings of a keyword as one."""
+) -> AnalysisPart[result.Failures]:
     comments = [comment for sample in samples for comment in _comments(sample)]
     verdicts = Counter(one.verdict or UNASKED for one in comments)
     named: dict[str, list[Comment]] = defaultdict(list)
@@ -171,7 +158,7 @@ def failures(
             seen[one.sample] += 1
         shown = [one for _, _, one in sorted(turns, key=lambda turn: turn[:2])[:examples]]
         keywords.append(
-            FailureKeyword(
+            result.FailureKeyword(
                 keyword=next(iter(ranked)),
                 comments=len(group),
                 samples=len(seen),
@@ -180,7 +167,7 @@ def failures(
                 examples=tuple(_example(one.url, one.text, times) for one in shown),
             )
         )
-    found = Failures(
+    found = result.Failures(
         keywords=tuple(sorted(keywords, key=lambda one: (-one.comments, one.keyword))),
         verdicts=dict(sorted(verdicts.items())),
         unnamed=failed - sum(map(len, named.values())),
@@ -190,17 +177,16 @@ def failures(
     return AnalysisPart(found=found, definition=definition)
 
 
-def interaction(samples: Sequence[Sample], times: PostTimes) -> AnalysisPart[Interaction]:
+def interaction(samples: Sequence[Sample], times: PostTimes) -> AnalysisPart[result.Interaction]:
     """Lists what may be workarounds, and what are probes."""
     probes = []
     for sample in samples:
         if sample["kind"] == PROBE:
-            url = (sample["post_urls"] or [None])[0]
-            comments = len(sample["community_feedback"] or ())
-            post = _example(url, None, times)
-            prompt = _first_words(sample)
-            probes.append(Probe(id=sample["id"], prompt=prompt, post=post, comments=comments))
-    found = Interaction(
+            post = _example((sample["post_urls"] or [None])[0], None, times)
+            comments, prompt = len(sample["community_feedback"] or ()), _first_words(sample)
+            known = {"id": sample["id"], "prompt": prompt, "comments": comments}
+            probes.append(result.Probe(**known, post=post))
+    found = result.Interaction(
         workarounds=tuple(one for sample in samples for one in _workarounds(sample, times)),
         probes=tuple(probes),
     )
@@ -212,7 +198,7 @@ def interaction(samples: Sequence[Sample], times: PostTimes) -> AnalysisPart[Int
     return AnalysisPart(found=found, definition=definition)
 
 
-def _workarounds(sample: Sample, times: PostTimes) -> Iterator[Workaround]:
+def _workarounds(sample: Sample, times: PostTimes) -> Iterator[result.Workaround]:
     comments = _comments(sample)
     if all(times.of(one.url) for one in comments):
         comments.sort(key=lambda one: times.order(one.url)[:2])
@@ -221,7 +207,7 @@ def _workarounds(sample: Sample, times: PostTimes) -> Iterator[Workaround]:
         # Others have named it.
         failed = tuple(name for name, posts in said_by.items() if len(posts) > (one.url in posts))
         if failed and one.verdict in WORKED:
-            yield Workaround(
+            yield result.Workaround(
                 id=sample["id"],
                 prompt=_first_words(sample),
                 failed=failed,
@@ -249,7 +235,7 @@ def posts_of_samples(samples: Iterable[Sample]) -> pa.Table | None:
 
 def activity(
     posts: pa.Table | None, released: datetime.date, counted: str = COLLECTED
-) -> AnalysisPart[Activity]:
+) -> AnalysisPart[result.Activity]:
     """How many posts there are a day, and how many each search term found (figure 5)."""
     if posts is None:
         return AnalysisPart.without(NotAnalyzed.NO_POSTS)
@@ -260,9 +246,9 @@ def activity(
             how = "unknown" if keywords is None else "found" if keywords else "came_along"
             by_day[moment.astimezone(datetime.UTC).date()][how] += 1
     counts = Counter(term for found in terms for term in dict.fromkeys(found or ()))
-    found = Activity(
+    found = result.Activity(
         days=tuple(
-            Day(
+            result.Day(
                 date=date.isoformat(),
                 since_release=(date - released).days,
                 posts=day.total(),
@@ -277,7 +263,7 @@ def activity(
     return AnalysisPart(found=found, definition=definition)
 
 
-def funnel_steps(manifest: Manifest | None) -> AnalysisPart[tuple[FunnelStep, ...]]:
+def funnel_steps(manifest: Manifest | None) -> AnalysisPart[tuple[result.FunnelStep, ...]]:
     stats: dict[str, StageStats] = {}
     for row in manifest.funnel if manifest else ():
         if row.stage in STEPS:  # a release may be older or newer than this toolkit
@@ -295,7 +281,7 @@ def funnel_steps(manifest: Manifest | None) -> AnalysisPart[tuple[FunnelStep, ..
     if not stats:
         return AnalysisPart.without(NotAnalyzed.NO_RUN)
     steps = [
-        FunnelStep(
+        result.FunnelStep(
             stage=one.stage,
             rows_in=one.rows_in,
             kept=one.kept,
@@ -321,8 +307,8 @@ class BadFontError(Exception):
 
 
 def word_cloud(
-    keywords: Sequence[FailureKeyword] | None, *, font: Path | None = None, seed: int = 0
-) -> AnalysisPart[WordCloud]:
+    keywords: Sequence[result.FailureKeyword] | None, *, font: Path | None = None, seed: int = 0
+) -> AnalysisPart[result.WordCloud]:
     """Lays keywords out in a plane, the most frequent the largest."""
     if not keywords:
         return AnalysisPart.without(NotAnalyzed.NO_COMMENTS)
@@ -362,7 +348,7 @@ def word_cloud(
         "seed": seed,
     }
     counts = {str(reason): count for reason, count in left_out.items() if count}
-    found = WordCloud(svg=_inline(layout.to_svg()), words=shown, left_out=counts)
+    found = result.WordCloud(svg=_inline(layout.to_svg()), words=shown, left_out=counts)
     return AnalysisPart(found=found, definition=definition)
 
 

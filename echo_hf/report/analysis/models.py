@@ -53,7 +53,6 @@ class TokenWindow:
 
     @property
     def size(self) -> int:
-        """Tokens that the model sees."""
         return self.end - self.start
 
 
@@ -92,12 +91,7 @@ class Loss:
 
 
 def token_losses(
-    causal: Any,
-    texts: Sequence[str],
-    *,
-    size: int,
-    stride: int,
-    batch_tokens: int,
+    causal: Any, texts: Sequence[str], *, size: int, stride: int, batch_tokens: int
 ) -> list[Loss | None]:
     """Scores each token of each text once, given what stands before it, by a causal model."""
     begin = [] if causal.begin is None else [causal.begin]
@@ -249,7 +243,6 @@ class _Level:
 def perplexities(
     names: Sequence[str], losses: Sequence[Losses], *, draws: int = 1000, seed: int = 0
 ) -> tuple[SetPerplexity, ...]:
-    """The figures of prompt sets from the losses of their prompts."""
     found = []
     own: tuple[_Level | None, _Level | None] = (None, None)
     for at, (name, every) in enumerate(zip(names, losses, strict=True)):
@@ -359,7 +352,6 @@ def principal_plane(vectors: NDArray[np.floating]) -> Plane:
 def embedding_map(
     sets: Sequence[PromptSet], options: EmbeddingOptions | None, *, seed: int = 0
 ) -> AnalysisPart[EmbeddingMap]:
-    """A map of prompts, and the prompts farthest from reference sets."""
     if options is None:
         detail = "name an embedding model: analysis.embedding"
         return AnalysisPart.without(NotAnalyzed.NOT_CONFIGURED, detail)

@@ -9,7 +9,6 @@ from typing import Any, Generic, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, NonNegativeInt, ValidationError
 
-from echo_hf._infra.atomic import write_json
 from echo_hf.errors import RunError
 from echo_hf.reasons import NotAnalyzed, Unscored
 
@@ -50,7 +49,6 @@ class AnalysisPart(Figures, Generic[Found]):
 
     @classmethod
     def without(cls, reason: NotAnalyzed, detail: str | None = None) -> Self:
-        """A part that has no figures."""
         return cls(reason=reason, detail=reason.meaning if detail is None else detail)
 
 
@@ -347,14 +345,7 @@ class Analysis(Figures):
 
     @property
     def parts(self) -> dict[str, AnalysisPart[Any]]:
-        """Every part by its name."""
         return {name: one for name, one in self if isinstance(one, AnalysisPart)}
-
-
-def write_analysis(path: Path, analysis: Analysis) -> Path:
-    """Writes an analysis as a whole, so that a killed process leaves the old file or the new."""
-    write_json(path, analysis.model_dump(mode="json"), ensure_ascii=False)
-    return path
 
 
 def read_analysis(path: Path) -> Analysis | None:

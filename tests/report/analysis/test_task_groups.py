@@ -22,11 +22,11 @@ from scipy.spatial.distance import pdist, squareform
 from echo_hf import build
 from echo_hf.collect.urls import canonical_url
 from echo_hf.config.evaluation import EmbeddingOptions
-from echo_hf.report.analysis import task_groups
+from echo_hf.report.analysis import tasks
 from echo_hf.report.analysis.analyze import analyze
 from echo_hf.report.analysis.feedback import PostTimes
 from echo_hf.report.analysis.result import BEFORE, OpenTasks
-from echo_hf.report.analysis.task_groups import (
+from echo_hf.report.analysis.tasks import (
     ComparedPhrases,
     PhraseSpace,
     open_tasks,
@@ -144,7 +144,7 @@ def test_the_order_of_samples_counts_for_nothing(phrases: list[str | None]) -> N
 @needs_sklearn
 def test_rarer_phrases_join_the_nearest_or_stand_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """By hand: 0 and 90 degrees are linked first; 100 is within 41 degrees of one, 200 of none."""
-    monkeypatch.setattr(task_groups, "MOST_LINKED", 2)
+    monkeypatch.setattr(tasks, "MOST_LINKED", 2)
     angles = {"draw a": 0.0, "draw b": 90.0, "draw c": 100.0, "draw d": 200.0}
     counts = {"draw a": 9, "draw b": 8, "draw c": 1, "draw d": 1}
     groups = phrase_groups(counts, _on_a_plane(angles))

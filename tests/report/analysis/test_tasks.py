@@ -44,14 +44,10 @@ def test_tasks_are_counted_and_those_that_references_lack_named() -> None:
 
 def test_sets_are_what_their_authors_made_them_for(test_data: Path) -> None:
     folder = test_data / "prompts"
+    edits = {"path": folder / "magicbrush_imagenhub/instructions.tsv", "column": "text"}
     references = [
         Reference(name="GenEval", path=folder / "geneval/generation_prompts.txt"),
-        Reference(
-            name="MagicBrush",
-            path=folder / "magicbrush_imagenhub/instructions.tsv",
-            column="text",
-            inputs=1,
-        ),
+        Reference(name="MagicBrush", inputs=1, **edits),
     ]
     sets = [read_reference(one) for one in references]
     told = reference_tasks(sets, [one.inputs for one in references])
@@ -94,11 +90,8 @@ def test_rates_are_those_of_the_samples_of_a_task() -> None:
     found = {one.task: one for one in task_rates("text_to_image", ratings, None, task_of)}
     values = {task: one.rates["a"].value for task, one in found.items()}
     assert values == {"composition": 0.5, "edit": 1.0, "unknown": 0.5}
-    assert {task: one.samples for task, one in found.items()} == {
-        "composition": 2,
-        "edit": 2,
-        "unknown": 1,
-    }
+    sizes = {task: one.samples for task, one in found.items()}
+    assert sizes == {"composition": 2, "edit": 2, "unknown": 1}
     assert all(one.few for one in found.values())
     assert found["edit"].rates["a"].low is None
     assert str(found["edit"].rates["a"].reason) == "few_samples"
