@@ -19,7 +19,6 @@ from echo_hf.samples.sample import SAMPLES_IN_CONTEXT
 TARGET = Target(name="Lumen Image", developer="Northlight", released="2026-03-02")
 TEMPLATE = "a [PET] in the [PLACE], oil paint"
 NAMES = "abcdefgh"
-# For properties over whole samples, whose drawing takes its time on a busy machine.
 
 Row = dict[str, Any]
 
@@ -34,25 +33,15 @@ def digest(name: str) -> str:
 
 def image(name: str | None, alt_text: str | None = None) -> Row:
     """An image of a post; one without a name was never fetched."""
-    return {
-        "sha256": name and digest(name),
-        "url": None,
-        "alt_text": alt_text,
-        "same_picture_of": None,
-    }
+    shown = {"url": None, "alt_text": alt_text, "same_picture_of": None}
+    return {"sha256": name and digest(name), **shown}
 
 
 def post(
     number: int, parent: int, text: str | None, images: str = "", author: str | None = "ana"
 ) -> Row:
-    return {
-        "url": url(number),
-        "parent": parent,
-        "author": author,
-        "text": text,
-        "missing": None,
-        "pictures": [image(name) for name in images],
-    }
+    plain = {"url": url(number), "parent": parent, "author": author, "text": text, "missing": None}
+    return {**plain, "pictures": [image(name) for name in images]}
 
 
 def sample(
@@ -87,16 +76,9 @@ def sample(
 
 
 def said(of: Row) -> Row:
-    return {
-        "post_id": of["url"].rpartition("/")[2],
-        "post_url": of["url"],
-        "author": None,
-        "feedback": of["text"] or "hm",
-        "sha256": None,
-        "spans": None,
-        "verdict": None,
-        "keyword": None,
-    }
+    plain = dict.fromkeys(("author", "sha256", "spans", "verdict", "keyword"))
+    url, said = of["url"], of["text"] or "hm"
+    return {**plain, "post_id": url.rpartition("/")[2], "post_url": url, "feedback": said}
 
 
 def table(*samples: Row) -> pa.Table:

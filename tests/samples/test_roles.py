@@ -87,28 +87,6 @@ def test_who_is_without_an_image_that_the_model_gave_it_is_doubtful(
     assert [one["doubts"] for one in kept(made((row, [said])))] == doubtful
 
 
-def test_a_sample_that_may_show_a_minor_is_to_be_reviewed() -> None:
-    context = [post(0, -1, TEMPLATE, "a"), post(1, 0, "mine", "bc")]
-    row = sample(context, [0, 1], prompt=TEMPLATE)
-    cat, dog = ([{"placeholder": "[PET]", "value": pet}] for pet in ("cat", "dog"))
-    said = [
-        one([1], [2], prompt_fill_blank=cat),
-        one([], [3], prompt_fill_blank=dog, may_show_minor=True),
-    ]
-
-    assert [(one["output_images"], one["review"]) for one in kept(made((row, [said])))] == [
-        ([digest("b")], []),
-        ([digest("c")], ["may_show_minor"]),
-    ]
-
-
-def test_an_image_keeps_its_mark_in_another_task() -> None:
-    said = [one([1], [2]), one([], [2], may_show_minor=True)]
-    (row,) = kept(made((SAMPLE, [said])))
-
-    assert (row["output_images"], row["review"]) == ([digest("b")], ["may_show_minor"])
-
-
 def test_a_template_that_nothing_completed_is_for_analysis() -> None:
     prompt = "a shadow box of <subject> in [COLOUR]"
     for row, answers in (
@@ -146,17 +124,6 @@ def test_images_that_are_all_neither_show_no_task() -> None:
 
     assert [row["quality"] for row in kept(rows)] == ["Analysis"]
     assert noted(rows) == [("neither", digest("a")), ("neither", digest("b")), ("no_task", None)]
-
-
-def test_swapped_roles_change_no_name() -> None:
-    row = sample([post(0, -1, "prompt", "abcd")])
-    names = [
-        [done["id"] for done in kept(made((row, [[one([1], [2]), further]])))]
-        for further in (one([3], [4]), one([4], [3]))
-    ]
-
-    assert len(names[0]) == 2
-    assert names[0] == names[1]
 
 
 @pytest.mark.parametrize("others", ["", "ab"])
@@ -531,12 +498,6 @@ def test_tasks_by_hand(prompt: str, said: Said, tasks: Shown, findings: list[Any
     for order in permutations(said):
         made, noticed = assigned(*order, prompt=prompt)
         assert (shown(made), sorted(noticed)) == (tasks, sorted(findings))
-
-
-def test_a_completion_says_how_it_was_filled() -> None:
-    (cat, dog), _ = assigned(filled("dog", "d"), filled("cat", "b"), prompt=TEMPLATE)
-    assert (cat.prompt, dog.prompt) == ("a cat in the sea, oil paint", A_DOG)
-    assert cat.fillings == (("[PET]", "cat"), ("[PLACE]", "sea"))
 
 
 @pytest.mark.parametrize(

@@ -45,18 +45,8 @@ def test_the_first_prompt_of_a_post_has_the_name_of_the_post() -> None:
 
 
 def test_the_digest_covers_prompt_and_inputs_in_order() -> None:
-    digests = {
-        sample_digest(prompt, inputs)
-        for prompt, inputs in (
-            ("p", ["a", "b"]),
-            ("p", ["b", "a"]),
-            ("p", ["a"]),
-            ("p", []),
-            ("q", ["a", "b"]),
-        )
-    }
-
-    assert len(digests) == 5
+    told = (("p", ["a", "b"]), ("p", ["b", "a"]), ("p", ["a"]), ("p", []), ("q", ["a", "b"]))
+    assert len({sample_digest(prompt, inputs) for prompt, inputs in told}) == 5
     assert sample_digest("p", ()) == hashlib.sha256(b'["p", []]').hexdigest()
 
 
@@ -64,18 +54,12 @@ FIELDS = {"url", "parent", "author", "text", "missing", "pictures"}
 
 
 def thread(parents: list[int]) -> list[dict[str, Any]]:
+    shown = {"sha256": None, "url": None, "alt_text": None}
+    plain = {"depth": 0, "author": "ana", "timestamp": None, "missing": None}
     return [
-        {
-            "url": f"u{number}",
-            "parent": parent,
-            "depth": 0,
-            "author": "ana",
-            "text": f"t{number}",
-            "timestamp": None,
-            "missing": None,
-            "pictures": [{"sha256": None, "url": None, "alt_text": None}] * (number % 3) or None,
-        }
-        for number, parent in enumerate(parents)
+        {**plain, "url": f"u{n}", "parent": parent, "text": f"t{n}"}
+        | {"pictures": [shown] * (n % 3) or None}
+        for n, parent in enumerate(parents)
     ]
 
 

@@ -66,35 +66,28 @@ def test_the_root_is_the_topmost_known_address() -> None:
     assert row["_parent"] == ["b", "c"]
 
 
-def test_a_quoted_post_is_no_parent() -> None:
-    assert set(trees(join([post("a"), post("b", quoted_url="a")]))) == {"a", "b"}
+def scored(score: int | None) -> dict[str, Any]:
+    return {"score": score, "note": None}
 
 
 def test_one_relevant_post_keeps_its_whole_tree() -> None:
-    rows = join(
-        [
-            post("a", relevance=None),
-            post("b", "a", relevance={"score": 4, "note": None}),
-            post("x", relevance={"score": 3, "note": None}),
-            post("y", "x", relevance=None),
-        ]
-    )
-
+    """By the scores of the config; a quoted post is no parent."""
+    posts = [
+        post("a", relevance=None),
+        post("b", "a", relevance=scored(4)),
+        post("x", relevance=scored(3)),
+        post("y", "x", relevance=None, quoted_url="a"),
+    ]
+    rows = join(posts)
     assert set(trees(rows)) == {"a"}
     assert [(row["_reason"], row["_parent"]) for row in rows[1:]] == [("not_relevant", ["x", "y"])]
+    assert set(trees(join(posts, keep=(3,)))) == {"x"}
 
 
 def test_a_tree_whose_score_failed_is_told_apart() -> None:
-    low, failed = {"score": 1, "note": None}, {"score": None, "note": None}
-    rows = join([post("a", relevance=failed), post("b", relevance=None), post("c", relevance=low)])
-
+    scores = {"a": scored(None), "b": None, "c": scored(1)}
+    rows = join([post(name, relevance=score) for name, score in scores.items()])
     assert [row["_reason"] for row in rows] == ["not_scored", "not_asked", "not_relevant"]
-
-
-def test_the_scores_that_keep_are_the_configs() -> None:
-    posts = [post("a", relevance={"score": 3, "note": None}), post("b")]
-
-    assert set(trees(join(posts, keep=(3,)))) == {"a"}
 
 
 def test_impossible_links_are_cut_and_noted() -> None:
