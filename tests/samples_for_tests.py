@@ -17,6 +17,13 @@ from echo_hf.engines.base import Completion, Request
 from echo_hf.samples.sample import SAMPLES_IN_CONTEXT
 
 TARGET = Target(name="Lumen Image", developer="Northlight", released="2026-03-02")
+# A config that says no more than it must.
+CONFIG_DATA = {
+    "name": "lumen",
+    "target": {"name": "Lumen Image", "developer": "Northlight", "released": "2026-03-02"},
+    "posts": [{"source": "quickstart"}],
+    "engines": {"main": {"kind": "rules"}},
+}
 TEMPLATE = "a [PET] in the [PLACE], oil paint"
 NAMES = "abcdefgh"
 

@@ -258,22 +258,13 @@ def write(root: Path, name: str, *rows: dict[str, object]) -> None:
 
 def test_rows_and_decisions_about_a_sample_go(tmp_path: Path) -> None:
     output = {"system": "a", "outcome": "ok"}
-    write(
-        tmp_path,
-        "outputs",
-        {**output, "sample_id": "gone", "image": "1"},
-        {**output, "sample_id": "gone", "image": "2", "system": "b"},
-        {**output, "sample_id": "stays", "image": "2"},
-    )
+    gone, stays = {**output, "sample_id": "gone"}, {**output, "sample_id": "stays", "image": "2"}
+    write(tmp_path, "outputs", gone | {"image": "1"}, gone | {"image": "2", "system": "b"}, stays)
     write(tmp_path, "ratings", {"sample_id": "gone", "explanation": "the lake is dark"})
     write(tmp_path, "human", {"sample_id": "gone", "rater": "r"}, {"sample_id": "stays"})
-    append_decisions(
-        tmp_path / "review.jsonl",
-        [
-            Decision(id=name, sample_digest="d", decision="keep", reasons=(), note=f"about {name}")
-            for name in ("gone", "stays", "gone")
-        ],
-    )
+    said = {"sample_digest": "d", "decision": "keep", "reasons": ()}
+    made = [Decision(id=name, note=f"about {name}", **said) for name in ("gone", "stays", "gone")]
+    append_decisions(tmp_path / "review.jsonl", made)
     with (tmp_path / "review.jsonl").open("a") as file:
         file.write('{"id": "gone", "note": "cut sho')
     assert images_named(tmp_path, FILES) == {"1", "2"}
@@ -297,14 +288,9 @@ def test_nothing_is_rewritten_for_nobody(tmp_path: Path) -> None:
 def test_what_was_removed_stays_removed_without_a_word(tmp_path: Path) -> None:
     said = {"sample_digest": "d", "reasons": ("may_show_minor",), "pictures": ("1",)}
     file = tmp_path / "review.jsonl"
-    append_decisions(
-        file,
-        [
-            Decision(id="a", decision="remove", note="a child", **said),
-            Decision(id="b", decision="remove", note="a child", **said),
-            Decision(id="b", decision="keep", note="looks 30", **said),
-        ],
-    )
+    remove = {**said, "decision": "remove", "note": "a child"}
+    kept = Decision(id="b", decision="keep", note="looks 30", **said)
+    append_decisions(file, [*(Decision(id=name, **remove) for name in "ab"), kept])
     remove_rows(tmp_path, {"a", "b"}, FILES)
     assert read_decisions(file).every == (
         Decision(id="a", decision="remove", sample_digest="d", reasons=("may_show_minor",)),

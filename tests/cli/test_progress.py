@@ -31,13 +31,8 @@ from tests.systems.runs_for_tests import entry, system, task
 
 FETCHED = FetchStats(1010, 7, 1000, reasons=Counter({Unfetched.GONE: 2}), seconds=50.0)
 FILLED = FillStats(calls=2, seconds=4.0, usage=Usage(100, 20, 75), cost_usd=0.5)
-HARBOR = GenerationPlan(
-    "mine",
-    tuple(map(task, range(1500))),
-    20,
-    3,
-    Expected(Range(41, 61.5, 123), Range.exactly(3725.4)),
-)
+PRICE = Expected(Range(41, 61.5, 123), Range.exactly(3725.4))
+HARBOR = GenerationPlan("mine", tuple(map(task, range(1500))), 20, 3, PRICE)
 UNKNOWN = GenerationPlan("theirs", (), 0, 0, Expected())
 CALLS = RequestPlan(
     requests=12, stored=2, prompt_tokens=3_000_000, usd_per_million_prompt_tokens=0.5

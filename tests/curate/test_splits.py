@@ -112,16 +112,6 @@ def test_what_a_reviewer_removed_is_left_out_with_its_equals_and_trash_stays_tra
     assert split([sample("a", quality="Trash")], decisions=removed) == {"trash": ["a"]}
 
 
-def test_candidates_are_taken_in_the_order_of_their_hash() -> None:
-    """The first `cap` samples by sha256 of seed and id are drawn, the rest stay for analysis."""
-    names = [f"s{number}" for number in range(40)]
-    by_hash = sorted(names, key=lambda name: hashlib.sha256(f"7:{name}".encode()).hexdigest())
-    found = split([sample(name) for name in names], seed=7, cap=5)
-
-    assert set(found["text_to_image"]) == set(by_hash[:5])
-    assert found["analysis"] == names
-
-
 def decided(**by_name: str) -> Decisions:
     return Decisions(
         {

@@ -88,11 +88,14 @@ def test_what_is_wrong_with_a_box(numbers: list[float], expected: list[str], usa
         assert (reasons(boxes), boxes.usable) == (expected, usable)
 
 
-def test_a_finding_shows_the_numbers_of_the_answer() -> None:
+def test_findings_show_the_numbers_of_the_answer_and_one_image_is_named_once() -> None:
     boxes = checked_boxes([[0, 0, 500, 500]], [[400, 0, 300, 500]], FRAME)
     assert [detail for _, detail in boxes.findings] == ["output 1: [400, 0, 300, 500]"]
     boxes = checked_boxes([], [[0, 0, 1500, 500]], FRAME)
     assert [detail for _, detail in boxes.findings] == ["[0, 0, 1500, 500] in rel_1000"]
+    boxes = checked_boxes([], [[2, 2, 500, 500], [0, 0, 500, 500], [600, 0, 900, 500]], FRAME)
+    assert boxes.outputs == [(0, 0, 500, 1000), (600, 0, 900, 1000)]
+    assert (reasons(boxes), boxes.usable) == (["duplicate_box"], True)
 
 
 @pytest.mark.parametrize(
@@ -109,12 +112,6 @@ def test_a_finding_shows_the_numbers_of_the_answer() -> None:
 )
 def test_boxes_that_share_a_part(one: list[float], other: list[float], expected: list[str]) -> None:
     assert reasons(checked_boxes([one], [other], FRAME)) == expected
-
-
-def test_one_image_is_named_once() -> None:
-    boxes = checked_boxes([], [[2, 2, 500, 500], [0, 0, 500, 500], [600, 0, 900, 500]], FRAME)
-    assert boxes.outputs == [(0, 0, 500, 1000), (600, 0, 900, 1000)]
-    assert (reasons(boxes), boxes.usable) == (["duplicate_box"], True)
 
 
 @given(NUMBERS, NUMBERS, st.sampled_from(Convention), st.randoms(use_true_random=False))

@@ -27,6 +27,7 @@ from echo_hf.samples.screenshots import Screenshots
 from echo_hf.samples.stage import SampleStage
 from echo_hf.tables import THREADS
 from tests.samples_for_tests import (
+    CONFIG_DATA,
     TARGET,
     Row,
     Speaking,
@@ -176,16 +177,8 @@ def test_options_come_from_the_config(shot: tuple[ImageStore, str], name: str) -
     section, given = SECTIONS[name]
     options = {**section, **given}
     model = {"kind": "vllm", "model": "Qwen/Qwen2.5-VL-32B-Instruct"}
-    config = parse_config(
-        {
-            "name": "lumen",
-            "target": {"name": "Lumen", "developer": "Northlight", "released": "2026-03-02"},
-            "posts": [{"source": "quickstart"}],
-            "engines": {"main": model},
-            "stages": {name: section},
-        },
-        "c.yaml",
-    )
+    engines = {"main": model}
+    config = parse_config({**CONFIG_DATA, "engines": engines, "stages": {name: section}}, "c.yaml")
     kind = type(STAGES[name](shot[0]))
     images = {"images": shot[0]} if name not in ("extract", "feedback") else {}
     assert kind.from_config(config, shot[0]) == kind(config.target, **images, **options)

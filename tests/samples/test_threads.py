@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import datetime
-import json
 import random
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -143,38 +141,6 @@ def test_every_post_is_kept_or_rejected_once(links: list[int | None]) -> None:
     seen = [url for row in rows if row["_status"] != "noted" for url in row["_parent"]]
 
     assert sorted(seen) == sorted(f"u{n}" for n in range(len(links)))
-
-
-def comments(thing: Any) -> list[tuple[str, str]]:
-    found, waiting = [], [thing]
-    while waiting:
-        at = waiting.pop()
-        if isinstance(at, dict):
-            if at.get("kind") == "t1":
-                found.append((at["data"]["name"], at["data"]["parent_id"]))
-            waiting.extend(at.values())
-        elif isinstance(at, list):
-            waiting.extend(at)
-    return found
-
-
-def test_a_real_chain_of_146_comments_joins(test_data: Path) -> None:
-    """A recorded comment chain becomes one tree, as deep as following its links by hand."""
-    name = "TestCommentForest.test_replace__on_direct_comment.json"
-    recorded = json.loads((test_data / "posts" / "reddit" / name).read_text())
-    bodies = [one["response"]["body"]["string"] for one in recorded["interactions"]]
-    links = dict(pair for body in bodies for pair in comments(json.loads(body)))
-    longest = 0
-    for start in links:
-        depth, at = 0, start
-        while at in links:
-            depth, at = depth + 1, links[at]
-        longest = max(longest, depth)
-    (tree,) = trees(join([post(name, parent) for name, parent in links.items()])).values()
-
-    assert len(links) == 146
-    assert len(tree) == 147  # with the submission, which was not collected
-    assert max(depth for _, _, depth in tree) == longest
 
 
 PARENTS = st.integers(1, 24).flatmap(
