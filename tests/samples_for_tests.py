@@ -52,10 +52,7 @@ def post(
 
 
 def sample(
-    context: Sequence[Row],
-    own: Sequence[int] = (0,),
-    feedback: Sequence[int] = (),
-    **values: Any,
+    context: Sequence[Row], own: Sequence[int] = (0,), feedback: Sequence[int] = (), **values: Any
 ) -> Row:
     shown = [one["sha256"] for n in own for one in context[n]["pictures"] if one["sha256"]]
     plain = {

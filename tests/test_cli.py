@@ -18,13 +18,11 @@ from unittest.mock import patch
 
 import datasets
 import pytest
-from PIL import Image
 
 from echo_hf.builder.steps import STAGES
 from echo_hf.cli import main
 from echo_hf.config.systems import shipped_config
 from echo_hf.samples.sample import sample_id
-from tests.images_for_tests import encoded
 from tests.recorded_as_model import bundled_posts, config_over
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -263,33 +261,6 @@ def test_bad_input_is_told_with_its_place_and_costs_nothing_else(tmp_path: Path)
         "self_parent": "https://example.org/3",
         "cycle": "https://example.org/4",
     }
-    assert "0 text_to_image, 1 analysis samples released" in done.stdout
-
-
-@pytest.mark.parametrize("form", ["jsonl", "csv"])
-def test_an_image_file_that_is_not_there_may_be_an_input(tmp_path: Path, form: str) -> None:
-    prompt, url = "a fox of folded paper, teal background", "https://art.example/1"
-    text = f"Made with Lumen Image. Prompt: {prompt}"
-    if form == "jsonl":
-        images = [{"path": "fox.png"}, {"path": "gone.png"}]
-        posts = json.dumps({"url": url, "text": text, "pictures": images})
-        columns = ""
-    else:
-        posts = f'url,text,shots\n{url},"{text}",fox.png;gone.png\n'
-        shots = "{column: shots, separator: ;}"
-        columns = f", columns: {{url: url, text: text, pictures: {shots}}}"
-    source = (
-        f"{{source: {'table' if columns else form}, path: posts.{form}, keywords: [a]{columns}}}"
-    )
-    (tmp_path / f"posts.{form}").write_text(posts)
-    (tmp_path / "fox.png").write_bytes(encoded(Image.new("RGB", (64, 64), "teal"), "PNG"))
-    config = answered(tmp_path, shipped_config().read_text("utf-8"), url, prompt)
-    config = config.replace("source: quickstart", source)
-    (tmp_path / "config.yaml").write_text(config, "utf-8")
-    done = echo_hf("build", "config.yaml", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert "2 images in the kept threads, 1 of them unavailable" in done.stdout
-    assert "picture_not_there" in done.stdout
     assert "0 text_to_image, 1 analysis samples released" in done.stdout
 
 

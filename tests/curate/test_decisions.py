@@ -207,10 +207,7 @@ CROP = {"role": "input", "box": [0, 0, 1, 1], "sha256": A}
 
 @pytest.mark.parametrize(
     "changes",
-    [
-        {"roles": [{"sha256": B, "role": "neither"}]},
-        {"crops": {"screenshot": C, "crops": [CROP]}},
-    ],
+    [{"roles": [{"sha256": B, "role": "neither"}]}, {"crops": {"screenshot": C, "crops": [CROP]}}],
 )
 def test_a_change_of_an_image_that_lost_its_metadata_since_is_open_again(changes: Any) -> None:
     decided = after(decision("edit", changes=changes))

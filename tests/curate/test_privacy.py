@@ -66,10 +66,7 @@ def test_authors_are_hashed_and_comments_masked() -> None:
 
     assert row["author"] == hashed("ana")
     assert (first["author"], second["author"]) == (hashed("bo"), None)
-    assert [first["feedback"], second["feedback"]] == [
-        "[handle] wow, mail me: [e-mail]",
-        "so good",
-    ]
+    assert [first["feedback"], second["feedback"]] == ["[handle] wow, mail me: [e-mail]", "so good"]
     assert noted(rows) == [("masked_handle", url(1)), ("masked_e_mail", url(1))]
     sources = {"prompt_sha256", "prompt_spans", "picture_sources", "dehydrated"}
     untouched = set(SAMPLES.columns) - {"author", "community_feedback", *sources}
@@ -207,11 +204,7 @@ def test_the_counts_by_hand() -> None:
     stats = run_stage(STAGE, dataset(SAMPLE, waiting, trash, nobody)).stats
 
     assert stats.tally == {"authors": 3, "to_review": 1}
-    assert stats.noted == {
-        "masked_e_mail": 3,
-        "masked_handle": 3,
-        "personal_data_in_prompt": 2,
-    }
+    assert stats.noted == {"masked_e_mail": 3, "masked_handle": 3, "personal_data_in_prompt": 2}
     assert Privacy.headline({"privacy": stats}) == (
         "3 of 4 samples have a hashed author; 6 places masked; metadata removed from images: none; "
         "1 samples with personal data to review"
@@ -353,8 +346,7 @@ def test_an_author_is_the_hash_of_an_account(
 
 
 @pytest.mark.parametrize(
-    ("environment", "key"),
-    [({}, None), ({VARIABLE: "  "}, None), ({VARIABLE: f"{PHRASE}\n"}, KEY)],
+    ("environment", "key"), [({}, None), ({VARIABLE: "  "}, None), ({VARIABLE: f"{PHRASE}\n"}, KEY)]
 )
 def test_the_key_comes_from_the_environment(
     environment: dict[str, str], key: AuthorKey | None, monkeypatch: pytest.MonkeyPatch

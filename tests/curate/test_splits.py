@@ -68,10 +68,7 @@ PLACES: dict[str, tuple[list[dict[str, Any]], dict[str, list[str]]]] = {
         {"analysis": ["b"], "duplicate_of b": ["a"]},
     ),
     "one that may be left out takes no other with it": (
-        [
-            sample("a", **SAME, review=["image_metadata"]),
-            sample("b", **SAME, prompt_modified=True),
-        ],
+        [sample("a", **SAME, review=["image_metadata"]), sample("b", **SAME, prompt_modified=True)],
         {"text_to_image": ["b"], "analysis": ["b"], "duplicate_of b": ["a"]},
     ),
     "nothing doubtful takes the place of its equal": (

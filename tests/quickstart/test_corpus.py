@@ -20,9 +20,7 @@ POSTS: list[Post] = [
 ]
 BY_URL = {post["url"]: post for post in POSTS}
 RELEASED = datetime(2026, 3, 2, tzinfo=UTC)
-NEVER_COLLECTED = {
-    "https://bsky.app/profile/did:plc:g8thr0ws1lks9m3xq5vwk2nd/post/3l0nt6p9vxa1b",
-}
+NEVER_COLLECTED = {"https://bsky.app/profile/did:plc:g8thr0ws1lks9m3xq5vwk2nd/post/3l0nt6p9vxa1b"}
 ADDRESSES = (
     r"https://x\.com/(?P<handle>\w+)/status/9900\d{15}",
     r"https://bsky\.app/profile/did:plc:[a-z0-9]{24}/post/[a-z0-9]{13}",

@@ -7,12 +7,14 @@ import json
 import shlex
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -30,6 +32,7 @@ from echo_hf.config.checks import EngineChoice
 from echo_hf.engines.base import register
 from echo_hf.engines.recorded import RecordedEngine
 from echo_hf.quickstart.run import rating_note, show, thread_beside_samples, why_command
+from echo_hf.quickstart.systems import SYSTEMS
 from echo_hf.samples.blanks import placeholders
 from echo_hf.tables import RATINGS
 from tests.recorded_as_model import X, bundled_posts, config_over, rows
@@ -186,9 +189,14 @@ def test_the_funnel_is_as_the_corpus_was_written(run: Path) -> None:
     assert tuple(FUNNEL) == STAGES
 
 
-def test_no_template_is_in_the_benchmark(run: Path) -> None:
+def test_every_sample_of_the_benchmark_was_drawn_and_none_is_a_template(run: Path) -> None:
     drawn = [row for row in rows(run, "splits") if row["splits"] != ["analysis"]]
     assert [row["prompt"] for row in drawn if placeholders(row["prompt"])] == []
+    outputs = pq.read_table(run / "outputs.parquet").to_pylist()
+    made = Counter(row["sample_id"] for row in outputs if row["outcome"] == "ok")
+    assert made == {row["id"]: len(SYSTEMS) for row in drawn}
+    truths = (CORPUS / "truth.jsonl").read_text("utf-8").splitlines()
+    assert len(truths) == len(drawn) + 3  # what was typed in three screenshots has one, too
 
 
 def test_hostile_posts_change_nothing_but_themselves(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +11,10 @@ import pyarrow as pa
 import pytest
 from PIL import Image
 
-from echo_hf.collect.urls import canonical_url
 from echo_hf.images.store import ImageStore
 from echo_hf.quickstart.systems import SYSTEMS as NAMES
 from echo_hf.quickstart.systems import outputs_and_ratings
-from echo_hf.quickstart.truth import read_truths, without_spaces
+from echo_hf.quickstart.truth import read_truths
 from echo_hf.tables import OUTPUTS, RATINGS
 
 CORPUS = Path(__file__).resolve().parents[2] / "echo_hf" / "quickstart"
@@ -95,42 +93,6 @@ def test_images_have_the_size_of_the_meant_one_and_are_small(truth: str) -> None
 
 
 TRUTHS = read_truths()
-
-
-def key(row: Row) -> tuple[str, str]:
-    return row["root_url"], row["prompt"]
-
-
-ROLES = {key(row): row for row in lines("gold/roles.jsonl")}
-FLAGGED = {key(row) for row in lines("gold/safety.jsonl") if row["flagged"]}
-
-
-def tasks() -> Iterator[tuple[str, str, Row]]:
-    for thread in lines("gold/extract.jsonl"):
-        for sample in thread["samples"]:
-            name = (thread["root_url"], sample["prompt"])
-            if sample["quality"] == "Benchmark" and name not in FLAGGED:
-                filled = [one["prompt"] for one in ROLES[name]["filled"]]
-                for prompt in filled or [sample["prompt"]]:
-                    yield sample["post_urls"][0], prompt, ROLES[name]
-
-
-TASKS = list(tasks())
-SHOWN = [(row["post_url"], row["prompt"]) for row in lines("gold/screenshots.jsonl")]
-
-
-@pytest.mark.parametrize(("url", "prompt"), [(url, prompt) for url, prompt, _ in TASKS])
-def test_every_benchmark_sample_of_the_gold_has_an_image(url: str, prompt: str) -> None:
-    path = TRUTHS.of({"post_urls": [canonical_url(url)], "prompt": prompt})
-    assert path is not None
-    assert (CORPUS / path).is_file()
-
-
-def test_there_is_no_image_for_anything_else() -> None:
-    asked = {(canonical_url(url), without_spaces(prompt)) for url, prompt, _ in TASKS}
-    typed = {(canonical_url(url), without_spaces(prompt)) for url, prompt in SHOWN if prompt}
-    assert set(TRUTHS.images) == asked | typed
-    assert len(lines("truth.jsonl")) == len(TASKS) + len(typed)
 
 
 def test_white_space_and_the_order_of_posts_do_not_matter() -> None:
