@@ -8,7 +8,6 @@ import pytest
 
 from echo_hf.builder.steps import STAGES as ALL_STAGES
 from echo_hf.builder.steps import stage_class
-from echo_hf.engines.base import ImageRef, Message, Request, Text
 from echo_hf.pipeline.answer_store import request_keys
 from echo_hf.pipeline.stage import ModelStage
 from tests.golden_requests import FOLDER, OTHERS, STAGES, golden_requests, rendered
@@ -34,14 +33,3 @@ def test_the_request_is_the_one_that_was_looked_at(name: str) -> None:
     other = dataclasses.replace(asked, row="another", part=asked.part + 1)
     assert asked.row
     assert request_keys({}, [asked]) == request_keys({}, [other])
-
-
-def test_images_and_roles_can_be_read() -> None:
-    """By hand: two turns, a text and an image."""
-    turns = (
-        Message("system", (Text("Look."),)),
-        Message("user", (Text("One:"), ImageRef("0123456789abcdef" * 4))),
-    )
-    assert rendered(Request("t", turns, None, 1)) == (
-        "===== system =====\nLook.\n===== user =====\nOne:\n<picture 0123456789ab>\n"
-    )

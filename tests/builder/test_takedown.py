@@ -19,7 +19,7 @@ from echo_hf.builder.takedown import images_named, remove_rows
 from echo_hf.builder.update import ASIDE, update
 from echo_hf.cli.posts_view import EVENTS, JOURNALS, forget
 from echo_hf.collect.takedown import TOMBSTONES, add_tombstones, read_tombstones
-from echo_hf.curate.decisions import Changes, Decision, append_decisions, read_decisions
+from echo_hf.curate.decisions import Decision, append_decisions, read_decisions
 from echo_hf.errors import RunError
 from echo_hf.hub.release import Release, is_complete, read_release
 from echo_hf.pipeline.answer_store import Store
@@ -299,15 +299,12 @@ def test_what_was_removed_stays_removed_without_a_word(tmp_path: Path) -> None:
 
 def test_what_was_done_in_apps_and_cut_out_goes_with_a_sample(tmp_path: Path) -> None:
     log = EventLog(tmp_path / EVENTS_FILE)
-    made = []
     for name, digest in (("gone", "a" * 64), ("stays", "b" * 64)):
         log.append("review", name, "ann", "edit", {"text": f"teal words of {name}"})
         crop = {"role": "input", "box": (0, 0, 9, 9), "sha256": digest}
-        changes = Changes.model_validate({"crops": {"screenshot": "c" * 64, "crops": [crop]}})
-        made.append(
-            Decision(id=name, sample_digest="d", decision="edit", reasons=(), changes=changes)
-        )
-    append_decisions(tmp_path / "review.jsonl", made)
+        made = {"id": name, "sample_digest": "d", "decision": "edit", "reasons": []}
+        made |= {"changes": {"crops": {"screenshot": "c" * 64, "crops": [crop]}}}
+        append_decisions(tmp_path / "review.jsonl", [Decision.model_validate(made)])
     assert images_named(tmp_path, FILES) == {"a" * 64, "b" * 64}
     remove_rows(tmp_path, {"gone"}, FILES)
     assert images_named(tmp_path, FILES) == {"b" * 64}

@@ -61,19 +61,11 @@ NO_WORDS_SAID = [
 
 # All labels of the endpoint, and the codes that come nearest.
 LABELS = {
-    "harassment": "S10",
-    "harassment/threatening": "S1",
-    "hate": "S10",
-    "hate/threatening": "S10",
-    "illicit": "S2",
-    "illicit/violent": "S1",
-    "self-harm": "S11",
-    "self-harm/instructions": "S11",
-    "self-harm/intent": "S11",
-    "sexual": "S12",
-    "sexual/minors": "S4",
-    "violence": "S1",
-    "violence/graphic": "S1",
+    **dict.fromkeys(("harassment", "hate", "hate/threatening"), "S10"),
+    **dict.fromkeys(("harassment/threatening", "illicit/violent"), "S1"),
+    **dict.fromkeys(("violence", "violence/graphic"), "S1"),
+    **dict.fromkeys(("self-harm", "self-harm/instructions", "self-harm/intent"), "S11"),
+    **{"illicit": "S2", "sexual": "S12", "sexual/minors": "S4"},
 }
 
 

@@ -19,12 +19,7 @@ from hypothesis import strategies as st
 
 from echo_hf.pipeline.answer_store import Store
 from echo_hf.pipeline.answers import Failure, StoredAnswers
-from echo_hf.pipeline.stage import (
-    Stage,
-    StageRows,
-    keys_of,
-    parents_of,
-)
+from echo_hf.pipeline.stage import Stage, StageRows, keys_of, parents_of
 from echo_hf.reasons import Failed, Notice, Reject, Status
 from echo_hf.tables import HUMAN, RATINGS, STRING, Column, Table
 from tests.stages_for_tests import (

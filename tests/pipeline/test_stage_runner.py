@@ -63,11 +63,7 @@ def test_each_row_is_sorted_by_what_became_of_it() -> None:
     assert result.notices.to_list() == [notice]
     stats = result.stats
     assert (stats.stage, stats.rows_in, stats.kept) == ("echo", 6, 5)
-    assert (stats.rejected, stats.quarantined, stats.noted) == (
-        {"trash": 2},
-        {},
-        {"bad_field": 1},
-    )
+    assert (stats.rejected, stats.quarantined, stats.noted) == ({"trash": 2}, {}, {"bad_field": 1})
     assert (stats.tally, stats.fill) == ({"texts": 4}, FillStats())
     assert stats.seconds > 0
     chosen = run_stage(Echo(), rows.select([5, 2, 0]))

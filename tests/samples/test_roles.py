@@ -97,11 +97,7 @@ LOST = {**image(None), "url": "https://p.example/gone"}
 NOT_THERE = [("picture_not_there", "https://p.example/gone")]
 NO_TASK = [("neither", digest("a")), ("neither", digest("b")), ("no_task", None)]
 FOR_ANALYSIS: dict[str, tuple[dict[str, Any], list[Any], list[Any]]] = {
-    "a template that nothing completed": (
-        {**SAMPLE, "prompt": BOX},
-        [[one([], [1, 2])]],
-        BLANKS,
-    ),
+    "a template that nothing completed": ({**SAMPLE, "prompt": BOX}, [[one([], [1, 2])]], BLANKS),
     "one without an image": (sample([post(0, -1, BOX)], prompt=BOX), [], BLANKS),
     "a blank that completions leave": (
         {**SAMPLE, "prompt": TEMPLATE},
@@ -441,11 +437,7 @@ COMPLETIONS_OF_TASKS: dict[str, tuple[Said, Shown, list[Any]]] = {
         [],
     ),
     "equal ones are one": (
-        [
-            filled("cat", "d"),
-            filled("cat", "c", conversation="b"),
-            filled("cat", conversation="a"),
-        ],
+        [filled("cat", "d"), filled("cat", "c", conversation="b"), filled("cat", conversation="a")],
         [("", "cd", "a")],
         [],
     ),

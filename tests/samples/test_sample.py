@@ -11,13 +11,11 @@ from hypothesis import strategies as st
 
 from echo_hf.samples.sample import (
     ALPHABET,
-    SAMPLES_IN_CONTEXT,
     context_of,
     sample_digest,
     sample_id,
     sample_ids,
 )
-from echo_hf.tables import SAMPLES, THREADS
 
 
 def test_the_name_is_the_digest_of_the_sources_in_base_57() -> None:
@@ -85,13 +83,3 @@ def test_a_context_is_closed_upwards(parents: tuple[int, ...], data: st.DataObje
         above = parents[int(post["url"][1:])]
         assert post["parent"] == -1 if above < 0 else made[post["parent"]]["url"] == f"u{above}"
         assert set(post) == FIELDS
-
-
-def test_the_context_is_one_column_more() -> None:
-    columns = list(SAMPLES_IN_CONTEXT.columns)
-    of_thread = {one.name: one.type for one in THREADS.schema.field("posts").type.value_type}
-    of_context = SAMPLES_IN_CONTEXT.schema.field("context").type.value_type
-
-    assert columns == [*SAMPLES.columns, "context"]
-    assert SAMPLES_IN_CONTEXT.key == SAMPLES.key
-    assert {one.name: one.type for one in of_context} == {name: of_thread[name] for name in FIELDS}

@@ -27,13 +27,9 @@ from echo_hf.pipeline.result import StageStats
 from echo_hf.pipeline.stage_runner import run_stage
 from echo_hf.reasons import Failed
 from echo_hf.samples.boxes import WORDS, Convention, inner
-from echo_hf.samples.screenshots import (
-    MOST_BOXES,
-    Screenshots,
-    ScreenshotsAnswer,
-    relevant_text,
-)
+from echo_hf.samples.screenshots import MOST_BOXES, Screenshots, ScreenshotsAnswer, relevant_text
 from echo_hf.samples.thread_parts import LONGEST_PROMPT
+from tests.images_for_tests import encoded
 from tests.samples_for_tests import (
     TARGET,
     Row,
@@ -145,9 +141,7 @@ def test_the_relevant_text_is_that_of_the_samples_own_posts() -> None:
     assert shown["description"] is None
 
 
-def test_a_model_of_unknown_convention_is_taken_at_its_word(
-    shot: Shot,
-) -> None:
+def test_a_model_of_unknown_convention_is_taken_at_its_word(shot: Shot) -> None:
     stage = Screenshots(TARGET, shot[0])
     rows = made(stage, (shot_sample(shot[1]), [answer()]))
     assert "from 0 to 1000" in said(asked(stage, shot_sample(shot[1])))
@@ -254,10 +248,14 @@ def _is_ready_or_as_it_came(before: Row, row: Row) -> None:
     assert all(left < right and top < bottom for left, top, right, bottom in boxes)
 
 
+def stored_in(folder: Path, image: bytes = png(PIXELS)) -> Shot:
+    store, (screenshot,) = store_with(folder, image)
+    return store, screenshot
+
+
 @pytest.fixture
 def stored(tmp_path: Path) -> Shot:
-    store, (screenshot,) = store_with(tmp_path, png(PIXELS))
-    return store, screenshot
+    return stored_in(tmp_path)
 
 
 def parsed(
@@ -281,7 +279,6 @@ def test_the_row_by_hand(stored: Shot, inset: int) -> None:
     (went_in,), (came_out,) = row["input_images"], row["output_images"]
 
     np.testing.assert_array_equal(shown(stored[0], went_in), PIXELS[top:bottom, left:right])
-    left, top, right, bottom = inner(OUTPUT_PIXELS, inset)
     np.testing.assert_array_equal(
         shown(stored[0], came_out), PIXELS[320 + inset : 720 - inset, 20 + inset : 380 - inset]
     )
@@ -380,10 +377,9 @@ def test_equal_images_are_one_and_not_input_and_output(tmp_path: Path, is_input:
     """What came out must never be given to a system: nobody knows which of the two it is."""
     pixels = PIXELS.copy()
     pixels[500:660, 200:360] = pixels[80:240, 200:360]
-    store, (screenshot,) = store_with(tmp_path, png(pixels))
     again = [500, 625, 900, 825]
     boxes = ([INPUT], [again]) if is_input else ([], [INPUT, again])
-    _, row, findings = parsed((store, screenshot), answer(*boxes))
+    _, row, findings = parsed(stored_in(tmp_path, png(pixels)), answer(*boxes))
     assert row["output_bboxs"] == ([] if is_input else [[*INPUT_PIXELS]])
     assert row["is_screenshot"] is not is_input
     assert [why for why, _ in findings] == ["overlapping_boxes" if is_input else "duplicate_box"]
@@ -391,9 +387,7 @@ def test_equal_images_are_one_and_not_input_and_output(tmp_path: Path, is_input:
 
 @pytest.mark.parametrize("is_changed", [True, False], ids=["changed", "of unknown colors"])
 def test_a_screenshot_that_cannot_be_shown(tmp_path: Path, is_changed: bool) -> None:
-    buffer = io.BytesIO()
-    Image.new("F", (WIDTH, HEIGHT)).save(buffer, "TIFF")
-    store, (screenshot,) = store_with(tmp_path, buffer.getvalue())
+    store, screenshot = stored_in(tmp_path, encoded(Image.new("F", (WIDTH, HEIGHT)), "TIFF"))
     if is_changed:
         store.path(screenshot).write_bytes(b"gone")
     _, row, findings = parsed((store, screenshot))

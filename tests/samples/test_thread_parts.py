@@ -63,10 +63,7 @@ HUGE = st.builds(
     st.sampled_from([2000, 2001, 3999, 24_000]),
 )
 def test_a_part_is_never_longer_than_allowed(
-    posts: list[dict[str, Any]],
-    huge: list[tuple[str, list[str]]],
-    wordless: int,
-    room: int,
+    posts: list[dict[str, Any]], huge: list[tuple[str, list[str]]], wordless: int, room: int
 ) -> None:
     for one, (text, alt_texts) in zip(posts, huge, strict=False):
         one["text"] = text
