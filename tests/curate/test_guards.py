@@ -65,7 +65,9 @@ LABELS = {
     **dict.fromkeys(("harassment/threatening", "illicit/violent"), "S1"),
     **dict.fromkeys(("violence", "violence/graphic"), "S1"),
     **dict.fromkeys(("self-harm", "self-harm/instructions", "self-harm/intent"), "S11"),
-    **{"illicit": "S2", "sexual": "S12", "sexual/minors": "S4"},
+    "illicit": "S2",
+    "sexual": "S12",
+    "sexual/minors": "S4",
 }
 
 
