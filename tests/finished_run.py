@@ -37,14 +37,9 @@ from tests.engines.openai.loopback_server import Answer, Asked, LoopbackServer, 
 ARCHIVE = Path(__file__).parent / "data" / "finished_run.tar.xz"
 NAME = "harbour"
 # Number, parent, author, text, images.
+NIGHT = "Lumen Image: Turn this harbour photo into a night scene"
 STATUSES = (
-    (
-        10101,
-        None,
-        "mira",
-        "Lumen Image: Turn this harbour photo into a night scene",
-        ("harbour", "night"),
-    ),
+    (10101, None, "mira", NIGHT, ("harbour", "night")),
     (10102, 10101, "noor", "the lamps are so warm, love it", ()),
     (10103, 10101, "wren", "why did the boats move?", ()),
     (10104, None, "wren", "lumen prompt of the day: A paper fox asleep in a teapot", ("fox",)),
@@ -229,12 +224,8 @@ def make(folder: Path, server: LoopbackServer) -> None:
     port = urlsplit(server.url).port
     config.write_text(CONFIG.replace("$url", server.url).replace("$port", str(port)), "utf-8")
     os.environ.setdefault(TOKEN, "key-of-nobody")
-    crawl_posts(
-        load_config(config),
-        RunFolder(runs / NAME),
-        ProgressListener(),
-        make=lambda _: Mastodon(address),
-    )
+    run = RunFolder(runs / NAME)
+    crawl_posts(load_config(config), run, ProgressListener(), make=lambda _: Mastodon(address))
     build(config, runs=runs)
     _review(config, runs)
     build(config, runs=runs)

@@ -17,9 +17,15 @@ from echo_hf.engines.base import Completion, Request
 from echo_hf.samples.sample import SAMPLES_IN_CONTEXT
 
 TARGET = Target(name="Lumen Image", developer="Northlight", released="2026-03-02")
+# A config that says no more than it must.
+CONFIG_DATA = {
+    "name": "lumen",
+    "target": {"name": "Lumen Image", "developer": "Northlight", "released": "2026-03-02"},
+    "posts": [{"source": "quickstart"}],
+    "engines": {"main": {"kind": "rules"}},
+}
 TEMPLATE = "a [PET] in the [PLACE], oil paint"
 NAMES = "abcdefgh"
-# For properties over whole samples, whose drawing takes its time on a busy machine.
 
 Row = dict[str, Any]
 
@@ -34,32 +40,19 @@ def digest(name: str) -> str:
 
 def image(name: str | None, alt_text: str | None = None) -> Row:
     """An image of a post; one without a name was never fetched."""
-    return {
-        "sha256": name and digest(name),
-        "url": None,
-        "alt_text": alt_text,
-        "same_picture_of": None,
-    }
+    shown = {"url": None, "alt_text": alt_text, "same_picture_of": None}
+    return {"sha256": name and digest(name), **shown}
 
 
 def post(
     number: int, parent: int, text: str | None, images: str = "", author: str | None = "ana"
 ) -> Row:
-    return {
-        "url": url(number),
-        "parent": parent,
-        "author": author,
-        "text": text,
-        "missing": None,
-        "pictures": [image(name) for name in images],
-    }
+    plain = {"url": url(number), "parent": parent, "author": author, "text": text, "missing": None}
+    return {**plain, "pictures": [image(name) for name in images]}
 
 
 def sample(
-    context: Sequence[Row],
-    own: Sequence[int] = (0,),
-    feedback: Sequence[int] = (),
-    **values: Any,
+    context: Sequence[Row], own: Sequence[int] = (0,), feedback: Sequence[int] = (), **values: Any
 ) -> Row:
     shown = [one["sha256"] for n in own for one in context[n]["pictures"] if one["sha256"]]
     plain = {
@@ -87,16 +80,9 @@ def sample(
 
 
 def said(of: Row) -> Row:
-    return {
-        "post_id": of["url"].rpartition("/")[2],
-        "post_url": of["url"],
-        "author": None,
-        "feedback": of["text"] or "hm",
-        "sha256": None,
-        "spans": None,
-        "verdict": None,
-        "keyword": None,
-    }
+    plain = dict.fromkeys(("author", "sha256", "spans", "verdict", "keyword"))
+    url, said = of["url"], of["text"] or "hm"
+    return {**plain, "post_id": url.rpartition("/")[2], "post_url": url, "feedback": said}
 
 
 def table(*samples: Row) -> pa.Table:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,8 @@ import numpy as np
 from PIL import Image
 
 from echo_hf.images.store import ImageStore
-from tests.samples_for_tests import Row, digest, post, sample
+from tests.images_for_tests import encoded
+from tests.samples_for_tests import Row, digest, image, post, sample
 
 WIDTH, HEIGHT = 400, 800
 PIXELS = np.random.default_rng(7).integers(0, 256, (HEIGHT, WIDTH, 3), dtype=np.uint8)
@@ -20,9 +20,7 @@ INPUT_PIXELS, OUTPUT_PIXELS = (200, 80, 360, 240), (20, 320, 380, 720)
 
 
 def png(pixels: Any) -> bytes:
-    buffer = io.BytesIO()
-    Image.fromarray(pixels).save(buffer, "PNG")
-    return buffer.getvalue()
+    return encoded(Image.fromarray(pixels), "PNG")
 
 
 def store_with(folder: Path, *images: bytes) -> tuple[ImageStore, list[str]]:
@@ -32,13 +30,7 @@ def store_with(folder: Path, *images: bytes) -> tuple[ImageStore, list[str]]:
 
 def shot_sample(screenshot: str, text: str = "made with lumen", **values: Any) -> Row:
     context = [post(0, -1, text), post(1, 0, "so good", "o")]
-    shown = {
-        "sha256": screenshot,
-        "url": None,
-        "alt_text": "a chat about a fox",
-        "same_picture_of": None,
-    }
-    context[0]["pictures"] = [shown]
+    context[0]["pictures"] = [{**image(None, "a chat about a fox"), "sha256": screenshot}]
     plain = {"prompt": "a fox", "output_images": [], "screenshot": screenshot}
     return sample(context, [0, 1], [1], **{**plain, **values})
 

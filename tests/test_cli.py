@@ -72,25 +72,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_the_quickstart_shows_funnel_thread_and_what_next(tmp_path: Path) -> None:
-    done = echo_hf("quickstart", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
-    posts = len((ROOT / "echo_hf" / "quickstart" / "posts.jsonl").read_text("utf-8").splitlines())
-    for words in (f"{posts} posts collected", "loaded back: ", "one thread", "became", "next"):
-        assert words in done.stdout
-
-
-@pytest.mark.parametrize("stage", ["threads", STAGES[-1]])
-def test_a_build_ends_at_a_stage(folder: Path, stage: str) -> None:
-    done = echo_hf("build", "config.yaml", "--until", stage, cwd=folder)
-    shown = [line.split()[0] for line in done.stdout.splitlines() if "→" in line]
-
-    assert done.returncode == 0, done.stderr
-    assert shown == list(STAGES[: STAGES.index(stage) + 1])
-    assert "release:" not in done.stdout
-
-
 def test_why_names_what_changed(folder: Path) -> None:
     def why(*given: str) -> list[str]:
         return echo_hf("why", *given, cwd=folder).stdout.splitlines()
@@ -150,26 +131,30 @@ def test_a_users_mistake_is_one_line(tmp_path: Path, config: str) -> None:
     """Bad input ends with exit code 2 and one line that names it."""
     (tmp_path / "config.yaml").write_text(config)
     verb = "generate" if config.startswith(SYSTEM) else "build"
-    done = echo_hf(verb, "config.yaml", cwd=tmp_path)
+    said = refused(verb, "config.yaml", cwd=tmp_path)
+    assert BAD_CONFIGS[config] in said
+    assert "tulip" not in said
+
+
+def refused(*arguments: str, cwd: Path) -> str:
+    done = echo_hf(*arguments, cwd=cwd)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert done.stderr.startswith("echo-hf: ")
-    assert BAD_CONFIGS[config] in done.stderr
-    assert "tulip" not in done.stderr
+    return done.stderr
+
+
+def test_what_is_no_config_and_no_release_is_one_line(folder: Path, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for name, said in {"nope.yaml": "'nope.yaml'", "pipe": "not a regular file"}.items():
+        assert said in refused("build", name, cwd=tmp_path)
+    assert "no release in" in refused("diff", "runs", "runs/quickstart", "--json", cwd=folder)
 
 
 def test_a_mistake_moves_no_cursor_and_turns_no_line(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("l\x1b[2Jink\u202e,text\nhttps://a.example/1,a\n", "utf-8")
-    columns = "{url: link}"
-    (tmp_path / "c.yaml").write_text(
-        "name: a\ntarget: {name: A, developer: B, released: 2025-03-25}\n"
-        f"posts: [{{source: table, path: a.csv, columns: {columns}}}]\n"
-        "engines: {text: {kind: rules}}\n"
-    )
-    done = echo_hf("collect", "c.yaml", cwd=tmp_path)
-
-    assert done.returncode == 2
-    assert "known: l\\x1b[2Jink\\u202e, text\n" in done.stderr
-    assert done.stderr.count("\n") == 1
+    posts = "posts: [{source: table, path: a.csv, columns: {url: link}}]\n"
+    (tmp_path / "c.yaml").write_text(f"{TARGET}{posts}{RULES}")
+    assert "known: l\\x1b[2Jink\\u202e, text\n" in refused("collect", "c.yaml", cwd=tmp_path)
 
 
 def test_engines_and_the_version_are_told(tmp_path: Path) -> None:
@@ -180,13 +165,15 @@ def test_engines_and_the_version_are_told(tmp_path: Path) -> None:
 
 def answered(folder: Path, config: str, url: str, prompt: str, *others: str) -> str:
     sample = {"prompt": prompt, "quality": "Benchmark", "posts": [0], "feedback": []}
-    roles = {"inputs": [], "outputs": [1], "posts": [0], "prompt_fill_blank": []}
-    roles |= {"conversation": None, "collage": None, "may_show_minor": False}
+    roles = {"inputs": [], "outputs": [1], "posts": [0], "may_show_minor": False}
     kind = {"kind": "task", "task": "text_to_image", "feedback": []}
-    rows = [("relevance", one, {"score": 1, "note": None}) for one in others]
-    rows += [("relevance", url, {"score": 5, "note": None})]
-    rows += [("extract", url, {"samples": [sample]})]
-    rows += [("roles", sample_id(url), {"samples": [roles]}), ("feedback", sample_id(url), kind)]
+    rows = [
+        *(("relevance", one, {"score": 1, "note": None}) for one in others),
+        ("relevance", url, {"score": 5, "note": None}),
+        ("extract", url, {"samples": [sample]}),
+        ("roles", sample_id(url), {"samples": [roles]}),
+        ("feedback", sample_id(url), kind),
+    ]
     lines = (dict(zip(("stage", "row", "answer"), row, strict=True)) for row in rows)
     (folder / "answers.jsonl").write_text("\n".join(map(json.dumps, lines)), "utf-8")
     return config.replace("recorded, source: quickstart", "recorded, path: answers.jsonl")

@@ -16,13 +16,7 @@ import yaml
 from echo_hf.config.evaluation import with_files
 from echo_hf.config.loading import load_config
 from echo_hf.config.systems import shipped_configs
-from tests.engines.openai.loopback_server import (
-    Answer,
-    Asked,
-    LoopbackServer,
-    completion,
-    running,
-)
+from tests.engines.openai.loopback_server import Answer, Asked, LoopbackServer, completion, running
 from tests.test_cli import echo_hf
 
 # As the guide to workers has it: one color for each task and system.

@@ -78,13 +78,8 @@ OURS: dict[str, Any] = {
 ASK = {"plain_table", "show", "show_address", "show_draw", "show_holding", "show_scores"}
 ASK |= {"show_table", "show_written"}
 # What views import for their types alone.
-NAMES = {
-    one.__name__: one
-    for one in (
-        *(Agreement, Needs, Analysis, Analyzed, PlannedStage, PlannedWork, Report),
-        RunAgreement,
-    )
-}
+SEEN = (Agreement, Needs, Analysis, Analyzed, PlannedStage, PlannedWork, Report, RunAgreement)
+NAMES = {one.__name__: one for one in SEEN}
 CONTAINERS = {list: list, abc.Sequence: list, abc.Iterable: list, abc.Collection: list}
 
 

@@ -223,6 +223,7 @@ class HumanRow(Section):
         system: The system.
         rank: From 1, equal ranks are ties; null when it cannot be ranked.
         cannot_rank: Whether the person found the outputs impossible to rank; null: not said.
+        score: In place of a rank, higher is better.
     """
 
     sample_id: Words
@@ -230,6 +231,7 @@ class HumanRow(Section):
     system: Words
     rank: Annotated[int, Field(ge=1)] | None = None
     cannot_rank: bool | None = None
+    score: Annotated[float, Field(allow_inf_nan=False)] | None = None
 
 
 def read_human_file(path: Path) -> pa.Table:

@@ -63,16 +63,8 @@ def recorded(config: Path, engine: RecordedAsModel | None = None) -> Release:
 
 def replayed(config: Path, release: Release, watch: Heard | None = None) -> Path:
     runs = config.parent / "second"
-    again = build(
-        config,
-        runs=runs,
-        offline=True,
-        responses=release.path,
-        with_responses=True,
-        allow_empty=True,
-        watch=watch,
-    )
-    return again.path.parent
+    given = {"offline": True, "with_responses": True, "allow_empty": True, "watch": watch}
+    return build(config, runs=runs, responses=release.path, **given).path.parent
 
 
 def test_every_table_and_the_release_are_equal(config: Path) -> None:

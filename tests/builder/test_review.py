@@ -118,20 +118,6 @@ def test_what_is_doubtful_comes_first_and_a_person_lets_it_into_the_benchmark(
     assert "**Samples that may not be" not in (after.path / "README.md").read_text("utf-8")
 
 
-def test_another_prompt_under_the_same_name_is_looked_at_again(runs: Path) -> None:
-    path = runs.parent / "config.yaml"
-    ids = waiting(runs)
-    decide(path, keep=[ids[CARD]], remove=[ids[PROMPTS[2]]], runs=runs)
-    changed = (f"{CARD} on black", PROMPTS[1], "a poster that says hello")
-    release = build(config(runs.parent, *changed), runs=runs)
-    assert waiting(runs) == {changed[0]: ids[CARD], changed[2]: ids[PROMPTS[2]]}
-    assert released(release) == {
-        changed[0]: ["personal_data"],
-        changed[1]: [],
-        changed[2]: ["removed_earlier"],
-    }
-
-
 @pytest.mark.parametrize(
     ("given", "said"),
     [
@@ -271,18 +257,10 @@ def told(*notices: Any, duplicate_of: str | None = None, **values: Any) -> Triag
         ({"doubts": ["lacks_input"]}, Fitness.MANUAL, "an image that came with it"),
         ({"doubts": ["lacks_input"], "quality": "Analysis"}, Fitness.DISCARD, "for analysis only"),
         ({"screenshot": SHOT}, Fitness.MANUAL, "not cut: draw the boxes"),
-        (
-            {"screenshot": SHOT, "doubts": ["screenshot_whole"]},
-            Fitness.MANUAL,
-            "not cut: draw the boxes",
-        ),
+        ({"screenshot": SHOT, "doubts": ["screenshot_whole"]}, Fitness.MANUAL, "not cut: draw"),
         ({"screenshot": SHOT, "is_screenshot": True}, Fitness.MANUAL, "check the boxes"),
         ({"review": ["may_show_minor"]}, Fitness.MANUAL, "may be under 18"),
-        (
-            {"review": ["second_look"], "quality": "Analysis"},
-            Fitness.MANUAL,
-            "somebody left it to you",
-        ),
+        ({"review": ["second_look"], "quality": "Analysis"}, Fitness.MANUAL, "somebody left it"),
     ],
 )
 def test_what_a_sample_is_fit_for_and_what_to_look_at(

@@ -19,7 +19,7 @@ from echo_hf.builder.takedown import images_named, remove_rows
 from echo_hf.builder.update import ASIDE, update
 from echo_hf.cli.posts_view import EVENTS, JOURNALS, forget
 from echo_hf.collect.takedown import TOMBSTONES, add_tombstones, read_tombstones
-from echo_hf.curate.decisions import Changes, Decision, append_decisions, read_decisions
+from echo_hf.curate.decisions import Decision, append_decisions, read_decisions
 from echo_hf.errors import RunError
 from echo_hf.hub.release import Release, is_complete, read_release
 from echo_hf.pipeline.answer_store import Store
@@ -258,22 +258,13 @@ def write(root: Path, name: str, *rows: dict[str, object]) -> None:
 
 def test_rows_and_decisions_about_a_sample_go(tmp_path: Path) -> None:
     output = {"system": "a", "outcome": "ok"}
-    write(
-        tmp_path,
-        "outputs",
-        {**output, "sample_id": "gone", "image": "1"},
-        {**output, "sample_id": "gone", "image": "2", "system": "b"},
-        {**output, "sample_id": "stays", "image": "2"},
-    )
+    gone, stays = {**output, "sample_id": "gone"}, {**output, "sample_id": "stays", "image": "2"}
+    write(tmp_path, "outputs", gone | {"image": "1"}, gone | {"image": "2", "system": "b"}, stays)
     write(tmp_path, "ratings", {"sample_id": "gone", "explanation": "the lake is dark"})
     write(tmp_path, "human", {"sample_id": "gone", "rater": "r"}, {"sample_id": "stays"})
-    append_decisions(
-        tmp_path / "review.jsonl",
-        [
-            Decision(id=name, sample_digest="d", decision="keep", reasons=(), note=f"about {name}")
-            for name in ("gone", "stays", "gone")
-        ],
-    )
+    said = {"sample_digest": "d", "decision": "keep", "reasons": ()}
+    made = [Decision(id=name, note=f"about {name}", **said) for name in ("gone", "stays", "gone")]
+    append_decisions(tmp_path / "review.jsonl", made)
     with (tmp_path / "review.jsonl").open("a") as file:
         file.write('{"id": "gone", "note": "cut sho')
     assert images_named(tmp_path, FILES) == {"1", "2"}
@@ -297,14 +288,9 @@ def test_nothing_is_rewritten_for_nobody(tmp_path: Path) -> None:
 def test_what_was_removed_stays_removed_without_a_word(tmp_path: Path) -> None:
     said = {"sample_digest": "d", "reasons": ("may_show_minor",), "pictures": ("1",)}
     file = tmp_path / "review.jsonl"
-    append_decisions(
-        file,
-        [
-            Decision(id="a", decision="remove", note="a child", **said),
-            Decision(id="b", decision="remove", note="a child", **said),
-            Decision(id="b", decision="keep", note="looks 30", **said),
-        ],
-    )
+    remove = {**said, "decision": "remove", "note": "a child"}
+    kept = Decision(id="b", decision="keep", note="looks 30", **said)
+    append_decisions(file, [*(Decision(id=name, **remove) for name in "ab"), kept])
     remove_rows(tmp_path, {"a", "b"}, FILES)
     assert read_decisions(file).every == (
         Decision(id="a", decision="remove", sample_digest="d", reasons=("may_show_minor",)),
@@ -313,15 +299,12 @@ def test_what_was_removed_stays_removed_without_a_word(tmp_path: Path) -> None:
 
 def test_what_was_done_in_apps_and_cut_out_goes_with_a_sample(tmp_path: Path) -> None:
     log = EventLog(tmp_path / EVENTS_FILE)
-    made = []
     for name, digest in (("gone", "a" * 64), ("stays", "b" * 64)):
         log.append("review", name, "ann", "edit", {"text": f"teal words of {name}"})
         crop = {"role": "input", "box": (0, 0, 9, 9), "sha256": digest}
-        changes = Changes.model_validate({"crops": {"screenshot": "c" * 64, "crops": [crop]}})
-        made.append(
-            Decision(id=name, sample_digest="d", decision="edit", reasons=(), changes=changes)
-        )
-    append_decisions(tmp_path / "review.jsonl", made)
+        made = {"id": name, "sample_digest": "d", "decision": "edit", "reasons": []}
+        made |= {"changes": {"crops": {"screenshot": "c" * 64, "crops": [crop]}}}
+        append_decisions(tmp_path / "review.jsonl", [Decision.model_validate(made)])
     assert images_named(tmp_path, FILES) == {"a" * 64, "b" * 64}
     remove_rows(tmp_path, {"gone"}, FILES)
     assert images_named(tmp_path, FILES) == {"b" * 64}

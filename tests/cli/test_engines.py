@@ -12,9 +12,13 @@ from typer.testing import CliRunner
 
 from echo_hf.cli import app
 from echo_hf.errors import ConfigError, EchoError, EngineError, GenerationError
+from tests.samples_for_tests import CONFIG_DATA
 
 READER = {"kind": "vllm", "model": "Qwen/Qwen2.5-VL-7B-Instruct", "max_model_len": 32_768}
 JUDGE = {"name": "mira", "developer": "Northlight", "status": "current"}
+
+
+EVALUATION = {"target": None, "posts": None, "engines": None, "benchmark": "release"}
 
 
 @pytest.fixture(autouse=True)
@@ -26,9 +30,8 @@ def _no_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def written(**changed: Any) -> str:
     config = {
+        **CONFIG_DATA,
         "name": "fitted",
-        "target": {"name": "Lumen", "developer": "Northlight", "released": "2026-03-02"},
-        "posts": [{"source": "quickstart"}],
         "engines": {"reader": READER, "guard": {"kind": "rules"}},
     }
     kept = {name: value for name, value in {**config, **changed}.items() if value is not None}
@@ -71,14 +74,8 @@ def test_every_engine_of_a_config_is_told_with_its_sum() -> None:
 
 def test_a_config_of_an_evaluation_has_judges_alone(tmp_path: Path) -> None:
     (tmp_path / "release").mkdir()
-    done = fitted(
-        "--json",
-        target=None,
-        posts=None,
-        engines=None,
-        benchmark="release",
-        judges=[{**JUDGE, "engine": {**READER, "gpu_memory_gib": 24}}],
-    )
+    judges = [{**JUDGE, "engine": {**READER, "gpu_memory_gib": 24}}]
+    done = fitted("--json", **EVALUATION, judges=judges)
     told = json.loads(done.stdout)
     assert told["verb"] == "engines"
     (one,) = told["engines"]
@@ -112,14 +109,12 @@ def test_a_mistake_is_one_line() -> None:
     done = fitted(error=GenerationError, systems=[{**pair, "parameters": {"writer": {}}}])
     assert "system 'pair': parameters: writer.kind is missing" in str(done.exception)
     for step in (-5, "many"):
-        fitted(
-            error=EngineError,
-            engines={"reader": {**READER, "engine_args": {"max_num_batched_tokens": step}}},
-        )
+        reader = {**READER, "engine_args": {"max_num_batched_tokens": step}}
+        fitted(error=EngineError, engines={"reader": reader})
     assert CliRunner().invoke(app, ["engines", "--fit", "x.yaml", "--gpu", "inf"]).exit_code == 2
 
 
 def test_a_config_without_engines_is_told_so(tmp_path: Path) -> None:
     (tmp_path / "release").mkdir()
-    done = fitted(error=ConfigError, target=None, posts=None, engines=None, benchmark="release")
+    done = fitted(error=ConfigError, **EVALUATION)
     assert "names no engine and no judge" in str(done.exception)

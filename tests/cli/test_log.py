@@ -27,6 +27,10 @@ def ran(folder: Path, *arguments: str) -> Result:
     return CliRunner().invoke(app, [*arguments, "--runs", str(folder / "runs")])
 
 
+def collected(folder: Path, *told: str) -> Result:
+    return ran(folder, *(told or ("build",)), str(folder / "config.yaml"), "--until", "collect")
+
+
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("logged")
@@ -53,7 +57,7 @@ def test_who_only_reads_writes_no_log(built: Path) -> None:
     before = log_of(built).read_text("utf-8")
     assert ran(built, "why", str(built / "config.yaml")).exit_code == 0
     assert log_of(built).read_text("utf-8") == before
-    assert ran(built, "build", str(built / "config.yaml"), "--until", "collect").exit_code == 0
+    assert collected(built).exit_code == 0
     assert log_of(built).read_text("utf-8").startswith(before)
     assert log_of(built).read_text("utf-8").count("build quickstart") == 2
 
@@ -61,7 +65,7 @@ def test_who_only_reads_writes_no_log(built: Path) -> None:
 def test_a_log_does_not_grow_for_ever(built: Path) -> None:
     before = log_of(built).read_bytes()
     log_of(built).write_bytes(b"x" * 1_000_000)
-    ran(built, "build", str(built / "config.yaml"), "--until", "collect")
+    collected(built)
     names = sorted(file.name for file in log_of(built).parent.glob("echo-hf.log*"))
     assert names == ["echo-hf.log", "echo-hf.log.1"]
     assert log_of(built).stat().st_size < 10_000
@@ -70,18 +74,17 @@ def test_a_log_does_not_grow_for_ever(built: Path) -> None:
 
 @pytest.mark.parametrize("place", [["-v", "build"], ["build", "-v"]], ids=["before", "after"])
 def test_how_much_is_told(built: Path, place: list[str]) -> None:
-    given = [str(built / "config.yaml"), "--until", "collect"]
-    usual = ran(built, "build", *given)
+    usual = collected(built)
     assert (usual.stderr, usual.stdout != "") == ("", True)
-    assert ran(built, *place, *given).stderr.splitlines()[0] == "run quickstart"
-    quiet = ran(built, *(one.replace("v", "q") for one in place), *given)
+    assert collected(built, *place).stderr.splitlines()[0] == "run quickstart"
+    quiet = collected(built, *(one.replace("v", "q") for one in place))
     assert (quiet.exit_code, quiet.stdout, quiet.stderr) == (0, "", "")
 
 
 def test_a_log_that_cannot_be_written_stops_nothing(tmp_path: Path) -> None:
-    config = config_over(tmp_path, bundled_posts(), "recorded")
+    config_over(tmp_path, bundled_posts(), "recorded")
     log_of(tmp_path).mkdir(parents=True)
-    done = ran(tmp_path, "build", str(config), "--until", "collect")
+    done = collected(tmp_path)
     assert done.exit_code == 0
     assert done.stderr.startswith("no log is kept: ")
     assert done.stderr.count("\n") == 1

@@ -31,13 +31,8 @@ from tests.systems.runs_for_tests import entry, system, task
 
 FETCHED = FetchStats(1010, 7, 1000, reasons=Counter({Unfetched.GONE: 2}), seconds=50.0)
 FILLED = FillStats(calls=2, seconds=4.0, usage=Usage(100, 20, 75), cost_usd=0.5)
-HARBOR = GenerationPlan(
-    "mine",
-    tuple(map(task, range(1500))),
-    20,
-    3,
-    Expected(Range(41, 61.5, 123), Range.exactly(3725.4)),
-)
+PRICE = Expected(Range(41, 61.5, 123), Range.exactly(3725.4))
+HARBOR = GenerationPlan("mine", tuple(map(task, range(1500))), 20, 3, PRICE)
 UNKNOWN = GenerationPlan("theirs", (), 0, 0, Expected())
 CALLS = RequestPlan(
     requests=12, stored=2, prompt_tokens=3_000_000, usd_per_million_prompt_tokens=0.5
@@ -57,10 +52,7 @@ def lines(one: Console) -> list[str]:
     ("stats", "expected"),
     [
         (FillStats(), "0 calls (0/s), 0 answered before, 0 tokens"),
-        (
-            FILLED,
-            "2 calls (0/s), 0 answered before, 120 tokens, 75 % of prompts from cache, $0.50",
-        ),
+        (FILLED, "2 calls (0/s), 0 answered before, 120 tokens, 75 % of prompts from cache, $0.50"),
         (
             FillStats(calls=1, seconds=1.0, cost_usd=0.5, stage_cost_usd=2.0),
             "1 calls (1/s), 0 answered before, 0 tokens, $0.50, $2.00 with earlier runs",

@@ -12,13 +12,7 @@ from rich.console import Console
 from echo_hf._infra.console import say_json
 from echo_hf.builder.gold.check import CheckResult, StageCheck
 from echo_hf.builder.gold.measures import Item, Measure, measured
-from echo_hf.cli.check_view import (
-    as_json,
-    interval,
-    percent,
-    show_check,
-    show_errors,
-)
+from echo_hf.cli.check_view import as_json, interval, percent, show_check, show_errors
 from echo_hf.config.checks import EngineChoice
 from echo_hf.pipeline.batch_inference import FillStats
 

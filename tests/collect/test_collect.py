@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import os
 from collections.abc import Callable
@@ -24,6 +23,7 @@ from echo_hf.collect.takedown import Tombstones, hashed
 from echo_hf.config.sections import Posts
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.stage_runner import run_stage
+from tests.images_for_tests import encoded
 
 Rows = list[dict[str, Any]]
 CollectLines = Callable[..., Rows]
@@ -31,9 +31,7 @@ URL = "https://example.org/a"
 
 
 def png(color: str = "teal") -> bytes:
-    file = io.BytesIO()
-    Image.new("RGB", (3, 2), color).save(file, "PNG")
-    return file.getvalue()
+    return encoded(Image.new("RGB", (3, 2), color), "PNG")
 
 
 def post(**fields: Any) -> str:
@@ -120,25 +118,17 @@ def folder(tmp_path: Path) -> Path:
     return folder
 
 
+OUTSIDE = ("/s.png", "../secret/s.png", "sub/../../secret/s.png", "link.png", "sub/s.png")
+NOT_THERE = ("none.png", "folder", ".", "pipe", "circle", "x" * 5000, "fox.png/inner")
+BROKEN = ("empty.png", "text.png", "cut.png", "huge.png")
+
+
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("/s.png", "picture_outside"),
-        ("../secret/s.png", "picture_outside"),
-        ("sub/../../secret/s.png", "picture_outside"),
-        ("link.png", "picture_outside"),
-        ("sub/s.png", "picture_outside"),
-        ("none.png", "picture_not_found"),
-        ("folder", "picture_not_found"),
-        (".", "picture_not_found"),
-        ("pipe", "picture_not_found"),
-        ("circle", "picture_not_found"),
-        ("x" * 5000, "picture_not_found"),
-        ("fox.png/inner", "picture_not_found"),
-        ("empty.png", "broken_picture"),
-        ("text.png", "broken_picture"),
-        ("cut.png", "broken_picture"),
-        ("huge.png", "broken_picture"),
+        *((name, "picture_outside") for name in OUTSIDE),
+        *((name, "picture_not_found") for name in NOT_THERE),
+        *((name, "broken_picture") for name in BROKEN),
     ],
 )
 def test_an_image_that_cannot_be_read_or_lies_outside_is_noted(

@@ -105,13 +105,14 @@ def test_a_crop_is_cut_from_the_screenshot(store: ImageStore) -> None:
         assert pixels(store, one.sha256) == part(store, shot, one.box)
 
 
+NOTHING, NO_WORD = (0, 0, 9, 9), "has no word: expected one, or remove the sample"
+
+
 @pytest.mark.parametrize(
     ("wanted", "said"),
     [
-        ({"prompt": " \n"}, "has no word: expected one, or remove the sample"),
-        ({"prompt": "\u200b\u200d\ufe0f\u3164"}, "has no word: expected one, or remove the sample"),
+        *(({"prompt": blank}, NO_WORD) for blank in (" \n", "\u200b\u200d\ufe0f\u3164")),
         ({"prompt": "a fox\x00"}, "has the control character '\\x00': take it out"),
-        ({"prompt": "a \x1b[31mfox"}, "has the control character '\\x1b': take it out"),
         ({"prompt": "x" * 12_001}, "12,001 characters: expected at most 12,000"),
         ({"prompt": "a fox \ud800"}, "has half characters"),
         ({"quality": "Good"}, "unknown quality 'Good'"),
@@ -120,41 +121,27 @@ def test_a_crop_is_cut_from_the_screenshot(store: ImageStore) -> None:
         ({"roles": {"../../etc": "input"}}, "no image '../../etc'"),
         ({"roles": {A: "inputs"}}, "unknown role 'inputs'; did you mean 'input'"),
         ({"roles": {D: "output"}}, "belongs to another sample"),
-        ({"crops": [("input", (0, 0, 5, 5))]}, "has no screenshot"),
+        ({"crops": [("input", (0, 0, 41, 20))]}, "expected a box inside it"),
+        ({"crops": [("input", (5, 5, 5, 9))]}, "expected a box inside it"),
+        ({"crops": [("input", NOTHING), ("output", NOTHING)]}, "that another box or sample has"),
+        ({"crops": [("neither", NOTHING)]}, "unknown role 'neither'"),
+        ({"crops": []}, "no box: expected one at least"),
     ],
 )
 def test_what_cannot_be_is_refused_in_one_line(
     store: ImageStore, wanted: dict[str, Any], said: str
 ) -> None:
+    shot = drawn(store)
     with pytest.raises(ReviewError) as caught:
-        checked(store, **wanted)
+        checked(store, row(screenshot=shot, input_bboxs=[[0.0, 0.0, 9.0, 9.0]]), **wanted)
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
-    assert not store.root.exists()
-
-
-@pytest.mark.parametrize(
-    ("boxes", "said"),
-    [
-        ([("input", (0, 0, 41, 20))], "expected a box inside it"),
-        ([("input", (5, 5, 5, 9))], "expected a box inside it"),
-        ([("input", (0, 0, 9, 9)), ("output", (0, 0, 9, 9))], "that another box or sample has"),
-        ([("neither", (0, 0, 9, 9))], "unknown role 'neither'"),
-    ],
-)
-def test_a_box_that_cannot_be_cut_is_refused(
-    store: ImageStore, boxes: list[Any], said: str
-) -> None:
-    shot = drawn(store)
-    with pytest.raises(ReviewError, match=said):
-        checked(store, row(screenshot=shot), crops=boxes)
     assert files(store.root) == {shot}
 
 
-def test_all_boxes_gone_is_refused(store: ImageStore) -> None:
-    sample = row(screenshot=drawn(store), input_bboxs=[[0.0, 0.0, 9.0, 9.0]])
-    with pytest.raises(ReviewError, match="no box: expected one at least"):
-        checked(store, sample, crops=[])
+def test_without_a_screenshot_there_is_nothing_to_cut(store: ImageStore) -> None:
+    with pytest.raises(ReviewError, match="has no screenshot"):
+        checked(store, crops=[("input", NOTHING)])
 
 
 def changes(**values: Any) -> Changes:
@@ -172,18 +159,18 @@ def crop(what: str, box: tuple[int, ...], digest: str) -> dict[str, Any]:
 def test_another_prompt_is_another_task() -> None:
     span = {"post_url": "u", "field": "text", "start": 3, "end": 8, "text": None}
     changed = changes(prompt={"text": "a fox", "modified": True, "spans": [span]})
-    made, findings = edited_sample(row(), changed)
-    differing = {name for name, value in row().items() if made[name] != value}
-
-    assert findings == []
-    assert differing == {
-        "prompt", "prompt_sha256", "prompt_spans", "prompt_modified", "sample_digest",
-    }  # fmt: skip
-    assert (made["prompt"], made["prompt_modified"]) == ("a fox", True)
-    assert made["prompt_sha256"] == hashlib.sha256(b"a fox").hexdigest()
-    assert made["prompt_spans"] == [span]
     told = json.dumps(["a fox", [A]])
-    assert made["sample_digest"] == hashlib.sha256(told.encode()).hexdigest()
+    assert edited_sample(row(), changed) == (
+        {
+            **row(),
+            "prompt": "a fox",
+            "prompt_sha256": hashlib.sha256(b"a fox").hexdigest(),
+            "prompt_spans": [span],
+            "prompt_modified": True,
+            "sample_digest": hashlib.sha256(told.encode()).hexdigest(),
+        },
+        [],
+    )
 
 
 def test_a_template_that_a_reviewer_wrote_is_for_analysis() -> None:
@@ -192,6 +179,7 @@ def test_a_template_that_a_reviewer_wrote_is_for_analysis() -> None:
     assert edited_sample(row(), changes(quality="Trash"))[0]["quality"] == "Trash"
 
 
+BOTH = [entry(A, "input"), entry(B, "output")]
 ADDED = {"post_url": "v", "url": "https://pictures.example/d.png"}
 
 
@@ -200,12 +188,7 @@ ADDED = {"post_url": "v", "url": "https://pictures.example/d.png"}
     [
         ([role(B, "input")], [A, B], [], [entry(A, "input"), entry(B, "input")]),
         ([role(A, "neither")], [], [B], [entry(B, "output")]),
-        (
-            [role(D, "output", **ADDED)],
-            [A],
-            [B, D],
-            [entry(A, "input"), entry(B, "output"), entry(D, "output", **ADDED)],
-        ),
+        ([role(D, "output", **ADDED)], [A], [B, D], [*BOTH, entry(D, "output", **ADDED)]),
     ],
 )
 def test_an_image_takes_its_place_and_its_source_along(
@@ -245,10 +228,8 @@ def test_crops_take_the_place_of_crops() -> None:
 
 
 def test_a_screenshot_that_was_not_cut_is_cut_now() -> None:
-    raw = row(
-        input_images=[], output_images=[], screenshot=SHOT,
-        picture_sources=[entry(SHOT, "screenshot")],
-    )  # fmt: skip
+    sources = [entry(SHOT, "screenshot")]
+    raw = row(input_images=[], output_images=[], screenshot=SHOT, picture_sources=sources)
     changed = changes(crops={"screenshot": SHOT, "crops": [crop("input", (0, 0, 9, 9), D)]})
     made, _ = edited_sample(raw, changed)
 
@@ -370,58 +351,53 @@ def test_an_edit_is_kept_while_the_sample_is_the_same_and_opens_it_when_not() ->
     assert again["review"] == ["edited_earlier"]
 
 
-def test_personal_data_that_was_taken_out_is_no_longer_open() -> None:
-    sample = row(prompt=MAIL, review=["personal_data", "may_show_minor"])
-    clean = {"prompt": {"text": "a card, teal letters", "modified": False}}
-    still = {"prompt": {"text": "a card for noor@example.org", "modified": False}}
-    open_ = {
-        name: split(after(made), sample)[0]["one"]["review"]
-        for name, made in {
-            "clean": changed(sample, clean),
-            "still": changed(sample, still),
-            "kept": changed(sample, clean, decided="keep"),
-        }.items()
-    }
-
-    assert open_ == {
-        "clean": ["may_show_minor"],
-        "still": ["personal_data", "may_show_minor"],
-        "kept": [],
-    }
+WITH_MAIL = {"prompt": MAIL, "review": ["personal_data", "may_show_minor"]}
+SCREENED = {"safety": {"flagged": False, "categories": [], "model": "guard"}}
+CLEAN = {"prompt": {"text": "a card, teal letters", "modified": False}}
+STILL = {"prompt": {"text": "a card for noor@example.org", "modified": False}}
+BROUGHT = {"roles": [{"sha256": C, "role": "input", "post_url": "u"}]}
+SWITCHED = {"roles": [{"sha256": A, "role": "output"}]}
 
 
-def test_personal_data_that_was_brought_in_is_open_until_somebody_keeps_it() -> None:
-    brings = {"prompt": {"text": "a card for noor@example.org", "modified": True}}
-    edits = [changed(row(), brings), changed(row(), brings, decided="keep")]
-    open_ = [split(after(one), row())[0]["one"]["review"] for one in edits]
-    assert open_ == [["personal_data"], []]
+@pytest.mark.parametrize(
+    ("values", "edit", "decided", "is_open"),
+    [
+        # Personal data that was taken out is no longer open.
+        (WITH_MAIL, CLEAN, "edit", ["may_show_minor"]),
+        (WITH_MAIL, STILL, "edit", ["personal_data", "may_show_minor"]),
+        (WITH_MAIL, CLEAN, "keep", []),
+        # What was brought in is, until somebody keeps it.
+        ({}, STILL, "edit", ["personal_data"]),
+        ({}, STILL, "keep", []),
+        # So is what no safety model has seen.
+        (SCREENED, EDITED, "edit", ["edited_unscreened"]),
+        (SCREENED, BROUGHT, "edit", ["edited_unscreened"]),
+        (SCREENED, EDITED, "keep", []),
+        (SCREENED, SWITCHED, "edit", []),
+        ({}, EDITED, "edit", []),
+        ({}, EDITED, "flag", ["second_look"]),
+        # What is withdrawn was never decided.
+        ({"review": ["may_show_minor"]}, EDITED, "withdraw", ["may_show_minor"]),
+    ],
+)
+def test_what_is_open_after_an_edit(
+    values: Row, edit: Row, decided: str, is_open: list[str]
+) -> None:
+    sample = row(**values)
+    found = split(after(changed(sample, edit, decided=decided)), sample)[0]["one"]
+    assert found["review"] == is_open
+    assert decided != "withdraw" or found["prompt"] == sample["prompt"]
 
 
-def test_what_no_safety_model_has_seen_is_open_until_somebody_keeps_it() -> None:
-    screened = row(safety={"flagged": False, "categories": [], "model": "guard"})
-    brought = {"roles": [{"sha256": C, "role": "input", "post_url": "u"}]}
-    switched = {"roles": [{"sha256": A, "role": "output"}]}
-    open_ = {
-        name: split(after(made), sample)[0]["one"]["review"]
-        for name, sample, made in (
-            ("prompt", screened, changed(screened)),
-            ("picture", screened, changed(screened, brought)),
-            ("kept", screened, changed(screened, decided="keep")),
-            ("switched", screened, changed(screened, switched)),
-            ("unscreened", row(), changed(row())),
-        )
-    }
-
-    assert open_ == {
-        "prompt": ["edited_unscreened"],
-        "picture": ["edited_unscreened"],
-        "kept": [],
-        "switched": [],
-        "unscreened": [],
-    }
+def test_a_flag_stays_open_whatever_becomes_of_the_sample() -> None:
+    decisions = after(changed(row(), decided="flag"))
+    other = split(decisions, row(prompt="another task altogether"))[0]["one"]
+    assert other["review"] == ["second_look", "edited_earlier"]
 
 
 GIVEN = "Turn this photo into a stamp"
+A_STAMP = {"prompt": {"text": "a stamp", "modified": True}}
+ONE_CROP = {"screenshot": SHOT, "crops": [crop("input", (0, 0, 9, 9), D)]}
 
 
 @pytest.mark.parametrize(
@@ -429,20 +405,12 @@ GIVEN = "Turn this photo into a stamp"
     [
         # An input that was found, or words without one, answer the question.
         ({"prompt": GIVEN}, {"roles": [{"sha256": B, "role": "input"}]}, []),
-        ({"prompt": GIVEN}, {"prompt": {"text": "a stamp", "modified": True}}, []),
+        ({"prompt": GIVEN}, A_STAMP, []),
         ({"prompt": GIVEN}, {"quality": "Analysis"}, ["lacks_input"]),
         ({}, {"prompt": {"text": GIVEN, "modified": True}}, ["lacks_input"]),
         ({"doubts": ["roles_contradict"]}, {"roles": [{"sha256": B, "role": "neither"}]}, []),
-        (
-            {"doubts": ["roles_contradict"]},
-            {"prompt": {"text": "a stamp", "modified": True}},
-            ["roles_contradict"],
-        ),
-        (
-            {"screenshot": SHOT, "doubts": ["screenshot_whole"]},
-            {"crops": {"screenshot": SHOT, "crops": [crop("input", (0, 0, 9, 9), D)]}},
-            [],
-        ),
+        ({"doubts": ["roles_contradict"]}, A_STAMP, ["roles_contradict"]),
+        ({"screenshot": SHOT, "doubts": ["screenshot_whole"]}, {"crops": ONE_CROP}, []),
     ],
 )
 def test_an_edit_answers_the_doubts_that_it_is_about(
@@ -453,19 +421,6 @@ def test_an_edit_answers_the_doubts_that_it_is_about(
     found = [split(after(one), sample)[0]["one"] for one in made]
     assert [one["doubts"] for one in found] == [doubts, []]
     assert ["analysis", *found[1]["splits"]].count("analysis") == 2
-
-
-def test_a_flag_stays_open_whatever_becomes_of_the_sample() -> None:
-    decisions = after(changed(row(), decided="flag"))
-    samples = row(), row(prompt="another task altogether")
-    first, second = (split(decisions, one)[0]["one"]["review"] for one in samples)
-    assert (first, second) == (["second_look"], ["second_look", "edited_earlier"])
-
-
-def test_what_is_withdrawn_was_never_decided() -> None:
-    made = changed(row(review=["may_show_minor"]), decided="withdraw")
-    found = split(after(made), row(review=["may_show_minor"]))[0]["one"]
-    assert (found["prompt"], found["review"]) == (row()["prompt"], ["may_show_minor"])
 
 
 def test_what_is_removed_is_gone_with_its_changes() -> None:
@@ -507,30 +462,21 @@ def test_a_shared_input_cannot_become_an_output() -> None:
 
 
 def test_the_digest_of_the_stage_tells_what_was_changed() -> None:
-    seen = {
-        name: Splits(decisions=after(made)).digest()
-        for name, made in {
-            "kept": decision(row()),
-            "changed": changed(row(), decided="keep"),
-            "otherwise": changed(row(), {"quality": "Trash"}, decided="keep"),
-            "noted": changed(row(), decided="keep", note="looks 30", reviewer="bo"),
-        }.items()
-    }
-    assert seen["changed"] == seen["noted"]
-    assert len(set(seen.values())) == 3
+    plain, edited, noted, otherwise = (
+        Splits(decisions=after(made)).digest()
+        for made in (
+            decision(row()),
+            changed(row(), decided="keep"),
+            changed(row(), decided="keep", note="looks 30", reviewer="bo"),
+            changed(row(), {"quality": "Trash"}, decided="keep"),
+        )
+    )
+    assert edited == noted
+    assert len({plain, edited, otherwise}) == 3
 
 
 IMAGES = [letter * 64 for letter in "abcdef"]
-ROLES = st.lists(
-    st.fixed_dictionaries(
-        {
-            "sha256": st.sampled_from(IMAGES),
-            "role": st.sampled_from(["input", "output", "neither"]),
-            "post_url": st.sampled_from([None, "u"]),
-        }
-    ),
-    max_size=4,
-)
+ROLES = st.lists(ROLE.filter(lambda one: one["sha256"] in IMAGES), max_size=4)
 
 
 @given(

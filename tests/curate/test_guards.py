@@ -34,54 +34,26 @@ from echo_hf.engines.base import ImageRef, Text
 from echo_hf.errors import ConfigError
 from echo_hf.pipeline.answers import RawText
 from echo_hf.prompts import load_prompt
-from tests.samples_for_tests import TARGET, Row, digest, post, sample, samples
+from tests.samples_for_tests import CONFIG_DATA, TARGET, Row, digest, post, sample, samples
 
 WORDS_SAID = {
     "safe": [],
-    "\n\nsafe": [],
-    " Safe \n": [],
-    "SAFE": [],
-    "unsafe\nS9,S2": ["S2", "S9"],
+    "\n\n Safe \n": [],
     "\n\nunsafe\nS9,S2": ["S2", "S9"],
     "unsafe\r\nS1": ["S1"],
-    "unsafe\nS1\nS2": ["S1", "S2"],
+    "unsafe\nS1\nS2,S2": ["S1", "S2"],
     "unsafe\ns4, s12": ["S4", "S12"],
     "UNSAFE S14": ["S14"],
     "unsafe\n" + ",".join(f"S{n}" for n in range(1, 15)): [f"S{n}" for n in range(1, 15)],
-    "unsafe\nS2,S2": ["S2"],
-    "unsafe": ["unknown"],
-    "unsafe\n": ["unknown"],
-    "unsafe\nS99": ["unknown"],
     "unsafe\nS15,S3": ["S3", "unknown"],
-    "unsafe\nO3": ["unknown"],
-    "unsafe\nS0": ["unknown"],
-    "unsafe\nS01": ["unknown"],
+    **{f"unsafe{odd}": ["unknown"] for odd in ("", "\n", "\nS99", "\nO3", "\nS0", "\nS01")},
 }
 NO_WORDS_SAID = [
-    "",
-    " \n",
-    "safe\nS1",
-    "safe unsafe",
-    "safe, I think",
-    "safe.",
+    *("", " \n", "S9", "User: safe", "I cannot help with that.", '{"hazards": []}'),
+    *("safe\nS1", "safe unsafe", "safe, I think", "safe.", "un safe", "not unsafe", "unsafeS9"),
+    *("unsafe\nviolence", "unsafe\nS9S2", "unsafe\n,S9", "unsafe\nS9,", "unsafe\nS1234"),
     "unsafe\nS9, because of the bomb",
-    "unsafe\nviolence",
-    "unsafe\nS9S2",
-    "unsafe\n,S9",
-    "unsafe\nS9,",
-    "unsafeS9",
-    "un safe",
-    "not unsafe",
-    "S9",
-    "User: safe",
-    "I cannot help with that.",
-    '{"hazards": []}',
-    "ſafe",
-    "ｓａｆｅ",
-    "unsafe\nS９",
-    "unsafe\nS1234",
-    "safe\x00",
-    "saf\u200be",
+    *("ſafe", "ｓａｆｅ", "unsafe\nS９", "safe\x00", "saf\u200be"),
     "unsafe\n" + "S1 " * 10_000 + "!",
     " " * 100_000 + "!",
 ]
@@ -89,19 +61,13 @@ NO_WORDS_SAID = [
 
 # All labels of the endpoint, and the codes that come nearest.
 LABELS = {
-    "harassment": "S10",
-    "harassment/threatening": "S1",
-    "hate": "S10",
-    "hate/threatening": "S10",
+    **dict.fromkeys(("harassment", "hate", "hate/threatening"), "S10"),
+    **dict.fromkeys(("harassment/threatening", "illicit/violent"), "S1"),
+    **dict.fromkeys(("violence", "violence/graphic"), "S1"),
+    **dict.fromkeys(("self-harm", "self-harm/instructions", "self-harm/intent"), "S11"),
     "illicit": "S2",
-    "illicit/violent": "S1",
-    "self-harm": "S11",
-    "self-harm/instructions": "S11",
-    "self-harm/intent": "S11",
     "sexual": "S12",
     "sexual/minors": "S4",
-    "violence": "S1",
-    "violence/graphic": "S1",
 }
 
 
@@ -128,24 +94,15 @@ LABELS_SAID = {
     '{"flagged": false, "categories": {}}': [],
     '{"flagged": true, "categories": {"illicit": null, "hate": true}}': ["S10"],
 }
+ODD_FLAGS = ('"no"', "0")
+ODD_LABELS = ('{"hate": 0}', '["hate"]', '{"\\ud800": true}', '{"' + "x" * 101 + '": true}')
 NO_LABELS_SAID = [
-    "",
-    "safe",
-    "null",
-    "[]",
-    "{}",
-    '{"flagged": false}',
-    '{"categories": {}}',
-    '{"flagged": "no", "categories": {}}',
-    '{"flagged": 0, "categories": {}}',
-    '{"flagged": false, "categories": {"hate": 0}}',
-    '{"flagged": false, "categories": ["hate"]}',
-    '{"flagged": false, "categories": {"\\ud800": true}}',
+    *("", "safe", "null", "[]", "{}", '{"flagged": false}', '{"categories": {}}', "[" * 100_000),
+    *(f'{{"flagged": {odd}, "categories": {{}}}}' for odd in ODD_FLAGS),
+    *(f'{{"flagged": false, "categories": {odd}}}' for odd in ODD_LABELS),
     '{"flagged": false, "categories": {}',
     'Here it is: {"flagged": false, "categories": {}}',
-    '{"flagged": false, "categories": {"' + "x" * 101 + '": true}}',
     json.dumps({"flagged": False, "categories": {str(n): False for n in range(201)}}),
-    "[" * 100_000,
 ]
 
 
@@ -232,24 +189,24 @@ def test_how_a_guard_is_asked() -> None:
 
 KNOWN = {"guns": Hazard.WEAPONS, "bombs": Hazard.WEAPONS, "insults": Hazard.HATE}
 UNKNOWN = Hazard.UNKNOWN
-CASES = [
-    (False, [], set(), []),
-    (True, ["guns"], {Hazard.WEAPONS}, []),
-    (True, ["bombs", "guns", "insults", "bombs"], {Hazard.WEAPONS, Hazard.HATE}, []),
-    (True, [], {UNKNOWN}, ["no label"]),
-    (True, ["guns", "gnus"], {Hazard.WEAPONS, UNKNOWN}, ["'gnus'"]),
-    (False, ["guns"], {Hazard.WEAPONS}, []),
-    (False, ["gnus"], {UNKNOWN}, ["'gnus'"]),
-    (True, ["a\x1b\u202e"], {UNKNOWN}, ["'a\\x1b\\u202e'"]),
-]
 
 
-@pytest.mark.parametrize(("flagged", "labels", "hazards", "strange"), CASES)
+@pytest.mark.parametrize(
+    ("flagged", "labels", "hazards", "strange"),
+    [
+        (False, [], set(), []),
+        (True, ["bombs", "guns", "insults", "bombs"], {Hazard.WEAPONS, Hazard.HATE}, []),
+        (True, [], {UNKNOWN}, ["no label"]),
+        (True, ["guns", "gnus"], {Hazard.WEAPONS, UNKNOWN}, ["'gnus'"]),
+        (False, ["guns"], {Hazard.WEAPONS}, []),
+        (False, ["gnus"], {UNKNOWN}, ["'gnus'"]),
+        (True, ["a\x1b\u202e"], {UNKNOWN}, ["'a\\x1b\\u202e'"]),
+    ],
+)
 def test_labels_by_hand(
     flagged: bool, labels: list[str], hazards: set[Hazard], strange: list[str]
 ) -> None:
     made = verdict(flagged, labels, KNOWN)
-
     assert (set(made.hazards), list(made.strange)) == (hazards, strange)
     assert made.labels == tuple(dict.fromkeys(labels))
 
@@ -259,52 +216,58 @@ def test_what_is_flagged_or_named_is_never_harmless(flagged: bool, labels: list[
     assert bool(verdict(flagged, labels, KNOWN).hazards) is (flagged or bool(labels))
 
 
-BY_ENGINE = [
-    ("vllm", "meta-llama/Llama-Guard-4-12B", "llama_guard"),
-    ("openai", "meta-llama/llama-guard-4-12b", "llama_guard"),
-    ("transformers", "/models/Llama-Guard-3-11B-Vision", "llama_guard"),
-    ("auto", "my-llama-guard", "llama_guard"),
-    ("moderation", "omni-moderation-latest", "moderation"),
-    ("moderation", None, "moderation"),
-    ("vllm", "Qwen/Qwen2.5-VL-32B-Instruct", "instructed"),
-    ("vllm", "meta-llama/Llama-4-Scout-17B-16E-Instruct", "instructed"),
-    ("rules", None, "instructed"),
-]
-
-
-@pytest.mark.parametrize(("kind", "model", "form"), BY_ENGINE)
-def test_a_form_follows_from_kind_and_model(kind: str, model: str | None, form: str) -> None:
-    assert chosen_form("auto", kind, model) == form
-
-
-def test_what_the_config_says_counts() -> None:
-    assert chosen_form("llama_guard", "openai", "guard-of-ours") == "llama_guard"
-    assert chosen_form("instructed", "vllm", "meta-llama/Llama-Guard-4-12B") == "instructed"
-    assert chosen_form("moderation", "ours", None) == "moderation"
-    assert chosen_form("llama_guard", "vllm", "meta-llama/Llama-Guard-2-8B") == "llama_guard"
+GUARD = "meta-llama/Llama-Guard-4-12B"
 
 
 @pytest.mark.parametrize(
-    "model", ["meta-llama/Meta-Llama-Guard-2-8B", "meta-llama/LlamaGuard-7b", "org/llama_guard_5"]
+    ("wanted", "kind", "model", "form"),
+    [
+        ("auto", "vllm", GUARD, "llama_guard"),
+        ("auto", "openai", GUARD.lower(), "llama_guard"),
+        ("auto", "transformers", "/models/Llama-Guard-3-11B-Vision", "llama_guard"),
+        ("auto", "auto", "my-llama-guard", "llama_guard"),
+        ("auto", "moderation", "omni-moderation-latest", "moderation"),
+        ("auto", "moderation", None, "moderation"),
+        ("auto", "vllm", "Qwen/Qwen2.5-VL-32B-Instruct", "instructed"),
+        ("auto", "vllm", "meta-llama/Llama-4-Scout-17B-16E-Instruct", "instructed"),
+        ("auto", "rules", None, "instructed"),
+        # What the config says counts.
+        ("llama_guard", "openai", "guard-of-ours", "llama_guard"),
+        ("llama_guard", "vllm", "meta-llama/Llama-Guard-2-8B", "llama_guard"),
+        ("instructed", "vllm", GUARD, "instructed"),
+        ("moderation", "ours", None, "moderation"),
+    ],
 )
-def test_other_generations_have_other_codes(model: str) -> None:
-    """Their S8 may be weapons: they are not taken for what they are called."""
-    with pytest.raises(ConfigError, match="Llama Guard 3 and 4") as caught:
-        chosen_form("auto", "vllm", model)
-    assert repr(model) in str(caught.value)
+def test_a_form_follows_from_kind_and_model(
+    wanted: FormName, kind: str, model: str | None, form: str
+) -> None:
+    assert chosen_form(wanted, kind, model) == form
 
 
-@pytest.mark.parametrize("wanted", ["llama_guard", "instructed"])
-def test_an_endpoint_takes_one_form(wanted: str) -> None:
-    with pytest.raises(ConfigError, match=f"form is '{wanted}'.* expected moderation or auto"):
-        chosen_form(wanted, "moderation", None)  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    ("wanted", "kind", "model", "said"),
+    [
+        # Other generations have other codes: their S8 may be weapons.
+        *(
+            ("auto", "vllm", model, f"{model!r}.*Llama Guard 3 and 4")
+            for model in ("org/Meta-Llama-Guard-2-8B", "org/LlamaGuard-7b", "org/llama_guard_5")
+        ),
+        *(
+            (form, "moderation", None, f"form is '{form}'.* expected moderation or auto")
+            for form in ("llama_guard", "instructed")
+        ),
+    ],
+)
+def test_a_form_that_cannot_be_is_refused(
+    wanted: FormName, kind: str, model: str | None, said: str
+) -> None:
+    with pytest.raises(ConfigError, match=said):
+        chosen_form(wanted, kind, model)
 
 
 def test_the_engine_of_the_stage_decides_before_anything_runs() -> None:
     def form(engines: dict[str, dict[str, str]], **safety: str) -> str:
-        target = {"name": "Lumen", "developer": "Northlight", "released": "2026-03-02"}
-        data = {"name": "lumen", "target": target, "posts": [{"source": "quickstart"}]}
-        data |= {"engines": engines, "stages": {"safety": safety}}
+        data = {**CONFIG_DATA, "engines": engines, "stages": {"safety": safety}}
         return form_of(parse_config(data, "c.yaml"))
 
     rules, guard = {"kind": "rules"}, {"kind": "vllm", "model": "meta-llama/Llama-Guard-4-12B"}
@@ -318,51 +281,49 @@ def test_the_engine_of_the_stage_decides_before_anything_runs() -> None:
 A, B, C, D = (digest(name) for name in "abcd")
 
 
-def with_images(inputs: str = "", outputs: str = "", screenshot: str | None = None) -> Row:
-    context = [post(0, -1, "prompt"), post(1, 0, "so good")]
-    return sample(
-        context,
-        [0],
-        [1],
+WORDS = ("a fox in the snow", "so good")
+ALONE = [GuardInput((one,)) for one in (A, B, C, D)]
+CUT = "x" * LONGEST_TEXTS
+
+
+@pytest.mark.parametrize(
+    ("images", "most", "prompt", "expected"),
+    [
+        # Inputs, outputs and screenshot; words alone, then each image alone and all together.
+        (("", "", None), 5, WORDS[0], [GuardInput((), WORDS)]),
+        (("a", "bca", "d"), 5, WORDS[0], [*ALONE, GuardInput((A, B, C, D), WORDS)]),
+        # Many images and long words take several looks.
+        (
+            ("a", "bcd", None),
+            3,
+            WORDS[0],
+            [*ALONE, GuardInput((A, B, C), WORDS), GuardInput((D,), WORDS)],
+        ),
+        (
+            ("", "ab", None),
+            1,
+            CUT + "x" * 7,
+            [
+                *ALONE[:2],
+                *(GuardInput((one,), (CUT,)) for one in (A, B)),
+                GuardInput((), ("x" * 7, "so good")),
+            ],
+        ),
+    ],
+)
+def test_looks_by_hand(
+    images: tuple[str, str, str | None], most: int, prompt: str, expected: list[GuardInput]
+) -> None:
+    inputs, outputs, screenshot = images
+    row = sample(
+        [post(0, -1, "prompt"), post(1, 0, "so good")],
+        feedback=[1],
+        prompt=prompt,
         input_images=[digest(name) for name in inputs],
         output_images=[digest(name) for name in outputs],
         screenshot=screenshot and digest(screenshot),
     )
-
-
-WORDS = ("a fox in the snow", "so good")
-
-
-def test_words_alone() -> None:
-    assert looks_at(with_images(), 5) == [GuardInput((), WORDS)]
-
-
-def test_each_image_alone_and_all_together() -> None:
-    row = with_images("a", "bca", "d")
-
-    assert looks_at(row, 5) == [
-        *(GuardInput((one,)) for one in (A, B, C, D)),
-        GuardInput((A, B, C, D), WORDS),
-    ]
-
-
-def test_many_images_take_several_looks() -> None:
-    row = with_images("a", "bcd")
-
-    assert looks_at(row, 3)[4:] == [GuardInput((A, B, C), WORDS), GuardInput((D,), WORDS)]
-    assert looks_at(row, 1)[4:] == [GuardInput((one,), WORDS) for one in (A, B, C, D)]
-
-
-def test_long_words_take_several_looks() -> None:
-    row = {**with_images("", "ab"), "prompt": "x" * (LONGEST_TEXTS + 7)}
-
-    assert looks_at(row, 1) == [
-        GuardInput((A,)),
-        GuardInput((B,)),
-        GuardInput((A,), ("x" * LONGEST_TEXTS,)),
-        GuardInput((B,), ("x" * LONGEST_TEXTS,)),
-        GuardInput((), ("x" * 7, "so good")),
-    ]
+    assert looks_at(row, most) == expected
 
 
 @given(samples(), st.integers(1, 4))
@@ -388,17 +349,14 @@ TEXTS = st.lists(st.text(alphabet="ab \n\u3000画", max_size=30), max_size=5)
 
 
 @given(TEXTS, st.integers(1, 12))
-def test_no_character_is_lost_and_none_is_said_twice(texts: list[str], longest: int) -> None:
+def test_no_character_is_lost_and_no_piece_is_begun_without_need(
+    texts: list[str], longest: int
+) -> None:
     made = pieces(texts, longest)
-
     assert "".join("".join(some) for some in made) == "".join(texts)
     assert all(sum(map(len, some)) <= longest for some in made)
     assert all(made) is bool(texts)
-
-
-@given(TEXTS, st.integers(1, 12))
-def test_no_piece_is_begun_without_need(texts: list[str], longest: int) -> None:
-    for before, after in pairwise(pieces(texts, longest)):
+    for before, after in pairwise(made):
         assert sum(map(len, before)) + len(after[0]) > longest
 
 

@@ -28,6 +28,7 @@ from echo_hf.samples.sample import sample_digest
 from echo_hf.tables import SAMPLES
 from tests.images.test_image_metadata import saved
 from tests.samples_for_tests import (
+    CONFIG_DATA,
     dataset,
     kept,
     noted,
@@ -47,12 +48,6 @@ CONTEXT = [
     post(2, 0, "so good", author=None),
 ]
 SAMPLE = sample(CONTEXT, [0], [1, 2])
-CONFIG = {
-    "name": "lumen",
-    "target": {"name": "Lumen Image", "developer": "Northlight", "released": "2026-03-02"},
-    "posts": [{"source": "quickstart"}],
-    "engines": {"main": {"kind": "rules"}},
-}
 
 
 def made(*rows: dict[str, Any], stage: Privacy = STAGE) -> list[dict[str, Any]]:
@@ -71,10 +66,7 @@ def test_authors_are_hashed_and_comments_masked() -> None:
 
     assert row["author"] == hashed("ana")
     assert (first["author"], second["author"]) == (hashed("bo"), None)
-    assert [first["feedback"], second["feedback"]] == [
-        "[handle] wow, mail me: [e-mail]",
-        "so good",
-    ]
+    assert [first["feedback"], second["feedback"]] == ["[handle] wow, mail me: [e-mail]", "so good"]
     assert noted(rows) == [("masked_handle", url(1)), ("masked_e_mail", url(1))]
     sources = {"prompt_sha256", "prompt_spans", "picture_sources", "dehydrated"}
     untouched = set(SAMPLES.columns) - {"author", "community_feedback", *sources}
@@ -180,6 +172,15 @@ def test_what_led_to_the_prompt_is_masked_as_well() -> None:
     ]  # fmt: skip
 
 
+def test_a_short_key_ends_a_build_before_it_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, "short")
+    with pytest.raises(ConfigError, match=VARIABLE):
+        build(shipped_config(), runs=tmp_path)
+    assert not (tmp_path / "quickstart" / "stages").exists()
+
+
 def test_the_keyword_of_a_comment_is_masked_as_well() -> None:
     comment = {**SAMPLE["community_feedback"][1], "keyword": "ignores @bo"}
     (row,) = kept(made({**SAMPLE, "community_feedback": [comment]}))
@@ -203,11 +204,7 @@ def test_the_counts_by_hand() -> None:
     stats = run_stage(STAGE, dataset(SAMPLE, waiting, trash, nobody)).stats
 
     assert stats.tally == {"authors": 3, "to_review": 1}
-    assert stats.noted == {
-        "masked_e_mail": 3,
-        "masked_handle": 3,
-        "personal_data_in_prompt": 2,
-    }
+    assert stats.noted == {"masked_e_mail": 3, "masked_handle": 3, "personal_data_in_prompt": 2}
     assert Privacy.headline({"privacy": stats}) == (
         "3 of 4 samples have a hashed author; 6 places masked; metadata removed from images: none; "
         "1 samples with personal data to review"
@@ -224,7 +221,8 @@ def test_a_change_of_the_key_changes_the_digest_and_the_key_stays_secret() -> No
 
     assert len({STAGE.digest(), keyless.digest(), other.digest()}) == 3
     assert keyless.describe()["author_key"] is None
-    assert PHRASE not in f"{told} {STAGE!r}"
+    assert PHRASE not in f"{told} {STAGE!r} {KEY}"
+    assert KEY.fingerprint == hmac.digest(PHRASE.encode(), b"fingerprint", "sha256").hex()[:8]
 
 
 def test_the_products_are_all_models_and_their_makers() -> None:
@@ -239,15 +237,6 @@ def test_the_products_are_all_models_and_their_makers() -> None:
     assert products_of(target) == {
         "lumenimage", "northlight", "lumen", "limage", "paintbox", "lumenchat",
     }  # fmt: skip
-
-
-def test_a_short_key_ends_a_build_before_it_begins(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(VARIABLE, "short")
-    with pytest.raises(ConfigError, match=VARIABLE):
-        build(shipped_config(), runs=tmp_path)
-    assert not (tmp_path / "quickstart" / "stages").exists()
 
 
 def test_a_release_names_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -357,22 +346,15 @@ def test_an_author_is_the_hash_of_an_account(
 
 
 @pytest.mark.parametrize(
-    ("environment", "key"),
-    [({}, None), ({VARIABLE: "  "}, None), ({VARIABLE: f"{PHRASE}\n"}, KEY)],
+    ("environment", "key"), [({}, None), ({VARIABLE: "  "}, None), ({VARIABLE: f"{PHRASE}\n"}, KEY)]
 )
 def test_the_key_comes_from_the_environment(
     environment: dict[str, str], key: AuthorKey | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    config, images = parse_config(CONFIG, "c.yaml"), ImageStore(Path("pictures"))
+    config, images = parse_config(CONFIG_DATA, "c.yaml"), ImageStore(Path("pictures"))
     assert Privacy.from_config(config, images).key == AuthorKey.from_environment(environment) == key
-
-
-def test_the_key_is_shown_nowhere() -> None:
-    fingerprint = hmac.digest(PHRASE.encode(), b"fingerprint", "sha256").hex()[:8]
-    assert KEY.fingerprint == fingerprint
-    assert PHRASE not in f"{KEY!r} {KEY} {fingerprint}"
 
 
 @pytest.mark.parametrize("secret", ["x", "correct horse 1", "é" * 15])

@@ -45,17 +45,6 @@ def read(spans: Sequence[Mapping[str, Any]], context: Sequence[Row]) -> str:
     )
 
 
-def test_the_prompt_is_a_place_in_its_post() -> None:
-    row = noted(sample([post(0, -1, TEXT)]))
-    (span,) = row["prompt_spans"]
-    assert (span["post_url"], span["field"], TEXT[span["start"] : span["end"]]) == (
-        url(0),
-        "text",
-        "a fox in the snow",
-    )
-    assert row["prompt_sha256"] == hashlib.sha256(b"a fox in the snow").hexdigest()
-
-
 def test_the_samples_own_posts_come_first() -> None:
     context = [post(0, -1, "a fox in the snow"), post(1, 0, TEXT), post(2, 1, "at night")]
     near = noted(sample(context, own=[1, 2]))
@@ -92,10 +81,18 @@ def test_feedback_does_not_repeat_another_post_of_the_thread(
     assert is_refused or read(said["spans"], context) == f"{mine} {inserted}"
 
 
-def test_a_prompt_that_was_read_in_a_screenshot_has_no_spans() -> None:
-    row = noted(sample([post(0, -1, "look at this")], prompt="an owl with glasses, knitted"))
-    assert row["prompt_spans"] == []
-    assert row["prompt_sha256"] == hashlib.sha256(b"an owl with glasses, knitted").hexdigest()
+@pytest.mark.parametrize(
+    ("prompt", "spans"),
+    [
+        ("a fox in the snow", [(url(0), "text", "a fox in the snow")]),
+        ("an owl with glasses, knitted", []),  # as it was read in a screenshot
+    ],
+)
+def test_the_prompt_is_a_place_in_its_post(prompt: str, spans: list[Any]) -> None:
+    row = noted(sample([post(0, -1, TEXT)], prompt=prompt))
+    found = [(s["post_url"], s["field"], TEXT[s["start"] : s["end"]]) for s in row["prompt_spans"]]
+    assert found == spans
+    assert row["prompt_sha256"] == hashlib.sha256(prompt.encode()).hexdigest()
 
 
 def test_feedback_is_a_place_in_the_post_that_said_it() -> None:
@@ -260,26 +257,15 @@ def test_nothing_but_our_own_names_is_left(stages: dict[str, Any]) -> None:
         ] == []
 
 
-@pytest.mark.parametrize("text", ["", "no json", "[]", '"a"', "[" * 100_000])
-def test_what_is_no_object_is_an_error(text: str) -> None:
-    if text:
-        with pytest.raises(SpanError, match="not a JSON object"):
-            without_quotes(text)
-    else:
-        assert without_quotes(text) == text
+QUOTE = {"path": ["a"], "sha256": "", "spans": []}
 
 
 @pytest.mark.parametrize(
     "noted",
-    [
-        3,
-        "abc",
-        [3],
-        [{"path": ["a"]}],
-        [{"path": 3, "sha256": "", "spans": []}],
-        [{"path": [["a"]], "sha256": "", "spans": []}],
-        [{"path": ["a"], "sha256": "", "spans": 3}],
-        [{"path": ["a"], "sha256": "", "spans": ["ab"]}],
+    [3, "abc", [3], [{"path": ["a"]}]]
+    + [
+        [{**QUOTE, **odd}]
+        for odd in ({"path": 3}, {"path": [["a"]]}, {"spans": 3}, {"spans": ["ab"]})
     ],
 )
 def test_notes_that_are_none_are_an_error(noted: Any) -> None:
@@ -287,12 +273,17 @@ def test_notes_that_are_none_are_an_error(noted: Any) -> None:
         quotes_in(json.dumps({"quoted": noted}))
 
 
+@pytest.mark.parametrize("text", ["no json", "[]", '"a"', "[" * 100_000])
+def test_what_is_no_object_is_an_error(text: str) -> None:
+    assert without_quotes("") == ""
+    with pytest.raises(SpanError, match="not a JSON object"):
+        without_quotes(text)
+
+
 @pytest.mark.parametrize(
-    "path", [(), ("x",), ("roles", "template"), ("roles", 3), ("extract", "digest", "x"), (0,)]
+    "path", [(), ("roles", "template"), ("roles", 3), ("extract", "digest", "x"), (0,)]
 )
 def test_a_text_goes_into_an_empty_place_alone(path: tuple[str | int, ...]) -> None:
-    if path == ("x",):
-        assert json.loads(with_texts('{"x": null}', {path: "t"}) or "") == {"x": "t"}
-        return
+    assert json.loads(with_texts('{"x": null}', {("x",): "t"}) or "") == {"x": "t"}
     with pytest.raises(SpanError, match="not an empty place"):
         with_texts(json.dumps(STAGES), {path: "t"})

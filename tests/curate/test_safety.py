@@ -17,7 +17,6 @@ from pydantic import BaseModel
 from echo_hf.config.sections import NAMED, REMOVED, FormName, Hazard
 from echo_hf.curate.guards import looks_at
 from echo_hf.curate.safety import Safety
-from echo_hf.curate.splits import Splits
 from echo_hf.engines.base import Completion, ImageRef, Request, Text
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.answer_store import Store, request_keys
@@ -113,27 +112,24 @@ def test_a_hazard_in_any_look_is_the_samples(tmp_path: Path) -> None:
     ]
 
 
-REMOVALS = [
-    (REMOVED, "S8", False),
-    (REMOVED, "S7", True),
-    (REMOVED, "S8,S7", True),
-    (NAMED, "S8", True),
-    ((Hazard.HATE,), "S8,S9", False),
-    ((Hazard.HATE,), "S8,S10", True),
-    ((), "S4", False),
-    ((), "S99", True),
-    ((), "", True),
-]
-
-
-@pytest.mark.parametrize(("remove", "codes", "removed"), REMOVALS)
+@pytest.mark.parametrize(
+    ("remove", "codes", "removed"),
+    [
+        (REMOVED, "S8", False),
+        (REMOVED, "S8,S7", True),
+        (NAMED, "S8", True),
+        ((Hazard.HATE,), "S8,S9", False),
+        ((Hazard.HATE,), "S8,S10", True),
+        ((), "S4", False),
+        *(((), unknown, True) for unknown in ("S99", "")),
+    ],
+)
 def test_the_config_says_what_is_removed(
     remove: tuple[Hazard, ...], codes: str, removed: bool
 ) -> None:
     """All but S8, any, or a list; an unknown hazard always. Labelled it is in any case."""
     stage = Safety(TARGET, IMAGES, "llama_guard", frozenset(remove))
     (row,) = kept(made(stage, (SAMPLE, [f"unsafe\n{codes}", "safe", "safe"])))
-
     assert row["has_nsfw"] is removed
     assert row["safety"]["flagged"] is True
     assert row["safety"]["categories"] != []
@@ -147,30 +143,22 @@ def test_what_no_list_knows_is_removed_and_said() -> None:
 
 
 @pytest.mark.parametrize("place", range(3))
-@pytest.mark.parametrize("others", ["safe", "unsafe\nS8"])
-def test_a_failed_look_leaves_the_sample_unscreened(place: int, others: str) -> None:
+@pytest.mark.parametrize("others", ["safe", "unsafe\nS8", "unsafe\nS4"])
+def test_a_failed_look_leaves_what_is_harmless_unscreened(place: int, others: str) -> None:
+    """What is to be removed is, whatever another look would have found."""
     said: list[str | None] = [others] * 3
     said[place] = None
     rows = made(STAGE, (SAMPLE, said))
     (done,) = kept(rows)
     failed = [row for row in rows if row["_status"] == "quarantined"]
-
-    assert {name: done[name] for name in SAMPLE} == SAMPLE
-    assert safety(done) == (None, None)
     assert [(one["_reason"], one["_request"]) for one in failed] == [("cut", "ff")]
     assert noted(rows) == []
-
-
-@pytest.mark.parametrize("place", range(3))
-def test_what_one_look_found_is_not_lost_to_another_that_failed(place: int) -> None:
-    said: list[str | None] = ["safe", "safe", "safe"]
-    said[place], said[(place + 1) % 3] = None, "unsafe\nS4"
-    rows = made(STAGE, (SAMPLE, said))
-    (done,) = kept(rows)
-
-    assert (done["has_nsfw"], safety(done)) == (True, (True, ["S4"]))
-    assert [row["_reason"] for row in rows if row["_status"] == "quarantined"] == ["cut"]
-    assert "S4" in done["provenance"]
+    if others == "unsafe\nS4":
+        assert safety(done) == (True, ["S4"])
+        assert "S4" in done["provenance"]
+    else:
+        assert safety(done) == (None, None)
+        assert {name: done[name] for name in SAMPLE} == SAMPLE
 
 
 def test_an_answer_that_is_no_verdict_is_a_failed_look(tmp_path: Path) -> None:
@@ -227,23 +215,6 @@ def test_the_counts_by_hand() -> None:
     )
     nothing = {"screened": 0, "unscreened": 0, "flagged": 0, "removed": 0}
     assert STAGE.tally(Safety.outputs.empty()) == nothing
-
-
-def test_what_is_removed_is_in_no_split() -> None:
-    rows = [
-        (SAMPLE, ["unsafe\nS10", "unsafe\nS1", "safe"]),
-        ({**SAMPLE, "id": "style", "sample_digest": "s"}, ["unsafe\nS8", "safe", "safe"]),
-        ({**SAMPLE, "id": "waits", "sample_digest": "w"}, [None, "safe", "safe"]),
-    ]
-    screened = table(*kept(made(STAGE, *rows))).select(list(Splits.inputs.columns))
-    split = Splits()(screened).to_pylist()
-    said = {row["_parent"][0]: (row["_status"], row["_reason"], row["_detail"]) for row in split}
-
-    assert said == {
-        "sample": ("rejected", "flagged", "S1, S10"),
-        "style": ("kept", None, None),
-        "waits": ("kept", None, None),
-    }
 
 
 WORDS = ["safe", "\n\nsafe", "unsafe\nS8", "unsafe\nS9,S2", "unsafe", "unsafe\nS77", "dunno", None]

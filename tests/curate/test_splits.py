@@ -68,10 +68,7 @@ PLACES: dict[str, tuple[list[dict[str, Any]], dict[str, list[str]]]] = {
         {"analysis": ["b"], "duplicate_of b": ["a"]},
     ),
     "one that may be left out takes no other with it": (
-        [
-            sample("a", **SAME, review=["image_metadata"]),
-            sample("b", **SAME, prompt_modified=True),
-        ],
+        [sample("a", **SAME, review=["image_metadata"]), sample("b", **SAME, prompt_modified=True)],
         {"text_to_image": ["b"], "analysis": ["b"], "duplicate_of b": ["a"]},
     ),
     "nothing doubtful takes the place of its equal": (
@@ -110,16 +107,6 @@ def test_what_a_reviewer_removed_is_left_out_with_its_equals_and_trash_stays_tra
     removed = decided(a="remove")
     assert split(equals, decisions=removed) == {"removed_in_review": ["a"], "duplicate_of a": ["b"]}
     assert split([sample("a", quality="Trash")], decisions=removed) == {"trash": ["a"]}
-
-
-def test_candidates_are_taken_in_the_order_of_their_hash() -> None:
-    """The first `cap` samples by sha256 of seed and id are drawn, the rest stay for analysis."""
-    names = [f"s{number}" for number in range(40)]
-    by_hash = sorted(names, key=lambda name: hashlib.sha256(f"7:{name}".encode()).hexdigest())
-    found = split([sample(name) for name in names], seed=7, cap=5)
-
-    assert set(found["text_to_image"]) == set(by_hash[:5])
-    assert found["analysis"] == names
 
 
 def decided(**by_name: str) -> Decisions:

@@ -190,20 +190,27 @@ def test_what_cannot_be_compared_is_one_line(folder: Path) -> None:
     assert not (root(folder) / "agreement.json").exists()
 
 
+COLUMNS = ("sample_id", "rater", "system", "rank", "cannot_rank", "score")
 ROWS = [
-    {"sample_id": "s", "rater": "Ada", "system": "a, b", "rank": 1, "cannot_rank": None},
-    {"sample_id": "s", "rater": "Ada", "system": "c", "rank": None, "cannot_rank": True},
-    {"sample_id": "0042", "rater": "Ada", "system": "c", "rank": 2, "cannot_rank": False},
+    dict(zip(COLUMNS, row, strict=True))
+    for row in (
+        ("s", "Ada", "a, b", 1, None, None),
+        ("s", "Ada", "c", None, True, None),
+        ("0042", "Ada", "c", 2, False, None),
+        ("0042", "Ben", "c", None, None, -0.5),
+    )
 ]
 JSONL = """{"sample_id": "s", "rater": "Ada", "system": "a, b", "rank": 1}
 
 {"rater": "Ada", "sample_id": "s", "system": "c", "rank": null, "cannot_rank": true}
 {"sample_id": "0042", "rater": "Ada", "system": "c", "rank": 2, "cannot_rank": false}
+{"sample_id": "0042", "rater": "Ben", "system": "c", "score": -0.5}
 """
-CSV = """sample_id,rater,rank,system,cannot_rank
-s,Ada,1,"a, b",
-s,Ada,,c,true
-0042,Ada,2,c,false
+CSV = """sample_id,rater,rank,system,cannot_rank,score
+s,Ada,1,"a, b",,
+s,Ada,,c,true,
+0042,Ada,2,c,false,
+0042,Ben,,c,,-0.5
 """
 
 

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import pickle
-import signal
 import sqlite3
-import subprocess
-import sys
 from contextlib import closing
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hypothesis import example, given
@@ -18,7 +13,7 @@ from hypothesis import strategies as st
 
 from echo_hf.engines.base import Completion, ImageRef, Message, Request, Text, Usage
 from echo_hf.pipeline.answer_store import Record, Store, request_keys
-from tests.stages_for_tests import ROOT, Shade, request
+from tests.stages_for_tests import Shade, request
 
 SIGNATURE = {"kind": "scripted", "model": "one"}
 RED = request("red", sources=("https://example.org/1", "https://example.org/2"))
@@ -130,11 +125,7 @@ OTHERS = {
     "repetition": replace(ASKED, repeat=1),
     "max_tokens": request("red", images=IMAGES, max_tokens=17),
     "a text that looks like an image": replace(
-        ASKED,
-        messages=(
-            ASKED.messages[0],
-            Message("user", (*map(Text, IMAGES), Text("red"))),
-        ),
+        ASKED, messages=(ASKED.messages[0], Message("user", (*map(Text, IMAGES), Text("red"))))
     ),
 }
 
@@ -218,41 +209,6 @@ def test_a_forgotten_answer_is_gone_from_the_files(store: Store) -> None:
     store.forget(RED.sources)
     assert b"very secret" not in _bytes_of(store)
     assert b"a plain colour" in _bytes_of(store)
-
-
-WRITER = """
-import sys
-from echo_hf.engines.base import Completion
-from echo_hf.pipeline.answer_store import request_keys
-from echo_hf.pipeline.answer_store import Store
-from tests.stages_for_tests import request
-store = Store(sys.argv[1])
-for number in range(int(sys.argv[3])):
-    asked = request(f"{sys.argv[2]} {number}")
-    [key] = request_keys({"model": "one"}, [asked])
-    store.put(key, asked, Completion(str(number) * 500), {"model": "one"})
-    print(key.hex(), flush=True)
-"""
-
-
-def _writer(path: Path, name: str, count: int) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", WRITER, str(path), name, str(count)]
-    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
-
-
-def test_a_killed_process_loses_no_answer_that_put_returned_for(tmp_path: Path) -> None:
-    path = tmp_path / "answers.sqlite"
-    with _writer(path, "red", 10**6) as writer:
-        assert writer.stdout is not None
-        printed = [writer.stdout.readline() for _ in range(300)]
-        os.kill(writer.pid, signal.SIGKILL)
-        printed += writer.stdout.read().splitlines()
-    assert writer.returncode == -signal.SIGKILL
-    keys = [bytes.fromhex(line) for line in printed if len(line.strip()) == 64]
-    with closing(Store(path)) as store:
-        known = store.get(keys)
-    assert len(keys) >= 300
-    assert [known[key].text for key in keys] == [str(at) * 500 for at in range(len(keys))]
 
 
 def test_a_pickled_store_opens_the_same_file(store: Store) -> None:

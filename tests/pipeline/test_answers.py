@@ -73,6 +73,8 @@ def test_what_is_no_object_of_the_shape_is_told_apart(
     assert failure.detail.startswith(place)
 
 
+NO_MODEL = "an engine without a model has no answer; run it with one"
+NOT_ASKED = "no answer is stored, and none was asked for"
 TEXT = replace(request("red"), answer=None)
 SAFE = replace(TEXT, accepts=lambda text: text.strip() == "safe")
 RATING = replace(TEXT, regex=r"\[\[\d{1,2}\]\]")
@@ -114,16 +116,8 @@ def test_without_a_declared_shape_the_text_is_the_answer(
         (Completion(RED, None, "length"), Failed.CUT, "length"),
         (Completion("I will not.", None, "refusal"), Failed.REFUSED, "refusal"),
         (Completion(RED, None, "tool_calls"), Failed.ENGINE_ERROR, "tool_calls"),
-        (
-            Completion(None, "needs_model", "error"),
-            Failed.NEEDS_MODEL,
-            "an engine without a model has no answer; run it with one",
-        ),
-        (
-            Completion(None, "not_answered", "error"),
-            Failed.NOT_ANSWERED,
-            "no answer is stored, and none was asked for",
-        ),
+        (Completion(None, "needs_model", "error"), Failed.NEEDS_MODEL, NO_MODEL),
+        (Completion(None, "not_answered", "error"), Failed.NOT_ANSWERED, NOT_ASKED),
         (None, Failed.NOT_ANSWERED, "no stored answer"),
     ],
 )

@@ -49,23 +49,11 @@ def _files(folder: RunFolder) -> dict[str, int]:
 
 def test_a_result_is_saved_part_by_part(folder: RunFolder, tmp_path: Path) -> None:
     folder.save(_echo(), RECORD)
-    assert sorted(_files(folder)) == [
-        f"stages/echo/{name}"
-        for name in (
-            "digest.json",
-            "kept.parquet",
-            "notices.parquet",
-            "quarantine.parquet",
-            "rejects.parquet",
-            "sizes.json",
-            "stats.json",
-        )
-    ]
-    assert (_texts(folder, "kept"), _texts(folder, "rejects"), _texts(folder, "quarantine")) == (
-        ["red!", "note blue!"],
-        ["drop it"],
-        [],
-    )
+    names = [f"{one}.json" for one in ("digest", "sizes", "stats")]
+    names += [f"{one}.parquet" for one in ("kept", "notices", "quarantine", "rejects")]
+    assert sorted(_files(folder)) == sorted(f"stages/echo/{name}" for name in names)
+    texts = [_texts(folder, part) for part in ("kept", "rejects", "quarantine")]
+    assert texts == [["red!", "note blue!"], ["drop it"], []]
     file = folder.stage("echo") / "kept.parquet"
     read = Dataset.from_parquet(str(file), cache_dir=str(tmp_path / "hf"))
     assert read.features == POSTS.features

@@ -63,11 +63,7 @@ def test_each_row_is_sorted_by_what_became_of_it() -> None:
     assert result.notices.to_list() == [notice]
     stats = result.stats
     assert (stats.stage, stats.rows_in, stats.kept) == ("echo", 6, 5)
-    assert (stats.rejected, stats.quarantined, stats.noted) == (
-        {"trash": 2},
-        {},
-        {"bad_field": 1},
-    )
+    assert (stats.rejected, stats.quarantined, stats.noted) == ({"trash": 2}, {}, {"bad_field": 1})
     assert (stats.tally, stats.fill) == ({"texts": 4}, FillStats())
     assert stats.seconds > 0
     chosen = run_stage(Echo(), rows.select([5, 2, 0]))
@@ -238,17 +234,6 @@ class TestLaterRuns:
         assert engine.streams == 0
         assert len(prints) == len({told for _, told in prints})  # what follows notices more rows
 
-    @pytest.mark.parametrize("stage", [Guess(loud=True), Guess(instructions="Name it.")])
-    def test_a_changed_stage_is_computed_again(
-        self, store: Store, cache: Path, stage: Guess
-    ) -> None:
-        rows, engine = posts("red"), Scripted()
-        given = {"engine": engine, "store": store, "cache_dir": cache}
-        prints = {run_stage(one, rows, **given).dataset._fingerprint for one in (Guess(), stage)}
-        assert engine.lines() == (["red"] if stage.loud else ["red", "red"])
-        assert _names(run_stage(stage, rows, **given)) == {url(0): ["RED" if stage.loud else "red"]}
-        assert len(prints) == len(list(cache.glob("guess-*.arrow"))) == 2
-
     def test_anew_computes_what_the_cache_holds(self, tmp_path: Path, cache: Path) -> None:
         notes = tmp_path / "notes.txt"
 
@@ -280,12 +265,6 @@ class TestLaterRuns:
             result = run_stage(Guess(), rows, engine=engine, cache_dir=cache)
             assert _reasons(result) == {url(0): "needs_model"}
         assert engine.streams == 1
-
-    def test_a_direct_engine_needs_no_store(self) -> None:
-        result = run_stage(Guess(), posts("red", "off blue"), engine=Scripted(stored=False))
-        assert _names(result) == {url(0): ["red"]}
-        assert _reasons(result) == {url(1): "off_schema"}
-        assert result.stats.fill == FillStats()
 
     def test_the_tables_beside_have_fingerprints_of_their_content(self, store: Store) -> None:
         results = [

@@ -7,20 +7,18 @@ import json
 import re
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from PIL import Image
+
+from echo_hf.curate.feedback import Task
 
 Row = dict[str, Any]
 CORPUS = Path(__file__).resolve().parents[2] / "echo_hf" / "quickstart"
 GOLD = CORPUS / "gold"
 FILES = ("relevance", "extract", "roles", "screenshots", "feedback", "tasks", "safety")
 KEPT = (4, 5)
-TASKS = {
-    "text_to_image", "text_rendering", "edit", "style_transfer", "sketch_to_image",
-    "composition", "restoration",
-}  # fmt: skip
 SLOT = re.compile(r'\[[A-Z]+\]|<\w+>|\{argument name="\w+" default="[^"]*"\}|\(\w+\)|【\w+】')
 
 
@@ -51,14 +49,8 @@ def key(row: Row) -> tuple[str, str]:
     return row["root_url"], row["prompt"]
 
 
-def place(reference: Row) -> tuple[str, int]:
-    return reference["post_url"], reference["index"]
-
-
 def file_of(reference: Row) -> Path:
-    url, index = place(reference)
-    path = str(POSTS[url]["pictures"][index]["path"])
-    return CORPUS / path
+    return CORPUS / str(POSTS[reference["post_url"]]["pictures"][reference["index"]]["path"])
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -72,9 +64,6 @@ def test_halves_follow_from_the_thread(name: str) -> None:
 def test_every_found_post_has_one_score() -> None:
     found = sorted(url for url, post in POSTS.items() if post.get("keywords"))
     assert sorted(row["url"] for row in RELEVANCE) == found
-    for row in RELEVANCE:
-        assert row["score"] in row["acceptable"], row["url"]
-        assert set(row["acceptable"]) <= {1, 2, 3, 4, 5}, row["url"]
 
 
 def test_every_kept_thread_has_samples_and_no_other() -> None:
@@ -89,18 +78,13 @@ def test_every_sample_has_one_line(rows: list[Row]) -> None:
 
 
 def test_every_image_of_a_kept_thread_has_one_role() -> None:
-    listed = Counter(place(one) for row in ROLES for one in row["pictures"])
-    roots = {row["root_url"] for row in EXTRACT}
-    there = {
-        (post["url"], index): 1
-        for root in roots
-        for post in posts_of(root)
-        for index in range(len(post.get("pictures", [])))
-    }
-    assert listed == there
-    assert {one["role"] for row in ROLES for one in row["pictures"]} == {
-        "input", "output", "neither",
-    }  # fmt: skip
+    listed = Counter((one["post_url"], one["index"]) for row in ROLES for one in row["pictures"])
+    posts = (post for row in EXTRACT for post in posts_of(row["root_url"]))
+    assert listed == Counter(
+        (post["url"], index) for post in posts for index in range(len(post.get("pictures", [])))
+    )
+    roles = {one["role"] for row in ROLES for one in row["pictures"]}
+    assert roles == {"input", "output", "neither"}
 
 
 def test_prompts_with_slots_are_filled() -> None:
@@ -127,7 +111,6 @@ def test_boxes_hold_images(row: Row) -> None:
 def test_all_feedback_has_one_verdict() -> None:
     listed = [url for one in SAMPLES for url in (*one["feedback"], *one["feedback_optional"])]
     assert Counter(row["post_url"] for row in FEEDBACK) == Counter(listed)
-    assert max(Counter(listed).values()) == 1
 
 
 def test_every_request_for_an_image_has_a_task() -> None:
@@ -137,11 +120,7 @@ def test_every_request_for_an_image_has_a_task() -> None:
         if sample["quality"] == "Benchmark" or row["conversation"]
     ]
     assert [key(row) for row in TASK_ROWS] == asked
-    for row in TASK_ROWS:
-        assert row["kind"] in {"task", "probe"}
-        assert row["task"] in row["acceptable"]
-        assert set(row["acceptable"]) <= TASKS
-    assert {row["task"] for row in TASK_ROWS} == TASKS
+    assert {row["task"] for row in TASK_ROWS} == {*get_args(Task)}
     assert sum(row["kind"] == "probe" for row in TASK_ROWS) == 2
 
 

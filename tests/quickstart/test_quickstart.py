@@ -5,9 +5,9 @@ from __future__ import annotations
 import io
 import json
 import shlex
-import shutil
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,7 +16,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
@@ -30,12 +29,15 @@ from echo_hf.cli import app
 from echo_hf.cli.progress import Watch
 from echo_hf.collect.urls import canonical_url
 from echo_hf.config.checks import EngineChoice
-from echo_hf.config.systems import shipped_config
 from echo_hf.engines.base import register
 from echo_hf.engines.recorded import RecordedEngine
 from echo_hf.quickstart.run import rating_note, show, thread_beside_samples, why_command
+from echo_hf.quickstart.systems import SYSTEMS
 from echo_hf.samples.blanks import placeholders
 from echo_hf.tables import RATINGS
+from tests.recorded_as_model import X, bundled_posts, config_over, rows
+
+NONE_DRAWN = "(no image was drawn for the task)"
 
 
 def ratings(*outcomes: str) -> pa.Table:
@@ -48,14 +50,8 @@ def ratings(*outcomes: str) -> pa.Table:
     [
         (("ok",), ""),
         ((), ""),
-        (
-            ("unsupported", "ok", "unsupported"),
-            "not rated: unsupported (no image was drawn for the task); ",
-        ),
-        (
-            ("unsupported", "no_image"),
-            "not rated: no_image, unsupported (no image was drawn for the task); ",
-        ),
+        (("unsupported", "ok", "unsupported"), f"not rated: unsupported {NONE_DRAWN}; "),
+        (("unsupported", "no_image"), f"not rated: no_image, unsupported {NONE_DRAWN}; "),
     ],
 )
 def test_the_table_says_what_it_lacks(outcomes: tuple[str, ...], expected: str) -> None:
@@ -86,6 +82,8 @@ def test_the_printed_command_finds_the_run(shown: tuple[Path, str]) -> None:
     assert told.exit_code == 0
     assert "every result is up to date" in told.stdout
     assert any(line.endswith("drawn_truth only knows these posts") for line in lines)
+    for words in ("121 posts collected", "loaded back: ", "one thread", "became", "next"):
+        assert words in shown[1]
 
 
 SECOND = """
@@ -138,14 +136,10 @@ def test_other_metrics_say_what_they_lack(shown: tuple[Path, str]) -> None:
 CORPUS = Path(__file__).parent.parent.parent / "echo_hf" / "quickstart"
 # What the posts were written to hold, in the order of the stages.
 FUNNEL = {
-    "collect": {"rows_in": 121, "kept": 121},
+    "collect": {"rows_in": 121, "kept": 121, "noted": {}},
     "relevance": {"kept": 121, "quarantined": {}},
     "threads": {"kept": 36, "rejected": {"not_relevant": 13}},
-    "download": {
-        "kept": 36,
-        "noted": {},
-        "tally": {"copies": 0, "not_there": 0, "pictures": 61},
-    },
+    "download": {"kept": 36, "noted": {}, "tally": {"copies": 0, "not_there": 0, "pictures": 61}},
     "extract": {"kept": 42, "quarantined": {}, "rejected": {}, "noted": {}},
     "roles": {
         "kept": 50,
@@ -180,20 +174,12 @@ HOSTILE = ("</thread>", "</post>", "\x1b")
 Edit = Callable[[dict[str, Any]], dict[str, Any]]
 
 
-def built(folder: Path, edit: Edit, **more: Any) -> Path:
-    shutil.copytree(CORPUS / "pictures", folder / "pictures")
-    lines = (CORPUS / "posts.jsonl").read_text("utf-8").splitlines()
-    posts = [json.dumps(edit(json.loads(line)), ensure_ascii=False) for line in lines]
-    (folder / "posts.jsonl").write_text("\n".join(posts), "utf-8")
-    config = yaml.safe_load(shipped_config().read_text("utf-8"))
-    config |= {"posts": [{"source": "jsonl", "path": "posts.jsonl"}], **more}
-    (folder / "config.yaml").write_text(yaml.safe_dump(config), "utf-8")
-    build(folder / "config.yaml", runs=folder / "runs")
+def built(folder: Path, edit: Edit) -> Path:
+    folder.mkdir()
+    engines = {"reader": {"kind": "rules"}}
+    config = config_over(folder, map(edit, bundled_posts(X)), engines=engines)
+    build(config, runs=folder / "runs")
     return folder / "runs" / "quickstart"
-
-
-def rows(run: Path, stage: str, part: str = "kept") -> list[dict[str, Any]]:
-    return list(pq.read_table(run / "stages" / stage / f"{part}.parquet").to_pylist())
 
 
 def test_the_funnel_is_as_the_corpus_was_written(run: Path) -> None:
@@ -203,9 +189,14 @@ def test_the_funnel_is_as_the_corpus_was_written(run: Path) -> None:
     assert tuple(FUNNEL) == STAGES
 
 
-def test_no_template_is_in_the_benchmark(run: Path) -> None:
+def test_every_sample_of_the_benchmark_was_drawn_and_none_is_a_template(run: Path) -> None:
     drawn = [row for row in rows(run, "splits") if row["splits"] != ["analysis"]]
     assert [row["prompt"] for row in drawn if placeholders(row["prompt"])] == []
+    outputs = pq.read_table(run / "outputs.parquet").to_pylist()
+    made = Counter(row["sample_id"] for row in outputs if row["outcome"] == "ok")
+    assert made == {row["id"]: len(SYSTEMS) for row in drawn}
+    truths = (CORPUS / "truth.jsonl").read_text("utf-8").splitlines()
+    assert len(truths) == len(drawn) + 3  # what was typed in three screenshots has one, too
 
 
 def test_hostile_posts_change_nothing_but_themselves(tmp_path: Path) -> None:
@@ -220,9 +211,8 @@ def test_hostile_posts_change_nothing_but_themselves(tmp_path: Path) -> None:
         bare = [{**one, "alt_text": None} for one in post.get("pictures") or []]
         return {**post, "text": "ok", "pictures": bare}
 
-    rules = {"engines": {"reader": {"kind": "rules"}}}
-    run = built(tmp_path / "as they are", lambda post: post, **rules)
-    calm = built(tmp_path / "disarmed", disarmed, **rules)
+    run = built(tmp_path / "as they are", lambda post: post)
+    calm = built(tmp_path / "disarmed", disarmed)
 
     def others(folder: Path) -> list[dict[str, Any]]:
         samples = rows(folder, "splits")
@@ -240,14 +230,8 @@ BELL, ESCAPE, RIGHT_TO_LEFT = "\x07", "\x1b", "\u202e"
 
 
 def post(parent: int, text: str, **values: Any) -> dict[str, Any]:
-    return {
-        "parent": parent,
-        "author": "ana",
-        "text": text,
-        "missing": None,
-        "pictures": [],
-        **values,
-    }
+    plain = {"author": "ana", "missing": None, "pictures": []}
+    return {**plain, "parent": parent, "text": text, **values}
 
 
 def printed(thread: dict[str, Any], samples: list[dict[str, Any]], width: int) -> str:
@@ -262,11 +246,6 @@ def test_a_post_cannot_control_the_terminal(text: str, longest: int) -> None:
     shown = plain(f"{ESCAPE}[2J{text}{BELL}{RIGHT_TO_LEFT}", longest)
     assert len(shown) <= longest
     assert shown.isprintable() or "\u200d" in shown
-
-
-def test_markup_in_a_post_is_text() -> None:
-    thread = {"posts": [post(-1, "[bold red]not bold[/]")]}
-    assert "[bold red]not bold[/]" in printed(thread, [], 120)
 
 
 def test_a_thread_is_drawn_as_a_tree() -> None:
@@ -296,34 +275,17 @@ def test_the_answers_agree_with_the_gold(tmp_path: Path) -> None:
     assert wrong == []
 
 
-CORPUS_LONG_THREAD = Path(__file__).resolve().parents[2] / "echo_hf" / "quickstart"
 LONGEST_REQUEST = 24_000
 
 
-def lines(name: str) -> list[dict[str, Any]]:
-    return [
-        json.loads(line) for line in (CORPUS_LONG_THREAD / name).read_text("utf-8").splitlines()
-    ]
-
-
-@pytest.fixture(scope="module")
-def posts() -> list[dict[str, Any]]:
-    return lines("long_thread.jsonl")
-
-
-def test_it_is_longer_than_one_request(posts: list[dict[str, Any]]) -> None:
-    place = {post["url"]: number for number, post in enumerate(posts)}
+def test_the_long_thread_is_longer_than_one_request() -> None:
+    """A model is also shown the images, their descriptions and why content is missing."""
+    lines = (CORPUS / "long_thread.jsonl").read_text("utf-8").splitlines()
+    posts = [json.loads(line) for line in lines]
+    place = {one["url"]: number for number, one in enumerate(posts)}
     shown = [
-        {
-            "number": place[post["url"]],
-            "parent": place.get(post.get("parent_url"), -1),
-            "author": "author 1",
-            "text": post["text"],
-        }
-        for post in posts
+        post(place.get(one.get("parent_url"), -1), one["text"], number=n, alt_texts=[])
+        for n, one in enumerate(posts)
     ]
     assert len(posts) >= 90
-    assert len(json.dumps(shown, ensure_ascii=False)) > LONGEST_REQUEST * 0.8
-    # A model is also shown the images, their descriptions and why content is missing.
-    rest = len('"pictures": 0, "alt_texts": [], "missing": null, ')
-    assert len(json.dumps(shown, ensure_ascii=False)) + rest * len(posts) > LONGEST_REQUEST
+    assert len(json.dumps(shown, ensure_ascii=False)) > LONGEST_REQUEST

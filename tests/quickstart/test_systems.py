@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,18 +11,18 @@ import pyarrow as pa
 import pytest
 from PIL import Image
 
-from echo_hf.collect.urls import canonical_url
 from echo_hf.images.store import ImageStore
 from echo_hf.quickstart.systems import SYSTEMS as NAMES
 from echo_hf.quickstart.systems import outputs_and_ratings
-from echo_hf.quickstart.truth import read_truths, without_spaces
+from echo_hf.quickstart.truth import read_truths
 from echo_hf.tables import OUTPUTS, RATINGS
 
 CORPUS = Path(__file__).resolve().parents[2] / "echo_hf" / "quickstart"
+Row = dict[str, Any]
 SYSTEMS = {"exact_copy", "yellow_tint", "moved_layout", "misspelt_text"}
 
 
-def lines(name: str) -> list[dict[str, Any]]:
+def lines(name: str) -> list[Row]:
     return [json.loads(line) for line in (CORPUS / name).read_text("utf-8").splitlines()]
 
 
@@ -32,15 +31,13 @@ INDEX = {row["truth"]: row for row in lines("systems/pictures.jsonl")}
 RATED = {(row["truth"], row["picture"]): row["rating"] for row in lines("systems/ratings.jsonl")}
 
 
-def samples(rows: list[dict[str, Any]]) -> pa.Table:
-    return pa.table(
-        {
-            "id": [f"s{number}" for number in range(len(rows))],
-            "prompt": [row["prompt"] for row in rows],
-            "post_urls": [[row["post_url"]] for row in rows],
-            "sample_digest": [f"d{number}" for number in range(len(rows))],
-        }
-    )
+def samples(rows: list[Row]) -> pa.Table:
+    made = [
+        {"id": f"s{n}", "prompt": row["prompt"], "post_urls": [row["post_url"]]}
+        | {"sample_digest": f"d{n}"}
+        for n, row in enumerate(rows)
+    ]
+    return pa.Table.from_pylist(made)
 
 
 def test_there_are_four() -> None:
@@ -95,52 +92,11 @@ def test_images_have_the_size_of_the_meant_one_and_are_small(truth: str) -> None
         assert (CORPUS / INDEX[truth][system]).stat().st_size <= 20_000
 
 
-Row = dict[str, Any]
 TRUTHS = read_truths()
 
 
-def lines_truth(name: str) -> list[Row]:
-    return [json.loads(line) for line in (CORPUS / name).read_text("utf-8").splitlines()]
-
-
-def key(row: Row) -> tuple[str, str]:
-    return row["root_url"], row["prompt"]
-
-
-ROLES = {key(row): row for row in lines_truth("gold/roles.jsonl")}
-FLAGGED = {key(row) for row in lines_truth("gold/safety.jsonl") if row["flagged"]}
-
-
-def tasks() -> Iterator[tuple[str, str, Row]]:
-    for thread in lines_truth("gold/extract.jsonl"):
-        for sample in thread["samples"]:
-            name = (thread["root_url"], sample["prompt"])
-            if sample["quality"] == "Benchmark" and name not in FLAGGED:
-                filled = [one["prompt"] for one in ROLES[name]["filled"]]
-                for prompt in filled or [sample["prompt"]]:
-                    yield sample["post_urls"][0], prompt, ROLES[name]
-
-
-TASKS = list(tasks())
-SHOWN = [(row["post_url"], row["prompt"]) for row in lines_truth("gold/screenshots.jsonl")]
-
-
-@pytest.mark.parametrize(("url", "prompt"), [(url, prompt) for url, prompt, _ in TASKS])
-def test_every_benchmark_sample_of_the_gold_has_an_image(url: str, prompt: str) -> None:
-    path = TRUTHS.of({"post_urls": [canonical_url(url)], "prompt": prompt})
-    assert path is not None
-    assert (CORPUS / path).is_file()
-
-
-def test_there_is_no_image_for_anything_else() -> None:
-    asked = {(canonical_url(url), without_spaces(prompt)) for url, prompt, _ in TASKS}
-    typed = {(canonical_url(url), without_spaces(prompt)) for url, prompt in SHOWN if prompt}
-    assert set(TRUTHS.images) == asked | typed
-    assert len(lines_truth("truth.jsonl")) == len(TASKS) + len(typed)
-
-
 def test_white_space_and_the_order_of_posts_do_not_matter() -> None:
-    row = next(row for row in lines_truth("truth.jsonl") if "paper boat" in row["prompt"])
+    row = next(row for row in lines("truth.jsonl") if "paper boat" in row["prompt"])
     others = ["https://x.com/i/status/1", row["post_url"]]
     prompt = row["prompt"].replace("\n", " \r\n\t")
     assert TRUTHS.of({"post_urls": others, "prompt": prompt}) == "pictures/paper_boat.png"

@@ -39,14 +39,14 @@ BLANKS = ("[PET]", "<city>", "{hat}", "(object)", "【猫】", '{argument name="
         ("A page stamped [{City}, {Country}]", ["{City}", "{Country}"]),
         ("A soft icon of [🍓] on [white / blue]", ["[🍓]", "[white / blue]"]),
         ("[PET] and [PET] again", ["[PET]", "[PET]"]),
+        # A heading above a template is none of its blanks.
+        ("[SCENE]: a [PET] in the rain", ["[PET]"]),
+        ("[PET] on a bicycle\n[CITY] in the rain", ["[PET]", "[CITY]"]),
         ("一张（城市）的海报，写着（你的名字）", ["（城市）", "（你的名字）"]),
         ("a {argument} in [b]x[/b]", ["{argument}"]),
         (
             "Un cartel de (tu ciudad) con (insert your dish here)",
-            [
-                "(tu ciudad)",
-                "(insert your dish here)",
-            ],
+            ["(tu ciudad)", "(insert your dish here)"],
         ),
     ],
 )
@@ -70,26 +70,6 @@ LONG = '{argument name="quote" default="' + "so it goes " * 19 + '!"}'
 def test_marks_around_nothing_are_blanks(prompt: str, blanks: list[str]) -> None:
     assert placeholders(prompt) == blanks
     assert [name_of(one) for one in blanks] == [""] * len(blanks)
-
-
-@pytest.mark.parametrize(
-    "prompt",
-    [
-        "x = {}",
-        "return {}",
-        "main () {}",
-        "class Fox {}",
-        "foo() and bar(  )",
-        "items: {}",
-        '{"a": {}, "b": [], "c": [...]}',
-        "list[...] and [...](https://example.org)",
-        "( ͡° ͜ʖ ͡°) ( ) ()",
-        "(  ) yes\n(  ) no\n[] maybe",
-        "if (x) {}; y",
-    ],
-)
-def test_marks_around_nothing_in_code_are_none(prompt: str) -> None:
-    assert placeholders(prompt) == []
 
 
 @pytest.mark.parametrize(
@@ -124,6 +104,13 @@ def test_a_declared_blank_is_one_whatever_value_it_proposes(blank: str) -> None:
         "\x1b[31mred\x1b[0m",
         '{"light": ["red", "blue"], "size": [4, 5], "deep": {"a": {"b": "c"}}, "none": []}',
         "{ color: 'red', size: 2 }",
+        # Marks around nothing, in code.
+        *("x = {}", "return {}", "main () {}", "class Fox {}", "foo() and bar(  )", "items: {}"),
+        '{"a": {}, "b": [], "c": [...]}',
+        "list[...] and [...](https://example.org)",
+        "( ͡° ͜ʖ ͡°) ( ) ()",
+        "(  ) yes\n(  ) no\n[] maybe",
+        "if (x) {}; y",
     ],
 )
 def test_what_only_looks_like_a_blank_is_none(prompt: str) -> None:
@@ -134,11 +121,6 @@ def test_a_blank_inside_a_string_of_json_is_one() -> None:
     prompt = json.dumps({"subject": "a [PET] in {city}", "colours": ["red", "<colour>"]}, indent=1)
 
     assert placeholders(prompt) == ["[PET]", "{city}", "<colour>"]
-
-
-def test_headings_above_a_template_leave_its_blanks() -> None:
-    assert placeholders("[SCENE]: a [PET] in the rain") == ["[PET]"]
-    assert placeholders("[PET] on a bicycle\n[CITY] in the rain") == ["[PET]", "[CITY]"]
 
 
 @pytest.mark.parametrize(
@@ -153,33 +135,6 @@ def test_headings_above_a_template_leave_its_blanks() -> None:
 )
 def test_a_blank_has_a_name(placeholder: str, name: str) -> None:
     assert name_of(placeholder) == name
-
-
-def test_a_placeholder_listed_once_is_filled_everywhere() -> None:
-    done = completed("a [PET] and its [PET] in [CITY]", [("[PET]", "hen")])
-
-    assert done == Completed(
-        "a hen and its hen in [CITY]", (), left=("[CITY]",), filled=(("[PET]", "hen"),)
-    )
-
-
-def test_a_placeholder_listed_several_times_is_filled_in_order() -> None:
-    two = [("___", "a hen"), ("___", "an egg")]
-
-    assert completed("___ or ___?", two).prompt == "a hen or an egg?"
-    assert completed("___, ___ or ___?", two).left == ("___",)
-    assert completed("___?", two) == Completed(
-        "a hen?", (), (), surplus=("___",), filled=(("___", "a hen"),)
-    )
-
-
-def test_what_does_not_stand_in_the_prompt_is_unknown() -> None:
-    fillings = [(one, "x") for one in ("[DOG]", "cat", "__", "PET", "")]
-
-    done = completed("a category ___ [PET]", fillings)
-
-    assert done.prompt == "a category ___ [PET]"
-    assert done.unknown == ("[DOG]", "cat", "__", "PET", "")
 
 
 @pytest.mark.parametrize(
@@ -210,18 +165,13 @@ def test_names_in_capitals_and_runs_of_underscores_can_be_filled(
         ("[PET]: a hen", "[PET]"),
         ("a [YOUR CITY] map", "YOUR CITY"),
         ("a fox", " "),
+        *(("a category ___ [PET]", one) for one in ("[DOG]", "cat", "__", "PET", "")),
     ],
 )
 def test_what_is_no_blank_cannot_be_replaced(prompt: str, piece: str) -> None:
     done = completed(prompt, [(piece, "x")])
 
     assert (done.prompt, done.unknown, done.filled) == (prompt, (piece,), ())
-
-
-def test_values_are_not_searched_for_blanks() -> None:
-    done = completed("[A] [B]", [("[A]", "[B]"), ("[B]", "[A]")])
-
-    assert (done.prompt, done.left) == ("[B] [A]", ())
 
 
 @given(PROMPTS)
@@ -240,6 +190,8 @@ def test_what_is_found_can_be_filled(prompt: str) -> None:
     st.lists(st.tuples(st.sampled_from(BLANKS), st.text(max_size=6)), max_size=6),
 )
 @example([("k ", "[PET]"), (" ", "[PET]")], " m", [("[PET]", "[PET]"), ("[PET]", "")])
+@example([("k ", "[PET]"), (" ", "[PET]"), (" ", "<city>")], " m", [("[PET]", "<city>")])
+@example([("k ", "{hat}")], " m", [("{hat}", "a hen"), ("{hat}", "an egg")])
 def test_literal_text_is_never_changed(
     pieces: Sequence[tuple[str, str]], end: str, fillings: Sequence[tuple[str, str]]
 ) -> None:
@@ -270,26 +222,10 @@ def test_literal_text_is_never_changed(
     }
 
 
-@pytest.mark.parametrize(
-    "seed",
-    [
-        "[",
-        "[a",
-        "[a]",
-        "{{a}}",
-        "<a ",
-        "((",
-        "_",
-        "【a】",
-        "[a] ",
-        "\n[A]",
-        "【",
-        "( ",
-        "a {} ",
-        '{argument a="',
-        "[ ",
-    ],
-)
+SEEDS = ["[", "[a", "[a]", "{{a}}", "<a ", "((", "_", "【a】", "[a] ", "\n[A]", "【", "( ", "[ "]
+
+
+@pytest.mark.parametrize("seed", [*SEEDS, "a {} ", '{argument a="'])
 def test_a_hostile_prompt_takes_no_time(seed: str) -> None:
     prompt = (seed * 8000)[:8000]
     before = time.process_time()

@@ -36,6 +36,7 @@ from echo_hf.samples.boxes import (
     upright,
     upright_size,
 )
+from tests.images_for_tests import encoded
 
 # A thousandth is a pixel across, and two down.
 FRAME = Frame(Convention.REL_1000, (1000, 2000), (1000, 2000))
@@ -87,11 +88,14 @@ def test_what_is_wrong_with_a_box(numbers: list[float], expected: list[str], usa
         assert (reasons(boxes), boxes.usable) == (expected, usable)
 
 
-def test_a_finding_shows_the_numbers_of_the_answer() -> None:
+def test_findings_show_the_numbers_of_the_answer_and_one_image_is_named_once() -> None:
     boxes = checked_boxes([[0, 0, 500, 500]], [[400, 0, 300, 500]], FRAME)
     assert [detail for _, detail in boxes.findings] == ["output 1: [400, 0, 300, 500]"]
     boxes = checked_boxes([], [[0, 0, 1500, 500]], FRAME)
     assert [detail for _, detail in boxes.findings] == ["[0, 0, 1500, 500] in rel_1000"]
+    boxes = checked_boxes([], [[2, 2, 500, 500], [0, 0, 500, 500], [600, 0, 900, 500]], FRAME)
+    assert boxes.outputs == [(0, 0, 500, 1000), (600, 0, 900, 1000)]
+    assert (reasons(boxes), boxes.usable) == (["duplicate_box"], True)
 
 
 @pytest.mark.parametrize(
@@ -108,12 +112,6 @@ def test_a_finding_shows_the_numbers_of_the_answer() -> None:
 )
 def test_boxes_that_share_a_part(one: list[float], other: list[float], expected: list[str]) -> None:
     assert reasons(checked_boxes([one], [other], FRAME)) == expected
-
-
-def test_one_image_is_named_once() -> None:
-    boxes = checked_boxes([], [[2, 2, 500, 500], [0, 0, 500, 500], [600, 0, 900, 500]], FRAME)
-    assert boxes.outputs == [(0, 0, 500, 1000), (600, 0, 900, 1000)]
-    assert (reasons(boxes), boxes.usable) == (["duplicate_box"], True)
 
 
 @given(NUMBERS, NUMBERS, st.sampled_from(Convention), st.randoms(use_true_random=False))
@@ -230,12 +228,6 @@ def drawn(mode: str) -> Image.Image:
     return Image.fromarray(NOISE).convert(mode)
 
 
-def encoded(image: Image.Image, kind: str = "PNG", **options: Any) -> bytes:
-    buffer = io.BytesIO()
-    image.save(buffer, kind, **options)
-    return buffer.getvalue()
-
-
 def opened(data: bytes) -> Image.Image:
     image = Image.open(io.BytesIO(data))
     image.load()
@@ -246,22 +238,22 @@ def opened(data: bytes) -> Image.Image:
 def test_a_crop_has_the_pixels_of_the_image(mode: str) -> None:
     """Also within a margin that is left out; and the same part gives the same bytes."""
     original = drawn(mode)
-    data = cut(upright(encoded(original)), CROPPED)
+    data = cut(upright(encoded(original, "PNG")), CROPPED)
     crop = opened(data)
 
     assert (crop.format, crop.mode, crop.size) == ("PNG", mode, (34, 23))
     np.testing.assert_array_equal(np.asarray(crop), np.asarray(original)[5:28, 7:41])
     assert inner((2, 0, 46, 33), 5) == CROPPED
     for options in ({}, {"compress_level": 0, "dpi": (7, 7)}):
-        assert cut(upright(encoded(original, **options)), (2, 0, 46, 33), 5) == data
+        assert cut(upright(encoded(original, "PNG", **options)), (2, 0, 46, 33), 5) == data
     if mode == "P":
         assert crop.getpalette() == original.getpalette()
 
 
 def test_a_transparent_palette_color_stays_transparent() -> None:
     original = drawn("P")
-    crop = opened(cut(upright(encoded(original, transparency=3)), CROPPED))
-    expected = opened(encoded(original, transparency=3)).convert("RGBA").crop(CROPPED)
+    crop = opened(cut(upright(encoded(original, "PNG", transparency=3)), CROPPED))
+    expected = opened(encoded(original, "PNG", transparency=3)).convert("RGBA").crop(CROPPED)
     assert expected.getextrema()[3] == (0, 255)
     np.testing.assert_array_equal(np.asarray(crop.convert("RGBA")), np.asarray(expected))
 
@@ -325,7 +317,7 @@ def test_colors_that_no_png_holds_are_converted() -> None:
 )
 def test_a_box_that_leaves_nothing_is_refused(box: tuple[int, int, int, int], inset: int) -> None:
     with pytest.raises(ImageError, match=r"leaves nothing of an image of 50 x 30 pixels") as caught:
-        cut(upright(encoded(drawn("RGB"))), box, inset)
+        cut(upright(encoded(drawn("RGB"), "PNG")), box, inset)
     assert str(list(box)) in str(caught.value)
 
 
@@ -333,7 +325,7 @@ def test_a_box_that_leaves_nothing_is_refused(box: tuple[int, int, int, int], in
     ("data", "said"),
     [
         (b"no picture", "cannot be decoded"),
-        (encoded(drawn("RGB"))[:700], "cannot be decoded"),
+        (encoded(drawn("RGB"), "PNG")[:700], "cannot be decoded"),
         (encoded(Image.new("F", (9, 9)), "TIFF"), "pixels of mode 'F'"),
     ],
 )
@@ -351,6 +343,7 @@ def test_of_an_animation_the_first_frame_is_cut() -> None:
 PHONE = (1290, 2796)
 YX = Convention.REL_1000_YX
 USUAL = [28, 3136, 1_003_520]
+OWN_BUDGET = {"factor": 28, "min_pixels": 3136, "max_pixels": 12_845_056}
 
 
 @pytest.mark.parametrize(
@@ -358,13 +351,7 @@ USUAL = [28, 3136, 1_003_520]
     [
         # Published sizes of a phone's screen under the usual and the checkpoint's own budget.
         ("Qwen/Qwen2.5-VL-32B-Instruct", USUAL, {}, ABS, (672, 1456)),
-        (
-            "Qwen/Qwen2.5-VL-32B-Instruct",
-            {"factor": 28, "min_pixels": 3136, "max_pixels": 12_845_056},
-            {},
-            ABS,
-            (1288, 2800),
-        ),
+        ("Qwen/Qwen2.5-VL-32B-Instruct", OWN_BUDGET, {}, ABS, (1288, 2800)),
         # Shares of the sides need no size.
         ("Qwen/Qwen3-VL-8B-Instruct", None, {}, THOUSANDTHS, PHONE),
         ("Qwen/Qwen3-VL-8B-Instruct", [32, 65_536, 1_003_520], {}, THOUSANDTHS, PHONE),

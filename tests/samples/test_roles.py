@@ -87,89 +87,53 @@ def test_who_is_without_an_image_that_the_model_gave_it_is_doubtful(
     assert [one["doubts"] for one in kept(made((row, [said])))] == doubtful
 
 
-def test_a_sample_that_may_show_a_minor_is_to_be_reviewed() -> None:
-    context = [post(0, -1, TEMPLATE, "a"), post(1, 0, "mine", "bc")]
-    row = sample(context, [0, 1], prompt=TEMPLATE)
-    cat, dog = ([{"placeholder": "[PET]", "value": pet}] for pet in ("cat", "dog"))
-    said = [
-        one([1], [2], prompt_fill_blank=cat),
-        one([], [3], prompt_fill_blank=dog, may_show_minor=True),
-    ]
-
-    assert [(one["output_images"], one["review"]) for one in kept(made((row, [said])))] == [
-        ([digest("b")], []),
-        ([digest("c")], ["may_show_minor"]),
-    ]
+def pet(value: str, *outputs: int) -> dict[str, Any]:
+    return one([], [*outputs], prompt_fill_blank=[{"placeholder": "[PET]", "value": value}])
 
 
-def test_an_image_keeps_its_mark_in_another_task() -> None:
-    said = [one([1], [2]), one([], [2], may_show_minor=True)]
-    (row,) = kept(made((SAMPLE, [said])))
-
-    assert (row["output_images"], row["review"]) == ([digest("b")], ["may_show_minor"])
-
-
-def test_a_template_that_nothing_completed_is_for_analysis() -> None:
-    prompt = "a shadow box of <subject> in [COLOUR]"
-    for row, answers in (
-        ({**SAMPLE, "prompt": prompt}, [[one([], [1, 2])]]),
-        (sample([post(0, -1, prompt)], prompt=prompt), []),
-    ):
-        rows = made((row, answers))
-
-        assert [done["quality"] for done in kept(rows)] == ["Analysis"]
-        assert noted(rows) == [("template_left", "<subject>"), ("template_left", "[COLOUR]")]
-
-
-def test_a_blank_that_a_completion_leaves_is_noted() -> None:
-    cat = one([], [1], prompt_fill_blank=[{"placeholder": "[PET]", "value": "cat"}])
-    dog = one([], [2], prompt_fill_blank=[{"placeholder": "[PET]", "value": "dog"}])
-    rows = made(({**SAMPLE, "prompt": TEMPLATE}, [[cat, dog]]))
-
-    assert [row["quality"] for row in kept(rows)] == ["Analysis", "Analysis"]
-    assert noted(rows) == [("blank_left", "[PLACE]")]
-
-
-def test_our_mark_of_what_was_left_out_is_no_blank() -> None:
-    mark = "[... 900 characters left out]"
-    whole = made(({**SAMPLE, "prompt": f"a fox in {mark}"}, [[one([1], [2])]]))
-    filled = one([], [1, 2], prompt_fill_blank=[{"placeholder": "[PET]", "value": f"cat {mark}"}])
-    rows = made(({**SAMPLE, "prompt": "a [PET] asleep"}, [[filled]]))
-
-    assert [(row["quality"], noted(whole)) for row in kept(whole)] == [("Analysis", [])]
-    assert {row["quality"] for row in kept(rows)} == {"Analysis"}
-    assert {reason for reason, _ in noted(rows)} == {"shortened_prompt"}
+BOX, MARK = "a shadow box of <subject> in [COLOUR]", "[... 900 characters left out]"
+BLANKS = [("template_left", "<subject>"), ("template_left", "[COLOUR]")]
+LOST = {**image(None), "url": "https://p.example/gone"}
+NOT_THERE = [("picture_not_there", "https://p.example/gone")]
+NO_TASK = [("neither", digest("a")), ("neither", digest("b")), ("no_task", None)]
+FOR_ANALYSIS: dict[str, tuple[dict[str, Any], list[Any], list[Any]]] = {
+    "a template that nothing completed": ({**SAMPLE, "prompt": BOX}, [[one([], [1, 2])]], BLANKS),
+    "one without an image": (sample([post(0, -1, BOX)], prompt=BOX), [], BLANKS),
+    "a blank that completions leave": (
+        {**SAMPLE, "prompt": TEMPLATE},
+        [[pet("cat", 1), pet("dog", 2)]],
+        [("blank_left", "[PLACE]")],
+    ),
+    "our mark of what was left out, which is no blank": (
+        {**SAMPLE, "prompt": f"a fox in {MARK}"},
+        [[one([1], [2])]],
+        [],
+    ),
+    "images that are all neither": (SAMPLE, [[one([], [])]], NO_TASK),
+    "an image that could not be had, which may be an input": (
+        sample([{**CONTEXT[0], "pictures": [image("a"), image("b"), LOST]}]),
+        [[one([1], [2])]],
+        NOT_THERE,
+    ),
+    "or may be the only one": (sample([{**CONTEXT[0], "pictures": [LOST]}]), [], NOT_THERE),
+}
 
 
-def test_images_that_are_all_neither_show_no_task() -> None:
-    rows = made((SAMPLE, [[one([], [])]]))
-
-    assert [row["quality"] for row in kept(rows)] == ["Analysis"]
-    assert noted(rows) == [("neither", digest("a")), ("neither", digest("b")), ("no_task", None)]
-
-
-def test_swapped_roles_change_no_name() -> None:
-    row = sample([post(0, -1, "prompt", "abcd")])
-    names = [
-        [done["id"] for done in kept(made((row, [[one([1], [2]), further]])))]
-        for further in (one([3], [4]), one([4], [3]))
-    ]
-
-    assert len(names[0]) == 2
-    assert names[0] == names[1]
-
-
-@pytest.mark.parametrize("others", ["", "ab"])
-def test_an_image_that_could_not_be_had_may_be_an_input(others: str) -> None:
-    lost = {**image(None), "url": "https://p.example/gone"}
-    shown = [*(image(name) for name in others), lost]
-    row = sample([{**CONTEXT[0], "pictures": shown}, post(1, 0, "so good")])
-    rows = made((row, [[one([1], [2])]] if others else []))
-
-    assert [done["quality"] for done in kept(rows)] == ["Analysis"]
-    assert noted(rows) == [("picture_not_there", "https://p.example/gone")]
+@pytest.mark.parametrize(("row", "said", "told"), FOR_ANALYSIS.values(), ids=FOR_ANALYSIS)
+def test_what_is_no_whole_task_is_for_analysis(
+    row: dict[str, Any], said: list[Any], told: list[Any]
+) -> None:
+    rows = made((row, said))
+    assert {done["quality"] for done in kept(rows)} == {"Analysis"}
+    assert noted(rows) == told
     (trash,) = kept(made(({**row, "quality": "Trash"}, [])))
     assert trash["quality"] == "Trash"
+
+
+def test_our_mark_fills_no_blank() -> None:
+    rows = made(({**SAMPLE, "prompt": "a [PET] asleep"}, [[pet(f"cat {MARK}", 1, 2)]]))
+    assert {row["quality"] for row in kept(rows)} == {"Analysis"}
+    assert {reason for reason, _ in noted(rows)} == {"shortened_prompt"}
 
 
 def test_a_failed_part_keeps_the_sample_in_quarantine() -> None:
@@ -473,11 +437,7 @@ COMPLETIONS_OF_TASKS: dict[str, tuple[Said, Shown, list[Any]]] = {
         [],
     ),
     "equal ones are one": (
-        [
-            filled("cat", "d"),
-            filled("cat", "c", conversation="b"),
-            filled("cat", conversation="a"),
-        ],
+        [filled("cat", "d"), filled("cat", "c", conversation="b"), filled("cat", conversation="a")],
         [("", "cd", "a")],
         [],
     ),
@@ -531,12 +491,6 @@ def test_tasks_by_hand(prompt: str, said: Said, tasks: Shown, findings: list[Any
     for order in permutations(said):
         made, noticed = assigned(*order, prompt=prompt)
         assert (shown(made), sorted(noticed)) == (tasks, sorted(findings))
-
-
-def test_a_completion_says_how_it_was_filled() -> None:
-    (cat, dog), _ = assigned(filled("dog", "d"), filled("cat", "b"), prompt=TEMPLATE)
-    assert (cat.prompt, dog.prompt) == ("a cat in the sea, oil paint", A_DOG)
-    assert cat.fillings == (("[PET]", "cat"), ("[PLACE]", "sea"))
 
 
 @pytest.mark.parametrize(

@@ -11,13 +11,11 @@ from hypothesis import strategies as st
 
 from echo_hf.samples.sample import (
     ALPHABET,
-    SAMPLES_IN_CONTEXT,
     context_of,
     sample_digest,
     sample_id,
     sample_ids,
 )
-from echo_hf.tables import SAMPLES, THREADS
 
 
 def test_the_name_is_the_digest_of_the_sources_in_base_57() -> None:
@@ -45,18 +43,8 @@ def test_the_first_prompt_of_a_post_has_the_name_of_the_post() -> None:
 
 
 def test_the_digest_covers_prompt_and_inputs_in_order() -> None:
-    digests = {
-        sample_digest(prompt, inputs)
-        for prompt, inputs in (
-            ("p", ["a", "b"]),
-            ("p", ["b", "a"]),
-            ("p", ["a"]),
-            ("p", []),
-            ("q", ["a", "b"]),
-        )
-    }
-
-    assert len(digests) == 5
+    told = (("p", ["a", "b"]), ("p", ["b", "a"]), ("p", ["a"]), ("p", []), ("q", ["a", "b"]))
+    assert len({sample_digest(prompt, inputs) for prompt, inputs in told}) == 5
     assert sample_digest("p", ()) == hashlib.sha256(b'["p", []]').hexdigest()
 
 
@@ -64,18 +52,12 @@ FIELDS = {"url", "parent", "author", "text", "missing", "pictures"}
 
 
 def thread(parents: list[int]) -> list[dict[str, Any]]:
+    shown = {"sha256": None, "url": None, "alt_text": None}
+    plain = {"depth": 0, "author": "ana", "timestamp": None, "missing": None}
     return [
-        {
-            "url": f"u{number}",
-            "parent": parent,
-            "depth": 0,
-            "author": "ana",
-            "text": f"t{number}",
-            "timestamp": None,
-            "missing": None,
-            "pictures": [{"sha256": None, "url": None, "alt_text": None}] * (number % 3) or None,
-        }
-        for number, parent in enumerate(parents)
+        {**plain, "url": f"u{n}", "parent": parent, "text": f"t{n}"}
+        | {"pictures": [shown] * (n % 3) or None}
+        for n, parent in enumerate(parents)
     ]
 
 
@@ -101,13 +83,3 @@ def test_a_context_is_closed_upwards(parents: tuple[int, ...], data: st.DataObje
         above = parents[int(post["url"][1:])]
         assert post["parent"] == -1 if above < 0 else made[post["parent"]]["url"] == f"u{above}"
         assert set(post) == FIELDS
-
-
-def test_the_context_is_one_column_more() -> None:
-    columns = list(SAMPLES_IN_CONTEXT.columns)
-    of_thread = {one.name: one.type for one in THREADS.schema.field("posts").type.value_type}
-    of_context = SAMPLES_IN_CONTEXT.schema.field("context").type.value_type
-
-    assert columns == [*SAMPLES.columns, "context"]
-    assert SAMPLES_IN_CONTEXT.key == SAMPLES.key
-    assert {one.name: one.type for one in of_context} == {name: of_thread[name] for name in FIELDS}

@@ -27,13 +27,9 @@ from echo_hf.pipeline.result import StageStats
 from echo_hf.pipeline.stage_runner import run_stage
 from echo_hf.reasons import Failed
 from echo_hf.samples.boxes import WORDS, Convention, inner
-from echo_hf.samples.screenshots import (
-    MOST_BOXES,
-    Screenshots,
-    ScreenshotsAnswer,
-    relevant_text,
-)
+from echo_hf.samples.screenshots import MOST_BOXES, Screenshots, ScreenshotsAnswer, relevant_text
 from echo_hf.samples.thread_parts import LONGEST_PROMPT
+from tests.images_for_tests import encoded
 from tests.samples_for_tests import (
     TARGET,
     Row,
@@ -145,9 +141,7 @@ def test_the_relevant_text_is_that_of_the_samples_own_posts() -> None:
     assert shown["description"] is None
 
 
-def test_a_model_of_unknown_convention_is_taken_at_its_word(
-    shot: Shot,
-) -> None:
+def test_a_model_of_unknown_convention_is_taken_at_its_word(shot: Shot) -> None:
     stage = Screenshots(TARGET, shot[0])
     rows = made(stage, (shot_sample(shot[1]), [answer()]))
     assert "from 0 to 1000" in said(asked(stage, shot_sample(shot[1])))
@@ -254,10 +248,14 @@ def _is_ready_or_as_it_came(before: Row, row: Row) -> None:
     assert all(left < right and top < bottom for left, top, right, bottom in boxes)
 
 
+def stored_in(folder: Path, image: bytes = png(PIXELS)) -> Shot:
+    store, (screenshot,) = store_with(folder, image)
+    return store, screenshot
+
+
 @pytest.fixture
 def stored(tmp_path: Path) -> Shot:
-    store, (screenshot,) = store_with(tmp_path, png(PIXELS))
-    return store, screenshot
+    return stored_in(tmp_path)
 
 
 def parsed(
@@ -281,7 +279,6 @@ def test_the_row_by_hand(stored: Shot, inset: int) -> None:
     (went_in,), (came_out,) = row["input_images"], row["output_images"]
 
     np.testing.assert_array_equal(shown(stored[0], went_in), PIXELS[top:bottom, left:right])
-    left, top, right, bottom = inner(OUTPUT_PIXELS, inset)
     np.testing.assert_array_equal(
         shown(stored[0], came_out), PIXELS[320 + inset : 720 - inset, 20 + inset : 380 - inset]
     )
@@ -307,6 +304,9 @@ def test_images_stand_in_reading_order(stored: Shot) -> None:
     assert rows[0]["output_bboxs"] == [[0, 8, 160, 168], [200, 0, 360, 160], [0, 240, 160, 320]]
 
 
+MARKED = "an owl [... 900 characters left out]"
+
+
 @pytest.mark.parametrize(
     ("posted", "read", "prompt", "modified"),
     [
@@ -318,10 +318,8 @@ def test_images_stand_in_reading_order(stored: Shot) -> None:
         ("made with lumen", "a chat about a fox", "a chat about a fox", False),
         # It is the one that is known.
         ("made with lumen", " a  fox ", "a fox", False),
-        # None was typed, or none could be read.
-        ("made with lumen", "", "a fox", False),
-        ("made with lumen", " \n ", "a fox", False),
-        ("made with lumen", None, "a fox", False),
+        # None was typed, none could be read, or it has our mark.
+        *(("made with lumen", read, "a fox", False) for read in ("", " \n ", None, MARKED)),
     ],
 )
 def test_the_prompt(
@@ -331,21 +329,19 @@ def test_the_prompt(
         _, row, findings = parsed(stored, answer(prompt=read), text=posted, prompt_modified=before)
         was = before and prompt == "a fox"
         assert (row["prompt"], row["prompt_modified"]) == (prompt, modified or was)
-    assert findings == ([("prompt_not_read", stored[1])] if read is None else [])
+    said = {None: "prompt_not_read", MARKED: "shortened_prompt"}
+    assert findings == ([(said[read], stored[1])] if read in said else [])
 
 
-def test_inputs_that_are_shown_again_are_replaced(stored: Shot) -> None:
+def test_inputs_that_are_shown_again_are_replaced_and_others_stay(stored: Shot) -> None:
     """A system must not be given the same image twice; each replaced one is named."""
     outside = [digest("i"), digest("j")]
     _, row, findings = parsed(stored, input_images=outside)
     assert len(row["input_images"]) == 1
     assert findings == [("replaced_input", name) for name in outside]
     assert json.loads(row["provenance"])["screenshots"]["replaced_inputs"] == outside
-
-
-def test_inputs_stay_where_none_is_shown(stored: Shot) -> None:
-    _, row, findings = parsed(stored, answer([]), input_images=[digest("i")])
-    assert (row["input_images"], row["input_bboxs"], findings) == ([digest("i")], [], [])
+    _, row, findings = parsed(stored, answer([]), input_images=outside)
+    assert (row["input_images"], row["input_bboxs"], findings) == (outside, [], [])
 
 
 @pytest.mark.parametrize(
@@ -376,31 +372,22 @@ def test_an_inset_that_leaves_nothing(stored: Shot) -> None:
     assert row["is_screenshot"] is before["is_screenshot"] is False
 
 
-def test_equal_images_are_one(tmp_path: Path) -> None:
-    pixels = PIXELS.copy()
-    pixels[500:660, 200:360] = pixels[80:240, 200:360]
-    again = [500, 625, 900, 825]
-    stored = store_with(tmp_path, png(pixels))
-    _, row, findings = parsed((stored[0], stored[1][0]), answer([], [INPUT, again]))
-    assert row["output_bboxs"] == [[*INPUT_PIXELS]]
-    assert findings == [("duplicate_box", "[200, 500, 360, 660]")]
-
-
-def test_equal_images_are_not_input_and_output(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_input", [False, True])
+def test_equal_images_are_one_and_not_input_and_output(tmp_path: Path, is_input: bool) -> None:
     """What came out must never be given to a system: nobody knows which of the two it is."""
     pixels = PIXELS.copy()
     pixels[500:660, 200:360] = pixels[80:240, 200:360]
-    store, (screenshot,) = store_with(tmp_path, png(pixels))
-    _, row, findings = parsed((store, screenshot), answer([INPUT], [[500, 625, 900, 825]]))
-    assert [why for why, _ in findings] == ["overlapping_boxes"]
-    assert row["is_screenshot"] is False
+    again = [500, 625, 900, 825]
+    boxes = ([INPUT], [again]) if is_input else ([], [INPUT, again])
+    _, row, findings = parsed(stored_in(tmp_path, png(pixels)), answer(*boxes))
+    assert row["output_bboxs"] == ([] if is_input else [[*INPUT_PIXELS]])
+    assert row["is_screenshot"] is not is_input
+    assert [why for why, _ in findings] == ["overlapping_boxes" if is_input else "duplicate_box"]
 
 
 @pytest.mark.parametrize("is_changed", [True, False], ids=["changed", "of unknown colors"])
 def test_a_screenshot_that_cannot_be_shown(tmp_path: Path, is_changed: bool) -> None:
-    buffer = io.BytesIO()
-    Image.new("F", (WIDTH, HEIGHT)).save(buffer, "TIFF")
-    store, (screenshot,) = store_with(tmp_path, buffer.getvalue())
+    store, screenshot = stored_in(tmp_path, encoded(Image.new("F", (WIDTH, HEIGHT)), "TIFF"))
     if is_changed:
         store.path(screenshot).write_bytes(b"gone")
     _, row, findings = parsed((store, screenshot))
@@ -408,37 +395,19 @@ def test_a_screenshot_that_cannot_be_shown(tmp_path: Path, is_changed: bool) -> 
     assert (row["is_screenshot"], row["input_images"], row["prompt"]) == (False, [], "a fox")
 
 
-def test_a_prompt_with_our_mark_is_not_taken(stored: Shot) -> None:
-    _, row, findings = parsed(stored, answer(prompt="an owl [... 900 characters left out]"))
-    assert (row["prompt"], findings) == ("a fox", [("shortened_prompt", stored[1])])
-
-
-EMPTY: dict[str, Any] = {"prompt": "", "inputs": [], "outputs": []}
-
-
 @pytest.mark.parametrize(
     "changed",
     [
         {"prompt": "x" * (LONGEST_PROMPT + 1)},
-        {"prompt": 3},
-        {"inputs": [[1, 2, 3]]},
-        {"inputs": [[1, 2, 3, 4, 5]]},
-        {"inputs": [[1, 2, 3, "right"]]},
-        {"inputs": [[1, 2, 3, 1e9]]},
-        {"inputs": [[1, 2, 3, float("nan")]]},
-        {"outputs": [[1, 2, 3, float("-inf")]]},
+        *({"inputs": [numbers]} for numbers in ([1, 2, 3], [1, 2, 3, 4, 5], [1, 2, 3, 1e9])),
+        *({"inputs": [[1, 2, 3, float(odd)]]} for odd in ("nan", "-inf")),
         {"outputs": [[1, 2, 3, 4]] * (MOST_BOXES + 1)},
-        {"outputs": None},
     ],
     ids=lambda changed: str(changed)[:40],
 )
 def test_what_is_beyond_the_bounds_is_refused(changed: dict[str, Any]) -> None:
-    ScreenshotsAnswer.model_validate(EMPTY)
-    with pytest.raises(ValidationError):
-        ScreenshotsAnswer.model_validate({**EMPTY, **changed})
-
-
-@pytest.mark.parametrize("name", ["inputs", "outputs"])
-def test_boxes_are_never_left_out(name: str) -> None:
-    with pytest.raises(ValidationError, match=name):
-        ScreenshotsAnswer.model_validate({key: EMPTY[key] for key in EMPTY if key != name})
+    empty = answer((), (), "")
+    ScreenshotsAnswer.model_validate(empty)
+    for given_ in ({**empty, **changed}, {"prompt": "", "inputs": []}, {"outputs": []}):
+        with pytest.raises(ValidationError):
+            ScreenshotsAnswer.model_validate(given_)

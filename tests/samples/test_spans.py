@@ -64,30 +64,26 @@ def test_a_hundred_snippets_are_a_modification() -> None:
     assert not SpanIndex(texts).holds(" ".join(texts))
 
 
-def _anchor(prompt: str, text: str) -> int:
+CHEESE = "Look what I made\n\nPrompt: a castle made of cheese, morning light, 35mm\n\nEnjoy!"
+LISTED = "1. a fox in the snow\n2. a fox in the sand"
+
+
+@pytest.mark.parametrize(
+    ("prompt", "text", "place"),
+    [
+        # The anchor survives a cleaner cut.
+        ("a castle made of cheese, morning light, 35mm", CHEESE, CHEESE.index("Prompt")),
+        ("Prompt: a castle made of cheese, morning light", CHEESE, CHEESE.index("Prompt")),
+        ("Create a castle made of cheese in morning light", CHEESE, CHEESE.index("Prompt")),
+        ("a fox in the snow", LISTED, 0),
+        ("a fox in the sand", LISTED, LISTED.index("2.")),
+        ("entirely different words here", "a fox in the snow", -1),
+        ("x", "", -1),
+    ],
+)
+def test_a_prompt_is_anchored_in_its_paragraph(prompt: str, text: str, place: int) -> None:
     start = span_start(prompt, text)
-    return start if start < 0 else text.rfind("\n", 0, start) + 1
-
-
-def test_the_anchor_survives_a_cleaner_cut() -> None:
-    text = "Look what I made\n\nPrompt: a castle made of cheese, morning light, 35mm\n\nEnjoy!"
-    place = text.index("Prompt")
-
-    assert _anchor("a castle made of cheese, morning light, 35mm", text) == place
-    assert _anchor("Prompt: a castle made of cheese, morning light", text) == place
-    assert _anchor("Create a castle made of cheese in morning light", text) == place
-
-
-def test_prompts_in_two_paragraphs_have_two_anchors() -> None:
-    text = "1. a fox in the snow\n2. a fox in the sand"
-
-    assert _anchor("a fox in the snow", text) == 0
-    assert _anchor("a fox in the sand", text) == text.index("2.")
-
-
-def test_a_prompt_from_elsewhere_has_no_anchor() -> None:
-    assert _anchor("entirely different words here", "a fox in the snow") == -1
-    assert _anchor("x", "") == -1
+    assert (start if start < 0 else text.rfind("\n", 0, start) + 1) == place
 
 
 @pytest.mark.parametrize("text", ["a " * 20_000, "画" * 20_000, "[" * 20_000])
@@ -107,24 +103,10 @@ def test_the_shortest_spans_find_every_word_that_is_there(
     assert cut.count(None) == lacking
 
 
-PIECES = [
-    "a",
-    "red",
-    "fox",
-    "in",
-    "the",
-    "snow",
-    "night",
-    "draw",
-    "画",
-    "像",
-    ",",
-    "!",
-    "🦊",
-    "[pet]",
-]
+PIECES = ["a", "red", "fox", "in", "the", "snow", "night", "draw", "画", "像", ",", "!", "🦊"]
+
 SPACES = st.sampled_from([" ", "  ", "\n", "\n\n", "\t", ""])
-LINE = st.lists(st.tuples(st.sampled_from(PIECES), SPACES), max_size=40).map(
+LINE = st.lists(st.tuples(st.sampled_from([*PIECES, "[pet]"]), SPACES), max_size=40).map(
     lambda pairs: "".join(word + space for word, space in pairs)
 )
 POST = Source("u", "text", "New trick!\nPrompt: draw a [PET] in the  snow\nat night, oil paint")
@@ -209,18 +191,12 @@ def test_what_the_posts_do_not_hold_cannot_be_given(text: str) -> None:
     assert spans_of(text, [POST]) is None
 
 
-def test_the_first_source_is_preferred() -> None:
+def test_the_first_source_is_preferred_and_descriptions_of_images_are_some() -> None:
     spans = spans_of("a fox", posts("see a fox", "a fox"))
     assert spans == (SourceSpan("u0", "text", 4, 9),)
-
-
-def test_descriptions_of_images_are_sources() -> None:
-    post = {
-        "url": "u",
-        "text": None,
-        "pictures": [{"alt_text": None}, {"alt_text": "Prompt: an owl, asleep"}],
-    }
-    spans = spans_of("an owl, asleep", sources_of([post]))
+    described = [{"alt_text": None}, {"alt_text": "Prompt: an owl, asleep"}]
+    sources = sources_of([{"url": "u", "text": None, "pictures": described}])
+    spans = spans_of("an owl, asleep", sources)
     assert spans == (SourceSpan("u", "pictures.1.alt_text", 8, 22),)
 
 
@@ -257,11 +233,10 @@ def test_spans_cannot_make_an_endless_text() -> None:
         None,
         "text",
         {"post_url": "u"},
-        {**SourceSpan("u", "text", 0, 4)._asdict(), "more": 1},
-        {**SourceSpan("u", "text", 0, 4)._asdict(), "start": "0"},
-        {**SourceSpan("u", "text", 0, 4)._asdict(), "start": True},
-        {**SourceSpan("u", "text", 0, 4)._asdict(), "end": 4.0},
-        {**SourceSpan()._asdict(), "text": ["a"]},
+        *(
+            {**SourceSpan("u", "text", 0, 4)._asdict(), **odd}
+            for odd in ({"more": 1}, {"start": "0"}, {"start": True}, {"end": 4.0}, {"text": ["a"]})
+        ),
     ],
 )
 def test_a_row_that_is_no_span_is_an_error(row: object) -> None:

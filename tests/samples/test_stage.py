@@ -27,6 +27,7 @@ from echo_hf.samples.screenshots import Screenshots
 from echo_hf.samples.stage import SampleStage
 from echo_hf.tables import THREADS
 from tests.samples_for_tests import (
+    CONFIG_DATA,
     TARGET,
     Row,
     Speaking,
@@ -69,9 +70,7 @@ def shot(tmp_path_factory: pytest.TempPathFactory) -> tuple[ImageStore, str]:
 
 def a_row(screenshot: str, text: str = "made with it", **values: Any) -> Row:
     context = [post(0, -1, text), post(1, 0, text, author="ana_banana")]
-    context[0]["pictures"] = [
-        {"sha256": screenshot, "url": None, "alt_text": text, "same_picture_of": None}
-    ]
+    context[0]["pictures"] = [{**image(None, text), "sha256": screenshot}]
     plain = {"prompt": text, "screenshot": screenshot, "output_images": [screenshot]}
     return sample(context, [0], [1], **{**plain, **values})
 
@@ -163,35 +162,23 @@ def test_what_decides_the_result_is_in_the_digest(shot: tuple[ImageStore, str], 
     assert elsewhere.digest() == plain.digest()
 
 
-SECTIONS = {
-    "extract": ({"context_characters": 3000}, {"context_characters": 3000}),
-    "roles": ({"most_pictures": 5}, {"most_pictures": 5}),
-    "screenshots": (
-        {"convention": "rel_1", "inset": 10},
-        {"convention": "rel_1", "inset": 10, "family": "qwen2_5_vl"},
-    ),
+# Of a config, and what a stage is given besides or instead.
+SECTIONS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "extract": ({"context_characters": 3000}, {}),
+    "roles": ({"most_pictures": 5}, {}),
+    "screenshots": ({"convention": "rel_1", "inset": 10}, {"family": "qwen2_5_vl"}),
     "feedback": ({}, {}),
-    "safety": (
-        {"remove": "any", "most_pictures": 3},
-        {"remove": frozenset(NAMED), "most_pictures": 3},
-    ),
+    "safety": ({"remove": "any", "most_pictures": 3}, {"remove": frozenset(NAMED)}),
 }
 
 
 @pytest.mark.parametrize("name", STAGES)
 def test_options_come_from_the_config(shot: tuple[ImageStore, str], name: str) -> None:
-    section, options = SECTIONS[name]
+    section, given = SECTIONS[name]
+    options = {**section, **given}
     model = {"kind": "vllm", "model": "Qwen/Qwen2.5-VL-32B-Instruct"}
-    config = parse_config(
-        {
-            "name": "lumen",
-            "target": {"name": "Lumen", "developer": "Northlight", "released": "2026-03-02"},
-            "posts": [{"source": "quickstart"}],
-            "engines": {"main": model},
-            "stages": {name: section},
-        },
-        "c.yaml",
-    )
+    engines = {"main": model}
+    config = parse_config({**CONFIG_DATA, "engines": engines, "stages": {name: section}}, "c.yaml")
     kind = type(STAGES[name](shot[0]))
     images = {"images": shot[0]} if name not in ("extract", "feedback") else {}
     assert kind.from_config(config, shot[0]) == kind(config.target, **images, **options)

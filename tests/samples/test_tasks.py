@@ -210,33 +210,44 @@ def test_a_completion_written_in_a_description_is_not_modified() -> None:
     assert not row["prompt_modified"]
 
 
-def test_posts_and_words_go_with_the_images() -> None:
-    first, second = rows(completion("cat", B), completion("dog", C))
-
-    assert first["post_urls"] == [url(0), url(1), url(4)]
-    assert second["post_urls"] == [url(0), url(3)]
-    assert feedback(first) == ["so good", "lol", CONTEXT[0]["text"]]
-    assert feedback(second) == ["wrong paws"]
+ROOT_SAID = CONTEXT[0]["text"]
 
 
-def test_posts_that_the_model_names_come_before_those_that_show_images() -> None:
-    (row,) = rows(completion("cat", B, C, posts=[4, 3, 0]))
-    assert row["post_urls"] == [url(0), url(4), url(3), url(1)]
-
-
-def test_words_of_a_post_in_two_tasks_go_to_the_first() -> None:
-    first, second = rows(completion("cat", B, posts=[4]), completion("dog", C, posts=[4]))
-
-    assert feedback(first) == ["so good", "wrong paws", "lol", CONTEXT[0]["text"]]
-    assert feedback(second) == []
+@pytest.mark.parametrize(
+    ("tasks", "posts", "words"),
+    [
+        # Posts and words go with the images.
+        (
+            [completion("cat", B), completion("dog", C)],
+            [[0, 1, 4], [0, 3]],
+            [["so good", "lol", ROOT_SAID], ["wrong paws"]],
+        ),
+        # What the model names comes before what shows images.
+        (
+            [completion("cat", B, C, posts=[4, 3, 0])],
+            [[0, 4, 3, 1]],
+            [["so good", "wrong paws", "lol", ROOT_SAID]],
+        ),
+        # Words of a post in two tasks go to the first.
+        (
+            [completion("cat", B, posts=[4]), completion("dog", C, posts=[4])],
+            [[0, 4, 1], [0, 4, 3]],
+            [["so good", "wrong paws", "lol", ROOT_SAID], []],
+        ),
+    ],
+)
+def test_posts_and_words_of_tasks(
+    tasks: list[Task], posts: list[list[int]], words: list[list[str]]
+) -> None:
+    found = rows(*tasks)
+    assert [row["post_urls"] for row in found] == [[url(n) for n in some] for some in posts]
+    assert list(map(feedback, found)) == words
 
 
 def test_equal_bytes_in_two_posts_name_both() -> None:
     context = [post(0, -1, "p", "a"), post(1, 0, "again", "a"), post(2, 0, "other", "b")]
-    row, other = rows(Task("p", (), [], [A]), Task("p", (), [B]), of=sample(context, [0, 1, 2]))
-
-    assert row["post_urls"] == [url(0), url(1)]
-    assert other["post_urls"] == [url(0), url(2)]
+    found = rows(Task("p", (), [], [A]), Task("p", (), [B]), of=sample(context, [0, 1, 2]))
+    assert [row["post_urls"] for row in found] == [[url(0), url(1)], [url(0), url(2)]]
 
 
 @pytest.mark.parametrize(

@@ -23,20 +23,16 @@ def post(parent: int, author: str | None = "ana", text: str = "x" * 50) -> dict[
     }
 
 
-def trees() -> st.SearchStrategy[list[dict[str, Any]]]:
-
-    @st.composite
-    def draw(draw: st.DrawFn) -> list[dict[str, Any]]:
-        posts = [post(-1)]
-        for _ in range(draw(st.integers(0, 25))):
-            above = len(posts) - 1
-            for _ in range(draw(st.integers(0, 3))):
-                above = max(posts[above]["parent"], 0)
-            author = draw(st.sampled_from(["ana", "bo", "cy"]))
-            posts.append(post(above, author, "y" * draw(st.integers(0, 400))))
-        return posts
-
-    return draw()
+@st.composite
+def trees(draw: st.DrawFn) -> list[dict[str, Any]]:
+    posts = [post(-1)]
+    for _ in range(draw(st.integers(0, 25))):
+        above = len(posts) - 1
+        for _ in range(draw(st.integers(0, 3))):
+            above = max(posts[above]["parent"], 0)
+        author = draw(st.sampled_from(["ana", "bo", "cy"]))
+        posts.append(post(above, author, "y" * draw(st.integers(0, 400))))
+    return posts
 
 
 @given(trees(), st.integers(2000, 6000))
@@ -67,10 +63,7 @@ HUGE = st.builds(
     st.sampled_from([2000, 2001, 3999, 24_000]),
 )
 def test_a_part_is_never_longer_than_allowed(
-    posts: list[dict[str, Any]],
-    huge: list[tuple[str, list[str]]],
-    wordless: int,
-    room: int,
+    posts: list[dict[str, Any]], huge: list[tuple[str, list[str]]], wordless: int, room: int
 ) -> None:
     for one, (text, alt_texts) in zip(posts, huge, strict=False):
         one["text"] = text

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import datetime
-import json
 import random
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -66,35 +64,28 @@ def test_the_root_is_the_topmost_known_address() -> None:
     assert row["_parent"] == ["b", "c"]
 
 
-def test_a_quoted_post_is_no_parent() -> None:
-    assert set(trees(join([post("a"), post("b", quoted_url="a")]))) == {"a", "b"}
+def scored(score: int | None) -> dict[str, Any]:
+    return {"score": score, "note": None}
 
 
 def test_one_relevant_post_keeps_its_whole_tree() -> None:
-    rows = join(
-        [
-            post("a", relevance=None),
-            post("b", "a", relevance={"score": 4, "note": None}),
-            post("x", relevance={"score": 3, "note": None}),
-            post("y", "x", relevance=None),
-        ]
-    )
-
+    """By the scores of the config; a quoted post is no parent."""
+    posts = [
+        post("a", relevance=None),
+        post("b", "a", relevance=scored(4)),
+        post("x", relevance=scored(3)),
+        post("y", "x", relevance=None, quoted_url="a"),
+    ]
+    rows = join(posts)
     assert set(trees(rows)) == {"a"}
     assert [(row["_reason"], row["_parent"]) for row in rows[1:]] == [("not_relevant", ["x", "y"])]
+    assert set(trees(join(posts, keep=(3,)))) == {"x"}
 
 
 def test_a_tree_whose_score_failed_is_told_apart() -> None:
-    low, failed = {"score": 1, "note": None}, {"score": None, "note": None}
-    rows = join([post("a", relevance=failed), post("b", relevance=None), post("c", relevance=low)])
-
+    scores = {"a": scored(None), "b": None, "c": scored(1)}
+    rows = join([post(name, relevance=score) for name, score in scores.items()])
     assert [row["_reason"] for row in rows] == ["not_scored", "not_asked", "not_relevant"]
-
-
-def test_the_scores_that_keep_are_the_configs() -> None:
-    posts = [post("a", relevance={"score": 3, "note": None}), post("b")]
-
-    assert set(trees(join(posts, keep=(3,)))) == {"a"}
 
 
 def test_impossible_links_are_cut_and_noted() -> None:
@@ -109,10 +100,7 @@ def test_impossible_links_are_cut_and_noted() -> None:
     )
     noted = [(row["_reason"], row["_parent"]) for row in rows if row["_status"] == "noted"]
 
-    assert trees(rows) == {
-        "p": [("p", -1, 0), ("q", 0, 1), ("r", 1, 2)],
-        "self": [("self", -1, 0)],
-    }
+    assert trees(rows) == {"p": [("p", -1, 0), ("q", 0, 1), ("r", 1, 2)], "self": [("self", -1, 0)]}
     assert noted == [("self_parent", ["self"]), ("cycle", ["p"])]
 
 
@@ -150,38 +138,6 @@ def test_every_post_is_kept_or_rejected_once(links: list[int | None]) -> None:
     seen = [url for row in rows if row["_status"] != "noted" for url in row["_parent"]]
 
     assert sorted(seen) == sorted(f"u{n}" for n in range(len(links)))
-
-
-def comments(thing: Any) -> list[tuple[str, str]]:
-    found, waiting = [], [thing]
-    while waiting:
-        at = waiting.pop()
-        if isinstance(at, dict):
-            if at.get("kind") == "t1":
-                found.append((at["data"]["name"], at["data"]["parent_id"]))
-            waiting.extend(at.values())
-        elif isinstance(at, list):
-            waiting.extend(at)
-    return found
-
-
-def test_a_real_chain_of_146_comments_joins(test_data: Path) -> None:
-    """A recorded comment chain becomes one tree, as deep as following its links by hand."""
-    name = "TestCommentForest.test_replace__on_direct_comment.json"
-    recorded = json.loads((test_data / "posts" / "reddit" / name).read_text())
-    bodies = [one["response"]["body"]["string"] for one in recorded["interactions"]]
-    links = dict(pair for body in bodies for pair in comments(json.loads(body)))
-    longest = 0
-    for start in links:
-        depth, at = 0, start
-        while at in links:
-            depth, at = depth + 1, links[at]
-        longest = max(longest, depth)
-    (tree,) = trees(join([post(name, parent) for name, parent in links.items()])).values()
-
-    assert len(links) == 146
-    assert len(tree) == 147  # with the submission, which was not collected
-    assert max(depth for _, _, depth in tree) == longest
 
 
 PARENTS = st.integers(1, 24).flatmap(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -74,17 +75,20 @@ def test_right_answers_score_one_on_everything(checked: CheckResult) -> None:
 
 
 def test_each_line_of_gold_is_compared_once(checked: CheckResult) -> None:
-    n = {(one.stage, one.name): one.n for one in checked.measures}
+    n = {one.name: one.n for one in checked.measures}
     names = ("relevance", "extract", "roles", "screenshots", "feedback")
     gold = {name: read_lines(BUNDLED / "gold" / f"{name}.jsonl") for name in names}
     samples = [one for line in gold["extract"] for one in line["samples"] if not one["optional"]]
-    assert n["relevance", "score_accuracy"] == len(gold["relevance"])
-    assert n["extract", "sample_recall"] == len(samples)
-    assert n["extract", "feedback_recall"] == sum(len(one["feedback"]) for one in samples)
-    assert n["roles", "blanks_filled"] == sum(len(line["filled"]) for line in gold["roles"])
-    assert n["screenshots", "prompt_similarity"] == len(gold["screenshots"])
-    assert n["feedback", "verdict_accuracy"] == len(gold["feedback"])
-    assert n["safety", "hazard_recall"] == 1
+    expected = {
+        "score_accuracy": len(gold["relevance"]),
+        "sample_recall": len(samples),
+        "feedback_recall": sum(len(one["feedback"]) for one in samples),
+        "blanks_filled": sum(len(line["filled"]) for line in gold["roles"]),
+        "prompt_similarity": len(gold["screenshots"]),
+        "verdict_accuracy": len(gold["feedback"]),
+        "hazard_recall": 1,
+    }
+    assert {name: n[name] for name in expected} == expected
 
 
 def test_a_second_check_asks_nothing_and_tells_nothing_of_the_held_out_half(
@@ -115,18 +119,6 @@ def test_a_second_check_asks_nothing_and_tells_nothing_of_the_held_out_half(
         assert all(one.stats.noted == {} for one in watch.results)
     assert all(one.stats.quarantined for one in unanswered.results[1:])
     assert not any(one.stats.quarantined for one in answered.results)
-
-
-@pytest.mark.slow
-def test_only_the_chosen_half_is_asked_about(reader: Reader, tmp_path: Path) -> None:
-    counts = {}
-    for half in ("tune", "held_out", "all"):
-        result = check_engine(engine=READER, half=half, runs=tmp_path / half)
-        counts[half] = (result.threads, dict(reader.asked))
-        reader.asked.clear()
-    assert counts["tune"][0] + counts["held_out"][0] == counts["all"][0]
-    for task, asked in counts["all"][1].items():
-        assert counts["tune"][1][task] + counts["held_out"][1][task] == asked
 
 
 def test_a_half_without_lines_is_named_with_what_to_do(own: Path, tmp_path: Path) -> None:
@@ -240,46 +232,30 @@ def test_what_is_misspelt_is_named(tmp_path: Path, given: Any, said: str) -> Non
 OTHER = EngineChoice(kind="auto", model="org/small")
 
 
-def test_without_gold_the_bundled_posts_and_their_target_serve(own: Path) -> None:
+def test_without_gold_the_bundled_posts_and_their_target_serve(own: Path, tmp_path: Path) -> None:
     given, gold, posts, _ = setting_of(None, OTHER, None)
     assert (given.target.name, set(given.engines.values())) == ("Lumen Image", {OTHER})
     assert (gold / "relevance.jsonl").exists()
     assert [one.source for one in posts] == ["quickstart"]
-    text = own.read_text().replace("rules}}", "rules}}\nstages: {relevance: {keep: [5]}}")
-    own.write_text(text)
+    own.write_text(own.read_text().replace("rules}}", "rules}}\nstages: {relevance: {keep: [5]}}"))
     given, *_ = setting_of(own, None, None)
     assert (given.name, given.target.name) == ("mine", "Lumen Image")
     assert given.stages.relevance.keep == (5,)
     assert [one.kind for one in given.engines.values()] == ["rules"]
-
-
-def test_gold_is_about_the_target_of_the_config(own: Path, tmp_path: Path) -> None:
     given, _, posts, _ = setting_of(own, OTHER, tmp_path / "gold")
     assert (given.target.name, set(given.engines.values())) == ("Tern 2", {OTHER})
     assert [one.path for one in posts] == [tmp_path / "gold" / "posts.jsonl"]
-
-
-def test_what_is_too_little(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError) as caught:
-        setting_of(None, None, None)
-    assert str(caught.value) == TWO_WAYS
-    with pytest.raises(ConfigError, match="only a config can name"):
-        setting_of(None, OTHER, tmp_path)
+    for too_little, said in (((None, None, None), TWO_WAYS), ((None, OTHER, tmp_path), "only a")):
+        with pytest.raises(ConfigError, match=re.escape(said)):
+            setting_of(*too_little)
 
 
 def test_options_are_read_as_in_a_config() -> None:
-    choice = engine_choice(
-        "auto", "org/m", ["temperature=0.5", "stop=[a, b]", "revision='1'", "seed=7", "note="]
-    )
+    given = ["temperature=0.5", "stop=[a, b]", "revision='1'", "seed=7", "note="]
+    choice = engine_choice("auto", "org/m", given)
+    expected = {"temperature": 0.5, "stop": ["a", "b"], "revision": "1", "seed": 7, "note": None}
     assert choice is not None
-    assert choice.options == {
-        "model": "org/m",
-        "temperature": 0.5,
-        "stop": ["a", "b"],
-        "revision": "1",
-        "seed": 7,
-        "note": None,
-    }
+    assert choice.options == {"model": "org/m", **expected}
     assert engine_choice(None) is None
 
 
@@ -310,21 +286,6 @@ def test_bad_options_are_one_line_without_secrets(
     assert said in told
     assert "hush" not in told
     assert "\n" not in told
-
-
-@pytest.mark.slow
-def test_the_rules_on_the_bundled_posts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    done = echo_hf("check-engine", "--engine", "rules", "--json", cwd=tmp_path)
-    lines = done.stderr.splitlines()
-    figures = json.loads(done.stdout)
-    title = "rules on Lumen Image in the bundled posts, held-out half, "
-    assert any(line.startswith(title) for line in lines)
-    header = next(number for number, line in enumerate(lines) if line.startswith("stage"))
-    assert sum(len(one["measures"]) for one in figures["stages"]) == 30
-    assert max(map(len, lines[header:])) <= 80
-    assert "https://" not in done.stderr + done.stdout
-    assert (figures["half"], figures["stages"][0]["engine"]["kind"]) == ("held_out", "rules")
 
 
 def test_a_users_mistake_is_one_line(own: Path, tmp_path: Path) -> None:

@@ -73,19 +73,11 @@ BAD: list[tuple[str, Any, str]] = [
     ("relevance", {"url": OTTER, "score": "5"}, "score is '5': input should be a valid integer"),
     ("relevance", {"url": "otter", "score": 5}, "url is 'otter': expected the address of a post"),
     ("relevance", {"url": OTTER, "score": 5, "acceptable": [3]}, "expected score 5 among them"),
-    (
-        "relevance",
-        f'{{"url": "{OTTER}", "score": 5, "url": "{KITE}"}}',
-        "key 'url' is given twice: keep one",
-    ),
+    ("relevance", f'{{"url": "{OTTER}", "url": "{KITE}"}}', "key 'url' is given twice: keep one"),
     ("relevance", [1], "expected a mapping"),
     ("relevance", "{'url': 1}", "is not JSON"),
     ("relevance", "[" * 100_000, "is not JSON"),
-    (
-        "extract",
-        {"root_url": OTTER, "samples": [{**SAMPLE, "qualty": 1}]},
-        "samples.0 'qualty'; did you",
-    ),
+    ("extract", {"root_url": OTTER, "samples": [{**SAMPLE, "qualty": 1}]}, "samples.0 'qualty'; d"),
     ("extract", {"root_url": OTTER, "samples": [{**SAMPLE, "prompt": " "}]}, "some words"),
     ("extract", {"root_url": OTTER, "samples": [{**SAMPLE, "post_urls": []}]}, "at least 1 item"),
     ("extract", {"root_url": OTTER, "samples": [SAMPLE, SAMPLE]}, "with different prompts"),
@@ -263,11 +255,7 @@ POSTS: list[Row] = [
     {"url": KITE, "text": "a kite made of paper", "pictures": []},
 ]
 OUTPUT, INPUT = ({"post_url": OTTER, "index": index} for index in (0, 1))
-FILLED: Row = {
-    "prompt": "A dog on a kite, watercolour",
-    "blanks": {"PET": "dog"},
-    "output": OUTPUT,
-}
+FILLED: Row = {"prompt": "A dog on a kite, watercolour", "blanks": {"PET": "dog"}, "output": OUTPUT}
 ROLES = [{**OUTPUT, "role": "output"}, {**INPUT, "role": "input"}]
 
 
@@ -280,16 +268,21 @@ def one_sample(folder: Path, prompt: str, posts: list[Row] = POSTS, **values: An
     check(folder / "gold")
 
 
+def refused(folder: Path, file: str, *given: Any, **values: Any) -> str:
+    with pytest.raises(GoldError) as caught:
+        one_sample(folder, *given, **values)
+    place, _, told = str(caught.value).partition(f"{folder / 'gold' / file}.jsonl:1: ")
+    assert place == ""
+    assert "expected" in told
+    assert "\n" not in told
+    return told
+
+
 @pytest.mark.parametrize("prompt", ["A [PET] on a bike", "a kite made of paper", "otters"])
 def test_prompts_are_copied_from_their_thread(tmp_path: Path, prompt: str) -> None:
     for number, copied in enumerate((TEMPLATE, "prompt: A [PET]", DESCRIBED, LONG)):
         one_sample(tmp_path / str(number), copied)
-    with pytest.raises(GoldError) as caught:
-        one_sample(tmp_path, prompt)
-    told = str(caught.value)
-    assert told.startswith(f"{tmp_path / 'gold' / 'extract.jsonl'}:1: prompt {prompt!r} stands in")
-    assert "expected words copied from there" in told
-    assert "\n" not in told
+    assert refused(tmp_path, "extract", prompt).startswith(f"prompt {prompt!r} stands in")
 
 
 def test_a_template_that_is_filled(tmp_path: Path) -> None:
@@ -312,13 +305,9 @@ def test_a_template_that_is_filled(tmp_path: Path) -> None:
 def test_completions_that_cannot_be(
     tmp_path: Path, prompt: str, change: Row, images: list[Row], said: str
 ) -> None:
-    with pytest.raises(GoldError) as caught:
-        one_sample(tmp_path, prompt, filled=[{**FILLED, **change}], pictures=images)
-    told = str(caught.value)
-    assert told.startswith(f"{tmp_path / 'gold' / 'roles.jsonl'}:1: filled has ")
+    told = refused(tmp_path, "roles", prompt, filled=[{**FILLED, **change}], pictures=images)
+    assert told.startswith("filled has ")
     assert said in told
-    assert "expected" in told
-    assert "\n" not in told
 
 
 @pytest.mark.parametrize(
@@ -326,13 +315,10 @@ def test_completions_that_cannot_be(
     [
         ("a [PET] in {city name}", ["pet", "City Name"], None),
         ("a [PET] in {city name}", ["[PET]", "city"], "city"),
-        ("a (favourite beast) asleep", ["favourite beast"], None),
-        ('a {argument name="thing" default="an umbrella"}', ["thing"], None),
         ("a stamp of YOUR CITY", ["YOUR CITY"], None),
         ("a stamp of YOUR CITY", ["YOUR CITY", "CITY"], "CITY"),
         ("a ____ and a ____", ["first", "second"], None),
         ("a ____ and a ____", ["first", "second", "third"], "third"),
-        ("一盏【水果】形状的台灯", ["水果", "颜色"], "颜色"),
         ("a red fox", ["fox"], "fox"),
     ],
 )
