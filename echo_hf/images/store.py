@@ -55,6 +55,19 @@ class ImageStore:
             )
         return data
 
+    def take(self, other: ImageStore, digest: str) -> None:
+        """Takes in an image that another store has, if it has it; the file is shared if it can be.
+        """
+        path = self.path(digest)
+        if path.exists() or not other.path(digest).exists():
+            return
+        data = other.open(digest)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            os.link(other.path(digest), path)
+        except OSError:  # on another disk, or one without hard links
+            self.put(data)
+
     def path(self, digest: str) -> Path:
         """Where an image lies, whether or not it is there."""
         if len(digest) != 64 or not set(digest) <= set("0123456789abcdef"):
