@@ -336,7 +336,7 @@ class BuildRun:
 
 
 def shard_of(root: str, count: int) -> int:
-    """The shard of a reply tree, the same whatever else is there, and when its root is forgotten."""
+    """The shard of a reply tree: the same whatever else is there, and once it is forgotten."""
     known = HASH.fullmatch(root.removeprefix(STAND_IN))
     return int(known[0] if known else hashed(root), 16) % count
 

@@ -41,22 +41,9 @@ def build_shard(
     runs: Path | str = RUNS,
     watch: ProgressListener | None = None,
 ) -> tuple[RunFolder, list[StageResult]]:
-    """Builds a part of a benchmark, up to the last stage that asks a model or fetches images.
+    """Builds a part, such as `0/4`, up to the last stage that asks a model or fetches images.
 
-    The part is made of whole reply trees, in a run folder of its own. What the whole run knows of
-    them is read from its folder, and nothing is written there.
-
-    Args:
-        config: The config of the benchmark, or of one of its shards.
-        part: Number of the shard, from 0, and of how many, such as `0/4`.
-        runs: Folder of runs, with that of the whole where there is one.
-        watch: Told of each plan, call and result.
-
-    Returns:
-        The shard's run folder, and its results.
-
-    Raises:
-        EchoError: As for `build`, or there is no such part.
+    What the whole run knows of its reply trees is read from its folder; nothing is written there.
     """
     config = config if isinstance(config, Config) else load_config(config)
     config = as_shard(whole_of(config), part)
@@ -98,24 +85,9 @@ def merge(
     allow_empty: bool = False,
     watch: ProgressListener | None = None,
 ) -> Release:
-    """Makes one run of all shards of a benchmark, and its release; no model is asked.
+    """Makes one run of the folders of all shards, in any order, and its release.
 
-    An answer that several have is taken once; what none has is left in quarantine, for `build` to
-    ask. The shards are only read.
-
-    Args:
-        shards: Their run folders, in any order.
-        runs: Folder of runs; the whole goes into the sub-folder of its name.
-        with_responses: Whether the release carries the stored answers that it was made from.
-        allow_empty: Whether a release without a sample is written.
-        watch: Told of each result.
-
-    Returns:
-        The release, the same as that of a build of the whole.
-
-    Raises:
-        EchoError: A folder is no shard, has not ended or is missing, the shards differ in their
-            config or in who answered, or a post was forgotten in one of them alone.
+    The shards are only read, and no model is asked: what none has answered stays in quarantine.
     """
     found = sorted(map(_opened_shard, shards), key=lambda one: (one[1].index, one[2].root))
     config, first, _ = found[0]

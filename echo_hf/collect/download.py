@@ -260,14 +260,7 @@ def _with_images(
 
 
 class SignedImages:
-    """Images with their signatures, by name.
-
-    Args:
-        images: The file of each.
-        unreadable: Told of an image that cannot be read; null to raise what was wrong.
-        progress: Told how many of all are signed.
-        workers: Threads; null for one a core.
-    """
+    """Images with their signatures; one that cannot be read raises, unless somebody is told."""
 
     def __init__(
         self,
@@ -305,10 +298,9 @@ class SignedImages:
         if len(names) < 2:
             return {}
         rows = [self._rows[name] for name in names]
-        every = rows == list(range(len(self._sizes)))
-        means = self._means if every else self._means[rows]
-        contrasts = self._contrasts if every else self._contrasts[rows]
         sizes, images = [self._sizes[row] for row in rows], self._images
+        at = slice(None) if rows == list(range(len(self._rows))) else rows  # of all, no copy
+        means, contrasts = self._means[at], self._contrasts[at]
         index = SignatureIndex(means, contrasts)
         first_of: dict[int, int] = {}
         for first in range(len(names)):

@@ -56,8 +56,7 @@ class ImageStore:
         return data
 
     def take(self, other: ImageStore, digest: str) -> None:
-        """Takes in an image that another store has, if it has it; the file is shared if it can be.
-        """
+        """Takes in an image that another store has, by a link where disks allow it."""
         path = self.path(digest)
         if path.exists() or not other.path(digest).exists():
             return

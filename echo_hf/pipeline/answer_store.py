@@ -238,7 +238,9 @@ class Store:
                     rows = theirs.execute(f"select * from {table}")  # noqa: S608 - own names
                     connection.executemany(insert, (row for row in rows if row[0] not in left))
                 pairs = theirs.execute("select url, key from sources")
-                connection.executemany(INSERT_SOURCE, (pair for pair in pairs if pair[1] not in left))
+                connection.executemany(
+                    INSERT_SOURCE, (pair for pair in pairs if pair[1] not in left)
+                )
 
     def forget(self, urls: Iterable[str]) -> int:
         """Deletes every answer and failure that a post went into, from the file's bytes as well.
