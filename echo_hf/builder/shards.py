@@ -90,6 +90,8 @@ def merge(
     The shards are only read, and no model is asked: what none has answered stays in quarantine.
     """
     found = sorted(map(_opened_shard, shards), key=lambda one: (one[1].index, one[2].root))
+    if not found:
+        raise RunError("no run is named: expected the folders of all shards of a benchmark")
     config, first, _ = found[0]
     for other, shard, folder in found[1:]:
         ours, theirs = config.model_dump(mode="json"), other.model_dump(mode="json")
@@ -119,6 +121,7 @@ def merge(
                 )
         with _Answered(config.engines, signatures) as run.engines:
             results = list(_taking(run, STAGES[-1], folders))
+            list(map(_opened_shard, shards))  # nobody began one anew while it was read
             return run.release(results, with_responses=with_responses, allow_empty=allow_empty)
 
 
