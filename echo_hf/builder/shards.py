@@ -92,17 +92,13 @@ def merge(
     found = sorted(map(_opened_shard, shards), key=lambda one: (one[1].index, one[2].root))
     if not found:
         raise RunError("no run is named: expected the folders of all shards of a benchmark")
-    config, first, _ = found[0]
-    for other, shard, folder in found[1:]:
-        ours, theirs = config.model_dump(mode="json"), other.model_dump(mode="json")
-        differing = [name for name in ours if ours[name] != theirs[name]]
-        if differing or shard.count != first.count:
-            said = f"part {shard} of {other.name!r}, that of others {first} of {config.name!r}"
-            if shard.count == first.count and differing != ["name"]:
-                said = f"another {differing[0]!r} in its config than others have"
+    (config, first, folder), *_ = found
+    made = [{**one.model_dump(mode="json"), "number of shards": of.count} for one, of, _ in found]
+    for theirs, (*_, other) in zip(made, found, strict=True):
+        if differing := [name for name in theirs if theirs[name] != made[0][name]]:
             raise RunError(
-                f"{str(folder.root)!r} is {said}: expected parts of one benchmark, made from one "
-                "config"
+                f"{str(other.root)!r} has another {differing[0]!r} in its config than "
+                f"{str(folder.root)!r}: expected all parts of one benchmark, built from one config"
             )
     if missing := set(range(first.count)).difference(shard.index for _, shard, _ in found):
         raise RunError(
