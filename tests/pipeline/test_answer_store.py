@@ -256,11 +256,12 @@ def test_a_killed_process_loses_no_answer_that_put_returned_for(tmp_path: Path) 
 
 
 def test_a_store_takes_from_another_what_is_about_some_posts_and_better_than_its_own(
-    store: Store, tmp_path: Path
+    store: Store, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
+    place = tmp_path_factory.mktemp("there") / "answers.sqlite"
     every = [request(name, sources=(f"https://example.org/{name}",)) for name in "abcde"]
     same, unread, lacking, failed, foreign = every
-    with closing(Store(tmp_path / "there" / "answers.sqlite")) as there:
+    with closing(Store(place)) as there:
         for asked in (same, unread, lacking, foreign):
             _put(there, asked, replace(ANSWER, text="theirs"))
         _put(there, failed, FAILURE)
