@@ -18,7 +18,11 @@ MOST_VARIABLES = 500
 
 
 class Database:
-    """A file of one kind; a context manager that closes it, and it opens again when used."""
+    """A file of one kind; a context manager that closes it, and it opens again when used.
+
+    A frozen one is another run's that has ended, perhaps on a disk that many machines share: it is
+    read, without locks or files beside it.
+    """
 
     name: ClassVar[str]
     schema: ClassVar[str]  # makes its tables, and changes nothing where they are
@@ -28,8 +32,8 @@ class Database:
     pragmas: ClassVar[str] = "pragma synchronous = normal"
     damage: ClassVar[tuple[type[Exception], ...]] = (sqlite3.DatabaseError,)
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, *, frozen: bool = False) -> None:
+        self.path, self.frozen = path, frozen
         self._connection: sqlite3.Connection | None = None
         self._writing = RLock()
         with self.opened():
@@ -93,9 +97,18 @@ class Database:
         return type(self), (self.path,)
 
     def _connected(self) -> sqlite3.Connection:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        place = str(self.path)
+        if self.frozen:
+            check_settled(self.path)
+            place = f"{self.path.resolve().as_uri()}?immutable=1"
+        else:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
         connection = sqlite3.connect(
-            self.path, timeout=LONGEST_WAIT_S, isolation_level=None, check_same_thread=False
+            place,
+            timeout=LONGEST_WAIT_S,
+            isolation_level=None,
+            check_same_thread=False,
+            uri=self.frozen,
         )
         try:
             self._prepare(connection)
@@ -122,6 +135,8 @@ class Database:
                 f"{str(self.path)!r} is a {self.name} of format {found}, this version reads "
                 f"{FORMAT}: upgrade echo-hf, or move the file away to {self.remedy}"
             )
+        if self.frozen:
+            return
         write_ahead(connection)
         connection.executescript(self.pragmas)
         if not found:
@@ -129,6 +144,16 @@ class Database:
                 f"begin immediate; {self.schema}; pragma application_id = {self.application}; "
                 f"pragma user_version = {FORMAT}; commit"
             )
+
+
+def check_settled(path: Path) -> None:
+    """Refuses a file of which a part still stands in the log beside it."""
+    log = path.with_name(f"{path.name}-wal")
+    if log.exists() and log.stat().st_size:
+        raise StoreError(
+            f"{str(path)!r} is being written, or was when a process was killed: wait for it, or "
+            "run what wrote it again"
+        )
 
 
 def scratch(schema: str) -> sqlite3.Connection:

@@ -11,8 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -24,9 +26,10 @@ from echo_hf.collect.collect import Collect, Merge
 from echo_hf.collect.crawl import open_questions
 from echo_hf.collect.crawl_ledger import LEDGER, answers_digest
 from echo_hf.collect.records import located, read_records
-from echo_hf.collect.takedown import Tombstones
+from echo_hf.collect.takedown import HASH, STAND_IN, Tombstones, hashed
 from echo_hf.config.checks import EngineChoice
 from echo_hf.config.loading import Config, load_config
+from echo_hf.config.sections import Shard
 from echo_hf.curate.splits import CONFIGS
 from echo_hf.engines.auto import Engines
 from echo_hf.engines.base import Engine, abstains, check_installed
@@ -53,9 +56,11 @@ from echo_hf.pipeline.stage import (
 )
 from echo_hf.pipeline.stage_runner import keyed_requests, run_stage
 from echo_hf.reasons import Failed, LeftOut
+from echo_hf.samples.threads import tree_roots
 from echo_hf.tables import OF_POST, SAMPLES, arrow_rows
 
 logger = logging.getLogger(__name__)
+FETCHES = "download"
 
 
 @dataclass
@@ -73,6 +78,11 @@ class BuildRun:
     def results(self, until: str) -> Iterator[StageResult]:
         """Runs the stages in order, each saved before the next begins."""
         asked: dict[str, EngineChoice] = {}
+        if (shard := self.config.shard) and until not in up_to(last_asking(self.config)):
+            raise RunError(
+                f"{self.config.name!r} is a part of {shard.of!r} and has no release: --shard "
+                f"{shard} goes on with it, `echo-hf merge` makes one of all parts"
+            )
         for name in up_to(until):  # before a post is read, an image fetched, a model asked
             self.stage(name)
             self.engine(name)
@@ -153,6 +163,8 @@ class BuildRun:
         if name != "collect":
             return description(self.stage(name), self.engine(name))
         described = {"read": self.stage("collect").describe(), "merge": Merge().describe()}
+        if shard := self.config.shard:
+            described["shard"] = shard.model_dump()
         return {**described, "files": files_of(self.config, self.folder.root / LEDGER)}
 
     @property
@@ -174,9 +186,16 @@ class BuildRun:
             )
         # Read anew each time: the images beside the posts may have changed.
         reader = Collect.from_config(self.config, self.folder.images)
+        elsewhere: pa.Array | None = None
+        if self.config.shard:
+            records, elsewhere = self._of_shard(self.config.shard, records, reader)
         read = run_stage(reader, records, cache_dir=self.folder.cache, anew=True)
         merged = run_stage(Merge(), read.dataset, cache_dir=self.folder.cache, anew=True)
-        posts, rejects = merged.dataset, read.rejects
+        posts, rejects, several = merged.dataset, read.rejects, dict[str, int]()
+        if elsewhere is not None:
+            others = pc.is_in(arrow_rows(posts, ["url"])["url"], elsewhere)
+            posts = posts.select(np.flatnonzero(~others.to_numpy()))
+            several = {"in_other_shards": len(elsewhere)}
         posts._fingerprint = content_fingerprint(posts)
         images = arrow_rows(posts, ["pictures"])["pictures"].chunks
         stats = replace(
@@ -186,7 +205,8 @@ class BuildRun:
             seconds=read.stats.seconds + merged.stats.seconds,
             tally={
                 "posts": len(posts),
-                "merged": len(read.dataset) - len(posts) - len(merged.rejects),
+                "merged": len(read.dataset) - len(merged.dataset) - len(merged.rejects),
+                **several,
                 "pictures": sum(len(chunk.flatten()) for chunk in images),
             },
         )
@@ -197,6 +217,36 @@ class BuildRun:
         result = replace(read, dataset=posts, rejects=rejects, stats=stats)
         self._save(result, self.described("collect"), records._fingerprint)
         return result
+
+    def _of_shard(
+        self, shard: Shard, records: Dataset, reader: Collect
+    ) -> tuple[Dataset, pa.Array]:
+        """The records that a shard needs, and the addresses of the posts that it leaves to others.
+
+        No image is looked at before that. A record without a post is every shard's.
+        """
+        self.folder.cache.mkdir(exist_ok=True)
+        with TemporaryDirectory(
+            prefix="all-", dir=self.folder.cache, ignore_cleanup_errors=True
+        ) as every:
+            reader = replace(reader, images=None)
+            read = run_stage(reader, records, cache_dir=Path(every)).dataset
+            merged = run_stage(Merge(), read, cache_dir=Path(every)).dataset
+            posts = arrow_rows(merged, ["url", "parent_url", "timestamp"])
+            roots = tree_roots(posts).dictionary_encode()
+            is_own = [
+                shard_of(root, shard.count) == shard.index for root in roots.dictionary.to_pylist()
+            ]
+            own = pa.array(is_own, pa.bool_()).take(roots.indices)
+            elsewhere = posts["url"].filter(pc.invert(own)).combine_chunks()
+            told = arrow_rows(read, ["place", "url"])
+            is_other = pc.is_in(told["url"], elsewhere)
+            ours, theirs = (told["place"].filter(one) for one in (pc.invert(is_other), is_other))
+        places = arrow_rows(records, ["place"])["place"]
+        needed = pc.or_(pc.is_in(places, ours), pc.invert(pc.is_in(places, theirs)))
+        fingerprint = combined_fingerprint(records._fingerprint, str(shard))
+        rows = np.flatnonzero(needed.to_numpy())
+        return records.select(rows, new_fingerprint=fingerprint), elsewhere
 
     def _run(self, name: str, dataset: Dataset) -> StageResult:
         started, asks = time.perf_counter(), not (self.offline or self.replay)
@@ -283,6 +333,17 @@ class BuildRun:
             failed={one.stats.stage: failed_calls(one) for one in results if len(one.quarantine)},
             **self.config.release.model_dump(exclude_none=True),
         )
+
+
+def shard_of(root: str, count: int) -> int:
+    """The shard of a reply tree: the same whatever else is there, and once it is forgotten."""
+    known = HASH.fullmatch(root.removeprefix(STAND_IN))
+    return int(known[0] if known else hashed(root), 16) % count
+
+
+def last_asking(config: Config) -> str:
+    """The last stage that asks a model, or fetches images."""
+    return [name for name in STAGES if name == FETCHES or config.stages.engine_of(name)][-1]
 
 
 def description(stage: Stage, engine: Engine | None) -> dict[str, Any]:

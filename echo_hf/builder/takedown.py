@@ -21,7 +21,7 @@ from echo_hf.collect.crawl_ledger import LEDGER as COLLECTED
 from echo_hf.collect.crawl_ledger import forget_answers
 from echo_hf.collect.fetch import LEDGER, FetchLedger, read_ledger
 from echo_hf.collect.records import read_records
-from echo_hf.collect.takedown import TOMBSTONES, add_tombstones, read_tombstones
+from echo_hf.collect.takedown import TOMBSTONES, add_tombstones, hashed, read_tombstones
 from echo_hf.collect.urls import canonical_url, web_url
 from echo_hf.config.loading import Config, load_config
 from echo_hf.curate.decisions import FILE, drop_decisions, read_decisions
@@ -133,7 +133,7 @@ def forget(
         # The posts of the input files, with what is to be forgotten, and what was before.
         records = read_records(config.posts, collected)
         given: list[Row] = run_stage(Collect(folder.images), records).dataset.to_list()
-        add_tombstones(root / TOMBSTONES, forgotten)
+        add_tombstones(root / TOMBSTONES, map(hashed, forgotten))
         held = _held(folder, given, frozenset(forgotten))
         with closing(folder.store()) as store:
             answers = store.forget(forgotten)

@@ -13,6 +13,7 @@ from echo_hf._infra.console import say, terminal
 from echo_hf.builder.steps import STAGES
 from echo_hf.cli.verb import DEFAULT_RUNS, ConfigFile, Runs, Told, option, watching
 from echo_hf.errors import ConfigError, ReviewError
+from echo_hf.reasons import Failed
 
 if TYPE_CHECKING:
     from echo_hf.cli.progress import Watch
@@ -47,10 +48,20 @@ def build(
     dry_run: Annotated[
         bool, option("--dry-run", "Only show what would be asked, the cost and the time.")
     ] = False,
+    shard: Annotated[
+        str | None,
+        typer.Option(
+            metavar="I/N", help="Build part I, from 0, of N, and no release: `merge` writes it."
+        ),
+    ] = None,
 ) -> Told:
     """Run every stage that is not up to date; write the release."""
     from echo_hf.builder import build as run
 
+    if shard is not None:
+        if until or offline or responses or with_responses or allow_empty or dry_run:
+            raise ConfigError("--shard goes with --runs alone: leave the other options out")
+        return _build_shard(config, shard, runs)
     if dry_run:
         if until is not None or responses or offline:
             raise ConfigError("--dry-run asks nobody: leave out --until, --responses, --offline")
@@ -65,6 +76,49 @@ def build(
         wanted = {"with_responses": with_responses, "allow_empty": allow_empty}
         release = run.build(config, **given, **wanted)  # type: ignore[arg-type]
     return _show_release(watch, release, config)
+
+
+def _build_shard(config: Path, part: str, runs: Path) -> Told:
+    from echo_hf.builder.shards import build_shard
+
+    with watching() as watch:
+        folder, results = build_shard(config, part, runs=runs, watch=watch)
+    index, count = map(int, part.split("/"))
+    tally = results[0].stats.tally
+    posts = f"{tally['posts']:,} of {tally['posts'] + tally['in_other_shards']:,} posts"
+    every = folder.root.with_name(folder.root.name.replace(f"-{index}-of-", "-*-of-"))
+    say(watch.console, f"\npart {index} of {count}: {posts}, in {folder.root}")
+    given = "" if runs == DEFAULT_RUNS else f" --runs {runs}"
+    say(watch.console, f"when all parts are done: echo-hf merge {every}{given}")
+    return {"path": None, "stages": watch.stats, "samples": None, "unlike_paper": None}
+
+
+def merge(
+    shards: Annotated[
+        list[Path], typer.Argument(help="The run folders of all parts, in any order.")
+    ],
+    runs: Runs = DEFAULT_RUNS,
+    with_responses: WithResponses = False,
+    allow_empty: AllowEmpty = False,
+) -> Told:
+    """Merge what `build --shard` built, and write the release."""
+    from echo_hf.builder.shards import merge as merged
+
+    with watching() as watch:
+        wanted = {"with_responses": with_responses, "allow_empty": allow_empty}
+        release = merged(shards, runs=runs, watch=watch, **wanted)
+    config = release.path.parent / "config.yaml"
+    # What rules abstain from no call could mend.
+    waiting = sum(
+        count
+        for one in watch.stats
+        for reason, count in one.quarantined.items()
+        if reason != Failed.NEEDS_MODEL
+    )
+    said = f"\n{len(shards):,} runs merged, no model asked"
+    if waiting:
+        said += f"; {waiting:,} rows lack an answer, which `echo-hf build {config}` asks for"
+    return {**_show_release(watch, release, config, said), "not_answered": waiting}
 
 
 def _show_planned(config: Path, runs: Path) -> Told:

@@ -261,7 +261,7 @@ class Collect(Stage):
     """Reads each record as its source's format says, and takes in the images beside it.
 
     Attributes:
-        images: Where the bytes of local images go.
+        images: Where the bytes of local images go; null to look at none.
         forgotten: Posts that were to be removed, and stay so.
     """
 
@@ -270,7 +270,7 @@ class Collect(Stage):
     inputs: ClassVar[Table] = RECORDS
     outputs: ClassVar[Table] = READ_POSTS
 
-    images: ImageStore = field(metadata={"digest": False})
+    images: ImageStore | None = field(metadata={"digest": False})
     forgotten: Tombstones = field(default_factory=Tombstones, metadata={"digest": False})
 
     def __call__(self, table: pa.Table) -> pa.Table:
@@ -339,11 +339,12 @@ class Collect(Stage):
         for one in post.pictures:
             digest = None
             try:
-                found = _read_image(one.path, record["folder"]) if one.path else None
-                if isinstance(found, Finding):
-                    findings.append(found)
-                elif found is not None:
-                    digest = self.images.put(found)
+                if one.path and self.images is not None:
+                    found = _read_image(one.path, record["folder"])
+                    if isinstance(found, Finding):
+                        findings.append(found)
+                    else:
+                        digest = self.images.put(found)
             except ImageError as error:
                 findings.append(Finding(Notice.BROKEN_IMAGE, f"{one.path!r}: {error}"))
             images.append({"sha256": digest, "url": one.url, "alt_text": one.alt_text})

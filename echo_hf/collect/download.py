@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -51,6 +53,7 @@ ImageEntry = Mapping[str, Any]
 Compared = Callable[[int, int], None]
 BATCH = 256
 COMPARED_AT_ONCE = 4096
+ALL = -1  # among the numbers of threads
 
 
 @dataclass(frozen=True)
@@ -60,8 +63,9 @@ class Download(Stage):
     `prepared` fetches; calling the stage asks nobody, and reads from the ledger what became of
     each address. An image that could not be had stays without a digest, with a notice that says
     why. An image is linked to the earliest one, by the time of its post, that it is a copy of,
-    packed or scaled anew; never to one of the same post, whose near copies are what people
-    compare. Nothing is dropped: links are for who counts images.
+    packed or scaled anew: in its own thread, else in all; never to one of the same post, whose
+    near copies are what people compare. So what links a thread's images with each other depends
+    on that thread alone. Nothing is dropped: links are for who counts images.
 
     Attributes:
         images: Where the bytes go; the ledger lies beside it.
@@ -71,7 +75,7 @@ class Download(Stage):
     """
 
     name: ClassVar[str] = "download"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     inputs: ClassVar[Table] = THREADS
     outputs: ClassVar[Table] = THREADS
     whole: ClassVar[bool] = True
@@ -100,10 +104,8 @@ class Download(Stage):
     def prepared(self, dataset: Dataset, *, offline: bool, watch: ProgressListener) -> Self:
         """Fetches what is named by address only, and was not fetched before."""
         if self.fetch and not offline:
-            trees = arrow_rows(dataset, ["posts"])["posts"]
-            wanted = _addresses(_images(trees.combine_chunks().flatten()))
             for _ in fetch_images(
-                wanted,
+                _addresses_in(dataset),
                 self.images,
                 policy=self.limits,
                 progress=lambda stats: watch.advanced("pictures", stats.done, stats, stats.total),
@@ -114,6 +116,14 @@ class Download(Stage):
             watch.advanced("compared", done, "images looked at for copies", total)
 
         return dataclasses.replace(self, compared=compared)
+
+    def ledger_names(self, dataset: Dataset) -> list[str]:
+        """What the ledger calls the addresses that threads name, those of them that it may know."""
+        names: dict[str, None] = {}
+        for url in _addresses_in(dataset):
+            with suppress(FetchError):
+                names[allowed_url(url, self.limits)] = None
+        return list(names)
 
     def describe(self) -> dict[str, Any]:
         """Everything that decides the result, with what became of each address."""
@@ -135,17 +145,19 @@ class Download(Stage):
                     detail = f"{one['url']} {entry.detail}".strip()
                     said.append((thread, RowIssue(Status.NOTED, [], entry.reason, detail)))
             found.append(distinct_images(filled))
-        copies = self._copies(_by_digest(posts, found, threads), said)
+        seen = _by_digest(posts, found, threads)
+        copies = self._copies(seen, said)
         linked = []
-        for entries in found:
-            beside = {one["sha256"] for one in entries}
-            firsts = [copies.get(one["sha256"]) for one in entries]
-            linked.append(
-                [
-                    {**one, "same_picture_of": None if first in beside else first}
-                    for one, first in zip(entries, firsts, strict=True)
-                ]
-            )
+        for thread, entries in zip(threads, found, strict=True):
+            beside = {None, *(one["sha256"] for one in entries)}
+            firsts = []
+            for digest in (one["sha256"] for one in entries):
+                own, other = copies[thread].get(digest), copies[ALL].get(digest)
+                # Where the two disagree on what is first, a thread keeps to its own.
+                known = [own] if other in seen[thread] else [own, other]
+                firsts.append(next((one for one in known if one not in beside), None))
+            pairs = zip(entries, firsts, strict=True)
+            linked.append([{**one, "same_picture_of": first} for one, first in pairs])
         rows = [row for row, _ in said]
         order = sorted(range(len(rows)), key=rows.__getitem__)
         told = [dataclasses.replace(said[at][1], parents=[roots[rows[at]].as_py()]) for at in order]
@@ -187,17 +199,27 @@ class Download(Stage):
             became[url] = nobody if is_lost else entry
         return became
 
-    def _copies(self, seen: Mapping[str, int], said: list[tuple[int, RowIssue]]) -> dict[str, str]:
+    def _copies(
+        self, seen: Mapping[int, Mapping[str, int]], said: list[tuple[int, RowIssue]]
+    ) -> Mapping[int, Mapping[str, str]]:
+        """For each thread, and for all, what each image is a copy of."""
+
         def unreadable(digest: str, error: BadImageError) -> None:
             issue = RowIssue(Status.NOTED, [], Notice.BROKEN_IMAGE, f"{digest}: {error}")
-            said.append((seen[digest], issue))
+            said.append((seen[ALL][digest], issue))
 
-        files = {digest: self.images.path(digest) for digest in seen}
-        return reencoded_copies(files, unreadable=unreadable, progress=self.compared)
+        files = {digest: self.images.path(digest) for digest in seen[ALL]}
+        signed = SignedImages(files, unreadable=unreadable, progress=self.compared)
+        return defaultdict(dict, {where: signed.copies(some) for where, some in seen.items()})
 
 
 def _images(posts: pa.StructArray) -> list[list[ImageEntry]]:
     return [some or [] for some in pc.struct_field(posts, "pictures").to_pylist()]
+
+
+def _addresses_in(dataset: Dataset) -> dict[str, None]:
+    trees = arrow_rows(dataset, ["posts"])["posts"]
+    return _addresses(_images(trees.combine_chunks().flatten()))
 
 
 def _addresses(given: Iterable[Sequence[ImageEntry]]) -> dict[str, None]:
@@ -208,16 +230,16 @@ def _addresses(given: Iterable[Sequence[ImageEntry]]) -> dict[str, None]:
 
 def _by_digest(
     posts: pa.StructArray, found: Sequence[Sequence[ImageEntry]], threads: Sequence[int]
-) -> dict[str, int]:
-    """For each image the thread of its earliest post, the earliest image first."""
+) -> Mapping[int, Mapping[str, int]]:
+    """The images of each thread and of all, earliest first, with the thread that has each first."""
     times = pc.struct_field(posts, "timestamp").cast(pa.int64()).to_pylist()
     urls = pc.struct_field(posts, "url").to_pylist()
     moments = [(time is None, time or 0, url) for time, url in zip(times, urls, strict=True)]
-    seen: dict[str, int] = {}
+    seen: defaultdict[int, dict[str, int]] = defaultdict(dict)
     for post in sorted(range(len(moments)), key=moments.__getitem__):
-        for one in found[post]:
-            if one["sha256"]:
-                seen.setdefault(one["sha256"], threads[post])
+        for digest in filter(None, (one["sha256"] for one in found[post])):
+            for where in (ALL, threads[post]):
+                seen[where].setdefault(digest, threads[post])
     return seen
 
 
@@ -237,55 +259,66 @@ def _with_images(
     return pa.ListArray.from_arrays(offsets, values).cast(POSTS_OF_TREE)
 
 
-def reencoded_copies(
-    images: Mapping[str, Path],
-    *,
-    unreadable: Callable[[str, BadImageError], None] | None = None,
-    progress: Callable[[int, int], None] | None = None,
-    workers: int | None = None,
-) -> dict[str, str]:
-    """For each copy of another image that one; the first of equal ones is the original."""
-    means = np.empty((len(images), BLOCKS, BLOCKS, CHANNELS), np.float16)
-    contrasts = np.empty(means.shape, np.uint8)
-    names: list[str] = []
-    sizes: list[Size] = []
-    waiting, done = iter(images.items()), 0
-    with ThreadPoolExecutor(workers or os.cpu_count() or 1) as pool:
-        while batch := list(islice(waiting, BATCH)):
-            every = pool.map(_signature, [path for _, path in batch])
-            for (name, _), found in zip(batch, every, strict=True):
-                done += 1
-                if isinstance(found, BlockSignature):
-                    means[len(names)], contrasts[len(names)] = found.means, found.contrasts
-                    names.append(name)
-                    sizes.append(found.size)
-                elif unreadable is None:
-                    raise found
-                else:
-                    unreadable(name, found)
-                if progress is not None:
-                    progress(done, len(images))
-    if not names:
-        return {}
-    means, contrasts = means[: len(names)], contrasts[: len(names)]
-    index = SignatureIndex(means, contrasts)
-    first_of: dict[int, int] = {}
-    for first in range(len(names)):
-        if first in first_of:
-            continue
-        free = (one for one in index.near(first) if one > first and one not in first_of)
-        likely = [one for one in free if same_shape(sizes[first], sizes[one])]
-        alike: list[int] = []
-        for start in range(0, len(likely), COMPARED_AT_ONCE):
-            some = np.array(likely[start : start + COMPARED_AT_ONCE])
-            fine = same_colors(means[first], contrasts[first], means[some], contrasts[some])
-            alike += map(int, some[fine])
-        if alike:
-            original = load_rgb(images[names[first]])
-            for one in alike:
-                if same_details(original, load_rgb(images[names[one]])):
-                    first_of[one] = first
-    return {names[copy]: names[first] for copy, first in first_of.items()}
+class SignedImages:
+    """Images with their signatures; one that cannot be read raises, unless somebody is told."""
+
+    def __init__(
+        self,
+        images: Mapping[str, Path],
+        *,
+        unreadable: Callable[[str, BadImageError], None] | None = None,
+        progress: Callable[[int, int], None] | None = None,
+        workers: int | None = None,
+    ) -> None:
+        means = np.empty((len(images), BLOCKS, BLOCKS, CHANNELS), np.float16)
+        contrasts = np.empty(means.shape, np.uint8)
+        self._images, self._rows = images, dict[str, int]()
+        self._sizes: list[Size] = []
+        waiting, done = iter(images.items()), 0
+        with ThreadPoolExecutor(workers or os.cpu_count() or 1) as pool:
+            while batch := list(islice(waiting, BATCH)):
+                every = pool.map(_signature, [path for _, path in batch])
+                for (name, _), found in zip(batch, every, strict=True):
+                    done += 1
+                    if isinstance(found, BlockSignature):
+                        row = self._rows.setdefault(name, len(self._rows))
+                        means[row], contrasts[row] = found.means, found.contrasts
+                        self._sizes.append(found.size)
+                    elif unreadable is None:
+                        raise found
+                    else:
+                        unreadable(name, found)
+                    if progress is not None:
+                        progress(done, len(images))
+        self._means, self._contrasts = means[: len(self._rows)], contrasts[: len(self._rows)]
+
+    def copies(self, some: Iterable[str]) -> dict[str, str]:
+        """For each copy of another image that one; the first of equal ones is the original."""
+        names = [name for name in some if name in self._rows]
+        if len(names) < 2:
+            return {}
+        rows = [self._rows[name] for name in names]
+        sizes, images = [self._sizes[row] for row in rows], self._images
+        at = slice(None) if rows == list(range(len(self._rows))) else rows  # of all, no copy
+        means, contrasts = self._means[at], self._contrasts[at]
+        index = SignatureIndex(means, contrasts)
+        first_of: dict[int, int] = {}
+        for first in range(len(names)):
+            if first in first_of:
+                continue
+            free = (one for one in index.near(first) if one > first and one not in first_of)
+            likely = [one for one in free if same_shape(sizes[first], sizes[one])]
+            alike: list[int] = []
+            for start in range(0, len(likely), COMPARED_AT_ONCE):
+                part = np.array(likely[start : start + COMPARED_AT_ONCE])
+                fine = same_colors(means[first], contrasts[first], means[part], contrasts[part])
+                alike += map(int, part[fine])
+            if alike:
+                original = load_rgb(images[names[first]])
+                for one in alike:
+                    if same_details(original, load_rgb(images[names[one]])):
+                        first_of[one] = first
+        return {names[copy]: names[first] for copy, first in first_of.items()}
 
 
 def _signature(path: Path) -> BlockSignature | BadImageError:

@@ -70,6 +70,20 @@ class FetchLedger(Database):
         upsert = "insert or replace into fetches values (?, ?, ?, ?, ?, ?)"
         self.execute(upsert, url, entry.sha256, entry.reason, entry.detail, attempts, now)
 
+    def take(self, path: Path, urls: Sequence[str]) -> list[str]:
+        """Takes in what another run's ledger says of addresses; gives the digests it names."""
+        rows = "select * from fetches where url in ({0})"
+        # Before what was fetched goes no failure; of two alike the later one stands.
+        upsert = """insert or replace into fetches select ?1, ?2, ?3, ?4, ?5, ?6 where not exists (
+            select 1 from fetches
+            where url = ?1 and (sha256 is not null, asked_at) >= (?2 is not null, ?6)
+        )"""
+        with FetchLedger(path, frozen=True) as other, other.opened() as theirs:
+            taken = list(rows_of(theirs, rows, urls))
+        with self.transaction() as connection:
+            connection.executemany(upsert, taken)
+        return [sha256 for _, sha256, *_ in taken if sha256 is not None]
+
     def forget(self, urls: Iterable[str]) -> None:
         with self.erasing() as connection:
             connection.executemany("delete from fetches where url = ?", [(url,) for url in urls])

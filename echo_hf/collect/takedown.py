@@ -84,10 +84,10 @@ def read_tombstones(path: Path) -> Tombstones:
     return Tombstones(frozenset(hashes))
 
 
-def add_tombstones(path: Path, urls: Iterable[str]) -> None:
+def add_tombstones(path: Path, hashes: Iterable[str]) -> None:
     """Writes tombstones down; they outlive a killed process."""
-    known = read_tombstones(path)
-    new = dict.fromkeys(hashed(url) for url in urls if url not in known)
+    known = read_tombstones(path).hashes
+    new = dict.fromkeys(one for one in hashes if one not in known)
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a", encoding="utf-8") as file:
         file.writelines(json.dumps({"sha256": one}) + "\n" for one in new)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from echo_hf.config.checks import File, License, Prose, Section, Whole, Words
+from echo_hf.config.checks import File, License, Name, Prose, Section, Whole, Words
 from echo_hf.config.collection import Columns, FetchPolicy, Search
 from echo_hf.errors import ConfigError
 from echo_hf.reasons import Reason
@@ -122,6 +122,29 @@ class Posts(Section):
             given = "path" if self.path is not None else "keywords"
             raise ValueError(f"has {given} and search: expected a file, or a platform to ask")
         return self
+
+
+class Shard(Section):
+    """Which part of a benchmark this config builds; `build --shard` writes it.
+
+    Attributes:
+        of: The benchmark's name.
+        index: Number of the part, from 0.
+        count: How many parts there are.
+    """
+
+    of: Name
+    index: Annotated[Whole, Field(ge=0)]
+    count: Annotated[Whole, Field(ge=1, le=10_000)]
+
+    @model_validator(mode="after")
+    def _one_of_them(self) -> Self:
+        if self.index >= self.count:
+            raise ValueError(f"index is {self.index}: expected a part from 0 to {self.count - 1}")
+        return self
+
+    def __str__(self) -> str:
+        return f"{self.index}/{self.count}"
 
 
 class ModelOptions(Section):

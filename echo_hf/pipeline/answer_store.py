@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -63,6 +63,15 @@ INSERTS = {
     for table, names in REPLACED.items()
 }
 INSERT_SOURCE = "insert or ignore into sources values (?, ?)"
+TAKEN = {
+    # Of two answers a readable one, then the one with more tries; of equal ones the one here.
+    "answers": """insert or replace into answers select ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11
+        where not exists (
+            select 1 from answers where key = ?1 and (readable, tries) >= (?10, ?11)
+        )""",
+    "failures": "insert or ignore into failures values (?, ?, ?, ?, ?, ?, ?)",
+    "models": "insert or ignore into models values (?, ?)",
+}
 
 
 def request_keys(signature: Mapping[str, Any], requests: Sequence[Request]) -> list[bytes]:
@@ -213,6 +222,25 @@ class Store:
         """Notes posts, each with the key of a request that it goes into; known ones stay."""
         with self._file.transaction() as connection:
             connection.executemany(INSERT_SOURCE, sources)
+
+    def take(self, path: Path, posts: Collection[str]) -> None:
+        """Takes in what another run's store holds of posts, each answer once.
+
+        Args:
+            path: The file of a run that has ended; it is only read.
+            posts: Addresses; what went into a request with any other post stays there.
+        """
+        with _Answers(path, frozen=True) as other, other.opened() as theirs:
+            every = theirs.execute("select url, key from sources")
+            left = {key for url, key in every if url not in posts}
+            with self._file.transaction() as connection:
+                for table, insert in TAKEN.items():
+                    rows = theirs.execute(f"select * from {table}")  # noqa: S608 - own names
+                    connection.executemany(insert, (row for row in rows if row[0] not in left))
+                pairs = theirs.execute("select url, key from sources")
+                connection.executemany(
+                    INSERT_SOURCE, (pair for pair in pairs if pair[1] not in left)
+                )
 
     def forget(self, urls: Iterable[str]) -> int:
         """Deletes every answer and failure that a post went into, from the file's bytes as well.

@@ -79,8 +79,12 @@ class RunFolder:
         """The stored answers that the release carries, where it carries any."""
         return self.root / "responses.parquet"
 
+    @property
+    def answers(self) -> Path:
+        return self.root / "answers.sqlite"
+
     def store(self) -> Store:
-        return Store(self.root / "answers.sqlite")
+        return Store(self.answers)
 
     def stage(self, name: str) -> Path:
         return self.root / "stages" / name

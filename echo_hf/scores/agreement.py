@@ -284,11 +284,9 @@ def read_human(human: Any) -> HumanRanks:
     }
     for expected, found in wrong.items():
         for row in rows.filter(found).slice(0, 1).to_pylist():
-            said = ("rank", row["rank"]) if row["score"] is None else ("score", row["score"])
-            raise ScoreError(
-                f"human: {said[1]!r} is the {said[0]} of {rating_table.named_key(row, HUMAN.key)}: expected "
-                f"{expected}"
-            )
+            name = "rank" if row["score"] is None else "score"
+            key = rating_table.named_key(row, HUMAN.key)
+            raise ScoreError(f"human: {row[name]!r} is the {name} of {key}: expected {expected}")
     samples, (sample,) = rating_table.encoded(rows["sample_id"])
     raters, (rater,) = rating_table.encoded(rows["rater"])
     systems, (system,) = rating_table.encoded(rows["system"])

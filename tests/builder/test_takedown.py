@@ -18,7 +18,7 @@ from echo_hf.builder.build import build
 from echo_hf.builder.takedown import images_named, remove_rows
 from echo_hf.builder.update import ASIDE, update
 from echo_hf.cli.posts_view import EVENTS, JOURNALS, forget
-from echo_hf.collect.takedown import TOMBSTONES, add_tombstones, read_tombstones
+from echo_hf.collect.takedown import TOMBSTONES, add_tombstones, hashed, read_tombstones
 from echo_hf.curate.decisions import Decision, append_decisions, read_decisions
 from echo_hf.errors import RunError
 from echo_hf.hub.release import Release, is_complete, read_release
@@ -242,7 +242,7 @@ def test_what_a_killed_build_left_goes_too(
 
 def test_a_damaged_tombstone_stops_a_build(tmp_path: Path) -> None:
     path = tmp_path / TOMBSTONES
-    add_tombstones(path, ["https://a.example/1", "https://a.example/1"])
+    add_tombstones(path, [hashed("https://a.example/1")] * 2)
     path.write_text(path.read_text() + '{"sha256": "12')
     with pytest.raises(RunError, match="line 2 is "):
         read_tombstones(path)

@@ -26,7 +26,7 @@ from echo_hf.collect.crawl_ledger import LEDGER, CrawlLedger, CrawlStats, stored
 from echo_hf.collect.platforms.base import Answer, Question, RateLimitedError, Tariff, TimeWindow
 from echo_hf.collect.query_plan import planned, uncovered
 from echo_hf.collect.sources.base import Post
-from echo_hf.collect.takedown import TOMBSTONES, add_tombstones
+from echo_hf.collect.takedown import TOMBSTONES, add_tombstones, hashed
 from echo_hf.config.collection import Budget, Expand, Phase, Search
 from echo_hf.errors import ConfigError, PlatformError
 from echo_hf.pipeline.run_folder import RunFolder
@@ -219,7 +219,7 @@ def test_a_forgotten_post_that_comes_again_is_not_written_down(
     serve: Serve, tmp_path: Path
 ) -> None:
     serve(world_of({"p0": None, "p1": "p0"}, found=["p0"]))
-    add_tombstones(tmp_path / TOMBSTONES, [f"{HOST}/p1"])
+    add_tombstones(tmp_path / TOMBSTONES, [hashed(f"{HOST}/p1")])
     crawled(tmp_path, config_of())
     bodies = "".join(one.body for one in stored_answers(tmp_path / LEDGER, NAME))
 

@@ -23,7 +23,7 @@ from echo_hf.collect.crawl_ledger import (
 from echo_hf.collect.platforms.base import Answer, Kind, Question
 from echo_hf.collect.platforms.x import X
 from echo_hf.collect.sources.base import Post
-from echo_hf.collect.takedown import TOMBSTONES, add_tombstones, read_tombstones
+from echo_hf.collect.takedown import TOMBSTONES, add_tombstones, hashed, read_tombstones
 from echo_hf.errors import SourceError
 from echo_hf.reasons import CrawlEnd
 from tests.collect.platforms.crawling import Serve, collected, config_of, crawled
@@ -89,7 +89,7 @@ def test_a_page_that_cannot_be_cleaned_leaves_the_file(ledger: CrawlLedger) -> N
 
 def test_nobody_is_asked_about_it_when_its_reply_comes_again(ledger: CrawlLedger) -> None:
     tombstones = ledger.path.with_name(TOMBSTONES)
-    add_tombstones(tombstones, [GONE])
+    add_tombstones(tombstones, [hashed(GONE)])
     replies = [Post(ADDRESS(number), parent_url=GONE) for number in (70001, 70002)]
     ledger.add_searches("x", [SEARCH])
     answered(ledger, "x", replies[:1], "more")
@@ -155,7 +155,7 @@ def test_a_crawl_goes_on_without_it(serve: Serve, tmp_path: Path) -> None:
     serve(World.of(200, seed=5))
     crawled(tmp_path, config_of(budget={"posts": 60}))
     gone = [f"{HOST}/{name}" for name in sorted(collected(tmp_path))[::3]]
-    add_tombstones(tmp_path / TOMBSTONES, gone)
+    add_tombstones(tmp_path / TOMBSTONES, map(hashed, gone))
     forget_answers(tmp_path / LEDGER, gone)
     stats = crawled(tmp_path, config_of())
     with CrawlLedger(tmp_path / LEDGER) as ledger:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import io
 import json
+import random
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -169,6 +170,60 @@ def test_copies_are_linked_across_posts_and_edits_are_not(
     assert result.stats.tally == {"copies": 1, "not_there": 0, "pictures": 6}
     assert (place, reason) == ("https://a.example/4", "broken_picture")
     assert lost in detail
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_links_within_a_thread_depend_on_no_other(store: ImageStore, seed: int) -> None:
+    draw = random.Random(seed)
+    # Each is a copy of the next, and of none but the next.
+    greys = [encoded(Image.new("RGB", (64, 64), (level,) * 3), "PNG") for level in range(100, 108)]
+    levels = [store.put(one) for one in greys]
+    start = datetime.datetime(2026, 3, 2, tzinfo=datetime.UTC)
+    rows = []
+    for root in (f"https://a.example/{number}" for number in range(3)):
+        posts = [
+            {
+                "url": f"{root}/{n}",
+                "timestamp": start + datetime.timedelta(hours=draw.randrange(99)),
+                "pictures": [image(sha256=one) for one in draw.sample(levels, draw.choice((1, 2)))],
+            }
+            for n in range(4)
+        ]
+        rows.append({"root_url": root, "posts": posts})
+
+    def linked(given: Sequence[Row]) -> list[list[Any]]:
+        table = pa.Table.from_pylist(list(given), schema=THREADS.features.arrow_schema)
+        made = run_stage(Download(store, fetch=False), Dataset(table)).dataset.to_list()
+        every = [[one for post in row["posts"] for one in post["pictures"]] for row in made]
+        own = [{one["sha256"] for one in some} for some in every]
+        firsts = [[one["same_picture_of"] for one in some] for some in every]
+        return [
+            [one if one in there else None for one in some]
+            for some, there in zip(firsts, own, strict=True)
+        ]
+
+    assert linked(rows) == [some for row in rows for some in linked([row])]
+
+
+def test_a_copy_is_linked_in_its_own_thread_before_others(store: ImageStore) -> None:
+    first, *copies = (
+        store.put(encoded(photograph(1), "JPEG", quality=quality)) for quality in (95, 90, 85)
+    )
+    base = datetime.datetime(2026, 3, 2, tzinfo=datetime.UTC)
+    hours = (base + datetime.timedelta(hours=hour) for hour in range(3))
+    one, two, three = (
+        {"url": f"https://a.example/{n}", "timestamp": hour, "pictures": [image(sha256=digest)]}
+        for n, (hour, digest) in enumerate(zip(hours, (first, *copies), strict=True))
+    )
+    rows = [
+        {"root_url": one["url"], "posts": [one]},
+        {"root_url": two["url"], "posts": [two, three]},
+    ]
+    table = pa.Table.from_pylist(rows, schema=THREADS.features.arrow_schema)
+    made = run_stage(Download(store, fetch=False), Dataset(table)).dataset.to_list()
+
+    links = [post["pictures"][0]["same_picture_of"] for row in made for post in row["posts"]]
+    assert links == [None, first, copies[0]]
 
 
 def test_the_digest_follows_what_was_fetched(server: ImageServer, store: ImageStore) -> None:

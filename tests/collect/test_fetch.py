@@ -8,11 +8,12 @@ import subprocess
 import sys
 import time
 from http.server import BaseHTTPRequestHandler
+from pathlib import Path
 from threading import Barrier, Event, Lock
 
 import pytest
 
-from echo_hf.collect.fetch import FetchStats, fetch_images
+from echo_hf.collect.fetch import FetchEntry, FetchLedger, FetchStats, fetch_images
 from echo_hf.images.store import ImageStore
 from echo_hf.reasons import Unfetched
 from tests.collect.fetching import (
@@ -234,3 +235,27 @@ def test_a_body_that_is_cut_is_asked_for_again(
     server.answers["/a"] = cut
     result = fetch_one(server, store, server.url("/a"))
     assert (result.sha256, result.attempts) == (digest_of(NOISE), 2)
+
+
+def test_a_ledger_takes_what_was_fetched_before_what_failed_and_the_later_of_two(
+    tmp_path: Path,
+) -> None:
+    had, late, lost = "https://a.example/had", "https://a.example/late", "https://a.example/lost"
+    times = iter(range(9))
+    ledgers = [FetchLedger(tmp_path / name / "fetched.sqlite") for name in ("here", "there")]
+    here, there = ledgers
+    for ledger, url, digest in (
+        (here, had, "1"), (there, had, None), (here, late, None), (there, late, None),
+        (here, lost, None), (there, lost, "2"),
+    ):  # fmt: skip
+        reason = None if digest else Unfetched.TIMEOUT
+        ledger.record(url, FetchEntry(digest, reason, ledger.path.parent.name), 1)
+        ledger.execute("update fetches set asked_at = ? where url = ?", str(next(times)), url)
+    there.close()
+
+    for _ in range(2):
+        assert here.take(there.path, [had, late, lost]) == ["2"]
+        found = here.known([had, late, lost])
+        assert [found[url].sha256 for url in (had, late, lost)] == ["1", None, "2"]
+        assert found[late].detail == "there"
+    here.close()

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from PIL import Image, ImageFilter
 
-from echo_hf.collect.download import reencoded_copies
+from echo_hf.collect.download import SignedImages
 from echo_hf.images.decode import BadImageError
 from echo_hf.images.loader import load_rgb
 from echo_hf.reasons import BadImage
@@ -38,6 +38,10 @@ class Folder:
 @pytest.fixture
 def folder(tmp_path: Path) -> Folder:
     return Folder(tmp_path)
+
+
+def reencoded_copies(images: dict[str, Path], **options: Any) -> dict[str, str]:
+    return SignedImages(images, **options).copies(images)
 
 
 def _linked(folder: Folder, first: Picture, second: Picture) -> bool:

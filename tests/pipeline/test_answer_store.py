@@ -211,6 +211,33 @@ def test_a_forgotten_answer_is_gone_from_the_files(store: Store) -> None:
     assert b"a plain colour" in _bytes_of(store)
 
 
+def test_a_store_takes_from_another_what_is_about_some_posts_and_better_than_its_own(
+    store: Store, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    place = tmp_path_factory.mktemp("there") / "answers.sqlite"
+    every = [request(name, sources=(f"https://example.org/{name}",)) for name in "abcde"]
+    same, unread, lacking, failed, foreign = every
+    with closing(Store(place)) as there:
+        for asked in (same, unread, lacking, foreign):
+            _put(there, asked, replace(ANSWER, text="theirs"))
+        _put(there, failed, FAILURE)
+    before = {file: file.read_bytes() for file in there.path.parent.iterdir()}
+    _put(store, same)
+    store.put(_key(unread), unread, replace(ANSWER, text="unread"), SIGNATURE, readable=False)
+    posts = {f"https://example.org/{name}" for name in "abcd"}
+    store.take(there.path, posts)
+    once = _bytes_of(store)
+    store.take(there.path, posts)
+
+    found = store.get([_key(asked) for asked in every])
+    assert [found[_key(one)].text for one in every[:4]] == [ANSWER.text, "theirs", "theirs", None]
+    assert found[_key(failed)] == FAILURE
+    assert _key(foreign) not in found
+    assert store.forget(["https://example.org/c"]) == 1  # the source was taken with the answer
+    assert _bytes_of(store) != once
+    assert before == {file: file.read_bytes() for file in there.path.parent.iterdir()}
+
+
 def test_a_pickled_store_opens_the_same_file(store: Store) -> None:
     key = _put(store, RED)
     data = pickle.dumps(store)
