@@ -16,7 +16,7 @@ from PIL import Image
 from pydantic import StringConstraints
 
 from echo_hf._infra.text import without_folders
-from echo_hf._infra.worker_pool import LostItemError, Runs, WorkerPool, process_count
+from echo_hf._infra.worker_pool import LostItemError, Runs, WorkerPool, process_count, processes
 from echo_hf.config.checks import Section, Words
 from echo_hf.config.systems import SystemConfig
 from echo_hf.engines.checkpoint import framed, is_hub_name, pieces
@@ -279,7 +279,7 @@ class LocalSystem(ABC, Generic[Options, Loaded]):
             }
         )
         service = partial(_drawing, type(self), alone)
-        return WorkerPool(self.place, service, devices, GenerationError)
+        return WorkerPool(self.place, service, processes(devices), GenerationError)
 
     def details(self, device: str, *libraries: Any) -> dict[str, Any]:
         """What of the machine decides an image."""

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from echo_hf._infra import worker_pool
-from echo_hf._infra.worker_pool import VISIBLE, LostItemError, WorkerPool, shared_out
+from echo_hf._infra.worker_pool import VISIBLE, LostItemError, WorkerPool, processes, shared_out
 from echo_hf.errors import EngineError, GenerationError, MissingExtraError
 from tests._infra.painters import refuses, windows, work
 
@@ -34,7 +34,9 @@ def pool(tmp_path: Path) -> Iterator[Pools]:
 
     def make(devices: list[str | None], service: Any = None, **more: Any) -> WorkerPool[str, Any]:
         service = service or partial(work, tmp_path)
-        made.append(WorkerPool("the painters", service, devices, GenerationError, **more))
+        made.append(
+            WorkerPool("the painters", service, processes(devices), GenerationError, **more)
+        )
         return made[-1]
 
     yield make
@@ -208,19 +210,20 @@ import sys, time
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from echo_hf._infra.worker_pool import WorkerPool
+from echo_hf._infra.worker_pool import WorkerPool, processes
 from echo_hf.errors import EngineError
 from tests._infra.painters import work
 
 if __name__ == "__main__":
-    pool = WorkerPool("x", partial(work, Path(sys.argv[1])), [None, None], EngineError)
+    pool = WorkerPool("x", partial(work, Path(sys.argv[1])), processes([None, None]), EngineError)
     print(*(pool.submit("sleep 0.2")[0].result()[2] for _ in range(1)), flush=True)
     {then}
 """
 
 
 FAILS = """with suppress(Exception):
-        WorkerPool("y", partial(work, Path(sys.argv[1])), [None, lambda: 0], EngineError)"""
+        places = processes([None, lambda: 0])
+        WorkerPool("y", partial(work, Path(sys.argv[1])), places, EngineError)"""
 
 
 @pytest.mark.parametrize(

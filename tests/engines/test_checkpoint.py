@@ -19,8 +19,8 @@ from echo_hf.engines.checkpoint import (
     failure,
     family_of,
     find_checkpoint,
-    portable,
 )
+from echo_hf.engines.pooled import portable
 from echo_hf.engines.schema import grammar_schema
 from echo_hf.errors import EngineError, ImageError, MissingExtraError
 from tests.golden_requests import golden_requests
