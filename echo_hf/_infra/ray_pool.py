@@ -20,6 +20,7 @@ from functools import cached_property
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
+from platform import node
 from shutil import rmtree
 from tempfile import gettempdir
 from threading import Lock
@@ -122,11 +123,11 @@ class _Relay:
         self._is_shared = token is not None and Path(token).exists()
         self._copies, self._lock = Path(copies), Lock()
 
-    def place(self) -> tuple[str, bool]:
-        """Its node, and whether the files of the run are seen from there."""
+    def place(self) -> tuple[str, str, bool]:
+        """Its node, how people call it, and whether the files of the run are seen from there."""
         import ray
 
-        return ray.get_runtime_context().get_node_id(), self._is_shared
+        return ray.get_runtime_context().get_node_id(), node(), self._is_shared
 
     def send(self, parcel: Parcel, files: dict[str, Any]) -> None:
         """Hands items to the process, with the paths of their files on this node."""
@@ -177,8 +178,8 @@ class _RayWorker(Worker):
         asked = self._actor.place.remote()
         if not self._got(asked, WAITED_S):
             self._nodes.warn_of_room()
-        self._node, self._is_shared = self._got(asked)
-        self._nodes.used[self._node] = self._is_shared
+        number, self._node, self._is_shared = self._got(asked)
+        self._nodes.used[number] = self._is_shared
 
     def send(self, batch: Batch) -> None:
         parcel, files = self._nodes.packed(batch, self._is_shared)
@@ -189,6 +190,7 @@ class _RayWorker(Worker):
         import ray
 
         asked = self._actor.heard.options(concurrency_group=SAID).remote(self._taken)
+        said: Said
         said, self._how = self._got(asked)
         self._taken = len(said)
         if self._how is not None:
@@ -202,13 +204,8 @@ class _RayWorker(Worker):
         return said
 
     def ended(self) -> str:
-        if self._how is None and self._node:  # until it is known whether its node is there
-            with suppress(EOFError):
-                self._got(self._actor.place.remote(), GRACE_S)
         self.kill()
-        if self._lost_node is not None:
-            return f"was lost with its node {self._lost_node}"
-        return self._how or "was lost, and its node was not"
+        return self._how or f"was lost with its place on node {self._node or 'unknown'}"
 
     def kill(self) -> None:
         import ray
@@ -216,14 +213,8 @@ class _RayWorker(Worker):
         ray.kill(self._actor)
 
     def successor(self) -> Worker | None:
-        return self._lost_node and _RayWorker(self._nodes, self.name, self._made)
-
-    @property
-    def _lost_node(self) -> str | None:
-        import ray
-
-        found = (one for one in ray.nodes() if one["NodeID"] == self._node and not one["Alive"])
-        return next((one["NodeManagerAddress"] for one in found), None)
+        # What ends a process ends no actor: this is the end of its node, or of the way there.
+        return _RayWorker(self._nodes, self.name, self._made) if self._how is None else None
 
     def _got(self, asked: Any, timeout: float | None = None) -> Any:
         """What was asked for, null where it takes longer; an `EOFError` where the actor is gone."""
@@ -235,7 +226,9 @@ class _RayWorker(Worker):
             return None
         except ray.exceptions.RayTaskError as error:
             self._how = f"failed: {' '.join(str(error.cause).split())[:LONGEST]}"
-        except ray.exceptions.RayError as error:
+        except ray.exceptions.RayActorError as error:
+            if error.actor_init_failed:  # so would another one
+                self._how = f"cannot begin: {' '.join(str(error).split())[-LONGEST:]}"
             logger.debug("%s: %s", self.name, error)
         raise EOFError
 

@@ -34,7 +34,8 @@ from echo_hf.errors import EchoError
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 LOOK_EVERY_S, GRACE_S = 0.5, 30.0
-MOST_LOSSES = 2
+# Of a process at work on an item, and of the place of one, which no item is to blame for.
+MOST_LOSSES, MOST_MOVES = 2, 8
 logger = logging.getLogger(__name__)
 
 Item = TypeVar("Item")
@@ -91,8 +92,8 @@ def shared_out(devices: Choice, gpus: Sequence[str], each: int = 1) -> list[str 
 class LostItemError(Exception):
     """Worker processes ended at work on an item, the last one on it alone."""
 
-    def __init__(self) -> None:
-        super().__init__(f"{MOST_LOSSES} worker processes ended while they were at it")
+    def __init__(self, losses: int = MOST_LOSSES) -> None:
+        super().__init__(f"{losses} worker processes ended while they were at it")
 
 
 @dataclass(eq=False, slots=True)
@@ -100,6 +101,7 @@ class _Job:
     data: bytes
     future: Future[Any] = field(default_factory=Future)
     losses: int = 0
+    moves: int = 0
 
 
 class Worker(ABC):
@@ -324,23 +326,24 @@ class WorkerPool(Generic[Item, Result]):
         with self._lock:
             self._workers.remove(worker)
             jobs, lost = list(worker.jobs.values()), list[_Job]()
-            is_over = self._over is not None
-            if not is_over and error is None and (successor := worker.successor()) is not None:
-                self._hire(successor)
-                self._waiting.extendleft([job] for job in reversed(jobs) if not job.losses)
-                jobs = [job for job in jobs if job.losses]
-            elif not is_over:
+            if self._over is None:
                 is_at_work = worker.has_answered or any(job.losses for job in jobs)
+                successor = None if error else worker.successor()
                 for job in jobs:
-                    job.losses += 1
-                lost = [job for job in jobs if job.losses >= MOST_LOSSES]
+                    job.losses += successor is None
+                    job.moves += successor is not None
+                lost = [o for o in jobs if o.losses >= MOST_LOSSES or o.moves >= MOST_MOVES]
                 self._lethal.update(job.data for job in lost)
-                if error and not is_at_work:
+                if successor is not None:
+                    self._hire(successor)
+                elif error and not is_at_work:
                     self._over = error
                 elif not self._workers:
                     last = f"{said}, and no other is left: the same command goes on from here"
                     self._over = self._error(last)
-            self._suspects.extend(job for job in jobs if job not in lost)
+            jobs = [job for job in jobs if job not in lost]
+            self._suspects.extend(job for job in jobs if job.losses)
+            self._waiting.extendleft([job] for job in reversed(jobs) if not job.losses)
             self._dispatch()
             over, unfinished, left = self._over, list[_Job](), self.alive
             if over is not None:
@@ -350,7 +353,8 @@ class WorkerPool(Generic[Item, Result]):
         if over is None:
             then = f"{left} go on with" if left else "another is waited for with"
             logger.warning("%s; %s what it was at", said, then)
-        _fail(lost, LostItemError())
+        for job in lost:
+            _fail([job], LostItemError(max(job.losses, job.moves)))
         if over is not None:
             _fail(unfinished, over)
 

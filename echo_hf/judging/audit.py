@@ -156,6 +156,7 @@ def audit(
         questions,
         write,
         outputs,
+        config.runner,
         dry_run=dry_run,
         budget_usd=budget_usd,
         watch=watch,

@@ -21,6 +21,7 @@ from echo_hf.config.judges import (
     Rubric,
     shipped_judges,
 )
+from echo_hf.config.sections import RunnerOptions
 from echo_hf.engines.base import ImageRef
 from echo_hf.engines.memory import check_fit
 from echo_hf.errors import ConfigError, RunError, unknown
@@ -39,6 +40,7 @@ from echo_hf.judging.rate import (
 )
 from echo_hf.judging.run_tables import read_table
 from echo_hf.judging.session import (
+    HERE,
     Answered,
     JudgeTask,
     JudgingResult,
@@ -188,7 +190,8 @@ def judge(
         fits = read_table(folder.root, FITS)
         return rating_questions(config, chosen, wanted, outputs, fits, shown)
 
-    return run_judges(folder, engines_of(chosen), questions, write_ratings, outputs, **limits)
+    engines = engines_of(chosen)
+    return run_judges(folder, engines, questions, write_ratings, outputs, config.runner, **limits)
 
 
 def pairwise(
@@ -211,7 +214,10 @@ def pairwise(
             images = shown.of([*inputs, *rows["output_a"], *rows["output_b"]], how)
             yield JudgeTask(one.name, PAIRWISE, Compare(one, how, images), rows)
 
-    return run_judges(folder, engines_of(chosen), questions, write_comparisons, outputs, **limits)
+    engines = engines_of(chosen)
+    return run_judges(
+        folder, engines, questions, write_comparisons, outputs, config.runner, **limits
+    )
 
 
 def applicability(
@@ -237,7 +243,8 @@ def applicability(
         return [fitting_question(options, about.tasks, shown)]
 
     engines = {APPLICABILITY: options.engine}
-    return run_judges(folder, engines, questions, write_applicability, about, **limits)
+    write = write_applicability
+    return run_judges(folder, engines, questions, write, about, config.runner, **limits)
 
 
 def engines_of(judges: Iterable[JudgeConfig]) -> dict[str, EngineChoice]:
@@ -250,14 +257,17 @@ def run_judges(
     questions: Callable[[SentImages], Iterable[JudgeTask]],
     write: Callable[[Path, Answered, Collection[str]], Path],
     about: ToRate,
+    runner: RunnerOptions = HERE,
     *,
     dry_run: bool = False,
     budget_usd: float | None = None,
     watch: ProgressListener | None = None,
 ) -> JudgingResult:
     """Asks judges in a run's folder, or says what they would be asked."""
-    check_fit(engines, estimates=dry_run)
-    with asking_in(folder, engines, budget_usd, watch) as asking:
+    runner = HERE if dry_run else runner
+    if runner.kind == "local":
+        check_fit(engines, estimates=dry_run)
+    with asking_in(folder, engines, budget_usd, watch, runner) as asking:
         asked = list(questions(SentImages(folder.images)))
         if dry_run:
             return JudgingResult(None, tuple(map(asking.plan, asked)), left_out=about.left_out)

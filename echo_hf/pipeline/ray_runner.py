@@ -30,7 +30,7 @@ from echo_hf.engines.pooled import PooledEngine
 from echo_hf.errors import EchoError, EngineError, RunError
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.answer_store import Store
-from echo_hf.pipeline.answers import DirectAnswers, StoredAnswers
+from echo_hf.pipeline.answers import StoredAnswers
 from echo_hf.pipeline.batch_inference import FillStats
 from echo_hf.pipeline.progress import ProgressListener
 from echo_hf.pipeline.runner import LOCAL, Runner
@@ -126,10 +126,7 @@ class RayRunner(Runner):
     def _tables(self, stage: Stage, dataset: Dataset) -> list[Sequence[int]] | None:
         """The rows of each call of a stage; null where only this machine can call it."""
         answers = stage.answers if isinstance(stage, ModelStage) else None
-        if isinstance(answers, StoredAnswers):
-            if not answers.store.path.exists():  # in memory
-                return None
-        elif isinstance(answers, DirectAnswers) and answers.engine.stored:
+        if isinstance(answers, StoredAnswers) and not answers.store.path.exists():  # in memory
             return None
         if stage.whole:
             parts = stage.parts(dataset)
