@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import pickle
 import select
 import signal
 import subprocess
@@ -18,7 +19,14 @@ from typing import Any
 import pytest
 
 from echo_hf._infra import worker_pool
-from echo_hf._infra.worker_pool import VISIBLE, LostItemError, WorkerPool, processes, shared_out
+from echo_hf._infra.worker_pool import (
+    VISIBLE,
+    LostItemError,
+    ProcessWorker,
+    WorkerPool,
+    processes,
+    shared_out,
+)
 from echo_hf.errors import EngineError, GenerationError, MissingExtraError
 from tests._infra.painters import refuses, windows, work
 
@@ -169,6 +177,21 @@ def test_a_window_goes_on_while_items_wait_and_batches_stay_together(pool: Pools
     ]
     assert all(len({number for _, _, number in batch}) == 1 for batch in found)
     assert max(many for batch in found for _, many, _ in batch) == 6
+
+
+def test_a_worker_is_at_most_so_many_results_ahead_of_what_was_taken(tmp_path: Path) -> None:
+    """The next item is begun, and its result waits to be sent."""
+    worker = ProcessWorker(None, "a painter", pickle.dumps(partial(work, tmp_path)), ahead=3)
+    worker.send([(number, pickle.dumps(f"item {number}")) for number in range(20)])
+    heard = 0
+    for taken in (3, 5):
+        while heard < taken:
+            heard += len(worker.heard(20))
+        assert worker.heard(20) == []
+        assert len(begun(tmp_path)) == taken + 1
+        worker.taken(2)
+    worker.kill()
+    assert worker.ended() == "was killed by signal 9"
 
 
 def child_of(folder: Path) -> int:
