@@ -11,6 +11,7 @@ import io
 import logging
 import os
 import pickle
+import platform
 import signal
 import sys
 from collections import OrderedDict
@@ -20,8 +21,8 @@ from functools import cached_property
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
-from platform import node
 from shutil import rmtree
+from socket import create_connection
 from tempfile import gettempdir
 from threading import Lock
 from typing import Any
@@ -33,7 +34,7 @@ from echo_hf.errors import MissingExtraError, RunError
 
 AUTO, HERE = "auto", "local"
 GIVEN, SAID = "given", "said"
-WAITED_S = 30.0
+WAITED_S, REACHED_S = 30.0, 10.0
 # Files of which a copy stays in the cluster's memory, for other nodes to take.
 MOST_FILES = 256
 LONGEST = 300
@@ -54,15 +55,19 @@ def connected(address: str) -> Iterator[bool]:
     quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
     at_signal, starts = signal.getsignal(signal.SIGTERM), address == HERE
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    host, colon, port = os.environ.get("RAY_ADDRESS", address).rpartition(":")
     try:
         try:
+            if colon:  # Ray itself would try for a minute
+                create_connection((host, int(port)), REACHED_S).close()
             ray.init(address, include_dashboard=False if starts else None, **quiet)
-        except ConnectionError as error:
-            if address != AUTO or "RAY_ADDRESS" in os.environ:
-                said = " ".join(str(error).split())[:300]
+        except (OSError, ValueError) as error:
+            if colon or address != AUTO:
+                said = " ".join(str(error).split())[:LONGEST]
                 raise RunError(
-                    f"runner.address is {address!r}, and no cluster answers there ({said}): run "
-                    "`ray start --address=...` on this machine first, as on each node"
+                    f"runner.address is {address!r}, and no cluster answers at {host}{colon}{port} "
+                    f"({said}): run `ray start --address=...` on this machine first, as on each "
+                    "node"
                 ) from None
             starts = True
             ray.init(HERE, include_dashboard=False, **quiet)
@@ -127,7 +132,7 @@ class _Relay:
         """Its node, how people call it, and whether the files of the run are seen from there."""
         import ray
 
-        return ray.get_runtime_context().get_node_id(), node(), self._is_shared
+        return ray.get_runtime_context().get_node_id(), platform.node(), self._is_shared
 
     def send(self, parcel: Parcel, files: dict[str, Any]) -> None:
         """Hands items to the process, with the paths of their files on this node."""
@@ -150,6 +155,10 @@ class _Relay:
             return self._worker.heard(self._ahead), None
         except (EOFError, OSError):
             return [], self._worker.ended()
+
+    def end(self) -> None:
+        """Ends the process and what it has started, which outlives an actor that is killed."""
+        self._worker.kill()
 
     def _placed(self, path: str, files: dict[str, Any]) -> Path:
         if self._is_shared or files[path] is None:
@@ -210,6 +219,9 @@ class _RayWorker(Worker):
     def kill(self) -> None:
         import ray
 
+        if self._node:
+            with suppress(EOFError):
+                self._got(self._actor.end.remote(), REACHED_S)
         ray.kill(self._actor)
 
     def successor(self) -> Worker | None:
@@ -228,7 +240,7 @@ class _RayWorker(Worker):
             self._how = f"failed: {' '.join(str(error.cause).split())[:LONGEST]}"
         except ray.exceptions.RayActorError as error:
             if error.actor_init_failed:  # so would another one
-                self._how = f"cannot begin: {' '.join(str(error).split())[-LONGEST:]}"
+                self._how = f"cannot begin: {str(error).strip().splitlines()[-1][:LONGEST]}"
             logger.debug("%s: %s", self.name, error)
         raise EOFError
 

@@ -306,12 +306,11 @@ class Evaluated(Section):
 
     def run_by(self, kind: str | None) -> Self:
         """The same with another kind of runner; null for its own."""
-        if kind is None:
+        if kind is None or kind == self.runner.kind:
             return self
         if kind not in (kinds := get_args(RunnerOptions.model_fields["kind"].annotation)):
             raise ConfigError(unknown("runner", kind, kinds))
-        runner = self.runner.model_copy(update={"kind": kind})
-        return self.model_copy(update={"runner": runner})
+        return self.model_copy(update={"runner": RunnerOptions.model_validate({"kind": kind})})
 
 
 class Evaluation(Evaluated):

@@ -152,9 +152,8 @@ class RunnerOptions(Section):
 
     @model_validator(mode="after")
     def _of_ray(self) -> Self:
-        given = sorted(self.model_fields_set - {"kind"})
-        if self.kind == "local" and given:
-            raise ValueError(f"has {given[0]!r}, which only kind 'ray' takes: add `kind: ray`")
+        if self.kind == "local" and (given := self.model_dump(exclude_defaults=True)):
+            raise ValueError(f"has {min(given)!r}, which only kind 'ray' takes: add `kind: ray`")
         return self
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
@@ -62,6 +62,7 @@ class RayRunner(Runner):
         self.least_rows = least_rows
         self._entered = ExitStack()
         self._asked: PooledEngine | None = None
+        self._seen = dict[str, bool]()
 
     def __enter__(self) -> Self:
         share = (self.options.gpus_per_actor, self.options.cpus_per_actor, self.options.micro_batch)
@@ -80,6 +81,7 @@ class RayRunner(Runner):
 
     def engine(self, engine: Engine, choice: EngineChoice) -> Engine:
         """The engine, asked on the nodes if it computes; what somebody hosts is asked from here."""
+        self._asked = None
         if not engine.stored or getattr(engine, "hosted", False):
             return engine
         devices = choice.options.get("devices")
@@ -142,8 +144,11 @@ class RayRunner(Runner):
             return False
         import ray
 
-        asked = [on_node(Path.exists, node).remote(Path(token)) for node in alive_nodes()]
-        return all(ray.get(asked))
+        nodes = alive_nodes()
+        for node in nodes.keys() - self._seen.keys():
+            with suppress(ray.exceptions.RayError):  # it was lost meanwhile
+                self._seen[node] = ray.get(on_node(_exists, node).remote(token))
+        return all(self._seen.get(node, True) for node in nodes)
 
     def _results(
         self, stage: Stage, dataset: Dataset, tables: Sequence[Sequence[int]]
@@ -207,6 +212,10 @@ class _Called:
 def _values(stage: Stage) -> Iterator[tuple[str, Any]]:
     for field in fields(stage):
         yield field.name, getattr(stage, field.name)
+
+
+def _exists(path: str) -> bool:
+    return Path(path).exists()
 
 
 def _called(stage: Stage, table: pa.Table, token: str | None) -> pa.Table:

@@ -19,7 +19,11 @@ import pytest
 import yaml
 
 import echo_hf
+from echo_hf.config.checks import EngineChoice
 from echo_hf.config.loading import Config, parse_config
+from echo_hf.config.sections import RunnerOptions
+from echo_hf.engines.base import make_engine
+from echo_hf.errors import EngineError
 from echo_hf.pipeline import ray_runner
 from echo_hf.pipeline.answer_store import Store
 from echo_hf.pipeline.progress import ProgressListener
@@ -178,3 +182,18 @@ def test_a_killed_run_goes_on_with_what_is_missing(ray_cluster: Any, tmp_path: P
     assert 0 < stored < 300
     subprocess.run([*command, "whole.yaml"], cwd=tmp_path, check=True)
     assert len(answered(logs[1])) == len(set(answered(logs[1]))) == 300 - stored
+
+
+def test_only_engines_that_compute_are_asked_elsewhere(tmp_path: Path) -> None:
+    runner = ray_runner.RayRunner(RunnerOptions(kind="ray"), tmp_path, Told())
+    for kind, options in {"rules": {}, "openai": {"model": "m"}, "moderation": {}}.items():
+        engine = make_engine(kind, **options)
+        assert runner.engine(engine, EngineChoice(kind=kind, **options)) is engine
+    model = {"model": "acme/judge", "revision": "a" * 40}
+    engine = make_engine("transformers", **model)
+    placed = runner.engine(engine, EngineChoice(kind="transformers", **model))
+    assert placed is not engine
+    assert placed.signature() == engine.signature()
+    choice = EngineChoice(kind="transformers", devices=2, **model)
+    with pytest.raises(EngineError, match=r"devices is 2, which are of this machine, and the run"):
+        runner.engine(make_engine("transformers", devices=2, **model), choice)
