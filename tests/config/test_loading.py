@@ -276,12 +276,12 @@ REFUSED: list[tuple[str, Any, str]] = [
     ("stages.extract.engine", "raeder", "stages.extract.engine: unknown engine 'raeder'; did you"),
     ("protocol", "x", "protocol is 'x': input should be 'published' or 'corrected'"),
     ("runner", {"kind": "slurm"}, "runner.kind is 'slurm': input should be 'local' or 'ray'"),
-    ("runner", {"actors": 2}, "runner is {'actors': 2}: has 'actors', which only kind 'ray' takes"),
+    ("runner", {"actors": 2}, "runner is {'actors': 2}: has 'actors', which only kind 'ray'"),
     ("runner", {"kind": "ray", "actors": 0}, "runner.actors is 0: input should be greater than"),
     (
         "runner",
         {"kind": "ray", "actor": 1},
-        "unknown key in runner 'actor'; did you mean 'actors'?",
+        "unknown key in runner 'actor'; did you mean 'actors'",
     ),
     *(
         ("runner", {"kind": "ray", "address": value}, "expected auto, local, or HOST:PORT of a clu")
