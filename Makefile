@@ -31,7 +31,7 @@ test-package: $(VENV)/.installed-test
 # Those that drive a browser need a Chromium on the PATH, and are skipped without one; ppi-python is
 # what corrected win rates are compared with.
 test-extras: $(EXTRAS_VENV)/.installed-weights
-	HF_HUB_OFFLINE=1 $(EXTRAS_BIN)/python -m pytest -m extras -n auto tests
+	HF_HUB_OFFLINE=1 $(EXTRAS_BIN)/python -m pytest -m extras -n auto --dist loadgroup tests
 
 # A real vLLM on the processor: 4 GB, and the tests marked `vllm`, which `make test` skips.
 test-vllm: $(VLLM_VENV)/.installed-test
@@ -76,7 +76,7 @@ $(DOCS_VENV)/.installed: pyproject.toml
 $(EXTRAS_VENV)/.installed-test: pyproject.toml $(EXTRAS_FILES)/constraints.txt
 	$(PYTHON) -m venv $(EXTRAS_VENV)
 	$(EXTRAS_BIN)/python -m pip install --quiet --constraint $(EXTRAS_FILES)/constraints.txt \
-		--editable '.[test,openai,google,diffusers,metrics,face,ocr,analysis,analysis-models,sources,apps,plot,browser,notebook,docs]' ppi-python==0.2.3
+		--editable '.[test,openai,google,diffusers,metrics,face,ocr,analysis,analysis-models,sources,apps,plot,ray,browser,notebook,docs]' ppi-python==0.2.3
 	touch $@
 
 # Small models with real weights in two packages; of what these ask for, only a reader of GGUF is needed.

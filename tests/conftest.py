@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import datasets
 import pytest
@@ -58,6 +60,31 @@ def quickstart_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     command = [sys.executable, "-m", "echo_hf", "quickstart"]
     subprocess.run(command, cwd=folder, env=os.environ | own, check=True, capture_output=True)
     return folder / "runs" / "quickstart"
+
+
+@pytest.fixture(scope="session")
+def ray_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A Ray cluster of a head and two nodes, with a package installed that brings an engine."""
+    pytest.importorskip("ray.cluster_utils", reason="needs the extra `ray`")
+    from ray.cluster_utils import Cluster
+
+    site = tmp_path_factory.mktemp("site")
+    (facts := site / "paced-1.0.dist-info").mkdir()
+    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: paced\nVersion: 1.0\n")
+    (facts / "entry_points.txt").write_text("[echo_hf.engines]\npaced = paced:PacedEngine\n")
+    shutil.copy(ROOT / "tests" / "paced_plugin.py", site / "paced.py")
+    memory = {"object_store_memory": 100 * 2**20}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", f"{site}{os.pathsep}{ROOT}")
+        patch.syspath_prepend(site)
+        cluster = Cluster(
+            initialize_head=True,
+            head_node_args={"num_cpus": 1, "include_dashboard": False, **memory},
+        )
+        for _ in range(2):
+            cluster.add_node(num_cpus=1, **memory)
+        yield cluster
+        cluster.shutdown()
 
 
 @pytest.fixture(autouse=True)

@@ -34,6 +34,7 @@ from echo_hf.curate.splits import CONFIGS
 from echo_hf.engines.auto import Engines
 from echo_hf.engines.base import Engine, abstains, check_installed
 from echo_hf.engines.memory import check_fit
+from echo_hf.engines.pooled import PooledEngine
 from echo_hf.errors import ReleaseError, RunError, SourceError
 from echo_hf.hub.facts import ReleaseFacts, failed_calls, measure
 from echo_hf.hub.manifest import FORMAT, toolkit_version
@@ -46,7 +47,7 @@ from echo_hf.pipeline.batch_inference import plan
 from echo_hf.pipeline.progress import TOLD, NullProgress, ProgressListener
 from echo_hf.pipeline.result import SAID, StageResult
 from echo_hf.pipeline.run_folder import RunFolder, StageRecord
-from echo_hf.pipeline.runner import LOCAL, Runner
+from echo_hf.pipeline.runner import LOCAL, Runner, runner_of
 from echo_hf.pipeline.stage import (
     ModelStage,
     Stage,
@@ -85,10 +86,10 @@ class BuildRun:
             )
         for name in up_to(until):  # before a post is read, an image fetched, a model asked
             self.stage(name)
-            self.engine(name)
+            is_here = not isinstance(self.engine(name), PooledEngine)
             who, asks = self.config.stages.engine_of(name), not (self.offline or self.replay)
             # One that has run here may have all its answers.
-            if who and asks and self.folder.record(name) is None:
+            if who and asks and is_here and self.folder.record(name) is None:
                 asked[who] = self.config.engines[who]
         check_fit(asked, estimates=False)
         for choice in asked.values():
@@ -270,7 +271,9 @@ class BuildRun:
                 store=store,
                 cache_dir=self.folder.cache,
                 offline=not asks,
-                progress=lambda stats: self.watch.advanced(name, stats.calls, stats),
+                progress=lambda stats: self.watch.advanced(
+                    name, stats.calls, self.runner.told(stats)
+                ),
                 runner=self.runner,
             )
         result.stats.fill = recalled or result.stats.fill
@@ -439,6 +442,7 @@ def build(
     responses: Path | str | None = None,
     with_responses: bool = False,
     allow_empty: bool = False,
+    runner: str | None = None,
     watch: ProgressListener | None = None,
 ) -> Release:
     """Builds a benchmark; what an earlier run has done already is not done again.
@@ -451,6 +455,7 @@ def build(
             read in place of asking a model: the same posts give the same tables.
         with_responses: Whether the release carries the stored answers that it was made from.
         allow_empty: Whether a release without a sample is written.
+        runner: `local` or `ray`, instead of the config's: where the work is done.
         watch: Told of each plan, call and result.
 
     Returns:
@@ -460,7 +465,8 @@ def build(
         EchoError: The config, a source, an engine or the recorded answers are not usable, or no
             post became a sample; the message says how to go on.
     """
-    with opened(config, runs, offline=offline, responses=responses, watch=watch) as run:
+    given = {"offline": offline, "responses": responses, "runner": runner, "watch": watch}
+    with opened(config, runs, **given) as run:  # type: ignore[arg-type]
         results = list(run.results(STAGES[-1]))
         return run.release(results, with_responses=with_responses, allow_empty=allow_empty)
 
@@ -472,11 +478,13 @@ def run_until(
     runs: Path | str = RUNS,
     offline: bool = False,
     responses: Path | str | None = None,
+    runner: str | None = None,
     watch: ProgressListener | None = None,
 ) -> list[StageResult]:
     """Runs the stages up to one of them."""
     up_to(until)
-    with opened(config, runs, offline=offline, responses=responses, watch=watch) as run:
+    given = {"offline": offline, "responses": responses, "runner": runner, "watch": watch}
+    with opened(config, runs, **given) as run:  # type: ignore[arg-type]
         return list(run.results(until))
 
 
@@ -488,16 +496,18 @@ def opened(
     offline: bool = False,
     writes: bool = True,
     responses: Path | str | None = None,
+    runner: str | None = None,
     watch: ProgressListener | None = None,
 ) -> Iterator[BuildRun]:
     """A run over a config, with its run folder locked and its engines freed at the end."""
-    config = config if isinstance(config, Config) else load_config(config)
+    config = (config if isinstance(config, Config) else load_config(config)).run_by(runner)
     folder = RunFolder(Path(runs) / config.name)
     watch = watch or NullProgress()
     with (
         replay_of(responses) as replay,
         folder.locked() if writes else nullcontext(),
-        Engines(config.engines) as engines,
+        runner_of(config.runner, folder.root, watch) if writes else LOCAL as place,
+        Engines(config.engines, place.engine) as engines,
     ):
         if writes:
             folder.save_config(config)
@@ -506,4 +516,4 @@ def opened(
                 watch.noticed(
                     f"the release was built with a stage {stage!r}, which this version has not"
                 )
-        yield BuildRun(config, folder, engines, offline, watch, replay)
+        yield BuildRun(config, folder, engines, offline, watch, replay, place)

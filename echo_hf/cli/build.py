@@ -11,7 +11,7 @@ from rich.text import Text
 
 from echo_hf._infra.console import say, terminal
 from echo_hf.builder.steps import STAGES
-from echo_hf.cli.verb import DEFAULT_RUNS, ConfigFile, Runs, Told, option, watching
+from echo_hf.cli.verb import DEFAULT_RUNS, ConfigFile, Runner, Runs, Told, option, watching
 from echo_hf.errors import ConfigError, ReviewError
 from echo_hf.reasons import Failed
 
@@ -45,6 +45,7 @@ def build(
     ] = None,
     with_responses: WithResponses = False,
     allow_empty: AllowEmpty = False,
+    runner: Runner = None,
     dry_run: Annotated[
         bool, option("--dry-run", "Only show what would be asked, the cost and the time.")
     ] = False,
@@ -70,6 +71,7 @@ def build(
         raise ConfigError("--until writes no release: leave out --with-responses and --allow-empty")
     with watching() as watch:
         given = {"runs": runs, "offline": offline, "responses": responses, "watch": watch}
+        given["runner"] = runner
         if until is not None:
             run.run_until(config, until, **given)  # type: ignore[arg-type]
             return {"path": None, "stages": watch.stats, "samples": None, "unlike_paper": None}
@@ -142,6 +144,7 @@ def update(
     offline: Offline = False,
     with_responses: WithResponses = False,
     allow_empty: AllowEmpty = False,
+    runner: Runner = None,
 ) -> Told:
     """Build from the posts there are now. Compare with the release before."""
     from echo_hf.builder import update as updates
@@ -155,6 +158,7 @@ def update(
             offline=offline,
             with_responses=with_responses,
             allow_empty=allow_empty,
+            runner=runner,
             watch=watch,
         )
     calls = f"{done.asked:,} calls made, {done.reused:,} answers of earlier runs used again"

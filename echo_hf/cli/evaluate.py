@@ -15,6 +15,7 @@ from echo_hf._infra.console import say, terminal
 from echo_hf.cli.verb import (
     DEFAULT_RUNS,
     PartlyDoneError,
+    Runner,
     Runs,
     Told,
     choice,
@@ -55,6 +56,7 @@ def eval_(
     ),
     yes: bool = flag("--yes", "Go on without asking, whatever it costs."),
     dry_run: DryRun = False,
+    runner: Runner = None,
     runs: Runs = DEFAULT_RUNS,
 ) -> Told:
     """Generate, judge, score and report in one.
@@ -64,6 +66,7 @@ def eval_(
     from echo_hf.cli.evaluation_view import SPENT, show_planned
     from echo_hf.judging.board import show_scores
     from echo_hf.report.evaluation import evaluate_systems
+    from echo_hf.systems.benchmark import load_evaluation
 
     def agreed(plan: tuple[PlannedWork, ...]) -> None:
         show_planned(watch.console, plan)
@@ -76,7 +79,7 @@ def eval_(
 
     with watching() as watch:
         done = evaluate_systems(
-            config,
+            load_evaluation(config).run_by(runner),
             runs=runs,
             systems=systems,
             judges=judges,
@@ -119,14 +122,17 @@ def generate(
     systems: Systems = None,
     limit: Limit = None,
     dry_run: bool = flag("--dry-run", "Only show what would be generated, and the cost."),
+    runner: Runner = None,
     runs: Runs = DEFAULT_RUNS,
 ) -> Told:
     """Generate the outputs of systems; existing ones are kept."""
     from echo_hf.cli.evaluation_view import outcome_table, say_expected
+    from echo_hf.systems.benchmark import load_evaluation
     from echo_hf.systems.generate import generate as drawn
 
+    asked = load_evaluation(config).run_by(runner)
     with watching() as watch:
-        made = drawn(config, runs=runs, systems=systems, limit=limit, dry_run=dry_run, watch=watch)
+        made = drawn(asked, runs=runs, systems=systems, limit=limit, dry_run=dry_run, watch=watch)
     console = watch.console
     plans = [{**_planned(one), "todo": len(one.todo)} for one in made.plans]
     told = {**vars(made), "plans": plans}
@@ -155,11 +161,13 @@ def judge(
     limit: Limit = None,
     budget: Budget = None,
     dry_run: DryRun = False,
+    runner: Runner = None,
     runs: Runs = DEFAULT_RUNS,
 ) -> Told:
     """Have models rate outputs; stored answers are reused."""
     from echo_hf.cli.evaluation_view import show_judged
     from echo_hf.judging import judge as judging
+    from echo_hf.systems.benchmark import load_evaluation
 
     if applicability and (judges or rubric):
         raise ConfigError("--applicability asks no judge: leave out --judges and --rubric")
@@ -169,8 +177,9 @@ def judge(
     if pairwise:
         asking = partial(judging.pairwise, judges=judges)
     verb = judging.applicability if applicability else asking
+    given = {"runs": runs, "limit": limit, "dry_run": dry_run, "budget_usd": budget}
     with watching() as watch:
-        done = verb(config, runs=runs, limit=limit, dry_run=dry_run, budget_usd=budget, watch=watch)
+        done = verb(load_evaluation(config).run_by(runner), **given, watch=watch)  # type: ignore[arg-type]
     show_judged(watch.console, done)
     return _judged(done)
 

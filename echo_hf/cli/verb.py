@@ -41,6 +41,9 @@ def choice(default: Any, said: str, *names: str, **limits: Any) -> Any:
 ConfigFile = Annotated[Path, typer.Argument(help="The YAML file that describes the benchmark.")]
 Runs = Annotated[Path, option(None, "Folder of runs; this one is named by its config.")]
 DEFAULT_RUNS = Path("runs")
+Runner = Annotated[
+    str | None, option(None, "local or ray, instead of the config's: where the work is done.")
+]
 Told = dict[str, Any]
 Verbose = Annotated[
     int,

@@ -24,8 +24,9 @@ from echo_hf.config.checks import (
     read_yaml,
 )
 from echo_hf.config.judges import ApplicabilityConfig, JudgeConfig, read_judge
+from echo_hf.config.sections import RunnerOptions
 from echo_hf.config.systems import SystemConfig, place_of, read_system, with_shared
-from echo_hf.errors import ConfigError
+from echo_hf.errors import ConfigError, unknown
 
 OWN = "benchmark"
 Format = Literal["text", "jsonl", "csv", "tsv", "parquet"]
@@ -282,6 +283,7 @@ class Evaluated(Section):
         metrics: Options of the specialised metrics.
         analysis: How prompts, feedback and activity are analyzed.
         protocol: Whose arithmetic is used where the paper's released code and its text differ.
+        runner: Where engines and systems compute, and stages are called.
     """
 
     name: Name
@@ -291,11 +293,20 @@ class Evaluated(Section):
     metrics: MetricsOptions = MetricsOptions()
     analysis: AnalysisOptions = AnalysisOptions()
     protocol: Literal["published", "corrected"] = "corrected"
+    runner: RunnerOptions = RunnerOptions()
 
     @field_validator("systems", "judges")
     @classmethod
     def _distinct(cls, named: tuple[Any, ...]) -> Any:
         return distinct(named)
+
+    def run_by(self, kind: str | None) -> Self:
+        """The same with another kind of runner; null for its own."""
+        if kind is None or kind == self.runner.kind:
+            return self
+        if kind not in (kinds := get_args(RunnerOptions.model_fields["kind"].annotation)):
+            raise ConfigError(unknown("runner", kind, kinds))
+        return self.model_copy(update={"runner": RunnerOptions.model_validate({"kind": kind})})
 
 
 class Evaluation(Evaluated):

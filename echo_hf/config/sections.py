@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from echo_hf.config.checks import File, License, Name, Prose, Section, Whole, Words
+from echo_hf.config.checks import File, License, Name, Prose, Section, Whole, Words, matching
 from echo_hf.config.collection import Columns, FetchPolicy, Search
 from echo_hf.errors import ConfigError
 from echo_hf.reasons import Reason
@@ -145,6 +145,39 @@ class Shard(Section):
 
     def __str__(self) -> str:
         return f"{self.index}/{self.count}"
+
+
+class RunnerOptions(Section):
+    """Where the work of a run is done; what comes out is the same everywhere.
+
+    Attributes:
+        kind: `local`, on this machine; `ray`, on the nodes of a Ray cluster. Models that somebody
+            hosts are asked from this machine all the same.
+        address: `auto` for the cluster that this machine is part of, or else one that is started
+            on it; `local` always starts one; or HOST:PORT of a cluster it is part of.
+        actors: Most workers of an engine or system; those that no node has room for wait.
+        gpus_per_actor: GPUs that a worker takes; 0 for a model on the processor.
+        cpus_per_actor: CPUs that a worker takes of its node's.
+        micro_batch: Most answers of a worker that have not been stored: what is lost with a node.
+        shared: Whether all nodes see the folder of runs; null to find out. Where one does not,
+            images are sent to it.
+    """
+
+    kind: Literal["local", "ray"] = "local"
+    address: Annotated[
+        str, matching(r"auto|local|[^\s:/]+:\d{1,5}", "auto, local, or HOST:PORT of a cluster")
+    ] = "auto"
+    actors: Annotated[Whole, Field(ge=1, le=10_000)] = 8
+    gpus_per_actor: Annotated[float, Field(ge=0, le=64)] = 1
+    cpus_per_actor: Annotated[float, Field(ge=0, le=1024)] = 0.5
+    micro_batch: Annotated[Whole, Field(ge=1, le=10_000)] = 64
+    shared: bool | None = None
+
+    @model_validator(mode="after")
+    def _of_ray(self) -> Self:
+        if self.kind == "local" and (given := self.model_dump(exclude_defaults=True)):
+            raise ValueError(f"has {min(given)!r}, which only kind 'ray' takes: add `kind: ray`")
+        return self
 
 
 class ModelOptions(Section):

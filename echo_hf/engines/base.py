@@ -131,7 +131,8 @@ ABSTAINED = Completion(None, error=Failed.NEEDS_MODEL.value, finish_reason="erro
 class Engine(Protocol):
     """Something that answers requests.
 
-    One that is no model, and may leave requests unanswered, has `abstains = True` as well.
+    One that is no model, and may leave requests unanswered, has `abstains = True` as well; one that
+    asks a model which somebody hosts has `hosted = True`, and is asked from one machine alone.
 
     Attributes:
         stored: Whether its answers are kept; false only where asking again is as cheap as reading.

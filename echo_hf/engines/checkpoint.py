@@ -7,24 +7,15 @@ import json
 import re
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import count
 from pathlib import Path
-from queue import SimpleQueue
 from typing import Annotated, Any, Literal
 
 from PIL import Image
 from pydantic import Field, FilePath, StringConstraints
 
-from echo_hf._infra.worker_pool import (
-    LostItemError,
-    Runs,
-    WorkerPool,
-    shared_out,
-    visible_gpus,
-)
+from echo_hf._infra.worker_pool import Place, processes, shared_out, visible_gpus
 from echo_hf.config.checks import Devices, Section, Whole
 from echo_hf.engines.base import (
     Answers,
@@ -36,8 +27,7 @@ from echo_hf.engines.base import (
     read_options,
 )
 from echo_hf.engines.pixels import PixelRule, budget_of, sent_reference
-from echo_hf.engines.planner import request_chunks
-from echo_hf.engines.schema import portable_answer
+from echo_hf.engines.pooled import PooledEngine
 from echo_hf.errors import EchoError, EngineError
 
 NAMES = (
@@ -51,8 +41,6 @@ COMMIT = re.compile(r"[0-9a-f]{40}")
 SETTINGS = ("*.json", "*.jinja", "*.model", "*.txt", "*.tiktoken")
 WEIGHTS = ("*.safetensors", "*.gguf", "*.bin", "*.pt")
 PIECES, PIECE = 64, 4096
-# A window is filled in so many parts, of which each goes to one process.
-CHUNKS = 8
 # 1280 patches of Qwen2.5-VL: what its authors advise, and what the planner counts for an image.
 MAX_PIXELS = 1280 * 28 * 28
 LONGEST_REASON = 400
@@ -209,29 +197,6 @@ class ModelOptions(Section):
     devices: Devices | None = None
 
 
-def portable(request: Request) -> Request:
-    """A request as another process can have it, with what decides its answer."""
-    answer = request.answer and portable_answer(request.answer)
-    return replace(request, answer=answer, inputs={}, sources=(), accepts=None)
-
-
-def _answering(
-    kind: Callable[..., CheckpointEngine], options: Mapping[str, Any], runs: Runs[Request]
-) -> Iterator[tuple[int, Completion]]:
-    """What a worker process answers, in a window that goes on while requests wait."""
-    with kind(**options) as engine:
-        for run in runs:
-            numbers = list[int]()
-            for place, completion in engine.stream(_noted(run, numbers)):
-                yield numbers[place], completion
-
-
-def _noted(run: Iterator[tuple[int, Request]], numbers: list[int]) -> Iterator[Request]:
-    for number, request in run:
-        numbers.append(number)
-        yield request
-
-
 class CheckpointEngine(StreamingEngine):
     """Loads a checkpoint with its first request, here or once a device; leaving frees it."""
 
@@ -246,7 +211,7 @@ class CheckpointEngine(StreamingEngine):
         place = f"engine {self.kind!r}"
         budget_of(options.family, options.min_pixels, options.max_pixels, place=place)
         self._loaded: Any = None
-        self._pool: WorkerPool[Request, Completion] | None = None
+        self._pooled: PooledEngine | None = None
 
     @property
     @abstractmethod
@@ -259,51 +224,31 @@ class CheckpointEngine(StreamingEngine):
 
     def __exit__(self, *exception: object) -> None:
         super().__exit__(*exception)
-        if self._pool is not None:
-            self._pool.close()
-            self._pool = None
+        if self._pooled is not None:
+            self._pooled.__exit__(*exception)
+            self._pooled = None
 
     def _answers(self, requests: Iterator[Request]) -> Answers:
         if self.options.devices is None:
             yield from self._computed(requests)
             return
-        size, numbers = max(1, self.window // CHUNKS), count()
-        chunks, in_flight = request_chunks(requests, size), dict[Future[Completion], int]()
-        done = SimpleQueue[Future[Completion]]()
-        try:
-            while True:
-                while self._pool is None or len(in_flight) < self._pool.size * self._pool.depth:
-                    if not (chunk := next(chunks, None)):
-                        break
-                    # Two chunks wait beside a full window, so that none runs dry.
-                    self._pool = self._pool or self._started(self.window + 2 * size)
-                    for future in self._pool.submit(*map(portable, chunk)):
-                        in_flight[future] = next(numbers)
-                        future.add_done_callback(done.put)
-                if not in_flight:
-                    return
-                answered = done.get()
-                try:
-                    completion = answered.result()
-                except LostItemError as error:
-                    completion = failure(error)
-                yield in_flight.pop(answered), completion
-        finally:
-            for future in in_flight:
-                future.cancel()
+        if self._pooled is None:
+            self._pooled = PooledEngine(self, self.again(), self._processes)
+        yield from self._pooled.stream(requests)
 
-    def _started(self, depth: int) -> WorkerPool[Request, Completion]:
-        options, place = self.options, f"engine {self.kind!r}"
-        each = getattr(options, "tensor_parallel_size", 1)
-        try:
-            devices = shared_out(options.devices or 1, visible_gpus(), each)
-        except ValueError as error:
-            raise EngineError(f"{place}: devices is {error}") from None
-        given = options.model_dump(exclude_unset=True, exclude={"devices"})
+    def again(self) -> Callable[[], CheckpointEngine]:
+        """Makes an engine like this in another process, which loads it for itself."""
+        given = self.options.model_dump(exclude_unset=True, exclude={"devices"})
         if commit := self._checkpoint.commit:  # all load what the signature names
             given["revision"] = commit
-        service = partial(_answering, type(self), given)
-        return WorkerPool(place, service, devices, EngineError, depth)
+        return partial(type(self), **given)
+
+    def _processes(self) -> list[Place]:
+        each = getattr(self.options, "tensor_parallel_size", 1)
+        try:
+            return processes(shared_out(self.options.devices or 1, visible_gpus(), each))
+        except ValueError as error:
+            raise EngineError(f"engine {self.kind!r}: devices is {error}") from None
 
     def signature(self) -> dict[str, Any]:
         """What decides an answer; memory, devices and the number of requests at a time do not."""

@@ -262,6 +262,7 @@ class ServerEngine(StreamingEngine):
     """Asks one endpoint of a server: many requests at a time, within its limits, each retried."""
 
     kind: ClassVar[str]
+    hosted: ClassVar[bool] = True
     # Raised when the same request is put to servers in another way, which may change answers.
     wording: ClassVar[int] = 1
     sampling: ClassVar[tuple[str, ...]] = ()

@@ -148,7 +148,8 @@ def audit(
             write_json(root / AUDIT_FILE, {"judges": found})
         return root / AUDIT_FILE
 
-    done = run_judges(folder, engines_of(chosen), questions, write, outputs, **limits)
+    engines = engines_of(chosen)
+    done = run_judges(folder, engines, questions, write, outputs, config.runner, **limits)
     audits = {} if limits.get("dry_run") else read_audits(folder.root)
     told = {name: {**one, "drift": drift_of(one["rounds"])} for name, one in audits.items()}
     return Audited(done, {name: told[name] for name in by_name if name in told})

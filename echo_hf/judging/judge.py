@@ -21,6 +21,7 @@ from echo_hf.config.judges import (
     Rubric,
     shipped_judges,
 )
+from echo_hf.config.sections import RunnerOptions
 from echo_hf.engines.base import ImageRef
 from echo_hf.engines.memory import check_fit
 from echo_hf.errors import ConfigError, RunError, unknown
@@ -30,7 +31,7 @@ from echo_hf.judging.applicability import Fitting, to_classify
 from echo_hf.judging.compare import PAIRWISE, Compare, to_compare
 from echo_hf.judging.rate import Protocol, Rate, ToRate
 from echo_hf.judging.run_tables import read_table
-from echo_hf.judging.session import Answered, JudgeTask, JudgingResult
+from echo_hf.judging.session import HERE, Answered, JudgeTask, JudgingResult
 from echo_hf.metrics.names import TEXT_RENDERING as TEXT
 from echo_hf.pipeline.progress import ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder
@@ -167,9 +168,8 @@ def judge(
         fits = read_table(folder.root, FITS)
         return rating_questions(config, chosen, wanted, outputs, fits, shown)
 
-    return run_judges(
-        folder, engines_of(chosen), questions, session.write_ratings, outputs, **limits
-    )
+    engines, write = engines_of(chosen), session.write_ratings
+    return run_judges(folder, engines, questions, write, outputs, config.runner, **limits)
 
 
 def pairwise(
@@ -192,9 +192,8 @@ def pairwise(
             images = shown.of([*inputs, *rows["output_a"], *rows["output_b"]], how)
             yield JudgeTask(one.name, PAIRWISE, Compare(one, how, images), rows)
 
-    return run_judges(
-        folder, engines_of(chosen), questions, session.write_comparisons, outputs, **limits
-    )
+    engines, write = engines_of(chosen), session.write_comparisons
+    return run_judges(folder, engines, questions, write, outputs, config.runner, **limits)
 
 
 def applicability(
@@ -220,7 +219,8 @@ def applicability(
         return [fitting_question(options, about.tasks, shown)]
 
     engines = {APPLICABILITY: options.engine}
-    return run_judges(folder, engines, questions, session.write_applicability, about, **limits)
+    write = session.write_applicability
+    return run_judges(folder, engines, questions, write, about, config.runner, **limits)
 
 
 def engines_of(judges: Iterable[JudgeConfig]) -> dict[str, EngineChoice]:
@@ -233,14 +233,17 @@ def run_judges(
     questions: Callable[[SentImages], Iterable[JudgeTask]],
     write: Callable[[Path, Answered, Collection[str]], Path],
     about: ToRate,
+    runner: RunnerOptions = HERE,
     *,
     dry_run: bool = False,
     budget_usd: float | None = None,
     watch: ProgressListener | None = None,
 ) -> JudgingResult:
     """Asks judges in a run's folder, or says what they would be asked."""
-    check_fit(engines, estimates=dry_run)
-    with session.asking_in(folder, engines, budget_usd, watch) as asking:
+    runner = HERE if dry_run else runner
+    if runner.kind == "local":
+        check_fit(engines, estimates=dry_run)
+    with session.asking_in(folder, engines, budget_usd, watch, runner) as asking:
         asked = list(questions(SentImages(folder.images)))
         if dry_run:
             return JudgingResult(None, tuple(map(asking.plan, asked)), left_out=about.left_out)

@@ -19,10 +19,12 @@ from datasets import Dataset
 
 from echo_hf._infra.atomic import held, replaced_file
 from echo_hf.config.checks import EngineChoice
+from echo_hf.config.sections import RunnerOptions
 from echo_hf.engines.auto import Engines
 from echo_hf.engines.base import Engine, abstains, check_installed
 from echo_hf.engines.estimate import Expected, expected_calls, prices_of
 from echo_hf.engines.planner import RequestPlan
+from echo_hf.engines.pooled import PooledEngine
 from echo_hf.engines.prices import MILLION
 from echo_hf.errors import EngineError, JudgeError, MissingExtraError, RunError
 from echo_hf.judging.rate import STAGE
@@ -32,6 +34,7 @@ from echo_hf.pipeline.answers import answers_of
 from echo_hf.pipeline.batch_inference import FillStats, fill, plan
 from echo_hf.pipeline.progress import TOLD, NullProgress, ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder
+from echo_hf.pipeline.runner import LOCAL, Runner, runner_of
 from echo_hf.pipeline.stage import ModelStage
 from echo_hf.pipeline.stage_runner import run_stage
 from echo_hf.reasons import Failed, Reason
@@ -39,6 +42,7 @@ from echo_hf.tables import APPLICABILITY, COMPARISONS, RATINGS, Table
 
 logger = logging.getLogger(__name__)
 LOCK = ".judge.lock"
+HERE = RunnerOptions()
 
 
 @dataclass(frozen=True)
@@ -106,6 +110,7 @@ class Asking:
     watch: ProgressListener
     budget_usd: float | None = None
     spent_usd: float = 0.0
+    runner: Runner = LOCAL
 
     def engine(self, who: str) -> Engine:
         """Who answers for a judge; another one's model is freed first."""
@@ -145,7 +150,7 @@ class Asking:
         def progress(stats: FillStats) -> None:
             nonlocal so_far
             so_far = stats
-            self.watch.advanced(label, stats.calls, stats)
+            self.watch.advanced(label, stats.calls, self.runner.told(stats))
 
         def enough(stats: FillStats) -> bool:
             if self.budget_usd is None or prices_of(engine) == (0.0, 0.0):
@@ -188,6 +193,7 @@ def asking_in(
     engines: Mapping[str, EngineChoice],
     budget_usd: float | None,
     watch: ProgressListener | None,
+    runner: RunnerOptions = HERE,
 ) -> Iterator[Asking]:
     """What asks judges in a run's folder, with its store open and other processes kept out."""
     busy = RunError(
@@ -195,8 +201,10 @@ def asking_in(
         "folder with --runs"
     )
     lock = held(folder.root / LOCK, busy)
-    with lock, Engines(engines) as loaded, closing(folder.store()) as store:
-        asking = Asking(folder, loaded, store, watch or NullProgress(), budget_usd)
+    watch = watch or NullProgress()
+    place = runner_of(runner, folder.root, watch)
+    with lock, place, Engines(engines, place.engine) as loaded, closing(folder.store()) as store:
+        asking = Asking(folder, loaded, store, watch, budget_usd, runner=place)
         for who in engines:  # what is wrong with one is said before any is asked
             with suppress(MissingExtraError):  # a plan does without, and asking looks for itself
                 asking.engine(who)
@@ -212,7 +220,8 @@ def ask_judges(
 ) -> JudgingResult:
     """Asks all questions, and writes down what was answered to each as soon as it is done."""
     for question in questions:  # before anything is spent
-        check_installed(asking.engines.choices[question.who].kind, f"judge {question.who!r}")
+        if not isinstance(asking.engines.use(question.who), PooledEngine):
+            check_installed(asking.engines.choices[question.who].kind, f"judge {question.who!r}")
     asking.folder.enter()
     path, answered = None, list[Answered]()
     for question in questions:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
 from datasets import Dataset
 
+from echo_hf._infra.worker_pool import Place
 from echo_hf.config.checks import EngineChoice
+from echo_hf.config.sections import RunnerOptions
 from echo_hf.engines.base import Engine
+from echo_hf.pipeline.progress import ProgressListener
 from echo_hf.pipeline.stage import Stage
 
 
@@ -24,6 +28,14 @@ class Runner(ABC):
         """The engine that a config's choice made, asked where this runner works."""
         del choice
         return engine
+
+    def places(self) -> Sequence[Place] | None:
+        """Where workers of a model run; null for where the model's own options say."""
+        return None
+
+    def told(self, stats: object) -> object:
+        """The stats of asking as they are told, with what this runner has to say beside them."""
+        return stats
 
     @abstractmethod
     def mapped(self, stage: Stage, dataset: Dataset, file: Path | None, *, anew: bool) -> Dataset:
@@ -52,3 +64,12 @@ class LocalRunner(Runner):
 
 
 LOCAL = LocalRunner()
+
+
+def runner_of(options: RunnerOptions, folder: Path, watch: ProgressListener) -> Runner:
+    """The runner that a config asks for, for a run in this folder."""
+    if options.kind == "local":
+        return LOCAL
+    from echo_hf.pipeline.ray_runner import RayRunner
+
+    return RayRunner(options, folder, watch)

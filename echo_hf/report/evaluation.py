@@ -160,7 +160,7 @@ def evaluate_systems(
         before(plan)
     if dry_run:
         return Evaluation(Dataset(BOARD.empty_table()), None, None, plan, stopped=made.stopped)
-    for who, engine in engines.items():
+    for who, engine in engines.items() if config.runner.kind == "local" else ():
         check_installed(engine.kind, f"judge {who!r}")  # before anything is spent
     made = drawn_outputs(config, runs, systems, limit, budget_usd=budget_usd, watch=watch)
     if made.stopped and not any(counts.get(Outcome.OK) for counts in made.outcomes.values()):
@@ -168,7 +168,8 @@ def evaluate_systems(
     cost_usd, spent, stopped = made.cost_usd or 0.0, made.spent, [*made.stopped]
     if engines:
         left = None if budget_usd is None else max(budget_usd - cost_usd, 0.0)
-        with session.asking_in(evaluation_folder(config, runs), engines, left, watch) as asking:
+        folder = evaluation_folder(config, runs)
+        with session.asking_in(folder, engines, left, watch, config.runner) as asking:
             for done in _judged(asking, config, chosen, limit):
                 if isinstance(done, JudgeError):
                     stopped.append(str(done))

@@ -18,6 +18,7 @@ from echo_hf.engines.estimate import Expected
 from echo_hf.errors import ConfigError, EchoError, GenerationError, MissingExtraError, unknown
 from echo_hf.pipeline.progress import NullProgress, ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder
+from echo_hf.pipeline.runner import runner_of
 from echo_hf.reasons import NoTask, NotTabled, Outcome
 from echo_hf.systems.base import System, Task
 from echo_hf.systems.benchmark import benchmark_of, load_evaluation
@@ -80,6 +81,10 @@ def drawn_outputs(
             if isinstance(config, Evaluation):
                 folder.save_config(config)
             folder.enter()
+            runner = stack.enter_context(runner_of(config.runner, folder.root, watch))
+            for own in (getattr(system, "work_at", None) for _, system in made):
+                if own is not None and (places := runner.places()) is not None:
+                    own(places)
         elif not folder.root.exists():  # a plan leaves nothing there
             aside = stack.enter_context(TemporaryDirectory())
             benchmark = replace(benchmark, cache=Path(aside))

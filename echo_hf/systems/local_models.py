@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain
@@ -16,7 +16,14 @@ from PIL import Image
 from pydantic import StringConstraints
 
 from echo_hf._infra.text import without_folders
-from echo_hf._infra.worker_pool import LostItemError, Runs, WorkerPool, process_count
+from echo_hf._infra.worker_pool import (
+    LostItemError,
+    Place,
+    Runs,
+    WorkerPool,
+    process_count,
+    processes,
+)
 from echo_hf.config.checks import Section, Words
 from echo_hf.config.systems import SystemConfig
 from echo_hf.engines.checkpoint import framed, is_hub_name, pieces
@@ -211,7 +218,17 @@ class LocalSystem(ABC, Generic[Options, Loaded]):
         self.model = LocalModel(config.name, model_of(config), options.revision, index)
         self._loaded: Loaded | None = None
         self._pool: WorkerPool[Task, GenerationResult] | None = None
+        self._places: Sequence[Place] | None = None
         self._starting = Lock()
+
+    def work_at(self, places: Sequence[Place]) -> None:
+        """Has workers at these places draw, and not this machine."""
+        if self.config.limits.devices is not None:
+            raise GenerationError(
+                f"{self.place}: limits.devices is {self.config.limits.devices!r}, which are of "
+                "this machine, and the runner is 'ray': leave it out"
+            )
+        self._places, self.concurrency = places, len(places)
 
     def preflight(self) -> None:
         """Looks whether this machine has the devices."""
@@ -233,7 +250,7 @@ class LocalSystem(ABC, Generic[Options, Loaded]):
 
     def draw(self, task: Task) -> GenerationResult:
         """Draws the image that a task asks for; a breakdown is a failure of the task alone."""
-        if self.config.limits.devices is not None:
+        if self.config.limits.devices is not None or self._places is not None:
             with self._starting:
                 pool = self._pool = self._pool or self._started()
             try:
@@ -269,7 +286,11 @@ class LocalSystem(ABC, Generic[Options, Loaded]):
             free()
 
     def _started(self) -> WorkerPool[Task, GenerationResult]:
-        config, devices = self.config, devices_of(self.config, self.options.device == "cpu")
+        config = self.config
+        if self._places is not None:
+            service = partial(_drawing, type(self), config)
+            return WorkerPool(self.place, service, self._places, GenerationError)
+        devices = devices_of(config, self.options.device == "cpu")
         # With its name: without a GPU `auto` would be the processor, and nobody would know.
         device = "cpu" if devices[0] is None else "cuda"
         alone = config.model_copy(
@@ -279,7 +300,7 @@ class LocalSystem(ABC, Generic[Options, Loaded]):
             }
         )
         service = partial(_drawing, type(self), alone)
-        return WorkerPool(self.place, service, devices, GenerationError)
+        return WorkerPool(self.place, service, processes(devices), GenerationError)
 
     def details(self, device: str, *libraries: Any) -> dict[str, Any]:
         """What of the machine decides an image."""

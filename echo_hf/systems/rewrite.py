@@ -13,6 +13,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from echo_hf._infra.worker_pool import Place
 from echo_hf.config.checks import EngineChoice, Section, Whole, Words
 from echo_hf.config.systems import Price, SystemConfig
 from echo_hf.engines.base import Engine, Message, Request, Text, Usage, make_engine
@@ -157,6 +158,12 @@ class Rewrite:
         self.concurrency = self._artist.concurrency
         said = "the writer may word a prompt in another way each time; of the artist:"
         self.determinism = f"{said} {self._artist.determinism}"
+
+    def work_at(self, places: Sequence[Place]) -> None:
+        """Has the artist draw there, if it is a model; the writer writes here."""
+        if (own := getattr(self._artist, "work_at", None)) is not None:
+            own(places)
+            self.concurrency = self._artist.concurrency
 
     def signature(self) -> Mapping[str, Any]:
         """Everything that decides an image: the writer, what it is told, and the artist."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import pickle
 import select
 import signal
 import subprocess
@@ -18,7 +19,14 @@ from typing import Any
 import pytest
 
 from echo_hf._infra import worker_pool
-from echo_hf._infra.worker_pool import VISIBLE, LostItemError, WorkerPool, shared_out
+from echo_hf._infra.worker_pool import (
+    VISIBLE,
+    LostItemError,
+    ProcessWorker,
+    WorkerPool,
+    processes,
+    shared_out,
+)
 from echo_hf.errors import EngineError, GenerationError, MissingExtraError
 from tests._infra.painters import refuses, windows, work
 
@@ -34,7 +42,9 @@ def pool(tmp_path: Path) -> Iterator[Pools]:
 
     def make(devices: list[str | None], service: Any = None, **more: Any) -> WorkerPool[str, Any]:
         service = service or partial(work, tmp_path)
-        made.append(WorkerPool("the painters", service, devices, GenerationError, **more))
+        made.append(
+            WorkerPool("the painters", service, processes(devices), GenerationError, **more)
+        )
         return made[-1]
 
     yield make
@@ -169,6 +179,21 @@ def test_a_window_goes_on_while_items_wait_and_batches_stay_together(pool: Pools
     assert max(many for batch in found for _, many, _ in batch) == 6
 
 
+def test_a_worker_is_at_most_so_many_results_ahead_of_what_was_taken(tmp_path: Path) -> None:
+    """The next item is begun, and its result waits to be sent."""
+    worker = ProcessWorker(None, "a painter", pickle.dumps(partial(work, tmp_path)), ahead=3)
+    worker.send([(number, pickle.dumps(f"item {number}")) for number in range(20)])
+    heard = 0
+    for taken in (3, 5):
+        while heard < taken:
+            heard += len(worker.heard(20))
+        assert worker.heard(20) == []
+        assert len(begun(tmp_path)) == taken + 1
+        worker.taken(2)
+    worker.kill()
+    assert worker.ended() == "was killed by signal 9"
+
+
 def child_of(folder: Path) -> int:
     while not (folder / "child").exists() or not (folder / "child").read_text():
         time.sleep(0.05)
@@ -208,19 +233,20 @@ import sys, time
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from echo_hf._infra.worker_pool import WorkerPool
+from echo_hf._infra.worker_pool import WorkerPool, processes
 from echo_hf.errors import EngineError
 from tests._infra.painters import work
 
 if __name__ == "__main__":
-    pool = WorkerPool("x", partial(work, Path(sys.argv[1])), [None, None], EngineError)
+    pool = WorkerPool("x", partial(work, Path(sys.argv[1])), processes([None, None]), EngineError)
     print(*(pool.submit("sleep 0.2")[0].result()[2] for _ in range(1)), flush=True)
     {then}
 """
 
 
 FAILS = """with suppress(Exception):
-        WorkerPool("y", partial(work, Path(sys.argv[1])), [None, lambda: 0], EngineError)"""
+        places = processes([None, lambda: 0])
+        WorkerPool("y", partial(work, Path(sys.argv[1])), places, EngineError)"""
 
 
 @pytest.mark.parametrize(

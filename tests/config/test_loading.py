@@ -29,7 +29,7 @@ LEAST: dict[str, Any] = {
 }
 TOP = (
     "analysis, applicability, engines, judges, metrics, name, paper, posts, protocol, release, "
-    "rights, shard, splits, stages, systems, target"
+    "rights, runner, shard, splits, stages, systems, target"
 )
 RELEASED = datetime.date(2026, 3, 2)
 PHASE = {"window": "1d", "terms": ["a"]}
@@ -265,6 +265,18 @@ REFUSED: list[tuple[str, Any, str]] = [
     ("stages.safety.form", "x", "stages.safety.form is 'x': input should be 'auto', 'llama_guard'"),
     ("stages.extract.engine", "raeder", "stages.extract.engine: unknown engine 'raeder'; did you"),
     ("protocol", "x", "protocol is 'x': input should be 'published' or 'corrected'"),
+    ("runner", {"kind": "slurm"}, "runner.kind is 'slurm': input should be 'local' or 'ray'"),
+    ("runner", {"actors": 2}, "runner is {'actors': 2}: has 'actors', which only kind 'ray'"),
+    ("runner", {"kind": "ray", "actors": 0}, "runner.actors is 0: input should be greater than"),
+    (
+        "runner",
+        {"kind": "ray", "actor": 1},
+        "unknown key in runner 'actor'; did you mean 'actors'",
+    ),
+    *(
+        ("runner", {"kind": "ray", "address": value}, "expected auto, local, or HOST:PORT of a clu")
+        for value in ("head", "ray://head:10001", "head:", "", "a b:1")
+    ),
     ("release.licence", "mit", "unknown key in release 'licence'; did you mean 'license'?"),
     ("release.license", "mit", f"release is {{'license': 'mit'}}: {LICENSE}"),
     ("release.contact", "a\x1b[31m", f"release.contact is 'a\\x1b[31m': {PRINTABLE}"),
@@ -504,3 +516,13 @@ def test_a_mistake_in_a_search_is_named(search: Any, entry: dict[str, Any], said
 def test_a_platform_has_one_search() -> None:
     entry = {"source": "x", "search": {"phases": [PHASE]}}
     assert _refused(_with("posts", [entry, entry])).startswith("posts.1: 'x' is searched twice")
+
+
+def test_another_runner_is_named_beside_a_config() -> None:
+    config = parse_config({**LEAST, "runner": {"kind": "ray", "actors": 2}}, "here")
+    assert config.run_by(None) is config.run_by("ray") is config
+    local = config.run_by("local")
+    assert local == parse_config(LEAST, "here") != config
+    assert (local.run_by("ray").runner.kind, local.run_by("ray").runner.actors) == ("ray", 8)
+    with pytest.raises(ConfigError, match=r"^unknown runner 'rya'; did you mean 'ray'\?"):
+        config.run_by("rya")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +11,11 @@ import pytest
 from huggingface_hub import constants
 from pydantic import ValidationError
 
+from echo_hf._infra.ray_pool import RayNodes, connected
 from echo_hf.config.systems import SystemConfig
 from echo_hf.errors import GenerationError
-from echo_hf.systems.base import GenerationResult
+from echo_hf.reasons import Outcome
+from echo_hf.systems.base import GenerationResult, Task
 from echo_hf.systems.local_models import (
     LocalModel,
     LocalOptions,
@@ -153,6 +157,37 @@ class Breaking(LocalSystem[LocalOptions, object]):
 
     def draw_with(self, *_: Any) -> GenerationResult:
         raise self.drawing
+
+
+class Drawing(Breaking):
+    """Draws what it is told, and who it is."""
+
+    def draw_with(self, loaded: object, task: Task, *_: Any) -> GenerationResult:
+        return GenerationResult(Outcome.OK, task.prompt.encode(), text=f"{loaded} {os.getpid()}")
+
+
+@pytest.mark.extras
+@pytest.mark.xdist_group("ray")
+@pytest.mark.filterwarnings("ignore")
+def test_workers_of_a_cluster_draw_at_the_same_time(ray_cluster: Any, tmp_path: Path) -> None:
+    with connected(ray_cluster.address):
+        nodes = RayNodes(gpus=0, cpus=0.3, micro_batch=1, folder=tmp_path)
+        with Drawing(config("any", {}, model="a/b")) as system:
+            system.work_at([nodes] * 2)
+            assert system.concurrency == 2
+            with ThreadPoolExecutor(2) as pool:
+                drawn = list(pool.map(system.draw, [task()] * 8))
+        nodes.close()
+    assert {(one.outcome, one.image) for one in drawn} == {(Outcome.OK, task().prompt.encode())}
+    places = {str(one.text).partition(" ")[::2] for one in drawn}
+    assert {device for device, _ in places} == {"cpu"}
+    assert str(os.getpid()) not in {process for _, process in places}
+
+
+def test_devices_of_this_machine_are_none_of_a_cluster() -> None:
+    system = Breaking(config("any", {}, model="a/b", limits={"devices": 2}))
+    with pytest.raises(GenerationError, match=r"limits.devices is 2, which are of this machine, a"):
+        system.work_at([])
 
 
 @pytest.mark.extras

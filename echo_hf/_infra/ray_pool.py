@@ -1,0 +1,339 @@
+"""Workers of a pool on the nodes of a Ray cluster: each is a process beside an actor of its own.
+
+The actor starts the process, hands it what comes and passes on what it says, so that a breakdown of
+the process is told as on one machine, and is another thing than the loss of its node. An actor that
+no node has room for waits, and costs nothing; so does one that takes the place of a lost one.
+"""
+
+from __future__ import annotations
+
+import io
+import logging
+import os
+import pickle
+import platform
+import signal
+import sys
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import cached_property
+from hashlib import sha256
+from importlib.util import find_spec
+from pathlib import Path
+from shutil import rmtree
+from socket import create_connection
+from tempfile import gettempdir
+from threading import Lock
+from typing import Any
+from uuid import uuid4
+
+from echo_hf._infra.atomic import replaced_file
+from echo_hf._infra.worker_pool import GRACE_S, Batch, ProcessWorker, Said, Worker
+from echo_hf.errors import MissingExtraError, RunError
+
+AUTO, HERE = "auto", "local"
+GIVEN, SAID = "given", "said"
+WAITED_S, REACHED_S = 30.0, 10.0
+# Files of which a copy stays in the cluster's memory, for other nodes to take.
+MOST_FILES = 256
+LONGEST = 300
+Parcel = list[tuple[int, bytes, tuple[str, ...]]] | None
+logger = logging.getLogger(__name__)
+
+
+@contextmanager
+def connected(address: str) -> Iterator[bool]:
+    """A connection to a cluster; says whether it was started for this alone, on this machine."""
+    if find_spec("ray") is None:
+        raise MissingExtraError("runner 'ray'", "ray")
+    import ray
+
+    if ray.is_initialized():  # by whoever calls us, who ends it too
+        yield False
+        return
+    quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
+    at_signal, starts = signal.getsignal(signal.SIGTERM), address == HERE
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    host, colon, port = os.environ.get("RAY_ADDRESS", address).rpartition(":")
+    try:
+        try:
+            if colon:  # Ray itself would try for a minute
+                create_connection((host, int(port)), REACHED_S).close()
+            ray.init(address, include_dashboard=False if starts else None, **quiet)
+        except (OSError, ValueError) as error:
+            if colon or address != AUTO:
+                said = " ".join(str(error).split())[:LONGEST]
+                raise RunError(
+                    f"runner.address is {address!r}, and no cluster answers at {host}{colon}{port} "
+                    f"({said}): run `ray start --address=...` on this machine first, as on each "
+                    "node"
+                ) from None
+            starts = True
+            ray.init(HERE, include_dashboard=False, **quiet)
+        with suppress(ValueError):  # in a thread, where it was not taken
+            signal.signal(signal.SIGTERM, at_signal)  # Ray takes it
+        yield starts
+    finally:
+        ray.shutdown()
+
+
+def alive_nodes() -> dict[str, dict[str, Any]]:
+    """The nodes of the cluster that are alive, by their names."""
+    import ray
+
+    return {node["NodeID"]: node for node in ray.nodes() if node["Alive"]}
+
+
+def on_node(function: Any, node: str, **options: Any) -> Any:
+    """A function or class that runs on this node and nowhere else."""
+    import ray
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    strategy = NodeAffinitySchedulingStrategy(node, soft=False)
+    return ray.remote(num_cpus=0, scheduling_strategy=strategy, **options)(function)
+
+
+class _Packer(pickle.Pickler):
+    """Names files by their absolute paths, for a machine on which they may lie elsewhere."""
+
+    def __init__(self, file: io.BytesIO) -> None:
+        super().__init__(file)
+        self.paths = dict[str, None]()
+
+    def persistent_id(self, value: Any) -> str | None:
+        if not isinstance(value, Path):
+            return None
+        path = str(value.absolute())
+        self.paths[path] = None
+        return path
+
+
+class _Unpacker(pickle.Unpickler):
+    def __init__(self, data: bytes, places: dict[str, Path]) -> None:
+        super().__init__(io.BytesIO(data))
+        self._places = places
+
+    def persistent_load(self, path: str) -> Path:
+        return self._places[path]
+
+
+class _Relay:
+    """What an actor does on its node."""
+
+    def __init__(self, name: str, made: bytes, ahead: int, token: str | None, copies: str) -> None:
+        # Else the process would run the main module of Ray's worker, which is this one's.
+        vars(sys.modules["__main__"]).pop("__file__", None)
+        self._worker, self._ahead = ProcessWorker(None, name, made, ahead), ahead
+        self._is_shared = token is not None and Path(token).exists()
+        self._copies, self._lock = Path(copies), Lock()
+
+    def place(self) -> tuple[str, str, bool]:
+        """Its node, how people call it, and whether the files of the run are seen from there."""
+        import ray
+
+        return ray.get_runtime_context().get_node_id(), platform.node(), self._is_shared
+
+    def send(self, parcel: Parcel, files: dict[str, Any]) -> None:
+        """Hands items to the process, with the paths of their files on this node."""
+        batch: Batch = None if parcel is None else []
+        for number, data, paths in parcel or ():
+            if paths:
+                places = {path: self._placed(path, files) for path in paths}
+                data = pickle.dumps(_Unpacker(data, places).load())
+            if batch is not None:
+                batch.append((number, data))
+        with self._lock:
+            self._worker.send(batch)
+
+    def heard(self, taken: int) -> tuple[Said, str | None]:
+        """What the process says next, and how it ended; what was said before has been taken."""
+        if taken:
+            with self._lock, suppress(OSError):
+                self._worker.taken(taken)
+        try:
+            return self._worker.heard(self._ahead), None
+        except (EOFError, OSError):
+            return [], self._worker.ended()
+
+    def end(self) -> None:
+        """Ends the process and what it has started, which outlives an actor that is killed."""
+        self._worker.kill()
+
+    def _placed(self, path: str, files: dict[str, Any]) -> Path:
+        if self._is_shared or files[path] is None:
+            return Path(path)
+        import ray
+
+        place = self._copies / sha256(path.encode()).hexdigest()
+        if not place.exists():
+            self._copies.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with replaced_file(place) as partial:
+                partial.write_bytes(ray.get(files[path]))
+        return place
+
+
+class _RayWorker(Worker):
+    def __init__(self, nodes: RayNodes, name: str, made: bytes) -> None:
+        super().__init__(name)
+        self.is_ready, self._nodes, self._made = False, nodes, made
+        self._node, self._is_shared, self._taken = "", True, 0
+        self._how: str | None = None
+        self._sent = list[Any]()
+        own = (nodes.micro_batch, nodes.token, nodes.copies)
+        self._actor = nodes.actor.remote(name, made, *own)
+
+    def start(self) -> None:
+        asked = self._actor.place.remote()
+        if not self._got(asked, WAITED_S):
+            self._nodes.warn_of_room()
+        number, self._node, self._is_shared = self._got(asked)
+        self._nodes.used[number] = self._is_shared
+
+    def send(self, batch: Batch) -> None:
+        parcel, files = self._nodes.packed(batch, self._is_shared)
+        given = self._actor.send.options(concurrency_group=GIVEN)
+        self._sent.append(given.remote(parcel, files))
+
+    def heard(self) -> Said:
+        import ray
+
+        asked = self._actor.heard.options(concurrency_group=SAID).remote(self._taken)
+        said: Said
+        said, self._how = self._got(asked)
+        self._taken = len(said)
+        if self._how is not None:
+            raise EOFError
+        # What has not arrived would be waited for without end.
+        sent = list(self._sent)
+        arrived = ray.wait(sent, num_returns=len(sent), timeout=0)[0] if sent else []
+        for one in arrived:
+            self._got(one)
+            self._sent.remove(one)
+        return said
+
+    def ended(self) -> str:
+        self.kill()
+        return self._how or f"was lost with its place on node {self._node or 'unknown'}"
+
+    def kill(self) -> None:
+        import ray
+
+        if self._node:
+            with suppress(EOFError):
+                self._got(self._actor.end.remote(), REACHED_S)
+        ray.kill(self._actor)
+
+    def successor(self) -> Worker | None:
+        # What ends a process ends no actor: this is the end of its node, or of the way there.
+        return _RayWorker(self._nodes, self.name, self._made) if self._how is None else None
+
+    def _got(self, asked: Any, timeout: float | None = None) -> Any:
+        """What was asked for, null where it takes longer; an `EOFError` where the actor is gone."""
+        import ray
+
+        try:
+            return ray.get(asked, timeout=timeout)
+        except ray.exceptions.GetTimeoutError:
+            return None
+        except ray.exceptions.RayTaskError as error:
+            self._how = f"failed: {' '.join(str(error.cause).split())[:LONGEST]}"
+        except ray.exceptions.RayActorError as error:
+            if error.actor_init_failed:  # so would another one
+                self._how = f"cannot begin: {str(error).strip().splitlines()[-1][:LONGEST]}"
+            logger.debug("%s: %s", self.name, error)
+        raise EOFError
+
+
+class RayNodes:
+    """The nodes of a cluster as the place of workers, of which each has its share of a node.
+
+    Args:
+        gpus: GPUs of a worker.
+        cpus: CPUs of a worker, below 1 so that a few do not fill a node.
+        micro_batch: Most results of a worker that have not arrived here.
+        folder: Where the files lie that items name.
+        shared: Whether all nodes see that folder; null to find out for each.
+    """
+
+    def __init__(
+        self, gpus: float, cpus: float, micro_batch: int, folder: Path, shared: bool | None = None
+    ) -> None:
+        self.gpus, self.cpus, self.micro_batch, self._shared = gpus, cpus, micro_batch, shared
+        name = f"echo-hf-{uuid4().hex}"
+        self._token = folder.absolute() / f".{name}"
+        self._token.touch()
+        self.copies = str(Path(gettempdir()) / name)
+        self.used = dict[str, bool]()
+        self._files, self._lock = OrderedDict[str, Any](), Lock()
+        self._warned = False
+
+    @property
+    def token(self) -> str | None:
+        """A file that whoever sees it sees the folder of the run; null where none is to look."""
+        return None if self._shared is False else str(self._token)
+
+    @cached_property
+    def actor(self) -> Any:
+        import ray
+
+        share = {"num_cpus": self.cpus, "num_gpus": self.gpus}
+        return ray.remote(**share, concurrency_groups={GIVEN: 1, SAID: 1})(_Relay)
+
+    def __call__(self, name: str, made: bytes) -> Worker:
+        """A worker, wherever there is room, or will be."""
+        return _RayWorker(self, name, made)
+
+    def close(self) -> None:
+        """Removes what was put beside the results, here and on the nodes."""
+        import ray
+
+        self._token.unlink(missing_ok=True)
+        there = alive_nodes()
+        nodes = [node for node, shared in self.used.items() if not shared and node in there]
+        gone = [on_node(rmtree, node).remote(self.copies, ignore_errors=True) for node in nodes]
+        ray.wait(gone, num_returns=len(gone), timeout=GRACE_S) if gone else None
+
+    def packed(self, batch: Batch, is_shared: bool) -> tuple[Parcel, dict[str, Any]]:
+        """Items with the absolute paths of their files, and for a node apart the files."""
+        parcel: Parcel = None if batch is None else []
+        paths = dict[str, None]()
+        for number, data in batch or ():
+            packer = _Packer(packed := io.BytesIO())
+            packer.dump(pickle.loads(data))  # noqa: S301 - of the run itself
+            named = tuple(packer.paths)
+            if parcel is not None:
+                parcel.append((number, packed.getvalue() if named else data, named))
+            paths |= packer.paths
+        return parcel, {} if is_shared else {path: self._file(path) for path in paths}
+
+    def warn_of_room(self) -> None:
+        """Says once, while no worker has begun, what a node would have to have."""
+        with self._lock:
+            if self.used or self._warned:
+                return
+            self._warned = True
+        most = [node["Resources"] for node in alive_nodes().values()]
+        has = (f"{sum(one.get(what, 0) for one in most):g} {what}s" for what in ("GPU", "CPU"))
+        logger.warning(
+            "no node of the cluster has room yet for a worker, which takes %g GPUs and %g CPUs, "
+            "where all have %s: what is asked waits",
+            self.gpus,
+            self.cpus,
+            " and ".join(has),
+        )
+
+    def _file(self, path: str) -> Any:
+        """A file in the cluster's memory; null where it cannot be read, which is told there."""
+        import ray
+
+        with self._lock:
+            if path not in self._files:
+                try:
+                    self._files[path] = ray.put(Path(path).read_bytes())
+                except OSError:
+                    return None
+            self._files.move_to_end(path)
+            while len(self._files) > MOST_FILES:
+                self._files.popitem(last=False)
+            return self._files.get(path)

@@ -1,0 +1,254 @@
+"""A run whose engines, systems and stages compute on the nodes of a Ray cluster.
+
+The run stays on the machine that started it. There are its files and its store, which nobody else
+opens: every answer comes back by itself and is stored the moment it is there, so that none waits in
+a second place to be stored, and a killed run goes on as it does on one machine. What goes out is
+requests, and batches of rows.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import fields, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Self
+
+import pyarrow as pa
+from datasets import Dataset
+
+from echo_hf._infra.ray_pool import RayNodes, alive_nodes, connected, on_node
+from echo_hf._infra.worker_pool import Place
+from echo_hf.config.checks import EngineChoice
+from echo_hf.config.sections import RunnerOptions
+from echo_hf.engines.base import Completion, Engine, make_engine
+from echo_hf.engines.checkpoint import CheckpointEngine
+from echo_hf.engines.pooled import PooledEngine
+from echo_hf.errors import EchoError, EngineError, RunError
+from echo_hf.images.store import ImageStore
+from echo_hf.pipeline.answer_store import Store
+from echo_hf.pipeline.answers import StoredAnswers
+from echo_hf.pipeline.batch_inference import FillStats
+from echo_hf.pipeline.progress import ProgressListener
+from echo_hf.pipeline.runner import LOCAL, Runner
+from echo_hf.pipeline.stage import ModelStage, Stage
+
+# Stages take 10 to 300 microseconds a row, a batch on its way and back some milliseconds: with
+# fewer rows the processes on the nodes have hardly started when this one is done.
+LEAST_ROWS = 20_000
+
+
+class RayRunner(Runner):
+    """On the nodes of a cluster, where that is quicker.
+
+    Args:
+        options: The cluster, and the share of a node that a worker takes.
+        folder: The folder of the run.
+        watch: Told what a runner of one machine has no reason to tell.
+        least_rows: With fewer rows, a stage is called here.
+    """
+
+    def __init__(
+        self,
+        options: RunnerOptions,
+        folder: Path,
+        watch: ProgressListener,
+        least_rows: int = LEAST_ROWS,
+    ) -> None:
+        self.options, self.folder, self.watch = options, folder, watch
+        self.least_rows = least_rows
+        self._entered = ExitStack()
+        self._asked: PooledEngine | None = None
+        self._seen = dict[str, bool]()
+
+    def __enter__(self) -> Self:
+        share = (self.options.gpus_per_actor, self.options.cpus_per_actor, self.options.micro_batch)
+        with ExitStack() as entered:
+            self._is_ours = entered.enter_context(connected(self.options.address))
+            if self._is_ours and self.options.address != "local":
+                self.watch.noticed("no Ray cluster runs here: one was started on this machine")
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._nodes = RayNodes(*share, self.folder, self.options.shared)
+            entered.callback(self._nodes.close)
+            self._entered = entered.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._entered.close()
+
+    def engine(self, engine: Engine, choice: EngineChoice) -> Engine:
+        """The engine, asked on the nodes if it computes; what somebody hosts is asked from here."""
+        self._asked = None
+        if not engine.stored or getattr(engine, "hosted", False):
+            return engine
+        devices = choice.options.get("devices")
+        if devices is not None:
+            raise EngineError(
+                f"engine {choice.kind!r}: devices is {devices!r}, which are of this machine, and "
+                "the runner is 'ray': leave it out, and say `actors` of the runner"
+            )
+        again = partial(make_engine, choice.kind, **choice.options)
+        make = engine.again() if isinstance(engine, CheckpointEngine) else again
+        self._asked = PooledEngine(engine, make, self.places)
+        return self._asked
+
+    def places(self) -> Sequence[Place]:
+        """As many workers as were asked for, wherever there is room."""
+        gpus = self.options.gpus_per_actor
+        has = sum(node["Resources"].get("GPU", 0) for node in alive_nodes().values())
+        if self._is_ours and has < gpus:  # nothing can join it
+            raise RunError(
+                f"runner.gpus_per_actor is {gpus:g}, and this machine shows Ray {has:g} GPUs: "
+                "expected 0, for models on the processor, or the address of a cluster with GPUs"
+            )
+        return [self._nodes] * self.options.actors
+
+    def told(self, stats: object) -> object:
+        """The stats, with tokens a second and how many workers there are."""
+        if not isinstance(stats, FillStats) or self._asked is None:
+            return stats
+        tokens = stats.usage.prompt + stats.usage.completion
+        rate = tokens / stats.seconds if stats.seconds else 0.0
+        workers = f"{self._asked.alive} of {self.options.actors} workers"
+        return f"{stats}, {rate:,.0f} tokens/s, {workers}"
+
+    def mapped(self, stage: Stage, dataset: Dataset, file: Path | None, *, anew: bool) -> Dataset:
+        """What a stage makes of rows, its batches computed on the nodes and written here."""
+        tables = None
+        if anew or file is None or not file.exists():
+            tables = self._tables(stage, dataset)
+        if tables is None or len(dataset) < self.least_rows or not self._sees(stage):
+            return LOCAL.mapped(stage, dataset, file, anew=anew)
+        called: Any = _Called(stage, self._results(stage, dataset, tables))
+        return LOCAL.mapped(called, dataset, file, anew=anew)
+
+    def _tables(self, stage: Stage, dataset: Dataset) -> list[Sequence[int]] | None:
+        """The rows of each call of a stage; null where only this machine can call it."""
+        answers = stage.answers if isinstance(stage, ModelStage) else None
+        if isinstance(answers, StoredAnswers) and not answers.store.path.exists():  # in memory
+            return None
+        if stage.whole:
+            parts = stage.parts(dataset)
+            return None if parts is None else list(parts)
+        size = stage.map_arguments(dataset)["batch_size"]
+        return [range(at, min(at + size, len(dataset))) for at in range(0, len(dataset), size)]
+
+    def _sees(self, stage: Stage) -> bool:
+        """Whether every node sees the images that a stage reads or makes."""
+        if not any(isinstance(value, ImageStore) for _, value in _values(stage)):
+            return True
+        if (token := self._nodes.token) is None:
+            return False
+        import ray
+
+        nodes = alive_nodes()
+        for node in nodes.keys() - self._seen.keys():
+            with suppress(ray.exceptions.RayError):  # it was lost meanwhile
+                self._seen[node] = ray.get(on_node(_exists, node).remote(token))
+        return all(self._seen.get(node, True) for node in nodes)
+
+    def _results(
+        self, stage: Stage, dataset: Dataset, tables: Sequence[Sequence[int]]
+    ) -> Iterator[pa.Table]:
+        """What a stage makes of each table, in order; a lost node's are computed once more."""
+        import ray
+
+        token, here = self._nodes.token, ray.get_runtime_context().get_node_id()
+        images = {
+            name: ImageStore(value.root.absolute())
+            for name, value in _values(stage)
+            if isinstance(value, ImageStore)
+        }
+        if images:
+            stage = replace(stage, **images)
+        if isinstance(stage, ModelStage) and isinstance(stage.answers, StoredAnswers):
+            lasting = {"max_restarts": -1, "max_task_retries": -1}
+            reader = on_node(_Reader, here, **lasting).remote(stage.answers.store.path.absolute())
+            answers = StoredAnswers(_ReadStore(reader), stage.answers.signature)
+            stage = stage.answered_by(answers)
+        # No CPUs: workers that wait for requests may hold all of them.
+        call = ray.remote(num_cpus=0, scheduling_strategy="SPREAD")(_called)
+        sent, rows = ray.put(stage), dataset.with_format("arrow")
+        cpus = sum(node["Resources"].get("CPU", 0) for node in alive_nodes().values())
+        most, done, started = max(2, int(cpus)), 0, time.perf_counter()
+        waiting = deque[tuple[int, Any]]()
+        upcoming = iter(tables)
+        while True:
+            while len(waiting) < most and (numbers := next(upcoming, None)) is not None:
+                table = rows[numbers] if isinstance(numbers, range) else rows.select(numbers)[:]
+                waiting.append((len(numbers), call.remote(sent, table, token if images else None)))
+            if not waiting:
+                return
+            count, made = waiting.popleft()
+            try:
+                result: pa.Table = ray.get(made)
+            except ray.exceptions.RayTaskError as error:
+                if isinstance(error.cause, EchoError):
+                    raise error.cause from None
+                raise
+            done += count
+            rate = done / (time.perf_counter() - started)
+            said = f"{rate:,.0f} rows/s on {len(alive_nodes())} nodes"
+            self.watch.advanced(stage.name, done, said, len(dataset))
+            yield result
+
+
+class _Called:
+    """A stage that was called elsewhere: gives what it made, in the order in which it is called."""
+
+    def __init__(self, stage: Stage, results: Iterator[pa.Table]) -> None:
+        self._stage, self._results = stage, results
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stage, name)
+
+    def __call__(self, _: pa.Table) -> pa.Table:
+        return next(self._results)
+
+
+def _values(stage: Stage) -> Iterator[tuple[str, Any]]:
+    for field in fields(stage):
+        yield field.name, getattr(stage, field.name)
+
+
+def _exists(path: str) -> bool:
+    return Path(path).exists()
+
+
+def _called(stage: Stage, table: pa.Table, token: str | None) -> pa.Table:
+    """What a node does with rows; one that came later may not see the images."""
+    if token is not None and not Path(token).exists():
+        raise RunError(
+            f"a node that joined the cluster does not see {str(Path(token).parent)!r}: let all "
+            "nodes see it, or say `shared: false` of the runner"
+        )
+    return stage(table)
+
+
+class _Reader:
+    """Reads the store of a run for others, on the machine that has its file."""
+
+    def __init__(self, path: Path) -> None:
+        self._store = Store(path)
+
+    def get(self, keys: Sequence[bytes]) -> Mapping[bytes, Completion]:
+        return self._store.get(keys)
+
+
+class _ReadStore(Store):
+    """A store as other machines read it."""
+
+    def __init__(self, reader: Any) -> None:
+        self._reader = reader
+
+    def get(self, keys: Sequence[bytes]) -> dict[bytes, Completion]:
+        import ray
+
+        known: dict[bytes, Completion] = ray.get(self._reader.get.remote(keys))
+        return known
+
+    def __reduce__(self) -> Any:
+        return _ReadStore, (self._reader,)
