@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -78,6 +79,36 @@ def _cycles(parents: Sequence[int]) -> Iterator[list[int]]:
             post = parents[post]
         if post != NO_PARENT and seen_in[post] == walk:
             yield path[path.index(post) :]
+
+
+def tree_roots(posts: pa.Table) -> pa.Array:
+    """The root's address for each post, as `Threads` finds it, without planting the trees.
+
+    Args:
+        posts: Columns `url`, each once, `parent_url` and `timestamp`, by which cycles are cut.
+
+    Returns:
+        As many addresses as posts; that of a post whose parent was never collected is the parent's.
+    """
+    urls, parents = (posts[name].combine_chunks() for name in ("url", "parent_url"))
+    nodes = pc.unique(pa.concat_arrays([urls, parents.drop_null()]))
+    own = np.arange(len(nodes))
+    above = own.copy()
+    above[np.flatnonzero(parents.is_valid())] = pc.index_in(parents.drop_null(), nodes)
+    roots = _topmost(above)
+    if (above[roots] != roots).any():
+        moments = _moments(posts)
+        for circle in _cycles(np.where(above == own, NO_PARENT, above).tolist()):
+            first = min(circle, key=moments.__getitem__)
+            above[first] = first
+        roots = _topmost(above)
+    return nodes.take(pa.array(roots[: len(urls)]))
+
+
+def _topmost(above: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    for _ in range(len(above).bit_length()):
+        above = above[above]  # twice as far up as before
+    return above
 
 
 @dataclass(frozen=True)
@@ -184,9 +215,12 @@ def _with_unknown_parents(posts: pa.Table) -> pa.Table:
 def _forest(posts: pa.Table) -> Forest:
     parents = pc.index_in(posts["parent_url"].combine_chunks(), posts["url"].combine_chunks())
     parents = pc.if_else(posts["parent_url"].is_null().combine_chunks(), None, parents)
+    return plant(parents.fill_null(NO_PARENT).to_pylist(), _moments(posts))
+
+
+def _moments(posts: pa.Table) -> list[Moment]:
     times = posts["timestamp"].cast(pa.int64()).to_pylist()
-    moments: list[Moment] = [
+    return [
         (time is None, time or 0, url)
         for time, url in zip(times, posts["url"].to_pylist(), strict=True)
     ]
-    return plant(parents.fill_null(NO_PARENT).to_pylist(), moments)

@@ -13,7 +13,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf.samples.threads import Threads, plant
+from echo_hf.samples.threads import Threads, plant, tree_roots
 from echo_hf.tables import POSTS
 
 START = datetime.datetime(2026, 3, 2, tzinfo=datetime.UTC)
@@ -150,6 +150,22 @@ def test_every_post_is_kept_or_rejected_once(links: list[int | None]) -> None:
     seen = [url for row in rows if row["_status"] != "noted" for url in row["_parent"]]
 
     assert sorted(seen) == sorted(f"u{n}" for n in range(len(links)))
+
+
+@given(LINKS)
+def test_the_root_of_a_post_is_that_of_its_tree(links: list[int | None]) -> None:
+    posts = [{**one, "relevance": RELEVANT} for one in linked(links)]
+    columns = pa.Table.from_pylist(posts, schema=POSTS.schema)
+    planted = {
+        url: row["root_url"]
+        for row in join(posts)
+        if row["_status"] == "kept"
+        for url in row["_parent"]
+    }
+
+    roots = tree_roots(columns.select(["url", "parent_url", "timestamp"]))
+
+    assert roots.to_pylist() == [planted[one["url"]] for one in posts]
 
 
 def comments(thing: Any) -> list[tuple[str, str]]:
