@@ -5,14 +5,20 @@ from __future__ import annotations
 import json
 import shutil
 import uuid
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock, Timeout
 
 from echo_hf.errors import EchoError, ReleaseError, RunError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from datasets.table import Table
+
+MOST_ROWS = 1000  # that are written, and read back, together
 
 
 @contextmanager
@@ -25,6 +31,25 @@ def replaced_file(path: Path) -> Iterator[Path]:
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def stored_rows(batches: Iterable[pa.Table], schema: pa.Schema, file: Path | None) -> Table:
+    """Rows as datasets keeps them: written to a file, which is mapped, or else in memory."""
+    import pyarrow as pa
+    from datasets.table import InMemoryTable, MemoryMappedTable
+
+    def write(sink: pa.NativeFile | str) -> None:
+        with pa.ipc.new_stream(sink, schema) as writer:
+            for batch in batches:
+                rows = batch.combine_chunks().select(schema.names).cast(schema)
+                writer.write_table(rows, max_chunksize=MOST_ROWS)
+
+    if file is None:
+        write(sink := pa.BufferOutputStream())
+        return InMemoryTable.from_buffer(sink.getvalue())
+    with replaced_file(file) as partial:
+        write(str(partial))
+    return MemoryMappedTable.from_file(str(file))
 
 
 def write_json(path: Path, value: Any, **options: Any) -> None:

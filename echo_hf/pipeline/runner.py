@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Self
 
+import numpy as np
+import pyarrow as pa
 from datasets import Dataset
+from datasets.table import MemoryMappedTable, Table
 
+from echo_hf._infra.atomic import stored_rows
 from echo_hf.config.checks import EngineChoice
 from echo_hf.engines.base import Engine
-from echo_hf.pipeline.stage import Stage
+from echo_hf.pipeline.stage import BATCH, Stage, combined_fingerprint
+from echo_hf.tables import arrow_batches, arrow_rows, rows_at
 
 
 class Runner(ABC):
@@ -43,10 +49,22 @@ class LocalRunner(Runner):
     """In this process."""
 
     def mapped(self, stage: Stage, dataset: Dataset, file: Path | None, *, anew: bool) -> Dataset:
-        """What a stage makes of rows, a batch after the other."""
-        arguments = {**stage.map_arguments(dataset), "load_from_cache_file": not anew}
-        name = str(file) if file else None
-        return dataset.with_format("arrow").map(stage, **arguments, cache_file_name=name)
+        """What a stage makes of rows, a batch or a part after the other."""
+        schema = stage.features.arrow_schema
+        if file is not None and file.exists() and not anew:
+            table: Table = MemoryMappedTable.from_file(str(file))
+        else:
+            table = stored_rows(map(stage, batches(stage, dataset)), schema, file)
+        return Dataset(table, fingerprint=combined_fingerprint(dataset._fingerprint, stage.digest()))
+
+
+def batches(stage: Stage, dataset: Dataset) -> Iterator[pa.Table]:
+    """The rows that a stage is called on at once."""
+    if not stage.whole:
+        return arrow_batches(dataset, BATCH)
+    parts = stage.parts(dataset)
+    whole = iter([arrow_rows(dataset)])
+    return whole if parts is None else (rows_at(dataset, np.asarray(part)) for part in parts)
 
 
 LOCAL = LocalRunner()
