@@ -61,11 +61,7 @@ def rows_at(
     at: slice | npt.NDArray[np.integer[Any]] | None,
     columns: Sequence[str] | None = None,
 ) -> pa.Table:
-    """Rows of a dataset by their numbers, in that order; all for null.
-
-    Arrow joins all chunks of a column before it takes rows, which costs a copy of the whole, and
-    may be more than a column can hold: each row is taken from among those that lie near by.
-    """
+    """Rows of a dataset by their numbers, in that order; all for null."""
     table = dataset.data.table.select(columns or dataset.column_names)
     if dataset._indices is not None:
         places = dataset._indices.column(0)
@@ -74,6 +70,15 @@ def rows_at(
         at = some.to_numpy()
     if at is None or isinstance(at, slice):
         return table if at is None else table[at.start : at.stop]
+    return taken(table, at)
+
+
+def taken(table: pa.Table, at: npt.NDArray[np.integer[Any]]) -> pa.Table:
+    """Rows of a table by their numbers, in that order, each taken from among some near by.
+
+    Arrow joins all chunks of a column before it takes rows, which costs a copy of the whole, and
+    may be more than a column can hold.
+    """
     numbers = at.astype(np.int64)
     is_sorted = bool((np.diff(numbers) >= 0).all())
     order = None if is_sorted else np.argsort(numbers, kind="stable")

@@ -49,11 +49,12 @@ ANSWERS: Mapping[str, Any] = {
 
 
 class Part(NamedTuple):
-    """What one part of a build took."""
+    """What one part of a build took: seconds on the clock and of work, and its most of memory."""
 
     name: str
     rows: int
     seconds: float
+    work: float
     most: Held
 
 

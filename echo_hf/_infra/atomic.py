@@ -40,9 +40,10 @@ def stored_rows(batches: Iterable[pa.Table], schema: pa.Schema, file: Path | Non
 
     def write(sink: pa.NativeFile | str) -> None:
         with pa.ipc.new_stream(sink, schema) as writer:
-            for batch in batches:
-                rows = batch.combine_chunks().select(schema.names).cast(schema)
-                writer.write_table(rows, max_chunksize=MOST_ROWS)
+            for rows in batches:
+                shaped = rows.select(schema.names).cast(schema)
+                for start in range(0, len(rows), MOST_ROWS):
+                    writer.write_table(shaped.slice(start, MOST_ROWS).combine_chunks())
 
     if file is None:
         write(sink := pa.BufferOutputStream())
