@@ -165,7 +165,9 @@ class BuildRun:
             self.watch.noticed(
                 f"{platform}: {count:,} questions are open: `echo-hf collect` goes on"
             )
-        records = read_records(self.config.posts, root / LEDGER)
+        self.folder.cache.mkdir(exist_ok=True)
+        file = self.folder.cache / "records.arrow"
+        records = read_records(self.config.posts, root / LEDGER, file)
         if not len(records):
             names = ", ".join(repr(str(entry.path or entry.source)) for entry in self.config.posts)
             raise SourceError(
