@@ -14,9 +14,11 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -124,8 +126,10 @@ def prepare(folder: Path, count: int, engine: str) -> Config:
     options = {"kind": engine}
     if engine == "recorded":
         options["path"] = "answers.jsonl"
+    shuffled = list(posts(count))  # nobody finds posts in the order of their times
+    random.Random(0).shuffle(shuffled)  # noqa: S311
     with (folder / "posts.jsonl").open("w") as file, (folder / "answers.jsonl").open("w") as kept:
-        for post in posts(count):
+        for post in shuffled:
             file.write(json.dumps(post) + "\n")
             if engine == "recorded":
                 for line in recorded(post):
@@ -156,18 +160,19 @@ def recorded(post: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
             yield {"stage": stage, "row": sample_id(post["url"]), "answer": ANSWERS[stage]}
 
 
-def built(folder: Path, count: int, engine: str) -> list[Part]:
-    """What the parts of a build of this size took."""
-    config, parts = prepare(folder, count, engine), list[Part]()
+def built(config: Config, folder: Path) -> list[Part]:
+    """What the parts of a build took."""
+    parts: list[Part] = []
 
     def took(name: str, rows: int) -> None:
         nonlocal started
-        parts.append(Part(name, rows, time.perf_counter() - started, peak.taken()))
-        print(f"{count:,} {name}: {rows:,} rows, {parts[-1].seconds:.1f} s, {parts[-1].most}", flush=True)
-        started = time.perf_counter()
+        took = (now - before for now, before in zip(clocks(), started, strict=True))
+        parts.append(Part(name, rows, *took, peak.taken()))
+        print(f"{config.name}, {name}: {parts[-1]}", file=sys.stderr, flush=True)
+        started = clocks()
 
     with Peak() as peak:
-        started = time.perf_counter()
+        started = clocks()
         with opened(config, folder / "runs") as run:
             results = []
             for result in run.results(STAGES[-1]):
@@ -179,32 +184,32 @@ def built(folder: Path, count: int, engine: str) -> list[Part]:
         with opened(config, folder / "runs") as run:
             again = list(run.results(STAGES[-1]))
             run.release(again)
-            took("the same again", count)
+            took("the same again", again[0].stats.rows_in)
             del again
         dehydrate(release.path, folder / "passed-on")
         took("dehydrate", release.manifest.configs["analysis"].rows)
     return parts
 
 
-def shown(every: Mapping[int, list[Part]], engine: str) -> Shown:
-    """All sizes beside each other, with the growth from one to the next."""
-    table = Shown(title=f"engine {engine}")
-    table.add_column("part")
-    for count in every:
-        for heading in (f"{count:,} posts, s", "growth", "resident MB", "anonymous MB"):
-            table.add_column(heading, justify="right")
-    for number, name in enumerate([*(part.name for part in next(iter(every.values()))), "all"]):
-        cells, before = [], None
-        for parts in every.values():
-            seconds = sum(one.seconds for one in parts)
-            most = Held(*map(max, *(one.most for one in parts)))
-            if number < len(parts):
-                seconds, most = parts[number].seconds, parts[number].most
-            growth = f"{seconds / before:.1f}" if before else ""
-            cells += [f"{seconds:.1f}", growth, f"{most.resident:,.0f}", f"{most.anonymous:,.0f}"]
-            before = seconds
-        table.add_row(name, *cells)
-    return table
+def clocks() -> tuple[float, float]:
+    """The time on the clock, and that in which this process worked."""
+    return time.perf_counter(), time.process_time()
+
+
+def shown(parts: list[Part], before: list[Part] | None) -> Iterator[tuple[str, ...]]:
+    """The rows of the table of one size, with the growth of work over the size before."""
+    every = [*parts, whole(parts)]
+    earlier = [*before, whole(before)] if before else [None] * len(every)
+    for one, smaller in zip(every, earlier, strict=True):
+        growth = f"{one.work / smaller.work:.1f}" if smaller else ""
+        cells = (f"{one.rows:,}", f"{one.seconds:.1f}", f"{one.work:.1f}", growth)
+        yield one.name, *cells, *(f"{one:,.0f}" for one in one.most)
+
+
+def whole(parts: list[Part]) -> Part:
+    """All parts together."""
+    sums = (sum(one[at] for one in parts) for at in (2, 3))
+    return Part("all", parts[0].rows, *sums, Held(*map(max, *(one.most for one in parts))))
 
 
 def main() -> None:
@@ -214,11 +219,19 @@ def main() -> None:
     parser.add_argument("--engine", choices=("rules", "recorded", "instant"), default="rules")
     given = parser.parse_args()
     datasets.disable_progress_bars()
-    every = {}
+    before = None
     for count in given.sizes:
-        with tempfile.TemporaryDirectory(prefix="bench-scale-") as folder:
-            every[count], _ = forked(lambda: built(Path(folder), count, given.engine))  # noqa: B023
-    Console(width=60 + 50 * len(every)).print(shown(every, given.engine), AIMS)
+        with tempfile.TemporaryDirectory(prefix="bench-scale-") as name:
+            folder = Path(name)
+            config, _ = forked(partial(prepare, folder, count, given.engine))
+            parts, _ = forked(partial(built, config, folder))
+        table = Shown(title=f"{count:,} posts, engine {given.engine}", caption=AIMS)
+        for heading in ("part", "rows", "s", "CPU s", "growth", "resident MB", "anonymous MB"):
+            table.add_column(heading, justify="left" if heading == "part" else "right")
+        for row in shown(parts, before):
+            table.add_row(*row)
+        Console(width=100).print(table)
+        before = parts
 
 
 if __name__ == "__main__":

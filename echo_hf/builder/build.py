@@ -53,7 +53,7 @@ from echo_hf.pipeline.stage import (
 )
 from echo_hf.pipeline.stage_runner import keyed_requests, run_stage
 from echo_hf.reasons import Failed, LeftOut
-from echo_hf.tables import OF_POST, SAMPLES, arrow_rows
+from echo_hf.tables import OF_POST, SAMPLES, arrow_rows, unread
 
 logger = logging.getLogger(__name__)
 
@@ -85,7 +85,9 @@ class BuildRun:
             check_installed(choice.kind)
         result: StageResult | None = None
         for name in up_to(until):
-            result = self._collect() if result is None else self._run(name, result.dataset)
+            result = self._collect() if result is None else self._run(name, unread(result.dataset))
+            parts = ("dataset", "rejects", "quarantine")
+            result = replace(result, **{part: unread(getattr(result, part)) for part in parts})
             logger.info("%s", result.stats, extra=TOLD)
             self.watch.finished(result)
             yield result

@@ -237,7 +237,7 @@ def _clean(text: str) -> str:
             text = inside.strip()
         elif len(inside) > len(rest):  # a prompt with a remark, or one that begins with a title
             return ""
-    return text if re.search(r"\w", _phrases("pointer").pattern.sub(" ", text)) else ""
+    return text if re.search(r"\w", _phrases("pointer").replaced(text)) else ""
 
 
 def _without_added(text: str) -> str:
