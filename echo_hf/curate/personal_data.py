@@ -188,6 +188,8 @@ GOES_ON = re.compile(r"[.,:-]\d|-\w")
 def phones(text: str) -> Iterator[tuple[int, int]]:
     """Phone numbers: with a country code of any country, else as some countries dial them."""
     yield from (found.span(1) for found in CHAT.finditer(text))
+    if sum(map(str.isdigit, text)) < SHORTEST:
+        return
     text = NO_PHONE.sub(lambda found: " " * len(found[0]), text)
     for region, form in [(None, None), *DIALLED.items()]:
         done, leniency = 0, Leniency.STRICT_GROUPING if form else Leniency.VALID

@@ -93,12 +93,19 @@ class _Phrases:
         lower = {one.translate(APOSTROPHES).lower() for one in phrases}
         self._words = frozenset(filter(SPELLED.fullmatch, lower))
         self._others = sorted(lower - self._words)
+        self._spelled = frozenset(word for one in lower for word in SPELLED.findall(one))
 
     def are_in(self, text: str) -> bool:
         """Looks words up, which is fast, and for a longer phrase only where its letters are."""
         lower, words = _read(text)
         return not words.isdisjoint(self._words) or (
             any(one in lower for one in self._others) and bool(self._longer.search(lower))
+        )
+
+    def are_all(self, text: str) -> bool:
+        """Whether a text says nothing else; one word that is in no phrase answers that."""
+        return _read(text)[1] <= self._spelled and not re.search(
+            r"\w", self.pattern.sub(" ", text)
         )
 
     def replaced(self, text: str) -> str:
@@ -237,7 +244,7 @@ def _clean(text: str) -> str:
             text = inside.strip()
         elif len(inside) > len(rest):  # a prompt with a remark, or one that begins with a title
             return ""
-    return text if re.search(r"\w", _phrases("pointer").replaced(text)) else ""
+    return "" if _phrases("pointer").are_all(text) else text
 
 
 def _without_added(text: str) -> str:
