@@ -153,7 +153,6 @@ def _batches(entry: Posts, source: Source, path: Path, name: str) -> Iterator[pa
 def _batch(
     records: list[tuple[str, str]], source: str, folder: str, keywords: list[str]
 ) -> pa.RecordBatch:
-    rest = {"source": source, "folder": folder, "keywords": keywords}
     places, texts = zip(*records, strict=True)
     words = pa.array([keywords] * len(records), RECORDS.schema.field("keywords").type)
     same = [pa.repeat(pa.scalar(one), len(records)) for one in (source, folder)]

@@ -104,9 +104,7 @@ class _Phrases:
 
     def are_all(self, text: str) -> bool:
         """Whether a text says nothing else; one word that is in no phrase answers that."""
-        return _read(text)[1] <= self._spelled and not re.search(
-            r"\w", self.pattern.sub(" ", text)
-        )
+        return _read(text)[1] <= self._spelled and not re.search(r"\w", self.pattern.sub(" ", text))
 
     def replaced(self, text: str) -> str:
         return self.pattern.sub(" ", text.translate(APOSTROPHES)) if self.are_in(text) else text

@@ -171,6 +171,4 @@ def _with_rows(stage: Stage, dataset: Dataset, said: pa.Table, file: Path | None
 
 def _aside(beside: Dataset, said: pa.Table) -> str:
     # datasets would pickle the whole table to make a fingerprint of its own.
-    return combined_fingerprint(
-        beside._fingerprint, hashlib.sha256(table_bytes(said)).hexdigest()
-    )
+    return combined_fingerprint(beside._fingerprint, hashlib.sha256(table_bytes(said)).hexdigest())

@@ -55,7 +55,9 @@ class LocalRunner(Runner):
             table: Table = MemoryMappedTable.from_file(str(file))
         else:
             table = stored_rows(map(stage, batches(stage, dataset)), schema, file)
-        return Dataset(table, fingerprint=combined_fingerprint(dataset._fingerprint, stage.digest()))
+        return Dataset(
+            table, fingerprint=combined_fingerprint(dataset._fingerprint, stage.digest())
+        )
 
 
 def batches(stage: Stage, dataset: Dataset) -> Iterator[pa.Table]:
@@ -63,8 +65,9 @@ def batches(stage: Stage, dataset: Dataset) -> Iterator[pa.Table]:
     if not stage.whole:
         return arrow_batches(dataset, BATCH)
     parts = stage.parts(dataset)
-    whole = iter([arrow_rows(dataset)])
-    return whole if parts is None else (rows_at(dataset, np.asarray(part)) for part in parts)
+    if parts is None:
+        return iter([arrow_rows(dataset)])
+    return (rows_at(dataset, np.asarray(part)) for part in parts)
 
 
 LOCAL = LocalRunner()

@@ -134,7 +134,7 @@ class Threads(Stage):
 
     keep: tuple[int, ...] = (4, 5)
 
-    def parts(self, dataset: Dataset) -> Iterator[npt.NDArray[np.int64]] | None:
+    def parts(self, dataset: Dataset) -> Iterator[Sequence[int]] | None:
         """Whole trees in their final order, some ten thousand posts at a time."""
         posts = arrow_rows(dataset, ["url", "parent_url", "timestamp"])
         urls = posts["url"].combine_chunks()
@@ -148,7 +148,7 @@ class Threads(Stage):
         rows = np.argsort(tree, kind="stable")
         starts = np.searchsorted(tree[rows], np.arange(len(roots)))
         ends = starts[1:][np.diff(starts // self.part_posts) > 0]
-        return map(np.sort, np.split(rows, ends))
+        return (np.sort(some).tolist() for some in np.split(rows, ends))
 
     def __call__(self, table: pa.Table) -> pa.Table:
         """Joins all posts at once; a post may come more than once."""
@@ -184,9 +184,8 @@ class Threads(Stage):
         # Where a parent is cut off, a tree begins.
         cut = dict.fromkeys(forest.self_parents, Notice.SELF_PARENT)
         cut |= dict.fromkeys(forest.cycles, Notice.CYCLE)
-        for root in (forest.order[start] for start, _ in spans):
-            if root in cut:
-                issues.append(RowIssue(Status.NOTED, [urls[root]], cut[root]))
+        roots = (forest.order[start] for start, _ in spans)
+        issues += [RowIssue(Status.NOTED, [urls[one]], cut[one]) for one in roots if one in cut]
         kept = _trees(
             posts, forest, [span for span, keep in zip(spans, keeps, strict=True) if keep]
         )

@@ -55,9 +55,7 @@ def built(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(stages)): path.read_bytes() for path in files}
 
 
-def test_small_parts_give_the_bytes_of_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_small_parts_give_the_bytes_of_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = built(tmp_path / "whole")
     monkeypatch.setattr(Threads, "part_posts", 200)
     monkeypatch.setattr(tables, "NEAR", 64)
