@@ -23,8 +23,7 @@ class Held(NamedTuple):
 def held() -> Held:
     """What this process holds now."""
     lines = Path("/proc/self/status").read_text().splitlines()
-    kilobytes = {line.split()[0]: line.split()[1] for line in lines if line.startswith("VmRSS:")}
-    kilobytes |= {line.split()[0]: line.split()[1] for line in lines if line.startswith("RssAnon:")}
+    kilobytes = dict(line.split()[:2] for line in lines if line.startswith(("VmRSS", "RssAnon")))
     return Held(int(kilobytes["VmRSS:"]) / 1024, int(kilobytes["RssAnon:"]) / 1024)
 
 
