@@ -8,7 +8,7 @@ import json
 import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -168,8 +168,12 @@ class BuildRun:
                 f"{platform}: {count:,} questions are open: `echo-hf collect` goes on"
             )
         self.folder.cache.mkdir(exist_ok=True)
-        file = self.folder.cache / "records.arrow"
+        file = self.folder.cache / ".records.partial"
         records = read_records(self.config.posts, root / LEDGER, file)
+        # Posts as they came, forgotten ones among them: mapped, they need no name. Where that may
+        # not be taken away, the next run does it.
+        with suppress(OSError):
+            file.unlink()
         if not len(records):
             names = ", ".join(repr(str(entry.path or entry.source)) for entry in self.config.posts)
             raise SourceError(
