@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import pickle
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from datasets import Dataset, Features, Image, List, Value
 
@@ -38,10 +41,63 @@ UTC = Value("timestamp[us, tz=UTC]")
 ENGAGEMENT = dict.fromkeys(("likes", "views", "reposts", "replies", "bookmarks"), INTEGER)
 
 
+def unread(dataset: Dataset) -> Dataset:
+    """The same rows, their file mapped anew, so that no page of it counts as held any more."""
+    again: Dataset = pickle.loads(pickle.dumps(dataset)) if dataset.cache_files else dataset  # noqa: S301
+    return again
+
+
+NEAR = 10_000
+
+
 def arrow_rows(dataset: Dataset, columns: Sequence[str] | None = None) -> pa.Table:
     """The rows of a dataset as they lie there: `with_format` copies and compares all features."""
+    return rows_at(dataset, None, columns)
+
+
+def arrow_batches(
+    dataset: Dataset, size: int, columns: Sequence[str] | None = None
+) -> Iterator[pa.Table]:
+    """The rows of a dataset, so many at a time."""
+    for start in range(0, len(dataset), size):
+        yield rows_at(dataset, slice(start, start + size), columns)
+
+
+def rows_at(
+    dataset: Dataset,
+    at: slice | npt.NDArray[np.integer[Any]] | None,
+    columns: Sequence[str] | None = None,
+) -> pa.Table:
+    """Rows of a dataset by their numbers, in that order; all for null."""
     table = dataset.data.table.select(columns or dataset.column_names)
-    return table if dataset._indices is None else table.take(dataset._indices.column(0))
+    if dataset._indices is not None:
+        places = dataset._indices.column(0)
+        at = slice(0, len(places)) if at is None else at
+        some = places[at.start : at.stop] if isinstance(at, slice) else places.take(pa.array(at))
+        at = some.to_numpy()
+    if at is None or isinstance(at, slice):
+        return table if at is None else table[at.start : at.stop]
+    return taken(table, at)
+
+
+def taken(table: pa.Table, at: npt.NDArray[np.integer[Any]]) -> pa.Table:
+    """Rows of a table by their numbers, in that order, each taken from among some near by.
+
+    Arrow joins all chunks of a column before it takes rows, which costs a copy of the whole, and
+    may be more than a column can hold.
+    """
+    numbers = at.astype(np.int64)
+    is_sorted = bool((np.diff(numbers) >= 0).all())
+    order = None if is_sorted else np.argsort(numbers, kind="stable")
+    ascending = numbers if order is None else numbers[order]
+    pieces = [table.slice(0, 0)]
+    for some in np.split(ascending, np.flatnonzero(np.diff(ascending // NEAR)) + 1):
+        if len(some):
+            near = table.slice(some[0], some[-1] - some[0] + 1)
+            is_all = len(some) == len(near) and bool((np.diff(some) == 1).all())
+            pieces.append(near if is_all else near.take(pa.array(some - some[0])))
+    found = pa.concat_tables(pieces)
+    return found if order is None else found.take(pa.array(np.argsort(order, kind="stable")))
 
 
 class Column(NamedTuple):

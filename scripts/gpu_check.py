@@ -34,7 +34,7 @@ from uuid import uuid4
 
 import datasets
 from gpu_parts.measures import PARTS, PEAK, WORKING, Given, Row
-from own_process import anonymous_megabytes
+from own_process import held
 
 from echo_hf._infra.text import escaped, table
 from echo_hf.engines.checkpoint import reason
@@ -90,11 +90,11 @@ class Watched:
         """What is held now."""
         if self.has_gpu:
             return sum(map(float, nvidia("--query-gpu=memory.used"))) / 1024
-        held = 0.0
+        megabytes = 0.0
         for number in self.started():
-            with suppress(OSError):
-                held += anonymous_megabytes(number)
-        return held / 1024
+            with suppress(OSError, KeyError):  # it has just ended
+                megabytes += held(number).anonymous
+        return megabytes / 1024
 
     def end(self) -> None:
         """Ends whatever the parts have started."""

@@ -7,9 +7,50 @@ import threading
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, Self, TypeVar
 
 Result = TypeVar("Result")
+INTERVAL = 0.005
+
+
+class Held(NamedTuple):
+    """Megabytes of a process: all that is resident, and of that what no file could give back."""
+
+    resident: float
+    anonymous: float
+
+
+def held(process: int | str = "self") -> Held:
+    """What a process holds now."""
+    lines = Path(f"/proc/{process}/status").read_text().splitlines()
+    kilobytes = dict(line.split()[:2] for line in lines if line.startswith(("VmRSS", "RssAnon")))
+    return Held(int(kilobytes["VmRSS:"]) / 1024, int(kilobytes["RssAnon:"]) / 1024)
+
+
+class Peak:
+    """The most that this process holds, looked at again and again by a thread."""
+
+    def __init__(self) -> None:
+        self._most = held()
+        self._stopped = threading.Event()
+        self._watcher = threading.Thread(target=self._watch, daemon=True)
+
+    def taken(self) -> Held:
+        """The most since the last call."""
+        most, self._most = Held(*map(max, self._most, held())), held()
+        return most
+
+    def __enter__(self) -> Self:
+        self._watcher.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopped.set()
+        self._watcher.join()
+
+    def _watch(self) -> None:
+        while not self._stopped.wait(INTERVAL):
+            self._most = Held(*map(max, self._most, held()))
 
 
 def forked(step: Callable[[], Result]) -> tuple[Result, float]:
@@ -27,25 +68,8 @@ def forked(step: Callable[[], Result]) -> tuple[Result, float]:
 
 
 def _watched(step: Callable[[], Result], sender: Connection) -> None:
-    before = peak = anonymous_megabytes()
-    stopped = threading.Event()
-
-    def watch() -> None:
-        nonlocal peak
-        while not stopped.wait(0.005):
-            peak = max(peak, anonymous_megabytes())
-
-    watcher = threading.Thread(target=watch, daemon=True)
-    watcher.start()
-    result = step()
-    stopped.set()
-    watcher.join()
-    sender.send((result, max(peak, anonymous_megabytes()) - before))
-
-
-def anonymous_megabytes(process: int | str = "self") -> float:
-    """What a process holds that no file could give back."""
-    for line in Path(f"/proc/{process}/status").read_text().splitlines():
-        if line.startswith("RssAnon"):
-            return int(line.split()[1]) / 1024
-    return float("nan")
+    before = held().anonymous
+    with Peak() as peak:
+        result = step()
+        most = peak.taken().anonymous
+    sender.send((result, most - before))

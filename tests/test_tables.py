@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from datasets import Dataset, Image, List, Value
+from hypothesis import given
+from hypothesis import strategies as st
 
+from echo_hf import tables
+from echo_hf._infra.atomic import stored_rows
 from echo_hf.tables import (
     OFFICIAL_DATASET,
     PAPER_PROCESSED,
@@ -17,7 +23,12 @@ from echo_hf.tables import (
     POSTS,
     TABLES,
     Table,
+    arrow_batches,
+    arrow_rows,
     release_features,
+    rows_at,
+    taken,
+    unread,
 )
 
 # The key of each table; columns that a run of the quickstart writes are frozen in `tests/frozen`.
@@ -134,3 +145,45 @@ def test_a_release_is_a_superset_of_the_official_dataset() -> None:
     assert {column for columns in OFFICIAL_DATASET.values() for column in columns} <= set(
         release_features()
     )
+
+
+ROWS = pa.table(
+    {
+        "number": pa.chunked_array([list(range(start, start + 7)) for start in range(0, 70, 7)]),
+        "words": pa.chunked_array([[["a"] * (n % 3) for n in range(70)]]),
+    }
+)
+
+
+@given(st.lists(st.integers(0, 69)))
+def test_rows_are_taken_in_any_order(numbers: list[int]) -> None:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(tables, "NEAR", 10)
+        found = taken(ROWS, np.array(numbers, np.int64))
+
+    assert found["number"].to_pylist() == numbers
+    assert [len(words) for words in found["words"].to_pylist()] == [n % 3 for n in numbers]
+
+
+@pytest.mark.parametrize("chosen", [None, range(20, 60), [5, 3, 69, 3, 40]])
+def test_batches_are_the_rows_of_a_dataset_in_order(chosen: Sequence[int] | None) -> None:
+    dataset = Dataset(ROWS) if chosen is None else Dataset(ROWS).select(chosen)
+    expected = list(range(70)) if chosen is None else list(chosen)
+    batches = list(arrow_batches(dataset, 8, ["number"]))
+
+    assert arrow_rows(dataset)["number"].to_pylist() == expected
+    assert [n for batch in batches for n in batch["number"].to_pylist()] == expected
+    assert {len(batch) for batch in batches[:-1]} <= {8}
+    assert rows_at(dataset, np.array([2, 0, 4]))["number"].to_pylist() == [
+        expected[at] for at in (2, 0, 4)
+    ]
+
+
+def test_rows_mapped_anew_are_the_same(tmp_path: Path) -> None:
+    kept = stored_rows([ROWS[:50], ROWS[50:]], ROWS.schema, tmp_path / "rows.arrow")
+    dataset = Dataset(kept, fingerprint="rows").select([4, 2])
+    again = unread(dataset)
+
+    assert again.to_list() == [{"number": 4, "words": ["a"]}, {"number": 2, "words": ["a"] * 2}]
+    assert again._fingerprint == dataset._fingerprint
+    assert [path.name for path in tmp_path.iterdir()] == ["rows.arrow"]

@@ -5,14 +5,20 @@ from __future__ import annotations
 import json
 import shutil
 import uuid
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock, Timeout
 
 from echo_hf.errors import EchoError, ReleaseError, RunError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from datasets.table import Table
+
+MOST_ROWS = 1000  # that are written, and read back, together
 
 
 @contextmanager
@@ -25,6 +31,26 @@ def replaced_file(path: Path) -> Iterator[Path]:
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def stored_rows(batches: Iterable[pa.Table], schema: pa.Schema, file: Path | None) -> Table:
+    """Rows as datasets keeps them: written to a file, which is mapped, or else in memory."""
+    import pyarrow as pa
+    from datasets.table import InMemoryTable, MemoryMappedTable
+
+    def write(sink: pa.NativeFile | str) -> None:
+        with pa.ipc.new_stream(sink, schema) as writer:
+            for rows in batches:
+                shaped = rows.select(schema.names).cast(schema)
+                for start in range(0, len(rows), MOST_ROWS):
+                    writer.write_table(shaped.slice(start, MOST_ROWS).combine_chunks())
+
+    if file is None:
+        write(sink := pa.BufferOutputStream())
+        return InMemoryTable.from_buffer(sink.getvalue())
+    with replaced_file(file) as partial:
+        write(str(partial))
+    return MemoryMappedTable.from_file(str(file))
 
 
 def write_json(path: Path, value: Any, **options: Any) -> None:

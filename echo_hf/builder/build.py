@@ -8,7 +8,7 @@ import json
 import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -58,7 +58,7 @@ from echo_hf.pipeline.stage import (
 from echo_hf.pipeline.stage_runner import keyed_requests, run_stage
 from echo_hf.reasons import Failed, LeftOut
 from echo_hf.samples.threads import tree_roots
-from echo_hf.tables import OF_POST, SAMPLES, arrow_rows
+from echo_hf.tables import OF_POST, SAMPLES, arrow_rows, unread
 
 logger = logging.getLogger(__name__)
 FETCHES = "download"
@@ -96,7 +96,9 @@ class BuildRun:
             check_installed(choice.kind)
         result: StageResult | None = None
         for name in up_to(until):
-            result = self._collect() if result is None else self._run(name, result.dataset)
+            result = self._collect() if result is None else self._run(name, unread(result.dataset))
+            parts = ("dataset", "rejects", "quarantine")
+            result = replace(result, **{part: unread(getattr(result, part)) for part in parts})
             logger.info("%s", result.stats, extra=TOLD)
             self.watch.finished(result)
             yield result
@@ -178,7 +180,13 @@ class BuildRun:
             self.watch.noticed(
                 f"{platform}: {count:,} questions are open: `echo-hf collect` goes on"
             )
-        records = read_records(self.config.posts, root / LEDGER)
+        self.folder.cache.mkdir(exist_ok=True)
+        file = self.folder.cache / ".records.partial"
+        records = read_records(self.config.posts, root / LEDGER, file)
+        # Posts as they came, forgotten ones among them: mapped, they need no name. Where that may
+        # not be taken away, the next run does it.
+        with suppress(OSError):
+            file.unlink()
         if not len(records):
             names = ", ".join(repr(str(entry.path or entry.source)) for entry in self.config.posts)
             raise SourceError(

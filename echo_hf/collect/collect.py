@@ -33,7 +33,7 @@ from echo_hf.pipeline.stage import (
     row_issues,
 )
 from echo_hf.reasons import Notice, Reject, Status
-from echo_hf.tables import POSTS, Column, Table
+from echo_hf.tables import POSTS, Column, Table, taken
 
 if TYPE_CHECKING:
     from echo_hf.config.loading import Config
@@ -77,43 +77,41 @@ class Merge(Stage):
         """One row an address, and a remark for each post that a newer version replaces."""
         table = table.select(list(READ_POSTS.columns))
         posts, replaced = merge_posts(table)
-        keys = keys_of(table, READ_POSTS).to_pylist()
-        parents: dict[str, list[str]] = {}
+        keys, urls = keys_of(table, READ_POSTS), table["url"].combine_chunks()
         said = []
-        for row, url in enumerate(table["url"].to_pylist()):
-            if row not in replaced:
-                parents.setdefault(url, []).append(keys[row])
-                continue
-            newer = f"{url}: {table['place'][replaced[row]]} has its newer text"
-            said.append(RowIssue(Status.REJECTED, [keys[row]], Reject.SUPERSEDED, newer))
-        named = pa.array([parents[url] for url in posts["url"].to_pylist()], pa.list_(pa.string()))
+        for row in sorted(replaced):
+            newer = f"{urls[row]}: {table['place'][replaced[row]]} has its newer text"
+            said.append(RowIssue(Status.REJECTED, [keys[row].as_py()], Reject.SUPERSEDED, newer))
+        owner = pc.index_in(urls, value_set=posts["url"].combine_chunks()).to_numpy()
+        rows = np.argsort(owner, kind="stable")
+        rows = rows[~np.isin(rows, list(replaced))]
+        starts = np.searchsorted(owner[rows], np.arange(len(posts) + 1))
+        named = pa.ListArray.from_arrays(pa.array(starts, pa.int32()), keys.take(pa.array(rows)))
         return pa.concat_tables([kept_rows(posts, named), row_issues(POSTS, said)])
 
 
 def merge_posts(posts: pa.Table) -> tuple[pa.Table, dict[int, int]]:
     """Merges posts with the same address."""
-    posts = posts.combine_chunks()
-    counts = pc.value_counts(posts["url"].combine_chunks())
+    urls, words = (posts[name].combine_chunks() for name in ("url", "keywords"))
+    counts = pc.value_counts(urls)
     twice = counts.filter(pc.greater(counts.field("counts"), 1)).field("values")
     # Lists that merging a post with itself would change.
     several = pc.fill_null(pc.greater(pc.list_value_length(posts["pictures"]), 1), True)
-    words = posts["keywords"].combine_chunks()
     flat, owner = pc.list_flatten(words), pc.list_parent_indices(words)
     falls = pc.and_(pc.equal(owner[1:], owner[:-1]), pc.less_equal(flat[1:], flat[:-1]))
-    unsorted = np.zeros(len(words), dtype=bool)
-    unsorted[owner[1:].filter(falls).to_numpy()] = True
-    to_merge = pc.or_(pc.is_in(posts["url"], twice), pc.or_(several, pa.array(unsorted)))
+    to_merge = pc.or_(pc.is_in(urls, twice), several).to_numpy().copy()
+    to_merge[owner[1:].filter(falls).to_numpy()] = True
     replaced: dict[int, int] = {}
+    groups: dict[str, dict[int, PostRow]] = {}
+    rows = np.flatnonzero(to_merge)
+    for row, post in zip(rows.tolist(), taken(posts, rows).to_pylist(), strict=True):
+        groups.setdefault(post["url"], {})[row] = post
+    made = [_merged(group, replaced) for group in groups.values()]
     merged = posts.select(list(POSTS.columns))
-    if pc.any(to_merge).as_py():
-        rows = np.flatnonzero(to_merge.to_numpy()).tolist()
-        groups: dict[str, dict[int, PostRow]] = {}
-        for row, post in zip(rows, posts.filter(to_merge).to_pylist(), strict=True):
-            groups.setdefault(post["url"], {})[row] = post
-        made = [_merged(group, replaced) for group in groups.values()]
-        rest = merged.filter(pc.invert(to_merge))
-        merged = pa.concat_tables([rest, pa.Table.from_pylist(made, schema=POSTS.schema)])
-    return merged.take(pc.sort_indices(merged, ORDER)).combine_chunks(), replaced
+    every = pa.concat_tables([merged, pa.Table.from_pylist(made, schema=POSTS.schema)])
+    places = np.r_[np.flatnonzero(~to_merge), len(posts) : len(every)]
+    moments = pa.table({name: taken(every.select([name]), places)[name] for name, _ in ORDER})
+    return taken(every, places[pc.sort_indices(moments, ORDER).to_numpy()]), replaced
 
 
 def _merged(rows: Mapping[int, PostRow], replaced: dict[int, int]) -> dict[str, Any]:

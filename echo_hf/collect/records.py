@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -13,11 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from datasets import Dataset, List, Value
 
+from echo_hf._infra.atomic import stored_rows
 from echo_hf.collect.crawl_ledger import stored_answers
 from echo_hf.collect.fields import opened
 from echo_hf.collect.sources.base import Source, TableSource, make_source
 from echo_hf.config.sections import Posts
 from echo_hf.errors import ConfigError, SourceError
+from echo_hf.pipeline.stage import content_fingerprint
 from echo_hf.tables import Column, Table
 
 BATCH = 10_000
@@ -42,36 +43,48 @@ RECORDS = Table(
 )
 
 
-def read_records(posts: Sequence[Posts], collected: Path | None = None) -> Dataset:
+def read_records(
+    posts: Sequence[Posts], collected: Path | None = None, file: Path | None = None
+) -> Dataset:
+    """The records of all files, and of what was collected; kept in a file where one is given."""
     sources = [(entry, *located(entry)) for entry in posts if entry.search is None]
     names = _names([path for _, _, path in sources])
-    batches: list[pa.RecordBatch] = []
-    for entry, source, path in sources:
-        read = list(_batches(entry, source, path, names[path]))
-        # Tells posts that no search found from files that do not say what found their posts.
-        sign = getattr(source, "keyword_sign", None)
-        if not entry.keywords and not any(
-            pc.any(pc.match_substring_regex(one["record"], sign)).as_py() for one in read if sign
-        ):
-            field = RECORDS.schema.field("keywords")
-            at = RECORDS.schema.get_field_index("keywords")
-            read = [one.set_column(at, field, pa.nulls(one.num_rows, field.type)) for one in read]
-        batches += read
-    for entry in posts if collected is not None else ():
-        if entry.search is None or collected is None:
-            continue
-        source = make_source(entry.source)
-        # What a platform has answered; posts that only follow from others carry no keyword.
-        for answer in stored_answers(collected, entry.source):
-            # No image lies beside an answer: nothing can lie below a file.
-            same = (entry.source, str(collected), list(answer.keywords))
-            if records := list(answer.records(source)):
-                batches.append(_batch(records, *same))
-    table = pa.Table.from_batches(batches, schema=RECORDS.schema)
-    digest = hashlib.sha256()
-    for batch in batches:
-        digest.update(batch.select(CONTENT).serialize())
-    return Dataset(table, fingerprint=digest.hexdigest()[:32])
+    unsaid: list[tuple[int, int]] = []  # rows of files that do not say what found their posts
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        rows = 0
+        for entry, source, path in sources:
+            start, sign = rows, getattr(source, "keyword_sign", None)
+            # Tells posts that no search found from files that do not say what found their posts.
+            is_said = bool(entry.keywords)
+            for batch in _batches(entry, source, path, names[path]):
+                is_said = is_said or bool(
+                    sign and pc.any(pc.match_substring_regex(batch["record"], sign)).as_py()
+                )
+                rows += batch.num_rows
+                yield batch
+            if not is_said:
+                unsaid.append((start, rows))
+        for entry in posts if collected is not None else ():
+            if entry.search is None or collected is None:
+                continue
+            source = make_source(entry.source)
+            # What a platform has answered; posts that only follow from others carry no keyword.
+            for answer in stored_answers(collected, entry.source):
+                # No image lies beside an answer: nothing can lie below a file.
+                same = (entry.source, str(collected), list(answer.keywords))
+                if records := list(answer.records(source)):
+                    yield _batch(records, *same)
+
+    tables = (pa.Table.from_batches([batch]) for batch in batches())
+    table = stored_rows(tables, RECORDS.schema, file).table
+    at = RECORDS.schema.get_field_index("keywords")
+    field = RECORDS.schema.field(at)
+    for start, end in unsaid:
+        some = table[start:end].set_column(at, field, pa.nulls(end - start, field.type))
+        table = pa.concat_tables([table[:start], some, table[end:]])
+    content = Dataset(table.select(CONTENT), fingerprint="")
+    return Dataset(table, fingerprint=content_fingerprint(content))
 
 
 def located(entry: Posts) -> tuple[Source, Path]:
@@ -140,6 +153,8 @@ def _batches(entry: Posts, source: Source, path: Path, name: str) -> Iterator[pa
 def _batch(
     records: list[tuple[str, str]], source: str, folder: str, keywords: list[str]
 ) -> pa.RecordBatch:
-    rest = {"source": source, "folder": folder, "keywords": keywords}
-    rows = [{"place": place, "record": record, **rest} for place, record in records]
-    return pa.RecordBatch.from_pylist(rows, schema=RECORDS.schema)
+    places, texts = zip(*records, strict=True)
+    words = pa.array([keywords] * len(records), RECORDS.schema.field("keywords").type)
+    same = [pa.repeat(pa.scalar(one), len(records)) for one in (source, folder)]
+    columns = [pa.array(places), *same, words, pa.array(texts)]
+    return pa.RecordBatch.from_arrays(columns, schema=RECORDS.schema)

@@ -45,6 +45,8 @@ class Tombstones:
         return STAND_IN + hashed(url) if url is not None and url in self else url
 
     def cleared(self, post: Post) -> Post:
+        if not self.hashes:
+            return post
         parent, quoted = self.stand_in(post.parent_url), self.stand_in(post.quoted_url)
         if post.url in self:
             place = STAND_IN + hashed(post.url)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Any
 from urllib.parse import SplitResult, quote, unquote, urlsplit, urlunsplit
 
@@ -116,6 +117,7 @@ def reddit_url(submission: str, comment: str | None = None) -> str:
     return f"https://www.reddit.com/comments/{submission}{below}"
 
 
+@lru_cache(maxsize=64)  # asked several times of one post
 def platform_of(url: str) -> str:
     parts = urlsplit(url)
     host = _host(parts)

@@ -75,7 +75,8 @@ SHORTEST_NAME = 6
 SHORTEST_WORD = 10
 WORD = re.compile(r"\w+", re.ASCII)
 # A name has up to four words: "mira.bsky.social", "noor-k", "Noor K" of posts of one's own.
-NAMES = tuple(re.compile(rf"\w+(?:[ .-]\w+){{{more}}}(?!\w)", re.ASCII) for more in (3, 2, 1, 0))
+MOST_WORDS = 4
+NOT_IN_WORDS = dict.fromkeys(ord(one) for one in map(chr, range(128)) if not one.isalnum())
 
 
 IsAuthor = Callable[[str], bool]  # whether a run knows an author of that name
@@ -95,11 +96,16 @@ def accounts(
         if is_address or _is_person(match.raw[1:], products):
             yield match.index, match.last_index, "e-mail" if is_address else "handle"
     yield from ((*found.span(), "e-mail") for found in SPELLED.finditer(text))
-    for word in WORD.finditer(text):
-        called = (found for name in NAMES if (found := name.match(text, word.start())))
-        for found in called:
-            if is_author(found[0].lower()) and _is_person(found[0], products):
-                yield *found.span(), "handle"
+    words = [word.span() for word in WORD.finditer(text)]
+    for nth, (start, end) in enumerate(words):
+        ends = [end]
+        for next_start, next_end in words[nth + 1 : nth + MOST_WORDS]:
+            if text[ends[-1] : next_start] not in (" ", ".", "-"):
+                break
+            ends.append(next_end)
+        for end in reversed(ends):
+            if is_author(text[start:end].lower()) and _is_person(text[start:end], products):
+                yield start, end, "handle"
     for found in ELSEWHERE.finditer(text):
         shape = str(found.lastgroup)
         if _is_person(found[shape], products):
@@ -119,8 +125,8 @@ def names_of(authors: Iterable[str | None], shortest_word: int = SHORTEST_WORD) 
 
 
 def joined(name: str) -> str:
-    """The letters and digits of a name, without what stands between its parts."""
-    return re.sub(r"[\W_]", "", name)
+    """The letters and digits of a name in ASCII, without what stands between its parts."""
+    return name.translate(NOT_IN_WORDS)
 
 
 def names_in_run(root: Path, shortest_word: int = SHORTEST_WORD) -> frozenset[str]:
@@ -182,6 +188,8 @@ GOES_ON = re.compile(r"[.,:-]\d|-\w")
 def phones(text: str) -> Iterator[tuple[int, int]]:
     """Phone numbers: with a country code of any country, else as some countries dial them."""
     yield from (found.span(1) for found in CHAT.finditer(text))
+    if sum(map(str.isdigit, text)) < SHORTEST:
+        return
     text = NO_PHONE.sub(lambda found: " " * len(found[0]), text)
     for region, form in [(None, None), *DIALLED.items()]:
         done, leniency = 0, Leniency.STRICT_GROUPING if form else Leniency.VALID
@@ -200,6 +208,8 @@ INVISIBLE = frozenset({"Cf", "Mn", "Me"})
 
 def readable(text: str) -> list[str]:
     """What each character of a text looks like, in ASCII where there is something alike."""
+    if text.isascii():
+        return list(text)
     return [
         one if one.isascii() else "".join(map(_letter, unicodedata.normalize("NFKD", one)))
         for one in text
@@ -261,14 +271,15 @@ def personal_data(
     text: str, products: Collection[str] = (), is_author: IsAuthor = lambda _: False
 ) -> list[Found]:
     """Finds personal data, also in full-width letters or with invisible characters in between."""
-    searched = readable(text[:MOST_SEARCHED])
-    pieces = [MaskedPiece(shown, place, place + 1) for place, shown in enumerate(searched)]
+    searched, pieces = readable(text[:MOST_SEARCHED]), list[MaskedPiece]()
+    shown = "".join(searched)
     for nth in count():
-        shown = "".join(piece.shown for piece in pieces)
         found = _found(shown, products, is_author)
-        if not found:
+        if not found:  # as of most texts
             break
+        pieces = pieces or [MaskedPiece(one, at, at + 1) for at, one in enumerate(searched)]
         pieces = list(_with_masks(pieces, found if nth < FINE_SEARCHES else _words(found, shown)))
+        shown = "".join(piece.shown for piece in pieces)
     places = [(piece.start, piece.end, piece.kind) for piece in pieces if piece.kind]
     if len(text) <= MOST_SEARCHED:
         return places

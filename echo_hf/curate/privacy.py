@@ -217,11 +217,14 @@ class Privacy(Stage):
         if self.key is None and any(map(names.get, urls)):
             findings.append((Notice.NO_AUTHOR_KEY, None))
         near = {joined(name) for name in names_of(names.values(), SHORTEST_NAME)}
+        begin = {"_", *(name[0] for name in near)}  # what few words do
 
         def search(text: str) -> list[Found]:
             # Beside an author's own posts, however the parts of the name are joined.
             return personal_data(
-                text, self.products, lambda name: name in self.authors or joined(name) in near
+                text,
+                self.products,
+                lambda name: name in self.authors or (name[0] in begin and joined(name) in near),
             )
 
         def hidden(text: str, place: str) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from datasets import List, Value
@@ -27,7 +28,7 @@ from echo_hf.pipeline.stage import (
     row_issues,
 )
 from echo_hf.reasons import Doubt, Reject, Review, Status
-from echo_hf.tables import SAMPLES, Column, Table
+from echo_hf.tables import SAMPLES, Column, Table, taken
 
 if TYPE_CHECKING:
     from echo_hf.config.loading import Config
@@ -104,8 +105,9 @@ class Splits(Stage):
         """Places all samples at once; their order does not matter."""
         reviewed = self.reviewed(table)
         read = [name for name in READ if name in table.column_names]
-        seen, table = table.select(read).to_pylist(), reviewed.table
-        rows, seed = table.select(read).to_pylist(), self.seed
+        seen, seed = table.select(read).to_pylist(), self.seed
+        is_edited, table = reviewed.table is not table, reviewed.table
+        rows = table.select(read).to_pylist() if is_edited else [{**row} for row in seen]
         for row, before in zip(rows, seen, strict=True):
             row["doubts"] = self.decisions.open_doubts(before, row["doubts"])
 
@@ -120,20 +122,20 @@ class Splits(Stage):
         unclean = [row for row in places if Review.IMAGE_METADATA in waiting[row]]
         out |= dict.fromkeys(unclean, (Reject.NOT_CLEANED, None))
         out |= dict.fromkeys(removed, (Reject.REMOVED_IN_REVIEW, None))
-        taken = [row for row in range(len(rows)) if row not in out]
+        kept = [row for row in range(len(rows)) if row not in out]
         released = {
-            "review": [waiting[row] for row in taken],
-            "doubts": [rows[row]["doubts"] for row in taken],
-            "splits": [places[row] for row in taken],
+            "review": [waiting[row] for row in kept],
+            "doubts": [rows[row]["doubts"] for row in kept],
+            "splits": [places[row] for row in kept],
         }
-        samples = table.take(pa.array(taken, pa.int64()))
+        samples = taken(table, np.array(kept, np.int64))
         columns = [
             pa.array(released[one.name], one.type) if one.name in released else samples[one.name]
             for one in SPLIT_SAMPLES.schema
         ]
         samples = pa.table(columns, schema=SPLIT_SAMPLES.schema)
         said = [RowIssue(Status.REJECTED, [rows[row]["id"]], *out[row]) for row in sorted(out)]
-        for row in taken:
+        for row in kept:
             if rows[row]["quality"] == "Benchmark" and self._is_doubted(rows[row]):
                 named = map(Doubt, rows[row]["doubts"])
                 said += [RowIssue(Status.NOTED, [rows[row]["id"]], doubt) for doubt in named]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Self
@@ -46,17 +46,9 @@ class RecordedEngine:
             raise EngineError(unknown("source", str(source), [BUNDLED], f"engine {KIND!r}"))
         bundled = files("echo_hf.quickstart").joinpath("answers.jsonl")
         file = Path(str(bundled) if path is None else path)
-        try:
-            content = file.read_bytes()
-            lines = content.decode("utf-8-sig").split("\n")
-        except (OSError, ValueError) as error:  # of bytes that are no text, or in the path
-            raise EngineError(
-                f"engine {KIND!r} cannot read {str(file)!r} ({error}): expected one JSON object a "
-                "line, in UTF-8"
-            ) from None
-        self._sha256 = hashlib.sha256(content).hexdigest()
+        digest = hashlib.sha256()
         self._answers: dict[tuple[str, str, int | None], str] = {}
-        for number, line in enumerate(lines, 1):
+        for number, line in enumerate(_lines(file, digest.update), 1):
             if not line.strip():
                 continue
             place = f"{file}:{number}"
@@ -71,6 +63,7 @@ class RecordedEngine:
                 raise EngineError(f"{place}: row {one.row!r} has an answer above: keep one of them")
             text = told if isinstance(told, str) else json.dumps(told, ensure_ascii=False)
             self._answers[key] = text
+        self._sha256 = digest.hexdigest()
 
     def signature(self) -> dict[str, Any]:
         return {"kind": KIND, "sha256": self._sha256}
@@ -86,3 +79,16 @@ class RecordedEngine:
 
     def __exit__(self, *_: object) -> None:
         """Does nothing: there is nothing to free."""
+
+
+def _lines(file: Path, read: Callable[[bytes], None]) -> Iterator[str]:
+    try:
+        with file.open("rb") as lines:
+            for number, data in enumerate(lines):
+                read(data)
+                yield data.decode("utf-8" if number else "utf-8-sig")
+    except (OSError, ValueError) as error:  # of bytes that are no text, or in the path
+        raise EngineError(
+            f"engine {KIND!r} cannot read {str(file)!r} ({error}): expected one JSON object a "
+            "line, in UTF-8"
+        ) from None

@@ -90,6 +90,7 @@ class _Phrases:
         lower = {one.translate(APOSTROPHES).lower() for one in phrases}
         self._words = frozenset(filter(SPELLED.fullmatch, lower))
         self._others = sorted(lower - self._words)
+        self._spelled = frozenset(word for one in lower for word in SPELLED.findall(one))
 
     def are_in(self, text: str) -> bool:
         """Looks words up, which is fast, and for a longer phrase only where its letters are."""
@@ -97,6 +98,10 @@ class _Phrases:
         return not words.isdisjoint(self._words) or (
             any(one in lower for one in self._others) and bool(self._longer.search(lower))
         )
+
+    def are_all(self, text: str) -> bool:
+        """Whether a text says nothing else; one word that is in no phrase answers that."""
+        return _read(text)[1] <= self._spelled and not re.search(r"\w", self.pattern.sub(" ", text))
 
     def replaced(self, text: str) -> str:
         return self.pattern.sub(" ", text.translate(APOSTROPHES)) if self.are_in(text) else text
@@ -233,7 +238,7 @@ def _clean(text: str) -> str:
             text = inside.strip()
         elif len(inside) > len(rest):  # a prompt with a remark, or one that begins with a title
             return ""
-    return text if re.search(r"\w", _phrases("pointer").pattern.sub(" ", text)) else ""
+    return "" if _phrases("pointer").are_all(text) else text
 
 
 def _without_added(text: str) -> str:

@@ -27,7 +27,7 @@ from echo_hf.config.checks import Name
 from echo_hf.config.sections import Target
 from echo_hf.errors import ReleaseError
 from echo_hf.hub.facts import Counts, FailedCalls, ReleaseFacts, SampleCounts, Statements, problem
-from echo_hf.tables import arrow_rows
+from echo_hf.tables import arrow_batches
 
 MANIFEST = "manifest.json"
 CARD = "README.md"
@@ -35,6 +35,7 @@ STATS = "stats.json"
 BENCHMARK = "eval.yaml"
 HYDRATION = "hydration.json"  # may lie beside what a manifest lists: it is about this copy alone
 SPLIT = "test"
+ROWS_AT_ONCE = 1000
 FORMAT: Literal[2] = 2
 
 ConfigName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
@@ -124,7 +125,8 @@ def make_manifest(
     waiting, unscreened, named = set(), set(), False
     for dataset in samples:
         columns = ["id", "author", "community_feedback", "safety", "review"]
-        for row in arrow_rows(dataset, columns).to_pylist():
+        batches = arrow_batches(dataset, ROWS_AT_ONCE, columns)
+        for row in (row for batch in batches for row in batch.to_pylist()):
             waiting |= {row["id"]} if row["review"] else set()
             unscreened |= {row["id"]} if row["safety"] is None else set()
             authors = [row, *(row["community_feedback"] or ())]

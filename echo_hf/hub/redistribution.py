@@ -13,8 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-from datasets import Dataset
 
 from echo_hf.collect.urls import platform_of
 from echo_hf.curate.provenance import OUTPUT, SCREENSHOT, prompt_source, without_quotes
@@ -25,6 +23,8 @@ from echo_hf.hub.release import (
     check_place,
     read_release,
     released_facts,
+    rows_in,
+    rows_on_disk,
     unpacked,
     verify_release,
     write_release,
@@ -40,7 +40,7 @@ from echo_hf.images.similarity import (
 from echo_hf.images.store import ImageStore
 from echo_hf.reasons import LeftOut
 from echo_hf.samples.spans import repeats, text_digest
-from echo_hf.tables import OF_POST, SAMPLES, arrow_rows
+from echo_hf.tables import OF_POST, SAMPLES
 
 Row = Mapping[str, Any]
 # Platforms whose terms let others pass on the addresses of posts, but not the posts.
@@ -238,28 +238,25 @@ def dehydrate(release_path: Path, to: Path, *, rights: Mapping[str, str] | None 
         store = ImageStore(Path(folder))
         # A sample may be in two configs.
         signature = functools.cache(lambda digest: image_signature(store.path(digest)))
-        every = {
-            name: arrow_rows(rows).to_pylist() for name, rows in unpacked(release, store).items()
-        }
-        held = {name: every[name] for name in SAMPLE_CONFIGS if name in every}
+        every = unpacked(release, store)
+        held = {name: rows_in(every[name]) for name in SAMPLE_CONFIGS if name in every}
         samples = samples_of(held, facts.rights)
         left_out = {name: dict(counts) for name, counts in facts.left_out.items()}
         made = {}
         for name, rows in every.items():
-            table = CONFIGS[name].table
-            if name in held:
-                new = [
-                    dehydrated(row, {digest: signature(digest) for digest in images_in(row)})
-                    if restricted_posts(addresses_of(row), facts.rights)
-                    else row
-                    for row in rows
-                ]
-            else:
-                new, counts = passed_on_rows(table.name, rows, samples)
-                for reason, count in counts.items():
-                    had = left_out.setdefault(name, {}).get(reason.value, 0)
-                    # Silenced rows stay, and are counted again.
-                    again = reason is LeftOut.SILENCED
-                    left_out[name][reason.value] = max(had, count) if again else had + count
-            made[name] = Dataset(pa.Table.from_pylist(new, table.features.arrow_schema))
+            table, counts = CONFIGS[name].table, Counter[LeftOut]()
+            new: Iterable[Row] = (
+                dehydrated(row, {digest: signature(digest) for digest in images_in(row)})
+                if restricted_posts(addresses_of(row), facts.rights)
+                else row
+                for row in rows_in(rows)
+            )
+            if name not in held:
+                new, counts = passed_on_rows(table.name, rows_in(rows), samples)
+            made[name] = rows_on_disk(new, table, store.root / f"{name}-passed-on.arrow")
+            for reason, count in counts.items():
+                had = left_out.setdefault(name, {}).get(reason.value, 0)
+                # Silenced rows stay, and are counted again.
+                again = reason is LeftOut.SILENCED
+                left_out[name][reason.value] = max(had, count) if again else had + count
         return write_release(to, made, store, replace(facts, left_out=left_out))

@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cache, cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from datasets import Dataset
 
-from echo_hf._infra.atomic import check_replaceable, complete, replaced_whole
+from echo_hf._infra.atomic import check_replaceable, complete, replaced_whole, stored_rows
 from echo_hf.errors import ImageError, ReleaseError, TableError, unknown
 from echo_hf.hub.card import eval_file, render_card
 from echo_hf.hub.facts import CONFIGS, SAMPLE_CONFIGS, ReleaseFacts
@@ -26,6 +27,7 @@ from echo_hf.hub.manifest import (
     CARD,
     HYDRATION,
     MANIFEST,
+    ROWS_AT_ONCE,
     SPLIT,
     STATS,
     ConfigEntry,
@@ -43,7 +45,7 @@ from echo_hf.hub.run_tables import models_of
 from echo_hf.images.decode import format_of
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.stage_runner import check_columns
-from echo_hf.tables import LATER, Table
+from echo_hf.tables import LATER, Table, arrow_batches
 
 NAMES = frozenset({CARD, MANIFEST, STATS, BENCHMARK, HYDRATION, *CONFIGS})
 
@@ -277,10 +279,9 @@ class _Row(NamedTuple):
 
 def _batches(dataset: Dataset, table: Table, store: ImageStore, limit: int) -> Iterator[list[_Row]]:
     most = BATCH_ROWS if table.images else BATCH_ROWS_WITHOUT_IMAGES
-    columns = dataset.select_columns(list(table.columns)).with_format("arrow")
     batch: list[_Row] = []
     held = 0
-    for row in (row for rows in columns.iter(batch_size=most) for row in rows.to_pylist()):
+    for row in rows_in(dataset, most, list(table.columns)):
         shown, sizes = dict(row), []
         for column in table.images:
             shown[column] = _each_image(row[column], lambda digest: _embedded(digest, store))
@@ -388,14 +389,30 @@ STRUCTS = ("community_feedback", "picture_sources")
 
 
 def unpacked(release: Release, images: ImageStore) -> dict[str, Dataset]:
-    """The rows of a release as a run has them, one row group in memory at a time with images."""
-    schemas = {
-        name: _table_of(release, name).features.arrow_schema for name in release.manifest.configs
-    }
+    """The rows of a release as a run has them, in files beside their images."""
+    images.root.mkdir(parents=True, exist_ok=True)
     return {
-        name: Dataset(pa.Table.from_pylist(list(rows_of(release, name, images)), schema))
-        for name, schema in schemas.items()
+        name: rows_on_disk(
+            rows_of(release, name, images), _table_of(release, name), images.root / f"{name}.arrow"
+        )
+        for name in release.manifest.configs
     }
+
+
+def rows_on_disk(rows: Iterable[Mapping[str, Any]], table: Table, file: Path) -> Dataset:
+    """Rows of a table in a file, which are not in memory together."""
+    schema, left = table.features.arrow_schema, iter(rows)
+    some = iter(lambda: list(islice(left, ROWS_AT_ONCE)), [])
+    batches = (pa.Table.from_pylist(batch, schema=schema) for batch in some)
+    return Dataset(stored_rows(batches, schema, file), fingerprint=file.stem)
+
+
+def rows_in(
+    dataset: Dataset, size: int = ROWS_AT_ONCE, columns: Sequence[str] | None = None
+) -> Iterator[dict[str, Any]]:
+    """The rows of a dataset, so many in memory at a time."""
+    for batch in arrow_batches(dataset, size, columns):
+        yield from batch.to_pylist()
 
 
 def rows_of(

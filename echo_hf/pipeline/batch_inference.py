@@ -19,6 +19,7 @@ from echo_hf.errors import EngineError
 from echo_hf.pipeline.answer_store import MOST_TRIES, Record, Store, request_keys
 from echo_hf.pipeline.answers import Failure, StoredAnswers, answers_of, parse
 from echo_hf.reasons import Failed
+from echo_hf.tables import arrow_batches
 
 if TYPE_CHECKING:
     from echo_hf.pipeline.stage import ModelStage
@@ -334,7 +335,5 @@ def source_pairs(requests: Sequence[Request], keys: Sequence[bytes]) -> Iterator
 
 def request_segments(stage: ModelStage, dataset: Dataset) -> Iterator[list[Request]]:
     """What a stage asks for these rows, some thousand rows at a time."""
-    rows = dataset.with_format("arrow")
-    for start in range(0, len(rows), SEGMENT):
-        batch = rows[start : start + SEGMENT]
+    for batch in arrow_batches(dataset, SEGMENT):
         yield [request for row in stage.requests(batch) for request in row]

@@ -8,8 +8,8 @@ requests, and batches of rows.
 
 from __future__ import annotations
 
+import logging
 import time
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import fields, replace
@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
 import pyarrow as pa
 from datasets import Dataset
 
@@ -33,9 +34,13 @@ from echo_hf.pipeline.answer_store import Store
 from echo_hf.pipeline.answers import StoredAnswers
 from echo_hf.pipeline.batch_inference import FillStats
 from echo_hf.pipeline.progress import ProgressListener
-from echo_hf.pipeline.runner import LOCAL, Runner
+from echo_hf.pipeline.runner import LOCAL, Runner, kept_in
 from echo_hf.pipeline.stage import ModelStage, Stage
+from echo_hf.tables import rows_at
 
+# Workers that wait for requests may hold all but a little of the CPUs.
+LITTLE = 0.01
+TABLES_A_CPU = 16
 # Stages take 10 to 300 microseconds a row, a batch on its way and back some milliseconds: with
 # fewer rows the processes on the nodes have hardly started when this one is done.
 LEAST_ROWS = 20_000
@@ -117,13 +122,11 @@ class RayRunner(Runner):
 
     def mapped(self, stage: Stage, dataset: Dataset, file: Path | None, *, anew: bool) -> Dataset:
         """What a stage makes of rows, its batches computed on the nodes and written here."""
-        tables = None
-        if anew or file is None or not file.exists():
-            tables = self._tables(stage, dataset)
+        is_there = file is not None and file.exists() and not anew
+        tables = None if is_there else self._tables(stage, dataset)
         if tables is None or len(dataset) < self.least_rows or not self._sees(stage):
             return LOCAL.mapped(stage, dataset, file, anew=anew)
-        called: Any = _Called(stage, self._results(stage, dataset, tables))
-        return LOCAL.mapped(called, dataset, file, anew=anew)
+        return kept_in(file, stage, dataset, self._results(stage, dataset, tables), anew)
 
     def _tables(self, stage: Stage, dataset: Dataset) -> list[Sequence[int]] | None:
         """The rows of each call of a stage; null where only this machine can call it."""
@@ -155,8 +158,8 @@ class RayRunner(Runner):
     ) -> Iterator[pa.Table]:
         """What a stage makes of each table, in order; a lost node's are computed once more."""
         import ray
+        from ray.data import DataContext, from_arrow_refs
 
-        token, here = self._nodes.token, ray.get_runtime_context().get_node_id()
         images = {
             name: ImageStore(value.root.absolute())
             for name, value in _values(stage)
@@ -166,47 +169,42 @@ class RayRunner(Runner):
             stage = replace(stage, **images)
         if isinstance(stage, ModelStage) and isinstance(stage.answers, StoredAnswers):
             lasting = {"max_restarts": -1, "max_task_retries": -1}
+            here = ray.get_runtime_context().get_node_id()
             reader = on_node(_Reader, here, **lasting).remote(stage.answers.store.path.absolute())
             answers = StoredAnswers(_ReadStore(reader), stage.answers.signature)
             stage = stage.answered_by(answers)
-        # No CPUs: workers that wait for requests may hold all of them.
-        call = ray.remote(num_cpus=0, scheduling_strategy="SPREAD")(_called)
-        sent, rows = ray.put(stage), dataset.with_format("arrow")
+        called = partial(_called, stage, self._nodes.token if images else None)
+        logging.getLogger("ray.data").setLevel(logging.ERROR)
+        context = DataContext.get_current()
+        context.enable_progress_bars, context.execution_options.preserve_order = False, True
         cpus = sum(node["Resources"].get("CPU", 0) for node in alive_nodes().values())
-        most, done, started = max(2, int(cpus)), 0, time.perf_counter()
-        waiting = deque[tuple[int, Any]]()
-        upcoming = iter(tables)
-        while True:
-            while len(waiting) < most and (numbers := next(upcoming, None)) is not None:
-                table = rows[numbers] if isinstance(numbers, range) else rows.select(numbers)[:]
-                waiting.append((len(numbers), call.remote(sent, table, token if images else None)))
-            if not waiting:
-                return
-            count, made = waiting.popleft()
+        at_once, done, started = TABLES_A_CPU * max(1, int(cpus)), 0, time.perf_counter()
+        for start in range(0, len(tables), at_once):
+            window = tables[start : start + at_once]
+            blocks = [ray.put(rows_at(dataset, _places(numbers))) for numbers in window]
+            made = from_arrow_refs(blocks).map_batches(
+                called, batch_format="pyarrow", batch_size=None, num_cpus=LITTLE
+            )
             try:
-                result: pa.Table = ray.get(made)
+                yield from made.iter_batches(batch_format="pyarrow", batch_size=None)
             except ray.exceptions.RayTaskError as error:
-                if isinstance(error.cause, EchoError):
-                    raise error.cause from None
-                raise
-            done += count
+                raise _cause(error) from None
+            done += sum(map(len, window))
             rate = done / (time.perf_counter() - started)
             said = f"{rate:,.0f} rows/s on {len(alive_nodes())} nodes"
             self.watch.advanced(stage.name, done, said, len(dataset))
-            yield result
 
 
-class _Called:
-    """A stage that was called elsewhere: gives what it made, in the order in which it is called."""
+def _places(numbers: Sequence[int]) -> Any:
+    return slice(numbers.start, numbers.stop) if isinstance(numbers, range) else np.asarray(numbers)
 
-    def __init__(self, stage: Stage, results: Iterator[pa.Table]) -> None:
-        self._stage, self._results = stage, results
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stage, name)
-
-    def __call__(self, _: pa.Table) -> pa.Table:
-        return next(self._results)
+def _cause(error: BaseException) -> BaseException:
+    """What a stage raised on a node, without what Ray put around it."""
+    inner: BaseException | None = error
+    while inner is not None and not isinstance(inner, EchoError):
+        inner = getattr(inner, "cause", None) or inner.__cause__
+    return inner or error
 
 
 def _values(stage: Stage) -> Iterator[tuple[str, Any]]:
@@ -218,7 +216,7 @@ def _exists(path: str) -> bool:
     return Path(path).exists()
 
 
-def _called(stage: Stage, table: pa.Table, token: str | None) -> pa.Table:
+def _called(stage: Stage, token: str | None, table: pa.Table) -> pa.Table:
     """What a node does with rows; one that came later may not see the images."""
     if token is not None and not Path(token).exists():
         raise RunError(

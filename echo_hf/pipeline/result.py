@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from datasets import Dataset, Features
+from datasets.table import InMemoryTable
 
+from echo_hf._infra.atomic import stored_rows
 from echo_hf.pipeline.batch_inference import FillStats
 from echo_hf.pipeline.stage import (
     CONTROL,
@@ -22,7 +25,7 @@ from echo_hf.pipeline.stage import (
     table_bytes,
 )
 from echo_hf.reasons import Status
-from echo_hf.tables import arrow_rows
+from echo_hf.tables import arrow_batches, arrow_rows, rows_at
 
 SAID = ("_reason", "_detail", "_request")
 
@@ -70,8 +73,10 @@ class StageResult:
     stats: StageStats
 
 
-def sort_rows(stage: Stage, dataset: Dataset, mapped: Dataset) -> StageResult:
-    """Sorts the rows that a stage gave by what became of them."""
+def sort_rows(
+    stage: Stage, dataset: Dataset, mapped: Dataset, file: Path | None = None
+) -> StageResult:
+    """Sorts the rows that a stage gave by what became of them; those aside lie beside a file."""
     control = arrow_rows(mapped, list(CONTROL))
     kept = pc.equal(control["_status"], Status.KEPT.value)
     rest = control.filter(pc.invert(kept))
@@ -90,20 +95,23 @@ def sort_rows(stage: Stage, dataset: Dataset, mapped: Dataset) -> StageResult:
         at = np.flatnonzero(kept.to_numpy(zero_copy_only=False))
         rows = rows.select(at, new_fingerprint=mapped._fingerprint)
     rows._fingerprint = combined_fingerprint(mapped._fingerprint, "kept")
-    rejects = _with_rows(stage, dataset, rejected)
+    rejects = _with_rows(stage, dataset, rejected, _beside(file, "rejects"))
     # Without a row they are the same, and datasets makes each from many copies of its features.
     is_clean = not rejected.num_rows and not quarantined.num_rows
-    quarantine = rejects if is_clean else _with_rows(stage, dataset, quarantined)
-    notices = _aside(noted, Features.from_arrow_schema(noted.schema), mapped, noted)
+    aside = _beside(file, "quarantine")
+    quarantine = rejects if is_clean else _with_rows(stage, dataset, quarantined, aside)
+    # With its features in the schema, and not beside it, datasets copies them once.
+    features = Features.from_arrow_schema(noted.schema).arrow_schema
+    noted = noted.replace_schema_metadata(features.metadata)
+    notices = Dataset(noted, fingerprint=_aside(mapped, noted))
     counts = [
         dict(sorted(Counter(one.data.table["_reason"].to_pylist()).items()))
         for one in (rejects, quarantine, notices)
     ]
     tally: Counter[str] = Counter()
     if type(stage).tally is not Stage.tally:
-        given = rows.with_format("arrow")
-        for start in range(0, len(rows), ROWS_AT_ONCE):
-            tally.update(stage.tally(given[start : start + ROWS_AT_ONCE]))
+        for some in arrow_batches(rows, ROWS_AT_ONCE):
+            tally.update(stage.tally(some))
     stats = StageStats(
         stage=stage.name,
         rows_in=len(dataset),
@@ -118,18 +126,26 @@ def sort_rows(stage: Stage, dataset: Dataset, mapped: Dataset) -> StageResult:
     return StageResult(rows, rejects, quarantine, notices, stats)
 
 
+def _beside(file: Path | None, part: str) -> Path | None:
+    return file and file.with_name(f"{file.stem}-{part}{file.suffix}")
+
+
 def keys_in(stage: Stage, dataset: Dataset) -> pa.Array:
     """The key of each of a stage's input rows, as `_parent` holds it."""
     return keys_of(arrow_rows(dataset, stage.inputs.key), stage.inputs)
 
 
-def _with_rows(stage: Stage, dataset: Dataset, said: pa.Table) -> Dataset:
+def _with_rows(stage: Stage, dataset: Dataset, said: pa.Table, file: Path | None) -> Dataset:
     """The input rows that issues are about, with what is said of them."""
     # An earlier quarantine may be what is run again: what is said now replaces what was said then.
     given = dataset.features  # datasets copies it at each access
-    features = {name: given[name] for name in given if name not in SAID}
+    features = Features(
+        {name: given[name] for name in given if name not in SAID}
+        | {name: CONTROL[name] for name in SAID}
+    )
     parents = pc.list_flatten(said["_parent"]).combine_chunks()
-    owner = pc.list_parent_indices(said["_parent"]).combine_chunks()
+    told = said.select(SAID).take(pc.list_parent_indices(said["_parent"]).combine_chunks())
+    at = pa.array([], pa.int64())
     if len(parents):
         keys = keys_in(stage, dataset)
         at = pc.index_in(parents, value_set=keys)
@@ -139,18 +155,20 @@ def _with_rows(stage: Stage, dataset: Dataset, said: pa.Table) -> Dataset:
                 places.setdefault(key, []).append(row)
             some = (places[key] for key in parents.to_pylist())
             at = pa.array([one.pop(0) if len(one) > 1 else one[0] for one in some])
-        table = arrow_rows(dataset, list(features)).take(at)
-    else:
-        table = Features(features).arrow_schema.empty_table()
-    for name in SAID:
-        table = table.append_column(name, said[name].take(owner) if len(parents) else said[name])
-    return _aside(table, Features(features | {name: CONTROL[name] for name in SAID}), dataset, said)
+    columns = [name for name in features if name not in SAID]
+
+    def rows() -> Iterator[pa.Table]:
+        for start in range(0, len(at), ROWS_AT_ONCE):
+            some = rows_at(dataset, at[start : start + ROWS_AT_ONCE].to_numpy(), columns)
+            for name in SAID:
+                some = some.append_column(name, told[name].slice(start, ROWS_AT_ONCE))
+            yield some
+
+    schema = features.arrow_schema
+    table = stored_rows(rows(), schema, file) if len(at) else InMemoryTable(schema.empty_table())
+    return Dataset(table, fingerprint=_aside(dataset, said))
 
 
-def _aside(table: pa.Table, features: Features, beside: Dataset, said: pa.Table) -> Dataset:
+def _aside(beside: Dataset, said: pa.Table) -> str:
     # datasets would pickle the whole table to make a fingerprint of its own.
-    content = hashlib.sha256(table_bytes(said)).hexdigest()
-    fingerprint = combined_fingerprint(beside._fingerprint, content)
-    # With its features in the schema, and not beside it, datasets copies them once.
-    table = table.replace_schema_metadata(features.arrow_schema.metadata)
-    return Dataset(table, fingerprint=fingerprint)
+    return combined_fingerprint(beside._fingerprint, hashlib.sha256(table_bytes(said)).hexdigest())

@@ -13,7 +13,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import yaml
 from datasets import Dataset
@@ -26,10 +25,12 @@ from echo_hf.pipeline.answer_store import Store
 from echo_hf.pipeline.progress import RUN_FOLDER
 from echo_hf.pipeline.result import StageResult
 from echo_hf.pipeline.stage import ROWS_AT_ONCE
+from echo_hf.tables import arrow_batches
 
 logger = logging.getLogger(__name__)
 PARTS = ("kept", "rejects", "quarantine", "notices")
 SIZES = "sizes.json"
+UNFINISHED = ("tmp*", ".*.partial")  # as datasets calls them, and as we do
 FILES = (*(f"{part}.parquet" for part in PARTS), "stats.json", "digest.json")
 
 
@@ -112,7 +113,7 @@ class RunFolder:
             for folder in (self.root / "stages").glob(".*.previous"):
                 restore(folder.with_name(folder.name[1:].removesuffix(".previous")))
             pictures = self.root / "pictures"
-            for stray in chain(self.cache.glob("tmp*"), pictures.glob("*/.*")):
+            for stray in chain(*map(self.cache.glob, UNFINISHED), pictures.glob("*/.*")):
                 stray.unlink(missing_ok=True)
             yield
 
@@ -159,15 +160,8 @@ def _is_intact(folder: Path) -> bool:
 def _write(dataset: Dataset, path: Path) -> None:
     # Unlike `to_parquet` of datasets, without its copies of the features, and with as many rows
     # to a group as a stage reads at once.
-    table, rows = dataset.data.table, dataset._indices
-    with pq.ParquetWriter(path, table.schema) as writer:
-        for start in range(0, max(len(dataset), 1), ROWS_AT_ONCE):
-            if rows is None:
-                some = table.slice(start, ROWS_AT_ONCE)
-            else:
-                at = rows.column(0).slice(start, ROWS_AT_ONCE)
-                ends = pc.min_max(at).as_py()
-                first, last = (ends["min"], ends["max"]) if len(at) else (0, -1)
-                # Taken from near by: all texts of a column at once may be more than it can hold.
-                some = table.slice(first, last - first + 1).take(pc.subtract(at, first))
-            writer.write_table(some)
+    with pq.ParquetWriter(path, dataset.data.table.schema) as writer:
+        for rows in arrow_batches(dataset, ROWS_AT_ONCE):
+            writer.write_table(rows)
+        if not len(dataset):
+            writer.write_table(dataset.data.table)

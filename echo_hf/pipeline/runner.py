@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+import numpy as np
+import pyarrow as pa
 from datasets import Dataset
+from datasets.table import MemoryMappedTable, Table
 
+from echo_hf._infra.atomic import stored_rows
 from echo_hf._infra.worker_pool import Place
 from echo_hf.config.checks import EngineChoice
 from echo_hf.config.sections import RunnerOptions
 from echo_hf.engines.base import Engine
 from echo_hf.pipeline.progress import ProgressListener
-from echo_hf.pipeline.stage import Stage
+from echo_hf.pipeline.stage import Stage, combined_fingerprint
+from echo_hf.tables import rows_at
 
 
 class Runner(ABC):
@@ -57,10 +62,25 @@ class LocalRunner(Runner):
     """In this process."""
 
     def mapped(self, stage: Stage, dataset: Dataset, file: Path | None, *, anew: bool) -> Dataset:
-        """What a stage makes of rows, a batch after the other."""
-        arguments = {**stage.map_arguments(dataset), "load_from_cache_file": not anew}
-        name = str(file) if file else None
-        return dataset.with_format("arrow").map(stage, **arguments, cache_file_name=name)
+        """What a stage makes of rows, a batch or a part after the other."""
+        parts = stage.parts(dataset) if stage.whole else None
+        if parts is None:
+            arguments = {**stage.map_arguments(dataset), "load_from_cache_file": not anew}
+            name = str(file) if file else None
+            return dataset.with_format("arrow").map(stage, **arguments, cache_file_name=name)
+        made = (stage(rows_at(dataset, np.asarray(part))) for part in parts)
+        return kept_in(file, stage, dataset, made, anew)
+
+
+def kept_in(
+    file: Path | None, stage: Stage, dataset: Dataset, made: Iterable[pa.Table], anew: bool
+) -> Dataset:
+    """What a stage made, as `Dataset.map` keeps it; read back from a file that is there."""
+    if file is not None and file.exists() and not anew:
+        table: Table = MemoryMappedTable.from_file(str(file))
+    else:
+        table = stored_rows(made, stage.features.arrow_schema, file)
+    return Dataset(table, fingerprint=combined_fingerprint(dataset._fingerprint, stage.digest()))
 
 
 LOCAL = LocalRunner()

@@ -24,7 +24,7 @@ from echo_hf.pipeline.answers import Answers, Failure, NoAnswers, answers_of
 from echo_hf.pipeline.batch_inference import AskedAnswers
 from echo_hf.prompts import Prompt
 from echo_hf.reasons import Reason, Status
-from echo_hf.tables import Table
+from echo_hf.tables import Table, arrow_batches
 
 if TYPE_CHECKING:
     from echo_hf.config.loading import Config
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from echo_hf.pipeline.result import StageStats
 
 
+BATCH = 1000  # rows that a stage is called on
 ROWS_AT_ONCE = 10_000
 CONTROL = Features(
     {
@@ -64,9 +65,8 @@ def table_bytes(table: pa.Table) -> pa.Buffer:
 def content_fingerprint(dataset: Dataset) -> str:
     """A fingerprint of the rows themselves, whatever they were made from."""
     digest = hashlib.sha256()
-    rows = dataset.with_format("arrow")
-    for start in range(0, len(rows), ROWS_AT_ONCE):
-        digest.update(table_bytes(rows[start : start + ROWS_AT_ONCE]))
+    for rows in arrow_batches(dataset, ROWS_AT_ONCE):
+        digest.update(table_bytes(rows))
     return digest.hexdigest()[:32]
 
 
@@ -175,7 +175,7 @@ class Stage(ABC):
         """
         return {
             "batched": True,
-            "batch_size": max(len(dataset), 1) if self.whole else 1000,
+            "batch_size": max(len(dataset), 1) if self.whole else BATCH,
             "features": self.features,
             "remove_columns": dataset.column_names,
             "new_fingerprint": combined_fingerprint(dataset._fingerprint, self.digest()),

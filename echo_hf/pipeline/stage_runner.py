@@ -54,8 +54,7 @@ def run_stage(
         dataset: Its input rows; columns beyond the declared ones are ignored.
         engine: Who answers a model stage; null for the stage's own.
         store: Where the answers are kept, with the engine.
-        cache_dir: Folder for the mapped Arrow files; in memory, or beside the dataset's own
-            cache files, when null.
+        cache_dir: Folder for the mapped Arrow files; in memory when null.
         offline: Ask nothing; what no stored answer covers goes to the quarantine.
         anew: Compute even what `cache_dir` holds, for stages that read files.
         progress: Called after each model call.
@@ -90,7 +89,7 @@ def run_stage(
     if mapped is None or len(wanted):
         # No digest tells which answers a store holds, so what was read from one is read again.
         mapped = _map(runner, stage, dataset, file, anew=anew or isinstance(stage, ModelStage))
-    result = sort_rows(stage, dataset, mapped)
+    result = sort_rows(stage, dataset, mapped, file)
     result.stats.fill, result.stats.seconds = filled, time.perf_counter() - started
     return result
 
@@ -136,7 +135,7 @@ def _cached(runner: Runner, stage: Stage, dataset: Dataset, file: Path | None) -
 def _map(
     runner: Runner, stage: Stage, dataset: Dataset, file: Path | None, *, anew: bool = False
 ) -> Dataset:
-    if not len(dataset):  # datasets.map returns an empty dataset with its old columns
+    if not len(dataset):
         fingerprint = combined_fingerprint(dataset._fingerprint, stage.digest())
         return Dataset(stage.features.arrow_schema.empty_table(), fingerprint=fingerprint)
     computed = anew or file is None or not file.exists()

@@ -8,6 +8,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 from echo_hf._infra.text import MARK
@@ -393,7 +394,8 @@ def completed(prompt: str, fillings: Sequence[tuple[str, str]]) -> Completed:
     )
 
 
-def _places(prompt: str) -> list[PromptPlace]:
+@lru_cache(maxsize=4096)  # looked for when a model is asked, and again when it has answered
+def _places(prompt: str) -> tuple[PromptPlace, ...]:
     closed = frozenset(name.lower() for name in CLOSING_TAG.findall(prompt))
     headings = frozenset(mark for mark in ENCLOSED if _only_heads(prompt, mark))
     places, at = [], 0
@@ -407,7 +409,7 @@ def _places(prompt: str) -> list[PromptPlace]:
             places.append(PromptPlace(*match.span()))
         else:
             at = match.start() + 1
-    return places
+    return tuple(places)
 
 
 def _only_heads(prompt: str, mark: str) -> bool:

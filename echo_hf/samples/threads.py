@@ -12,12 +12,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from echo_hf.collect.collect import merge_posts
+from echo_hf.collect.collect import ORDER, merge_posts
 from echo_hf.pipeline.stage import RowIssue, Stage, kept_rows, row_issues
 from echo_hf.reasons import Missing, Notice, Reject, Status
-from echo_hf.tables import POSTS, THREADS, Table
+from echo_hf.tables import POSTS, THREADS, Table, arrow_rows
 
 if TYPE_CHECKING:
+    from datasets import Dataset
+
     from echo_hf.config.loading import Config
     from echo_hf.images.store import ImageStore
 
@@ -128,7 +130,25 @@ class Threads(Stage):
     outputs: ClassVar[Table] = THREADS
     whole: ClassVar[bool] = True
 
+    part_posts: ClassVar[int] = 50_000
+
     keep: tuple[int, ...] = (4, 5)
+
+    def parts(self, dataset: Dataset) -> Iterator[Sequence[int]] | None:
+        """Whole trees in their final order, some ten thousand posts at a time."""
+        posts = arrow_rows(dataset, ["url", "parent_url", "timestamp"])
+        urls = posts["url"].combine_chunks()
+        if len(posts) <= self.part_posts or len(pc.unique(urls)) < len(urls):
+            return None
+        of_post = tree_roots(posts)
+        roots = pc.unique(of_post)
+        times = posts["timestamp"].combine_chunks().take(pc.index_in(roots, value_set=urls))
+        first = pc.sort_indices(pa.table({"timestamp": times, "url": roots}), ORDER)
+        tree = pc.index_in(of_post, value_set=roots.take(first)).to_numpy()
+        rows = np.argsort(tree, kind="stable")
+        starts = np.searchsorted(tree[rows], np.arange(len(roots)))
+        ends = starts[1:][np.diff(starts // self.part_posts) > 0]
+        return (np.sort(some).tolist() for some in np.split(rows, ends))
 
     def __call__(self, table: pa.Table) -> pa.Table:
         """Joins all posts at once; a post may come more than once."""
@@ -161,9 +181,11 @@ class Threads(Stage):
                 reason = Reject.NOT_RELEVANT if asked[tree] else Reject.NOT_ASKED
                 reason = Reject.NOT_SCORED if unsure[tree] else reason
                 issues.append(RowIssue(Status.REJECTED, members[tree], reason))
-        cut = {Notice.SELF_PARENT: forest.self_parents, Notice.CYCLE: forest.cycles}
-        for notice, some in cut.items():
-            issues += [RowIssue(Status.NOTED, [urls[post]], notice) for post in some]
+        # Where a parent is cut off, a tree begins.
+        cut = dict.fromkeys(forest.self_parents, Notice.SELF_PARENT)
+        cut |= dict.fromkeys(forest.cycles, Notice.CYCLE)
+        roots = (forest.order[start] for start, _ in spans)
+        issues += [RowIssue(Status.NOTED, [urls[one]], cut[one]) for one in roots if one in cut]
         kept = _trees(
             posts, forest, [span for span, keep in zip(spans, keeps, strict=True) if keep]
         )

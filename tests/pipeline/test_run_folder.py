@@ -169,7 +169,10 @@ def test_one_process_works_in_a_folder_at_a_time(folder: RunFolder) -> None:
         "folder with --runs"
     )
     folder.cache.mkdir(parents=True)
-    for name in ("tmpab12cd", "echo-0123.arrow"):  # the first was left half written
+    for name in (
+        ".echo.arrow.ab12cd.partial",
+        "echo-0123.arrow",
+    ):  # the first was left half written
         (folder.cache / name).write_bytes(b"x")
     with folder.locked():
         assert [path.name for path in folder.cache.iterdir()] == ["echo-0123.arrow"]

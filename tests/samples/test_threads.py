@@ -8,9 +8,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
+import pytest
+from datasets import Dataset
 from hypothesis import given
 from hypothesis import strategies as st
 
+from echo_hf.pipeline.stage_runner import run_stage
 from echo_hf.samples.threads import Threads, plant, tree_roots
 from echo_hf.tables import POSTS
 
@@ -100,8 +103,11 @@ def test_impossible_links_are_cut_and_noted() -> None:
     )
     noted = [(row["_reason"], row["_parent"]) for row in rows if row["_status"] == "noted"]
 
-    assert trees(rows) == {"p": [("p", -1, 0), ("q", 0, 1), ("r", 1, 2)], "self": [("self", -1, 0)]}
-    assert noted == [("self_parent", ["self"]), ("cycle", ["p"])]
+    assert trees(rows) == {
+        "p": [("p", -1, 0), ("q", 0, 1), ("r", 1, 2)],
+        "self": [("self", -1, 0)],
+    }
+    assert noted == [("cycle", ["p"]), ("self_parent", ["self"])]
 
 
 LINKS = st.integers(1, 12).flatmap(
@@ -211,3 +217,35 @@ def test_a_long_chain_needs_no_recursion() -> None:
 
     assert forest.depth[-1] == count - 1
     assert forest.starts == [0, count]
+
+
+SCORES = [None, RELEVANT, {"score": 1, "note": None}, {"score": None, "note": None}]
+
+
+@given(st.integers(0, 10**9), st.sampled_from([1, 7, 50]))
+def test_parts_of_whole_trees_give_what_one_call_gives(seed: int, size: int) -> None:
+    rng, posts = random.Random(seed), []
+    for number in range(100):
+        above = [None, f"u{rng.randrange(100)}", f"gone{rng.randrange(9)}", f"u{number}"]
+        moment = START + datetime.timedelta(rng.randrange(30)) if rng.random() < 0.9 else None
+        relevance, parent = rng.choice(SCORES), rng.choices(above, [4, 8, 2, 1])[0]
+        posts.append(post(f"u{number}", parent, timestamp=moment, relevance=relevance))
+    table = pa.Table.from_pylist(posts, schema=POSTS.features.arrow_schema)
+    dataset = Dataset(table, fingerprint="posts")
+    with pytest.MonkeyPatch.context() as patched:
+        whole = run_stage(Threads(), dataset)
+        patched.setattr(Threads, "part_posts", size)
+        assert len(list(Threads().parts(dataset) or ())) > 1
+        parted = run_stage(Threads(), dataset)
+
+    for name in ("dataset", "rejects", "notices"):
+        one, other = getattr(whole, name), getattr(parted, name)
+        assert one.to_list() == other.to_list()
+        assert one._fingerprint == other._fingerprint
+
+
+def test_posts_that_come_twice_are_in_one_part() -> None:
+    table = pa.Table.from_pylist([post("a"), post("b"), post("a")], schema=POSTS.schema)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Threads, "part_posts", 1)
+        assert Threads().parts(Dataset(table)) is None

@@ -15,14 +15,14 @@ SMALL = {
     "bench_crawl": ("--posts 100", "share of the bare rate"),
     "bench_engines": ("--requests 8 --rounds 1", "openai, 0.25 s an answer"),
     "bench_metrics": ("--systems 3 --samples 20 --judges 2", "win_rate of a table"),
-    "bench_pipeline": ("--sizes 20", "relevance, rules"),
     "bench_release": ("--samples 10 --kilobytes 5 --rounds 1", "write_release"),
     "bench_report": ("--samples 5 --systems 2 --side 64", "share of the rate of decoding"),
+    "bench_scale": ("--sizes 20 40 --engine instant", "the same again"),
     "bench_structure": ("--samples 2 --systems 2 --side 64 --rounds 1", "model"),
 }
 
 
-FORKING = {"bench_pipeline", "bench_release"}  # which needs a process without other threads
+FORKING = {"bench_release", "bench_scale"}  # which needs a process without other threads
 WITH_TORCH = {"bench_structure"}
 
 

@@ -1,0 +1,240 @@
+"""Measure builds of many sizes: seconds and memory of each stage, and of the release.
+
+    python scripts/bench_scale.py [--sizes 10000 100000 1000000] [--engine rules]
+
+Posts are generated, in no order: a third of them show a prompt with an image, the rest reply to a
+recent post. Every size is a build in a process of its own, its stages one after the other; then
+the same build once more, which reads results back; then its release as it may be passed on.
+Seconds are those on the clock and those in which the process worked, which other work on the
+machine changes less; the growth is that of the latter. Memory is the most of each part, looked at
+every 5 ms: all that is resident, with the pages of files that are mapped, and of that what is
+anonymous, which alone the system could not take back. Engine `rules` takes what is marked,
+`recorded` reads answers from a file, and `instant` gives answers that are kept as a model's are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import datasets
+from own_process import Held, Peak, forked
+from PIL import Image
+from rich.console import Console
+from rich.table import Table as Shown
+
+from echo_hf.builder.build import opened
+from echo_hf.builder.steps import STAGES
+from echo_hf.config.loading import Config, load_config
+from echo_hf.engines.base import Completion, Request, register
+from echo_hf.hub.redistribution import dehydrate
+from echo_hf.samples.sample import sample_id
+
+IMAGES = 64
+SIDE = 32
+AIMS = "aims at a million posts: 600 s, 4,000 MB resident; ten times the posts: 12 times the time"
+WORDS = ("small", "red", "boat", "paper", "fox", "castle", "in", "the", "snow", "near", "a", "lake")
+REPLIES = ("Great result, I love it.", "The text is unreadable.", "Which model is that?", "Same.")
+ANSWERS: Mapping[str, Any] = {
+    "relevance": {"score": 5, "note": None},
+    "roles": {"samples": [{"inputs": [], "outputs": [1], "posts": [0]}]},
+    "screenshots": {"prompt": None, "inputs": [], "outputs": []},
+    "feedback": {"kind": "task", "task": "text_to_image", "feedback": []},
+    "safety": {"hazards": []},
+}
+
+
+class Part(NamedTuple):
+    """What one part of a build took: seconds on the clock and of work, and its most of memory."""
+
+    name: str
+    rows: int
+    seconds: float
+    work: float
+    most: Held
+
+
+@register("instant", "no model: the same answer at once, kept as a model's are")
+class InstantEngine:
+    """What remains is the cost of asking, keeping and reading answers."""
+
+    stored = True
+
+    def signature(self) -> Mapping[str, Any]:
+        """Fixed."""
+        return {"kind": "instant"}
+
+    def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Completion]]:
+        """One answer a request, in order."""
+        for number, request in enumerate(requests):
+            if request.task == "extract":
+                answer = extracted(request.inputs["posts"][0]["text"])
+            elif request.task == "feedback" and "comments" not in request.inputs:
+                answer = {"task_phrase": "draw a small scene"}
+            else:
+                answer = ANSWERS[request.task]
+            yield number, Completion(json.dumps(answer))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+def extracted(text: str | None) -> dict[str, Any]:
+    """The sample of a thread that begins with this text."""
+    prompt = (text or "").partition("Prompt: ")[2] or "nothing"
+    return {"samples": [{"prompt": prompt, "quality": "Benchmark", "posts": [0], "feedback": []}]}
+
+
+def posts(count: int, seed: int = 0) -> Iterator[dict[str, Any]]:
+    """Posts: a third are roots, the rest reply to a recent post."""
+    rng = random.Random(seed)  # noqa: S311 - reproducible, not secret
+    for number in range(count):
+        post: dict[str, Any] = {
+            "url": f"https://x.com/i/status/{number + 1}",
+            "author": f"author{rng.randrange(count // 10 + 1)}",
+            "timestamp": 1_772_000_000 + number,
+            "lang": "en",
+            "keywords": ["lumen"],
+            "engagement": {"likes": rng.randrange(1000)},
+        }
+        if number and rng.random() < 2 / 3:
+            above = rng.randrange(max(0, number - 30), number)
+            said = f"{rng.choice(REPLIES)} {' '.join(rng.choices(WORDS, k=25))}"
+            yield {**post, "text": said, "parent_url": f"https://x.com/i/status/{above + 1}"}
+        else:
+            prompt = f"Draw {' '.join(rng.choices(WORDS, k=30))}, number {number}"
+            image = {"path": f"{number % IMAGES}.png", "alt_text": "Output image"}
+            text = f"Made with Lumen Image. Prompt: {prompt}"
+            yield {**post, "text": text, "pictures": [image]}
+
+
+def prepare(folder: Path, count: int, engine: str) -> Config:
+    """Writes posts, their images, and for `recorded` answers about every post and its sample."""
+    for number in range(IMAGES):
+        Image.new("RGB", (SIDE, SIDE), (4 * number, 255 - 4 * number, 99)).save(
+            folder / f"{number}.png"
+        )
+    options = {"kind": engine}
+    if engine == "recorded":
+        options["path"] = "answers.jsonl"
+    shuffled = list(posts(count))  # nobody finds posts in the order of their times
+    random.Random(0).shuffle(shuffled)  # noqa: S311
+    with (folder / "posts.jsonl").open("w") as file, (folder / "answers.jsonl").open("w") as kept:
+        for post in shuffled:
+            file.write(json.dumps(post) + "\n")
+            if engine == "recorded":
+                for line in recorded(post):
+                    kept.write(json.dumps(line) + "\n")
+    target = {
+        "name": "Lumen Image",
+        "developer": "Northlight",
+        "released": "2026-03-02",
+        "aliases": ["lumen", "lumen-img"],
+        "others": ["Paintbox"],
+    }
+    config = {
+        "name": f"bench-{count}",
+        "target": target,
+        "posts": [{"source": "jsonl", "path": "posts.jsonl"}],
+        "engines": {"reader": options},
+    }
+    (folder / "config.yaml").write_text(json.dumps(config))
+    return load_config(folder / "config.yaml")
+
+
+def recorded(post: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The answers about a post, and where it is a root about its thread and sample."""
+    yield {"stage": "relevance", "row": post["url"], "answer": ANSWERS["relevance"]}
+    if "parent_url" not in post:
+        yield {"stage": "extract", "row": post["url"], "answer": extracted(post["text"])}
+        for stage in ("roles", "feedback", "safety"):
+            yield {"stage": stage, "row": sample_id(post["url"]), "answer": ANSWERS[stage]}
+
+
+def built(config: Config, folder: Path) -> list[Part]:
+    """What the parts of a build took."""
+    parts: list[Part] = []
+
+    def took(name: str, rows: int) -> None:
+        nonlocal started
+        took = (now - before for now, before in zip(clocks(), started, strict=True))
+        parts.append(Part(name, rows, *took, peak.taken()))
+        print(f"{config.name}, {name}: {parts[-1].work:.0f} s", file=sys.stderr, flush=True)
+        started = clocks()
+
+    with Peak() as peak:
+        started = clocks()
+        with opened(config, folder / "runs") as run:
+            results = []
+            for result in run.results(STAGES[-1]):
+                results.append(result)
+                took(result.stats.stage, result.stats.rows_in)
+            release = run.release(results)
+            took("release", len(results[-1].dataset))
+            del results
+        with opened(config, folder / "runs") as run:
+            again = list(run.results(STAGES[-1]))
+            run.release(again)
+            took("the same again", again[0].stats.rows_in)
+            del again
+        dehydrate(release.path, folder / "passed-on")
+        took("dehydrate", release.manifest.configs["analysis"].rows)
+    return parts
+
+
+def clocks() -> tuple[float, float]:
+    """The time on the clock, and that in which this process worked."""
+    return time.perf_counter(), time.process_time()
+
+
+def shown(parts: list[Part], before: list[Part] | None) -> Iterator[tuple[str, ...]]:
+    """The rows of the table of one size, with the growth of work over the size before."""
+    every = [*parts, whole(parts)]
+    earlier = [*before, whole(before)] if before else [None] * len(every)
+    for one, smaller in zip(every, earlier, strict=True):
+        growth = f"{one.work / smaller.work:.1f}" if smaller else ""
+        cells = (f"{one.rows:,}", f"{one.seconds:.1f}", f"{one.work:.1f}", growth)
+        yield one.name, *cells, *(f"{one:,.0f}" for one in one.most)
+
+
+def whole(parts: list[Part]) -> Part:
+    """All parts together."""
+    sums = (sum(one[at] for one in parts) for at in (2, 3))
+    return Part("all", parts[0].rows, *sums, Held(*map(max, *(one.most for one in parts))))
+
+
+def main() -> None:
+    """Prints the table."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--sizes", type=int, nargs="+", default=[10_000, 100_000, 1_000_000])
+    parser.add_argument("--engine", choices=("rules", "recorded", "instant"), default="rules")
+    given = parser.parse_args()
+    datasets.disable_progress_bars()
+    before = None
+    for count in given.sizes:
+        with tempfile.TemporaryDirectory(prefix="bench-scale-") as name:
+            folder = Path(name)
+            config, _ = forked(partial(prepare, folder, count, given.engine))
+            parts, _ = forked(partial(built, config, folder))
+        table = Shown(title=f"{count:,} posts, engine {given.engine}", caption=AIMS)
+        for heading in ("part", "rows", "s", "CPU s", "growth", "resident MB", "anonymous MB"):
+            table.add_column(heading, justify="left" if heading == "part" else "right")
+        for row in shown(parts, before):
+            table.add_row(*row)
+        Console(width=100).print(table)
+        before = parts
+
+
+if __name__ == "__main__":
+    main()
