@@ -8,8 +8,8 @@ requests, and batches of rows.
 
 from __future__ import annotations
 
-import logging
 import time
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import fields, replace
@@ -38,9 +38,6 @@ from echo_hf.pipeline.runner import LOCAL, Runner, kept_in
 from echo_hf.pipeline.stage import ModelStage, Stage
 from echo_hf.tables import rows_at
 
-# Workers that wait for requests may hold all but a little of the CPUs.
-LITTLE = 0.01
-TABLES_A_CPU = 16
 # Stages take 10 to 300 microseconds a row, a batch on its way and back some milliseconds: with
 # fewer rows the processes on the nodes have hardly started when this one is done.
 LEAST_ROWS = 20_000
@@ -158,8 +155,8 @@ class RayRunner(Runner):
     ) -> Iterator[pa.Table]:
         """What a stage makes of each table, in order; a lost node's are computed once more."""
         import ray
-        from ray.data import DataContext, from_arrow_refs
 
+        token, here = self._nodes.token, ray.get_runtime_context().get_node_id()
         images = {
             name: ImageStore(value.root.absolute())
             for name, value in _values(stage)
@@ -169,42 +166,39 @@ class RayRunner(Runner):
             stage = replace(stage, **images)
         if isinstance(stage, ModelStage) and isinstance(stage.answers, StoredAnswers):
             lasting = {"max_restarts": -1, "max_task_retries": -1}
-            here = ray.get_runtime_context().get_node_id()
             reader = on_node(_Reader, here, **lasting).remote(stage.answers.store.path.absolute())
             answers = StoredAnswers(_ReadStore(reader), stage.answers.signature)
             stage = stage.answered_by(answers)
-        called = partial(_called, stage, self._nodes.token if images else None)
-        logging.getLogger("ray.data").setLevel(logging.ERROR)
-        context = DataContext.get_current()
-        context.enable_progress_bars, context.execution_options.preserve_order = False, True
+        # Without CPUs, all of which workers that wait for requests may hold: Ray Data's own tasks
+        # ask for one each, and would wait for ever.
+        call = ray.remote(num_cpus=0, scheduling_strategy="SPREAD")(_called)
+        sent = ray.put(stage)
         cpus = sum(node["Resources"].get("CPU", 0) for node in alive_nodes().values())
-        at_once, done, started = TABLES_A_CPU * max(1, int(cpus)), 0, time.perf_counter()
-        for start in range(0, len(tables), at_once):
-            window = tables[start : start + at_once]
-            blocks = [ray.put(rows_at(dataset, _places(numbers))) for numbers in window]
-            made = from_arrow_refs(blocks).map_batches(
-                called, batch_format="pyarrow", batch_size=None, num_cpus=LITTLE
-            )
+        most, done, started = max(2, int(cpus)), 0, time.perf_counter()
+        waiting = deque[tuple[int, Any]]()
+        upcoming = iter(tables)
+        while True:
+            while len(waiting) < most and (numbers := next(upcoming, None)) is not None:
+                table = rows_at(dataset, _places(numbers))
+                waiting.append((len(numbers), call.remote(sent, token if images else None, table)))
+            if not waiting:
+                return
+            count, made = waiting.popleft()
             try:
-                yield from made.iter_batches(batch_format="pyarrow", batch_size=None)
+                result: pa.Table = ray.get(made)
             except ray.exceptions.RayTaskError as error:
-                raise _cause(error) from None
-            done += sum(map(len, window))
+                if isinstance(error.cause, EchoError):
+                    raise error.cause from None
+                raise
+            done += count
             rate = done / (time.perf_counter() - started)
             said = f"{rate:,.0f} rows/s on {len(alive_nodes())} nodes"
             self.watch.advanced(stage.name, done, said, len(dataset))
+            yield result
 
 
 def _places(numbers: Sequence[int]) -> Any:
     return slice(numbers.start, numbers.stop) if isinstance(numbers, range) else np.asarray(numbers)
-
-
-def _cause(error: BaseException) -> BaseException:
-    """What a stage raised on a node, without what Ray put around it."""
-    inner: BaseException | None = error
-    while inner is not None and not isinstance(inner, EchoError):
-        inner = getattr(inner, "cause", None) or inner.__cause__
-    return inner or error
 
 
 def _values(stage: Stage) -> Iterator[tuple[str, Any]]:

@@ -13,7 +13,7 @@ import pytest
 from echo_hf import tables
 from echo_hf.builder.build import run_until
 from echo_hf.config.loading import load_config
-from echo_hf.pipeline import runner
+from echo_hf.pipeline import stage
 from echo_hf.samples.threads import Threads
 
 COUNT = 3000
@@ -59,7 +59,7 @@ def test_small_parts_give_the_bytes_of_one(tmp_path: Path, monkeypatch: pytest.M
     whole = built(tmp_path / "whole")
     monkeypatch.setattr(Threads, "part_posts", 200)
     monkeypatch.setattr(tables, "NEAR", 64)
-    monkeypatch.setattr(runner, "BATCH", 90)
+    monkeypatch.setattr(stage, "BATCH", 90)
     atomic = importlib.import_module("echo_hf._infra.atomic")
     monkeypatch.setattr(atomic, "MOST_ROWS", 70)
     parted = built(tmp_path / "parted")
