@@ -114,7 +114,7 @@ Row = dict[str, Any]
 
 def row(sample: str, rater: str, system: str, rank: int | None) -> Row:
     key = {"sample_id": sample, "rater": rater, "system": system}
-    return {**key, "rank": rank, "cannot_rank": rank is None}
+    return {**key, "rank": rank, "cannot_rank": rank is None, "score": None}
 
 
 @pytest.fixture

@@ -34,7 +34,8 @@ def made(options: dict[str, Any]) -> Engine:
 EXAMPLES = [yaml.safe_load(block.text) for block in blocks(GUIDE, "yaml")]
 CONFIGS = [example for example in EXAMPLES if "engines" in example]
 ALONE = [example for example in EXAMPLES if "engines" not in example]
-COMMANDS = [shlex.split(one.text.replace("\\\n", " ")) for one in blocks(GUIDE, "bash")]
+SERVED = (one.text for one in blocks(GUIDE, "bash") if one.text.startswith("vllm "))
+COMMANDS = [shlex.split(text.replace("\\\n", " ")) for text in SERVED]
 
 
 def test_there_are_examples() -> None:
