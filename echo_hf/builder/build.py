@@ -6,12 +6,12 @@ import datetime
 import hashlib
 import json
 import logging
+import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -234,23 +234,22 @@ class BuildRun:
 
         No image is looked at before that. A record without a post is every shard's.
         """
-        self.folder.cache.mkdir(exist_ok=True)
-        with TemporaryDirectory(
-            prefix="all-", dir=self.folder.cache, ignore_cleanup_errors=True
-        ) as every:
-            reader = replace(reader, images=None)
-            read = run_stage(reader, records, cache_dir=Path(every)).dataset
-            merged = run_stage(Merge(), read, cache_dir=Path(every)).dataset
-            posts = arrow_rows(merged, ["url", "parent_url", "timestamp"])
-            roots = tree_roots(posts).dictionary_encode()
-            is_own = [
-                shard_of(root, shard.count) == shard.index for root in roots.dictionary.to_pylist()
-            ]
-            own = pa.array(is_own, pa.bool_()).take(roots.indices)
-            elsewhere = posts["url"].filter(pc.invert(own)).combine_chunks()
-            told = arrow_rows(read, ["place", "url"])
-            is_other = pc.is_in(told["url"], elsewhere)
-            ours, theirs = (told["place"].filter(one) for one in (pc.invert(is_other), is_other))
+        every = self.folder.cache / "all"
+        shutil.rmtree(every, ignore_errors=True)  # what a killed run left
+        reader = replace(reader, images=None)
+        read = run_stage(reader, records, cache_dir=every).dataset
+        merged = run_stage(Merge(), read, cache_dir=every).dataset
+        posts = arrow_rows(merged, ["url", "parent_url", "timestamp"])
+        roots = tree_roots(posts).dictionary_encode()
+        is_own = [
+            shard_of(root, shard.count) == shard.index for root in roots.dictionary.to_pylist()
+        ]
+        own = pa.array(is_own, pa.bool_()).take(roots.indices)
+        elsewhere = posts["url"].filter(pc.invert(own)).combine_chunks()
+        told = arrow_rows(read, ["place", "url"])
+        is_other = pc.is_in(told["url"], elsewhere)
+        ours, theirs = (told["place"].filter(one) for one in (pc.invert(is_other), is_other))
+        shutil.rmtree(every, ignore_errors=True)
         places = arrow_rows(records, ["place"])["place"]
         needed = pc.or_(pc.is_in(places, ours), pc.invert(pc.is_in(places, theirs)))
         fingerprint = combined_fingerprint(records._fingerprint, str(shard))

@@ -107,7 +107,8 @@ def merge(
         )
     folders = [folder for *_, folder in found]
     signatures = _signatures(config, folders)
-    with opened(config, runs, offline=True, watch=watch) as run:
+    with opened(config, runs, offline=True, runner="local", watch=watch) as run:
+        run.folder.save_config(config)  # where a build goes on, it is asked as before
         known = read_tombstones(run.folder.root / TOMBSTONES).hashes
         for folder in folders:
             if lost := read_tombstones(folder.root / TOMBSTONES).hashes - known:

@@ -169,12 +169,11 @@ def human_corrected(
     counts = (~np.isnan(said)).sum(axis=0)
     enough = counts >= FEWEST_SAMPLES
     rates = shares.mean(axis=0) @ fit.beta
-    rates += np.nanmean(said[ranked] - shares[ranked] @ fit.beta, axis=0)
-    spread = np.nanstd(fit.residuals, axis=0, ddof=1)
-    errors = spread * np.sqrt(1 / counts - 1 / len(said))
+    rates += _mean(said[ranked] - shares[ranked] @ fit.beta)
+    spread = np.sqrt(_variance(fit.residuals))
+    errors = spread * np.sqrt(1 / np.maximum(counts, 1) - 1 / len(said))
     half = _t_quantile(counts - 1, confidence) * errors
     rates, errors = np.where(enough, rates, np.nan), np.where(enough, errors, np.nan)
-    alone = np.nanvar(said, axis=0, ddof=1)
     rate = named(systems, rates)
     order = best_first(rate)
     either = sorted({*table.systems, *people.systems} - {*systems})
@@ -196,10 +195,10 @@ def human_corrected(
         interval={name: ends.get(name) for name in (*order, *either)},
         standard_error=by_system(errors),
         judges_alone=by_system(shares.mean(axis=(0, 2))),
-        people_alone=by_system(np.nanmean(said, axis=0)),
+        people_alone=by_system(_mean(said)),
         beta=dict(zip(weighed, fit.beta.tolist(), strict=True)),
         rho2=fit.rho2,
-        effective_n=by_system(counts * divided(alone, spread**2)),
+        effective_n=by_system(counts * divided(_variance(said), spread**2)),
         ranked=count,
         samples=len(said),
         reasons=reasons,
@@ -248,6 +247,15 @@ def _points(values: Floats) -> tuple[Floats, Floats]:
     return won, count
 
 
+def _mean(values: Floats) -> Floats:
+    return divided(np.nansum(values, axis=0), (~np.isnan(values)).sum(axis=0))
+
+
+def _variance(values: Floats) -> Floats:
+    around = np.nansum((values - _mean(values)) ** 2, axis=0)
+    return divided(around, (~np.isnan(values)).sum(axis=0) - 1)
+
+
 class _Fit(NamedTuple):
     beta: Floats
     residuals: Floats  # [ranked sample, system], each by weights fitted without that sample
@@ -260,7 +268,7 @@ def _fitted(shares: Floats, said: Floats, every: Floats, method: Method) -> _Fit
     counts = np.maximum(there.sum(axis=0), 1)
     weight = there[:, :, None]
     x = np.where(weight, shares - (shares * weight).sum(axis=0) / counts[:, None], 0.0)
-    y = np.where(there, said - np.nansum(said, axis=0) / counts, 0.0)
+    y = np.where(there, said - _mean(said), 0.0)
     # What leaving a sample out takes from sums around the mean, which moves as well.
     moved = counts / np.maximum(counts - 1, 1)
     gram, gave = np.einsum("isj,isk->jk", x, x), np.einsum("isj,is->j", x, y)
@@ -279,7 +287,7 @@ def _fitted(shares: Floats, said: Floats, every: Floats, method: Method) -> _Fit
             _power_tuned(gaves, len(said) - 1, every),
         )
     residuals = said - np.einsum("isj,ij->is", shares, left_out)
-    around = residuals - np.nanmean(residuals, axis=0)
+    around = residuals - _mean(residuals)
     total = float((y**2).sum())
     rho2 = 1 - float(np.nansum(around**2)) / total if total else None
     return _Fit(beta, residuals, rho2, ridge)

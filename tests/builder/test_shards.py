@@ -20,17 +20,21 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from echo_hf.builder.build import build, run_until, shard_of
+from echo_hf.builder.review import decide
 from echo_hf.builder.shards import as_shard, build_shard, merge
 from echo_hf.cli import app
 from echo_hf.cli.posts_view import forget
+from echo_hf.collect.crawl_ledger import LEDGER as CRAWLED
 from echo_hf.collect.fetch import LEDGER, FetchEntry, FetchLedger
 from echo_hf.collect.takedown import STAND_IN, hashed
 from echo_hf.config.loading import parse_config
 from echo_hf.config.systems import shipped_config
 from echo_hf.engines.base import Completion, Request
-from echo_hf.errors import ConfigError, EchoError, EngineError, RunError
+from echo_hf.errors import ConfigError, EchoError, EngineError, RunError, StoreError
 from echo_hf.images.store import ImageStore
 from echo_hf.reasons import Unfetched
+from tests.collect.platforms.crawling import Serve, config_of, crawled
+from tests.collect.platforms.simulated import World
 from tests.images_for_tests import encoded
 from tests.recorded_as_model import (
     BOARD,
@@ -189,13 +193,17 @@ def test_what_no_shard_has_answered_is_counted_and_asked_by_a_build(copied: Path
     new = {**bundled_posts()[0], "url": NEW, "text": "A new one, of a heron"}
     config = config_over(copied, [*posts(copied), new])
     shards = [str(one) for one in sorted((copied / "runs").glob("*.shard-*"))]
-    for one in shards:  # built from the posts of before, where these stood
+    cluster = {"kind": "ray", "address": "nowhere.example:1"}
+    for one in shards:  # built from the posts of before, where these stood, on nodes that are gone
         of_shard = yaml.safe_load((Path(one) / "config.yaml").read_text())
+        of_shard["runner"] = cluster
         of_shard["posts"][0]["path"] = str(copied / "posts.jsonl")
         (Path(one) / "config.yaml").write_text(yaml.safe_dump(of_shard))
     done = CliRunner().invoke(app, ["merge", *shards, "--runs", str(copied / "runs"), "--json"])
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["not_answered"] == 1
+    left = yaml.safe_load((copied / "runs" / WHOLE / "config.yaml").read_text())["runner"]
+    assert {**left, **cluster} == left
     engine = model()
     build(config, runs=copied / "runs")
     assert engine.sources() == {NEW}
@@ -283,6 +291,28 @@ def test_a_whole_is_no_shard_and_a_shard_no_whole(copied: Path) -> None:
     shard = copied / "runs" / f"{WHOLE}.shard-2-of-4"
     with pytest.raises(RunError, match=r"2-of-4' is a part of 'quickstart' and has no release"):
         build(shard / "config.yaml", runs=copied / "runs")
+    with pytest.raises(RunError, match="has no samples to review"):
+        decide(shard / "config.yaml", keep=["any"], runs=copied / "runs")
+
+
+def test_shards_read_what_was_crawled_for_the_whole(serve: Serve, tmp_path: Path) -> None:
+    service, config = serve(World.of(60, seed=3)), config_of()
+    whole = tmp_path / config.name
+    crawled(whole, config)
+    run_until(config, "collect", runs=tmp_path)
+    asked = service.requests
+    found = [build_shard(config, f"{n}/2", runs=tmp_path)[0].root for n in (0, 1)]
+    (found[0] / "cache" / "all").mkdir()  # as a killed run leaves it
+    build_shard(config, "0/2", runs=tmp_path)
+    parts = [rows(root, "collect") for root in found]
+    assert all(parts)
+    every = [one for part in parts for one in part]
+    assert sorted(every, key=str) == sorted(rows(whole, "collect"), key=str)
+    assert service.requests == asked
+    assert [list(root.rglob("all")) for root in found] == [[], []]
+    (whole / f"{CRAWLED}-wal").write_bytes(b"\0" * 32)
+    with pytest.raises(StoreError, match=r"is being written, or was when a process was killed"):
+        build_shard(config, "0/2", runs=tmp_path)
 
 
 NAMES = [f"https://board.example/{n}" for n in range(9)]
@@ -347,5 +377,6 @@ def test_on_the_command_line_a_part_says_how_to_merge(tmp_path: Path) -> None:
     assert "release: " in echo_hf(verb, *map(str, Path("/").glob(every[1:])), *rest)
     build(shipped_config(), runs=tmp_path / "whole")
     assert tables(tmp_path / WHOLE) == tables(tmp_path / "whole" / WHOLE)
-    with pytest.raises(ConfigError, match="--shard goes with --runs alone"):
-        echo_hf("build", config, "--shard", "0/2", "--offline")
+    for other in (["--offline"], ["--runner", "ray"]):
+        with pytest.raises(ConfigError, match="--shard goes with --runs alone"):
+            echo_hf("build", config, "--shard", "0/2", *other)

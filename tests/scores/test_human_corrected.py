@@ -216,14 +216,17 @@ def test_how_many_more_people_have_to_rank_is_the_first_number_that_suffices() -
 
 
 def test_each_system_that_has_no_rate_says_why() -> None:
-    rated, people = made(60, 20, "abcde")
-    seldom = [row for row in people if row["system"] != "c" or int(row["sample_id"]) < 9]
+    rated, people = made(60, 20, "abcdefg")
+    most = {"c": 9, "f": 1, "g": 0}
+    seldom = [row for row in people if int(row["sample_id"]) < most.get(row["system"], 20)]
+    seldom.append({"sample_id": "elsewhere", "system": "g", "rater": "ada", "rank": 1})
     found = human_corrected(
         [row for row in rated if row["system"] != "d"],
         [row for row in seldom if row["system"] != "e"],
     )
-    assert found.reasons == {"c": "few_samples", "d": "not_rated", "e": "not_ranked"}
-    assert {name for name, rate in found.win_rate.items() if rate is None} == {"c", "d", "e"}
+    few = dict.fromkeys("cfg", "few_samples")
+    assert found.reasons == {**few, "d": "not_rated", "e": "not_ranked"}
+    assert {name for name, rate in found.win_rate.items() if rate is None} == set("cdefg")
     assert json.loads(json.dumps(found.as_json()))["definition"]["method"] == "regression"
     assert isinstance(found, HumanCorrected)
 
