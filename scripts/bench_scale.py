@@ -1,6 +1,7 @@
 """Measure builds of many sizes: seconds and memory of each stage, and of the release.
 
     python scripts/bench_scale.py [--sizes 10000 100000 1000000] [--engine rules]
+    python scripts/bench_scale.py --ray
 
 Posts are generated, in no order: a third of them show a prompt with an image, the rest reply to a
 recent post. Every size is a build in a process of its own, its stages one after the other; then
@@ -10,22 +11,28 @@ machine changes less; the growth is that of the latter. Memory is the most of ea
 every 5 ms: all that is resident, with the pages of files that are mapped, and of that what is
 anonymous, which alone the system could not take back. Engine `rules` takes what is marked,
 `recorded` reads answers from a file, and `instant` gives answers that are kept as a model's are.
+
+With `--ray`, the answers that one worker and eight workers of a Ray cluster on this machine give in
+a second, each taking 50 ms for one, and apart from that the seconds until all of them had started.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
 import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import datasets
+import pyarrow as pa
 from own_process import Held, Peak, forked
 from PIL import Image
 from rich.console import Console
@@ -33,13 +40,25 @@ from rich.table import Table as Shown
 
 from echo_hf.builder.build import opened
 from echo_hf.builder.steps import STAGES
+from echo_hf.collect.relevance import Relevance
+from echo_hf.config.checks import EngineChoice
 from echo_hf.config.loading import Config, load_config
-from echo_hf.engines.base import Completion, Request, register
+from echo_hf.config.sections import RunnerOptions, Target
+from echo_hf.engines.base import Completion, Request, make_engine, register
+from echo_hf.engines.pooled import PooledEngine
 from echo_hf.hub.redistribution import dehydrate
+from echo_hf.pipeline.answer_store import Store
+from echo_hf.pipeline.batch_inference import fill
+from echo_hf.pipeline.progress import NullProgress
+from echo_hf.pipeline.ray_runner import RayRunner
 from echo_hf.samples.sample import sample_id
+from echo_hf.tables import POSTS
 
 IMAGES = 64
 SIDE = 32
+WORKERS = (1, 8)
+ANSWERS_EACH = 200
+SECONDS_EACH = 0.05
 AIMS = "aims at a million posts: 600 s, 4,000 MB resident; ten times the posts: 12 times the time"
 WORDS = ("small", "red", "boat", "paper", "fox", "castle", "in", "the", "snow", "near", "a", "lake")
 REPLIES = ("Great result, I love it.", "The text is unreadable.", "Which model is that?", "Same.")
@@ -64,9 +83,16 @@ class Part(NamedTuple):
 
 @register("instant", "no model: the same answer at once, kept as a model's are")
 class InstantEngine:
-    """What remains is the cost of asking, keeping and reading answers."""
+    """What remains is the cost of asking, keeping and reading answers.
+
+    Args:
+        seconds: How long it takes for each.
+    """
 
     stored = True
+
+    def __init__(self, seconds: float = 0.0) -> None:
+        self.seconds = seconds
 
     def signature(self) -> Mapping[str, Any]:
         """Fixed."""
@@ -75,6 +101,7 @@ class InstantEngine:
     def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Completion]]:
         """One answer a request, in order."""
         for number, request in enumerate(requests):
+            time.sleep(self.seconds)
             if request.task == "extract":
                 answer = extracted(request.inputs["posts"][0]["text"])
             elif request.task == "feedback" and "comments" not in request.inputs:
@@ -214,13 +241,65 @@ def whole(parts: list[Part]) -> Part:
     return Part("all", parts[0].rows, *sums, Held(*map(max, *(one.most for one in parts))))
 
 
+def on_ray(actors: int, folder: Path) -> tuple[float, float]:
+    """Seconds until so many workers had started, and the answers a second that they then gave."""
+    choice = EngineChoice(kind="instant", seconds=SECONDS_EACH)
+    share = {"gpus_per_actor": 0, "cpus_per_actor": 0}
+    options = RunnerOptions(kind="ray", address="local", actors=actors, **share)
+    stage = Relevance(Target(name="Lumen Image", developer="Northlight", released="2026-03-02"))
+
+    def asked(first: int, count: int) -> datasets.Dataset:
+        rows = [
+            {"url": f"https://x.com/i/status/{nth}", "text": f"Image {nth}", "keywords": ["lumen"]}
+            for nth in range(first, first + count)
+        ]
+        return datasets.Dataset(pa.Table.from_pylist(rows, POSTS.schema))
+
+    with (
+        RayRunner(options, folder, NullProgress()) as runner,
+        runner.engine(make_engine(choice.kind, **choice.options), choice) as engine,
+        closing(Store(folder / f"{actors}.sqlite")) as store,
+    ):
+        assert isinstance(engine, PooledEngine)
+        started = time.perf_counter()
+        fill(stage, asked(0, actors), engine, store)
+        while engine.alive < actors:
+            time.sleep(0.01)
+        took = time.perf_counter() - started
+        stats = fill(stage, asked(actors, actors * ANSWERS_EACH), engine, store)
+    return took, stats.calls / stats.seconds
+
+
+def ray_table() -> Shown:
+    """One worker against many; they find the engine as that of an installed package."""
+    table = Shown(title=f"Ray, {SECONDS_EACH:g} s an answer", caption="aim: 8 workers, 7 times")
+    for heading in ("workers", "s to start", "answers a second", "times one worker"):
+        table.add_column(heading, justify="right")
+    with tempfile.TemporaryDirectory(prefix="bench-scale-") as name:
+        (facts := Path(name) / "bench-1.dist-info").mkdir()
+        (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: bench\nVersion: 1\n")
+        (facts / "entry_points.txt").write_text(
+            f"[echo_hf.engines]\ninstant = bench_scale:{InstantEngine.__name__}\n"
+        )
+        os.environ["PYTHONPATH"] = os.pathsep.join([name, *sys.path])
+        rates = {actors: on_ray(actors, Path(name)) for actors in WORKERS}
+    for actors, (took, rate) in rates.items():
+        times = rate / rates[WORKERS[0]][1]
+        table.add_row(f"{actors}", f"{took:.1f}", f"{rate:.1f}", f"{times:.2f}")
+    return table
+
+
 def main() -> None:
     """Prints the table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--sizes", type=int, nargs="+", default=[10_000, 100_000, 1_000_000])
     parser.add_argument("--engine", choices=("rules", "recorded", "instant"), default="rules")
+    parser.add_argument("--ray", action="store_true", help="workers of a Ray cluster instead")
     given = parser.parse_args()
     datasets.disable_progress_bars()
+    if given.ray:
+        Console(width=100).print(ray_table())
+        return
     before = None
     for count in given.sizes:
         with tempfile.TemporaryDirectory(prefix="bench-scale-") as name:

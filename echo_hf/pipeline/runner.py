@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -63,13 +63,17 @@ class LocalRunner(Runner):
 
     def mapped(self, stage: Stage, dataset: Dataset, file: Path | None, *, anew: bool) -> Dataset:
         """What a stage makes of rows, a batch or a part after the other."""
-        parts = stage.parts(dataset) if stage.whole else None
-        if parts is None:
-            arguments = {**stage.map_arguments(dataset), "load_from_cache_file": not anew}
-            name = str(file) if file else None
-            return dataset.with_format("arrow").map(stage, **arguments, cache_file_name=name)
-        made = (stage(rows_at(dataset, np.asarray(part))) for part in parts)
-        return kept_in(file, stage, dataset, made, anew)
+        if stage.whole:  # of which `Dataset.map` would hold some copies
+            return kept_in(file, stage, dataset, _of_parts(stage, dataset), anew)
+        arguments = {**stage.map_arguments(dataset), "load_from_cache_file": not anew}
+        name = str(file) if file else None
+        return dataset.with_format("arrow").map(stage, **arguments, cache_file_name=name)
+
+
+def _of_parts(stage: Stage, dataset: Dataset) -> Iterator[pa.Table]:
+    parts = stage.parts(dataset)
+    for part in (None,) if parts is None else map(np.asarray, parts):
+        yield stage(rows_at(dataset, part))
 
 
 def kept_in(

@@ -284,6 +284,25 @@ class TestLaterRuns:
 
 
 @dataclass(frozen=True)
+class Told(ByAuthor):
+    asked: ClassVar[list[str]] = []
+
+    def parts(self, _: Dataset) -> None:
+        self.asked.append("parts")
+
+    def __call__(self, table: pa.Table) -> pa.Table:
+        self.asked.append(f"{len(table)} rows")
+        return super().__call__(table)
+
+
+def test_a_whole_stage_is_asked_nothing_where_its_result_is_kept(tmp_path: Path) -> None:
+    results = [run_stage(Told(), posts("a", "b", "c"), cache_dir=tmp_path) for _ in range(2)]
+    assert Told.asked == ["parts", "3 rows"]
+    assert results[0].dataset.to_list() == results[1].dataset.to_list() != []
+    assert results[0].dataset._fingerprint == results[1].dataset._fingerprint
+
+
+@dataclass(frozen=True)
 class GuessWhole(Guess):
     whole: ClassVar[bool] = True
 

@@ -45,5 +45,17 @@ def test_it_shows_its_table_in_a_process_of_its_own(name: str) -> None:
     assert row in subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
+@pytest.mark.extras
+@pytest.mark.slow
+@pytest.mark.xdist_group("ray")
+def test_many_workers_of_ray_are_shown_beside_one() -> None:
+    pytest.importorskip("ray", reason="needs the extra `ray`")
+    command = [sys.executable, str(SCRIPTS / "bench_scale.py"), "--ray"]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    one, many = (line.split("│") for line in shown.splitlines() if line.startswith("│"))
+    assert (one[1].strip(), one[4].strip(), many[1].strip()) == ("1", "1.00", "8")
+    assert float(many[4]) > 1
+
+
 def test_none_is_forgotten() -> None:
     assert {path.stem for path in SCRIPTS.glob("bench_*.py")} == set(SMALL)
