@@ -52,10 +52,15 @@ def connected(address: str) -> Iterator[bool]:
     if ray.is_initialized():  # by whoever calls us, who ends it too
         yield False
         return
+    named, found = "runner.address", os.environ.get("RAY_ADDRESS") if address == AUTO else None
+    if found:
+        named, address = "RAY_ADDRESS", found
+    host, colon, port = address.rpartition(":")
+    if address not in (AUTO, HERE) and not (host and "/" not in host and port.isdecimal()):
+        raise RunError(f"{named} is {address!r}: expected auto, local, or HOST:PORT of a cluster")
     quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
     at_signal, starts = signal.getsignal(signal.SIGTERM), address == HERE
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    host, colon, port = os.environ.get("RAY_ADDRESS", address).rpartition(":")
     try:
         try:
             if colon:  # Ray itself would try for a minute
@@ -65,9 +70,8 @@ def connected(address: str) -> Iterator[bool]:
             if colon or address != AUTO:
                 said = " ".join(str(error).split())[:LONGEST]
                 raise RunError(
-                    f"runner.address is {address!r}, and no cluster answers at {host}{colon}{port} "
-                    f"({said}): run `ray start --address=...` on this machine first, as on each "
-                    "node"
+                    f"{named} is {address!r}, and no cluster answers there ({said}): run `ray "
+                    "start --address=...` on this machine first, as on each node"
                 ) from None
             starts = True
             ray.init(HERE, include_dashboard=False, **quiet)

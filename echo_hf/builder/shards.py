@@ -39,6 +39,7 @@ def build_shard(
     part: str,
     *,
     runs: Path | str = RUNS,
+    runner: str | None = None,
     watch: ProgressListener | None = None,
 ) -> tuple[RunFolder, list[StageResult]]:
     """Builds a part, such as `0/4`, up to the last stage that asks a model or fetches images.
@@ -47,7 +48,7 @@ def build_shard(
     """
     config = config if isinstance(config, Config) else load_config(config)
     config = as_shard(whole_of(config), part)
-    with opened(config, runs, watch=watch) as run:
+    with opened(config, runs, runner=runner, watch=watch) as run:
         done, whole = run.folder.root / DONE, Path(runs) / whole_of(config).name
         done.unlink(missing_ok=True)
         if (found := whole / COLLECTED).exists():
@@ -69,9 +70,9 @@ def whole_of(config: Config) -> Config:
 def as_shard(config: Config, part: str) -> Config:
     """The config of a part, such as `0/4`, of a benchmark."""
     given = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", part)
-    if given is None:
+    index, count = map(int, given.groups()) if given else (0, 0)
+    if index >= count:
         raise ConfigError(f"--shard {part!r}: expected I/N, I from 0 to N - 1, such as 0/4")
-    index, count = map(int, given.groups())
     named = {"name": f"{config.name}.shard-{index}-of-{count}"}
     shard = {"of": config.name, "index": index, "count": count}
     return parse_config({**config.model_dump(mode="json"), **named, "shard": shard}, "--shard")
@@ -87,13 +88,16 @@ def merge(
 ) -> Release:
     """Makes one run of the folders of all shards, in any order, and its release.
 
-    The shards are only read, and no model is asked: what none has answered stays in quarantine.
+    The shards are only read, on this machine alone, and no model is asked: what none has answered
+    stays in quarantine.
     """
     found = sorted(map(_opened_shard, shards), key=lambda one: (one[1].index, one[2].root))
     if not found:
         raise RunError("no run is named: expected the folders of all shards of a benchmark")
     (config, first, folder), *_ = found
-    made = [{**one.model_dump(mode="json"), "number of shards": of.count} for one, of, _ in found]
+    # Where a part was computed changes nothing of it.
+    kept = {"mode": "json", "exclude": {"runner"}}
+    made = [{**one.model_dump(**kept), "number of shards": of.count} for one, of, _ in found]
     for theirs, (*_, other) in zip(made, found, strict=True):
         if differing := [name for name in theirs if theirs[name] != made[0][name]]:
             raise RunError(

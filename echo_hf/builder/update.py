@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from echo_hf._infra.atomic import complete, replaced_whole
-from echo_hf.builder.build import RUNS, BuildRun, opened
+from echo_hf.builder.build import RUNS, BuildRun, last_asking, opened
 from echo_hf.builder.steps import STAGES, up_to
 from echo_hf.config.loading import Config
 from echo_hf.hub.manifest import MANIFEST
@@ -122,7 +122,8 @@ class Change(NamedTuple):
 def why(run: BuildRun, stage: str | None = None) -> list[Change]:
     """What would make stages run again; nothing is run."""
     changes: list[Change] = []
-    for name in up_to(stage) if stage else STAGES:
+    last = last_asking(run.config) if run.config.shard else STAGES[-1]
+    for name in up_to(stage or last):
         record = run.folder.record(name)
         if record is None:
             changes += [] if changes else [Change(name, "result", "", "")]

@@ -60,9 +60,9 @@ def build(
     from echo_hf.builder import build as run
 
     if shard is not None:
-        if until or offline or responses or with_responses or allow_empty or runner or dry_run:
-            raise ConfigError("--shard goes with --runs alone: leave the other options out")
-        return _build_shard(config, shard, runs)
+        if until or offline or responses or with_responses or allow_empty or dry_run:
+            raise ConfigError("--shard goes with --runs and --runner: leave other options out")
+        return _build_shard(config, shard, runs, runner)
     if dry_run:
         if until is not None or responses or offline:
             raise ConfigError("--dry-run asks nobody: leave out --until, --responses, --offline")
@@ -80,11 +80,11 @@ def build(
     return _show_release(watch, release, config)
 
 
-def _build_shard(config: Path, part: str, runs: Path) -> Told:
+def _build_shard(config: Path, part: str, runs: Path, runner: str | None) -> Told:
     from echo_hf.builder.shards import build_shard
 
     with watching() as watch:
-        folder, results = build_shard(config, part, runs=runs, watch=watch)
+        folder, results = build_shard(config, part, runs=runs, runner=runner, watch=watch)
     index, count = map(int, part.split("/"))
     tally = results[0].stats.tally
     posts = f"{tally['posts']:,} of {tally['posts'] + tally['in_other_shards']:,} posts"

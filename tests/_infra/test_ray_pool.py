@@ -71,3 +71,23 @@ def test_an_address_without_a_cluster_is_told_in_one_line() -> None:
         connected("127.0.0.1:9"),
     ):
         pass
+
+
+@pytest.mark.parametrize("given", ["head", "ray://head:10001", ":6379", "head:x"])
+def test_an_environment_that_names_no_address_is_told_in_one_line(
+    given: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RAY_ADDRESS", given)
+    with (
+        pytest.raises(RunError, match=f"^RAY_ADDRESS is '{given}': expected .*HOST:PORT"),
+        connected("auto"),
+    ):
+        pass
+
+
+def test_the_environment_speaks_where_the_config_says_auto(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:9")
+    with pytest.raises(RunError, match=r"^RAY_ADDRESS is '127.0.0.1:9', and"), connected("auto"):
+        pass
+    with pytest.raises(RunError, match=r"^runner.address is '127.0.0.1:8'"):
+        connected("127.0.0.1:8").__enter__()

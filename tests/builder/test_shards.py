@@ -19,9 +19,10 @@ from hypothesis import strategies as st
 from PIL import Image
 from typer.testing import CliRunner
 
-from echo_hf.builder.build import build, run_until, shard_of
+from echo_hf.builder.build import build, opened, run_until, shard_of
 from echo_hf.builder.review import decide
 from echo_hf.builder.shards import as_shard, build_shard, merge
+from echo_hf.builder.update import why
 from echo_hf.cli import app
 from echo_hf.cli.posts_view import forget
 from echo_hf.collect.crawl_ledger import LEDGER as CRAWLED
@@ -242,12 +243,17 @@ def test_what_was_forgotten_stays_so(copied: Path) -> None:
         merge(shards, runs=runs)
 
 
-@pytest.mark.parametrize("part", ["4/4", "1/0", "-1/4", "1", "0/99999", "x/y", "0/4/4", "٠/٤"])
+@pytest.mark.parametrize("part", ["4/4", "0/0", "-1/4", "1", "x/y", "0/4/4", "٠/٤", ""])
 def test_a_part_that_there_is_not_is_one_line(part: str) -> None:
     with pytest.raises(ConfigError) as told:
         as_shard(parse_config(CONFIG, "c.yaml"), part)
-    assert "--shard" in str(told.value)
-    assert "\n" not in str(told.value)
+    said = f"--shard {part!r}: expected I/N, I from 0 to N - 1, such as 0/4"
+    assert str(told.value) == said
+
+
+def test_parts_without_number_are_one_line() -> None:
+    with pytest.raises(ConfigError, match=r"^--shard: shard.count is 99999: .*10000$"):
+        as_shard(parse_config(CONFIG, "c.yaml"), "0/99999")
 
 
 def test_a_name_with_no_room_for_a_part_is_one_line() -> None:
@@ -283,6 +289,27 @@ def test_what_cannot_be_merged_is_one_line(copied: Path, said: str) -> None:
     with pytest.raises(EchoError, match=said) as told:
         merge(sorted((copied / "runs").glob("*.shard-*")), runs=copied / "runs")
     assert "\n" not in str(told.value)
+
+
+def test_where_a_shard_was_computed_changes_nothing_of_the_merge(copied: Path) -> None:
+    """Ray is not needed to merge; what a build asks for afterwards goes where the parts went."""
+    first, *others = sorted((copied / "runs").glob("*.shard-*"))
+    config = yaml.safe_load((first / "config.yaml").read_text())
+    config["runner"] = {"kind": "ray", "address": "127.0.0.1:9", "gpus_per_actor": 0}
+    (first / "config.yaml").write_text(yaml.safe_dump(config))
+    merge([*others, first], runs=copied / "runs")
+    assert tables(copied / "runs" / WHOLE) == tables(copied / "whole" / WHOLE)
+    kept = yaml.safe_load((copied / "runs" / WHOLE / "config.yaml").read_text())
+    assert kept["runner"]["address"] == "127.0.0.1:9"
+
+
+def test_nothing_of_a_finished_shard_would_run_again(copied: Path) -> None:
+    shard = copied / "runs" / f"{WHOLE}.shard-2-of-4"
+    with opened(shard / "config.yaml", copied / "runs", writes=False) as run:
+        assert why(run) == []
+    (shard / "stages" / "safety" / "digest.json").unlink()
+    with opened(shard / "config.yaml", copied / "runs", writes=False) as run:
+        assert [change.stage for change in why(run)] == ["safety"]
 
 
 def test_a_whole_is_no_shard_and_a_shard_no_whole(copied: Path) -> None:
@@ -377,6 +404,7 @@ def test_on_the_command_line_a_part_says_how_to_merge(tmp_path: Path) -> None:
     assert "release: " in echo_hf(verb, *map(str, Path("/").glob(every[1:])), *rest)
     build(shipped_config(), runs=tmp_path / "whole")
     assert tables(tmp_path / WHOLE) == tables(tmp_path / "whole" / WHOLE)
-    for other in (["--offline"], ["--runner", "ray"]):
-        with pytest.raises(ConfigError, match="--shard goes with --runs alone"):
-            echo_hf("build", config, "--shard", "0/2", *other)
+    with pytest.raises(ConfigError, match="--shard goes with --runs and --runner"):
+        echo_hf("build", config, "--shard", "0/2", "--offline")
+    with pytest.raises(ConfigError, match="unknown runner 'slurm'"):
+        echo_hf("build", config, "--shard", "0/2", "--runner", "slurm", *runs)
