@@ -60,7 +60,7 @@ def build(
     from echo_hf.builder import build as run
 
     if shard is not None:
-        if until or offline or responses or with_responses or allow_empty or dry_run:
+        if until or offline or responses or with_responses or allow_empty or dry_run or runner:
             raise ConfigError("--shard goes with --runs alone: leave the other options out")
         return _build_shard(config, shard, runs)
     if dry_run:

@@ -348,4 +348,4 @@ def test_on_the_command_line_a_part_says_how_to_merge(tmp_path: Path) -> None:
     build(shipped_config(), runs=tmp_path / "whole")
     assert tables(tmp_path / WHOLE) == tables(tmp_path / "whole" / WHOLE)
     with pytest.raises(ConfigError, match="--shard goes with --runs alone"):
-        echo_hf("build", config, "--shard", "0/2", "--offline")
+        echo_hf("build", config, "--shard", "0/2", "--runner", "ray")
