@@ -56,7 +56,9 @@ class PacedEngine:
             "feedback": {"kind": "task", "task": "edit", "feedback": []},
             "safety": {"hazards": []},
         }
-        text = json.dumps(said.get(request.task, {}))
+        # Messages name the paths of images, which are not those of another run.
+        rating = f"Rating: [[{1 + sum(int(one.sha256, 16) for one in images(request)) % 10}]]"
+        text = json.dumps(said[request.task]) if request.task in said else rating
         return Completion(text, usage=Usage(len(request.messages), len(text)))
 
     def __enter__(self) -> Self:

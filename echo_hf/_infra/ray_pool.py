@@ -29,7 +29,7 @@ from typing import Any
 from uuid import uuid4
 
 from echo_hf._infra.atomic import replaced_file
-from echo_hf._infra.worker_pool import GRACE_S, Batch, ProcessWorker, Said, Worker
+from echo_hf._infra.worker_pool import Batch, ProcessWorker, Said, Worker
 from echo_hf.errors import MissingExtraError, RunError
 
 AUTO, HERE = "auto", "local"
@@ -67,7 +67,7 @@ def connected(address: str) -> Iterator[bool]:
                 create_connection((host, int(port)), REACHED_S).close()
             ray.init(address, include_dashboard=False if starts else None, **quiet)
         except (OSError, ValueError) as error:
-            if colon or address != AUTO:
+            if address != AUTO:
                 said = " ".join(str(error).split())[:LONGEST]
                 raise RunError(
                     f"{named} is {address!r}, and no cluster answers there ({said}): run `ray "
@@ -75,6 +75,12 @@ def connected(address: str) -> Iterator[bool]:
                 ) from None
             starts = True
             ray.init(HERE, include_dashboard=False, **quiet)
+        except Exception as error:  # as of another version of Ray or Python
+            said = " ".join(str(error).split())[:LONGEST]
+            raise RunError(
+                f"{named} is {address!r}, and Ray cannot be used there ({said}): install the same "
+                "versions on all nodes, and try again"
+            ) from None
         with suppress(ValueError):  # in a thread, where it was not taken
             signal.signal(signal.SIGTERM, at_signal)  # Ray takes it
         yield starts
@@ -96,6 +102,11 @@ def on_node(function: Any, node: str, **options: Any) -> Any:
 
     strategy = NodeAffinitySchedulingStrategy(node, soft=False)
     return ray.remote(num_cpus=0, scheduling_strategy=strategy, **options)(function)
+
+
+def sees(token: str | bool) -> bool:
+    """Whether this machine sees the folder of a run: what was said of it, or the file is there."""
+    return token if isinstance(token, bool) else Path(token).exists()
 
 
 class _Packer(pickle.Pickler):
@@ -125,18 +136,19 @@ class _Unpacker(pickle.Unpickler):
 class _Relay:
     """What an actor does on its node."""
 
-    def __init__(self, name: str, made: bytes, ahead: int, token: str | None, copies: str) -> None:
+    def __init__(self, name: str, made: bytes, ahead: int, token: str | bool, folder: str) -> None:
         # Else the process would run the main module of Ray's worker, which is this one's.
         vars(sys.modules["__main__"]).pop("__file__", None)
-        self._worker, self._ahead = ProcessWorker(None, name, made, ahead), ahead
-        self._is_shared = token is not None and Path(token).exists()
-        self._copies, self._lock = Path(copies), Lock()
+        with suppress(OSError):  # a node apart
+            os.chdir(folder)  # from which an engine's options name files
+        self._is_shared = sees(token)
+        self._copies, self._lock = Path(gettempdir()) / f"echo-hf-ray-{uuid4().hex}", Lock()
+        self._worker, self._ahead = ProcessWorker(None, name, made, ahead, self._copies), ahead
+        self._worker.log = f"Ray's logs on {platform.node()}"
 
-    def place(self) -> tuple[str, str, bool]:
-        """Its node, how people call it, and whether the files of the run are seen from there."""
-        import ray
-
-        return ray.get_runtime_context().get_node_id(), platform.node(), self._is_shared
+    def place(self) -> tuple[str, bool]:
+        """How people call its node, and whether the files of the run are seen from there."""
+        return platform.node(), self._is_shared
 
     def send(self, parcel: Parcel, files: dict[str, Any]) -> None:
         """Hands items to the process, with the paths of their files on this node."""
@@ -147,7 +159,7 @@ class _Relay:
                 data = pickle.dumps(_Unpacker(data, places).load())
             if batch is not None:
                 batch.append((number, data))
-        with self._lock:
+        with self._lock, suppress(OSError):  # it has just ended, which is heard of
             self._worker.send(batch)
 
     def heard(self, taken: int) -> tuple[Said, str | None]:
@@ -163,6 +175,7 @@ class _Relay:
     def end(self) -> None:
         """Ends the process and what it has started, which outlives an actor that is killed."""
         self._worker.kill()
+        rmtree(self._copies, ignore_errors=True)
 
     def _placed(self, path: str, files: dict[str, Any]) -> Path:
         if self._is_shared or files[path] is None:
@@ -171,7 +184,7 @@ class _Relay:
 
         place = self._copies / sha256(path.encode()).hexdigest()
         if not place.exists():
-            self._copies.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._copies.mkdir(mode=0o700, exist_ok=True)
             with replaced_file(place) as partial:
                 partial.write_bytes(ray.get(files[path]))
         return place
@@ -184,15 +197,15 @@ class _RayWorker(Worker):
         self._node, self._is_shared, self._taken = "", True, 0
         self._how: str | None = None
         self._sent = list[Any]()
-        own = (nodes.micro_batch, nodes.token, nodes.copies)
+        own = (nodes.micro_batch, nodes.token, str(Path.cwd()))
         self._actor = nodes.actor.remote(name, made, *own)
 
     def start(self) -> None:
         asked = self._actor.place.remote()
         if not self._got(asked, WAITED_S):
             self._nodes.warn_of_room()
-        number, self._node, self._is_shared = self._got(asked)
-        self._nodes.used[number] = self._is_shared
+        self._node, self._is_shared = self._got(asked)
+        self._nodes.has_room = True
 
     def send(self, batch: Batch) -> None:
         parcel, files = self._nodes.packed(batch, self._is_shared)
@@ -242,8 +255,8 @@ class _RayWorker(Worker):
             return None
         except ray.exceptions.RayTaskError as error:
             self._how = f"failed: {' '.join(str(error.cause).split())[:LONGEST]}"
-        except ray.exceptions.RayActorError as error:
-            if error.actor_init_failed:  # so would another one
+        except ray.exceptions.RayError as error:
+            if getattr(error, "actor_init_failed", False):  # so would another one
                 self._how = f"cannot begin: {str(error).strip().splitlines()[-1][:LONGEST]}"
             logger.debug("%s: %s", self.name, error)
         raise EOFError
@@ -264,18 +277,16 @@ class RayNodes:
         self, gpus: float, cpus: float, micro_batch: int, folder: Path, shared: bool | None = None
     ) -> None:
         self.gpus, self.cpus, self.micro_batch, self._shared = gpus, cpus, micro_batch, shared
-        name = f"echo-hf-{uuid4().hex}"
-        self._token = folder.absolute() / f".{name}"
-        self._token.touch()
-        self.copies = str(Path(gettempdir()) / name)
-        self.used = dict[str, bool]()
+        self._token = folder.absolute() / f".echo-hf-{uuid4().hex}"
+        if shared is None:
+            self._token.touch()
         self._files, self._lock = OrderedDict[str, Any](), Lock()
-        self._warned = False
+        self.has_room = self._warned = False
 
     @property
-    def token(self) -> str | None:
-        """A file that whoever sees it sees the folder of the run; null where none is to look."""
-        return None if self._shared is False else str(self._token)
+    def token(self) -> str | bool:
+        """A file that whoever sees it sees the folder of the run, or what was said of all."""
+        return str(self._token) if self._shared is None else self._shared
 
     @cached_property
     def actor(self) -> Any:
@@ -289,14 +300,8 @@ class RayNodes:
         return _RayWorker(self, name, made)
 
     def close(self) -> None:
-        """Removes what was put beside the results, here and on the nodes."""
-        import ray
-
+        """Removes what was put beside the results."""
         self._token.unlink(missing_ok=True)
-        there = alive_nodes()
-        nodes = [node for node, shared in self.used.items() if not shared and node in there]
-        gone = [on_node(rmtree, node).remote(self.copies, ignore_errors=True) for node in nodes]
-        ray.wait(gone, num_returns=len(gone), timeout=GRACE_S) if gone else None
 
     def packed(self, batch: Batch, is_shared: bool) -> tuple[Parcel, dict[str, Any]]:
         """Items with the absolute paths of their files, and for a node apart the files."""
@@ -314,7 +319,7 @@ class RayNodes:
     def warn_of_room(self) -> None:
         """Says once, while no worker has begun, what a node would have to have."""
         with self._lock:
-            if self.used or self._warned:
+            if self.has_room or self._warned:
                 return
             self._warned = True
         most = [node["Resources"] for node in alive_nodes().values()]

@@ -27,6 +27,7 @@ from itertools import chain
 from multiprocessing.connection import Pipe
 from pathlib import Path
 from queue import Empty, SimpleQueue
+from shutil import rmtree
 from threading import Lock, Semaphore, Thread
 from typing import Any, Generic, Literal, TypeVar
 
@@ -150,15 +151,23 @@ class ProcessWorker(Worker):
         name: How it is called in messages.
         made: The pickled service.
         ahead: How many results it may have sent that were not `taken`; null for any number.
+        aside: A folder that it removes when it is left alone.
     """
 
+    log = "above"
+
     def __init__(
-        self, visible: str | None, name: str, made: bytes, ahead: int | None = None
+        self,
+        visible: str | None,
+        name: str,
+        made: bytes,
+        ahead: int | None = None,
+        aside: Path | None = None,
     ) -> None:
         super().__init__(name)
         self.connection, theirs = Pipe()
         context = multiprocessing.get_context("spawn")
-        self.process = context.Process(target=_work, args=(theirs, visible, made, ahead))
+        self.process = context.Process(target=_work, args=(theirs, visible, made, ahead, aside))
         self.process.start()
         theirs.close()
 
@@ -178,7 +187,7 @@ class ProcessWorker(Worker):
                 return []
             raise EOFError
         said = [self.connection.recv()]
-        with suppress(EOFError):
+        with suppress(EOFError, OSError):  # what was said before is not lost
             while len(said) < most and self.connection.poll():
                 said.append(self.connection.recv())
         return said
@@ -189,9 +198,8 @@ class ProcessWorker(Worker):
         self.kill()
         self.process.join()
         code = self.process.exitcode or 0
-        return (
-            f"was killed by signal {-code}" if code < 0 else f"ended with status {code}, see above"
-        )
+        signalled = f"was killed by signal {-code}"
+        return signalled if code < 0 else f"ended with status {code}, see {self.log}"
 
     def kill(self) -> None:
         """Kills the process, and what it has started, which may outlive it."""
@@ -365,13 +373,15 @@ def _fail(jobs: Sequence[_Job], error: Exception) -> None:
             job.future.set_exception(error)
 
 
-def _work(connection: Any, visible: str | None, made: bytes, ahead: int | None) -> None:
+def _work(
+    connection: Any, visible: str | None, made: bytes, ahead: int | None, aside: Path | None
+) -> None:
     """What a worker does; nothing heavy is imported before it knows its device."""
     os.setsid()  # Ctrl-C is for the run, which ends its workers itself
     if visible is not None:
         os.environ[VISIBLE] = visible
     inbox, room = Inbox(), None if ahead is None else Semaphore(ahead)
-    Thread(target=_listen, args=(connection, inbox, room), daemon=True).start()
+    Thread(target=_listen, args=(connection, inbox, room, aside), daemon=True).start()
     try:
         for numbered in pickle.loads(made)(_runs(inbox)):  # noqa: S301 - of the run itself
             if room is not None:
@@ -385,7 +395,7 @@ def _work(connection: Any, visible: str | None, made: bytes, ahead: int | None) 
         raise
 
 
-def _listen(connection: Any, inbox: Inbox, room: Semaphore | None) -> None:
+def _listen(connection: Any, inbox: Inbox, room: Semaphore | None, aside: Path | None) -> None:
     """Takes items as they come, so that the run never waits for a worker at work."""
     try:
         while (batch := connection.recv()) is not None:
@@ -395,6 +405,8 @@ def _listen(connection: Any, inbox: Inbox, room: Semaphore | None) -> None:
                 for one in batch:
                     inbox.put(one)
     except (EOFError, OSError):
+        if aside is not None:
+            rmtree(aside, ignore_errors=True)
         os.killpg(0, signal.SIGKILL)  # the run is gone, and with it goes what was started here
     inbox.put(None)
 

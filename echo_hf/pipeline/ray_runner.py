@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 from datasets import Dataset
 
-from echo_hf._infra.ray_pool import RayNodes, alive_nodes, connected, on_node
+from echo_hf._infra.ray_pool import RayNodes, alive_nodes, connected, on_node, sees
 from echo_hf._infra.worker_pool import Place
 from echo_hf.config.checks import EngineChoice
 from echo_hf.config.sections import RunnerOptions
@@ -120,8 +120,9 @@ class RayRunner(Runner):
     def mapped(self, stage: Stage, dataset: Dataset, file: Path | None, *, anew: bool) -> Dataset:
         """What a stage makes of rows, its batches computed on the nodes and written here."""
         is_there = file is not None and file.exists() and not anew
-        tables = None if is_there else self._tables(stage, dataset)
-        if tables is None or len(dataset) < self.least_rows or not self._sees(stage):
+        is_here = is_there or stage.secret or len(dataset) < self.least_rows
+        tables = None if is_here else self._tables(stage, dataset)
+        if tables is None or not self._sees(stage):
             return LOCAL.mapped(stage, dataset, file, anew=anew)
         return kept_in(file, stage, dataset, self._results(stage, dataset, tables), anew)
 
@@ -140,14 +141,14 @@ class RayRunner(Runner):
         """Whether every node sees the images that a stage reads or makes."""
         if not any(isinstance(value, ImageStore) for _, value in _values(stage)):
             return True
-        if (token := self._nodes.token) is None:
-            return False
+        if isinstance(token := self._nodes.token, bool):
+            return token
         import ray
 
         nodes = alive_nodes()
         for node in nodes.keys() - self._seen.keys():
             with suppress(ray.exceptions.RayError):  # it was lost meanwhile
-                self._seen[node] = ray.get(on_node(_exists, node).remote(token))
+                self._seen[node] = ray.get(on_node(sees, node).remote(token))
         return all(self._seen.get(node, True) for node in nodes)
 
     def _results(
@@ -180,7 +181,7 @@ class RayRunner(Runner):
         while True:
             while len(waiting) < most and (numbers := next(upcoming, None)) is not None:
                 table = rows_at(dataset, _places(numbers))
-                waiting.append((len(numbers), call.remote(sent, token if images else None, table)))
+                waiting.append((len(numbers), call.remote(sent, not images or token, table)))
             if not waiting:
                 return
             count, made = waiting.popleft()
@@ -206,13 +207,9 @@ def _values(stage: Stage) -> Iterator[tuple[str, Any]]:
         yield field.name, getattr(stage, field.name)
 
 
-def _exists(path: str) -> bool:
-    return Path(path).exists()
-
-
-def _called(stage: Stage, token: str | None, table: pa.Table) -> pa.Table:
+def _called(stage: Stage, token: str | bool, table: pa.Table) -> pa.Table:
     """What a node does with rows; one that came later may not see the images."""
-    if token is not None and not Path(token).exists():
+    if not sees(token):
         raise RunError(
             f"a node that joined the cluster does not see {str(Path(token).parent)!r}: let all "
             "nodes see it, or say `shared: false` of the runner"

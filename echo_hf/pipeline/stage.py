@@ -83,6 +83,7 @@ class Stage(ABC):
         inputs: The table it reads; further columns are ignored.
         outputs: The table it writes.
         whole: True when it must see all rows in one batch, because they depend on each other.
+        secret: True when it holds what no other machine may have.
     """
 
     name: ClassVar[str]
@@ -90,6 +91,7 @@ class Stage(ABC):
     inputs: ClassVar[Table]
     outputs: ClassVar[Table]
     whole: ClassVar[bool] = False
+    secret: ClassVar[bool] = False
 
     @abstractmethod
     def __call__(self, table: pa.Table) -> pa.Table:

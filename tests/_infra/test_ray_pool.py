@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import re
+import signal
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -13,8 +16,8 @@ from echo_hf._infra.ray_pool import RayNodes, connected
 from echo_hf._infra.worker_pool import WorkerPool
 from echo_hf.errors import GenerationError, RunError
 from tests._infra import test_worker_pool as laws
-from tests._infra.painters import work
-from tests._infra.test_worker_pool import Pools, results
+from tests._infra.painters import windows, work
+from tests._infra.test_worker_pool import Pools, begun, ended, results
 
 pytest.importorskip("ray", reason="needs the extra `ray`")
 pytestmark = [
@@ -65,7 +68,52 @@ def test_workers_without_room_wait_and_the_others_do_all(pool: Pools) -> None:
     assert 1 <= painters.alive <= 9
 
 
-def test_an_address_without_a_cluster_is_told_in_one_line() -> None:
+def test_files_that_options_name_are_those_of_the_run(
+    pool: Pools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    results(pool([None], partial(work, Path())).submit("a"))
+    assert begun(tmp_path) == ["a"]
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_node_that_is_sent_files_keeps_none_of_them(
+    ray_cluster: Any, tmp_path: Path, shared: bool
+) -> None:
+    """Neither at the end, nor when an actor is killed, as all are with the run."""
+    (file := tmp_path / "a.png").write_text("a")
+    with connected(ray_cluster.address):
+        nodes = RayNodes(gpus=0, cpus=0.3, micro_batch=4, folder=tmp_path, shared=shared)
+        assert list(tmp_path.iterdir()) == [file]  # nobody has to look
+        pool = WorkerPool[Path, Any]("the painters", windows, [nodes], GenerationError)
+        ((first, _, worker),) = results(pool.submit(file))
+        assert (first == file) == shared
+        assert first.read_text() == "a"
+        actor = re.search(r"PPid:\s(\d+)", Path(f"/proc/{worker}/status").read_text())
+        assert actor
+        os.kill(int(actor[1]), signal.SIGKILL)
+        assert ended(worker)
+        ((second, _, _),) = results(pool.submit(file))
+        assert (second == first) == shared
+        pool.close()
+        assert [one.exists() for one in (first, second)] == [shared, shared]
+
+
+def test_a_cluster_of_another_version_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def other(*_: Any, **__: Any) -> None:
+        raise RuntimeError("Version mismatch: The cluster was started with:\n    Ray: 2.40.0\n")
+
+    monkeypatch.setattr("ray.init", other)
+    with (
+        pytest.raises(RunError, match=r"^runner.address is 'auto', .* Ray: 2.40.0\): install the"),
+        connected("auto"),
+    ):
+        pass
+
+
+def test_an_address_without_a_cluster_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The variable of Ray is for those who name none."""
+    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:10")
     with (
         pytest.raises(RunError, match=r"^runner.address is '127.0.0.1:9', and no cluster answers"),
         connected("127.0.0.1:9"),

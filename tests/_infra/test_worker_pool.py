@@ -56,6 +56,13 @@ def results(futures: list[Future[Any]]) -> list[Any]:
     return [future.result(LONGEST_S) for future in futures]
 
 
+def both_there(pool: WorkerPool[str, Any]) -> WorkerPool[str, Any]:
+    until = time.monotonic() + LONGEST_S
+    while pool.alive < 2 and time.monotonic() < until:
+        time.sleep(0.01)
+    return pool
+
+
 def begun(folder: Path) -> list[str]:
     notes = (one for one in folder.iterdir() if one.name.isdigit())
     return sorted(line for one in notes for line in one.read_text().splitlines())
@@ -93,7 +100,7 @@ def test_on_the_processor_a_worker_sees_what_the_run_sees(
 def test_a_killed_worker_loses_nothing_and_repeats_nothing_that_was_done(
     pool: Pools, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    painters = pool([None, None])
+    painters = both_there(pool([None, None]))
     items = [f"sleep 0.0{number}" for number in range(9)]
     given = [*items[:4], "once", *items[4:]]
     found = results([painters.submit(item)[0] for item in given])
@@ -131,7 +138,7 @@ def test_an_item_that_ends_the_last_two_workers_fails_and_the_others_are_left_to
 
 
 def test_the_last_workers_end_is_everybodys(pool: Pools) -> None:
-    painters = pool([None, None])
+    painters = both_there(pool([None, None]))
     futures = [painters.submit(item)[0] for item in ("die 1", "die 2", "sleep 9", "sleep 8")]
     for future in futures:
         with pytest.raises(GenerationError, match="signal 9, and no other is left: the same comm"):

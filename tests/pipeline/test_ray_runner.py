@@ -22,11 +22,14 @@ import echo_hf
 from echo_hf.config.checks import EngineChoice
 from echo_hf.config.loading import Config, parse_config
 from echo_hf.config.sections import RunnerOptions
+from echo_hf.curate.privacy import VARIABLE, AuthorKey
 from echo_hf.engines.base import make_engine
 from echo_hf.errors import EngineError
+from echo_hf.judging.judge import judge
 from echo_hf.pipeline import ray_runner
 from echo_hf.pipeline.answer_store import Store
 from echo_hf.pipeline.progress import ProgressListener
+from tests.judging.judges_for_tests import config_of, drawn, judge_of, rows_of
 from tests.paced_plugin import answered
 
 pytest.importorskip("ray", reason="needs the extra `ray`")
@@ -114,9 +117,18 @@ def killed_when(log: Path, count: int, end: Any) -> Thread:
 
 
 def test_images_go_to_nodes_that_do_not_see_the_folder(
-    ray_cluster: Any, tmp_path: Path, log: Path
+    ray_cluster: Any, tmp_path: Path, log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The bundled posts; the engine compares the bytes that it reads with the digests."""
+    """The bundled posts; the engine compares the bytes that it reads with the digests.
+
+    The authors' key goes to no node: it cannot be pickled.
+    """
+
+    def stays(key: AuthorKey) -> str:
+        raise AssertionError(key)
+
+    monkeypatch.setenv(VARIABLE, "of a run and of nobody else")
+    monkeypatch.setattr(AuthorKey, "__reduce__", stays)
     engine = {"kind": "paced", "log": str(log), "recorded": True}
     posts, runner = {"source": "quickstart"}, on_ray(ray_cluster.address, shared=False)
     echo_hf.build(config(posts, engine, runner=runner), runs=tmp_path / "ray")
@@ -182,6 +194,26 @@ def test_a_killed_run_goes_on_with_what_is_missing(ray_cluster: Any, tmp_path: P
     assert 0 < stored < 300
     subprocess.run([*command, "whole.yaml"], cwd=tmp_path, check=True)
     assert len(answered(logs[1])) == len(set(answered(logs[1]))) == 300 - stored
+
+
+@pytest.mark.parametrize("shared", [None, False])
+def test_judges_rate_the_same_on_nodes(
+    ray_cluster: Any, tmp_path: Path, log: Path, shared: bool | None
+) -> None:
+    """Two of them, one after the other, with images that a node sees or is sent."""
+    rows = list[Any]()
+    for name, runner in {"ray": on_ray(ray_cluster.address, shared=shared), "local": {}}.items():
+        drawn(folder := tmp_path / name)
+        given = [judge_of(one, "paced") for one in ("mira", "noor")]
+        for one in given:
+            one["engine"]["log"] = str(log)
+        config = config_of(folder, given, runner=runner)
+        judge(config, runs=folder / "runs")
+        rows.append(rows_of(folder))
+        assert not list((folder / "runs").glob("*/.echo-hf-*"))
+    assert rows[0] == rows[1]
+    assert {row["outcome"] for row in rows[0]} == {"ok"}
+    assert {one.name for one in log.iterdir()} > {str(os.getpid())}
 
 
 def test_only_engines_that_compute_are_asked_elsewhere(tmp_path: Path) -> None:
