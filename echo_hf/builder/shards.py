@@ -96,8 +96,10 @@ def merge(
         raise RunError("no run is named: expected the folders of all shards of a benchmark")
     (config, first, folder), *_ = found
     # Where a part was computed changes nothing of it.
-    kept = {"mode": "json", "exclude": {"runner"}}
-    made = [{**one.model_dump(**kept), "number of shards": of.count} for one, of, _ in found]
+    made = [
+        {**one.model_dump(mode="json", exclude={"runner"}), "number of shards": of.count}
+        for one, of, _ in found
+    ]
     for theirs, (*_, other) in zip(made, found, strict=True):
         if differing := [name for name in theirs if theirs[name] != made[0][name]]:
             raise RunError(

@@ -211,7 +211,7 @@ def _called(stage: Stage, token: str | bool, table: pa.Table) -> pa.Table:
     """What a node does with rows; one that came later may not see the images."""
     if not sees(token):
         raise RunError(
-            f"a node that joined the cluster does not see {str(Path(token).parent)!r}: let all "
+            f"a node that joined the cluster does not see {str(Path(str(token)).parent)!r}: let all "
             "nodes see it, or say `shared: false` of the runner"
         )
     return stage(table)
