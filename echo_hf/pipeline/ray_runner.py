@@ -210,9 +210,10 @@ def _values(stage: Stage) -> Iterator[tuple[str, Any]]:
 def _called(stage: Stage, token: str | bool, table: pa.Table) -> pa.Table:
     """What a node does with rows; one that came later may not see the images."""
     if not sees(token):
+        folder = str(Path(str(token)).parent)
         raise RunError(
-            f"a node that joined the cluster does not see {str(Path(str(token)).parent)!r}: let all "
-            "nodes see it, or say `shared: false` of the runner"
+            f"a node that joined the cluster does not see {folder!r}: let all nodes see it, or say "
+            "`shared: false` of the runner"
         )
     return stage(table)
 
