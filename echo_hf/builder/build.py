@@ -472,8 +472,9 @@ def build(
         EchoError: The config, a source, an engine or the recorded answers are not usable, or no
             post became a sample; the message says how to go on.
     """
-    given = {"offline": offline, "responses": responses, "runner": runner, "watch": watch}
-    with opened(config, runs, **given) as run:  # type: ignore[arg-type]
+    with opened(
+        config, runs, offline=offline, responses=responses, runner=runner, watch=watch
+    ) as run:
         results = list(run.results(STAGES[-1]))
         return run.release(results, with_responses=with_responses, allow_empty=allow_empty)
 
@@ -490,8 +491,9 @@ def run_until(
 ) -> list[StageResult]:
     """Runs the stages up to one of them."""
     up_to(until)
-    given = {"offline": offline, "responses": responses, "runner": runner, "watch": watch}
-    with opened(config, runs, **given) as run:  # type: ignore[arg-type]
+    with opened(
+        config, runs, offline=offline, responses=responses, runner=runner, watch=watch
+    ) as run:
         return list(run.results(until))
 
 

@@ -148,8 +148,9 @@ class Copies(ModelStage):
         )
 
     def finish(self, table: pa.Table, answers: list[list[BaseModel | Failure]]) -> pa.Table:
-        """Nothing is made of the answers."""
-        raise NotImplementedError
+        """The rows as they were: nothing is made of the answers."""
+        del answers
+        return table
 
 
 @cache
