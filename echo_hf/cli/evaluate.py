@@ -253,7 +253,10 @@ def agree(
 
 def rank(
     config: Evaluation,
-    draw: int = choice(100, "Most samples of each split.", min=1),
+    draw: int | None = choice(None, "Most samples of each split; 100 without --width.", min=1),
+    width: float | None = choice(
+        None, "As many as corrected win rates need for half an interval, such as 0.03."
+    ),
     seed: int = choice(0, "Draws other samples, in another order."),
     split: list[str] | None = choice(None, "Only this split; may be repeated."),
     people: list[str] | None = choice(
@@ -268,13 +271,16 @@ def rank(
 ) -> None:
     """Have people rank outputs in their browsers. The systems' names stay hidden."""
     from echo_hf.apps.page import Place, check_installed
+    from echo_hf.apps.rank.rank import DRAW, ranks_of
     from echo_hf.apps.rank.rank import rank as ranked
-    from echo_hf.apps.rank.rank import ranks_of
     from echo_hf.cli.evaluation_view import show_address, show_draw, show_written
 
+    if draw is not None and width is not None:
+        raise ConfigError("--draw and --width both say how many samples: leave out one")
     check_installed("`echo-hf rank`")
     console = terminal()
-    ranks = ranks_of(config, runs=runs, draw=draw, seed=seed, splits=split or ())
+    most = draw or DRAW
+    ranks = ranks_of(config, runs=runs, draw=most, width=width, seed=seed, splits=split or ())
     show_draw(console, ranks)
     place, ready = Place(host, port), partial(show_address, console)
     try:

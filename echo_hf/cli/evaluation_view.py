@@ -219,7 +219,9 @@ def check_table(audit: Mapping[str, Any]) -> Table:
 def show_draw(console: Console, ranks: Ranks) -> None:
     draw = ranks.ranker.draw
     splits = Counter(sample.task.split for sample in draw.samples)
-    parts = ", ".join(f"{count} of {split}" for split, count in splits.items())
+    parts = ", ".join(
+        f"{count} of {split}{ranks.basis.get(split, '')}" for split, count in splits.items()
+    )
     say(console, f"to rank: {parts} (seed {draw.seed})")
     for reason, count in draw.left_out.items():
         say(console, f"not ranked: {count} {reason}: {reason.meaning}", "dim")
@@ -237,7 +239,7 @@ def show_written(console: Console, ranks: Ranks) -> None:
     say(console, f"\n{counted(written.rankings, 'ranking')} in {written.path}{others}")
     for reason, count in written.left_out.items():
         say(console, f"{count} ranks are not there, {reason}: {reason.meaning}", "dim")
-    say(console, "next: echo-hf agree compares judges with them", "dim")
+    say(console, "next: echo-hf score corrects win rates by them, agree compares judges", "dim")
 
 
 def show_report(console: Console, written: Report) -> None:

@@ -196,11 +196,22 @@ class EvaluateConfig:
     def check_options(self, options: Iterable[str]) -> None:
         """Refuses options that the measure does not have, before it loads anything else."""
         if options:
-            parameters = list(inspect.signature(self.function()).parameters)
-            known = parameters[len(self.columns.features) :]
+            known = self.parameters()
             for name in options:
                 if name not in known:
                     raise ScoreError(unknown("parameter", name, known, self.name))
+
+    def check_complete(self, options: Mapping[str, Any]) -> None:
+        for name, one in self.parameters().items():
+            if one.default is one.empty and options.get(name) is None:
+                raise ScoreError(
+                    f"{self.name}: no {name}: expected compute(..., {name}=), as "
+                    f"echo_hf.{self.part}.{self.name} takes it"
+                )
+
+    def parameters(self) -> dict[str, inspect.Parameter]:
+        known = inspect.signature(self.function()).parameters.items()
+        return dict([*known][len(self.columns.features) :])
 
     def function(self) -> Callable[..., Any]:
         """The function that computes it."""
@@ -216,6 +227,14 @@ _CONFIGS = (
         "how often a system's outputs are rated above those of the other systems.",
         "win_rate, interval, standard_error, matrix, pairs, ties, coverage, per_judge, "
         "by_missing, reasons, ignored, ignored_rows, protocol, definition",
+    ),
+    EvaluateConfig(
+        "scores",
+        RATING_ROWS,
+        "human_corrected",
+        "win rates as people would see them on all samples; `human=` has what they ranked.",
+        "win_rate, interval, standard_error, judges_alone, people_alone, beta, rho2, effective_n, "
+        "ranked, samples, reasons, definition",
     ),
     EvaluateConfig(
         "metrics",
@@ -334,6 +353,7 @@ class EchoMetric(evaluate.Metric):  # type: ignore[misc]  # evaluate has no type
         if self._config.extra:
             check_extra(self._config.name, self._config.extra, self._config.packages)
         self._config.check_options(options)
+        self._config.check_complete({**self._options, **options})
         before = len(self)
         if predictions is not None or references is not None:
             self.add_batch(predictions=predictions, references=references)

@@ -14,11 +14,10 @@ from echo_hf._infra.atomic import write_json
 from echo_hf.builder.build import RUNS
 from echo_hf.config.evaluation import Evaluated
 from echo_hf.errors import RunError
-from echo_hf.hub.run_tables import left_out_reasons
 from echo_hf.judging.audit import Failures, read_failures
-from echo_hf.judging.run_tables import read_human_file, read_run, read_table
+from echo_hf.judging.run_tables import read_human_file, read_run
 from echo_hf.pipeline.run_folder import RunFolder
-from echo_hf.reasons import LeftOut, Reason
+from echo_hf.reasons import Reason
 from echo_hf.scores.agreement import Agreement, agreement
 from echo_hf.scores.rating_table import RUBRIC
 from echo_hf.systems.benchmark import benchmark_of, load_evaluation
@@ -53,26 +52,21 @@ def agree(
         config = config.model_copy(update={"protocol": protocol})
     folder = RunFolder(Path(runs) / config.name)
     benchmark = benchmark_of(config, folder)
-    ranks = read_table(folder.root, HUMAN) if human is None else read_human_file(human)
+    tables = read_run(benchmark, folder, None if human is None else read_human_file(human))
+    ranks, ratings = tables.human, tables.ratings
     if ranks is None:
         raise RunError(
             f"people ranked nothing in {str(folder.root)!r}: run `echo-hf rank` with this config "
             "first, or name a file of ranks (--human FILE)"
         )
-    tables = read_run(benchmark, folder)
-    folder.enter()
-    tasks = chain.from_iterable(tables.tasks.values())
-    digests = {task.sample_id: task.sample_digest for task in tasks}
-    there = [reason is None for reason in left_out_reasons(ranks, digests)]
-    if not any(there):
+    if not ranks.num_rows:
+        task = next(chain.from_iterable(tables.tasks.values()), None)
+        lost = sum(tables.left_out.get(HUMAN.name, {}).values())
         raise RunError(
-            f"none of {len(there)} ranks is of a sample of the benchmark: expected its sample_id, "
-            f"such as {next(iter(digests), None)!r}"
+            f"none of {lost} ranks is of a sample of the benchmark: expected its sample_id, "
+            f"such as {task and task.sample_id!r}"
         )
-    left_out, gone = dict(tables.left_out), there.count(False)
-    if gone:
-        left_out[HUMAN.name] = {LeftOut.NOT_RELEASED: gone}
-    ranks, ratings = ranks.filter(pa.array(there)), tables.ratings
+    folder.enter()
 
     def compared(ranks: pa.Table, rated: pa.Table | None) -> Agreement:
         overall = rated is not None and RUBRIC in rated["rubric"].to_pylist()
@@ -86,11 +80,11 @@ def agree(
         rated = ratings and ratings.filter(pc.is_in(ratings["sample_id"], samples))
         splits[name] = compared(part, rated)
     path, failed = folder.root / AGREEMENT_FILE, read_failures(folder.root)
-    found = RunAgreement(path, compared(ranks, ratings), splits, left_out, failed)
+    found = RunAgreement(path, compared(ranks, ratings), splits, tables.left_out, failed)
     written = {
         "benchmark": benchmark.identity(),
         "protocol": found.merged.protocol,
-        "left_out": left_out,
+        "left_out": tables.left_out,
         "failed_audit": failed,
         "merged": found.merged.as_json(),
         "splits": {name: one.as_json() for name, one in splits.items()},

@@ -68,6 +68,14 @@ def show_scores(console: Console, path: Path) -> None:
         elif split["samples"]:
             title = f"{name}: no win rates, since no judge has rated an output of it\n"
             say(console, title, "yellow")
+        if people := split.get("by_people"):  # files of before have none
+            said = plain(people["said"], LONGEST_LINE)
+            if result := people["result"]:
+                title = f"{name}: win rate by people, estimated on all samples"
+                table = _by_people(result, systems)
+                show_table(console, title, table, [said, *_why_not(result)])
+            else:
+                say(console, f"{name}: {said}\n", "yellow")
         if split["pairwise"]:
             chosen = split["pairwise"]["judges"]
             say(console, f"{name}: two outputs side by side, in both orders", "bold")
@@ -135,13 +143,30 @@ def _win_rates(rates: Part, tiers: Sequence[Sequence[str]], systems: Named) -> T
     known = any(rates["interval"].values())
     tier = {name: str(at) for at, names in enumerate(tiers, 1) for name in names if known}
     table = plain_table("system", "win rate", "95 %", "tier", "coverage")
-    # As `scores.board.ranked` does, without what `echo_hf.scores` loads.
-    ranked = sorted(rates["win_rate"].items(), key=lambda one: (one[1] is None, -(one[1] or 0.0)))
-    for name, rate in ranked:
+    for name, rate in _best_first(rates):
         cells = rounded(rate), rounded_interval(rates["interval"][name]), tier.get(name, NOTHING)
         shown = Text(_shown(name, systems), "bold")
         table.add_row(shown, *cells, percent(rates["coverage"][name]))
     return table
+
+
+def _best_first(rates: Part) -> list[tuple[str, float | None]]:
+    # As `scores.board.ranked` does, without what `echo_hf.scores` loads.
+    return sorted(rates["win_rate"].items(), key=lambda one: (one[1] is None, -(one[1] or 0.0)))
+
+
+def _by_people(found: Part, systems: Named) -> Table:
+    columns = ("people_alone", "judges_alone")
+    heads = ("system", "corrected", "95 %", "people alone", "judges alone")
+    rows = [
+        (
+            Text(_shown(name, systems), "bold"),
+            *(rounded(rate), rounded_interval(found["interval"][name])),
+            *(rounded(found[column][name]) for column in columns),
+        )
+        for name, rate in _best_first(found)
+    ]
+    return plain_table(*heads, rows=rows)
 
 
 def _why_not(rates: Part) -> Iterator[str]:

@@ -76,7 +76,8 @@ def read_table(root: Path, table: Table) -> pa.Table | None:
     return pa.table(columns, schema=table.schema)
 
 
-SCORED = (OUTPUTS, RATINGS, APPLICABILITY, COMPARISONS)  # outputs first: the others are of them
+# Outputs first: the others are of them.
+SCORED = (OUTPUTS, RATINGS, APPLICABILITY, COMPARISONS, HUMAN)
 SCORED_RUBRICS = (*get_args(Rubric), "reference")
 # Of tables of judgements: where the verdict stands, and for each system which image it is about.
 VERDICTS: Mapping[str, tuple[str, Mapping[str, str]]] = {
@@ -96,6 +97,7 @@ class RunTables:
     ratings: pa.Table | None
     applicability: pa.Table | None
     comparisons: pa.Table | None
+    human: pa.Table | None
     left_out: Mapping[str, Mapping[Reason, int]]
 
     def of_split(self, table: pa.Table | None, split: str) -> pa.Table | None:
@@ -105,8 +107,11 @@ class RunTables:
         return table.filter(pc.is_in(table["sample_id"], ids))
 
 
-def read_run(benchmark: Benchmark, folder: RunFolder) -> RunTables:
+def read_run(benchmark: Benchmark, folder: RunFolder, human: pa.Table | None = None) -> RunTables:
+    """The tables of a run, with other ranks by people where they are given."""
     tables = {table.name: read_table(folder.root, table) for table in SCORED}
+    if human is not None:
+        tables[HUMAN.name] = human
     if tables["outputs"] is not None:
         read_outputs(tables["outputs"].select(list(NEEDED["outputs"])))
     elif tables["ratings"] is None:

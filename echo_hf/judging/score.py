@@ -6,13 +6,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, get_args
+from statistics import fmean
+from typing import Any, Self, get_args
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from echo_hf import metrics
 from echo_hf._infra.atomic import write_json
+from echo_hf._infra.text import counted, percent
 from echo_hf.builder.build import RUNS
 from echo_hf.config.evaluation import Evaluated
 from echo_hf.curate.splits import BENCHMARKS
@@ -21,14 +23,14 @@ from echo_hf.hub.run_tables import RESULTS_FILE, Result
 from echo_hf.images.store import ImageStore
 from echo_hf.judging.audit import Failures, drift_of, flagged, read_audits, read_failures
 from echo_hf.judging.rate import flags_of
-from echo_hf.judging.run_tables import UNKNOWN, Models, RunTables, models_of, read_run
+from echo_hf.judging.run_tables import SCORED, UNKNOWN, Models, RunTables, models_of, read_run
 from echo_hf.judging.trust import Trust, trust_lines
 from echo_hf.metrics import TextRenderingResult
 from echo_hf.metrics.names import TEXT_RENDERING
 from echo_hf.metrics.result import MetricResult, coverage_of
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import Outcome, Reason
-from echo_hf.scores import bounds, sensitivity, tiers, win_rate
+from echo_hf.scores import HumanCorrected, bounds, human_corrected, sensitivity, tiers, win_rate
 from echo_hf.scores.board import METRIC, board_of
 from echo_hf.scores.pairwise_agreement import PairwiseAgreement, pairwise_agreement
 from echo_hf.scores.rating_table import RUBRIC, RatingTable, read_ratings
@@ -40,6 +42,8 @@ from echo_hf.tables import RATINGS
 
 DRAWS = 1000
 _, FROM_WORDS = BENCHMARKS
+HUMAN_CORRECTED = "win_rate_human_corrected"
+WIDTH = 0.03  # half an interval, of which the line on people speaks
 NOT_ASKED = "not_asked"
 FITS_NONE = "it fits no sample of this split"
 UNRATED = f"needs ratings by the rubric {TEXT_RENDERING}, which no judge has given"
@@ -54,6 +58,61 @@ class SplitWinRates:
     tiers: tuple[tuple[str, ...], ...]
     trust: Trust
     details: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class ByPeople:
+    """Win rates as people see them on all samples of a split, or why there are none."""
+
+    found: HumanCorrected | None
+    missing: str | None = None
+
+    @classmethod
+    def of(cls, rated: RatingTable, human: pa.Table) -> Self:
+        try:
+            return cls(human_corrected(rated, human))
+        except ScoreError as error:
+            return cls(None, str(error))
+
+    def rows(self, split: str, failed: Failures) -> Iterator[Result]:
+        if (found := self.found) is None:
+            return
+        counts = {"ranked": found.ranked, "samples": found.samples}
+        definition = flagged({**found.definition, **counts}, found.definition["judges"], failed)
+        for system, rate in found.win_rate.items():
+            low, high = found.interval[system] or (None, None)
+            why = {} if rate is not None else {"missing": found.reasons[system]}
+            yield Result(
+                metric=HUMAN_CORRECTED,
+                protocol="corrected",
+                split=split,
+                system=system,
+                value=rate,
+                low=low,
+                high=high,
+                n=found.ranked,
+                coverage=coverage_of(found.ranked, found.samples),
+                definition={**definition, **why},
+            )
+
+    @property
+    def said(self) -> str:
+        """How much the judges help people here, and how many more samples people have to rank."""
+        if (found := self.found) is None:
+            return f"no win rates by people: {self.missing}"
+        worth = [one for one in found.effective_n.values() if one is not None]
+        explained = max(found.rho2 or 0.0, 0.0)
+        more = (found.n_for(WIDTH) or 0) - found.ranked
+        return (
+            f"people ranked {found.ranked:,} of {counted(found.samples, 'sample')}; judges explain "
+            f"{percent(explained)} of how people's verdicts vary (rho2)"
+            + (f": as good as {fmean(worth):,.0f} without judges" if worth else "")
+            + f"; intervals of ±{WIDTH} need {f'{more:,}' if more > 0 else 'no'} more"
+        )
+
+    def details(self) -> dict[str, Any]:
+        result = self.found and self.found.as_json()
+        return {"missing": self.missing, "said": self.said, "result": result}
 
 
 @dataclass(frozen=True)
@@ -113,6 +172,7 @@ class SplitScores:
     win_rates: SplitWinRates | None
     metrics: tuple[Measured, ...]
     pairwise: PairwiseAgreement | None = None
+    by_people: ByPeople | None = None
 
     def details(self) -> dict[str, Any]:
         return {
@@ -120,6 +180,7 @@ class SplitScores:
             "win_rate": self.win_rates.details if self.win_rates else None,
             "metrics": [one.details() for one in self.metrics],
             "pairwise": asdict(self.pairwise) if self.pairwise else None,
+            "by_people": self.by_people.details() if self.by_people else None,
         }
 
 
@@ -139,6 +200,7 @@ class Scores:
         found: list[Result] = []
         for split in self.splits:
             found += split.win_rates.results if split.win_rates else ()
+            found += split.by_people.rows(split.split, self.failed) if split.by_people else ()
             found += [one.row(split.split, self.protocol) for one in split.metrics]
         return found
 
@@ -192,16 +254,16 @@ def _split(
     failed: Failures,
     n_boot: int,
 ) -> SplitScores:
-    outputs, ratings, fits, chosen = (
-        tables.of_split(one, name)
-        for one in (tables.outputs, tables.ratings, tables.applicability, tables.comparisons)
+    outputs, ratings, fits, chosen, human = (
+        tables.of_split(getattr(tables, one.name), name) for one in SCORED
     )
     tasks = tables.tasks[name]
     systems = sorted(models.systems)
-    rates, pairwise, overall, found = None, None, None, list[Measured]()
+    rates, pairwise, by_people, overall, found = None, None, None, None, list[Measured]()
     if ratings is not None and RUBRIC in ratings["rubric"].to_pylist():
         overall = read_ratings(ratings, outputs)
         rates = win_rates(name, overall, None, config.protocol, n_boot, failed, models)
+        by_people = ByPeople.of(overall, human) if human else None
     if chosen is not None and chosen.num_rows:
         pairwise = pairwise_agreement(chosen, overall, n_boot=n_boot)
     if outputs is not None and any(task.inputs for task in tasks):
@@ -215,7 +277,7 @@ def _split(
     if tasks and (name == FROM_WORDS or text.num_rows):
         measured = partial(_text_measured, text, config.protocol, n_boot, failed)
         found += _by_system(TEXT_RENDERING, systems, tasks, fits, measured)
-    return SplitScores(name, len(tasks), rates, tuple(found), pairwise)
+    return SplitScores(name, len(tasks), rates, tuple(found), pairwise, by_people)
 
 
 def win_rates(

@@ -34,6 +34,7 @@ from echo_hf.report.analysis.result import Analysis, read_analysis, read_figures
 from echo_hf.scores.agreement import Agreement
 from echo_hf.scores.board import BoardRow, board_of
 from echo_hf.scores.bradley_terry import BradleyTerry
+from echo_hf.scores.human_corrected import HumanCorrected
 from echo_hf.scores.pairwise_agreement import PairwiseAgreement
 from echo_hf.scores.robustness import Bounds, LeaveOneJudgeOut, Sensitivity
 from echo_hf.scores.tiers import SamplesNeeded, Tiers
@@ -93,11 +94,17 @@ def judges_of(rows: Iterable[Metric]) -> list[str]:
     return sorted({judge for one in rows for judge in getattr(one.result, "per_judge", ())})
 
 
+class ByPeople(FiguresFile):
+    said: str
+    result: HumanCorrected | None = None
+
+
 class Split(FiguresFile):
     samples: int
     win_rate: WinRates | None = None
     metrics: tuple[Metric, ...] = ()
     pairwise: PairwiseAgreement | None = None
+    by_people: ByPeople | None = None
 
 
 class Identity(FiguresFile):

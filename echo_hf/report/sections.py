@@ -17,9 +17,18 @@ from echo_hf.metrics.names import BETTER, HIGHER
 from echo_hf.reasons import MetricReason
 from echo_hf.report.charts import highest, round_scale
 from echo_hf.report.markup import count, environment, number, plural, rendered, titled
-from echo_hf.report.run_data import Metric, Rating, ReportSample, RunData, Split, judges_of
+from echo_hf.report.run_data import (
+    ByPeople,
+    Metric,
+    Rating,
+    ReportSample,
+    RunData,
+    Split,
+    judges_of,
+)
 from echo_hf.report.thumbnails import MeanColors, Thumbnails
 from echo_hf.scores.agreement import PROCEDURES, Agreement
+from echo_hf.scores.board import BoardRow, ranked
 from echo_hf.scores.rank_correlation import TauB
 from echo_hf.scores.rating_table import RUBRIC
 from echo_hf.scores.win_rate import WinRate
@@ -59,11 +68,29 @@ def board(data: RunData) -> Markup:
         if rates is not None:
             judges = ", ".join(judge_names(rates.per_judge, {}, data.results.judge_models))
             given["notes"] = [f"Judged by {judges}.", _how(rates, found), *_why_not(rates)]
+            given["corrected"] = by_people(data, found.by_people)
+            given["by_people"] = found.by_people
             given["tiers"] = [list(tier) for _, tier in groupby(rows, key=attrgetter("tier"))]
             given["heads"] = _heads("breakable", (row.system for row in rows))
             given["judges"] = _heads("judge", rates.per_judge, data.failures)
         splits.append(given)
     return rendered("board.html.jinja", splits=splits, failures=data.failures)
+
+
+def by_people(data: RunData, found: ByPeople | None) -> tuple[BoardRow, ...]:
+    if found is None or (result := found.result) is None:
+        return ()
+    models, why = data.results.system_models, result.reasons
+    return ranked(
+        BoardRow(
+            system,
+            value,
+            result.interval.get(system),
+            missing=why[system].meaning if system in why else None,
+            in_place_of=models[system].in_place_of if system in models else None,
+        )
+        for system, value in result.win_rate.items()
+    )
 
 
 def _heads(macro: str, names: Iterable[str], *given: Any, kind: str = "heat") -> list[Any]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import string
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -32,15 +33,18 @@ from echo_hf.apps.rank.session import APP, RANK, Draw, Ranker, Ranking, View, dr
 from echo_hf.builder.build import RUNS
 from echo_hf.config.evaluation import Evaluated
 from echo_hf.curate.splits import BENCHMARKS
-from echo_hf.errors import RunError, unknown
-from echo_hf.judging.run_tables import read_table
+from echo_hf.errors import RunError, ScoreError, unknown
+from echo_hf.judging.run_tables import RunTables, read_run, read_table
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import LeftOut, Reason
+from echo_hf.scores.human_corrected import EXPECTED_SPREAD, human_corrected, ranked_needed
+from echo_hf.scores.rating_table import read_ratings
 from echo_hf.systems.benchmark import benchmark_of, load_evaluation
 from echo_hf.tables import HUMAN, OUTPUTS
 
 TITLE = "Rank images"
 MOST_KEYS = 8
+DRAW = 100
 LOCK = ".human.lock"
 LONGEST_WAIT_S = 60
 
@@ -142,6 +146,7 @@ def write_human(root: Path, events: Iterable[Event], draw: Draw) -> HumanTable:
 class Ranks:
     folder: RunFolder
     ranker: Ranker
+    basis: Mapping[str, str] = field(default_factory=dict)  # of a proposed draw, by split
 
     def write(self) -> HumanTable:
         return write_human(self.folder.root, self.ranker.log.events(APP), self.ranker.draw)
@@ -151,10 +156,12 @@ def ranks_of(
     config: Evaluated | Path | str,
     *,
     runs: Path | str = RUNS,
-    draw: int = 100,
+    draw: int = DRAW,
+    width: float | None = None,
     seed: int = 0,
     splits: Collection[str] = (),
 ) -> Ranks:
+    """Who is to rank what: of each split `draw` samples, or as many as half an interval needs."""
     for name in splits:
         if name not in BENCHMARKS:
             raise RunError(unknown("split", name, BENCHMARKS))
@@ -169,7 +176,17 @@ def ranks_of(
         )
     tasks = benchmark.tasks(folder.images)
     wanted = [name for name in BENCHMARKS if not splits or name in splits]
-    there = drawn_samples(outputs, tasks, folder.images, draw=draw, seed=seed, splits=wanted)
+    basis: dict[str, str] = {}
+    known = None if width is None else read_run(benchmark, folder)
+
+    def count(split: str, samples: int) -> int:
+        if width is None or known is None:
+            return draw
+        needed, why = _needed(known, split, samples, width)
+        basis[split] = f" for an interval of ±{width:g}, {why}"
+        return needed
+
+    there = drawn_samples(outputs, tasks, folder.images, draw=count, seed=seed, splits=wanted)
     if not there.samples:
         why = ", ".join(f"{count} {reason}" for reason, count in there.left_out.items())
         raise RunError(
@@ -177,7 +194,19 @@ def ranks_of(
             ": run `echo-hf generate`"
         )
     ranker = Ranker(EventLog(folder.root / EVENTS_FILE), there)
-    return Ranks(folder, ranker)
+    return Ranks(folder, ranker, basis)
+
+
+def _needed(run: RunTables, split: str, samples: int, width: float) -> tuple[int, str]:
+    """How many samples people have to rank, those ranked included, and what that rests on."""
+    tables = (run.ratings, run.outputs, run.human)
+    ratings, outputs, human = (run.of_split(table, split) for table in tables)
+    if ratings and human:
+        with suppress(ScoreError):  # too few are ranked, or none of them is rated
+            found = human_corrected(read_ratings(ratings, outputs), human)
+            if (needed := found.n_for(width)) is not None:
+                return needed, f"from the {found.ranked} that people ranked"
+    return ranked_needed(width, samples), f"from a spread of {EXPECTED_SPREAD} in other ratings"
 
 
 def rank(

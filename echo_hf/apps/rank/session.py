@@ -50,11 +50,14 @@ def drawn_samples(
     benchmark: Tasks,
     images: ImageStore,
     *,
-    draw: int,
+    draw: Callable[[str, int], int],
     seed: int,
     splits: Collection[str],
 ) -> Draw:
-    """Draws samples of which at least two systems have made an image."""
+    """Draws samples of which at least two systems have made an image, as many as `draw` says.
+
+    It is asked with each split, and with how many such samples the split has.
+    """
     there = outputs_to_rate(outputs, benchmark)
     left_out: Counter[Reason] = Counter(there.left_out)
     every: list[RankedSample] = []
@@ -68,7 +71,8 @@ def drawn_samples(
     for split in splits:
         some = [one for one in every if one.task.split == split]
         enough = [one for one in some if len(one.outputs) >= LEAST_OUTPUTS]
-        first = sorted(enough, key=lambda one: _digest(seed, one.task.sample_id))[:draw]
+        order = sorted(enough, key=lambda one: _digest(seed, one.task.sample_id))
+        first = order[: draw(split, len(enough))]
         left_out[NotRanked.FEW_OUTPUTS] += len(some) - len(enough)
         left_out[NotRanked.NOT_DRAWN] += len(enough) - len(first)
         samples += first

@@ -4,4 +4,4 @@ import echo_hf.hub.evaluate_metric
 
 
 class Echo(echo_hf.hub.evaluate_metric.EchoMetric):
-    """A config each: win_rate, color_shift, face_identity, structure_distance, text_rendering."""
+    """The configs are those of `echo_hf.hub.evaluate_metric.CONFIGS`."""
