@@ -1,6 +1,6 @@
 """Measure what the metrics cost, as ratios within one run.
 
-    python scripts/bench_metrics.py [--systems 8] [--samples 1000] [--judges 3]
+    python scripts/bench_metrics.py [--systems 8] [--samples 1000] [--judges 3] [--ranked 100]
 
 The win rate is compared with a bare numpy count of the same ratings, from a ready array and from
 the table as a user has it, and the bootstrap's draws with one count. On a machine that does other
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table as Shown
 
-from echo_hf.scores import win_rate
+from echo_hf.scores import human_corrected, win_rate
 from echo_hf.scores.rating_table import read_ratings
 from echo_hf.scores.votes import margins, plurality, points_of, rates_of
 
@@ -92,9 +92,18 @@ def shortest(step: Callable[[], Any], rounds: int = ROUNDS) -> float:
     return 1000 * min(taken)
 
 
-def bench(ratings: Floats) -> list[Measure]:
+def ranks_of(ratings: Floats, ranked: int) -> pa.Table:
+    """Ranks of some samples by as many people as there are judges, who see much as these do."""
+    noise = np.random.default_rng(1).normal(0, 3, ratings.shape)
+    scores = np.nan_to_num(ratings + noise)[:, :, :ranked]
+    rows = rows_of(1.0 + (scores[:, None] > scores[:, :, None]).sum(axis=2))
+    keys = {"rater": rows["judge"], "system": rows["system"], "sample_id": rows["sample_id"]}
+    return pa.table({**keys, "rank": rows["rating"].cast(pa.int64())})
+
+
+def bench(ratings: Floats, ranked: int) -> list[Measure]:
     """Every step, in the order in which they are shown."""
-    rows = rows_of(ratings)
+    rows, people = rows_of(ratings), ranks_of(ratings, ranked)
     table, systems = read_ratings(rows), ratings.shape[1]
 
     def count() -> Floats:
@@ -104,12 +113,14 @@ def bench(ratings: Floats) -> list[Measure]:
     bare, read = "bare numpy count of an array", "bare numpy count of a table"
     whole = shortest(lambda: win_rate(rows, n_boot=0))
     drawn = shortest(lambda: win_rate(rows, n_boot=DRAWS))
+    corrected = shortest(lambda: human_corrected(rows, people))
     return [
         Measure(bare, shortest(lambda: bare_count(ratings))),
         Measure("count of an array", shortest(count), bare, 3),
         Measure(read, shortest(lambda: bare_count(bare_read(rows)))),
         Measure("win_rate of a table, without draws", whole, read, 3),
         Measure(f"{DRAWS} draws", drawn - whole, "count of an array", 100),
+        Measure(f"human_corrected, {ranked} ranked (at most 50 ms)", corrected, read, 1),
     ]
 
 
@@ -132,10 +143,11 @@ def main() -> None:
     parser.add_argument("--systems", type=int, default=8)
     parser.add_argument("--samples", type=int, default=1000)
     parser.add_argument("--judges", type=int, default=3)
+    parser.add_argument("--ranked", type=int, default=100)
     given = parser.parse_args()
     ratings = made_up(given.judges, given.systems, given.samples)
     title = f"win rate: {given.systems} systems, {given.samples} samples, {given.judges} judges"
-    Console(width=110).print(shown(bench(ratings), title))
+    Console(width=110).print(shown(bench(ratings, given.ranked), title))
 
 
 if __name__ == "__main__":

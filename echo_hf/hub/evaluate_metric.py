@@ -202,6 +202,7 @@ class EvaluateConfig:
                     raise ScoreError(unknown("parameter", name, known, self.name))
 
     def check_complete(self, options: Mapping[str, Any]) -> None:
+        """Refuses to go on without a parameter that has no default."""
         for name, one in self.parameters().items():
             if one.default is one.empty and options.get(name) is None:
                 raise ScoreError(
@@ -210,6 +211,7 @@ class EvaluateConfig:
                 )
 
     def parameters(self) -> dict[str, inspect.Parameter]:
+        """What the measure takes beside predictions and references."""
         known = inspect.signature(self.function()).parameters.items()
         return dict([*known][len(self.columns.features) :])
 

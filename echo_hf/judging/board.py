@@ -156,17 +156,12 @@ def _best_first(rates: Part) -> list[tuple[str, float | None]]:
 
 
 def _by_people(found: Part, systems: Named) -> Table:
-    columns = ("people_alone", "judges_alone")
-    heads = ("system", "corrected", "95 %", "people alone", "judges alone")
-    rows = [
-        (
-            Text(_shown(name, systems), "bold"),
-            *(rounded(rate), rounded_interval(found["interval"][name])),
-            *(rounded(found[column][name]) for column in columns),
-        )
-        for name, rate in _best_first(found)
-    ]
-    return plain_table(*heads, rows=rows)
+    table = plain_table("system", "corrected", "95 %", "people alone", "judges alone")
+    for name, rate in _best_first(found):
+        beside = (rounded(found[one][name]) for one in ("people_alone", "judges_alone"))
+        cells = rounded(rate), rounded_interval(found["interval"][name]), *beside
+        table.add_row(Text(_shown(name, systems), "bold"), *cells)
+    return table
 
 
 def _why_not(rates: Part) -> Iterator[str]:

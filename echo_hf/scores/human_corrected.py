@@ -92,9 +92,11 @@ class HumanCorrected(SystemValues):
 def ranked_needed(
     width: float, samples: int, spread: float = EXPECTED_SPREAD, confidence: float = LEVEL
 ) -> int:
-    """How many samples people have to rank for intervals of half that width: all, where too few."""
+    """How many samples people have to rank for intervals of ±`width`, with people's own spread."""
     if not width > 0:
         raise ScoreError(f"width is {width!r}: expected half an interval, such as 0.03")
+    if samples <= FEWEST_SAMPLES:
+        return samples
     counts = np.arange(FEWEST_SAMPLES, samples)
     half = _t_quantile(counts - 1, confidence) * spread * np.sqrt(1 / counts - 1 / samples)
     return int(next(iter(counts[half <= width]), samples))

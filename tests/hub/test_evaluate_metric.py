@@ -34,7 +34,7 @@ from echo_hf.hub.evaluate_metric import (
 )
 from echo_hf.metrics import color_shift, text_rendering
 from echo_hf.metrics.result import check_extra
-from echo_hf.scores import win_rate
+from echo_hf.scores import human_corrected, win_rate
 from tests.images_for_tests import encoded
 from tests.metrics.images_for_metrics import noise
 from tests.metrics.published_colors import INPUTS as PUBLISHED_INPUTS
@@ -243,6 +243,31 @@ def test_parameters_can_be_given_on_loading(load_measure: Load) -> None:
     assert (other["protocol"], other["definition"]["interval"]["draws"]) == ("corrected", 7)
     with pytest.raises(ScoreError, match="color_shift: unknown parameter 'judges'"):
         load_measure("color_shift", judges=["jay"])
+
+
+def test_people_correct_ratings(load_measure: Load) -> None:
+    """As the function does; without people, a line says what to give."""
+    rows = [
+        {"sample_id": str(at), "system": system, "judge": "jay", "rating": (at * 7 + place) % 5}
+        for at in range(30)
+        for place, system in enumerate(("ash", "birch"))
+    ]
+    ranks = [
+        {"sample_id": row["sample_id"], "rater": "ada", "system": row["system"], "rank": 1 + at % 3}
+        for at, row in enumerate(rows[:40])
+    ]
+    metric = load_measure("human_corrected")
+    found = metric.compute(predictions=rows, human=ranks, confidence=0.9)
+    assert found == plain(human_corrected(rows, ranks, confidence=0.9))
+    said = CONFIGS["human_corrected"].gives
+    assert sorted(said.split(", ")) == sorted(found)
+    loaded = load_measure("human_corrected", human=ranks)
+    assert loaded.compute(predictions=rows)["win_rate"] == found["win_rate"]
+    metric.add_batch(predictions=rows)
+    for given in ({}, {"human": None}):
+        with pytest.raises(ScoreError, match=r"^human_corrected: no human: expected compute\("):
+            metric.compute(**given)
+    assert len(metric) == len(rows)
 
 
 def test_measures_combine(load_measure: Load) -> None:

@@ -27,8 +27,8 @@ from echo_hf.errors import EchoError
 
 ROOT = Path(__file__).resolve().parents[2]
 SPACE = Path(echo_hf.evaluate_module()).parent
-CONFIGS = ("win_rate", "color_shift", "face_identity", "structure_distance", "text_rendering")
 IMAGES = ("color_shift", "face_identity", "structure_distance")
+NAMES = ("win_rate", "human_corrected", *IMAGES, "text_rendering")
 RATING = {
     **{name: Value("string") for name in ("sample_id", "system", "judge")},
     "rating": Value("float64"),
@@ -86,13 +86,14 @@ def test_it_loads_from_the_hub_and_offline_and_writes_to_the_cache_alone(tmp_pat
     assert not list(home.rglob("*.arrow"))
 
 
-@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize("name", NAMES)
 def test_every_config_loads(load_measure: Callable[..., Any], name: str) -> None:
     metric = load_measure(name)
     assert (metric.name, metric.module_type) == (name, "metric")
     assert metric.features == ({"predictions": RATING} if name not in IMAGES else PAIR)
     for said in (metric.inputs_description, metric.compute.__doc__, metric.add_batch.__doc__):
-        assert f"echo_hf.{'scores' if name == 'win_rate' else 'metrics'}.{name}" in said
+        part = "scores" if name in ("win_rate", "human_corrected") else "metrics"
+        assert f"echo_hf.{part}.{name}" in said
     assert metric.description.startswith(f"ECHO's {name}: ")
 
 

@@ -25,7 +25,7 @@ from echo_hf.judging.score import Scores, score
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import IgnoredRating, LeftOut
 from echo_hf.systems.benchmark import Benchmark
-from echo_hf.tables import APPLICABILITY, COMPARISONS, OUTPUTS, RATINGS
+from echo_hf.tables import APPLICABILITY, COMPARISONS, HUMAN, OUTPUTS, RATINGS
 from tests.judging import run_for_tests as small
 from tests.judging.run_for_tests import Row, output, put, rating, root, stripes, write
 
@@ -367,3 +367,77 @@ def test_choices_between_other_images_do_not_count(chosen: Path) -> None:
     page = page_of(scores)
     assert "mira: 1 pairs, same winner in both orders 1.00, same place 0.00" in page
     assert "agrees with its ratings - (not_rated)" in page
+
+
+MANY = tuple(f"word{at:02}" for at in range(20))
+
+
+@pytest.fixture
+def ranked(tmp_path: Path) -> Path:
+    """A run whose judge always prefers a; people rank some samples, and b in 3 of 10 of them."""
+    small.run(tmp_path, {"near": [NEAR]}, MANY)
+    write(tmp_path, RATINGS, rated(9, 1, MANY))
+    return tmp_path
+
+
+def ranks(count: int, **more: Any) -> list[Row]:
+    return [
+        {"sample_id": name, "rater": "ada", "system": system, "rank": 1 + won, **more}
+        for at, name in enumerate(MANY[:count])
+        for system, won in (("a", at % 10 < 3), ("b", at % 10 >= 3))
+    ]
+
+
+def test_people_correct_a_judge_who_always_says_the_same(ranked: Path) -> None:
+    """Judges explain nothing then: the rate is people's own, 7 of 10, with a known interval."""
+    write(ranked, HUMAN, ranks(10))
+    write(ranked, OUTPUTS, [output(name, s, image="f" * 64) for name in MANY for s in "ab"])
+    scores = scored(ranked)
+    row = of_metric(scores, "win_rate_human_corrected")["a"]
+    error = (0.7 * 0.3 * 10 / 9) ** 0.5 * (1 / 10 - 1 / 20) ** 0.5
+    assert row.value == pytest.approx(0.7)
+    assert (row.low, row.high) == pytest.approx((0.7 - 2.2622 * error, 0.7 + 2.2622 * error), 1e-4)
+    assert (row.split, row.n, row.coverage) == ("text_to_image", 10, 0.5)
+    assert of_metric(scores, "win_rate")["a"].value == 1
+    lines = page_of(scores).splitlines()
+    at = lines.index("text_to_image: win rate by people, estimated on all samples")
+    assert lines[at + 2].split() == ["a", "0.700", "0.456", "to", "0.944", "0.700", "1.000"]
+    assert lines[at + 4] == (
+        "people ranked 10 of 20 samples; judges explain 0 % of how people's verdicts vary (rho2): "
+        "as good as 10 without judges; intervals of ±0.03 need 10 more"
+    )
+    read = {row["metric"] for row in read_results(scores.path)}
+    assert "win_rate_human_corrected" in read
+
+
+def test_people_speak_by_the_corrected_protocol_whatever_the_run_follows(ranked: Path) -> None:
+    write(ranked, HUMAN, ranks(10))
+    found = [one for one in scored(ranked, protocol="published").results if "human" in one.metric]
+    assert {one.protocol for one in found} == {"corrected"}
+
+
+def test_scores_by_people_stand_in_place_of_ranks(ranked: Path) -> None:
+    write(ranked, HUMAN, [{**row, "score": -row["rank"], "rank": None} for row in ranks(10)])
+    row = of_metric(scored(ranked), "win_rate_human_corrected")["a"]
+    assert row.value == pytest.approx(0.7)
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        (ranks(9), "people ranked 9 of the rated samples: expected 10 or more, so rank 1 more"),
+        (ranks(12)[::2], "human: ranks are of ['a']: expected two systems or more"),
+        (ranks(12, rater="ada") + ranks(1, rater="b\x1b[31m", rank=0), "expected a rank from 1"),
+    ],
+)
+def test_what_people_cannot_correct_is_a_line_and_all_else_is_there(
+    ranked: Path, rows: list[Row], said: str
+) -> None:
+    write(ranked, HUMAN, [*rows, {**ranks(1)[0], "sample_id": "gone"}])
+    scores = scored(ranked)
+    (line,) = [one for one in page_of(scores).splitlines() if "no win rates by people: " in one]
+    assert said in line
+    assert "\x1b" not in line
+    assert of_metric(scores, "win_rate")["a"].value == 1
+    assert of_metric(scores, "win_rate_human_corrected") == {}
+    assert scores.left_out["human"] == {LeftOut.NOT_RELEASED: 1}

@@ -26,6 +26,7 @@ SECTIONS = (
 )
 METRICS: dict[str, Callable[..., Any]] = {
     "win_rate": echo_hf.scores.win_rate,
+    "human_corrected": echo_hf.scores.human_corrected,
     **{
         name: getattr(echo_hf.metrics, name)
         for name in echo_hf.metrics.__all__

@@ -128,6 +128,39 @@ def test_ratings_by_another_rubric_do_not_count_in_win_rates(tmp_path: Path) -> 
     assert "40 ratings do not count in win rates: other_rubric, a rating by another rubric" in said
 
 
+BY_PEOPLE: dict[str, Any] = {
+    "win_rate": {"anole_two": 0.25, "bravo": 0.75, "<b>cara": None},
+    "interval": {"anole_two": [0.125, 0.375], "bravo": [0.625, 0.875], "<b>cara": None},
+    "standard_error": {},
+    "judges_alone": {"anole_two": 0.875, "bravo": 0.125},
+    "people_alone": {"anole_two": 0.5, "bravo": 0.5},
+    "beta": {"mira": 0.5},
+    "rho2": 0.25,
+    "effective_n": {},
+    "ranked": 12,
+    "samples": 24,
+    "reasons": {"<b>cara": "not_rated"},
+    "definition": {},
+}
+
+
+def test_what_people_correct_stands_beside_what_they_and_the_judges_say(tmp_path: Path) -> None:
+    """The best first, by the corrected rate; without a rate, a reason in place of a number."""
+    found = results(SAMPLES, _ratings(4)).model_dump(mode="json")
+    split = found["details"]["text_to_image"]
+    split["by_people"] = {"said": "people <i>ranked</i> 12", "result": BY_PEOPLE}
+    page = sections.board(run_data(tmp_path, SAMPLES, results=Results.model_validate(found)))
+    said = words(page)
+    assert "bravo 0.750 0.625 – 0.875 0.500 0.125 anole_two 0.250 0.125 – 0.375 0.500 0.875" in said
+    assert "<b>cara – – – –" in said
+    assert 'title="no judge rated any of its outputs"' in str(page)
+    assert "People <i>ranked</i> 12." in said
+    split["by_people"] = {"said": "no win rates by people: rank 3 more", "missing": "rank 3 more"}
+    page = sections.board(run_data(tmp_path, SAMPLES, results=Results.model_validate(found)))
+    assert "No win rates by people: rank 3 more." in words(page)
+    assert "faint dots" not in words(page)
+
+
 def test_the_widest_samples_come_first(tmp_path: Path) -> None:
     rated = {"s00": (5, 5), "s01": (9, 5), "s02": (1, 10), "s03": (3, 7)}
     ratings = {

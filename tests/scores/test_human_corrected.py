@@ -16,6 +16,8 @@ from scipy.stats import t
 
 from echo_hf.errors import ScoreError, TableError
 from echo_hf.scores import HumanCorrected, human_corrected
+from echo_hf.scores.human_corrected import EXPECTED_SPREAD, ranked_needed
+from echo_hf.scores.rating_table import read_ratings
 from tests.scores.ratings_for_tests import Row, real_people, real_rows
 
 JUDGES = ("gemini", "gpt4o", "qwenvl")
@@ -213,6 +215,29 @@ def test_how_many_more_people_have_to_rank_is_the_first_number_that_suffices() -
     assert found.n_for(1e-9) == 200
     with pytest.raises(ScoreError, match="width is 0: expected half an interval"):
         found.n_for(0)
+
+
+def test_what_is_expected_before_anybody_ranked_was_measured(
+    rated: list[Row], people: list[Row]
+) -> None:
+    """What judges leave unexplained of one person's shares, in the system that varies most."""
+    worst, far = [], []
+    for rater in sorted({row["rater"] for row in people}):
+        _, x, h = arrays(rated, [row for row in people if row["rater"] == rater])
+        left, right = (x - x.mean(axis=0)).reshape(-1, 3), (h - h.mean(axis=0)).ravel()
+        beta = np.linalg.lstsq(left, right, rcond=None)[0]
+        worst.append((right - left @ beta).reshape(h.shape).std(axis=0, ddof=1).max())
+        far.append(abs(worst[-1] - EXPECTED_SPREAD))
+    assert np.mean(worst) == pytest.approx(EXPECTED_SPREAD, abs=0.01)
+    assert max(far) < 0.02
+    half = {n: t.ppf(0.975, n - 1) * 0.21 * np.sqrt(1 / n - 1 / 1000) for n in range(10, 1000)}
+    assert ranked_needed(0.03, 1000) == next(n for n, one in half.items() if one <= 0.03)
+    assert (ranked_needed(0.03, 9), ranked_needed(0.5, 1000)) == (9, 10)
+
+
+def test_ratings_that_were_read_before_give_the_same() -> None:
+    rated, people = made(60, 20)
+    assert human_corrected(read_ratings(rated), people) == human_corrected(rated, people)
 
 
 def test_each_system_that_has_no_rate_says_why() -> None:

@@ -14,7 +14,7 @@ SMALL = {
     "bench_consensus": ("--systems 4 --samples 5 --people 2", "consensus on every sample"),
     "bench_crawl": ("--posts 100", "share of the bare rate"),
     "bench_engines": ("--requests 8 --rounds 1", "openai, 0.25 s an answer"),
-    "bench_metrics": ("--systems 3 --samples 20 --judges 2", "win_rate of a table"),
+    "bench_metrics": ("--systems 3 --samples 20 --judges 2 --ranked 12", "human_corrected, 12"),
     "bench_release": ("--samples 10 --kilobytes 5 --rounds 1", "write_release"),
     "bench_report": ("--samples 5 --systems 2 --side 64", "share of the rate of decoding"),
     "bench_scale": ("--sizes 20 40 --engine instant", "the same again"),

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from echo_hf._infra.atomic import held, replaced_file
+from echo_hf._infra.bootstrap import FEWEST_SAMPLES
 from echo_hf.apps.events import EVENTS_FILE, UNDO, Event, EventLog, by_person
 from echo_hf.apps.page import (
     HERE,
@@ -161,7 +162,7 @@ def ranks_of(
     seed: int = 0,
     splits: Collection[str] = (),
 ) -> Ranks:
-    """Who is to rank what: of each split `draw` samples, or as many as half an interval needs."""
+    """What people rank: of each split `draw` samples, or as many as intervals of ±`width` need."""
     for name in splits:
         if name not in BENCHMARKS:
             raise RunError(unknown("split", name, BENCHMARKS))
@@ -206,7 +207,10 @@ def _needed(run: RunTables, split: str, samples: int, width: float) -> tuple[int
             found = human_corrected(read_ratings(ratings, outputs), human)
             if (needed := found.n_for(width)) is not None:
                 return needed, f"from the {found.ranked} that people ranked"
-    return ranked_needed(width, samples), f"from a spread of {EXPECTED_SPREAD} in other ratings"
+    needed = ranked_needed(width, samples)
+    if samples < FEWEST_SAMPLES:
+        return needed, f"which takes {FEWEST_SAMPLES} samples at least"
+    return needed, f"from a spread of {EXPECTED_SPREAD} in other ratings"
 
 
 def rank(

@@ -10,15 +10,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
+from scipy.stats import t
+from typer.testing import CliRunner
 
 from echo_hf.apps.page import Place
 from echo_hf.apps.rank.rank import HumanTable, Ranks, board, rank, ranks_of, write_human
 from echo_hf.apps.rank.session import APP, RankedSample, Ranker, ShownOutput, View
+from echo_hf.cli import app
 from echo_hf.cli.evaluation_view import show_draw, show_written
 from echo_hf.engines.base import ImageRef
-from echo_hf.errors import EchoError, RunError
+from echo_hf.errors import EchoError, RunError, ScoreError
 from echo_hf.judging.agreement import agree
 from echo_hf.reasons import LeftOut
+from echo_hf.scores import human_corrected
 from echo_hf.systems.base import Task
 from echo_hf.tables import HUMAN, RATINGS
 from tests.apps.rank.ranked_run import SYSTEMS, WORDS, ranked_run
@@ -247,6 +251,48 @@ def test_only_the_splits_that_were_named_are_drawn(folder: Path) -> None:
 def test_what_is_not_ranked_is_told_with_its_reason(folder: Path) -> None:
     told = said(folder, show_draw, opened(folder, draw=1))
     assert "not ranked: 3 not_drawn: enough samples of its split were drawn before it" in told
+
+
+def test_a_width_draws_as_many_as_it_needs(tmp_path: Path) -> None:
+    """By what is known of other ratings first, from 10 ranked samples on by the run's own."""
+    names = tuple(f"word{at:03}" for at in range(60))
+    ranked_run(tmp_path, edits={}, words=names, systems=FEW)
+    config, runs = tmp_path / "evaluation.yaml", tmp_path / "runs"
+    half = {n: t.ppf(0.975, n - 1) * 0.21 * (1 / n - 1 / 60) ** 0.5 for n in range(10, 60)}
+    first = next(n for n, one in half.items() if one <= 0.08)
+    for ranked, expected, why in (
+        (0, first, "from a spread of 0.21 in other ratings"),
+        (9, first, "from a spread of 0.21 in other ratings"),
+        (20, None, "from the 20 that people ranked"),
+    ):
+        marks = [rating(name, system, at) for name in names for at, system in enumerate(FEW)]
+        rows = [
+            {"sample_id": name, "rater": "ada", "system": system, "rank": 1 + (at * 5 + place) % 3}
+            for at, name in enumerate(names[:ranked])
+            for place, system in enumerate(FEW)
+        ]
+        write(tmp_path, RATINGS, marks)
+        write(tmp_path, HUMAN, rows)
+        ranks = ranks_of(config, runs=runs, width=0.08)
+        count = len(ranks.ranker.draw.samples)
+        assert count == (expected or human_corrected(marks, rows).n_for(0.08))
+        told = said(tmp_path, show_draw, ranks)
+        assert f"to rank: {count} of text_to_image for an interval of ±0.08, {why} (seed" in told
+    with pytest.raises(ScoreError, match="width is 0: expected half an interval"):
+        ranks_of(config, runs=runs, width=0)
+
+
+def test_a_split_of_fewer_than_ten_is_drawn_whole(folder: Path) -> None:
+    config = folder / "evaluation.yaml"
+    ranks = ranks_of(config, runs=folder / "runs", width=0.03, splits=("text_to_image",))
+    told = said(folder, show_draw, ranks)
+    assert "3 of text_to_image for an interval of ±0.03, which takes 10 samples at least" in told
+
+
+def test_a_number_and_a_width_contradict_each_other(folder: Path) -> None:
+    config = str(folder / "evaluation.yaml")
+    told = CliRunner().invoke(app, ["rank", config, "--draw", "5", "--width", "0.1"])
+    assert str(told.exception) == "--draw and --width both say how many samples: leave out one"
 
 
 def test_one_system_cannot_be_ranked(tmp_path: Path) -> None:

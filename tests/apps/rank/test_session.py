@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import rankdata
+from scipy.stats import chi2, rankdata
 
 from echo_hf.apps.events import EventLog
 from echo_hf.apps.rank.session import (
@@ -299,6 +300,20 @@ def test_a_draw_is_in_the_order_of_a_digest_of_the_seed_and_the_id(folder: Path)
     assert {name[:4] for name in ids(found)[:2]} == {"edit"}
     assert ids(draw_of(folder, two(folder), 9, 7, ["text_to_image"])) == order[:9]
     assert found.left_out == {NotRanked.NOT_DRAWN: 11}
+
+
+def test_every_sample_is_drawn_as_often_as_any_other(folder: Path) -> None:
+    """Over 2,000 seeds, how often each of 12 is among 4: as chance would have it."""
+    table = pa.Table.from_pylist(two(folder), OUTPUTS.schema)
+    images = ImageStore(root(folder) / "pictures")
+    tasks, drawn = Benchmark(str(folder / "benchmark")).tasks(images), Counter[str]()
+    for seed in range(2000):
+        some = {"draw": lambda *_: 4, "seed": seed, "splits": ["text_to_image"]}
+        drawn.update(ids(drawn_samples(table, tasks, images, **some)))
+    assert len(drawn) == 12
+    expected, left = 2000 * 4 / 12, 1 - 4 / 12
+    far = sum((count - expected) ** 2 for count in drawn.values()) / (expected * left)
+    assert far * 11 / 12 < chi2.ppf(0.999, 11)
 
 
 def test_samples_need_two_images_that_are_there(folder: Path) -> None:
