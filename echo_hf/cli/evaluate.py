@@ -255,7 +255,7 @@ def rank(
     config: Evaluation,
     draw: int | None = choice(None, "Most samples of each split; 100 without --width.", min=1),
     width: float | None = choice(
-        None, "As many as corrected win rates need for half an interval, such as 0.03."
+        None, "As many as corrected win rates need to be known to ± this, such as 0.03."
     ),
     seed: int = choice(0, "Draws other samples, in another order."),
     split: list[str] | None = choice(None, "Only this split; may be repeated."),

@@ -23,7 +23,7 @@ from echo_hf.hub.run_tables import RESULTS_FILE, Result
 from echo_hf.images.store import ImageStore
 from echo_hf.judging.audit import Failures, drift_of, flagged, read_audits, read_failures
 from echo_hf.judging.rate import flags_of
-from echo_hf.judging.run_tables import SCORED, UNKNOWN, Models, RunTables, models_of, read_run
+from echo_hf.judging.run_tables import UNKNOWN, Models, RunTables, models_of, read_run
 from echo_hf.judging.trust import Trust, trust_lines
 from echo_hf.metrics import TextRenderingResult
 from echo_hf.metrics.names import TEXT_RENDERING
@@ -102,12 +102,13 @@ class ByPeople:
             return f"no win rates by people: {self.missing}"
         worth = [one for one in found.effective_n.values() if one is not None]
         explained = max(found.rho2 or 0.0, 0.0)
-        more = (found.n_for(WIDTH) or 0) - found.ranked
+        needed = found.n_for(WIDTH)
+        more = "no" if needed is None or needed <= found.ranked else f"{needed - found.ranked:,}"
         return (
             f"people ranked {found.ranked:,} of {counted(found.samples, 'sample')}; judges explain "
             f"{percent(explained)} of how people's verdicts vary (rho2)"
             + (f": as good as {fmean(worth):,.0f} without judges" if worth else "")
-            + f"; intervals of ±{WIDTH} need {f'{more:,}' if more > 0 else 'no'} more"
+            + (f"; intervals of ±{WIDTH} need {more} more" if needed else "")
         )
 
     def details(self) -> dict[str, Any]:
@@ -255,7 +256,14 @@ def _split(
     n_boot: int,
 ) -> SplitScores:
     outputs, ratings, fits, chosen, human = (
-        tables.of_split(getattr(tables, one.name), name) for one in SCORED
+        tables.of_split(one, name)
+        for one in (
+            tables.outputs,
+            tables.ratings,
+            tables.applicability,
+            tables.comparisons,
+            tables.human,
+        )
     )
     tasks = tables.tasks[name]
     systems = sorted(models.systems)

@@ -410,6 +410,23 @@ def test_people_correct_a_judge_who_always_says_the_same(ranked: Path) -> None:
     assert "win_rate_human_corrected" in read
 
 
+def test_no_more_are_asked_for_where_no_system_was_ranked_often_enough(ranked: Path) -> None:
+    """Each of four systems in 5 of the 10 ranked samples: no rates, and nothing that they need."""
+    pairs = {"a": "c", "b": "d"}
+    write(ranked, RATINGS, rated(9, 1, MANY) + [
+        {**row, "system": pairs[row["system"]]} for row in rated(8, 2, MANY)
+    ])  # fmt: skip
+    rows = [
+        {**row, "system": pairs[row["system"]] if row["sample_id"] < MANY[5] else row["system"]}
+        for row in ranks(10)
+    ]
+    write(ranked, HUMAN, rows)
+    page = page_of(scored(ranked))
+    assert "people ranked 10 of 20 samples; judges explain" in page
+    assert "more\n" not in page
+    assert "all systems: few_samples" in page
+
+
 def test_people_speak_by_the_corrected_protocol_whatever_the_run_follows(ranked: Path) -> None:
     write(ranked, HUMAN, ranks(10))
     found = [one for one in scored(ranked, protocol="published").results if "human" in one.metric]
