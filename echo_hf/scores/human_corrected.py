@@ -18,9 +18,9 @@ from echo_hf.scores.votes import best_first, named, verdicts_of
 
 RIDGE_BELOW = 30  # ranked samples: a penalty keeps fewer from deciding the weights by chance
 MEAN = "judges' mean"
-# How far one person's share of a sample is from what judges explain of it, in the system where that
-# varies most: measured on three people, three judges and 179 samples, it is .20 to .23 for each
-# person and for 3 to 8 systems. With three people a sample it is .17.
+# Standard deviation of what judges leave unexplained of one person's shares, in the system where
+# it is largest: .19 to .23 for each of three people, three judges, and 2 to 8 systems on 179
+# samples; .17 for the mean of the three.
 EXPECTED_SPREAD = 0.21
 Method = Literal["regression", "ppi"]
 
