@@ -185,8 +185,8 @@ def judge(
     if pairwise and (applicability or rubric):
         raise ConfigError("--pairwise rates by no rubric: leave out --applicability and --rubric")
     asking = partial(judging.judge, judges=judges, rubrics=rubric)
-    chosen = {"alpha": alpha, "family": family, "batch": batch}
-    chosen = {name: value for name, value in chosen.items() if value is not None}
+    given = {"alpha": alpha, "family": family, "batch": batch}
+    chosen: Told = {name: value for name, value in given.items() if value is not None}
     if until is not None:
         from echo_hf.judging.stopping import judge_until_decided
 
@@ -200,9 +200,9 @@ def judge(
     if pairwise:
         asking = partial(judging.pairwise, judges=judges)
     verb = judging.applicability if applicability else asking
-    given = {"runs": runs, "limit": limit, "dry_run": dry_run, "budget_usd": budget}
+    how: Told = {"runs": runs, "limit": limit, "dry_run": dry_run, "budget_usd": budget}
     with watching() as watch:
-        done = verb(load_evaluation(config).run_by(runner), **given, watch=watch)  # type: ignore[arg-type]
+        done = verb(load_evaluation(config).run_by(runner), **how, watch=watch)
     show_judged(watch.console, done)
     if until and dry_run:
         say(watch.console, "this is the most: --until decided can only stop earlier")

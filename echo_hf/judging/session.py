@@ -170,7 +170,7 @@ class Asking:
         stage, rows, so_far, stopped = question.stage, question.rows, FillStats(), None
         asked = plan(stage, rows, engine, self.store)
         logger.info("judge %s: %d calls to make", label, asked.calls, extra=TOLD)
-        self.watch.started(label, asked.calls, asked)
+        self.watch.started(label, asked.calls, "" if question.part else asked)
 
         def progress(stats: FillStats) -> None:
             nonlocal so_far

@@ -58,11 +58,10 @@ def board(data: RunData) -> Markup:
         given = {"name": name, "found": found, "rates": rates, "rows": rows}
         if rates is not None:
             judges = ", ".join(judge_names(rates.per_judge, {}, data.results.judge_models))
-            given["notes"] = [f"Judged by {judges}.", _how(rates, found), *_why_not(rates)]
-            given["pairs"] = rates
-            if found.win_rate and (decided := found.win_rate.decisions):
-                given["pairs"] = decided
-                given["notes"].append(f"{decided.said[0].upper()}{decided.said[1:]}.")
+            decided = found.win_rate.decisions if found.win_rate else None
+            notes = [f"Judged by {judges}.", _how(rates, found), *_why_not(rates)]
+            given["notes"] = [*notes, f"{decided.said.capitalize()}."] if decided else notes
+            given["pairs"] = decided or rates
             given["tiers"] = [list(tier) for _, tier in groupby(rows, key=attrgetter("tier"))]
             given["heads"] = _heads("breakable", (row.system for row in rows))
             given["judges"] = _heads("judge", rates.per_judge, data.failures)

@@ -111,7 +111,6 @@ class Decisions:
             compared.
         half_width: How far the share may be off, at all looks at once.
         pairs: On how many samples each two were compared.
-        p_values: Of no difference, valid at any look, of one pair alone.
         decided: Pairs that are told apart, the better system first.
         undecided: The others. Equal systems are never told apart, however many samples there are.
         not_needed: How many ratings nobody asked for.
@@ -124,7 +123,6 @@ class Decisions:
     matrix: PairValues
     half_width: PairValues
     pairs: Mapping[str, Mapping[str, int]]
-    p_values: PairValues
     decided: tuple[tuple[str, str], ...]
     undecided: tuple[tuple[str, str], ...]
     not_needed: int
@@ -139,7 +137,7 @@ class Decisions:
         needed, pairs = self.ratings - self.not_needed, len(self.decided) + len(self.undecided)
         on = f"{self.shared:,} of {self.samples:,} samples"
         return (
-            f"stopped when decided: {needed:,} of {self.ratings:,} ratings, {len(self.decided):,} "
+            f"asked until decided: {needed:,} of {self.ratings:,} ratings, {len(self.decided):,} "
             f"of {pairs:,} pairs decided; win rates are of the {on} that all systems share"
         )
 
@@ -198,14 +196,10 @@ def decisions(
     not_needed = int(whole.not_needed.sum()) if whole else 0
     every = whole.table if whole else table
 
-    def by_pair(values: Floats) -> PairValues:
-        return votes.by_pair(systems, votes.square(values, values, len(systems)), votes.number)
-
     return Decisions(
         matrix=votes.by_pair(systems, divided(points.won, points.compared), votes.number),
-        half_width=by_pair(half),
+        half_width=votes.by_pair(systems, votes.square(half, half, len(systems)), votes.number),
         pairs=votes.by_pair(systems, points.compared, int),
-        p_values=by_pair(found),
         decided=tuple(told[0]),
         undecided=tuple(told[1]),
         not_needed=not_needed,
