@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,6 +29,7 @@ from echo_hf.judging.judge import (
 from echo_hf.judging.rate import OVERALL, ToRate, place_of
 from echo_hf.judging.session import Answered, Asking, JudgeTask, JudgingResult, Planned
 from echo_hf.pipeline.batch_inference import FillStats
+from echo_hf.pipeline.progress import TOLD
 from echo_hf.reasons import Failed, Outcome, Unrated
 from echo_hf.scores.rating_table import Bools
 from echo_hf.scores.sequential import ALPHA, Family, decisions, level_of, needed, p_values
@@ -35,6 +37,7 @@ from echo_hf.scores.votes import Protocol, compare, pairs_of
 from echo_hf.systems.benchmark import evaluation_folder, load_evaluation
 from echo_hf.tables import arrow_rows
 
+logger = logging.getLogger(__name__)
 SEED = 0
 BATCH = 50
 Keys = set[tuple[str, str]]  # of outputs: sample and system
@@ -126,6 +129,8 @@ def judge_until_decided(
     """
     config = config if isinstance(config, Evaluated) else load_evaluation(config)
     level_of(alpha, family, 1)
+    if batch < 1:
+        raise JudgeError(f"batch is {batch!r}: expected at least 1 sample, such as {BATCH}")
     if limits.get("dry_run"):
         return judge(config, runs=runs, judges=judges, rubrics=[OVERALL], limit=limit, **limits)
     chosen = [one for one in chosen_judges(config, judges) if OVERALL in one.rubrics]
@@ -182,6 +187,7 @@ def _rounds(
         rated = pa.concat_tables([one.rows for every in parts.values() for one in every])
         for race in on:
             race.look(rated, batch, protocol)
+            logger.info("judge %s", race, extra=TOLD)
             asking.watch.finished(str(race))
         order.reverse()  # the judge whose model is in memory begins
     return parts

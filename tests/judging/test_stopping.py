@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from echo_hf.cli import app
 from echo_hf.engines.base import Completion, Request, Usage
-from echo_hf.errors import ConfigError, JudgeError, ScoreError
+from echo_hf.errors import JudgeError, ScoreError
 from echo_hf.judging.judge import judge
 from echo_hf.judging.score import score
 from echo_hf.judging.session import JudgingResult
@@ -153,7 +153,10 @@ def test_boards_compare_systems_on_the_samples_that_all_share(folder: Path) -> N
     assert said in " ".join(shown.output.split())
     page = CliRunner().invoke(app, ["report", *told[1:]])
     assert page.exit_code == 0, page.output
-    assert said in (root(folder) / "report" / "index.html").read_text("utf-8")
+    html = (root(folder) / "report" / "index.html").read_text("utf-8")
+    assert said in html
+    assert "<dt>Ratings</dt><dd>200</dd>" in html
+    assert "birch wins 0.50 of 90 comparisons with cedar" in html
 
 
 def test_a_later_run_asks_what_was_not_needed(folder: Path) -> None:
@@ -251,13 +254,14 @@ def test_a_limit_and_a_plan_hold_as_for_other_questions(folder: Path) -> None:
     [
         ({"alpha": 1.0}, "alpha is 1.0: expected a probability between 0 and 1"),
         ({"family": "pairs"}, "unknown family 'pairs'; did you mean 'pair'"),
+        ({"batch": 0}, "batch is 0: expected at least 1 sample"),
     ],
 )
 def test_what_cannot_be_decided_is_said_before_anybody_is_asked(
     folder: Path, asked: dict[str, Any], said: str
 ) -> None:
     engine = ScriptedJudge(says).use()
-    with pytest.raises((ConfigError, ScoreError), match=said):
+    with pytest.raises((JudgeError, ScoreError), match=said):
         until(folder, **asked)
     drawn(folder, ("amber",))
     with pytest.raises(JudgeError, match="no two systems have outputs for the same sample"):
