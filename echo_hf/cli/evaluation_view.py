@@ -158,7 +158,7 @@ def show_judged(console: Console, judged: JudgingResult) -> None:
     for split, found in judged.decisions.items():
         say(console, f"{split}: {found.said}")
         if found.undecided:
-            pairs = "; ".join(" and ".join(pair) for pair in found.undecided)
+            pairs = "; ".join(" and ".join(map(plain, pair)) for pair in found.undecided)
             say(console, f"not decided: {pairs}", "dim")
     if judged.saved:
         calls = sum(one.plan.calls for one in judged.saved)

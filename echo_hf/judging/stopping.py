@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from echo_hf._infra.text import plain
 from echo_hf.builder.build import RUNS
 from echo_hf.config.evaluation import Evaluated
 from echo_hf.engines.memory import check_fit
@@ -106,7 +107,7 @@ class Race:
 
     def __str__(self) -> str:
         decided = f"{(~self.undecided).sum()} of {len(self.undecided)} pairs decided"
-        left = f"going on with {', '.join(self.systems)}" if self.systems else "done"
+        left = f"going on with {', '.join(map(plain, self.systems))}" if self.systems else "done"
         return f"{self.split}: {self.done:,} samples, {decided}; {left}"
 
 

@@ -58,14 +58,7 @@ def half_width(squares: ArrayLike, count: ArrayLike, alpha: float) -> Floats:
 
 
 def p_values(outcomes: ArrayLike) -> Floats:
-    """For each row the alpha at which `half_width` first leaves 0 out; valid at any look.
-
-    Args:
-        outcomes: Of pairs and samples: .5 where the first system wins, -.5 where it loses, 0 for a
-            tie, NaN where the two were not compared. 1-dimensional for one pair.
-
-    Returns:
-        P values from 0 to 1.
+    """The alpha at which `half_width` first leaves 0 out, of outcomes [pair, sample] with NaN.
 
     Examples:
         >>> p_values([[0.5] * 40, [0.5, -0.5] * 20]).round(6).tolist()
@@ -78,17 +71,7 @@ def p_values(outcomes: ArrayLike) -> Floats:
 
 
 def needed(undecided: Bools, ahead: Bools) -> Bools:
-    """Which systems to go on asking about: those of a pair that more samples may decide.
-
-    Args:
-        undecided: By pair, in the order of `votes.pairs_of`, whether it is not decided.
-        ahead: By system and sample, whether there is an output that nobody was asked about.
-
-    Examples:
-        >>> both = np.ones((3, 10), dtype=bool)
-        >>> needed(np.array([False, False, True]), both).tolist()  # pairs 01, 02, 12
-        [False, True, True]
-    """
+    """Which systems are of an undecided pair, of which both have outputs ahead [system, sample]."""
     first, second = votes.pairs_of(len(ahead))
     open_ = undecided & (ahead[first] & ahead[second]).any(axis=-1)
     return np.isin(np.arange(len(ahead)), [first[open_], second[open_]])
@@ -182,10 +165,8 @@ def decisions(
     voted, whole = compared.of_pairs, table.whole
     counts = (~np.isnan(voted)).sum(axis=1)
     level = level_of(alpha, family, int((counts > 0).sum()))
-    half, found = (
-        half_width(np.nansum(np.square(voted / 2), axis=1), counts, level),
-        p_values(voted / 2),
-    )
+    found, squares = p_values(voted / 2), np.nansum(np.square(voted / 2), axis=1)
+    half = half_width(squares, counts, level)
     told: tuple[list[tuple[str, str]], ...] = [], []
     for one, other, lead, p_value in zip(
         *votes.pairs_of(len(systems)), np.nansum(voted, axis=1), found, strict=True
@@ -195,7 +176,6 @@ def decisions(
     points = votes.points_of(voted, len(systems))
     not_needed = int(whole.not_needed.sum()) if whole else 0
     every = whole.table if whole else table
-
     return Decisions(
         matrix=votes.by_pair(systems, divided(points.won, points.compared), votes.number),
         half_width=votes.by_pair(systems, votes.square(half, half, len(systems)), votes.number),

@@ -268,11 +268,9 @@ class Compared:
 
     def definition(self, measure: str, **parameters: Any) -> dict[str, Any]:
         if whole := self.table.whole:
-            counts = {
-                "ratings": int(whole.not_needed.sum()),
-                "of_samples": len(whole.table.samples),
-            }
-            parameters["not_needed"] = {**counts, "read": SHARED}
+            ratings, samples = int(whole.not_needed.sum()), len(whole.table.samples)
+            told = {"ratings": ratings, "of_samples": samples, "read": SHARED}
+            parameters["not_needed"] = told
         return {
             "measure": measure,
             "protocol": self.protocol,

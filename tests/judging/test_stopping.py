@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 from typer.testing import CliRunner
 
 from echo_hf.cli import app
@@ -66,8 +69,6 @@ def value(sample: int, system: int) -> int:
 
 
 def system_of(asked: Request) -> int:
-    from PIL import Image
-
     (image,) = (part for part in asked.messages[1].parts if hasattr(part, "sha256"))
     return int(Image.open(image.file).getpixel((0, 0))[1])
 
@@ -81,8 +82,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def folder(tmp_path: Path, made: Path) -> Path:
-    import shutil
-
     shutil.copytree(made, tmp_path, dirs_exist_ok=True)
     return tmp_path
 
@@ -302,6 +301,9 @@ def test_the_command_tells_what_was_saved(folder: Path) -> None:
     assert "not decided: birch and cedar" in said
     # 400 tokens of an answer at 8 dollars a million and 1,698 of a prompt at 2, 70 times.
     assert "saved: 70 calls, about $0.46" in said
+    again = json.loads(CliRunner().invoke(app, [*told, "--json"]).stdout)
+    assert again["decisions"]["text_to_image"]["undecided"] == [["birch", "cedar"]]
+    assert again["saved"][0]["calls"] == 70
 
 
 def test_a_killed_run_goes_on_to_the_same_decisions(tmp_path: Path) -> None:
