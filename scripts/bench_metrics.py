@@ -3,8 +3,9 @@
     python scripts/bench_metrics.py [--systems 8] [--samples 1000] [--judges 3] [--ranked 100]
 
 The win rate is compared with a bare numpy count of the same ratings, from a ready array and from
-the table as a user has it, and the bootstrap's draws with one count. On a machine that does other
-work, too, set OMP_NUM_THREADS=1: threads that wait for a processor are no cost of ours.
+the table as a user has it, and the bootstrap's draws with one count. 1,000 sequential looks have to
+stay below a second. On a machine that does other work, too, set OMP_NUM_THREADS=1: threads that
+wait for a processor are no cost of ours.
 """
 
 from __future__ import annotations
@@ -24,10 +25,11 @@ from rich.table import Table as Shown
 
 from echo_hf.scores import human_corrected, win_rate
 from echo_hf.scores.rating_table import read_ratings
+from echo_hf.scores.sequential import p_values
 from echo_hf.scores.votes import margins, plurality, points_of, rates_of
 
 ROUNDS = 30
-DRAWS = 1000
+DRAWS = LOOKS = 1000
 MISSING = 0.02
 KEYS = ("judge", "system", "sample_id")
 Floats = NDArray[np.float64]
@@ -111,6 +113,7 @@ def bench(ratings: Floats, ranked: int) -> list[Measure]:
 
     np.testing.assert_allclose(count(), bare_count(bare_read(rows)))
     bare, read = "bare numpy count of an array", "bare numpy count of a table"
+    outcomes = plurality(margins(table)) / 2
     whole = shortest(lambda: win_rate(rows, n_boot=0))
     drawn = shortest(lambda: win_rate(rows, n_boot=DRAWS))
     corrected = shortest(lambda: human_corrected(rows, people))
@@ -121,7 +124,14 @@ def bench(ratings: Floats, ranked: int) -> list[Measure]:
         Measure("win_rate of a table, without draws", whole, read, 3),
         Measure(f"{DRAWS} draws", drawn - whole, "count of an array", 100),
         Measure(f"human_corrected, {ranked} ranked (at most 50 ms)", corrected, read, 1),
+        Measure(f"{LOOKS} sequential looks", shortest(lambda: looks(outcomes), rounds=3)),
     ]
+
+
+def looks(outcomes: Floats) -> None:
+    """Decides every pair from ever more samples, as `judge --until decided` does after a batch."""
+    for end in np.linspace(1, outcomes.shape[1], LOOKS, dtype=int):
+        p_values(outcomes[:, :end])
 
 
 def shown(measures: list[Measure], title: str) -> Shown:

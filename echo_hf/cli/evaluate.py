@@ -23,7 +23,7 @@ from echo_hf.cli.verb import (
     option,
     watching,
 )
-from echo_hf.errors import ConfigError
+from echo_hf.errors import ConfigError, unknown
 from echo_hf.reasons import Outcome
 
 if TYPE_CHECKING:
@@ -158,6 +158,17 @@ def judge(
         "--applicability", "Ask which metrics fit each sample; rate nothing."
     ),
     pairwise: bool = flag("--pairwise", "Have judges choose between two outputs; rate nothing."),
+    until: str | None = choice(
+        None, "decided: rate in batches, and stop with a system that is told apart from all others."
+    ),
+    alpha: float | None = choice(
+        None, "With --until: how often a decision may be wrong; 0.05 unless given."
+    ),
+    family: str | None = choice(
+        None,
+        "With --until: alpha holds over all pairs (bonferroni, unless given) or for each pair.",
+    ),
+    batch: int | None = choice(None, "With --until: samples a batch; 50 unless given.", min=1),
     limit: Limit = None,
     budget: Budget = None,
     dry_run: DryRun = False,
@@ -174,32 +185,49 @@ def judge(
     if pairwise and (applicability or rubric):
         raise ConfigError("--pairwise rates by no rubric: leave out --applicability and --rubric")
     asking = partial(judging.judge, judges=judges, rubrics=rubric)
+    given = {"alpha": alpha, "family": family, "batch": batch}
+    chosen: Told = {name: value for name, value in given.items() if value is not None}
+    if until is not None:
+        from echo_hf.judging.stopping import judge_until_decided
+
+        if until != "decided":
+            raise ConfigError(unknown("value", until, ["decided"], "--until"))
+        if applicability or pairwise or set(rubric or ()) - {"overall"}:
+            raise ConfigError("--until rates by overall: leave out the other questions")
+        asking = partial(judge_until_decided, judges=judges, **chosen)
+    elif chosen:
+        raise ConfigError(f"--{next(iter(chosen))} is of --until decided: add it, or leave it out")
     if pairwise:
         asking = partial(judging.pairwise, judges=judges)
     verb = judging.applicability if applicability else asking
-    given = {"runs": runs, "limit": limit, "dry_run": dry_run, "budget_usd": budget}
+    how: Told = {"runs": runs, "limit": limit, "dry_run": dry_run, "budget_usd": budget}
     with watching() as watch:
-        done = verb(load_evaluation(config).run_by(runner), **given, watch=watch)  # type: ignore[arg-type]
+        done = verb(load_evaluation(config).run_by(runner), **how, watch=watch)
     show_judged(watch.console, done)
+    if until and dry_run:
+        say(watch.console, "this is the most: --until decided can only stop earlier")
     return _judged(done)
 
 
 def _judged(done: JudgingResult) -> Told:
-    plans = [
-        {
-            "judge": one.who,
-            "rubric": one.rubric,
-            "calls": one.plan.calls,
-            "cost_usd": one.expected.cost_usd,
-            "expected": one.expected,
-        }
-        for one in done.plans
-    ]
+    plans, saved = (
+        [
+            {
+                "judge": one.who,
+                "rubric": one.rubric,
+                "calls": one.plan.calls,
+                "cost_usd": one.expected.cost_usd,
+                "expected": one.expected,
+            }
+            for one in some
+        ]
+        for some in (done.plans, done.saved)
+    )
     answered = [
         {"judge": one.who, "rubric": one.rubric, "outcomes": one.outcomes, "fill": one.fill}
         for one in done.answered
     ]
-    return {**vars(done), "plans": plans, "answered": answered}
+    return {**vars(done), "plans": plans, "saved": saved, "answered": answered}
 
 
 def audit(

@@ -155,6 +155,16 @@ def show_judged(console: Console, judged: JudgingResult) -> None:
                 meaning = MEANINGS.get(outcome, "")
                 line = f"{one.who} {one.rubric}: {count:,} {outcome}: {meaning}"
                 say(console, line, "yellow")
+    for split, found in judged.decisions.items():
+        say(console, f"{split}: {found.said}")
+        if found.undecided:
+            pairs = "; ".join(" and ".join(map(plain, pair)) for pair in found.undecided)
+            say(console, f"not decided: {pairs}", "dim")
+    if judged.saved:
+        calls = sum(one.plan.calls for one in judged.saved)
+        usd = Range.total(one.expected.usd for one in judged.saved if one.expected.usd)
+        priced = f", about {shown_dollars(usd)}" if usd.likely else ""
+        say(console, f"saved: {calls:,} calls{priced}")
     if judged.spent:
         say(console, SPENT, "yellow")
     if judged.cost_usd is not None:

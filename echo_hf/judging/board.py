@@ -65,6 +65,8 @@ def show_scores(console: Console, path: Path) -> None:
             title = f"{name}: win rate ({found['protocol']}), judged by {judges}"
             table = _win_rates(rates, rated["tiers"]["tiers"], systems)
             show_table(console, title, table, _why_not(rates))
+            if decided := rated.get("decisions"):
+                show_table(console, f"{name}: {decided['said']}", _decisions(decided))
         elif split["samples"]:
             title = f"{name}: no win rates, since no judge has rated an output of it\n"
             say(console, title, "yellow")
@@ -169,6 +171,18 @@ def _why_not(rates: Part) -> Iterator[str]:
         named = [plain(name, LONGEST) for name, why in rates["reasons"].items() if why == reason]
         every = len(named) == len(rates["win_rate"])
         yield f"{'all systems' if every else ', '.join(named)}: {reason}: {MEANINGS[reason]}"
+
+
+def _decisions(found: Part) -> Table:
+    """Each pair, the better one first, on all samples that both were rated on."""
+    words = ("better", "worse")
+    table = plain_table(*words, "wins", "+-", "samples", "decided", left=words)
+    for is_decided, pairs in (("yes", found["decided"]), ("no", found["undecided"])):
+        for one, other in pairs:
+            ends = (rounded(found[name][one][other]) for name in ("matrix", "half_width"))
+            names = Text(plain(one, LONGEST), "bold"), plain(other, LONGEST)
+            table.add_row(*names, *ends, f"{found['pairs'][one][other]:,}", is_decided)
+    return table
 
 
 def _metrics(metrics: Sequence[Part], systems: Named) -> Table:

@@ -30,7 +30,15 @@ from echo_hf.metrics.names import TEXT_RENDERING
 from echo_hf.metrics.result import MetricResult, coverage_of
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import Outcome, Reason
-from echo_hf.scores import HumanCorrected, bounds, human_corrected, sensitivity, tiers, win_rate
+from echo_hf.scores import (
+    HumanCorrected,
+    bounds,
+    decisions,
+    human_corrected,
+    sensitivity,
+    tiers,
+    win_rate,
+)
 from echo_hf.scores.board import METRIC, board_of
 from echo_hf.scores.pairwise_agreement import PairwiseAgreement, pairwise_agreement
 from echo_hf.scores.rating_table import RUBRIC, RatingTable, read_ratings
@@ -317,6 +325,9 @@ def win_rates(
         "bounds": asdict(bounds(table, protocol=protocol)),
         **asdict(trust),
     }
+    if table.whole:
+        found = decisions(table, protocol=protocol)
+        details["decisions"] = {"said": found.said, **asdict(found)}
     return SplitWinRates(tuple(results), rates[protocol], groups.tiers, trust, details)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -33,12 +33,14 @@ from echo_hf.pipeline.answer_store import Store
 from echo_hf.pipeline.answers import answers_of
 from echo_hf.pipeline.batch_inference import FillStats, fill, plan
 from echo_hf.pipeline.progress import TOLD, NullProgress, ProgressListener
+from echo_hf.pipeline.result import StageResult
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.pipeline.runner import LOCAL, Runner, runner_of
 from echo_hf.pipeline.stage import ModelStage
 from echo_hf.pipeline.stage_runner import run_stage
 from echo_hf.reasons import Failed, Reason
-from echo_hf.tables import APPLICABILITY, COMPARISONS, RATINGS, Table
+from echo_hf.scores.sequential import Decisions
+from echo_hf.tables import APPLICABILITY, COMPARISONS, RATINGS, Table, arrow_rows
 
 logger = logging.getLogger(__name__)
 LOCK = ".judge.lock"
@@ -51,6 +53,11 @@ class JudgeTask:
     rubric: str
     stage: ModelStage
     rows: Dataset
+    part: str = ""  # which of the rows, where they are asked about in parts
+
+    @property
+    def label(self) -> str:
+        return " ".join(filter(None, (self.who, self.rubric, self.part)))
 
 
 @dataclass(frozen=True)
@@ -84,6 +91,8 @@ class JudgingResult:
     left_out: Mapping[Reason, int] = field(default_factory=dict)
     cost_usd: float | None = None  # as far as it is known
     spent: bool = False  # whether a budget ended it before all was asked
+    saved: tuple[Planned, ...] = ()  # what nobody had to be asked
+    decisions: Mapping[str, Decisions] = field(default_factory=dict)  # by split
 
 
 @dataclass
@@ -139,13 +148,29 @@ class Asking:
         expected = expected_calls(engine, planned)
         return Planned(question.who, question.rubric, planned, expected)
 
+    def begin(self, judges: Iterable[str]) -> None:
+        """Makes sure that all can be asked, before anything is spent."""
+        for who in judges:
+            if not isinstance(self.engines.use(who), PooledEngine):
+                check_installed(self.engines.choices[who].kind, f"judge {who!r}")
+        self.folder.enter()
+
+    @property
+    def is_spent(self) -> bool:
+        return self.budget_usd is not None and self.spent_usd >= self.budget_usd
+
+    def stored(self, question: JudgeTask) -> StageResult:
+        """What is stored of what a judge is asked; nobody is asked."""
+        stage, engine = question.stage, self.engine(question.who)
+        return run_stage(stage, question.rows, engine=engine, store=self.store, offline=True)
+
     def ask(self, question: JudgeTask) -> Answered:
         """Asks a judge what is not stored, and reads all that is."""
-        engine, label = self.engine(question.who), f"{question.who} {question.rubric}"
+        engine, label = self.engine(question.who), question.label
         stage, rows, so_far, stopped = question.stage, question.rows, FillStats(), None
         asked = plan(stage, rows, engine, self.store)
         logger.info("judge %s: %d calls to make", label, asked.calls, extra=TOLD)
-        self.watch.started(label, asked.calls, asked)
+        self.watch.started(label, asked.calls, "" if question.part else asked)
 
         def progress(stats: FillStats) -> None:
             nonlocal so_far
@@ -162,17 +187,22 @@ class Asking:
         except EngineError as error:
             stopped = f"{label}: {error}"
         self.spent_usd += _spent_usd(so_far, engine)
-        result = run_stage(stage, rows, engine=engine, store=self.store, offline=True)
+        result = self.stored(question)
         result.stats.stage, result.stats.fill = label, so_far
         result.stats.seconds += so_far.seconds
         logger.info("judge %s", result.stats, extra=TOLD)
         self.watch.finished(result)
-        found = result.dataset.with_format("arrow")[:]
+        return self.answered(question, arrow_rows(result.dataset), so_far, stopped)
+
+    def answered(
+        self, question: JudgeTask, found: pa.Table, so_far: FillStats, stopped: str | None
+    ) -> Answered:
+        answers = answers_of(self.engine(question.who), self.store)
         return Answered(
             question.who,
             question.rubric,
             found.filter(pc.not_equal(found["outcome"], Failed.NOT_ANSWERED.value)),
-            stage.answered_by(answers_of(engine, self.store)).digest(),
+            question.stage.answered_by(answers).digest(),
             Counter(found["outcome"].to_pylist()),
             so_far,
             stopped,
@@ -219,26 +249,34 @@ def ask_judges(
     samples: Collection[str],
 ) -> JudgingResult:
     """Asks all questions, and writes down what was answered to each as soon as it is done."""
-    for question in questions:  # before anything is spent
-        if not isinstance(asking.engines.use(question.who), PooledEngine):
-            check_installed(asking.engines.choices[question.who].kind, f"judge {question.who!r}")
-    asking.folder.enter()
+    asking.begin(question.who for question in questions)
     path, answered = None, list[Answered]()
     for question in questions:
         answered.append(asking.ask(question))
         path = write(answered[-1], samples)
+    return result_of(asking, path, answered, left_out)
+
+
+def result_of(
+    asking: Asking,
+    path: Path | None,
+    answered: Sequence[Answered],
+    left_out: Mapping[Reason, int],
+    **more: Any,
+) -> JudgingResult:
+    """What became of a run, unless a judge broke down in it."""
     stopped = [one.stopped for one in answered if one.stopped]
     if stopped:
         raise JudgeError("; ".join(stopped))
     costs = [one.fill.cost_usd for one in answered if one.fill.cost_usd is not None]
     unasked = any(one.outcomes.get(Failed.NOT_ANSWERED) for one in answered)
-    is_spent = asking.budget_usd is not None and asking.spent_usd >= asking.budget_usd
     return JudgingResult(
         path,
         answered=tuple(answered),
         left_out=left_out,
         cost_usd=sum(costs) if costs else None,
-        spent=is_spent and unasked,
+        spent=asking.is_spent and unasked,
+        **more,
     )
 
 

@@ -6,7 +6,7 @@ import logging
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -83,6 +83,20 @@ class FillStats:
         if self.stage_cost_usd is not None and self.stage_cost_usd != self.cost_usd:
             parts.append(f"${self.stage_cost_usd:.2f} with earlier runs")
         return ", ".join(parts)
+
+    def __add__(self, other: FillStats) -> FillStats:
+        """What two fills took, one after the other."""
+        failures = Counter(self.failures) + Counter(other.failures)
+        return FillStats(
+            **{
+                each.name: getattr(self, each.name) + getattr(other, each.name)
+                for each in fields(self)
+                if each.name not in ("failures", "cost_usd", "stage_cost_usd")
+            },
+            failures=dict(sorted(failures.items())),
+            cost_usd=_sum(self.cost_usd, other.cost_usd),
+            stage_cost_usd=_sum(self.stage_cost_usd, other.stage_cost_usd),
+        )
 
     def called(self, completion: Completion) -> None:
         """Adds a call of this run."""

@@ -67,7 +67,10 @@ def board(data: RunData) -> Markup:
         given = {"name": name, "found": found, "rates": rates, "rows": rows}
         if rates is not None:
             judges = ", ".join(judge_names(rates.per_judge, {}, data.results.judge_models))
-            given["notes"] = [f"Judged by {judges}.", _how(rates, found), *_why_not(rates)]
+            decided = found.win_rate.decisions if found.win_rate else None
+            notes = [f"Judged by {judges}.", _how(rates, found), *_why_not(rates)]
+            given["notes"] = [*notes, f"{decided.said.capitalize()}."] if decided else notes
+            given["pairs"] = decided or rates
             given["corrected"] = by_people(data, found.by_people)
             given["by_people"] = found.by_people
             given["tiers"] = [list(tier) for _, tier in groupby(rows, key=attrgetter("tier"))]

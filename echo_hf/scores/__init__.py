@@ -26,6 +26,7 @@ from echo_hf.scores.robustness import (
     self_preference,
     sensitivity,
 )
+from echo_hf.scores.sequential import Decisions, decisions, half_width
 from echo_hf.scores.tiers import SamplesNeeded, Separation, Tiers, samples_needed, tiers
 from echo_hf.scores.win_rate import WinRate, win_rate
 
@@ -35,6 +36,7 @@ __all__ = [
     "Bounds",
     "BradleyTerry",
     "Consensus",
+    "Decisions",
     "Friedman",
     "Gap",
     "GapRatio",
@@ -54,9 +56,11 @@ __all__ = [
     "agreement",
     "bounds",
     "bradley_terry",
+    "decisions",
     "dunn",
     "friedman",
     "gap_ratio",
+    "half_width",
     "human_corrected",
     "kemeny_consensus",
     "kendalls_w",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +13,7 @@ from datasets import Dataset
 from numpy.typing import ArrayLike, NDArray
 
 from echo_hf.errors import ScoreError, TableError, unknown
-from echo_hf.reasons import IgnoredRating, Outcome
+from echo_hf.reasons import IgnoredRating, Outcome, Unrated
 from echo_hf.tables import OUTPUTS, RATINGS, Table, arrow_rows
 
 Floats = NDArray[np.float64]
@@ -60,7 +60,8 @@ def read_columns(
                 f"{table.name}: column {name!r} has type {str(found)!r}: expected {expected}"
             )
         columns[name] = given[name].cast(wanted)
-        if columns[name].null_count and name in (*table.key, "outcome"):
+        keyed = name in table.key or (name == OUTCOME and name in required)
+        if columns[name].null_count and keyed:
             row = pc.index(columns[name].is_null(), True).as_py()
             raise TableError(f"{table.name}: {name!r} is null in row {row}: expected a value")
     return pa.table(columns)
@@ -118,8 +119,8 @@ def check_once(table: Table, rows: pa.Table, cells: Integers, done: str, keys: s
 
 RUBRIC = "overall"
 REQUIRED = ("sample_id", "system", "judge", "rating")
-DIGEST = "sample_digest"
-OPTIONAL = ("rubric", "repeat", DIGEST)
+DIGEST, OUTCOME = "sample_digest", "outcome"
+OPTIONAL = ("rubric", "repeat", DIGEST, OUTCOME)
 LOST = (Outcome.REFUSED.value, Outcome.NO_IMAGE.value)
 Key = tuple[str, str, str]
 Ignored = dict[IgnoredRating, pa.Table]
@@ -130,8 +131,10 @@ class RatingTable:
     """Every judge's rating of every system's output for every sample.
 
     `ratings` is [judge, system, sample], NaN where there is none; `lost` is what was refused or has
-    no image [system, sample], null without outputs; `ignored` are keys of rows that do not count;
-    `made` is what figures share that are made of the same table, such as votes.
+    no image [system, sample], null without outputs; `ignored` are keys of rows that do not count.
+    Where judges were not asked because it was not needed, these are the samples of which they were
+    asked all, so that systems are compared on the same; `whole` has the others as well. `made` is
+    what figures share that are made of the same table, such as votes.
     """
 
     samples: tuple[str, ...]
@@ -140,7 +143,15 @@ class RatingTable:
     ratings: Floats
     lost: Bools | None
     ignored: Mapping[IgnoredRating, tuple[Key, ...]]
+    whole: Whole | None = None
     made: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+
+class Whole(NamedTuple):
+    """All samples, and how many judges nobody needed to ask of each system and sample."""
+
+    table: RatingTable
+    not_needed: Integers
 
 
 def read_ratings(
@@ -184,7 +195,23 @@ def read_ratings(
         for reason, rows in ignored.items()
         if rows.num_rows
     }
-    return RatingTable(samples, systems, order, divided(sums, counts).reshape(shape), lost, keys)
+    table = RatingTable(samples, systems, order, divided(sums, counts).reshape(shape), lost, keys)
+    if OUTCOME not in rows.column_names:
+        return table
+    skipped = pc.equal(rows[OUTCOME], Unrated.NOT_NEEDED.value).fill_null(False).to_numpy()
+    if not skipped.any():
+        return table
+    cell = np.zeros(shape, dtype=bool)
+    cell.flat[cells[skipped & ~there]] = True
+    not_needed = cell.sum(axis=0)
+    shared = ~not_needed.any(axis=0)
+    return replace(
+        table,
+        samples=tuple(np.array(samples)[shared].tolist()),
+        ratings=table.ratings[:, :, shared],
+        lost=None if lost is None else lost[:, shared],
+        whole=Whole(table, not_needed),
+    )
 
 
 def rows_of_rubric(ratings: Any, rubric: str, ignored: Ignored) -> pa.Table:

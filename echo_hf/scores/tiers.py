@@ -15,10 +15,12 @@ from echo_hf.errors import ScoreError
 from echo_hf.reasons import Unscored
 from echo_hf.scores import votes
 from echo_hf.scores.rating_table import Floats, divided
+from echo_hf.scores.sequential import check_probabilities, p_values
 from echo_hf.scores.votes import Choices, Compared
 
 PairValues = Mapping[str, Mapping[str, float | None]]
 TEST = "paired sign-flip test over samples, two-sided"
+SEQUENTIAL = "confidence sequence of each pair's outcome, on all samples that both were rated on"
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,9 @@ def tiers(
     """Sorts systems by win rate; a tier ends before the first that its top differs from.
 
     Two systems differ when exchanging their outputs, on samples drawn by chance, seldom makes as
-    large a difference of win rates as there is, after Holm's correction over all pairs.
+    large a difference of win rates as there is, after Holm's correction over all pairs. Where
+    judges were asked until pairs were decided (see `decisions`), that test would be wrong too
+    often: there the p values of `decisions` stand in its place.
 
     Args:
         ratings: As for `win_rate`.
@@ -83,7 +87,7 @@ def tiers(
         >>> tiers(rows, n_resamples=1000).tiers
         (('a', 'b'), ('c',))
     """
-    _check_probabilities(alpha=alpha)
+    check_probabilities(alpha=alpha)
     compared = votes.compare(ratings, outputs, **choices)
     systems, rates = compared.table.systems, compared.ranked_rates()
     first, second = votes.pairs_of(len(systems))
@@ -99,32 +103,29 @@ def tiers(
             f"n_resamples is {n_resamples!r}: with {len(tested)} pairs and alpha {alpha!r} "
             f"nothing could differ: expected {fewest} draws or more"
         )
-    leads = _above(compared, 0.5, 1)
-    found = sign_flip_test(leads[first] - leads[second], n_resamples=n_resamples, seed=seed)
+    if compared.table.whole:
+        found, test = p_values(compared.of_pairs[tested] / 2), SEQUENTIAL
+    else:
+        leads, test = _above(compared, 0.5, 1), TEST
+        found = sign_flip_test(leads[first] - leads[second], n_resamples=n_resamples, seed=seed)
     values = np.full((len(systems), len(systems)), np.nan)
     values[first, second] = values[second, first] = holm(found)
-    p_values, split = votes.by_pair(systems, values, votes.number), list[list[str]]()
+    by_pair, split = votes.by_pair(systems, values, votes.number), list[list[str]]()
     for system, rate in rates.items():
         if rate is None:
             continue
-        p_value = p_values[split[-1][0]][system] if split else 0.0
+        p_value = by_pair[split[-1][0]][system] if split else 0.0
         if p_value is not None and p_value <= alpha:
             split.append([])
         split[-1].append(system)
-    test = f"{TEST}, Holm over all pairs"
+    test = f"{test}, Holm over all pairs"
     return Tiers(
         tuple(map(tuple, split)),
         tuple(system for system in systems if rates[system] is None),
-        p_values,
+        by_pair,
         rates,
         compared.definition("tiers", alpha=alpha, draws=n_resamples, seed=seed, test=test),
     )
-
-
-def _check_probabilities(**values: float) -> None:
-    for name, value in values.items():
-        if not 0 < value < 1:
-            raise ScoreError(f"{name} is {value!r}: expected a probability between 0 and 1")
 
 
 def _above(compared: Compared, expected: Floats | float, scale: float) -> Floats:
@@ -242,7 +243,7 @@ def samples_needed(
         >>> found.difference, round(found.deviation, 3), found.needed
         (0.5, 0.877, 25)
     """
-    _check_probabilities(power=power, alpha=alpha)
+    check_probabilities(power=power, alpha=alpha)
     from scipy.special import ndtri  # scipy.stats takes longer to import than all of this
 
     compared = votes.compare(ratings, outputs, **choices)

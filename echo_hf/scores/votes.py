@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, TypedDict, TypeVar, get_args
 
 import numpy as np
@@ -16,6 +16,7 @@ from echo_hf.reasons import Unscored
 from echo_hf.scores.rating_table import RUBRIC, Floats, RatingTable, Weights, divided, read_ratings
 
 TIE_WIDTH = 1e-6
+SHARED = "the samples of which every rating was needed, which all systems share"
 Protocol = Literal["published", "corrected"]
 Missing = Literal["exclude", "loss"]
 Average = Literal["opponents", "comparisons"]
@@ -226,6 +227,15 @@ class Compared:
         return self.voted(self.rule.vote)
 
     @property
+    def of_pairs(self) -> Floats:
+        """The same on all samples for which both systems of a pair were needed."""
+        whole, (first, second) = self.table.whole, pairs_of(len(self.table.systems))
+        if whole is None:
+            return self.verdicts
+        skipped = whole.not_needed[first] + whole.not_needed[second] > 0
+        return np.where(skipped, np.nan, replace(self, table=whole.table).verdicts)
+
+    @property
     def points(self) -> Points:
         systems = len(self.table.systems)
         return self._once(f"{self.rule.vote} points", lambda: points_of(self.verdicts, systems))
@@ -257,6 +267,10 @@ class Compared:
         return Unscored.NOT_RATED if np.isnan(ratings).all() else Unscored.NOTHING_IN_COMMON
 
     def definition(self, measure: str, **parameters: Any) -> dict[str, Any]:
+        if whole := self.table.whole:
+            ratings, samples = int(whole.not_needed.sum()), len(whole.table.samples)
+            told = {"ratings": ratings, "of_samples": samples, "read": SHARED}
+            parameters["not_needed"] = told
         return {
             "measure": measure,
             "protocol": self.protocol,

@@ -1,0 +1,192 @@
+"""Which pairs of systems are told apart, looked at as often as one likes while ratings come in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Unpack, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from echo_hf.errors import ScoreError, unknown
+from echo_hf.scores import votes
+from echo_hf.scores.rating_table import Bools, Floats, divided
+from echo_hf.scores.votes import Choices
+
+ALPHA = 0.05
+# Of the normal mixture: narrowest where squares of outcomes add up to about 40 for one pair at 5 %,
+# and 76 for 28 pairs, which is 200 and 400 samples. From 0.04 to 1 little changes.
+MIXTURE = 0.2
+Family = Literal["bonferroni", "pair"]
+PairValues = Mapping[str, Mapping[str, float | None]]
+
+
+def check_probabilities(**values: float) -> None:
+    for name, value in values.items():
+        if not 0 < value < 1:
+            raise ScoreError(f"{name} is {value!r}: expected a probability between 0 and 1")
+
+
+def half_width(squares: ArrayLike, count: ArrayLike, alpha: float) -> Floats:
+    """Half the width of a confidence sequence for a mean, which holds at all counts at once.
+
+    With `squares` as count times the variance, this is the asymptotic confidence sequence of
+    Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas (2024, Annals of Statistics 52), rho squared
+    being 0.2 times the variance. Squares here are taken around 0, which no small number of equal
+    outcomes makes narrow. For outcomes that are as often x as -x, 0 then lies within at all counts
+    with probability 1 - alpha, and not only for large ones (Robbins' mixture; de la Pena 1999).
+
+    Args:
+        squares: Sum of the squared outcomes.
+        count: How many there are; 0 gives NaN.
+        alpha: How often, at most, the mean may ever lie outside, between 0 and 1.
+
+    Returns:
+        What to add to the mean and to subtract from it, in units of the outcomes.
+
+    Raises:
+        ScoreError: alpha is not between 0 and 1.
+
+    Examples:
+        >>> half_width(200 * 0.5**2, 200, alpha=0.05).round(4).item()
+        0.1074
+    """
+    check_probabilities(alpha=alpha)
+    grown = 1 + MIXTURE * np.asarray(squares, dtype=float)
+    return divided(np.sqrt(2 * grown / MIXTURE * np.log(np.sqrt(grown) / alpha)), count)
+
+
+def p_values(outcomes: ArrayLike) -> Floats:
+    """The alpha at which `half_width` first leaves 0 out, of outcomes [pair, sample] with NaN.
+
+    Examples:
+        >>> p_values([[0.5] * 40, [0.5, -0.5] * 20]).round(6).tolist()
+        [3e-06, 1.0]
+    """
+    given = np.nan_to_num(np.asarray(outcomes, dtype=float))
+    total, grown = given.sum(axis=-1), 1 + MIXTURE * np.square(given).sum(axis=-1)
+    found: Floats = np.sqrt(grown) * np.exp(-MIXTURE * total**2 / (2 * grown))
+    return found.clip(max=1.0)
+
+
+def needed(undecided: Bools, ahead: Bools) -> Bools:
+    """Which systems are of an undecided pair, of which both have outputs ahead [system, sample]."""
+    first, second = votes.pairs_of(len(ahead))
+    open_ = undecided & (ahead[first] & ahead[second]).any(axis=-1)
+    return np.isin(np.arange(len(ahead)), [first[open_], second[open_]])
+
+
+def level_of(alpha: float, family: Family, pairs: int) -> float:
+    """How often one pair may be decided wrongly."""
+    if family not in get_args(Family):
+        raise ScoreError(unknown("family", family, get_args(Family)))
+    check_probabilities(alpha=alpha)
+    return alpha / max(pairs, 1) if family == "bonferroni" else alpha
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """What each pair of systems comes to, on all samples that both were rated on.
+
+    Attributes:
+        matrix: Share of points that a system wins from each other one; null where they were never
+            compared.
+        half_width: How far the share may be off, at all looks at once.
+        pairs: On how many samples each two were compared.
+        decided: Pairs that are told apart, the better system first.
+        undecided: The others. Equal systems are never told apart, however many samples there are.
+        not_needed: How many ratings nobody asked for.
+        ratings: How many ratings there would be with these.
+        shared: Samples of which every rating was needed: win rates are computed on these.
+        samples: All samples.
+        definition: Every parameter.
+    """
+
+    matrix: PairValues
+    half_width: PairValues
+    pairs: Mapping[str, Mapping[str, int]]
+    decided: tuple[tuple[str, str], ...]
+    undecided: tuple[tuple[str, str], ...]
+    not_needed: int
+    ratings: int
+    shared: int
+    samples: int
+    definition: Mapping[str, Any]
+
+    @property
+    def said(self) -> str:
+        """All in a sentence."""
+        needed, pairs = self.ratings - self.not_needed, len(self.decided) + len(self.undecided)
+        on = f"{self.shared:,} of {self.samples:,} samples"
+        return (
+            f"asked until decided: {needed:,} of {self.ratings:,} ratings, {len(self.decided):,} "
+            f"of {pairs:,} pairs decided; win rates are of the {on} that all systems share"
+        )
+
+
+def decisions(
+    ratings: Any,
+    outputs: Any = None,
+    *,
+    alpha: float = ALPHA,
+    family: Family = "bonferroni",
+    **choices: Unpack[Choices],
+) -> Decisions:
+    """Says of each pair of systems whether one is better, at any time and as often as one likes.
+
+    A usual test is right at one number of samples that was chosen beforehand: who looks at it while
+    ratings come in, and stops when it says so, is wrong far more often. Here a pair is decided when
+    a confidence sequence of its outcome (the judges' vote: .5, 0 for a tie, -.5) leaves 0 out.
+
+    Args:
+        ratings: As for `win_rate`. Rows with the outcome `not_needed` and no rating are those that
+            nobody asked for, as `judge --until decided` writes them.
+        outputs: As for `win_rate`.
+        alpha: How often, at most, any decision may ever be wrong; see `family`.
+        family: `bonferroni`: alpha holds over all pairs together. `pair`: of each alone.
+        choices: `protocol`, `missing`, `rubric` and `judges`, as for `win_rate`.
+
+    Returns:
+        Decisions, and the share of points behind each.
+
+    Raises:
+        ScoreError: As for `win_rate`; alpha is not between 0 and 1, or family is none of the two.
+
+    Examples:
+        >>> keys = {"sample_id": [f"{at}" for at in range(60)] * 2, "judge": ["j"] * 120}
+        >>> rows = {**keys, "system": ["a"] * 60 + ["b"] * 60, "rating": [8] * 50 + [2] * 70}
+        >>> found = decisions(rows)
+        >>> found.decided, round(found.matrix["a"]["b"], 3), round(found.half_width["a"]["b"], 3)
+        ((('a', 'b'),), 0.917, 0.188)
+    """
+    compared = votes.compare(ratings, outputs, **choices)
+    table, systems = compared.table, compared.table.systems
+    voted, whole = compared.of_pairs, table.whole
+    counts = (~np.isnan(voted)).sum(axis=1)
+    level = level_of(alpha, family, int((counts > 0).sum()))
+    found, squares = p_values(voted / 2), np.nansum(np.square(voted / 2), axis=1)
+    half = half_width(squares, counts, level)
+    told: tuple[list[tuple[str, str]], ...] = [], []
+    for one, other, lead, p_value in zip(
+        *votes.pairs_of(len(systems)), np.nansum(voted, axis=1), found, strict=True
+    ):
+        names = systems[one], systems[other]
+        told[int(p_value > level)].append(names if lead >= 0 else names[::-1])
+    points = votes.points_of(voted, len(systems))
+    not_needed = int(whole.not_needed.sum()) if whole else 0
+    every = whole.table if whole else table
+    return Decisions(
+        matrix=votes.by_pair(systems, divided(points.won, points.compared), votes.number),
+        half_width=votes.by_pair(systems, votes.square(half, half, len(systems)), votes.number),
+        pairs=votes.by_pair(systems, points.compared, int),
+        decided=tuple(told[0]),
+        undecided=tuple(told[1]),
+        not_needed=not_needed,
+        ratings=int((~np.isnan(every.ratings)).sum()) + not_needed,
+        shared=len(table.samples),
+        samples=len(every.samples),
+        definition=compared.definition(
+            "decisions", alpha=alpha, family=family, level=level, mixture=MIXTURE
+        ),
+    )
