@@ -76,6 +76,7 @@ FLOORS = (
     ("systems",),
     ("judging",),
     ("apps", "report", "quickstart"),
+    ("schedule",),
     ("cli",),
 )
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}

@@ -18,7 +18,7 @@ import typer
 from echo_hf.cli.build import build, check_engine, merge, review, update, why
 from echo_hf.cli.collect import collect, refresh
 from echo_hf.cli.evaluate import agree, analyze, audit, eval_, generate, judge, rank, report, score
-from echo_hf.cli.release import diff, forget, hydrate, leaderboard, publish
+from echo_hf.cli.release import diff, forget, hydrate, leaderboard, publish, schedule
 from echo_hf.cli.start import engines, init, quickstart, systems
 from echo_hf.cli.verb import Quiet, Verbose, Verbs, name_of, verb
 
@@ -29,7 +29,7 @@ Exit codes: 0 done; 2 a mistake to fix, in one line; 130 stopped; 1 a bug.
 GROUPS: Mapping[str, tuple[Callable[..., Any], ...]] = {
     "Start": (quickstart, init, engines, systems),
     "Build": (collect, build, merge, update, why, check_engine, review, refresh),
-    "Release": (diff, publish, hydrate, forget, leaderboard),
+    "Release": (diff, publish, hydrate, forget, leaderboard, schedule),
     "Evaluate": (eval_, generate, judge, audit, score, rank, agree, analyze, report),
 }
 app = typer.Typer(
