@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from dataclasses import dataclass
 from importlib.resources import files
@@ -40,10 +41,10 @@ def write(config: Path, on: str, to: Path | None = None) -> Written:
             f"{str(config)!r}: schedule.state is missing: expected ORGANISATION/NAME of a {kind} "
             "that keeps the run between two turns"
         )
-    if config.is_absolute():
+    if config.is_absolute() or not re.fullmatch(r"[\w./-]+", str(config), re.ASCII):
         raise ConfigError(
-            f"{str(config)!r} is a path of this machine: run it in the repository's folder, with "
-            "the path from there"
+            f"{str(config)!r} cannot stand in such a file: expected the path from the folder of "
+            "the repository, of letters, digits, dots, dashes and slashes"
         )
     extras = f"[{','.join(sorted(options.extras))}]" if options.extras else ""
     fields = {

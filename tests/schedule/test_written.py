@@ -49,7 +49,8 @@ def test_a_workflow_exchanges_its_identity_for_tokens(mine: Path) -> None:
     assert resources == [run, f"datasets/{REPO}", run]
     assert take["run"] == 'echo-hf schedule "benchmark.yaml" --once --state state'
     assert take["env"]["OPENAI_API_KEY"] == "${{ secrets.OPENAI_API_KEY }}"
-    assert keep["if"] == "always()"
+    # What could not be fetched is not replaced by nothing.
+    assert keep["if"] == f"always() && steps.{fetch['id']}.outcome == 'success'"
     assert "HF_TOKEN" not in made.path.read_text("utf-8")
     assert any(f"datasets/{REPO}/settings" in line for line in made.todo)
 
@@ -76,6 +77,12 @@ def test_a_job_is_one_script_and_the_command_that_plans_it(mine: Path, tmp_path:
     )
     assert done.returncode == 2
     assert f"{tmp_path}/config/benchmark.yaml" in done.stderr
+
+
+def test_a_path_that_a_shell_would_read_is_refused(mine: Path) -> None:
+    wicked = mine.rename("$(id).yaml")
+    with pytest.raises(ConfigError, match="letters, digits"):
+        write(wicked, "github")
 
 
 def test_a_file_of_ours_is_renewed_and_no_other(mine: Path) -> None:
