@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Mapping
+from importlib.resources import files
 from typing import Annotated, Any
 
 import typer
@@ -51,6 +52,9 @@ for _group, _verbs in GROUPS.items():
 @app.callback(invoke_without_command=True)
 def _options(
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+    skill: Annotated[
+        bool, typer.Option("--skill", help="Print what an agent should know to use it: a SKILL.md.")
+    ] = False,
     verbose: Verbose = 0,
     quiet: Quiet = False,
 ) -> None:
@@ -59,6 +63,9 @@ def _options(
         import echo_hf
 
         typer.echo(echo_hf.__version__)
+        raise typer.Exit
+    if skill:
+        typer.echo(files("echo_hf.cli").joinpath("SKILL.md").read_text("utf-8"), nl=False)
         raise typer.Exit
 
 
