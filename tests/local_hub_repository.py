@@ -49,14 +49,24 @@ class Commit:
 
 
 @dataclass
+class Pull:
+    """A pull request; what was said in it, the description first."""
+
+    title: str
+    said: list[str]
+    status: str = "open"
+    merged: str | None = None
+
+
+@dataclass
 class Repository:
-    """A dataset repository; a pull request is the branch `refs/pr/<number>`."""
+    """A dataset repository; a pull request with changes is the branch `refs/pr/<number>`."""
 
     private: bool = False
     commits: dict[str, Commit] = field(default_factory=dict)
     branches: dict[str, str] = field(default_factory=dict)
     tags: dict[str, str] = field(default_factory=dict)
-    open_pulls: dict[int, str] = field(default_factory=dict)
+    pulls: dict[int, Pull] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         first = {".gitattributes": StoredFile(ATTRIBUTES)}
@@ -92,13 +102,19 @@ class Repository:
         self.branches[MAIN] = self.add(title, self.head, files)
         return self.head
 
-    def propose(self, title: str, oid: str) -> int:
-        number = 1 + sum(name.startswith(PULL) for name in self.branches)
-        self.branches[f"{PULL}{number}"] = oid
-        self.open_pulls[number] = title
+    @property
+    def open_pulls(self) -> dict[int, str]:
+        return {number: one.title for number, one in self.pulls.items() if one.status == "open"}
+
+    def propose(self, title: str, description: str, oid: str | None) -> int:
+        """Opens a pull request; without a commit it is a draft."""
+        number = len(self.pulls) + 1
+        self.pulls[number] = Pull(title, [description], "open" if oid else "draft")
+        self.branches[f"{PULL}{number}"] = oid or self.head
         return number
 
     def merge(self, number: int) -> str:
-        files = self.commits[self.branches[f"{PULL}{number}"]].files
-        self.branches[MAIN] = self.add(self.open_pulls.pop(number), self.head, files)
+        pull, files = self.pulls[number], self.commits[self.branches[f"{PULL}{number}"]].files
+        self.branches[MAIN] = pull.merged = self.add(pull.title, self.head, files)
+        pull.status = "merged"
         return self.head

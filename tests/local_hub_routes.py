@@ -235,19 +235,58 @@ def refs(asked: Asked) -> Answer:
 
 
 def discussions(asked: Asked) -> Answer:
+    if asked.rest:
+        pull = asked.repository.pulls[int(asked.rest)]
+        changes = {"base": "refs/heads/main", "mergeCommitId": pull.merged}
+        more = {"changes": changes, "filesWithConflicts": [], "diff": ""}
+        events = [
+            {
+                "id": str(at),
+                "type": "comment",
+                "createdAt": DATE,
+                "data": {"edited": False, "hidden": False, "latest": {"raw": text}},
+            }
+            for at, text in enumerate(pull.said)
+        ]
+        return said({**_discussion(asked, int(asked.rest)), **more, "events": events})
+    wanted = {"open": ("open", "draft"), "closed": ("closed", "merged")}
+    some = wanted.get(asked.question.query.get("status", ""), ("open", "draft", "closed", "merged"))
     found = [
-        {
-            "num": number,
-            "title": title,
-            "author": {"name": "mira"},
-            "createdAt": DATE,
-            "status": "open",
-            "repo": {"name": asked.repo_id, "type": "dataset"},
-            "isPullRequest": True,
-        }
-        for number, title in asked.repository.open_pulls.items()
+        _discussion(asked, number)
+        for number, pull in asked.repository.pulls.items()
+        if pull.status in some
     ]
     return said({"discussions": found, "count": len(found), "start": 0})
+
+
+def _discussion(asked: Asked, number: int) -> dict[str, Any]:
+    pull = asked.repository.pulls[number]
+    return {
+        "num": number,
+        "title": pull.title,
+        "author": {"name": "mira"},
+        "createdAt": DATE,
+        "status": pull.status,
+        "repo": {"name": asked.repo_id, "type": "dataset"},
+        "isPullRequest": True,
+    }
+
+
+def discuss(asked: Asked) -> Answer:
+    """Opens a draft, comments on a request, or changes its status."""
+    given, (number, _, about) = asked.question.json, asked.rest.partition("/")
+    if not number:
+        made = asked.repository.propose(given["title"], given["description"], None)
+        return said({"num": made})
+    pull = asked.repository.pulls[int(number)]
+    if comment := given.get("comment"):
+        pull.said.append(comment)
+    data: dict[str, Any] = {"edited": False, "hidden": False, "latest": {"raw": comment}}
+    kind = "comment"
+    if about == "status":
+        pull.status, kind, data = given["status"], "status-change", {"status": given["status"]}
+    event = {"id": "new", "type": kind, "createdAt": DATE, "data": data}
+    return said({"newMessage": event, "newStatus": event})
 
 
 def tree(asked: Asked) -> Answer:
@@ -311,7 +350,8 @@ def make_commit(asked: Asked) -> Answer:
     page = f"{asked.question.endpoint}/datasets/{asked.repo_id}"
     done = {"success": True, "commitOid": oid, "commitUrl": f"{page}/commit/{oid}"}
     if asked.is_pull:
-        done["pullRequestUrl"] = f"{page}/discussions/{repository.propose(title, oid)}"
+        number = repository.propose(title, header["value"].get("description", ""), oid)
+        done["pullRequestUrl"] = f"{page}/discussions/{number}"
     else:
         repository.branches[asked.revision] = oid
     asked.hub.reach("after commit")
@@ -355,6 +395,7 @@ VERBS: dict[tuple[str, str], Callable[[Asked], Answer]] = {
     ("GET", "tree"): tree,
     ("POST", "paths-info"): paths_info,
     ("POST", "preupload"): preupload,
+    ("POST", "discussions"): discuss,
     ("POST", "commit"): make_commit,
     ("POST", "tag"): make_tag,
     ("DELETE", "tag"): delete_tag,

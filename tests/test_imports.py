@@ -10,6 +10,7 @@ import sysconfig
 from collections.abc import Iterable, Iterator
 from functools import cache
 from graphlib import TopologicalSorter
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
@@ -40,7 +41,10 @@ def test_it_starts_in_half_a_second_without_anything_heavy(code: str) -> None:
 
 
 def test_the_command_is_installed() -> None:
+    """`hf echo` runs it as well, once installed as an extension."""
     command = Path(sysconfig.get_path("scripts")) / "echo-hf"
+    named = entry_points(group="console_scripts", value="echo_hf.cli:main")
+    assert named.names >= {"echo-hf", "hf-echo"}
     shown = [
         subprocess.run(
             [*start, "--help"], cwd=ROOT, capture_output=True, text=True, check=True
@@ -76,6 +80,7 @@ FLOORS = (
     ("systems",),
     ("judging",),
     ("apps", "report", "quickstart"),
+    ("schedule",),
     ("cli",),
 )
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}

@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Mapping
+from importlib.resources import files
 from typing import Annotated, Any
 
 import typer
@@ -18,7 +19,7 @@ import typer
 from echo_hf.cli.build import build, check_engine, merge, review, update, why
 from echo_hf.cli.collect import collect, refresh
 from echo_hf.cli.evaluate import agree, analyze, audit, eval_, generate, judge, rank, report, score
-from echo_hf.cli.release import diff, forget, hydrate, leaderboard, publish
+from echo_hf.cli.release import diff, forget, hydrate, leaderboard, publish, schedule
 from echo_hf.cli.start import engines, init, quickstart, systems
 from echo_hf.cli.verb import Quiet, Verbose, Verbs, name_of, verb
 
@@ -29,7 +30,7 @@ Exit codes: 0 done; 2 a mistake to fix, in one line; 130 stopped; 1 a bug.
 GROUPS: Mapping[str, tuple[Callable[..., Any], ...]] = {
     "Start": (quickstart, init, engines, systems),
     "Build": (collect, build, merge, update, why, check_engine, review, refresh),
-    "Release": (diff, publish, hydrate, forget, leaderboard),
+    "Release": (diff, publish, hydrate, forget, leaderboard, schedule),
     "Evaluate": (eval_, generate, judge, audit, score, rank, agree, analyze, report),
 }
 app = typer.Typer(
@@ -51,6 +52,9 @@ for _group, _verbs in GROUPS.items():
 @app.callback(invoke_without_command=True)
 def _options(
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+    skill: Annotated[
+        bool, typer.Option("--skill", help="Print what an agent should know to use it: a SKILL.md.")
+    ] = False,
     verbose: Verbose = 0,
     quiet: Quiet = False,
 ) -> None:
@@ -59,6 +63,9 @@ def _options(
         import echo_hf
 
         typer.echo(echo_hf.__version__)
+        raise typer.Exit
+    if skill:
+        typer.echo(files("echo_hf.cli").joinpath("SKILL.md").read_text("utf-8"), nl=False)
         raise typer.Exit
 
 

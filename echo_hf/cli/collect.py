@@ -71,8 +71,9 @@ def refresh(
     """Ask platforms which posts no longer exist. --apply forgets those."""
     from datetime import timedelta
 
+    from echo_hf.apps.events import forget
     from echo_hf.builder import refresh as refreshing
-    from echo_hf.cli.posts_view import forget, show_refresh, show_removal
+    from echo_hf.cli.posts_view import show_refresh, show_removal
 
     with watching() as watch:
         done = refreshing.refresh(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 from pathlib import Path
 
 import datasets
@@ -13,31 +12,20 @@ from rich.text import Text
 
 from echo_hf._infra.console import say
 from echo_hf._infra.text import percent, plain
-from echo_hf.apps.events import EVENTS_FILE, EventLog
-from echo_hf.builder import takedown
 from echo_hf.builder.refresh import Refresh, Refreshed
 from echo_hf.builder.search_yield import WrittenYields, Yield
-from echo_hf.builder.takedown import Removal, RunFiles
+from echo_hf.builder.takedown import Removal
 from echo_hf.cli.progress import LONGEST_REMARK
 from echo_hf.collect.crawl_ledger import CrawlStats
 from echo_hf.collect.query_plan import PlannedQuery
 from echo_hf.config.collection import Search
 from echo_hf.reasons import RefreshEnd
-from echo_hf.systems.journal import drop_samples, journals, locked_all
 
 NUMBERS = ("queries", "done", "posts", "requests", "cost")
 UNKNOWN = "-"
 MOST_TERMS = 40
 LONGEST_TERM = 24
 MOST_NAMED = 10
-# All that names samples in a run and is not the build's own.
-JOURNALS = RunFiles(
-    drop_samples,
-    lambda root: (digest for journal in journals(root) for digest in journal.images),
-    locked_all,
-)
-EVENTS = RunFiles(lambda root, samples: EventLog(root / EVENTS_FILE).forget(set(samples)))
-forget = partial(takedown.forget, files=(JOURNALS, EVENTS))
 
 
 def show_plan(

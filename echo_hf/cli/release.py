@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -9,8 +11,19 @@ import typer
 from rich.text import Text
 
 from echo_hf._infra.console import say, terminal
-from echo_hf.cli.verb import DEFAULT_RUNS, ConfigFile, Runs, Told, choice, flag, option, watching
-from echo_hf.errors import HubError
+from echo_hf._infra.text import escaped
+from echo_hf.cli.verb import (
+    DEFAULT_RUNS,
+    ConfigFile,
+    PartlyDoneError,
+    Runs,
+    Told,
+    choice,
+    flag,
+    option,
+    watching,
+)
+from echo_hf.errors import ConfigError, EchoError, HubError
 
 
 def publish(
@@ -92,6 +105,79 @@ def hydrate(
     say(watch.console, f"\nrelease: {hydration.release.path}")
 
 
+def schedule(
+    config: ConfigFile,
+    on: str | None = choice(None, "github or hf: write the file that has turns taken there."),
+    to: Path | None = choice(None, "With --on: the file to write, instead of the usual place."),
+    once: bool = flag("--once", "Take one turn, here and now."),
+    state: Path | None = choice(
+        None, "With --once: folder where runs are kept between turns, such as a mounted bucket."
+    ),
+    dry_run: bool = flag("--dry-run", "With --once: only show each step, its cost and its time."),
+    runs: Runs = DEFAULT_RUNS,
+) -> Told:
+    """Keep a benchmark current: collect, build, evaluate, propose."""
+    from echo_hf.schedule import turn as loop
+    from echo_hf.schedule import written
+
+    if (on is None) == (not once):
+        raise ConfigError("what should take turns? expected --on github, --on hf, or --once")
+    if on is not None:
+        if state or dry_run:
+            raise ConfigError("--state and --dry-run go with --once: leave them out")
+        made = written.write(config, on, to)
+        for line in (f"wrote {made.path}", "once, by hand:", *made.todo):
+            say(terminal(), line)
+        return vars(made)
+    if to is not None:
+        raise ConfigError("--to goes with --on: leave it out")
+    if dry_run:
+        return _planned_turn(config, runs)
+    with watching() as watch:
+        done = loop.turn(
+            config,
+            runs=runs,
+            state=state,
+            watch=watch,
+            told=lambda step, said: say(watch.console, f"{step}: {said}", "bold"),
+        )
+    if summary := os.environ.get("GITHUB_STEP_SUMMARY"):
+        with Path(summary).open("a", encoding="utf-8") as file:
+            file.writelines(f"- **{step}**: {escaped(said)}\n" for step, said in done.steps.items())
+    if done.held:
+        raise PartlyDoneError(f"nothing was proposed: {'; '.join(done.held)}", vars(done))
+    return vars(done)
+
+
+def _planned_turn(config: Path, runs: Path) -> Told:
+    from echo_hf.cli.build import build
+    from echo_hf.cli.collect import collect
+    from echo_hf.cli.evaluate import eval_
+    from echo_hf.collect.crawl import searches
+    from echo_hf.config.loading import load_config
+    from echo_hf.schedule.turn import STEPS, schedule_of
+
+    console, loaded = terminal(), load_config(config)
+    options, told = schedule_of(loaded), Told()
+    plans: dict[str, Callable[[], Told]] = {
+        "update": lambda: build(config, dry_run=True, runs=runs),
+    }
+    if searches(loaded):
+        plans["collect"] = lambda: collect(config, plan=True, runs=runs)
+    if loaded.systems:
+        plans["eval"] = lambda: eval_(config, budget=options.budget_usd, dry_run=True, runs=runs)
+    for step, said in STEPS.items():
+        say(console, f"{step}: {said}", "bold")
+        if step in plans:
+            try:
+                told[step] = plans[step]()
+            except EchoError as error:  # what it stands on is yet to be built
+                say(console, f"cannot be told yet: {error}", "yellow")
+                told[step] = {"unknown": str(error)}
+    say(console, f"to {options.repo_id}; nothing was asked: leave out --dry-run for a turn")
+    return {"plan": told}
+
+
 def leaderboard(
     repo_id: Annotated[str, option(None, "Dataset whose results it shows: ORG/NAME.")],
     space: str | None = choice(None, "The Space to make: ORG/NAME."),
@@ -119,13 +205,14 @@ def forget(
     runs: Runs = DEFAULT_RUNS,
 ) -> None:
     """Permanently remove posts from a run, and all made of them."""
-    from echo_hf.cli import posts_view
+    from echo_hf.apps.events import forget as forgotten
+    from echo_hf.cli.posts_view import show_removal
     from echo_hf.cli.release_view import show_holding
 
     if delete_tags and not repo_id:
         raise HubError("--delete-tags needs --repo-id ORG/NAME: whose tags?")
     console = terminal()
-    taken = posts_view.forget(urls, config, runs=runs)
-    posts_view.show_removal(console, taken, config)
+    taken = forgotten(urls, config, runs=runs)
+    show_removal(console, taken, config)
     if repo_id:
         show_holding(console, repo_id, taken.urls, delete=delete_tags)

@@ -17,6 +17,7 @@ from echo_hf.config.sections import (
     ModelOptions,
     Posts,
     ReleaseOptions,
+    ScheduleOptions,
     Shard,
     SplitOptions,
     Stages,
@@ -39,6 +40,7 @@ class Config(Evaluated):
         release: What the release says of itself.
         rights: By platform whose terms forbid passing posts on, what permits it nevertheless; the
             card repeats it. Without it, samples from there are published without posted content.
+        schedule: What the loop that keeps it current may do; null where none does.
         shard: Which part of a benchmark this is; null for a whole one.
         paper: Says that this config reproduces the paper, and where it differs; null for one that
             does not.
@@ -51,6 +53,7 @@ class Config(Evaluated):
     splits: SplitOptions = SplitOptions()
     release: ReleaseOptions = ReleaseOptions()
     rights: Mapping[str, Statement] = {}
+    schedule: ScheduleOptions | None = None
     shard: Shard | None = None
     paper: PaperOptions | None = None
 

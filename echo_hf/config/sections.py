@@ -351,6 +351,42 @@ class ReleaseOptions(Section):
         return self
 
 
+Hours = Annotated[float, Field(gt=0, le=168)]
+
+
+class ScheduleOptions(Section):
+    """What the loop that keeps a benchmark current may do; `echo-hf schedule` reads it.
+
+    Attributes:
+        repo_id: Dataset on the Hub that releases are proposed to: `ORGANISATION/NAME`.
+        budget_usd: US dollars after which one evaluation asks nobody any more; 0 for free ones.
+        cron: When a turn begins, in UTC; odd minutes have fewer others in the queue.
+        state: Where the run is kept between turns: `ORGANISATION/NAME` of a private dataset for
+            GitHub, of a bucket for a Job of the Hub; it holds posts and answers.
+        extras: What of echo-hf's extras a turn needs, such as `sources` or `openai`.
+        secrets: Names of environment variables that it needs, such as keys of platforms.
+        hours: Longest turn.
+        flavor: Hardware of a Job, as the Hub calls it.
+        private: Whether a dataset that is yet to be made is a private one.
+        allow_rules: Propose what plain rules or recorded answers have built.
+        allow_unscreened: Propose samples that no safety model has looked at.
+    """
+
+    repo_id: Annotated[str, matching(r"[\w.-]+/[\w.-]+", "ORGANISATION/NAME")]
+    budget_usd: Annotated[float, Field(ge=0, le=1_000_000)]
+    cron: Annotated[
+        str, matching(r"[\d*/,-]+( [\d*/,-]+){4}", "five fields, such as 23 4 * * 1")
+    ] = "23 4 * * 1"
+    state: Annotated[str, matching(r"[\w.-]+/[\w.-]+", "ORGANISATION/NAME")] | None = None
+    extras: tuple[Annotated[str, matching(r"[a-z-]+", "such as sources")], ...] = ()
+    secrets: tuple[Annotated[str, matching(r"[A-Z][A-Z0-9_]*", "such as OPENAI_API_KEY")], ...] = ()
+    hours: Hours = 5
+    flavor: Annotated[str, matching(r"[a-z0-9-]+", "such as cpu-upgrade")] = "cpu-upgrade"
+    private: bool = False
+    allow_rules: bool = False
+    allow_unscreened: bool = False
+
+
 FormName = Literal["llama_guard", "moderation", "instructed"]
 ENDPOINT = "moderation"
 LLAMA_GUARD = re.compile(r"llama[-_. ]?guard(?:[-_. ]?(?P<generation>[0-9]+))?", re.IGNORECASE)

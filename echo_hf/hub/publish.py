@@ -71,6 +71,7 @@ def publish(
     create_pr: bool = False,
     private: bool = False,
     message: str | None = None,
+    note: str | None = None,
     allow_rules: bool = False,
     allow_unscreened: bool = False,
     progress: Say | None = None,
@@ -92,6 +93,7 @@ def publish(
             is called again without.
         private: Makes a new repository one that only its owners see.
         message: What the commit is called.
+        note: What its description says before what changed since `previous`.
         allow_rules: Publishes what plain rules or recorded answers have built.
         allow_unscreened: Publishes samples that no safety model has looked at.
         progress: Told what is being done, a line for each step.
@@ -144,17 +146,22 @@ def publish(
             return Published(page, commit, tag, unchanged)
         proposal = f"{remote.page}/commit/{commit}"
         if not unchanged:
-            for branch, url in remote.open_pulls().items() if create_pr else ():
-                head = remote.commit_of(branch)
+            for one in remote.requests() if create_pr else ():
+                if not one.is_open:
+                    continue
+                head = remote.commit_of(one.branch)
                 if candidate.is_at(head, remote.files(head)):
-                    return Published(url, head, None, unchanged=True)
+                    return Published(one.url, head, None, unchanged=True)
             upload, delete = candidate.differences(there)
             size = sum(content.size for content in upload.values())
             say(f"uploading {len(upload)} files, {size / 1e6:,.1f} MB")
             added = [CommitOperationAdd(path, each.source) for path, each in upload.items()]
             deleted = [CommitOperationDelete(path, is_folder=False) for path in delete]
             title = message or f"Publish {tag}"
-            made = remote.commit([*added, *deleted], title, state.head, create_pr=create_pr)
+            about = "\n\n".join(filter(None, (note, candidate.since)))
+            made = remote.commit(
+                [*added, *deleted], title, state.head, description=about, create_pr=create_pr
+            )
             commit, proposal = made.oid, made.pr_url or made.commit_url
         if create_pr:
             return Published(proposal, commit, None, unchanged)

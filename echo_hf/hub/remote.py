@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from huggingface_hub import (
     CommitInfo,
     CommitOperationAdd,
     CommitOperationDelete,
+    DiscussionComment,
     HfApi,
     HfFileSystem,
 )
@@ -99,6 +101,23 @@ MAIN = "main"
 CONFLICT = frozenset({409, 412})
 
 
+class Request(NamedTuple):
+    """A pull request; its status is open, draft, merged or closed."""
+
+    number: int
+    title: str
+    status: str
+    url: str
+
+    @property
+    def branch(self) -> str:
+        return f"refs/pr/{self.number}"
+
+    @property
+    def is_open(self) -> bool:
+        return self.status in ("open", "draft")
+
+
 class State(NamedTuple):
     head: str
     tags: Mapping[str, str]
@@ -117,6 +136,8 @@ class Remote:
         return f"{self.api.endpoint}/datasets/{self.repo_id}"
 
     def check_token(self) -> None:
+        if os.environ.get("HF_OIDC_RESOURCE"):
+            return  # a token of one repository, which a CI job is lent, stands for no user
         if self.api.token is False:
             raise HubError(f"cannot publish to {self.repo_id!r}: {NO_TOKEN}")
         with hub_errors(f"publish to {self.repo_id!r}"):
@@ -185,15 +206,39 @@ class Remote:
         with hub_errors(f"find {revision!r} of {self.repo_id!r}"):
             return str(self.api.dataset_info(self.repo_id, revision=revision).sha)
 
-    def open_pulls(self) -> dict[str, str]:
+    def requests(self) -> list[Request]:
         with hub_errors(f"list the pull requests of {self.repo_id!r}"):
             found = self.api.get_repo_discussions(
-                self.repo_id,
-                repo_type=KIND,
-                discussion_type="pull_request",
-                discussion_status="open",
+                self.repo_id, repo_type=KIND, discussion_type="pull_request"
             )
-            return {f"refs/pr/{each.num}": each.url for each in found}
+            return [Request(each.num, each.title, each.status, each.url) for each in found]
+
+    def merged_as(self, request: Request) -> str | None:
+        with hub_errors(f"read {request.url}"):
+            found = self.api.get_discussion_details(self.repo_id, request.number, repo_type=KIND)
+        return found.merge_commit_oid
+
+    def ask(self, title: str, text: str) -> str:
+        """Opens a pull request without a change, and gives its address."""
+        with hub_errors(f"open a pull request of {self.repo_id!r}"):
+            made = self.api.create_pull_request(
+                self.repo_id, title, description=text, repo_type=KIND
+            )
+        return made.url
+
+    def comment(self, request: Request, text: str) -> None:
+        """Says something in a request, unless it is what was said there last."""
+        with hub_errors(f"comment {request.url}"):
+            found = self.api.get_discussion_details(self.repo_id, request.number, repo_type=KIND)
+            said = [one.content for one in found.events if isinstance(one, DiscussionComment)]
+            if said[-1:] != [text]:
+                self.api.comment_discussion(self.repo_id, request.number, text, repo_type=KIND)
+
+    def close(self, request: Request, comment: str) -> None:
+        with hub_errors(f"close {request.url}"):
+            self.api.change_discussion_status(
+                self.repo_id, request.number, "closed", comment=comment, repo_type=KIND
+            )
 
     def commit(
         self,
@@ -201,6 +246,7 @@ class Remote:
         message: str,
         parent: str,
         *,
+        description: str | None = None,
         create_pr: bool,
     ) -> CommitInfo:
         """Makes one commit on a state that was seen; the files of it come first."""
@@ -214,6 +260,7 @@ class Remote:
                 self.repo_id,
                 operations,
                 commit_message=message,
+                commit_description=description,
                 repo_type=KIND,
                 parent_commit=parent,
                 create_pr=create_pr,

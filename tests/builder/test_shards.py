@@ -19,12 +19,12 @@ from hypothesis import strategies as st
 from PIL import Image
 from typer.testing import CliRunner
 
+from echo_hf.apps.events import forget
 from echo_hf.builder.build import build, opened, run_until, shard_of
 from echo_hf.builder.review import decide
 from echo_hf.builder.shards import as_shard, build_shard, merge
 from echo_hf.builder.update import why
 from echo_hf.cli import app
-from echo_hf.cli.posts_view import forget
 from echo_hf.collect.crawl_ledger import LEDGER as CRAWLED
 from echo_hf.collect.fetch import LEDGER, FetchEntry, FetchLedger
 from echo_hf.collect.takedown import STAND_IN, hashed

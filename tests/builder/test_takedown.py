@@ -13,11 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from echo_hf.apps.events import EVENTS_FILE, EventLog
+from echo_hf.apps.events import EVENTS, EVENTS_FILE, JOURNALS, EventLog, forget
 from echo_hf.builder.build import build
 from echo_hf.builder.takedown import images_named, remove_rows
 from echo_hf.builder.update import ASIDE, update
-from echo_hf.cli.posts_view import EVENTS, JOURNALS, forget
 from echo_hf.collect.takedown import TOMBSTONES, add_tombstones, hashed, read_tombstones
 from echo_hf.curate.decisions import Decision, append_decisions, read_decisions
 from echo_hf.errors import RunError

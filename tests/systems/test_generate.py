@@ -18,9 +18,9 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from echo_hf._infra.http_errors import REFUSALS
+from echo_hf.apps.events import forget
 from echo_hf.builder.build import build
 from echo_hf.cli import app
-from echo_hf.cli.posts_view import forget
 from echo_hf.errors import ConfigError, EngineError, GenerationError, RunError
 from echo_hf.hub.release import read_release
 from echo_hf.images.store import ImageStore

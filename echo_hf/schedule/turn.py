@@ -1,0 +1,268 @@
+"""One turn of the loop: collect, forget what is gone, build, evaluate, propose a release."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from huggingface_hub import HfApi
+
+from echo_hf._infra.text import escaped
+from echo_hf.apps.events import forget
+from echo_hf.builder import build, update
+from echo_hf.builder.build import RUNS
+from echo_hf.builder.refresh import refresh
+from echo_hf.collect.crawl import crawl_posts, searches
+from echo_hf.config.loading import Config, load_config
+from echo_hf.config.sections import ScheduleOptions
+from echo_hf.errors import ConfigError, EchoError
+from echo_hf.hub.publish import publish
+from echo_hf.hub.release import read_release
+from echo_hf.hub.remote import Remote, Request
+from echo_hf.pipeline.progress import NullProgress, ProgressListener
+from echo_hf.pipeline.run_folder import RunFolder
+from echo_hf.reasons import CrawlEnd, Failed
+from echo_hf.report.evaluation import evaluate_systems
+from echo_hf.schedule.kept import Keeping, KeptRun
+
+COMPLETE = (CrawlEnd.NOTHING_LEFT, CrawlEnd.ROUNDS_DONE, CrawlEnd.EXPANSION_FULL)
+NEED_ALL = ("collect", "refresh", "update", "eval")  # none goes on where one of them stopped
+STEPS: dict[str, str] = {
+    "fetch": "bring the run here from where it is kept",
+    "settle": "tag what somebody has merged since",
+    "collect": "ask platforms for posts, each within its budget",
+    "refresh": "forget the posts that are gone",
+    "update": "build from the posts there are now",
+    "eval": "generate, judge and score what is new, within the budget",
+    "propose": "open a pull request with the release and what changed in it",
+}
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What a turn of the loop came to.
+
+    Attributes:
+        steps: What each step did, in order.
+        held: Why nothing was proposed; empty where it was, or where nothing changed.
+        request: Address of the pull request that has the release, or says why there is none.
+        tagged: The tags that merged requests were given.
+    """
+
+    steps: dict[str, str]
+    held: tuple[str, ...] = ()
+    request: str | None = None
+    tagged: tuple[str, ...] = ()
+
+
+def schedule_of(config: Config) -> ScheduleOptions:
+    if config.schedule is None:
+        raise ConfigError(
+            f"config {config.name!r} does not say what the loop may do: add, for example, "
+            "`schedule: {repo_id: my-lab/echo, budget_usd: 20}`"
+        )
+    return config.schedule
+
+
+def turn(
+    config: Config | Path | str,
+    *,
+    runs: Path | str = RUNS,
+    state: Path | str | None = None,
+    watch: ProgressListener | None = None,
+    told: Callable[[str, str], None] | None = None,
+    api: HfApi | None = None,
+) -> Turn:
+    """Takes one turn; ended at any moment, the next one goes on, and pays for nothing twice.
+
+    Args:
+        config: The config with a section `schedule`, or the path of its file.
+        runs: Folder of runs; this one is named by its config.
+        state: Folder where runs are kept between turns, as a mount of a bucket; null where this
+            machine keeps them.
+        watch: Told of progress.
+        told: Given each step and what it came to.
+        api: The Hub's client; null for one with huggingface_hub's own address and token.
+
+    Returns:
+        What was done.
+
+    Raises:
+        ConfigError: The config cannot be used, or has no section `schedule`.
+        RunError: The state's folder is not there.
+    """
+    config = config if isinstance(config, Config) else load_config(config)
+    options = schedule_of(config)
+    kept = KeptRun(Path(runs) / config.name, Path(state) / config.name if state else None)
+    watch = Keeping(kept, watch or NullProgress())
+    loop = Loop(config, options, Path(runs), watch, Remote(api or HfApi(), options.repo_id))
+    steps = {"fetch": kept.fetch()}
+    tell = told or (lambda *_: None)
+    tell("fetch", steps["fetch"])
+    try:
+        for name in tuple(STEPS)[1:]:
+            if loop.stopped and name in NEED_ALL:
+                continue
+            try:
+                steps[name] = getattr(loop, name)()
+            except EchoError as error:
+                loop.stopped = loop.stopped or name in NEED_ALL
+                loop.held.append(f"{name} stopped: {error}")
+                steps[name] = f"stopped: {error}"
+            tell(name, steps[name])
+            kept.keep()
+    finally:
+        kept.keep()
+    return Turn(steps, tuple(loop.held), loop.request, tuple(loop.tagged))
+
+
+@dataclass
+class Loop:
+    """The steps of a turn, each of which goes on where an earlier turn was ended."""
+
+    config: Config
+    options: ScheduleOptions
+    runs: Path
+    watch: ProgressListener
+    remote: Remote
+    held: list[str] = field(default_factory=list)
+    tagged: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    request: str | None = None
+    stopped: bool = False
+
+    def number(self, tag: str) -> int | None:
+        """Which release of this benchmark a tag names, from 0; null where it is another's."""
+        found = re.fullmatch(rf"{re.escape(self.config.name)}(?:\.([1-9][0-9]{{0,5}}))?", tag)
+        return int(found[1] or 0) if found else None
+
+    def tags(self) -> dict[int, str]:
+        state = self.remote.state()
+        tags = () if state is None else state.tags
+        return {number: tag for tag in tags if (number := self.number(tag)) is not None}
+
+    def requests(self) -> dict[Request, str | None]:
+        """Requests that turns have made, with the tags they are for; null: not ready for any."""
+        if self.remote.state() is None:
+            return {}
+        found: dict[Request, str | None] = {}
+        for one in self.remote.requests():
+            word, _, tag = one.title.partition(" ")
+            if one.title == self.not_ready:
+                found[one] = None
+            elif word == "Publish" and self.number(tag) is not None:
+                found[one] = tag
+        return found
+
+    @property
+    def not_ready(self) -> str:
+        return f"{self.config.name} is not ready to be published"
+
+    def settle(self) -> str:
+        there = set(self.tags().values())
+        for one, tag in self.requests().items():
+            if tag is None or tag in there or one.status != "merged":
+                continue
+            if commit := self.remote.merged_as(one):
+                self.remote.tag(tag, commit)
+                self.tagged.append(tag)
+        return f"tagged {', '.join(self.tagged)}" if self.tagged else "nothing was merged since"
+
+    def collect(self) -> str:
+        said = []
+        if searches(self.config):
+            for one in crawl_posts(
+                self.config, RunFolder(self.runs / self.config.name), self.watch
+            ):
+                said.append(f"{one.platform}: {one.end}")
+                if one.end not in COMPLETE:
+                    self.held.append(f"collect, {one.platform}: {one.end.meaning}")
+        result = build.run_until(self.config, "collect", runs=self.runs, watch=self.watch)[-1]
+        return "; ".join([*said, f"{len(result.dataset):,} posts"])
+
+    def refresh(self) -> str:
+        only = list(searches(self.config))
+        if not only:
+            return "no platform is searched, so none is asked"
+        done = refresh(self.config, self.watch, runs=self.runs, only=only)
+        if doubtful := [one.platform for one in done.platforms if one.is_doubtful]:
+            self.held.append(
+                f"refresh: most posts of {', '.join(doubtful)} are said to be gone; check the key, "
+                "and forget them by `echo-hf refresh --apply --however-many` if that is so"
+            )
+            return "doubtful: nothing was forgotten"
+        if not done.gone:
+            return "no post is known to be gone"
+        removal = forget(done.gone, self.config, runs=self.runs)
+        return f"{removal.posts:,} posts and {len(removal.samples):,} samples forgotten"
+
+    def update(self) -> str:
+        done = update.update(self.config, runs=self.runs, allow_empty=True, watch=self.watch)
+        waiting = sum(
+            count
+            for one in done.stats
+            for reason, count in one.quarantined.items()
+            if reason != Failed.NEEDS_MODEL
+        )
+        if waiting:
+            self.notes.append(f"{waiting:,} rows wait for an answer that failed.")
+        return f"{done.asked:,} calls made, {done.reused:,} answers used again"
+
+    def eval(self) -> str:
+        if not self.config.systems:
+            return "the config names no systems"
+        budget = self.options.budget_usd
+        done = evaluate_systems(self.config, runs=self.runs, budget_usd=budget, watch=self.watch)
+        self.held += [f"eval: {one}" for one in done.stopped]
+        if done.spent:
+            self.held.append(f"eval: the budget of ${budget:.2f} ended before all was asked")
+        # Once more, for the release to hold what systems drew and judges said.
+        build.build(self.config, runs=self.runs, offline=True, allow_empty=True, watch=self.watch)
+        return f"{len(done.board):,} rows on the board, ${done.cost_usd:.2f}"
+
+    def propose(self) -> str:
+        release = RunFolder(self.runs / self.config.name).release
+        if not self.held and (reviews := read_release(release).manifest.open_reviews):
+            self.held.append(f"review: {reviews:,} samples wait for `echo-hf review --app`")
+        return self._say_why() if self.held else self._publish(release)
+
+    def _publish(self, release: Path) -> str:
+        tags = self.tags()
+        number = max(tags, default=-1) + 1
+        tag = f"{self.config.name}.{number}" if number else self.config.name
+        before = f"{self.options.repo_id}@{tags[number - 1]}" if number else None
+        published = publish(
+            release,
+            self.options.repo_id,
+            tag,
+            previous=before,
+            create_pr=True,
+            private=self.options.private,
+            note="\n".join(self.notes) or None,
+            allow_rules=self.options.allow_rules,
+            allow_unscreened=self.options.allow_unscreened,
+            api=self.remote.api,
+        )
+        found = [one for one in self.requests() if one.is_open]
+        self.request = next((one.url for one in found if one.url == published.url), None)
+        for one in found:
+            if one.url != self.request:
+                self.remote.close(one, f"Newer: {self.request or self.remote.page}")
+        if self.request:
+            return f"proposed as {tag}: {self.request}"
+        return f"nothing changed since {before}"
+
+    def _say_why(self) -> str:
+        """Says on the Hub why nothing is proposed, once for the same reasons."""
+        if self.remote.state() is None:
+            return "held, and there is no dataset yet to say so"
+        text = "\n".join(
+            ["Nothing new is proposed:", "", *(f"- {escaped(why)}" for why in self.held)]
+        )
+        found = [one for one, tag in self.requests().items() if one.is_open and tag is None]
+        if found:
+            self.remote.comment(found[0], text)
+        self.request = found[0].url if found else self.remote.ask(self.not_ready, text)
+        return f"held; {self.request} says why"

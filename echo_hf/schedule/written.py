@@ -1,0 +1,99 @@
+"""The file that has GitHub or the Hub take turns of the loop, and what to do with it once."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+from typing import Literal, get_args
+
+import echo_hf
+from echo_hf._infra.atomic import replaced_file
+from echo_hf.config.loading import load_config
+from echo_hf.errors import ConfigError, unknown
+from echo_hf.schedule.turn import schedule_of
+
+Where = Literal["github", "hf"]
+MOUNT = "/state"
+OURS = "echo-hf schedule"
+
+
+@dataclass(frozen=True)
+class Written:
+    """The file, and what a person does once, a line each."""
+
+    path: Path
+    todo: tuple[str, ...]
+
+
+def write(config: Path, on: str, to: Path | None = None) -> Written:
+    """Writes what takes turns; a file of somebody else's is not written over."""
+    if on not in get_args(Where):
+        raise ConfigError(unknown("place", on, get_args(Where), "--on"))
+    loaded = load_config(config)
+    options = schedule_of(loaded)
+    if options.state is None:
+        kind = "private dataset" if on == "github" else "bucket"
+        raise ConfigError(
+            f"{str(config)!r}: schedule.state is missing: expected ORGANISATION/NAME of a {kind} "
+            "that keeps the run between two turns"
+        )
+    if config.is_absolute() or not re.fullmatch(r"[\w./-]+", str(config), re.ASCII):
+        raise ConfigError(
+            f"{str(config)!r} cannot stand in such a file: expected the path from the folder of "
+            "the repository, of letters, digits, dots, dashes and slashes"
+        )
+    extras = f"[{','.join(sorted(options.extras))}]" if options.extras else ""
+    fields = {
+        "name": loaded.name,
+        "config": config.as_posix() if on == "github" else config.name,
+        "cron": options.cron,
+        "minutes": str(round(options.hours * 60)),
+        "package": f"echo-hf{extras}=={echo_hf.__version__}",
+        "repo_id": options.repo_id,
+        "state": options.state,
+        "mount": MOUNT,
+        "secrets": "".join(
+            f"\n          {one}: ${{{{ secrets.{one} }}}}" for one in options.secrets
+        ),
+    }
+    if on == "github":
+        path = to or Path(f".github/workflows/echo-hf-{loaded.name}.yml")
+        source, todo = "github.yml", _github(path, options.repo_id, options.state)
+    else:
+        path = to or Path(f"echo_hf_{loaded.name.replace('-', '_').replace('.', '_')}.py")
+        bucket = f"hf://buckets/{options.state}"
+        given = ["--name", f"echo-hf-{loaded.name}", "--flavor", options.flavor]
+        given += ["--timeout", f"{fields['minutes']}m", "--no-concurrency"]
+        given += ["--volume", f"{bucket}:{MOUNT}"]
+        for secret in ("HF_TOKEN", *options.secrets):
+            given += ["--secrets", secret]
+        job = ["hf", "jobs", "scheduled", "uv", "run", *given, options.cron, str(path)]
+        source, todo = (
+            "job.py.txt",
+            (
+                f"hf buckets create {options.state} --private",
+                shlex.join(["hf", "sync", str(config.parent), f"{bucket}/config"]),
+                shlex.join(job),
+            ),
+        )
+    text = Template(files("echo_hf.schedule").joinpath(f"templates/{source}").read_text("utf-8"))
+    if path.exists() and OURS not in path.read_text("utf-8", errors="replace"):
+        raise ConfigError(f"{str(path)!r} is there, and no file of ours: name another with --to")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replaced_file(path) as partial:
+        partial.write_text(text.substitute(fields), "utf-8")
+    return Written(path, tuple(todo))
+
+
+def _github(path: Path, repo_id: str, state: str) -> tuple[str, ...]:
+    claims = f"GitHub Actions, with the repository and workflow {path.name!r}"
+    pages = (f"https://huggingface.co/datasets/{one}/settings" for one in (repo_id, state))
+    return (
+        f"make both datasets, and the second a private one: {repo_id}, {state}",
+        *(f"{page}: add a trusted publisher, {claims}" for page in pages),
+        f"commit {path}",
+    )

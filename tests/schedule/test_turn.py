@@ -1,0 +1,171 @@
+"""A turn of the loop proposes what is new, tags what was merged, and says why it does neither."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from echo_hf.cli import app
+from echo_hf.errors import ConfigError
+from echo_hf.schedule.turn import STEPS
+from tests.local_hub import LocalHub
+from tests.schedule.conftest import NAME, REPO, SCHEDULE, Take, change
+
+
+def posted(config: Path, words: str) -> None:
+    """Adds a post with a prompt to the file of posts."""
+    posts = config.parent / "posts.jsonl"
+    lines = posts.read_text("utf-8").splitlines()
+    url = f"https://x.com/nina_notes/status/{9900316480999000000 + len(lines)}"
+    prompt = f"love what lumen image made of this today\n\nPrompt: {words}"
+    one = {
+        **json.loads(lines[0]),
+        "url": url,
+        "author": "nina_notes",
+        "text": prompt,
+        "pictures": [],
+    }
+    posts.write_text("\n".join([*lines, json.dumps(one)]) + "\n", "utf-8")
+
+
+def test_what_was_merged_is_tagged_and_what_is_new_is_proposed(
+    hub: LocalHub, take: Take, config: Path
+) -> None:
+    """A person merges; the loop alone never writes to the main branch."""
+    first = take()
+    repository = hub.repositories[REPO]
+    assert list(first.steps) == list(STEPS)
+    assert (first.held, first.tagged) == ((), ())
+    assert first.request == f"{hub.url}/datasets/{REPO}/discussions/1"
+    assert repository.open_pulls == {1: f"Publish {NAME}"}
+    assert [one.title for one in repository.history] == ["initial commit"]
+
+    merged = repository.merge(1)
+    posted(config, "a tin robot that waters tulips, watercolor")
+    second = take()
+    assert (second.tagged, repository.tags) == ((NAME,), {NAME: merged})
+    assert repository.open_pulls == {2: f"Publish {NAME}.1"}
+    assert "1 added, 0 removed, 0 changed" in repository.pulls[2].said[0]
+    assert repository.head == merged
+
+    repository.merge(2)
+    third = take()
+    assert third.tagged == (f"{NAME}.1",)
+    assert (third.request, repository.open_pulls) == (None, {})
+    assert third.steps["propose"].startswith("nothing changed since")
+
+
+def test_a_newer_proposal_takes_the_place_of_one_that_nobody_merged(
+    hub: LocalHub, take: Take, config: Path
+) -> None:
+    take()
+    repository = hub.repositories[REPO]
+    assert take().request == f"{hub.url}/datasets/{REPO}/discussions/1"
+    assert repository.open_pulls == {1: f"Publish {NAME}"}
+    posted(config, "a lighthouse made of books, ink drawing")
+    done = take()
+    assert repository.open_pulls == {2: f"Publish {NAME}"}
+    assert repository.pulls[1].status == "closed"
+    assert repository.pulls[1].said[1:] == [f"Newer: {done.request}"]
+
+
+def test_a_request_says_once_why_nothing_is_proposed(
+    hub: LocalHub, take: Take, config: Path
+) -> None:
+    take()
+    repository = hub.repositories[REPO]
+    posts = config.parent / "posts.jsonl"
+    aside = posts.rename(posts.with_name("aside"))
+    for _ in range(2):
+        done = take()
+        assert [one.partition(" stopped")[0] for one in done.held] == ["collect"]
+        assert done.request == f"{hub.url}/datasets/{REPO}/discussions/2"
+        assert not {"refresh", "update", "eval"} & done.steps.keys()
+    assert repository.pulls[2].status == "draft"
+    assert len(repository.pulls[2].said) == 1
+    assert "posts.jsonl" in repository.pulls[2].said[0]
+    assert repository.open_pulls == {1: f"Publish {NAME}"}
+
+    aside.rename(posts)
+    assert take().held == ()
+    assert [one.status for one in repository.pulls.values()] == ["open", "closed"]
+
+
+def test_before_there_is_a_dataset_the_command_alone_says_why(
+    hub: LocalHub, take: Take, config: Path
+) -> None:
+    (config.parent / "posts.jsonl").unlink()
+    done = take()
+    assert done.held
+    assert done.request is None
+    assert hub.repositories == {}
+
+
+def test_requests_of_others_are_left_alone(hub: LocalHub, take: Take) -> None:
+    take()
+    repository = hub.repositories[REPO]
+    titles = (f"Publish {NAME}.0", f"Publish {NAME}x", "Publish other", f"publish {NAME}", "Hello")
+    for title in titles:
+        repository.propose(title, "by somebody", repository.head)
+    for number in (2, 3, 4):
+        repository.merge(number)
+    done = take()
+    assert done.tagged == ()
+    assert [one.status for one in repository.pulls.values()][1:] == [*["merged"] * 3, *["open"] * 2]
+
+
+def test_a_hub_out_of_reach_does_not_keep_posts_from_being_read(hub: LocalHub, take: Take) -> None:
+    hub.dead = True
+    done = take()
+    assert {"collect", "update"} <= done.steps.keys()
+    assert [why.partition(" stopped")[0] for why in done.held] == ["settle", "propose"]
+
+
+def test_another_machine_goes_on_where_the_last_one_ended(
+    hub: LocalHub, take: Take, config: Path, tmp_path: Path
+) -> None:
+    state = tmp_path / "mount"
+    state.mkdir()
+    take(runs=tmp_path / "one", state=state)
+    done = take(runs=tmp_path / "other", state=state)
+    assert done.steps["fetch"].endswith("files fetched")
+    assert done.steps["update"].startswith("0 calls made, 0 answers")
+    assert hub.repositories[REPO].open_pulls == {1: f"Publish {NAME}"}
+
+
+def test_a_config_without_the_section_is_told_what_to_add(config: Path, take: Take) -> None:
+    change(config, schedule=None)
+    with pytest.raises(ConfigError, match=r"schedule: \{repo_id"):
+        take()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "expected --on github, --on hf, or --once"),
+        (["--on", "hf", "--once"], "expected --on github, --on hf, or --once"),
+        (["--on", "gitlab"], "gitlab"),
+        (["--on", "hf", "--dry-run"], "go with --once"),
+        (["--once", "--to", "x"], "--to goes with --on"),
+        (["--once", "--state", "no/such"], "expected a folder"),
+    ],
+)
+def test_choices_that_do_not_go_together_are_one_line(
+    config: Path, arguments: list[str], said: str
+) -> None:
+    result = CliRunner().invoke(app, ["schedule", str(config), *arguments])
+    assert said in str(result.exception)
+
+
+def test_a_dry_run_shows_every_step_and_asks_nobody(config: Path, tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    arguments = ["schedule", str(config), "--once", "--dry-run", "--runs", str(runs)]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    for step, about in STEPS.items():
+        assert f"{step}: {about}" in result.output
+    assert SCHEDULE["repo_id"] in result.output
+    assert not runs.exists()
