@@ -76,10 +76,11 @@ def show_scores(console: Console, path: Path) -> None:
                 parts = (
                     f"{one['pairs']:,} pairs",
                     f"same winner in both orders {_share(one['consistent'])}",
-                    f"same place {_share(one['follows_position'])}",
+                    f"the place decides {_share(one['follows_position'])}",
                     f"agrees with its ratings {_share(one['agreement'])}",
                 )
                 say(console, f"{judge}: {', '.join(parts)}")
+            _say_sides(console, split["pairwise"].get("sides"))
             console.print()
         if split["metrics"]:
             table = _metrics(split["metrics"], {} if split["win_rate"] else systems)
@@ -88,6 +89,16 @@ def show_scores(console: Console, path: Path) -> None:
         _say_trust(console, lines)
     say(console, f"{HIGHER} higher, {LOWER} lower is better", "dim")
     say(console, f"results: {path}")
+
+
+def _say_sides(console: Console, sides: Part | None) -> None:
+    if not sides:
+        return
+    alike = f"Spearman of the two win rates {_share(sides['spearman'])}"
+    say(console, f"{sides['pairs']:,} pairs rated and compared, {alike}")
+    for way, near in sides["with_people"].items():
+        spearman, tau = _share(near["spearman"]), _share(near["tau"])
+        say(console, f"  {way} with people: Spearman {spearman}, tau within samples {tau}")
 
 
 def _say_trust(console: Console, lines: Sequence[Part]) -> None:

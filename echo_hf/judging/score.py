@@ -21,7 +21,7 @@ from echo_hf.hub.run_tables import RESULTS_FILE, Result
 from echo_hf.images.store import ImageStore
 from echo_hf.judging.audit import Failures, drift_of, flagged, read_audits, read_failures
 from echo_hf.judging.rate import flags_of
-from echo_hf.judging.run_tables import UNKNOWN, Models, RunTables, models_of, read_run
+from echo_hf.judging.run_tables import UNKNOWN, Models, RunTables, models_of, read_run, read_table
 from echo_hf.judging.trust import Trust, trust_lines
 from echo_hf.metrics import TextRenderingResult
 from echo_hf.metrics.names import TEXT_RENDERING
@@ -36,7 +36,7 @@ from echo_hf.scores.votes import PROTOCOLS, Protocol
 from echo_hf.scores.win_rate import WinRate
 from echo_hf.systems.base import Task
 from echo_hf.systems.benchmark import benchmark_of, load_evaluation
-from echo_hf.tables import RATINGS
+from echo_hf.tables import HUMAN, RATINGS
 
 DRAWS = 1000
 _, FROM_WORDS = BENCHMARKS
@@ -161,11 +161,12 @@ def score(
     tables, failed = read_run(benchmark, folder), read_failures(folder.root)
     models, audits = models_of(config, tables), read_audits(folder.root)
     folder.enter()
-    parts = (config, models, tables, folder, failed, n_boot)
+    parts = (config, models, tables, read_table(folder.root, HUMAN), folder, failed, n_boot)
     splits = tuple(_split(name, *parts) for name in tables.tasks)
     place = folder.root / RESULTS_FILE
     scores = Scores(place, config.protocol, splits, tables.left_out, failed, models)
     trusted = {one.split: one.win_rates.trust for one in splits if one.win_rates}
+    compared = {one.split: one.pairwise for one in splits if one.pairwise}
     drifts = {name: found for name, one in audits.items() if (found := drift_of(one["rounds"]))}
     written = {
         "benchmark": benchmark.identity(),
@@ -174,7 +175,10 @@ def score(
         "failed_audit": failed,
         "systems": {name: one.model_dump() for name, one in models.systems.items()},
         "judges": {name: one.model_dump() for name, one in models.judges.items()},
-        "trust": [{**asdict(one), "meaning": one.meaning} for one in trust_lines(trusted, drifts)],
+        "trust": [
+            {**asdict(one), "meaning": one.meaning}
+            for one in trust_lines(trusted, drifts, compared)
+        ],
         "judge_drift": drifts,
         "results": [row.model_dump(mode="json") for row in scores.results],
         "details": {one.split: one.details() for one in splits},
@@ -188,13 +192,14 @@ def _split(
     config: Evaluated,
     models: Models,
     tables: RunTables,
+    human: pa.Table | None,
     folder: RunFolder,
     failed: Failures,
     n_boot: int,
 ) -> SplitScores:
-    outputs, ratings, fits, chosen = (
-        tables.of_split(one, name)
-        for one in (tables.outputs, tables.ratings, tables.applicability, tables.comparisons)
+    judged = (tables.ratings, tables.applicability, tables.comparisons, human)
+    outputs, ratings, fits, chosen, ranks = (
+        tables.of_split(one, name) for one in (tables.outputs, *judged)
     )
     tasks = tables.tasks[name]
     systems = sorted(models.systems)
@@ -203,7 +208,8 @@ def _split(
         overall = read_ratings(ratings, outputs)
         rates = win_rates(name, overall, None, config.protocol, n_boot, failed, models)
     if chosen is not None and chosen.num_rows:
-        pairwise = pairwise_agreement(chosen, overall, n_boot=n_boot)
+        ranked = ranks if ranks is not None and ranks.num_rows else None
+        pairwise = pairwise_agreement(chosen, overall, ranked, n_boot=n_boot)
     if outputs is not None and any(task.inputs for task in tasks):
         made = {(row["system"], row["sample_id"]): row for row in outputs.to_pylist()}
         edits = [task for task in tasks if task.inputs]
