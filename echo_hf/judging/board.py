@@ -65,6 +65,9 @@ def show_scores(console: Console, path: Path) -> None:
             title = f"{name}: win rate ({found['protocol']}), judged by {judges}"
             table = _win_rates(rates, rated["tiers"]["tiers"], systems)
             show_table(console, title, table, _why_not(rates))
+            if anchors := rated.get("anchors"):
+                title = f"{name}: Bradley-Terry strengths, where anchors stay as they are"
+                show_table(console, title, _strengths(rated["bradley_terry"], anchors, systems))
         elif split["samples"]:
             title = f"{name}: no win rates, since no judge has rated an output of it\n"
             say(console, title, "yellow")
@@ -152,6 +155,17 @@ def _win_rates(rates: Part, tiers: Sequence[Sequence[str]], systems: Named) -> T
         cells = rounded(rate), rounded_interval(rates["interval"][name]), tier.get(name, NOTHING)
         shown = Text(_shown(name, systems), "bold")
         table.add_row(shown, *cells, percent(rates["coverage"][name]))
+    return table
+
+
+def _strengths(found: Part, anchors: Part, systems: Named) -> Table:
+    table = plain_table("system", "strength", "95 %", "anchor", left=("anchor",))
+    for name, value in found["strength"].items():
+        said = "joins"
+        if one := anchors.get(name):
+            said = plain(f"{one['release']}, judged by {', '.join(one['judges'])}")
+        ends = rounded_interval(found["interval"][name])
+        table.add_row(Text(_shown(name, systems), "bold"), rounded(value), ends, said)
     return table
 
 

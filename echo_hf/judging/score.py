@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, get_args
 
 import pyarrow as pa
@@ -19,6 +20,7 @@ from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.errors import ImageError, MissingExtraError, ScoreError, WeightsError, unknown
 from echo_hf.hub.run_tables import RESULTS_FILE, Result
 from echo_hf.images.store import ImageStore
+from echo_hf.judging.anchors import Anchors, anchors_of, rows_of
 from echo_hf.judging.audit import Failures, drift_of, flagged, read_audits, read_failures
 from echo_hf.judging.rate import flags_of
 from echo_hf.judging.run_tables import UNKNOWN, Models, RunTables, models_of, read_run, read_table
@@ -161,7 +163,9 @@ def score(
     tables, failed = read_run(benchmark, folder), read_failures(folder.root)
     models, audits = models_of(config, tables), read_audits(folder.root)
     folder.enter()
-    parts = (config, models, tables, read_table(folder.root, HUMAN), folder, failed, n_boot)
+    identity, human = benchmark.identity(), read_table(folder.root, HUMAN)
+    anchors = anchors_of(config, identity, tables, models)
+    parts = (config, models, tables, human, folder, failed, n_boot, anchors)
     splits = tuple(_split(name, *parts) for name in tables.tasks)
     place = folder.root / RESULTS_FILE
     scores = Scores(place, config.protocol, splits, tables.left_out, failed, models)
@@ -169,7 +173,7 @@ def score(
     compared = {one.split: one.pairwise for one in splits if one.pairwise}
     drifts = {name: found for name, one in audits.items() if (found := drift_of(one["rounds"]))}
     written = {
-        "benchmark": benchmark.identity(),
+        "benchmark": identity,
         "protocol": scores.protocol,
         "left_out": scores.left_out,
         "failed_audit": failed,
@@ -196,6 +200,7 @@ def _split(
     folder: RunFolder,
     failed: Failures,
     n_boot: int,
+    anchored: Mapping[str, Anchors],
 ) -> SplitScores:
     judged = (tables.ratings, tables.applicability, tables.comparisons, human)
     outputs, ratings, fits, chosen, ranks = (
@@ -206,7 +211,8 @@ def _split(
     rates, pairwise, overall, found = None, None, None, list[Measured]()
     if ratings is not None and RUBRIC in ratings["rubric"].to_pylist():
         overall = read_ratings(ratings, outputs)
-        rates = win_rates(name, overall, None, config.protocol, n_boot, failed, models)
+        anchors = anchored.get(name, {})
+        rates = win_rates(name, overall, None, config.protocol, n_boot, failed, models, anchors)
     if chosen is not None and chosen.num_rows:
         ranked = ranks if ranks is not None and ranks.num_rows else None
         pairwise = pairwise_agreement(chosen, overall, ranked, n_boot=n_boot)
@@ -232,6 +238,7 @@ def win_rates(
     n_boot: int,
     failed: Mapping[str, Sequence[str]],
     models: Models = UNKNOWN,
+    anchors: Anchors = MappingProxyType({}),
 ) -> SplitWinRates:
     """Win rates by both protocols, and how far to trust them; judges vote once for all of it."""
     table = ratings if isinstance(ratings, RatingTable) else read_ratings(ratings, outputs)
@@ -245,7 +252,8 @@ def win_rates(
             low, high = row.interval or (None, None)
             same = {name: getattr(row, name) for name in ("system", "value", "n", "coverage")}
             results.append(Result(**about, **same, low=low, high=high, definition=definition))
-    groups, trust = tiers(table, protocol=protocol), Trust.of(table, protocol, models, n_boot)
+    groups = tiers(table, protocol=protocol)
+    trust = Trust.of(table, protocol, models, n_boot, anchors)
     details: dict[str, Any] = {
         **{str(each): rate.as_json() for each, rate in rates.items()},
         "tiers": asdict(groups),
@@ -253,6 +261,9 @@ def win_rates(
         "bounds": asdict(bounds(table, protocol=protocol)),
         **asdict(trust),
     }
+    if anchors:
+        details["anchors"] = {name: one.model_dump(mode="json") for name, one in anchors.items()}
+        results += rows_of(trust.bradley_terry, anchors, split)
     return SplitWinRates(tuple(results), rates[protocol], groups.tiers, trust, details)
 
 

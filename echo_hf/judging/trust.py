@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Any
 
 from echo_hf import scores
@@ -13,6 +14,7 @@ from echo_hf._infra.bootstrap import FEWEST_SAMPLES, Interval
 from echo_hf._infra.text import percent
 from echo_hf.config.checks import AnsweredBy
 from echo_hf.curate.splits import BENCHMARKS
+from echo_hf.judging.anchors import Anchors, fit
 from echo_hf.judging.run_tables import Models
 from echo_hf.reasons import Unscored
 from echo_hf.scores.pairwise_agreement import PairwiseAgreement, SideBySide, Way
@@ -63,7 +65,14 @@ class Trust:
     gap: scores.Gap
 
     @classmethod
-    def of(cls, table: RatingTable, protocol: Protocol, models: Models, n_boot: int) -> Trust:
+    def of(
+        cls,
+        table: RatingTable,
+        protocol: Protocol,
+        models: Models,
+        n_boot: int,
+        anchors: Anchors = MappingProxyType({}),
+    ) -> Trust:
         judges, systems = (
             {name: known.get(name, AnsweredBy()).developer for name in names}
             for known, names in ((models.judges, table.judges), (models.systems, table.systems))
@@ -73,7 +82,7 @@ class Trust:
             scores.self_preference(table, judges, systems, n_boot=n_boot),
             left_out,
             scores.samples_needed(table, protocol=protocol),
-            scores.bradley_terry(table, protocol=protocol, n_boot=n_boot),
+            fit(table, protocol, n_boot, anchors),
             scores.relative_gap(left_out.win_rate),
         )
 

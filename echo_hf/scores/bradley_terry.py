@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Unpack
 
@@ -91,7 +91,14 @@ def bradley_terry(
     compared = compare(ratings, outputs, **choices)
     names, verdicts, rates = compared.table.systems, compared.verdicts, compared.rates()
     known = {name: float(value) for name, value in (anchors or {}).items()}
-    _check_anchors(known, names)
+    for name, value in known.items():
+        if not math.isfinite(value):
+            raise ScoreError(f"anchors: {name!r} is {value!r}: expected a finite strength")
+    if known and not known.keys() & {*names}:
+        raise ScoreError(
+            f"anchors are {list(known)!r}, judges rated {list(names)!r}: expected an anchor among "
+            "those, to which the others are compared"
+        )
     fixed = np.array([known.get(name, np.nan) for name in names])
     strength = known | named(names, strengths(compared.points, fixed))
     drawn = np.full((1, len(names)), np.nan)
@@ -122,17 +129,6 @@ def bradley_terry(
     )
 
 
-def _check_anchors(anchors: Mapping[str, float], rated: Sequence[str]) -> None:
-    for name, value in anchors.items():
-        if not math.isfinite(value):
-            raise ScoreError(f"anchors: {name!r} is {value!r}: expected a finite strength")
-    if anchors and not anchors.keys() & {*rated}:
-        raise ScoreError(
-            f"anchors are {list(anchors)!r}, judges rated {list(rated)!r}: expected an anchor "
-            "among those rated, to which the others are compared"
-        )
-
-
 def strengths(points: Points, fixed: Floats | None = None) -> Floats:
     """Maximum likelihood strengths of each draw of points; NaN where they are not bounded.
 
@@ -150,9 +146,9 @@ def strengths(points: Points, fixed: Floats | None = None) -> Floats:
         # What the others do to each other says nothing of where they are on this scale.
         placed = bounded[:, anchored.argmax()]
     else:
-        met = points.compared.reshape(won.shape).any(axis=-1)
-        every = (bounded | ~met[:, None] | ~met[:, :, None]).all(axis=(-2, -1))
-        placed = met & every[:, None]
+        met = np.asarray(points.compared.reshape(won.shape).any(axis=-1))
+        apart = np.asarray((~bounded & met[:, None] & met[:, :, None]).any(axis=(-2, -1)))
+        placed = met & ~apart[:, None]
     found = np.full(placed.shape, np.nan)
     for some in np.unique(placed, axis=0):
         if some.any():
