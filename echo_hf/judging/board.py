@@ -97,10 +97,10 @@ def show_scores(console: Console, path: Path) -> None:
 def _say_sides(console: Console, sides: Part | None) -> None:
     if not sides:
         return
-    alike = f"Spearman of the two win rates {_share(sides['spearman'])}"
+    alike = f"Spearman of the two win rates {rounded(sides['spearman'], 2)}"
     say(console, f"{sides['pairs']:,} pairs rated and compared, {alike}")
     for way, near in sides["with_people"].items():
-        spearman, tau = _share(near["spearman"]), _share(near["tau"])
+        spearman, tau = rounded(near["spearman"], 2), _share(near["tau"])
         say(console, f"  {way} with people: Spearman {spearman}, tau within samples {tau}")
 
 

@@ -180,7 +180,7 @@ def _which(sides: SideBySide | None) -> Said:
         return _nothing(Unscored.NOT_RATED)
     gap = sides.difference
     if gap.samples < FEWEST_SAMPLES:
-        alike = sides.spearman.value
+        alike = sides.spearman
         order = (
             "put no systems in an order" if alike is None else f"agree by a Spearman of {alike:.2f}"
         )

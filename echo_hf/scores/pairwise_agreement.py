@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 
-from echo_hf._infra.bootstrap import FEWEST_SAMPLES, Interval, drawn_weights, percentiles
+from echo_hf._infra.bootstrap import Interval, drawn_weights, percentiles
 from echo_hf.errors import ScoreError
 from echo_hf.reasons import Unscored
 from echo_hf.scores.agreement import read_human
-from echo_hf.scores.friedman import mid_ranks
 from echo_hf.scores.rank_correlation import Draws, Mean, means
-from echo_hf.scores.rating_table import RUBRIC, Floats, Weights, divided, named_key, read_columns
-from echo_hf.scores.votes import TIE_WIDTH, compare, number, pairs_of, points_of, rates_of
+from echo_hf.scores.rating_table import RUBRIC, Floats, divided, named_key, read_columns
+from echo_hf.scores.votes import TIE_WIDTH, compare, pairs_of, points_of, rates_of
 from echo_hf.tables import COMPARISONS
 
 REQUIRED = ("sample_id", "system_a", "system_b", "judge", "order", "winner")
@@ -73,33 +72,16 @@ class JudgeAgreement:
 
 
 @dataclass(frozen=True)
-class RankCorrelation:
-    """Spearman's rank correlation of two boards.
-
-    Attributes:
-        value: From -1 to 1; null where fewer than two systems, or none that differ, are on both.
-        interval: Lower and upper end at 95 %, drawing whole samples; null when there is none.
-        systems: How many systems are on both.
-        reason: Why a number is null.
-    """
-
-    value: float | None
-    interval: Interval | None
-    systems: int
-    reason: Unscored | None
-
-
-@dataclass(frozen=True)
 class WithPeople:
-    """How near a way of judging comes to people.
+    """How near a way of judging comes to people, on the pairs that they ranked.
 
     Attributes:
-        spearman: Of the systems' win rates, on the pairs that people ranked.
-        tau: Kendall's tau-b within each sample, over those pairs, as a mean over the samples in
-            which people put any in an order; 0 in one where the judges see nothing but ties.
+        spearman: Rank correlation of the systems' win rates, -1 to 1; null where one has no order.
+        tau: Kendall's tau-b within each sample, as a mean over the samples in which people put any
+            in an order; 0 in one where the judges see nothing but ties.
     """
 
-    spearman: RankCorrelation
+    spearman: float | None
     tau: Mean
 
 
@@ -109,18 +91,15 @@ class SideBySide:
 
     Attributes:
         pairs: Pairs of outputs of a sample that a judge both rated and compared.
-        samples: Of how many samples.
-        spearman: Of the systems' win rates by the two ways.
-        with_people: How near each way, `pointwise` and `pairwise`, comes to people; empty where
-            people ranked none of these pairs.
+        spearman: Rank correlation of the systems' win rates by the two ways, null as with people.
+        with_people: How near each way comes to people; empty where they ranked none of these pairs.
         difference: Tau of choices less that of ratings: above 0 choices are nearer to people.
         nearer: The way that is nearer, where the interval of the difference, on 10 samples or
             more, leaves 0 out; else null: nothing here says which of the two to trust.
     """
 
     pairs: int
-    samples: int
-    spearman: RankCorrelation
+    spearman: float | None
     with_people: Mapping[Way, WithPeople]
     difference: Mean
     nearer: Way | None
@@ -244,7 +223,7 @@ def _sides(cast: Verdicts, human: Any, draws: Draws) -> SideBySide:
     said = np.full((2, len(at_pair), len(samples)), np.nan)
     for (sample, one, other), votes in cast.items():
         said[:, at_pair[at_system[one], at_system[other]], at_sample[sample]] = np.sign(votes)
-    alike = _spearman(said[0], said[1], len(systems), draws)
+    alike = _spearman(said, len(systems))
     people = np.full(said.shape[1:], np.nan)
     if human is not None:
         ranked = read_human(human)
@@ -259,24 +238,18 @@ def _sides(cast: Verdicts, human: Any, draws: Draws) -> SideBySide:
         people = np.where(both, np.sign(np.nansum(votes, axis=0)), np.nan)
     if np.isnan(people).all():
         nothing = Mean(None, None, 0, Unscored.NOT_RANKED)
-        return SideBySide(len(cast), len(samples), alike, {}, nothing, None)
+        return SideBySide(len(cast), alike, {}, nothing, None)
     beside = np.where(np.isnan(people), np.nan, said)
     pointwise, pairwise = taus = [_taus(way, people) for way in beside]
     *near, difference = means(np.array([*taus, pairwise - pointwise]), draws)
-    ends = difference.interval if difference.samples >= FEWEST_SAMPLES else None
-    low, high = ends or (0.0, 0.0)
+    low, high = difference.interval or (0.0, 0.0)
     ways: tuple[Way, Way] = ("pointwise", "pairwise")
-    return SideBySide(
-        pairs=len(cast),
-        samples=len(samples),
-        spearman=alike,
-        with_people={
-            name: WithPeople(_spearman(way, people, len(systems), draws), tau)
-            for name, way, tau in zip(ways, beside, near, strict=True)
-        },
-        difference=difference,
-        nearer="pairwise" if low > 0 else "pointwise" if high < 0 else None,
-    )
+    with_people = {
+        name: WithPeople(_spearman((way, people), len(systems)), tau)
+        for name, way, tau in zip(ways, beside, near, strict=True)
+    }
+    nearer = ways[low > 0] if low > 0 or high < 0 else None
+    return SideBySide(len(cast), alike, with_people, difference, nearer)
 
 
 def _taus(way: Floats, people: Floats) -> Floats:
@@ -285,25 +258,14 @@ def _taus(way: Floats, people: Floats) -> Floats:
     return np.where(theirs > 0, np.nan_to_num(divided(agreed, np.sqrt(own * theirs))), np.nan)
 
 
-def _spearman(one: Floats, other: Floats, systems: int, draws: Draws) -> RankCorrelation:
+def _spearman(both: Iterable[Floats], systems: int) -> float | None:
     """Correlates the win rates that follow from two ways of judging the same pairs."""
-    there = ~np.isnan(one).all(axis=0)
-    ways, count = (one[:, there], other[:, there]), int(there.sum())
+    from scipy.stats import spearmanr
 
-    def correlated(weights: Weights | None) -> Floats:
-        rates = [rates_of(points_of(way, systems, weights), "opponents") for way in ways]
-        ranks = [mid_ranks(np.round(rate, ROUNDED)) for rate in rates]
-        a, b = (rank - np.nanmean(rank, axis=-1, keepdims=True) for rank in ranks)
-        both, *own = (np.nansum(product, axis=-1) for product in (a * b, a * a, b * b))
-        return divided(both, np.sqrt(own[0] * own[1]))
-
-    value = number(float(correlated(None)))
-    drawn = [correlated(some) for some in drawn_weights(count, draws.n_boot, draws.seed)]
-    interval, reason = percentiles(np.concatenate([np.empty(0), *drawn]), count)
-    if value is None:
-        interval, reason = None, Unscored.NO_ORDER
-    met = points_of(one, systems).compared.any(axis=-1)
-    return RankCorrelation(value, interval, int(met.sum()), reason)
+    rates = (rates_of(points_of(way, systems), "opponents") for way in both)
+    one, other = (np.round(rate[~np.isnan(rate)], ROUNDED) for rate in rates)
+    flat = not np.ptp(one) or not np.ptp(other)
+    return None if flat else float(spearmanr(one, other).statistic)
 
 
 def _read(comparisons: Any) -> dict[str, list[tuple[Pair, Mapping[str, float | None]]]]:

@@ -24,6 +24,7 @@ from echo_hf.judging.run_tables import RunTables, read_run
 from echo_hf.judging.score import Scores, score
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import IgnoredRating, LeftOut
+from echo_hf.report.report import report
 from echo_hf.systems.benchmark import Benchmark
 from echo_hf.tables import APPLICABILITY, COMPARISONS, HUMAN, OUTPUTS, RATINGS
 from tests.judging import run_for_tests as small
@@ -380,6 +381,9 @@ def test_people_say_whether_ratings_or_choices_are_nearer(chosen: Path) -> None:
     assert line["said"] in page
     assert "12 pairs rated and compared, Spearman of the two win rates -1.00" in page
     assert "pointwise with people: Spearman -1.00, tau within samples -1.00" in page
+    made = report(chosen / "evaluation.yaml", runs=chosen / "runs").path.read_text("utf-8")
+    assert "Ratings and choices beside people, on the same pairs" in made
+    assert line["said"] in made
 
 
 def test_choices_between_other_images_do_not_count(chosen: Path) -> None:
