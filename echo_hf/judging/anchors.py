@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,6 @@ from echo_hf.hub.run_tables import (
     SAMPLE,
     STRENGTH,
     Anchor,
-    Result,
     definition_of,
     models_in,
     read_results,
@@ -35,12 +34,13 @@ Identity = Mapping[str, Any]
 
 
 def anchors_of(
-    config: Evaluated, identity: Identity, tables: RunTables, models: Models
+    config: Evaluated, benchmark: Benchmark, tables: RunTables, models: Models
 ) -> dict[str, Anchors]:
     """The anchors that a config names, by split that was rated here, all of the same scale."""
     if config.anchors is None or tables.ratings is None:
         return {}
-    found, every = {}, read_anchors(config.anchors, config.protocol)
+    found, identity = {}, benchmark.identity()
+    every = read_anchors(config.anchors, config.protocol, benchmark.cache)
     overall = tables.ratings.filter(pc.equal(tables.ratings["rubric"], RUBRIC))
     for split in tables.tasks:
         if rated := tables.of_split(overall, split):
@@ -49,7 +49,9 @@ def anchors_of(
     return found
 
 
-def read_anchors(reference: str, protocol: Protocol) -> Mapping[str, Anchors]:
+def read_anchors(
+    reference: str, protocol: Protocol, cache: Path | None = None
+) -> Mapping[str, Anchors]:
     """The strengths of a `results.json` or of a release, by split; in a chain each has its own."""
     path, found = Path(reference), dict[str, dict[str, Anchor]]()
     try:
@@ -62,25 +64,24 @@ def read_anchors(reference: str, protocol: Protocol) -> Mapping[str, Anchors]:
                 )
             identity = told["benchmark"]
         else:
-            benchmark = Benchmark(reference)
+            benchmark = Benchmark(reference, cache=cache)
             told, rows, identity = None, benchmark.load(RESULTS.name), benchmark.identity()
-        by_metric: dict[str, dict[tuple[str, str], Row]] = {METRIC: {}, STRENGTH: {}}
-        for row in rows:
-            if row["protocol"] == protocol and row["metric"] in by_metric:
-                by_metric[row["metric"]][row["split"], row["system"]] = row
-        strengths, rated = by_metric[STRENGTH], by_metric[METRIC]
-        for split in {split for split, _ in rated} - {split for split, _ in strengths}:
+        rows = [dict(row) for row in rows if row["protocol"] == protocol]
+        strengths, rated = (
+            [row for row in rows if row["metric"] == one] for one in (STRENGTH, METRIC)
+        )
+        for split in {row["split"] for row in rated} - {row["split"] for row in strengths}:
             if told:
                 fitted = BradleyTerry(**told["details"][split]["win_rate"]["bradley_terry"])
             else:
                 fitted = _fitted(benchmark, split, protocol)
-            for (_, system), row in ((key, row) for key, row in rated.items() if key[0] == split):
-                low, high = fitted.interval[system] or (None, None)
-                value = fitted.strength[system]
-                strengths[split, system] = {**row, "value": value, "low": low, "high": high}
-        for (split, system), row in strengths.items():
+            for row in (one for one in rated if one["split"] == split):
+                row["value"] = fitted.strength[row["system"]]
+                row["low"], row["high"] = fitted.interval[row["system"]] or (None, None)
+                strengths.append(row)
+        for row in strengths:
             if row["value"] is not None:
-                found.setdefault(split, {})[system] = _anchor(row, identity)
+                found.setdefault(row["split"], {})[row["system"]] = _anchor(row, identity)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ScoreError(
             f"anchors: {reference!r} holds no strengths ({error!r}): expected the results.json of "
@@ -140,28 +141,14 @@ def _check(
             )
 
 
-def fit(table: RatingTable, protocol: Protocol, n_boot: int, anchors: Anchors) -> BradleyTerry:
+def fit(
+    table: RatingTable, protocol: Protocol, n_boot: int, anchors: Anchors | None
+) -> BradleyTerry:
     """Strengths beside anchors, which keep the intervals that they had."""
+    anchors = anchors or {}
     given = {name: one.strength for name, one in anchors.items()}
     found = bradley_terry(table, anchors=given, protocol=protocol, n_boot=n_boot)
     ends = {name: one.interval for name, one in anchors.items()}
     interval = {**found.interval, **ends}
     reasons = {name: why for name, why in found.reasons.items() if interval[name] is None}
     return replace(found, interval=interval, reasons=reasons)
-
-
-def rows_of(found: BradleyTerry, anchors: Anchors, split: str) -> Iterator[Result]:
-    """A row of results for each system, which says what its strength rests on."""
-    for name, value in found.strength.items():
-        low, high = found.interval[name] or (None, None)
-        anchor = anchors[name].model_dump(mode="json") if name in anchors else None
-        yield Result(
-            metric=STRENGTH,
-            protocol=found.definition["protocol"],
-            split=split,
-            system=name,
-            value=value,
-            low=low,
-            high=high,
-            definition={**found.definition, "anchor": anchor},
-        )

@@ -160,7 +160,8 @@ def _win_rates(rates: Part, tiers: Sequence[Sequence[str]], systems: Named) -> T
 
 def _strengths(found: Part, anchors: Part, systems: Named) -> Table:
     table = plain_table("system", "strength", "95 %", "anchor", left=("anchor",))
-    for name, value in found["strength"].items():
+    ranked = sorted(found["strength"].items(), key=lambda one: (one[1] is None, -(one[1] or 0.0)))
+    for name, value in ranked:
         said = "joins"
         if one := anchors.get(name):
             said = plain(f"{one['release']}, judged by {', '.join(one['judges'])}")

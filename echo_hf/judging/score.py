@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, get_args
 
 import pyarrow as pa
@@ -18,9 +17,9 @@ from echo_hf.builder.build import RUNS
 from echo_hf.config.evaluation import Evaluated
 from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.errors import ImageError, MissingExtraError, ScoreError, WeightsError, unknown
-from echo_hf.hub.run_tables import RESULTS_FILE, Result
+from echo_hf.hub.run_tables import RESULTS_FILE, STRENGTH, Result
 from echo_hf.images.store import ImageStore
-from echo_hf.judging.anchors import Anchors, anchors_of, rows_of
+from echo_hf.judging.anchors import Anchors, anchors_of
 from echo_hf.judging.audit import Failures, drift_of, flagged, read_audits, read_failures
 from echo_hf.judging.rate import flags_of
 from echo_hf.judging.run_tables import UNKNOWN, Models, RunTables, models_of, read_run, read_table
@@ -163,8 +162,7 @@ def score(
     tables, failed = read_run(benchmark, folder), read_failures(folder.root)
     models, audits = models_of(config, tables), read_audits(folder.root)
     folder.enter()
-    identity, human = benchmark.identity(), read_table(folder.root, HUMAN)
-    anchors = anchors_of(config, identity, tables, models)
+    human, anchors = read_table(folder.root, HUMAN), anchors_of(config, benchmark, tables, models)
     parts = (config, models, tables, human, folder, failed, n_boot, anchors)
     splits = tuple(_split(name, *parts) for name in tables.tasks)
     place = folder.root / RESULTS_FILE
@@ -173,7 +171,7 @@ def score(
     compared = {one.split: one.pairwise for one in splits if one.pairwise}
     drifts = {name: found for name, one in audits.items() if (found := drift_of(one["rounds"]))}
     written = {
-        "benchmark": identity,
+        "benchmark": benchmark.identity(),
         "protocol": scores.protocol,
         "left_out": scores.left_out,
         "failed_audit": failed,
@@ -238,7 +236,7 @@ def win_rates(
     n_boot: int,
     failed: Mapping[str, Sequence[str]],
     models: Models = UNKNOWN,
-    anchors: Anchors = MappingProxyType({}),
+    anchors: Anchors | None = None,
 ) -> SplitWinRates:
     """Win rates by both protocols, and how far to trust them; judges vote once for all of it."""
     table = ratings if isinstance(ratings, RatingTable) else read_ratings(ratings, outputs)
@@ -262,8 +260,16 @@ def win_rates(
         **asdict(trust),
     }
     if anchors:
-        details["anchors"] = {name: one.model_dump(mode="json") for name, one in anchors.items()}
-        results += rows_of(trust.bradley_terry, anchors, split)
+        kept = {name: one.model_dump(mode="json") for name, one in anchors.items()}
+        details["anchors"], found = kept, trust.bradley_terry
+        about = {"metric": STRENGTH, "protocol": protocol, "split": split}
+        for name, value in found.strength.items():
+            low, high = found.interval[name] or (None, None)
+            definition = {**found.definition, "anchor": kept.get(name)}
+            row = Result(
+                **about, system=name, value=value, low=low, high=high, definition=definition
+            )
+            results.append(row)
     return SplitWinRates(tuple(results), rates[protocol], groups.tiers, trust, details)
 
 

@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from types import MappingProxyType
 from typing import Any
 
 from echo_hf import scores
@@ -17,7 +16,7 @@ from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.judging.anchors import Anchors, fit
 from echo_hf.judging.run_tables import Models
 from echo_hf.reasons import Unscored
-from echo_hf.scores.pairwise_agreement import PairwiseAgreement, SideBySide, Way
+from echo_hf.scores.pairwise_agreement import PairwiseAgreement, Way
 from echo_hf.scores.rating_table import RatingTable
 from echo_hf.scores.votes import Protocol
 
@@ -71,7 +70,7 @@ class Trust:
         protocol: Protocol,
         models: Models,
         n_boot: int,
-        anchors: Anchors = MappingProxyType({}),
+        anchors: Anchors | None = None,
     ) -> Trust:
         judges, systems = (
             {name: known.get(name, AnsweredBy()).developer for name in names}
@@ -174,19 +173,17 @@ def drift_said(drift: Mapping[str, Any]) -> str:
     return f"{drift['difference']:+.3f} points{_ends(drift['interval'])} {days}, {changed}"
 
 
-def _which(sides: SideBySide | None) -> Said:
+def _which(found: PairwiseAgreement) -> Said:
     """Which of two ways of judging to trust; only people say it."""
+    sides = found.sides
     if sides is None:
-        return _nothing(Unscored.NOT_RATED)
-    gap = sides.difference
+        return _nothing(next((one.agreement.reason for one in found.judges.values()), None))
+    gap, alike = sides.difference, sides.spearman
     if gap.samples < FEWEST_SAMPLES:
-        alike = sides.spearman
-        order = (
-            "put no systems in an order" if alike is None else f"agree by a Spearman of {alike:.2f}"
-        )
+        other = "have no order" if alike is None else f"agree by a Spearman of {alike:.2f}"
         return (
             f"nothing decides it without people: they ranked {gap.samples} of the {FEWEST_SAMPLES} "
-            f"samples that it takes, or more (echo-hf rank); the two {order}"
+            f"samples that it takes (echo-hf rank); the two {other}"
         ), None
     taus = [f"{one.tau.value or 0.0:.2f} by {WAYS[way]}" for way, one in sides.with_people.items()]
     difference = f"{gap.value or 0.0:+.3f}{_ends(gap.interval)} on {gap.samples} samples"
@@ -203,7 +200,7 @@ def trust_lines(
 ) -> list[TrustLine]:
     """All there is to say: of each split, of one split beside the other, of judges asked again."""
     said = [one for split, trust in found.items() for one in trust.lines(split)]
-    said += [TrustLine("pairwise", name, *_which(one.sides)) for name, one in compared.items()]
+    said += [TrustLine("pairwise", name, *_which(one)) for name, one in compared.items()]
     if len(found) == len(BENCHMARKS):
         here, there = (found[name].leave_one_judge_out.win_rate for name in BENCHMARKS)
         if (ratio := scores.gap_ratio(here, there).ratio) is not None:

@@ -402,3 +402,4 @@ def test_choices_between_other_images_do_not_count(chosen: Path) -> None:
     page = page_of(scores)
     assert "mira: 1 pairs, same winner in both orders 1.00, the place decides 0.00" in page
     assert "agrees with its ratings - (not_rated)" in page
+    assert "no pairwise of text_to_image: no judge rated any of its outputs" in page
