@@ -82,10 +82,10 @@ def read_anchors(
         for row in strengths:
             if row["value"] is not None:
                 found.setdefault(row["split"], {})[row["system"]] = _anchor(row, identity)
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError):
         raise ScoreError(
-            f"anchors: {reference!r} holds no strengths ({error!r}): expected the results.json of "
-            "a run, or a release with results and ratings; score that run again"
+            f"anchors: {reference!r} holds no strengths in a form that is known: expected the "
+            "results.json of a run, or a release with results and ratings; score that run again"
         ) from None
     return found
 

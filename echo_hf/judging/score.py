@@ -266,10 +266,8 @@ def win_rates(
         for name, value in found.strength.items():
             low, high = found.interval[name] or (None, None)
             definition = {**found.definition, "anchor": kept.get(name)}
-            row = Result(
-                **about, system=name, value=value, low=low, high=high, definition=definition
-            )
-            results.append(row)
+            figure: dict[str, Any] = {"value": value, "low": low, "high": high}
+            results.append(Result(**about, **figure, system=name, definition=definition))
     return SplitWinRates(tuple(results), rates[protocol], groups.tiers, trust, details)
 
 

@@ -18,7 +18,8 @@ from rich.console import Console
 
 from echo_hf.errors import ConfigError, EchoError, ScoreError
 from echo_hf.hub.facts import ReleaseFacts
-from echo_hf.hub.leaderboard import ScoredRelease, metrics_of, shown
+from echo_hf.hub.leaderboard import ScoredRelease, metrics_of
+from echo_hf.hub.leaderboard import shown as page_of
 from echo_hf.hub.release import read_release, write_release
 from echo_hf.hub.run_tables import STRENGTH, definition_of, run_tables
 from echo_hf.images.store import ImageStore
@@ -100,10 +101,12 @@ def test_who_joins_moves_nobody(folder: Path) -> None:
 
     sink = io.StringIO()
     show_scores(Console(file=sink, width=150), path)
-    page = [line.split() for line in sink.getvalue().splitlines()]
-    value = f"{before['strength']['ash']:.3f}"
-    assert any(line[:2] == ["ash", value] and "lumen," in line for line in page)
-    assert any(line[:1] == ["dogwood"] and line[-1:] == ["joins"] for line in page)
+    board = sink.getvalue().partition("anchors stay as they are")[2].splitlines()[2:6]
+    ranked = sorted(after["strength"].items(), key=lambda one: -one[1])
+    shown = [line.split() for line in board]
+    assert [line[:2] for line in shown] == [[name, f"{value:.3f}"] for name, value in ranked]
+    said = dict.fromkeys(SKILL, "lumen, judged by jay, kite") | {"dogwood": "joins"}
+    assert all(line.rstrip().endswith(said[line.split()[0]]) for line in board)
     made = report(folder / "evaluation.yaml", runs=folder / "runs").path.read_text("utf-8")
     assert "lumen, judged by jay, kite" in made
 
@@ -141,7 +144,7 @@ def test_a_release_anchors_and_a_chain_keeps_where_each_strength_is_from(folder:
     rows = [dict(row) for row in read_release(folder / "second").datasets["results"]]
     figures = tuple({**row, "definition": definition_of(row)} for row in rows)
     tag = ScoredRelease("v2", "c0ffee", "Lumen", figures)
-    page = " ".join(shown([tag], "v2", SPLIT).split())
+    page = " ".join(page_of([tag], "v2", SPLIT).split())
     assert f"<td>ash</td><td>{before['ash']:.3f}</td>" in page
     assert "<td>first, judged by jay, kite</td>" in page
     assert "<td>joined in v2</td>" in page

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from itertools import combinations
+from operator import itemgetter
+from pathlib import Path
 from statistics import fmean
 from typing import Any
 
@@ -17,6 +19,7 @@ from scipy.stats import kendalltau, spearmanr
 from echo_hf.errors import ScoreError
 from echo_hf.scores import PairwiseAgreement, pairwise_agreement
 from echo_hf.scores.pairwise_agreement import JudgeAgreement, SideBySide
+from tests.scores.ratings_for_tests import real_people, real_rows
 
 Row = dict[str, Any]
 ORDERS = ("ab", "ba")
@@ -218,6 +221,29 @@ def test_the_way_that_is_nearer_to_people_is_named_from_ten_samples_on() -> None
     assert (alone.with_people, alone.difference.reason) == ({}, "not_ranked")
     level = np.ones((10, 4))
     assert sides(level, near[:10], people[:10]).spearman is None
+
+
+def test_on_real_ratings_the_judge_that_people_agree_with_is_nearer(test_data: Path) -> None:
+    """One judge's order of the outputs as choices beside another's ratings, which are noise."""
+    every = [row for row in real_rows(test_data) if row["rating"] is not None]
+    by_sample: dict[str, list[Row]] = defaultdict(list)
+    for rated in every:
+        if rated["judge"] == "gpt4o":
+            by_sample[rated["sample_id"]].append(rated)
+    chosen = []
+    for name, rated in by_sample.items():
+        for one, other in combinations(sorted(rated, key=itemgetter("system")), 2):
+            gap = one["rating"] - other["rating"]
+            winner = "tie" if gap == 0 else "a" if gap > 0 else "b"
+            pair = one["system"], other["system"]
+            chosen += [row(name, pair, order, winner) | {"judge": "qwenvl"} for order in ORDERS]
+    noise = [one for one in every if one["judge"] == "qwenvl"]
+    found = pairwise_agreement(chosen, noise, real_people(test_data), n_boot=200).sides
+    assert found is not None
+    assert found.nearer == "pairwise"
+    assert (found.with_people["pairwise"].tau.interval or (0.0, 0.0))[0] > 0.4
+    low, high = found.with_people["pointwise"].tau.interval or (1.0, 1.0)
+    assert low < 0 < high
 
 
 def test_pairs_count_that_a_judge_both_rated_and_compared_and_more_judges_decide() -> None:
