@@ -283,6 +283,9 @@ class Evaluated(Section):
         metrics: Options of the specialised metrics.
         analysis: How prompts, feedback and activity are analyzed.
         protocol: Whose arithmetic is used where the paper's released code and its text differ.
+        anchors: A board whose Bradley-Terry strengths stay as they are, so that a system that joins
+            moves no other: the `results.json` of a run, the folder of a release, or
+            `ORGANISATION/NAME@TAG` on the Hub, with the same samples and judges; null for none.
         runner: Where engines and systems compute, and stages are called.
     """
 
@@ -293,6 +296,7 @@ class Evaluated(Section):
     metrics: MetricsOptions = MetricsOptions()
     analysis: AnalysisOptions = AnalysisOptions()
     protocol: Literal["published", "corrected"] = "corrected"
+    anchors: Words | None = None
     runner: RunnerOptions = RunnerOptions()
 
     @field_validator("systems", "judges")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import pyarrow as pa
 from huggingface_hub import CommitOperationAdd, HfApi
+from pydantic import ValidationError
 
 from echo_hf._infra.bootstrap import Interval
 from echo_hf._infra.text import percent, plain, rounded, rounded_interval
@@ -22,7 +23,7 @@ from echo_hf.hub.facts import BENCHMARK_CONFIGS
 from echo_hf.hub.load import load_benchmark, load_manifest
 from echo_hf.hub.publish import check_repository
 from echo_hf.hub.remote import MAIN, Remote, hub_errors
-from echo_hf.hub.run_tables import definition_of, models_in
+from echo_hf.hub.run_tables import STRENGTH, Anchor, definition_of, models_in
 from echo_hf.metrics.names import BETTER
 from echo_hf.scores import tiers, win_rate
 from echo_hf.scores.board import METRIC, BoardRow, board_of, ranked
@@ -127,8 +128,22 @@ def metrics_of(
     return {
         metric: tuple(sorted(map(_line, figures), key=lambda line: line.system))
         for metric, figures in sorted(release.rows(split, protocol).items())
-        if metric != METRIC
+        if metric not in (METRIC, STRENGTH)
     }
+
+
+def strengths_of(release: ScoredRelease, split: str, protocol: str) -> list[tuple[BoardRow, str]]:
+    """Strengths beside anchors, the best first, each with what it rests on; none without."""
+    figures = {each["system"]: each for each in release.rows(split, protocol).get(STRENGTH, ())}
+    found = []
+    for line in ranked(map(_line, figures.values()), ()):
+        told = figures[line.system]["definition"].get("anchor")
+        try:
+            said = Anchor.model_validate(told).said if told else f"joined in {release.tag}"
+        except ValidationError:
+            said = "of an origin that cannot be read"
+        found.append((line, said))
+    return found
 
 
 def published_board(release: ScoredRelease, split: str, protocol: Protocol) -> Board:
@@ -288,8 +303,11 @@ def _part(
     target = plain(release.target, LONGEST)
     said = f"judged by {', '.join(judges)}{samples}{source}"
     about = f"posts about {target}; protocol {protocol}; {said}"
-    metrics = metrics_of(release, split, protocol)
-    return {"release": release, "split": split, "board": board, "about": about, "metrics": metrics}
+    beside = {
+        "metrics": metrics_of(release, split, protocol),
+        "strengths": strengths_of(release, split, protocol),
+    }
+    return {"release": release, "split": split, "board": board, "about": about, **beside}
 
 
 @cache

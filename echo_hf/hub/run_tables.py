@@ -42,6 +42,26 @@ class Result(BaseModel):
     definition: JsonValue = None
 
 
+STRENGTH = "bradley_terry"  # the metric of strengths beside anchors
+
+
+class Anchor(BaseModel):
+    """A strength that stays as it is when others join, with what it rests on."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    strength: Figure
+    interval: tuple[Figure, Figure] | None = None
+    release: str | None = None
+    digest: str | None = None  # of the split's samples
+    judges: Mapping[str, AnsweredBy] = {}
+    system: AnsweredBy = AnsweredBy()
+
+    @property
+    def said(self) -> str:
+        return f"{self.release}, judged by {', '.join(self.judges)}"
+
+
 class Results(BaseModel):
     """The part of `results.json` that a release keeps; older files name no models."""
 

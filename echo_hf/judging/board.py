@@ -67,6 +67,9 @@ def show_scores(console: Console, path: Path) -> None:
             show_table(console, title, table, _why_not(rates))
             if decided := rated.get("decisions"):
                 show_table(console, f"{name}: {decided['said']}", _decisions(decided))
+            if anchors := rated.get("anchors"):
+                title = f"{name}: Bradley-Terry strengths, where anchors stay as they are"
+                show_table(console, title, _strengths(rated["bradley_terry"], anchors, systems))
         elif split["samples"]:
             title = f"{name}: no win rates, since no judge has rated an output of it\n"
             say(console, title, "yellow")
@@ -86,10 +89,11 @@ def show_scores(console: Console, path: Path) -> None:
                 parts = (
                     f"{one['pairs']:,} pairs",
                     f"same winner in both orders {_share(one['consistent'])}",
-                    f"same place {_share(one['follows_position'])}",
+                    f"the place decides {_share(one['follows_position'])}",
                     f"agrees with its ratings {_share(one['agreement'])}",
                 )
                 say(console, f"{judge}: {', '.join(parts)}")
+            _say_sides(console, split["pairwise"].get("sides"))
             console.print()
         if split["metrics"]:
             table = _metrics(split["metrics"], {} if split["win_rate"] else systems)
@@ -98,6 +102,16 @@ def show_scores(console: Console, path: Path) -> None:
         _say_trust(console, lines)
     say(console, f"{HIGHER} higher, {LOWER} lower is better", "dim")
     say(console, f"results: {path}")
+
+
+def _say_sides(console: Console, sides: Part | None) -> None:
+    if not sides:
+        return
+    alike = f"Spearman of the two win rates {rounded(sides['spearman'], 2)}"
+    say(console, f"{sides['pairs']:,} pairs rated and compared, {alike}")
+    for way, near in sides["with_people"].items():
+        spearman, tau = rounded(near["spearman"], 2), _share(near["tau"])
+        say(console, f"  {way} with people: Spearman {spearman}, tau within samples {tau}")
 
 
 def _say_trust(console: Console, lines: Sequence[Part]) -> None:
@@ -145,24 +159,35 @@ def _win_rates(rates: Part, tiers: Sequence[Sequence[str]], systems: Named) -> T
     known = any(rates["interval"].values())
     tier = {name: str(at) for at, names in enumerate(tiers, 1) for name in names if known}
     table = plain_table("system", "win rate", "95 %", "tier", "coverage")
-    for name, rate in _best_first(rates):
+    for name, rate in _best_first(rates["win_rate"]):
         cells = rounded(rate), rounded_interval(rates["interval"][name]), tier.get(name, NOTHING)
         shown = Text(_shown(name, systems), "bold")
         table.add_row(shown, *cells, percent(rates["coverage"][name]))
     return table
 
 
-def _best_first(rates: Part) -> list[tuple[str, float | None]]:
+def _best_first(values: Part) -> list[tuple[str, float | None]]:
     # As `scores.board.ranked` does, without what `echo_hf.scores` loads.
-    return sorted(rates["win_rate"].items(), key=lambda one: (one[1] is None, -(one[1] or 0.0)))
+    return sorted(values.items(), key=lambda one: (one[1] is None, -(one[1] or 0.0)))
 
 
 def _by_people(found: Part, systems: Named) -> Table:
     table = plain_table("system", "corrected", "95 %", "people alone", "judges alone")
-    for name, rate in _best_first(found):
+    for name, rate in _best_first(found["win_rate"]):
         beside = (rounded(found[one][name]) for one in ("people_alone", "judges_alone"))
         cells = rounded(rate), rounded_interval(found["interval"][name]), *beside
         table.add_row(Text(_shown(name, systems), "bold"), *cells)
+    return table
+
+
+def _strengths(found: Part, anchors: Part, systems: Named) -> Table:
+    table = plain_table("system", "strength", "95 %", "anchor", left=("anchor",))
+    for name, value in _best_first(found["strength"]):
+        said = "joins"
+        if one := anchors.get(name):
+            said = plain(f"{one['release']}, judged by {', '.join(one['judges'])}")
+        ends = rounded_interval(found["interval"][name])
+        table.add_row(Text(_shown(name, systems), "bold"), rounded(value), ends, said)
     return table
 
 

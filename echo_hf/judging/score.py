@@ -19,8 +19,9 @@ from echo_hf.builder.build import RUNS
 from echo_hf.config.evaluation import Evaluated
 from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.errors import ImageError, MissingExtraError, ScoreError, WeightsError, unknown
-from echo_hf.hub.run_tables import RESULTS_FILE, Result
+from echo_hf.hub.run_tables import RESULTS_FILE, STRENGTH, Result
 from echo_hf.images.store import ImageStore
+from echo_hf.judging.anchors import Anchors, anchors_of
 from echo_hf.judging.audit import Failures, drift_of, flagged, read_audits, read_failures
 from echo_hf.judging.rate import flags_of
 from echo_hf.judging.run_tables import UNKNOWN, Models, RunTables, models_of, read_run
@@ -232,11 +233,13 @@ def score(
     tables, failed = read_run(benchmark, folder), read_failures(folder.root)
     models, audits = models_of(config, tables), read_audits(folder.root)
     folder.enter()
-    parts = (config, models, tables, folder, failed, n_boot)
+    anchors = anchors_of(config, benchmark, tables, models)
+    parts = (config, models, tables, folder, failed, n_boot, anchors)
     splits = tuple(_split(name, *parts) for name in tables.tasks)
     place = folder.root / RESULTS_FILE
     scores = Scores(place, config.protocol, splits, tables.left_out, failed, models)
     trusted = {one.split: one.win_rates.trust for one in splits if one.win_rates}
+    compared = {one.split: one.pairwise for one in splits if one.pairwise}
     drifts = {name: found for name, one in audits.items() if (found := drift_of(one["rounds"]))}
     written = {
         "benchmark": benchmark.identity(),
@@ -245,7 +248,10 @@ def score(
         "failed_audit": failed,
         "systems": {name: one.model_dump() for name, one in models.systems.items()},
         "judges": {name: one.model_dump() for name, one in models.judges.items()},
-        "trust": [{**asdict(one), "meaning": one.meaning} for one in trust_lines(trusted, drifts)],
+        "trust": [
+            {**asdict(one), "meaning": one.meaning}
+            for one in trust_lines(trusted, drifts, compared)
+        ],
         "judge_drift": drifts,
         "results": [row.model_dump(mode="json") for row in scores.results],
         "details": {one.split: one.details() for one in splits},
@@ -262,6 +268,7 @@ def _split(
     folder: RunFolder,
     failed: Failures,
     n_boot: int,
+    anchored: Mapping[str, Anchors],
 ) -> SplitScores:
     outputs, ratings, fits, chosen, human = (
         tables.of_split(one, name)
@@ -278,10 +285,13 @@ def _split(
     rates, pairwise, by_people, overall, found = None, None, None, None, list[Measured]()
     if ratings is not None and RUBRIC in ratings["rubric"].to_pylist():
         overall = read_ratings(ratings, outputs)
-        rates = win_rates(name, overall, None, config.protocol, n_boot, failed, models)
+        anchors = anchored.get(name, {})
+        rates = win_rates(name, overall, None, config.protocol, n_boot, failed, models, anchors)
         by_people = ByPeople.of(overall, human) if human else None
     if chosen is not None and chosen.num_rows:
-        pairwise = pairwise_agreement(chosen, overall, n_boot=n_boot)
+        unfit = by_people is not None and by_people.found is None
+        people = None if unfit else human or None
+        pairwise = pairwise_agreement(chosen, overall, people, n_boot=n_boot)
     if outputs is not None and any(task.inputs for task in tasks):
         made = {(row["system"], row["sample_id"]): row for row in outputs.to_pylist()}
         edits = [task for task in tasks if task.inputs]
@@ -304,6 +314,7 @@ def win_rates(
     n_boot: int,
     failed: Mapping[str, Sequence[str]],
     models: Models = UNKNOWN,
+    anchors: Anchors | None = None,
 ) -> SplitWinRates:
     """Win rates by both protocols, and how far to trust them; judges vote once for all of it."""
     table = ratings if isinstance(ratings, RatingTable) else read_ratings(ratings, outputs)
@@ -317,7 +328,8 @@ def win_rates(
             low, high = row.interval or (None, None)
             same = {name: getattr(row, name) for name in ("system", "value", "n", "coverage")}
             results.append(Result(**about, **same, low=low, high=high, definition=definition))
-    groups, trust = tiers(table, protocol=protocol), Trust.of(table, protocol, models, n_boot)
+    groups = tiers(table, protocol=protocol)
+    trust = Trust.of(table, protocol, models, n_boot, anchors)
     details: dict[str, Any] = {
         **{str(each): rate.as_json() for each, rate in rates.items()},
         "tiers": asdict(groups),
@@ -326,8 +338,17 @@ def win_rates(
         **asdict(trust),
     }
     if table.whole:
-        found = decisions(table, protocol=protocol)
-        details["decisions"] = {"said": found.said, **asdict(found)}
+        decided = decisions(table, protocol=protocol)
+        details["decisions"] = {"said": decided.said, **asdict(decided)}
+    if anchors:
+        kept = {name: one.model_dump(mode="json") for name, one in anchors.items()}
+        details["anchors"], found = kept, trust.bradley_terry
+        about = {"metric": STRENGTH, "protocol": protocol, "split": split}
+        for name, value in found.strength.items():
+            low, high = found.interval[name] or (None, None)
+            definition = {**found.definition, "anchor": kept.get(name)}
+            figure: dict[str, Any] = {"value": value, "low": low, "high": high}
+            results.append(Result(**about, **figure, system=name, definition=definition))
     return SplitWinRates(tuple(results), rates[protocol], groups.tiers, trust, details)
 
 

@@ -9,12 +9,14 @@ from itertools import pairwise
 from typing import Any
 
 from echo_hf import scores
-from echo_hf._infra.bootstrap import Interval
+from echo_hf._infra.bootstrap import FEWEST_SAMPLES, Interval
 from echo_hf._infra.text import percent
 from echo_hf.config.checks import AnsweredBy
 from echo_hf.curate.splits import BENCHMARKS
+from echo_hf.judging.anchors import Anchors, fit
 from echo_hf.judging.run_tables import Models
 from echo_hf.reasons import Unscored
+from echo_hf.scores.pairwise_agreement import PairwiseAgreement, Way
 from echo_hf.scores.rating_table import RatingTable
 from echo_hf.scores.votes import Protocol
 
@@ -30,9 +32,12 @@ MEANINGS: Mapping[str, str] = {
     "says that these depend on which pairs were rated",
     "gap": "how far the best system is ahead, as a share of the second's win rate: the paper finds "
     "less of it where no image is given",
+    "pairwise": "which to trust here, ratings of one output at a time or choices between two, by "
+    "the same judges on the same pairs: the nearer to people, by Kendall's tau within samples",
     "judge_drift": "what a judge says of the same images later, less what it said first: beyond 0, "
     "its older and newer ratings do not compare",
 }
+WAYS: Mapping[Way, str] = {"pointwise": "ratings", "pairwise": "choices"}
 Said = tuple[str, Unscored | None]
 
 
@@ -59,7 +64,14 @@ class Trust:
     gap: scores.Gap
 
     @classmethod
-    def of(cls, table: RatingTable, protocol: Protocol, models: Models, n_boot: int) -> Trust:
+    def of(
+        cls,
+        table: RatingTable,
+        protocol: Protocol,
+        models: Models,
+        n_boot: int,
+        anchors: Anchors | None = None,
+    ) -> Trust:
         judges, systems = (
             {name: known.get(name, AnsweredBy()).developer for name in names}
             for known, names in ((models.judges, table.judges), (models.systems, table.systems))
@@ -69,7 +81,7 @@ class Trust:
             scores.self_preference(table, judges, systems, n_boot=n_boot),
             left_out,
             scores.samples_needed(table, protocol=protocol),
-            scores.bradley_terry(table, protocol=protocol, n_boot=n_boot),
+            fit(table, protocol, n_boot, anchors),
             scores.relative_gap(left_out.win_rate),
         )
 
@@ -161,11 +173,34 @@ def drift_said(drift: Mapping[str, Any]) -> str:
     return f"{drift['difference']:+.3f} points{_ends(drift['interval'])} {days}, {changed}"
 
 
+def _which(found: PairwiseAgreement) -> Said:
+    """Which of two ways of judging to trust; only people say it."""
+    sides = found.sides
+    if sides is None:
+        return _nothing(next((one.agreement.reason for one in found.judges.values()), None))
+    gap, alike = sides.difference, sides.spearman
+    if gap.samples < FEWEST_SAMPLES:
+        other = "have no order" if alike is None else f"agree by a Spearman of {alike:.2f}"
+        return (
+            f"nothing decides it without people: they ranked {gap.samples} of the {FEWEST_SAMPLES} "
+            f"samples that it takes (echo-hf rank); the two {other}"
+        ), None
+    taus = [f"{one.tau.value or 0.0:.2f} by {WAYS[way]}" for way, one in sides.with_people.items()]
+    difference = f"{gap.value or 0.0:+.3f}{_ends(gap.interval)} on {gap.samples} samples"
+    figures = f"tau {' and '.join(taus)}, a difference of {difference}"
+    if sides.nearer is None:
+        return f"nothing decides it, as the difference may be none: {figures}", None
+    return f"{WAYS[sides.nearer]}, which are nearer to people: {figures}", None
+
+
 def trust_lines(
-    found: Mapping[str, Trust], drifts: Mapping[str, Mapping[str, Any]]
+    found: Mapping[str, Trust],
+    drifts: Mapping[str, Mapping[str, Any]],
+    compared: Mapping[str, PairwiseAgreement],
 ) -> list[TrustLine]:
     """All there is to say: of each split, of one split beside the other, of judges asked again."""
     said = [one for split, trust in found.items() for one in trust.lines(split)]
+    said += [TrustLine("pairwise", name, *_which(one)) for name, one in compared.items()]
     if len(found) == len(BENCHMARKS):
         here, there = (found[name].leave_one_judge_out.win_rate for name in BENCHMARKS)
         if (ratio := scores.gap_ratio(here, there).ratio) is not None:

@@ -31,6 +31,7 @@ NAMES = {
     "bradley_terry": "Bradley-Terry strengths",
     "judge_drift": "Drift of judges",
     "self_preference": "Self-preference",
+    "pairwise": "Ratings or choices",
 }
 
 

@@ -21,7 +21,7 @@ from echo_hf.config.sections import Target
 from echo_hf.errors import ImageError, ReleaseError, RunError
 from echo_hf.hub.load import load_manifest
 from echo_hf.hub.manifest import Manifest
-from echo_hf.hub.run_tables import RESULTS_FILE, Result
+from echo_hf.hub.run_tables import RESULTS_FILE, STRENGTH, Anchor, Result
 from echo_hf.images.store import ImageStore
 from echo_hf.judging.agreement import AGREEMENT_FILE
 from echo_hf.judging.audit import read_audits
@@ -68,6 +68,7 @@ class WinRates(FiguresFile):
     leave_one_judge_out: LeaveOneJudgeOut | None = None
     samples_needed: SamplesNeeded | None = None
     decisions: Decisions | None = None  # where judges were asked until pairs were decided
+    anchors: Mapping[str, Anchor] = {}
 
 
 class TrustLine(FiguresFile):
@@ -375,5 +376,6 @@ def _posted(images: Iterable[Mapping[str, Any] | None], store: ImageStore) -> It
 def systems_of(results: Results, outputs: Mapping[tuple[str, str], Output]) -> tuple[str, ...]:
     """Every system: in the order of the boards, then those that no judge has rated."""
     ranked = [row.system for split in results.details for row in results.board(split)]
-    others = {system for _, system in outputs} | {row.system for row in results.results}
+    measured = {row.system for row in results.results if row.metric != STRENGTH}
+    others = {system for _, system in outputs} | measured
     return tuple(dict.fromkeys([*ranked, *sorted(others)]))

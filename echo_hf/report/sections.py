@@ -31,6 +31,7 @@ from echo_hf.scores.agreement import PROCEDURES, Agreement
 from echo_hf.scores.board import BoardRow, ranked
 from echo_hf.scores.rank_correlation import TauB
 from echo_hf.scores.rating_table import RUBRIC
+from echo_hf.scores.votes import best_first
 from echo_hf.scores.win_rate import WinRate
 
 MOST_ROWS = 20
@@ -138,9 +139,8 @@ def trust(data: RunData) -> Markup | None:
             if not judges and set(found.bradley_terry.strength.values()) <= {None}:
                 continue
             heads = _heads("breakable", (f"without {judge}" for judge in judges))
-            splits.append(
-                {"name": name, "found": found, "rows": rows, "without": judges, "heads": heads}
-            )
+            known = {"found": found, "ranked": best_first(found.bradley_terry.strength)}
+            splits.append(known | {"name": name, "rows": rows, "without": judges, "heads": heads})
     cards = [(measure, list(every)) for measure, every in groupby(lines, attrgetter("measure"))]
     return rendered("trust.html.jinja", cards=cards, splits=splits)
 

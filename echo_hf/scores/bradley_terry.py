@@ -24,9 +24,11 @@ class BradleyTerry(SystemValues):
     """Strengths of systems.
 
     Attributes:
-        strength: Natural logarithm of each system's strength, with mean 0; higher is better. A
-            system beats another with probability 1 / (1 + exp(other's - its)). Null: none.
-        interval: Lower and upper end at 95 %, drawing whole samples; null where there is none.
+        strength: Natural logarithm of each system's strength, with mean 0 unless some are anchors;
+            higher is better. A system beats another with probability 1 / (1 + exp(other's - its)).
+            Null: none.
+        interval: Lower and upper end at 95 %, drawing whole samples; null where there is none, as
+            of anchors, whose strengths are given. It takes them as they are.
         reasons: Why a strength or an interval is null.
         definition: Every parameter.
     """
@@ -48,6 +50,7 @@ def bradley_terry(
     ratings: Any,
     outputs: Any = None,
     *,
+    anchors: Mapping[str, float] | None = None,
     n_boot: int = 1000,
     seed: int = 0,
     **choices: Unpack[Choices],
@@ -57,13 +60,22 @@ def bradley_terry(
     Args:
         ratings: As for `win_rate`.
         outputs: As for `win_rate`.
+        anchors: Strengths that stay as they are, such as those of a published board, by system:
+            the others are placed on that scale, and those who join move nobody who was there.
+            Anchors that nobody rated here are part of the result. Null for none.
         n_boot: Draws of the bootstrap over samples; 0 for none.
         seed: Of the draws.
         choices: `protocol` (its vote alone), `missing`, `rubric` and `judges`, as for `win_rate`.
 
     Returns:
         The strengths. There are none where some systems win nothing from the others: the others
-        would have to be infinitely strong.
+        would have to be infinitely strong. With anchors this takes the strength of those systems
+        alone which no wins and losses tie to an anchor, directly or by way of others.
+
+    Raises:
+        TableError: A table lacks a column, or has it with another type.
+        ScoreError: Ratings contradict each other, a choice is none of those there are, or an anchor
+            is no finite number, or none of them was rated.
 
     Examples:
         >>> rows = [
@@ -73,17 +85,32 @@ def bradley_terry(
         ... ]
         >>> round(bradley_terry(rows).strength["a"], 4)  # half the logarithm of 30 wins to 10
         0.5493
+        >>> round(bradley_terry(rows, anchors={"b": 1.0}).strength["a"], 4)  # 1 and that logarithm
+        2.0986
     """
     compared = compare(ratings, outputs, **choices)
     names, verdicts, rates = compared.table.systems, compared.verdicts, compared.rates()
-    strength = named(names, strengths(compared.points))
+    known = {name: float(value) for name, value in (anchors or {}).items()}
+    for name, value in known.items():
+        if not math.isfinite(value):
+            raise ScoreError(f"anchors: {name!r} is {value!r}: expected a finite strength")
+    if known and not known.keys() & {*names}:
+        raise ScoreError(
+            f"anchors are {list(known)!r}, judges rated {list(names)!r}: expected an anchor among "
+            "those, to which the others are compared"
+        )
+    fixed = np.array([known.get(name, np.nan) for name in names])
+    strength = known | named(names, strengths(compared.points, fixed))
     drawn = np.full((1, len(names)), np.nan)
     if verdicts.shape[-1]:
         weights = drawn_weights(verdicts.shape[-1], n_boot, seed)
-        found = (strengths(points_of(verdicts, len(names), one)) for one in weights)
+        found = (strengths(points_of(verdicts, len(names), one), fixed) for one in weights)
         drawn = np.concatenate([drawn[:0], *found])
     ends: dict[str, tuple[Interval | None, Unscored | None]] = {}
+    ends |= dict.fromkeys(known, (None, Unscored.ANCHORED))
     for name, values, samples in zip(names, drawn.T, compared.sample_counts, strict=True):
+        if name in known:
+            continue
         if strength[name] is None:
             why = compared.why_unrated(name) if rates[name] is None else Unscored.UNBOUNDED
             ends[name] = None, why
@@ -93,45 +120,58 @@ def bradley_terry(
         else:
             ends[name] = percentiles(values, samples)
     order = best_first(strength)
+    given = {"anchors": known} if known else {}
     return BradleyTerry(
         {name: strength[name] for name in order},
         {name: ends[name][0] for name in order},
         {name: reason for name in order if (reason := ends[name][1])},
-        compared.definition("bradley_terry", average=None, draws=n_boot, seed=seed),
+        compared.definition("bradley_terry", average=None, draws=n_boot, seed=seed, **given),
     )
 
 
-def strengths(points: Points) -> Floats:
-    """Maximum likelihood strengths of each draw of points; NaN where they are not bounded."""
+def strengths(points: Points, fixed: Floats | None = None) -> Floats:
+    """Maximum likelihood strengths of each draw of points; NaN where they are not bounded.
+
+    What is not NaN in `fixed` stays as it is.
+    """
     systems = points.won.shape[-1]
     won = points.won.reshape(-1, systems, systems)
-    met = points.compared.reshape(won.shape).any(axis=-1)
-    found = np.full(met.shape, np.nan)
-    for some in np.unique(met, axis=0):
-        draws = np.flatnonzero((met == some).all(axis=-1))
-        fought = won[np.ix_(draws, some, some)]
-        beats = (fought > 0) | np.eye(fought.shape[-1], dtype=bool)
-        for _ in range(systems.bit_length()):
-            beats = beats @ beats  # directly, or by way of others
-        bounded = beats.all(axis=(-2, -1)) & some.any()
-        if bounded.any():
-            found[np.ix_(draws[bounded], some)] = _fitted(fought[bounded])
+    given = np.full(systems, np.nan) if fixed is None else fixed
+    anchored = ~np.isnan(given)
+    beats = (won > 0) | np.eye(systems, dtype=bool) | np.outer(anchored, anchored)
+    for _ in range(systems.bit_length()):
+        beats = beats @ beats  # directly, or by way of others
+    bounded = beats & beats.swapaxes(-2, -1)
+    if anchored.any():
+        # What the others do to each other says nothing of where they are on this scale.
+        placed = bounded[:, anchored.argmax()]
+    else:
+        met = np.asarray(points.compared.reshape(won.shape).any(axis=-1))
+        apart = np.asarray((~bounded & met[:, None] & met[:, :, None]).any(axis=(-2, -1)))
+        placed = met & ~apart[:, None]
+    found = np.full(placed.shape, np.nan)
+    for some in np.unique(placed, axis=0):
+        if some.any():
+            draws = np.flatnonzero((placed == some).all(axis=-1))
+            found[np.ix_(draws, some)] = _fitted(won[np.ix_(draws, some, some)], given[some])
     return found.reshape(points.won.shape[:-1])
 
 
-def _fitted(won: Floats) -> Floats:
+def _fitted(won: Floats, fixed: Floats) -> Floats:
     """Fits all draws at once, one system after the other (Newman 2023)."""
-    strength = np.ones(won.shape[:-1])
+    free = np.flatnonzero(np.isnan(fixed))
+    strength = np.tile(np.exp(np.nan_to_num(fixed)), (len(won), 1))
     lost = won.swapaxes(-2, -1)
     for _ in range(MOST_ROUNDS):
         before = strength.copy()
-        for system in range(won.shape[-1]):
+        for system in free:
             together = strength[:, system, None] + strength
             for_it = (won[:, system] * strength / together).sum(axis=-1)
             strength[:, system] = for_it / (lost[:, system] / together).sum(axis=-1)
-        strength /= np.exp(np.log(strength).mean(axis=-1, keepdims=True))
+        if len(free) == len(fixed):
+            strength /= np.exp(np.log(strength).mean(axis=-1, keepdims=True))
         if np.allclose(strength, before, rtol=PRECISION, atol=0):
-            return np.log(strength)
+            return np.where(np.isnan(fixed), np.log(strength), fixed)
     raise ScoreError(
         f"Bradley-Terry strengths do not settle in {MOST_ROUNDS:,} rounds: some systems hardly "
         "ever win a point from the others; leave them out"

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from echo_hf._infra.bootstrap import Interval, drawn_weights, percentiles
 from echo_hf.errors import ScoreError
 from echo_hf.reasons import Unscored
-from echo_hf.scores.rating_table import RUBRIC, divided, named_key, read_columns
-from echo_hf.scores.votes import TIE_WIDTH, compare, pairs_of
+from echo_hf.scores.agreement import read_human
+from echo_hf.scores.rank_correlation import Draws, Mean, means
+from echo_hf.scores.rating_table import RUBRIC, Floats, divided, named_key, read_columns
+from echo_hf.scores.votes import TIE_WIDTH, compare, pairs_of, points_of, rates_of
 from echo_hf.tables import COMPARISONS
 
 REQUIRED = ("sample_id", "system_a", "system_b", "judge", "order", "winner")
 OPTIONAL = ("repeat",)
 SIGNS: Mapping[str | None, float | None] = {"a": 1.0, "b": -1.0, "tie": 0.0, None: None}
 ORDERS = ("ab", "ba")
+ROUNDED = 12  # decimals: equal win rates differ in their last bits
 RULE = "the system that wins in both orders; anything else is a tie"
 Pair = tuple[str, str, str]  # sample, the two systems
+Way = Literal["pointwise", "pairwise"]  # ratings of one output at a time, choices between two
+Verdicts = Mapping[Pair, tuple[float, float]]  # pointwise and pairwise
 
 
 @dataclass(frozen=True)
@@ -67,21 +72,59 @@ class JudgeAgreement:
 
 
 @dataclass(frozen=True)
+class WithPeople:
+    """How near a way of judging comes to people, on the pairs that they ranked.
+
+    Attributes:
+        spearman: Rank correlation of the systems' win rates, -1 to 1; null where one has no order.
+        tau: Kendall's tau-b within each sample, as a mean over the samples in which people put any
+            in an order; 0 in one where the judges see nothing but ties.
+    """
+
+    spearman: float | None
+    tau: Mean
+
+
+@dataclass(frozen=True)
+class SideBySide:
+    """Ratings of one output at a time beside choices between two, on the very same pairs.
+
+    Attributes:
+        pairs: Pairs of outputs of a sample that a judge both rated and compared.
+        spearman: Rank correlation of the systems' win rates by the two ways, null as with people.
+        with_people: How near each way comes to people; empty where they ranked none of these pairs.
+        difference: Tau of choices less that of ratings: above 0 choices are nearer to people.
+        nearer: The way that is nearer, where the interval of the difference, on 10 samples or
+            more, leaves 0 out; else null: nothing here says which of the two to trust.
+    """
+
+    pairs: int
+    spearman: float | None
+    with_people: Mapping[Way, WithPeople]
+    difference: Mean
+    nearer: Way | None
+
+
+@dataclass(frozen=True)
 class PairwiseAgreement:
     """How comparisons of judges hold together, and agree with their ratings.
 
     Attributes:
         judges: By judge, in alphabetical order.
         definition: Every parameter.
+        sides: What all judges say in either way, beside people; null where none both rated and
+            compared a pair.
     """
 
     judges: Mapping[str, JudgeAgreement]
     definition: Mapping[str, Any]
+    sides: SideBySide | None = None
 
 
 def pairwise_agreement(
     comparisons: Any,
     ratings: Any = None,
+    human: Any = None,
     *,
     n_boot: int = 1000,
     seed: int = 0,
@@ -91,19 +134,21 @@ def pairwise_agreement(
 
     The verdict of a true comparison is the system that wins in both orders, and a tie otherwise.
     That of ratings is the higher one, and a tie where they differ by 1e-6 or less; of repeats the
-    mean counts. Neither is asked to be right: only people could say that.
+    mean counts. Of several judges more decide, and as many are a tie. Only people say which of the
+    two is right: of several, more decide as well.
 
     Args:
         comparisons: Rows with sample_id, system_a and system_b, the first of them by name, judge,
             order (ab or ba: whose output was shown first), winner (a, b, tie, or null) and, where
             there is one, repeat. Any form that `win_rate` takes.
         ratings: As for `win_rate`; null for none, so that nothing is said of agreement.
+        human: As for `agreement`; null for none, so that nothing says which way to trust.
         n_boot: Draws of the bootstrap over samples; 0 for none.
         seed: Of the draws.
         rubric: The rubric of the ratings.
 
     Returns:
-        The shares of every judge with comparisons.
+        The shares of every judge with comparisons, and both ways beside people.
 
     Raises:
         TableError: A table lacks a column, or has it with another type.
@@ -127,7 +172,7 @@ def pairwise_agreement(
         "seed": seed,
     }
     share = partial(_share, n_boot=n_boot, seed=seed)
-    judges = {}
+    judges, cast = {}, dict[Pair, tuple[float, float]]()
     for judge, pairs in said.items():
         verdicts = [
             (sample, float(sign if order == "ab" else -sign))  # 1 where the first place won
@@ -143,10 +188,13 @@ def pairwise_agreement(
         ratings_say = rated.get(judge, {})
         # Both orders must say the same; what they say is held against what the ratings say.
         ways = [
-            (pair[0], ab if ab == ba else 0.0, ratings_say[pair])
+            (pair, ab if ab == ba else 0.0, ratings_say[pair])
             for pair, ab, ba in both
             if pair in ratings_say
         ]
+        for pair, true, by in ways:
+            pointwise, pairwise = cast.get(pair, (0.0, 0.0))
+            cast[pair] = pointwise + by, pairwise + true
         unrated = Unscored.NOT_RATED if both else Unscored.NO_VERDICTS
         undecided = Unscored.NO_WINNERS if ways else unrated
         judges[judge] = JudgeAgreement(
@@ -157,10 +205,67 @@ def pairwise_agreement(
                 [(pair[0], ab == -ba != 0) for pair, ab, ba in both], Unscored.NO_VERDICTS
             ),
             consistent=share([(pair[0], ab == ba) for pair, ab, ba in both], Unscored.NO_VERDICTS),
-            agreement=share([(one, true == by) for one, true, by in ways], unrated),
-            decided=share([(one, true == by) for one, true, by in ways if true and by], undecided),
+            agreement=share([(pair[0], true == by) for pair, true, by in ways], unrated),
+            decided=share(
+                [(pair[0], true == by) for pair, true, by in ways if true and by], undecided
+            ),
         )
-    return PairwiseAgreement(judges, definition)
+    sides = _sides(cast, human, Draws(n_boot, seed=seed)) if cast else None
+    return PairwiseAgreement(judges, definition, sides)
+
+
+def _sides(cast: Verdicts, human: Any, draws: Draws) -> SideBySide:
+    samples = sorted({sample for sample, *_ in cast})
+    systems = sorted({system for _, *both in cast for system in both})
+    first, second = pairs_of(len(systems))
+    at_sample, at_system = ({name: at for at, name in enumerate(one)} for one in (samples, systems))
+    at_pair = {pair: at for at, pair in enumerate(zip(first, second, strict=True))}
+    said = np.full((2, len(at_pair), len(samples)), np.nan)
+    for (sample, one, other), votes in cast.items():
+        said[:, at_pair[at_system[one], at_system[other]], at_sample[sample]] = np.sign(votes)
+    alike = _spearman(said, len(systems))
+    people = np.full(said.shape[1:], np.nan)
+    if human is not None:
+        ranked = read_human(human)
+        ranks = np.full((len(ranked.raters), len(systems), len(samples)), np.nan)
+        known = [at for at, name in enumerate(ranked.samples) if name in at_sample]
+        to = [at_sample[ranked.samples[at]] for at in known]
+        for place, system in enumerate(ranked.systems):
+            if system in at_system:
+                ranks[:, at_system[system], to] = ranked.ranks[:, place, known]
+        votes = np.sign(ranks[:, second] - ranks[:, first])
+        both = ~np.isnan(votes).all(axis=0) & ~np.isnan(said[0])
+        people = np.where(both, np.sign(np.nansum(votes, axis=0)), np.nan)
+    if np.isnan(people).all():
+        nothing = Mean(None, None, 0, Unscored.NOT_RANKED)
+        return SideBySide(len(cast), alike, {}, nothing, None)
+    beside = np.where(np.isnan(people), np.nan, said)
+    pointwise, pairwise = taus = [_taus(way, people) for way in beside]
+    *near, difference = means(np.array([*taus, pairwise - pointwise]), draws)
+    low, high = difference.interval or (0.0, 0.0)
+    ways: tuple[Way, Way] = ("pointwise", "pairwise")
+    with_people = {
+        name: WithPeople(_spearman((way, people), len(systems)), tau)
+        for name, way, tau in zip(ways, beside, near, strict=True)
+    }
+    nearer = ways[low > 0] if low > 0 or high < 0 else None
+    return SideBySide(len(cast), alike, with_people, difference, nearer)
+
+
+def _taus(way: Floats, people: Floats) -> Floats:
+    """Tau-b of each sample, from verdicts on its pairs."""
+    agreed, own, theirs = (np.nansum(one, axis=0) for one in (way * people, way**2, people**2))
+    return np.where(theirs > 0, np.nan_to_num(divided(agreed, np.sqrt(own * theirs))), np.nan)
+
+
+def _spearman(both: Iterable[Floats], systems: int) -> float | None:
+    """Correlates the win rates that follow from two ways of judging the same pairs."""
+    from scipy.stats import spearmanr
+
+    rates = (rates_of(points_of(way, systems), "opponents") for way in both)
+    one, other = (np.round(rate[~np.isnan(rate)], ROUNDED) for rate in rates)
+    flat = not np.ptp(one) or not np.ptp(other)
+    return None if flat else float(spearmanr(one, other).statistic)
 
 
 def _read(comparisons: Any) -> dict[str, list[tuple[Pair, Mapping[str, float | None]]]]:

@@ -136,22 +136,30 @@ def load_evaluation(path: Path | str) -> Config | Evaluation:
             "(benchmark: ORGANISATION/NAME@TAG), or posts to build one from"
         )
     if not isinstance(data, dict) or BENCHMARK not in data:
-        return located(parse_config(data, str(path)), folder)
+        built = located(parse_config(data, str(path)), folder)
+        return built.model_copy(update={"anchors": _placed(built, "anchors", folder)})
     try:
         config = Evaluation.model_validate(data)
     except ValidationError as error:
         raise ConfigError(first_error(error, str(path), Evaluation)) from None
-    own = folder / config.benchmark
-    if not own.exists() and not ON_HUB.fullmatch(config.benchmark):
-        secret = next(secrets_in({BENCHMARK: config.benchmark}), None)
-        given = secret or f"benchmark is {shown_value(config.benchmark)}"
+    here = {"metrics": config.metrics.located(folder), "analysis": config.analysis.located(folder)}
+    places = {key: _placed(config, key, folder) for key in (BENCHMARK, "anchors")}
+    return config.model_copy(update={**here, **places})
+
+
+def _placed(config: Evaluated, key: str, folder: Path) -> str | None:
+    """What a config names there: a file or folder beside it, else a name on the Hub."""
+    named: str | None = getattr(config, key)
+    if named is None or (folder / named).exists():
+        return named and str(folder / named)
+    if not ON_HUB.fullmatch(named):
+        given = next(secrets_in({key: named}), None) or f"{key} is {shown_value(named)}"
         raise ConfigError(
             f"{given}: there is no such folder next to the config, and it is not a name on the "
-            "Hub: expected the folder of a release, or ORGANISATION/NAME@TAG"
+            f"Hub: expected {'' if key == BENCHMARK else 'a results.json, '}the folder of a "
+            "release, or ORGANISATION/NAME@TAG"
         )
-    here = {"metrics": config.metrics.located(folder), "analysis": config.analysis.located(folder)}
-    place = str(own) if own.exists() else config.benchmark
-    return config.model_copy(update={**here, "benchmark": place})
+    return named
 
 
 def benchmark_of(config: Evaluated, folder: RunFolder) -> Benchmark:

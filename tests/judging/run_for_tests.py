@@ -37,9 +37,9 @@ def run(folder: Path, edits: Mapping[str, Iterable[bytes]], words: Iterable[str]
     images = ImageStore(folder / "made")
     samples = {
         "image_to_image": [
-            _sample(name, [images.put(one) for one in inputs]) for name, inputs in edits.items()
+            sample(name, [images.put(one) for one in inputs]) for name, inputs in edits.items()
         ],
-        "text_to_image": [_sample(name, []) for name in words],
+        "text_to_image": [sample(name, []) for name in words],
     }
     configs = {
         name: Dataset(pa.Table.from_pylist(rows, SAMPLES.features.arrow_schema))
@@ -86,7 +86,7 @@ def write(folder: Path, table: Table, rows: Iterable[Row]) -> None:
     pq.write_table(pa.Table.from_pylist(list(rows), table.schema), path)
 
 
-def _sample(name: str, inputs: list[str]) -> Row:
+def sample(name: str, inputs: list[str]) -> Row:
     prompt = f"draw {name}"
     return {
         **dict.fromkeys(SAMPLES.columns),

@@ -24,6 +24,7 @@ from echo_hf.judging.run_tables import RunTables, read_run
 from echo_hf.judging.score import Scores, score
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import IgnoredRating, LeftOut
+from echo_hf.report.report import report
 from echo_hf.systems.benchmark import Benchmark
 from echo_hf.tables import APPLICABILITY, COMPARISONS, HUMAN, OUTPUTS, RATINGS
 from tests.judging import run_for_tests as small
@@ -351,6 +352,40 @@ def test_the_line_of_each_judge_is_what_was_counted(chosen: Path) -> None:
     assert f"mira (failed its audit: renamed): {line}" in page_of(scores)
 
 
+def test_people_say_whether_ratings_or_choices_are_nearer(chosen: Path) -> None:
+    """By hand: ratings are for a, choices for b on nine samples of twelve, as people are on all."""
+    winners = {name: "b" if at < 9 else "tie" for at, name in enumerate(DOZEN)}
+    rows = [choice(chosen, name, order, winners[name]) for name in DOZEN for order in ("ab", "ba")]
+    write(chosen, COMPARISONS, rows)
+    alone = scored(chosen, n_boot=200)
+    assert "nothing decides it without people: they ranked 0 of the 10 samples" in page_of(alone)
+    ranks = [
+        {"sample_id": name, "rater": "ada", "system": system, "rank": rank, "cannot_rank": False}
+        for name in (*DOZEN, "elsewhere")
+        for system, rank in {"a": 2, "b": 1}.items()
+    ]
+    write(chosen, HUMAN, ranks)
+    scores = scored(chosen, n_boot=200)
+    found = json.loads(scores.path.read_text())
+    sides = found["details"]["text_to_image"]["pairwise"]["sides"]
+    assert sides["nearer"] == "pairwise"
+    taus = {way: near["tau"]["value"] for way, near in sides["with_people"].items()}
+    assert taus == {"pointwise": -1, "pairwise": 0.75}
+    low, high = sides["difference"]["interval"]
+    (line,) = (one for one in found["trust"] if one["measure"] == "pairwise")
+    assert line["said"] == (
+        "choices, which are nearer to people: tau -1.00 by ratings and 0.75 by choices, a "
+        f"difference of +1.750 ({low:+.3f} to {high:+.3f}) on 12 samples"
+    )
+    page = " ".join(page_of(scores).split())
+    assert line["said"] in page
+    assert "12 pairs rated and compared, Spearman of the two win rates -1.00" in page
+    assert "pointwise with people: Spearman -1.00, tau within samples -1.00" in page
+    made = report(chosen / "evaluation.yaml", runs=chosen / "runs").path.read_text("utf-8")
+    assert "Ratings and choices beside people, on the same pairs" in made
+    assert line["said"] in made
+
+
 def test_choices_between_other_images_do_not_count(chosen: Path) -> None:
     """And without ratings the line says that there are none."""
     (root(chosen) / "ratings.parquet").unlink()
@@ -365,8 +400,9 @@ def test_choices_between_other_images_do_not_count(chosen: Path) -> None:
     left_out = {str(reason): count for reason, count in scores.left_out["comparisons"].items()}
     assert left_out == {"other_output": 1, "other_sample": 1, "no_output": 1}
     page = page_of(scores)
-    assert "mira: 1 pairs, same winner in both orders 1.00, same place 0.00" in page
+    assert "mira: 1 pairs, same winner in both orders 1.00, the place decides 0.00" in page
     assert "agrees with its ratings - (not_rated)" in page
+    assert "no pairwise of text_to_image: no judge rated any of its outputs" in page
 
 
 MANY = tuple(f"word{at:02}" for at in range(20))

@@ -82,7 +82,7 @@ def results(
             found, trusted[split] = scored.details, scored.trust
         details[split] = {"samples": len(ids), "win_rate": found, "metrics": more.get(split, ())}
     benchmark = {"name": "lumen", "digests": dict.fromkeys(details, "0" * 64)}
-    lines = [{**vars(one), "meaning": one.meaning} for one in trust_lines(trusted, {})]
+    lines = [{**vars(one), "meaning": one.meaning} for one in trust_lines(trusted, {}, {})]
     known = {"benchmark": benchmark, "protocol": "corrected", "details": details, "trust": lines}
     return Results.model_validate({**known, **models._asdict()})
 

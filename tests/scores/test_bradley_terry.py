@@ -12,19 +12,31 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from echo_hf.errors import ScoreError
-from echo_hf.scores import bradley_terry, gap_ratio, relative_gap
+from echo_hf.scores import BradleyTerry, bradley_terry, gap_ratio, relative_gap
 from echo_hf.scores.bradley_terry import strengths
 from echo_hf.scores.votes import Points
-from tests.scores.ratings_for_tests import SYSTEMS, one_judge, rows_of
+from tests.scores.ratings_for_tests import SYSTEMS, Row, one_judge, rows_of
+
+# How each system takes what is hard in a sample, and how good it is.
+PLACES = ((1.0, 0.0), (0.5, -0.4), (-0.5, 0.4))
 
 
-def by_optimiser(won: NDArray[np.float64]) -> NDArray[np.float64]:
-    def surprise(strength: NDArray[np.float64]) -> float:
-        gap = strength[:, None] - strength
-        return float((won * np.logaddexp(0, -gap)).sum() + 1e-9 * strength @ strength)
+def by_optimiser(
+    won: NDArray[np.float64], fixed: NDArray[np.float64] | None = None
+) -> NDArray[np.float64]:
+    free = np.ones(len(won), dtype=bool) if fixed is None else np.isnan(fixed)
 
-    found = minimize(surprise, np.zeros(len(won)), tol=1e-12).x
-    return np.asarray(found - found.mean())
+    def whole(some: NDArray[np.float64]) -> NDArray[np.float64]:
+        strength = np.zeros(len(won)) if fixed is None else fixed.copy()
+        strength[free] = some
+        return strength
+
+    def surprise(some: NDArray[np.float64]) -> float:
+        gap = whole(some)[:, None] - whole(some)
+        return float((won * np.logaddexp(0, -gap)).sum() + 1e-9 * some @ some)
+
+    found = whole(minimize(surprise, np.zeros(free.sum()), tol=1e-12).x)
+    return found if fixed is not None else np.asarray(found - found.mean())
 
 
 def test_the_textbook_example() -> None:
@@ -108,6 +120,94 @@ def test_draws_without_a_finite_strength_have_no_interval() -> None:
     assert found.strength["ash"] == pytest.approx(np.log(1 / 29) / 2)
     assert found.interval == {"ash": None, "birch": None}
     assert set(found.reasons.values()) == {"unbounded"}
+
+
+def random_wins(seed: int, systems: int) -> NDArray[np.float64]:
+    won = np.round(np.random.default_rng(seed).random((systems, systems)) * 40) / 2 + 0.5
+    np.fill_diagonal(won, 0)
+    return won
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_with_anchors_the_others_are_the_most_likely(seed: int) -> None:
+    won = random_wins(seed, 6)
+    fixed = np.array([np.nan, 1.5, np.nan, -0.25, np.nan, 3.0])
+    found = strengths(Points(won, won + won.T), fixed)
+    assert found == pytest.approx(by_optimiser(won, fixed), abs=1e-4)
+    assert found[[1, 3, 5]].tolist() == [1.5, -0.25, 3.0]
+
+
+def test_all_others_at_their_own_fit_leave_the_last_at_its_own() -> None:
+    won = random_wins(4, 5)
+    points = Points(won, won + won.T)
+    alone = strengths(points)
+    for last in range(5):
+        fixed = np.where(np.arange(5) == last, np.nan, alone)
+        assert strengths(points, fixed) == pytest.approx(alone, abs=1e-9)
+
+
+def test_who_has_no_strength_takes_it_from_nobody_else() -> None:
+    """One who joins never wins, and two meet each other alone: as if they were not there."""
+    won = random_wins(5, 6)
+    won[3] = 0
+    won[4:, :4], won[:4, 4:] = 0, 0
+    fixed = np.array([0.5, -0.5, *[np.nan] * 4])
+    found = strengths(Points(won, won + won.T), fixed)
+    assert found[:3] == pytest.approx(by_optimiser(won[:3, :3], fixed[:3]), abs=1e-4)
+    assert np.isnan(found[3:]).all()
+
+
+def joined(seed: int, **skill: float) -> list[Row]:
+    """Ratings of 80 samples, in which each system is as good as its skill."""
+    rng = np.random.default_rng(seed)
+    return one_judge(**{name: list(rng.normal(at, 1, 80)) for name, at in skill.items()})
+
+
+def test_who_joins_moves_nobody_and_has_an_interval() -> None:
+    before = bradley_terry(joined(1, ash=0, birch=0.5, cedar=-0.5), n_boot=0)
+    anchors = {name: value for name, value in before.strength.items() if value is not None}
+    rows = joined(2, ash=0, birch=0.5, cedar=-0.5, dogwood=2)
+    found = bradley_terry(rows, anchors={**anchors, "elm": 4.0})
+    assert {name: found.strength[name] for name in anchors} == anchors
+    assert bradley_terry(rows, n_boot=0).strength["ash"] != pytest.approx(anchors["ash"], abs=0.05)
+    assert list(found.strength) == ["elm", "dogwood", "birch", "ash", "cedar"]
+    assert found.reasons == dict.fromkeys((*anchors, "elm"), "anchored")
+    ends = found.interval["dogwood"]
+    assert ends is not None
+    assert ends[0] < (found.strength["dogwood"] or 0) < ends[1]
+    assert found.definition["anchors"] == {**anchors, "elm": 4.0}
+    assert "anchors" not in before.definition
+
+
+@pytest.mark.parametrize(
+    ("anchors", "said"),
+    [
+        ({"ash": math.nan}, "'ash' is nan: expected a finite strength"),
+        ({"elm": 1.0}, r"anchors are \['elm'\], judges rated \['ash', 'birch'\]"),
+    ],
+)
+def test_anchors_that_hold_nothing_are_refused(anchors: dict[str, float], said: str) -> None:
+    with pytest.raises(ScoreError, match=said):
+        bradley_terry(joined(1, ash=0, birch=1), anchors=anchors)
+
+
+def test_intervals_of_who_joins_hold_the_strength_of_all_samples() -> None:
+    """95 % of them, given the anchors: of 60 samples drawn 300 times from 20,000."""
+    rng, systems = np.random.default_rng(9), ("ash", "birch", "cedar")
+    hard = rng.normal(0, 1, 20_000)  # what all systems share in a sample
+    every = np.array([hard * by + rng.normal(at, 1, hard.size) for by, at in PLACES])
+    known = {"ash": 0.3, "birch": -0.3}
+
+    def fitted(samples: NDArray[Any], n_boot: int) -> BradleyTerry:
+        rows = one_judge(**dict(zip(systems, every[:, samples].tolist(), strict=True)))
+        return bradley_terry(rows, anchors=known, n_boot=n_boot)
+
+    truth = fitted(np.arange(hard.size), 0).strength["cedar"] or 0.0
+    held = 0
+    for _ in range(300):
+        low, high = fitted(rng.choice(hard.size, 60), 400).interval["cedar"] or (1.0, 0.0)
+        held += low <= truth <= high
+    assert 0.92 <= held / 300 <= 0.98
 
 
 # Printed win rates of the paper's figure 6, image to image.

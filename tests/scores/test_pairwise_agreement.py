@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from itertools import combinations
+from operator import itemgetter
+from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy.stats import kendalltau, spearmanr
 
 from echo_hf.errors import ScoreError
-from echo_hf.scores import pairwise_agreement
-from echo_hf.scores.pairwise_agreement import JudgeAgreement
+from echo_hf.scores import PairwiseAgreement, pairwise_agreement
+from echo_hf.scores.pairwise_agreement import JudgeAgreement, SideBySide
+from tests.scores.ratings_for_tests import real_people, real_rows
 
 Row = dict[str, Any]
+ORDERS = ("ab", "ba")
 WINNERS = ("a", "b", "tie", None)
 PAIRS = (("ash", "birch"), ("ash", "cedar"), ("birch", "cedar"))
 SHARES = ("first", "follows_position", "consistent", "agreement", "decided")
@@ -136,6 +144,128 @@ def test_reasons_say_what_is_missing() -> None:
         [{"sample_id": "s", "system": name, "judge": "jay", "rating": 5} for name in PAIRS[0]],
     )
     assert (ties.agreement.value, ties.decided.reason) == (1, "no_winners")
+
+
+Scores = NDArray[np.float64]  # [sample, system], higher is better
+NAMES = ("ash", "birch", "cedar", "dogwood")
+
+
+def sides(ratings: Scores, choices: Scores, people: Scores | None, **more: Any) -> SideBySide:
+    """A judge who rates by some scores, and chooses by others; a person who ranks by a third."""
+    rated, chosen, ranked = [], [], []
+    for at, (by_rating, by_choice) in enumerate(zip(ratings, choices, strict=True)):
+        name = f"s{at:02}"
+        for system, value in zip(NAMES, by_rating, strict=True):
+            rated.append({"sample_id": name, "system": system, "judge": "jay", "rating": value})
+        for one, other in combinations(range(len(NAMES)), 2):
+            gap = by_choice[one] - by_choice[other]
+            winner = "tie" if gap == 0 else "a" if gap > 0 else "b"
+            chosen += [row(name, (NAMES[one], NAMES[other]), order, winner) for order in ORDERS]
+        for system, value in zip(NAMES, () if people is None else people[at], strict=False):
+            ranked.append({"sample_id": name, "rater": "ada", "system": system, "score": value})
+    found: PairwiseAgreement = pairwise_agreement(chosen, rated, ranked or None, **more)
+    assert found.sides is not None
+    return found.sides
+
+
+def rates(scores: Scores) -> list[float]:
+    """The mean over opponents and samples of 1 for a win, 0.5 for a tie, 0 for a loss."""
+    return [
+        fmean(
+            (1 + np.sign(some[system] - other)) / 2
+            for some in scores
+            for other in np.delete(some, system)
+        )
+        for system in range(len(NAMES))
+    ]
+
+
+def taus(scores: Scores, people: Scores) -> list[float]:
+    found = (kendalltau(*pair) for pair in zip(scores, people, strict=True) if np.ptp(pair[1]))
+    return [0.0 if np.isnan(one.statistic) else one.statistic for one in found]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_both_ways_beside_people_are_those_of_another_program(seed: int) -> None:
+    """With ties, and samples in which the judge or the person sees nothing but ties."""
+    ratings, choices, people = np.random.default_rng(seed).integers(0, 3, (3, 40, 4)).astype(float)
+    ratings[0] = choices[1] = people[2] = 1
+    found = sides(ratings, choices, people, n_boot=200)
+    assert found.pairs == 240
+    assert found.spearman == pytest.approx(spearmanr(rates(ratings), rates(choices))[0])
+    for way, scores in {"pointwise": ratings, "pairwise": choices}.items():
+        near = found.with_people[way]  # type: ignore[index]
+        assert near.spearman == pytest.approx(spearmanr(rates(scores), rates(people))[0])
+        every = taus(scores, people)
+        assert (near.tau.value, near.tau.samples) == (pytest.approx(fmean(every)), len(every))
+    expected = fmean(taus(choices, people)) - fmean(taus(ratings, people))
+    assert found.difference.value == pytest.approx(expected)
+    low, high = found.difference.interval or (1.0, 0.0)
+    assert low < expected < high
+
+
+def test_the_way_that_is_nearer_to_people_is_named_from_ten_samples_on() -> None:
+    people, noise = np.random.default_rng(5).normal(size=(2, 30, 4))
+    near, far = people + noise / 4, people + 4 * noise
+    assert sides(far, near, people).nearer == "pairwise"
+    assert sides(near, far, people).nearer == "pointwise"
+    few = sides(far[:9], near[:9], people[:9])
+    assert (few.nearer, few.difference.interval, few.difference.reason) == (
+        None,
+        None,
+        "few_samples",
+    )
+    same = sides(near, near, people)
+    assert (same.difference.value, same.nearer) == (0, None)
+    alone = sides(far, near, None)
+    assert (alone.with_people, alone.difference.reason) == ({}, "not_ranked")
+    level = np.ones((10, 4))
+    assert sides(level, near[:10], people[:10]).spearman is None
+
+
+def test_on_real_ratings_the_judge_that_people_agree_with_is_nearer(test_data: Path) -> None:
+    """One judge's order of the outputs as choices beside another's ratings, which are noise."""
+    every = [row for row in real_rows(test_data) if row["rating"] is not None]
+    by_sample: dict[str, list[Row]] = defaultdict(list)
+    for rated in every:
+        if rated["judge"] == "gpt4o":
+            by_sample[rated["sample_id"]].append(rated)
+    chosen = []
+    for name, rated in by_sample.items():
+        for one, other in combinations(sorted(rated, key=itemgetter("system")), 2):
+            gap = one["rating"] - other["rating"]
+            winner = "tie" if gap == 0 else "a" if gap > 0 else "b"
+            pair = one["system"], other["system"]
+            chosen += [row(name, pair, order, winner) | {"judge": "qwenvl"} for order in ORDERS]
+    noise = [one for one in every if one["judge"] == "qwenvl"]
+    found = pairwise_agreement(chosen, noise, real_people(test_data), n_boot=200).sides
+    assert found is not None
+    assert found.nearer == "pairwise"
+    assert (found.with_people["pairwise"].tau.interval or (0.0, 0.0))[0] > 0.4
+    low, high = found.with_people["pointwise"].tau.interval or (1.0, 1.0)
+    assert low < 0 < high
+
+
+def test_pairs_count_that_a_judge_both_rated_and_compared_and_more_judges_decide() -> None:
+    """By hand: two of three choose a, two of three rate b higher; a fourth compared nothing."""
+    said = {"jay": ("a", 1), "kite": ("a", 2), "lark": ("b", 9), "moth": (None, 9)}
+    rows, ratings = [], []
+    for judge, (winner, rating) in said.items():
+        rows += [{**row("s", PAIRS[0], order, winner), "judge": judge} for order in ORDERS]
+        for system, value in {"ash": rating, "birch": 5}.items():
+            ratings.append({"sample_id": "s", "system": system, "judge": judge, "rating": value})
+    ranks = [
+        {"sample_id": name, "rater": rater, "system": system, "rank": rank}
+        for rater in ("ada", "ben")
+        for name in ("s", "elsewhere")
+        for system, rank in {"ash": 1, "birch": 2, "elm": 3}.items()
+    ]
+    found = pairwise_agreement(rows, ratings, ranks, n_boot=0).sides
+    assert found is not None
+    assert (found.pairs, found.spearman) == (1, pytest.approx(-1))
+    near = {way: one.tau.value for way, one in found.with_people.items()}
+    assert near == {"pointwise": -1, "pairwise": 1}
+    assert pairwise_agreement(rows, None, ranks).sides is None
 
 
 @pytest.mark.parametrize(

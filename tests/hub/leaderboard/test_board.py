@@ -246,10 +246,15 @@ class Markup(HTMLParser):
 @given(st.text(max_size=60).map(lambda text: text + HOSTILE) | st.text(max_size=60))
 def test_nothing_of_others_is_markup(text: str) -> None:
     definition = {"judges": [text], "failed_audit": {text: [text]}, "missing": text}
+    anchor = {"strength": 1.0, "judges": {text: {}}}
     figures = [
         figure(text, 0.5, definition=definition, split=text),
         figure("a", None, metric=text, definition=definition, split=text),
         figure(text, 1.0, metric=text, definition=definition, split=text),
+        *(
+            figure(name, 1.0, metric="bradley_terry", definition={"anchor": anchor}, split=text)
+            for name, anchor in {text: {**anchor, "release": text}, "b": text, "c": None}.items()
+        ),
     ]
     one = release(*figures, tag=text or "v", target=text)
     page = shown([one], one.tag, text, judge=text) + shown(
