@@ -6,6 +6,8 @@ the command that needs it.
 
 from __future__ import annotations
 
+import atexit
+import gc
 import io
 import os
 import signal
@@ -70,6 +72,8 @@ def main() -> None:
             stream.reconfigure(errors="replace")
     for one in (signal.SIGINT, signal.SIGTERM):  # a cluster ends a job with the second
         signal.signal(one, _stop)
+    # At its end Python looks through all objects once more: half a second after the large imports.
+    atexit.register(gc.freeze)
     try:
         app()
     except EchoError as error:

@@ -115,7 +115,7 @@ def _made(screen: Screen, runs: Path) -> dict[str, Any]:
     held = f"{plural(written.samples, 'sample')}, {plural(written.images, 'image')}"
     loaded = {
         config: sum(
-            pq.read_table(one).num_rows for one in (release.path / config).glob("*.parquet")
+            pq.ParquetFile(one).read().num_rows for one in (release.path / config).glob("*.parquet")
         )
         for config in BENCHMARKS
     }
