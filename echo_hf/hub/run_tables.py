@@ -17,10 +17,10 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, NonNegativeInt, Va
 from echo_hf.config.checks import ANSWERED_BY, AnsweredBy
 from echo_hf.curate.privacy import cleaned_image
 from echo_hf.errors import RunError
-from echo_hf.hub.facts import CONFIGS, SAMPLE_CONFIGS, SCORE_CONFIGS, problem
+from echo_hf.hub.facts import SAMPLE_CONFIGS, SCORE_CONFIGS, problem
 from echo_hf.images.store import ImageStore
 from echo_hf.reasons import LeftOut
-from echo_hf.tables import OUTPUTS, RESULTS, Table, arrow_rows
+from echo_hf.tables import OUTPUTS, RESULTS, arrow_rows
 
 Figure = Annotated[float, Field(allow_inf_nan=False)]
 
