@@ -124,7 +124,7 @@ class BuildRun:
             left_out = self._write_responses(results)
         else:  # what an earlier build wrote may be about posts that have left since
             self.folder.responses.unlink(missing_ok=True)
-        beside = run_tables(self.folder.root, samples, self.folder.cache)
+        beside = run_tables(self.folder.root, samples)
         facts = self._facts(results, samples, {**beside.left_out, **left_out})
         built_from = combined_fingerprint(
             split._fingerprint,

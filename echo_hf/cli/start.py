@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from importlib.resources import files
+from itertools import islice
 from math import inf
 from pathlib import Path
 from string import Template
@@ -388,12 +389,11 @@ def _some(names: Sequence[str], most: int = 3) -> str:
 def _posted(samples: Mapping[str, Dataset], folder: Path) -> Iterator[tuple[Path, bytes]]:
     """The first image that was posted of each of the first samples."""
     from echo_hf.config.checks import FOLDER_AND_TAG
+    from echo_hf.hub.release import rows_in
     from echo_hf.systems.files import IMAGE_SUFFIXES
 
     for dataset in samples.values():
-        few = dataset.select(range(min(EXAMPLES, len(dataset))))
-        columns = few.select_columns(["id", "output_images"]).with_format("arrow")
-        for row in columns[:].to_pylist():
+        for row in islice(rows_in(dataset, EXAMPLES, ["id", "output_images"]), EXAMPLES):
             image = next((one for one in row["output_images"] or () if one), None)
             # An id is somebody's text, and becomes the name of a file.
             if image and image["bytes"] and FOLDER_AND_TAG.fullmatch(row["id"]):

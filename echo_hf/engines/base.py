@@ -235,6 +235,8 @@ def engine_needs() -> dict[str, Needs]:
 def abstains(signature: Mapping[str, Any] | None) -> bool:
     """Whether the engine with this signature is no model, and may leave requests unanswered."""
     kind = (signature or {}).get("kind", "")
+    if not kind:
+        return False
     known = ENGINES.known(kind)
     if known is None and kind in engine_names():  # which looks through all installed packages
         known = ENGINES.find(kind)

@@ -17,10 +17,10 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, NonNegativeInt, Va
 from echo_hf.config.checks import ANSWERED_BY, AnsweredBy
 from echo_hf.curate.privacy import cleaned_image
 from echo_hf.errors import RunError
-from echo_hf.hub.facts import CONFIGS, SAMPLE_CONFIGS, SCORE_CONFIGS, problem
+from echo_hf.hub.facts import SAMPLE_CONFIGS, SCORE_CONFIGS, problem
 from echo_hf.images.store import ImageStore
 from echo_hf.reasons import LeftOut
-from echo_hf.tables import OUTPUTS, RESULTS, Table, arrow_rows
+from echo_hf.tables import OUTPUTS, RESULTS, arrow_rows
 
 Figure = Annotated[float, Field(allow_inf_nan=False)]
 
@@ -145,7 +145,7 @@ class RunTables(NamedTuple):
     left_out: Mapping[str, Mapping[str, int]]
 
 
-def run_tables(root: Path, samples: Mapping[str, Dataset], cache: Path) -> RunTables:
+def run_tables(root: Path, samples: Mapping[str, Dataset]) -> RunTables:
     """What a run holds beside its stages, of the samples that are released as they are."""
     digests: dict[str, str | None] = {}
     for name in filter(samples.__contains__, SAMPLE_CONFIGS):
@@ -155,7 +155,7 @@ def run_tables(root: Path, samples: Mapping[str, Dataset], cache: Path) -> RunTa
     for name in SCORE_CONFIGS:
         path = root / f"{name}.parquet"
         if path.exists():
-            configs[name] = _read(path, CONFIGS[name].table, cache)
+            configs[name] = _read(path)
             if SAMPLE in configs[name].column_names:
                 reasons = left_out_reasons(arrow_rows(configs[name]), digests)
                 if counts := Counter(str(reason) for reason in reasons if reason):
@@ -167,18 +167,15 @@ def run_tables(root: Path, samples: Mapping[str, Dataset], cache: Path) -> RunTa
     return RunTables(configs, left_out)
 
 
-def _read(path: Path, table: Table, cache: Path) -> Dataset:
+def _read(path: Path) -> Dataset:
     try:
-        if pq.read_metadata(path).num_rows:
-            return Dataset.from_parquet(str(path), cache_dir=str(cache))
+        return Dataset(pq.read_table(path), fingerprint=path.stem)
     except (OSError, pa.ArrowException) as error:
         said = " ".join(str(error).split())
         raise RunError(
             f"cannot read {str(path)!r} ({said}): make it again, or move it away to release "
             "without it"
         ) from None
-    # datasets prepares no split without rows.
-    return Dataset(table.features.arrow_schema.empty_table())
 
 
 def left_out_reasons(

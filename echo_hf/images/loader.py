@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import math
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -190,8 +191,8 @@ def _states_other_colors(info: dict[Any, Any]) -> bool:
     if "srgb" in info:
         return False
     gamma, primaries = info.get("gamma", SRGB_GAMMA), info.get("chromaticity", SRGB_PRIMARIES)
-    usual = [SRGB_GAMMA, *SRGB_PRIMARIES]
-    return not np.allclose([gamma, *primaries], usual, rtol=0, atol=TOLERANCE)
+    stated = zip([gamma, *primaries], [SRGB_GAMMA, *SRGB_PRIMARIES], strict=True)
+    return not all(math.isclose(*pair, rel_tol=0, abs_tol=TOLERANCE) for pair in stated)
 
 
 def upright_rgb(file: Path, sha256: str | None = None) -> Image.Image:

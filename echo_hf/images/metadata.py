@@ -76,13 +76,13 @@ def without_metadata(data: bytes) -> Cleaned:
     clean = CLEANERS.get(format_of(data) or "")
     if clean is None:
         raise ImageError(f"{data[:8]!r}...: expected a JPEG, PNG, WebP, GIF or BMP file")
-    orientation, has_gps = _camera_notes(data)
-    notes = b""
-    if orientation != 1:  # notes of a camera that say which way is up, and nothing else
-        entry = struct.pack("<HHIHH", ORIENTATION, 3, 1, orientation, 0)
-        notes = struct.pack("<2sHIH", b"II", 42, 8, 1) + entry + bytes(4)
     try:
-        cleaned, kinds = clean(data, notes)
+        cleaned, kinds = clean(data, b"")
+        orientation, has_gps = _camera_notes(data, is_there=bool(kinds))
+        if orientation != 1:  # notes of a camera that say which way is up, and nothing else
+            entry = struct.pack("<HHIHH", ORIENTATION, 3, 1, orientation, 0)
+            notes = struct.pack("<2sHIH", b"II", 42, 8, 1) + entry + bytes(4)
+            cleaned, kinds = clean(data, notes)
     except (LookupError, ValueError, struct.error) as error:
         raise ImageError(f"its parts contradict its format ({error}): save it again") from None
     if not kinds:
@@ -95,8 +95,10 @@ def without_metadata(data: bytes) -> Cleaned:
     return Cleaned(cleaned, tuple(sorted(kinds)))
 
 
-def _camera_notes(data: bytes) -> tuple[int, bool]:
+def _camera_notes(data: bytes, *, is_there: bool) -> tuple[int, bool]:
     with open_image(data) as image:
+        if not is_there:  # to look for them, Pillow would decode the image
+            return 1, False
         try:
             notes = image.getexif()
             orientation = notes.get(ORIENTATION, 1)

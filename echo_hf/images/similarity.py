@@ -18,7 +18,7 @@ BLOCKS = 16
 # Brightness, two color differences and opacity, as JPEG and video have them.
 CHANNELS = 4
 FROM_RGB = np.array(
-    [[0.299, -0.168736, 0.5], [0.587, -0.331264, -0.418688], [0.114, 0.5, -0.081312]], np.float32
+    [[0.299, 0.587, 0.114], [-0.168736, -0.331264, 0.5], [0.5, -0.418688, -0.081312]], np.float32
 )
 FLAT = 1.9
 EDGES = np.array([0.08, 0.25, 0.25, 0.25], np.float32)
@@ -44,16 +44,16 @@ class BlockSignature:
 
 def block_signature(source: ImageSource) -> BlockSignature:
     on_white = load_image(source)
-    pixels = _small(on_white.image)
-    opacity = np.full((SIDE, SIDE, 1), 255, np.float32)
+    colors = _small_blocks(on_white.image)
+    opacity = np.full_like(colors[..., :1, :], 255)
     if ImageNotice.TRANSPARENT in on_white.notices:
         # White shines through where black does not, in all channels alike.
-        opacity -= (pixels - _small(load_rgb(source, background=BLACK)))[..., :1]
-    blocks = _in_blocks(np.concatenate([pixels @ FROM_RGB, opacity], -1), SIDE // BLOCKS)
+        opacity -= (colors - _small_blocks(load_rgb(source, background=BLACK)))[..., :1, :]
+    blocks = np.concatenate([FROM_RGB @ colors, opacity], -2)
     return BlockSignature(
         on_white.image.size,
-        blocks.mean((1, 3)).astype(np.float16),
-        blocks.std((1, 3)).round().astype(np.uint8),
+        blocks.mean(-1).astype(np.float16),
+        blocks.std(-1).round().astype(np.uint8),
     )
 
 
@@ -83,25 +83,29 @@ def same_details(one: Image.Image, other: Image.Image) -> bool:
     shrunk = min(1.0, LARGEST_DETAIL_SIDE / max(smaller))
     size = max(1, round(smaller[0] * shrunk)), max(1, round(smaller[1] * shrunk))
     first, second = (_in_blocks(_brightness(image, size), DETAIL_BLOCK) for image in (one, other))
-    apart = np.abs(first - second).mean((1, 3))
-    edges = (first.std((1, 3)) + second.std((1, 3))) / 2
+    apart = np.abs(first - second).mean(-1)
+    edges = (first.std(-1) + second.std(-1)) / 2
     return bool((apart <= FLAT_DETAIL + EDGE_DETAIL * edges).all())
 
 
-def _small(image: Image.Image) -> Numbers:
-    return np.asarray(image.resize((SIDE, SIDE), Image.Resampling.BILINEAR), np.float32)
+def _small_blocks(image: Image.Image) -> Numbers:
+    small = image.resize((SIDE, SIDE), Image.Resampling.BILINEAR)
+    return _in_blocks(np.asarray(small), SIDE // BLOCKS)
 
 
-def _brightness(image: Image.Image, size: Size) -> Numbers:
+def _brightness(image: Image.Image, size: Size) -> NDArray[np.uint8]:
     grey = image.convert("L")
     grey = grey if size == grey.size else grey.resize(size, Image.Resampling.LANCZOS)
     padding = [(0, -side % DETAIL_BLOCK) for side in reversed(size)]
-    return np.pad(np.asarray(grey, np.float32), padding, "edge")[..., None]
+    return np.pad(np.asarray(grey), padding, "edge")[..., None]
 
 
-def _in_blocks(pixels: Numbers, side: int) -> Numbers:
+def _in_blocks(pixels: NDArray[np.uint8], side: int) -> Numbers:
+    """By row and column of the blocks and by channel: a block's pixels side by side, in memory."""
     height, width, channels = pixels.shape
-    return pixels.reshape(height // side, side, width // side, side, channels)
+    split = pixels.reshape(height // side, side, width // side, side, channels)
+    blocks = split.transpose(0, 2, 4, 1, 3).reshape(height // side, width // side, channels, -1)
+    return blocks.astype(np.float32)
 
 
 CELLS = 4

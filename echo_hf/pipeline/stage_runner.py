@@ -96,7 +96,7 @@ def run_stage(
 
 def check_columns(table: Table, dataset: Dataset, reader: str) -> None:
     """Refuses a dataset that lacks a declared column or has it with another type."""
-    given = dataset.features.arrow_schema
+    given = dataset.data.schema
     for field_ in table.schema:
         at = given.get_field_index(field_.name)
         if at < 0:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import hashlib
 import json
 import os
@@ -68,17 +67,10 @@ class Screen(Protocol):
 def show(screen: Screen, runs: Path) -> None:
     """Builds the bundled benchmark and shows what happened; an unchanged run from its files."""
     console, run = screen.console, runs / shipped_config().stem
-    made = _unchanged(run)
-    if made:
+    if made := _unchanged(run):
         _show_stages(screen, run)
     else:
-        collects = gc.isenabled()
-        gc.disable()  # a tenth of the time would go into looking through what imports made
-        try:
-            made = _made(screen, runs)
-        finally:
-            if collects:
-                gc.enable()
+        made = _made(screen, runs)
     console.print()
     for sentence in made["headlines"]:
         console.print(Text(sentence))
@@ -115,7 +107,7 @@ def _made(screen: Screen, runs: Path) -> dict[str, Any]:
     held = f"{plural(written.samples, 'sample')}, {plural(written.images, 'image')}"
     loaded = {
         config: sum(
-            pq.read_table(one).num_rows for one in (release.path / config).glob("*.parquet")
+            pq.ParquetFile(one).read().num_rows for one in (release.path / config).glob("*.parquet")
         )
         for config in BENCHMARKS
     }

@@ -21,6 +21,7 @@ from echo_hf.config.sections import Target
 from echo_hf.errors import ImageError, ReleaseError, RunError
 from echo_hf.hub.load import load_manifest
 from echo_hf.hub.manifest import Manifest
+from echo_hf.hub.release import rows_in
 from echo_hf.hub.run_tables import RESULTS_FILE, STRENGTH, Anchor, Result
 from echo_hf.images.store import ImageStore
 from echo_hf.judging.agreement import AGREEMENT_FILE
@@ -358,9 +359,7 @@ def samples_of(
 
 def _rows(benchmark: Benchmark, split: str) -> Iterator[dict[str, Any]]:
     dataset = benchmark.load(split)
-    dataset = dataset.select_columns([name for name in SHOWN if name in dataset.column_names])
-    for table in dataset.with_format("arrow").iter(1):
-        yield from table.to_pylist()
+    yield from rows_in(dataset, 1, [name for name in SHOWN if name in dataset.column_names])
 
 
 def _posted(images: Iterable[Mapping[str, Any] | None], store: ImageStore) -> Iterator[str]:

@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.engines.base import ImageRef
 from echo_hf.errors import ConfigError, HubError, ImageError, ReleaseError, RunError
 from echo_hf.hub.load import load_benchmark, load_manifest
+from echo_hf.hub.release import rows_in
 from echo_hf.images.store import ImageStore, check_image
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import NoTask
@@ -66,11 +68,9 @@ class Benchmark:
         left_out: Counter[NoTask] = Counter()
         for split in BENCHMARKS:
             dataset = self.load(split)
-            dataset = dataset.select_columns([c for c in COLUMNS if c in dataset.column_names])
-            if limit is not None:
-                dataset = dataset.select(range(min(limit, len(dataset))))
-            for table in dataset.with_format("arrow").iter(1):
-                task = _task(table.to_pylist()[0], split, images)
+            columns = [name for name in COLUMNS if name in dataset.column_names]
+            for row in islice(rows_in(dataset, 1, columns), limit):
+                task = _task(row, split, images)
                 if isinstance(task, Task):
                     tasks.append(task)
                 else:

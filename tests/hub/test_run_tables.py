@@ -29,7 +29,7 @@ Read = Callable[[], RunTables]
 def read(tmp_path: Path, samples: Samples) -> Read:
     every = samples(*({"sample_digest": f"digest{number}"} for number in range(3)))
     released = {"text_to_image": every.select([1]), "analysis": every}
-    return lambda: run_tables(tmp_path, released, tmp_path / "cache")
+    return lambda: run_tables(tmp_path, released)
 
 
 def test_only_rows_about_released_samples_go_on(tmp_path: Path, read: Read) -> None:
