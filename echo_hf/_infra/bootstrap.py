@@ -52,9 +52,9 @@ def widened(tail: float, samples: int) -> float:
 
 
 def percentiles(
-    drawn: NDArray[np.float64], samples: int
+    drawn: NDArray[np.float64], samples: int, level: float = LEVEL
 ) -> tuple[Interval | None, Unscored | None]:
-    """The interval of a value at 95 % from its bootstrap draws, as `widened` says."""
+    """The interval of a value from its bootstrap draws, as `widened` says."""
     drawn = drawn[~np.isnan(drawn)]
     if not len(drawn):
         return None, Unscored.NO_DRAWS
@@ -62,6 +62,6 @@ def percentiles(
         return None, Unscored.FEW_SAMPLES
     if np.ptp(drawn) < SAME:
         return None, Unscored.NO_SPREAD
-    tail = widened((1 - LEVEL) / 2, samples)
+    tail = widened((1 - level) / 2, samples)
     low, high = np.quantile(drawn, [tail, 1 - tail])
     return (float(low), float(high)), None

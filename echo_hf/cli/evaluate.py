@@ -18,6 +18,7 @@ from echo_hf.cli.verb import (
     Runner,
     Runs,
     Told,
+    VerdictExit,
     choice,
     flag,
     option,
@@ -234,6 +235,53 @@ def score(config: Evaluation, protocol: Protocol = None, runs: Runs = DEFAULT_RU
 
 def _written(path: Path) -> Told:
     return {"path": path, **json.loads(path.read_bytes())}
+
+
+def compare(
+    config: Annotated[
+        Path, typer.Argument(help="The YAML file, or a run's folder; of two runs the first.")
+    ],
+    base: Annotated[str, typer.Argument(help="The system to hold against; or the second run.")],
+    new: Annotated[
+        str | None, typer.Argument(help="The system that must not be worse; not with two runs.")
+    ] = None,
+    system: list[str] | None = choice(
+        None,
+        "The system in two runs; given twice, that of the first and of the second.",
+        "--system",
+    ),
+    metric: str = choice("win_rate", "Or a metric, or ocr_accuracy."),
+    margin: float | None = choice(None, "How much worse NEW may be; 0.05 for win_rate."),
+    confidence: float = choice(0.95, "That a verdict is right."),
+    split: list[str] | None = choice(None, "Only this split; may be repeated.", "--split"),
+    protocol: Protocol = None,
+    markdown: Path | None = choice(None, "Write the table to this file, too."),
+    runs: Runs = DEFAULT_RUNS,
+) -> Told:
+    """Hold a new system against a base: exit code 0, 1 if worse, 3 if undecided."""
+    from echo_hf.cli.evaluation_view import show_compared
+    from echo_hf.judging import gate
+
+    if new is None:
+        sides = gate.in_two_runs(config, base, systems=system or (), runs=runs)
+    elif system:
+        raise ConfigError("--system is for two runs: leave it out, or leave out NEW")
+    else:
+        sides = gate.in_one_run(config, base, new, runs=runs)
+    done = gate.compare(
+        *sides,
+        metric=metric,
+        margin=margin,
+        confidence=confidence,
+        protocol=protocol,
+        splits=split,
+    )
+    show_compared(terminal(), done, markdown)
+    told = {**done.found.as_json(), **vars(done)}
+    del told["found"]
+    if code := gate.EXIT_CODES[done.found.verdict]:
+        raise VerdictExit(code, told)
+    return told
 
 
 def agree(

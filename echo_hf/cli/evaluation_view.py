@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from echo_hf._infra.console import plain_table, say
-from echo_hf._infra.text import counted, in_place, percent, plain, rounded
+from echo_hf._infra.atomic import replaced_file
+from echo_hf._infra.console import plain_table, say, show_table
+from echo_hf._infra.text import counted, escaped, in_place, percent, plain, rounded
+from echo_hf._infra.text import table as markdown_table
 from echo_hf.engines.estimate import UNKNOWN, Expected, Range, shown_dollars, shown_time
 from echo_hf.judging.audit import Audited
+from echo_hf.judging.board import judge_names, show_left_out
 from echo_hf.judging.session import Answered, JudgingResult, Planned
 from echo_hf.judging.trust import drift_said
 from echo_hf.reasons import Failed, NotAudited, Outcome, Unrated
@@ -22,13 +26,15 @@ from echo_hf.systems.generate import Generated, SystemListing
 if TYPE_CHECKING:
     from echo_hf.apps.rank.rank import Ranks
     from echo_hf.builder.estimate import PlannedStage
+    from echo_hf.judging.gate import Compared
     from echo_hf.report.analysis.analyze import Analyzed
     from echo_hf.report.analysis.result import Analysis, Estimate
     from echo_hf.report.evaluation import PlannedWork
     from echo_hf.report.report import Report
+    from echo_hf.scores import NonInferiority
 
 NOTHING, ON_GPU = "-", "a GPU"
-LONGEST, LONGEST_REASON = 40, 300
+LONGEST, LONGEST_LABEL, LONGEST_REASON = 40, 120, 300
 ABOUT, TAKES = ("about",), ("price", "time")
 SPENT = "the budget is spent: a larger one, and the same command, resume from here"
 MEANINGS = {
@@ -214,6 +220,48 @@ def check_table(audit: Mapping[str, Any]) -> Table:
         rows.append((name, *rated, *shares, Text(f"{word}: {reason}" if reason else word, style)))
     heads = ("shown", "rated", "mean", "as it should", "needed", "")
     return plain_table(*heads, left=[""], rows=rows)
+
+
+def show_compared(console: Console, done: Compared, markdown: Path | None) -> None:
+    found, (base, new) = done.found, (plain(one, LONGEST_LABEL) for one in (done.base, done.new))
+    title, sure = f"{done.metric} of {new} against {base}", percent(found.definition["confidence"])
+    words = ("system", "prompts", "better", "tied", "worse", "difference")
+    heads = (*words, f"{sure} each end", "margin")
+    low, high = (NOTHING if end is None else f"{end:+.4g}" for end in found.interval or (None,) * 2)
+    cells = [new, *(f"{one:,}" for one in (found.n, found.wins, found.ties, found.losses))]
+    cells += [NOTHING if found.difference is None else f"{found.difference:+.4g}"]
+    cells += [f"{low} to {high}" if found.interval else NOTHING, f"{found.margin:g}"]
+    there = f"{found.base_n:,} of {base}, {found.new_n:,} of {new}"
+    notes = [f"of {counted(done.prompts, 'prompt')} there are {there}"]
+    if done.judges:
+        notes.append(f"judged by {', '.join(judge_names(done.judges, done.failed))}")
+    if found.reason:
+        notes.append(found.reason.meaning)
+    verdict, style = verdict_of(found, base, new, sure)
+    show_left_out(console, done.left_out.items())
+    show_table(console, title, plain_table(*heads, rows=[cells]), notes)
+    say(console, verdict, style)
+    if markdown is not None:
+        rows = markdown_table(heads, [map(escaped, cells)], numbers=len(heads) - 1)
+        parts = (f"### {escaped(title)}", f"**{escaped(verdict)}**", rows, *map(escaped, notes))
+        with replaced_file(markdown) as file:
+            file.write_text("\n\n".join(parts) + "\n", "utf-8")
+
+
+def verdict_of(found: NonInferiority, base: str, new: str, sure: str) -> tuple[str, str]:
+    """The verdict in a sentence, and its color."""
+    if found.verdict == "non_inferior":
+        return (
+            f"non-inferior: {new} is at most {found.margin:g} worse than {base} ({sure})",
+            "green",
+        )
+    if found.verdict == "worse":
+        return f"worse: {new} is more than {found.margin:g} worse than {base} ({sure})", "red"
+    said = "there are prompts enough for two equal systems: the difference is near the margin"
+    if found.needed != 0:
+        count = "more" if found.needed is None else f"about {found.needed:,} more"
+        said = f"{count} prompts are needed, if the two are equally good"
+    return f"undecided: {said}", "yellow"
 
 
 def show_draw(console: Console, ranks: Ranks) -> None:
