@@ -251,10 +251,8 @@ def show_compared(console: Console, done: Compared, markdown: Path | None) -> No
 def verdict_of(found: NonInferiority, base: str, new: str, sure: str) -> tuple[str, str]:
     """The verdict in a sentence, and its color."""
     if found.verdict == "non_inferior":
-        return (
-            f"non-inferior: {new} is at most {found.margin:g} worse than {base} ({sure})",
-            "green",
-        )
+        said = f"non-inferior: {new} is at most"
+        return f"{said} {found.margin:g} worse than {base} ({sure})", "green"
     if found.verdict == "worse":
         return f"worse: {new} is more than {found.margin:g} worse than {base} ({sure})", "red"
     said = "there are prompts enough for two equal systems: the difference is near the margin"

@@ -139,6 +139,7 @@ def compare(
     if protocol is None and by != new.config.protocol:
         raise ConfigError(f"{base.label} is {by}, {new.label} is not: choose by --protocol")
     _check_release(base, new)
+    config = base.config.model_copy(update={"protocol": by})
     sides, splits = (base, new), [one for one in BENCHMARKS if one in (splits or BENCHMARKS)]
     limits: dict[str, Any] = {
         "margin": MARGIN if margin is None else margin,
@@ -155,12 +156,11 @@ def compare(
             base.label,
             new.label,
             outputs=outputs,
-            protocol=by,
+            protocol=config.protocol,
             missing="exclude" if outputs is None else "loss",
             **limits,
         )
     else:
-        config = base.config.model_copy(update={"protocol": by})
         every = {**accumulators(config), OCR_ACCURACY: OcrAccuracy}
         made_by = {name: make for name, make in every.items() if name == metric}
         before, after = (_values(side, metric, made_by, config, splits) for side in sides)

@@ -17,6 +17,7 @@ from echo_hf.scores.rating_table import RUBRIC
 from echo_hf.scores.votes import Missing, Protocol
 
 POWER = 0.8
+RARE = 0.05  # a share of samples
 WIDEST = 0.5  # a rate differs from that of an equal system by no more
 EDGE = 1 - 1e-12
 Verdict = Literal["non_inferior", "worse", "undecided"]
@@ -85,10 +86,10 @@ def non_inferiority(
 
     The difference is the new system's share of the points won from the base, 1 for a win and 0.5
     for a tie by the protocol's vote, minus 0.5: from -0.5 to 0.5. Its interval is the score
-    interval for paired shares (Tango 1998), one outcome a sample. It holds where nearly all samples
-    are ties, as for two precisions of one model: there Student's t passes up to three times as many
-    systems at the margin as it may. `worse` asks for more than being below 0: the whole interval
-    below the margin, as in trials of non-inferiority.
+    interval for paired shares (Tango 1998), one outcome a sample. It also holds where nearly all
+    samples are ties, as for two precisions of one model; there, at 30 samples, Student's t passes
+    three times as many systems at the margin as it may. `worse` asks for more than a loss beyond
+    doubt: as in trials of non-inferiority, the whole interval lies below the margin.
 
     Args:
         ratings: As for `win_rate`.
@@ -132,11 +133,11 @@ def non_inferiority(
     if base == new:
         raise ScoreError(f"base and new are both {base!r}: expected two systems")
     old, other = table.systems.index(base), table.systems.index(new)
-    first, second = votes.pairs_of(len(table.systems))
-    pair = np.flatnonzero((first == min(old, other)) & (second == max(old, other)))[0]
-    said = compared.verdicts[pair] * (1 if other < old else -1)
+    pairs = [*zip(*votes.pairs_of(len(table.systems)), strict=True)]
+    said = compared.verdicts[pairs.index((min(old, other), max(old, other)))]
+    said = said if old > other else -said
     wins, ties, losses = (int((said == verdict).sum()) for verdict in (1, 0, -1))
-    there = ~np.isnan(table.ratings).all(axis=0)
+    there = (~np.isnan(table.ratings)).any(axis=0)
     if missing == "loss" and table.lost is not None:
         there |= table.lost
     n, reason = wins + ties + losses, None
@@ -177,19 +178,29 @@ def paired_non_inferiority(
     n_boot: int = 10_000,
     seed: int = 0,
 ) -> NonInferiority:
-    """The same for a metric, from the number of each sample; the interval draws whole samples."""
+    """The same for a metric, from the number of each sample; the interval draws whole samples.
+
+    Where all samples differ by one number, it is both ends from so many samples on that others
+    are unlikely to differ in more than 5 of 100 cases.
+    """
+    from scipy.stats import skew as skewness
+
     _check(margin, confidence)
     one, other = (np.array(values, np.float64) for values in (base, new))
     apart = other - one if higher_is_better else one - other
     apart = np.sort(apart[~np.isnan(apart)])  # the draws depend on no order
     n = len(apart)
     drawn = [weights @ apart / n for weights in drawn_weights(n, n_boot, seed)]
-    ends, reason = percentiles(np.concatenate([np.empty(0), *drawn]), n, 2 * confidence - 1)
-    difference = float(apart.mean()) if n else None
+    skew = skewness(apart) if n and np.ptp(apart) else 0.0
+    ends, reason = percentiles(
+        np.concatenate([np.empty(0), *drawn]), n, 2 * confidence - 1, skew / 6 / math.sqrt(n or 1)
+    )
+    difference, least = (float(apart.mean()) if n else None), FEWEST_SAMPLES
     if n < FEWEST_SAMPLES:
         reason = Unscored.FEW_SAMPLES
     elif difference is not None and reason == Unscored.NO_SPREAD:
-        ends = difference, difference
+        least = math.ceil(math.log(1 - confidence) / math.log(1 - RARE))
+        ends = (difference, difference) if n >= least else None
     verdict = _verdict(ends, margin)
     spread = float(apart.std(ddof=1)) if n > 1 else math.nan
     return NonInferiority(
@@ -202,7 +213,7 @@ def paired_non_inferiority(
         losses=int((apart < 0).sum()),
         base_n=int((~np.isnan(one)).sum()),
         new_n=int((~np.isnan(other)).sum()),
-        needed=_needed(verdict, n, margin, confidence, spread, spread),
+        needed=_needed(verdict, n, margin, confidence, spread, spread, least),
         reason=reason,
         definition={
             "measure": "non_inferiority",
@@ -210,7 +221,7 @@ def paired_non_inferiority(
             "direction": f"{'higher' if higher_is_better else 'lower'} is better",
             "margin": margin,
             "confidence": confidence,
-            "interval": {"kind": KIND, "draws": n_boot, "seed": seed},
+            "interval": {"kind": f"{KIND}, accelerated", "draws": n_boot, "seed": seed},
             "power": POWER,
         },
     )
@@ -260,7 +271,13 @@ def _verdict(interval: Interval | None, margin: float) -> Verdict:
 
 
 def _needed(
-    verdict: Verdict, n: int, margin: float, confidence: float, at_margin: float, at_zero: float
+    verdict: Verdict,
+    n: int,
+    margin: float,
+    confidence: float,
+    at_margin: float,
+    at_zero: float,
+    least: int = FEWEST_SAMPLES,
 ) -> int | None:
     """More samples for the power, from the spread of one outcome at the margin and at 0."""
     from scipy.special import ndtri
@@ -268,4 +285,4 @@ def _needed(
     if verdict != "undecided" or math.isnan(at_zero):
         return None
     apart = float(ndtri(confidence)) * at_margin + float(ndtri(POWER)) * at_zero
-    return max(math.ceil((apart / margin) ** 2), FEWEST_SAMPLES, n) - n
+    return max(math.ceil((apart / margin) ** 2), least, n) - n
