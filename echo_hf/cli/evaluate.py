@@ -258,8 +258,9 @@ def compare(
     markdown: Path | None = choice(None, "Write the table to this file, too."),
     runs: Runs = DEFAULT_RUNS,
 ) -> Told:
-    """Hold a new system against a base: exit code 0, 1 if worse, 3 if undecided."""
-    from echo_hf.cli.evaluation_view import show_compared
+    """Say whether a new system is worse than a base. Exit code 1 if so, 3 if undecided."""
+    from echo_hf._infra.atomic import replaced_file
+    from echo_hf.cli.evaluation_view import Verdict, show_compared
     from echo_hf.judging import gate
 
     if new is None:
@@ -276,7 +277,10 @@ def compare(
         protocol=protocol,
         splits=split,
     )
-    show_compared(terminal(), done, markdown)
+    show_compared(terminal(), done)
+    if markdown is not None:
+        with replaced_file(markdown) as file:
+            file.write_text(Verdict.of(done).markdown(), "utf-8")
     told = {**done.found.as_json(), **vars(done)}
     del told["found"]
     if code := gate.EXIT_CODES[done.found.verdict]:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from echo_hf._infra.atomic import replaced_file
 from echo_hf._infra.console import plain_table, say, show_table
 from echo_hf._infra.text import counted, escaped, in_place, percent, plain, rounded
 from echo_hf._infra.text import table as markdown_table
@@ -222,30 +220,51 @@ def check_table(audit: Mapping[str, Any]) -> Table:
     return plain_table(*heads, left=[""], rows=rows)
 
 
-def show_compared(console: Console, done: Compared, markdown: Path | None) -> None:
-    found, (base, new) = done.found, (plain(one, LONGEST_LABEL) for one in (done.base, done.new))
-    title, sure = f"{done.metric} of {new} against {base}", percent(found.definition["confidence"])
-    words = ("system", "prompts", "better", "tied", "worse", "difference")
-    heads = (*words, f"{sure} each end", "margin")
-    low, high = (NOTHING if end is None else f"{end:+.4g}" for end in found.interval or (None,) * 2)
-    cells = [new, *(f"{one:,}" for one in (found.n, found.wins, found.ties, found.losses))]
-    cells += [NOTHING if found.difference is None else f"{found.difference:+.4g}"]
-    cells += [f"{low} to {high}" if found.interval else NOTHING, f"{found.margin:g}"]
-    there = f"{found.base_n:,} of {base}, {found.new_n:,} of {new}"
-    notes = [f"of {counted(done.prompts, 'prompt')} there are {there}"]
-    if done.judges:
-        notes.append(f"judged by {', '.join(judge_names(done.judges, done.failed))}")
-    if found.reason:
-        notes.append(found.reason.meaning)
-    verdict, style = verdict_of(found, base, new, sure)
+class Verdict(NamedTuple):
+    """What is shown of a comparison, in a terminal and in Markdown."""
+
+    title: str
+    heads: tuple[str, ...]
+    cells: tuple[str, ...]
+    notes: tuple[str, ...]
+    said: str
+    style: str
+
+    @classmethod
+    def of(cls, done: Compared) -> Verdict:
+        found, (base, new) = done.found, (plain(a, LONGEST_LABEL) for a in (done.base, done.new))
+        sure = percent(found.definition["confidence"])
+        words = ("system", "prompts", "better", "tied", "worse", "difference")
+        counts = (f"{one:,}" for one in (found.n, found.wins, found.ties, found.losses))
+        ends = " to ".join(f"{end:+.4g}" for end in found.interval or ())
+        difference = NOTHING if found.difference is None else f"{found.difference:+.4g}"
+        judges = ", ".join(judge_names(done.judges, done.failed))
+        there = f"{found.base_n:,} of {base}, {found.new_n:,} of {new}"
+        notes = (
+            f"of {counted(done.prompts, 'prompt')} there are {there}",
+            *([f"judged by {judges}"] if judges else []),
+            *([found.reason.meaning] if found.reason else []),
+        )
+        return cls(
+            f"{done.metric} of {new} against {base}",
+            (*words, f"{sure} each end", "margin"),
+            (new, *counts, difference, ends or NOTHING, f"{found.margin:g}"),
+            notes,
+            *verdict_of(found, base, new, sure),
+        )
+
+    def markdown(self) -> str:
+        rows = markdown_table(self.heads, [map(escaped, self.cells)], len(self.heads) - 1)
+        said = f"### {escaped(self.title)}", f"**{escaped(self.said)}**"
+        return "\n\n".join((*said, rows, *map(escaped, self.notes))) + "\n"
+
+
+def show_compared(console: Console, done: Compared) -> None:
+    verdict = Verdict.of(done)
     show_left_out(console, done.left_out.items())
-    show_table(console, title, plain_table(*heads, rows=[cells]), notes)
-    say(console, verdict, style)
-    if markdown is not None:
-        rows = markdown_table(heads, [map(escaped, cells)], numbers=len(heads) - 1)
-        parts = (f"### {escaped(title)}", f"**{escaped(verdict)}**", rows, *map(escaped, notes))
-        with replaced_file(markdown) as file:
-            file.write_text("\n\n".join(parts) + "\n", "utf-8")
+    table = plain_table(*verdict.heads, rows=[verdict.cells])
+    show_table(console, verdict.title, table, verdict.notes)
+    say(console, verdict.said, verdict.style)
 
 
 def verdict_of(found: NonInferiority, base: str, new: str, sure: str) -> tuple[str, str]:
