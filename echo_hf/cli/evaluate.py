@@ -6,7 +6,7 @@ import json
 import sys
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.text import Text
@@ -254,13 +254,12 @@ def compare(
     margin: float | None = choice(None, "How much worse NEW may be; 0.05 for win_rate."),
     confidence: float = choice(0.95, "That a verdict is right."),
     split: list[str] | None = choice(None, "Only this split; may be repeated.", "--split"),
-    protocol: Protocol = None,
     markdown: Path | None = choice(None, "Write the table to this file, too."),
     runs: Runs = DEFAULT_RUNS,
 ) -> Told:
     """Say whether a new system is worse than a base. Exit code 1 if so, 3 if undecided."""
     from echo_hf._infra.atomic import replaced_file
-    from echo_hf.cli.evaluation_view import Verdict, show_compared
+    from echo_hf.cli.evaluation_view import compared_markdown, show_compared
     from echo_hf.judging import gate
 
     if new is None:
@@ -269,18 +268,12 @@ def compare(
         raise ConfigError("--system is for two runs: leave it out, or leave out NEW")
     else:
         sides = gate.in_one_run(config, base, new, runs=runs)
-    done = gate.compare(
-        *sides,
-        metric=metric,
-        margin=margin,
-        confidence=confidence,
-        protocol=protocol,
-        splits=split,
-    )
+    given: dict[str, Any] = {"metric": metric, "margin": margin, "confidence": confidence}
+    done = gate.compare(*sides, **given, splits=split)
     show_compared(terminal(), done)
     if markdown is not None:
         with replaced_file(markdown) as file:
-            file.write_text(Verdict.of(done).markdown(), "utf-8")
+            file.write_text(compared_markdown(done), "utf-8")
     told = {**done.found.as_json(), **vars(done)}
     del told["found"]
     if code := gate.EXIT_CODES[done.found.verdict]:

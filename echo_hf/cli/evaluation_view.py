@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from echo_hf._infra.console import plain_table, say, show_table
-from echo_hf._infra.text import counted, escaped, in_place, percent, plain, rounded
+from echo_hf._infra.text import counted, disarmed, escaped, in_place, percent, plain, rounded
 from echo_hf._infra.text import table as markdown_table
 from echo_hf.engines.estimate import UNKNOWN, Expected, Range, shown_dollars, shown_time
 from echo_hf.judging.audit import Audited
@@ -29,10 +29,9 @@ if TYPE_CHECKING:
     from echo_hf.report.analysis.result import Analysis, Estimate
     from echo_hf.report.evaluation import PlannedWork
     from echo_hf.report.report import Report
-    from echo_hf.scores import NonInferiority
 
 NOTHING, ON_GPU = "-", "a GPU"
-LONGEST, LONGEST_LABEL, LONGEST_REASON = 40, 120, 300
+LONGEST, LONGEST_REASON = 40, 300
 ABOUT, TAKES = ("about",), ("price", "time")
 SPENT = "the budget is spent: a larger one, and the same command, resume from here"
 MEANINGS = {
@@ -179,6 +178,7 @@ def answer_table(answered: Sequence[Answered]) -> Table:
     return plain_table(*heads, left=ABOUT, rows=rows)
 
 
+VERDICTS = {"non_inferior": "green", "worse": "red", "undecided": "yellow"}
 PASSED: Mapping[bool | None, tuple[str, str]] = {
     True: ("passed", "green"),
     False: ("failed", "red"),
@@ -220,65 +220,47 @@ def check_table(audit: Mapping[str, Any]) -> Table:
     return plain_table(*heads, left=[""], rows=rows)
 
 
-class Verdict(NamedTuple):
-    """What is shown of a comparison, in a terminal and in Markdown."""
-
-    title: str
-    heads: tuple[str, ...]
-    cells: tuple[str, ...]
-    notes: tuple[str, ...]
-    said: str
-    style: str
-
-    @classmethod
-    def of(cls, done: Compared) -> Verdict:
-        found, (base, new) = done.found, (plain(a, LONGEST_LABEL) for a in (done.base, done.new))
-        sure = percent(found.definition["confidence"])
-        words = ("system", "prompts", "better", "tied", "worse", "difference")
-        counts = (f"{one:,}" for one in (found.n, found.wins, found.ties, found.losses))
-        ends = " to ".join(f"{end:+.4g}" for end in found.interval or ())
-        difference = NOTHING if found.difference is None else f"{found.difference:+.4g}"
-        judges = ", ".join(judge_names(done.judges, done.failed))
-        there = f"{found.base_n:,} of {base}, {found.new_n:,} of {new}"
-        notes = (
-            f"of {counted(done.prompts, 'prompt')} there are {there}",
-            *([f"judged by {judges}"] if judges else []),
-            *([found.reason.meaning] if found.reason else []),
-        )
-        return cls(
-            f"{done.metric} of {new} against {base}",
-            (*words, f"{sure} each end", "margin"),
-            (new, *counts, difference, ends or NOTHING, f"{found.margin:g}"),
-            notes,
-            *verdict_of(found, base, new, sure),
-        )
-
-    def markdown(self) -> str:
-        rows = markdown_table(self.heads, [map(escaped, self.cells)], len(self.heads) - 1)
-        said = f"### {escaped(self.title)}", f"**{escaped(self.said)}**"
-        return "\n\n".join((*said, rows, *map(escaped, self.notes))) + "\n"
-
-
 def show_compared(console: Console, done: Compared) -> None:
-    verdict = Verdict.of(done)
+    heads, cells, notes = compared_cells(done)
     show_left_out(console, done.left_out.items())
-    table = plain_table(*verdict.heads, rows=[verdict.cells])
-    show_table(console, verdict.title, table, verdict.notes)
-    say(console, verdict.said, verdict.style)
+    show_table(console, done.title, plain_table(*heads, rows=[cells]), notes)
+    say(console, verdict_of(done), VERDICTS[done.found.verdict])
 
 
-def verdict_of(found: NonInferiority, base: str, new: str, sure: str) -> tuple[str, str]:
-    """The verdict in a sentence, and its color."""
-    if found.verdict == "non_inferior":
-        said = f"non-inferior: {new} is at most"
-        return f"{said} {found.margin:g} worse than {base} ({sure})", "green"
-    if found.verdict == "worse":
-        return f"worse: {new} is more than {found.margin:g} worse than {base} ({sure})", "red"
-    said = "there are prompts enough for two equal systems: the difference is near the margin"
-    if found.needed != 0:
-        count = "more" if found.needed is None else f"about {found.needed:,} more"
-        said = f"{count} prompts are needed, if the two are equally good"
-    return f"undecided: {said}", "yellow"
+def compared_markdown(done: Compared) -> str:
+    heads, cells, notes = compared_cells(done)
+    said = f"### {escaped(done.title)}", f"**{escaped(verdict_of(done))}**"
+    rows = markdown_table(heads, [map(escaped, cells)], len(heads) - 1)
+    return disarmed("\n\n".join((*said, rows, *map(escaped, notes))) + "\n")
+
+
+def compared_cells(done: Compared) -> tuple[list[str], list[str], list[str]]:
+    """What both show of a comparison: headings, cells, notes."""
+    found, sure = done.found, percent(done.found.definition["confidence"])
+    heads = ["system", "prompts", "better", "tied", "worse", "difference"]
+    cells = [done.new, *(f"{one:,}" for one in (found.n, found.wins, found.ties, found.losses))]
+    cells += [NOTHING if found.difference is None else f"{found.difference:+.4g}"]
+    cells += [" to ".join(f"{end:+.4g}" for end in found.interval or ()) or NOTHING]
+    there = f"{found.base_n:,} of {done.base}, {found.new_n:,} of {done.new}"
+    notes = [f"of {counted(done.prompts, 'prompt')} there are {there}"]
+    if done.judges:
+        notes.append(f"judged by {', '.join(judge_names(done.judges, done.failed))}")
+    if found.reason:
+        notes.append(found.reason.meaning)
+    return [*heads, f"{sure} each end", "margin"], [*cells, f"{found.margin:g}"], notes
+
+
+def verdict_of(done: Compared) -> str:
+    """The verdict in a sentence."""
+    found, sure = done.found, percent(done.found.definition["confidence"])
+    if found.verdict != "undecided":
+        passed = found.verdict == "non_inferior"
+        said = "non-inferior: {} is at most {:g}" if passed else "worse: {} is more than {:g}"
+        return f"{said.format(done.new, found.margin)} worse than {done.base} ({sure})"
+    if found.needed == 0:
+        return "undecided: there are prompts enough, and the difference lies near the margin"
+    count = "more" if found.needed is None else f"about {found.needed:,} more"
+    return f"undecided: {count} prompts are needed, if the two are equally good"
 
 
 def show_draw(console: Console, ranks: Ranks) -> None:

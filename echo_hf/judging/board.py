@@ -17,7 +17,7 @@ from echo_hf._infra.console import plain_table, say, show_table
 from echo_hf._infra.text import in_place, percent, plain, rounded, rounded_interval
 from echo_hf.config.checks import AnsweredBy
 from echo_hf.metrics.names import BETTER, HIGHER, LOWER
-from echo_hf.reasons import IgnoredRating, LeftOut, Reason, Unscored
+from echo_hf.reasons import IgnoredRating, LeftOut, Unscored
 
 if TYPE_CHECKING:
     from echo_hf.judging.agreement import RunAgreement
@@ -110,9 +110,7 @@ def _say_trust(console: Console, lines: Sequence[Part]) -> None:
     console.print()
 
 
-def show_left_out(
-    console: Console, counts: Iterable[tuple[str, Mapping[Reason | str, int]]]
-) -> None:
+def show_left_out(console: Console, counts: Iterable[tuple[str, Mapping[Any, int]]]) -> None:
     for name, by_reason in counts:
         for reason, count in by_reason.items():
             line = f"{count:,} rows of {name} do not count, {reason}: {MEANINGS[str(reason)]}"

@@ -25,7 +25,6 @@ from echo_hf.scores import NonInferiority, non_inferiority
 from echo_hf.scores.board import METRIC as WIN_RATE
 from echo_hf.scores.non_inferiority import Verdict, paired_non_inferiority
 from echo_hf.scores.rating_table import RUBRIC
-from echo_hf.scores.votes import PROTOCOLS
 from echo_hf.systems.benchmark import benchmark_of, load_evaluation
 
 MARGIN = 0.05  # of win rates
@@ -84,6 +83,10 @@ class Compared:
     failed: Failures
     left_out: Mapping[str, Mapping[Reason, int]]
 
+    @property
+    def title(self) -> str:
+        return f"{self.metric} of {self.new} against {self.base}"
+
 
 def in_one_run(
     config: Path | str, base: str, new: str, *, runs: Path | str = RUNS
@@ -119,7 +122,6 @@ def compare(
     metric: str = WIN_RATE,
     margin: float | None = None,
     confidence: float = 0.95,
-    protocol: str | None = None,
     splits: Sequence[str] | None = None,
 ) -> Compared:
     """Compares two systems on the prompts of one release."""
@@ -133,33 +135,24 @@ def compare(
     for name in splits or ():
         if name not in BENCHMARKS:
             raise ConfigError(unknown("split", name, BENCHMARKS))
-    by = protocol or base.config.protocol
-    if by not in PROTOCOLS:
-        raise ScoreError(unknown("protocol", by, PROTOCOLS))
-    if protocol is None and by != new.config.protocol:
-        raise ConfigError(f"{base.label} is {by}, {new.label} is not: choose by --protocol")
+    config = base.config
+    if config.protocol != new.config.protocol:
+        raise ConfigError(
+            f"protocol of {base.label} is {config.protocol!r}, of {new.label} "
+            f"{new.config.protocol!r}: expected the same in both configs"
+        )
     _check_release(base, new)
-    config = base.config.model_copy(update={"protocol": by})
     sides, splits = (base, new), [one for one in BENCHMARKS if one in (splits or BENCHMARKS)]
-    limits: dict[str, Any] = {
-        "margin": MARGIN if margin is None else margin,
-        "confidence": confidence,
-    }
-    ratings = None
+    margin, ratings = MARGIN if margin is None else margin, None
+    limits: dict[str, Any] = {"margin": margin, "confidence": confidence}
     if metric in (WIN_RATE, TEXT_RENDERING):
         ratings = _ratings(sides, splits, RUBRIC if metric == WIN_RATE else metric)
     if metric == WIN_RATE:
         parts = [side.rows(side.tables.outputs, splits) for side in sides]
         outputs = None if None in parts else pa.concat_tables(parts)
-        found = non_inferiority(
-            ratings,
-            base.label,
-            new.label,
-            outputs=outputs,
-            protocol=config.protocol,
-            missing="exclude" if outputs is None else "loss",
-            **limits,
-        )
+        limits["missing"] = "exclude" if outputs is None else "loss"
+        limits |= {"outputs": outputs, "protocol": config.protocol}
+        found = non_inferiority(ratings, base.label, new.label, **limits)
     else:
         every = {**accumulators(config), OCR_ACCURACY: OcrAccuracy}
         made_by = {name: make for name, make in every.items() if name == metric}

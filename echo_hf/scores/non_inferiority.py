@@ -137,10 +137,11 @@ def non_inferiority(
     said = compared.verdicts[pairs.index((min(old, other), max(old, other)))]
     said = said if old > other else -said
     wins, ties, losses = (int((said == verdict).sum()) for verdict in (1, 0, -1))
-    there = (~np.isnan(table.ratings)).any(axis=0)
+    there = (~np.isnan(table.ratings)).sum(axis=0) > 0
     if missing == "loss" and table.lost is not None:
         there |= table.lost
     n, reason = wins + ties + losses, None
+    difference = (wins - losses) / n / 2 if n else None
     interval = score_interval(wins, losses, n, confidence)
     at_margin = at_zero = WIDEST
     if n < FEWEST_SAMPLES:  # the spread is taken to be as wide as it can be
@@ -149,22 +150,12 @@ def non_inferiority(
         at_margin = math.sqrt(_score(wins, losses, n, -2 * margin)[1]) / 2
         at_zero = math.sqrt((wins + losses) / n) / 2
     verdict = _verdict(interval, margin)
-    parameters = {"base": base, "new": new, "margin": margin, "confidence": confidence}
+    needed = _needed(verdict, n, margin, confidence, at_margin, at_zero)
+    own = {"base": base, "new": new, "margin": margin, "confidence": confidence, "power": POWER}
+    definition = compared.definition("non_inferiority", **own, interval="score of paired shares")
+    counts = wins, ties, losses, int(there[old].sum()), int(there[other].sum())
     return NonInferiority(
-        verdict=verdict,
-        difference=(wins - losses) / n / 2 if n else None,
-        interval=interval,
-        margin=margin,
-        wins=wins,
-        ties=ties,
-        losses=losses,
-        base_n=int(there[old].sum()),
-        new_n=int(there[other].sum()),
-        needed=_needed(verdict, n, margin, confidence, at_margin, at_zero),
-        reason=reason,
-        definition=compared.definition(
-            "non_inferiority", **parameters, interval="score, paired shares", power=POWER
-        ),
+        verdict, difference, interval, margin, *counts, needed, reason, definition
     )
 
 
@@ -203,28 +194,20 @@ def paired_non_inferiority(
         ends = (difference, difference) if n >= least else None
     verdict = _verdict(ends, margin)
     spread = float(apart.std(ddof=1)) if n > 1 else math.nan
-    return NonInferiority(
-        verdict=verdict,
-        difference=difference,
-        interval=ends,
-        margin=margin,
-        wins=int((apart > 0).sum()),
-        ties=int((apart == 0).sum()),
-        losses=int((apart < 0).sum()),
-        base_n=int((~np.isnan(one)).sum()),
-        new_n=int((~np.isnan(other)).sum()),
-        needed=_needed(verdict, n, margin, confidence, spread, spread, least),
-        reason=reason,
-        definition={
-            "measure": "non_inferiority",
-            "difference": "mean over samples of the differences of their numbers",
-            "direction": f"{'higher' if higher_is_better else 'lower'} is better",
-            "margin": margin,
-            "confidence": confidence,
-            "interval": {"kind": f"{KIND}, accelerated", "draws": n_boot, "seed": seed},
-            "power": POWER,
-        },
-    )
+    needed = _needed(verdict, n, margin, confidence, spread, spread, least)
+    definition = {
+        "measure": "non_inferiority",
+        "difference": "mean over samples of the differences of their numbers",
+        "direction": f"{'higher' if higher_is_better else 'lower'} is better",
+        "margin": margin,
+        "confidence": confidence,
+        "power": POWER,
+        "interval": {"kind": f"{KIND}, accelerated", "draws": n_boot, "seed": seed},
+    }
+    told = (apart > 0, apart == 0, apart < 0, ~np.isnan(one), ~np.isnan(other))
+    wins, ties, losses, *here = (int(each.sum()) for each in told)
+    counts = wins, ties, losses, here[0], here[1]
+    return NonInferiority(verdict, difference, ends, margin, *counts, needed, reason, definition)
 
 
 def score_interval(wins: int, losses: int, n: int, confidence: float) -> Interval | None:

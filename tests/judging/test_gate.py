@@ -226,7 +226,6 @@ def test_the_table_is_markdown_that_shows_names_as_they_are(folder: Path) -> Non
         (("a", "b", "--system", "a"), "--system is for two runs"),
         (("a", "b", "--metric", "colour_shift"), "did you mean 'color_shift'"),
         (("a", "b", "--split", "text_to_imag"), "did you mean 'text_to_image'"),
-        (("a", "b", "--protocol", "publish"), "did you mean 'published'"),
         (("a", "b", "--split", "image_to_image"), "no judge has rated a by the rubric 'overall'"),
         (("a", "b", "--margin", "0"), "margin is 0.0"),
     ],
