@@ -77,4 +77,4 @@ def _shifted(share: float, acceleration: float) -> float:
     if not acceleration:
         return share
     moved = acceleration + float(ndtri(share))
-    return float(ndtr(acceleration + moved / (1 - acceleration * moved)))
+    return float(ndtr(acceleration + moved / max(1 - acceleration * moved, SAME)))

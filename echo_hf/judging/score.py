@@ -217,18 +217,15 @@ def measures(
     n_boot: int,
 ) -> Iterator[Measured]:
     """What systems come to by the given metrics of images, and by text rendering."""
-    tasks = tables.tasks[split]
-    outputs, ratings, fits = (
-        tables.of_split(one, split)
-        for one in (tables.outputs, tables.ratings, tables.applicability)
-    )
-    if outputs is not None:
+    tasks, found = tables.tasks[split], (tables.outputs, tables.ratings, tables.applicability)
+    outputs, ratings, fits = (tables.of_split(one, split) for one in found)
+    edits = [task for task in tasks if task.inputs]
+    if outputs is not None and (edits or OCR_ACCURACY in made_by):
         made = {(row["system"], row["sample_id"]): row for row in outputs.to_pylist()}
-        edits = [task for task in tasks if task.inputs]
         for metric, accumulator in made_by.items():
-            if fitting := tasks if metric == OCR_ACCURACY else edits:
-                measured = partial(_measured, config, accumulator, made, folder.images, n_boot)
-                yield from _by_system(metric, systems, fitting, fits, measured)
+            every = tasks if metric == OCR_ACCURACY else edits
+            measured = partial(_measured, config, accumulator, made, folder.images, n_boot)
+            yield from _by_system(metric, systems, every, fits, measured)
     text = RATINGS.empty() if ratings is None else ratings
     text = text.filter(pc.equal(text["rubric"], TEXT_RENDERING))
     if tasks and (split == FROM_WORDS or text.num_rows):

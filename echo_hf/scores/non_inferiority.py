@@ -174,19 +174,18 @@ def paired_non_inferiority(
     Where all samples differ by one number, it is both ends from so many samples on that others
     are unlikely to differ in more than 5 of 100 cases.
     """
-    from scipy.stats import skew as skewness
-
     _check(margin, confidence)
     one, other = (np.array(values, np.float64) for values in (base, new))
     apart = other - one if higher_is_better else one - other
     apart = np.sort(apart[~np.isnan(apart)])  # the draws depend on no order
     n = len(apart)
-    drawn = [weights @ apart / n for weights in drawn_weights(n, n_boot, seed)]
-    skew = skewness(apart) if n and np.ptp(apart) else 0.0
-    ends, reason = percentiles(
-        np.concatenate([np.empty(0), *drawn]), n, 2 * confidence - 1, skew / 6 / math.sqrt(n or 1)
-    )
+    means = [weights @ apart / n for weights in drawn_weights(n, n_boot, seed)]
     difference, least = (float(apart.mean()) if n else None), FEWEST_SAMPLES
+    around = apart - (difference or 0.0)
+    cubes, squares = float((around**3).sum()), float((around**2).sum())
+    acceleration = cubes / squares**1.5 / 6 if squares else 0.0
+    drawn = np.concatenate([np.empty(0), *means])
+    ends, reason = percentiles(drawn, n, 2 * confidence - 1, acceleration)
     if n < FEWEST_SAMPLES:
         reason = Unscored.FEW_SAMPLES
     elif difference is not None and reason == Unscored.NO_SPREAD:

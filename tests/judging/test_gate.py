@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
 from collections.abc import Iterable
@@ -13,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 from click.testing import Result
+from PIL import Image, ImageDraw
 from typer.testing import CliRunner
 
 from echo_hf.cli import app
@@ -235,3 +237,22 @@ def test_a_mistake_is_said_in_one_line(folder: Path, arguments: Any, said: str) 
     done = compare(folder, str(folder / "evaluation.yaml"), *arguments)
     assert said in str(done.exception)
     assert "\n" not in str(done.exception)
+
+
+@pytest.mark.extras
+def test_text_is_read_without_a_judge(tmp_path: Path) -> None:
+    """Of one system the sign can be read, of the other there is none."""
+    pytest.importorskip("rapidocr")
+    signs = [f'sign {at} "OPEN LATE"' for at in range(10)]
+    small.run(tmp_path, {}, signs)
+    made = []
+    for at, name in enumerate(signs):
+        for system, text in (("a", "OPEN LATE"), ("b", "")):
+            image, sink = Image.new("RGB", (480, 120), (255, 255, 200 + at)), io.BytesIO()
+            image.paste((0, 0, 0), (0, 110, 480, 112))  # an image of one color is no output
+            ImageDraw.Draw(image).text((30, 20), text, "black", font_size=70)
+            image.save(sink, "PNG")
+            made.append(output(name, system, image=put(tmp_path, sink.getvalue())))
+    write(tmp_path, OUTPUTS, made)
+    found = told(held(tmp_path, "--metric", "ocr_accuracy", "--margin", "0.5", "--json", "-q"))
+    assert (found["n"], found["losses"], found["difference"]) == (10, 10, -1)
