@@ -59,6 +59,8 @@ def percentiles(
     An acceleration shifts both ends, as BCa does (Efron 1987): a sixth of the skewness of samples
     by the root of their number for a mean, whose bias correction is the same number.
     """
+    from scipy.special import ndtr, ndtri
+
     drawn = drawn[~np.isnan(drawn)]
     if not len(drawn):
         return None, Unscored.NO_DRAWS
@@ -67,14 +69,9 @@ def percentiles(
     if np.ptp(drawn) < SAME:
         return None, Unscored.NO_SPREAD
     tail = widened((1 - level) / 2, samples)
-    low, high = np.quantile(drawn, [_shifted(one, acceleration) for one in (tail, 1 - tail)])
+    shares = np.array([tail, 1 - tail])
+    if acceleration:
+        moved = acceleration + ndtri(shares)
+        shares = ndtr(acceleration + moved / np.maximum(1 - acceleration * moved, SAME))
+    low, high = np.quantile(drawn, shares)
     return (float(low), float(high)), None
-
-
-def _shifted(share: float, acceleration: float) -> float:
-    from scipy.special import ndtr, ndtri
-
-    if not acceleration:
-        return share
-    moved = acceleration + float(ndtri(share))
-    return float(ndtr(acceleration + moved / max(1 - acceleration * moved, SAME)))

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from echo_hf.report.analysis.result import Analysis, Estimate
     from echo_hf.report.evaluation import PlannedWork
     from echo_hf.report.report import Report
-    from echo_hf.scores import NonInferiority
 
 NOTHING, ON_GPU = "-", "a GPU"
 LONGEST, LONGEST_REASON = 40, 300
@@ -237,7 +236,7 @@ def compared_markdown(done: Compared) -> str:
 
 def compared_cells(done: Compared) -> tuple[list[str], list[str], list[str]]:
     """What both show of a comparison: headings, cells, notes."""
-    found = done.found
+    found, sure = done.found, done.confidence
     heads = ["system", "prompts", "better", "tied", "worse", "difference"]
     cells = [done.new, *(f"{one:,}" for one in (found.n, found.wins, found.ties, found.losses))]
     cells += [NOTHING if found.difference is None else f"{found.difference:+.4g}"]
@@ -248,11 +247,7 @@ def compared_cells(done: Compared) -> tuple[list[str], list[str], list[str]]:
         notes.append(f"judged by {', '.join(judge_names(done.judges, done.failed))}")
     if found.reason:
         notes.append(found.reason.meaning)
-    return [*heads, f"{sure_of(found)} each end", "margin"], [*cells, f"{found.margin:g}"], notes
-
-
-def sure_of(found: NonInferiority) -> str:
-    return f"{100 * found.definition['confidence']:g} %"
+    return [*heads, f"{sure} each end", "margin"], [*cells, f"{found.margin:g}"], notes
 
 
 def verdict_of(done: Compared) -> str:
@@ -261,7 +256,7 @@ def verdict_of(done: Compared) -> str:
     if found.verdict != "undecided":
         passed = found.verdict == "non_inferior"
         said = "non-inferior: {} is at most {:g}" if passed else "worse: {} is more than {:g}"
-        return f"{said.format(done.new, found.margin)} worse than {done.base} ({sure_of(found)})"
+        return f"{said.format(done.new, found.margin)} worse than {done.base} ({done.confidence})"
     if found.needed == 0:
         return "undecided: there are prompts enough, and the difference lies near the margin"
     count = "more" if found.needed is None else f"about {found.needed:,} more"

@@ -87,6 +87,10 @@ class Compared:
     def title(self) -> str:
         return f"{self.metric} of {self.new} against {self.base}"
 
+    @property
+    def confidence(self) -> str:
+        return f"{100 * self.found.definition['confidence']:g} %"
+
 
 def in_one_run(
     config: Path | str, base: str, new: str, *, runs: Path | str = RUNS
@@ -102,7 +106,10 @@ def in_two_runs(
     base: Path | str, new: Path | str, *, systems: Sequence[str] = (), runs: Path | str = RUNS
 ) -> tuple[Side, Side]:
     """The system that two runs share; or one of each, in this order."""
-    first, second = (Side.opened(place, runs) for place in (base, new))
+    first = Side.opened(base, runs)
+    if str(new) in first.systems and not Path(new).exists():
+        raise ConfigError(f"{str(new)!r} is a system of {base}: expected NEW after it, or a run")
+    second = Side.opened(new, runs)
     if first.folder.root.resolve() == second.folder.root.resolve():
         raise ConfigError(f"{str(base)!r} and {str(new)!r} are one run: expected CONFIG BASE NEW")
     chosen = list(systems) or sorted(first.systems & second.systems)

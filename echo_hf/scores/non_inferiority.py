@@ -120,7 +120,7 @@ def non_inferiority(
         >>> found.verdict, round(found.difference, 4), round(found.interval[0], 4)
         ('non_inferior', 0.0083, -0.0213)
     """
-    _check(margin, confidence)
+    limits = _limits(margin, confidence)
     if margin >= WIDEST:
         raise ScoreError(f"margin is {margin!r}: expected less than 0.5, such as 0.05")
     compared = votes.compare(
@@ -150,9 +150,9 @@ def non_inferiority(
         at_margin = math.sqrt(_score(wins, losses, n, -2 * margin)[1]) / 2
         at_zero = math.sqrt((wins + losses) / n) / 2
     verdict = _verdict(interval, margin)
-    needed = _needed(verdict, n, margin, confidence, at_margin, at_zero)
-    own = {"base": base, "new": new, "margin": margin, "confidence": confidence, "power": POWER}
-    definition = compared.definition("non_inferiority", **own, interval="score of paired shares")
+    needed = _needed(verdict, n, FEWEST_SAMPLES, limits, (at_margin, at_zero))
+    own = {"base": base, "new": new, **limits, "interval": "score of paired shares"}
+    definition = compared.definition("non_inferiority", **own)
     counts = wins, ties, losses, int(there[old].sum()), int(there[other].sum())
     return NonInferiority(
         verdict, difference, interval, margin, *counts, needed, reason, definition
@@ -174,7 +174,7 @@ def paired_non_inferiority(
     Where all samples differ by one number, it is both ends from so many samples on that others
     are unlikely to differ in more than 5 of 100 cases.
     """
-    _check(margin, confidence)
+    limits = _limits(margin, confidence)
     one, other = (np.array(values, np.float64) for values in (base, new))
     apart = other - one if higher_is_better else one - other
     apart = np.sort(apart[~np.isnan(apart)])  # the draws depend on no order
@@ -193,14 +193,12 @@ def paired_non_inferiority(
         ends = (difference, difference) if n >= least else None
     verdict = _verdict(ends, margin)
     spread = float(apart.std(ddof=1)) if n > 1 else math.nan
-    needed = _needed(verdict, n, margin, confidence, spread, spread, least)
+    needed = _needed(verdict, n, least, limits, (spread, spread))
     definition = {
         "measure": "non_inferiority",
         "difference": "mean over samples of the differences of their numbers",
         "direction": f"{'higher' if higher_is_better else 'lower'} is better",
-        "margin": margin,
-        "confidence": confidence,
-        "power": POWER,
+        **limits,
         "interval": {"kind": f"{KIND}, accelerated", "draws": n_boot, "seed": seed},
     }
     told = (apart > 0, apart == 0, apart < 0, ~np.isnan(one), ~np.isnan(other))
@@ -239,11 +237,12 @@ def _score(wins: int, losses: int, n: int, difference: float) -> tuple[float, fl
     return (wins - losses - n * difference) / math.sqrt(n * variance), variance
 
 
-def _check(margin: float, confidence: float) -> None:
+def _limits(margin: float, confidence: float) -> dict[str, float]:
     if not 0 < margin < math.inf:
         raise ScoreError(f"margin is {margin!r}: expected a number above 0, such as 0.05")
     if not 0.5 < confidence < 1:
         raise ScoreError(f"confidence is {confidence!r}: expected 0.5 to 1, such as 0.95")
+    return {"margin": margin, "confidence": confidence, "power": POWER}
 
 
 def _verdict(interval: Interval | None, margin: float) -> Verdict:
@@ -253,18 +252,12 @@ def _verdict(interval: Interval | None, margin: float) -> Verdict:
 
 
 def _needed(
-    verdict: Verdict,
-    n: int,
-    margin: float,
-    confidence: float,
-    at_margin: float,
-    at_zero: float,
-    least: int = FEWEST_SAMPLES,
+    verdict: Verdict, n: int, least: int, limits: Mapping[str, float], spreads: tuple[float, float]
 ) -> int | None:
-    """More samples for the power, from the spread of one outcome at the margin and at 0."""
+    """More samples for the power, from the spread of one: at the margin, and at no difference."""
     from scipy.special import ndtri
 
-    if verdict != "undecided" or math.isnan(at_zero):
+    if verdict != "undecided" or math.isnan(sum(spreads)):
         return None
-    apart = float(ndtri(confidence)) * at_margin + float(ndtri(POWER)) * at_zero
-    return max(math.ceil((apart / margin) ** 2), least, n) - n
+    apart = float(ndtri(limits["confidence"]) * spreads[0] + ndtri(limits["power"]) * spreads[1])
+    return max(math.ceil((apart / limits["margin"]) ** 2), least, n) - n

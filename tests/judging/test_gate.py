@@ -224,6 +224,8 @@ def test_the_table_is_markdown_that_shows_names_as_they_are(folder: Path) -> Non
     ("arguments", "said"),
     [
         (("a", "bb"), "unknown system 'bb'"),
+        (("a",), "expected NEW after it, or a run"),
+        (("nowhere.yaml",), "no config 'nowhere.yaml'"),
         (("a", "a"), "expected two systems"),
         (("a", "b", "--system", "a"), "--system is for two runs"),
         (("a", "b", "--metric", "colour_shift"), "did you mean 'color_shift'"),
