@@ -230,15 +230,15 @@ def show_compared(console: Console, done: Compared) -> None:
 def compared_markdown(done: Compared) -> str:
     heads, cells, notes = compared_cells(done)
     said = f"### {escaped(done.title)}", f"**{escaped(verdict_of(done))}**"
-    rows = markdown_table(heads, [map(escaped, cells)], len(heads) - 1)
+    rows = markdown_table(heads, [map(escaped, cells)], len(heads))
     return disarmed("\n\n".join((*said, rows, *map(escaped, notes))) + "\n")
 
 
 def compared_cells(done: Compared) -> tuple[list[str], list[str], list[str]]:
     """What both show of a comparison: headings, cells, notes."""
     found, sure = done.found, done.confidence
-    heads = ["system", "prompts", "better", "tied", "worse", "difference"]
-    cells = [done.new, *(f"{one:,}" for one in (found.n, found.wins, found.ties, found.losses))]
+    heads = ["prompts", "better", "tied", "worse", "difference"]
+    cells = [f"{one:,}" for one in (found.n, found.wins, found.ties, found.losses)]
     cells += [NOTHING if found.difference is None else f"{found.difference:+.4g}"]
     cells += [" to ".join(f"{end:+.4g}" for end in found.interval or ()) or NOTHING]
     there = f"{found.base_n:,} of {done.base}, {found.new_n:,} of {done.new}"
