@@ -35,6 +35,7 @@ from echo_hf.cli.progress import Watch
 from echo_hf.engines.base import Needs
 from echo_hf.judging.agreement import RunAgreement
 from echo_hf.judging.board import show_scores
+from echo_hf.judging.gate import Compared
 from echo_hf.reasons import Reason, Unscored
 from echo_hf.report.analysis.analyze import Analyzed
 from echo_hf.report.analysis.result import Analysis
@@ -71,6 +72,8 @@ OURS: dict[str, Any] = {
     "StageCheck.stage": "roles",
     "thread_beside_samples.thread": {"posts": [POST]},
     "thread_beside_samples.samples": [SAMPLE],
+    "NonInferiority.definition": {"confidence": 0.95},
+    "show_left_out.counts": [(HOSTILE, {Unscored.NO_DRAWS: 1})],
     "HumanRanking.tests": {"dunn": (), "siegel_castellan": ()},
 }
 # They read a file, ask the Hub, build, or write the ranks of people, and print what is our own;
@@ -79,6 +82,7 @@ ASK = {"plain_table", "show", "show_address", "show_draw", "show_holding", "show
 ASK |= {"show_table", "show_written"}
 # What views import for their types alone.
 SEEN = (Agreement, Needs, Analysis, Analyzed, PlannedStage, PlannedWork, Report, RunAgreement)
+SEEN += (Compared,)
 NAMES = {one.__name__: one for one in SEEN}
 CONTAINERS = {list: list, abc.Sequence: list, abc.Iterable: list, abc.Collection: list}
 

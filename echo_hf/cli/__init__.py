@@ -12,6 +12,7 @@ import io
 import os
 import signal
 import sys
+import traceback
 from collections.abc import Callable, Mapping
 from importlib.resources import files
 from typing import Annotated, Any
@@ -20,20 +21,32 @@ import typer
 
 from echo_hf.cli.build import build, check_engine, merge, review, update, why
 from echo_hf.cli.collect import collect, refresh
-from echo_hf.cli.evaluate import agree, analyze, audit, eval_, generate, judge, rank, report, score
+from echo_hf.cli.evaluate import (
+    agree,
+    analyze,
+    audit,
+    compare,
+    eval_,
+    generate,
+    judge,
+    rank,
+    report,
+    score,
+)
 from echo_hf.cli.release import diff, forget, hydrate, leaderboard, publish, schedule
 from echo_hf.cli.start import engines, init, quickstart, systems
 from echo_hf.cli.verb import Quiet, Verbose, Verbs, name_of, verb
 
 END = """\b
 Begin with `echo-hf quickstart`; `echo-hf VERB --help` explains a verb.
-Exit codes: 0 done; 2 a mistake to fix, in one line; 130 stopped; 1 a bug.
+Exit codes: 0 done; 2 a mistake to fix, in one line; 130 stopped; 70 a bug.
 """
+BUG = 70  # EX_SOFTWARE of sysexits.h: 1 is a verdict of `compare`
 GROUPS: Mapping[str, tuple[Callable[..., Any], ...]] = {
     "Start": (quickstart, init, engines, systems),
     "Build": (collect, build, merge, update, why, check_engine, review, refresh),
     "Release": (diff, publish, hydrate, forget, leaderboard, schedule),
-    "Evaluate": (eval_, generate, judge, audit, score, rank, agree, analyze, report),
+    "Evaluate": (eval_, generate, judge, audit, score, compare, rank, agree, analyze, report),
 }
 OBJECTS_AT_ONCE = 100_000  # new ones, before Python looks for what nobody uses any more
 app = typer.Typer(
@@ -94,6 +107,9 @@ def main() -> None:
         _end(f"cannot read or write: {error}: fix it; the same command resumes from here", 2)
     except _StoppedError:
         _end("stopped; the same command resumes where it stopped", 130)
+    except Exception:
+        traceback.print_exc()
+        sys.exit(BUG)
 
 
 class _StoppedError(BaseException):

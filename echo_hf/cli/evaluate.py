@@ -6,7 +6,7 @@ import json
 import sys
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.text import Text
@@ -18,6 +18,7 @@ from echo_hf.cli.verb import (
     Runner,
     Runs,
     Told,
+    VerdictExit,
     choice,
     flag,
     option,
@@ -262,6 +263,50 @@ def score(config: Evaluation, protocol: Protocol = None, runs: Runs = DEFAULT_RU
 
 def _written(path: Path) -> Told:
     return {"path": path, **json.loads(path.read_bytes())}
+
+
+def compare(
+    config: Annotated[
+        Path, typer.Argument(help="The YAML file, or a run's folder; of two runs the first.")
+    ],
+    base: Annotated[str, typer.Argument(help="The system to hold against; or the second run.")],
+    new: Annotated[
+        str | None, typer.Argument(help="The system that must not be worse; not with two runs.")
+    ] = None,
+    system: list[str] | None = choice(
+        None,
+        "The system in two runs; given twice, that of the first and of the second.",
+        "--system",
+    ),
+    metric: str = choice("win_rate", "Or one of the four metrics, or ocr_accuracy."),
+    margin: float | None = choice(None, "How much worse NEW may be; 0.05 for win_rate."),
+    confidence: float = choice(0.95, "Of each end of the interval."),
+    split: list[str] | None = choice(None, "Only this split; may be repeated.", "--split"),
+    markdown: Path | None = choice(None, "Write the table to this file, too."),
+    runs: Runs = DEFAULT_RUNS,
+) -> Told:
+    """Say whether a new system is worse than a base. Exit code 1 if so, 3 if undecided."""
+    from echo_hf._infra.atomic import replaced_file
+    from echo_hf.cli.evaluation_view import compared_markdown, show_compared
+    from echo_hf.judging import gate
+
+    if new is None:
+        sides = gate.in_two_runs(config, base, systems=system or (), runs=runs)
+    elif system:
+        raise ConfigError("--system is for two runs: leave it out, or leave out NEW")
+    else:
+        sides = gate.in_one_run(config, base, new, runs=runs)
+    given: dict[str, Any] = {"metric": metric, "margin": margin, "confidence": confidence}
+    done = gate.compare(*sides, **given, splits=split)
+    show_compared(terminal(), done)
+    if markdown is not None:
+        with replaced_file(markdown) as file:
+            file.write_text(compared_markdown(done), "utf-8")
+    told = {**done.found.as_json(), **vars(done)}
+    del told["found"]
+    if code := gate.EXIT_CODES[done.found.verdict]:
+        raise VerdictExit(code, told)
+    return told
 
 
 def agree(

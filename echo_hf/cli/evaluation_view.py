@@ -10,10 +10,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from echo_hf._infra.console import plain_table, say
-from echo_hf._infra.text import counted, in_place, percent, plain, rounded
+from echo_hf._infra.console import plain_table, say, show_table
+from echo_hf._infra.text import counted, disarmed, escaped, in_place, percent, plain, rounded
+from echo_hf._infra.text import table as markdown_table
 from echo_hf.engines.estimate import UNKNOWN, Expected, Range, shown_dollars, shown_time
 from echo_hf.judging.audit import Audited
+from echo_hf.judging.board import judge_names, show_left_out
 from echo_hf.judging.session import Answered, JudgingResult, Planned
 from echo_hf.judging.trust import drift_said
 from echo_hf.reasons import Failed, NotAudited, Outcome, Unrated
@@ -22,6 +24,7 @@ from echo_hf.systems.generate import Generated, SystemListing
 if TYPE_CHECKING:
     from echo_hf.apps.rank.rank import Ranks
     from echo_hf.builder.estimate import PlannedStage
+    from echo_hf.judging.gate import Compared
     from echo_hf.report.analysis.analyze import Analyzed
     from echo_hf.report.analysis.result import Analysis, Estimate
     from echo_hf.report.evaluation import PlannedWork
@@ -185,6 +188,7 @@ def answer_table(answered: Sequence[Answered]) -> Table:
     return plain_table(*heads, left=ABOUT, rows=rows)
 
 
+VERDICTS = {"non_inferior": "green", "worse": "red", "undecided": "yellow"}
 PASSED: Mapping[bool | None, tuple[str, str]] = {
     True: ("passed", "green"),
     False: ("failed", "red"),
@@ -224,6 +228,49 @@ def check_table(audit: Mapping[str, Any]) -> Table:
         rows.append((name, *rated, *shares, Text(f"{word}: {reason}" if reason else word, style)))
     heads = ("shown", "rated", "mean", "as it should", "needed", "")
     return plain_table(*heads, left=[""], rows=rows)
+
+
+def show_compared(console: Console, done: Compared) -> None:
+    heads, cells, notes = compared_cells(done)
+    show_left_out(console, done.left_out.items())
+    show_table(console, done.title, plain_table(*heads, rows=[cells]), notes)
+    say(console, verdict_of(done), VERDICTS[done.found.verdict])
+
+
+def compared_markdown(done: Compared) -> str:
+    heads, cells, notes = compared_cells(done)
+    said = f"### {escaped(done.title)}", f"**{escaped(verdict_of(done))}**"
+    rows = markdown_table(heads, [map(escaped, cells)], len(heads))
+    return disarmed("\n\n".join((*said, rows, *map(escaped, notes))) + "\n")
+
+
+def compared_cells(done: Compared) -> tuple[list[str], list[str], list[str]]:
+    """What both show of a comparison: headings, cells, notes."""
+    found, sure = done.found, done.confidence
+    heads = ["prompts", "better", "tied", "worse", "difference"]
+    cells = [f"{one:,}" for one in (found.n, found.wins, found.ties, found.losses)]
+    cells += [NOTHING if found.difference is None else f"{found.difference:+.4g}"]
+    cells += [" to ".join(f"{end:+.4g}" for end in found.interval or ()) or NOTHING]
+    there = f"{found.base_n:,} of {done.base}, {found.new_n:,} of {done.new}"
+    notes = [f"of {counted(done.prompts, 'prompt')} there are {there}"]
+    if done.judges:
+        notes.append(f"judged by {', '.join(judge_names(done.judges, done.failed))}")
+    if found.reason:
+        notes.append(found.reason.meaning)
+    return [*heads, f"{sure} each end", "margin"], [*cells, f"{found.margin:g}"], notes
+
+
+def verdict_of(done: Compared) -> str:
+    """The verdict in a sentence."""
+    found = done.found
+    if found.verdict != "undecided":
+        passed = found.verdict == "non_inferior"
+        said = "non-inferior: {} is at most {:g}" if passed else "worse: {} is more than {:g}"
+        return f"{said.format(done.new, found.margin)} worse than {done.base} ({done.confidence})"
+    if found.needed == 0:
+        return "undecided: there are prompts enough, and the difference lies near the margin"
+    count = "more" if found.needed is None else f"about {found.needed:,} more"
+    return f"undecided: {count} prompts are needed, if the two are equally good"
 
 
 def show_draw(console: Console, ranks: Ranks) -> None:

@@ -68,6 +68,14 @@ class PartlyDoneError(GenerationError):
         self.told = told
 
 
+class VerdictExit(typer.Exit):
+    """A verdict that the exit code tells, and `--json` with its reasons."""
+
+    def __init__(self, code: int, told: Told) -> None:
+        super().__init__(code)
+        self.told = told
+
+
 class Verbs(TyperGroup):
     """Lists verbs in groups, and answers in one line what is no verb."""
 
@@ -122,7 +130,7 @@ def verb(function: Callable[..., Told | None]) -> Callable[..., None]:
         try:
             with _printing(quiet=quiet, json=json), logged(name_of(function), level):
                 told = function(**given) or {}
-        except PartlyDoneError as error:
+        except (PartlyDoneError, VerdictExit) as error:
             told = error.told
             raise
         finally:

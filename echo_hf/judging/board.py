@@ -53,7 +53,7 @@ def judge_names(
 
 def show_scores(console: Console, path: Path) -> None:
     found = json.loads(path.read_bytes())
-    _say_left_out(console, found["left_out"].items())
+    show_left_out(console, found["left_out"].items())
     systems, by_judge = (
         {name: AnsweredBy.model_validate(one) for name, one in found.get(kind, {}).items()}
         for kind in ("systems", "judges")
@@ -134,7 +134,7 @@ def _say_trust(console: Console, lines: Sequence[Part]) -> None:
     console.print()
 
 
-def _say_left_out(console: Console, counts: Iterable[tuple[str, Mapping[Any, int]]]) -> None:
+def show_left_out(console: Console, counts: Iterable[tuple[str, Mapping[Any, int]]]) -> None:
     for name, by_reason in counts:
         for reason, count in by_reason.items():
             line = f"{count:,} rows of {name} do not count, {reason}: {MEANINGS[str(reason)]}"
@@ -246,7 +246,7 @@ def show_agreement(console: Console, agreement: RunAgreement) -> None:
     from echo_hf.scores.rating_table import RUBRIC
 
     left_out = {name: dict(sorted(one.items())) for name, one in agreement.left_out.items()}
-    _say_left_out(console, ((name, left_out[name]) for name in sorted(left_out)))
+    show_left_out(console, ((name, left_out[name]) for name in sorted(left_out)))
     merged, how = agreement.merged, PROCEDURES[agreement.merged.protocol]
     counts, people, raters = merged.counts, merged.people, merged.people.mean_rank_by_rater
     refused = f", {counts.refused} times impossible" if counts.refused else ""

@@ -27,7 +27,7 @@ from echo_hf.judging.rate import flags_of
 from echo_hf.judging.run_tables import UNKNOWN, Models, RunTables, models_of, read_run
 from echo_hf.judging.trust import Trust, trust_lines
 from echo_hf.metrics import TextRenderingResult
-from echo_hf.metrics.names import TEXT_RENDERING
+from echo_hf.metrics.names import OCR_ACCURACY, TEXT_RENDERING
 from echo_hf.metrics.result import MetricResult, coverage_of
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import Outcome, Reason
@@ -270,19 +270,11 @@ def _split(
     n_boot: int,
     anchored: Mapping[str, Anchors],
 ) -> SplitScores:
-    outputs, ratings, fits, chosen, human = (
+    outputs, ratings, chosen, human = (
         tables.of_split(one, name)
-        for one in (
-            tables.outputs,
-            tables.ratings,
-            tables.applicability,
-            tables.comparisons,
-            tables.human,
-        )
+        for one in (tables.outputs, tables.ratings, tables.comparisons, tables.human)
     )
-    tasks = tables.tasks[name]
-    systems = sorted(models.systems)
-    rates, pairwise, by_people, overall, found = None, None, None, None, list[Measured]()
+    rates, pairwise, by_people, overall = None, None, None, None
     if ratings is not None and RUBRIC in ratings["rubric"].to_pylist():
         overall = read_ratings(ratings, outputs)
         anchors = anchored.get(name, {})
@@ -292,18 +284,36 @@ def _split(
         unfit = by_people is not None and by_people.found is None
         people = None if unfit else human or None
         pairwise = pairwise_agreement(chosen, overall, people, n_boot=n_boot)
-    if outputs is not None and any(task.inputs for task in tasks):
+    parts = (config, sorted(models.systems), tables, folder, failed, n_boot)
+    found = tuple(measures(name, accumulators(config), *parts))
+    return SplitScores(name, len(tables.tasks[name]), rates, found, pairwise, by_people)
+
+
+def measures(
+    split: str,
+    made_by: Mapping[str, Callable[[], Any]],
+    config: Evaluated,
+    systems: Sequence[str],
+    tables: RunTables,
+    folder: RunFolder,
+    failed: Failures,
+    n_boot: int,
+) -> Iterator[Measured]:
+    """What systems come to by the given metrics of images, and by text rendering."""
+    tasks, found = tables.tasks[split], (tables.outputs, tables.ratings, tables.applicability)
+    outputs, ratings, fits = (tables.of_split(one, split) for one in found)
+    edits = [task for task in tasks if task.inputs]
+    if outputs is not None and (edits or OCR_ACCURACY in made_by):
         made = {(row["system"], row["sample_id"]): row for row in outputs.to_pylist()}
-        edits = [task for task in tasks if task.inputs]
-        for metric, accumulator in accumulators(config).items():
+        for metric, accumulator in made_by.items():
+            every = tasks if metric == OCR_ACCURACY else edits
             measured = partial(_measured, config, accumulator, made, folder.images, n_boot)
-            found += _by_system(metric, systems, edits, fits, measured)
+            yield from _by_system(metric, systems, every, fits, measured)
     text = RATINGS.empty() if ratings is None else ratings
     text = text.filter(pc.equal(text["rubric"], TEXT_RENDERING))
-    if tasks and (name == FROM_WORDS or text.num_rows):
+    if tasks and (split == FROM_WORDS or text.num_rows):
         measured = partial(_text_measured, text, config.protocol, n_boot, failed)
-        found += _by_system(TEXT_RENDERING, systems, tasks, fits, measured)
-    return SplitScores(name, len(tasks), rates, tuple(found), pairwise, by_people)
+        yield from _by_system(TEXT_RENDERING, systems, tasks, fits, measured)
 
 
 def win_rates(
@@ -363,7 +373,7 @@ def _by_system(
     measured: Callable[[str, tuple[Task, ...]], Figures],
 ) -> Iterator[Measured]:
     """Measures all systems by a metric, on the samples that it was said to fit."""
-    said = flags_of(applicability, metric)
+    said = flags_of(applicability, TEXT_RENDERING if metric == OCR_ACCURACY else metric)
     asked = any(flag is not None for flag in said.values())
     flags = [said.get(task.sample_id) if asked else True for task in tasks]
     fitting = tuple(task for task, flag in zip(tasks, flags, strict=True) if flag)
@@ -408,11 +418,14 @@ def _measured(
         row = made.get((system, task.sample_id), {})
         return read(row["image"]) if row.get("outcome") == Outcome.OK else None
 
-    # One at a time: the images of a benchmark do not fit into memory.
-    inputs = ([read(image.sha256) for image in task.inputs] for task in fitting)
     try:
         metric = accumulator()
-        metric.add(inputs, map(output, fitting))
+        # One at a time: the images of a benchmark do not fit into memory.
+        if isinstance(metric, metrics.OcrAccuracy):
+            metric.add([task.prompt for task in fitting], map(output, fitting))
+        else:
+            inputs = ([read(image.sha256) for image in task.inputs] for task in fitting)
+            metric.add(inputs, map(output, fitting))
         return metric.compute(n_boot=n_boot, seed=0), None
     except (MissingExtraError, WeightsError) as error:
         said = str(error)

@@ -12,6 +12,7 @@ from echo_hf.scores.bradley_terry import (
 from echo_hf.scores.friedman import Friedman, PairTest, dunn, friedman, kendalls_w, siegel_castellan
 from echo_hf.scores.human_corrected import HumanCorrected, human_corrected
 from echo_hf.scores.kemeny import Consensus, kemeny_consensus
+from echo_hf.scores.non_inferiority import NonInferiority, non_inferiority
 from echo_hf.scores.pairwise_agreement import JudgeAgreement, PairwiseAgreement, pairwise_agreement
 from echo_hf.scores.rank_correlation import TauB, tau_b
 from echo_hf.scores.robustness import (
@@ -43,6 +44,7 @@ __all__ = [
     "HumanCorrected",
     "JudgeAgreement",
     "LeaveOneJudgeOut",
+    "NonInferiority",
     "PairTest",
     "PairwiseAgreement",
     "Preference",
@@ -65,6 +67,7 @@ __all__ = [
     "kemeny_consensus",
     "kendalls_w",
     "leave_one_judge_out",
+    "non_inferiority",
     "pairwise_agreement",
     "relative_gap",
     "samples_needed",

@@ -55,7 +55,7 @@ def test_every_verb_stands_in_its_group(columns: int) -> None:
 def test_the_help_ends_with_where_to_begin_and_how_a_verb_ends() -> None:
     begin, codes = shown("--help", columns=80).splitlines()[-2:]
     assert begin.split("`")[1::2] == ["echo-hf quickstart", "echo-hf VERB --help"]
-    assert re.findall(r"(\d+) ", codes) == ["0", "2", "130", "1"]
+    assert re.findall(r"(\d+) ", codes) == ["0", "2", "130", "70"]
 
 
 MISTAKES = {
@@ -75,6 +75,15 @@ def test_a_mistake_is_one_line(arguments: str, said: str) -> None:
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert done.stderr.startswith("echo-hf: ")
     assert said in done.stderr
+
+
+def test_a_bug_has_a_code_of_its_own() -> None:
+    """Python's own is 1, which would read as a verdict of `compare`."""
+    code = "from echo_hf import cli; cli.app = lambda: [][0]; cli.main()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (70, "")
+    assert done.stderr.startswith("Traceback")
+    assert done.stderr.splitlines()[-1] == "IndexError: list index out of range"
 
 
 def test_a_shell_completes_verbs() -> None:

@@ -8,11 +8,15 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 import yaml
+from typer.testing import CliRunner
 
 from echo_hf.builder.build import build
+from echo_hf.cli import app
 from echo_hf.engines.server import ServerOptions
 from echo_hf.engines.transformers import TransformersOptions
 from echo_hf.engines.vllm import VllmOptions, window_size
+from echo_hf.tables import RATINGS
+from tests.judging import run_for_tests as small
 from tests.package.blocks import blocks
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -47,6 +51,23 @@ def test_the_stage_by_hand_runs_as_it_stands(
     assert row["_status"] == "kept"
     assert row["relevance"] == kept["relevance"]
     assert kept["relevance"]["score"] >= 4
+
+
+def test_the_gates_workflow_comments_what_it_compares(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    *_, block = blocks((DOCS / "how-to" / "gate.md").read_text("utf-8"), "yaml")
+    (job,) = yaml.safe_load(block.text)["jobs"].values()
+    lines = [step["run"].split() for step in job["steps"] if "run" in step]
+    (arguments,) = [words[1:] for words in lines if words[:2] == ["echo-hf", "compare"]]
+    config = small.run(tmp_path, {}, [str(at) for at in range(60)])
+    config.rename(tmp_path / arguments[1])
+    rated = [small.rating(str(at), name, 5.0) for at in range(60) for name in arguments[2:4]]
+    small.write(tmp_path, RATINGS, rated)
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == 0, done.output
+    assert "non-inferior" in (tmp_path / lines[-1][-1]).read_text("utf-8")
 
 
 def test_what_a_kill_asks_for_twice_is_named_with_its_numbers() -> None:

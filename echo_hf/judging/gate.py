@@ -1,0 +1,254 @@
+"""Whether a new system passes: against a base on the same prompts, by the same judges."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Self
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from echo_hf.builder.build import RUNS
+from echo_hf.config.evaluation import Evaluated
+from echo_hf.curate.splits import BENCHMARKS
+from echo_hf.errors import ConfigError, RunError, ScoreError, unknown
+from echo_hf.judging.audit import Failures, read_failures
+from echo_hf.judging.run_tables import RunTables, models_of, read_run
+from echo_hf.judging.score import FITS_NONE, accumulators, measures
+from echo_hf.metrics import OcrAccuracy
+from echo_hf.metrics.names import BETTER, LOWER, METRICS, OCR_ACCURACY, TEXT_RENDERING
+from echo_hf.pipeline.run_folder import RunFolder
+from echo_hf.reasons import Reason
+from echo_hf.scores import NonInferiority, non_inferiority
+from echo_hf.scores.board import METRIC as WIN_RATE
+from echo_hf.scores.non_inferiority import Verdict, paired_non_inferiority
+from echo_hf.scores.rating_table import RUBRIC
+from echo_hf.systems.benchmark import benchmark_of, load_evaluation
+
+MARGIN = 0.05  # of win rates
+GATES = (WIN_RATE, *METRICS, OCR_ACCURACY)
+EXIT_CODES: Mapping[Verdict, int] = {"non_inferior": 0, "worse": 1, "undecided": 3}
+# As `judge` writes it into a provenance: the digest of all that decides a rating.
+MADE_BY = r'^\{"judge": \{.*?"digest": "(?P<digest>[0-9a-f]{64})"'
+SAME = {"prompt_digest": "other instructions", "made_by": "another model or other settings"}
+
+
+@dataclass(frozen=True)
+class Side:
+    """One system of one run, and what it is called beside the other one."""
+
+    config: Evaluated
+    folder: RunFolder
+    tables: RunTables
+    systems: frozenset[str]
+    system: str = ""
+    label: str = ""
+
+    @classmethod
+    def opened(cls, place: Path | str, runs: Path | str) -> Self:
+        """A run by its config or its folder; which system is yet to be said."""
+        path = Path(place)
+        config = load_evaluation(path / "config.yaml" if path.is_dir() else path)
+        folder = RunFolder(path if path.is_dir() else Path(runs) / config.name)
+        tables = read_run(benchmark_of(config, folder), folder)
+        return cls(config, folder, tables, frozenset(models_of(config, tables).systems))
+
+    def of(self, system: str, label: str) -> Side:
+        if system not in self.systems:
+            raise ConfigError(unknown("system", system, self.systems, str(self.folder.root)))
+        return replace(self, system=system, label=label)
+
+    def rows(self, table: pa.Table | None, splits: Sequence[str]) -> pa.Table | None:
+        """The rows of this system in some splits, under its label."""
+        if table is None:
+            return None
+        own = table.filter(pc.equal(table["system"], self.system))
+        own = pa.concat_tables([self.tables.of_split(own, split) for split in splits])
+        label = pa.repeat(pa.scalar(self.label, pa.string()), own.num_rows)
+        return own.set_column(own.column_names.index("system"), "system", label)
+
+
+@dataclass(frozen=True)
+class Compared:
+    """The verdict on a new system, and of what it is."""
+
+    metric: str
+    base: str
+    new: str
+    prompts: int  # of the release
+    found: NonInferiority
+    judges: tuple[str, ...]
+    failed: Failures
+    left_out: Mapping[str, Mapping[Reason, int]]
+
+    @property
+    def title(self) -> str:
+        return f"{self.metric} of {self.new} against {self.base}"
+
+    @property
+    def confidence(self) -> str:
+        return f"{100 * self.found.definition['confidence']:g} %"
+
+
+def in_one_run(
+    config: Path | str, base: str, new: str, *, runs: Path | str = RUNS
+) -> tuple[Side, Side]:
+    """Two systems of one run."""
+    if base == new:
+        raise ConfigError(f"BASE and NEW are both {base!r}: expected two systems")
+    run = Side.opened(config, runs)
+    return run.of(base, base), run.of(new, new)
+
+
+def in_two_runs(
+    base: Path | str, new: Path | str, *, systems: Sequence[str] = (), runs: Path | str = RUNS
+) -> tuple[Side, Side]:
+    """The system that two runs share; or one of each, in this order."""
+    first = Side.opened(base, runs)
+    if str(new) in first.systems and not Path(new).exists():
+        raise ConfigError(f"{str(new)!r} is a system of {base}: expected NEW after it, or a run")
+    second = Side.opened(new, runs)
+    if first.folder.root.resolve() == second.folder.root.resolve():
+        raise ConfigError(f"{str(base)!r} and {str(new)!r} are one run: expected CONFIG BASE NEW")
+    chosen = list(systems) or sorted(first.systems & second.systems)
+    if len(systems) > 2 or (not systems and len(chosen) != 1):
+        raise ConfigError(
+            f"{len(chosen)} systems to compare in two runs, of {sorted(first.systems)} and "
+            f"{sorted(second.systems)}: name one with --system, or one of each by a second --system"
+        )
+    one, other = chosen[0], chosen[-1]
+    return first.of(one, f"{one} in {base}"), second.of(other, f"{other} in {new}")
+
+
+def compare(
+    base: Side,
+    new: Side,
+    *,
+    metric: str = WIN_RATE,
+    margin: float | None = None,
+    confidence: float = 0.95,
+    splits: Sequence[str] | None = None,
+) -> Compared:
+    """Compares two systems on the prompts of one release."""
+    if metric not in GATES:
+        raise ConfigError(unknown("metric", metric, GATES))
+    if margin is None and metric != WIN_RATE:
+        raise ConfigError(
+            f"--metric {metric} has no usual margin: say how much worse NEW may be, in the "
+            "metric's own unit, such as --margin 0.02"
+        )
+    for name in splits or ():
+        if name not in BENCHMARKS:
+            raise ConfigError(unknown("split", name, BENCHMARKS))
+    config = base.config
+    if config.protocol != new.config.protocol:
+        raise ConfigError(
+            f"protocol of {base.label} is {config.protocol!r}, of {new.label} "
+            f"{new.config.protocol!r}: expected the same in both configs"
+        )
+    _check_release(base, new)
+    sides, splits = (base, new), [one for one in BENCHMARKS if one in (splits or BENCHMARKS)]
+    margin, ratings = MARGIN if margin is None else margin, None
+    limits: dict[str, Any] = {"margin": margin, "confidence": confidence}
+    if metric in (WIN_RATE, TEXT_RENDERING):
+        ratings = _ratings(sides, splits, RUBRIC if metric == WIN_RATE else metric)
+    if metric == WIN_RATE:
+        parts = [side.rows(side.tables.outputs, splits) for side in sides]
+        outputs = None if None in parts else pa.concat_tables(parts)
+        limits["missing"] = "exclude" if outputs is None else "loss"
+        limits |= {"outputs": outputs, "protocol": config.protocol}
+        found = non_inferiority(ratings, base.label, new.label, **limits)
+    else:
+        every = {**accumulators(config), OCR_ACCURACY: OcrAccuracy}
+        made_by = {name: make for name, make in every.items() if name == metric}
+        before, after = (_values(side, metric, made_by, config, splits) for side in sides)
+        ids = sorted({*before, *after})
+        values = ([one.get(name) for name in ids] for one in (before, after))
+        higher = BETTER.get(metric) != LOWER
+        found = paired_non_inferiority(*values, higher_is_better=higher, **limits)
+    return Compared(
+        metric=metric,
+        base=base.label,
+        new=new.label,
+        prompts=sum(len(base.tables.tasks[split]) for split in splits),
+        found=found,
+        judges=() if ratings is None else tuple(sorted({*ratings["judge"].to_pylist()})),
+        failed={**read_failures(base.folder.root), **read_failures(new.folder.root)},
+        left_out={
+            f"{table} in {side.folder.root}": counts
+            for side in sides
+            for table, counts in side.tables.left_out.items()
+        },
+    )
+
+
+def _check_release(base: Side, new: Side) -> None:
+    was, now = (
+        {task.sample_id: task.sample_digest for part in side.tables.tasks.values() for task in part}
+        for side in (base, new)
+    )
+    if was != now:
+        other = sum(was[one] != now[one] for one in was.keys() & now.keys())
+        raise RunError(
+            f"the prompts of {base.label} and {new.label} differ: {len(was.keys() - now.keys())} "
+            f"are in the first run alone, {len(now.keys() - was.keys())} in the second, {other} "
+            "have another digest: expected one release; run both on the same"
+        )
+
+
+def _ratings(sides: Sequence[Side], splits: Sequence[str], rubric: str) -> pa.Table:
+    """What the judges said of both sides, who have to be the same, and asked the same."""
+    both = list[pa.Table]()
+    for side in sides:
+        rows = side.rows(side.tables.ratings, splits)
+        both.append(rows and rows.filter(pc.equal(rows["rubric"], rubric)))
+        if not both[-1]:
+            raise RunError(
+                f"no judge has rated {side.label} by the rubric {rubric!r}: run `echo-hf judge`"
+            )
+    first, second = (sorted({*rows["judge"].to_pylist()}) for rows in both)
+    if first != second:
+        raise RunError(
+            f"{sides[0].label} was rated by {first}, {sides[1].label} by {second}: expected the "
+            "same judges; run `echo-hf judge` with the same on both"
+        )
+    rows = pa.concat_tables(both)
+    made_by = pc.struct_field(pc.extract_regex(rows["provenance"], MADE_BY), "digest")
+    rows = rows.append_column("made_by", made_by)
+    for column, said in SAME.items():
+        distinct = (column, "count_distinct", pc.CountOptions(mode="all"))
+        asked = rows.group_by(["sample_id", "judge"]).aggregate([distinct])
+        several = asked.filter(pc.greater(asked[f"{column}_count_distinct"], 1))
+        if judges := sorted({*several["judge"].to_pylist()}):
+            raise RunError(
+                f"judges {judges} rated {sides[0].label} and {sides[1].label} by {said}, on "
+                f"{several.num_rows:,} prompts: expected the same; have both rated again"
+            )
+    return rows
+
+
+def _values(
+    side: Side,
+    metric: str,
+    made_by: Mapping[str, Callable[[], Any]],
+    config: Evaluated,
+    splits: Sequence[str],
+) -> dict[str, float | None]:
+    """The number of each prompt that the metric fits."""
+    values: dict[str, float | None] = {}
+    for split in splits:
+        for one in measures(split, made_by, config, [side.system], side.tables, side.folder, {}, 0):
+            if one.metric != metric or one.missing == FITS_NONE:
+                continue
+            if one.result is None:
+                raise ScoreError(f"{metric} of {side.label}: {one.missing}")
+            names = (task.sample_id for task in one.fitting)
+            values |= zip(names, one.result.per_sample, strict=True)
+    if all(value is None for value in values.values()):
+        raise ScoreError(
+            f"no output of {side.label} has a {metric}, of {len(values)} prompts that it fits: run "
+            "`echo-hf generate`, or choose another metric"
+        )
+    return values

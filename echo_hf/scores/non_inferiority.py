@@ -1,0 +1,263 @@
+"""Whether a system is at most a margin worse than another one, on the same samples."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from echo_hf._infra.bootstrap import FEWEST_SAMPLES, KIND, Interval, drawn_weights, percentiles
+from echo_hf.errors import ScoreError, unknown
+from echo_hf.reasons import Unscored
+from echo_hf.scores import votes
+from echo_hf.scores.rating_table import RUBRIC
+from echo_hf.scores.votes import Missing, Protocol
+
+POWER = 0.8
+RARE = 0.05  # a share of samples
+WIDEST = 0.5  # a rate differs from that of an equal system by no more
+EDGE = 1 - 1e-12
+Verdict = Literal["non_inferior", "worse", "undecided"]
+
+
+@dataclass(frozen=True)
+class NonInferiority:
+    """How a new system compares with a base on the same samples, and the verdict.
+
+    Attributes:
+        verdict: `non_inferior`: the whole interval lies above minus the margin, also where it lies
+            below 0; `worse`: the whole interval lies below minus the margin; else `undecided`.
+        difference: Mean over the compared samples, above 0 where the new system is better.
+        interval: Lower and upper end; each holds at the confidence asked for. Null where `reason`
+            says why, unless all differences are one number, which then is both ends.
+        margin: By how much worse the new system may be, above 0.
+        wins: Samples on which the new system is better.
+        ties: Samples on which neither is.
+        losses: Samples on which the base is better.
+        base_n: Samples that have something to compare of the base.
+        new_n: The same of the new system.
+        needed: More samples that would show an equal system to be non-inferior in 80 of 100
+            cases; 0 where there are enough, so that the difference lies near the margin. Null once
+            it is decided, and where the spread is not known.
+        reason: Why there is no interval, or one without width.
+        definition: Every parameter.
+    """
+
+    verdict: Verdict
+    difference: float | None
+    interval: Interval | None
+    margin: float
+    wins: int
+    ties: int
+    losses: int
+    base_n: int
+    new_n: int
+    needed: int | None
+    reason: Unscored | None
+    definition: Mapping[str, Any]
+
+    @property
+    def n(self) -> int:
+        """Samples that were compared."""
+        return self.wins + self.ties + self.losses
+
+    def as_json(self) -> dict[str, Any]:
+        """The result as a dict that JSON can hold."""
+        return {**vars(self), "n": self.n}
+
+
+def non_inferiority(
+    ratings: Any,
+    base: str,
+    new: str,
+    *,
+    outputs: Any = None,
+    margin: float = 0.05,
+    confidence: float = 0.95,
+    protocol: Protocol = "corrected",
+    missing: Missing = "exclude",
+    rubric: str = RUBRIC,
+    judges: Sequence[str] | None = None,
+) -> NonInferiority:
+    """Tests whether judges prefer a base to a new system by less than a margin.
+
+    The difference is the new system's share of the points won from the base, 1 for a win and 0.5
+    for a tie by the protocol's vote, minus 0.5: from -0.5 to 0.5. Its interval is the score
+    interval for paired shares (Tango 1998), one outcome a sample. It also holds where nearly all
+    samples are ties, as for two precisions of one model; there, at 30 samples, Student's t passes
+    three times as many systems at the margin as it may. `worse` asks for more than a loss beyond
+    doubt: as in trials of non-inferiority, the whole interval lies below the margin.
+
+    Args:
+        ratings: As for `win_rate`.
+        base: The system to be compared with.
+        new: The system that may be no worse than the margin.
+        outputs: As for `win_rate`; needed for `missing="loss"`.
+        margin: Largest loss of rate that is accepted, above 0 and below 0.5.
+        confidence: Of each end of the interval, from 0.5 to 1: false passes of a system that is
+            worse by the margin are at most 1 minus this.
+        protocol: `corrected` or `published`: how judges vote.
+        missing: `exclude` or `loss`, as for `win_rate`: whether what the new system refused
+            counts against it.
+        rubric: The rubric whose ratings are compared.
+        judges: Every judge's name, in the order in which `published` asks them.
+
+    Returns:
+        The verdict with what it is made of.
+
+    Raises:
+        TableError: A table lacks a column, or has it with another type.
+        ScoreError: As for `win_rate`; a system is not there, or both are the same; the margin or
+            the confidence is out of range.
+
+    Examples:
+        >>> keys = {"sample_id": [f"{at:02}" for at in range(60)] * 2, "judge": ["j"] * 120}
+        >>> rated = {**keys, "system": ["a"] * 60 + ["b"] * 60, "rating": [5] * 117 + [6, 6, 4]}
+        >>> found = non_inferiority(rated, "a", "b")
+        >>> found.verdict, round(found.difference, 4), round(found.interval[0], 4)
+        ('non_inferior', 0.0083, -0.0213)
+    """
+    limits = _limits(margin, confidence)
+    if margin >= WIDEST:
+        raise ScoreError(f"margin is {margin!r}: expected less than 0.5, such as 0.05")
+    compared = votes.compare(
+        ratings, outputs, protocol=protocol, missing=missing, rubric=rubric, judges=judges
+    )
+    table = compared.table
+    for name in (base, new):
+        if name not in table.systems:
+            raise ScoreError(unknown("system", name, table.systems))
+    if base == new:
+        raise ScoreError(f"base and new are both {base!r}: expected two systems")
+    old, other = table.systems.index(base), table.systems.index(new)
+    pairs = [*zip(*votes.pairs_of(len(table.systems)), strict=True)]
+    said = compared.verdicts[pairs.index((min(old, other), max(old, other)))]
+    said = said if old > other else -said
+    wins, ties, losses = (int((said == verdict).sum()) for verdict in (1, 0, -1))
+    there = (~np.isnan(table.ratings)).sum(axis=0) > 0
+    if missing == "loss" and table.lost is not None:
+        there |= table.lost
+    n, reason = wins + ties + losses, None
+    difference = (wins - losses) / n / 2 if n else None
+    interval = score_interval(wins, losses, n, confidence)
+    at_margin = at_zero = WIDEST
+    if n < FEWEST_SAMPLES:  # the spread is taken to be as wide as it can be
+        interval, reason = None, Unscored.FEW_SAMPLES
+    else:
+        at_margin = math.sqrt(_score(wins, losses, n, -2 * margin)[1]) / 2
+        at_zero = math.sqrt((wins + losses) / n) / 2
+    verdict = _verdict(interval, margin)
+    needed = _needed(verdict, n, FEWEST_SAMPLES, limits, (at_margin, at_zero))
+    own = {"base": base, "new": new, **limits, "interval": "score of paired shares"}
+    definition = compared.definition("non_inferiority", **own)
+    counts = wins, ties, losses, int(there[old].sum()), int(there[other].sum())
+    return NonInferiority(
+        verdict, difference, interval, margin, *counts, needed, reason, definition
+    )
+
+
+def paired_non_inferiority(
+    base: Sequence[float | None],
+    new: Sequence[float | None],
+    *,
+    margin: float,
+    higher_is_better: bool,
+    confidence: float = 0.95,
+    n_boot: int = 10_000,
+    seed: int = 0,
+) -> NonInferiority:
+    """The same for a metric, from the number of each sample; the interval draws whole samples.
+
+    Where all samples differ by one number, it is both ends from so many samples on that others
+    are unlikely to differ in more than 5 of 100 cases.
+    """
+    limits = _limits(margin, confidence)
+    one, other = (np.array(values, np.float64) for values in (base, new))
+    apart = other - one if higher_is_better else one - other
+    apart = np.sort(apart[~np.isnan(apart)])  # the draws depend on no order
+    n = len(apart)
+    means = [weights @ apart / n for weights in drawn_weights(n, n_boot, seed)]
+    difference, least = (float(apart.mean()) if n else None), FEWEST_SAMPLES
+    around = apart - (difference or 0.0)
+    cubes, squares = float((around**3).sum()), float((around**2).sum())
+    acceleration = cubes / squares**1.5 / 6 if squares else 0.0
+    drawn = np.concatenate([np.empty(0), *means])
+    ends, reason = percentiles(drawn, n, 2 * confidence - 1, acceleration)
+    if n < FEWEST_SAMPLES:
+        reason = Unscored.FEW_SAMPLES
+    elif difference is not None and reason == Unscored.NO_SPREAD:
+        least = math.ceil(math.log(1 - confidence) / math.log(1 - RARE))
+        ends = (difference, difference) if n >= least else None
+    verdict = _verdict(ends, margin)
+    spread = float(apart.std(ddof=1)) if n > 1 else math.nan
+    needed = _needed(verdict, n, least, limits, (spread, spread))
+    definition = {
+        "measure": "non_inferiority",
+        "difference": "mean over samples of the differences of their numbers",
+        "direction": f"{'higher' if higher_is_better else 'lower'} is better",
+        **limits,
+        "interval": {"kind": f"{KIND}, accelerated", "draws": n_boot, "seed": seed},
+    }
+    told = (apart > 0, apart == 0, apart < 0, ~np.isnan(one), ~np.isnan(other))
+    wins, ties, losses, *here = (int(each.sum()) for each in told)
+    counts = wins, ties, losses, here[0], here[1]
+    return NonInferiority(verdict, difference, ends, margin, *counts, needed, reason, definition)
+
+
+def score_interval(wins: int, losses: int, n: int, confidence: float) -> Interval | None:
+    """Half the difference of two paired shares, by Tango's score; each end at the confidence."""
+    from scipy.optimize import brentq
+    from scipy.special import ndtri
+
+    if not n:
+        return None
+
+    def end(quantile: float, side: float) -> float:
+        def beyond(difference: float) -> float:
+            return _score(wins, losses, n, difference)[0] - quantile
+
+        if beyond(side * EDGE) * beyond(-side * EDGE) > 0:  # no difference is too far to that side
+            return side / 2
+        return float(brentq(beyond, -EDGE, EDGE, xtol=1e-12)) / 2
+
+    quantile = float(ndtri(confidence))
+    return end(quantile, -1.0), end(-quantile, 1.0)
+
+
+def _score(wins: int, losses: int, n: int, difference: float) -> tuple[float, float]:
+    """By how many standard errors shares differ from a difference, and the variance under it."""
+    whole = (2 * n - wins + losses) * difference - wins - losses
+    apart = difference * (1 - difference)
+    # The likeliest share of losses under that difference.
+    share = (math.sqrt(max(whole * whole + 8 * n * losses * apart, 0.0)) - whole) / (4 * n)
+    variance = max(2 * share + apart, 1e-300)
+    return (wins - losses - n * difference) / math.sqrt(n * variance), variance
+
+
+def _limits(margin: float, confidence: float) -> dict[str, float]:
+    if not 0 < margin < math.inf:
+        raise ScoreError(f"margin is {margin!r}: expected a number above 0, such as 0.05")
+    if not 0.5 < confidence < 1:
+        raise ScoreError(f"confidence is {confidence!r}: expected 0.5 to 1, such as 0.95")
+    return {"margin": margin, "confidence": confidence, "power": POWER}
+
+
+def _verdict(interval: Interval | None, margin: float) -> Verdict:
+    if interval is None or interval[0] <= -margin <= interval[1]:
+        return "undecided"
+    return "worse" if interval[1] < -margin else "non_inferior"
+
+
+def _needed(
+    verdict: Verdict, n: int, least: int, limits: Mapping[str, float], spreads: tuple[float, float]
+) -> int | None:
+    """More samples for the power, from the spread of one: at the margin, and at no difference."""
+    from scipy.special import ndtri
+
+    if verdict != "undecided" or math.isnan(sum(spreads)):
+        return None
+    apart = float(ndtri(limits["confidence"]) * spreads[0] + ndtri(limits["power"]) * spreads[1])
+    return max(math.ceil((apart / limits["margin"]) ** 2), least, n) - n
