@@ -300,6 +300,26 @@ class Evaluated(Section):
     def _distinct(cls, named: tuple[Any, ...]) -> Any:
         return distinct(named)
 
+    @model_validator(mode="after")
+    def _shared_out(self) -> Self:
+        self.check_shares()
+        return self
+
+    def check_shares(self) -> None:
+        """Refuses a judge of a part where no other one rates the rest, or nothing could be made."""
+        for one in (one for one in self.judges if one.share < 1):
+            if self.protocol == "published":
+                raise ValueError(
+                    f"judge {one.name!r} has share {one.share:g}, and the published arithmetic "
+                    "knows no such thing: expected protocol: corrected, or no share"
+                )
+            for rubric in one.rubrics:
+                if not any(rubric in other.rubrics and other.share == 1 for other in self.judges):
+                    raise ValueError(
+                        f"judge {one.name!r} has share {one.share:g}, and nobody rates all samples "
+                        f"by {rubric!r}: expected another judge with this rubric and without share"
+                    )
+
     def run_by(self, kind: str | None) -> Self:
         """The same with another kind of runner; null for its own."""
         if kind is None or kind == self.runner.kind:

@@ -111,8 +111,9 @@ def rating_question(
     judge: JudgeConfig, rubric: str, protocol: Protocol, rows: Dataset, shown: SentImages
 ) -> JudgeTask:
     how = _size(judge, protocol)
-    inputs = [] if rubric == TEXT else [one for row in rows["inputs"] for one in row]
-    images = shown.of([*inputs, *rows["output"]], how)
+    asked = rows.select([at for at, spared in enumerate(rows["spared"]) if not spared])
+    inputs = [] if rubric == TEXT else [one for row in asked["inputs"] for one in row]
+    images = shown.of([*inputs, *asked["output"]], how)
     prompt = rate.rubric_prompt(judge, rubric)
     return JudgeTask(judge.name, rubric, Rate(judge, how, images, rubric, prompt, protocol), rows)
 

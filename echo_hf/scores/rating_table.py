@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from datasets import Dataset
 from numpy.typing import ArrayLike, NDArray
 
 from echo_hf.errors import ScoreError, TableError, unknown
-from echo_hf.reasons import IgnoredRating, Outcome
+from echo_hf.reasons import IgnoredRating, Outcome, Unrated
 from echo_hf.tables import OUTPUTS, RATINGS, Table, arrow_rows
 
 Floats = NDArray[np.float64]
@@ -60,7 +60,8 @@ def read_columns(
                 f"{table.name}: column {name!r} has type {str(found)!r}: expected {expected}"
             )
         columns[name] = given[name].cast(wanted)
-        if columns[name].null_count and name in (*table.key, "outcome"):
+        must = name in table.key or (name == "outcome" and name in required)
+        if must and columns[name].null_count:
             row = pc.index(columns[name].is_null(), True).as_py()
             raise TableError(f"{table.name}: {name!r} is null in row {row}: expected a value")
     return pa.table(columns)
@@ -119,7 +120,7 @@ def check_once(table: Table, rows: pa.Table, cells: Integers, done: str, keys: s
 RUBRIC = "overall"
 REQUIRED = ("sample_id", "system", "judge", "rating")
 DIGEST = "sample_digest"
-OPTIONAL = ("rubric", "repeat", DIGEST)
+OPTIONAL = ("rubric", "repeat", DIGEST, "outcome")
 LOST = (Outcome.REFUSED.value, Outcome.NO_IMAGE.value)
 Key = tuple[str, str, str]
 Ignored = dict[IgnoredRating, pa.Table]
@@ -131,7 +132,8 @@ class RatingTable:
 
     `ratings` is [judge, system, sample], NaN where there is none; `lost` is what was refused or has
     no image [system, sample], null without outputs; `ignored` are keys of rows that do not count;
-    `made` is what figures share that are made of the same table, such as votes.
+    `made` is what figures share that are made of the same table, such as votes. `spared` are the
+    samples that others rated and a judge was not asked about [judge, sample], null without any.
     """
 
     samples: tuple[str, ...]
@@ -141,6 +143,40 @@ class RatingTable:
     lost: Bools | None
     ignored: Mapping[IgnoredRating, tuple[Key, ...]]
     made: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+    spared: Bools | None = None
+
+    @property
+    def part(self) -> RatingTable:
+        """The samples about which no judge was spared."""
+        if self.spared is None:
+            return self
+        if "part" not in self.made:
+            at = np.flatnonzero(~self.spared.any(axis=0))
+            samples = tuple(self.samples[one] for one in at)
+            lost = None if self.lost is None else self.lost[:, at]
+            ratings = self.ratings[..., at]
+            self.made["part"] = replace(
+                self, samples=samples, ratings=ratings, lost=lost, spared=None
+            )
+        return self.made["part"]  # type: ignore[no-any-return]
+
+    def by(self, judges: Sequence[bool] | Bools) -> RatingTable:
+        """The ratings of some judges."""
+        chosen = np.flatnonzero(judges)
+        names = tuple(self.judges[at] for at in chosen)
+        spared = None if self.spared is None else _spared(self.spared[chosen])
+        return replace(self, judges=names, ratings=self.ratings[chosen], spared=spared)
+
+    @property
+    def unspared(self) -> RatingTable:
+        """The ratings of the judges who were asked about every sample."""
+        return self if self.spared is None else self.by(~self.spared.any(axis=1))
+
+
+def _spared(not_asked: Bools) -> Bools | None:
+    """Where others were asked: a sample that nobody was asked about spares nobody."""
+    spared: Bools = not_asked & ~not_asked.all(axis=0)
+    return spared if spared.any() else None
 
 
 def read_ratings(
@@ -184,7 +220,15 @@ def read_ratings(
         for reason, rows in ignored.items()
         if rows.num_rows
     }
-    return RatingTable(samples, systems, order, divided(sums, counts).reshape(shape), lost, keys)
+    given = divided(sums, counts).reshape(shape)
+    spared = None
+    if "outcome" in rows.column_names:
+        needed = pc.not_equal(rows["outcome"], Unrated.NOT_NEEDED.value).fill_null(True).to_numpy()
+        asked, named = np.zeros((2, len(order), len(samples)), dtype=bool)
+        asked[judge[needed], sample[needed]] = True
+        named[judge, sample] = True
+        spared = _spared(named & ~asked)
+    return RatingTable(samples, systems, order, given, lost, keys, spared=spared)
 
 
 def rows_of_rubric(ratings: Any, rubric: str, ignored: Ignored) -> pa.Table:

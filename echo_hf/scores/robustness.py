@@ -178,7 +178,8 @@ def bounds(ratings: Any, outputs: Any = None, **choices: Unpack[Choices]) -> Bou
         {'a': (0.75, 1.0), 'b': (0.0, 0.25)}
     """
     compared = votes.compare(ratings, outputs, **choices)
-    rates, systems = compared.ranked_rates(), compared.table.systems
+    rates, systems = compared.rates(compared.verdicts), compared.table.systems
+    rates = {system: rates[system] for system in votes.best_first(rates)}
     first, second = votes.pairs_of(len(systems))
     shares = {}
     for sign in (-1, 1):
@@ -247,13 +248,12 @@ def leave_one_judge_out(
         (0.5, 0.0, 1.0)
     """
     compared = votes.compare(ratings, outputs, **choices)
-    table, rates = compared.table, compared.ranked_rates()
+    table, rates = compared.whole, compared.ranked_rates()
     order = list(rates)
     without, flips = dict[str, Mapping[str, float | None]](), dict[str, Pairs]()
-    for at, judge in enumerate(table.judges):
-        others = table.judges[:at] + table.judges[at + 1 :]
-        left = replace(table, judges=others, ratings=np.delete(table.ratings, at, axis=0))
-        without[judge] = replace(compared, table=left).rates()
+    for judge in table.judges:
+        left = table.by([name != judge for name in table.judges])
+        without[judge] = replace(compared, whole=left).rates()
         flips[judge] = _pairs(order, _above(rates, order) & _above(without[judge], order).T)
     return LeaveOneJudgeOut(rates, without, flips, compared.definition("leave_one_judge_out"))
 

@@ -99,7 +99,8 @@ def tiers(
             f"n_resamples is {n_resamples!r}: with {len(tested)} pairs and alpha {alpha!r} "
             f"nothing could differ: expected {fewest} draws or more"
         )
-    leads = _above(compared, 0.5, 1)
+    values = compared.estimate and compared.estimate.by_sample
+    leads = _above(compared, 0.5, 1) if values is None else values / values.shape[1]
     found = sign_flip_test(leads[first] - leads[second], n_resamples=n_resamples, seed=seed)
     values = np.full((len(systems), len(systems)), np.nan)
     values[first, second] = values[second, first] = holm(found)
@@ -262,6 +263,8 @@ def samples_needed(
 
 def _per_sample(compared: Compared) -> Floats:
     """A value for each system and sample; their mean over samples is the win rate."""
+    if compared.estimate:
+        return compared.estimate.by_sample
     points = compared.points
     rates = votes.rates_of(points, compared.rule.average)[:, None]
     by_comparison = compared.rule.average == "comparisons"

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, TypedDict, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from echo_hf._infra.bootstrap import KIND
+from echo_hf._infra.bootstrap import FEWEST_SAMPLES, KIND
 from echo_hf.errors import ScoreError, unknown
 from echo_hf.reasons import Unscored
+from echo_hf.scores.estimate import Estimate, estimated
 from echo_hf.scores.rating_table import RUBRIC, Floats, RatingTable, Weights, divided, read_ratings
 
 TIE_WIDTH = 1e-6
@@ -124,6 +125,14 @@ def points_of(verdicts: Floats, systems: int, weights: Weights | None = None) ->
     return Points(square(first, both - first, systems), square(both, both, systems))
 
 
+def points_by_sample(verdicts: Floats, systems: int) -> Points:
+    """Of verdicts [..., pair, sample] what each system wins, of how many [..., system, sample]."""
+    one, other = (np.arange(systems)[:, None] == at for at in pairs_of(systems))
+    there = ~np.isnan(verdicts)
+    won = np.where(there, (verdicts + 1) / 2, 0.0)
+    return Points(one @ won + other @ (there - won), (one | other) @ there.astype(float))
+
+
 def ties_of(verdicts: Floats, systems: int) -> Floats:
     """On how many samples each two systems tie."""
     tied = (verdicts == 0).sum(axis=-1)
@@ -187,12 +196,20 @@ class Choices(Selection, total=False):
 
 @dataclass(frozen=True)
 class Compared:
-    """Ratings with the verdicts that follow from them under a protocol."""
+    """Ratings with the verdicts that follow from them under a protocol.
 
-    table: RatingTable
+    Where a judge was spared samples, judges vote on the others, and `estimate` says what their vote
+    is on the whole.
+    """
+
+    whole: RatingTable
     protocol: Protocol
     missing: Missing
     rubric: str
+
+    @property
+    def table(self) -> RatingTable:
+        return self.whole.part
 
     def _once(self, what: str, make: Callable[[], Value]) -> Value:
         """Makes something of the ratings once, for every figure that is made of this table."""
@@ -226,6 +243,30 @@ class Compared:
         return self.voted(self.rule.vote)
 
     @property
+    def estimate(self) -> Estimate | None:
+        """The vote on all samples, by those judges who rated them all; null where all did."""
+        is_whole = self.whole.spared is None or len(self.whole.systems) < 2
+        if is_whole or self.protocol == "published":
+            return None
+        return self._once("estimate", self._estimated)
+
+    def _estimated(self) -> Estimate:
+        systems, known = len(self.table.systems), len(self.table.samples)
+        judges = self.whole.unspared
+        if not judges.judges:
+            raise ScoreError("every judge was spared a sample: expected one who rated them all")
+        if known < FEWEST_SAMPLES:
+            raise ScoreError(
+                f"all judges were asked about {known} of {len(self.whole.samples)} samples: "
+                f"expected {FEWEST_SAMPLES} or more, so ask about {FEWEST_SAMPLES - known} more"
+            )
+        by_judge = divided(*points_by_sample(replace(self, whole=judges).said, systems))
+        voted = np.full((len(self.whole.samples), systems), np.nan)
+        by_vote = divided(*points_by_sample(self.verdicts, systems))
+        voted[np.isin(self.whole.samples, self.table.samples)] = by_vote.T
+        return estimated(by_judge, voted)
+
+    @property
     def points(self) -> Points:
         systems = len(self.table.systems)
         return self._once(f"{self.rule.vote} points", lambda: points_of(self.verdicts, systems))
@@ -233,6 +274,8 @@ class Compared:
     def rates(self, verdicts: Floats | None = None) -> dict[str, float | None]:
         """Win rates by system, null for a system that was never compared."""
         systems = self.table.systems
+        if verdicts is None and self.estimate:
+            return named(systems, self.estimate.rates)
         points = self.points if verdicts is None else points_of(verdicts, len(systems))
         return named(systems, rates_of(points, self.rule.average))
 
@@ -251,10 +294,13 @@ class Compared:
         ]
 
     def why_unrated(self, system: str) -> Unscored:
+        at = self.table.systems.index(system)
         if len(self.table.systems) == 1:
             return Unscored.ONE_SYSTEM
-        ratings = self.table.ratings[:, self.table.systems.index(system)]
-        return Unscored.NOT_RATED if np.isnan(ratings).all() else Unscored.NOTHING_IN_COMMON
+        if self.points.compared[at].any():
+            return Unscored.FEW_SAMPLES
+        is_rated = (~np.isnan(self.table.ratings[:, at])).any()
+        return Unscored.NOTHING_IN_COMMON if is_rated else Unscored.NOT_RATED
 
     def definition(self, measure: str, **parameters: Any) -> dict[str, Any]:
         return {
@@ -269,7 +315,8 @@ class Compared:
             "tie_width": TIE_WIDTH,
             "judges": list(self.table.judges),
             "systems": list(self.table.systems),
-            "samples": len(self.table.samples),
+            "samples": len(self.whole.samples),
+            **({} if self.whole.spared is None else {"voted": len(self.table.samples)}),
             **parameters,
         }
 
