@@ -211,7 +211,7 @@ class Unrated(Reason):
     UNSHOWABLE = "unshowable", "the output or an input cannot be shown as an image"
     NO_CHOICE = "no_choice", "the answer names none of the two, and no tie, in the form asked for"
     TWO_CHOICES = "two_choices", "the answer makes more than one choice in the form asked for"
-    NOT_NEEDED = "not_needed", "nobody was asked: what was known decided without it"
+    NOT_NEEDED = "not_needed", "not asked on purpose: a part of the samples tells enough"
 
 
 class NotJudged(Reason):

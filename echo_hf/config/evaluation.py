@@ -301,24 +301,20 @@ class Evaluated(Section):
         return distinct(named)
 
     @model_validator(mode="after")
-    def _shared_out(self) -> Self:
-        self.check_shares()
-        return self
-
-    def check_shares(self) -> None:
-        """Refuses a judge of a part where no other one rates the rest, or nothing could be made."""
+    def _all_rated(self) -> Self:
         for one in (one for one in self.judges if one.share < 1):
             if self.protocol == "published":
                 raise ValueError(
-                    f"judge {one.name!r} has share {one.share:g}, and the published arithmetic "
-                    "knows no such thing: expected protocol: corrected, or no share"
+                    f"judge {one.name!r} has share {one.share:g}, which protocol 'published' does "
+                    "not know: leave it out, or write protocol: corrected"
                 )
             for rubric in one.rubrics:
                 if not any(rubric in other.rubrics and other.share == 1 for other in self.judges):
                     raise ValueError(
                         f"judge {one.name!r} has share {one.share:g}, and nobody rates all samples "
-                        f"by {rubric!r}: expected another judge with this rubric and without share"
+                        f"by {rubric!r}: expected a judge with this rubric and without share"
                     )
+        return self
 
     def run_by(self, kind: str | None) -> Self:
         """The same with another kind of runner; null for its own."""

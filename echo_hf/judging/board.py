@@ -64,7 +64,7 @@ def show_scores(console: Console, path: Path) -> None:
             judges = ", ".join(judge_names(rates["per_judge"], found["failed_audit"], by_judge))
             title = f"{name}: win rate ({found['protocol']}), judged by {judges}"
             table = _win_rates(rates, rated["tiers"]["tiers"], systems)
-            show_table(console, title, table, _why_not(rates))
+            show_table(console, title, table, [*voted_on(rates["definition"]), *_why_not(rates)])
         elif split["samples"]:
             title = f"{name}: no win rates, since no judge has rated an output of it\n"
             say(console, title, "yellow")
@@ -142,6 +142,18 @@ def _win_rates(rates: Part, tiers: Sequence[Sequence[str]], systems: Named) -> T
         shown = Text(_shown(name, systems), "bold")
         table.add_row(shown, *cells, percent(rates["coverage"][name]))
     return table
+
+
+def voted_on(definition: Part) -> Iterator[str]:
+    """What win rates rest on where a judge was spared samples."""
+    if estimate := definition.get("estimate"):
+        rho2, judges = rounded(estimate["rho2"], 2), ", ".join(map(plain, estimate["weights"]))
+        yield (
+            f"all judges voted on {definition['voted']:,} of {definition['samples']:,} samples; "
+            f"their vote on all is estimated from {judges}, which explains {rho2} of its variance"
+        )
+    elif "voted" in definition:
+        yield f"counted on the {definition['voted']:,} samples on which all judges voted"
 
 
 def _why_not(rates: Part) -> Iterator[str]:

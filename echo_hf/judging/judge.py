@@ -29,16 +29,25 @@ from echo_hf.images.store import ImageStore
 from echo_hf.judging import rate, session
 from echo_hf.judging.applicability import Fitting, to_classify
 from echo_hf.judging.compare import PAIRWISE, Compare, to_compare
+from echo_hf.judging.plans import judging_plans
 from echo_hf.judging.rate import Protocol, Rate, ToRate
 from echo_hf.judging.run_tables import read_table
-from echo_hf.judging.session import HERE, Answered, JudgeTask, JudgingResult
+from echo_hf.judging.session import (
+    HERE,
+    Answered,
+    Asking,
+    JudgeTask,
+    JudgingPlan,
+    JudgingResult,
+    Planned,
+)
 from echo_hf.metrics.names import TEXT_RENDERING as TEXT
 from echo_hf.pipeline.progress import ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.systems.base import Task
 from echo_hf.systems.benchmark import benchmark_of, evaluation_folder, load_evaluation
 from echo_hf.tables import APPLICABILITY as FITS
-from echo_hf.tables import OUTPUTS
+from echo_hf.tables import OUTPUTS, RATINGS
 
 RUBRICS: tuple[str, ...] = get_args(Rubric)
 APPLICABILITY = "applicability"
@@ -169,8 +178,30 @@ def judge(
         fits = read_table(folder.root, FITS)
         return rating_questions(config, chosen, wanted, outputs, fits, shown)
 
-    engines, write = engines_of(chosen), session.write_ratings
-    return run_judges(folder, engines, questions, write, outputs, config.runner, **limits)
+    def ways(
+        asking: Asking, shown: SentImages, plans: Sequence[Planned]
+    ) -> tuple[JudgingPlan, ...]:
+        rating = [one for one in chosen if rate.OVERALL in one.rubrics]
+        known = {(one.who, by[one.who].share): one for one in plans if one.rubric == rate.OVERALL}
+        if config.protocol == "published" or not known or all(one.share < 1 for one in rating):
+            return ()
+
+        def planned(one: JudgeConfig, share: float) -> Planned:
+            if (one.name, share) in known:
+                return known[one.name, share]
+            sharing = [one.model_copy(update={"share": share})]
+            (question,) = rating_questions(config, sharing, [rate.OVERALL], outputs, None, shown)
+            return asking.plan(question)
+
+        return judging_plans(rating, outputs, read_table(folder.root, RATINGS), planned)
+
+    by, engines, write = (
+        {one.name: one for one in chosen},
+        engines_of(chosen),
+        session.write_ratings,
+    )
+    about = questions, write, outputs, config.runner
+    return run_judges(folder, engines, *about, ways=ways, **limits)
 
 
 def pairwise(
@@ -236,6 +267,7 @@ def run_judges(
     about: ToRate,
     runner: RunnerOptions = HERE,
     *,
+    ways: Callable[[Asking, SentImages, Sequence[Planned]], tuple[JudgingPlan, ...]] | None = None,
     dry_run: bool = False,
     budget_usd: float | None = None,
     watch: ProgressListener | None = None,
@@ -245,9 +277,12 @@ def run_judges(
     if runner.kind == "local":
         check_fit(engines, estimates=dry_run)
     with session.asking_in(folder, engines, budget_usd, watch, runner) as asking:
-        asked = list(questions(SentImages(folder.images)))
+        shown = SentImages(folder.images)
+        asked = list(questions(shown))
         if dry_run:
-            return JudgingResult(None, tuple(map(asking.plan, asked)), left_out=about.left_out)
+            plans = tuple(map(asking.plan, asked))
+            others = ways(asking, shown, plans) if ways else ()
+            return JudgingResult(None, plans, others, left_out=about.left_out)
         samples = {task.sample_id for task in about.tasks}
         return session.ask_judges(
             asking, asked, about.left_out, partial(write, folder.root), samples

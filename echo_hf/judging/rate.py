@@ -146,8 +146,9 @@ def drawn_part(tasks: Iterable[Task], share: float) -> set[str]:
     for names in by_split.values():
         places = {name: place_of(SEED, "share", name) for name in names}
         ordered = sorted(names, key=places.__getitem__)
-        drawn.update(ordered[:FEWEST_SAMPLES])
-        drawn.update(one for one in names if is_below(places[one], share))
+        drawn.update(
+            ordered[:FEWEST_SAMPLES], (one for one in names if is_below(places[one], share))
+        )
     return drawn
 
 

@@ -156,10 +156,6 @@ def score(
         if protocol not in PROTOCOLS:
             raise ScoreError(unknown("protocol", protocol, PROTOCOLS))
         config = config.model_copy(update={"protocol": protocol})
-        try:
-            config.check_shares()
-        except ValueError as error:
-            raise ScoreError(str(error)) from None
     folder = RunFolder(Path(runs) / config.name)
     benchmark = benchmark_of(config, folder)
     tables, failed = read_run(benchmark, folder), read_failures(folder.root)

@@ -101,17 +101,13 @@ def text_rendering(
     table = read_ratings(counted, rubric=RUBRIC)
     # Ratings from 0 to 1 of the one system there is [judge, sample], NaN where there is none.
     by_judge = table.ratings.reshape(len(table.judges), len(table.samples)) / HIGHEST
-    spared = set(table.samples) - set(table.part.samples)
+    asked = {*table.part.samples}
     values = [
-        None if sample in spared else _mean(said)
+        _mean(said) if sample in asked else None
         for sample, said in zip(table.samples, by_judge.T, strict=True)
     ]
     reasons = [
-        None
-        if value is not None
-        else Unmeasured(MetricReason.NOT_NEEDED)
-        if sample in spared
-        else _reason(off_scale.get(sample, []))
+        _reason(off_scale.get(sample, []), sample in asked) if value is None else None
         for sample, value in zip(table.samples, values, strict=True)
     ]
     definition = {
@@ -165,7 +161,7 @@ def _mean(values: NDArray[np.float64]) -> float | None:
     return float(known.mean()) if len(known) else None
 
 
-def _reason(off_scale: list[float]) -> Unmeasured:
+def _reason(off_scale: list[float], asked: bool) -> Unmeasured:
     said = ", ".join(sorted(map(repr, set(off_scale))))
-    unrated = Unmeasured(MetricReason.UNRATED)
+    unrated = Unmeasured(MetricReason.UNRATED if asked else MetricReason.NOT_NEEDED)
     return Unmeasured(MetricReason.OFF_SCALE, detail=f"rated {said}") if said else unrated

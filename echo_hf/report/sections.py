@@ -12,7 +12,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from echo_hf.judging.board import ALPHA, NAMES, judge_names
+from echo_hf.judging.board import ALPHA, NAMES, judge_names, voted_on
 from echo_hf.metrics.names import BETTER, HIGHER
 from echo_hf.reasons import MetricReason
 from echo_hf.report.charts import highest, round_scale
@@ -58,7 +58,12 @@ def board(data: RunData) -> Markup:
         given = {"name": name, "found": found, "rates": rates, "rows": rows}
         if rates is not None:
             judges = ", ".join(judge_names(rates.per_judge, {}, data.results.judge_models))
-            given["notes"] = [f"Judged by {judges}.", _how(rates, found), *_why_not(rates)]
+            given["notes"] = [
+                f"Judged by {judges}.",
+                _how(rates, found),
+                *(f"Here {said}." for said in voted_on(rates.definition)),
+                *_why_not(rates),
+            ]
             given["tiers"] = [list(tier) for _, tier in groupby(rows, key=attrgetter("tier"))]
             given["heads"] = _heads("breakable", (row.system for row in rows))
             given["judges"] = _heads("judge", rates.per_judge, data.failures)

@@ -205,7 +205,9 @@ def human_corrected(
             "ridge": found.ridge,
             "ranked_elsewhere": len({*people.samples} - {*table.samples}),
         },
-        _spread=float(np.max(found.spread, where=enough, initial=-np.inf)) if enough.any() else np.nan,
+        _spread=float(np.max(found.spread, where=enough, initial=-np.inf))
+        if enough.any()
+        else np.nan,
     )
 
 

@@ -151,16 +151,18 @@ class RatingTable:
         if self.spared is None:
             return self
         if "part" not in self.made:
-            at = np.flatnonzero(~self.spared.any(axis=0))
-            samples = tuple(self.samples[one] for one in at)
-            lost = None if self.lost is None else self.lost[:, at]
-            ratings = self.ratings[..., at]
-            self.made["part"] = replace(
-                self, samples=samples, ratings=ratings, lost=lost, spared=None
-            )
+            self.made["part"] = self.of(~self.spared.any(axis=0))
         return self.made["part"]  # type: ignore[no-any-return]
 
-    def by(self, judges: Sequence[bool] | Bools) -> RatingTable:
+    def of(self, samples: Any) -> RatingTable:
+        """The ratings of some samples."""
+        names = tuple(np.array(self.samples, dtype=object)[samples])
+        lost = None if self.lost is None else self.lost[:, samples]
+        spared = None if self.spared is None else _spared(self.spared[:, samples])
+        ratings = self.ratings[..., samples]
+        return replace(self, samples=names, ratings=ratings, lost=lost, spared=spared)
+
+    def by(self, judges: Sequence[bool]) -> RatingTable:
         """The ratings of some judges."""
         chosen = np.flatnonzero(judges)
         names = tuple(self.judges[at] for at in chosen)
@@ -170,7 +172,7 @@ class RatingTable:
     @property
     def unspared(self) -> RatingTable:
         """The ratings of the judges who were asked about every sample."""
-        return self if self.spared is None else self.by(~self.spared.any(axis=1))
+        return self if self.spared is None else self.by([not one.any() for one in self.spared])
 
 
 def _spared(not_asked: Bools) -> Bools | None:

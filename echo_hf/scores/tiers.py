@@ -99,8 +99,10 @@ def tiers(
             f"n_resamples is {n_resamples!r}: with {len(tested)} pairs and alpha {alpha!r} "
             f"nothing could differ: expected {fewest} draws or more"
         )
-    values = compared.estimate and compared.estimate.by_sample
-    leads = _above(compared, 0.5, 1) if values is None else values / values.shape[1]
+    if compared.estimate:
+        leads = compared.estimate.by_sample / len(compared.whole.samples)
+    else:
+        leads = _above(compared, 0.5, 1)
     found = sign_flip_test(leads[first] - leads[second], n_resamples=n_resamples, seed=seed)
     values = np.full((len(systems), len(systems)), np.nan)
     values[first, second] = values[second, first] = holm(found)
