@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TypedDict, Unpack, get_args
@@ -32,15 +32,7 @@ from echo_hf.judging.compare import PAIRWISE, Compare, to_compare
 from echo_hf.judging.plans import judging_plans
 from echo_hf.judging.rate import Protocol, Rate, ToRate
 from echo_hf.judging.run_tables import read_table
-from echo_hf.judging.session import (
-    HERE,
-    Answered,
-    Asking,
-    JudgeTask,
-    JudgingPlan,
-    JudgingResult,
-    Planned,
-)
+from echo_hf.judging.session import HERE, Answered, JudgeTask, JudgingResult, Planned
 from echo_hf.metrics.names import TEXT_RENDERING as TEXT
 from echo_hf.pipeline.progress import ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder
@@ -174,34 +166,28 @@ def judge(
     folder = evaluation_folder(config, runs)
     outputs = rated_outputs(config, folder, limit)
 
-    def questions(shown: SentImages) -> Iterator[JudgeTask]:
+    sent, engines, write = SentImages(folder.images), engines_of(chosen), session.write_ratings
+
+    def questions(_: SentImages) -> Iterator[JudgeTask]:
         fits = read_table(folder.root, FITS)
-        return rating_questions(config, chosen, wanted, outputs, fits, shown)
+        return rating_questions(config, chosen, wanted, outputs, fits, sent)
 
-    def ways(
-        asking: Asking, shown: SentImages, plans: Sequence[Planned]
-    ) -> tuple[JudgingPlan, ...]:
-        rating = [one for one in chosen if rate.OVERALL in one.rubrics]
-        known = {(one.who, by[one.who].share): one for one in plans if one.rubric == rate.OVERALL}
-        if config.protocol == "published" or not known or all(one.share < 1 for one in rating):
-            return ()
+    done = run_judges(folder, engines, questions, write, outputs, config.runner, **limits)
+    rating = [one for one in chosen if rate.OVERALL in one.rubrics and rate.OVERALL in wanted]
+    is_real = done.path is not None or config.protocol == "published"
+    if is_real or all(one.share < 1 for one in rating):
+        return done
 
-        def planned(one: JudgeConfig, share: float) -> Planned:
-            if (one.name, share) in known:
-                return known[one.name, share]
-            sharing = [one.model_copy(update={"share": share})]
-            (question,) = rating_questions(config, sharing, [rate.OVERALL], outputs, None, shown)
-            return asking.plan(question)
+    def planned(shares: Mapping[str, float]) -> list[Planned]:
+        judges = [one.model_copy(update={"share": shares[one.name]}) for one in rating]
 
-        return judging_plans(rating, outputs, read_table(folder.root, RATINGS), planned)
+        def asked(_: SentImages) -> Iterator[JudgeTask]:
+            return rating_questions(config, judges, [rate.OVERALL], outputs, None, sent)
 
-    by, engines, write = (
-        {one.name: one for one in chosen},
-        engines_of(chosen),
-        session.write_ratings,
-    )
-    about = questions, write, outputs, config.runner
-    return run_judges(folder, engines, *about, ways=ways, **limits)
+        return [*run_judges(folder, engines, asked, write, outputs, dry_run=True).plans]
+
+    ratings = read_table(folder.root, RATINGS)
+    return replace(done, ways=judging_plans(rating, outputs, ratings, planned))
 
 
 def pairwise(
@@ -267,7 +253,6 @@ def run_judges(
     about: ToRate,
     runner: RunnerOptions = HERE,
     *,
-    ways: Callable[[Asking, SentImages, Sequence[Planned]], tuple[JudgingPlan, ...]] | None = None,
     dry_run: bool = False,
     budget_usd: float | None = None,
     watch: ProgressListener | None = None,
@@ -277,12 +262,9 @@ def run_judges(
     if runner.kind == "local":
         check_fit(engines, estimates=dry_run)
     with session.asking_in(folder, engines, budget_usd, watch, runner) as asking:
-        shown = SentImages(folder.images)
-        asked = list(questions(shown))
+        asked = list(questions(SentImages(folder.images)))
         if dry_run:
-            plans = tuple(map(asking.plan, asked))
-            others = ways(asking, shown, plans) if ways else ()
-            return JudgingResult(None, plans, others, left_out=about.left_out)
+            return JudgingResult(None, tuple(map(asking.plan, asked)), left_out=about.left_out)
         samples = {task.sample_id for task in about.tasks}
         return session.ask_judges(
             asking, asked, about.left_out, partial(write, folder.root), samples

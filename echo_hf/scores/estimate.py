@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from echo_hf._infra.bootstrap import FEWEST_SAMPLES
+from echo_hf._infra.bootstrap import FEWEST_SAMPLES, Interval
 from echo_hf.scores.rating_table import Floats, divided
 
 RIDGE_BELOW = 30  # known samples: a penalty keeps fewer from deciding the weights by chance
@@ -16,11 +16,10 @@ Method = Literal["regression", "ppi"]
 
 @dataclass(frozen=True)
 class Estimate:
-    """The mean of each system on all samples.
+    """The mean of each system on all samples, NaN where fewer than 10 are known.
 
-    `shares` are those of judges [sample, system, judge], `known` is what they are to explain
-    [sample, system], NaN where it is not known. `rates` are NaN for a system that is known in fewer
-    than 10 samples. `spread` is the standard deviation of what the shares leave unexplained.
+    `shares` are those of judges [sample, system, judge], `known` is what they explain [sample,
+    system], NaN where nobody knows; `spread` is the standard deviation of what they do not.
     """
 
     shares: Floats
@@ -55,17 +54,17 @@ class Estimate:
         variance += _variance(self.known) / every if others else 0.0
         return np.where(np.isnan(self.rates), np.nan, np.sqrt(variance))
 
-    def halves(self, confidence: float, *, others: bool) -> Floats:
-        """Half the intervals of Student's t."""
-        return t_quantile(self.counts - 1, confidence) * self.errors(others=others)
+    def ends(self, confidence: float, *, others: bool) -> list[Interval | None]:
+        """Student's t around the means."""
+        half = t_quantile(self.counts - 1, confidence) * self.errors(others=others)
+        every = zip(self.rates - half, self.rates + half, strict=True)
+        return [None if np.isnan(low) else (float(low), float(high)) for low, high in every]
 
 
 def estimated(by_judge: Floats, known: Floats, method: Method = "regression") -> Estimate:
     """From shares of judges [judge, system, sample] and what is known of some [sample, system]."""
-    with np.errstate(invalid="ignore"):
-        means = divided(np.nansum(by_judge, axis=2), (~np.isnan(by_judge)).sum(axis=2))
     # A judge who never compared a system says nothing of it.
-    means = np.where(np.isnan(means), 0.5, means)
+    means = np.nan_to_num(mean_known(by_judge, axis=2), nan=0.5)
     shares = np.where(np.isnan(by_judge), means[:, :, None], by_judge).transpose(2, 1, 0)
     if method == "ppi":
         shares = shares.mean(axis=2, keepdims=True)
@@ -77,8 +76,8 @@ def estimated(by_judge: Floats, known: Floats, method: Method = "regression") ->
     return Estimate(shares, known, rates, spread, fit.beta, fit.rho2, fit.ridge)
 
 
-def mean_known(values: Floats) -> Floats:
-    return divided(np.nansum(values, axis=0), (~np.isnan(values)).sum(axis=0))
+def mean_known(values: Floats, axis: int = 0) -> Floats:
+    return divided(np.nansum(values, axis=axis), (~np.isnan(values)).sum(axis=axis))
 
 
 def _variance(values: Floats) -> Floats:

@@ -164,9 +164,7 @@ def human_corrected(
             f"rank {FEWEST_SAMPLES - count} more"
         )
     found = estimated(divided(*_points(rated)), said, method)
-    rates, half = found.rates, found.halves(confidence, others=False)
-    enough = ~np.isnan(rates)
-    rate = named(systems, rates)
+    rate, enough = named(systems, found.rates), ~np.isnan(found.rates)
     order = best_first(rate)
     either = sorted({*table.systems, *people.systems} - {*systems})
     reasons = {name: Unscored.FEW_SAMPLES for name in order if rate[name] is None}
@@ -177,13 +175,10 @@ def human_corrected(
         known = named(systems, values)
         return {name: known.get(name) for name in (*order, *either)}
 
-    ends = {
-        name: None if rate[name] is None else (float(low), float(high))
-        for name, low, high in zip(systems, rates - half, rates + half, strict=True)
-    }
+    ends = dict(zip(systems, found.ends(confidence, others=False), strict=True))
     weighed = table.judges if method == "regression" else (MEAN,)
     return HumanCorrected(
-        win_rate=by_system(rates),
+        win_rate=by_system(found.rates),
         interval={name: ends.get(name) for name in (*order, *either)},
         standard_error=by_system(found.errors(others=False)),
         judges_alone=by_system(found.shares.mean(axis=(0, 2))),
@@ -205,9 +200,7 @@ def human_corrected(
             "ridge": found.ridge,
             "ranked_elsewhere": len({*people.samples} - {*table.samples}),
         },
-        _spread=float(np.max(found.spread, where=enough, initial=-np.inf))
-        if enough.any()
-        else np.nan,
+        _spread=float(np.max(found.spread[enough], initial=-np.inf)) if enough.any() else np.nan,
     )
 
 

@@ -15,6 +15,7 @@ from echo_hf._infra.plots import SystemValues, ends_of
 from echo_hf.errors import ScoreError
 from echo_hf.reasons import Unscored
 from echo_hf.scores import votes
+from echo_hf.scores.estimate import mean_known
 from echo_hf.scores.rating_table import Floats, Weights, divided
 from echo_hf.scores.votes import Average, Choices, Protocol, Selection
 
@@ -359,7 +360,7 @@ def self_preference(
         side = np.where(own[first], 1, -1)[mixed, None]
         points = (1 + side * said[:, mixed]) / 2
         own_names = tuple(names.systems[one] for one in np.flatnonzero(own))
-        found[judge] = _preference(own_names, points[at], _mean(points[others], 0), n_boot, seed)
+        found[judge] = _preference(own_names, points[at], mean_known(points[others]), n_boot, seed)
     definition: dict[str, Any] = {
         **compared.definition("self_preference", draws=n_boot, seed=seed),
         "protocol": None,
@@ -392,11 +393,7 @@ def _preference(
 def _over_pairs(values: Floats, weights: Weights | None = None) -> Floats:
     """Mean over pairs of the mean over samples; of draws, one mean a draw."""
     if weights is None:
-        return _mean(_mean(values, axis=-1), axis=-1)
+        return mean_known(mean_known(values, axis=-1), axis=-1)
     there = ~np.isnan(values)
     sums = weights @ np.where(there, values, 0.0).T
-    return _mean(divided(sums, weights @ there.T), axis=-1)
-
-
-def _mean(values: Floats, axis: int) -> Floats:
-    return divided(np.nansum(values, axis=axis), (~np.isnan(values)).sum(axis=axis))
+    return mean_known(divided(sums, weights @ there.T), axis=-1)

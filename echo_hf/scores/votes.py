@@ -196,11 +196,7 @@ class Choices(Selection, total=False):
 
 @dataclass(frozen=True)
 class Compared:
-    """Ratings with the verdicts that follow from them under a protocol.
-
-    Where a judge was spared samples, judges vote on the others, and `estimate` says what their vote
-    is on the whole.
-    """
+    """Ratings with the verdicts that follow from them under a protocol, where all judges vote."""
 
     whole: RatingTable
     protocol: Protocol
@@ -252,15 +248,14 @@ class Compared:
 
     def _estimated(self) -> Estimate:
         systems, known = len(self.table.systems), len(self.table.samples)
-        judges = self.whole.unspared
-        if not judges.judges:
-            raise ScoreError("every judge was spared a sample: expected one who rated them all")
         if known < FEWEST_SAMPLES:
             raise ScoreError(
                 f"all judges were asked about {known} of {len(self.whole.samples)} samples: "
                 f"expected {FEWEST_SAMPLES} or more, so ask about {FEWEST_SAMPLES - known} more"
             )
-        by_judge = divided(*points_by_sample(replace(self, whole=judges).said, systems))
+        by_judge = divided(
+            *points_by_sample(replace(self, whole=self.whole.unspared).said, systems)
+        )
         voted = np.full((len(self.whole.samples), systems), np.nan)
         by_vote = divided(*points_by_sample(self.verdicts, systems))
         voted[np.isin(self.whole.samples, self.table.samples)] = by_vote.T

@@ -182,13 +182,9 @@ def win_rate(
 
 
 def _of_estimate(estimate: Estimate) -> list[Spread]:
-    errors, halves = estimate.errors(others=True), estimate.halves(LEVEL, others=True)
-    return [
-        (None, None, Unscored.FEW_SAMPLES)
-        if np.isnan(error)
-        else ((float(rate - half), float(rate + half)), float(error), None)
-        for rate, error, half in zip(estimate.rates, errors, halves, strict=True)
-    ]
+    errors = map(votes.number, estimate.errors(others=True))
+    ends = estimate.ends(LEVEL, others=True)
+    return [(one, error, None) for one, error in zip(ends, errors, strict=True)]
 
 
 def _of_draws(compared: Compared, n_boot: int, seed: int) -> list[Spread]:
