@@ -72,7 +72,7 @@ def to_compare(judge: JudgeConfig, outputs: ToRate) -> Dataset:
             for a, b in combinations(sorted(there, key=lambda row: str(row["system"])), 2):
                 names = {"system_a": a["system"], "system_b": b["system"]}
                 place = rate.place_of(judge.pairwise.seed, task.sample_id, *names.values())
-                if rate.is_below(place, judge.pairwise.share):
+                if int.from_bytes(place[:8], "big") < judge.pairwise.share * 2**64:
                     images = {"output_a": a["image"], "output_b": b["image"]}
                     pair = {**rate.task_row(task), **names, **images}
                     for order, repeat in product(ORDERS, range(judge.repeats)):

@@ -139,22 +139,14 @@ def place_of(seed: int, *names: str) -> bytes:
 
 
 def drawn_part(tasks: Iterable[Task], share: float) -> set[str]:
-    """The samples that a judge with this share rates: enough of each split to learn from."""
+    """The samples that a judge with this share rates: of each split, enough to learn from."""
     drawn, by_split = set[str](), dict[str, list[str]]()
     for task in tasks:
         by_split.setdefault(task.split, []).append(task.sample_id)
     for names in by_split.values():
-        places = {name: place_of(SEED, "share", name) for name in names}
-        ordered = sorted(names, key=places.__getitem__)
-        drawn.update(
-            ordered[:FEWEST_SAMPLES], (one for one in names if is_below(places[one], share))
-        )
+        most = max(round(share * len(names)), FEWEST_SAMPLES)
+        drawn.update(sorted(names, key=lambda name: place_of(SEED, "share", name))[:most])
     return drawn
-
-
-def is_below(place: bytes, share: float) -> bool:
-    """Whether a place is among the share of all places that comes first."""
-    return int.from_bytes(place[:8], "big") < share * 2**64
 
 
 def flags_of(applicability: pa.Table | None, metric: str) -> dict[str, bool | None]:

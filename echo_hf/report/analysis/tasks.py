@@ -121,7 +121,7 @@ def task_rates(
     overall = ratings.filter(pc.equal(ratings["rubric"], RUBRIC))
     # Of a sample that a judge was spared there is no vote.
     spared = overall.filter(pc.equal(overall["outcome"], Unrated.NOT_NEEDED.value))["sample_id"]
-    voted = pc.invert(pc.is_in(overall["sample_id"], spared.unique().combine_chunks()))
+    voted = pc.invert(pc.is_in(overall["sample_id"], spared.unique()))
     overall = overall.filter(pc.and_(voted, pc.is_valid(overall["rating"])))
     by_task: dict[str, list[str]] = defaultdict(list)
     for sample in sorted(overall["sample_id"].unique().to_pylist()):
