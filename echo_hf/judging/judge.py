@@ -174,17 +174,24 @@ def judge(
 
     done = run_judges(folder, engines, questions, write, outputs, config.runner, **limits)
     rating = [one for one in chosen if rate.OVERALL in one.rubrics and rate.OVERALL in wanted]
-    is_real = done.path is not None or config.protocol == "published"
-    if is_real or all(one.share < 1 for one in rating):
+    is_plan = limits.get("dry_run") and config.protocol == "corrected"
+    if not is_plan or all(one.share < 1 for one in rating):
         return done
 
+    known = {one.who: one for one in done.plans if one.rubric == rate.OVERALL}
+
     def planned(shares: Mapping[str, float]) -> list[Planned]:
-        judges = [one.model_copy(update={"share": shares[one.name]}) for one in rating]
+        others = [
+            one.model_copy(update={"share": shares[one.name]})
+            for one in rating
+            if shares[one.name] != one.share
+        ]
 
         def asked(_: SentImages) -> Iterator[JudgeTask]:
-            return rating_questions(config, judges, [rate.OVERALL], outputs, None, sent)
+            return rating_questions(config, others, [rate.OVERALL], outputs, None, sent)
 
-        return [*run_judges(folder, engines, asked, write, outputs, dry_run=True).plans]
+        found = run_judges(folder, engines, asked, write, outputs, dry_run=True).plans
+        return list({**known, **{one.who: one for one in found}}.values())
 
     ratings = read_table(folder.root, RATINGS)
     return replace(done, ways=judging_plans(rating, outputs, ratings, planned))

@@ -18,9 +18,9 @@ from echo_hf.config.judges import JudgeConfig
 from echo_hf.engines.estimate import NO_WORK, Range, both
 from echo_hf.judging.rate import OVERALL, ToRate, drawn_part
 from echo_hf.judging.session import JudgingPlan, Planned
-from echo_hf.scores.estimate import estimated, t_quantile
-from echo_hf.scores.rating_table import divided, read_ratings
-from echo_hf.scores.votes import Compared, points_by_sample
+from echo_hf.scores.estimate import estimated, t_quantile, variance_known
+from echo_hf.scores.rating_table import read_ratings
+from echo_hf.scores.votes import Compared
 
 SUGGESTED = 0.2  # the share of a plan where no judge has one of its own
 FEWEST_RATED = 30  # samples that all judges rated, before their spread is believed
@@ -28,11 +28,12 @@ FEWEST_RATED = 30  # samples that all judges rated, before their spread is belie
 # of a pair's outcome, how outcomes against two opponents correlate, and how much of the vote one
 # judge explains, which makes it worth 1.75 times its samples.
 OF_A_PAIR, BETWEEN_PAIRS, EXPLAINED = 0.375, 0.4, 1 - 1 / 1.75
-UNTIL_DECIDED = Range(0.51, 0.56, 0.61)  # of all ratings, in trials with 1,000 samples
+ALL, UNTIL_DECIDED = Range.exactly(1), Range(0.51, 0.56, 0.61)  # of all ratings, in trials
 STOPS = (
     "judge --until decided: stops when systems are told apart, which took 51 to 61 % of the "
     "ratings in trials; here it is an estimate"
 )
+Widths = Mapping[str, float | None]
 
 
 class Spread(NamedTuple):
@@ -69,7 +70,7 @@ def spread_of(ratings: pa.Table | None, shares: Mapping[str, float], systems: in
     if ratings is not None and shares.keys() <= {*ratings["judge"].to_pylist()}:
         table = read_ratings(ratings)
         table = table.by([name in shares for name in table.judges])
-        table = table.of((~np.isnan(table.ratings)).any(axis=1).all(axis=0))
+        table = table.of(((~np.isnan(table.ratings)).sum(axis=1) > 1).all(axis=0))
         samples = len(table.samples)
     if table is None or samples < FEWEST_RATED:
         others = max(systems - 1, 1)
@@ -77,13 +78,10 @@ def spread_of(ratings: pa.Table | None, shares: Mapping[str, float], systems: in
         said = f"from other runs, as all judges rated {samples} samples here, not {FEWEST_RATED}"
         return Spread(deviation, EXPLAINED, said)
     of_all = table.by([shares[name] == 1 for name in table.judges])
-    voted, said_by = (Compared(one, "corrected", "exclude", OVERALL) for one in (table, of_all))
-    known, by_judge = (
-        divided(*points_by_sample(verdicts, len(table.systems)))
-        for verdicts in (voted.verdicts, said_by.said)
-    )
+    voted, chosen = (Compared(one, "corrected", "exclude", OVERALL) for one in (table, of_all))
+    known, by_judge = voted.shares(voted.verdicts), chosen.shares(chosen.said)
     rho2 = estimated(by_judge, known.T).rho2
-    deviation = math.sqrt(np.nanmean(np.nanvar(known, axis=1, ddof=1)))
+    deviation = math.sqrt(np.nanmean(variance_known(known.T)))
     return Spread(deviation, max(rho2 or 0.0, 0.0), f"from {samples} samples that all judges rated")
 
 
@@ -111,26 +109,26 @@ def judging_plans(
         systems = {str(row["system"]) for name in names for row in to_rate.outputs[name]}
         spread = spread_of(rows, shares, len(systems))
         for width, voted in zip(widths, (names, names & asked), strict=True):
-            width[split] = spread.half_width(len(names), len(voted))
+            known = len(voted) if len(systems) > 1 else 0  # one alone has no win rate
+            width[split] = spread.half_width(len(names), known)
         basis.append(f"{split}: {spread.basis}")
 
-    def plan(name: str, every: Sequence[Planned], width: Mapping[str, float | None]) -> JudgingPlan:
-        calls = Range.exactly(sum(one.plan.calls for one in every))
+    def plan(name: str, every: Sequence[Planned], width: Widths, part: Range = ALL) -> JudgingPlan:
+        calls = _of(Range.exactly(sum(one.plan.calls for one in every)), part)
         expected = reduce(both, (one.expected for one in every), NO_WORK)
-        return JudgingPlan(name, calls, width, expected, "; ".join(basis))
+        usd, seconds = (one and _of(one, part) for one in (expected.usd, expected.seconds))
+        expected = replace(expected, usd=usd, seconds=seconds)
+        return JudgingPlan(name, calls, width, expected, "; ".join(basis) if part == ALL else STOPS)
 
-    found = [plan("all judges on all samples", whole, widths[0])]
+    ways = [plan("all judges on all samples", whole, widths[0])]
     if least < 1:
+        most = max(share for share in shares.values() if share < 1)
         of_all = ", ".join(name for name, share in shares.items() if share == 1)
-        name = f"{of_all} on all, the others on {percent(least)}"
-        found.append(plan(name, planned(shares), widths[1]))
-    usd, seconds = (
-        one and _until(one) for one in (found[0].expected.usd, found[0].expected.seconds)
-    )
-    until = replace(found[0].expected, usd=usd, seconds=seconds)
-    calls, unknown = _until(found[0].calls), dict.fromkeys(by_split)
-    return (*found, JudgingPlan("all judges, --until decided", calls, unknown, until, STOPS))
+        some = " to ".join(dict.fromkeys(map(percent, (least, most))))
+        ways.append(plan(f"{of_all} on all, the others on {some}", planned(shares), widths[1]))
+    until = plan("all judges, --until decided", whole, dict.fromkeys(by_split), UNTIL_DECIDED)
+    return (*ways, until)
 
 
-def _until(whole: Range) -> Range:
-    return Range(*(one * part for one, part in zip(whole, UNTIL_DECIDED, strict=True)))
+def _of(whole: Range, part: Range) -> Range:
+    return Range(*(one * share for one, share in zip(whole, part, strict=True)))

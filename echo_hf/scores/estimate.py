@@ -38,7 +38,7 @@ class Estimate:
     @property
     def effective_n(self) -> Floats:
         """How many known samples would tell as much without judges."""
-        return self.counts * divided(_variance(self.known), self.spread**2)
+        return self.counts * divided(variance_known(self.known), self.spread**2)
 
     @property
     def by_sample(self) -> Floats:
@@ -51,7 +51,7 @@ class Estimate:
         """Standard errors of the means on these samples, or on others that are like them."""
         counts, every = np.maximum(self.counts, 1), len(self.known)
         variance = self.spread**2 * (1 / counts - 1 / every)
-        variance += _variance(self.known) / every if others else 0.0
+        variance += variance_known(self.known) / every if others else 0.0
         return np.where(np.isnan(self.rates), np.nan, np.sqrt(variance))
 
     def ends(self, confidence: float, *, others: bool) -> list[Interval | None]:
@@ -72,7 +72,7 @@ def estimated(by_judge: Floats, known: Floats, method: Method = "regression") ->
     fit = _fitted(shares[some], known[some], shares, method)
     rates = shares.mean(axis=0) @ fit.beta + mean_known((known - shares @ fit.beta)[some])
     rates = np.where((~np.isnan(known)).sum(axis=0) >= FEWEST_SAMPLES, rates, np.nan)
-    spread = np.sqrt(_variance(fit.residuals))
+    spread = np.sqrt(variance_known(fit.residuals))
     return Estimate(shares, known, rates, spread, fit.beta, fit.rho2, fit.ridge)
 
 
@@ -80,7 +80,7 @@ def mean_known(values: Floats, axis: int = 0) -> Floats:
     return divided(np.nansum(values, axis=axis), (~np.isnan(values)).sum(axis=axis))
 
 
-def _variance(values: Floats) -> Floats:
+def variance_known(values: Floats) -> Floats:
     around = np.nansum((values - mean_known(values)) ** 2, axis=0)
     return divided(around, (~np.isnan(values)).sum(axis=0) - 1)
 

@@ -247,19 +247,20 @@ class Compared:
         return self._once("estimate", self._estimated)
 
     def _estimated(self) -> Estimate:
-        systems, known = len(self.table.systems), len(self.table.samples)
+        known = len(self.table.samples)
         if known < FEWEST_SAMPLES:
             raise ScoreError(
                 f"all judges were asked about {known} of {len(self.whole.samples)} samples: "
                 f"expected {FEWEST_SAMPLES} or more, so ask about {FEWEST_SAMPLES - known} more"
             )
-        by_judge = divided(
-            *points_by_sample(replace(self, whole=self.whole.unspared).said, systems)
-        )
-        voted = np.full((len(self.whole.samples), systems), np.nan)
-        by_vote = divided(*points_by_sample(self.verdicts, systems))
-        voted[np.isin(self.whole.samples, self.table.samples)] = by_vote.T
-        return estimated(by_judge, voted)
+        voted = np.full((len(self.whole.samples), len(self.table.systems)), np.nan)
+        voted[np.isin(self.whole.samples, self.table.samples)] = self.shares(self.verdicts).T
+        judges = replace(self, whole=self.whole.unspared)
+        return estimated(judges.shares(judges.said), voted)
+
+    def shares(self, verdicts: Floats) -> Floats:
+        """Of the points of each sample what each system wins [..., system, sample]."""
+        return divided(*points_by_sample(verdicts, len(self.table.systems)))
 
     @property
     def points(self) -> Points:

@@ -21,6 +21,7 @@ from echo_hf.judging.score import score
 from echo_hf.judging.session import JudgingPlan, JudgingResult
 from echo_hf.reasons import Unscored
 from echo_hf.systems.base import Task
+from echo_hf.tables import OUTPUTS
 from tests.judging.judges_for_tests import (
     SYSTEMS,
     ScriptedJudge,
@@ -31,6 +32,7 @@ from tests.judging.judges_for_tests import (
     rated,
     rows_of,
 )
+from tests.judging.run_for_tests import write
 
 WORDS = tuple(f"w{at:02}" for at in range(60))
 NAMES = ("all", "most", "some")
@@ -217,6 +219,13 @@ def test_where_there_is_no_choice_none_is_shown(folder: Path) -> None:
     ]
     judged(folder)
     assert judged(folder, dry_run=True).ways == ()
+
+
+def test_one_system_alone_has_no_interval(folder: Path) -> None:
+    write(folder, OUTPUTS, [row for row in rows_of(folder, "outputs") if row["system"] == "amber"])
+    config(folder, {})
+    ways = judged(folder, dry_run=True).ways
+    assert [one.half_width for one in ways] == [{"text_to_image": None}] * 3
 
 
 def test_the_command_shows_ways_and_writes_them_as_json(folder: Path) -> None:
