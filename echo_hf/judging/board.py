@@ -64,7 +64,9 @@ def show_scores(console: Console, path: Path) -> None:
             judges = ", ".join(judge_names(rates["per_judge"], found["failed_audit"], by_judge))
             title = f"{name}: win rate ({found['protocol']}), judged by {judges}"
             table = _win_rates(rates, rated["tiers"]["tiers"], systems)
-            show_table(console, title, table, [*voted_on(rates["definition"]), *_why_not(rates)])
+            show_table(
+                console, title, table, [*voted_on(rates.get("definition", {})), *_why_not(rates)]
+            )
         elif split["samples"]:
             title = f"{name}: no win rates, since no judge has rated an output of it\n"
             say(console, title, "yellow")
