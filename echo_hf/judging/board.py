@@ -152,7 +152,8 @@ def voted_on(definition: Part) -> Iterator[str]:
         rho2, judges = rounded(estimate["rho2"], 2), ", ".join(map(plain, estimate["weights"]))
         yield (
             f"all judges voted on {definition['voted']:,} of {definition['samples']:,} samples; "
-            f"their vote on all is estimated from {judges}, which explains {rho2} of its variance"
+            f"their vote on all is estimated from {judges}, which explains {rho2} of its variance; "
+            "pairs, and what each judge alone says, are counted on those"
         )
     elif "voted" in definition:
         yield f"counted on the {definition['voted']:,} samples on which all judges voted"

@@ -136,6 +136,8 @@ def test_a_board_says_what_it_rests_on(folder: Path) -> None:
     assert page.exit_code == 0, page.output
     html = (folder / "runs" / "evaluation" / "report" / "index.html").read_text("utf-8")
     assert f"Here all judges voted on {part} of 60 samples" in html
+    asked = sum(row["outcome"] != "not_needed" for row in rows_of(folder))
+    assert f"<dt>Ratings</dt><dd>{asked}</dd>" in html
 
 
 def of_ways(done: JudgingResult) -> dict[str, JudgingPlan]:
