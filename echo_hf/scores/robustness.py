@@ -249,12 +249,12 @@ def leave_one_judge_out(
         (0.5, 0.0, 1.0)
     """
     compared = votes.compare(ratings, outputs, **choices)
-    table, rates = compared.whole, compared.ranked_rates()
+    table, rates = compared.given, compared.ranked_rates()
     order = list(rates)
     without, flips = dict[str, Mapping[str, float | None]](), dict[str, Pairs]()
     for judge in table.judges:
         left = table.by([name != judge for name in table.judges])
-        without[judge] = replace(compared, whole=left).rates()
+        without[judge] = replace(compared, given=left).rates()
         flips[judge] = _pairs(order, _above(rates, order) & _above(without[judge], order).T)
     return LeaveOneJudgeOut(rates, without, flips, compared.definition("leave_one_judge_out"))
 

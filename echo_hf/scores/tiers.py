@@ -100,7 +100,7 @@ def tiers(
             f"nothing could differ: expected {fewest} draws or more"
         )
     if compared.estimate:
-        leads = compared.estimate.by_sample / len(compared.whole.samples)
+        leads = compared.estimate.by_sample / len(compared.given.samples)
     else:
         leads = _above(compared, 0.5, 1)
     found = sign_flip_test(leads[first] - leads[second], n_resamples=n_resamples, seed=seed)

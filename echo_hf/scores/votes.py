@@ -198,14 +198,14 @@ class Choices(Selection, total=False):
 class Compared:
     """Ratings with the verdicts that follow from them under a protocol, where all judges vote."""
 
-    whole: RatingTable
+    given: RatingTable
     protocol: Protocol
     missing: Missing
     rubric: str
 
     @property
     def table(self) -> RatingTable:
-        return self.whole.part
+        return self.given.part
 
     def _once(self, what: str, make: Callable[[], Value]) -> Value:
         """Makes something of the ratings once, for every figure that is made of this table."""
@@ -241,7 +241,7 @@ class Compared:
     @property
     def estimate(self) -> Estimate | None:
         """The vote on all samples, by those judges who rated them all; null where all did."""
-        is_whole = self.whole.spared is None or len(self.whole.systems) < 2
+        is_whole = self.given.spared is None or len(self.given.systems) < 2
         if is_whole or self.protocol == "published":
             return None
         return self._once("estimate", self._estimated)
@@ -250,12 +250,12 @@ class Compared:
         known = len(self.table.samples)
         if known < FEWEST_SAMPLES:
             raise ScoreError(
-                f"all judges were asked about {known} of {len(self.whole.samples)} samples: "
+                f"all judges were asked about {known} of {len(self.given.samples)} samples: "
                 f"expected {FEWEST_SAMPLES} or more, so ask about {FEWEST_SAMPLES - known} more"
             )
-        voted = np.full((len(self.whole.samples), len(self.table.systems)), np.nan)
-        voted[np.isin(self.whole.samples, self.table.samples)] = self.shares(self.verdicts).T
-        judges = replace(self, whole=self.whole.unspared)
+        voted = np.full((len(self.given.samples), len(self.table.systems)), np.nan)
+        voted[np.isin(self.given.samples, self.table.samples)] = self.shares(self.verdicts).T
+        judges = replace(self, given=self.given.unspared)
         return estimated(judges.shares(judges.said), voted)
 
     def shares(self, verdicts: Floats) -> Floats:
@@ -311,8 +311,8 @@ class Compared:
             "tie_width": TIE_WIDTH,
             "judges": list(self.table.judges),
             "systems": list(self.table.systems),
-            "samples": len(self.whole.samples),
-            **({} if self.whole.spared is None else {"voted": len(self.table.samples)}),
+            "samples": len(self.given.samples),
+            **({} if self.given.spared is None else {"voted": len(self.table.samples)}),
             **parameters,
         }
 
