@@ -64,6 +64,7 @@ class MetricReason(Reason):
     NO_LEVELS = "no_levels", "a channel has no level from 5 to 250: it counts pooled, not alone"
     ZERO_DISTANCE = "zero_distance", "a distance of 0, which the released code takes for no output"
     UNRATED = "unrated", "no judge gave it a rating"
+    NOT_NEEDED = "not_needed", "a judge was spared it: those that all were asked about count"
     OFF_SCALE = "off_scale", "the rating is not on the scale that it is divided by"
     NO_FACE_IN_INPUT = "no_face_in_input", "no face was found in any of its inputs"
     NO_FACE_IN_OUTPUT = "no_face_in_output", "there is a face in an input, and none in the output"
@@ -210,7 +211,7 @@ class Unrated(Reason):
     UNSHOWABLE = "unshowable", "the output or an input cannot be shown as an image"
     NO_CHOICE = "no_choice", "the answer names none of the two, and no tie, in the form asked for"
     TWO_CHOICES = "two_choices", "the answer makes more than one choice in the form asked for"
-    NOT_NEEDED = "not_needed", "nobody was asked: what was known decided without it"
+    NOT_NEEDED = "not_needed", "not asked on purpose: a part of the samples tells enough"
 
 
 class NotJudged(Reason):

@@ -16,7 +16,7 @@ from echo_hf._infra.text import table as markdown_table
 from echo_hf.engines.estimate import UNKNOWN, Expected, Range, shown_dollars, shown_time
 from echo_hf.judging.audit import Audited
 from echo_hf.judging.board import judge_names, show_left_out
-from echo_hf.judging.session import Answered, JudgingResult, Planned
+from echo_hf.judging.session import Answered, JudgingPlan, JudgingResult, Planned
 from echo_hf.judging.trust import drift_said
 from echo_hf.reasons import Failed, NotAudited, Outcome, Unrated
 from echo_hf.systems.generate import Generated, SystemListing
@@ -107,7 +107,7 @@ def stage_table(plan: Sequence[PlannedStage]) -> Table:
     return plain_table("stage", "to ask", "stored", *TAKES, rows=rows)
 
 
-def _takes(one: PlannedWork | Planned | PlannedStage) -> tuple[str, str]:
+def _takes(one: PlannedWork | Planned | PlannedStage | JudgingPlan) -> tuple[str, str]:
     found = one.expected
     is_bare = found.gpu and found.cost_usd == 0  # whatever the GPU costs
     usd = NOTHING if is_bare else shown_dollars(found.usd)
@@ -149,6 +149,7 @@ def show_judged(console: Console, judged: JudgingResult) -> None:
         heads = ("judge", "about", "calls", "stored", "prompt tokens", "pictures", *TAKES)
         console.print(plain_table(*heads, left=ABOUT, rows=rows))
         say_expected(console, [(one.who, one.expected) for one in judged.plans])
+        show_ways(console, judged.ways)
         console.print("nothing was asked: leave out --dry-run to ask")
         return
     console.print(answer_table(judged.answered))
@@ -157,7 +158,7 @@ def show_judged(console: Console, judged: JudgingResult) -> None:
             if outcome != Outcome.OK:
                 meaning = MEANINGS.get(outcome, "")
                 line = f"{one.who} {one.rubric}: {count:,} {outcome}: {meaning}"
-                say(console, line, "yellow")
+                say(console, line, "dim" if outcome == Unrated.NOT_NEEDED else "yellow")
     for split, found in judged.decisions.items():
         say(console, f"{split}: {found.said}")
         if found.undecided:
@@ -175,12 +176,28 @@ def show_judged(console: Console, judged: JudgingResult) -> None:
     say(console, f"{judged.path.stem}: {judged.path}")
 
 
+def show_ways(console: Console, ways: Sequence[JudgingPlan]) -> None:
+    if not ways:
+        return
+    rows: Rows = []
+    for one in ways:
+        low, calls, high = (f"{count:,.0f}" for count in one.calls)
+        widths = (rounded(half) for half in one.half_width.values())
+        named = Text(one.name, "bold"), calls if low == high else f"{low} to {high}"
+        rows.append((*named, *widths, *_takes(one)))
+    heads = ("", "calls", *(f"± {split}" for split in ways[0].half_width), *TAKES)
+    notes = ["±: half the interval to be expected of a win rate", *(one.basis for one in ways)]
+    title = "what is still to be asked, one way or another"
+    show_table(console, title, plain_table(*heads, rows=rows), dict.fromkeys(notes))
+
+
 def answer_table(answered: Sequence[Answered]) -> Table:
     rows: Rows = []
     for one in answered:
         fill, usage = one.fill, one.fill.usage
-        ok = one.outcomes.get(Outcome.OK, 0)
-        counts = (ok, sum(one.outcomes.values()) - ok, fill.calls, usage.prompt + usage.completion)
+        ok, spared = (one.outcomes.get(name, 0) for name in (Outcome.OK, Unrated.NOT_NEEDED))
+        others = sum(one.outcomes.values()) - ok - spared
+        counts = (ok, others, fill.calls, usage.prompt + usage.completion)
         cached = percent(usage.cached / usage.prompt) if usage.prompt else NOTHING
         figures = (*(f"{count:,}" for count in counts), cached, rounded(fill.cost_usd, 2))
         rows.append((Text(one.who, "bold"), one.rubric, *figures))

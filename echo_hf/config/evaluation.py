@@ -304,6 +304,22 @@ class Evaluated(Section):
     def _distinct(cls, named: tuple[Any, ...]) -> Any:
         return distinct(named)
 
+    @model_validator(mode="after")
+    def _all_rated(self) -> Self:
+        for one in (one for one in self.judges if one.share < 1):
+            if self.protocol == "published":
+                raise ValueError(
+                    f"judge {one.name!r} has share {one.share:g}, which protocol 'published' does "
+                    "not know: leave it out, or write protocol: corrected"
+                )
+            for rubric in one.rubrics:
+                if not any(rubric in other.rubrics and other.share == 1 for other in self.judges):
+                    raise ValueError(
+                        f"judge {one.name!r} has share {one.share:g}, and nobody rates all samples "
+                        f"by {rubric!r}: expected a judge with this rubric and without share"
+                    )
+        return self
+
     def run_by(self, kind: str | None) -> Self:
         """The same with another kind of runner; null for its own."""
         if kind is None or kind == self.runner.kind:

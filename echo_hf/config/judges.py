@@ -64,6 +64,9 @@ class JudgeConfig(Section):
             config's protocol.
         max_tokens: Longest answer.
         repeats: How often each output is rated, and each pair compared.
+        share: Share of the samples that it rates, above 0, at most 1: the same samples for all
+            judges, at least 10 of each split; of two shares the larger has all samples of the
+            smaller. Another judge has to rate all, by the same rubric.
         pairwise: Which pairs it compares, when it is asked to.
     """
 
@@ -82,6 +85,7 @@ class JudgeConfig(Section):
     pictures: ImageSize | None = None
     max_tokens: MaxTokens = 2048
     repeats: Annotated[Whole, Field(ge=1, le=100)] = 1
+    share: Annotated[float, Field(gt=0, le=1)] = 1.0
     pairwise: PairwiseConfig = PairwiseConfig()
 
     @model_validator(mode="after")

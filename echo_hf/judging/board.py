@@ -64,7 +64,8 @@ def show_scores(console: Console, path: Path) -> None:
             judges = ", ".join(judge_names(rates["per_judge"], found["failed_audit"], by_judge))
             title = f"{name}: win rate ({found['protocol']}), judged by {judges}"
             table = _win_rates(rates, rated["tiers"]["tiers"], systems)
-            show_table(console, title, table, _why_not(rates))
+            notes = [*voted_on(rates.get("definition", {})), *_why_not(rates)]
+            show_table(console, title, table, notes)
             if decided := rated.get("decisions"):
                 show_table(console, f"{name}: {decided['said']}", _decisions(decided))
             if anchors := rated.get("anchors"):
@@ -189,6 +190,19 @@ def _strengths(found: Part, anchors: Part, systems: Named) -> Table:
         ends = rounded_interval(found["interval"][name])
         table.add_row(Text(_shown(name, systems), "bold"), rounded(value), ends, said)
     return table
+
+
+def voted_on(definition: Part) -> Iterator[str]:
+    """What win rates rest on where a judge was spared samples."""
+    if estimate := definition.get("estimate"):
+        rho2, judges = rounded(estimate["rho2"], 2), ", ".join(map(plain, estimate["weights"]))
+        yield (
+            f"all judges voted on {definition['voted']:,} of {definition['samples']:,} samples; "
+            f"their vote on all is estimated from {judges}, which explains {rho2} of its variance; "
+            "pairs, and what each judge alone says, are counted on those"
+        )
+    elif "voted" in definition:
+        yield f"counted on the {definition['voted']:,} samples on which all judges voted"
 
 
 def _why_not(rates: Part) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TypedDict, Unpack, get_args
@@ -29,16 +29,17 @@ from echo_hf.images.store import ImageStore
 from echo_hf.judging import rate, session
 from echo_hf.judging.applicability import Fitting, to_classify
 from echo_hf.judging.compare import PAIRWISE, Compare, to_compare
+from echo_hf.judging.plans import judging_plans
 from echo_hf.judging.rate import Protocol, Rate, ToRate
 from echo_hf.judging.run_tables import read_table
-from echo_hf.judging.session import HERE, Answered, JudgeTask, JudgingResult
+from echo_hf.judging.session import HERE, Answered, JudgeTask, JudgingResult, Planned
 from echo_hf.metrics.names import TEXT_RENDERING as TEXT
 from echo_hf.pipeline.progress import ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.systems.base import Task
 from echo_hf.systems.benchmark import benchmark_of, evaluation_folder, load_evaluation
 from echo_hf.tables import APPLICABILITY as FITS
-from echo_hf.tables import OUTPUTS
+from echo_hf.tables import OUTPUTS, RATINGS
 
 RUBRICS: tuple[str, ...] = get_args(Rubric)
 APPLICABILITY = "applicability"
@@ -111,8 +112,9 @@ def rating_question(
     judge: JudgeConfig, rubric: str, protocol: Protocol, rows: Dataset, shown: SentImages
 ) -> JudgeTask:
     how = _size(judge, protocol)
-    inputs = [] if rubric == TEXT else [one for row in rows["inputs"] for one in row]
-    images = shown.of([*inputs, *rows["output"]], how)
+    asked = rows.select([at for at, spared in enumerate(rows["spared"]) if not spared])
+    inputs = [] if rubric == TEXT else [one for row in asked["inputs"] for one in row]
+    images = shown.of([*inputs, *asked["output"]], how)
     prompt = rate.rubric_prompt(judge, rubric)
     return JudgeTask(judge.name, rubric, Rate(judge, how, images, rubric, prompt, protocol), rows)
 
@@ -164,12 +166,35 @@ def judge(
     folder = evaluation_folder(config, runs)
     outputs = rated_outputs(config, folder, limit)
 
-    def questions(shown: SentImages) -> Iterator[JudgeTask]:
-        fits = read_table(folder.root, FITS)
-        return rating_questions(config, chosen, wanted, outputs, fits, shown)
+    sent, engines, write = SentImages(folder.images), engines_of(chosen), session.write_ratings
 
-    engines, write = engines_of(chosen), session.write_ratings
-    return run_judges(folder, engines, questions, write, outputs, config.runner, **limits)
+    def questions(_: SentImages) -> Iterator[JudgeTask]:
+        fits = read_table(folder.root, FITS)
+        return rating_questions(config, chosen, wanted, outputs, fits, sent)
+
+    done = run_judges(folder, engines, questions, write, outputs, config.runner, **limits)
+    rating = [one for one in chosen if rate.OVERALL in one.rubrics and rate.OVERALL in wanted]
+    is_plan = limits.get("dry_run") and config.protocol == "corrected"
+    if not is_plan or all(one.share < 1 for one in rating):
+        return done
+
+    known = {one.who: one for one in done.plans if one.rubric == rate.OVERALL}
+
+    def planned(shares: Mapping[str, float]) -> list[Planned]:
+        others = [
+            one.model_copy(update={"share": shares[one.name]})
+            for one in rating
+            if shares[one.name] != one.share
+        ]
+
+        def asked(_: SentImages) -> Iterator[JudgeTask]:
+            return rating_questions(config, others, [rate.OVERALL], outputs, None, sent)
+
+        found = run_judges(folder, engines, asked, write, outputs, dry_run=True).plans
+        return list({**known, **{one.who: one for one in found}}.values())
+
+    ratings = read_table(folder.root, RATINGS)
+    return replace(done, ways=judging_plans(rating, outputs, ratings, planned))
 
 
 def pairwise(

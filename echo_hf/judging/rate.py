@@ -22,6 +22,7 @@ import pyarrow as pa
 from datasets import Dataset
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
+from echo_hf._infra.bootstrap import FEWEST_SAMPLES
 from echo_hf.config.checks import ANSWERED_BY
 from echo_hf.config.judges import ImageSize, JudgeConfig
 from echo_hf.engines.base import ImageRef, Message, Request, Text
@@ -37,7 +38,7 @@ from echo_hf.prompts import Prompt, as_data, filled_prompt
 from echo_hf.reasons import BadImage, NotJudged, Outcome, Reason, Unrated
 from echo_hf.systems.base import Task
 from echo_hf.systems.benchmark import Tasks
-from echo_hf.tables import INTEGER, RATINGS, STRING, STRINGS, Column, Table
+from echo_hf.tables import BOOLEAN, INTEGER, RATINGS, STRING, STRINGS, Column, Table
 
 Protocol = Literal["published", "corrected"]
 Row = Mapping[str, Any]
@@ -62,8 +63,10 @@ TO_RATE = Table(
         "repeat": Column(INTEGER, "number of the repetition, from 0"),
         **SAMPLE_COLUMNS,
         "output": Column(STRING, "digest of the output"),
+        "spared": Column(BOOLEAN, "true where the judge is not asked: its sample was not drawn"),
     },
 )
+SEED = 0  # of the draw of samples that judges with a share rate
 
 
 @dataclass(frozen=True)
@@ -76,12 +79,19 @@ class ToRate:
 
     def rows(self, judge: JudgeConfig, fits: Callable[[Task], bool]) -> Dataset:
         """Rows of `TO_RATE`: the samples that fit, as often as the judge repeats."""
+        tasks = [task for task in self.tasks if fits(task) and self.outputs.get(task.sample_id)]
+        asked = drawn_part(tasks, judge.share)
         rows = (
-            {**task_row(task), "system": one["system"], "output": one["image"], "repeat": repeat}
-            for task in self.tasks
-            if fits(task)
+            {
+                **task_row(task),
+                "system": one["system"],
+                "output": one["image"],
+                "repeat": repeat,
+                "spared": task.sample_id not in asked,
+            }
+            for task in tasks
             for repeat in range(judge.repeats)
-            for one in self.outputs.get(task.sample_id, ())
+            for one in self.outputs[task.sample_id]
         )
         return rows_of(TO_RATE, rows)
 
@@ -126,6 +136,17 @@ def place_of(seed: int, *names: str) -> bytes:
     """Where chance puts something: decided by its names, whatever else there is."""
     named = "\x1f".join((str(seed), *names))
     return hashlib.sha256(named.encode("utf-8", "surrogatepass")).digest()
+
+
+def drawn_part(tasks: Iterable[Task], share: float) -> set[str]:
+    """The samples that a judge with this share rates: of each split, enough to learn from."""
+    drawn, by_split = set[str](), dict[str, list[str]]()
+    for task in tasks:
+        by_split.setdefault(task.split, []).append(task.sample_id)
+    for names in by_split.values():
+        most = max(round(share * len(names)), FEWEST_SAMPLES)
+        drawn.update(sorted(names, key=lambda name: place_of(SEED, "share", name))[:most])
+    return drawn
 
 
 def flags_of(applicability: pa.Table | None, metric: str) -> dict[str, bool | None]:
@@ -260,6 +281,9 @@ class JudgingStage(ModelStage):
         shape = self._shape() if self.judge.mode == "structured" else None
         found, keys = [], keys_of(table, self.inputs).to_pylist()
         for key, row in zip(keys, self.input_rows(table), strict=True):
+            if row.get("spared"):
+                found.append(of_row(key, []))
+                continue
             parts, inputs = self._question(row)
             shown = [self.shown.get(one) if isinstance(one, str) else one for one in parts]
             request = Request(
@@ -289,7 +313,8 @@ class JudgingStage(ModelStage):
             values = {"judge": self.judge.name, "prompt_digest": prompt_digest, **self._known(row)}
             provenance = {STAGE: made_by | self._provenance(row)}
             values["provenance"] = json.dumps(provenance, sort_keys=True, default=str)
-            values["outcome"] = Unrated.UNSHOWABLE.value
+            unasked = Unrated.NOT_NEEDED if row.get("spared") else Unrated.UNSHOWABLE
+            values["outcome"] = unasked.value
             for given in answers[number]:
                 values |= next(calls)
                 if isinstance(given, Failure):

@@ -22,7 +22,7 @@ from echo_hf.config.checks import EngineChoice
 from echo_hf.config.sections import RunnerOptions
 from echo_hf.engines.auto import Engines
 from echo_hf.engines.base import Engine, abstains, check_installed
-from echo_hf.engines.estimate import Expected, expected_calls, prices_of
+from echo_hf.engines.estimate import Expected, Range, expected_calls, prices_of
 from echo_hf.engines.planner import RequestPlan
 from echo_hf.engines.pooled import PooledEngine
 from echo_hf.engines.prices import MILLION
@@ -71,6 +71,17 @@ class Planned:
 
 
 @dataclass(frozen=True)
+class JudgingPlan:
+    """One way of having a run judged; `half_width` is half a win rate's interval, by split."""
+
+    name: str
+    calls: Range
+    half_width: Mapping[str, float | None]
+    expected: Expected
+    basis: str
+
+
+@dataclass(frozen=True)
 class Answered:
     who: str
     rubric: str
@@ -87,6 +98,7 @@ class JudgingResult:
 
     path: Path | None  # the table that was filled
     plans: tuple[Planned, ...] = ()
+    ways: tuple[JudgingPlan, ...] = ()  # of a dry run: other ways of having it judged
     answered: tuple[Answered, ...] = ()
     left_out: Mapping[Reason, int] = field(default_factory=dict)
     cost_usd: float | None = None  # as far as it is known

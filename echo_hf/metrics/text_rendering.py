@@ -59,7 +59,8 @@ def text_rendering(
     A judge's repeats are averaged first, then the judges of a sample, then the samples; higher is
     better. `published` takes whole ratings from 1 to 10, which are all that the released code
     reads from an answer; `corrected` takes any from 0 to 10. A rating that is not on the scale
-    does not count: it was given on another, which nobody stated.
+    does not count: it was given on another, which nobody stated. Where the column outcome says
+    that a judge was spared samples (`not_needed`), the mean is over those that all judges rated.
 
     Args:
         ratings: Rows with sample_id, system, judge and rating: a finite number, null or NaN where
@@ -100,9 +101,13 @@ def text_rendering(
     table = read_ratings(counted, rubric=RUBRIC)
     # Ratings from 0 to 1 of the one system there is [judge, sample], NaN where there is none.
     by_judge = table.ratings.reshape(len(table.judges), len(table.samples)) / HIGHEST
-    values = [_mean(said) for said in by_judge.T]
+    asked = {*table.part.samples}
+    values = [
+        _mean(said) if sample in asked else None
+        for sample, said in zip(table.samples, by_judge.T, strict=True)
+    ]
     reasons = [
-        _reason(off_scale.get(sample, [])) if value is None else None
+        _reason(off_scale.get(sample, []), sample in asked) if value is None else None
         for sample, value in zip(table.samples, values, strict=True)
     ]
     definition = {
@@ -156,7 +161,7 @@ def _mean(values: NDArray[np.float64]) -> float | None:
     return float(known.mean()) if len(known) else None
 
 
-def _reason(off_scale: list[float]) -> Unmeasured:
+def _reason(off_scale: list[float], asked: bool) -> Unmeasured:
     said = ", ".join(sorted(map(repr, set(off_scale))))
-    unrated = Unmeasured(MetricReason.UNRATED)
+    unrated = Unmeasured(MetricReason.UNRATED if asked else MetricReason.NOT_NEEDED)
     return Unmeasured(MetricReason.OFF_SCALE, detail=f"rated {said}") if said else unrated

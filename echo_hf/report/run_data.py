@@ -30,6 +30,7 @@ from echo_hf.judging.run_tables import read_run
 from echo_hf.metrics.result import MetricResult
 from echo_hf.metrics.text_rendering import TextRenderingResult
 from echo_hf.pipeline.run_folder import RunFolder
+from echo_hf.reasons import Unrated
 from echo_hf.report.analysis.result import FILE as ANALYSIS_FILE
 from echo_hf.report.analysis.result import Analysis, read_analysis, read_figures
 from echo_hf.scores.agreement import Agreement
@@ -314,6 +315,8 @@ def ratings_of(rows: pa.Table | None) -> dict[str, tuple[Rating, ...]]:
     columns = ("sample_id", "system", "judge", "rubric", "repeat", "rating", "explanation")
     found: dict[str, list[Rating]] = {}
     for row in rows.select((*columns, "outcome")).to_pylist():
+        if row["outcome"] == Unrated.NOT_NEEDED:
+            continue
         sample, value = row.pop("sample_id"), row.pop("rating")
         # As for `win_rate`, what is no number is no rating.
         value = value if value is not None and math.isfinite(value) else None

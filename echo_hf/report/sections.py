@@ -12,7 +12,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from echo_hf.judging.board import ALPHA, NAMES, judge_names
+from echo_hf.judging.board import ALPHA, NAMES, judge_names, voted_on
 from echo_hf.metrics.names import BETTER, HIGHER
 from echo_hf.reasons import MetricReason
 from echo_hf.report.charts import highest, round_scale
@@ -69,7 +69,8 @@ def board(data: RunData) -> Markup:
         if rates is not None:
             judges = ", ".join(judge_names(rates.per_judge, {}, data.results.judge_models))
             decided = found.win_rate.decisions if found.win_rate else None
-            notes = [f"Judged by {judges}.", _how(rates, found), *_why_not(rates)]
+            voted = (f"Here {said}." for said in voted_on(rates.definition))
+            notes = [f"Judged by {judges}.", _how(rates, found), *voted, *_why_not(rates)]
             given["notes"] = [*notes, f"{decided.said.capitalize()}."] if decided else notes
             given["pairs"] = decided or rates
             given["corrected"] = by_people(data, found.by_people)

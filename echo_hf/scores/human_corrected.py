@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, get_args
 
 import numpy as np
 
@@ -13,16 +13,15 @@ from echo_hf._infra.plots import SystemValues, ends_of
 from echo_hf.errors import ScoreError, unknown
 from echo_hf.reasons import Unscored
 from echo_hf.scores.agreement import HumanRanks, read_human
+from echo_hf.scores.estimate import Method, estimated, mean_known, t_quantile
 from echo_hf.scores.rating_table import RUBRIC, Floats, RatingTable, divided, read_ratings
-from echo_hf.scores.votes import best_first, named, verdicts_of
+from echo_hf.scores.votes import Points, best_first, named, pairs_of, points_by_sample, verdicts_of
 
-RIDGE_BELOW = 30  # ranked samples: a penalty keeps fewer from deciding the weights by chance
 MEAN = "judges' mean"
 # Standard deviation of what judges leave unexplained of one person's shares, in the system where
 # it is largest: .19 to .23 for each of three people, three judges, and 2 to 8 systems on 179
 # samples; .17 for the mean of the three.
 EXPECTED_SPREAD = 0.21
-Method = Literal["regression", "ppi"]
 
 
 @dataclass(frozen=True)
@@ -98,7 +97,7 @@ def ranked_needed(
     if samples <= FEWEST_SAMPLES:
         return samples
     counts = np.arange(FEWEST_SAMPLES, samples)
-    half = _t_quantile(counts - 1, confidence) * spread * np.sqrt(1 / counts - 1 / samples)
+    half = t_quantile(counts - 1, confidence) * spread * np.sqrt(1 / counts - 1 / samples)
     return int(next(iter(counts[half <= width]), samples))
 
 
@@ -162,32 +161,22 @@ def human_corrected(
         raise ScoreError(f"confidence is {confidence!r}: expected a number such as 0.95")
     is_read = isinstance(ratings, RatingTable)
     table = ratings if is_read else read_ratings(ratings, rubric=rubric, judges=judges)
-    people = read_human(human)
+    table, people = table.unspared, read_human(human)
     systems = [name for name in table.systems if name in people.systems]
     if len(systems) < 2:
         raise ScoreError(
             f"people ranked {list(people.systems)!r}, judges rated {list(table.systems)!r}: "
             "expected two systems or more in both"
         )
-    shares, said = _shares(table, people, systems)
-    ranked = ~np.isnan(said).all(axis=1)
-    if (count := int(ranked.sum())) < FEWEST_SAMPLES:
+    rated = table.ratings[:, [table.systems.index(name) for name in systems]]
+    said = _by_people(people, systems, table.samples)
+    if (count := int((~np.isnan(said)).any(axis=1).sum())) < FEWEST_SAMPLES:
         raise ScoreError(
             f"people ranked {count} of the rated samples: expected {FEWEST_SAMPLES} or more, so "
             f"rank {FEWEST_SAMPLES - count} more"
         )
-    if method == "ppi":
-        shares = shares.mean(axis=2, keepdims=True)
-    fit = _fitted(shares[ranked], said[ranked], shares, method)
-    counts = (~np.isnan(said)).sum(axis=0)
-    enough = counts >= FEWEST_SAMPLES
-    rates = shares.mean(axis=0) @ fit.beta
-    rates += _mean(said[ranked] - shares[ranked] @ fit.beta)
-    spread = np.sqrt(_variance(fit.residuals))
-    errors = spread * np.sqrt(1 / np.maximum(counts, 1) - 1 / len(said))
-    half = _t_quantile(counts - 1, confidence) * errors
-    rates, errors = np.where(enough, rates, np.nan), np.where(enough, errors, np.nan)
-    rate = named(systems, rates)
+    found = estimated(divided(*_points(rated)), said, method)
+    rate, enough = named(systems, found.rates), ~np.isnan(found.rates)
     order = best_first(rate)
     either = sorted({*table.systems, *people.systems} - {*systems})
     reasons = {name: Unscored.FEW_SAMPLES for name in order if rate[name] is None}
@@ -198,20 +187,17 @@ def human_corrected(
         known = named(systems, values)
         return {name: known.get(name) for name in (*order, *either)}
 
-    ends = {
-        name: None if rate[name] is None else (float(low), float(high))
-        for name, low, high in zip(systems, rates - half, rates + half, strict=True)
-    }
+    ends = dict(zip(systems, found.ends(confidence, others=False), strict=True))
     weighed = table.judges if method == "regression" else (MEAN,)
     return HumanCorrected(
-        win_rate=by_system(rates),
+        win_rate=by_system(found.rates),
         interval={name: ends.get(name) for name in (*order, *either)},
-        standard_error=by_system(errors),
-        judges_alone=by_system(shares.mean(axis=(0, 2))),
-        people_alone=by_system(_mean(said)),
-        beta=dict(zip(weighed, fit.beta.tolist(), strict=True)),
-        rho2=fit.rho2,
-        effective_n=by_system(counts * divided(_variance(said), spread**2)),
+        standard_error=by_system(found.errors(others=False)),
+        judges_alone=by_system(found.shares.mean(axis=(0, 2))),
+        people_alone=by_system(mean_known(said)),
+        beta=dict(zip(weighed, found.beta.tolist(), strict=True)),
+        rho2=found.rho2,
+        effective_n=by_system(found.effective_n),
         ranked=count,
         samples=len(said),
         reasons=reasons,
@@ -223,114 +209,24 @@ def human_corrected(
             "judges": list(table.judges),
             "raters": list(people.raters),
             "confidence": confidence,
-            "ridge": fit.ridge,
+            "ridge": found.ridge,
             "ranked_elsewhere": len({*people.samples} - {*table.samples}),
         },
-        _spread=float(np.max(spread[enough], initial=-np.inf)) if enough.any() else np.nan,
+        _spread=float(np.max(found.spread[enough], initial=-np.inf)) if enough.any() else np.nan,
     )
 
 
-def _shares(
-    table: RatingTable, people: HumanRanks, systems: Sequence[str]
-) -> tuple[Floats, Floats]:
-    """Shares by judges [sample, system, judge], and by people [sample, system]."""
-    rated = table.ratings[:, [table.systems.index(name) for name in systems]]
-    won, count = _points(rated)
-    by_judge = divided(won, count)
-    with np.errstate(invalid="ignore"):
-        means = divided(np.nansum(by_judge, axis=2), (~np.isnan(by_judge)).sum(axis=2))
-    # A judge who never compared a system says nothing of it.
-    means = np.where(np.isnan(means), 0.5, means)
-    by_judge = np.where(np.isnan(by_judge), means[:, :, None], by_judge)
+def _by_people(people: HumanRanks, systems: Sequence[str], samples: Sequence[str]) -> Floats:
+    """Shares of each sample and system by all who ranked it."""
     ranks = people.ranks[:, [people.systems.index(name) for name in systems]]
     won, count = (one.sum(axis=0) for one in _points(-ranks))
     place = {name: at for at, name in enumerate(people.samples)}
-    at = np.array([place.get(name, -1) for name in table.samples])
+    at = [place.get(name, -1) for name in samples]
     padded = np.pad(divided(won, count), ((0, 0), (0, 1)), constant_values=np.nan)
-    return np.transpose(by_judge, (2, 1, 0)), padded[:, at].T
+    return padded[:, at].T
 
 
-def _points(values: Floats) -> tuple[Floats, Floats]:
-    """Points that each system wins from the others, and comparisons [who, system, sample]."""
-    won, count = np.zeros(values.shape), np.zeros(values.shape)
-    for system in range(values.shape[1]):
-        verdicts = verdicts_of(values[:, [system]] - np.delete(values, system, axis=1))
-        won[:, system] = np.nansum((verdicts + 1) / 2, axis=1)
-        count[:, system] = (~np.isnan(verdicts)).sum(axis=1)
-    return won, count
-
-
-def _mean(values: Floats) -> Floats:
-    return divided(np.nansum(values, axis=0), (~np.isnan(values)).sum(axis=0))
-
-
-def _variance(values: Floats) -> Floats:
-    around = np.nansum((values - _mean(values)) ** 2, axis=0)
-    return divided(around, (~np.isnan(values)).sum(axis=0) - 1)
-
-
-class _Fit(NamedTuple):
-    beta: Floats
-    residuals: Floats  # [ranked sample, system], each by weights fitted without that sample
-    rho2: float | None
-    ridge: float
-
-
-def _fitted(shares: Floats, said: Floats, every: Floats, method: Method) -> _Fit:
-    there = ~np.isnan(said)
-    counts = np.maximum(there.sum(axis=0), 1)
-    weight = there[:, :, None]
-    x = np.where(weight, shares - (shares * weight).sum(axis=0) / counts[:, None], 0.0)
-    y = np.where(there, said - _mean(said), 0.0)
-    # What leaving a sample out takes from sums around the mean, which moves as well.
-    moved = counts / np.maximum(counts - 1, 1)
-    gram, gave = np.einsum("isj,isk->jk", x, x), np.einsum("isj,is->j", x, y)
-    grams = gram - np.einsum("s,isj,isk->ijk", moved, x, x)
-    gaves = gave - np.einsum("s,isj,is->ij", moved, x, y)
-    ridge = 0.0
-    if method == "regression":
-        if len(said) < RIDGE_BELOW:
-            ridge = _ridge(x, y, gram, gave, int(there.sum()) - there.shape[1])
-        penalty = ridge * np.eye(len(gram))
-        beta = _solved(gram + penalty, gave)
-        left_out = _solved(grams + penalty, gaves)
-    else:
-        beta, left_out = (
-            _power_tuned(gave, len(said), every),
-            _power_tuned(gaves, len(said) - 1, every),
-        )
-    residuals = said - np.einsum("isj,ij->is", shares, left_out)
-    around = residuals - _mean(residuals)
-    total = float((y**2).sum())
-    rho2 = 1 - float(np.nansum(around**2)) / total if total else None
-    return _Fit(beta, residuals, rho2, ridge)
-
-
-def _solved(grams: Floats, gaves: Floats) -> Floats:
-    # A judge who says the same of all has no weight.
-    found: Floats = np.einsum("...jk,...k->...j", np.linalg.pinv(grams, hermitian=True), gaves)
-    return found
-
-
-def _ridge(x: Floats, y: Floats, gram: Floats, gave: Floats, free: int) -> float:
-    beta = _solved(gram, gave)
-    noise = float(((y - x @ beta) ** 2).sum()) / max(free - len(beta), 1)
-    size = float(beta @ beta)
-    return len(beta) * noise / size if size else 0.0
-
-
-def _power_tuned(gave: Floats, ranked: int, every: Floats) -> Floats:
-    """The weight of PPI++, for a mean over all samples in place of those that nobody ranked."""
-    unranked = max(len(every) - ranked, 0)
-    variance = float(every[:, :, 0].var(axis=0, ddof=1).sum())
-    if not unranked or not variance:
-        return np.zeros_like(gave)
-    whole = len(every) / unranked
-    return np.clip(gave / ranked / variance / whole, 0.0, 1.0) * whole
-
-
-def _t_quantile(free: Any, confidence: float) -> Floats:
-    from scipy.special import stdtrit
-
-    found: Floats = stdtrit(free, (1 + confidence) / 2)
-    return found
+def _points(values: Floats) -> Points:
+    """Of values [who, system, sample], higher is better."""
+    first, second = pairs_of(values.shape[1])
+    return points_by_sample(verdicts_of(values[:, first] - values[:, second]), values.shape[1])

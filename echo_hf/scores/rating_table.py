@@ -132,9 +132,10 @@ class RatingTable:
 
     `ratings` is [judge, system, sample], NaN where there is none; `lost` is what was refused or has
     no image [system, sample], null without outputs; `ignored` are keys of rows that do not count.
-    Where judges were not asked because it was not needed, these are the samples of which they were
-    asked all, so that systems are compared on the same; `whole` has the others as well. `made` is
-    what figures share that are made of the same table, such as votes.
+    Where systems were not asked about because it was not needed, these are the samples of which all
+    were, so that systems are compared on the same; `whole` has the others as well. `made` is what
+    figures share that are made of the same table, such as votes. `spared` are the samples that
+    others rated and a judge was not asked about [judge, sample], null without any.
     """
 
     samples: tuple[str, ...]
@@ -145,6 +146,42 @@ class RatingTable:
     ignored: Mapping[IgnoredRating, tuple[Key, ...]]
     whole: Whole | None = None
     made: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+    spared: Bools | None = None
+
+    @property
+    def part(self) -> RatingTable:
+        """The samples about which no judge was spared."""
+        if self.spared is None:
+            return self
+        if "part" not in self.made:
+            self.made["part"] = self.of(~self.spared.any(axis=0))
+        return self.made["part"]  # type: ignore[no-any-return]
+
+    def of(self, samples: Any) -> RatingTable:
+        """The ratings of some samples."""
+        names = tuple(np.array(self.samples, dtype=object)[samples])
+        lost = None if self.lost is None else self.lost[:, samples]
+        spared = None if self.spared is None else _spared(self.spared[:, samples])
+        ratings = self.ratings[..., samples]
+        return replace(self, samples=names, ratings=ratings, lost=lost, spared=spared)
+
+    def by(self, judges: Sequence[bool]) -> RatingTable:
+        """The ratings of some judges."""
+        chosen = np.flatnonzero(judges)
+        names = tuple(self.judges[at] for at in chosen)
+        spared = None if self.spared is None else _spared(self.spared[chosen])
+        return replace(self, judges=names, ratings=self.ratings[chosen], spared=spared)
+
+    @property
+    def unspared(self) -> RatingTable:
+        """The ratings of the judges who were asked about every sample."""
+        return self if self.spared is None else self.by([not one.any() for one in self.spared])
+
+
+def _spared(not_asked: Bools) -> Bools | None:
+    """Where others were asked: a sample that nobody was asked about spares nobody."""
+    spared: Bools = not_asked & ~not_asked.all(axis=0)
+    return spared if spared.any() else None
 
 
 class Whole(NamedTuple):
@@ -195,23 +232,24 @@ def read_ratings(
         for reason, rows in ignored.items()
         if rows.num_rows
     }
-    table = RatingTable(samples, systems, order, divided(sums, counts).reshape(shape), lost, keys)
+    given = divided(sums, counts).reshape(shape)
+    table = RatingTable(samples, systems, order, given, lost, keys)
     if OUTCOME not in rows.column_names:
         return table
     skipped = pc.equal(rows[OUTCOME], Unrated.NOT_NEEDED.value).fill_null(False).to_numpy()
-    if not skipped.any():
-        return table
+    asked, named = np.zeros((2, len(order), len(samples)), dtype=bool)
+    asked[judge[~skipped], sample[~skipped]] = True
+    named[judge, sample] = True
+    spared = _spared(named & ~asked)
+    table = replace(table, spared=spared)
     cell = np.zeros(shape, dtype=bool)
     cell.flat[cells[skipped & ~there]] = True
+    if spared is not None:
+        cell &= ~spared[:, None]
     not_needed = cell.sum(axis=0)
-    shared = ~not_needed.any(axis=0)
-    return replace(
-        table,
-        samples=tuple(np.array(samples)[shared].tolist()),
-        ratings=table.ratings[:, :, shared],
-        lost=None if lost is None else lost[:, shared],
-        whole=Whole(table, not_needed),
-    )
+    if not not_needed.any():
+        return table
+    return replace(table.of(~not_needed.any(axis=0)), whole=Whole(table, not_needed))
 
 
 def rows_of_rubric(ratings: Any, rubric: str, ignored: Ignored) -> pa.Table:

@@ -15,6 +15,7 @@ from echo_hf._infra.plots import SystemValues, ends_of
 from echo_hf.errors import ScoreError
 from echo_hf.reasons import Unscored
 from echo_hf.scores import votes
+from echo_hf.scores.estimate import mean_known
 from echo_hf.scores.rating_table import Floats, Weights, divided
 from echo_hf.scores.votes import Average, Choices, Protocol, Selection
 
@@ -178,7 +179,8 @@ def bounds(ratings: Any, outputs: Any = None, **choices: Unpack[Choices]) -> Bou
         {'a': (0.75, 1.0), 'b': (0.0, 0.25)}
     """
     compared = votes.compare(ratings, outputs, **choices)
-    rates, systems = compared.ranked_rates(), compared.table.systems
+    rates, systems = compared.rates(compared.verdicts), compared.table.systems
+    rates = {system: rates[system] for system in votes.best_first(rates)}
     first, second = votes.pairs_of(len(systems))
     shares = {}
     for sign in (-1, 1):
@@ -247,13 +249,12 @@ def leave_one_judge_out(
         (0.5, 0.0, 1.0)
     """
     compared = votes.compare(ratings, outputs, **choices)
-    table, rates = compared.table, compared.ranked_rates()
+    table, rates = compared.given, compared.ranked_rates()
     order = list(rates)
     without, flips = dict[str, Mapping[str, float | None]](), dict[str, Pairs]()
-    for at, judge in enumerate(table.judges):
-        others = table.judges[:at] + table.judges[at + 1 :]
-        left = replace(table, judges=others, ratings=np.delete(table.ratings, at, axis=0))
-        without[judge] = replace(compared, table=left).rates()
+    for judge in table.judges:
+        left = table.by([name != judge for name in table.judges])
+        without[judge] = replace(compared, given=left).rates()
         flips[judge] = _pairs(order, _above(rates, order) & _above(without[judge], order).T)
     return LeaveOneJudgeOut(rates, without, flips, compared.definition("leave_one_judge_out"))
 
@@ -359,7 +360,7 @@ def self_preference(
         side = np.where(own[first], 1, -1)[mixed, None]
         points = (1 + side * said[:, mixed]) / 2
         own_names = tuple(names.systems[one] for one in np.flatnonzero(own))
-        found[judge] = _preference(own_names, points[at], _mean(points[others], 0), n_boot, seed)
+        found[judge] = _preference(own_names, points[at], mean_known(points[others]), n_boot, seed)
     definition: dict[str, Any] = {
         **compared.definition("self_preference", draws=n_boot, seed=seed),
         "protocol": None,
@@ -392,11 +393,7 @@ def _preference(
 def _over_pairs(values: Floats, weights: Weights | None = None) -> Floats:
     """Mean over pairs of the mean over samples; of draws, one mean a draw."""
     if weights is None:
-        return _mean(_mean(values, axis=-1), axis=-1)
+        return mean_known(mean_known(values, axis=-1), axis=-1)
     there = ~np.isnan(values)
     sums = weights @ np.where(there, values, 0.0).T
-    return _mean(divided(sums, weights @ there.T), axis=-1)
-
-
-def _mean(values: Floats, axis: int) -> Floats:
-    return divided(np.nansum(values, axis=axis), (~np.isnan(values)).sum(axis=axis))
+    return mean_known(divided(sums, weights @ there.T), axis=-1)

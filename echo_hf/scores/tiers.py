@@ -107,6 +107,8 @@ def tiers(
         found, test = p_values(compared.of_pairs[tested] / 2), SEQUENTIAL
     else:
         leads, test = _above(compared, 0.5, 1), TEST
+        if compared.estimate:
+            leads = compared.estimate.by_sample / len(compared.given.samples)
         found = sign_flip_test(leads[first] - leads[second], n_resamples=n_resamples, seed=seed)
     values = np.full((len(systems), len(systems)), np.nan)
     values[first, second] = values[second, first] = holm(found)
@@ -263,6 +265,8 @@ def samples_needed(
 
 def _per_sample(compared: Compared) -> Floats:
     """A value for each system and sample; their mean over samples is the win rate."""
+    if compared.estimate:
+        return compared.estimate.by_sample
     points = compared.points
     rates = votes.rates_of(points, compared.rule.average)[:, None]
     by_comparison = compared.rule.average == "comparisons"

@@ -10,9 +10,10 @@ from typing import Any, Literal, NamedTuple, TypedDict, TypeVar, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from echo_hf._infra.bootstrap import KIND
+from echo_hf._infra.bootstrap import FEWEST_SAMPLES, KIND
 from echo_hf.errors import ScoreError, unknown
 from echo_hf.reasons import Unscored
+from echo_hf.scores.estimate import Estimate, estimated
 from echo_hf.scores.rating_table import RUBRIC, Floats, RatingTable, Weights, divided, read_ratings
 
 TIE_WIDTH = 1e-6
@@ -125,6 +126,14 @@ def points_of(verdicts: Floats, systems: int, weights: Weights | None = None) ->
     return Points(square(first, both - first, systems), square(both, both, systems))
 
 
+def points_by_sample(verdicts: Floats, systems: int) -> Points:
+    """Of verdicts [..., pair, sample] what each system wins, of how many [..., system, sample]."""
+    one, other = (np.arange(systems)[:, None] == at for at in pairs_of(systems))
+    there = ~np.isnan(verdicts)
+    won = np.where(there, (verdicts + 1) / 2, 0.0)
+    return Points(one @ won + other @ (there - won), (one | other) @ there.astype(float))
+
+
 def ties_of(verdicts: Floats, systems: int) -> Floats:
     """On how many samples each two systems tie."""
     tied = (verdicts == 0).sum(axis=-1)
@@ -188,12 +197,16 @@ class Choices(Selection, total=False):
 
 @dataclass(frozen=True)
 class Compared:
-    """Ratings with the verdicts that follow from them under a protocol."""
+    """Ratings with the verdicts that follow from them under a protocol, where all judges vote."""
 
-    table: RatingTable
+    given: RatingTable
     protocol: Protocol
     missing: Missing
     rubric: str
+
+    @property
+    def table(self) -> RatingTable:
+        return self.given.part
 
     def _once(self, what: str, make: Callable[[], Value]) -> Value:
         """Makes something of the ratings once, for every figure that is made of this table."""
@@ -233,7 +246,31 @@ class Compared:
         if whole is None:
             return self.verdicts
         skipped = whole.not_needed[first] + whole.not_needed[second] > 0
-        return np.where(skipped, np.nan, replace(self, table=whole.table).verdicts)
+        return np.where(skipped, np.nan, replace(self, given=whole.table).verdicts)
+
+    @property
+    def estimate(self) -> Estimate | None:
+        """The vote on all samples, by those judges who rated them all; null where all did."""
+        is_whole = self.given.spared is None or len(self.given.systems) < 2
+        if is_whole or self.protocol == "published":
+            return None
+        return self._once("estimate", self._estimated)
+
+    def _estimated(self) -> Estimate:
+        known = len(self.table.samples)
+        if known < FEWEST_SAMPLES:
+            raise ScoreError(
+                f"all judges were asked about {known} of {len(self.given.samples)} samples: "
+                f"expected {FEWEST_SAMPLES} or more, so ask about {FEWEST_SAMPLES - known} more"
+            )
+        voted = np.full((len(self.given.samples), len(self.table.systems)), np.nan)
+        voted[np.isin(self.given.samples, self.table.samples)] = self.shares(self.verdicts).T
+        judges = replace(self, given=self.given.unspared)
+        return estimated(judges.shares(judges.said), voted)
+
+    def shares(self, verdicts: Floats) -> Floats:
+        """Of the points of each sample what each system wins [..., system, sample]."""
+        return divided(*points_by_sample(verdicts, len(self.table.systems)))
 
     @property
     def points(self) -> Points:
@@ -243,6 +280,8 @@ class Compared:
     def rates(self, verdicts: Floats | None = None) -> dict[str, float | None]:
         """Win rates by system, null for a system that was never compared."""
         systems = self.table.systems
+        if verdicts is None and self.estimate:
+            return named(systems, self.estimate.rates)
         points = self.points if verdicts is None else points_of(verdicts, len(systems))
         return named(systems, rates_of(points, self.rule.average))
 
@@ -261,10 +300,13 @@ class Compared:
         ]
 
     def why_unrated(self, system: str) -> Unscored:
+        at = self.table.systems.index(system)
         if len(self.table.systems) == 1:
             return Unscored.ONE_SYSTEM
-        ratings = self.table.ratings[:, self.table.systems.index(system)]
-        return Unscored.NOT_RATED if np.isnan(ratings).all() else Unscored.NOTHING_IN_COMMON
+        if self.points.compared[at].any():
+            return Unscored.FEW_SAMPLES
+        is_rated = (~np.isnan(self.table.ratings[:, at])).any()
+        return Unscored.NOTHING_IN_COMMON if is_rated else Unscored.NOT_RATED
 
     def definition(self, measure: str, **parameters: Any) -> dict[str, Any]:
         if whole := self.table.whole:
@@ -283,7 +325,8 @@ class Compared:
             "tie_width": TIE_WIDTH,
             "judges": list(self.table.judges),
             "systems": list(self.table.systems),
-            "samples": len(self.table.samples),
+            "samples": len(self.given.samples),
+            **({} if self.given.spared is None else {"voted": len(self.table.samples)}),
             **parameters,
         }
 

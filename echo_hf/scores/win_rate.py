@@ -12,6 +12,7 @@ from echo_hf._infra.bootstrap import LEVEL, Interval, drawn_weights, percentiles
 from echo_hf._infra.plots import SystemValues, ends_of
 from echo_hf.reasons import IgnoredRating, Unscored
 from echo_hf.scores import votes
+from echo_hf.scores.estimate import Estimate
 from echo_hf.scores.rating_table import RUBRIC, Key, divided
 from echo_hf.scores.votes import Compared, Missing, Protocol
 
@@ -92,11 +93,18 @@ def win_rate(
     comparisons, with the standard error std/sqrt(N) of N comparisons taken as independent, and
     1.96 of them to each side, which may reach beyond 0 and 1.
 
+    Where a judge was asked about a part of the samples only, drawn by chance, the judges vote on
+    that part, and a `corrected` rate is an estimate for all samples: the mean of what the judges of
+    all samples lead to expect, by a regression of the vote on their shares, and of what that misses
+    where there is a vote, as in `human_corrected`. Its interval is Student's t, for other samples
+    of the same kind; everything else is counted on the part.
+
     Args:
         ratings: Rows with sample_id, system, judge and rating: a finite number, higher is better,
             null or NaN where there is none. Scales are each judge's own: ratings of different
             judges are never compared. Where there are columns rubric, repeat and sample_digest,
-            they count: repeats are averaged first. A datasets.Dataset, a pyarrow Table, a data
+            they count: repeats are averaged first. Where there is a column outcome, `not_needed`
+            marks what a judge was spared. A datasets.Dataset, a pyarrow Table, a data
             frame, a list of dicts or a dict of columns, in any order of rows.
         outputs: Rows with sample_id, system, outcome and, where there is one, sample_digest. They
             say which samples and systems there are, and ratings of anything else are ignored.
@@ -116,7 +124,8 @@ def win_rate(
     Raises:
         TableError: A table lacks a column, or has it with another type.
         ScoreError: A rating is infinite, two rows have the same key, no rating has the rubric,
-            `loss` is asked for without outputs, or a choice is none of those there are.
+            `loss` is asked for without outputs, or a choice is none of those there are; or judges
+            vote on fewer than 10 samples, since one was spared the others.
 
     Examples:
         >>> rows = {"sample_id": [*"123123"], "system": [*"aaabbb"], "judge": ["j"] * 6}
@@ -129,7 +138,17 @@ def win_rate(
     )
     table, systems, points = compared.table, compared.table.systems, compared.points
     interval: dict[str, Any] = {"kind": compared.rule.interval, "level": LEVEL}
-    if protocol == "published":
+    estimate, known = compared.estimate, dict[str, Any]()
+    if estimate:
+        spreads = _of_estimate(estimate)
+        known["estimate"] = {
+            "kind": "regression of the vote on judges who rated all samples",
+            "weights": votes.named(compared.given.unspared.judges, estimate.beta),
+            "ridge": estimate.ridge,
+            "rho2": estimate.rho2,
+        }
+        interval["kind"] = "Student's t, over samples and those voted on"
+    elif protocol == "published":
         spreads = _of_comparisons(compared)
     else:
         spreads = _of_draws(compared, n_boot, seed)
@@ -158,8 +177,14 @@ def win_rate(
         ignored={reason: len(rows) for reason, rows in table.ignored.items()},
         ignored_rows=table.ignored,
         protocol=protocol,
-        definition=compared.definition("win_rate", interval=interval),
+        definition=compared.definition("win_rate", interval=interval, **known),
     )
+
+
+def _of_estimate(estimate: Estimate) -> list[Spread]:
+    errors = map(votes.number, estimate.errors(others=True))
+    ends = estimate.ends(LEVEL, others=True)
+    return [(one, error, None) for one, error in zip(ends, errors, strict=True)]
 
 
 def _of_draws(compared: Compared, n_boot: int, seed: int) -> list[Spread]:

@@ -320,6 +320,25 @@ def test_a_mistake_in_a_judge_is_one_line(
     assert words in refused(config_of(tmp_path, [{**judge_of(), **wrong}]))
 
 
+@pytest.mark.parametrize(
+    ("shares", "more", "words"),
+    [
+        ((0.2, 0.2), {}, "judge 'a' has share 0.2, and nobody rates all samples by 'overall'"),
+        ((0.2, 1), {"protocol": "published"}, "protocol 'published' does not know"),
+        ((0, 1), {}, "judges.0.share is 0: input should be greater than 0"),
+        ((1.5, 1), {}, "judges.0.share is 1.5: input should be less than or equal"),
+    ],
+)
+def test_somebody_rates_all_samples(
+    tmp_path: Path, shares: tuple[float, ...], more: dict[str, Any], words: str
+) -> None:
+    judges = [judge_of(name, share=share) for name, share in zip("ab", shares, strict=True)]
+    assert words in refused(config_of(tmp_path, judges, **more))
+    by_text = judge_of("c", rubrics=["overall", "text_rendering"], share=0.5)
+    said = refused(config_of(tmp_path, [judge_of("b"), by_text]))
+    assert "nobody rates all samples by 'text_rendering': expected a judge with this" in said
+
+
 def test_two_judges_have_two_names(tmp_path: Path) -> None:
     assert "'mira' is taken" in refused(config_of(tmp_path, [judge_of(), judge_of()]))
 

@@ -438,11 +438,14 @@ ROWS = {row[0]: row[1:] for row in reversed(cells(GUIDE))}  # the first of a nam
 
 
 def test_the_config_is_one(tmp_path: Path) -> None:
-    (example,) = blocks(GUIDE, "yaml")
+    example, shared_out = blocks(GUIDE, "yaml")
     (tmp_path / "my_config.yaml").write_text(example.text, "utf-8")
     config = load_evaluation(tmp_path / "my_config.yaml")
     assert [one.name for one in config.judges] == ["qwen2_5_vl_32b", "gpt_4o_2024_11_20", "strict"]
     assert config.applicability is not None
+    (tmp_path / "part.yaml").write_text(f"name: x\nbenchmark: lab/echo@v1\n{shared_out.text}")
+    shares = {one.name: one.share for one in load_evaluation(tmp_path / "part.yaml").judges}
+    assert shares == {"gpt_6_luna": 1.0, "gpt_4o": 0.2}
 
 
 def test_every_judge_that_comes_along_is_there() -> None:

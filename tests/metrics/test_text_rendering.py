@@ -55,6 +55,17 @@ def test_means_are_of_repeats_then_judges_then_samples(ratings: Any, random: Ran
     assert text_rendering(rows, n_boot=20) == found
 
 
+def test_what_a_judge_was_spared_does_not_mix_with_what_all_rated() -> None:
+    """By hand: s is rated 9 and 6; the lower mean of t is by one judge alone."""
+    rows = [_row("s", "j", 9), _row("s", "k", 6), _row("t", "j", 1), _row("t", "k", None)]
+    found = text_rendering(
+        [{**row, "outcome": "ok"} for row in rows[:3]] + [{**rows[3], "outcome": "not_needed"}]
+    )
+    assert (found.value, found.per_sample) == (0.75, (0.75, None))
+    assert found.counts == {MetricReason.NOT_NEEDED: 1}
+    assert text_rendering(rows).per_sample == (0.75, 0.1)
+
+
 @pytest.mark.parametrize(
     ("protocol", "rating", "counts"),
     [

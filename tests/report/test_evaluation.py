@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+import shutil
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -380,3 +381,27 @@ def test_what_stopped_is_an_error_after_the_board(folder: Path) -> None:
     told = json.loads(done.stdout)
     assert [one.partition(":")[0] for one in told["stopped"]] == ["system 'off'"]
     assert told["board"]
+
+
+def test_of_a_judge_with_a_share_the_part_is_planned_asked_and_scored(
+    folder: Path, server: LoopbackServer
+) -> None:
+    for name, color in (("warm", RED), ("cold", BLUE)):
+        for at in range(TEXTS, 60):
+            Image.new("RGB", (16, 16), (color[0], 30 + at, color[2])).save(
+                folder / name / f"t{at}.png"
+            )
+    shutil.rmtree(folder / "release")
+    benchmark(folder, texts=60, edits=EDITS)
+    some = {**judge_at(server, model="large"), "name": "nora", "share": 0.3}
+    config = config_of(folder, [judge_at(server), some])
+    *_, whole, part = echo_hf.evaluate_systems(config, runs=folder / "runs", dry_run=True).plan
+    assert whole.todo == 2 * (60 + EDITS)
+    assert part.todo == 2 * (18 + EDITS)
+    done = echo_hf.evaluate_systems(config, runs=folder / "runs")
+    assert len(server.asked) == whole.todo + part.todo
+    (rates,) = [one.win_rates.rates for one in done.results.splits[1:] if one.win_rates]
+    assert (rates.definition["samples"], rates.definition["voted"]) == (60, 18)
+    assert {row["coverage"] for row in done.board.to_list() if row["split"] == "text_to_image"} == {
+        1
+    }

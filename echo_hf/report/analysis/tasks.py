@@ -28,7 +28,7 @@ from echo_hf.judging.run_tables import read_run
 from echo_hf.metrics.result import check_extra, versions_of
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.pipeline.stage_runner import run_stage
-from echo_hf.reasons import NotAnalyzed
+from echo_hf.reasons import NotAnalyzed, Unrated
 from echo_hf.report.analysis import result
 from echo_hf.report.analysis.feedback import PostTimes
 from echo_hf.report.analysis.models import embedded, nearest, without_model
@@ -118,9 +118,11 @@ def task_rates(
     draws: int = 1000,
     seed: int = 0,
 ) -> Iterator[result.TaskRate]:
-    overall = ratings.filter(
-        pc.and_(pc.equal(ratings["rubric"], RUBRIC), pc.is_valid(ratings["rating"]))
-    )
+    overall = ratings.filter(pc.equal(ratings["rubric"], RUBRIC))
+    # Of a sample that a judge was spared there is no vote.
+    spared = overall.filter(pc.equal(overall["outcome"], Unrated.NOT_NEEDED.value))["sample_id"]
+    voted = pc.invert(pc.is_in(overall["sample_id"], spared.unique()))
+    overall = overall.filter(pc.and_(voted, pc.is_valid(overall["rating"])))
     by_task: dict[str, list[str]] = defaultdict(list)
     for sample in sorted(overall["sample_id"].unique().to_pylist()):
         by_task[task_of.get(sample, UNKNOWN)].append(sample)

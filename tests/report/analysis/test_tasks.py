@@ -98,6 +98,16 @@ def test_rates_are_those_of_the_samples_of_a_task() -> None:
     assert found["edit"].coverage == {"a": 1.0, "b": 1.0}
 
 
+def test_rates_of_a_task_are_of_samples_that_no_judge_was_spared() -> None:
+    ratings = _ratings({f"s{at}": (at % 7, at % 3) for at in range(40)}).to_pylist()
+    spared = {"judge": "nora", "outcome": "not_needed", "rating": None}
+    rows = ratings + [row | spared for row in ratings if row["sample_id"] < "s2"]
+    (found,) = task_rates("text_to_image", pa.Table.from_pylist(rows, RATINGS.schema), None, {})
+    asked = [row for row in ratings if row["sample_id"] >= "s2"]
+    assert {name: one.value for name, one in found.rates.items()} == win_rate(asked).win_rate
+    assert found.samples == len(asked) / 2
+
+
 def test_one_task_alone_has_the_rates_of_all() -> None:
     ratings = _ratings({f"s{at}": (at % 7, at % 3) for at in range(40)})
     (found,) = task_rates("image_to_image", ratings, None, {f"s{at}": "edit" for at in range(40)})
