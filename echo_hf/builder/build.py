@@ -198,8 +198,9 @@ class BuildRun:
         elsewhere: pa.Array | None = None
         if self.config.shard:
             records, elsewhere = self._of_shard(self.config.shard, records, reader)
-        read = run_stage(reader, records, cache_dir=self.folder.cache, anew=True)
-        merged = run_stage(Merge(), read.dataset, cache_dir=self.folder.cache, anew=True)
+        where = {"cache_dir": self.folder.cache, "runner": self.runner}
+        read = run_stage(reader, records, anew=True, **where)
+        merged = run_stage(Merge(), read.dataset, anew=True, **where)
         posts, rejects, several = merged.dataset, read.rejects, dict[str, int]()
         if elsewhere is not None:
             others = pc.is_in(arrow_rows(posts, ["url"])["url"], elsewhere)

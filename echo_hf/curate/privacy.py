@@ -144,7 +144,7 @@ class Privacy(Stage):
 
     name: ClassVar[str] = "privacy"
     version: ClassVar[int] = 3
-    secret: ClassVar[bool] = True
+    stays: ClassVar[bool] = True
     inputs: ClassVar[Table] = SAMPLES_IN_CONTEXT
     outputs: ClassVar[Table] = CLEANED_SAMPLES
 
