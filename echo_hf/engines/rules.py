@@ -96,7 +96,7 @@ class _Phrases:
         """Looks words up, which is fast, and for a longer phrase only where its letters are."""
         lower, words = _read(text)
         return not words.isdisjoint(self._words) or (
-            any(one in lower for one in self._others) and bool(self._longer.search(lower))
+            any(map(lower.__contains__, self._others)) and bool(self._longer.search(lower))
         )
 
     def are_all(self, text: str) -> bool:
@@ -179,7 +179,7 @@ def _label() -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 
 def _labels(text: str) -> Iterator[re.Match[str]]:
-    if not any(word in _read(text)[0] for word in _words()["label"]["word"]):
+    if not any(map(_read(text)[0].__contains__, _words()["label"]["word"])):
         return
     text, (label, lead) = text.translate(APOSTROPHES), _label()
     for found in label.finditer(text):
@@ -538,7 +538,9 @@ def needs_image(prompt: str) -> bool:
     """
     is_quoted = QUOTED.fullmatch(prompt.strip())
     own = prompt if is_quoted else QUOTED.sub(" ", prompt)
-    return _says(own, "needs_image", "phrase") or bool(_given_image().search(own))
+    if _says(own, "needs_image", "phrase"):
+        return True
+    return _says(own, "needs_image", "image") and bool(_given_image().search(own))
 
 
 @cache
