@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import shutil
 import uuid
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from datasets.table import Table
 
 MOST_ROWS = 1000  # that are written, and read back, together
+OBJECTS_AT_ONCE = 100_000
 
 
 @contextmanager
@@ -33,13 +35,24 @@ def replaced_file(path: Path) -> Iterator[Path]:
         partial.unlink(missing_ok=True)
 
 
+@contextmanager
+def few_collections() -> Iterator[None]:
+    """Lets garbage lie longer: rows are many objects without cycles, each looked at for nothing."""
+    before = gc.get_threshold()
+    gc.set_threshold(OBJECTS_AT_ONCE)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+
+
 def stored_rows(batches: Iterable[pa.Table], schema: pa.Schema, file: Path | None) -> Table:
     """Rows as datasets keeps them: written to a file, which is mapped, or else in memory."""
     import pyarrow as pa
     from datasets.table import InMemoryTable, MemoryMappedTable
 
     def write(sink: pa.NativeFile | str) -> None:
-        with pa.ipc.new_stream(sink, schema) as writer:
+        with few_collections(), pa.ipc.new_stream(sink, schema) as writer:
             for rows in batches:
                 shaped = rows.select(schema.names).cast(schema)
                 for start in range(0, len(rows), MOST_ROWS):

@@ -23,7 +23,7 @@ import pyarrow as pa
 from datasets import Dataset
 from datasets.table import MemoryMappedTable, Table
 
-from echo_hf._infra.atomic import stored_rows
+from echo_hf._infra.atomic import OBJECTS_AT_ONCE, stored_rows
 from echo_hf._infra.worker_pool import Place
 from echo_hf.config.checks import EngineChoice
 from echo_hf.config.sections import RunnerOptions
@@ -44,7 +44,6 @@ from echo_hf.tables import rows_at
 # Stages take 10 to 500 microseconds a row, a process or a node some time to begin.
 LEAST_ROWS = 20_000
 MOST_PROCESSES = 16
-OBJECTS_AT_ONCE = 100_000
 
 
 class Runner(ABC):
