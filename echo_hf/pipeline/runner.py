@@ -170,8 +170,9 @@ def batches_of(stage: Stage, dataset: Dataset) -> Iterator[Sequence[int]] | None
 
 def rows_of(dataset: Dataset, numbers: Sequence[int]) -> pa.Table:
     """The rows of one call."""
-    is_run = isinstance(numbers, range)
-    return rows_at(dataset, slice(numbers.start, numbers.stop) if is_run else np.asarray(numbers))
+    if isinstance(numbers, range):
+        return rows_at(dataset, slice(numbers.start, numbers.stop))
+    return rows_at(dataset, np.asarray(numbers))
 
 
 def reads_memory(stage: Stage) -> bool:
