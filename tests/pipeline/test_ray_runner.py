@@ -170,7 +170,8 @@ def test_a_lost_node_costs_no_row_and_at_most_a_micro_batch_of_each_of_its_worke
     assert any("tokens/s, 3 of 3 workers" in line for line in told.lines)
     reference = tmp_path / "of the local run"
     reference.mkdir()
-    echo_hf.build(config(posts, {**engine, "log": str(reference)}), runs=tmp_path / "local")
+    at_once = {**engine, "log": str(reference), "seconds": 0}
+    echo_hf.build(config(posts, at_once), runs=tmp_path / "local")
     assert sorted(set(asked)) == sorted(answered(reference))
     assert tables(tmp_path / "ray" / "run") == tables(tmp_path / "local" / "run")
 
