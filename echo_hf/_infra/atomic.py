@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from datasets.table import Table
 
 MOST_ROWS = 1000  # that are written, and read back, together
+# Rows are many objects without cycles, which collecting garbage would look at for nothing.
 OBJECTS_AT_ONCE = 100_000
 
 
@@ -35,35 +36,29 @@ def replaced_file(path: Path) -> Iterator[Path]:
         partial.unlink(missing_ok=True)
 
 
-@contextmanager
-def few_collections() -> Iterator[None]:
-    """Lets garbage lie longer: rows are many objects without cycles, each looked at for nothing."""
-    before = gc.get_threshold()
-    gc.set_threshold(OBJECTS_AT_ONCE)
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
-
-
 def stored_rows(batches: Iterable[pa.Table], schema: pa.Schema, file: Path | None) -> Table:
     """Rows as datasets keeps them: written to a file, which is mapped, or else in memory."""
     import pyarrow as pa
     from datasets.table import InMemoryTable, MemoryMappedTable
 
     def write(sink: pa.NativeFile | str) -> None:
-        with few_collections(), pa.ipc.new_stream(sink, schema) as writer:
+        with pa.ipc.new_stream(sink, schema) as writer:
             for rows in batches:
                 shaped = rows.select(schema.names).cast(schema)
                 for start in range(0, len(rows), MOST_ROWS):
                     writer.write_table(shaped.slice(start, MOST_ROWS).combine_chunks())
 
-    if file is None:
-        write(sink := pa.BufferOutputStream())
-        return InMemoryTable.from_buffer(sink.getvalue())
-    with replaced_file(file) as partial:
-        write(str(partial))
-    return MemoryMappedTable.from_file(str(file))
+    before = gc.get_threshold()
+    gc.set_threshold(OBJECTS_AT_ONCE)
+    try:
+        if file is None:
+            write(sink := pa.BufferOutputStream())
+            return InMemoryTable.from_buffer(sink.getvalue())
+        with replaced_file(file) as partial:
+            write(str(partial))
+        return MemoryMappedTable.from_file(str(file))
+    finally:
+        gc.set_threshold(*before)
 
 
 def write_json(path: Path, value: Any, **options: Any) -> None:

@@ -275,20 +275,14 @@ class RayNodes:
         micro_batch: Most results of a worker that have not arrived here.
         folder: Where the files lie that items name.
         shared: Whether all nodes see that folder; null to find out for each.
-        notice: Told, from any thread, what is not as one might take it to be.
     """
 
     def __init__(
-        self,
-        gpus: float,
-        cpus: float,
-        micro_batch: int,
-        folder: Path,
-        shared: bool | None = None,
-        notice: Callable[[str], None] = logger.warning,
+        self, gpus: float, cpus: float, micro_batch: int, folder: Path, shared: bool | None = None
     ) -> None:
         self.gpus, self.cpus, self.micro_batch, self._shared = gpus, cpus, micro_batch, shared
-        self.notice, self._held = notice, ExitStack()
+        self._held = ExitStack()
+        self.notice: Callable[[str], None] = logger.warning  # called by any thread
         self._token = folder.absolute() / f"{SEEN}{uuid4().hex}"
         if shared is None:
             busy = RunError(f"{str(self._token)!r} belongs to a run that goes on")

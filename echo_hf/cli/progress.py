@@ -6,7 +6,6 @@ import datetime
 import logging
 import time
 from collections.abc import Sequence
-from threading import RLock
 from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
@@ -43,7 +42,6 @@ class Watch(ProgressListener):
         self._totals: dict[str, int] = {}
         self._bar: Progress | None = None
         self._last_line = time.monotonic()
-        self._lock = RLock()  # a lost node is noticed in another thread
 
     def started(self, what: str, total: int, plan: object) -> None:
         self._totals[what] = total
@@ -115,27 +113,27 @@ class Watch(ProgressListener):
         self._stop()
 
     def _show_bar(self, what: str, done: int, total: int, said: str) -> None:
-        with self._lock:
-            if self._bar is not None and self._bar.tasks[0].description != what:
-                self._stop()
-            if self._bar is None:
-                self._bar = Progress(
-                    BarColumn(),
-                    MofNCompleteColumn(),
-                    TextColumn("{task.fields[said]}", markup=False),
-                    TimeRemainingColumn(),
-                    console=self.console,
-                    transient=True,
-                )
-                self._bar.add_task(what, total=total or None, said="")
-                self._bar.start()
-            self._bar.update(self._bar.task_ids[0], completed=done, said=said)
+        bar = self._bar  # which a lost node, noticed in another thread, may take away meanwhile
+        if bar is not None and bar.tasks[0].description != what:
+            self._stop()
+            bar = None
+        if bar is None:
+            bar = self._bar = Progress(
+                BarColumn(),
+                MofNCompleteColumn(),
+                TextColumn("{task.fields[said]}", markup=False),
+                TimeRemainingColumn(),
+                console=self.console,
+                transient=True,
+            )
+            bar.add_task(what, total=total or None, said="")
+            bar.start()
+        bar.update(bar.task_ids[0], completed=done, said=said)
 
     def _stop(self) -> None:
-        with self._lock:
-            if self._bar is not None:
-                self._bar.stop()
-                self._bar = None
+        bar, self._bar = self._bar, None
+        if bar is not None:
+            bar.stop()
 
 
 def places(aside: Sequence[pa.Table], reason: str) -> str:

@@ -101,7 +101,7 @@ def accounts(
     yield from ((*found.span(), "e-mail") for found in SPELLED.finditer(text))
     words = [word.span() for word in WORD.finditer(text)]
     for nth, (start, end) in enumerate(words):
-        if not begins(text[start:end].lower()):  # as nearly all words
+        if not begins(text[start:end].lower()):  # the name of an author, as nearly all words
             continue
         ends = [end]
         for next_start, next_end in words[nth + 1 : nth + MOST_WORDS]:
@@ -278,15 +278,7 @@ def personal_data(
     is_author: IsAuthor = lambda _: False,
     begins: IsAuthor = lambda _: True,
 ) -> list[Found]:
-    """Finds personal data, also in full-width letters or with invisible characters in between.
-
-    Args:
-        text: What is searched.
-        products: Names of accounts that are no person's.
-        is_author: Whether a name, in small letters, is that of an author.
-        begins: Whether the name of an author may begin with such a word: true for some that do
-            not, and asked first, since it is quicker.
-    """
+    """Finds personal data, also in full-width letters or with invisible characters in between."""
     searched, pieces = readable(text[:MOST_SEARCHED]), list[MaskedPiece]()
     shown = "".join(searched)
     for nth in count():

@@ -18,13 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from datasets import Dataset
 
-from echo_hf._infra.atomic import (
-    check_replaceable,
-    complete,
-    few_collections,
-    replaced_whole,
-    stored_rows,
-)
+from echo_hf._infra.atomic import check_replaceable, complete, replaced_whole, stored_rows
 from echo_hf.errors import ImageError, ReleaseError, TableError, unknown
 from echo_hf.hub.card import eval_file, render_card
 from echo_hf.hub.facts import CONFIGS, SAMPLE_CONFIGS, ReleaseFacts
@@ -244,7 +238,7 @@ def _write_config(
     digests: list[bytes] = []
     images = dehydrated = loaded_bytes = 0
     filled = shard_bytes
-    with few_collections(), ExitStack() as opened:
+    with ExitStack() as opened:
         for batch in _batches(dataset, table, store, min(BATCH_BYTES, shard_bytes)):
             if filled >= shard_bytes:
                 opened.close()

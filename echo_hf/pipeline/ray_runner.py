@@ -75,8 +75,8 @@ class RayRunner(Runner):
             if self._is_ours and self.options.address != "local":
                 self.watch.noticed("no Ray cluster runs here: one was started on this machine")
             self.folder.mkdir(parents=True, exist_ok=True)
-            shared, notice = self.options.shared, self.watch.noticed
-            self._nodes = RayNodes(*share, self.folder, shared, notice)
+            self._nodes = RayNodes(*share, self.folder, self.options.shared)
+            self._nodes.notice = self.watch.noticed
             entered.callback(self._nodes.close)
             self._entered = entered.pop_all()
         return self

@@ -32,13 +32,7 @@ from echo_hf.errors import RunError
 from echo_hf.pipeline.answer_store import Store
 from echo_hf.pipeline.answers import StoredAnswers
 from echo_hf.pipeline.progress import NullProgress, ProgressListener
-from echo_hf.pipeline.stage import (
-    BATCH,
-    ModelStage,
-    Stage,
-    combined_fingerprint,
-    table_bytes,
-)
+from echo_hf.pipeline.stage import BATCH, ModelStage, Stage, combined_fingerprint, table_bytes
 from echo_hf.tables import rows_at
 
 # Stages take 10 to 500 microseconds a row, a process or a node some time to begin.
@@ -198,9 +192,10 @@ LOCAL = LocalRunner()
 def runner_of(options: RunnerOptions, folder: Path, watch: ProgressListener) -> Runner:
     """The runner that a config asks for, for a run in this folder."""
     if options.kind == "local":
-        has_fork = "fork" in multiprocessing.get_all_start_methods() and sys.platform != "darwin"
-        cores = len(os.sched_getaffinity(0)) if has_fork else 1
-        return LocalRunner(options.processes or min(cores, MOST_PROCESSES), watch)
+        if sys.platform != "linux":  # elsewhere a fork may break libraries, or is none
+            return LOCAL
+        cores = min(len(os.sched_getaffinity(0)), MOST_PROCESSES)
+        return LocalRunner(options.processes or cores, watch)
     from echo_hf.pipeline.ray_runner import RayRunner
 
     return RayRunner(options, folder, watch)
