@@ -6,7 +6,7 @@
 Posts are generated, in no order: a third of them show a prompt with an image, the rest reply to a
 recent post. Every size is a build in a process of its own, its stages one after the other; then
 the same build once more, which reads results back; then its release as it may be passed on.
-Seconds are those on the clock and those in which the process worked, which other work on the
+Seconds are those on the clock and those in which the processes worked, which other work on the
 machine changes less; the growth is that of the latter. Memory is the most of each part, looked at
 every 5 ms: all that is resident, with the pages of files that are mapped, and of that what is
 anonymous, which alone the system could not take back. Engine `rules` takes what is marked,
@@ -59,6 +59,7 @@ SIDE = 32
 WORKERS = (1, 8)
 ANSWERS_EACH = 200
 SECONDS_EACH = 0.05
+KEPT = ("answers.sqlite", "cache", "stages", "release")
 AIMS = "aims at a million posts: 600 s, 4,000 MB resident; ten times the posts: 12 times the time"
 WORDS = ("small", "red", "boat", "paper", "fox", "castle", "in", "the", "snow", "near", "a", "lake")
 REPLIES = ("Great result, I love it.", "The text is unreadable.", "Which model is that?", "Same.")
@@ -189,8 +190,8 @@ def recorded(post: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
             yield {"stage": stage, "row": sample_id(post["url"]), "answer": ANSWERS[stage]}
 
 
-def built(config: Config, folder: Path) -> list[Part]:
-    """What the parts of a build took."""
+def built(config: Config, folder: Path) -> tuple[list[Part], dict[str, float]]:
+    """What the parts of a build took, and the bytes of each part of its folder, a post."""
     parts: list[Part] = []
 
     def took(name: str, rows: int) -> None:
@@ -217,12 +218,15 @@ def built(config: Config, folder: Path) -> list[Part]:
             del again
         dehydrate(release.path, folder / "passed-on")
         took("dehydrate", release.manifest.configs["analysis"].rows)
-    return parts
+    kept = {name: folder / "runs" / config.name / name for name in KEPT}
+    files = {name: [*path.rglob("*")] if path.is_dir() else [path] for name, path in kept.items()}
+    sizes = {name: sum(one.stat().st_size for one in some) for name, some in files.items()}
+    return parts, {name: size / parts[0].rows for name, size in sizes.items()}
 
 
 def clocks() -> tuple[float, float]:
-    """The time on the clock, and that in which this process worked."""
-    return time.perf_counter(), time.process_time()
+    """The time on the clock, and that in which this process and those it started worked."""
+    return time.perf_counter(), sum(os.times()[:4])
 
 
 def shown(parts: list[Part], before: list[Part] | None) -> Iterator[tuple[str, ...]]:
@@ -305,8 +309,10 @@ def main() -> None:
         with tempfile.TemporaryDirectory(prefix="bench-scale-") as name:
             folder = Path(name)
             config, _ = forked(partial(prepare, folder, count, given.engine))
-            parts, _ = forked(partial(built, config, folder))
-        table = Shown(title=f"{count:,} posts, engine {given.engine}", caption=AIMS)
+            (parts, sizes), _ = forked(partial(built, config, folder))
+        disk = ", ".join(f"{name} {size:,.0f}" for name, size in sizes.items())
+        caption = f"{AIMS}\nbytes a post on disk: {disk}"
+        table = Shown(title=f"{count:,} posts, engine {given.engine}", caption=caption)
         for heading in ("part", "rows", "s", "CPU s", "growth", "resident MB", "anonymous MB"):
             table.add_column(heading, justify="left" if heading == "part" else "right")
         for row in shown(parts, before):

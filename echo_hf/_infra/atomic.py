@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import shutil
 import uuid
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from datasets.table import Table
 
 MOST_ROWS = 1000  # that are written, and read back, together
+# Rows are many objects without cycles, which collecting garbage would look at for nothing.
+OBJECTS_AT_ONCE = 100_000
 
 
 @contextmanager
@@ -45,12 +48,17 @@ def stored_rows(batches: Iterable[pa.Table], schema: pa.Schema, file: Path | Non
                 for start in range(0, len(rows), MOST_ROWS):
                     writer.write_table(shaped.slice(start, MOST_ROWS).combine_chunks())
 
-    if file is None:
-        write(sink := pa.BufferOutputStream())
-        return InMemoryTable.from_buffer(sink.getvalue())
-    with replaced_file(file) as partial:
-        write(str(partial))
-    return MemoryMappedTable.from_file(str(file))
+    before = gc.get_threshold()
+    gc.set_threshold(OBJECTS_AT_ONCE)
+    try:
+        if file is None:
+            write(sink := pa.BufferOutputStream())
+            return InMemoryTable.from_buffer(sink.getvalue())
+        with replaced_file(file) as partial:
+            write(str(partial))
+        return MemoryMappedTable.from_file(str(file))
+    finally:
+        gc.set_threshold(*before)
 
 
 def write_json(path: Path, value: Any, **options: Any) -> None:

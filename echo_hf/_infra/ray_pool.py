@@ -15,8 +15,8 @@ import platform
 import signal
 import sys
 from collections import OrderedDict
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cached_property
 from hashlib import sha256
 from importlib.util import find_spec
@@ -28,12 +28,13 @@ from threading import Lock
 from typing import Any
 from uuid import uuid4
 
-from echo_hf._infra.atomic import replaced_file
+from echo_hf._infra.atomic import held, replaced_file
 from echo_hf._infra.worker_pool import Batch, ProcessWorker, Said, Worker
 from echo_hf.errors import MissingExtraError, RunError
 
 AUTO, HERE = "auto", "local"
 GIVEN, SAID = "given", "said"
+SEEN = ".echo-hf-"
 WAITED_S, REACHED_S = 30.0, 10.0
 # Files of which a copy stays in the cluster's memory, for other nodes to take.
 MOST_FILES = 256
@@ -245,6 +246,9 @@ class _RayWorker(Worker):
         # What ends a process ends no actor: this is the end of its node, or of the way there.
         return _RayWorker(self._nodes, self.name, self._made) if self._how is None else None
 
+    def notice(self, remark: str) -> None:
+        self._nodes.notice(remark)
+
     def _got(self, asked: Any, timeout: float | None = None) -> Any:
         """What was asked for, null where it takes longer; an `EOFError` where the actor is gone."""
         import ray
@@ -277,9 +281,15 @@ class RayNodes:
         self, gpus: float, cpus: float, micro_batch: int, folder: Path, shared: bool | None = None
     ) -> None:
         self.gpus, self.cpus, self.micro_batch, self._shared = gpus, cpus, micro_batch, shared
-        self._token = folder.absolute() / f".echo-hf-{uuid4().hex}"
+        self._held = ExitStack()
+        self.notice: Callable[[str], None] = logger.warning  # called by any thread
+        self._token = folder.absolute() / f"{SEEN}{uuid4().hex}"
         if shared is None:
-            self._token.touch()
+            busy = RunError(f"{str(self._token)!r} belongs to a run that goes on")
+            for stray in folder.glob(f"{SEEN}*"):  # of runs that were killed, which hold none
+                with suppress(RunError), held(stray, busy):
+                    stray.unlink(missing_ok=True)
+            self._held.enter_context(held(self._token, busy))
         self._files, self._lock = OrderedDict[str, Any](), Lock()
         self.has_room = self._warned = False
 
@@ -301,6 +311,7 @@ class RayNodes:
 
     def close(self) -> None:
         """Removes what was put beside the results."""
+        self._held.close()
         self._token.unlink(missing_ok=True)
 
     def packed(self, batch: Batch, is_shared: bool) -> tuple[Parcel, dict[str, Any]]:
@@ -324,12 +335,9 @@ class RayNodes:
             self._warned = True
         most = [node["Resources"] for node in alive_nodes().values()]
         has = (f"{sum(one.get(what, 0) for one in most):g} {what}s" for what in ("GPU", "CPU"))
-        logger.warning(
-            "no node of the cluster has room yet for a worker, which takes %g GPUs and %g CPUs, "
-            "where all have %s: what is asked waits",
-            self.gpus,
-            self.cpus,
-            " and ".join(has),
+        self.notice(
+            f"no node of the cluster has room yet for a worker, which takes {self.gpus:g} GPUs and "
+            f"{self.cpus:g} CPUs, where all have {' and '.join(has)}: what is asked waits"
         )
 
     def _file(self, path: str) -> Any:

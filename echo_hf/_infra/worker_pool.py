@@ -138,6 +138,10 @@ class Worker(ABC):
         """What takes its place after an end that neither it nor its items are to blame for."""
         return None
 
+    def notice(self, remark: str) -> None:
+        """Says what became of it."""
+        logger.warning("%s", remark)
+
 
 Place = Callable[[str, bytes], Worker]
 """Makes a worker, given its name and a pickled service."""
@@ -360,7 +364,7 @@ class WorkerPool(Generic[Item, Result]):
                 self._waiting.clear()
         if over is None:
             then = f"{left} go on with" if left else "another is waited for with"
-            logger.warning("%s; %s what it was at", said, then)
+            worker.notice(f"{said}; {then} what it was at")
         for job in lost:
             _fail([job], LostItemError(max(job.losses, job.moves)))
         if over is not None:

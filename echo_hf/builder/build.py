@@ -198,8 +198,9 @@ class BuildRun:
         elsewhere: pa.Array | None = None
         if self.config.shard:
             records, elsewhere = self._of_shard(self.config.shard, records, reader)
-        read = run_stage(reader, records, cache_dir=self.folder.cache, anew=True)
-        merged = run_stage(Merge(), read.dataset, cache_dir=self.folder.cache, anew=True)
+        cache = self.folder.cache
+        read = run_stage(reader, records, cache_dir=cache, anew=True, runner=self.runner)
+        merged = run_stage(Merge(), read.dataset, cache_dir=cache, anew=True)
         posts, rejects, several = merged.dataset, read.rejects, dict[str, int]()
         if elsewhere is not None:
             others = pc.is_in(arrow_rows(posts, ["url"])["url"], elsewhere)

@@ -113,10 +113,12 @@ class Watch(ProgressListener):
         self._stop()
 
     def _show_bar(self, what: str, done: int, total: int, said: str) -> None:
-        if self._bar is not None and self._bar.tasks[0].description != what:
+        bar = self._bar  # which a lost node, noticed in another thread, may take away meanwhile
+        if bar is not None and bar.tasks[0].description != what:
             self._stop()
-        if self._bar is None:
-            self._bar = Progress(
+            bar = None
+        if bar is None:
+            bar = self._bar = Progress(
                 BarColumn(),
                 MofNCompleteColumn(),
                 TextColumn("{task.fields[said]}", markup=False),
@@ -124,14 +126,14 @@ class Watch(ProgressListener):
                 console=self.console,
                 transient=True,
             )
-            self._bar.add_task(what, total=total or None, said="")
-            self._bar.start()
-        self._bar.update(self._bar.task_ids[0], completed=done, said=said)
+            bar.add_task(what, total=total or None, said="")
+            bar.start()
+        bar.update(bar.task_ids[0], completed=done, said=said)
 
     def _stop(self) -> None:
-        if self._bar is not None:
-            self._bar.stop()
-            self._bar = None
+        bar, self._bar = self._bar, None
+        if bar is not None:
+            bar.stop()
 
 
 def places(aside: Sequence[pa.Table], reason: str) -> str:

@@ -267,6 +267,7 @@ class Collect(Stage):
     version: ClassVar[int] = 3
     inputs: ClassVar[Table] = RECORDS
     outputs: ClassVar[Table] = READ_POSTS
+    stays: ClassVar[bool] = True
 
     images: ImageStore | None = field(metadata={"digest": False})
     forgotten: Tombstones = field(default_factory=Tombstones, metadata={"digest": False})

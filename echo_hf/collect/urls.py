@@ -119,6 +119,8 @@ def reddit_url(submission: str, comment: str | None = None) -> str:
 
 @lru_cache(maxsize=64)  # asked several times of one post
 def platform_of(url: str) -> str:
+    if url.startswith("https://x.com/"):  # as canonical ones do, which are most
+        return "x"
     parts = urlsplit(url)
     host = _host(parts)
     # X, a mirror of it, or a subdomain of one.

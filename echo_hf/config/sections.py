@@ -153,6 +153,8 @@ class RunnerOptions(Section):
     Attributes:
         kind: `local`, on this machine; `ray`, on the nodes of a Ray cluster. Models that somebody
             hosts are asked from this machine all the same.
+        processes: Processes of this machine that share a stage of 20,000 rows or more, of kind
+            `local`; null for as many as there are cores, and at most 16. Only Linux has several.
         address: `auto` for the cluster that this machine is part of, or else one that is started
             on it; `local` always starts one; or HOST:PORT of a cluster it is part of.
         actors: Most workers of an engine or system; those that no node has room for wait.
@@ -164,6 +166,7 @@ class RunnerOptions(Section):
     """
 
     kind: Literal["local", "ray"] = "local"
+    processes: Annotated[Whole, Field(ge=1, le=256)] | None = None
     address: Annotated[
         str, matching(r"auto|local|[^\s:/]+:\d{1,5}", "auto, local, or HOST:PORT of a cluster")
     ] = "auto"
@@ -175,8 +178,11 @@ class RunnerOptions(Section):
 
     @model_validator(mode="after")
     def _of_ray(self) -> Self:
-        if self.kind == "local" and (given := self.model_dump(exclude_defaults=True)):
-            raise ValueError(f"has {min(given)!r}, which only kind 'ray' takes: add `kind: ray`")
+        given = self.model_dump(exclude_defaults=True).keys() - {"kind"}
+        if self.kind == "local" and (foreign := given - {"processes"}):
+            raise ValueError(f"has {min(foreign)!r}, which only kind 'ray' takes: add `kind: ray`")
+        if self.kind == "ray" and "processes" in given:
+            raise ValueError("has 'processes', which only kind 'local' takes: expected `actors`")
         return self
 
 

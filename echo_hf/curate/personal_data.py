@@ -83,7 +83,10 @@ IsAuthor = Callable[[str], bool]  # whether a run knows an author of that name
 
 
 def accounts(
-    text: str, products: Collection[str] = (), is_author: IsAuthor = lambda _: False
+    text: str,
+    products: Collection[str] = (),
+    is_author: IsAuthor = lambda _: False,
+    begins: IsAuthor = lambda _: True,
 ) -> Iterator[Found]:
     """E-mail addresses, and the names of accounts as platforms write them."""
     pieces, done = list[str](), 0
@@ -98,6 +101,8 @@ def accounts(
     yield from ((*found.span(), "e-mail") for found in SPELLED.finditer(text))
     words = [word.span() for word in WORD.finditer(text)]
     for nth, (start, end) in enumerate(words):
+        if not begins(text[start:end].lower()):  # the name of an author, as nearly all words
+            continue
         ends = [end]
         for next_start, next_end in words[nth + 1 : nth + MOST_WORDS]:
             if text[ends[-1] : next_start] not in (" ", ".", "-"):
@@ -268,13 +273,16 @@ class MaskedPiece(NamedTuple):
 
 
 def personal_data(
-    text: str, products: Collection[str] = (), is_author: IsAuthor = lambda _: False
+    text: str,
+    products: Collection[str] = (),
+    is_author: IsAuthor = lambda _: False,
+    begins: IsAuthor = lambda _: True,
 ) -> list[Found]:
     """Finds personal data, also in full-width letters or with invisible characters in between."""
     searched, pieces = readable(text[:MOST_SEARCHED]), list[MaskedPiece]()
     shown = "".join(searched)
     for nth in count():
-        found = _found(shown, products, is_author)
+        found = _found(shown, products, is_author, begins)
         if not found:  # as of most texts
             break
         pieces = pieces or [MaskedPiece(one, at, at + 1) for at, one in enumerate(searched)]
@@ -299,8 +307,10 @@ def _replaced(text: str, parts: Iterable[tuple[int, int, str]]) -> str:
     return "".join([*pieces, text[done:]])
 
 
-def _found(text: str, products: Collection[str], is_author: IsAuthor) -> list[Found]:
-    named = _apart([*accounts(text, products, is_author), *_numbers(text), *_keys(text)])
+def _found(
+    text: str, products: Collection[str], is_author: IsAuthor, begins: IsAuthor
+) -> list[Found]:
+    named = _apart([*accounts(text, products, is_author, begins), *_numbers(text), *_keys(text)])
     # Blanks of the same length: what is found in the rest keeps its place.
     rest = _replaced(text, [(start, end, " " * (end - start)) for start, end, _ in named])
     return _apart([*named, *((start, end, "phone") for start, end in phones(rest))])

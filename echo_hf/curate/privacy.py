@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
+from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 from urllib.parse import urlsplit
@@ -29,6 +30,7 @@ from echo_hf.curate.decisions import images_of
 from echo_hf.curate.personal_data import (
     KINDS,
     SHORTEST_NAME,
+    WORD,
     Found,
     bare,
     joined,
@@ -144,7 +146,7 @@ class Privacy(Stage):
 
     name: ClassVar[str] = "privacy"
     version: ClassVar[int] = 3
-    secret: ClassVar[bool] = True
+    stays: ClassVar[bool] = True
     inputs: ClassVar[Table] = SAMPLES_IN_CONTEXT
     outputs: ClassVar[Table] = CLEANED_SAMPLES
 
@@ -152,6 +154,10 @@ class Privacy(Stage):
     key: AuthorKey | None = field(default=None, metadata={"digest": False})
     images: ImageStore | None = field(default=None, metadata={"digest": False})
     authors: frozenset[str] = field(default=frozenset(), repr=False, metadata={"digest": False})
+
+    @functools.cached_property
+    def _first_words(self) -> frozenset[str]:
+        return frozenset(found[0] for found in map(WORD.match, self.authors) if found)
 
     @classmethod
     def from_config(cls, config: Config, images: ImageStore) -> Self:
@@ -218,14 +224,17 @@ class Privacy(Stage):
         if self.key is None and any(map(names.get, urls)):
             findings.append((Notice.NO_AUTHOR_KEY, None))
         near = {joined(name) for name in names_of(names.values(), SHORTEST_NAME)}
-        begin = {"_", *(name[0] for name in near)}  # what few words do
+
+        def begins(word: str) -> bool:
+            return word in self._first_words or any(map(str.startswith, near, repeat(joined(word))))
 
         def search(text: str) -> list[Found]:
             # Beside an author's own posts, however the parts of the name are joined.
             return personal_data(
                 text,
                 self.products,
-                lambda name: name in self.authors or (name[0] in begin and joined(name) in near),
+                lambda name: name in self.authors or joined(name) in near,
+                begins,
             )
 
         def hidden(text: str, place: str) -> str:

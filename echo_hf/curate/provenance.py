@@ -107,7 +107,7 @@ def with_texts(provenance: str | None, texts: Mapping[ValuePath, str]) -> str | 
 def _parsed(provenance: str | None) -> dict[str, Any]:
     try:
         data = json.loads(provenance or "{}")
-        list(_strings(data))
+        _strings(data)
     except (ValueError, RecursionError):
         data = None
     if not isinstance(data, dict):
@@ -125,12 +125,13 @@ def _quotations(data: Mapping[str, Any]) -> Iterator[tuple[ValuePath, str]]:
             yield path, text
 
 
-def _strings(value: Any, path: ValuePath = ()) -> Iterator[tuple[ValuePath, str]]:
+def _strings(value: Any, path: ValuePath = ()) -> list[tuple[ValuePath, str]]:
     if isinstance(value, str):
-        yield path, value
-    elif isinstance(value, dict | list):
-        for name, one in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from _strings(one, (*path, name))
+        return [(path, value)]
+    if not isinstance(value, dict | list):
+        return []
+    inner = value.items() if isinstance(value, dict) else enumerate(value)
+    return [one for name, below in inner for one in _strings(below, (*path, name))]
 
 
 def _put(data: Any, path: ValuePath, text: str | None) -> None:

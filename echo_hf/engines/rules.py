@@ -98,7 +98,7 @@ class _Phrases:
         """Looks words up, which is fast, and for a longer phrase only where its letters are."""
         lower, words = _read(text)
         return not words.isdisjoint(self._words) or (
-            any(one in lower for one in self._others) and bool(self._longer.search(lower))
+            any(map(lower.__contains__, self._others)) and bool(self._longer.search(lower))
         )
 
     def are_all(self, text: str) -> bool:
@@ -181,7 +181,7 @@ def _label() -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 
 def _labels(text: str) -> Iterator[re.Match[str]]:
-    if not any(word in _read(text)[0] for word in _words()["label"]["word"]):
+    if not any(map(_read(text)[0].__contains__, _words()["label"]["word"])):
         return
     text, (label, lead) = text.translate(APOSTROPHES), _label()
     for found in label.finditer(text):
@@ -344,6 +344,7 @@ def relevance(inputs: Inputs) -> Answer | None:
 
 SENTENCE_END = re.compile(r"[.!?。！？\n]")
 SIDES = ("left", "right")
+PLACES: tuple[Any, ...] = (1, 2, 3, 4, *SIDES)
 
 
 def roles(inputs: Inputs) -> Answer | None:
@@ -402,14 +403,15 @@ def _alt(role: str) -> re.Pattern[str]:
 @cache
 def _places() -> re.Pattern[str]:
     captions = _words()["caption"]
-    names = [1, 2, 3, 4, *SIDES]
     return re.compile(
-        "|".join(f"(?P<p{name}>{_one_of(captions[name])})" for name in names), re.IGNORECASE
+        "|".join(f"(?P<p{name}>{_one_of(captions[name])})" for name in PLACES), re.IGNORECASE
     )
 
 
 def _captions(text: str, target: Inputs) -> dict[str, str]:
     """Roles by the place that a text gives them: "1", "2", "left"; none where one is unclear."""
+    if sum(_says(text, "caption", name) for name in PLACES) < 2:  # as of nearly all texts
+        return {}
     marks = list(_places().finditer(text))
     places = [str(mark.lastgroup)[1:] for mark in marks]
     if len(places) < 2 or len(set(places)) < len(places):
@@ -540,7 +542,9 @@ def needs_image(prompt: str) -> bool:
     """
     is_quoted = QUOTED.fullmatch(prompt.strip())
     own = prompt if is_quoted else QUOTED.sub(" ", prompt)
-    return _says(own, "needs_image", "phrase") or bool(_given_image().search(own))
+    if _says(own, "needs_image", "phrase"):
+        return True
+    return _says(own, "needs_image", "image") and bool(_given_image().search(own))
 
 
 @cache

@@ -26,13 +26,11 @@ from echo_hf.hub.facts import CONFIGS, SAMPLE_CONFIGS
 from echo_hf.hub.load import downloaded, release_at
 from echo_hf.hub.manifest import CARD, MANIFEST, FileEntry, ReleasePath
 from echo_hf.hub.redistribution import (
-    addresses_of,
+    Samples,
     dehydrate,
     holds_content,
     may_pass_on_all,
     passed_on_rows,
-    restricted_posts,
-    samples_of,
 )
 from echo_hf.hub.release import (
     Release,
@@ -262,9 +260,9 @@ def to_leave_out(release: Release) -> int:
         return 0
     configs = release.manifest.configs
     names = [name for name in SAMPLE_CONFIGS if name in configs]
-    samples = samples_of({name: rows_of(release, name) for name in names}, rights)
+    samples = Samples(rights)
     held = sum(
-        bool(restricted_posts(addresses_of(row), rights)) and holds_content(row)
+        samples.holds(name, row) and holds_content(row)
         for name in names
         for row in rows_of(release, name)
     )

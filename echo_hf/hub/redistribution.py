@@ -8,11 +8,12 @@ import re
 import tempfile
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from datasets import Dataset
 
 from echo_hf.collect.urls import platform_of
 from echo_hf.curate.provenance import OUTPUT, SCREENSHOT, prompt_source, without_quotes
@@ -23,9 +24,8 @@ from echo_hf.hub.release import (
     check_place,
     read_release,
     released_facts,
-    rows_in,
+    rows_of,
     rows_on_disk,
-    unpacked,
     verify_release,
     write_release,
 )
@@ -78,32 +78,30 @@ def images_in(row: Row) -> list[str]:
     return [digest for digest in lists if digest is not None]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Samples:
-    """What the samples of a release mean for the rows beside them."""
+    """What the samples of a release mean for the rows beside them, once each was looked at."""
 
-    free: set[str]  # ids of those that may be passed on
-    of_words: set[str]  # ids of the others that have no inputs
-    posted: set[str]  # digests of the images of the others
     rights: Mapping[str, str]
+    free: set[str] = field(default_factory=set)  # ids
+    held: set[str] = field(default_factory=set)
+    with_inputs: set[str] = field(default_factory=set)  # of those that are held
+    # Digests of the images of those that are held; "" in the place of one is unknown.
+    posted: set[str] = field(default_factory=lambda: {""})
 
-
-def samples_of(configs: Mapping[str, Iterable[Row]], rights: Mapping[str, str]) -> Samples:
-    free, held, with_inputs = set(), set(), set()
-    posted = {""}  # in the place of a digest: unknown
-    for name, rows in configs.items():
-        for row in rows:
-            if not restricted_posts(addresses_of(row), rights):
-                free.add(row["id"])
-                continue
-            held.add(row["id"])
-            noted = row["picture_sources"]
-            posted |= {*images_in(row), *(one["sha256"] for one in noted or [])} - {None}
-            # Once it is dehydrated only its noted images tell.
-            roles = {one["role"] for one in noted or []} - {OUTPUT, SCREENSHOT}
-            if name == "image_to_image" or row["input_images"] or noted is None or roles:
-                with_inputs.add(row["id"])
-    return Samples(free - held, held - with_inputs, posted, rights)
+    def holds(self, config: str, row: Row) -> bool:
+        """Notes a sample, and says whether it may not be passed on."""
+        if not restricted_posts(addresses_of(row), self.rights):
+            self.free.add(row["id"])
+            return False
+        self.held.add(row["id"])
+        noted = row["picture_sources"]
+        self.posted |= {*images_in(row), *(one["sha256"] for one in noted or [])} - {None}
+        # Once it is dehydrated only its noted images tell.
+        roles = {one["role"] for one in noted or []} - {OUTPUT, SCREENSHOT}
+        if config == "image_to_image" or row["input_images"] or noted is None or roles:
+            self.with_inputs.add(row["id"])
+        return True
 
 
 def passed_on_rows(
@@ -115,18 +113,19 @@ def passed_on_rows(
     kept: list[dict[str, Any]] = []
     counts: Counter[LeftOut] = Counter()
     for row in rows:
-        about = row.get("sources")
+        about, name = row.get("sources"), row.get("sample_id")
         # An answer about such posts, or about nobody knows which.
         if "sources" in row and (not about or restricted_posts(about, samples.rights)):
             counts[LeftOut.MAY_QUOTE] += 1
-        elif "sample_id" not in row or row["sample_id"] in samples.free:
+        elif "sample_id" not in row or (name in samples.free and name not in samples.held):
             kept.append(dict(row))
         else:
             silent = {**row, **dict.fromkeys(QUOTING.get(table, ()))}
             if "provenance" in row:
                 silent["provenance"] = without_quotes(row["provenance"])
             # Without a posted image that was given back, or an edit of one.
-            drawn = row["sample_id"] in samples.of_words and row.get("image") not in samples.posted
+            of_words = name in samples.held and name not in samples.with_inputs
+            drawn = of_words and row.get("image") not in samples.posted
             kept.append(silent if drawn or "image" not in row else {**silent, "image": None})
             counts[LeftOut.SILENCED] += table in QUOTING
     return kept, +counts
@@ -238,22 +237,22 @@ def dehydrate(release_path: Path, to: Path, *, rights: Mapping[str, str] | None 
         store = ImageStore(Path(folder))
         # A sample may be in two configs.
         signature = functools.cache(lambda digest: image_signature(store.path(digest)))
-        every = unpacked(release, store)
-        held = {name: rows_in(every[name]) for name in SAMPLE_CONFIGS if name in every}
-        samples = samples_of(held, facts.rights)
+        samples, made = Samples(facts.rights), dict[str, Dataset]()
         left_out = {name: dict(counts) for name, counts in facts.left_out.items()}
-        made = {}
-        for name, rows in every.items():
+        # The samples before what is beside them, which depends on all of them.
+        for name in sorted(release.manifest.configs, key=lambda name: name not in SAMPLE_CONFIGS):
             table, counts = CONFIGS[name].table, Counter[LeftOut]()
-            new: Iterable[Row] = (
-                dehydrated(row, {digest: signature(digest) for digest in images_in(row)})
-                if restricted_posts(addresses_of(row), facts.rights)
-                else row
-                for row in rows_in(rows)
-            )
-            if name not in held:
-                new, counts = passed_on_rows(table.name, rows_in(rows), samples)
-            made[name] = rows_on_disk(new, table, store.root / f"{name}-passed-on.arrow")
+            new: Iterable[Row] = rows_of(release, name, store)
+            if name in SAMPLE_CONFIGS:
+                new = (
+                    dehydrated(row, {digest: signature(digest) for digest in images_in(row)})
+                    if samples.holds(name, row)
+                    else row
+                    for row in new
+                )
+            else:
+                new, counts = passed_on_rows(table.name, new, samples)
+            made[name] = rows_on_disk(new, table, store.root / f"{name}.arrow")
             for reason, count in counts.items():
                 had = left_out.setdefault(name, {}).get(reason.value, 0)
                 # Silenced rows stay, and are counted again.

@@ -43,7 +43,7 @@ from echo_hf.hub.manifest import (
 )
 from echo_hf.hub.run_tables import models_of
 from echo_hf.images.decode import format_of
-from echo_hf.images.store import ImageStore
+from echo_hf.images.store import DIGEST, ImageStore
 from echo_hf.pipeline.stage_runner import check_columns
 from echo_hf.tables import LATER, Table, arrow_batches
 
@@ -278,12 +278,13 @@ class _Row(NamedTuple):
 
 
 def _batches(dataset: Dataset, table: Table, store: ImageStore, limit: int) -> Iterator[list[_Row]]:
-    most = BATCH_ROWS if table.images else BATCH_ROWS_WITHOUT_IMAGES
+    pictures = table.images
+    most = BATCH_ROWS if pictures else BATCH_ROWS_WITHOUT_IMAGES
     batch: list[_Row] = []
     held = 0
     for row in rows_in(dataset, most, list(table.columns)):
         shown, sizes = dict(row), []
-        for column in table.images:
+        for column in pictures:
             shown[column] = _each_image(row[column], lambda digest: _embedded(digest, store))
             sizes += [len(one["bytes"]) for one in _listed(shown[column]) if one]
         text = canonical(row)
@@ -384,7 +385,6 @@ def released_facts(release: Release) -> ReleaseFacts:
     )
 
 
-DIGEST = re.compile("[0-9a-f]{64}")
 STRUCTS = ("community_feedback", "picture_sources")
 
 
@@ -420,7 +420,7 @@ def rows_of(
 ) -> Iterator[dict[str, Any]]:
     """The rows of a config, with digests for its images, which are read only for a store."""
     table = _table_of(release, config)
-    ours = released_schema(table)
+    ours, pictures = released_schema(table), table.images
 
     def columns(schema: pa.Schema) -> list[str] | None:
         for name in sorted({*ours.names, *schema.names}):
@@ -443,14 +443,14 @@ def rows_of(
     for path in files_of(release, config):
         for row in read_rows(path, columns):
             row = {**dict.fromkeys(ours.names), **row}
-            shown = [one for name in table.images for one in _listed(row[name])]
+            shown = [one for name in pictures for one in _listed(row[name])]
             lacking = [one for one in shown if one is None or (images and one["bytes"] is None)]
             if lacking or any(None in (row.get(name) or []) for name in STRUCTS):
                 raise ReleaseError(
                     f"{str(path)!r}: row {next(iter(row.values()))!r} holds null where an image, "
                     "or what is told of one, is expected: download the release again"
                 )
-            yield {**row, **{name: _each_image(row[name], digest_of) for name in table.images}}
+            yield {**row, **{name: _each_image(row[name], digest_of) for name in pictures}}
 
 
 def _table_of(release: Release, config: str) -> Table:

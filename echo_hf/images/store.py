@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import re
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from echo_hf.config.collection import MOST_PIXELS as MOST_PIXELS
 from echo_hf.errors import ImageError
 
 # An MPO, two JPEGs in one file, is opened as the JPEG that it begins with.
+DIGEST = re.compile("[0-9a-f]{64}")
 FORMATS = ("AVIF", "BMP", "GIF", "JPEG", "PNG", "TIFF", "WEBP")
 
 
@@ -68,9 +70,9 @@ class ImageStore:
             self.put(data)
 
     def path(self, digest: str) -> Path:
-        if len(digest) != 64 or not set(digest) <= set("0123456789abcdef"):
+        if not DIGEST.fullmatch(digest):
             raise ImageError(f"{digest!r} is not a sha256: expected 64 hexadecimal characters")
-        return self.root / digest[:2] / digest
+        return self.root.joinpath(digest[:2], digest)
 
 
 def _sync(folder: Path) -> None:

@@ -17,7 +17,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
-import numpy as np
 import pyarrow as pa
 from datasets import Dataset
 
@@ -34,13 +33,16 @@ from echo_hf.pipeline.answer_store import Store
 from echo_hf.pipeline.answers import StoredAnswers
 from echo_hf.pipeline.batch_inference import FillStats
 from echo_hf.pipeline.progress import ProgressListener
-from echo_hf.pipeline.runner import LOCAL, Runner, kept_in
+from echo_hf.pipeline.runner import (
+    LEAST_ROWS,
+    LOCAL,
+    Runner,
+    batches_of,
+    kept_in,
+    reads_memory,
+    rows_of,
+)
 from echo_hf.pipeline.stage import ModelStage, Stage
-from echo_hf.tables import rows_at
-
-# Stages take 10 to 300 microseconds a row, a batch on its way and back some milliseconds: with
-# fewer rows the processes on the nodes have hardly started when this one is done.
-LEAST_ROWS = 20_000
 
 
 class RayRunner(Runner):
@@ -74,6 +76,7 @@ class RayRunner(Runner):
                 self.watch.noticed("no Ray cluster runs here: one was started on this machine")
             self.folder.mkdir(parents=True, exist_ok=True)
             self._nodes = RayNodes(*share, self.folder, self.options.shared)
+            self._nodes.notice = self.watch.noticed
             entered.callback(self._nodes.close)
             self._entered = entered.pop_all()
         return self
@@ -120,22 +123,11 @@ class RayRunner(Runner):
     def mapped(self, stage: Stage, dataset: Dataset, file: Path | None, *, anew: bool) -> Dataset:
         """What a stage makes of rows, its batches computed on the nodes and written here."""
         is_there = file is not None and file.exists() and not anew
-        is_here = is_there or stage.secret or len(dataset) < self.least_rows
-        tables = None if is_here else self._tables(stage, dataset)
-        if tables is None or not self._sees(stage):
+        is_here = is_there or stage.stays or len(dataset) < self.least_rows or reads_memory(stage)
+        batches = None if is_here else batches_of(stage, dataset)
+        if batches is None or not self._sees(stage):
             return LOCAL.mapped(stage, dataset, file, anew=anew)
-        return kept_in(file, stage, dataset, self._results(stage, dataset, tables), anew)
-
-    def _tables(self, stage: Stage, dataset: Dataset) -> list[Sequence[int]] | None:
-        """The rows of each call of a stage; null where only this machine can call it."""
-        answers = stage.answers if isinstance(stage, ModelStage) else None
-        if isinstance(answers, StoredAnswers) and not answers.store.path.exists():  # in memory
-            return None
-        if stage.whole:
-            parts = stage.parts(dataset)
-            return None if parts is None else list(parts)
-        size = stage.map_arguments(dataset)["batch_size"]
-        return [range(at, min(at + size, len(dataset))) for at in range(0, len(dataset), size)]
+        return kept_in(file, stage, dataset, self._results(stage, dataset, batches), anew)
 
     def _sees(self, stage: Stage) -> bool:
         """Whether every node sees the images that a stage reads or makes."""
@@ -152,7 +144,7 @@ class RayRunner(Runner):
         return all(self._seen.get(node, True) for node in nodes)
 
     def _results(
-        self, stage: Stage, dataset: Dataset, tables: Sequence[Sequence[int]]
+        self, stage: Stage, dataset: Dataset, batches: Iterator[Sequence[int]]
     ) -> Iterator[pa.Table]:
         """What a stage makes of each table, in order; a lost node's are computed once more."""
         import ray
@@ -177,10 +169,9 @@ class RayRunner(Runner):
         cpus = sum(node["Resources"].get("CPU", 0) for node in alive_nodes().values())
         most, done, started = max(2, int(cpus)), 0, time.perf_counter()
         waiting = deque[tuple[int, Any]]()
-        upcoming = iter(tables)
         while True:
-            while len(waiting) < most and (numbers := next(upcoming, None)) is not None:
-                table = rows_at(dataset, _places(numbers))
+            while len(waiting) < most and (numbers := next(batches, None)) is not None:
+                table = rows_of(dataset, numbers)
                 waiting.append((len(numbers), call.remote(sent, not images or token, table)))
             if not waiting:
                 return
@@ -196,10 +187,6 @@ class RayRunner(Runner):
             said = f"{rate:,.0f} rows/s on {len(alive_nodes())} nodes"
             self.watch.advanced(stage.name, done, said, len(dataset))
             yield result
-
-
-def _places(numbers: Sequence[int]) -> Any:
-    return slice(numbers.start, numbers.stop) if isinstance(numbers, range) else np.asarray(numbers)
 
 
 def _values(stage: Stage) -> Iterator[tuple[str, Any]]:

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import gc
+import multiprocessing
+import os
+import signal
+import sys
+import time
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Thread
 from typing import Self
 
 import numpy as np
@@ -13,14 +23,21 @@ import pyarrow as pa
 from datasets import Dataset
 from datasets.table import MemoryMappedTable, Table
 
-from echo_hf._infra.atomic import stored_rows
+from echo_hf._infra.atomic import OBJECTS_AT_ONCE, stored_rows
 from echo_hf._infra.worker_pool import Place
 from echo_hf.config.checks import EngineChoice
 from echo_hf.config.sections import RunnerOptions
 from echo_hf.engines.base import Engine
-from echo_hf.pipeline.progress import ProgressListener
-from echo_hf.pipeline.stage import Stage, combined_fingerprint
+from echo_hf.errors import RunError
+from echo_hf.pipeline.answer_store import Store
+from echo_hf.pipeline.answers import StoredAnswers
+from echo_hf.pipeline.progress import NullProgress, ProgressListener
+from echo_hf.pipeline.stage import BATCH, ModelStage, Stage, combined_fingerprint, table_bytes
 from echo_hf.tables import rows_at
+
+# Stages take 10 to 500 microseconds a row, a process or a node some time to begin.
+LEAST_ROWS = 20_000
+MOST_PROCESSES = 16
 
 
 class Runner(ABC):
@@ -59,21 +76,103 @@ class Runner(ABC):
 
 @dataclass(frozen=True)
 class LocalRunner(Runner):
-    """In this process."""
+    """On this machine, large tables in several processes.
+
+    Attributes:
+        processes: How many; they are forks of this one, which load nothing again.
+        watch: Told how far they are.
+        least_rows: With fewer rows, a stage is called in this process.
+    """
+
+    processes: int = 1
+    watch: ProgressListener = field(default_factory=NullProgress)
+    least_rows: int = LEAST_ROWS
 
     def mapped(self, stage: Stage, dataset: Dataset, file: Path | None, *, anew: bool) -> Dataset:
         """What a stage makes of rows, a batch or a part after the other."""
-        if stage.whole:  # of which `Dataset.map` would hold some copies
-            return kept_in(file, stage, dataset, _of_parts(stage, dataset), anew)
-        arguments = {**stage.map_arguments(dataset), "load_from_cache_file": not anew}
-        name = str(file) if file else None
-        return dataset.with_format("arrow").map(stage, **arguments, cache_file_name=name)
+        is_small = self.processes == 1 or len(dataset) < self.least_rows
+        made = self._made if is_small or reads_memory(stage) else self._made_by_many
+        return kept_in(file, stage, dataset, made(stage, dataset), anew)
+
+    def _made(self, stage: Stage, dataset: Dataset) -> Iterator[pa.Table]:
+        for numbers in batches_of(stage, dataset) or [range(len(dataset))]:
+            yield stage(rows_of(dataset, numbers))
+
+    def _made_by_many(self, stage: Stage, dataset: Dataset) -> Iterator[pa.Table]:
+        batches = batches_of(stage, dataset)
+        if batches is None:
+            yield from self._made(stage, dataset)
+            return
+        done, started, waiting = 0, time.perf_counter(), deque[tuple[int, Future[pa.Buffer]]]()
+        context = multiprocessing.get_context("fork")
+        with ProcessPoolExecutor(self.processes, context, _begin, (stage, dataset)) as pool:
+            try:
+                while True:
+                    while len(waiting) < 2 * self.processes and (some := next(batches, None)):
+                        waiting.append((len(some), pool.submit(_called, some)))
+                    if not waiting:
+                        return
+                    count, made = waiting.popleft()
+                    yield pa.ipc.open_stream(made.result()).read_all()
+                    done += count
+                    rate = done / (time.perf_counter() - started)
+                    said = f"{rate:,.0f} rows/s in {self.processes} processes"
+                    self.watch.advanced(stage.name, done, said, len(dataset))
+            except BrokenProcessPool:
+                raise RunError(
+                    f"stage {stage.name!r}: a process was killed at its work, for want of memory "
+                    "perhaps: the same command goes on; `processes: 1` of the runner takes least"
+                ) from None
 
 
-def _of_parts(stage: Stage, dataset: Dataset) -> Iterator[pa.Table]:
-    parts = stage.parts(dataset)
-    for part in (None,) if parts is None else map(np.asarray, parts):
-        yield stage(rows_at(dataset, part))
+_work: tuple[Stage, Dataset]  # of a process that was forked for it
+
+
+def _begin(stage: Stage, dataset: Dataset) -> None:
+    """What a fork does first: it ends with the run, and opens a store of its own."""
+    global _work
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the run, which ends its processes
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    Thread(target=_end_with_parent, daemon=True).start()
+    gc.freeze()  # what is there stays
+    gc.set_threshold(OBJECTS_AT_ONCE)
+    if isinstance(stage, ModelStage) and isinstance(stage.answers, StoredAnswers):
+        own = Store(stage.answers.store.path)
+        stage = stage.answered_by(StoredAnswers(own, stage.answers.signature))
+    _work = stage, dataset
+
+
+def _end_with_parent() -> None:
+    if (parent := multiprocessing.parent_process()) is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _called(numbers: Sequence[int]) -> pa.Buffer:
+    stage, dataset = _work
+    # A table as it is would be sent with all that it is a slice of.
+    return table_bytes(stage(rows_of(dataset, numbers)))
+
+
+def batches_of(stage: Stage, dataset: Dataset) -> Iterator[Sequence[int]] | None:
+    """The rows of each call of a stage; null where it sees all of them at once."""
+    if stage.whole:
+        return stage.parts(dataset)
+    count = len(dataset)
+    return (range(at, min(at + BATCH, count)) for at in range(0, count, BATCH))
+
+
+def rows_of(dataset: Dataset, numbers: Sequence[int]) -> pa.Table:
+    """The rows of one call."""
+    if isinstance(numbers, range):
+        return rows_at(dataset, slice(numbers.start, numbers.stop))
+    return rows_at(dataset, np.asarray(numbers))
+
+
+def reads_memory(stage: Stage) -> bool:
+    """Whether a stage reads answers that only this process has."""
+    answers = stage.answers if isinstance(stage, ModelStage) else None
+    return isinstance(answers, StoredAnswers) and not answers.store.path.exists()
 
 
 def kept_in(
@@ -93,7 +192,10 @@ LOCAL = LocalRunner()
 def runner_of(options: RunnerOptions, folder: Path, watch: ProgressListener) -> Runner:
     """The runner that a config asks for, for a run in this folder."""
     if options.kind == "local":
-        return LOCAL
+        if sys.platform != "linux":  # elsewhere a fork may break libraries, or is none
+            return LOCAL
+        cores = min(len(os.sched_getaffinity(0)), MOST_PROCESSES)
+        return LocalRunner(options.processes or cores, watch)
     from echo_hf.pipeline.ray_runner import RayRunner
 
     return RayRunner(options, folder, watch)

@@ -83,7 +83,7 @@ class Stage(ABC):
         inputs: The table it reads; further columns are ignored.
         outputs: The table it writes.
         whole: True when it must see all rows in one batch, because they depend on each other.
-        secret: True when it holds what no other machine may have.
+        stays: True when no other machine may call it: it holds a secret, or reads files here.
     """
 
     name: ClassVar[str]
@@ -91,7 +91,7 @@ class Stage(ABC):
     inputs: ClassVar[Table]
     outputs: ClassVar[Table]
     whole: ClassVar[bool] = False
-    secret: ClassVar[bool] = False
+    stays: ClassVar[bool] = False
 
     @abstractmethod
     def __call__(self, table: pa.Table) -> pa.Table:

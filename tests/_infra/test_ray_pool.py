@@ -99,6 +99,16 @@ def test_a_node_that_is_sent_files_keeps_none_of_them(
         assert [one.exists() for one in (first, second)] == [shared, shared]
 
 
+def test_what_a_killed_run_left_goes_when_the_next_one_starts(tmp_path: Path) -> None:
+    (tmp_path / ".echo-hf-of-a-killed-run").touch()
+    own = {"gpus": 0, "cpus": 0.3, "micro_batch": 4, "folder": tmp_path}
+    first, second = RayNodes(**own), RayNodes(**own)  # at the same time
+    assert {str(path) for path in tmp_path.iterdir()} == {first.token, second.token}
+    first.close()
+    second.close()
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_cluster_of_another_version_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     def other(*_: Any, **__: Any) -> None:
         raise RuntimeError("Version mismatch: The cluster was started with:\n    Ray: 2.40.0\n")

@@ -267,6 +267,8 @@ REFUSED: list[tuple[str, Any, str]] = [
     ("protocol", "x", "protocol is 'x': input should be 'published' or 'corrected'"),
     ("runner", {"kind": "slurm"}, "runner.kind is 'slurm': input should be 'local' or 'ray'"),
     ("runner", {"actors": 2}, "runner is {'actors': 2}: has 'actors', which only kind 'ray'"),
+    ("runner", {"kind": "ray", "processes": 2}, "has 'processes', which only kind 'local'"),
+    ("runner", {"processes": 0}, "runner.processes is 0: input should be greater than"),
     ("runner", {"kind": "ray", "actors": 0}, "runner.actors is 0: input should be greater than"),
     (
         "runner",

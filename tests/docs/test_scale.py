@@ -13,16 +13,18 @@ from tests.stages_for_tests import ROOT
 READER, GUARD = "Qwen/Qwen2.5-VL-7B-Instruct", "meta-llama/Llama-Guard-4-12B"
 NUMBER = re.compile(r"([\d.,]*\d)( thousand| million| billion| days| h|)")
 UNITS = {" thousand": 1e3, " million": 1e6, " billion": 1e9, " days": 24.0}
+TEXT = (ROOT / "docs" / "scale.md").read_text("utf-8")
 ROWS = [
     [NUMBER.match(cell.strip()) for cell in line.strip("|").split("|")]
-    for line in (ROOT / "docs" / "scale.md").read_text("utf-8").splitlines()
+    for line in TEXT.splitlines()
     if re.match(r"\| \d", line)
 ]
+A_POST = re.findall(r"\b(answers|stages|release|cache)\s([\d,]+\d)", TEXT)
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0].group(1))
 def test_what_a_build_takes(row: list[re.Match[str]]) -> None:
-    posts, calls, tokens, hours, of_eight = (
+    posts, calls, tokens, hours, of_eight, gigabytes = (
         float(one.group(1).replace(",", "")) * UNITS.get(one.group(2), 1.0) for one in row
     )
     expected = {"calls": 0.0, "tokens": 0.0, "seconds": 0.0}
@@ -40,6 +42,9 @@ def test_what_a_build_takes(row: list[re.Match[str]]) -> None:
     assert tokens == pytest.approx(expected["tokens"], rel=0.01)
     assert hours == pytest.approx(expected["seconds"] / 3600, rel=0.05)
     assert of_eight == pytest.approx(hours / 8, rel=0.05)
+    assert {name for name, _ in A_POST} == {"answers", "stages", "release", "cache"}
+    a_post = sum(float(size.replace(",", "")) for _, size in A_POST)
+    assert gigabytes == pytest.approx(posts * a_post / 1e9, rel=0.02)
 
 
 def test_the_table_has_the_three_sizes() -> None:

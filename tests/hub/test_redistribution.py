@@ -29,6 +29,7 @@ from echo_hf.hub.hydrate import hydrate
 from echo_hf.hub.publish import passed_on, to_leave_out
 from echo_hf.hub.redistribution import (
     KEPT,
+    Samples,
     addresses_of,
     dehydrate,
     dehydrated,
@@ -37,7 +38,6 @@ from echo_hf.hub.redistribution import (
     passed_on_rows,
     read_signature,
     restricted_posts,
-    samples_of,
 )
 from echo_hf.hub.release import (
     Release,
@@ -331,7 +331,7 @@ def test_other_tables_keep_what_systems_and_judges_made(table: str) -> None:
     row: dict[str, Any] = dict.fromkeys(TABLES[table].columns, "a fox in the snow")
     if "provenance" in row:
         row["provenance"] = json.dumps({"judge": {"digest": "d", "asked": "a fox in the snow"}})
-    ((left,), _) = passed_on_rows(table, [{**row, "image": None}], samples_of({}, {}))
+    ((left,), _) = passed_on_rows(table, [{**row, "image": None}], Samples({}))
     assert {name for name in row if left[name] is None} - {"image"} == words & set(row)
     if "provenance" in row:
         assert json.loads(left["provenance"]) == {"judge": {"digest": "d", "asked": None}}

@@ -186,18 +186,6 @@ def test_tiers_of_ratings_that_stopped_rest_on_decisions() -> None:
     assert "confidence sequence" in found.definition["test"]
 
 
-def test_a_judge_that_was_not_needed_leaves_the_vote_to_the_samples_of_all() -> None:
-    _, rows = drawn(60, seed=4)
-    some = [
-        {**row, "rating": None, "outcome": "not_needed"}
-        if row["judge"] == "kite" and row["sample_id"] >= "s020"
-        else row
-        for row in rows
-    ]
-    shared = [row for row in rows if row["sample_id"] < "s020"]
-    assert win_rate(some).win_rate == win_rate(shared).win_rate
-
-
 def test_what_people_ranked_is_compared_with_all_that_was_rated() -> None:
     people, rows = drawn(40, seed=5)
     some = stopped(rows, {"ash": 12})
