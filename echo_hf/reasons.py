@@ -213,6 +213,19 @@ class Unrated(Reason):
     NOT_NEEDED = "not_needed", "nobody was asked: what was known decided without it"
 
 
+class NotImported(Reason):
+    """Why something in a file of others does not become a row of a run."""
+
+    UNREADABLE = "unreadable", "it is not what its format says: a name, a number or a vote is wrong"
+    UNKNOWN_SAMPLE = "unknown_sample", "no sample of the benchmark has its name or its prompt"
+    SEVERAL_SAMPLES = "several_samples", "several samples of the benchmark have its prompt"
+    NO_OUTPUT = "no_output", "the table of outputs has no such sample and system"
+    ONE_SYSTEM = "one_system", "it compares a system with itself"
+    BAD_IMAGE = "bad_picture", "its image cannot be decoded"
+    AGAIN = "again", "an earlier one of the same files is about the same"
+    TAKEN = "taken", "the run has a row of its own in its place, which stays"
+
+
 class NotJudged(Reason):
     """Why no judge is asked about an output."""
 

@@ -158,6 +158,10 @@ def judge(
         "--applicability", "Ask which metrics fit each sample; rate nothing."
     ),
     pairwise: bool = flag("--pairwise", "Have judges choose between two outputs; rate nothing."),
+    import_: Path | None = choice(
+        None, "Ask nobody: take in what others have measured, a file or a folder.", "--import"
+    ),
+    format_: str | None = choice(None, "Format of --import, where it does not show.", "--format"),
     limit: Limit = None,
     budget: Budget = None,
     dry_run: DryRun = False,
@@ -165,7 +169,7 @@ def judge(
     runs: Runs = DEFAULT_RUNS,
 ) -> Told:
     """Have models rate outputs; stored answers are reused."""
-    from echo_hf.cli.evaluation_view import show_judged
+    from echo_hf.cli.evaluation_view import show_imported, show_judged
     from echo_hf.judging import judge as judging
     from echo_hf.systems.benchmark import load_evaluation
 
@@ -178,6 +182,16 @@ def judge(
         asking = partial(judging.pairwise, judges=judges)
     verb = judging.applicability if applicability else asking
     given = {"runs": runs, "limit": limit, "dry_run": dry_run, "budget_usd": budget}
+    if import_ or format_:
+        if import_ is None or rubric or applicability or pairwise or limit or budget or runner:
+            raise ConfigError("--import goes with --format, --judges, --dry-run and --runs alone")
+        from echo_hf.judging.imports import import_judgements
+
+        taken = import_judgements(
+            config, import_, runs=runs, format=format_, judges=judges, dry_run=dry_run
+        )
+        show_imported(terminal(), taken)
+        return vars(taken)
     with watching() as watch:
         done = verb(load_evaluation(config).run_by(runner), **given, watch=watch)  # type: ignore[arg-type]
     show_judged(watch.console, done)

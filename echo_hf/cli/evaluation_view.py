@@ -22,6 +22,7 @@ from echo_hf.systems.generate import Generated, SystemListing
 if TYPE_CHECKING:
     from echo_hf.apps.rank.rank import Ranks
     from echo_hf.builder.estimate import PlannedStage
+    from echo_hf.judging.imports import Imported
     from echo_hf.report.analysis.analyze import Analyzed
     from echo_hf.report.analysis.result import Analysis, Estimate
     from echo_hf.report.evaluation import PlannedWork
@@ -160,6 +161,17 @@ def show_judged(console: Console, judged: JudgingResult) -> None:
     if judged.cost_usd is not None:
         say(console, f"cost, as far as it is known: ${judged.cost_usd:.2f}")
     say(console, f"{judged.path.stem}: {judged.path}")
+
+
+def show_imported(console: Console, imported: Imported) -> None:
+    for reason, count in sorted(imported.left_out.items()):
+        say(console, f"{count:,} left out, {reason}: {reason.meaning}", "yellow")
+    for kind in ("judges", "systems"):
+        names = ", ".join(plain(name) for name in getattr(imported, kind))
+        say(console, f"{kind}: {names or NOTHING}")
+    for name, count in imported.rows.items():
+        place = imported.paths.get(name, "nothing was written: leave out --dry-run")
+        say(console, f"{count:,} rows of {name} ({imported.format}): {place}")
 
 
 def answer_table(answered: Sequence[Answered]) -> Table:

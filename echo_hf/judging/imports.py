@@ -1,0 +1,288 @@
+"""`echo-hf judge --import`: outputs and judgements of others become rows of a run's tables."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Annotated, Any, Literal
+
+import pyarrow as pa
+from pydantic import Field, ValidationError
+
+from echo_hf._infra.registry import Registry
+from echo_hf._infra.text import one_line
+from echo_hf.builder.build import RUNS
+from echo_hf.config.checks import ANSWERED_BY, IMPORTED, AnsweredBy, Section, Words
+from echo_hf.config.evaluation import Evaluated
+from echo_hf.errors import ConfigError, ImageError, RunError, unknown
+from echo_hf.images.store import check_image
+from echo_hf.judging.rate import STAGE
+from echo_hf.judging.run_tables import USUAL, HumanRow, read_table
+from echo_hf.judging.session import alone_in, write_rows
+from echo_hf.reasons import NotImported, Outcome, Unrated
+from echo_hf.systems.base import Task
+from echo_hf.systems.benchmark import benchmark_of, evaluation_folder, load_evaluation
+from echo_hf.tables import OUTPUTS, TABLES, Table
+
+Row = Mapping[str, Any]
+Key = tuple[Any, ...]
+NAMED = ("system", "system_a", "system_b")
+IMAGE_SUFFIXES = {".jpeg", ".jpg", ".png", ".webp"}
+LONGEST = 20_000  # of an explanation
+
+
+@dataclass(frozen=True)
+class Found:
+    """A row as a file of others has it.
+
+    Attributes:
+        table: The table that it belongs to.
+        values: Its columns; `sample_id` as the file calls the sample, which may be by the name of
+            an image.
+        prompt: The instruction, by which a sample is known whose name is none of the benchmark.
+        image: Of an output, the encoded image.
+    """
+
+    table: Table
+    values: Row
+    prompt: str | None = None
+    image: bytes | None = None
+
+
+Reader = Callable[[Path], Iterator[Found | NotImported]]
+Sign = Callable[[Path], bool]
+MODULE = f"{__package__}.readers"
+NAMES = ("alpaca_eval", "genai_bench", "imagenhub", "inspect", "jsonl", "viescore")
+READERS: Registry[Reader, Sign] = Registry(
+    "format", "echo_hf.readers", dict.fromkeys(NAMES, MODULE), RunError
+)
+
+
+def register(name: str, sign: Sign | None = None) -> Callable[[Reader], Reader]:
+    """Makes a reader known by a name; other packages use the `echo_hf.readers` entry points.
+
+    Args:
+        name: The `--format` that a user names it by.
+        sign: Tells from a path whether a file or folder is of this format.
+
+    Returns:
+        A decorator for a callable that takes a path and yields rows, and reasons for what is none.
+    """
+    return READERS.register(name, sign)
+
+
+Text = Annotated[str, Field(max_length=LONGEST)]
+
+
+class OutputRow(Section):
+    sample_id: Words
+    system: Words
+    outcome: Outcome = Outcome.OK
+    text: Text | None = None
+
+
+class Judgement(Section):
+    sample_id: Words
+    judge: Words
+    repeat: Annotated[int, Field(ge=0)] = USUAL["repeat"]
+    explanation: Text | None = None
+    cost_usd: Annotated[float, Field(allow_inf_nan=False, ge=0)] | None = None
+
+
+class RatingRow(Judgement):
+    system: Words
+    rubric: Words = USUAL["rubric"]
+    rating: Annotated[float, Field(allow_inf_nan=False)] | None = None
+
+
+class ComparisonRow(Judgement):
+    system_a: Words
+    system_b: Words
+    order: Literal["ab", "ba"]
+    winner: Literal["a", "b", "tie"] | None = None
+
+
+ROWS: Mapping[str, type[Section]] = {
+    "outputs": OutputRow,
+    "ratings": RatingRow,
+    "comparisons": ComparisonRow,
+    "human": HumanRow,
+}
+# What a judge says, and why it is not there.
+SAID = {"ratings": ("rating", Unrated.NO_RATING), "comparisons": ("winner", Unrated.NO_CHOICE)}
+
+
+@dataclass(frozen=True)
+class Imported:
+    """What came of files of others: rows by table, their names, and what is left out by reason."""
+
+    format: str
+    rows: Mapping[str, int]
+    judges: tuple[str, ...]
+    systems: tuple[str, ...]
+    left_out: Mapping[NotImported, int]
+    paths: Mapping[str, Path] = field(default_factory=dict)
+
+
+def import_judgements(
+    config: Evaluated | Path | str,
+    place: Path,
+    *,
+    runs: Path | str = RUNS,
+    format: str | None = None,
+    judges: Sequence[str] | None = None,
+    dry_run: bool = False,
+) -> Imported:
+    """Writes rows of others into the tables of a run, in which its own rows stay."""
+    config = config if isinstance(config, Evaluated) else load_evaluation(config)
+    if not place.exists():
+        raise RunError(f"{str(place)!r} does not exist: expected a file or folder to import")
+    kind = format or format_of(place)
+    reader, folder = READERS.find(kind, "--format"), evaluation_folder(config, runs)
+    tasks = benchmark_of(config, folder).tasks(folder.images).tasks
+    with alone_in(folder.root):
+        put = check_image if dry_run else folder.images.put
+        given = Import(config, tasks, made_by(kind, place), put, judges)
+        for one in reader(place):
+            given.take(one)
+        rows = given.beside(folder.root)
+        every = [row for some in rows.values() for row in some]
+        heard = {row["judge"] for row in every if "judge" in row}
+        for judge in judges or ():
+            if judge not in given.heard:
+                raise RunError(unknown("judge", judge, given.heard, str(place)))
+        if clash := sorted(heard.intersection(one.name for one in config.judges)):
+            raise ConfigError(
+                f"{str(place)!r} has a judge {clash[0]!r}, which is one of the config's: expected "
+                "another name; rename one of the two, or choose others with --judges"
+            )
+        paths = dict[str, Path]()
+        for name, some in rows.items() if not dry_run else ():
+            folder.enter()
+            paths[name] = _written(TABLES[name], folder.root, some)
+    systems = {row[name] for row in every for name in NAMED if name in row}
+    counts = {name: len(some) for name, some in rows.items()}
+    heard_of, drawn = tuple(sorted(heard)), tuple(sorted(systems))
+    return Imported(kind, counts, heard_of, drawn, given.left_out, paths)
+
+
+def format_of(place: Path) -> str:
+    """The one format that a file or folder shows signs of."""
+    READERS.known(NAMES[0])
+    fits = [name for name in READERS.names() if (sign := READERS.facts(name)) and sign(place)]
+    if len(fits) == 1:
+        return fits[0]
+    seen = f"shows signs of {' and '.join(fits)}" if fits else "has no format that is known"
+    known = ", ".join(READERS.names())
+    raise RunError(f"{str(place)!r} {seen}: name one with --format; known: {known}")
+
+
+def made_by(name: str, place: Path) -> str:
+    """The provenance of what is imported: nobody was asked here."""
+    digest = hashlib.sha256(place.read_bytes()).hexdigest() if place.is_file() else None
+    engine = {"kind": IMPORTED, "format": name, "file": place.name, "sha256": digest}
+    made = {"engine": engine, ANSWERED_BY: AnsweredBy(status=IMPORTED).model_dump()}
+    return json.dumps({STAGE: made}, sort_keys=True)
+
+
+def _written(table: Table, root: Path, rows: list[dict[str, Any]]) -> Path:
+    keys = {key_of(table, row) for row in rows}
+    new = pa.Table.from_pylist(rows, table.schema)
+    return write_rows(table, root, lambda row: key_of(table, row) not in keys, new)
+
+
+class Import:
+    """Finds the sample of each row, and says of other rows why they are not taken."""
+
+    def __init__(
+        self,
+        config: Evaluated,
+        tasks: Sequence[Task],
+        provenance: str,
+        put: Callable[[bytes], object],
+        judges: Sequence[str] | None,
+    ) -> None:
+        self.drawing = {one.name for one in config.systems}
+        self.provenance, self.put, self.judges = provenance, put, judges
+        self.digests = {task.sample_id: task.sample_digest for task in tasks}
+        self.by_prompt: dict[str, list[str]] = {}
+        for task in tasks:
+            self.by_prompt.setdefault(one_line(task.prompt), []).append(task.sample_id)
+        self.heard: set[str] = set()
+        self.left_out: Counter[NotImported] = Counter()
+        self.rows: dict[str, dict[Key, dict[str, Any]]] = {name: {} for name in ROWS}
+
+    def take(self, found: Found | NotImported) -> None:
+        reason = found if isinstance(found, NotImported) else self._taken(found)
+        if reason:
+            self.left_out[reason] += 1
+
+    def beside(self, root: Path) -> dict[str, list[dict[str, Any]]]:
+        """The rows that fit beside those of a run, of outputs that are there."""
+        drawn, fitting = set[Key](), dict[str, list[dict[str, Any]]]()
+        for name, rows in self.rows.items():  # outputs first: the others are of them
+            table = TABLES[name]
+            before = read_table(root, table) or table.empty()
+            own = {key_of(table, row): row for row in before.to_pylist()}
+            for key, row in rows.items():
+                there = own.get(key, row)
+                about = {(row["sample_id"], row[who]) for who in NAMED if who in row}
+                if there != row and f'"kind": "{IMPORTED}"' not in (there.get("provenance") or ""):
+                    self.left_out[NotImported.TAKEN] += 1
+                elif drawn and not about <= drawn:
+                    self.left_out[NotImported.NO_OUTPUT] += 1
+                else:
+                    fitting.setdefault(name, []).append(row)
+            if table is OUTPUTS:
+                drawn = {*own, *(key_of(table, row) for row in fitting.get(name, ()))}
+        return fitting
+
+    def _taken(self, found: Found) -> NotImported | None:
+        table, sample = found.table, self._sample(found.values.get("sample_id"), found.prompt)
+        if isinstance(sample, NotImported):
+            return sample
+        try:
+            checked = ROWS[table.name].model_validate({**found.values, "sample_id": sample})
+        except ValidationError:
+            return NotImported.UNREADABLE
+        row = checked.model_dump()
+        if "judge" in row:
+            self.heard.add(row["judge"])
+            if self.judges and row["judge"] not in self.judges:
+                return None
+        if "winner" in row and row["system_a"] == row["system_b"]:
+            return NotImported.ONE_SYSTEM
+        if table is OUTPUTS and row["system"] in self.drawing:
+            return NotImported.TAKEN
+        known = {"sample_digest": self.digests[sample], "provenance": self.provenance}
+        if table.name in SAID:
+            verdict, missing = SAID[table.name]
+            known["outcome"] = str(missing if row[verdict] is None else Outcome.OK)
+        if found.image is not None:
+            try:
+                self.put(found.image)
+            except ImageError:
+                return NotImported.BAD_IMAGE
+            known["image"] = hashlib.sha256(found.image).hexdigest()
+        row = {**dict.fromkeys(table.columns), **row, **known}
+        row = {name: row[name] for name in table.columns}
+        there = self.rows[table.name].setdefault(key_of(table, row), row)
+        return None if there is row else NotImported.AGAIN
+
+    def _sample(self, name: Any, prompt: str | None) -> str | NotImported:
+        path = PurePosixPath(name if isinstance(name, str) else "")
+        for one in (name, path.stem if path.suffix.lower() in IMAGE_SUFFIXES else None):
+            if isinstance(one, str) and one in self.digests:
+                return one
+        alike = self.by_prompt.get(one_line(prompt or ""), [])
+        if len(alike) > 1:
+            return NotImported.SEVERAL_SAMPLES
+        return alike[0] if alike else NotImported.UNKNOWN_SAMPLE
+
+
+def key_of(table: Table, row: Row) -> Key:
+    return tuple(row[name] for name in table.key)
