@@ -17,7 +17,18 @@ import typer
 
 from echo_hf.cli.build import build, check_engine, merge, review, update, why
 from echo_hf.cli.collect import collect, refresh
-from echo_hf.cli.evaluate import agree, analyze, audit, eval_, generate, judge, rank, report, score
+from echo_hf.cli.evaluate import (
+    agree,
+    analyze,
+    audit,
+    eval_,
+    export,
+    generate,
+    judge,
+    rank,
+    report,
+    score,
+)
 from echo_hf.cli.release import diff, forget, hydrate, leaderboard, publish
 from echo_hf.cli.start import engines, init, quickstart, systems
 from echo_hf.cli.verb import Quiet, Verbose, Verbs, name_of, verb
@@ -30,7 +41,7 @@ GROUPS: Mapping[str, tuple[Callable[..., Any], ...]] = {
     "Start": (quickstart, init, engines, systems),
     "Build": (collect, build, merge, update, why, check_engine, review, refresh),
     "Release": (diff, publish, hydrate, forget, leaderboard),
-    "Evaluate": (eval_, generate, judge, audit, score, rank, agree, analyze, report),
+    "Evaluate": (eval_, generate, judge, audit, score, rank, agree, analyze, report, export),
 }
 app = typer.Typer(
     name="echo-hf",

@@ -309,6 +309,32 @@ def report(
     show_report(terminal(), written(config, runs=runs, single_file=single_file))
 
 
+def export(
+    config: Evaluation,
+    folder: Annotated[Path, typer.Argument(help="A new folder, or an empty one.")],
+    to: Annotated[
+        str,
+        option("--to", "every-eval-ever, inspect, hub-eval, lmms-eval or croissant."),
+    ],
+    organization: str | None = choice(None, "Who ran it, as every-eval-ever names it."),
+    runs: Runs = DEFAULT_RUNS,
+) -> Told:
+    """Write figures, ratings and outputs in formats of others."""
+    from echo_hf.report.export.export import export as written
+
+    done = written(config, folder, to=to, runs=runs, organization=organization)
+    console = terminal()
+    if done.silenced:
+        say(
+            console,
+            f"{done.silenced:,} samples without their words and images: no right to pass them on "
+            "is stated",
+            "yellow",
+        )
+    say(console, f"{len(done.files):,} files of {done.format}: {done.path}")
+    return vars(done)
+
+
 def analyze(
     config: Annotated[
         str, typer.Argument(help="The YAML file; or the folder of a release, or ORG/NAME@TAG.")

@@ -23,7 +23,7 @@ from echo_hf.images.store import check_image
 from echo_hf.judging.rate import STAGE
 from echo_hf.judging.run_tables import USUAL, HumanRow, read_table
 from echo_hf.judging.session import alone_in, write_rows
-from echo_hf.reasons import NotImported, Outcome, Unrated
+from echo_hf.reasons import IgnoredRating, NotImported, Outcome, Reason, Unrated
 from echo_hf.systems.base import Task
 from echo_hf.systems.benchmark import benchmark_of, evaluation_folder, load_evaluation
 from echo_hf.tables import OUTPUTS, TABLES, Table
@@ -124,7 +124,7 @@ class Imported:
     rows: Mapping[str, int]
     judges: tuple[str, ...]
     systems: tuple[str, ...]
-    left_out: Mapping[NotImported, int]
+    left_out: Mapping[Reason, int]
     paths: Mapping[str, Path] = field(default_factory=dict)
 
 
@@ -213,7 +213,7 @@ class Import:
         for task in tasks:
             self.by_prompt.setdefault(one_line(task.prompt), []).append(task.sample_id)
         self.heard: set[str] = set()
-        self.left_out: Counter[NotImported] = Counter()
+        self.left_out: Counter[Reason] = Counter()
         self.rows: dict[str, dict[Key, dict[str, Any]]] = {name: {} for name in ROWS}
 
     def take(self, found: Found | NotImported) -> None:
@@ -234,7 +234,7 @@ class Import:
                 if there != row and f'"kind": "{IMPORTED}"' not in (there.get("provenance") or ""):
                     self.left_out[NotImported.TAKEN] += 1
                 elif drawn and not about <= drawn:
-                    self.left_out[NotImported.NO_OUTPUT] += 1
+                    self.left_out[IgnoredRating.NO_OUTPUT] += 1
                 else:
                     fitting.setdefault(name, []).append(row)
             if table is OUTPUTS:
@@ -248,20 +248,22 @@ class Import:
         try:
             checked = ROWS[table.name].model_validate({**found.values, "sample_id": sample})
         except ValidationError:
-            return NotImported.UNREADABLE
+            return NotImported.NOT_OF_FORMAT
         row = checked.model_dump()
         if "judge" in row:
             self.heard.add(row["judge"])
             if self.judges and row["judge"] not in self.judges:
                 return None
         if "winner" in row and row["system_a"] == row["system_b"]:
-            return NotImported.ONE_SYSTEM
+            return NotImported.SAME_SYSTEM
         if table is OUTPUTS and row["system"] in self.drawing:
             return NotImported.TAKEN
         known = {"sample_digest": self.digests[sample], "provenance": self.provenance}
         if table.name in SAID:
             verdict, missing = SAID[table.name]
             known["outcome"] = str(missing if row[verdict] is None else Outcome.OK)
+        if table is OUTPUTS and (found.image is None) == (row["outcome"] == Outcome.OK):
+            return NotImported.NOT_OF_FORMAT
         if found.image is not None:
             try:
                 self.put(found.image)

@@ -12,17 +12,22 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from echo_hf._infra.text import one_line
-from echo_hf.errors import MissingExtraError, RunError, TableError
+from echo_hf.errors import ImageError, MissingExtraError, RunError, TableError
 from echo_hf.judging.imports import IMAGE_SUFFIXES, LONGEST, Found, Row, register
+from echo_hf.judging.rate import OVERALL
 from echo_hf.judging.run_tables import json_lines
-from echo_hf.reasons import NotImported
+from echo_hf.reasons import NotImported, Outcome
+from echo_hf.systems.external_results import read_bytes
 from echo_hf.tables import COMPARISONS, HUMAN, OUTPUTS, RATINGS
+
+if TYPE_CHECKING:
+    from inspect_ai.log import EvalSample
 
 Rows = Iterator[Found | NotImported]
 TIE = "tie"
@@ -58,8 +63,8 @@ def _below(place: Path, pattern: str) -> list[Path]:
     return sorted(place.rglob(pattern)) if place.is_dir() else []
 
 
-def _chosen(one: Any, other: Any, winner: str | None, **more: Any) -> dict[str, Any]:
-    """A comparison; `winner` is first or second, as the file has them, a tie, or null."""
+def _chosen(one: Any, other: Any, winner: str | None) -> dict[str, Any]:
+    """A comparison, with the one shown first; `winner` is first, second, a tie, or null."""
     if not isinstance(one, str) or not isinstance(other, str):
         return {}
     is_ab = one <= other
@@ -69,7 +74,6 @@ def _chosen(one: Any, other: Any, winner: str | None, **more: Any) -> dict[str, 
         "system_b": max(one, other),
         "order": "ab" if is_ab else "ba",
         "winner": winner and places.get(winner, winner),
-        **more,
     }
 
 
@@ -78,7 +82,7 @@ def jsonl(place: Path) -> Rows:
     """Rows of our own: `judge` and `rating`, or `rater` and `rank`, `score` or `scores`."""
     for record in _records(place):
         if not isinstance(record, Mapping):
-            yield NotImported.UNREADABLE
+            yield NotImported.NOT_OF_FORMAT
         elif "winner" in record:
             yield Found(COMPARISONS, record)
         elif "rater" not in record:
@@ -105,13 +109,13 @@ def viescore(place: Path) -> Rows:
     for folder in sorted({path.parent for path in _below(place, "SC.json")}):
         above = [one.name for one in folder.resolve().parents]
         judge = next((found[1] for one in above if (found := SCORED_BY.fullmatch(one))), "viescore")
-        told = [
+        told: list[Any] = [
             next(_records(path), None)
             for path in (folder / "SC.json", folder / "PQ.json")
             if path.is_file()
         ]
         if not all(isinstance(one, Mapping) for one in told):
-            yield NotImported.UNREADABLE
+            yield NotImported.NOT_OF_FORMAT
             continue
         for sample in dict.fromkeys(chain.from_iterable(told)):
             entries = [one.get(sample) for one in told]
@@ -163,11 +167,14 @@ def imagenhub(place: Path) -> Rows:
             for system, cell in row.items():
                 score = _both(cell)
                 known = {"sample_id": sample, "rater": rater, "system": system, "score": score}
-                yield NotImported.UNREADABLE if score is None else Found(HUMAN, known)
+                yield NotImported.NOT_OF_FORMAT if score is None else Found(HUMAN, known)
     for path in _below(place, "*"):
         if path.suffix.lower() in IMAGE_SUFFIXES:
             drawn = {"sample_id": path.name, "system": path.parent.name}
-            yield Found(OUTPUTS, drawn, image=path.read_bytes())
+            try:
+                yield Found(OUTPUTS, drawn, image=read_bytes(path, place))
+            except ImageError:
+                yield NotImported.BAD_IMAGE
 
 
 def _both(cell: Any) -> float | None:
@@ -190,10 +197,10 @@ def genai_bench(place: Path) -> Rows:
     """
     pairs = list[Row]()
     seen = Counter[tuple[Any, ...]]()
-    for number, row in enumerate(chain.from_iterable(map(_records, _tables_in(place)))):
+    for row in chain.from_iterable(map(_records, _tables_in(place))):
         if not isinstance(row, Mapping) or row.get("vote_type") not in VOTES:
             pairs.append({})
-            yield NotImported.UNREADABLE
+            yield NotImported.NOT_OF_FORMAT
             continue
         prompt = row.get("prompt") or row.get("instruct_prompt")
         sample, one, other = (row.get(name) for name in ("sample_id", "left_model", "right_model"))
@@ -202,24 +209,28 @@ def genai_bench(place: Path) -> Rows:
             if isinstance(image, Mapping) and isinstance(image.get("bytes"), bytes):
                 drawn = {"sample_id": sample, "system": system}
                 yield Found(OUTPUTS, drawn, prompt, image["bytes"])
-        about = (one_line(sample or prompt), *sorted((str(one), str(other))), one <= other)
+        about = (one_line(sample or prompt), *sorted((str(one), str(other))))
         same = {"sample_id": sample, "repeat": seen[about]}
         seen[about] += 1
-        pairs.append({"number": number, "prompt": prompt, "one": one, "other": other, **same})
-        vote = _chosen(one, other, VOTES[row["vote_type"]], judge=PEOPLE)
-        yield Found(COMPARISONS, {**vote, **same}, prompt)
+        pairs.append({"prompt": prompt, "one": one, "other": other, **same})
+        vote = _chosen(one, other, VOTES[row["vote_type"]])
+        yield Found(COMPARISONS, {**vote, **same, "judge": PEOPLE}, prompt)
     for path in _below(place, "*/*.jsonl"):
         for answer in _records(path):
             at = answer.get("idx") if isinstance(answer, Mapping) else None
             if not isinstance(at, int) or not 0 <= at < len(pairs) or not pairs[at]:
-                yield NotImported.UNREADABLE
+                yield NotImported.NOT_OF_FORMAT
                 continue
             pair, found = pairs[at], SAID.search(str(answer.get("model_vote")))
             winner = ("first", "second", TIE)[(found.lastindex or 0) - 1] if found else None
-            said = str(answer.get("response") or "")[:LONGEST]
-            vote = _chosen(pair["one"], pair["other"], winner, judge=path.parent.name)
-            same = {name: pair[name] for name in ("sample_id", "repeat")}
-            yield Found(COMPARISONS, {**vote, **same, "explanation": said}, pair["prompt"])
+            told = {
+                "sample_id": pair["sample_id"],
+                "repeat": pair["repeat"],
+                "judge": path.parent.name,
+                "explanation": str(answer.get("response") or "")[:LONGEST],
+            }
+            vote = _chosen(pair["one"], pair["other"], winner)
+            yield Found(COMPARISONS, {**vote, **told}, pair["prompt"])
 
 
 def _tables_in(place: Path) -> list[Path]:
@@ -230,33 +241,29 @@ def _tables_in(place: Path) -> list[Path]:
 
 @register("alpaca_eval", lambda place: {"generator_1", "preference"} <= {*_first(place)})
 def alpaca_eval(place: Path) -> Rows:
-    """Preferences as alpaca_eval writes them: 1 for the first of two, 2 for the second."""
+    """Preferences as alpaca_eval writes them: 1 for the first of two, 2 for the second.
+
+    A number between is how likely the second is better; 0 and 1.5 are ties.
+    """
     for record in _records(place):
-        if not isinstance(record, Mapping):
-            yield NotImported.UNREADABLE
+        said = record.get("preference") if isinstance(record, Mapping) else ""
+        preference = None if isinstance(said, float) and math.isnan(said) else said
+        winner = None
+        if isinstance(preference, int | float) and (preference == 0 or 1 <= preference <= 2):
+            ahead = 0 if preference == 0 else preference - 1.5
+            winner = TIE if ahead == 0 else "first" if ahead < 0 else "second"
+        elif preference is not None:
+            yield NotImported.NOT_OF_FORMAT
             continue
-        preference = record.get("preference")
-        is_known = isinstance(preference, int | float) and not math.isnan(preference)
-        if is_known and not (preference == 0 or 1 <= preference <= 2):
-            yield NotImported.UNREADABLE
-            continue
-        said = record.get("raw_completion")
-        row = _chosen(
-            *(record.get(f"generator_{at}") for at in (1, 2)),
-            _preferred(preference) if is_known else None,
-            sample_id=record.get("sample_id"),
-            judge=record.get("annotator") or "alpaca_eval",
-            explanation=said[:LONGEST] if isinstance(said, str) else None,
-            cost_usd=record.get("price_per_example"),
-        )
-        yield Found(COMPARISONS, row, record.get("instruction"))
-
-
-def _preferred(preference: float) -> str:
-    """0 and 1.5 are ties; a number between 1 and 2 is how likely the second is better."""
-    if preference in (0, 1.5):
-        return TIE
-    return "first" if preference < 1.5 else "second"
+        told = record.get("raw_completion")
+        about = {
+            "sample_id": record.get("sample_id"),
+            "judge": record.get("annotator") or "alpaca_eval",
+            "explanation": told[:LONGEST] if isinstance(told, str) else None,
+            "cost_usd": record.get("price_per_example"),
+        }
+        pair = _chosen(record.get("generator_1"), record.get("generator_2"), winner)
+        yield Found(COMPARISONS, {**pair, **about}, record.get("instruction"))
 
 
 DATA = re.compile(r"data:image/[\w.+-]+;base64,(.+)", re.DOTALL)
@@ -272,29 +279,35 @@ def inspect(place: Path) -> Rows:
 
     for path in [place] if place.is_file() else _below(place, "*.eval"):
         try:
-            log = read_eval_log(str(path), header_only=True)
-            samples = list(read_eval_log_samples(str(path), all_samples_required=False))
+            log = read_eval_log(str(path), header_only=True).eval
+            system = (log.metadata or {}).get("system") or log.model
+            for sample in read_eval_log_samples(str(path), False, resolve_attachments=True):
+                yield from _logged(sample, system)
         except Exception as error:  # a reader of archives raises whatever it trips over
             said = " ".join(str(error).split())[:200]
             raise RunError(f"{str(path)!r} is no log of inspect_ai ({said})") from None
-        system = (log.eval.metadata or {}).get("system") or log.eval.model
-        for sample in samples:
-            known = {"sample_id": (sample.metadata or {}).get("sample_id") or str(sample.id)}
-            about = {**known, "system": system}
-            images = [
-                part.image
-                for message in sample.messages
-                if message.role == "assistant" and not isinstance(message.content, str)
-                for part in message.content
-                if part.type == "image"
-            ]
-            if images and (found := DATA.fullmatch(images[-1])):
-                with suppress(ValueError):
-                    yield Found(OUTPUTS, about, sample.input_text, b64decode(found[1]))
-            for name, score in (sample.scores or {}).items():
-                value = score.value
-                told = {"judge": name, "repeat": sample.epoch - 1, **(score.metadata or {})}
-                row = {key: told[key] for key in ("judge", "rubric", "repeat") if key in told}
-                row["rating"] = float(value) if isinstance(value, int | float) else None
-                row["explanation"] = (score.explanation or "")[:LONGEST] or None
-                yield Found(RATINGS, {**about, **row}, sample.input_text)
+
+
+def _logged(sample: EvalSample, system: str) -> Rows:
+    known, asked = sample.metadata or {}, sample.input
+    about = {"sample_id": known.get("sample_id") or str(sample.id), "system": system}
+    prompt = asked if isinstance(asked, str) else "\n".join(one.text for one in asked)
+    answers = [one.content for one in sample.messages if one.role == "assistant"]
+    parts = [part for some in answers if not isinstance(some, str) for part in some]
+    images = [DATA.fullmatch(part.image) for part in parts if part.type == "image"]
+    if images and images[-1]:
+        yield Found(OUTPUTS, about, prompt, b64decode(images[-1][1]))
+    else:
+        outcome = Outcome.FAILED if sample.error else known.get("outcome", Outcome.NO_IMAGE)
+        yield Found(OUTPUTS, {**about, "outcome": outcome}, prompt)
+    for name, score in (sample.scores or {}).items():
+        said = score.metadata or {}
+        rating = score.value if isinstance(score.value, int | float) else None
+        row = {
+            "judge": said.get("judge", name),
+            "rubric": said.get("rubric", OVERALL),
+            "repeat": said.get("repeat", sample.epoch - 1),
+            "rating": rating,
+            "explanation": score.explanation and score.explanation[:LONGEST],
+        }
+        yield Found(RATINGS, {**about, **row}, prompt)

@@ -17,7 +17,7 @@ from echo_hf.errors import ConfigError, RunError
 from echo_hf.judging.agreement import agree
 from echo_hf.judging.imports import READERS, Imported, import_judgements
 from echo_hf.judging.score import score
-from echo_hf.reasons import NotImported
+from echo_hf.reasons import IgnoredRating, NotImported, Reason
 from echo_hf.scores import human_corrected
 from echo_hf.tables import OUTPUTS, RATINGS
 from tests.judging import run_for_tests as small
@@ -135,7 +135,7 @@ def own(folder: Path) -> Path:
     )
 
 
-Case = tuple[Any, dict[str, int], dict[NotImported, int], dict[str, Any]]
+Case = tuple[Any, dict[str, int], dict[Reason, int], dict[str, Any]]
 N = NotImported
 CASES: Mapping[str, Case] = {
     "viescore": (
@@ -152,13 +152,13 @@ CASES: Mapping[str, Case] = {
     "imagenhub": (
         imagenhub,
         {"outputs": 2, "human": 2},
-        {N.UNKNOWN_SAMPLE: 2, N.UNREADABLE: 1, N.BAD_IMAGE: 1, N.NO_OUTPUT: 1},
+        {N.UNKNOWN_SAMPLE: 2, N.NOT_OF_FORMAT: 1, N.BAD_IMAGE: 1, IgnoredRating.NO_OUTPUT: 1},
         {("boat", "rater1", "ash"): 0.5, ("boat", "rater1", "birch"): 0.0},
     ),
     "genai_bench": (
         genai_bench,
         {"outputs": 4, "comparisons": 6},
-        {N.AGAIN: 2, N.ONE_SYSTEM: 2, N.UNKNOWN_SAMPLE: 1, N.UNREADABLE: 2},
+        {N.AGAIN: 2, N.SAME_SYSTEM: 2, N.UNKNOWN_SAMPLE: 1, N.NOT_OF_FORMAT: 2},
         {
             ("boat", "ash", "birch", "people", "ba", 0): "b",
             ("boat", "ash", "birch", "people", "ba", 1): "tie",
@@ -171,7 +171,7 @@ CASES: Mapping[str, Case] = {
     "alpaca_eval": (
         alpaca_eval,
         {"comparisons": 3},
-        {N.AGAIN: 1, N.UNREADABLE: 1, N.UNKNOWN_SAMPLE: 1},
+        {N.AGAIN: 1, N.NOT_OF_FORMAT: 1, N.UNKNOWN_SAMPLE: 1},
         {
             ("boat", "ash", "birch", "wren", "ba", 0): "a",
             ("fox", "ash", "birch", "wren", "ab", 0): "tie",
@@ -181,7 +181,7 @@ CASES: Mapping[str, Case] = {
     "jsonl": (
         own,
         {"ratings": 2, "human": 2},
-        {N.AGAIN: 1, N.UNREADABLE: 3},
+        {N.AGAIN: 1, N.NOT_OF_FORMAT: 3},
         {("fox", "ada", "ash"): 0.5, ("fox", "ben", "ash"): None},
     ),
 }
@@ -236,7 +236,12 @@ def test_rows_of_the_run_stay(folder: Path) -> None:
     write(folder, OUTPUTS, drawn)
     done = taken(folder, own(folder))
     assert done.rows == {"human": 2}
-    assert Counter(done.left_out) == {N.AGAIN: 1, N.UNREADABLE: 3, N.TAKEN: 1, N.NO_OUTPUT: 1}
+    assert Counter(done.left_out) == {
+        N.AGAIN: 1,
+        N.NOT_OF_FORMAT: 3,
+        N.TAKEN: 1,
+        IgnoredRating.NO_OUTPUT: 1,
+    }
     assert {row["judge"]: row["rating"] for row in rows(folder, "ratings")} == {"wren": 9, "owl": 3}
     assert not (root(folder) / "comparisons.parquet").exists()
 

@@ -1,0 +1,88 @@
+"""Logs of inspect_ai, read back by inspect_ai itself, shown by its viewer, and imported again."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from echo_hf.judging.imports import import_judgements
+from echo_hf.reasons import NotImported
+from echo_hf.report.export.export import export
+from tests.judging import run_for_tests as small
+from tests.judging.run_for_tests import root
+from tests.report.export.runs_for_tests import DRAWN, EDITS, GIVEN, WORDS, scored
+from tests.report.run_data_for_tests import WORDS as HOSTILE
+
+pytestmark = [pytest.mark.extras, pytest.mark.filterwarnings("ignore:::inspect_ai")]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("inspect_ai", reason="needs the extra `inspect`")
+    made = tmp_path_factory.mktemp("scored")
+    export(scored(made), made / "logs", to="inspect", runs=made / "runs")
+    return made
+
+
+def test_a_log_reads_back(folder: Path) -> None:
+    from inspect_ai.log import read_eval_log
+
+    names = sorted(one.name for one in (folder / "logs").iterdir())
+    splits = ("image_to_image", "text_to_image")
+    files = [f"{one}_{split}.eval" for one in ("ash", "birch-b") for split in splits]
+    assert names == [*files, "cedar_text_to_image.eval"]
+    log = read_eval_log(str(folder / "logs" / files[2]), resolve_attachments=True)
+    (sample,) = log.samples
+    asked, answer = sample.messages
+    assert asked.content[0].text == "draw lamp"
+    images = [
+        base64.b64decode(one.image.partition(",")[2]) for one in (asked.content[1], *answer.content)
+    ]
+    assert images == [GIVEN, DRAWN["birch <b>"]]
+    assert {name: one.value for name, one in sample.scores.items()} == {"mira": 8, "wren #2": 9}
+    assert sample.scores["mira"].explanation == HOSTILE[0]
+    found = json.loads((root(folder) / "results.json").read_bytes())["results"]
+    rows = [one for one in found if (one["system"], one["split"]) == ("birch <b>", splits[0])]
+    rates = {
+        f"{one['metric']} ({one['protocol']})": one["value"]
+        for one in rows
+        if one["value"] is not None
+    }
+    told = {one.name: next(iter(one.metrics.values())).value for one in log.results.scores}
+    assert told == rates
+    cedar = read_eval_log(str(folder / "logs" / "cedar_text_to_image.eval"))
+    assert cedar.samples[0].messages[1].text == "refused"
+
+
+def test_the_viewer_bundles_them(folder: Path) -> None:
+    """Words of others stay data: the page that it writes has none of them."""
+    from inspect_ai.log import bundle_log_dir
+
+    bundle_log_dir(str(folder / "logs"), str(folder / "page"))
+    assert len([*(folder / "page" / "logs").glob("*.eval")]) == 5
+    assert HOSTILE[0] not in (folder / "page" / "index.html").read_text("utf-8")
+
+
+def test_what_was_exported_comes_back(folder: Path, tmp_path: Path) -> None:
+    small.run(tmp_path, EDITS, WORDS)
+    config, runs = tmp_path / "evaluation.yaml", tmp_path / "runs"
+    done = import_judgements(config, folder / "logs", runs=runs)
+    assert (done.format, done.rows) == ("inspect", {"outputs": 9, "ratings": 16})
+    assert done.left_out == {}
+    same = {
+        "outputs": ["sample_id", "system", "sample_digest", "image", "outcome"],
+        "ratings": ["sample_id", "system", "judge", "rubric", "repeat", "rating", "explanation"],
+    }
+    for name, columns in same.items():
+        mine, theirs = (
+            pq.read_table(root(one) / f"{name}.parquet").select(columns).to_pylist()
+            for one in (folder, tmp_path)
+        )
+        assert theirs == sorted(mine, key=lambda row: [*map(str, row.values())])
+    own = folder / "evaluation.yaml", folder / "logs"
+    again = import_judgements(*own, runs=folder / "runs", judges=["wren"])
+    assert again.left_out == {NotImported.TAKEN: 17}
