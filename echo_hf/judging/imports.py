@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Literal
@@ -22,7 +22,7 @@ from echo_hf.errors import ConfigError, ImageError, RunError, unknown
 from echo_hf.images.store import check_image
 from echo_hf.judging.rate import STAGE
 from echo_hf.judging.run_tables import USUAL, HumanRow, read_table
-from echo_hf.judging.session import alone_in, write_rows
+from echo_hf.judging.session import alone_in, write_table
 from echo_hf.reasons import IgnoredRating, NotImported, Outcome, Reason, Unrated
 from echo_hf.systems.base import Task
 from echo_hf.systems.benchmark import benchmark_of, evaluation_folder, load_evaluation
@@ -53,26 +53,12 @@ class Found:
     image: bytes | None = None
 
 
+# A reader gives rows, and reasons for what is none; beside it lies what tells its files.
 Reader = Callable[[Path], Iterator[Found | NotImported]]
 Sign = Callable[[Path], bool]
-MODULE = f"{__package__}.readers"
 NAMES = ("alpaca_eval", "genai_bench", "imagenhub", "inspect", "jsonl", "viescore")
-READERS: Registry[Reader, Sign] = Registry(
-    "format", "echo_hf.readers", dict.fromkeys(NAMES, MODULE), RunError
-)
-
-
-def register(name: str, sign: Sign | None = None) -> Callable[[Reader], Reader]:
-    """Makes a reader known by a name; other packages use the `echo_hf.readers` entry points.
-
-    Args:
-        name: The `--format` that a user names it by.
-        sign: Tells from a path whether a file or folder is of this format.
-
-    Returns:
-        A decorator for a callable that takes a path and yields rows, and reasons for what is none.
-    """
-    return READERS.register(name, sign)
+OURS = dict.fromkeys(NAMES, f"{__package__}.readers")
+READERS: Registry[Reader, Sign] = Registry("format", "echo_hf.readers", OURS, RunError)
 
 
 Text = Annotated[str, Field(max_length=LONGEST)]
@@ -146,7 +132,8 @@ def import_judgements(
     tasks = benchmark_of(config, folder).tasks(folder.images).tasks
     with alone_in(folder.root):
         put = check_image if dry_run else folder.images.put
-        given = Import(config, tasks, made_by(kind, place), put, judges)
+        drawing = {one.name for one in config.systems}
+        given = Import(drawing, tasks, made_by(kind, place), put, judges)
         for one in reader(place):
             given.take(one)
         rows = given.beside(folder.root)
@@ -160,14 +147,21 @@ def import_judgements(
                 f"{str(place)!r} has a judge {clash[0]!r}, which is one of the config's: expected "
                 "another name; rename one of the two, or choose others with --judges"
             )
+        if not every and not given.left_out:
+            raise RunError(f"{str(place)!r} holds nothing of format {kind!r}: name another one")
         paths = dict[str, Path]()
         for name, some in rows.items() if not dry_run else ():
             folder.enter()
-            paths[name] = _written(TABLES[name], folder.root, some)
+            table, keys = TABLES[name], {key_of(TABLES[name], row) for row in some}
+            before = read_table(folder.root, table) or table.empty()
+            stays = [key_of(table, row) not in keys for row in before.to_pylist()]
+            kept = before.filter(pa.array(stays, pa.bool_()))
+            new = pa.Table.from_pylist(some, table.schema)
+            paths[name] = write_table(table, folder.root, kept, new)
     systems = {row[name] for row in every for name in NAMED if name in row}
     counts = {name: len(some) for name, some in rows.items()}
-    heard_of, drawn = tuple(sorted(heard)), tuple(sorted(systems))
-    return Imported(kind, counts, heard_of, drawn, given.left_out, paths)
+    names = tuple(sorted(heard)), tuple(sorted(systems))
+    return Imported(kind, counts, *names, given.left_out, paths)
 
 
 def format_of(place: Path) -> str:
@@ -189,28 +183,20 @@ def made_by(name: str, place: Path) -> str:
     return json.dumps({STAGE: made}, sort_keys=True)
 
 
-def _written(table: Table, root: Path, rows: list[dict[str, Any]]) -> Path:
-    keys = {key_of(table, row) for row in rows}
-    new = pa.Table.from_pylist(rows, table.schema)
-    return write_rows(table, root, lambda row: key_of(table, row) not in keys, new)
-
-
+@dataclass
 class Import:
     """Finds the sample of each row, and says of other rows why they are not taken."""
 
-    def __init__(
-        self,
-        config: Evaluated,
-        tasks: Sequence[Task],
-        provenance: str,
-        put: Callable[[bytes], object],
-        judges: Sequence[str] | None,
-    ) -> None:
-        self.drawing = {one.name for one in config.systems}
-        self.provenance, self.put, self.judges = provenance, put, judges
-        self.digests = {task.sample_id: task.sample_digest for task in tasks}
+    drawing: Collection[str]  # systems that a run draws with
+    tasks: Sequence[Task]
+    provenance: str
+    put: Callable[[bytes], object]
+    judges: Sequence[str] | None
+
+    def __post_init__(self) -> None:
+        self.digests = {task.sample_id: task.sample_digest for task in self.tasks}
         self.by_prompt: dict[str, list[str]] = {}
-        for task in tasks:
+        for task in self.tasks:
             self.by_prompt.setdefault(one_line(task.prompt), []).append(task.sample_id)
         self.heard: set[str] = set()
         self.left_out: Counter[Reason] = Counter()

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from echo_hf._infra.text import one_line
 from echo_hf.errors import ImageError, MissingExtraError, RunError, TableError
-from echo_hf.judging.imports import IMAGE_SUFFIXES, LONGEST, Found, Row, register
+from echo_hf.judging.imports import IMAGE_SUFFIXES, LONGEST, READERS, Found, Row
 from echo_hf.judging.rate import OVERALL
 from echo_hf.judging.run_tables import json_lines
 from echo_hf.reasons import NotImported, Outcome
@@ -77,7 +77,7 @@ def _chosen(one: Any, other: Any, winner: str | None) -> dict[str, Any]:
     }
 
 
-@register("jsonl", lambda place: "rating" in (one := _first(place)) or "rater" in one)
+@READERS.register("jsonl", lambda place: "rating" in (one := _first(place)) or "rater" in one)
 def jsonl(place: Path) -> Rows:
     """Rows of our own: `judge` and `rating`, or `rater` and `rank`, `score` or `scores`."""
     for record in _records(place):
@@ -99,7 +99,7 @@ SCORED_BY = re.compile(r"results_(.+)")
 GUESSED = "guess_if_cannot_parse"  # such a score was drawn by chance
 
 
-@register("viescore", lambda place: bool(_below(place, "SC.json")))
+@READERS.register("viescore", lambda place: bool(_below(place, "SC.json")))
 def viescore(place: Path) -> Rows:
     """Answers of VIEScore: `results_JUDGE/TASK/SYSTEM/{SC,PQ}.json`.
 
@@ -149,7 +149,7 @@ def _raters(place: Path) -> list[Path]:
     return [one for one in [place, *_below(place, "*.tsv")] if RATER.fullmatch(one.name)]
 
 
-@register("imagenhub", lambda place: bool(_raters(place)))
+@READERS.register("imagenhub", lambda place: bool(_raters(place)))
 def imagenhub(place: Path) -> Rows:
     """Ratings by people of ImagenHub, a file a rater, and outputs: `SYSTEM/SAMPLE.jpg`.
 
@@ -189,7 +189,9 @@ SAID = re.compile(r"\[\[(?:(A>>?B)|(B>>?A)|(A=B(?:=\w+)?))\]\]")
 PEOPLE = "people"
 
 
-@register("genai_bench", lambda place: any("vote_type" in _first(one) for one in _tables_in(place)))
+@READERS.register(
+    "genai_bench", lambda place: any("vote_type" in _first(one) for one in _tables_in(place))
+)
 def genai_bench(place: Path) -> Rows:
     """Votes of GenAI-Bench, with the images in them, and those of models beside: `MODEL/*.jsonl`.
 
@@ -239,7 +241,7 @@ def _tables_in(place: Path) -> list[Path]:
     return [one for one in sorted(place.iterdir()) if one.suffix in (".jsonl", ".parquet")]
 
 
-@register("alpaca_eval", lambda place: {"generator_1", "preference"} <= {*_first(place)})
+@READERS.register("alpaca_eval", lambda place: {"generator_1", "preference"} <= {*_first(place)})
 def alpaca_eval(place: Path) -> Rows:
     """Preferences as alpaca_eval writes them: 1 for the first of two, 2 for the second.
 
@@ -269,7 +271,7 @@ def alpaca_eval(place: Path) -> Rows:
 DATA = re.compile(r"data:image/[\w.+-]+;base64,(.+)", re.DOTALL)
 
 
-@register("inspect", lambda place: place.suffix == ".eval" or bool(_below(place, "*.eval")))
+@READERS.register("inspect", lambda place: place.suffix == ".eval" or bool(_below(place, "*.eval")))
 def inspect(place: Path) -> Rows:
     """Logs of inspect_ai: the image of each answer, and its scores that are numbers."""
     try:

@@ -261,18 +261,14 @@ def write_answers(table: Table, root: Path, answered: Answered, samples: Collect
             return True
         return row["sample_id"] not in samples and (not own or _digest(row) == answered.digest)
 
-    new = answered.rows.select(list(table.columns)).cast(table.schema)
-    return write_rows(table, root, stays, new)
-
-
-def write_rows(
-    table: Table, root: Path, stays: Callable[[Mapping[str, Any]], bool], new: pa.Table
-) -> Path:
-    """Writes rows into a run's table, beside those of it that stay."""
     before = read_table(root, table) or table.empty()
     kept = before.filter(pa.array([stays(row) for row in before.to_pylist()], pa.bool_()))
-    merged = pa.concat_tables([kept, new])
-    merged = merged.sort_by([(name, "ascending") for name in table.key])
+    new = answered.rows.select(list(table.columns)).cast(table.schema)
+    return write_table(table, root, kept, new)
+
+
+def write_table(table: Table, root: Path, *parts: pa.Table) -> Path:
+    merged = pa.concat_tables(parts).sort_by([(name, "ascending") for name in table.key])
     path = root / f"{table.name}.parquet"
     with replaced_file(path) as partial_file:
         pq.write_table(merged, partial_file)

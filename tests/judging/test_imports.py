@@ -251,6 +251,9 @@ def test_what_cannot_be_imported_is_said_in_a_line(folder: Path) -> None:
         taken(folder, folder / "gone")
     with pytest.raises(RunError, match=r"has no format that is known: name one with --format"):
         taken(folder, written(folder / "some.json", {"a": 1}))
+    with pytest.raises(RunError, match=r"x' holds nothing of format 'viescore': name another one"):
+        (folder / "x").mkdir()
+        taken(folder, folder / "x", format="viescore")
     with pytest.raises(RunError, match="--format: unknown format 'vieskore'; did you mean 'vies"):
         taken(folder, viescore(folder), format="vieskore")
     with pytest.raises(RunError, match="unknown judge 'wern'; did you mean 'wren'"):

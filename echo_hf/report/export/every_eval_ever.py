@@ -19,7 +19,7 @@ from echo_hf.hub.run_tables import Result
 from echo_hf.judging.rate import rubric_prompt
 from echo_hf.judging.run_tables import read_table
 from echo_hf.metrics.names import BETTER, HIGHER, TEXT_RENDERING, TITLES
-from echo_hf.report.export.export import ExportedRun, register, slug
+from echo_hf.report.export.export import FORMATS, ExportedRun, slug
 from echo_hf.scores.board import METRIC
 from echo_hf.scores.rating_table import RUBRIC
 from echo_hf.scores.votes import compare, points_of
@@ -41,7 +41,7 @@ PLACES = {
 }
 
 
-@register("every-eval-ever", "records of figures and samples, to be shared with others")
+@FORMATS.register("every-eval-ever")
 def every_eval_ever(run: ExportedRun, folder: Path) -> None:
     """`data/BENCHMARK/DEVELOPER/MODEL/UUID.json`, and the samples in `UUID_samples.jsonl`."""
     moment, results = str(int(time.time())), run.data.results

@@ -11,9 +11,9 @@ from pathlib import Path
 from echo_hf._infra.atomic import replaced_whole
 from echo_hf._infra.registry import Needs, Registry
 from echo_hf.builder.build import RUNS
-from echo_hf.config.evaluation import Evaluated, Evaluation
+from echo_hf.config.evaluation import Evaluated
 from echo_hf.config.loading import Config
-from echo_hf.errors import ConfigError, ReleaseError, RunError
+from echo_hf.errors import ReleaseError, RunError
 from echo_hf.hub.manifest import Manifest
 from echo_hf.hub.redistribution import restricted_posts
 from echo_hf.pipeline.run_folder import RunFolder
@@ -30,7 +30,6 @@ class ExportedRun:
         config: Its config.
         reference: Its benchmark: a folder, or `ORGANISATION/NAME@TAG`.
         manifest: What the benchmark says of itself; null for that of ECHO's authors.
-        silenced: How many samples are without their words and images.
         organization: Who ran it; null when nobody says.
     """
 
@@ -38,7 +37,6 @@ class ExportedRun:
     config: Evaluated
     reference: str
     manifest: Manifest | None
-    silenced: int
     organization: str | None
 
     @property
@@ -60,6 +58,7 @@ class Exported:
     silenced: int
 
 
+# Takes a run and an empty folder, and fills that.
 Writer = Callable[[ExportedRun, Path], None]
 OURS = {
     "croissant": "hub",
@@ -71,23 +70,6 @@ OURS = {
 FORMATS: Registry[Writer, Needs] = Registry(
     "format", "echo_hf.exports", {name: f"{__package__}.{one}" for name, one in OURS.items()}
 )
-
-
-def register(
-    name: str, about: str, *, extra: str | None = None, packages: tuple[str, ...] = ()
-) -> Callable[[Writer], Writer]:
-    """Makes a format known by a name; other packages use the `echo_hf.exports` entry points.
-
-    Args:
-        name: The `--to` that a user names it by.
-        about: What it is, in a few words.
-        extra: The extra of echo-hf that brings its packages.
-        packages: The packages it imports.
-
-    Returns:
-        A decorator for a callable that takes a run and an empty folder, and fills that.
-    """
-    return FORMATS.register(name, Needs(about, extra, packages))
 
 
 def export(
@@ -116,7 +98,7 @@ def export(
     rights = manifest.statements.rights if manifest else {}
     rights = config.rights if isinstance(config, Config) else rights
     held = {one.id: one for one in data.samples if restricted_posts(one.urls, rights)}
-    run = ExportedRun(passed_on(data, held), config, reference, manifest, len(held), organization)
+    run = ExportedRun(passed_on(data, held), config, reference, manifest, organization)
     with replaced_whole(folder.resolve(), ()) as partial:
         write(run, partial)
         files = sorted(
@@ -156,14 +138,3 @@ def file_names(names: Iterable[str]) -> dict[str, str]:
         stem = slug(name)
         found[name] = f"{stem}-{digest[:8]}" if stem in found.values() else stem
     return found
-
-
-def needs_hub(run: ExportedRun, what: str) -> tuple[str, str]:
-    """Repository and revision of a benchmark on the Hub."""
-    if run.on_hub is None:
-        place = "benchmark" if isinstance(run.config, Evaluation) else "release"
-        raise ConfigError(
-            f"{what} names a benchmark on the Hub, and this {place} is a folder: publish it, and "
-            "score with a config that has benchmark: ORGANIZATION/NAME@TAG"
-        )
-    return run.on_hub

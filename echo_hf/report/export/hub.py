@@ -8,7 +8,7 @@ from echo_hf._infra.text import escaped
 from echo_hf.errors import ConfigError
 from echo_hf.hub.card import eval_file
 from echo_hf.hub.manifest import BENCHMARK
-from echo_hf.report.export.export import ExportedRun, file_names, needs_hub, register
+from echo_hf.report.export.export import FORMATS, ExportedRun, file_names
 from echo_hf.report.report import eval_entries
 
 ENDPOINT = "https://huggingface.co"
@@ -36,12 +36,17 @@ Then a pull request to each model's repository adds its file of this folder:
 """
 
 
-@register("hub-eval", "results for the repositories of models, and the benchmark's eval.yaml")
+@FORMATS.register("hub-eval")
 def hub_eval(run: ExportedRun, folder: Path) -> None:
     """`SYSTEM/.eval_results/echo.yaml`, `eval.yaml` and the text of the requests."""
     import yaml
 
-    repo, _ = needs_hub(run, "hub-eval")
+    if run.on_hub is None:
+        raise ConfigError(
+            f"the benchmark of {run.config.name!r} is a folder, and results of the Hub name one "
+            "that is published: score with a config that has benchmark: ORGANIZATION/NAME@TAG"
+        )
+    repo, _ = run.on_hub
     found = eval_entries(run.data)
     text = eval_file(run.manifest) if run.manifest else None
     if not found or text is None:
@@ -64,11 +69,12 @@ def hub_eval(run: ExportedRun, folder: Path) -> None:
     (folder / "pull_request.md").write_text(request, "utf-8")
 
 
-@register("croissant", "metadata of the dataset, which the Hub makes itself")
+@FORMATS.register("croissant")
 def croissant(run: ExportedRun, folder: Path) -> None:
+    """Nothing: what the Hub makes of the same Parquet says no less."""
     del folder
-    repo, _ = needs_hub(run, "croissant")
+    repo = run.on_hub[0] if run.on_hub else "ORGANIZATION/NAME"
     raise ConfigError(
-        f"nothing to write: the Hub makes Croissant of every dataset in Parquet, of this one at "
+        "nothing to write: of a published dataset the Hub makes Croissant itself, at "
         f"{ENDPOINT}/api/datasets/{repo}/croissant"
     )

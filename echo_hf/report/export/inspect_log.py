@@ -8,10 +8,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from echo_hf._infra.registry import Needs
 from echo_hf.errors import ImageError
 from echo_hf.hub.manifest import toolkit_version
 from echo_hf.images.decode import format_of
-from echo_hf.report.export.export import ExportedRun, file_names, register
+from echo_hf.report.export.export import FORMATS, ExportedRun, file_names
 from echo_hf.report.run_data import Rating
 from echo_hf.scores.rating_table import RUBRIC
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from inspect_ai.log import EvalSample, EvalScore
 
 
-@register("inspect", "logs for `inspect view`", extra="inspect", packages=("inspect_ai",))
+@FORMATS.register("inspect", Needs(extra="inspect", packages=("inspect_ai",)))
 def inspect_log(run: ExportedRun, folder: Path) -> None:
     """`SYSTEM_SPLIT.eval`: samples with their images, ratings as scores, figures as metrics."""
     from inspect_ai.log import (

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.hub.manifest import SPLIT
-from echo_hf.report.export.export import ExportedRun, register, slug
+from echo_hf.report.export.export import FORMATS, ExportedRun, slug
 
 TASK = """dataset_path: {place}
 dataset_name: {split}
@@ -35,7 +35,7 @@ COLOR_SHIFT = """  - metric: color_shift
 """
 
 
-@register("lmms-eval", "tasks that draw outputs and keep them for judges")
+@FORMATS.register("lmms-eval")
 def lmms_eval(run: ExportedRun, folder: Path) -> None:
     """`echo_NAME_SPLIT.yaml` and `utils.py`: `--include_path FOLDER` finds them."""
     place, revision = run.on_hub or (str(Path(run.reference).resolve()), None)

@@ -42,7 +42,7 @@ def published(folder: Path, on_hub: str | None = "my-lab/echo@v1") -> ExportedRu
     config = Evaluation(name="invented", benchmark=on_hub or "folder")
     scored(folder)
     manifest = load_manifest(folder / "benchmark")
-    return ExportedRun(data, config, "my-lab/echo@v1", manifest, 0, None)
+    return ExportedRun(data, config, "my-lab/echo@v1", manifest, None)
 
 
 def test_the_hub_reads_the_results_of_each_model(tmp_path: Path) -> None:
@@ -65,7 +65,9 @@ def test_the_hub_reads_the_results_of_each_model(tmp_path: Path) -> None:
 
 def test_what_the_hub_cannot_show_is_said(tmp_path: Path) -> None:
     run = published(tmp_path, None)
-    with pytest.raises(ConfigError, match="hub-eval names a benchmark on the Hub, and this bench"):
+    with pytest.raises(
+        ConfigError, match="of 'invented' is a folder, and results of the Hub name one"
+    ):
         hub_eval(run, tmp_path)
     with pytest.raises(ConfigError, match=r"/api/datasets/my-lab/echo/croissant$"):
         croissant(published(tmp_path / "b"), tmp_path)
@@ -121,7 +123,7 @@ def test_a_folder_of_somebody_is_not_replaced(finished: Path, tmp_path: Path) ->
         exported(finished, tmp_path)
     with pytest.raises(ReleaseError, match="is a file, expected a folder"):
         exported(finished, tmp_path / "thesis.tex")
-    with pytest.raises(ConfigError, match=r"publish it, and score with a config that has bench"):
+    with pytest.raises(ConfigError, match=r"score with a config that has benchmark: ORG"):
         exported(finished, tmp_path / "new", "hub-eval")
     assert [one.name for one in tmp_path.iterdir()] == ["thesis.tex"]
 
