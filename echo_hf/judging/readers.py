@@ -178,7 +178,7 @@ def imagenhub(place: Path) -> Rows:
 
 
 def _both(cell: Any) -> float | None:
-    with suppress(ValueError, TypeError, RecursionError):
+    with suppress(ValueError, TypeError, OverflowError, RecursionError):
         consistency, quality = json.loads(cell)
         return math.sqrt(consistency * quality)
     return None
@@ -200,7 +200,8 @@ def genai_bench(place: Path) -> Rows:
     pairs = list[Row]()
     seen = Counter[tuple[Any, ...]]()
     for row in chain.from_iterable(map(_records, _tables_in(place))):
-        if not isinstance(row, Mapping) or row.get("vote_type") not in VOTES:
+        vote = VOTES.get(str(row.get("vote_type"))) if isinstance(row, Mapping) else None
+        if vote is None:
             pairs.append({})
             yield NotImported.NOT_OF_FORMAT
             continue
@@ -211,28 +212,28 @@ def genai_bench(place: Path) -> Rows:
             if isinstance(image, Mapping) and isinstance(image.get("bytes"), bytes):
                 drawn = {"sample_id": sample, "system": system}
                 yield Found(OUTPUTS, drawn, prompt, image["bytes"])
-        about = (one_line(sample or prompt), *sorted((str(one), str(other))))
-        same = {"sample_id": sample, "repeat": seen[about]}
-        seen[about] += 1
+        key = (one_line(sample or prompt), *sorted((str(one), str(other))))
+        same = {"sample_id": sample, "repeat": seen[key]}
+        seen[key] += 1
         pairs.append({"prompt": prompt, "one": one, "other": other, **same})
-        vote = _chosen(one, other, VOTES[row["vote_type"]])
-        yield Found(COMPARISONS, {**vote, **same, "judge": PEOPLE}, prompt)
+        pair = _chosen(one, other, vote)
+        yield Found(COMPARISONS, {**pair, **same, "judge": PEOPLE}, prompt)
     for path in _below(place, "*/*.jsonl"):
         for answer in _records(path):
             at = answer.get("idx") if isinstance(answer, Mapping) else None
             if not isinstance(at, int) or not 0 <= at < len(pairs) or not pairs[at]:
                 yield NotImported.NOT_OF_FORMAT
                 continue
-            pair, found = pairs[at], SAID.search(str(answer.get("model_vote")))
+            about, found = pairs[at], SAID.search(str(answer.get("model_vote")))
             winner = ("first", "second", TIE)[(found.lastindex or 0) - 1] if found else None
             told = {
-                "sample_id": pair["sample_id"],
-                "repeat": pair["repeat"],
+                "sample_id": about["sample_id"],
+                "repeat": about["repeat"],
                 "judge": path.parent.name,
                 "explanation": str(answer.get("response") or "")[:LONGEST],
             }
-            vote = _chosen(pair["one"], pair["other"], winner)
-            yield Found(COMPARISONS, {**vote, **told}, pair["prompt"])
+            pair = _chosen(about["one"], about["other"], winner)
+            yield Found(COMPARISONS, {**pair, **told}, about["prompt"])
 
 
 def _tables_in(place: Path) -> list[Path]:

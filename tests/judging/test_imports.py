@@ -251,8 +251,8 @@ def test_what_cannot_be_imported_is_said_in_a_line(folder: Path) -> None:
         taken(folder, folder / "gone")
     with pytest.raises(RunError, match=r"has no format that is known: name one with --format"):
         taken(folder, written(folder / "some.json", {"a": 1}))
+    (folder / "x").mkdir()
     with pytest.raises(RunError, match=r"x' holds nothing of format 'viescore': name another one"):
-        (folder / "x").mkdir()
         taken(folder, folder / "x", format="viescore")
     with pytest.raises(RunError, match="--format: unknown format 'vieskore'; did you mean 'vies"):
         taken(folder, viescore(folder), format="vieskore")
@@ -273,6 +273,41 @@ def test_what_cannot_be_imported_is_said_in_a_line(folder: Path) -> None:
     with pytest.raises(ConfigError, match="has a judge 'wren', which is one of the config's"):
         taken(folder, own(folder))
     assert taken(folder, imagenhub(folder)).left_out[N.TAKEN] == 2
+
+
+HOSTILE: Any = (None, [], {}, "", -1, 10**400, True, "\x00\x1b[2J", "x" * 10**6, [[]] * 3)
+
+
+@pytest.mark.parametrize("name", ["alpaca_eval", "genai_bench", "jsonl", "viescore"])
+def test_values_of_any_kind_are_counted_and_stop_nothing(folder: Path, name: str) -> None:
+    keys = {
+        "alpaca_eval": ("generator_1", "generator_2", "preference", "instruction", "annotator"),
+        "genai_bench": ("vote_type", "left_model", "right_model", "prompt"),
+        "jsonl": ("rating", "judge", "system", "sample_id", "rater", "scores", "repeat"),
+        "viescore": ("score", "reasoning"),
+    }[name]
+    good = {
+        "generator_1": "a",
+        "generator_2": "b",
+        "preference": 1,
+        "instruction": "draw boat",
+        "left_model": "a",
+        "right_model": "b",
+        "vote_type": "leftvote",
+        "prompt": "draw boat",
+    }
+    good = {key: value for key, value in good.items() if key in keys}
+    records = [{**good, key: value} for key in keys for value in HOSTILE]
+    if name == "viescore":
+        place = folder / "x" / "ash"
+        written(place / "SC.json", {f"{at}.jpg": one for at, one in enumerate(records)})
+        written(place / "PQ.json", {f"{at}.jpg": value for at, value in enumerate(HOSTILE)})
+    else:
+        written(folder / "x" / "rows.jsonl", *records, *HOSTILE)
+    place = folder / "x" if name == "viescore" else folder / "x" / "rows.jsonl"
+    done = taken(folder, place, format=name)
+    assert sum(done.rows.values()) < 4
+    assert sum(done.left_out.values()) >= len(records) - 4
 
 
 def test_the_verb_tells_what_was_taken(folder: Path) -> None:
