@@ -136,7 +136,12 @@ def _result(run: ExportedRun, row: Result, prompts: Mapping[tuple[str, str], str
         "min_score": lowest,
         "max_score": highest,
     }
-    said = {judge: text for (judge, by), text in prompts.items() if by == RUBRICS.get(row.metric)}
+    told = row.definition if isinstance(row.definition, dict) else {}
+    voters, rubric = told.get("judges"), RUBRICS.get(row.metric)
+    every = {judge: text for (judge, by), text in prompts.items() if by == rubric}
+    said = {
+        judge: every[judge] for judge in every if not isinstance(voters, list) or judge in voters
+    }
     if said:
         jury = run.data.results.judge_models, run.config.judges
         voted = {METRIC: "majority_vote"}.get(row.metric, "average")

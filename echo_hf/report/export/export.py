@@ -17,6 +17,7 @@ from echo_hf.errors import ReleaseError, RunError
 from echo_hf.hub.manifest import Manifest
 from echo_hf.hub.redistribution import restricted_posts
 from echo_hf.pipeline.run_folder import RunFolder
+from echo_hf.reasons import Review
 from echo_hf.report.run_data import Output, ReportSample, RunData, manifest_of, read_run_data
 from echo_hf.systems.benchmark import benchmark_of, load_evaluation
 
@@ -97,7 +98,13 @@ def export(
         manifest = None
     rights = manifest.statements.rights if manifest else {}
     rights = config.rights if isinstance(config, Config) else rights
-    held = {one.id: one for one in data.samples if restricted_posts(one.urls, rights)}
+    # Also what a person has to look at first, as `publish` does.
+    waits = {"nsfw", *map(str, Review)}
+    held = {
+        one.id: one
+        for one in data.samples
+        if restricted_posts(one.urls, rights) or waits.intersection(one.flags)
+    }
     run = ExportedRun(passed_on(data, held), config, reference, manifest, organization)
     with replaced_whole(folder.resolve(), ()) as partial:
         write(run, partial)

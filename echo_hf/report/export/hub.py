@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import yaml
+
 from echo_hf._infra.text import escaped
 from echo_hf.errors import ConfigError
 from echo_hf.hub.card import eval_file
@@ -39,8 +41,6 @@ Then a pull request to each model's repository adds its file of this folder:
 @FORMATS.register("hub-eval")
 def hub_eval(run: ExportedRun, folder: Path) -> None:
     """`SYSTEM/.eval_results/echo.yaml`, `eval.yaml` and the text of the requests."""
-    import yaml
-
     if run.on_hub is None:
         raise ConfigError(
             f"the benchmark of {run.config.name!r} is a folder, and results of the Hub name one "

@@ -14,8 +14,11 @@ from typer.testing import CliRunner
 from echo_hf.cli import app
 from echo_hf.config.checks import AnsweredBy
 from echo_hf.config.evaluation import Evaluation
+from echo_hf.config.systems import shipped_config
+from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.errors import ConfigError, ReleaseError, RunError
 from echo_hf.hub.load import load_manifest
+from echo_hf.hub.release import read_release, rows_of
 from echo_hf.report.export.export import ExportedRun, export, file_names, passed_on
 from echo_hf.report.export.hub import croissant, hub_eval
 from echo_hf.report.run_data import Identity, Output, Rating, ReportSample
@@ -111,6 +114,25 @@ def test_what_may_not_be_passed_on_stays_here(tmp_path: Path) -> None:
     said = {name: one.explanation for name, (one,) in found.ratings.items()}
     assert said == {"edit": None, "words": None, "copy": None, "free": "as I read it"}
     assert all(one.value == 3.0 for (one,) in found.ratings.values())
+
+
+def test_posts_without_rights_are_in_no_file(quickstart_run: Path, tmp_path: Path) -> None:
+    """Posts of the quickstart are of X and of other platforms."""
+    release, runs = read_release(quickstart_run / "release"), quickstart_run.parent
+    rows = [row for name in BENCHMARKS for row in rows_of(release, name)]
+    of_x = [row for row in rows if any("//x.com/" in url for url in row["post_urls"])]
+    done = export(shipped_config(), tmp_path / "made", to="every-eval-ever", runs=runs)
+    assert len(rows) > done.silenced == len(of_x) > 9
+    files = [(done.path / one).read_text("utf-8") for one in done.files]
+    said = {
+        json.loads(line)["input"]["raw"]
+        for text in files
+        for line in text.splitlines()
+        if '"raw"' in line
+    }
+    assert said == {"", *(row["prompt"] for row in rows if row not in of_x)}
+    images = {digest for row in of_x for digest in row["input_images"] + row["output_images"]}
+    assert not any(digest in text for digest in images for text in files)
 
 
 def exported(config: Path, folder: Path, to: str = "lmms-eval", **options: Any) -> Any:
