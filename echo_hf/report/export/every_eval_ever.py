@@ -33,6 +33,7 @@ BOUNDS: Mapping[str, tuple[float, float]] = {
     TEXT_RENDERING: (0, 1),
     "face_identity": (-1, 1),
 }
+UNITS = {METRIC: "proportion", TEXT_RENDERING: "proportion", "color_shift": "levels"}
 RUBRICS = {METRIC: RUBRIC, TEXT_RENDERING: TEXT_RENDERING}
 # Where a model computes, by adapter or engine; of others nobody can tell.
 PLACES = {
@@ -97,13 +98,14 @@ def _model(
     place = PLACES.get(kind or "", "unknown")
     told = {"name_in_run": name, "kind": kind, "status": model.status, "paper": model.stands_for}
     called = model.model or name
+    is_open = place == "self_deployed" and "/" in called
     return {
         "name": name,
         "id": called if "/" in called else f"{slug(model.developer)}/{called}",
         **({"developer": model.developer} if model.developer else {}),
         "additional_details": {
             "deployment_type": place,
-            "model_availability": "open_weights" if place == "self_deployed" else "unknown",
+            "model_availability": "open_weights" if is_open else "unknown",
             **{key: value for key, value in told.items() if value},
         },
     }
@@ -129,7 +131,7 @@ def _result(run: ExportedRun, row: Result, prompts: Mapping[tuple[str, str], str
         "metric_id": f"echo.{row.metric}",
         "metric_name": f"{TITLES.get(row.metric, 'Win rate')} ({row.protocol})",
         "metric_kind": row.metric,
-        "metric_unit": "levels" if row.metric == "color_shift" else "proportion",
+        **({"metric_unit": UNITS[row.metric]} if row.metric in UNITS else {}),
         "metric_parameters": {"protocol": row.protocol},
         "lower_is_better": BETTER.get(row.metric, HIGHER) != HIGHER,
         "score_type": "continuous",
@@ -162,10 +164,7 @@ def _result(run: ExportedRun, row: Result, prompts: Mapping[tuple[str, str], str
         "metric_config": measured,
         "score_details": {
             "score": row.value,
-            "details": {
-                "coverage": f"{row.coverage}",
-                "definition": json.dumps(row.definition, sort_keys=True),
-            },
+            "details": {"definition": json.dumps(told, sort_keys=True)},
             "uncertainty": uncertainty,
         },
     }
