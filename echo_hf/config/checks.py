@@ -247,6 +247,7 @@ StoredEngine = Annotated[EngineChoice, AfterValidator(_stored)]
 
 SUBSTITUTE = "substitute"
 ANSWERED_BY = "answered_by"  # in the provenance of outputs and ratings
+IMPORTED = "imported"  # the status of what was not asked here
 
 
 class AnsweredBy(BaseModel):

@@ -165,13 +165,13 @@ def front_matter(facts: ReleaseFacts, manifest: Manifest) -> str:
     return data.to_yaml()
 
 
-def eval_file(facts: ReleaseFacts, manifest: Manifest) -> str | None:
+def eval_file(manifest: Manifest) -> str | None:
     """`eval.yaml`, null where no config of the benchmark has a sample."""
     entries = manifest.configs
     held = [name for name in BENCHMARK_CONFIGS if name in entries and entries[name].rows]
     if not held:
         return None
-    target = one_line(facts.target.name)
+    target = one_line(manifest.target.name)
     configs = "; ".join(f"{name}: {CONFIGS[name].about}" for name in held)
     data = {
         "name": f"ECHO: {target}",

@@ -214,7 +214,7 @@ def write_release(
         manifest = make_manifest(facts, entries, samples)
         texts = {
             "stats": (STATS, make_stats(manifest, facts).model_dump_json(indent=2) + "\n"),
-            "benchmark": (BENCHMARK, eval_file(facts, manifest)),
+            "benchmark": (BENCHMARK, eval_file(manifest)),
             "card": (CARD, render_card(facts, manifest, models_of(configs.get("results")))),
         }
         beside = {}

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from echo_hf._infra.console import plain_table, say, show_table
 from echo_hf._infra.text import in_place, percent, plain, rounded, rounded_interval
-from echo_hf.config.checks import AnsweredBy
+from echo_hf.config.checks import IMPORTED, AnsweredBy
 from echo_hf.metrics.names import BETTER, HIGHER, LOWER
 from echo_hf.reasons import IgnoredRating, LeftOut, Unscored
 
@@ -43,10 +43,11 @@ Named = Mapping[str, AnsweredBy]
 def judge_names(
     judges: Iterable[str], failed: Mapping[str, Sequence[str]], models: Named | None = None
 ) -> Iterator[str]:
-    """The names of judges, each with whose place it takes and the honeypots that it failed on."""
+    """The names of judges, each with where it is from and the honeypots that it failed on."""
     for judge in judges:
-        place = models[judge].in_place_of if models and judge in models else None
-        said = [f"in place of {plain(place, LONGEST)}"] if place else []
+        model = (models or {}).get(judge, AnsweredBy())
+        said = [model.status] if model.status == IMPORTED else []
+        said += [f"in place of {plain(model.in_place_of, LONGEST)}"] if model.in_place_of else []
         said += [f"failed its audit: {', '.join(failed[judge])}"] if failed.get(judge) else []
         yield plain(judge, LONGEST) + (f" ({'; '.join(said)})" if said else "")
 

@@ -114,7 +114,7 @@ def read_run(benchmark: Benchmark, folder: RunFolder, human: pa.Table | None = N
         tables[HUMAN.name] = human
     if tables["outputs"] is not None:
         read_outputs(tables["outputs"].select(list(NEEDED["outputs"])))
-    elif tables["ratings"] is None:
+    elif tables["ratings"] is None and tables["comparisons"] is None:
         raise RunError(
             f"there is nothing to score in {str(folder.root)!r}: run `echo-hf generate`, or put "
             "outputs.parquet and ratings.parquet there"
@@ -245,7 +245,7 @@ def read_human_file(path: Path) -> pa.Table:
     if kind not in (".jsonl", ".csv"):
         raise TableError(f"{str(path)!r} holds no ranks: expected a file named .jsonl or .csv")
     try:
-        for line, record in _json_lines(path) if kind == ".jsonl" else _csv_lines(path):
+        for line, record in json_lines(path) if kind == ".jsonl" else _csv_lines(path):
             place = f"{path}:{line}"
             if not isinstance(record, Mapping):
                 raise TableError(
@@ -261,7 +261,7 @@ def read_human_file(path: Path) -> pa.Table:
     return pa.Table.from_pylist(rows, HUMAN.schema)
 
 
-def _json_lines(path: Path) -> Iterator[tuple[int, Any]]:
+def json_lines(path: Path) -> Iterator[tuple[int, Any]]:
     with path.open(encoding="utf-8-sig") as lines:
         for number, line in enumerate(lines, 1):
             if not line.strip():

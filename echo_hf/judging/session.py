@@ -6,7 +6,7 @@ import json
 import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -229,6 +229,15 @@ def _spent_usd(stats: FillStats, engine: Engine) -> float:
     return (stats.usage.prompt * prompt + stats.usage.completion * completion) / MILLION
 
 
+def alone_in(root: Path) -> AbstractContextManager[None]:
+    """Keeps other processes from writing what judges say."""
+    busy = RunError(
+        f"another process is judging in {str(root)!r}: wait for it, or choose another folder with "
+        "--runs"
+    )
+    return held(root / LOCK, busy)
+
+
 @contextmanager
 def asking_in(
     folder: RunFolder,
@@ -238,11 +247,7 @@ def asking_in(
     runner: RunnerOptions = HERE,
 ) -> Iterator[Asking]:
     """What asks judges in a run's folder, with its store open and other processes kept out."""
-    busy = RunError(
-        f"another process is judging in {str(folder.root)!r}: wait for it, or choose another "
-        "folder with --runs"
-    )
-    lock = held(folder.root / LOCK, busy)
+    lock = alone_in(folder.root)
     watch = watch or NullProgress()
     place = runner_of(runner, folder.root, watch)
     with lock, place, Engines(engines, place.engine) as loaded, closing(folder.store()) as store:
@@ -308,8 +313,12 @@ def write_answers(table: Table, root: Path, answered: Answered, samples: Collect
 
     before = read_table(root, table) or table.empty()
     kept = before.filter(pa.array([stays(row) for row in before.to_pylist()], pa.bool_()))
-    merged = pa.concat_tables([kept, answered.rows.select(list(table.columns)).cast(table.schema)])
-    merged = merged.sort_by([(name, "ascending") for name in table.key])
+    new = answered.rows.select(list(table.columns)).cast(table.schema)
+    return write_table(table, root, kept, new)
+
+
+def write_table(table: Table, root: Path, *parts: pa.Table) -> Path:
+    merged = pa.concat_tables(parts).sort_by([(name, "ascending") for name in table.key])
     path = root / f"{table.name}.parquet"
     with replaced_file(path) as partial_file:
         pq.write_table(merged, partial_file)

@@ -137,8 +137,8 @@ def judge_until_decided(
     chosen = [one for one in chosen_judges(config, judges) if OVERALL in one.rubrics]
     if sharing := [one.name for one in chosen if one.share < 1]:
         raise JudgeError(
-            f"judge {sharing[0]!r} rates a part of the samples, and --until decided asks all judges "
-            "about each: leave out its share, or --until"
+            f"judge {sharing[0]!r} rates a part of the samples, and --until decided asks all "
+            "judges about each: leave out its share, or --until"
         )
     if not chosen:
         raise JudgeError(f"none of the judges rates by {OVERALL!r}, by which systems are compared")

@@ -102,8 +102,9 @@ def write_report(data: RunData, folder: Path, *, single_file: bool = False) -> R
                     colors[key].add(one.counts)
         (partial / PAGE).write_text(page(data, thumbnails, problems, colors), "utf-8")
         (partial / BOARD).write_text(board_markdown(data), "utf-8")
-        if (told := eval_results(data)) is not None:
-            (partial / HUB).write_text(told, "utf-8")
+        if told := eval_entries(data):
+            text = yaml.safe_dump(told, sort_keys=False, allow_unicode=True, width=10_000)
+            (partial / HUB).write_text(text, "utf-8")
         (partial / FIGURES).mkdir()
         for name, drawing in figures(data).items():
             (partial / FIGURES / f"{name}.svg").write_text(drawing, "utf-8")
@@ -244,8 +245,8 @@ def _judged(data: RunData, judges: Iterable[str]) -> str:
     return f"judged by {named}" if named else ""
 
 
-def eval_results(data: RunData) -> str | None:
-    """The win rates of each system, for whoever publishes it."""
+def eval_entries(data: RunData) -> dict[str, list[dict[str, Any]]]:
+    """The win rates of each system, for whoever publishes it; none of a benchmark elsewhere."""
     from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
 
     dataset, at, revision = (data.results.benchmark.on_hub or "").rpartition("@")
@@ -281,9 +282,7 @@ def eval_results(data: RunData) -> str | None:
             entries.append(entry)
         if entries:
             found[printable(system)] = eval_result_entries_to_yaml(entries)
-    if not found:
-        return None
-    return yaml.safe_dump(found, sort_keys=False, allow_unicode=True, width=10_000)
+    return found
 
 
 def board_markdown(data: RunData) -> str:

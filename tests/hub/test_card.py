@@ -394,8 +394,9 @@ def test_every_benchmark_config_with_samples_is_a_task(facts: ReleaseFacts, name
     """In `eval.yaml`, as the Hub documents it: four fields, and three a task."""
     target = facts.target.model_copy(update={"name": name})
     rows = {"analysis": 9, "image_to_image": 0, "text_to_image": 4, "ratings": 8}
-    made = make_manifest(facts, {config: entry(config, count) for config, count in rows.items()})
-    found = yaml.safe_load(eval_file(replace(facts, target=target), made) or "")
+    named = replace(facts, target=target)
+    made = make_manifest(named, {config: entry(config, count) for config, count in rows.items()})
+    found = yaml.safe_load(eval_file(made) or "")
     task = {"id": "text_to_image", "config": "text_to_image", "split": "test"}
     assert found.pop("description")
     assert found == {
@@ -404,4 +405,4 @@ def test_every_benchmark_config_with_samples_is_a_task(facts: ReleaseFacts, name
         "tasks": [task],
     }
     empty = {"analysis": entry("analysis", 9), "image_to_image": entry("image_to_image", 0)}
-    assert eval_file(facts, make_manifest(facts, empty)) is None
+    assert eval_file(make_manifest(facts, empty)) is None

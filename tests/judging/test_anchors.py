@@ -76,7 +76,7 @@ def released(folder: Path, name: str) -> Path:
     rows = {"image_to_image": [], SPLIT: [sample(word, []) for word in WORDS]}
     schema = SAMPLES.features.arrow_schema
     samples = {one: Dataset(pa.Table.from_pylist(some, schema)) for one, some in rows.items()}
-    tables = run_tables(root(folder), samples, folder / "cache").configs
+    tables = run_tables(root(folder), samples).configs
     images, facts = ImageStore(folder / "made"), ReleaseFacts(name, TARGET)
     write_release(folder / name, {**samples, **tables}, images, facts)
     return folder / name

@@ -21,7 +21,7 @@ from echo_hf.errors import EchoError, RunError
 from echo_hf.images.store import ImageStore
 from echo_hf.judging.score import score
 from echo_hf.report.markup import printable
-from echo_hf.report.report import Report, eval_results, gallery_data, report, write_report
+from echo_hf.report.report import Report, eval_entries, gallery_data, report, write_report
 from echo_hf.report.run_data import Identity, Output, Rating, ReportSample, RunData
 from echo_hf.report.thumbnails import Thumbnail
 from echo_hf.tables import OUTPUTS, RATINGS
@@ -278,7 +278,7 @@ def _rated(folder: Path, on_hub: str | None, **values: object) -> RunData:
 @pytest.mark.parametrize(("revision", "kept"), [("v1", None), (COMMIT, COMMIT)])
 def test_the_hub_reads_each_system(tmp_path: Path, revision: str, kept: str | None) -> None:
     data = _rated(tmp_path, f"my-lab/echo@{revision}", failures={"mira": ("blank",)})
-    found = yaml.safe_load(str(eval_results(data)))
+    found = eval_entries(data)
     (one,) = parse_eval_result_entries(found["anole_two"])
     assert (one.dataset_id, one.task_id, one.value) == ("my-lab/echo", "text_to_image", 0.75)
     assert one.dataset_revision == kept
@@ -290,10 +290,10 @@ def test_the_hub_reads_each_system(tmp_path: Path, revision: str, kept: str | No
 
 
 def test_what_cannot_be_referred_to_has_no_entry(tmp_path: Path) -> None:
-    assert eval_results(_rated(tmp_path, None)) is None
-    assert eval_results(_rated(tmp_path, "my-lab/echo")) is None
+    assert eval_entries(_rated(tmp_path, None)) == {}
+    assert eval_entries(_rated(tmp_path, "my-lab/echo")) == {}
     found = results(SAMPLES, {}).model_copy(update={"benchmark": Identity(on_hub="a/b@v1")})
-    assert eval_results(run_data(tmp_path, SAMPLES, results=found)) is None
+    assert eval_entries(run_data(tmp_path, SAMPLES, results=found)) == {}
 
 
 def test_hostile_names_stay_text(tmp_path: Path) -> None:
@@ -301,7 +301,8 @@ def test_hostile_names_stay_text(tmp_path: Path) -> None:
     for word in WORDS:
         benchmark = Identity(on_hub=f"my-lab/echo@{word}")
         found = data.results.model_copy(update={"benchmark": benchmark})
-        told = str(eval_results(run_data(tmp_path, SAMPLES, ratings=data.ratings, results=found)))
+        run = run_data(tmp_path, SAMPLES, ratings=data.ratings, results=found)
+        told = yaml.safe_dump(eval_entries(run), allow_unicode=True)
         told.encode()
         assert set(yaml.safe_load(told)) == {"anole_two", "bravo"}
 

@@ -1,0 +1,1 @@
+"""What a run has measured, in the formats of other projects."""

@@ -1,0 +1,147 @@
+"""`echo-hf export`: a run's figures, judgements and outputs, as another project reads them."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from echo_hf._infra.atomic import replaced_whole
+from echo_hf._infra.registry import Needs, Registry
+from echo_hf.builder.build import RUNS
+from echo_hf.config.evaluation import Evaluated
+from echo_hf.config.loading import Config
+from echo_hf.errors import ReleaseError, RunError
+from echo_hf.hub.manifest import Manifest
+from echo_hf.hub.redistribution import restricted_posts
+from echo_hf.pipeline.run_folder import RunFolder
+from echo_hf.reasons import Review
+from echo_hf.report.run_data import Output, ReportSample, RunData, manifest_of, read_run_data
+from echo_hf.systems.benchmark import benchmark_of, load_evaluation
+
+
+@dataclass(frozen=True)
+class ExportedRun:
+    """A run as it may be passed on.
+
+    Attributes:
+        data: Its figures and rows, without words and images that must stay here.
+        config: Its config.
+        reference: Its benchmark: a folder, or `ORGANISATION/NAME@TAG`.
+        manifest: What the benchmark says of itself; null for that of ECHO's authors.
+        organization: Who ran it; null when nobody says.
+    """
+
+    data: RunData
+    config: Evaluated
+    reference: str
+    manifest: Manifest | None
+    organization: str | None
+
+    @property
+    def name(self) -> str:
+        return self.data.results.benchmark.name or self.config.name
+
+    @property
+    def on_hub(self) -> tuple[str, str] | None:
+        """Repository and revision of the benchmark."""
+        repo, at, revision = (self.data.results.benchmark.on_hub or "").rpartition("@")
+        return (repo, revision) if at else None
+
+
+@dataclass(frozen=True)
+class Exported:
+    format: str
+    path: Path
+    files: tuple[str, ...]
+    silenced: int
+
+
+# Takes a run and an empty folder, and fills that.
+Writer = Callable[[ExportedRun, Path], None]
+OURS = {
+    "croissant": "hub",
+    "every-eval-ever": "every_eval_ever",
+    "hub-eval": "hub",
+    "inspect": "inspect_log",
+    "lmms-eval": "lmms_eval",
+}
+FORMATS: Registry[Writer, Needs] = Registry(
+    "format", "echo_hf.exports", {name: f"{__package__}.{one}" for name, one in OURS.items()}
+)
+
+
+def export(
+    config: Evaluated | Path | str,
+    folder: Path,
+    *,
+    to: str,
+    runs: Path | str = RUNS,
+    organization: str | None = None,
+) -> Exported:
+    """Writes a run into a new folder, whole or not at all."""
+    write = FORMATS.find(to, "--to")
+    (FORMATS.facts(to) or Needs()).check_installed(f"format {to!r}")
+    config = config if isinstance(config, Evaluated) else load_evaluation(config)
+    data = read_run_data(config, runs)
+    if data.stale:
+        raise RunError(
+            f"the figures of {config.name!r} are of other samples than its benchmark has now: run "
+            "`echo-hf score` with this config first"
+        )
+    reference = benchmark_of(config, RunFolder(Path(runs) / config.name)).reference
+    try:
+        manifest = manifest_of(reference)
+    except ReleaseError:
+        manifest = None
+    rights = manifest.statements.rights if manifest else {}
+    rights = config.rights if isinstance(config, Config) else rights
+    # Also what a person has to look at first, as `publish` does.
+    waits = {"nsfw", *map(str, Review)}
+    held = {
+        one.id: one
+        for one in data.samples
+        if restricted_posts(one.urls, rights) or waits.intersection(one.flags)
+    }
+    run = ExportedRun(passed_on(data, held), config, reference, manifest, organization)
+    with replaced_whole(folder.resolve(), ()) as partial:
+        write(run, partial)
+        files = sorted(
+            one.relative_to(partial).as_posix() for one in partial.rglob("*") if one.is_file()
+        )
+    return Exported(to, folder, tuple(files), len(held))
+
+
+def passed_on(data: RunData, held: Mapping[str, ReportSample]) -> RunData:
+    """The run without what a release leaves out of samples that may not be passed on."""
+    posted = {digest for one in held.values() for digest in (*one.posted, *one.inputs)}
+    samples, outputs, ratings = list(data.samples), dict(data.outputs), dict(data.ratings)
+    for at, one in enumerate(samples):
+        if one.id in held:
+            samples[at] = ReportSample(one.id, one.split, prompt="")
+    for key, output in outputs.items():
+        if sample := held.get(key[0]):
+            # An edit of a posted image shows it, too.
+            is_shown = not sample.inputs and output.image not in posted
+            outputs[key] = Output(output.image if is_shown else None, output.outcome)
+    for name in held.keys() & ratings.keys():
+        ratings[name] = tuple(replace(one, explanation=None) for one in ratings[name])
+    return replace(data, samples=tuple(samples), outputs=outputs, ratings=ratings)
+
+
+def slug(name: str | None) -> str:
+    """A name as a part of a path."""
+    plain = re.sub(r"[^\w-]+", "-", (name or "").lower(), flags=re.ASCII)
+    return plain.strip("-")[:60] or "unknown"
+
+
+def file_names(names: Iterable[str]) -> dict[str, str]:
+    """A name of a file for each name of something, no two of them alike."""
+    found = dict[str, str]()
+    for name in names:
+        digest = hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()
+        stem = slug(name)
+        found[name] = f"{stem}-{digest[:8]}" if stem in found.values() else stem
+    return found

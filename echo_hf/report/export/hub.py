@@ -1,0 +1,80 @@
+"""Results as the Hub shows them, and where its Croissant stands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import yaml
+
+from echo_hf._infra.text import escaped
+from echo_hf.errors import ConfigError
+from echo_hf.hub.card import eval_file
+from echo_hf.hub.manifest import BENCHMARK
+from echo_hf.report.export.export import FORMATS, ExportedRun, file_names
+from echo_hf.report.report import eval_entries
+
+ENDPOINT = "https://huggingface.co"
+REQUEST = """# Add echo-hf to the frameworks of the Hub
+
+Two requests make the Hub show these results; until then it keeps the files and shows nothing.
+
+1. A pull request to https://github.com/huggingface/huggingface.js, which adds one entry to
+   `packages/tasks/src/eval.ts`:
+
+```ts
+	"echo-hf": {{
+		name: "echo-hf",
+		description: "Benchmarks from public posts about image models, scored by judges that see.",
+		url: "https://github.com/echo-hf/echo-hf",
+	}},
+```
+
+2. A comment on https://huggingface.co/spaces/OpenEvals/README/discussions/2 that asks to list the
+   dataset {repo} as a benchmark. Its `eval.yaml`, also in this folder, lies in its root.
+
+Then a pull request to each model's repository adds its file of this folder:
+
+{files}
+"""
+
+
+@FORMATS.register("hub-eval")
+def hub_eval(run: ExportedRun, folder: Path) -> None:
+    """`SYSTEM/.eval_results/echo.yaml`, `eval.yaml` and the text of the requests."""
+    if run.on_hub is None:
+        raise ConfigError(
+            f"the benchmark of {run.config.name!r} is a folder, and results of the Hub name one "
+            "that is published: score with a config that has benchmark: ORGANIZATION/NAME@TAG"
+        )
+    repo, _ = run.on_hub
+    found = eval_entries(run.data)
+    text = eval_file(run.manifest) if run.manifest else None
+    if not found or text is None:
+        raise ConfigError(
+            f"no system of {run.config.name!r} has a win rate on {repo}: have judges rate outputs, "
+            "and run `echo-hf score`"
+        )
+    (folder / BENCHMARK).write_text(text, "utf-8")
+    lines = []
+    for system, name in file_names(found).items():
+        place = folder / name / ".eval_results" / "echo.yaml"
+        place.parent.mkdir(parents=True)
+        entries = yaml.safe_dump(found[system], sort_keys=False, allow_unicode=True, width=10_000)
+        place.write_text(entries, "utf-8")
+        models = run.data.results.system_models
+        model = models[system].model if system in models else None
+        named = f"the repository of {escaped(model)}" if model else "its model's repository"
+        lines.append(f"- {escaped(system)}: `{place.relative_to(folder)}`, for {named}")
+    request = REQUEST.format(repo=escaped(repo), files="\n".join(lines))
+    (folder / "pull_request.md").write_text(request, "utf-8")
+
+
+@FORMATS.register("croissant")
+def croissant(run: ExportedRun, folder: Path) -> None:
+    """Nothing: what the Hub makes of the same Parquet says no less."""
+    del folder
+    repo = run.on_hub[0] if run.on_hub else "ORGANIZATION/NAME"
+    raise ConfigError(
+        "nothing to write: of a published dataset the Hub makes Croissant itself, at "
+        f"{ENDPOINT}/api/datasets/{repo}/croissant"
+    )

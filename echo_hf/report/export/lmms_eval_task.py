@@ -1,0 +1,50 @@
+"""What the tasks of ECHO in lmms-eval have in common; a model answers with a list of image files.
+
+Outputs are kept in `$ECHO_HF_OUTPUTS/ID.png`, as the adapter `files` of echo-hf reads them: win
+rates take the outputs of other systems, and judges.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+KEPT = "ECHO_HF_OUTPUTS"
+
+
+def doc_to_visual(doc: Mapping[str, Any]) -> list[Any]:
+    return [image.convert("RGB") for image in doc["input_images"] or ()]
+
+
+def doc_to_text(doc: Mapping[str, Any], options: Mapping[str, str] | None = None) -> str:
+    given = options or {}
+    return f"{given.get('pre_prompt', '')}{doc['prompt']}{given.get('post_prompt', '')}"
+
+
+def process_results(doc: Mapping[str, Any], results: Sequence[str], **_: Any) -> dict[str, Any]:
+    """Keeps the first image of an answer, `{"text": ..., "images": [PATH, ...]}`."""
+    try:
+        images = json.loads(results[0])["images"]
+    except (ValueError, TypeError, KeyError, IndexError):
+        images = []
+    drawn = Path(images[0]) if images and Path(images[0]).is_file() else None
+    if drawn is not None and (folder := os.environ.get(KEPT)):
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(drawn, Path(folder, doc["id"] + drawn.suffix))
+    output = None if drawn is None else str(drawn)
+    return {
+        "drawn": float(drawn is not None),
+        "color_shift": (doc["input_images"] or [], output),
+    }
+
+
+def color_shift(pairs: Sequence[tuple[list[Any], str | None]]) -> float:
+    """Distance of the mean colors of inputs and outputs, in levels; NaN where nothing counts."""
+    from echo_hf.metrics import color_shift as measured
+
+    found = measured([one for one, _ in pairs], [other for _, other in pairs], n_boot=0).value
+    return float("nan") if found is None else found

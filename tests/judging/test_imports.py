@@ -1,0 +1,348 @@
+"""Outputs and judgements of others as rows of a run: each format as its project writes it."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+from echo_hf.cli import app
+from echo_hf.errors import ConfigError, RunError
+from echo_hf.judging.agreement import agree
+from echo_hf.judging.imports import READERS, Imported, import_judgements
+from echo_hf.judging.score import score
+from echo_hf.reasons import IgnoredRating, NotImported, Reason
+from echo_hf.scores import human_corrected
+from echo_hf.tables import OUTPUTS, RATINGS
+from tests.judging import run_for_tests as small
+from tests.judging.run_for_tests import output, put, rating, root, stripes, write
+from tests.scores.ratings_for_tests import counted_rates, real_people, real_rows
+
+WORDS = ("boat", "fox", "tree")
+PAINTED = stripes((10, 20, 30), (40, 50, 60))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    small.run(tmp_path, {}, WORDS)
+    return tmp_path
+
+
+def written(place: Path, *records: Any) -> Path:
+    place.parent.mkdir(parents=True, exist_ok=True)
+    if place.suffix == ".parquet":
+        import pyarrow as pa
+
+        pq.write_table(pa.Table.from_pylist(list(records)), place)
+    elif place.suffix == ".jsonl":
+        place.write_text("".join(f"{json.dumps(one)}\n" for one in records), "utf-8")
+    else:
+        place.write_text(json.dumps(records[0] if len(records) == 1 else list(records)), "utf-8")
+    return place
+
+
+def taken(folder: Path, place: Path, **options: Any) -> Imported:
+    return import_judgements(folder / "evaluation.yaml", place, runs=folder / "runs", **options)
+
+
+def rows(folder: Path, name: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = pq.read_table(root(folder) / f"{name}.parquet").to_pylist()
+    return found
+
+
+def viescore(folder: Path) -> Path:
+    """A score that could not be read was drawn by chance, and is none."""
+    place = folder / "results_gpt4o_0shot" / "ImagenHub_Text-Guided_IG"
+    for system, consistency, quality in (("ash", [9, 4], [9, 9]), ("birch", [1], [4])):
+        for name, scores in (("SC", consistency), ("PQ", quality)):
+            told = {"score": scores, "reasoning": f"{name} of {system}", "prompt_input": "..."}
+            guess = {"score": [8], "reasoning": "guess_if_cannot_parse | no idea"}
+            written(
+                place / system / f"{name}.json",
+                {"boat.jpg": told, "fox.jpg": guess if name == "PQ" else told, "gone.jpg": told},
+            )
+    return folder / "results_gpt4o_0shot"
+
+
+def imagenhub(folder: Path) -> Path:
+    place = folder / "Text-Guided_IG"
+    (place / "ash").mkdir(parents=True)
+    (place / "ash" / "boat.png").write_bytes(PAINTED)
+    (place / "ash" / "fox.png").write_bytes(b"<html>")
+    (place / "birch").mkdir()
+    (place / "birch" / "boat.png").write_bytes(stripes((90, 9, 9), (9, 90, 9)))
+    lines = "uid\tash\tbirch\nboat.png\t[1, 0.25]\t[0,1]\nfox.png\t[1, 1]\t\ngone\t[1, 1]\t[1,1]\n"
+    (place / "Text-Guided_IG_rater1.tsv").write_text(lines, "utf-8")
+    return place
+
+
+def vote(prompt: str, left: str, right: str, said: str, **more: Any) -> dict[str, Any]:
+    sides = {"left_model": left, "right_model": right}
+    return {"prompt": prompt, **sides, "vote_type": said, **more}
+
+
+def genai_bench(folder: Path) -> Path:
+    place = folder / "GenAI-Bench"
+    image = {"bytes": PAINTED, "path": None}
+    written(
+        place / "train-00000.parquet",
+        vote("draw  boat", "birch", "ash", "leftvote", left_image=image, right_image=image),
+        vote("draw boat", "birch", "ash", "bothbad_vote", left_image=image, right_image=image),
+        vote("draw fox", "ash", "ash", "tievote", left_image=image, right_image=None),
+        vote("draw fox", "ash", "birch", "rightvote", left_image=None, right_image=image),
+        vote("a prompt of nobody", "ash", "birch", "rightvote", left_image=None, right_image=None),
+        vote("draw tree", "ash", "birch", "skipped", left_image=None, right_image=None),
+    )
+    said = ("[[A>>B]]", "[[A=B=Good]]", "[[A>B]]", None)
+    votes = [{"idx": at, "model_vote": one, "response": "so"} for at, one in enumerate(said)]
+    written(place / "gpt4o" / "pairwise.jsonl", *votes, {"idx": 99, "model_vote": "[[A>B]]"})
+    return place
+
+
+def alpaca_eval(folder: Path) -> Path:
+    def told(instruction: str, one: str, other: str, preference: Any) -> dict[str, Any]:
+        names = {"generator_1": one, "generator_2": other}
+        more = {"preference": preference, "annotator": "wren", "price_per_example": 0.25}
+        return {"instruction": instruction, "output_1": "...", **names, **more}
+
+    return written(
+        folder / "annotations.json",
+        told("draw boat", "birch", "ash", 1.9),
+        told("draw boat", "birch", "ash", 1.0),
+        told("draw fox", "ash", "birch", 1.5),
+        told("draw tree", "ash", "birch", None),
+        told("draw tree", "birch", "ash", 7),
+        told("draw an owl", "birch", "ash", 1),
+    )
+
+
+def own(folder: Path) -> Path:
+    return written(
+        folder / "rows.jsonl",
+        {"sample_id": "boat", "system": "ash", "judge": "wren", "rating": 4},
+        {"sample_id": "boat", "system": "birch", "judge": "wren", "rating": None},
+        {"sample_id": "boat", "system": "ash", "judge": "wren", "rating": 5},
+        {"sample_id": "boat", "system": "ash", "judge": "", "rating": 5},
+        {"sample_id": "fox", "rater": "ada", "scores": {"ash": 0.5, "birch": "best"}},
+        {"sample_id": "fox", "rater": "ben", "system": "ash", "rank": 2},
+        [],
+    )
+
+
+Case = tuple[Any, dict[str, int], dict[Reason, int], dict[str, Any]]
+N = NotImported
+CASES: Mapping[str, Case] = {
+    "viescore": (
+        viescore,
+        {"ratings": 4},
+        {N.UNKNOWN_SAMPLE: 2},
+        {
+            ("boat", "ash", "gpt4o_0shot"): 6.0,
+            ("boat", "birch", "gpt4o_0shot"): 2.0,
+            ("fox", "ash", "gpt4o_0shot"): None,
+            ("fox", "birch", "gpt4o_0shot"): None,
+        },
+    ),
+    "imagenhub": (
+        imagenhub,
+        {"outputs": 2, "human": 2},
+        {N.UNKNOWN_SAMPLE: 2, N.NOT_OF_FORMAT: 1, N.BAD_IMAGE: 1, IgnoredRating.NO_OUTPUT: 1},
+        {("boat", "rater1", "ash"): 0.5, ("boat", "rater1", "birch"): 0.0},
+    ),
+    "genai_bench": (
+        genai_bench,
+        {"outputs": 4, "comparisons": 6},
+        {N.AGAIN: 2, N.SAME_SYSTEM: 2, N.UNKNOWN_SAMPLE: 1, N.NOT_OF_FORMAT: 2},
+        {
+            ("boat", "ash", "birch", "people", "ba", 0): "b",
+            ("boat", "ash", "birch", "people", "ba", 1): "tie",
+            ("fox", "ash", "birch", "people", "ab", 0): "b",
+            ("boat", "ash", "birch", "gpt4o", "ba", 0): "b",
+            ("boat", "ash", "birch", "gpt4o", "ba", 1): "tie",
+            ("fox", "ash", "birch", "gpt4o", "ab", 0): None,
+        },
+    ),
+    "alpaca_eval": (
+        alpaca_eval,
+        {"comparisons": 3},
+        {N.AGAIN: 1, N.NOT_OF_FORMAT: 1, N.UNKNOWN_SAMPLE: 1},
+        {
+            ("boat", "ash", "birch", "wren", "ba", 0): "a",
+            ("fox", "ash", "birch", "wren", "ab", 0): "tie",
+            ("tree", "ash", "birch", "wren", "ab", 0): None,
+        },
+    ),
+    "jsonl": (
+        own,
+        {"ratings": 2, "human": 2},
+        {N.AGAIN: 1, N.NOT_OF_FORMAT: 3},
+        {("fox", "ada", "ash"): 0.5, ("fox", "ben", "ash"): None},
+    ),
+}
+LAST = {
+    "ratings": (("sample_id", "system", "judge"), "rating"),
+    "human": (("sample_id", "rater", "system"), "score"),
+    "comparisons": (
+        ("sample_id", "system_a", "system_b", "judge", "order", "repeat"),
+        "winner",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_format_becomes_rows_and_the_rest_is_counted(folder: Path, name: str) -> None:
+    make, counts, left_out, expected = CASES[name]
+    place = make(folder)
+    done = taken(folder, place)
+    assert (done.format, done.rows, Counter(done.left_out)) == (name, counts, Counter(left_out))
+    table = [*counts][-1]
+    key, value = LAST[table]
+    found = rows(folder, table)
+    assert {tuple(row[one] for one in key): row[value] for row in found} == expected
+    for row in (row for one in counts if one != "human" for row in rows(folder, one)):
+        made = json.loads(row["provenance"])["judge"]
+        assert (made["engine"]["format"], made["answered_by"]["status"]) == (name, "imported")
+        assert row["sample_digest"] == small.digest_of(row["sample_id"])
+    before = {one: rows(folder, one) for one in counts}
+    assert taken(folder, place).rows == counts
+    assert {one: rows(folder, one) for one in counts} == before
+
+
+def test_every_format_is_tried() -> None:
+    """Logs of inspect are tried where inspect_ai is installed."""
+    assert {*READERS.names()} == {*CASES, "inspect"}
+
+
+def test_images_of_others_are_stored_as_they_are(folder: Path) -> None:
+    taken(folder, imagenhub(folder))
+    (one, _) = rows(folder, "outputs")
+    assert (one["system"], one["outcome"], one["image"]) == ("ash", "ok", put(folder, PAINTED))
+
+
+def test_rows_of_the_run_stay(folder: Path) -> None:
+    """Its rows stay in their place, and others are of its outputs."""
+    mine = [
+        rating("boat", "ash", 9, judge="wren", provenance=None),
+        rating("boat", "ash", 3, judge="owl"),
+    ]
+    write(folder, RATINGS, mine)
+    drawn = [output(name, "ash", image=put(folder, PAINTED)) for name in WORDS]
+    write(folder, OUTPUTS, drawn)
+    done = taken(folder, own(folder))
+    assert done.rows == {"human": 2}
+    assert Counter(done.left_out) == {
+        N.AGAIN: 1,
+        N.NOT_OF_FORMAT: 3,
+        N.TAKEN: 1,
+        IgnoredRating.NO_OUTPUT: 1,
+    }
+    assert {row["judge"]: row["rating"] for row in rows(folder, "ratings")} == {"wren": 9, "owl": 3}
+    assert not (root(folder) / "comparisons.parquet").exists()
+
+
+def test_what_cannot_be_imported_is_said_in_a_line(folder: Path) -> None:
+    with pytest.raises(RunError, match=r"gone' does not exist: expected a file or folder"):
+        taken(folder, folder / "gone")
+    with pytest.raises(RunError, match=r"has no format that is known: name one with --format"):
+        taken(folder, written(folder / "some.json", {"a": 1}))
+    (folder / "x").mkdir()
+    with pytest.raises(RunError, match=r"x' holds nothing of format 'viescore': name another one"):
+        taken(folder, folder / "x", format="viescore")
+    with pytest.raises(RunError, match="--format: unknown format 'vieskore'; did you mean 'vies"):
+        taken(folder, viescore(folder), format="vieskore")
+    with pytest.raises(RunError, match="unknown judge 'wern'; did you mean 'wren'"):
+        taken(folder, own(folder), judges=["wern"])
+    for text in ("{", "[" * 100_000, "\xff"):
+        place = folder / "x.json"
+        place.write_bytes(text.encode("latin-1"))
+        with pytest.raises(RunError, match=r"x\.json' cannot be read"):
+            taken(folder, place, format="alpaca_eval")
+    engine = "{kind: openai, model: m, base_url: 'http://127.0.0.1:1/v1'}"
+    judge = f"{{name: wren, developer: d, status: current, engine: {engine}}}"
+    with (folder / "evaluation.yaml").open("a", encoding="utf-8") as file:
+        file.write(
+            f"judges: [{judge}]\nsystems: [{{name: ash, adapter: files, "
+            "developer: d, status: current, parameters: {folder: .}}]\n"
+        )
+    with pytest.raises(ConfigError, match="has a judge 'wren', which is one of the config's"):
+        taken(folder, own(folder))
+    assert taken(folder, imagenhub(folder)).left_out[N.TAKEN] == 2
+
+
+HOSTILE: Any = (None, [], {}, "", -1, 10**400, True, "\x00\x1b[2J", "x" * 10**6, [[]] * 3)
+
+
+@pytest.mark.parametrize("name", ["alpaca_eval", "genai_bench", "jsonl", "viescore"])
+def test_values_of_any_kind_are_counted_and_stop_nothing(folder: Path, name: str) -> None:
+    keys = {
+        "alpaca_eval": ("generator_1", "generator_2", "preference", "instruction", "annotator"),
+        "genai_bench": ("vote_type", "left_model", "right_model", "prompt"),
+        "jsonl": ("rating", "judge", "system", "sample_id", "rater", "scores", "repeat"),
+        "viescore": ("score", "reasoning"),
+    }[name]
+    good = {
+        "generator_1": "a",
+        "generator_2": "b",
+        "preference": 1,
+        "instruction": "draw boat",
+        "left_model": "a",
+        "right_model": "b",
+        "vote_type": "leftvote",
+        "prompt": "draw boat",
+    }
+    good = {key: value for key, value in good.items() if key in keys}
+    records = [{**good, key: value} for key in keys for value in HOSTILE]
+    if name == "viescore":
+        place = folder / "x" / "ash"
+        written(place / "SC.json", {f"{at}.jpg": one for at, one in enumerate(records)})
+        written(place / "PQ.json", {f"{at}.jpg": value for at, value in enumerate(HOSTILE)})
+    else:
+        written(folder / "x" / "rows.jsonl", *records, *HOSTILE)
+    place = folder / "x" if name == "viescore" else folder / "x" / "rows.jsonl"
+    done = taken(folder, place, format=name)
+    assert sum(done.rows.values()) < 4
+    assert sum(done.left_out.values()) >= len(records) - 4
+
+
+def test_the_verb_tells_what_was_taken(folder: Path) -> None:
+    config, place = str(folder / "evaluation.yaml"), str(viescore(folder))
+    given = ["judge", config, "--import", place, "--runs", str(folder / "runs")]
+    done = CliRunner().invoke(app, [*given, "--dry-run"])
+    assert done.exit_code == 0
+    assert "nothing was written: leave out --dry-run" in " ".join(done.output.split())
+    assert not (root(folder) / "ratings.parquet").exists()
+    done = CliRunner().invoke(app, given)
+    assert "2 left out, unknown_sample: no sample of the benchmark has its name" in done.output
+    assert "judges: gpt4o_0shot" in done.output
+    assert "4 rows of ratings (viescore)" in done.output
+    told = json.loads(CliRunner().invoke(app, [*given, "--json"]).stdout)
+    assert told["rows"] == {"ratings": 4}
+    refused = CliRunner().invoke(app, [*given, "--pairwise"])
+    assert "--import goes with" in str(refused.exception)
+
+
+def test_real_ratings_and_people_are_scored(tmp_path: Path, test_data: Path) -> None:
+    """Win rates, agreement and corrected win rates on them are those of the rows themselves."""
+    people, rated = real_people(test_data), real_rows(test_data)
+    small.run(tmp_path, {}, sorted({row["sample_id"] for row in rated}))
+    for name in ("judge_ratings", "human_scores"):
+        done = taken(tmp_path, test_data / "ratings" / f"{name}.jsonl")
+        assert (done.format, done.left_out) == ("jsonl", {})
+    assert done.rows == {"human": len(people)}
+    config, runs = tmp_path / "evaluation.yaml", tmp_path / "runs"
+    scored = score(config, runs=runs, n_boot=0)
+    by = ("win_rate", "corrected")
+    of_file = {row.system: row.value for row in scored.results if (row.metric, row.protocol) == by}
+    cube: dict[str, dict[str, list[float | None]]] = {}
+    for row in sorted(rated, key=lambda one: one["sample_id"]):
+        cube.setdefault(row["judge"], {}).setdefault(row["system"], []).append(row["rating"])
+    assert of_file == pytest.approx(counted_rates(cube, "corrected"))
+    assert agree(config, runs=runs).merged.counts.rankings == 3 * 179
+    found = human_corrected(rows(tmp_path, "ratings"), rows(tmp_path, "human"))
+    assert found.win_rate == human_corrected(rated, people).win_rate
