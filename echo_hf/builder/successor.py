@@ -88,7 +88,7 @@ def successor(
         target["released"] = DAY
         remarks.append("target.released: fill in the day of the release; nothing is built without")
     remarks.append(f"target: is {old.developer} its developer, and how else do people call it?")
-    posts, kept = [], dict[str, None]()
+    posts, kept = list[dict[str, Any]](), dict[str, None]()
     for platform, search in last.searches.items():
         same = dict.fromkeys(term for one in search.phases for term in one.terms)
         kept |= {term: None for term in same if _renamed(term, names, model) == term}
@@ -127,8 +127,9 @@ def _last(place: str, api: HfApi | None) -> Last:
         and getattr(given, one.name) != getattr(told, one.name)
     }
     before = str(folder.resolve()) if Path(place).is_dir() else place
-    held = {"release": stated, "rights": dict(given.rights)} if stated or given.rights else {}
-    held |= {"protocol": manifest.protocol}
+    protocol = manifest.protocol if manifest.protocol != "corrected" else None
+    known = {"release": stated, "rights": dict(given.rights), "protocol": protocol}
+    held = {name: value for name, value in known.items() if value}
     searches = searches_in(folder / CARD) if manifest.card else {}
     return Last(manifest.target, searches, {**held, "analysis": {"before": before}})
 

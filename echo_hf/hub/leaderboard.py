@@ -24,13 +24,13 @@ from echo_hf.hub.scored import (
     COMPARABLE,
     NO_RESULTS,
     Figure,
-    ScoredRelease,
     decay,
     orders,
     unrated,
     verdict,
 )
-from echo_hf.hub.scored import read_scored as read_scored  # where Spaces look for it
+from echo_hf.hub.scored import ScoredRelease as ScoredRelease  # where Spaces look for them
+from echo_hf.hub.scored import read_scored as read_scored
 from echo_hf.metrics.names import BETTER
 from echo_hf.scores import tiers, win_rate
 from echo_hf.scores.board import METRIC, BoardRow, board_of, ranked
@@ -168,9 +168,9 @@ def shown(
         arithmetic: Protocol = "published" if protocol == "published" else "corrected"
         parts.append(_part(releases, release, split, arithmetic, alone))
         if beside and beside != tag:
-            problem = other.problem if other else "no such release"
-            if other is None or release.problem or problem:
-                parts.append(f"nothing to compare with: {release.problem or problem}")
+            why = release.problem or (other.problem if other else "no such release")
+            if other is None or why:
+                parts.append(f"nothing to compare with: {why}")
             else:
                 said = verdict(release, other, split, arithmetic)
                 comparable = said.startswith(COMPARABLE)
