@@ -37,6 +37,7 @@ class NotAnalyzed(Reason):
     NO_COMMENTS = "no_comments", "no comment was judged, or none speaks of a failure"
     NO_POSTS = "no_posts", "the posts are not at hand, and no sample says when its was posted"
     NO_PHRASES = "no_phrases", "no task has a phrase: rules know none, and older releases have none"
+    NO_RELEASE_BEFORE = "no_release_before", "no release before is named, nor was one replaced"
     NO_RUN = "no_run", "the stages' counts are not at hand"
     NO_TEXT = "no_text", "the row holds no text, or its words are left out of the release"
     BROKEN_TEXT = "broken_text", "the row holds half characters, which no file can hold"

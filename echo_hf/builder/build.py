@@ -342,6 +342,7 @@ class BuildRun:
             measured=measure(samples, posts),
             left_out=left_out,
             failed={one.stats.stage: failed_calls(one) for one in results if len(one.quarantine)},
+            searches={one.source: one.search for one in self.config.posts if one.search},
             **self.config.release.model_dump(exclude_none=True),
         )
 

@@ -39,6 +39,7 @@ REMARKS = {
     "rates need one; the file has three to choose from",
 }
 IMAGES = "images"
+ALIASES = "other names that people use for it: fill them in, and search for them too"
 # Threads of the bundled posts: two edits that rules can read, and a prompt that needs a model.
 EXAMPLE_THREADS = (
     "https://x.com/hana_hikes/status/9900316480787844284",
@@ -174,15 +175,33 @@ def init(
     benchmark: str | None = choice(
         None, "Folder of a release, or ORG/NAME@TAG; else the quickstart's release."
     ),
+    model: str | None = choice(
+        None, "Name of a new model: the config of its release, from that --from.", "--next"
+    ),
+    last: str | None = choice(
+        None, "With --next: folder of the last run or release, or ORG/NAME@TAG.", "--from"
+    ),
+    released: str | None = choice(
+        None, "With --next: the day of the release, such as 2026-03-02; else to fill in."
+    ),
 ) -> None:
     """Write a commented config for this machine, and examples.
 
-    No file is overwritten.
+    No file is overwritten. --next MODEL --from LAST [FOLDER]: the config of a new model's
+    release, from that of the last one.
     """
-    console, verb, limit = terminal(), "build", ""
+    verb, limit = "build", ""
+    if model is not None or last is not None or released is not None:
+        if from_images or benchmark:
+            raise ConfigError("--from-images and --benchmark go with `echo-hf init comparison`")
+        folder, written, remarks = _following(what, folder, model, last, released)
+        (config,) = written
+        verb = "collect" if b"\n  search:" in written[config] else "build"
+        _write(written, folder, remarks, f"echo-hf {verb} {shlex.quote(str(config))}")
+        return
     if what is None:
         for name, about in CHOICES.items():
-            say(console, f"{name:<12}{about}")
+            say(terminal(), f"{name:<12}{about}")
         raise ConfigError(f"init what? expected `echo-hf init {'|'.join(CHOICES)} [FOLDER]`")
     if what not in CHOICES:
         raise ConfigError(unknown("config", what, CHOICES, "init"))
@@ -202,6 +221,13 @@ def init(
     fields |= {"file": shlex.quote(str(config)), "schema": schema.as_uri()}
     template = files("echo_hf.cli").joinpath(f"templates/{what}.yaml").read_text("utf-8")
     written = {config: Template(template).substitute(fields).encode(), **written}
+    _write(written, folder, remarks, f"echo-hf {verb} {shlex.quote(str(config))}{limit}")
+
+
+def _write(
+    written: Mapping[Path, bytes], folder: Path, remarks: Iterable[str], following: str
+) -> None:
+    console = terminal()
     _check_free(written)
     for path, data in written.items():
         try:
@@ -214,7 +240,47 @@ def init(
         say(console, f"wrote {place}")
     for line in remarks:
         say(console, line, "yellow")
-    say(console, f"next: echo-hf {verb} {shlex.quote(str(config))}{limit}")
+    say(console, f"next: {following}")
+
+
+def _following(
+    what: str | None, folder: Path, model: str | None, last: str | None, released: str | None
+) -> tuple[Path, dict[Path, bytes], list[str]]:
+    """The config of the next release, its folder, and what to look at in it."""
+    import datetime
+
+    from echo_hf.builder.successor import successor
+
+    if model is None or last is None:
+        raise ConfigError("--next MODEL and --from LAST go together, also with --released: add it")
+    if what not in (None, "benchmark"):
+        if folder != Path() or what == "comparison":
+            raise ConfigError(f"init {what!r} with --next: expected [FOLDER] alone")
+        folder = Path(str(what))
+    for name, given in {"FOLDER": str(folder), "--next": model, "--from": last}.items():
+        if not given.isprintable() or not given.strip():
+            raise ConfigError(f"{name} is {given!r}: expected a name that can be printed")
+    try:
+        day = None if released is None else datetime.date.fromisoformat(released)
+    except ValueError:
+        told = f"--released is {released!r}: expected a day, such as 2026-03-02"
+        raise ConfigError(told) from None
+    found = successor(last, model.strip(), day)
+    path = folder / f"{found.sections['name']}.yaml"
+    _check_free([path])
+    schema = Path(str(files("echo_hf.config"))) / "config.schema.json"
+    head = f"# yaml-language-server: $schema={schema.as_uri()}\n# {model}, after {found.last.name}"
+    text = "".join(
+        yaml.safe_dump({name: value}, sort_keys=False, allow_unicode=True, width=inf)
+        for name, value in found.sections.items()
+    ).replace("\n  aliases: []\n", f"\n  aliases: []  # {ALIASES}\n", 1)
+    remarks = list(found.remarks)
+    if not found.engines:
+        fields, more = _machine("benchmark")
+        template = files("echo_hf.cli").joinpath("templates/benchmark.yaml").read_text("utf-8")
+        text += Template(template[template.index("engines:") :]).substitute(fields)
+        remarks += more
+    return folder, {path: f"{head}: made from {last}\n{text}".encode()}, remarks
 
 
 def _check_free(paths: Iterable[Path]) -> None:

@@ -17,12 +17,15 @@ from datasets import DatasetInfo, Image, List
 from datasets.info import DatasetInfosDict
 from datasets.splits import SplitDict, SplitInfo
 from datasets.utils.metadata import MetadataConfigs
-from huggingface_hub import DatasetCardData
+from huggingface_hub import DatasetCardData, metadata_load
+from pydantic import TypeAdapter
 
 from echo_hf._infra.text import escaped, one_line, share, table
 from echo_hf.config.checks import AnsweredBy
+from echo_hf.config.collection import Search
 from echo_hf.config.sections import Hazard
 from echo_hf.engines.base import abstains
+from echo_hf.errors import ReleaseError
 from echo_hf.hub.facts import (
     ALL,
     BENCHMARK_CONFIGS,
@@ -33,13 +36,15 @@ from echo_hf.hub.facts import (
     default_config,
     languages,
 )
-from echo_hf.hub.manifest import SPLIT, Manifest
+from echo_hf.hub.manifest import SPLIT, Manifest, readable
 from echo_hf.hub.run_tables import models_of
 from echo_hf.reasons import LeftOut
 from echo_hf.tables import OF_POST
 
 FRAMEWORK = "echo-hf"
 TASKS = {"text_to_image": "text-to-image", "image_to_image": "image-to-image"}
+SEARCHES = "searches"
+SEARCHED = TypeAdapter(dict[str, Search])
 TAGS = ["benchmark", "echo", "image-editing", "image-generation", "social-media"]
 SIZES = ((10**3, "n<1K"), (10**4, "1K<n<10K"), (10**5, "10K<n<100K"), (10**6, "100K<n<1M"))
 PAPER = """@inproceedings{ge2026constantly,
@@ -162,7 +167,24 @@ def front_matter(facts: ReleaseFacts, manifest: Manifest) -> str:
     }
     found[default_config({name: entry.rows for name, entry in entries.items()})]["default"] = True
     MetadataConfigs(found).to_dataset_card_data(data)
+    if facts.searches:  # here, where versions that do not know them read the release all the same
+        data[SEARCHES] = {
+            platform: search.model_dump(mode="json", exclude_defaults=True)
+            for platform, search in facts.searches.items()
+        }
     return data.to_yaml()
+
+
+def searches_in(card: Path) -> dict[str, Search]:
+    """What the platforms were asked, by a card that may come from anywhere."""
+    with readable(card):
+        try:
+            told = metadata_load(card) or {}
+        except (ValueError, yaml.YAMLError) as error:
+            raise ReleaseError(
+                f"{str(card)!r} has no front matter: {one_line(error)[:200]}"
+            ) from None
+        return SEARCHED.validate_python(told.get(SEARCHES, {}))
 
 
 def eval_file(manifest: Manifest) -> str | None:

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from datasets import Dataset
 from pydantic import BaseModel, ConfigDict, NonNegativeInt, StringConstraints, ValidationError
 
+from echo_hf.config.collection import Search
 from echo_hf.config.sections import Target
 from echo_hf.pipeline.result import StageResult
 from echo_hf.tables import SAMPLES, TABLES, Table, arrow_rows
@@ -195,3 +196,4 @@ class ReleaseFacts(Statements):
     measured: Mapping[str, SampleCounts] = field(default_factory=dict)
     left_out: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     failed: Mapping[str, Mapping[str, FailedCalls]] = field(default_factory=dict)
+    searches: Mapping[str, Search] = field(default_factory=dict)  # by platform

@@ -1,4 +1,4 @@
-"""The leaderboard of a dataset repository: scored releases, boards as HTML, and the Space."""
+"""The leaderboard of a dataset repository: boards of its releases as HTML, and the Space."""
 
 from __future__ import annotations
 
@@ -16,14 +16,22 @@ from pydantic import ValidationError
 
 from echo_hf._infra.bootstrap import Interval
 from echo_hf._infra.text import percent, plain, rounded, rounded_interval
-from echo_hf.config.checks import ANSWERED_BY, AnsweredBy
+from echo_hf.config.checks import AnsweredBy
 from echo_hf.errors import EchoError, HubError
-from echo_hf.hub.diff import Comparability, SharedSamples
-from echo_hf.hub.facts import BENCHMARK_CONFIGS
-from echo_hf.hub.load import load_benchmark, load_manifest
 from echo_hf.hub.publish import check_repository
 from echo_hf.hub.remote import MAIN, Remote, hub_errors
-from echo_hf.hub.run_tables import STRENGTH, Anchor, definition_of, models_in
+from echo_hf.hub.run_tables import STRENGTH, Anchor, models_in
+from echo_hf.hub.scored import (
+    COMPARABLE,
+    NO_RESULTS,
+    Figure,
+    decay,
+    orders,
+    unrated,
+    verdict,
+)
+from echo_hf.hub.scored import ScoredRelease as ScoredRelease  # where Spaces look for them
+from echo_hf.hub.scored import read_scored as read_scored
 from echo_hf.metrics.names import BETTER
 from echo_hf.scores import tiers, win_rate
 from echo_hf.scores.board import METRIC, BoardRow, board_of, ranked
@@ -32,71 +40,8 @@ from echo_hf.scores.votes import Protocol
 if TYPE_CHECKING:
     from jinja2 import Template
 
-NO_RESULTS = "this release holds no results: score a run, build it again and publish it"
-SEEN = ["id", "sample_digest"]
-Figure = Mapping[str, Any]
-Seen = frozenset[tuple[str, str | None]]
-
-
-@dataclass(frozen=True)
-class ScoredRelease:
-    tag: str
-    commit: str
-    target: str | None = None
-    figures: tuple[Figure, ...] = ()
-    ratings: pa.Table | None = field(default=None, compare=False)
-    samples: Mapping[str, Seen] = field(default_factory=dict)
-    problem: str | None = None
-
-    def rows(self, split: str, protocol: str) -> dict[str, list[Figure]]:
-        found: dict[str, list[Figure]] = {}
-        for each in self.figures:
-            if (each["split"], each["protocol"]) == (split, protocol):
-                found.setdefault(str(each["metric"]), []).append(each)
-        return found
-
-
-def read_scored(
-    repo_id: str, *, known: Sequence[ScoredRelease] = (), api: HfApi | None = None
-) -> tuple[ScoredRelease, ...]:
-    """The releases of a repository's tags, the last first; of known ones nothing is read again."""
-    remote = Remote(api or HfApi(), repo_id)
-    held = {(each.tag, each.commit): each for each in known}
-    tags = sorted(remote.existing().tags.items(), reverse=True)
-    return tuple(held.get(tagged) or _read(remote, *tagged) for tagged in tags)
-
-
-def _read(remote: Remote, tag: str, commit: str) -> ScoredRelease:
-    def table(config: str) -> pa.Table:
-        found = load_benchmark(remote.repo_id, config, revision=commit, api=remote.api)
-        return found.with_format("arrow")[:]
-
-    try:
-        manifest = load_manifest(remote.repo_id, revision=commit, api=remote.api)
-        target, configs = manifest.target.name, manifest.configs
-        if "results" not in configs:
-            return ScoredRelease(tag, commit, target, problem=NO_RESULTS)
-        rows = table("results").to_pylist()
-        figures = tuple({**row, "definition": definition_of(row)} for row in rows)
-        ratings = table("ratings") if "ratings" in configs else None
-        samples = {
-            # Two columns of the split's files, of which no other bytes are fetched.
-            split: frozenset(
-                (str(row.get("id")), row.get("sample_digest"))
-                for file in (configs[split].files if split in configs else ())
-                for row in remote.columns(commit, file.path, SEEN).to_pylist()
-            )
-            for split in BENCHMARK_CONFIGS
-        }
-    except EchoError as error:
-        return ScoredRelease(tag, commit, problem=str(error))
-    return ScoredRelease(tag, commit, target, figures, ratings, samples)
-
-
 NO_RATINGS = "the release holds no ratings, from which tiers would be computed"
 NO_INTERVALS = "without intervals nothing says how far others may differ: no tiers"
-OTHERS = "not comparable: a win rate depends on who takes part, and systems or judges differ"
-COMPARABLE = "comparable: "
 Groups = tuple[tuple[str, ...], ...]
 
 
@@ -119,7 +64,8 @@ class Board:
 
 
 def splits_of(release: ScoredRelease) -> list[str]:
-    return sorted({str(each["split"]) for each in release.figures})
+    held = {split for split, samples in release.samples.items() if samples}
+    return sorted(held | {str(each["split"]) for each in release.figures})
 
 
 def metrics_of(
@@ -149,7 +95,7 @@ def strengths_of(release: ScoredRelease, split: str, protocol: str) -> list[tupl
 def published_board(release: ScoredRelease, split: str, protocol: Protocol) -> Board:
     figures = release.rows(split, protocol).get(METRIC, [])
     definition = figures[0]["definition"] if figures else {}
-    groups, note = _tiers(_ratings(release, split), protocol) if figures else ((), "")
+    groups, note = _tiers(release.ratings_of(split), protocol) if figures else ((), "")
     failed = definition.get("failed_audit")
     flags = failed if isinstance(failed, Mapping) else {}
     return Board(
@@ -164,7 +110,7 @@ def published_board(release: ScoredRelease, split: str, protocol: Protocol) -> B
 
 def judge_board(release: ScoredRelease, split: str, protocol: Protocol, judge: str) -> Board:
     """The win rates that one judge alone gives, computed from the released ratings."""
-    ratings = _ratings(release, split, judge)
+    ratings = release.ratings_of(split, judge)
     if ratings is None or not ratings.num_rows:
         return Board((), (judge,), {}, None, f"the release holds no ratings by {judge!r} here")
     try:
@@ -178,45 +124,6 @@ def judge_board(release: ScoredRelease, split: str, protocol: Protocol, judge: s
     systems = models_in(figures[0]["definition"], "systems") if figures else {}
     lines, samples = board_of(rates, groups, systems), rates.definition["samples"]
     return Board(lines, (judge,), flags, samples, note, everyone.models)
-
-
-def verdict(a: ScoredRelease, b: ScoredRelease, split: str, protocol: Protocol) -> str:
-    """Whether the boards of two releases may be read beside each other."""
-    one, other = a.samples.get(split, frozenset()), b.samples.get(split, frozenset())
-    shared = SharedSamples(len(one & other), len(one - other), len(other - one))
-    said = Comparability(True, {split: shared}).verdict(split)
-    if not said.startswith(COMPARABLE):
-        return said
-    # Systems and definition of the win rates, but for what judges failed on.
-    aside = dict.fromkeys(("failed_audit", ANSWERED_BY))
-    boards = [release.rows(split, protocol).get(METRIC, ()) for release in (a, b)]
-    settings = [
-        sorted(
-            json.dumps({**each["definition"], **aside, "system": each["system"]}, sort_keys=True)
-            for each in board
-        )
-        for board in boards
-    ]
-    if settings[0] != settings[1]:
-        return OTHERS
-    for kind in ("systems", "judges"):
-        told = [models_in(board[0]["definition"] if board else {}, kind) for board in boards]
-        for name in sorted(told[0].keys() & told[1].keys()):
-            here, there = (f"{one[name].model} ({one[name].status})" for one in told)
-            if here != there:
-                return f"not comparable: {name!r} is {here} in {a.tag} and {there} in {b.tag}"
-    return said
-
-
-def _ratings(release: ScoredRelease, split: str, judge: str | None = None) -> pa.Table | None:
-    """The ratings of a split's samples as they are now, of one judge or of all."""
-    if release.ratings is None:
-        return None
-    names = ("sample_id", "sample_digest", "judge")
-    columns = zip(*(release.ratings[name].to_pylist() for name in names), strict=True)
-    seen = release.samples.get(split, frozenset())
-    wanted = [(name, digest) in seen and judge in (None, by) for name, digest, by in columns]
-    return release.ratings.filter(pa.array(wanted, pa.bool_()))
 
 
 def _tiers(ratings: pa.Table | None, protocol: Protocol) -> tuple[Groups, str]:
@@ -268,27 +175,47 @@ def shown(
     alone = None if judge in (None, EVERY) else judge
     if release is None:
         parts.append("no such release" if releases else "no release to show")
-    elif release.problem:
-        parts.append(release.problem)
+    elif release.problem not in (None, NO_RESULTS):
+        parts.append(str(release.problem))
     elif not split or protocol not in get_args(Protocol):
         parts.append("choose a split and a protocol")
     else:
         arithmetic: Protocol = "published" if protocol == "published" else "corrected"
-        parts.append(_part(release, split, arithmetic, alone))
+        parts.append(_part(releases, release, split, arithmetic, alone))
         if beside and beside != tag:
-            if other is None or other.problem:
-                why = other.problem if other else "no such release"
+            why = release.problem or (other.problem if other else "no such release")
+            if other is None or why:
                 parts.append(f"nothing to compare with: {why}")
             else:
                 said = verdict(release, other, split, arithmetic)
                 comparable = said.startswith(COMPARABLE)
-                second = _part(other, split, arithmetic, alone) if comparable else {}
-                parts.append({**second, "versus": (release.tag, other.tag), "said": said})
+                second = _part(releases, other, split, arithmetic, alone) if comparable else {}
+                moved = orders(release, other, split, arithmetic)
+                two = {"versus": (release.tag, other.tag), "said": said, "orders": moved}
+                parts.append({**second, **two})
+    if releases:
+        parts.append({"tags": [_summary(releases, each) for each in releases]})
     return _template().render(parts=parts, better=BETTER)
 
 
+def _summary(releases: Sequence[ScoredRelease], release: ScoredRelease) -> dict[str, Any]:
+    """A tag in the list of all."""
+    split_of = {split for each in releases for split, _ in each.rated}
+    return {
+        "release": release,
+        "samples": sum(map(len, release.samples.values())),
+        "rated": len({system for _, system in release.rated}),
+        "unrated": len({name for split in split_of for name in unrated(releases, release, split)}),
+        "decay": decay(releases, release),
+    }
+
+
 def _part(
-    release: ScoredRelease, split: str, protocol: Protocol, judge: str | None
+    releases: Sequence[ScoredRelease],
+    release: ScoredRelease,
+    split: str,
+    protocol: Protocol,
+    judge: str | None,
 ) -> dict[str, Any]:
     if judge:
         board = judge_board(release, split, protocol, judge)
@@ -303,11 +230,16 @@ def _part(
     target = plain(release.target, LONGEST)
     said = f"judged by {', '.join(judges)}{samples}{source}"
     about = f"posts about {target}; protocol {protocol}; {said}"
-    beside = {
+    return {
+        "release": release,
+        "split": split,
+        "board": board,
+        "about": release.problem or about,
+        "unrated": unrated(releases, release, split),
+        "decay": decay(releases, release),
         "metrics": metrics_of(release, split, protocol),
         "strengths": strengths_of(release, split, protocol),
     }
-    return {"release": release, "split": split, "board": board, "about": about, **beside}
 
 
 @cache
@@ -334,6 +266,7 @@ def _template() -> Template:
         "plain": lambda text, longest=LONGEST: plain(text, longest),
         "finite": finite,
         "number": lambda value: rounded(value if finite(value) else None),
+        "signed": lambda value: f"{value:+.3f}",
         "interval": interval,
         "share": lambda value: percent(value if finite(value) else None),
         "across": across,

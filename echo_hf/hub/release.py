@@ -20,7 +20,7 @@ from datasets import Dataset
 
 from echo_hf._infra.atomic import check_replaceable, complete, replaced_whole, stored_rows
 from echo_hf.errors import ImageError, ReleaseError, TableError, unknown
-from echo_hf.hub.card import eval_file, render_card
+from echo_hf.hub.card import eval_file, render_card, searches_in
 from echo_hf.hub.facts import CONFIGS, SAMPLE_CONFIGS, ReleaseFacts
 from echo_hf.hub.manifest import (
     BENCHMARK,
@@ -381,6 +381,7 @@ def released_facts(release: Release) -> ReleaseFacts:
         measured=stats.measured,
         left_out=stats.left_out,
         failed=stats.failed,
+        searches=searches_in(release.path / CARD) if manifest.card else {},
         **vars(manifest.statements),
     )
 

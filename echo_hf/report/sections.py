@@ -15,6 +15,7 @@ from markupsafe import Markup
 from echo_hf.judging.board import ALPHA, NAMES, judge_names, voted_on
 from echo_hf.metrics.names import BETTER, HIGHER
 from echo_hf.reasons import MetricReason
+from echo_hf.report.analysis.result import BEFORE
 from echo_hf.report.charts import highest, round_scale
 from echo_hf.report.markup import count, environment, number, plural, rendered, titled
 from echo_hf.report.run_data import (
@@ -35,6 +36,7 @@ from echo_hf.scores.votes import best_first
 from echo_hf.scores.win_rate import WinRate
 
 MOST_ROWS = 20
+MOST_MOVED = 10
 SHOWN = 3
 DRIFTS = ("face_identity", "structure_distance")
 INPUTS = ""  # in the place of a system's name
@@ -45,6 +47,7 @@ Colors = Mapping[tuple[str, str], MeanColors]
 def sections(data: RunData, thumbnails: Thumbnails, colors_of: Colors) -> dict[str, Markup]:
     """The sections that there is something to show in, in the order of the page."""
     every = {
+        "since": since(data),
         "win-rates": board(data),
         "trust": trust(data),
         "metrics": metrics(data),
@@ -58,6 +61,23 @@ def sections(data: RunData, thumbnails: Thumbnails, colors_of: Colors) -> dict[s
         "provenance": provenance(data),
     }
     return {name: body for name, body in every.items() if body}
+
+
+def since(data: RunData) -> Markup | None:
+    """What changed in what people ask since the release before, where there is one."""
+    found = data.analysis.since.found if data.analysis else None
+    if found is None:
+        return None
+    named = data.analysis.open_tasks.found if data.analysis else None
+    return rendered(
+        "since.html.jinja",
+        found=found,
+        analysis=data.analysis,
+        target=data.target.name if data.target else None,
+        compared=[one for one in named.compared if one.name == BEFORE] if named else [],
+        new=[one for one in named.groups if BEFORE in one.new_to] if named else [],
+        most_rows=MOST_MOVED,
+    )
 
 
 def board(data: RunData) -> Markup:

@@ -26,6 +26,7 @@ from echo_hf.scores.agreement import agreement as compared
 from tests.report.analysis_for_tests import FOUND, every_part
 from tests.report.analysis_for_tests import analysis as analyzed
 from tests.report.run_data_for_tests import (
+    HOSTILE_SYSTEMS,
     WORDS,
     hostile_run,
     image,
@@ -36,6 +37,7 @@ from tests.report.run_data_for_tests import (
     words,
 )
 
+HOSTILE = HOSTILE_SYSTEMS[1]
 SAMPLES = [
     ReportSample(id=f"s{at:02}", split="text_to_image", prompt=f"boat {at}", task="edit")
     for at in range(24)
@@ -312,9 +314,53 @@ def test_a_missing_part_says_why(tmp_path: Path) -> None:
     found = every_part("x")["activity"]
     days = [{**found["days"][0], "date": date} for date in ("2026-03-01", "2026-04-09")]
     page = _analysis(tmp_path, activity={**found, "days": days})
-    assert words(page).count("Not analyzed: name a language model") == len(FOUND) - 1
+    in_a_section_of_its_own = "since"
+    others = FOUND.keys() - {in_a_section_of_its_own, "activity"}
+    assert words(page).count("Not analyzed: name a language model") == len(others)
     assert "posts a day from 2026-03-01 to 2026-04-09" in page
     assert sections.analysis(run_data(tmp_path, SAMPLES)) is None
+
+
+def test_what_changed_since_the_release_before_comes_first(tmp_path: Path) -> None:
+    """New tasks, shares that moved, failures that came and went; of many rows the first ten."""
+    moved = [
+        {"name": f"{HOSTILE} came", "before": 0, "now": 4, "change": 0.25},
+        {"name": "went", "before": 2, "now": 0, "change": -0.125},
+        {"name": "stayed", "before": 3, "now": 3, "change": 0.01},
+    ]
+    shift = {"distance": 0.375, "before": 16, "now": 16, "moved": moved}
+    many = [{**moved[1], "name": f"word {at}"} for at in range(14)]
+    told = {"name": f"my-lab/{HOSTILE}", "target": "Old", "samples": 50, "shared": 30}
+    silent = {**shift, "distance": None, "before": 0, "moved": []}
+    since = {**told, "tasks": silent, "first_bigrams": {**shift, "moved": many}, "failures": shift}
+    named = every_part(HOSTILE)["open_tasks"]
+    group = {**named["groups"][0], "elsewhere": {BEFORE: 0}}
+    new, known = {**group, "new_to": [BEFORE], "phrase": "a new one"}, {**group, "new_to": []}
+    compared = [{"name": BEFORE, "prompts": 50, "phrased": 50, "untold": None}]
+    named |= {"groups": [new, known], "compared": compared}
+    data = run_data(tmp_path, SAMPLES, analysis=analyzed(since=since, open_tasks=named))
+    found = sections.sections(data, {}, {})
+    assert next(iter(found)) == "since"
+    page = str(found["since"])
+    said = words(page)
+    for shown in (
+        "30 of 40 samples were there before, 10 are new; 20 of 50 are no longer there.",
+        "It was about Old .",
+        "a new one 3 50 %",
+        "Not compared: 0 samples before, 16 now.",
+        "word 9 2 0 −12.5 4 more.",
+        "came 0 4 25.0",
+        "Went What failed Before Now Change went 2 0 −12.5",
+        "stayed 3 3 1.0",
+        "Distance 0.38",
+    ):
+        assert shown in said
+    assert "word 10" not in said
+    assert HOSTILE not in page
+    untold = {**named, "compared": [{**compared[0], "untold": "no phrase there"}]}
+    data = run_data(tmp_path, SAMPLES, analysis=analyzed(since=since, open_tasks=untold))
+    assert "Not told: no phrase there" in words(str(sections.since(data)))
+    assert sections.since(run_data(tmp_path, SAMPLES, analysis=analyzed())) is None
 
 
 def test_a_set_that_was_not_fetched_is_named(tmp_path: Path) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,6 +18,8 @@ from echo_hf.config.evaluation import OWN, AnalysisOptions, Evaluated
 from echo_hf.config.sections import Target
 from echo_hf.curate.splits import ANALYSIS, BENCHMARKS
 from echo_hf.errors import EngineError, MissingExtraError, ReleaseError, RunError
+from echo_hf.hub.diff import drift, first_bigram
+from echo_hf.hub.facts import UNKNOWN
 from echo_hf.hub.manifest import Manifest, toolkit_version
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import NotAnalyzed
@@ -31,7 +34,17 @@ from echo_hf.report.analysis.prompts import (
     prompt_set,
     read_references,
 )
-from echo_hf.report.analysis.result import BEFORE, FILE, Analysis, AnalysisPart, SetFacts
+from echo_hf.report.analysis.result import (
+    BEFORE,
+    FILE,
+    Analysis,
+    AnalysisPart,
+    Failures,
+    Moved,
+    SetFacts,
+    Shift,
+    Since,
+)
 from echo_hf.report.analysis.tasks import (
     UNTOLD,
     ComparedPhrases,
@@ -182,10 +195,12 @@ def _analysis(source: Source, options: AnalysisOptions, protocol: Protocol, say:
     # Without a manifest nothing says when the target was released.
     posts = source.posts if source.manifest else None
     released = source.manifest.target.released if source.manifest else datetime.date.min
+    before = _before(source, options)
     parts: dict[str, Any] = {
+        "since": _since(before, source, failed),
         "diversity": diversity(sets, at=options.at),
         "lengths": lengths(sets),
-        **_tasks(source, options, sets[1:], protocol, times),
+        **_tasks(source, options, sets[1:], protocol, times, before),
         "failures": failed,
         "word_cloud": feedback.word_cloud(keywords, font=options.font, seed=seed),
         "interaction": feedback.interaction(source.samples, times),
@@ -225,6 +240,7 @@ def _tasks(
     references: Sequence[PromptSet],
     protocol: Protocol,
     times: PostTimes,
+    before: Before | None,
 ) -> dict[str, AnalysisPart[Any]]:
     if not source.samples:
         none: AnalysisPart[Any] = AnalysisPart.without(NotAnalyzed.NO_PROMPTS)
@@ -248,7 +264,9 @@ def _tasks(
         )
         for one in references
     ]
-    compared += _before(source, options)
+    if before is not None:
+        phrases = [one["task_phrase"] for one in before.samples]
+        compared.append(ComparedPhrases(BEFORE, len(phrases), phrases, source=before.identity))
     how: dict[str, Any] = {"protocol": protocol, "draws": options.draws, "seed": options.seed}
     rates, unrated = rates_of_run(source.benchmark, source.folder, source.samples, **how)
     kinds = tasks(
@@ -263,12 +281,65 @@ def _tasks(
     return {"tasks": kinds, "open_tasks": named}
 
 
-def _before(source: Source, options: AnalysisOptions) -> Iterator[ComparedPhrases]:
-    """The release before: the one that is named, else the one that `update` replaced."""
+class Before(NamedTuple):
+    """The release before: its samples, and what it says of itself."""
+
+    samples: Sequence[Mapping[str, Any]]
+    identity: Mapping[str, Any]
+    manifest: Manifest | None
+
+    @property
+    def name(self) -> str | None:
+        found: str | None = self.identity["on_hub"] or self.identity["name"]
+        return found
+
+
+def _before(source: Source, options: AnalysisOptions) -> Before | None:
+    """The one that is named, else the one that `update` replaced."""
     replaced = complete(source.folder.previous)
     named = options.before or (str(replaced) if replaced.exists() else None)
-    if named:
-        benchmark = Benchmark(named, cache=source.folder.cache)
-        samples = _samples(benchmark, _configs(_manifest(named)))
-        phrases = [one["task_phrase"] for one in samples]
-        yield ComparedPhrases(BEFORE, len(samples), phrases, source=benchmark.identity())
+    if named is None:
+        return None
+    benchmark, manifest = Benchmark(named, cache=source.folder.cache), _manifest(named)
+    return Before(_samples(benchmark, _configs(manifest)), benchmark.identity(), manifest)
+
+
+def _since(
+    before: Before | None, source: Source, failed: AnalysisPart[Failures]
+) -> AnalysisPart[Since]:
+    if before is None:
+        return AnalysisPart.without(NotAnalyzed.NO_RELEASE_BEFORE)
+    both, spelled = (before.samples, source.samples), dict[str, str]()
+
+    def keywords(found: Failures | None) -> dict[str, int]:
+        told = found.keywords if found else ()
+        forms = {feedback.keyword_form(one.keyword): one for one in told}
+        return {spelled.setdefault(form, one.keyword): one.comments for form, one in forms.items()}
+
+    # Today's spelling names a failure in both.
+    now = keywords(failed.found)
+    earlier = keywords(feedback.failures(before.samples, PostTimes()).found)
+    bigrams = ((first_bigram(one["prompt"] or "") for one in some) for some in both)
+    found = Since(
+        name=BEFORE if before.name in (None, source.name) else str(before.name),
+        target=before.manifest.target.name if before.manifest else None,
+        samples=len(before.samples),
+        shared=len(set.intersection(*({one["id"] for one in some} for some in both))),
+        tasks=_shift(*(Counter(one["task"] or UNKNOWN for one in some) for some in both)),
+        first_bigrams=_shift(*(Counter(filter(None, some)) for some in bigrams)),
+        failures=_shift(earlier, now),
+    )
+    definition = {
+        "distance": "total variation distance of the shares, 0 to 1",
+        "change": "share now minus share before; a failure is counted by its comments",
+        "before": dict(before.identity),
+    }
+    return AnalysisPart(found=found, definition=definition)
+
+
+def _shift(before: Mapping[str, int], now: Mapping[str, int]) -> Shift:
+    found = drift(before, now)
+    moved = (
+        Moved(name=one.name, before=one.a, now=one.b, change=one.change) for one in found.movers
+    )
+    return Shift(distance=found.distance, before=found.a, now=found.b, moved=tuple(moved))

@@ -203,6 +203,48 @@ class OpenTasks(Figures):
         return group.elsewhere[BEFORE] / before.phrased if before and before.phrased else None
 
 
+class Moved(Figures):
+    """A count in the release before and now, and what its share gained or lost, -1 to 1."""
+
+    name: str
+    before: NonNegativeInt
+    now: NonNegativeInt
+    change: float
+
+
+class Shift(Figures):
+    """How far the shares of two releases lie apart, 0 to 1; what moved most comes first."""
+
+    distance: float | None
+    before: NonNegativeInt
+    now: NonNegativeInt
+    moved: tuple[Moved, ...]
+
+    @property
+    def came(self) -> list[Moved]:
+        return [one for one in self.moved if not one.before]
+
+    @property
+    def went(self) -> list[Moved]:
+        return [one for one in self.moved if not one.now]
+
+    @property
+    def stayed(self) -> list[Moved]:
+        return [one for one in self.moved if one.before and one.now]
+
+
+class Since(Figures):
+    """What changed in what people ask: the release before, samples of both, and what moved."""
+
+    name: str
+    target: str | None
+    samples: NonNegativeInt
+    shared: NonNegativeInt
+    tasks: Shift
+    first_bigrams: Shift
+    failures: Shift
+
+
 class Point(Figures):
     """A prompt on the map, and the cosine distance, 0 to 2, to the nearest of any reference."""
 
@@ -334,8 +376,9 @@ class Analysis(Figures):
     near_duplicates: AnalysisPart[tuple[SetDuplicates, ...]]
     perplexity: AnalysisPart[tuple[SetPerplexity, ...]]
     tasks: AnalysisPart[Tasks]
-    # An analysis that was written before there were phrases has no such part.
+    # An analysis that an older version wrote has no such parts.
     open_tasks: AnalysisPart[OpenTasks] = AnalysisPart.without(NotAnalyzed.NO_PHRASES)
+    since: AnalysisPart[Since] = AnalysisPart.without(NotAnalyzed.NO_RELEASE_BEFORE)
     embedding_map: AnalysisPart[EmbeddingMap]
     failures: AnalysisPart[Failures]
     word_cloud: AnalysisPart[WordCloud]

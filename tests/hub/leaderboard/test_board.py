@@ -15,17 +15,14 @@ from echo_hf.hub.leaderboard import (
     EVERY,
     NO_INTERVALS,
     NO_RATINGS,
-    NO_RESULTS,
-    OTHERS,
     Board,
-    ScoredRelease,
     judge_board,
     metrics_of,
     published_board,
     shown,
     splits_of,
-    verdict,
 )
+from echo_hf.hub.scored import NO_RESULTS, OTHERS, ScoredRelease, verdict
 from tests.hub.leaderboard.conftest import COUNT, DEFINITION, SPLIT, figure, ratings
 
 SEEN = frozenset((f"s{at}", f"{at:064x}") for at in range(COUNT))

@@ -15,13 +15,16 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+import echo_hf
 from echo_hf import build
 from echo_hf.apps.events import forget
+from echo_hf.builder.update import update
 from echo_hf.cli import app
 from echo_hf.errors import ConfigError, RunError
 from echo_hf.hub.release import read_release
 from echo_hf.report.analysis.analyze import Analyzed, analyze
-from echo_hf.report.analysis.result import FILE, Estimate, read_analysis
+from echo_hf.report.analysis.feedback import keyword_form
+from echo_hf.report.analysis.result import BEFORE, FILE, Estimate, read_analysis
 from echo_hf.tables import RATINGS
 from tests.judging import run_for_tests as runs
 
@@ -60,7 +63,7 @@ def _changed(config: Path, **analysis: Any) -> Path:
 def test_every_part_has_figures_or_a_reason(done: Analyzed) -> None:
     """Models are not configured here; what needs neither model nor package has figures."""
     found = done.analysis
-    assert len(found.parts) == 13
+    assert len(found.parts) == 14
     for name, part in found.parts.items():
         assert (part.found is None) == (part.reason is not None) == (part.detail is not None), name
     assert {name for name, part in found.parts.items() if part.found is not None} >= WITH_FIGURES
@@ -68,6 +71,54 @@ def test_every_part_has_figures_or_a_reason(done: Analyzed) -> None:
     assert found.sets[0].prompts == found.samples > 0
     assert read_analysis(done.path) == found
     assert json.loads(done.path.read_bytes())["format"] == 1
+
+
+def test_what_changed_since_the_release_that_update_replaced(tmp_path: Path) -> None:
+    """Half of the threads first, then all of them: counts by hand from both releases' rows."""
+    corpus = Path(echo_hf.__file__).parent / "quickstart"
+    folder = shutil.copytree(corpus / "pictures", tmp_path / "pictures").parent
+    lines = (corpus / "posts.jsonl").read_text("utf-8").splitlines(keepends=True)
+    given = yaml.safe_load((ROOT / "eval_configs/quickstart.yaml").read_text("utf-8"))
+    given["posts"] = [{"source": "jsonl", "path": "posts.jsonl"}]
+    config, runs_ = folder / "config.yaml", folder / "runs"
+    config.write_text(yaml.safe_dump(given), "utf-8")
+    (folder / "posts.jsonl").write_text("".join(lines[: len(lines) // 2]), "utf-8")
+    build(config, runs=runs_)
+    alone = analyze(config, runs=runs_).analysis.since
+    assert (alone.found, alone.reason) == (None, "no_release_before")
+    (folder / "posts.jsonl").write_text("".join(lines), "utf-8")
+    old, new = (
+        read_release(place).datasets["analysis"].to_list()
+        for done in [update(config, runs=runs_)]
+        for place in (done.previous, done.release.path)
+    )
+    found = analyze(config, runs=runs_).analysis.since.found
+    assert found is not None
+    assert (found.name, found.target, found.samples) == (BEFORE, "Lumen Image", len(old))
+    assert found.shared == len({row["id"] for row in old} & {row["id"] for row in new})
+    kinds = [Counter(row["task"] or "unknown" for row in rows) for rows in (old, new)]
+    shares = [{name: count[name] / count.total() for name in count} for count in kinds]
+    apart = {name: shares[1].get(name, 0) - shares[0].get(name, 0) for name in kinds[0] | kinds[1]}
+    assert {one.name: one.change for one in found.tasks.moved} == pytest.approx(
+        {name: change for name, change in apart.items() if change}
+    )
+    assert found.tasks.distance == pytest.approx(sum(map(abs, apart.values())) / 2)
+    failed = [
+        Counter(
+            keyword_form(said["keyword"])
+            for row in rows
+            for said in row["community_feedback"]
+            if said["keyword"] and said["verdict"] in ("failure", "mixed")
+        )
+        for rows in (old, new)
+    ]
+    came = {keyword_form(one.name) for one in found.failures.came}
+    assert came == failed[1].keys() - failed[0].keys()
+    assert came
+    assert {keyword_form(one.name) for one in found.failures.went} == (
+        failed[0].keys() - failed[1].keys()
+    )
+    assert (found.failures.before, found.failures.now) == tuple(one.total() for one in failed)
 
 
 def test_the_counts_are_those_of_the_build(done: Analyzed) -> None:
