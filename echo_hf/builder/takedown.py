@@ -154,7 +154,7 @@ def forget(
         # What the next build makes anew, and what a killed process left of it.
         for name in DERIVED_FOLDERS:
             for path in (root / name, *root.glob(f".{name}.*")):
-                if path.exists():
+                if path.is_dir():  # a lock is a file
                     shutil.rmtree(path)  # an error is told: silence would be a promise not kept
         for file in (file for name in DERIVED_FILES for file in root.glob(name)):
             file.unlink(missing_ok=True)

@@ -21,8 +21,8 @@ COUNT = "schedule.json"  # how often the run was kept: of two copies the newer h
 UNFINISHED = ".unfinished"
 DATABASE = ".sqlite"
 REMADE = ("stages", "release", "previous")  # from stored answers, at no cost
-HERE_ALONE = ("cache", ".lock", ".judge.lock", LOG, UNFINISHED)
-ENDINGS = (f"{DATABASE}-wal", f"{DATABASE}-shm", ".partial")
+HERE_ALONE = ("cache", LOG, UNFINISHED)
+ENDINGS = (f"{DATABASE}-wal", f"{DATABASE}-shm", ".partial", ".lock")
 SECONDS = 600.0  # between two keepings while one stage goes on
 
 

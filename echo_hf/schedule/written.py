@@ -49,7 +49,8 @@ def write(config: Path, on: str, to: Path | None = None) -> Written:
     extras = f"[{','.join(sorted(options.extras))}]" if options.extras else ""
     fields = {
         "name": loaded.name,
-        "config": config.as_posix() if on == "github" else config.name,
+        "config": config.as_posix(),
+        "file": config.name,
         "cron": options.cron,
         "minutes": str(round(options.hours * 60)),
         "package": f"echo-hf{extras}=={echo_hf.__version__}",

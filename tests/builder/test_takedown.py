@@ -234,6 +234,7 @@ def test_what_a_killed_build_left_goes_too(
     config, release = build_of_posts
     shutil.copytree(release.path, release.path.with_name("previous"))
     release.path.rename(release.path.with_name(".release.previous"))
+    (run_of(tmp_path) / ".report.lock").touch()
     forget([FORGOTTEN], config, runs=tmp_path / "runs")
     assert not release.path.exists()
     assert [path.name for path in run_of(tmp_path).glob("*previous*")] == []

@@ -22,6 +22,7 @@ def run(tmp_path: Path) -> KeptRun:
         "pictures/ab/abcd",
         "cache/x",
         ".lock",
+        "outputs/.amber.lock",
         "a.partial",
     ):
         path = one.folder / name

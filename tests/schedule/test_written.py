@@ -55,9 +55,12 @@ def test_a_workflow_exchanges_its_identity_for_tokens(mine: Path) -> None:
     assert any(f"datasets/{REPO}/settings" in line for line in made.todo)
 
 
-def test_a_job_is_one_script_and_the_command_that_plans_it(mine: Path, tmp_path: Path) -> None:
+def test_a_job_is_one_script_and_the_command_that_plans_it(
+    config: Path, mine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The script takes a turn of the config that lies where its state is mounted."""
-    made = write(mine, "hf")
+    monkeypatch.chdir(config.parent.parent)
+    made = write(config.parent.relative_to(tmp_path) / mine, "hf")
     text = made.path.read_text("utf-8")
     block = re.search(r"(?m)^# /// script$\s(?P<content>(^#(| .*)$\s)+)^# ///$", text)
     assert block is not None
@@ -69,6 +72,7 @@ def test_a_job_is_one_script_and_the_command_that_plans_it(mine: Path, tmp_path:
     bucket = f"hf://buckets/{MORE['state']}"
     for part in (f"{bucket}:/state", "--timeout 120m", "'41 3 * * 2'", "--secrets OPENAI_API_KEY"):
         assert part in command
+    assert "`echo-hf schedule mine/benchmark.yaml --on hf`" in text
     script = tmp_path / "job.py"
     script.write_text(text.replace('"/state', f'"{tmp_path}'), "utf-8")
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
