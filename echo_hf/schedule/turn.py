@@ -75,7 +75,7 @@ def turn(
     told: Callable[[str, str], None] | None = None,
     api: HfApi | None = None,
 ) -> Turn:
-    """Takes one turn; ended at any moment, the next one goes on, and pays for nothing twice.
+    """Takes one turn; ended at any moment, the next one goes on with the answers that were kept.
 
     Args:
         config: The config with a section `schedule`, or the path of its file.

@@ -22,7 +22,7 @@ PAGES = {str(path.relative_to(DOCS)): path.read_text("utf-8") for path in DOCS.r
 GENERATED = {f"reference/{name}.md" for name in ("api", "cli", "config")}
 WRITTEN = {name: text for name, text in PAGES.items() if name not in GENERATED}
 SITE = "https://echo-hf.github.io/echo-hf/"
-MOST_WORDS = 17_000
+MOST_WORDS = 18_000
 
 
 def named(entry: object) -> Iterator[str]:
