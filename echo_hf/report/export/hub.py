@@ -1,4 +1,4 @@
-"""Results as the Hub shows them, and where its Croissant stands."""
+"""Results as the Hub shows them."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ from echo_hf.hub.manifest import BENCHMARK
 from echo_hf.report.export.export import FORMATS, ExportedRun, file_names
 from echo_hf.report.report import eval_entries
 
-ENDPOINT = "https://huggingface.co"
 REQUEST = """# Add echo-hf to the frameworks of the Hub
 
-Two requests make the Hub show these results; until then it keeps the files and shows nothing.
+Until both are granted, the Hub keeps the files and shows nothing.
 
-1. A pull request to https://github.com/huggingface/huggingface.js, which adds one entry to
+1. A pull request to https://github.com/huggingface/huggingface.js adds to
    `packages/tasks/src/eval.ts`:
 
 ```ts
@@ -29,10 +28,10 @@ Two requests make the Hub show these results; until then it keeps the files and 
 	}},
 ```
 
-2. A comment on https://huggingface.co/spaces/OpenEvals/README/discussions/2 that asks to list the
-   dataset {repo} as a benchmark. Its `eval.yaml`, also in this folder, lies in its root.
+2. A comment on https://huggingface.co/spaces/OpenEvals/README/discussions/2 asks to list {repo} as a
+   benchmark: its `eval.yaml` lies in its root, and in this folder.
 
-Then a pull request to each model's repository adds its file of this folder:
+Then a pull request to each model's repository adds its file:
 
 {files}
 """
@@ -55,26 +54,13 @@ def hub_eval(run: ExportedRun, folder: Path) -> None:
             "and run `echo-hf score`"
         )
     (folder / BENCHMARK).write_text(text, "utf-8")
-    lines = []
+    lines, models = [], run.data.results.system_models
     for system, name in file_names(found).items():
         place = folder / name / ".eval_results" / "echo.yaml"
         place.parent.mkdir(parents=True)
         entries = yaml.safe_dump(found[system], sort_keys=False, allow_unicode=True, width=10_000)
         place.write_text(entries, "utf-8")
-        models = run.data.results.system_models
-        model = models[system].model if system in models else None
-        named = f"the repository of {escaped(model)}" if model else "its model's repository"
-        lines.append(f"- {escaped(system)}: `{place.relative_to(folder)}`, for {named}")
+        model = (system in models and models[system].model) or system
+        lines.append(f"- {escaped(model)}: `{place.relative_to(folder)}`")
     request = REQUEST.format(repo=escaped(repo), files="\n".join(lines))
     (folder / "pull_request.md").write_text(request, "utf-8")
-
-
-@FORMATS.register("croissant")
-def croissant(run: ExportedRun, folder: Path) -> None:
-    """Nothing: what the Hub makes of the same Parquet says no less."""
-    del folder
-    repo = run.on_hub[0] if run.on_hub else "ORGANIZATION/NAME"
-    raise ConfigError(
-        "nothing to write: of a published dataset the Hub makes Croissant itself, at "
-        f"{ENDPOINT}/api/datasets/{repo}/croissant"
-    )

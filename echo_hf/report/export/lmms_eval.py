@@ -15,20 +15,17 @@ dataset_name: {split}
 test_split: {part}
 output_type: generate_until
 doc_to_visual: !function utils.doc_to_visual
-doc_to_text: !function utils.doc_to_text
+doc_to_text: prompt
 doc_to_target: id
 process_results: !function utils.process_results
 metric_list:
   - metric: drawn
     aggregation: mean
     higher_is_better: true
-{metrics}lmms_eval_specific_kwargs:
-  default: {{pre_prompt: "", post_prompt: ""}}
-metadata:
+{metrics}metadata:
   - version: 1.0
     benchmark: {name}
 """
-EDITS, _ = BENCHMARKS
 COLOR_SHIFT = """  - metric: color_shift
     aggregation: !function utils.color_shift
     higher_is_better: false
@@ -47,7 +44,7 @@ def lmms_eval(run: ExportedRun, folder: Path) -> None:
             revision=f"dataset_kwargs: {{revision: {json.dumps(revision)}}}\n" if revision else "",
             task=f"echo_{stem}_{split}",
             part=SPLIT,
-            metrics=COLOR_SHIFT if split == EDITS else "",
+            metrics=COLOR_SHIFT if split == BENCHMARKS[0] else "",
             name=json.dumps(run.name),
         )
         (folder / f"echo_{stem}_{split}.yaml").write_text(text, "utf-8")
