@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from echo_hf._infra.text import one_line
 from echo_hf.errors import ImageError, MissingExtraError, RunError, TableError
-from echo_hf.judging.imports import IMAGE_SUFFIXES, LONGEST, READERS, Found, Row
+from echo_hf.judging.imports import IMAGE_SUFFIXES, LONGEST, READERS, Found
 from echo_hf.judging.rate import OVERALL
 from echo_hf.judging.run_tables import json_lines
 from echo_hf.reasons import NotImported, Outcome
@@ -158,6 +158,7 @@ def imagenhub(place: Path) -> Rows:
                 score = _both(cell)
                 known = {"sample_id": sample, "rater": rater[1], "system": system, "score": score}
                 yield NotImported.NOT_OF_FORMAT if score is None else Found(HUMAN, known)
+
 
 def _both(cell: Any) -> float | None:
     with suppress(ValueError, TypeError, OverflowError, RecursionError):

@@ -57,7 +57,7 @@ OURS = {
     "every-eval-ever": "every_eval_ever",
     "hub-eval": "hub",
     "inspect": "inspect_log",
-    "lmms-eval": "lmms_eval",
+    "lmms-eval": "hub",
 }
 FORMATS: Registry[Writer, Needs] = Registry(
     "format", "echo_hf.exports", {name: f"{__package__}.{one}" for name, one in OURS.items()}

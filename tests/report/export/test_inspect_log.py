@@ -9,8 +9,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from echo_hf.errors import ConfigError, RunError
+from echo_hf.errors import RunError
 from echo_hf.judging.imports import import_judgements
+from echo_hf.reasons import NotImported
 from echo_hf.report.export.export import export
 from tests.judging import run_for_tests as small
 from tests.judging.run_for_tests import root
@@ -43,7 +44,10 @@ def test_a_log_reads_back(folder: Path) -> None:
         base64.b64decode(one.image.partition(",")[2]) for one in (asked.content[1], *answer.content)
     ]
     assert images == [GIVEN, DRAWN["birch <b>"]]
-    assert {name: one.value for name, one in sample.scores.items()} == {"mira overall 0": 8, "wren overall 1": 9}
+    assert {name: one.value for name, one in sample.scores.items()} == {
+        "mira overall 0": 8,
+        "wren overall 1": 9,
+    }
     assert sample.scores["mira overall 0"].explanation == HOSTILE[0]
     found = json.loads((root(folder) / "results.json").read_bytes())["results"]
     rows = [one for one in found if (one["system"], one["split"]) == ("birch <b>", splits[0])]
@@ -114,5 +118,5 @@ def test_what_was_exported_comes_back(folder: Path, tmp_path: Path) -> None:
         )
         assert theirs == sorted(mine, key=lambda row: [*map(str, row.values())])
     own = folder / "evaluation.yaml"
-    with pytest.raises(ConfigError, match="has a judge 'mira', which is one of the config's"):
-        import_judgements(own, folder / "logs", runs=folder / "runs", format="inspect")
+    again = import_judgements(own, folder / "logs", runs=folder / "runs", format="inspect")
+    assert again.left_out == {NotImported.TAKEN: 25}
