@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 import pyarrow as pa
 from pydantic import Field, ValidationError
 
-from echo_hf._infra.registry import Registry
+from echo_hf._infra.registry import Needs, Registry
 from echo_hf._infra.text import one_line
 from echo_hf.builder.build import RUNS
 from echo_hf.config.checks import ANSWERED_BY, IMPORTED, AnsweredBy, Section, Words
@@ -56,24 +56,20 @@ class Found:
 Reader = Callable[[Path], Iterator[Found | NotImported]]
 NAMES = ("alpaca_eval", "genai_bench", "imagenhub", "inspect", "jsonl", "viescore")
 OURS = dict.fromkeys(NAMES, f"{__package__}.readers")
-READERS: Registry[Reader, None] = Registry("format", "echo_hf.readers", OURS, RunError)
-
-
-Text = Annotated[str, Field(max_length=LONGEST)]
+READERS: Registry[Reader, Needs] = Registry("format", "echo_hf.readers", OURS, RunError)
 
 
 class OutputRow(Section):
     sample_id: Words
     system: Words
     outcome: Outcome = Outcome.OK
-    text: Text | None = None
 
 
 class Judgement(Section):
     sample_id: Words
     judge: Words
     repeat: Annotated[int, Field(ge=0)] = USUAL["repeat"]
-    explanation: Text | None = None
+    explanation: Annotated[str, Field(max_length=LONGEST)] | None = None
     cost_usd: Annotated[float, Field(allow_inf_nan=False, ge=0)] | None = None
 
 
@@ -125,6 +121,7 @@ def import_judgements(
     if not place.exists():
         raise RunError(f"{str(place)!r} does not exist: expected a file or folder to import")
     reader, folder = READERS.find(format, "--format"), evaluation_folder(config, runs)
+    (READERS.facts(format) or Needs()).check_installed(f"format {format!r}")
     tasks = benchmark_of(config, folder).tasks(folder.images).tasks
     with alone_in(folder.root):
         put = check_image if dry_run else folder.images.put
@@ -232,8 +229,7 @@ class Import:
             except ImageError:
                 return NotImported.BAD_IMAGE
             known["image"] = hashlib.sha256(found.image).hexdigest()
-        row = {**dict.fromkeys(table.columns), **row, **known}
-        row = {name: row[name] for name in table.columns}
+        row = {name: {**row, **known}.get(name) for name in table.columns}
         there = self.rows[table.name].setdefault(key_of(table, row), row)
         return None if there is row else NotImported.AGAIN
 

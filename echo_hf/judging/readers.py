@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from echo_hf._infra.registry import Needs
 from echo_hf._infra.text import one_line
-from echo_hf.errors import ImageError, MissingExtraError, RunError, TableError
+from echo_hf.errors import ImageError, RunError, TableError
 from echo_hf.judging.imports import IMAGE_SUFFIXES, LONGEST, READERS, Found
 from echo_hf.judging.rate import OVERALL
 from echo_hf.judging.run_tables import json_lines
@@ -222,13 +223,10 @@ def alpaca_eval(place: Path) -> Rows:
 DATA = re.compile(r"data:image/[\w.+-]+;base64,(.+)", re.DOTALL)
 
 
-@READERS.register("inspect")
+@READERS.register("inspect", Needs(extra="inspect", packages=("inspect_ai",)))
 def inspect(place: Path) -> Rows:
     """Logs of inspect_ai: the image of each answer, and its scores that are numbers."""
-    try:
-        from inspect_ai.log import read_eval_log
-    except ImportError:
-        raise MissingExtraError("reading a log of inspect_ai", "inspect") from None
+    from inspect_ai.log import read_eval_log
 
     for path in _files(place, "*.eval"):
         try:
