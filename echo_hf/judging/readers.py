@@ -164,7 +164,8 @@ def imagenhub(place: Path) -> Rows:
 def _both(cell: Any) -> float | None:
     with suppress(ValueError, TypeError, OverflowError, RecursionError):
         consistency, quality = json.loads(cell)
-        return math.sqrt(consistency * quality)
+        if 0 <= min(consistency, quality) and max(consistency, quality) <= 1:
+            return math.sqrt(consistency * quality)
     return None
 
 

@@ -78,6 +78,7 @@ def imagenhub(folder: Path) -> Path:
     (place / "birch").mkdir()
     (place / "birch" / "boat.png").write_bytes(stripes((90, 9, 9), (9, 90, 9)))
     lines = "uid\tash\tbirch\nboat.png\t[1, 0.25]\t[0,1]\nfox.png\t[1, 1]\t\ngone\t[1, 1]\t[1,1]\n"
+    lines += "tree\t[1, 2]\t[-1, -1]\n"
     (place / "Text-Guided_IG_rater1.tsv").write_text(lines, "utf-8")
     return place
 
@@ -149,7 +150,7 @@ CASES: Mapping[str, Case] = {
     "imagenhub": (
         imagenhub,
         {"outputs": 2, "human": 2},
-        {N.UNKNOWN_SAMPLE: 2, N.NOT_OF_FORMAT: 1, N.BAD_IMAGE: 1, IgnoredRating.NO_OUTPUT: 1},
+        {N.UNKNOWN_SAMPLE: 2, N.NOT_OF_FORMAT: 3, N.BAD_IMAGE: 1, IgnoredRating.NO_OUTPUT: 1},
         {("boat", "rater1", "ash"): 0.5, ("boat", "rater1", "birch"): 0.0},
     ),
     "genai_bench": (
