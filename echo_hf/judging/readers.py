@@ -164,7 +164,7 @@ def imagenhub(place: Path) -> Rows:
 def _both(cell: Any) -> float | None:
     with suppress(ValueError, TypeError, OverflowError, RecursionError):
         consistency, quality = json.loads(cell)
-        if 0 <= min(consistency, quality) and max(consistency, quality) <= 1:
+        if min(consistency, quality) >= 0 and max(consistency, quality) <= 1:
             return math.sqrt(consistency * quality)
     return None
 
