@@ -218,10 +218,9 @@ class Unrated(Reason):
 class NotImported(Reason):
     """Why something in a file of others does not become a row of a run."""
 
-    NOT_OF_FORMAT = "not_of_format", "a name, a number or a vote in it is not what its format says"
+    NOT_OF_FORMAT = "not_of_format", "a name, a number or a vote in it is none that its format has"
     UNKNOWN_SAMPLE = "unknown_sample", "no sample of the benchmark has its name or its prompt"
     SEVERAL_SAMPLES = "several_samples", "several samples of the benchmark have its prompt"
-    SAME_SYSTEM = "same_system", "it compares a system with itself"
     BAD_IMAGE = "bad_picture", "its image cannot be decoded"
     AGAIN = "again", "an earlier one of the same files is about the same"
     TAKEN = "taken", "the run has a row of its own in its place, which stays"

@@ -173,7 +173,11 @@ def judge(
     import_: Path | None = choice(
         None, "Ask nobody: take in what others have measured, a file or a folder.", "--import"
     ),
-    format_: str | None = choice(None, "Format of --import, where it does not show.", "--format"),
+    format_: str | None = choice(
+        None,
+        "Of --import: alpaca_eval, genai_bench, imagenhub, inspect, jsonl or viescore.",
+        "--format",
+    ),
     limit: Limit = None,
     budget: Budget = None,
     dry_run: DryRun = False,
@@ -206,14 +210,12 @@ def judge(
         asking = partial(judging.pairwise, judges=judges)
     verb = judging.applicability if applicability else asking
     if import_ or format_:
-        others = rubric or applicability or pairwise or until or chosen or limit or budget or runner
-        if import_ is None or others:
-            raise ConfigError("--import goes with --format, --judges, --dry-run and --runs alone")
+        others = judges or rubric or applicability or pairwise or until or chosen
+        if import_ is None or format_ is None or others or limit or budget or runner:
+            raise ConfigError("--import goes with --format, and with --dry-run and --runs alone")
         from echo_hf.judging.imports import import_judgements
 
-        taken = import_judgements(
-            config, import_, runs=runs, format=format_, judges=judges, dry_run=dry_run
-        )
+        taken = import_judgements(config, import_, runs=runs, format=format_, dry_run=dry_run)
         show_imported(terminal(), taken)
         return vars(taken)
     how: Told = {"runs": runs, "limit": limit, "dry_run": dry_run, "budget_usd": budget}

@@ -13,12 +13,12 @@ from typing import Annotated, Any, Literal
 import pyarrow as pa
 from pydantic import Field, ValidationError
 
-from echo_hf._infra.registry import Registry
+from echo_hf._infra.registry import Needs, Registry
 from echo_hf._infra.text import one_line
 from echo_hf.builder.build import RUNS
 from echo_hf.config.checks import ANSWERED_BY, IMPORTED, AnsweredBy, Section, Words
 from echo_hf.config.evaluation import Evaluated
-from echo_hf.errors import ConfigError, ImageError, RunError, unknown
+from echo_hf.errors import ConfigError, ImageError, RunError
 from echo_hf.images.store import check_image
 from echo_hf.judging.rate import STAGE
 from echo_hf.judging.run_tables import USUAL, HumanRow, read_table
@@ -41,9 +41,8 @@ class Found:
 
     Attributes:
         table: The table that it belongs to.
-        values: Its columns; `sample_id` as the file calls the sample, which may be by the name of
-            an image.
-        prompt: The instruction, by which a sample is known whose name is none of the benchmark.
+        values: Its columns; `sample_id` may be the name of an image.
+        prompt: Tells the sample where the name does not.
         image: Of an output, the encoded image.
     """
 
@@ -53,29 +52,24 @@ class Found:
     image: bytes | None = None
 
 
-# A reader gives rows, and reasons for what is none; beside it lies what tells its files.
+# Gives rows, and reasons for what is none.
 Reader = Callable[[Path], Iterator[Found | NotImported]]
-Sign = Callable[[Path], bool]
 NAMES = ("alpaca_eval", "genai_bench", "imagenhub", "inspect", "jsonl", "viescore")
 OURS = dict.fromkeys(NAMES, f"{__package__}.readers")
-READERS: Registry[Reader, Sign] = Registry("format", "echo_hf.readers", OURS, RunError)
-
-
-Text = Annotated[str, Field(max_length=LONGEST)]
+READERS: Registry[Reader, Needs] = Registry("format", "echo_hf.readers", OURS, RunError)
 
 
 class OutputRow(Section):
     sample_id: Words
     system: Words
     outcome: Outcome = Outcome.OK
-    text: Text | None = None
 
 
 class Judgement(Section):
     sample_id: Words
     judge: Words
     repeat: Annotated[int, Field(ge=0)] = USUAL["repeat"]
-    explanation: Text | None = None
+    explanation: Annotated[str, Field(max_length=LONGEST)] | None = None
     cost_usd: Annotated[float, Field(allow_inf_nan=False, ge=0)] | None = None
 
 
@@ -104,7 +98,7 @@ SAID = {"ratings": ("rating", Unrated.NO_RATING), "comparisons": ("winner", Unra
 
 @dataclass(frozen=True)
 class Imported:
-    """What came of files of others: rows by table, their names, and what is left out by reason."""
+    """What came of files of others: rows by table, and what is left out by reason."""
 
     format: str
     rows: Mapping[str, int]
@@ -119,36 +113,32 @@ def import_judgements(
     place: Path,
     *,
     runs: Path | str = RUNS,
-    format: str | None = None,
-    judges: Sequence[str] | None = None,
+    format: str,
     dry_run: bool = False,
 ) -> Imported:
     """Writes rows of others into the tables of a run, in which its own rows stay."""
     config = config if isinstance(config, Evaluated) else load_evaluation(config)
     if not place.exists():
         raise RunError(f"{str(place)!r} does not exist: expected a file or folder to import")
-    kind = format or format_of(place)
-    reader, folder = READERS.find(kind, "--format"), evaluation_folder(config, runs)
+    reader, folder = READERS.find(format, "--format"), evaluation_folder(config, runs)
+    (READERS.facts(format) or Needs()).check_installed(f"format {format!r}")
     tasks = benchmark_of(config, folder).tasks(folder.images).tasks
     with alone_in(folder.root):
         put = check_image if dry_run else folder.images.put
         drawing = {one.name for one in config.systems}
-        given = Import(drawing, tasks, made_by(kind, place), put, judges)
+        given = Import(drawing, tasks, made_by(format, place), put)
         for one in reader(place):
             given.take(one)
         rows = given.beside(folder.root)
         every = [row for some in rows.values() for row in some]
         heard = {row["judge"] for row in every if "judge" in row}
-        for judge in judges or ():
-            if judge not in given.heard:
-                raise RunError(unknown("judge", judge, given.heard, str(place)))
         if clash := sorted(heard.intersection(one.name for one in config.judges)):
             raise ConfigError(
                 f"{str(place)!r} has a judge {clash[0]!r}, which is one of the config's: expected "
-                "another name; rename one of the two, or choose others with --judges"
+                "another name; rename one of the two"
             )
         if not every and not given.left_out:
-            raise RunError(f"{str(place)!r} holds nothing of format {kind!r}: name another one")
+            raise RunError(f"{str(place)!r} holds nothing of format {format!r}: name another one")
         paths = dict[str, Path]()
         for name, some in rows.items() if not dry_run else ():
             folder.enter()
@@ -161,18 +151,7 @@ def import_judgements(
     systems = {row[name] for row in every for name in NAMED if name in row}
     counts = {name: len(some) for name, some in rows.items()}
     names = tuple(sorted(heard)), tuple(sorted(systems))
-    return Imported(kind, counts, *names, given.left_out, paths)
-
-
-def format_of(place: Path) -> str:
-    """The one format that a file or folder shows signs of."""
-    READERS.known(NAMES[0])
-    fits = [name for name in READERS.names() if (sign := READERS.facts(name)) and sign(place)]
-    if len(fits) == 1:
-        return fits[0]
-    seen = f"shows signs of {' and '.join(fits)}" if fits else "has no format that is known"
-    known = ", ".join(READERS.names())
-    raise RunError(f"{str(place)!r} {seen}: name one with --format; known: {known}")
+    return Imported(format, counts, *names, given.left_out, paths)
 
 
 def made_by(name: str, place: Path) -> str:
@@ -191,14 +170,12 @@ class Import:
     tasks: Sequence[Task]
     provenance: str
     put: Callable[[bytes], object]
-    judges: Sequence[str] | None
 
     def __post_init__(self) -> None:
         self.digests = {task.sample_id: task.sample_digest for task in self.tasks}
         self.by_prompt: dict[str, list[str]] = {}
         for task in self.tasks:
             self.by_prompt.setdefault(one_line(task.prompt), []).append(task.sample_id)
-        self.heard: set[str] = set()
         self.left_out: Counter[Reason] = Counter()
         self.rows: dict[str, dict[Key, dict[str, Any]]] = {name: {} for name in ROWS}
 
@@ -236,12 +213,8 @@ class Import:
         except ValidationError:
             return NotImported.NOT_OF_FORMAT
         row = checked.model_dump()
-        if "judge" in row:
-            self.heard.add(row["judge"])
-            if self.judges and row["judge"] not in self.judges:
-                return None
         if "winner" in row and row["system_a"] == row["system_b"]:
-            return NotImported.SAME_SYSTEM
+            return NotImported.NOT_OF_FORMAT
         if table is OUTPUTS and row["system"] in self.drawing:
             return NotImported.TAKEN
         known = {"sample_digest": self.digests[sample], "provenance": self.provenance}
@@ -256,8 +229,7 @@ class Import:
             except ImageError:
                 return NotImported.BAD_IMAGE
             known["image"] = hashlib.sha256(found.image).hexdigest()
-        row = {**dict.fromkeys(table.columns), **row, **known}
-        row = {name: row[name] for name in table.columns}
+        row = {name: {**row, **known}.get(name) for name in table.columns}
         there = self.rows[table.name].setdefault(key_of(table, row), row)
         return None if there is row else NotImported.AGAIN
 

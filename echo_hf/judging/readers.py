@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from echo_hf._infra.registry import Needs
 from echo_hf._infra.text import one_line
-from echo_hf.errors import ImageError, MissingExtraError, RunError, TableError
-from echo_hf.judging.imports import IMAGE_SUFFIXES, LONGEST, READERS, Found, Row
+from echo_hf.errors import ImageError, RunError, TableError
+from echo_hf.judging.imports import IMAGE_SUFFIXES, LONGEST, READERS, Found
 from echo_hf.judging.rate import OVERALL
 from echo_hf.judging.run_tables import json_lines
 from echo_hf.reasons import NotImported, Outcome
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from inspect_ai.log import EvalSample
 
 Rows = Iterator[Found | NotImported]
-TIE = "tie"
 
 
 def _records(path: Path) -> Iterator[Any]:
@@ -50,34 +50,25 @@ def _records(path: Path) -> Iterator[Any]:
         raise RunError(f"{str(path)!r} cannot be read ({said}): fix it, or leave it out") from None
 
 
-def _first(path: Path) -> Row:
-    """The first record of a file, empty where it has none or is none of records."""
-    if path.is_file() and path.suffix in (".json", ".jsonl", ".parquet"):
-        with suppress(RunError):
-            found = next(_records(path), None)
-            return found if isinstance(found, Mapping) else {}
-    return {}
+def _files(place: Path, pattern: str) -> list[Path]:
+    return sorted(place.rglob(pattern)) if place.is_dir() else [place]
 
 
-def _below(place: Path, pattern: str) -> list[Path]:
-    return sorted(place.rglob(pattern)) if place.is_dir() else []
-
-
-def _chosen(one: Any, other: Any, winner: str | None) -> dict[str, Any]:
-    """A comparison, with the one shown first; `winner` is first, second, a tie, or null."""
+def _chosen(one: Any, other: Any, winner: int | None) -> dict[str, Any]:
+    """A comparison, with the one shown first; `winner` is 0 or 1, 2 for a tie, or null."""
     if not isinstance(one, str) or not isinstance(other, str):
         return {}
     is_ab = one <= other
-    places = {"first": "a" if is_ab else "b", "second": "b" if is_ab else "a"}
+    names = ("a", "b", "tie") if is_ab else ("b", "a", "tie")
     return {
         "system_a": min(one, other),
         "system_b": max(one, other),
         "order": "ab" if is_ab else "ba",
-        "winner": winner and places.get(winner, winner),
+        "winner": None if winner is None else names[winner],
     }
 
 
-@READERS.register("jsonl", lambda place: "rating" in (one := _first(place)) or "rater" in one)
+@READERS.register("jsonl")
 def jsonl(place: Path) -> Rows:
     """Rows of our own: `judge` and `rating`, or `rater` and `rank`, `score` or `scores`."""
     for record in _records(place):
@@ -99,21 +90,18 @@ SCORED_BY = re.compile(r"results_(.+)")
 GUESSED = "guess_if_cannot_parse"  # such a score was drawn by chance
 
 
-@READERS.register("viescore", lambda place: bool(_below(place, "SC.json")))
+@READERS.register("viescore")
 def viescore(place: Path) -> Rows:
     """Answers of VIEScore: `results_JUDGE/TASK/SYSTEM/{SC,PQ}.json`.
 
     A rating is the square root of the lowest score of semantic consistency times the lowest of
     perceptual quality, from 0 to 10, as VIEScore has it; the first alone where there is one file.
     """
-    for folder in sorted({path.parent for path in _below(place, "SC.json")}):
-        above = [one.name for one in folder.resolve().parents]
+    for path in _files(place, "SC.json"):
+        above = [one.name for one in path.resolve().parents]
         judge = next((found[1] for one in above if (found := SCORED_BY.fullmatch(one))), "viescore")
-        told: list[Any] = [
-            next(_records(path), None)
-            for path in (folder / "SC.json", folder / "PQ.json")
-            if path.is_file()
-        ]
+        both = [one for one in (path, path.with_name("PQ.json")) if one.is_file()]
+        told: list[Any] = [next(_records(one), None) for one in both]
         if not all(isinstance(one, Mapping) for one in told):
             yield NotImported.NOT_OF_FORMAT
             continue
@@ -124,7 +112,7 @@ def viescore(place: Path) -> Rows:
             said = (one.get("reasoning") for one in entries if isinstance(one, Mapping))
             row = {
                 "sample_id": sample,
-                "system": folder.name,
+                "system": path.parent.name,
                 "judge": judge,
                 "rating": math.prod(known) ** (1 / len(lowest)) if known == lowest else None,
                 "explanation": "\n".join(map(str, filter(None, said)))[:LONGEST],
@@ -145,18 +133,21 @@ def _lowest(entry: Any) -> float | None:
 RATER = re.compile(r"(?:.*_)?(rater\w*)\.tsv")
 
 
-def _raters(place: Path) -> list[Path]:
-    return [one for one in [place, *_below(place, "*.tsv")] if RATER.fullmatch(one.name)]
-
-
-@READERS.register("imagenhub", lambda place: bool(_raters(place)))
+@READERS.register("imagenhub")
 def imagenhub(place: Path) -> Rows:
     """Ratings by people of ImagenHub, a file a rater, and outputs: `SYSTEM/SAMPLE.jpg`.
 
     A score is the square root of semantic consistency times perceptual quality, 0 to 1.
     """
-    for path in _raters(place):
-        rater = RATER.sub(r"\1", path.name)
+    for path in _files(place, "*"):
+        if path.suffix.lower() in IMAGE_SUFFIXES:
+            drawn = {"sample_id": path.name, "system": path.parent.name}
+            try:
+                yield Found(OUTPUTS, drawn, image=read_bytes(path, place))
+            except ImageError:
+                yield NotImported.BAD_IMAGE
+        if (rater := RATER.fullmatch(path.name)) is None:
+            continue
         try:
             text = path.read_text("utf-8-sig")
             rows = list(csv.DictReader(text.splitlines(), delimiter="\t", strict=True))
@@ -166,43 +157,29 @@ def imagenhub(place: Path) -> Rows:
             sample = row.pop("uid", None)
             for system, cell in row.items():
                 score = _both(cell)
-                known = {"sample_id": sample, "rater": rater, "system": system, "score": score}
+                known = {"sample_id": sample, "rater": rater[1], "system": system, "score": score}
                 yield NotImported.NOT_OF_FORMAT if score is None else Found(HUMAN, known)
-    for path in _below(place, "*"):
-        if path.suffix.lower() in IMAGE_SUFFIXES:
-            drawn = {"sample_id": path.name, "system": path.parent.name}
-            try:
-                yield Found(OUTPUTS, drawn, image=read_bytes(path, place))
-            except ImageError:
-                yield NotImported.BAD_IMAGE
 
 
 def _both(cell: Any) -> float | None:
     with suppress(ValueError, TypeError, OverflowError, RecursionError):
         consistency, quality = json.loads(cell)
-        return math.sqrt(consistency * quality)
+        if min(consistency, quality) >= 0 and max(consistency, quality) <= 1:
+            return math.sqrt(consistency * quality)
     return None
 
 
-VOTES = {"leftvote": "first", "rightvote": "second", "tievote": TIE, "bothbad_vote": TIE}
-SAID = re.compile(r"\[\[(?:(A>>?B)|(B>>?A)|(A=B(?:=\w+)?))\]\]")
+VOTES = {"leftvote": 0, "rightvote": 1, "tievote": 2, "bothbad_vote": 2}
 PEOPLE = "people"
 
 
-@READERS.register(
-    "genai_bench", lambda place: any("vote_type" in _first(one) for one in _tables_in(place))
-)
+@READERS.register("genai_bench")
 def genai_bench(place: Path) -> Rows:
-    """Votes of GenAI-Bench, with the images in them, and those of models beside: `MODEL/*.jsonl`.
-
-    People who voted have no names: they are the judge `people`.
-    """
-    pairs = list[Row]()
+    """Votes of GenAI-Bench, and the images in them; people, who have no names, are one judge."""
     seen = Counter[tuple[Any, ...]]()
-    for row in chain.from_iterable(map(_records, _tables_in(place))):
+    for row in chain.from_iterable(map(_records, _files(place, "*.parquet"))):
         vote = VOTES.get(str(row.get("vote_type"))) if isinstance(row, Mapping) else None
         if vote is None:
-            pairs.append({})
             yield NotImported.NOT_OF_FORMAT
             continue
         prompt = row.get("prompt") or row.get("instruct_prompt")
@@ -213,36 +190,12 @@ def genai_bench(place: Path) -> Rows:
                 drawn = {"sample_id": sample, "system": system}
                 yield Found(OUTPUTS, drawn, prompt, image["bytes"])
         key = (one_line(sample or prompt), *sorted((str(one), str(other))))
-        same = {"sample_id": sample, "repeat": seen[key]}
+        told = {"sample_id": sample, "repeat": seen[key], "judge": PEOPLE}
         seen[key] += 1
-        pairs.append({"prompt": prompt, "one": one, "other": other, **same})
-        pair = _chosen(one, other, vote)
-        yield Found(COMPARISONS, {**pair, **same, "judge": PEOPLE}, prompt)
-    for path in _below(place, "*/*.jsonl"):
-        for answer in _records(path):
-            at = answer.get("idx") if isinstance(answer, Mapping) else None
-            if not isinstance(at, int) or not 0 <= at < len(pairs) or not pairs[at]:
-                yield NotImported.NOT_OF_FORMAT
-                continue
-            about, found = pairs[at], SAID.search(str(answer.get("model_vote")))
-            winner = ("first", "second", TIE)[(found.lastindex or 0) - 1] if found else None
-            told = {
-                "sample_id": about["sample_id"],
-                "repeat": about["repeat"],
-                "judge": path.parent.name,
-                "explanation": str(answer.get("response") or "")[:LONGEST],
-            }
-            pair = _chosen(about["one"], about["other"], winner)
-            yield Found(COMPARISONS, {**pair, **told}, about["prompt"])
+        yield Found(COMPARISONS, {**_chosen(one, other, vote), **told}, prompt)
 
 
-def _tables_in(place: Path) -> list[Path]:
-    if place.is_file():
-        return [place]
-    return [one for one in sorted(place.iterdir()) if one.suffix in (".jsonl", ".parquet")]
-
-
-@READERS.register("alpaca_eval", lambda place: {"generator_1", "preference"} <= {*_first(place)})
+@READERS.register("alpaca_eval")
 def alpaca_eval(place: Path) -> Rows:
     """Preferences as alpaca_eval writes them: 1 for the first of two, 2 for the second.
 
@@ -253,8 +206,7 @@ def alpaca_eval(place: Path) -> Rows:
         preference = None if isinstance(said, float) and math.isnan(said) else said
         winner = None
         if isinstance(preference, int | float) and (preference == 0 or 1 <= preference <= 2):
-            ahead = 0 if preference == 0 else preference - 1.5
-            winner = TIE if ahead == 0 else "first" if ahead < 0 else "second"
+            winner = 2 if preference in (0, 1.5) else int(preference > 1.5)
         elif preference is not None:
             yield NotImported.NOT_OF_FORMAT
             continue
@@ -272,26 +224,16 @@ def alpaca_eval(place: Path) -> Rows:
 DATA = re.compile(r"data:image/[\w.+-]+;base64,(.+)", re.DOTALL)
 
 
-@READERS.register("inspect", lambda place: place.suffix == ".eval" or bool(_below(place, "*.eval")))
+@READERS.register("inspect", Needs(extra="inspect", packages=("inspect_ai",)))
 def inspect(place: Path) -> Rows:
     """Logs of inspect_ai: the image of each answer, and its scores that are numbers."""
-    try:
-        from inspect_ai.log import read_eval_log, read_eval_log_samples
-    except ImportError:
-        raise MissingExtraError("reading a log of inspect_ai", "inspect") from None
+    from inspect_ai.log import read_eval_log
 
-    for path in [place] if place.is_file() else _below(place, "*.eval"):
+    for path in _files(place, "*.eval"):
         try:
-            whole, log = (
-                {"resolve_attachments": True},
-                read_eval_log(str(path), header_only=True).eval,
-            )
-            if log.dataset.sample_ids:
-                samples = read_eval_log_samples(str(path), all_samples_required=False, **whole)
-            else:  # such a log is read as a whole
-                samples = read_eval_log(str(path), **whole).samples or ()
-            system = (log.metadata or {}).get("system") or log.model
-            for sample in samples:
+            log = read_eval_log(str(path), resolve_attachments=True)
+            system = (log.eval.metadata or {}).get("system") or log.eval.model
+            for sample in log.samples or ():
                 yield from _logged(sample, system)
         except Exception as error:  # a reader of archives raises whatever it trips over
             said = " ".join(str(error).split())[:200]
@@ -300,7 +242,7 @@ def inspect(place: Path) -> Rows:
 
 def _logged(sample: EvalSample, system: str) -> Rows:
     known, asked = sample.metadata or {}, sample.input
-    about = {"sample_id": known.get("sample_id") or str(sample.id), "system": system}
+    about = {"sample_id": str(sample.id), "system": system}
     prompt = asked if isinstance(asked, str) else "\n".join(one.text for one in asked)
     answers = [one.content for one in sample.messages if one.role == "assistant"]
     parts = [part for some in answers if not isinstance(some, str) for part in some]
@@ -308,7 +250,7 @@ def _logged(sample: EvalSample, system: str) -> Rows:
     if images and images[-1]:
         yield Found(OUTPUTS, about, prompt, b64decode(images[-1][1]))
     else:
-        outcome = Outcome.FAILED if sample.error else known.get("outcome", Outcome.NO_IMAGE)
+        outcome = Outcome.FAILED if sample.error else known.get("outcome") or Outcome.NO_IMAGE
         yield Found(OUTPUTS, {**about, "outcome": outcome}, prompt)
     for name, score in (sample.scores or {}).items():
         said = score.metadata or {}

@@ -131,7 +131,7 @@ class RayRunner(Runner):
 
     def _sees(self, stage: Stage) -> bool:
         """Whether every node sees the images that a stage reads or makes."""
-        if not any(isinstance(value, ImageStore) for _, value in _values(stage)):
+        if not _images(stage):
             return True
         if isinstance(token := self._nodes.token, bool):
             return token
@@ -150,11 +150,7 @@ class RayRunner(Runner):
         import ray
 
         token, here = self._nodes.token, ray.get_runtime_context().get_node_id()
-        images = {
-            name: ImageStore(value.root.absolute())
-            for name, value in _values(stage)
-            if isinstance(value, ImageStore)
-        }
+        images = {name: ImageStore(one.root.absolute()) for name, one in _images(stage).items()}
         if images:
             stage = replace(stage, **images)
         if isinstance(stage, ModelStage) and isinstance(stage.answers, StoredAnswers):
@@ -189,9 +185,9 @@ class RayRunner(Runner):
             yield result
 
 
-def _values(stage: Stage) -> Iterator[tuple[str, Any]]:
-    for field in fields(stage):
-        yield field.name, getattr(stage, field.name)
+def _images(stage: Stage) -> dict[str, ImageStore]:
+    every = ((field.name, getattr(stage, field.name)) for field in fields(stage))
+    return {name: value for name, value in every if isinstance(value, ImageStore)}
 
 
 def _called(stage: Stage, token: str | bool, table: pa.Table) -> pa.Table:

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from threading import Thread
 from typing import Self
@@ -90,25 +91,21 @@ class LocalRunner(Runner):
 
     def mapped(self, stage: Stage, dataset: Dataset, file: Path | None, *, anew: bool) -> Dataset:
         """What a stage makes of rows, a batch or a part after the other."""
-        is_small = self.processes == 1 or len(dataset) < self.least_rows
-        made = self._made if is_small or reads_memory(stage) else self._made_by_many
-        return kept_in(file, stage, dataset, made(stage, dataset), anew)
+        return kept_in(file, stage, dataset, self._made(stage, dataset), anew)
 
     def _made(self, stage: Stage, dataset: Dataset) -> Iterator[pa.Table]:
-        for numbers in batches_of(stage, dataset) or [range(len(dataset))]:
-            yield stage(rows_of(dataset, numbers))
-
-    def _made_by_many(self, stage: Stage, dataset: Dataset) -> Iterator[pa.Table]:
+        is_small = self.processes == 1 or len(dataset) < self.least_rows
         batches = batches_of(stage, dataset)
-        if batches is None:
-            yield from self._made(stage, dataset)
+        if batches is None or is_small or reads_memory(stage):
+            for numbers in batches or [range(len(dataset))]:
+                yield stage(rows_of(dataset, numbers))
             return
         done, started, waiting = 0, time.perf_counter(), deque[tuple[int, Future[pa.Buffer]]]()
         context = multiprocessing.get_context("fork")
         with ProcessPoolExecutor(self.processes, context, _begin, (stage, dataset)) as pool:
             try:
                 while True:
-                    while len(waiting) < 2 * self.processes and (some := next(batches, None)):
+                    for some in islice(batches, 2 * self.processes - len(waiting)):
                         waiting.append((len(some), pool.submit(_called, some)))
                     if not waiting:
                         return

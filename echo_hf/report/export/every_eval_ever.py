@@ -5,15 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
-from uuid import UUID
+from uuid import uuid4
 
 from echo_hf._infra.atomic import write_json
 from echo_hf.config.checks import AnsweredBy
-from echo_hf.config.judges import JudgeConfig
-from echo_hf.config.systems import SystemConfig
 from echo_hf.hub.manifest import SPLIT, toolkit_version
 from echo_hf.hub.run_tables import Result
 from echo_hf.judging.rate import rubric_prompt
@@ -22,39 +20,26 @@ from echo_hf.metrics.names import BETTER, HIGHER, TEXT_RENDERING, TITLES
 from echo_hf.report.export.export import FORMATS, ExportedRun, slug
 from echo_hf.scores.board import METRIC
 from echo_hf.scores.rating_table import RUBRIC
-from echo_hf.scores.votes import compare, points_of
+from echo_hf.scores.votes import compare
 from echo_hf.tables import RATINGS
 
 Json = dict[str, Any]
-Shares = Mapping[tuple[str, str], float]
 VERSION = "0.3.0"
-BOUNDS: Mapping[str, tuple[float, float]] = {
-    METRIC: (0, 1),
-    TEXT_RENDERING: (0, 1),
-    "face_identity": (-1, 1),
-}
-UNITS = {METRIC: "proportion", TEXT_RENDERING: "proportion", "color_shift": "levels"}
+PROPORTION = {"score_type": "continuous", "min_score": 0, "max_score": 1}
 RUBRICS = {METRIC: RUBRIC, TEXT_RENDERING: TEXT_RENDERING}
-# Where a model computes, by adapter or engine; of others nobody can tell.
-PLACES = {
-    **dict.fromkeys(("anole", "diffusers", "transformers", "vllm"), "self_deployed"),
-    "google": "externally_managed",
-}
 
 
 @FORMATS.register("every-eval-ever")
 def every_eval_ever(run: ExportedRun, folder: Path) -> None:
     """`data/BENCHMARK/DEVELOPER/MODEL/UUID.json`, and the samples in `UUID_samples.jsonl`."""
     moment, results = str(int(time.time())), run.data.results
-    prompts, shares = _prompts(run), {one: _shares(run, one) for one in run.data.splits}
+    prompts, shares = _prompts(run), _shares(run)
     for system in run.data.systems:
-        model = _model(system, results.system_models, run.config.systems)
         rows = [one for one in results.results if one.system == system and one.value is not None]
         if not rows:
             continue
-        key = f"{slug(run.name)}/{model['id']}/{moment}"
-        maker = slug(model.get("developer"))
-        known = "first_party" if maker == slug(run.organization) else "third_party"
+        model = _model(system, results.system_models)
+        key = f"{slug(run.name)}/{model['id']}/{slug(system)}/{moment}"
         record = {
             "schema_version": VERSION,
             "evaluation_id": key,
@@ -63,20 +48,19 @@ def every_eval_ever(run: ExportedRun, folder: Path) -> None:
                 "source_name": "echo-hf",
                 "source_type": "evaluation_run",
                 "source_organization_name": run.organization or "unknown",
-                "evaluator_relationship": known if run.organization else "other",
+                "evaluator_relationship": "other",
             },
             "eval_library": {"name": "echo-hf", "version": toolkit_version()},
             "model_info": model,
             "evaluation_results": [_result(run, row, prompts) for row in rows],
         }
-        digest = hashlib.sha256(f"{key} {system}".encode("utf-8", "replace")).digest()
-        place = Path("data", slug(run.name), maker, slug(model["id"].rpartition("/")[2]))
-        stem = place / str(UUID(bytes=digest[:16], version=4))
+        place = Path("data", slug(run.name), *map(slug, model["id"].rsplit("/", 1)))
+        stem = place / str(uuid4())
         (folder / place).mkdir(parents=True, exist_ok=True)
         about = {"schema_version": VERSION, "evaluation_id": key, "model_id": model["id"]}
-        lines = [{**about, **one} for one in _instances(run, system, shares)]
+        lines = [json.dumps({**about, **one}) + "\n" for one in _instances(run, system, shares)]
         if lines:
-            text = "".join(f"{json.dumps(one)}\n" for one in lines)
+            text = "".join(lines)
             (folder / f"{stem}_samples.jsonl").write_text(text, "utf-8")
             record["detailed_evaluation_results"] = {
                 "format": "jsonl",
@@ -88,24 +72,17 @@ def every_eval_ever(run: ExportedRun, folder: Path) -> None:
         write_json(folder / f"{stem}.json", record)
 
 
-def _model(
-    name: str, known: Mapping[str, AnsweredBy], configs: Iterable[SystemConfig | JudgeConfig]
-) -> Json:
-    """A system or judge, with what its config and its rows say of it."""
+def _model(name: str, known: Mapping[str, AnsweredBy]) -> Json:
     model = known.get(name, AnsweredBy())
-    config = next((one for one in configs if one.name == name), None)
-    kind = config.engine.kind if isinstance(config, JudgeConfig) else config and config.adapter
-    place = PLACES.get(kind or "", "unknown")
-    told = {"name_in_run": name, "kind": kind, "status": model.status, "paper": model.stands_for}
     called = model.model or name
-    is_open = place == "self_deployed" and "/" in called
+    told = {"name_in_run": name, "status": model.status, "paper": model.stands_for}
     return {
         "name": name,
         "id": called if "/" in called else f"{slug(model.developer)}/{called}",
         **({"developer": model.developer} if model.developer else {}),
         "additional_details": {
-            "deployment_type": place,
-            "model_availability": "open_weights" if is_open else "unknown",
+            "deployment_type": "unknown",
+            "model_availability": "unknown",
             **{key: value for key, value in told.items() if value},
         },
     }
@@ -126,29 +103,29 @@ def _prompts(run: ExportedRun) -> dict[tuple[str, str], str]:
 
 def _result(run: ExportedRun, row: Result, prompts: Mapping[tuple[str, str], str]) -> Json:
     samples = run.data.results.details[row.split].samples
-    lowest, highest = BOUNDS.get(row.metric, (0, "Infinity"))
+    repo, revision = run.on_hub or (None, None)
+    digest = (run.data.results.benchmark.digests or {}).get(row.split)
+    told = {"config": row.split, "revision": revision, "content_sha256": digest}
     measured: Json = {
         "metric_id": f"echo.{row.metric}",
         "metric_name": f"{TITLES.get(row.metric, 'Win rate')} ({row.protocol})",
         "metric_kind": row.metric,
-        **({"metric_unit": UNITS[row.metric]} if row.metric in UNITS else {}),
         "metric_parameters": {"protocol": row.protocol},
         "lower_is_better": BETTER.get(row.metric, HIGHER) != HIGHER,
-        "score_type": "continuous",
-        "min_score": lowest,
-        "max_score": highest,
+        **(PROPORTION if row.metric in RUBRICS else {}),
     }
-    told = row.definition if isinstance(row.definition, dict) else {}
-    voters, rubric = told.get("judges"), RUBRICS.get(row.metric)
-    every = {judge: text for (judge, by), text in prompts.items() if by == rubric}
+    definition = row.definition if isinstance(row.definition, dict) else {}
+    voters = definition.get("judges")
     said = {
-        judge: every[judge] for judge in every if not isinstance(voters, list) or judge in voters
+        judge: text
+        for (judge, rubric), text in prompts.items()
+        if rubric == RUBRICS.get(row.metric) and (not isinstance(voters, list) or judge in voters)
     }
     if said:
-        jury = run.data.results.judge_models, run.config.judges
-        voted = {METRIC: "majority_vote"}.get(row.metric, "average")
+        voted = "majority_vote" if row.metric == METRIC else "average"
+        models = run.data.results.judge_models
         measured["llm_scoring"] = {
-            "judges": [{"model_info": _model(judge, *jury)} for judge in sorted(said)],
+            "judges": [{"model_info": _model(judge, models)} for judge in sorted(said)],
             "input_prompt": "\n\n".join(sorted({*said.values()})),
             # The published protocol asks one judge after the other, which has no name here.
             **({"aggregation_method": voted} if row.protocol == "corrected" else {}),
@@ -160,62 +137,50 @@ def _result(run: ExportedRun, row: Result, prompts: Mapping[tuple[str, str], str
     return {
         "evaluation_result_id": f"{row.split}/{row.metric}/{row.protocol}",
         "evaluation_name": f"{run.name} {row.split}",
-        "source_data": _dataset(run, row.split, samples),
+        "source_data": {
+            "dataset_name": run.name,
+            "source_type": "hf_dataset" if repo else "other",
+            **({"hf_repo": repo, "hf_split": SPLIT, "samples_number": samples} if repo else {}),
+            "additional_details": {key: value for key, value in told.items() if value},
+        },
         "metric_config": measured,
         "score_details": {
             "score": row.value,
-            "details": {"definition": json.dumps(told, sort_keys=True)},
+            "details": {"definition": json.dumps(definition, sort_keys=True)},
             "uncertainty": uncertainty,
         },
     }
 
 
-def _dataset(run: ExportedRun, split: str, samples: int) -> Json:
-    repo, revision = run.on_hub or (None, None)
-    digest = (run.data.results.benchmark.digests or {}).get(split)
-    told = {"config": split, "revision": revision, "content_sha256": digest}
-    place = {"hf_repo": repo, "hf_split": SPLIT, "samples_number": samples} if repo else {}
-    return {
-        "dataset_name": run.name,
-        "source_type": "hf_dataset" if repo else "other",
-        **place,
-        "additional_details": {key: value for key, value in told.items() if value},
-    }
-
-
-def _shares(run: ExportedRun, split: str) -> Shares:
+def _shares(run: ExportedRun) -> dict[tuple[str, str], float]:
     """By sample and system the share of the points that it wins there from the others."""
-    rows = [
-        {**vars(each), "sample_id": one.id, "rating": each.value}
-        for one in run.data.of_split(split)
-        for each in run.data.ratings.get(one.id, ())
-        if each.rubric == RUBRIC
-    ]
     found = dict[tuple[str, str], float]()
-    if rows:
-        compared = compare(rows, protocol=run.data.results.protocol)
-        systems = compared.table.systems
-        for at, sample in enumerate(compared.table.samples):
-            won, count = points_of(compared.verdicts[:, [at]], len(systems))
-            for system, points, of in zip(systems, won.sum(axis=1), count.sum(axis=1), strict=True):
-                if of:
-                    found[sample, system] = float(points / of)
+    for split in run.data.splits:
+        rows = [
+            {**vars(each), "sample_id": one.id, "rating": each.value}
+            for one in run.data.of_split(split)
+            for each in run.data.ratings.get(one.id, ())
+            if each.rubric == RUBRIC
+        ]
+        if rows:
+            compared = compare(rows, protocol=run.data.results.protocol)
+            for system, of in zip(
+                compared.table.systems, compared.shares(compared.verdicts), strict=True
+            ):
+                every = zip(compared.table.samples, of, strict=True)
+                found.update({(one, system): float(won) for one, won in every if won == won})
     return found
 
 
-def _instances(run: ExportedRun, system: str, shares: Mapping[str, Shares]) -> Iterator[Json]:
+def _instances(
+    run: ExportedRun, system: str, shares: Mapping[tuple[str, str], float]
+) -> Iterator[Json]:
     for sample in run.data.samples:
-        output = run.data.outputs.get((sample.id, system))
-        share = shares[sample.split].get((sample.id, system))
-        if share is None:
+        if (share := shares.get((sample.id, system))) is None:
             continue
+        output = run.data.outputs.get((sample.id, system))
         # The schema has no images.
         image = f"sha256:{output.image}" if output and output.image else ""
-        rated = {
-            f"rating by {one.judge}, {one.repeat}": f"{one.value:g}"
-            for one in run.data.ratings[sample.id]
-            if (one.system, one.rubric) == (system, RUBRIC) and one.value is not None
-        }
         yield {
             "evaluation_result_id": f"{sample.split}/{METRIC}/{run.data.results.protocol}",
             "evaluation_name": f"{run.name} {sample.split}",
@@ -234,5 +199,9 @@ def _instances(run: ExportedRun, system: str, shares: Mapping[str, Shares]) -> I
             ],
             # More than half of the points that the outputs of a sample win from each other.
             "evaluation": {"score": share, "is_correct": share > 0.5},
-            "metadata": {"inputs": str(len(sample.inputs)), **rated},
+            "metadata": {
+                f"rating by {one.judge}, {one.repeat}": f"{one.value:g}"
+                for one in run.data.ratings[sample.id]
+                if (one.system, one.rubric) == (system, RUBRIC) and one.value is not None
+            },
         }

@@ -13,7 +13,7 @@ from echo_hf._infra.registry import Needs, Registry
 from echo_hf.builder.build import RUNS
 from echo_hf.config.evaluation import Evaluated
 from echo_hf.config.loading import Config
-from echo_hf.errors import ReleaseError, RunError
+from echo_hf.errors import ConfigError, ReleaseError, RunError
 from echo_hf.hub.manifest import Manifest
 from echo_hf.hub.redistribution import restricted_posts
 from echo_hf.pipeline.run_folder import RunFolder
@@ -24,15 +24,7 @@ from echo_hf.systems.benchmark import benchmark_of, load_evaluation
 
 @dataclass(frozen=True)
 class ExportedRun:
-    """A run as it may be passed on.
-
-    Attributes:
-        data: Its figures and rows, without words and images that must stay here.
-        config: Its config.
-        reference: Its benchmark: a folder, or `ORGANISATION/NAME@TAG`.
-        manifest: What the benchmark says of itself; null for that of ECHO's authors.
-        organization: Who ran it; null when nobody says.
-    """
+    """A run without words and images that must stay here; `organization` ran it, if one says so."""
 
     data: RunData
     config: Evaluated
@@ -62,11 +54,10 @@ class Exported:
 # Takes a run and an empty folder, and fills that.
 Writer = Callable[[ExportedRun, Path], None]
 OURS = {
-    "croissant": "hub",
     "every-eval-ever": "every_eval_ever",
     "hub-eval": "hub",
     "inspect": "inspect_log",
-    "lmms-eval": "lmms_eval",
+    "lmms-eval": "hub",
 }
 FORMATS: Registry[Writer, Needs] = Registry(
     "format", "echo_hf.exports", {name: f"{__package__}.{one}" for name, one in OURS.items()}
@@ -82,6 +73,11 @@ def export(
     organization: str | None = None,
 ) -> Exported:
     """Writes a run into a new folder, whole or not at all."""
+    if to == "croissant":
+        raise ConfigError(
+            "nothing to write: of a published dataset the Hub makes Croissant itself, at "
+            "https://huggingface.co/api/datasets/ORGANIZATION/NAME/croissant"
+        )
     write = FORMATS.find(to, "--to")
     (FORMATS.facts(to) or Needs()).check_installed(f"format {to!r}")
     config = config if isinstance(config, Evaluated) else load_evaluation(config)

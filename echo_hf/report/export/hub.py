@@ -1,24 +1,25 @@
-"""Results as the Hub shows them, and where its Croissant stands."""
+"""Results as the Hub shows them, and tasks of lmms-eval over a benchmark there."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import yaml
 
 from echo_hf._infra.text import escaped
+from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.errors import ConfigError
 from echo_hf.hub.card import eval_file
-from echo_hf.hub.manifest import BENCHMARK
-from echo_hf.report.export.export import FORMATS, ExportedRun, file_names
+from echo_hf.hub.manifest import BENCHMARK, SPLIT
+from echo_hf.report.export.export import FORMATS, ExportedRun, file_names, slug
 from echo_hf.report.report import eval_entries
 
-ENDPOINT = "https://huggingface.co"
 REQUEST = """# Add echo-hf to the frameworks of the Hub
 
-Two requests make the Hub show these results; until then it keeps the files and shows nothing.
+Until both are granted, the Hub keeps the files and shows nothing.
 
-1. A pull request to https://github.com/huggingface/huggingface.js, which adds one entry to
+1. A pull request to https://github.com/huggingface/huggingface.js adds to
    `packages/tasks/src/eval.ts`:
 
 ```ts
@@ -29,12 +30,33 @@ Two requests make the Hub show these results; until then it keeps the files and 
 	}},
 ```
 
-2. A comment on https://huggingface.co/spaces/OpenEvals/README/discussions/2 that asks to list the
-   dataset {repo} as a benchmark. Its `eval.yaml`, also in this folder, lies in its root.
+2. A comment on https://huggingface.co/spaces/OpenEvals/README/discussions/2 asks to list
+   {repo} as a benchmark: its `eval.yaml` lies in its root, and in this folder.
 
-Then a pull request to each model's repository adds its file of this folder:
+Then a pull request to each model's repository adds its file:
 
 {files}
+"""
+TASK = """dataset_path: {place}
+dataset_name: {split}
+{revision}task: {task}
+test_split: {part}
+output_type: generate_until
+doc_to_visual: !function utils.doc_to_visual
+doc_to_text: prompt
+doc_to_target: id
+process_results: !function utils.process_results
+metric_list:
+  - metric: drawn
+    aggregation: mean
+    higher_is_better: true
+{metrics}metadata:
+  - version: 1.0
+    benchmark: {name}
+"""
+COLOR_SHIFT = """  - metric: color_shift
+    aggregation: !function utils.color_shift
+    higher_is_better: false
 """
 
 
@@ -55,26 +77,33 @@ def hub_eval(run: ExportedRun, folder: Path) -> None:
             "and run `echo-hf score`"
         )
     (folder / BENCHMARK).write_text(text, "utf-8")
-    lines = []
+    lines, models = [], run.data.results.system_models
     for system, name in file_names(found).items():
         place = folder / name / ".eval_results" / "echo.yaml"
         place.parent.mkdir(parents=True)
         entries = yaml.safe_dump(found[system], sort_keys=False, allow_unicode=True, width=10_000)
         place.write_text(entries, "utf-8")
-        models = run.data.results.system_models
-        model = models[system].model if system in models else None
-        named = f"the repository of {escaped(model)}" if model else "its model's repository"
-        lines.append(f"- {escaped(system)}: `{place.relative_to(folder)}`, for {named}")
+        model = (system in models and models[system].model) or system
+        lines.append(f"- {escaped(model)}: `{place.relative_to(folder)}`")
     request = REQUEST.format(repo=escaped(repo), files="\n".join(lines))
     (folder / "pull_request.md").write_text(request, "utf-8")
 
 
-@FORMATS.register("croissant")
-def croissant(run: ExportedRun, folder: Path) -> None:
-    """Nothing: what the Hub makes of the same Parquet says no less."""
-    del folder
-    repo = run.on_hub[0] if run.on_hub else "ORGANIZATION/NAME"
-    raise ConfigError(
-        "nothing to write: of a published dataset the Hub makes Croissant itself, at "
-        f"{ENDPOINT}/api/datasets/{repo}/croissant"
-    )
+@FORMATS.register("lmms-eval")
+def lmms_eval(run: ExportedRun, folder: Path) -> None:
+    """`echo_NAME_SPLIT.yaml` and `utils.py`: `--include_path FOLDER` finds them."""
+    place, revision = run.on_hub or (str(Path(run.reference).resolve()), None)
+    stem = slug(run.name).replace("-", "_")
+    for split in run.data.splits:
+        text = TASK.format(
+            place=json.dumps(place),
+            split=split,
+            revision=f"dataset_kwargs: {{revision: {json.dumps(revision)}}}\n" if revision else "",
+            task=f"echo_{stem}_{split}",
+            part=SPLIT,
+            metrics=COLOR_SHIFT if split == BENCHMARKS[0] else "",
+            name=json.dumps(run.name),
+        )
+        (folder / f"echo_{stem}_{split}.yaml").write_text(text, "utf-8")
+    shared = Path(__file__).with_name("lmms_eval_task.py").read_text("utf-8")
+    (folder / "utils.py").write_text(shared, "utf-8")

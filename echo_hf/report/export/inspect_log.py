@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import datetime
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +14,6 @@ from echo_hf.errors import ImageError
 from echo_hf.hub.manifest import toolkit_version
 from echo_hf.images.decode import format_of
 from echo_hf.report.export.export import FORMATS, ExportedRun, file_names
-from echo_hf.report.run_data import Rating
-from echo_hf.scores.rating_table import RUBRIC
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalSample, EvalScore
@@ -26,24 +25,27 @@ def inspect_log(run: ExportedRun, folder: Path) -> None:
     from inspect_ai import log
 
     created = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    dataset = run.data.results.benchmark.on_hub or run.name
-    models = run.data.results.system_models
+    results = run.data.results
     for system, name in file_names(run.data.systems).items():
         for split in run.data.splits:
             samples = list(_samples(run, system, split))
             if not samples:
                 continue
-            count, model, ids = len(samples), models.get(system), [one.id for one in samples]
+            count, model = len(samples), results.system_models.get(system)
             spec = log.EvalSpec(
                 created=created,
                 run_id=run.config.name,
                 task=f"echo/{split}",
                 task_id=f"{name}_{split}",
-                dataset=log.EvalDataset(name=dataset, samples=count, sample_ids=ids),
+                dataset=log.EvalDataset(
+                    name=results.benchmark.on_hub or run.name,
+                    samples=count,
+                    sample_ids=[one.id for one in samples],
+                ),
                 model=(model and model.model) or system,
                 config=log.EvalConfig(),
                 packages={"echo-hf": toolkit_version()},
-                metadata={"system": system, "protocol": run.data.results.protocol},
+                metadata={"system": system, "protocol": results.protocol},
             )
             found = log.EvalResults(
                 total_samples=count,
@@ -58,8 +60,14 @@ def _samples(run: ExportedRun, system: str, split: str) -> Iterator[EvalSample]:
     from inspect_ai import log, model, scorer
 
     def images(digests: Iterable[str | None]) -> list[Any]:
-        found = (_address(run, one) for one in digests)
-        return [model.ContentImage(image=one) for one in found if one]
+        """Those that are there, as a log holds them."""
+        found = []
+        for digest in filter(None, digests):
+            with suppress(ImageError):
+                data = run.data.images.open(digest)
+                address = f"data:image/{str(format_of(data)).lower()};base64,"
+                found.append(model.ContentImage(image=address + base64.b64encode(data).decode()))
+        return found
 
     for sample in run.data.of_split(split):
         output = run.data.outputs.get((sample.id, system))
@@ -71,9 +79,8 @@ def _samples(run: ExportedRun, system: str, split: str) -> Iterator[EvalSample]:
         drawn = images([output.image]) if output else []
         said = " ".join(filter(None, (output.outcome, output.reason))) if output else ""
         content = drawn or [model.ContentText(text=said)]
-        known = {"sample_id": sample.id, "task": sample.task}
         scores = {
-            _score_name(one): scorer.Score(
+            f"{one.judge} {one.rubric} {one.repeat}": scorer.Score(
                 value=one.value,
                 explanation=one.explanation,
                 metadata={"judge": one.judge, "rubric": one.rubric, "repeat": one.repeat},
@@ -89,13 +96,8 @@ def _samples(run: ExportedRun, system: str, split: str) -> Iterator[EvalSample]:
             messages=[asked, model.ChatMessageAssistant(content=content, model=system)],
             output=model.ModelOutput(model=system, completion="" if drawn else said),
             scores=scores,
-            metadata={**known, **({"outcome": output.outcome} if output else {})},
+            metadata={"task": sample.task, "outcome": output.outcome if output else None},
         )
-
-
-def _score_name(one: Rating) -> str:
-    rubric, repeat = ("" if one.rubric == RUBRIC else f" {one.rubric}"), one.repeat
-    return one.judge + rubric + (f" #{repeat + 1}" if repeat else "")
 
 
 def _figures(run: ExportedRun, system: str, split: str) -> Iterator[EvalScore]:
@@ -103,21 +105,11 @@ def _figures(run: ExportedRun, system: str, split: str) -> Iterator[EvalScore]:
 
     for row in run.data.results.results:
         if (row.system, row.split) == (system, split) and row.value is not None:
-            every = {row.metric: row.value, "low": row.low, "high": row.high}
+            every = ((row.metric, row.value), ("low", row.low), ("high", row.high))
             metrics = {
                 name: log.EvalMetric(name=name, value=value)
-                for name, value in every.items()
+                for name, value in every
                 if value is not None
             }
             name = f"{row.metric} ({row.protocol})"
             yield log.EvalScore(name=name, scorer="echo-hf", metrics=metrics)
-
-
-def _address(run: ExportedRun, digest: str | None) -> str | None:
-    """An image as a log holds it, null where it is not there."""
-    try:
-        data = run.data.images.open(digest) if digest else b""
-    except ImageError:
-        return None
-    kind = format_of(data)
-    return kind and f"data:image/{kind.lower()};base64,{base64.b64encode(data).decode()}"

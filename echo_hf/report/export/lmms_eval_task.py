@@ -13,16 +13,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-KEPT = "ECHO_HF_OUTPUTS"
-
 
 def doc_to_visual(doc: Mapping[str, Any]) -> list[Any]:
     return [image.convert("RGB") for image in doc["input_images"] or ()]
-
-
-def doc_to_text(doc: Mapping[str, Any], options: Mapping[str, str] | None = None) -> str:
-    given = options or {}
-    return f"{given.get('pre_prompt', '')}{doc['prompt']}{given.get('post_prompt', '')}"
 
 
 def process_results(doc: Mapping[str, Any], results: Sequence[str], **_: Any) -> dict[str, Any]:
@@ -31,15 +24,11 @@ def process_results(doc: Mapping[str, Any], results: Sequence[str], **_: Any) ->
         images = json.loads(results[0])["images"]
     except (ValueError, TypeError, KeyError, IndexError):
         images = []
-    drawn = Path(images[0]) if images and Path(images[0]).is_file() else None
-    if drawn is not None and (folder := os.environ.get(KEPT)):
+    drawn = images[0] if images and Path(images[0]).is_file() else None
+    if drawn and (folder := os.environ.get("ECHO_HF_OUTPUTS")):
         Path(folder).mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(drawn, Path(folder, doc["id"] + drawn.suffix))
-    output = None if drawn is None else str(drawn)
-    return {
-        "drawn": float(drawn is not None),
-        "color_shift": (doc["input_images"] or [], output),
-    }
+        shutil.copyfile(drawn, Path(folder, doc["id"] + Path(drawn).suffix))
+    return {"drawn": float(bool(drawn)), "color_shift": (doc["input_images"] or [], drawn)}
 
 
 def color_shift(pairs: Sequence[tuple[list[Any], str | None]]) -> float:

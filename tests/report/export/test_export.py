@@ -20,7 +20,7 @@ from echo_hf.errors import ConfigError, ReleaseError, RunError
 from echo_hf.hub.load import load_manifest
 from echo_hf.hub.release import read_release, rows_of
 from echo_hf.report.export.export import ExportedRun, export, file_names, passed_on
-from echo_hf.report.export.hub import croissant, hub_eval
+from echo_hf.report.export.hub import hub_eval
 from echo_hf.report.run_data import Identity, Output, Rating, ReportSample
 from tests.report.export.runs_for_tests import scored
 from tests.report.run_data_for_tests import ratings_of, results, run_data
@@ -59,7 +59,7 @@ def test_the_hub_reads_the_results_of_each_model(tmp_path: Path) -> None:
         assert (one.dataset_id, one.task_id) == ("my-lab/echo", "text_to_image")
         assert one.value == (1 if system == "alpha" else 0)
         assert str(place.relative_to(folder)) in request
-    assert "`alpha/.eval_results/echo.yaml`, for the repository of northlight/alpha-2" in request
+    assert "- northlight/alpha-2: `alpha/.eval_results/echo.yaml`" in request
     assert "bravo \\`\\|\\` \\[x\\](javascript:1)" in request
     told = yaml.safe_load((folder / "eval.yaml").read_text("utf-8"))
     assert {one["id"] for one in told["tasks"]} == {"image_to_image", "text_to_image"}
@@ -72,8 +72,8 @@ def test_what_the_hub_cannot_show_is_said(tmp_path: Path) -> None:
         ConfigError, match="of 'invented' is a folder, and results of the Hub name one"
     ):
         hub_eval(run, tmp_path)
-    with pytest.raises(ConfigError, match=r"/api/datasets/my-lab/echo/croissant$"):
-        croissant(published(tmp_path / "b"), tmp_path)
+    with pytest.raises(ConfigError, match=r"/api/datasets/ORGANIZATION/NAME/croissant$"):
+        export(run.config, tmp_path / "b", to="croissant")
 
 
 def test_what_may_not_be_passed_on_stays_here(tmp_path: Path) -> None:

@@ -44,8 +44,11 @@ def test_a_log_reads_back(folder: Path) -> None:
         base64.b64decode(one.image.partition(",")[2]) for one in (asked.content[1], *answer.content)
     ]
     assert images == [GIVEN, DRAWN["birch <b>"]]
-    assert {name: one.value for name, one in sample.scores.items()} == {"mira": 8, "wren #2": 9}
-    assert sample.scores["mira"].explanation == HOSTILE[0]
+    assert {name: one.value for name, one in sample.scores.items()} == {
+        "mira overall 0": 8,
+        "wren overall 1": 9,
+    }
+    assert sample.scores["mira overall 0"].explanation == HOSTILE[0]
     found = json.loads((root(folder) / "results.json").read_bytes())["results"]
     rows = [one for one in found if (one["system"], one["split"]) == ("birch <b>", splits[0])]
     rates = {
@@ -86,7 +89,7 @@ def test_a_log_of_others_needs_no_names_of_ours(folder: Path, tmp_path: Path) ->
     log.write_eval_log(log.EvalLog(eval=spec, samples=[sample]), str(tmp_path / "one.eval"))
     small.run(tmp_path, EDITS, WORDS)
     config, runs = tmp_path / "evaluation.yaml", tmp_path / "runs"
-    done = import_judgements(config, tmp_path / "one.eval", runs=runs)
+    done = import_judgements(config, tmp_path / "one.eval", runs=runs, format="inspect")
     assert (done.rows, done.systems) == ({"outputs": 1, "ratings": 2}, ("northlight/lumen",))
     columns = ["sample_id", "judge", "repeat", "rating", "outcome"]
     found = pq.read_table(root(tmp_path) / "ratings.parquet").select(columns).to_pylist()
@@ -96,15 +99,14 @@ def test_a_log_of_others_needs_no_names_of_ours(folder: Path, tmp_path: Path) ->
     ]
     (tmp_path / "two.eval").write_bytes(b"PK\x03\x04 no archive")
     with pytest.raises(RunError, match=r"two\.eval' is no log of inspect_ai"):
-        import_judgements(config, tmp_path / "two.eval", runs=runs)
+        import_judgements(config, tmp_path / "two.eval", runs=runs, format="inspect")
 
 
 def test_what_was_exported_comes_back(folder: Path, tmp_path: Path) -> None:
     small.run(tmp_path, EDITS, WORDS)
     config, runs = tmp_path / "evaluation.yaml", tmp_path / "runs"
-    done = import_judgements(config, folder / "logs", runs=runs)
-    assert (done.format, done.rows) == ("inspect", {"outputs": 9, "ratings": 16})
-    assert done.left_out == {}
+    done = import_judgements(config, folder / "logs", runs=runs, format="inspect")
+    assert (done.rows, done.left_out) == ({"outputs": 9, "ratings": 16}, {})
     same = {
         "outputs": ["sample_id", "system", "sample_digest", "image", "outcome"],
         "ratings": ["sample_id", "system", "judge", "rubric", "repeat", "rating", "explanation"],
@@ -115,6 +117,6 @@ def test_what_was_exported_comes_back(folder: Path, tmp_path: Path) -> None:
             for one in (folder, tmp_path)
         )
         assert theirs == sorted(mine, key=lambda row: [*map(str, row.values())])
-    own = folder / "evaluation.yaml", folder / "logs"
-    again = import_judgements(*own, runs=folder / "runs", judges=["wren"])
-    assert again.left_out == {NotImported.TAKEN: 17}
+    own = folder / "evaluation.yaml"
+    again = import_judgements(own, folder / "logs", runs=folder / "runs", format="inspect")
+    assert again.left_out == {NotImported.TAKEN: 25}

@@ -45,14 +45,14 @@ def test_a_task_names_its_data_and_functions(folder: Path, split: str) -> None:
     text = (folder / "task" / f"echo_lumen_{split}.yaml").read_text("utf-8")
     task = yaml.load(text, Loader)  # noqa: S506 - it knows no more than the safe one
     assert (task["task"], task["output_type"]) == (f"echo_lumen_{split}", "generate_until")
-    named = (task["doc_to_visual"], task["doc_to_text"], task["process_results"])
+    named = (task["doc_to_visual"], task["process_results"])
     every = [*named, *(one["aggregation"] for one in task["metric_list"])]
     for one in {*every} - {"mean"}:
         assert callable(getattr(utils(folder), one.removeprefix("utils.")))
     metrics = [one["metric"] for one in task["metric_list"]]
     assert metrics == (["drawn", "color_shift"] if split == SPLITS[0] else ["drawn"])
     dataset = load_dataset(task["dataset_path"], task["dataset_name"], split=task["test_split"])
-    assert utils(folder).doc_to_text(dataset[0], {"post_prompt": "!"}).startswith("draw ")
+    assert dataset[0][task["doc_to_text"]].startswith("draw ")
 
 
 def test_outputs_are_kept_for_judges(
