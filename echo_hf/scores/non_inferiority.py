@@ -167,7 +167,7 @@ def paired_non_inferiority(
     apart = np.sort(apart[~np.isnan(apart)])  # the draws depend on no order
     n, least, ends, reason = len(apart), FEWEST_SAMPLES, None, Unscored.FEW_SAMPLES
     difference = float(apart.mean()) if n else None
-    if n >= FEWEST_SAMPLES and np.ptp(apart) > SAME:
+    if n >= FEWEST_SAMPLES and np.ptp(apart) > SAME * (1 + np.abs(apart).max()):
         level, rng = 1 - 2 * widened(1 - confidence, n), np.random.default_rng(0)
         given = {"confidence_level": level, "n_resamples": DRAWS, "batch": AT_ONCE, "rng": rng}
         low, high = bootstrap((apart,), np.mean, **given).confidence_interval
@@ -230,9 +230,9 @@ def _limits(margin: float, confidence: float) -> dict[str, float]:
 
 
 def _verdict(interval: Interval | None, margin: float) -> Verdict:
-    if interval is None or interval[0] <= -margin <= interval[1]:
-        return "undecided"
-    return "worse" if interval[1] < -margin else "non_inferior"
+    if interval and interval[0] > -margin:
+        return "non_inferior"
+    return "worse" if interval and interval[1] < -margin else "undecided"
 
 
 def _needed(

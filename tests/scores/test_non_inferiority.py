@@ -248,6 +248,9 @@ def test_equal_numbers_pass_when_few_others_can_differ() -> None:
     assert (alike(58).verdict, alike(58).needed) == ("undecided", 1)
     assert (alike(59).verdict, alike(59).interval) == ("non_inferior", (0, 0))
     assert alike(59).reason == Unscored.NO_SPREAD
+    rounded = [1e6, 1e6 + 1e-7] * 10  # a difference that is none
+    found = paired_non_inferiority([0.0] * 20, rounded, margin=0.1, higher_is_better=True)
+    assert (found.verdict, found.reason) == ("undecided", Unscored.NO_SPREAD)
     few = alike(3)
     assert (few.verdict, few.reason, few.needed) == ("undecided", Unscored.FEW_SAMPLES, 7)
     none = paired_non_inferiority([None], [1.0], margin=0.1, higher_is_better=True)
