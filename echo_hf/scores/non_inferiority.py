@@ -124,12 +124,13 @@ def non_inferiority(
     pairs = [*zip(*votes.pairs_of(len(table.systems)), strict=True)]
     said = compared.verdicts[pairs.index((min(old, other), max(old, other)))]
     said = said if old > other else -said
-    there = (~np.isnan(table.ratings)).any(axis=0)
+    there = (~np.isnan(table.ratings)).sum(axis=0) > 0
     if compared.missing == "loss" and table.lost is not None:
         there |= table.lost
     counts = _counts(said, there[old], there[other])
     n, wins, _, losses, *_ = counts
-    interval, reason = None, Unscored.FEW_SAMPLES
+    interval: Interval | None = None
+    reason: Unscored | None = Unscored.FEW_SAMPLES
     spreads = WIDEST, WIDEST
     if n >= FEWEST_SAMPLES:
         interval, reason = score_interval(wins, losses, n, confidence), None
@@ -165,7 +166,8 @@ def paired_non_inferiority(
     apart = other - one if higher_is_better else one - other
     counts = _counts(apart, ~np.isnan(one), ~np.isnan(other))
     apart = np.sort(apart[~np.isnan(apart)])  # the draws depend on no order
-    n, least, ends, reason = len(apart), FEWEST_SAMPLES, None, Unscored.FEW_SAMPLES
+    n, least, ends = len(apart), FEWEST_SAMPLES, None
+    reason: Unscored | None = Unscored.FEW_SAMPLES
     difference = float(apart.mean()) if n else None
     if n >= FEWEST_SAMPLES and np.ptp(apart) > SAME * (1 + np.abs(apart).max()):
         level, rng = 1 - 2 * widened(1 - confidence, n), np.random.default_rng(0)
