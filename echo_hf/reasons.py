@@ -262,7 +262,6 @@ class Unscored(Reason):
     UNBOUNDED = "unbounded", "some systems never lose a point: no finite strength explains it"
     ANCHORED = "anchored", "it is given, so that nothing is drawn of it"
     ZERO_SECOND = "zero_second", "the second best value is not above 0, so that no share of it is"
-    NO_GAP = "no_gap", "the other benchmark has no gap between its best two to compare with"
     NO_OWN_SYSTEM = (
         "no_own_system",
         "no pair of a system of the judge's developer and another's was rated",
@@ -271,7 +270,6 @@ class Unscored(Reason):
     ONE_JUDGE = "one_judge", "there is one judge, without whom nothing remains"
     NO_ORDER = "no_order", "both put no two systems in an order: too few in common, or all tied"
     NO_VERDICTS = "no_verdicts", "no pair of outputs has a verdict, or not in both orders"
-    NO_WINNERS = "no_winners", "every pair is a tie in one of the two ways, or in both"
     NO_CEILING = "no_ceiling", "people do not agree with each other, so that no share of it is"
 
 

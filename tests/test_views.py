@@ -36,6 +36,7 @@ from echo_hf.engines.base import Needs
 from echo_hf.judging.agreement import RunAgreement
 from echo_hf.judging.board import show_scores
 from echo_hf.judging.gate import Compared
+from echo_hf.judging.imports import Imported
 from echo_hf.reasons import Reason, Unscored
 from echo_hf.report.analysis.analyze import Analyzed
 from echo_hf.report.analysis.result import Analysis
@@ -82,7 +83,7 @@ ASK = {"plain_table", "show", "show_address", "show_draw", "show_holding", "show
 ASK |= {"show_table", "show_written"}
 # What views import for their types alone.
 SEEN = (Agreement, Needs, Analysis, Analyzed, PlannedStage, PlannedWork, Report, RunAgreement)
-SEEN += (Compared,)
+SEEN += (Compared, Imported)
 NAMES = {one.__name__: one for one in SEEN}
 CONTAINERS = {list: list, abc.Sequence: list, abc.Iterable: list, abc.Collection: list}
 

@@ -290,15 +290,11 @@ def compare(
     new: Annotated[
         str | None, typer.Argument(help="The system that must not be worse; not with two runs.")
     ] = None,
-    system: list[str] | None = choice(
-        None,
-        "The system in two runs; given twice, that of the first and of the second.",
-        "--system",
-    ),
-    metric: str = choice("win_rate", "Or one of the four metrics, or ocr_accuracy."),
+    system: str | None = choice(None, "The system to compare in two runs that share several."),
+    metric: str = choice("win_rate", "Or one of the four metrics."),
     margin: float | None = choice(None, "How much worse NEW may be; 0.05 for win_rate."),
     confidence: float = choice(0.95, "Of each end of the interval."),
-    split: list[str] | None = choice(None, "Only this split; may be repeated.", "--split"),
+    split: str | None = choice(None, "Only this split."),
     markdown: Path | None = choice(None, "Write the table to this file, too."),
     runs: Runs = DEFAULT_RUNS,
 ) -> Told:
@@ -307,19 +303,14 @@ def compare(
     from echo_hf.cli.evaluation_view import compared_markdown, show_compared
     from echo_hf.judging import gate
 
-    if new is None:
-        sides = gate.in_two_runs(config, base, systems=system or (), runs=runs)
-    elif system:
-        raise ConfigError("--system is for two runs: leave it out, or leave out NEW")
-    else:
-        sides = gate.in_one_run(config, base, new, runs=runs)
-    given: dict[str, Any] = {"metric": metric, "margin": margin, "confidence": confidence}
-    done = gate.compare(*sides, **given, splits=split)
+    sides = gate.sides(config, base, new, system=system, runs=runs)
+    given: dict[str, Any] = {"margin": margin, "confidence": confidence, "split": split}
+    done = gate.compare(*sides, metric=metric, **given)
     show_compared(terminal(), done)
     if markdown is not None:
         with replaced_file(markdown) as file:
             file.write_text(compared_markdown(done), "utf-8")
-    told = {**done.found.as_json(), **vars(done)}
+    told = {**vars(done.found), **vars(done)}
     del told["found"]
     if code := gate.EXIT_CODES[done.found.verdict]:
         raise VerdictExit(code, told)

@@ -15,7 +15,7 @@ from echo_hf._infra.text import counted, disarmed, escaped, in_place, percent, p
 from echo_hf._infra.text import table as markdown_table
 from echo_hf.engines.estimate import UNKNOWN, Expected, Range, shown_dollars, shown_time
 from echo_hf.judging.audit import Audited
-from echo_hf.judging.board import judge_names, show_left_out
+from echo_hf.judging.board import judge_names
 from echo_hf.judging.session import Answered, JudgingPlan, JudgingResult, Planned
 from echo_hf.judging.trust import drift_said
 from echo_hf.reasons import Failed, NotAudited, Outcome, Unrated
@@ -260,23 +260,23 @@ def check_table(audit: Mapping[str, Any]) -> Table:
 
 
 def show_compared(console: Console, done: Compared) -> None:
-    heads, cells, notes = compared_cells(done)
-    show_left_out(console, done.left_out.items())
-    show_table(console, done.title, plain_table(*heads, rows=[cells]), notes)
-    say(console, verdict_of(done), VERDICTS[done.found.verdict])
+    title, said, heads, cells, notes = compared_parts(done)
+    show_table(console, title, plain_table(*heads, rows=[cells]), notes)
+    say(console, said, VERDICTS[done.found.verdict])
 
 
 def compared_markdown(done: Compared) -> str:
-    heads, cells, notes = compared_cells(done)
-    said = f"### {escaped(done.title)}", f"**{escaped(verdict_of(done))}**"
+    title, said, heads, cells, notes = compared_parts(done)
     rows = markdown_table(heads, [map(escaped, cells)], len(heads))
-    return disarmed("\n\n".join((*said, rows, *map(escaped, notes))) + "\n")
+    parts = f"### {escaped(title)}", f"**{escaped(said)}**", rows, *map(escaped, notes)
+    return disarmed("\n\n".join(parts) + "\n")
 
 
-def compared_cells(done: Compared) -> tuple[list[str], list[str], list[str]]:
-    """What both show of a comparison: headings, cells, notes."""
-    found, sure = done.found, done.confidence
-    heads = ["prompts", "better", "tied", "worse", "difference"]
+def compared_parts(done: Compared) -> tuple[str, str, list[str], list[str], list[str]]:
+    """What both show of a comparison: title, verdict, heads, cells, notes."""
+    found = done.found
+    sure = f"{100 * found.definition['confidence']:g} %"
+    heads = ["prompts", "better", "tied", "worse", "difference", f"{sure} each end", "margin"]
     cells = [f"{one:,}" for one in (found.n, found.wins, found.ties, found.losses)]
     cells += [NOTHING if found.difference is None else f"{found.difference:+.4g}"]
     cells += [" to ".join(f"{end:+.4g}" for end in found.interval or ()) or NOTHING]
@@ -286,16 +286,19 @@ def compared_cells(done: Compared) -> tuple[list[str], list[str], list[str]]:
         notes.append(f"judged by {', '.join(judge_names(done.judges, done.failed))}")
     if found.reason:
         notes.append(found.reason.meaning)
-    return [*heads, f"{sure} each end", "margin"], [*cells, f"{found.margin:g}"], notes
+    for table, counts in done.left_out.items():
+        for reason, count in counts.items():
+            notes.append(f"{count:,} rows of {table} do not count: {reason.meaning}")
+    title = f"{done.metric} of {done.new} against {done.base}"
+    return title, verdict_of(done, sure), heads, [*cells, f"{found.margin:g}"], notes
 
 
-def verdict_of(done: Compared) -> str:
-    """The verdict in a sentence."""
+def verdict_of(done: Compared, sure: str) -> str:
     found = done.found
     if found.verdict != "undecided":
         passed = found.verdict == "non_inferior"
         said = "non-inferior: {} is at most {:g}" if passed else "worse: {} is more than {:g}"
-        return f"{said.format(done.new, found.margin)} worse than {done.base} ({done.confidence})"
+        return f"{said.format(done.new, found.margin)} worse than {done.base} ({sure})"
     if found.needed == 0:
         return "undecided: there are prompts enough, and the difference lies near the margin"
     count = "more" if found.needed is None else f"about {found.needed:,} more"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
@@ -17,8 +17,7 @@ from echo_hf.errors import ConfigError, RunError, ScoreError, unknown
 from echo_hf.judging.audit import Failures, read_failures
 from echo_hf.judging.run_tables import RunTables, models_of, read_run
 from echo_hf.judging.score import FITS_NONE, accumulators, measures
-from echo_hf.metrics import OcrAccuracy
-from echo_hf.metrics.names import BETTER, LOWER, METRICS, OCR_ACCURACY, TEXT_RENDERING
+from echo_hf.metrics.names import BETTER, LOWER, METRICS, TEXT_RENDERING
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import Reason
 from echo_hf.scores import NonInferiority, non_inferiority
@@ -28,7 +27,7 @@ from echo_hf.scores.rating_table import RUBRIC
 from echo_hf.systems.benchmark import benchmark_of, load_evaluation
 
 MARGIN = 0.05  # of win rates
-GATES = (WIN_RATE, *METRICS, OCR_ACCURACY)
+GATES = (WIN_RATE, *METRICS)
 EXIT_CODES: Mapping[Verdict, int] = {"non_inferior": 0, "worse": 1, "undecided": 3}
 # As `judge` writes it into a provenance: the digest of all that decides a rating.
 MADE_BY = r'^\{"judge": \{.*?"digest": "(?P<digest>[0-9a-f]{64})"'
@@ -83,43 +82,36 @@ class Compared:
     failed: Failures
     left_out: Mapping[str, Mapping[Reason, int]]
 
-    @property
-    def title(self) -> str:
-        return f"{self.metric} of {self.new} against {self.base}"
 
-    @property
-    def confidence(self) -> str:
-        return f"{100 * self.found.definition['confidence']:g} %"
-
-
-def in_one_run(
-    config: Path | str, base: str, new: str, *, runs: Path | str = RUNS
+def sides(
+    config: Path | str,
+    base: Path | str,
+    new: str | None = None,
+    *,
+    system: str | None = None,
+    runs: Path | str = RUNS,
 ) -> tuple[Side, Side]:
-    """Two systems of one run."""
-    if base == new:
-        raise ConfigError(f"BASE and NEW are both {base!r}: expected two systems")
-    run = Side.opened(config, runs)
-    return run.of(base, base), run.of(new, new)
-
-
-def in_two_runs(
-    base: Path | str, new: Path | str, *, systems: Sequence[str] = (), runs: Path | str = RUNS
-) -> tuple[Side, Side]:
-    """The system that two runs share; or one of each, in this order."""
-    first = Side.opened(base, runs)
-    if str(new) in first.systems and not Path(new).exists():
-        raise ConfigError(f"{str(new)!r} is a system of {base}: expected NEW after it, or a run")
-    second = Side.opened(new, runs)
+    """Two systems of one run; or, without `new`, the system that two runs share."""
+    first = Side.opened(config, runs)
+    if new is not None:
+        if system:
+            raise ConfigError("--system is for two runs: leave it out, or leave out NEW")
+        if base == new:
+            raise ConfigError(f"BASE and NEW are both {new!r}: expected two systems")
+        return first.of(str(base), str(base)), first.of(new, new)
+    if str(base) in first.systems and not Path(base).exists():
+        raise ConfigError(f"{str(base)!r} is a system of {config}: expected NEW after it, or a run")
+    second = Side.opened(base, runs)
     if first.folder.root.resolve() == second.folder.root.resolve():
-        raise ConfigError(f"{str(base)!r} and {str(new)!r} are one run: expected CONFIG BASE NEW")
-    chosen = list(systems) or sorted(first.systems & second.systems)
-    if len(systems) > 2 or (not systems and len(chosen) != 1):
+        raise ConfigError(f"{str(config)!r} and {str(base)!r} are one run: expected two, or a NEW")
+    shared = [system] if system else sorted(first.systems & second.systems)
+    if len(shared) != 1:
         raise ConfigError(
-            f"{len(chosen)} systems to compare in two runs, of {sorted(first.systems)} and "
-            f"{sorted(second.systems)}: name one with --system, or one of each by a second --system"
+            f"the two runs share {len(shared)} systems, of {sorted(first.systems)} and "
+            f"{sorted(second.systems)}: expected one, or its name with --system"
         )
-    one, other = chosen[0], chosen[-1]
-    return first.of(one, f"{one} in {base}"), second.of(other, f"{other} in {new}")
+    (name,) = shared
+    return first.of(name, f"{name} in {config}"), second.of(name, f"{name} in {base}")
 
 
 def compare(
@@ -129,7 +121,7 @@ def compare(
     metric: str = WIN_RATE,
     margin: float | None = None,
     confidence: float = 0.95,
-    splits: Sequence[str] | None = None,
+    split: str | None = None,
 ) -> Compared:
     """Compares two systems on the prompts of one release."""
     if metric not in GATES:
@@ -139,9 +131,8 @@ def compare(
             f"--metric {metric} has no usual margin: say how much worse NEW may be, in the "
             "metric's own unit, such as --margin 0.02"
         )
-    for name in splits or ():
-        if name not in BENCHMARKS:
-            raise ConfigError(unknown("split", name, BENCHMARKS))
+    if split and split not in BENCHMARKS:
+        raise ConfigError(unknown("split", split, BENCHMARKS))
     config = base.config
     if config.protocol != new.config.protocol:
         raise ConfigError(
@@ -149,21 +140,18 @@ def compare(
             f"{new.config.protocol!r}: expected the same in both configs"
         )
     _check_release(base, new)
-    sides, splits = (base, new), [one for one in BENCHMARKS if one in (splits or BENCHMARKS)]
-    margin, ratings = MARGIN if margin is None else margin, None
+    both, splits, ratings = (base, new), (split,) if split else BENCHMARKS, None
+    margin = MARGIN if margin is None else margin
     limits: dict[str, Any] = {"margin": margin, "confidence": confidence}
     if metric in (WIN_RATE, TEXT_RENDERING):
-        ratings = _ratings(sides, splits, RUBRIC if metric == WIN_RATE else metric)
+        ratings = _ratings(both, splits, RUBRIC if metric == WIN_RATE else metric)
     if metric == WIN_RATE:
-        parts = [side.rows(side.tables.outputs, splits) for side in sides]
+        parts = [side.rows(side.tables.outputs, splits) for side in both]
         outputs = None if None in parts else pa.concat_tables(parts)
-        limits["missing"] = "exclude" if outputs is None else "loss"
-        limits |= {"outputs": outputs, "protocol": config.protocol}
-        found = non_inferiority(ratings, base.label, new.label, **limits)
+        limits |= {"outputs": outputs, "missing": "exclude" if outputs is None else "loss"}
+        found = non_inferiority(ratings, base.label, new.label, protocol=config.protocol, **limits)
     else:
-        every = {**accumulators(config), OCR_ACCURACY: OcrAccuracy}
-        made_by = {name: make for name, make in every.items() if name == metric}
-        before, after = (_values(side, metric, made_by, config, splits) for side in sides)
+        before, after = (_values(side, metric, config, splits) for side in both)
         ids = sorted({*before, *after})
         values = ([one.get(name) for name in ids] for one in (before, after))
         higher = BETTER.get(metric) != LOWER
@@ -178,7 +166,7 @@ def compare(
         failed={**read_failures(base.folder.root), **read_failures(new.folder.root)},
         left_out={
             f"{table} in {side.folder.root}": counts
-            for side in sides
+            for side in both
             for table, counts in side.tables.left_out.items()
         },
     )
@@ -230,13 +218,10 @@ def _ratings(sides: Sequence[Side], splits: Sequence[str], rubric: str) -> pa.Ta
 
 
 def _values(
-    side: Side,
-    metric: str,
-    made_by: Mapping[str, Callable[[], Any]],
-    config: Evaluated,
-    splits: Sequence[str],
+    side: Side, metric: str, config: Evaluated, splits: Sequence[str]
 ) -> dict[str, float | None]:
     """The number of each prompt that the metric fits."""
+    made_by = {name: make for name, make in accumulators(config).items() if name == metric}
     values: dict[str, float | None] = {}
     for split in splits:
         for one in measures(split, made_by, config, [side.system], side.tables, side.folder, {}, 0):

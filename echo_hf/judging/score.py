@@ -27,7 +27,7 @@ from echo_hf.judging.rate import flags_of
 from echo_hf.judging.run_tables import UNKNOWN, Models, RunTables, models_of, read_run
 from echo_hf.judging.trust import Trust, trust_lines
 from echo_hf.metrics import TextRenderingResult
-from echo_hf.metrics.names import OCR_ACCURACY, TEXT_RENDERING
+from echo_hf.metrics.names import TEXT_RENDERING
 from echo_hf.metrics.result import MetricResult, coverage_of
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import Outcome, Reason
@@ -303,12 +303,11 @@ def measures(
     tasks, found = tables.tasks[split], (tables.outputs, tables.ratings, tables.applicability)
     outputs, ratings, fits = (tables.of_split(one, split) for one in found)
     edits = [task for task in tasks if task.inputs]
-    if outputs is not None and (edits or OCR_ACCURACY in made_by):
+    if outputs is not None and edits:
         made = {(row["system"], row["sample_id"]): row for row in outputs.to_pylist()}
         for metric, accumulator in made_by.items():
-            every = tasks if metric == OCR_ACCURACY else edits
             measured = partial(_measured, config, accumulator, made, folder.images, n_boot)
-            yield from _by_system(metric, systems, every, fits, measured)
+            yield from _by_system(metric, systems, edits, fits, measured)
     text = RATINGS.empty() if ratings is None else ratings
     text = text.filter(pc.equal(text["rubric"], TEXT_RENDERING))
     if tasks and (split == FROM_WORDS or text.num_rows):
@@ -373,7 +372,7 @@ def _by_system(
     measured: Callable[[str, tuple[Task, ...]], Figures],
 ) -> Iterator[Measured]:
     """Measures all systems by a metric, on the samples that it was said to fit."""
-    said = flags_of(applicability, TEXT_RENDERING if metric == OCR_ACCURACY else metric)
+    said = flags_of(applicability, metric)
     asked = any(flag is not None for flag in said.values())
     flags = [said.get(task.sample_id) if asked else True for task in tasks]
     fitting = tuple(task for task, flag in zip(tasks, flags, strict=True) if flag)
@@ -418,14 +417,11 @@ def _measured(
         row = made.get((system, task.sample_id), {})
         return read(row["image"]) if row.get("outcome") == Outcome.OK else None
 
+    # One at a time: the images of a benchmark do not fit into memory.
+    inputs = ([read(image.sha256) for image in task.inputs] for task in fitting)
     try:
         metric = accumulator()
-        # One at a time: the images of a benchmark do not fit into memory.
-        if isinstance(metric, metrics.OcrAccuracy):
-            metric.add([task.prompt for task in fitting], map(output, fitting))
-        else:
-            inputs = ([read(image.sha256) for image in task.inputs] for task in fitting)
-            metric.add(inputs, map(output, fitting))
+        metric.add(inputs, map(output, fitting))
         return metric.compute(n_boot=n_boot, seed=0), None
     except (MissingExtraError, WeightsError) as error:
         said = str(error)

@@ -181,16 +181,14 @@ def _which(found: PairwiseAgreement) -> Said:
     gap, alike = sides.difference, sides.spearman
     if gap.samples < FEWEST_SAMPLES:
         other = "have no order" if alike is None else f"agree by a Spearman of {alike:.2f}"
-        return (
-            f"nothing decides it without people: they ranked {gap.samples} of the {FEWEST_SAMPLES} "
-            f"samples that it takes (echo-hf rank); the two {other}"
-        ), None
-    taus = [f"{one.tau.value or 0.0:.2f} by {WAYS[way]}" for way, one in sides.with_people.items()]
-    difference = f"{gap.value or 0.0:+.3f}{_ends(gap.interval)} on {gap.samples} samples"
-    figures = f"tau {' and '.join(taus)}, a difference of {difference}"
+        people = f"they ranked {gap.samples} of the {FEWEST_SAMPLES} samples that it takes"
+        said = f"nothing decides it without people: {people} (echo-hf rank); the two {other}"
+        return said, None
+    apart = f"{gap.value or 0.0:+.3f}{_ends(gap.interval)} on {gap.samples} samples"
+    said = f"tau of choices less that of ratings {apart}"
     if sides.nearer is None:
-        return f"nothing decides it, as the difference may be none: {figures}", None
-    return f"{WAYS[sides.nearer]}, which are nearer to people: {figures}", None
+        return f"nothing decides it, as the difference may be none: {said}", None
+    return f"{WAYS[sides.nearer]}, which are nearer to people: {said}", None
 
 
 def trust_lines(
@@ -202,9 +200,9 @@ def trust_lines(
     said = [one for split, trust in found.items() for one in trust.lines(split)]
     said += [TrustLine("pairwise", name, *_which(one)) for name, one in compared.items()]
     if len(found) == len(BENCHMARKS):
-        here, there = (found[name].leave_one_judge_out.win_rate for name in BENCHMARKS)
-        if (ratio := scores.gap_ratio(here, there).ratio) is not None:
-            times = f"{ratio:.1f} times as large in {BENCHMARKS[0]} as in {BENCHMARKS[1]}"
+        here, there = (found[name].gap.gap for name in BENCHMARKS)
+        if here is not None and there:
+            times = f"{here / there:.1f} times as large in {BENCHMARKS[0]} as in {BENCHMARKS[1]}"
             said.append(TrustLine("gap", None, times))
     for judge, one in drifts.items():
         why = Unscored.NOTHING_IN_COMMON if one["difference"] is None else None

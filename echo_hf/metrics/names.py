@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 HIGHER, LOWER = "↑", "↓"  # is better
 TEXT_RENDERING = "text_rendering"
-OCR_ACCURACY = "ocr_accuracy"  # a check of it, which no run computes unasked
 
 
 class Named(NamedTuple):

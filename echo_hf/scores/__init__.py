@@ -4,9 +4,7 @@ from echo_hf.scores.agreement import Agreement, agreement
 from echo_hf.scores.bradley_terry import (
     BradleyTerry,
     Gap,
-    GapRatio,
     bradley_terry,
-    gap_ratio,
     relative_gap,
 )
 from echo_hf.scores.friedman import Friedman, PairTest, dunn, friedman, kendalls_w, siegel_castellan
@@ -40,7 +38,6 @@ __all__ = [
     "Decisions",
     "Friedman",
     "Gap",
-    "GapRatio",
     "HumanCorrected",
     "JudgeAgreement",
     "LeaveOneJudgeOut",
@@ -61,7 +58,6 @@ __all__ = [
     "decisions",
     "dunn",
     "friedman",
-    "gap_ratio",
     "half_width",
     "human_corrected",
     "kemeny_consensus",

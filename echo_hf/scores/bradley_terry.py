@@ -107,10 +107,7 @@ def bradley_terry(
         found = (strengths(points_of(verdicts, len(names), one), fixed) for one in weights)
         drawn = np.concatenate([drawn[:0], *found])
     ends: dict[str, tuple[Interval | None, Unscored | None]] = {}
-    ends |= dict.fromkeys(known, (None, Unscored.ANCHORED))
     for name, values, samples in zip(names, drawn.T, compared.sample_counts, strict=True):
-        if name in known:
-            continue
         if strength[name] is None:
             why = compared.why_unrated(name) if rates[name] is None else Unscored.UNBOUNDED
             ends[name] = None, why
@@ -119,6 +116,7 @@ def bradley_terry(
             ends[name] = None, Unscored.FEW_SAMPLES if few else Unscored.UNBOUNDED
         else:
             ends[name] = percentiles(values, samples)
+    ends |= dict.fromkeys(known, (None, Unscored.ANCHORED))
     order = best_first(strength)
     given = {"anchors": known} if known else {}
     return BradleyTerry(
@@ -195,25 +193,10 @@ class Gap:
     reason: Unscored | None
 
 
-@dataclass(frozen=True)
-class GapRatio:
-    """Two gaps and their ratio.
-
-    Attributes:
-        ratio: The gap here divided by the gap there; null when there is none.
-        here: The gap on the benchmark in question.
-        there: The gap on the one that it is compared with.
-        reason: Why there is no ratio.
-    """
-
-    ratio: float | None
-    here: Gap
-    there: Gap
-    reason: Unscored | None
-
-
 def relative_gap(values: Mapping[str, float | None]) -> Gap:
     """The gap between the best two systems, as a share of the second's value.
+
+    The paper's 3.2 (figure 1) is the gap of image-to-image over that of another benchmark.
 
     Args:
         values: Value by system, such as a win rate; higher is better, null where there is none.
@@ -241,31 +224,3 @@ def relative_gap(values: Mapping[str, float | None]) -> Gap:
     if known[second] <= 0:
         return Gap(first, second, None, Unscored.ZERO_SECOND)
     return Gap(first, second, (known[first] - known[second]) / known[second], None)
-
-
-def gap_ratio(values: Mapping[str, float | None], other: Mapping[str, float | None]) -> GapRatio:
-    """How many times as far the best system is ahead here as on another benchmark.
-
-    The paper reports 3.2 for image-to-image against GEdit (figure 1). Its printed win rates of
-    0.81 and 0.66 make a gap of 0.227, so that the gap on GEdit is about 0.071. Gaps of values on
-    different scales compare poorly: a shared offset changes them.
-
-    Args:
-        values: Value by system; higher is better, null where there is none.
-        other: The same on the other benchmark; its systems may be others.
-
-    Returns:
-        The ratio with both gaps.
-
-    Examples:
-        >>> printed = {"4o Image Gen": 0.81, "Nano Banana": 0.66}
-        >>> round(gap_ratio(printed, {"one": 1.071, "two": 1.0}).ratio, 1)
-        3.2
-    """
-    here, there = relative_gap(values), relative_gap(other)
-    reason = here.reason or there.reason
-    if here.gap is None or there.gap is None:
-        return GapRatio(None, here, there, reason)
-    if there.gap == 0:
-        return GapRatio(None, here, there, Unscored.NO_GAP)
-    return GapRatio(here.gap / there.gap, here, there, None)

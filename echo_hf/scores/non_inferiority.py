@@ -5,22 +5,25 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import numpy as np
+from numpy.typing import NDArray
 
-from echo_hf._infra.bootstrap import FEWEST_SAMPLES, KIND, Interval, drawn_weights, percentiles
+from echo_hf._infra.bootstrap import FEWEST_SAMPLES, SAME, Interval, widened
 from echo_hf.errors import ScoreError, unknown
 from echo_hf.reasons import Unscored
 from echo_hf.scores import votes
-from echo_hf.scores.rating_table import RUBRIC
-from echo_hf.scores.votes import Missing, Protocol
+from echo_hf.scores.rating_table import Floats
+from echo_hf.scores.votes import Choices
 
 POWER = 0.8
 RARE = 0.05  # a share of samples
 WIDEST = 0.5  # a rate differs from that of an equal system by no more
 EDGE = 1 - 1e-12
+DRAWS, AT_ONCE = 10_000, 100
 Verdict = Literal["non_inferior", "worse", "undecided"]
+Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,7 @@ class NonInferiority:
         interval: Lower and upper end; each holds at the confidence asked for. Null where `reason`
             says why, unless all differences are one number, which then is both ends.
         margin: By how much worse the new system may be, above 0.
+        n: Samples that were compared.
         wins: Samples on which the new system is better.
         ties: Samples on which neither is.
         losses: Samples on which the base is better.
@@ -50,6 +54,7 @@ class NonInferiority:
     difference: float | None
     interval: Interval | None
     margin: float
+    n: int
     wins: int
     ties: int
     losses: int
@@ -58,15 +63,6 @@ class NonInferiority:
     needed: int | None
     reason: Unscored | None
     definition: Mapping[str, Any]
-
-    @property
-    def n(self) -> int:
-        """Samples that were compared."""
-        return self.wins + self.ties + self.losses
-
-    def as_json(self) -> dict[str, Any]:
-        """The result as a dict that JSON can hold."""
-        return {**vars(self), "n": self.n}
 
 
 def non_inferiority(
@@ -77,10 +73,7 @@ def non_inferiority(
     outputs: Any = None,
     margin: float = 0.05,
     confidence: float = 0.95,
-    protocol: Protocol = "corrected",
-    missing: Missing = "exclude",
-    rubric: str = RUBRIC,
-    judges: Sequence[str] | None = None,
+    **choices: Unpack[Choices],
 ) -> NonInferiority:
     """Tests whether judges prefer a base to a new system by less than a margin.
 
@@ -95,15 +88,12 @@ def non_inferiority(
         ratings: As for `win_rate`.
         base: The system to be compared with.
         new: The system that may be no worse than the margin.
-        outputs: As for `win_rate`; needed for `missing="loss"`.
+        outputs: As for `win_rate`.
         margin: Largest loss of rate that is accepted, above 0 and below 0.5.
         confidence: Of each end of the interval, from 0.5 to 1: false passes of a system that is
             worse by the margin are at most 1 minus this.
-        protocol: `corrected` or `published`: how judges vote.
-        missing: `exclude` or `loss`, as for `win_rate`: whether what the new system refused
-            counts against it.
-        rubric: The rubric whose ratings are compared.
-        judges: Every judge's name, in the order in which `published` asks them.
+        choices: `protocol` (its vote alone), `missing`, `rubric` and `judges`, as for `win_rate`;
+            with `missing="loss"` what the new system refused counts against it.
 
     Returns:
         The verdict with what it is made of.
@@ -123,9 +113,7 @@ def non_inferiority(
     limits = _limits(margin, confidence)
     if margin >= WIDEST:
         raise ScoreError(f"margin is {margin!r}: expected less than 0.5, such as 0.05")
-    compared = votes.compare(
-        ratings, outputs, protocol=protocol, missing=missing, rubric=rubric, judges=judges
-    )
+    compared = votes.compare(ratings, outputs, **choices)
     table = compared.table
     for name in (base, new):
         if name not in table.systems:
@@ -136,24 +124,23 @@ def non_inferiority(
     pairs = [*zip(*votes.pairs_of(len(table.systems)), strict=True)]
     said = compared.verdicts[pairs.index((min(old, other), max(old, other)))]
     said = said if old > other else -said
-    wins, ties, losses = (int((said == verdict).sum()) for verdict in (1, 0, -1))
     there = (~np.isnan(table.ratings)).sum(axis=0) > 0
-    if missing == "loss" and table.lost is not None:
+    if compared.missing == "loss" and table.lost is not None:
         there |= table.lost
-    n, reason = wins + ties + losses, None
-    difference = (wins - losses) / n / 2 if n else None
-    interval = score_interval(wins, losses, n, confidence)
-    at_margin = at_zero = WIDEST
-    if n < FEWEST_SAMPLES:  # the spread is taken to be as wide as it can be
-        interval, reason = None, Unscored.FEW_SAMPLES
-    else:
-        at_margin = math.sqrt(_score(wins, losses, n, -2 * margin)[1]) / 2
-        at_zero = math.sqrt((wins + losses) / n) / 2
+    counts = _counts(said, there[old], there[other])
+    n, wins, _, losses, *_ = counts
+    interval: Interval | None = None
+    reason: Unscored | None = Unscored.FEW_SAMPLES
+    spreads = WIDEST, WIDEST
+    if n >= FEWEST_SAMPLES:
+        interval, reason = score_interval(wins, losses, n, confidence), None
+        at_margin = _score(wins, losses, n, -2 * margin)[1]
+        spreads = math.sqrt(at_margin) / 2, math.sqrt((wins + losses) / n) / 2
     verdict = _verdict(interval, margin)
-    needed = _needed(verdict, n, FEWEST_SAMPLES, limits, (at_margin, at_zero))
+    needed = _needed(verdict, n, FEWEST_SAMPLES, limits, spreads)
     own = {"base": base, "new": new, **limits, "interval": "score of paired shares"}
     definition = compared.definition("non_inferiority", **own)
-    counts = wins, ties, losses, int(there[old].sum()), int(there[other].sum())
+    difference = (wins - losses) / n / 2 if n else None
     return NonInferiority(
         verdict, difference, interval, margin, *counts, needed, reason, definition
     )
@@ -166,30 +153,29 @@ def paired_non_inferiority(
     margin: float,
     higher_is_better: bool,
     confidence: float = 0.95,
-    n_boot: int = 10_000,
-    seed: int = 0,
 ) -> NonInferiority:
-    """The same for a metric, from the number of each sample; the interval draws whole samples.
+    """The same for a metric, from each sample's number, by scipy's accelerated bootstrap (BCa).
 
     Where all samples differ by one number, it is both ends from so many samples on that others
     are unlikely to differ in more than 5 of 100 cases.
     """
+    from scipy.stats import bootstrap
+
     limits = _limits(margin, confidence)
     one, other = (np.array(values, np.float64) for values in (base, new))
     apart = other - one if higher_is_better else one - other
+    counts = _counts(apart, ~np.isnan(one), ~np.isnan(other))
     apart = np.sort(apart[~np.isnan(apart)])  # the draws depend on no order
-    n = len(apart)
-    means = [weights @ apart / n for weights in drawn_weights(n, n_boot, seed)]
-    difference, least = (float(apart.mean()) if n else None), FEWEST_SAMPLES
-    around = apart - (difference or 0.0)
-    cubes, squares = float((around**3).sum()), float((around**2).sum())
-    acceleration = cubes / squares**1.5 / 6 if squares else 0.0
-    drawn = np.concatenate([np.empty(0), *means])
-    ends, reason = percentiles(drawn, n, 2 * confidence - 1, acceleration)
-    if n < FEWEST_SAMPLES:
-        reason = Unscored.FEW_SAMPLES
-    elif difference is not None and reason == Unscored.NO_SPREAD:
-        least = math.ceil(math.log(1 - confidence) / math.log(1 - RARE))
+    n, least, ends = len(apart), FEWEST_SAMPLES, None
+    reason: Unscored | None = Unscored.FEW_SAMPLES
+    difference = float(apart.mean()) if n else None
+    if n >= FEWEST_SAMPLES and np.ptp(apart) > SAME * (1 + np.abs(apart).max()):
+        level, rng = 1 - 2 * widened(1 - confidence, n), np.random.default_rng(0)
+        given = {"confidence_level": level, "n_resamples": DRAWS, "batch": AT_ONCE, "rng": rng}
+        low, high = bootstrap((apart,), np.mean, **given).confidence_interval
+        ends, reason = (float(low), float(high)), None
+    elif difference is not None and n >= FEWEST_SAMPLES:
+        least, reason = math.ceil(math.log(1 - confidence) / math.log(1 - RARE)), Unscored.NO_SPREAD
         ends = (difference, difference) if n >= least else None
     verdict = _verdict(ends, margin)
     spread = float(apart.std(ddof=1)) if n > 1 else math.nan
@@ -199,21 +185,21 @@ def paired_non_inferiority(
         "difference": "mean over samples of the differences of their numbers",
         "direction": f"{'higher' if higher_is_better else 'lower'} is better",
         **limits,
-        "interval": {"kind": f"{KIND}, accelerated", "draws": n_boot, "seed": seed},
+        "interval": {"kind": "expanded BCa bootstrap over samples", "draws": DRAWS, "seed": 0},
     }
-    told = (apart > 0, apart == 0, apart < 0, ~np.isnan(one), ~np.isnan(other))
-    wins, ties, losses, *here = (int(each.sum()) for each in told)
-    counts = wins, ties, losses, here[0], here[1]
     return NonInferiority(verdict, difference, ends, margin, *counts, needed, reason, definition)
 
 
-def score_interval(wins: int, losses: int, n: int, confidence: float) -> Interval | None:
+def _counts(apart: Floats, base: Flags, new: Flags) -> tuple[int, int, int, int, int, int]:
+    """Samples compared, wins, ties, losses, and those of each system."""
+    wins, ties, losses = (int((np.sign(apart) == sign).sum()) for sign in (1, 0, -1))
+    return wins + ties + losses, wins, ties, losses, int(base.sum()), int(new.sum())
+
+
+def score_interval(wins: int, losses: int, n: int, confidence: float) -> Interval:
     """Half the difference of two paired shares, by Tango's score; each end at the confidence."""
     from scipy.optimize import brentq
     from scipy.special import ndtri
-
-    if not n:
-        return None
 
     def end(quantile: float, side: float) -> float:
         def beyond(difference: float) -> float:
@@ -246,9 +232,9 @@ def _limits(margin: float, confidence: float) -> dict[str, float]:
 
 
 def _verdict(interval: Interval | None, margin: float) -> Verdict:
-    if interval is None or interval[0] <= -margin <= interval[1]:
-        return "undecided"
-    return "worse" if interval[1] < -margin else "non_inferior"
+    if interval and interval[0] > -margin:
+        return "non_inferior"
+    return "worse" if interval and interval[1] < -margin else "undecided"
 
 
 def _needed(

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 
-from echo_hf._infra.bootstrap import Interval, drawn_weights, percentiles
+from echo_hf._infra.bootstrap import Interval
 from echo_hf.errors import ScoreError
 from echo_hf.reasons import Unscored
 from echo_hf.scores.agreement import read_human
-from echo_hf.scores.rank_correlation import Draws, Mean, means
+from echo_hf.scores.rank_correlation import Draws, Mean, means, ratios
 from echo_hf.scores.rating_table import RUBRIC, Floats, divided, named_key, read_columns
 from echo_hf.scores.votes import TIE_WIDTH, compare, pairs_of, points_of, rates_of
 from echo_hf.tables import COMPARISONS
@@ -52,23 +51,17 @@ class JudgeAgreement:
 
     Attributes:
         pairs: Pairs of outputs that it was asked about, repeats counted.
-        verdicts: How many of its answers, two a pair, have a verdict.
-        first: Of verdicts that are no tie, the share for the output that was shown first; 0.5 for
-            a judge without a taste for a place.
-        follows_position: Of pairs with both verdicts, the share where the same place won twice.
+        follows_position: Of pairs with both verdicts, the share where the same place won twice:
+            the order decided.
         consistent: Of pairs with both verdicts, the share where the same system won twice, or
             both are ties. What is left is a tie in one order alone.
         agreement: Of pairs with both verdicts and ratings, the share where both ways say the same.
-        decided: Of those of them that are a tie in neither way, the share with the same winner.
     """
 
     pairs: int
-    verdicts: int
-    first: Share
     follows_position: Share
     consistent: Share
     agreement: Share
-    decided: Share
 
 
 @dataclass(frozen=True)
@@ -158,8 +151,8 @@ def pairwise_agreement(
         >>> row = {"sample_id": "s", "system_a": "a", "system_b": "b", "judge": "j"}
         >>> rows = [{**row, "order": "ab", "winner": "a"}, {**row, "order": "ba", "winner": "b"}]
         >>> found = pairwise_agreement(rows).judges["j"]
-        >>> found.first.value, found.follows_position.value, found.consistent.value
-        (1.0, 1.0, 0.0)
+        >>> found.follows_position.value, found.consistent.value
+        (1.0, 0.0)
     """
     said = _read(comparisons)
     rated = {} if ratings is None else _by_ratings(ratings, rubric)
@@ -171,22 +164,15 @@ def pairwise_agreement(
         "n_boot": n_boot,
         "seed": seed,
     }
-    share = partial(_share, n_boot=n_boot, seed=seed)
-    judges, cast = {}, dict[Pair, tuple[float, float]]()
+    draws, judges = Draws(n_boot, seed=seed), {}
+    cast = dict[Pair, tuple[float, float]]()
     for judge, pairs in said.items():
-        verdicts = [
-            (sample, float(sign if order == "ab" else -sign))  # 1 where the first place won
-            for (sample, *_), orders in pairs
-            for order in ORDERS
-            if (sign := orders.get(order)) is not None
-        ]
         both = [
             (pair, ab, ba)
             for pair, orders in pairs
             if (ab := orders.get("ab")) is not None and (ba := orders.get("ba")) is not None
         ]
         ratings_say = rated.get(judge, {})
-        # Both orders must say the same; what they say is held against what the ratings say.
         ways = [
             (pair, ab if ab == ba else 0.0, ratings_say[pair])
             for pair, ab, ba in both
@@ -196,21 +182,15 @@ def pairwise_agreement(
             pointwise, pairwise = cast.get(pair, (0.0, 0.0))
             cast[pair] = pointwise + by, pairwise + true
         unrated = Unscored.NOT_RATED if both else Unscored.NO_VERDICTS
-        undecided = Unscored.NO_WINNERS if ways else unrated
+        follows = [(pair, ab == -ba != 0) for pair, ab, ba in both]
+        consistent = [(pair, ab == ba) for pair, ab, ba in both]
         judges[judge] = JudgeAgreement(
             pairs=len(pairs),
-            verdicts=len(verdicts),
-            first=share([(one, at > 0) for one, at in verdicts if at], Unscored.NO_VERDICTS),
-            follows_position=share(
-                [(pair[0], ab == -ba != 0) for pair, ab, ba in both], Unscored.NO_VERDICTS
-            ),
-            consistent=share([(pair[0], ab == ba) for pair, ab, ba in both], Unscored.NO_VERDICTS),
-            agreement=share([(pair[0], true == by) for pair, true, by in ways], unrated),
-            decided=share(
-                [(pair[0], true == by) for pair, true, by in ways if true and by], undecided
-            ),
+            follows_position=_share(follows, Unscored.NO_VERDICTS, draws),
+            consistent=_share(consistent, Unscored.NO_VERDICTS, draws),
+            agreement=_share([(pair, true == by) for pair, true, by in ways], unrated, draws),
         )
-    sides = _sides(cast, human, Draws(n_boot, seed=seed)) if cast else None
+    sides = _sides(cast, human, draws) if cast else None
     return PairwiseAgreement(judges, definition, sides)
 
 
@@ -220,22 +200,15 @@ def _sides(cast: Verdicts, human: Any, draws: Draws) -> SideBySide:
     first, second = pairs_of(len(systems))
     at_sample, at_system = ({name: at for at, name in enumerate(one)} for one in (samples, systems))
     at_pair = {pair: at for at, pair in enumerate(zip(first, second, strict=True))}
-    said = np.full((2, len(at_pair), len(samples)), np.nan)
+    said = np.full((3, len(at_pair), len(samples)), np.nan)
+    ranks, nobody = {} if human is None else _ranks(human), np.array([np.nan])
     for (sample, one, other), votes in cast.items():
-        said[:, at_pair[at_system[one], at_system[other]], at_sample[sample]] = np.sign(votes)
+        gaps = np.sign(ranks.get((sample, other), nobody) - ranks.get((sample, one), nobody))
+        theirs = np.nan if np.isnan(gaps).all() else np.sign(np.nansum(gaps))
+        at = at_pair[at_system[one], at_system[other]], at_sample[sample]
+        said[:, at[0], at[1]] = *np.sign(votes), theirs
+    said, people = said[:2], said[2]
     alike = _spearman(said, len(systems))
-    people = np.full(said.shape[1:], np.nan)
-    if human is not None:
-        ranked = read_human(human)
-        ranks = np.full((len(ranked.raters), len(systems), len(samples)), np.nan)
-        known = [at for at, name in enumerate(ranked.samples) if name in at_sample]
-        to = [at_sample[ranked.samples[at]] for at in known]
-        for place, system in enumerate(ranked.systems):
-            if system in at_system:
-                ranks[:, at_system[system], to] = ranked.ranks[:, place, known]
-        votes = np.sign(ranks[:, second] - ranks[:, first])
-        both = ~np.isnan(votes).all(axis=0) & ~np.isnan(said[0])
-        people = np.where(both, np.sign(np.nansum(votes, axis=0)), np.nan)
     if np.isnan(people).all():
         nothing = Mean(None, None, 0, Unscored.NOT_RANKED)
         return SideBySide(len(cast), alike, {}, nothing, None)
@@ -250,6 +223,16 @@ def _sides(cast: Verdicts, human: Any, draws: Draws) -> SideBySide:
     }
     nearer = ways[low > 0] if low > 0 or high < 0 else None
     return SideBySide(len(cast), alike, with_people, difference, nearer)
+
+
+def _ranks(human: Any) -> dict[tuple[str, str], Floats]:
+    """By sample and system the rank that each person gave."""
+    found = read_human(human)
+    return {
+        (sample, system): found.ranks[:, at, of]
+        for of, sample in enumerate(found.samples)
+        for at, system in enumerate(found.systems)
+    }
 
 
 def _taus(way: Floats, people: Floats) -> Floats:
@@ -308,15 +291,12 @@ def _by_ratings(ratings: Any, rubric: str) -> dict[str, dict[Pair, float]]:
     }
 
 
-def _share(
-    cases: Sequence[tuple[str, bool]], missing: Unscored, *, n_boot: int, seed: int
-) -> Share:
-    """How many of some cases, each of a sample, are so."""
+def _share(cases: Sequence[tuple[Pair, bool]], missing: Unscored, draws: Draws) -> Share:
+    """How many of some pairs are so."""
     if not cases:
         return Share(None, None, 0, missing)
-    _, at = np.unique([name for name, _ in cases], return_inverse=True)
-    part = np.bincount(at, weights=[is_so for _, is_so in cases]).astype(np.float64)
-    whole = np.bincount(at).astype(np.float64)
-    drawn = [divided(one @ part, one @ whole) for one in drawn_weights(len(whole), n_boot, seed)]
-    interval, reason = percentiles(np.concatenate([np.empty(0), *drawn]), len(whole))
-    return Share(float(part.sum() / whole.sum()), interval, int(whole.sum()), reason)
+    _, at = np.unique([sample for (sample, *_), _ in cases], return_inverse=True)
+    parts = (np.bincount(at, [is_so for _, is_so in cases]), np.bincount(at))
+    part, whole = (one[None].astype(np.float64) for one in parts)
+    (found,) = ratios(part, whole, draws)
+    return Share(found.value, found.interval, len(cases), found.reason)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import shutil
 from collections.abc import Iterable
@@ -14,7 +13,6 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 from click.testing import Result
-from PIL import Image, ImageDraw
 from typer.testing import CliRunner
 
 from echo_hf.cli import app
@@ -126,14 +124,16 @@ def test_a_system_is_compared_in_two_runs(folder: Path) -> None:
     assert (better.exit_code, told(better)["wins"]) == (0, 30)
 
 
-def test_a_system_has_another_name_in_the_second_run(folder: Path) -> None:
+def test_of_several_systems_in_two_runs_one_is_named(folder: Path) -> None:
     rate(folder, rows("a", (60, 5.0)), rows("c", (60, 5.0)))
-    later = second(folder)
-    pair = (str(folder / "evaluation.yaml"), str(later))
+    pair = (str(folder / "evaluation.yaml"), str(second(folder)))
     unnamed = compare(folder, *pair)
-    assert (unnamed.exit_code, "2 systems to compare" in str(unnamed.exception)) == (1, True)
-    found = told(compare(folder, *pair, "--system", "a", "--system", "c", "--json", "-q"))
-    assert (found["base"], found["new"]) == (f"a in {pair[0]}", f"c in {pair[1]}")
+    assert (unnamed.exit_code, "the two runs share 2 systems" in str(unnamed.exception)) == (
+        1,
+        True,
+    )
+    found = told(compare(folder, *pair, "--system", "c", "--json", "-q"))
+    assert (found["base"], found["new"]) == (f"c in {pair[0]}", f"c in {pair[1]}")
 
 
 def other_judge(one: Row) -> None:
@@ -220,6 +220,13 @@ def test_the_table_is_markdown_that_shows_names_as_they_are(folder: Path) -> Non
     assert "non-inferior" in text
 
 
+def test_rows_that_do_not_count_are_told(folder: Path) -> None:
+    rate(folder, rows("a", (60, 5.0)), rows("b", (60, 5.0)), [rating("elsewhere", "b", 5.0)])
+    done = held(folder, "--markdown", str(folder / "gate.md"))
+    for text in (done.stdout, (folder / "gate.md").read_text("utf-8")):
+        assert "1 rows of ratings in" in " ".join(text.split())
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -239,22 +246,3 @@ def test_a_mistake_is_said_in_one_line(folder: Path, arguments: Any, said: str) 
     done = compare(folder, str(folder / "evaluation.yaml"), *arguments)
     assert said in str(done.exception)
     assert "\n" not in str(done.exception)
-
-
-@pytest.mark.extras
-def test_text_is_read_without_a_judge(tmp_path: Path) -> None:
-    """Of one system the sign can be read, of the other there is none."""
-    pytest.importorskip("rapidocr")
-    signs = [f'sign {at} "OPEN LATE"' for at in range(10)]
-    small.run(tmp_path, {}, signs)
-    made = []
-    for at, name in enumerate(signs):
-        for system, text in (("a", "OPEN LATE"), ("b", "")):
-            image, sink = Image.new("RGB", (480, 120), (255, 255, 200 + at)), io.BytesIO()
-            image.paste((0, 0, 0), (0, 110, 480, 112))  # an image of one color is no output
-            ImageDraw.Draw(image).text((30, 20), text, "black", font_size=70)
-            image.save(sink, "PNG")
-            made.append(output(name, system, image=put(tmp_path, sink.getvalue())))
-    write(tmp_path, OUTPUTS, made)
-    found = told(held(tmp_path, "--metric", "ocr_accuracy", "--margin", "0.5", "--json", "-q"))
-    assert (found["n"], found["losses"], found["difference"]) == (10, 10, -1)

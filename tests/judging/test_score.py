@@ -342,10 +342,9 @@ def test_the_line_of_each_judge_is_what_was_counted(chosen: Path) -> None:
     details = json.loads(scores.path.read_text())["details"]["text_to_image"]["pairwise"]
 
     mira = details["judges"]["mira"]
-    assert (mira["pairs"], mira["verdicts"]) == (12, 24)
+    assert mira["pairs"] == 12
     values = {name: mira[name]["value"] for name in ("consistent", "follows_position", "agreement")}
     assert values == {"consistent": 0.75, "follows_position": 0.25, "agreement": 0.75}
-    assert mira["decided"]["value"] == 1
     low, high = mira["agreement"]["interval"]
     assert low < 0.75 < high
     line = f"12 pairs, same winner in both orders 0.75 ({low:.2f} to {high:.2f})"
@@ -374,8 +373,8 @@ def test_people_say_whether_ratings_or_choices_are_nearer(chosen: Path) -> None:
     low, high = sides["difference"]["interval"]
     (line,) = (one for one in found["trust"] if one["measure"] == "pairwise")
     assert line["said"] == (
-        "choices, which are nearer to people: tau -1.00 by ratings and 0.75 by choices, a "
-        f"difference of +1.750 ({low:+.3f} to {high:+.3f}) on 12 samples"
+        "choices, which are nearer to people: tau of choices less that of ratings "
+        f"+1.750 ({low:+.3f} to {high:+.3f}) on 12 samples"
     )
     page = " ".join(page_of(scores).split())
     assert line["said"] in page

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from echo_hf.errors import ScoreError
-from echo_hf.scores import BradleyTerry, bradley_terry, gap_ratio, relative_gap
+from echo_hf.scores import BradleyTerry, bradley_terry, relative_gap
 from echo_hf.scores.bradley_terry import strengths
 from echo_hf.scores.votes import Points
 from tests.scores.ratings_for_tests import SYSTEMS, Row, one_judge, rows_of
@@ -214,37 +214,25 @@ def test_intervals_of_who_joins_hold_the_strength_of_all_samples() -> None:
 PRINTED = {"4o Image Gen": 0.81, "Nano Banana": 0.66, "Gemini 2.0 Flash": 0.53, "Anole": 0.07}
 
 
-def test_the_gap_is_a_share_of_the_second_and_the_papers_ratio_fits_the_printed_rates() -> None:
-    """3.2 times the gap of a benchmark whose best two are 7.1 % apart."""
-    found = gap_ratio(PRINTED, {"a": 7.5, "b": 7.5 / 1.071, "c": 3.0})
-    assert (found.here.first, found.here.second) == ("4o Image Gen", "Nano Banana")
-    assert found.here.gap == pytest.approx(0.15 / 0.66)
-    assert found.ratio == pytest.approx(3.2, abs=0.05)
-
-
-def test_the_ratio_does_not_depend_on_scale_or_order() -> None:
-    there = {"a": 70.0, "b": None, "c": 60.0}
-    tenth = {"c": 6.0, "a": 7.0}
-    assert gap_ratio(PRINTED, there).ratio == pytest.approx(gap_ratio(PRINTED, tenth).ratio)
+def test_the_gap_is_a_share_of_the_second() -> None:
+    found = relative_gap(PRINTED)
+    assert (found.first, found.second) == ("4o Image Gen", "Nano Banana")
+    assert found.gap == pytest.approx(0.15 / 0.66)
 
 
 @pytest.mark.parametrize(
-    ("here", "there", "reason"),
+    ("values", "reason"),
     [
-        ({}, PRINTED, "one_system"),
-        ({"a": 1.0, "b": None}, PRINTED, "one_system"),
-        (PRINTED, {"a": 1.0}, "one_system"),
-        ({"a": 1.0, "b": 0.0}, PRINTED, "zero_second"),
-        (PRINTED, {"a": 1.0, "b": -2.0}, "zero_second"),
-        (PRINTED, {"a": 1.0, "b": 1.0}, "no_gap"),
+        ({}, "one_system"),
+        ({"a": 1.0, "b": None}, "one_system"),
+        ({"a": 1.0, "b": 0.0}, "zero_second"),
+        ({"a": 1.0, "b": -2.0}, "zero_second"),
     ],
 )
-def test_where_there_is_no_ratio_there_is_a_reason(
-    here: dict[str, float | None], there: dict[str, float | None], reason: str
+def test_where_there_is_no_gap_there_is_a_reason(
+    values: dict[str, float | None], reason: str
 ) -> None:
-    found = gap_ratio(here, there)
-    assert found.ratio is None
-    assert found.reason == reason
+    assert (relative_gap(values).gap, relative_gap(values).reason) == (None, reason)
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])

@@ -25,7 +25,7 @@ Row = dict[str, Any]
 ORDERS = ("ab", "ba")
 WINNERS = ("a", "b", "tie", None)
 PAIRS = (("ash", "birch"), ("ash", "cedar"), ("birch", "cedar"))
-SHARES = ("first", "follows_position", "consistent", "agreement", "decided")
+SHARES = ("follows_position", "consistent", "agreement")
 
 
 def row(sample: str, pair: tuple[str, str], order: str, winner: str | None, repeat: int = 0) -> Row:
@@ -69,8 +69,6 @@ def counted(rows: list[Row], ratings: list[Row]) -> dict[str, tuple[int, int]]:
     for one in rows:
         key = (one["sample_id"], one["system_a"], one["system_b"], one["repeat"])
         seen[key][one["order"]] = one["winner"]
-        if one["winner"] in ("a", "b"):
-            count("first", one["winner"] == one["order"][0])
     for (sample, a, b, _), said in seen.items():
         ab, ba = said.get("ab"), said.get("ba")
         if ab is None or ba is None:
@@ -83,8 +81,6 @@ def counted(rows: list[Row], ratings: list[Row]) -> dict[str, tuple[int, int]]:
         by_ratings = "tie" if one == other else "a" if one > other else "b"
         true = ab if ab == ba else "tie"
         count("agreement", true == by_ratings)
-        if "tie" not in (true, by_ratings):
-            count("decided", true == by_ratings)
     return {name: (part, whole) for name, (part, whole) in found.items()}
 
 
@@ -101,7 +97,7 @@ def test_the_shares_are_the_counted_ones(case: tuple[list[Row], list[Row]]) -> N
             assert share.value == pytest.approx(part / whole)
         else:
             assert share.value is None
-            assert share.reason in ("no_verdicts", "not_rated", "no_winners")
+            assert share.reason in ("no_verdicts", "not_rated")
 
 
 def of(rows: list[Row], ratings: list[Row] | None = None, n_boot: int = 1000) -> JudgeAgreement:
@@ -130,7 +126,7 @@ def test_opposite_ratings_never_agree_and_repeats_are_averaged() -> None:
         {**known, "system": "birch", "repeat": 0, "rating": 5},
     ]
     found = of(rows, ratings, n_boot=100)
-    assert (found.agreement.value, found.decided.value) == (0, 0)
+    assert found.agreement.value == 0
     assert found.agreement.reason == "few_samples"
 
 
@@ -139,11 +135,6 @@ def test_reasons_say_what_is_missing() -> None:
     assert {getattr(refused, name).reason for name in SHARES} == {"no_verdicts"}
     alone = of([row("s", PAIRS[0], order, "a") for order in ("ab", "ba")])
     assert (alone.agreement.value, alone.agreement.reason) == (None, "not_rated")
-    ties = of(
-        [row("s", PAIRS[0], order, "tie") for order in ("ab", "ba")],
-        [{"sample_id": "s", "system": name, "judge": "jay", "rating": 5} for name in PAIRS[0]],
-    )
-    assert (ties.agreement.value, ties.decided.reason) == (1, "no_winners")
 
 
 Scores = NDArray[np.float64]  # [sample, system], higher is better
