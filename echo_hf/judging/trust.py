@@ -182,8 +182,8 @@ def _which(found: PairwiseAgreement) -> Said:
     if gap.samples < FEWEST_SAMPLES:
         other = "have no order" if alike is None else f"agree by a Spearman of {alike:.2f}"
         return (
-            f"nothing decides it without people: they ranked {gap.samples} of the {FEWEST_SAMPLES} "
-            f"samples that it takes (echo-hf rank); the two {other}"
+            f"nothing decides it without people, who have to rank {FEWEST_SAMPLES} samples or more "
+            f"(echo-hf rank); the two {other}"
         ), None
     taus = [f"{one.tau.value or 0.0:.2f} by {WAYS[way]}" for way, one in sides.with_people.items()]
     difference = f"{gap.value or 0.0:+.3f}{_ends(gap.interval)} on {gap.samples} samples"

@@ -259,7 +259,7 @@ def test_each_system_that_has_no_rate_says_why() -> None:
 
 def test_nobody_is_told_to_rank_more_samples_than_there_are() -> None:
     rated, people = made(9, 7)
-    with pytest.raises(ScoreError, match="ranked 7 .* 10 or more, and there are 9$"):
+    with pytest.raises(ScoreError, match=r"ranked 7 .* 10 or more, and there are 9$"):
         human_corrected(rated, people)
 
 
